@@ -1,0 +1,90 @@
+// swift-tools-version: 6.2
+import PackageDescription
+
+/// Settings of every Swift target.
+///
+/// - `Lifetimes`: `ByteReader` and other views over borrowed bytes say how long they may live; this
+///   is what lets parsers read packets without copies and without unsafe pointers.
+/// - `ExistentialAny`, `MemberImportVisibility`, `InternalImportsByDefault`: what a file uses and
+///   what a module shows is visible in the file itself.
+let settings: [SwiftSetting] = [
+  .enableExperimentalFeature("Lifetimes"),
+  .enableUpcomingFeature("ExistentialAny"),
+  .enableUpcomingFeature("MemberImportVisibility"),
+  .enableUpcomingFeature("InternalImportsByDefault"),
+]
+
+/// A target of the deterministic core or of what stands on it, with its test target when it has one.
+func module(_ name: String, _ dependencies: [Target.Dependency]) -> Target {
+  .target(name: name, dependencies: dependencies, swiftSettings: settings)
+}
+
+func tests(_ name: String, _ dependencies: [Target.Dependency]) -> Target {
+  .testTarget(name: name, dependencies: dependencies, swiftSettings: settings)
+}
+
+func library(_ name: String, _ pkgConfig: String, _ package: String) -> Target {
+  .systemLibrary(name: name, pkgConfig: pkgConfig, providers: [.apt([package])])
+}
+
+let nio: [Target.Dependency] = [
+  .product(name: "NIOCore", package: "swift-nio"),
+  .product(name: "NIOPosix", package: "swift-nio"),
+  .product(name: "NIOHTTP1", package: "swift-nio"),
+]
+
+let package = Package(
+  name: "retake",
+  products: [
+    .executable(name: "retake", targets: ["retake"]),
+    .library(name: "Retake", targets: ["Live", "Tape", "Replay"]),
+  ],
+  dependencies: [
+    // The command line: parsing, help, completion.
+    .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.2"),
+    // TCP and HTTP for signaling, at the edge only; media has its own loop with kernel timestamps.
+    .package(url: "https://github.com/apple/swift-nio", from: "2.101.2"),
+  ],
+  targets: [
+    // System libraries.
+    library("CSQLite", "sqlite3", "libsqlite3-dev"),  // the take
+    library("CSRTP", "libsrtp2", "libsrtp2-dev"),  // SRTP and SRTCP
+    library("COpus", "opus", "libopus-dev"),  // Opus
+    library("CVPX", "vpx", "libvpx-dev"),  // VP8
+    library("CPcap", "libpcap", "libpcap-dev"),  // export to packet captures
+    library("COpenSSL", "openssl", "libssl-dev"),  // DTLS, HMAC-SHA1, SHA-256, certificates
+    .target(name: "CSupport", dependencies: ["COpenSSL", "COpus", "CVPX"]),
+
+    // The deterministic core, lowest first. A target imports only downwards.
+    module("Wire", []),
+    module("Digests", ["Wire", "COpenSSL"]),
+    module("STUN", ["Wire", "Digests"]),
+    module("ICE", ["Wire", "STUN"]),
+    module("Secure", ["Wire", "Digests", "CSupport", "COpenSSL", "CSRTP"]),
+    module("RTP", ["Wire"]),
+    module("SDP", ["Wire"]),
+    module("JSEP", ["Wire", "SDP"]),
+    module("Flow", ["Wire", "RTP"]),
+    module("Media", ["Wire", "CSupport", "COpus", "CVPX"]),
+    module("Stats", ["Wire"]),
+    module(
+      "Peer", ["Wire", "ICE", "Secure", "RTP", "SDP", "JSEP", "Flow", "Media", "Stats", "Digests"]),
+
+    // What records, replays and drives the core.
+    module("Tape", ["Wire", "Digests", "Peer", "ICE", "Media", "Stats", "CSQLite"]),
+    module("Replay", ["Wire", "Peer", "Media", "Tape", "Stats"]),
+    module("Lab", ["Wire", "Peer", "Media", "Tape"]),
+    module("Live", ["Wire", "CSupport", "Peer", "Media", "Stats", "Tape"]),
+    module("Signaling", nio),
+    .executableTarget(
+      name: "retake",
+      dependencies: [
+        "Wire", "Live", "Tape", "Replay", "Lab", "Signaling", "Stats", "CPcap", "Media", "Peer",
+        .product(name: "ArgumentParser", package: "swift-argument-parser"),
+      ],
+      swiftSettings: settings),
+
+    tests("WireTests", ["Wire"]),
+  ],
+  swiftLanguageModes: [.v6]
+)

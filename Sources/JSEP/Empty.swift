@@ -1,0 +1,1 @@
+// The first file of JSEP replaces this one.

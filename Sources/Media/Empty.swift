@@ -1,0 +1,1 @@
+// The first file of Media replaces this one.

@@ -1,0 +1,1 @@
+// The first file of STUN replaces this one.

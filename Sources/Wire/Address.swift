@@ -1,0 +1,170 @@
+/// An IPv4 or IPv6 address.
+public struct IPAddress: Hashable, Sendable {
+  /// The 16 bytes of the address in network order; an IPv4 address stands in the last four.
+  private let high: UInt64
+  private let low: UInt64
+  /// Whether this is an IPv4 address.
+  public let isIPv4: Bool
+
+  /// Creates an IPv4 address from its four bytes as one number, the first byte highest.
+  public init(ipv4 value: UInt32) {
+    high = 0
+    low = UInt64(value)
+    isIPv4 = true
+  }
+
+  /// Creates an IPv6 address from its two halves.
+  public init(ipv6High high: UInt64, low: UInt64) {
+    self.high = high
+    self.low = low
+    isIPv4 = false
+  }
+
+  /// Creates an address from its 4 or 16 bytes in network order; nil for another count.
+  public init?(bytes: [UInt8]) {
+    func number(_ part: ArraySlice<UInt8>) -> UInt64 { part.reduce(0) { $0 << 8 | UInt64($1) } }
+    switch bytes.count {
+    case 4: self.init(ipv4: UInt32(number(bytes[...])))
+    case 16: self.init(ipv6High: number(bytes[..<8]), low: number(bytes[8...]))
+    default: return nil
+    }
+  }
+
+  /// The 4 or 16 bytes in network order.
+  public var bytes: [UInt8] {
+    let all = [high, low].flatMap { half in (0..<8).map { UInt8(truncatingIfNeeded: half >> (56 - 8 * UInt64($0))) } }
+    return isIPv4 ? Array(all[12...]) : all
+  }
+
+  /// 127.0.0.0/8 or ::1.
+  public var isLoopback: Bool { isIPv4 ? low >> 24 == 127 : high == 0 && low == 1 }
+
+  /// 169.254.0.0/16 or fe80::/10.
+  public var isLinkLocal: Bool { isIPv4 ? low >> 16 == 0xa9fe : high >> 54 == 0x3fa }
+
+  /// 0.0.0.0 or ::.
+  public var isUnspecified: Bool { high == 0 && low == 0 }
+}
+
+extension IPAddress: CustomStringConvertible {
+  /// Dotted decimal, or the canonical IPv6 text of RFC 5952.
+  public var description: String {
+    if isIPv4 { return bytes.map { String($0) }.joined(separator: ".") }
+    let groups = [high, low].flatMap { half in (0..<4).map { UInt16(truncatingIfNeeded: half >> (48 - 16 * UInt64($0))) } }
+    var best = 0..<0
+    var start = 0
+    while start < 8 {
+      var end = start
+      while end < 8, groups[end] == 0 { end += 1 }
+      if end - start > best.count, end - start > 1 { best = start..<end }
+      start = max(end, start + 1)
+    }
+    func text(_ range: Range<Int>) -> String {
+      groups[range].map { String($0, radix: 16) }.joined(separator: ":")
+    }
+    if best.isEmpty { return text(0..<8) }
+    return text(0..<best.lowerBound) + "::" + text(best.upperBound..<8)
+  }
+
+  /// Parses dotted decimal or IPv6 text; a zone after `%` is not accepted.
+  public init?(_ text: some StringProtocol) {
+    if text.utf8.contains(UInt8(ascii: ":")) {
+      guard let address = IPAddress.ipv6(Array(text.utf8)) else { return nil }
+      self = address
+    } else {
+      guard let value = IPAddress.ipv4(text.utf8) else { return nil }
+      self.init(ipv4: value)
+    }
+  }
+
+  private static func ipv4(_ text: some Sequence<UInt8>) -> UInt32? {
+    var value: UInt32 = 0
+    var part: UInt32?
+    var parts = 0
+    for character in text {
+      switch character {
+      case UInt8(ascii: "0")...UInt8(ascii: "9"):
+        let digit = UInt32(character - UInt8(ascii: "0"))
+        part = (part ?? 0) * 10 + digit
+        if part ?? 0 > 255 { return nil }
+      case UInt8(ascii: "."):
+        guard let byte = part, parts < 3 else { return nil }
+        value = value << 8 | byte
+        parts += 1
+        part = nil
+      default: return nil
+      }
+    }
+    guard let byte = part, parts == 3 else { return nil }
+    return value << 8 | byte
+  }
+
+  private static func ipv6(_ text: [UInt8]) -> IPAddress? {
+    let colon = UInt8(ascii: ":")
+    var front: [UInt16] = []
+    var back: [UInt16] = []
+    var compressed = false
+    var index = 0
+    if text.starts(with: [colon, colon]) {
+      compressed = true
+      index = 2
+    }
+    while index < text.count {
+      let end = text[index...].firstIndex(of: colon) ?? text.count
+      let part = text[index..<end]
+      var groups: [UInt16] = []
+      if part.contains(UInt8(ascii: ".")) {
+        guard end == text.count, let value = ipv4(part) else { return nil }
+        groups = [UInt16(value >> 16), UInt16(truncatingIfNeeded: value)]
+      } else {
+        guard (1...4).contains(part.count), part.allSatisfy({ $0 != UInt8(ascii: "+") && $0 != UInt8(ascii: "-") }),
+          let group = UInt16(String(decoding: part, as: UTF8.self), radix: 16)
+        else { return nil }
+        groups = [group]
+      }
+      if compressed { back += groups } else { front += groups }
+      if front.count + back.count > 8 { return nil }
+      index = end + 1
+      if end < text.count {
+        if index == text.count { return nil }
+        if text[index] == colon {
+          if compressed { return nil }
+          compressed = true
+          index += 1
+        }
+      }
+    }
+    let missing = 8 - front.count - back.count
+    guard compressed ? missing >= 1 : missing == 0 else { return nil }
+    let groups = front + [UInt16](repeating: 0, count: missing) + back
+    func half(_ range: Range<Int>) -> UInt64 { groups[range].reduce(0) { $0 << 16 | UInt64($1) } }
+    return IPAddress(ipv6High: half(0..<4), low: half(4..<8))
+  }
+}
+
+/// An IP address with a port: one end of a path.
+public struct SocketAddress: Hashable, Sendable, CustomStringConvertible {
+  /// The address.
+  public var ip: IPAddress
+  /// The port.
+  public var port: UInt16
+
+  /// Creates an end point from its parts.
+  public init(_ ip: IPAddress, port: UInt16) {
+    self.ip = ip
+    self.port = port
+  }
+
+  /// `192.0.2.1:5000` or `[2001:db8::1]:5000`.
+  public var description: String { ip.isIPv4 ? "\(ip):\(port)" : "[\(ip)]:\(port)" }
+
+  /// Parses the text that `description` gives.
+  public init?(_ text: some StringProtocol) {
+    guard let colon = text.lastIndex(of: ":"), let port = UInt16(text[text.index(after: colon)...])
+    else { return nil }
+    var host = text[..<colon]
+    if host.hasPrefix("["), host.hasSuffix("]") { host = host.dropFirst().dropLast() }
+    guard let ip = IPAddress(host) else { return nil }
+    self.init(ip, port: port)
+  }
+}

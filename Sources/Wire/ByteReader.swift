@@ -1,0 +1,98 @@
+/// Why bytes could not be read.
+@frozen
+public enum ReadError: Error, Hashable, Sendable {
+  /// The bytes ended before the value did.
+  case truncated
+  /// The bytes have a value that the format does not allow.
+  case malformed
+}
+
+/// Reads big-endian values from borrowed bytes, front to back; never reads outside of them.
+package struct ByteReader: ~Escapable {
+  private let bytes: RawSpan
+  /// How many bytes were read so far.
+  package private(set) var offset = 0
+
+  /// Creates a reader over bytes that the caller keeps alive.
+  @_lifetime(copy bytes)
+  package init(_ bytes: RawSpan) { self.bytes = bytes }
+
+  /// How many bytes are left.
+  package var remaining: Int { bytes.byteCount - offset }
+
+  /// Whether everything was read.
+  package var isAtEnd: Bool { remaining == 0 }
+
+  /// Reads one byte.
+  package mutating func uint8() throws(ReadError) -> UInt8 {
+    guard remaining >= 1 else { throw .truncated }
+    let value = unsafe bytes.unsafeLoad(fromUncheckedByteOffset: offset, as: UInt8.self)
+    offset += 1
+    return value
+  }
+
+  /// Reads a 16-bit integer.
+  package mutating func uint16() throws(ReadError) -> UInt16 { try integer() }
+
+  /// Reads a 24-bit integer.
+  package mutating func uint24() throws(ReadError) -> UInt32 {
+    let high = UInt32(try uint16())
+    return high << 8 | UInt32(try uint8())
+  }
+
+  /// Reads a 32-bit integer.
+  package mutating func uint32() throws(ReadError) -> UInt32 { try integer() }
+
+  /// Reads a 64-bit integer.
+  package mutating func uint64() throws(ReadError) -> UInt64 { try integer() }
+
+  /// Passes over so many bytes.
+  package mutating func skip(_ count: Int) throws(ReadError) {
+    guard count >= 0, remaining >= count else { throw .truncated }
+    offset += count
+  }
+
+  /// Borrows the next `count` bytes and passes over them.
+  @_lifetime(copy self)
+  package mutating func span(_ count: Int) throws(ReadError) -> RawSpan {
+    guard count >= 0, remaining >= count else { throw .truncated }
+    let part = bytes.extracting(offset..<offset + count)
+    offset += count
+    return part
+  }
+
+  /// Borrows all that is left without passing over it.
+  @_lifetime(copy self)
+  package func rest() -> RawSpan { bytes.extracting(offset..<bytes.byteCount) }
+
+  /// Copies the next `count` bytes.
+  package mutating func array(_ count: Int) throws(ReadError) -> [UInt8] {
+    [UInt8](try span(count))
+  }
+
+  private mutating func integer<Value: FixedWidthInteger & BitwiseCopyable>()
+    throws(ReadError) -> Value
+  {
+    let width = MemoryLayout<Value>.size
+    guard remaining >= width else { throw .truncated }
+    let value = unsafe bytes.unsafeLoadUnaligned(fromUncheckedByteOffset: offset, as: Value.self)
+    offset += width
+    return Value(bigEndian: value)
+  }
+}
+
+extension [UInt8] {
+  /// Copies borrowed bytes into an array.
+  package init(_ span: RawSpan) {
+    self = unsafe span.withUnsafeBytes { unsafe Array($0) }
+  }
+}
+
+extension RawSpan {
+  /// The byte at an offset, which must lie inside.
+  @inline(__always)
+  package func byte(at offset: Int) -> UInt8 {
+    precondition(offset >= 0 && offset < byteCount)
+    return unsafe unsafeLoad(fromUncheckedByteOffset: offset, as: UInt8.self)
+  }
+}

@@ -1,0 +1,133 @@
+/// All randomness of one peer: a 32-byte seed expanded into independent labelled streams.
+///
+/// Each label selects its own ChaCha20 nonce (RFC 8439 section 2.3), so that a new draw in one
+/// layer shifts no value of another. The counters of drawn bytes go into the take: a divergence
+/// often shows there first.
+package final class Entropy {
+  /// How many bytes a seed has.
+  package static let seedLength = 32
+
+  private let key: [8 of UInt32]
+  private var streams: [EntropyStream] = []
+
+  /// Creates the ledger of a peer from its seed; a shorter seed is filled up with zeros.
+  package init(seed: [UInt8]) {
+    var key: [8 of UInt32] = .init(repeating: 0)
+    for (index, byte) in seed.prefix(Entropy.seedLength).enumerated() {
+      key[index / 4] |= UInt32(byte) << UInt32(8 * (index % 4))
+    }
+    self.key = key
+  }
+
+  /// The stream of a label of 1 to 12 ASCII characters; the same label gives the same stream.
+  package func stream(_ label: StaticString) -> EntropyStream {
+    let name = label.description
+    precondition((1...12).contains(name.utf8.count), "a label has 1 to 12 characters")
+    if let known = streams.first(where: { $0.label == name }) { return known }
+    let made = EntropyStream(key: key, label: name)
+    streams.append(made)
+    return made
+  }
+
+  /// The number of bytes drawn by all streams so far.
+  package var drawn: UInt64 { streams.reduce(0) { $0 + $1.drawn } }
+
+  /// The label and the number of bytes drawn of every stream, in order of first use.
+  package var ledger: [(label: String, drawn: UInt64)] { streams.map { ($0.label, $0.drawn) } }
+}
+
+/// One labelled stream of random values.
+package final class EntropyStream {
+  /// The label that selects the stream.
+  package let label: String
+  /// How many bytes were drawn so far.
+  package private(set) var drawn: UInt64 = 0
+
+  private var state: [16 of UInt32]
+  private var block: [16 of UInt32] = .init(repeating: 0)
+  private var position = 64
+
+  fileprivate init(key: [8 of UInt32], label: String) {
+    self.label = label
+    var state: [16 of UInt32] = .init(repeating: 0)
+    state[0] = 0x6170_7865
+    state[1] = 0x3320_646e
+    state[2] = 0x7962_2d32
+    state[3] = 0x6b20_6574
+    for index in 0..<8 { state[4 + index] = key[index] }
+    for (index, byte) in label.utf8.enumerated() {
+      state[13 + index / 4] |= UInt32(byte) << UInt32(8 * (index % 4))
+    }
+    self.state = state
+  }
+
+  /// The next random byte.
+  package func byte() -> UInt8 {
+    if position == 64 { refill() }
+    let word = block[position / 4]
+    let byte = UInt8(truncatingIfNeeded: word >> UInt32(8 * (position % 4)))
+    position += 1
+    drawn += 1
+    return byte
+  }
+
+  /// The next `count` random bytes.
+  package func bytes(_ count: Int) -> [UInt8] {
+    var bytes: [UInt8] = []
+    bytes.reserveCapacity(count)
+    for _ in 0..<count { bytes.append(byte()) }
+    return bytes
+  }
+
+  /// A random integer of any fixed width, from its bytes in little-endian order.
+  package func integer<Value: FixedWidthInteger & UnsignedInteger>(_: Value.Type) -> Value {
+    var value: Value = 0
+    for index in 0..<(Value.bitWidth / 8) { value |= Value(byte()) << Value(8 * index) }
+    return value
+  }
+
+  /// A random integer below a positive bound, without bias that matters (64 bits are reduced).
+  package func integer(below bound: UInt64) -> UInt64 {
+    integer(UInt64.self).multipliedFullWidth(by: bound).high
+  }
+
+  /// A random string over the ice-char alphabet (RFC 8839 section 5.4), 6 bits of entropy each.
+  package func iceString(_ count: Int) -> String {
+    let alphabet = Array("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/".utf8)
+    return String(decoding: bytes(count).map { alphabet[Int($0 & 63)] }, as: UTF8.self)
+  }
+
+  private func refill() {
+    var work = state
+    for _ in 0..<10 {
+      quarter(&work, 0, 4, 8, 12)
+      quarter(&work, 1, 5, 9, 13)
+      quarter(&work, 2, 6, 10, 14)
+      quarter(&work, 3, 7, 11, 15)
+      quarter(&work, 0, 5, 10, 15)
+      quarter(&work, 1, 6, 11, 12)
+      quarter(&work, 2, 7, 8, 13)
+      quarter(&work, 3, 4, 9, 14)
+    }
+    for index in 0..<16 { block[index] = work[index] &+ state[index] }
+    state[12] &+= 1
+    position = 0
+  }
+
+  @inline(__always)
+  private func quarter(_ s: inout [16 of UInt32], _ a: Int, _ b: Int, _ c: Int, _ d: Int) {
+    s[a] &+= s[b]
+    s[d] = rotated(s[d] ^ s[a], 16)
+    s[c] &+= s[d]
+    s[b] = rotated(s[b] ^ s[c], 12)
+    s[a] &+= s[b]
+    s[d] = rotated(s[d] ^ s[a], 8)
+    s[c] &+= s[d]
+    s[b] = rotated(s[b] ^ s[c], 7)
+  }
+
+  @inline(__always)
+  private func rotated(_ word: UInt32, _ count: UInt32) -> UInt32 {
+    word << count | word >> (32 - count)
+  }
+}

@@ -1,0 +1,163 @@
+/// A point on a take's clock: nanoseconds since the take began.
+///
+/// The core never reads a clock; every step brings its instant along.
+@frozen
+public struct Instant: Hashable, Comparable, Sendable {
+  /// Nanoseconds since the take began.
+  public var nanoseconds: Int64
+
+  /// Creates the instant that lies `nanoseconds` after the beginning of the take.
+  @inlinable
+  public init(nanoseconds: Int64) { self.nanoseconds = nanoseconds }
+
+  /// The beginning of the take.
+  public static let zero = Instant(nanoseconds: 0)
+
+  /// Whether the left instant is earlier.
+  @inlinable
+  public static func < (left: Instant, right: Instant) -> Bool {
+    left.nanoseconds < right.nanoseconds
+  }
+
+  /// The instant that lies an interval later; saturates at the ends.
+  @inlinable
+  public static func + (instant: Instant, interval: Interval) -> Instant {
+    Instant(nanoseconds: instant.nanoseconds.addingSaturated(interval.nanoseconds))
+  }
+
+  /// The instant that lies an interval earlier; saturates at the ends.
+  @inlinable
+  public static func - (instant: Instant, interval: Interval) -> Instant {
+    Instant(nanoseconds: instant.nanoseconds.subtractingSaturated(interval.nanoseconds))
+  }
+
+  /// The time from the right instant to the left one, negative when the left is earlier.
+  @inlinable
+  public static func - (left: Instant, right: Instant) -> Interval {
+    Interval(nanoseconds: left.nanoseconds.subtractingSaturated(right.nanoseconds))
+  }
+
+  /// Moves the instant by an interval.
+  @inlinable
+  public static func += (instant: inout Instant, interval: Interval) { instant = instant + interval }
+}
+
+/// A length of time in nanoseconds, possibly negative.
+@frozen
+public struct Interval: Hashable, Comparable, Sendable {
+  /// The length in nanoseconds.
+  public var nanoseconds: Int64
+
+  /// Creates an interval of so many nanoseconds.
+  @inlinable
+  public init(nanoseconds: Int64) { self.nanoseconds = nanoseconds }
+
+  /// No time at all.
+  public static let zero = Interval(nanoseconds: 0)
+
+  /// An interval of whole seconds.
+  @inlinable
+  public static func seconds(_ count: Int64) -> Interval {
+    Interval(nanoseconds: count.multipliedSaturated(by: 1_000_000_000))
+  }
+
+  /// An interval of whole milliseconds.
+  @inlinable
+  public static func milliseconds(_ count: Int64) -> Interval {
+    Interval(nanoseconds: count.multipliedSaturated(by: 1_000_000))
+  }
+
+  /// An interval of whole microseconds.
+  @inlinable
+  public static func microseconds(_ count: Int64) -> Interval {
+    Interval(nanoseconds: count.multipliedSaturated(by: 1_000))
+  }
+
+  /// The length in seconds, for reports.
+  @inlinable
+  public var seconds: Double { Double(nanoseconds) / 1e9 }
+
+  /// The length in whole milliseconds, rounded towards zero.
+  @inlinable
+  public var milliseconds: Int64 { nanoseconds / 1_000_000 }
+
+  /// Whether the left interval is shorter.
+  @inlinable
+  public static func < (left: Interval, right: Interval) -> Bool {
+    left.nanoseconds < right.nanoseconds
+  }
+
+  /// The sum of two intervals; saturates.
+  @inlinable
+  public static func + (left: Interval, right: Interval) -> Interval {
+    Interval(nanoseconds: left.nanoseconds.addingSaturated(right.nanoseconds))
+  }
+
+  /// The difference of two intervals; saturates.
+  @inlinable
+  public static func - (left: Interval, right: Interval) -> Interval {
+    Interval(nanoseconds: left.nanoseconds.subtractingSaturated(right.nanoseconds))
+  }
+
+  /// The interval times a whole factor; saturates.
+  @inlinable
+  public static func * (interval: Interval, factor: Int64) -> Interval {
+    Interval(nanoseconds: interval.nanoseconds.multipliedSaturated(by: factor))
+  }
+
+  /// The interval divided by a whole divisor other than 0.
+  @inlinable
+  public static func / (interval: Interval, divisor: Int64) -> Interval {
+    Interval(nanoseconds: interval.nanoseconds / divisor)
+  }
+}
+
+extension Int64 {
+  @inlinable
+  func addingSaturated(_ other: Int64) -> Int64 {
+    let (sum, overflow) = addingReportingOverflow(other)
+    return overflow ? (other < 0 ? .min : .max) : sum
+  }
+
+  @inlinable
+  func subtractingSaturated(_ other: Int64) -> Int64 {
+    let (difference, overflow) = subtractingReportingOverflow(other)
+    return overflow ? (other < 0 ? .max : .min) : difference
+  }
+
+  @inlinable
+  func multipliedSaturated(by other: Int64) -> Int64 {
+    let (product, overflow) = multipliedReportingOverflow(by: other)
+    return overflow ? ((self < 0) == (other < 0) ? .max : .min) : product
+  }
+}
+
+/// The one reading of the wall clock that a peer gets: the UTC time at the take's zero instant.
+///
+/// Every wall-clock value inside the stack (NTP times, certificate validity, statistics) is this
+/// anchor plus the monotonic time since, so stepping the system's clock never reaches the stack.
+public struct WallClock: Hashable, Sendable {
+  /// Nanoseconds since 1970-01-01T00:00:00Z at `Instant.zero`.
+  public var unixNanosecondsAtZero: Int64
+
+  /// Creates the anchor from a Unix time in nanoseconds.
+  public init(unixNanosecondsAtZero: Int64) { self.unixNanosecondsAtZero = unixNanosecondsAtZero }
+
+  /// The Unix time in nanoseconds at an instant.
+  public func unixNanoseconds(at instant: Instant) -> Int64 {
+    unixNanosecondsAtZero.addingSaturated(instant.nanoseconds)
+  }
+
+  /// The 64-bit NTP time at an instant: seconds since 1900 and a 32-bit fraction (RFC 5905 section 6).
+  public func ntp(at instant: Instant) -> UInt64 {
+    let unix = unixNanoseconds(at: instant)
+    let seconds = unix / 1_000_000_000
+    let rest = UInt64(unix % 1_000_000_000)
+    return UInt64(truncatingIfNeeded: seconds + 2_208_988_800) << 32 | (rest << 32) / 1_000_000_000
+  }
+
+  /// The middle 32 bits of the NTP time, in units of 1/65536 s (RFC 3550 section 4).
+  public func compactNTP(at instant: Instant) -> UInt32 {
+    UInt32(truncatingIfNeeded: ntp(at: instant) >> 16)
+  }
+}
