@@ -65,7 +65,7 @@ let package = Package(
     module("SDP", ["Wire"]),
     module("JSEP", ["Wire", "SDP"]),
     module("Flow", ["Wire", "RTP"]),
-    module("Media", ["Wire", "CSupport", "COpus", "CVPX"]),
+    module("Media", ["Wire", "RTP", "CSupport", "COpus", "CVPX"]),
     module("Stats", ["Wire"]),
     module(
       "Peer", ["Wire", "ICE", "Secure", "RTP", "SDP", "JSEP", "Flow", "Media", "Stats", "Digests"]),

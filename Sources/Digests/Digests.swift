@@ -1,0 +1,87 @@
+import COpenSSL
+package import Wire
+
+/// An incremental SHA-256 (FIPS 180-4) over OpenSSL.
+package struct SHA256: ~Copyable {
+  private let context: OpaquePointer?
+
+  /// How many bytes a digest has.
+  package static let length = 32
+
+  /// Begins an empty message.
+  package init() {
+    context = EVP_MD_CTX_new()
+    EVP_DigestInit_ex(context, EVP_sha256(), nil)
+  }
+
+  deinit { EVP_MD_CTX_free(context) }
+
+  /// Adds bytes to the message.
+  package mutating func update(_ bytes: [UInt8]) {
+    _ = bytes.withUnsafeBytes { EVP_DigestUpdate(context, $0.baseAddress, $0.count) }
+  }
+
+  /// Adds borrowed bytes to the message.
+  package mutating func update(_ bytes: RawSpan) {
+    _ = bytes.withUnsafeBytes { EVP_DigestUpdate(context, $0.baseAddress, $0.count) }
+  }
+
+  /// The digest of the message; the next update begins a new one.
+  package mutating func finish() -> [UInt8] {
+    var digest = [UInt8](repeating: 0, count: SHA256.length)
+    _ = digest.withUnsafeMutableBufferPointer { EVP_DigestFinal_ex(context, $0.baseAddress, nil) }
+    EVP_DigestInit_ex(context, EVP_sha256(), nil)
+    return digest
+  }
+
+  /// The digest of one message.
+  package static func hash(_ bytes: [UInt8]) -> [UInt8] {
+    var hash = SHA256()
+    hash.update(bytes)
+    return hash.finish()
+  }
+}
+
+/// The HMAC-SHA1 of a message (RFC 2104), 20 bytes, as STUN uses it.
+package func hmacSHA1(key: [UInt8], _ message: RawSpan) -> [UInt8] {
+  var digest = [UInt8](repeating: 0, count: 20)
+  var length: UInt32 = 0
+  key.withUnsafeBytes { key in
+    message.withUnsafeBytes { message in
+      digest.withUnsafeMutableBufferPointer { digest in
+        _ = HMAC(
+          EVP_sha1(), key.baseAddress, Int32(key.count),
+          message.baseAddress?.assumingMemoryBound(to: UInt8.self), message.count,
+          digest.baseAddress, &length)
+      }
+    }
+  }
+  return digest
+}
+
+/// The hash of a certificate by its SDP name (RFC 8122 section 5); nil for an unknown name.
+package func certificateHash(_ algorithm: String, _ bytes: [UInt8]) -> [UInt8]? {
+  let method: OpaquePointer?
+  switch algorithm.lowercased() {
+  case "sha-1": method = EVP_sha1()
+  case "sha-224": method = EVP_sha224()
+  case "sha-256": method = EVP_sha256()
+  case "sha-384": method = EVP_sha384()
+  case "sha-512": method = EVP_sha512()
+  default: return nil
+  }
+  var digest = [UInt8](repeating: 0, count: Int(EVP_MAX_MD_SIZE))
+  var length: UInt32 = 0
+  _ = bytes.withUnsafeBytes { message in
+    digest.withUnsafeMutableBufferPointer { digest in
+      EVP_Digest(message.baseAddress, message.count, digest.baseAddress, &length, method, nil)
+    }
+  }
+  return Array(digest.prefix(Int(length)))
+}
+
+/// Whether two byte strings are equal, in a time that does not depend on where they differ.
+package func equalInConstantTime(_ left: [UInt8], _ right: [UInt8]) -> Bool {
+  guard left.count == right.count else { return false }
+  return zip(left, right).reduce(0) { $0 | ($1.0 ^ $1.1) } == 0
+}

@@ -1,1 +1,0 @@
-// The first file of Flow replaces this one.

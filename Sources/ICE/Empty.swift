@@ -1,1 +1,0 @@
-// The first file of ICE replaces this one.

@@ -1,0 +1,162 @@
+package import Wire
+
+/// The username fragment and password of one side (RFC 8445 section 5.3).
+package struct ICECredentials: Hashable, Sendable {
+  package var usernameFragment: String
+  package var password: String
+
+  package init(usernameFragment: String, password: String) {
+    self.usernameFragment = usernameFragment
+    self.password = password
+  }
+
+  /// Draws fresh credentials: 8 and 24 ice-chars, above the minima of RFC 8839 section 5.4.
+  package init(from entropy: EntropyStream) {
+    self.init(usernameFragment: entropy.iceString(8), password: entropy.iceString(24))
+  }
+}
+
+/// W3C RTCIceConnectionState.
+public enum ICEConnectionState: String, Hashable, Sendable {
+  /// Nothing to check yet.
+  case new
+  /// Checks are under way.
+  case checking
+  /// A pair works; checks may go on.
+  case connected
+  /// Checks are over and a pair works.
+  case completed
+  /// The pair in use no longer answers; it may recover.
+  case disconnected
+  /// No pair works, or consent expired.
+  case failed
+  /// The connection was closed.
+  case closed
+}
+
+/// W3C RTCIceGatheringState.
+public enum ICEGatheringState: String, Hashable, Sendable {
+  /// Gathering has not begun.
+  case new
+  /// Candidates are being gathered.
+  case gathering
+  /// All candidates are known.
+  case complete
+}
+
+/// Which side chooses the pair (RFC 8445 section 6.1.1).
+package enum ICERole: String, Sendable {
+  case controlling, controlled
+}
+
+/// A STUN server by address or name.
+package struct ICEServer: Hashable, Sendable {
+  package var host: ICECandidate.Host
+  package var port: UInt16
+
+  package init(host: ICECandidate.Host, port: UInt16) {
+    self.host = host
+    self.port = port
+  }
+}
+
+/// A candidate pair as it stands, for events, stats and the take.
+package struct ICEPairReport: Hashable, Sendable {
+  /// The states of RFC 8445 section 6.1.2.6, spelled as W3C stats do.
+  package enum State: String, Sendable {
+    case frozen, waiting
+    case inProgress = "in-progress"
+    case failed, succeeded
+  }
+
+  /// A number that names the pair inside its agent and is never used again.
+  package var id: UInt32
+  package var local: ICECandidate
+  package var remote: ICECandidate
+  /// The socket that the pair sends from.
+  package var base: SocketAddress
+  package var state: State
+  package var nominated: Bool
+  package var selected: Bool
+  package var priority: UInt64
+  package var requestsSent: UInt64 = 0
+  package var requestsReceived: UInt64 = 0
+  package var responsesSent: UInt64 = 0
+  package var responsesReceived: UInt64 = 0
+  package var consentRequestsSent: UInt64 = 0
+  package var currentRoundTrip: Interval?
+  package var totalRoundTrip: Interval = .zero
+
+  package init(
+    id: UInt32, local: ICECandidate, remote: ICECandidate, base: SocketAddress, state: State,
+    nominated: Bool, selected: Bool, priority: UInt64
+  ) {
+    self.id = id
+    self.local = local
+    self.remote = remote
+    self.base = base
+    self.state = state
+    self.nominated = nominated
+    self.selected = selected
+    self.priority = priority
+  }
+}
+
+extension ICEAgent {
+  /// What can happen to an agent.
+  package enum Input {
+    /// Begins gathering on these local addresses, one socket each.
+    case gather([IPAddress])
+    /// The socket that was asked for is open at this end point.
+    case socketBound(id: UInt32, SocketAddress)
+    /// The socket that was asked for could not be opened, or died.
+    case socketFailed(id: UInt32)
+    /// The addresses of a name that was asked for; empty when there are none.
+    case nameResolved(id: UInt32, [IPAddress])
+    /// Sets or changes the role before checks begin.
+    case role(ICERole)
+    /// The peer's credentials and whether it is a lite agent.
+    case remoteCredentials(ICECredentials, lite: Bool)
+    /// A candidate of the peer.
+    case remoteCandidate(ICECandidate)
+    /// The peer has no more candidates.
+    case remoteEndOfCandidates
+    /// New local credentials: an ICE restart (RFC 8445 section 9). Gathering begins anew with `gather`.
+    case restart(ICECredentials)
+    /// A STUN datagram.
+    case datagram(local: SocketAddress, remote: SocketAddress, bytes: [UInt8])
+    /// Other traffic went out or came in on the selected pair (for keep-alives and liveness).
+    case trafficSent
+    case trafficReceived(local: SocketAddress, remote: SocketAddress)
+    /// The system refused to send from here to there.
+    case sendFailed(local: SocketAddress, remote: SocketAddress)
+    /// The deadline was reached.
+    case deadline
+    /// Stops everything.
+    case close
+  }
+
+  /// What an agent wants done or tells.
+  package enum Output {
+    /// Open a UDP socket on this address (any port) and answer with `socketBound` or `socketFailed`.
+    case bindSocket(id: UInt32, IPAddress)
+    /// The socket is no longer needed.
+    case closeSocket(SocketAddress)
+    /// Resolve a name and answer with `nameResolved`.
+    case resolveName(id: UInt32, String)
+    /// Send a datagram.
+    case datagram(local: SocketAddress, remote: SocketAddress, bytes: [UInt8])
+    case gatheringState(ICEGatheringState)
+    case connectionState(ICEConnectionState)
+    /// A new local candidate to be signaled; nil when there are no more.
+    case localCandidate(ICECandidate?)
+    /// A remote candidate became known: signaled, resolved, or peer-reflexive.
+    case remoteCandidate(ICECandidate)
+    /// A pair was made or changed its state, nomination or selection.
+    case pair(ICEPairReport)
+    /// Media goes this way from now on. The first one may come before nomination.
+    case selected(local: SocketAddress, remote: SocketAddress)
+    /// The role changed by a conflict (RFC 8445 section 7.3.1.1).
+    case role(ICERole)
+  }
+}

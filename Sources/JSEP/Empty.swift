@@ -1,1 +1,0 @@
-// The first file of JSEP replaces this one.

@@ -1,0 +1,120 @@
+package import RTP
+package import Wire
+
+/// Makes codecs for tracks. A replay that skips the codecs brings its own, which reads the take.
+package protocol CodecFactory: AnyObject {
+  func audioEncoder(track: String, _ settings: OpusSettings) throws(CodecError) -> any AudioEncoding
+  func audioDecoder(track: String, channels: Int) throws(CodecError) -> any AudioDecoding
+  func videoEncoder(track: String, _ settings: VP8Settings) throws(CodecError) -> any VideoEncoding
+  func videoDecoder(track: String) throws(CodecError) -> any VideoDecoding
+}
+
+/// A failure inside a codec library.
+package struct CodecError: Error, Hashable, Sendable {
+  package var reason: String
+  package init(reason: String) { self.reason = reason }
+}
+
+/// Everything that decides the bytes of an Opus encoder; kept in the take's configuration.
+package struct OpusSettings: Hashable, Sendable {
+  package var channels = 1
+  package var bitrate: Int32 = 32_000
+  package var complexity: Int32 = 5
+  package var usesInbandFEC = true
+  package var usesDTX = false
+  package init() {}
+}
+
+/// Everything that decides the bytes of a VP8 encoder; one thread, negative `cpuUsed` (rule 4).
+package struct VP8Settings: Hashable, Sendable {
+  package var width: Int
+  package var height: Int
+  package var framesPerSecond: Int
+  package var bitrate: UInt64
+  package var cpuUsed: Int32 = -6
+  package init(width: Int, height: Int, framesPerSecond: Int, bitrate: UInt64) {
+    self.width = width
+    self.height = height
+    self.framesPerSecond = framesPerSecond
+    self.bitrate = bitrate
+  }
+}
+
+package protocol AudioEncoding: AnyObject {
+  /// Whether the samples are looked at; when not, sources need not make any.
+  var wantsSamples: Bool { get }
+  /// Encodes one 20 ms block.
+  func encode(_ block: AudioBlock) throws(CodecError) -> EncodedAudio
+  /// Tells the share of lost packets, 0 to 100.
+  func setPacketLoss(percent: Int32)
+}
+
+package struct EncodedAudio: Hashable, Sendable {
+  /// The payload; empty or one byte long when DTX says that nothing need be sent.
+  package var bytes: [UInt8]
+  package var isVoice: Bool
+  /// The RFC 6464 level of the block, 0 to 127.
+  package var level: UInt8
+  package init(bytes: [UInt8], isVoice: Bool, level: UInt8) {
+    self.bytes = bytes
+    self.isVoice = isVoice
+    self.level = level
+  }
+}
+
+package protocol AudioDecoding: AnyObject {
+  /// Decodes a payload, recovers the block before it from its in-band FEC, or conceals a lost one.
+  func decode(_ request: AudioDecodeRequest) throws(CodecError) -> DecodedAudio
+}
+
+package enum AudioDecodeRequest: Hashable, Sendable {
+  case payload([UInt8])
+  case recoverPrevious(from: [UInt8], frameCount: Int)
+  case conceal(frameCount: Int)
+}
+
+package struct DecodedAudio: Hashable, Sendable {
+  package var block: AudioBlock
+  /// The largest absolute sample.
+  package var peak: UInt16
+  /// The sum of the squares of the samples of the loudest channel.
+  package var energy: UInt64
+  package init(block: AudioBlock, peak: UInt16, energy: UInt64) {
+    self.block = block
+    self.peak = peak
+    self.energy = energy
+  }
+}
+
+package protocol VideoEncoding: AnyObject {
+  /// Whether the pixels are looked at; when not, sources need not make any.
+  var wantsPixels: Bool { get }
+  /// Encodes one picture; nil when the encoder drops it.
+  func encode(_ picture: Picture, mediaTime: UInt32, forceKey: Bool) throws(CodecError) -> EncodedVideo?
+  func setBitrate(_ bitsPerSecond: UInt64)
+}
+
+package struct EncodedVideo: Hashable, Sendable {
+  package var bytes: [UInt8]
+  package var isKey: Bool
+  /// The quantiser, 0 to 127 for VP8.
+  package var quantiser: UInt8
+  package init(bytes: [UInt8], isKey: Bool, quantiser: UInt8) {
+    self.bytes = bytes
+    self.isKey = isKey
+    self.quantiser = quantiser
+  }
+}
+
+package protocol VideoDecoding: AnyObject {
+  func decode(_ bytes: [UInt8]) throws(CodecError) -> DecodedVideo
+}
+
+package struct DecodedVideo: Sendable {
+  package var picture: Picture
+  package var quantiser: UInt8
+  package init(picture: Picture, quantiser: UInt8) {
+    self.picture = picture
+    self.quantiser = quantiser
+  }
+}

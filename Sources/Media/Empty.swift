@@ -1,1 +1,0 @@
-// The first file of Media replaces this one.

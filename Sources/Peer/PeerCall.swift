@@ -1,0 +1,105 @@
+public import JSEP
+public import Media
+public import SDP
+public import Stats
+public import Wire
+
+/// A call of the application programming interface, as an input (W3C RTCPeerConnection methods).
+package enum PeerCall: Hashable, Sendable, Codable {
+  case createOffer(iceRestart: Bool)
+  case createAnswer
+  /// Without a description the right one is made first (W3C implicit setLocalDescription).
+  case setLocalDescription(SessionDescription?)
+  case setRemoteDescription(SessionDescription)
+  /// A trickled candidate; nil means that there are no more.
+  case addICECandidate(CandidateInit?)
+  case addTrack(kind: MediaKind, streamIDs: [String], source: MediaSource)
+  case addTransceiver(
+    kind: MediaKind, direction: TransceiverDirection, streamIDs: [String], source: MediaSource?)
+  case removeTrack(transceiver: UInt32)
+  case setDirection(transceiver: UInt32, TransceiverDirection)
+  /// Replaces what a sender sends, without negotiation; nil sends nothing.
+  case replaceSource(transceiver: UInt32, MediaSource?)
+  case stopTransceiver(UInt32)
+  case restartICE
+  case getStats
+  case close
+}
+
+/// W3C RTCIceCandidateInit.
+public struct CandidateInit: Hashable, Sendable, Codable {
+  /// `candidate:...`, or empty for the end of a generation.
+  public var candidate: String
+  /// The m-section it belongs to.
+  public var sdpMid: String?
+  /// The index of that m-section.
+  public var sdpMLineIndex: Int?
+  /// The ICE generation it belongs to.
+  public var usernameFragment: String?
+
+  /// Creates a candidate.
+  public init(
+    candidate: String, sdpMid: String? = nil, sdpMLineIndex: Int? = nil,
+    usernameFragment: String? = nil
+  ) {
+    self.candidate = candidate
+    self.sdpMid = sdpMid
+    self.sdpMLineIndex = sdpMLineIndex
+    self.usernameFragment = usernameFragment
+  }
+}
+
+/// The answer to a call.
+package enum PeerReply: Hashable, Sendable {
+  case done
+  case description(SessionDescription)
+  case transceiver(TransceiverInfo)
+  case stats(StatsReport)
+  case failure(PeerError)
+}
+
+/// A refused call.
+public struct PeerError: Error, Hashable, Sendable, Codable, CustomStringConvertible {
+  /// The DOMException name that W3C prescribes: `InvalidStateError`, ...
+  public var name: String
+  /// What is wrong, in words.
+  public var message: String
+
+  /// Creates an error.
+  public init(name: String, message: String) {
+    self.name = name
+    self.message = message
+  }
+
+  /// `name: message`.
+  public var description: String { "\(name): \(message)" }
+}
+
+/// A transceiver as applications see it.
+public struct TransceiverInfo: Hashable, Sendable, Codable {
+  /// Names the transceiver in its peer.
+  public var id: UInt32
+  /// Sound or pictures.
+  public var kind: MediaKind
+  /// The m-section, once known.
+  public var mid: String?
+  /// What is wanted.
+  public var direction: TransceiverDirection
+  /// What was agreed.
+  public var currentDirection: TransceiverDirection?
+  /// The peer's streams that the received track belongs to.
+  public var remoteStreamIDs: [String]
+
+  /// Creates the snapshot of a transceiver.
+  public init(
+    id: UInt32, kind: MediaKind, mid: String?, direction: TransceiverDirection,
+    currentDirection: TransceiverDirection?, remoteStreamIDs: [String]
+  ) {
+    self.id = id
+    self.kind = kind
+    self.mid = mid
+    self.direction = direction
+    self.currentDirection = currentDirection
+    self.remoteStreamIDs = remoteStreamIDs
+  }
+}

@@ -1,0 +1,151 @@
+package import Flow
+package import ICE
+package import Media
+package import RTP
+package import Wire
+
+/// Something a peer tells: for the application, for the take, or for both.
+package enum PeerEvent: Sendable {
+  /// A transition of one of the state machines.
+  case state(StateTransition)
+  /// W3C negotiationneeded.
+  case negotiationNeeded
+  /// A local candidate to be signaled; nil when there are no more.
+  case localCandidate(CandidateInit?)
+  /// A candidate became known to the agent, local or remote.
+  case candidate(isLocal: Bool, ICECandidate)
+  /// A pair was made or changed.
+  case candidatePair(ICEPairReport)
+  /// The DTLS association was established.
+  case secured(SecuredTransport)
+  /// W3C track: the peer sends on this transceiver.
+  case track(TransceiverInfo)
+  /// The peer no longer sends on this transceiver.
+  case trackEnded(transceiver: UInt32)
+  /// What an m-section agreed on; the take's `track` rows.
+  case trackNegotiated(TrackRecord)
+  /// An RTCP block in the clear.
+  case rtcp(RTCPRecord)
+  /// An encoded frame with the result of its encoding or decoding.
+  case frame(FrameRecord)
+  /// Something was refused and counted: what and why, for the timeline.
+  case refused(layer: String, reason: String)
+}
+
+/// A transition of a state machine.
+package struct StateTransition: Hashable, Sendable {
+  /// `signaling`, `ice-connection`, `ice-gathering`, `connection`, `dtls`.
+  package var machine: String
+  package var from: String
+  package var to: String
+
+  package init(machine: String, from: String, to: String) {
+    self.machine = machine
+    self.from = from
+    self.to = to
+  }
+}
+
+/// What a DTLS handshake established, without secrets.
+package struct SecuredTransport: Hashable, Sendable {
+  package var version: String
+  package var cipherSuite: String
+  package var profile: String
+  package var role: String
+  package var remoteFingerprint: String
+
+  package init(
+    version: String, cipherSuite: String, profile: String, role: String, remoteFingerprint: String
+  ) {
+    self.version = version
+    self.cipherSuite = cipherSuite
+    self.profile = profile
+    self.role = role
+    self.remoteFingerprint = remoteFingerprint
+  }
+}
+
+/// One direction of a track as agreed.
+package struct TrackRecord: Hashable, Sendable {
+  package var transceiver: UInt32
+  package var mid: String
+  package var kind: MediaKind
+  package var isInbound: Bool
+  /// The SSRC sent with, or announced by the peer; nil when not announced.
+  package var ssrc: UInt32?
+  package var codec: String
+  package var payloadType: UInt8
+  package var clockRate: UInt32
+  /// The identifier of the transport-wide sequence number extension, 0 when not agreed.
+  package var transportSequenceID: UInt8
+
+  package init(
+    transceiver: UInt32, mid: String, kind: MediaKind, isInbound: Bool, ssrc: UInt32?,
+    codec: String, payloadType: UInt8, clockRate: UInt32, transportSequenceID: UInt8
+  ) {
+    self.transceiver = transceiver
+    self.mid = mid
+    self.kind = kind
+    self.isInbound = isInbound
+    self.ssrc = ssrc
+    self.codec = codec
+    self.payloadType = payloadType
+    self.clockRate = clockRate
+    self.transportSequenceID = transportSequenceID
+  }
+}
+
+/// An encoded frame and what its encoder or decoder made of it, in the order of the codec calls.
+package struct FrameRecord: Sendable {
+  package var transceiver: UInt32
+  package var kind: MediaKind
+  /// Received and decoded; else encoded and sent.
+  package var isInbound: Bool
+  package var codec: CodecName
+  package var ssrc: UInt32
+  /// The RTP timestamp on the wire (inbound), or the media time before the stream's offset (outbound).
+  package var rtpTime: UInt32
+  package var isKey: Bool
+  package var width: Int
+  package var height: Int
+  /// The encoded bytes; empty for concealed sound.
+  package var bytes: [UInt8]
+  /// How the result came about: `decoded`, `recovered`, `concealed`, `undecodable`, `encoded`.
+  package var outcome: String
+  /// The decoded result, whose digest goes into the take.
+  package var decoded: DecodedMedia
+  /// The quantiser of a picture.
+  package var quantiser: UInt8
+  /// The largest absolute sample and the sum of squares of a block of sound; RFC 6464 level when sent.
+  package var peak: UInt16 = 0
+  package var energy: UInt64 = 0
+  package var audioLevel: UInt8?
+  package var isVoice = false
+
+  package init(
+    transceiver: UInt32, kind: MediaKind, isInbound: Bool, codec: CodecName, ssrc: UInt32,
+    rtpTime: UInt32, isKey: Bool, width: Int, height: Int, bytes: [UInt8], outcome: String,
+    decoded: DecodedMedia, quantiser: UInt8
+  ) {
+    self.transceiver = transceiver
+    self.kind = kind
+    self.isInbound = isInbound
+    self.codec = codec
+    self.ssrc = ssrc
+    self.rtpTime = rtpTime
+    self.isKey = isKey
+    self.width = width
+    self.height = height
+    self.bytes = bytes
+    self.outcome = outcome
+    self.decoded = decoded
+    self.quantiser = quantiser
+  }
+}
+
+/// Decoded media of a frame.
+package enum DecodedMedia: Sendable {
+  case none
+  case audio(AudioBlock)
+  case picture(Picture)
+}

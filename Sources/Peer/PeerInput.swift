@@ -1,0 +1,105 @@
+package import ICE
+package import Media
+package import SDP
+package import Stats
+package import Wire
+
+/// Everything that can happen to a peer: the one gate through which the outside world comes in.
+package enum PeerInput: Sendable {
+  /// The first input of every peer, once.
+  case genesis(Genesis)
+  /// The addresses that may be gathered on.
+  case interfaces([IPAddress])
+  /// A datagram and the kernel's receive time, which is not after the step.
+  case datagram(Datagram, arrival: Instant)
+  /// The deadline was reached.
+  case deadline
+  /// An API call; its reply carries the same number.
+  case call(id: UInt32, PeerCall)
+  /// Sound or a picture from the application for a transceiver's sender.
+  case captured(transceiver: UInt32, CapturedMedia)
+  case socketBound(id: UInt32, SocketAddress)
+  case socketFailed(id: UInt32, code: Int32)
+  case nameResolved(id: UInt32, [IPAddress])
+  case sendFailed(local: SocketAddress, remote: SocketAddress, code: Int32)
+  /// A signaling message that the application sent or received: kept in the take, not acted on.
+  case signaling(SignalingMessage)
+}
+
+/// What a peer wants done or tells.
+package enum PeerOutput: Sendable {
+  case datagram(Datagram)
+  case bindSocket(id: UInt32, IPAddress)
+  case closeSocket(SocketAddress)
+  case resolveName(id: UInt32, String)
+  case reply(id: UInt32, PeerReply)
+  case event(PeerEvent)
+}
+
+/// A UDP datagram on a path.
+package struct Datagram: Hashable, Sendable {
+  package var local: SocketAddress
+  package var remote: SocketAddress
+  package var bytes: [UInt8]
+
+  package init(local: SocketAddress, remote: SocketAddress, bytes: [UInt8]) {
+    self.local = local
+    self.remote = remote
+    self.bytes = bytes
+  }
+}
+
+/// What a peer starts from.
+package struct Genesis: Hashable, Sendable {
+  /// 32 secret bytes from which every random value of the peer comes.
+  package var seed: [UInt8]
+  package var wallClock: WallClock
+  package var configuration: PeerConfiguration
+
+  package init(seed: [UInt8], wallClock: WallClock, configuration: PeerConfiguration) {
+    self.seed = seed
+    self.wallClock = wallClock
+    self.configuration = configuration
+  }
+}
+
+/// How a peer behaves (W3C RTCConfiguration, and what the take must pin).
+public struct PeerConfiguration: Hashable, Sendable, Codable {
+  /// STUN servers as `stun:host:port`.
+  public var iceServers: [String] = []
+  /// What all video may spend at most, in bits per second.
+  public var videoBitrateMaximum: UInt64 = 2_500_000
+  /// What video begins with, in bits per second.
+  public var videoBitrateStart: UInt64 = 600_000
+  /// The Opus bit rate in bits per second.
+  public var audioBitrate: UInt32 = 32_000
+
+  /// Creates the default configuration.
+  public init() {}
+}
+
+/// Media that an application hands to a sender.
+package enum CapturedMedia: Sendable {
+  case audio(AudioBlock)
+  case picture(Picture)
+}
+
+/// A message of the application's signaling channel, as the take keeps it.
+public struct SignalingMessage: Hashable, Sendable {
+  /// Whether the message was received; else it was sent.
+  public var isInbound: Bool
+  /// `http`, `loopback`, `whip`, ...
+  public var transport: String
+  /// `offer`, `answer`, `candidate`, `bye`, ...
+  public var type: String
+  /// The message as on the channel.
+  public var message: String
+
+  /// Creates a message.
+  public init(isInbound: Bool, transport: String, type: String, message: String) {
+    self.isInbound = isInbound
+    self.transport = transport
+    self.type = type
+    self.message = message
+  }
+}

@@ -1,0 +1,92 @@
+package import Wire
+
+/// A codec by its SDP encoding name.
+package struct CodecName: RawRepresentable, Hashable, Sendable {
+  /// The encoding name in lower case.
+  package var rawValue: String
+  package init(rawValue: String) { self.rawValue = rawValue.lowercased() }
+
+  package static let opus = CodecName(rawValue: "opus")
+  package static let vp8 = CodecName(rawValue: "vp8")
+}
+
+/// What an encoder made of one block of sound or one picture, before packets.
+package struct EncodedFrame: Hashable, Sendable {
+  package var kind: MediaKind
+  package var codec: CodecName
+  /// The capture time in the codec's clock, counted from 0; the stream adds its random offset.
+  package var mediaTime: UInt32
+  /// The encoded bytes.
+  package var bytes: [UInt8]
+  /// Whether a decoder can begin here.
+  package var isKey: Bool
+  /// The picture's size; 0 for sound.
+  package var width: UInt16 = 0
+  package var height: UInt16 = 0
+  /// The level of the sound as RFC 6464 carries it: 0 loudest to 127 silent; nil for pictures.
+  package var audioLevel: UInt8?
+  /// Whether the block is speech (RFC 6464 V bit, and the marker after silence, RFC 7587 section 4.2).
+  package var isVoice = false
+
+  package init(
+    kind: MediaKind, codec: CodecName, mediaTime: UInt32, bytes: [UInt8], isKey: Bool,
+    width: UInt16 = 0, height: UInt16 = 0, audioLevel: UInt8? = nil, isVoice: Bool = false
+  ) {
+    self.kind = kind
+    self.codec = codec
+    self.mediaTime = mediaTime
+    self.bytes = bytes
+    self.isKey = isKey
+    self.width = width
+    self.height = height
+    self.audioLevel = audioLevel
+    self.isVoice = isVoice
+  }
+}
+
+/// A frame as it came from the network: one audio packet's payload, or an assembled picture.
+package struct ReceivedFrame: Hashable, Sendable {
+  package var mid: String
+  package var ssrc: UInt32
+  package var kind: MediaKind
+  package var codec: CodecName
+  /// The payload type the packets had.
+  package var payloadType: UInt8
+  /// The extended sequence number of the first and the last packet of the frame.
+  package var firstSequence: Int64
+  package var lastSequence: Int64
+  /// The RTP timestamp as on the wire and extended across wrap-arounds.
+  package var rtpTime: UInt32
+  package var extendedTime: Int64
+  /// The kernel's receive time of the first and of the last packet to arrive.
+  package var firstArrival: Instant
+  package var lastArrival: Instant
+  package var bytes: [UInt8]
+  package var isKey: Bool
+  /// The RFC 6464 level and voice bit, where the packet carried them.
+  package var audioLevel: UInt8?
+  package var isVoice: Bool
+
+  package init(
+    mid: String, ssrc: UInt32, kind: MediaKind, codec: CodecName, payloadType: UInt8,
+    firstSequence: Int64, lastSequence: Int64, rtpTime: UInt32, extendedTime: Int64,
+    firstArrival: Instant, lastArrival: Instant, bytes: [UInt8], isKey: Bool,
+    audioLevel: UInt8? = nil, isVoice: Bool = false
+  ) {
+    self.mid = mid
+    self.ssrc = ssrc
+    self.kind = kind
+    self.codec = codec
+    self.payloadType = payloadType
+    self.firstSequence = firstSequence
+    self.lastSequence = lastSequence
+    self.rtpTime = rtpTime
+    self.extendedTime = extendedTime
+    self.firstArrival = firstArrival
+    self.lastArrival = lastArrival
+    self.bytes = bytes
+    self.isKey = isKey
+    self.audioLevel = audioLevel
+    self.isVoice = isVoice
+  }
+}

@@ -1,0 +1,39 @@
+/// W3C RTCSdpType.
+public enum SDPType: String, Hashable, Sendable, Codable {
+  /// Proposes a session.
+  case offer
+  /// Answers provisionally.
+  case pranswer
+  /// Answers finally.
+  case answer
+  /// Takes a proposal back.
+  case rollback
+}
+
+/// A session description and what it means in the offer/answer exchange (W3C RTCSessionDescription).
+public struct SessionDescription: Hashable, Sendable, Codable {
+  /// Offer, answer, ...
+  public var type: SDPType
+  /// The text (RFC 8866).
+  public var sdp: String
+
+  /// Creates a description from its parts; the text is checked when it is applied.
+  public init(type: SDPType, sdp: String) {
+    self.type = type
+    self.sdp = sdp
+  }
+}
+
+/// Why a text is not a session description that can be used.
+public struct SDPError: Error, Hashable, Sendable {
+  /// The line, counted from 1; 0 when the whole text is meant.
+  public var line: Int
+  /// What is wrong, in words.
+  public var reason: String
+
+  /// Creates an error about a line.
+  public init(line: Int, reason: String) {
+    self.line = line
+    self.reason = reason
+  }
+}

@@ -1,0 +1,60 @@
+package import Wire
+
+/// W3C RTCDtlsTransportState.
+package enum DTLSState: String, Hashable, Sendable {
+  case new, connecting, connected, closed, failed
+}
+
+/// Which side sends the ClientHello (RFC 5763 section 5).
+package enum DTLSRole: String, Sendable {
+  case client, server
+}
+
+/// A certificate fingerprint as SDP carries it (RFC 8122 section 5).
+public struct Fingerprint: Hashable, Sendable {
+  /// The hash function's name, lower case: `sha-256`, ...
+  public var algorithm: String
+  /// The hash in upper-case hexadecimal bytes with colons between.
+  public var value: String
+
+  /// Creates a fingerprint; the letters of the hash may have either case.
+  public init(algorithm: String, value: String) {
+    self.algorithm = algorithm.lowercased()
+    self.value = value.uppercased()
+  }
+}
+
+/// An SRTP protection profile (RFC 5764 section 4.1.2, RFC 7714 section 14.2).
+package struct SRTPProfile: RawRepresentable, Hashable, Sendable {
+  package var rawValue: UInt16
+  package init(rawValue: UInt16) { self.rawValue = rawValue }
+
+  package static let aes128CMSHA1_80 = SRTPProfile(rawValue: 0x0001)
+  package static let aeadAES128GCM = SRTPProfile(rawValue: 0x0007)
+}
+
+/// What a finished handshake established.
+package struct DTLSResult: Sendable {
+  package var profile: SRTPProfile
+  /// The key and salt for what this side sends, and for what it receives.
+  package var sendKey: [UInt8]
+  package var receiveKey: [UInt8]
+  /// Four hexadecimal digits, `FEFD` for DTLS 1.2.
+  package var version: String
+  /// The IANA name of the cipher suite.
+  package var cipherSuite: String
+  /// The peer's certificate.
+  package var remoteCertificate: [UInt8]
+
+  package init(
+    profile: SRTPProfile, sendKey: [UInt8], receiveKey: [UInt8], version: String,
+    cipherSuite: String, remoteCertificate: [UInt8]
+  ) {
+    self.profile = profile
+    self.sendKey = sendKey
+    self.receiveKey = receiveKey
+    self.version = version
+    self.cipherSuite = cipherSuite
+    self.remoteCertificate = remoteCertificate
+  }
+}

@@ -1,1 +1,0 @@
-// The first file of Stats replaces this one.

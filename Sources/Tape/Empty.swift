@@ -1,1 +1,0 @@
-// The first file of Tape replaces this one.
