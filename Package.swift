@@ -73,7 +73,7 @@ let package = Package(
     // What records, replays and drives the core.
     module("Tape", ["Wire", "Digests", "Peer", "ICE", "Media", "Stats", "CSQLite"]),
     module("Replay", ["Wire", "Peer", "Media", "Tape", "Stats"]),
-    module("Lab", ["Wire", "Peer", "Media", "Tape"]),
+    module("Lab", ["Wire", "SDP", "Peer", "Media", "Tape"]),
     module("Live", ["Wire", "CSupport", "Peer", "Media", "Stats", "Tape"]),
     module("Signaling", nio),
     .executableTarget(
@@ -85,6 +85,7 @@ let package = Package(
       swiftSettings: settings),
 
     tests("WireTests", ["Wire"]),
+    tests("PeerTests", ["Wire", "JSEP", "Media", "Peer", "Lab", "SDP"]),
   ],
   swiftLanguageModes: [.v6]
 )
