@@ -90,6 +90,9 @@ let package = Package(
       swiftSettings: settings),
 
     tests("WireTests", ["Wire"]),
+    tests(
+      "TapeTests",
+      ["Wire", "ICE", "RTP", "SDP", "JSEP", "Flow", "Media", "Stats", "Peer", "Tape"]),
     tests("PeerTests", ["Wire", "JSEP", "Media", "Peer", "Lab", "SDP"]),
   ],
   swiftLanguageModes: [.v6]

@@ -74,7 +74,8 @@ CREATE TABLE path (
   remote    TEXT NOT NULL
 );
 
--- Datagrams; query the view `packet`. Integers are the unsigned ones of the wire, stored as signed ones of the same width.
+-- Datagrams; query the view `packet`. Integers are the unsigned ones of the wire, stored as signed
+-- ones of the same width. Their bytes stand in `wire`, so that counting packets reads no payload.
 CREATE TABLE packet_store (
   row                INTEGER PRIMARY KEY,
   at_ns              INTEGER NOT NULL,
@@ -84,7 +85,14 @@ CREATE TABLE packet_store (
   sequence           INTEGER,           -- 16 bits
   rtp_time           INTEGER,           -- 32 bits
   transport_sequence INTEGER,           -- 16 bits; transport-wide-cc-01
-  bytes              BLOB NOT NULL      -- as on the wire
+  size               INTEGER NOT NULL,  -- bytes of UDP payload
+  position           INTEGER NOT NULL   -- where they begin in `wire`
+);
+
+-- The bytes of all datagrams one after another, cut into pieces that fill a page each.
+CREATE TABLE wire (
+  piece INTEGER PRIMARY KEY,  -- counted from 0; holds the bytes from piece * 8152 on
+  bytes BLOB NOT NULL         -- 8152 bytes, fewer in the last piece
 );
 
 -- Datagrams.
@@ -97,13 +105,22 @@ SELECT
   path.direction AS direction,
   path.local AS local,
   path.remote AS remote,
-  length(packet_store.bytes) AS size,    -- bytes of UDP payload
+  packet_store.size AS size,             -- bytes of UDP payload
   CASE                                   -- by the first byte (RFC 7983), RTCP by the second (RFC 5761)
-    WHEN packet_store.bytes < x'04' AND packet_store.bytes <> x'' THEN 'stun'
-    WHEN packet_store.bytes >= x'14' AND packet_store.bytes < x'40' THEN 'dtls'
     WHEN packet_store.marker_type IS NOT NULL THEN 'rtp'
     WHEN packet_store.ssrc IS NOT NULL THEN 'rtcp'
-    ELSE 'other'
+    WHEN packet_store.size = 0 THEN 'other'
+    ELSE (
+      SELECT CASE
+        WHEN first < x'04' THEN 'stun'
+        WHEN first >= x'14' AND first < x'40' THEN 'dtls'
+        ELSE 'other'
+      END
+      FROM (
+        SELECT substr(wire.bytes, packet_store.position % 8152 + 1, 1) AS first
+        FROM wire WHERE wire.piece = packet_store.position / 8152
+      )
+    )
   END AS protocol,
   packet_store.ssrc & 0xffffffff AS ssrc,
   packet_store.marker_type & 127 AS payload_type,
@@ -111,7 +128,21 @@ SELECT
   packet_store.rtp_time & 0xffffffff AS rtp_time,
   (packet_store.marker_type >> 7) & 1 AS marker,
   packet_store.transport_sequence & 0xffff AS transport_sequence,
-  packet_store.bytes AS bytes            -- as on the wire
+  CASE                                   -- as on the wire; most stand in one piece, some in two
+    WHEN packet_store.size = 0 THEN x''
+    WHEN packet_store.position % 8152 + packet_store.size <= 8152 THEN (
+      SELECT substr(wire.bytes, packet_store.position % 8152 + 1, packet_store.size)
+      FROM wire WHERE wire.piece = packet_store.position / 8152
+    )
+    ELSE substr((
+      SELECT CAST(group_concat(part, '') AS BLOB) FROM (
+        SELECT wire.bytes AS part FROM wire
+        WHERE wire.piece BETWEEN packet_store.position / 8152
+          AND (packet_store.position + packet_store.size - 1) / 8152
+        ORDER BY wire.piece
+      )
+    ), packet_store.position % 8152 + 1, packet_store.size)
+  END AS bytes
 FROM packet_store JOIN path USING (path);
 
 -- RTCP blocks in the clear.

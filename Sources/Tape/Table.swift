@@ -50,6 +50,11 @@ package enum Table: UInt8, CaseIterable, Sendable {
     }
   }
 
+  /// The columns of the storage table: the bytes of packets stand in `wire`.
+  var storageColumns: [String] {
+    self == .packet ? columns.dropLast() + ["size", "position"] : columns
+  }
+
   /// The columns after `row` that are written, read, hashed and compared, in this order.
   package var columns: [String] { Table.columnNames[Int(rawValue)] }
 

@@ -46,10 +46,28 @@ package enum TakeFile {
       throw error("it cannot be opened: \(String(cString: strerror(errno)))", .failed)
     }
     defer { try? file.close() }
-    let beginning = (try? file.read(upToCount: 16)) ?? Data()
-    guard beginning == Data("SQLite format 3\u{0}".utf8) else {
+    let beginning = [UInt8]((try? file.read(upToCount: 100)) ?? Data())
+    guard beginning.starts(with: "SQLite format 3\u{0}".utf8) else {
       throw error("it is not a take: not a SQLite file")
     }
+    // Beside a write-ahead log the file may be in any state that the log makes good.
+    var log = stat()
+    if stat(path + "-wal", &log) == 0, log.st_size > 0 { return }
+    let expected = sizeInHeader(beginning)
+    guard Int64(status.st_size) >= expected else {
+      throw error(
+        "it is cut short: \(status.st_size) of \(expected) bytes; restore it from a copy")
+    }
+  }
+
+  /// The size that the first page of a SQLite file tells (SQLite file format section 1.3).
+  private static func sizeInHeader(_ bytes: [UInt8]) -> Int64 {
+    guard bytes.count == 100 else { return 512 }
+    func number(_ offset: Int, _ width: Int) -> Int64 {
+      bytes[offset..<offset + width].reduce(0) { $0 << 8 | Int64($1) }
+    }
+    let pageSize = number(16, 2) == 1 ? 65_536 : number(16, 2)
+    return pageSize * number(28, 4)
   }
 
   private static func check(_ path: String, application: Int64, format: Int64) throws(TapeError) {
@@ -76,23 +94,29 @@ package enum TakeFile {
       _ = try connection.integer("SELECT count(*) FROM sqlite_schema")
       return connection
     } catch {
-      guard [.cannotOpen, .readOnly, .permission].contains(error.code.primary),
-        let uri = uri(path)
-      else { throw error }
+      guard [.cannotOpen, .readOnly, .permission].contains(error.code.primary) else {
+        throw error
+      }
       var status = stat()
       guard stat(path + "-wal", &status) == 0, status.st_size > 0 else {
-        return try SQLiteConnection(path: uri + "?immutable=1", mode: .readOnly)
+        return try SQLiteConnection(path: uri(path) + "?immutable=1", mode: .readOnly)
       }
-      // Without shared memory a log can be read by one process that locks nobody out.
-      let connection = try SQLiteConnection(path: uri + "?vfs=unix-none", mode: .readOnly)
-      try connection.execute("PRAGMA locking_mode = EXCLUSIVE")
-      return connection
+      return try withoutSharedMemory(path)
     }
   }
 
-  private static func uri(_ path: String) -> String? {
+  /// Opens a take with a write-ahead log in a folder that cannot be written: without the shared
+  /// memory file, the log is read by one process that locks nobody out.
+  static func withoutSharedMemory(_ path: String) throws(SQLiteError) -> SQLiteConnection {
+    let connection = try SQLiteConnection(path: uri(path) + "?vfs=unix-none", mode: .readOnly)
+    try connection.execute("PRAGMA locking_mode = EXCLUSIVE")
+    return connection
+  }
+
+  private static func uri(_ path: String) -> String {
     let absolute = URL(fileURLWithPath: path).path
     let allowed = CharacterSet.urlPathAllowed.subtracting(CharacterSet(charactersIn: "?#;"))
     return absolute.addingPercentEncoding(withAllowedCharacters: allowed).map { "file://\($0)" }
+      ?? path
   }
 }

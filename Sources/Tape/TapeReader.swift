@@ -20,6 +20,7 @@ package final class TapeReader {
   private let connection: SQLiteConnection
   private var tape: SQLiteStatement
   private let cursors: [TableCursor]
+  private let wire: WireCursor
   private var chain: StepChain
   private var inputs: InputReader
 
@@ -44,7 +45,9 @@ package final class TapeReader {
       tape = try connection.prepare(
         "SELECT first_step, steps, at_ns, body, digest FROM tape ORDER BY first_step")
       var cursors: [TableCursor] = []
-      for table in Table.allCases { cursors.append(try TableCursor(table, connection)) }
+      let wire = try WireCursor(connection)
+      for table in Table.allCases { cursors.append(try TableCursor(table, connection, wire)) }
+      self.wire = wire
       self.cursors = cursors
       inputs = InputReader(
         content: try connection.prepare("SELECT bytes FROM content WHERE content = ?"))
@@ -116,7 +119,7 @@ package final class TapeReader {
     do throws(SQLiteError) {
       guard try tape.step() else {
         isAtEnd = true
-        checkEnd()
+        try checkEnd()
         return
       }
     } catch {
@@ -143,9 +146,11 @@ package final class TapeReader {
     batchDigest = [UInt8](tape.blob(4))
   }
 
-  private func checkEnd() {
+  private func checkEnd() throws(SQLiteError) {
     if let left = cursors.first(where: { $0.next != .max }) {
       fault = altered("rows were added after the last step", table: left.table.name)
+    } else if try !wire.isAtEnd() {
+      fault = altered("bytes were added after the last datagram", table: "wire")
     } else if let ending {
       if ending.steps > stepsRead {
         fault = altered("the steps up to \(ending.steps) are missing", table: "tape")
@@ -201,7 +206,7 @@ package final class TapeReader {
           TapeError(path: path, place: "\(cursor.table.name), step \(head.number)", error))
       }
       guard isGood else {
-        throw altered("a text was changed", table: cursor.table.name, at: head.at)
+        throw altered(cursor.damage, table: cursor.table.name, at: head.at)
       }
     }
     let after = RowNumber.first(ofStep: head.number + 1)
@@ -236,10 +241,14 @@ private final class TableCursor {
   /// The number of the row that comes next; the largest number at the end.
   private(set) var next: Int64 = .min
   private var statement: SQLiteStatement
+  private let wire: WireCursor
 
-  init(_ table: Table, _ connection: borrowing SQLiteConnection) throws(SQLiteError) {
+  init(_ table: Table, _ connection: borrowing SQLiteConnection, _ wire: WireCursor)
+    throws(SQLiteError)
+  {
     self.table = table
-    let columns = table.columns.joined(separator: ", ")
+    self.wire = wire
+    let columns = table.storageColumns.joined(separator: ", ")
     statement = try connection.prepare(
       "SELECT row, \(columns) FROM \(table.storageName) ORDER BY \(table.key)")
     try advance()
@@ -249,17 +258,30 @@ private final class TableCursor {
     next = try statement.step() ? statement.integer(0) : .max
   }
 
-  /// Reads the present row and goes to the next; false when a text of it is not UTF-8.
+  /// What is wrong with a row that could not be read.
+  var damage: String {
+    table == .packet ? "the bytes of a datagram are not where they were" : "a text was changed"
+  }
+
+  /// Reads the present row and goes to the next; false when it is damaged.
   func read(into rows: inout RowList) throws(SQLiteError) -> Bool {
     rows.begin(table)
     var isGood = true
-    for column in 1...table.columns.count {
-      if let value = statement.value(column) {
+    let count = table.columns.count
+    for column in 1...count {
+      if table == .packet, column == count {
+        let position = statement.integer(column + 1)
+        isGood = isGood && position == wire.position
+        if let bytes = try wire.take(statement.integer(column)) {
+          rows.append(.blob(bytes))
+          continue
+        }
+      } else if let value = statement.value(column) {
         rows.append(value)
-      } else {
-        rows.append(.null)
-        isGood = false
+        continue
       }
+      rows.append(.null)
+      isGood = false
     }
     try advance()
     return isGood

@@ -10,6 +10,7 @@ final class TapeStore: @unchecked Sendable {
   private let connection: SQLiteConnection
   private var inserts: [InsertStatement] = []
   private let tapeInsert: InsertStatement
+  private let wire: WireStore
   private var transcript: Transcript
   private var chain: StepChain
 
@@ -43,12 +44,13 @@ final class TapeStore: @unchecked Sendable {
       tapeInsert = InsertStatement(
         try connection.prepare("INSERT INTO tape VALUES (?, ?, ?, ?, ?)"))
       for table in Table.allCases {
-        let columns = table.columns.joined(separator: ", ")
-        let places = table.columns.map { _ in "?" }.joined(separator: ", ")
+        let columns = table.storageColumns.joined(separator: ", ")
+        let places = table.storageColumns.map { _ in "?" }.joined(separator: ", ")
         let sql =
           "INSERT INTO \(table.storageName) (row, \(columns)) VALUES (?, \(places))"
         inserts.append(InsertStatement(try connection.prepare(sql)))
       }
+      wire = WireStore(try connection.prepare("INSERT OR REPLACE INTO wire VALUES (?, ?)"))
       transcript = Transcript(keepsMedia: options.keepsMedia)
       chain = StepChain(takeDigest: header.digest)
     } catch {
@@ -83,6 +85,7 @@ final class TapeStore: @unchecked Sendable {
       try connection.execute("BEGIN IMMEDIATE")
       var body = TapeBody(start: first.at.nanoseconds)
       for step in steps { body.append(try write(step)) }
+      try wire.flush()
       try tapeInsert.run(
         [
           .number(before.steps + 1), .number(body.count), .number(body.start),
@@ -111,9 +114,15 @@ final class TapeStore: @unchecked Sendable {
     let first = RowNumber.first(ofStep: number)
     for row in 0..<count {
       let table = transcript.rows.table(row)
-      if table == .packet { summary.packets += 1 }
-      try inserts[Int(table.rawValue) - 1].run(
-        row: first + Int64(row), transcript.rows.row(row))
+      let insert = inserts[Int(table.rawValue) - 1]
+      var values = transcript.rows.row(row)
+      if table == .packet, case .blob(let bytes)? = values.popLast() {
+        summary.packets += 1
+        insert.bind(Int64(bytes.count), at: table.columns.count + 1)
+        insert.bind(wire.position, at: table.columns.count + 2)
+        try wire.append(bytes)
+      }
+      try insert.run(row: first + Int64(row), values)
     }
     head.check = chain.advance(head, transcript.rows, 0..<count)
     summary.steps = number
@@ -151,6 +160,9 @@ private final class InsertStatement {
   private var statement: SQLiteStatement
 
   init(_ statement: consuming SQLiteStatement) { self.statement = statement }
+
+  /// Binds a value that `run` does not get, by its place counted from 1.
+  func bind(_ value: Int64, at place: Int) { statement.bind(value, at: Int32(place)) }
 
   func run(row: Int64? = nil, _ values: ArraySlice<Value>) throws(SQLiteError) {
     try statement.insert(row: row, values)

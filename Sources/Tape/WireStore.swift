@@ -1,0 +1,94 @@
+/// The `wire` table: the bytes of all datagrams as one stream, in pieces that fill a page each.
+///
+/// Rows with a kilobyte of payload leave up to a tenth of their pages unused; a stream does not.
+enum WirePiece {
+  /// The bytes of a full piece: with 8 KiB pages, what one row can hold without an overflow page.
+  static let length = 8_152
+}
+
+/// Writes the stream of datagram bytes.
+final class WireStore {
+  private var insert: SQLiteStatement
+  private var piece: Int64 = 0
+  private var rest: [UInt8] = []
+  private var isFlushed = true
+
+  init(_ insert: consuming SQLiteStatement) { self.insert = insert }
+
+  /// Where the next byte will stand.
+  var position: Int64 { piece * Int64(WirePiece.length) + Int64(rest.count) }
+
+  /// Adds the bytes of a datagram; full pieces are written at once.
+  func append(_ bytes: [UInt8]) throws(SQLiteError) {
+    rest.append(contentsOf: bytes)
+    isFlushed = isFlushed && bytes.isEmpty
+    while rest.count >= WirePiece.length {
+      try write(Array(rest[..<WirePiece.length]))
+      rest.removeFirst(WirePiece.length)
+      piece += 1
+    }
+  }
+
+  /// Writes the piece that is not full yet; it is replaced when more comes.
+  func flush() throws(SQLiteError) {
+    guard !isFlushed else { return }
+    isFlushed = true
+    if !rest.isEmpty { try write(rest) }
+  }
+
+  private func write(_ bytes: [UInt8]) throws(SQLiteError) {
+    try insert.insert(row: piece, [.blob(bytes)])
+  }
+}
+
+/// Reads the stream of datagram bytes from its beginning.
+final class WireCursor {
+  private var statement: SQLiteStatement
+  private var nextPiece: Int64 = 0
+  private var bytes: [UInt8] = []
+  private var offset = 0
+  /// Where the next byte stands.
+  private(set) var position: Int64 = 0
+
+  init(_ connection: borrowing SQLiteConnection) throws(SQLiteError) {
+    statement = try connection.prepare("SELECT piece, bytes FROM wire ORDER BY piece")
+  }
+
+  /// The next bytes of the stream; nil when it does not have so many, or not in good order.
+  func take(_ count: Int64) throws(SQLiteError) -> [UInt8]? {
+    guard count >= 0 else { return nil }
+    // Most datagrams stand in one piece; the count is the file's and may be anything.
+    if count <= Int64(bytes.count - offset) {
+      let end = offset + Int(count)
+      defer { offset = end }
+      position += count
+      return Array(bytes[offset..<end])
+    }
+    var taken: [UInt8] = []
+    while Int64(taken.count) < count {
+      if offset == bytes.count {
+        guard try readPiece() else { return nil }
+      }
+      let part = Int(min(count - Int64(taken.count), Int64(bytes.count - offset)))
+      taken.append(contentsOf: bytes[offset..<offset + part])
+      offset += part
+    }
+    position += count
+    return taken
+  }
+
+  /// Whether every byte was taken.
+  func isAtEnd() throws(SQLiteError) -> Bool {
+    guard offset == bytes.count else { return false }
+    return try !statement.step()
+  }
+
+  private func readPiece() throws(SQLiteError) -> Bool {
+    guard nextPiece == 0 || bytes.count == WirePiece.length else { return false }
+    guard try statement.step(), statement.integer(0) == nextPiece else { return false }
+    bytes = statement.bytes(1)
+    offset = 0
+    nextPiece += 1
+    return !bytes.isEmpty && bytes.count <= WirePiece.length
+  }
+}

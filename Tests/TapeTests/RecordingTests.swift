@@ -1,0 +1,103 @@
+import Foundation
+import Glibc
+import Peer
+import Testing
+import Wire
+
+@testable import Tape
+
+@Suite struct RecordingTests {
+  @Test func aTakeIsAboutAsLargeAsAPacketCapture() throws {
+    let folder = try TakeFolder()
+    for (payload, share) in [(1_180, 1.04), (1_000, 1.04), (400, 1.08), (80, 1.20)] {
+      let steps = SampleSteps.call(packets: 8_000, payload: payload)
+      let path = try folder.record(steps, as: "\(payload).take") { $0.keepsMedia = false }
+      let info = try TakeInfo(path: path)
+      #expect(info.captureBytes == 24 + 8_000 * (58 + 20 + Int64(payload)))
+      let ratio = Double(info.fileBytes) / Double(info.captureBytes)
+      #expect(ratio < share, "payload \(payload)")
+    }
+  }
+
+  @Test func aFullDiskEndsTheRecordingAndKeepsWhatWasWritten() throws {
+    let folder = try TakeFolder()
+    var options = TapeWriter.Options()
+    options.pageLimit = 120
+    let path = folder.file("a.take")
+    let writer = try TapeWriter(path: path, options: options)
+    _ = writer.addPeer(label: "a", role: "")
+    let steps = SampleSteps.call(packets: 12_000, payload: 1_000)
+    for step in steps { writer.record(step) }
+    let error = try #require(#expect(throws: TapeError.self) { _ = try writer.finish() })
+    #expect(error.reason.hasPrefix("the disk is full"))
+    #expect(error.kind == .failed)
+    #expect(writer.error != nil)
+    let audit = try TapeAudit.run(path: path)
+    #expect(audit.alteration == nil)
+    #expect(!audit.isComplete)
+    #expect(error.reason.hasSuffix("the take holds the first \(audit.steps) steps"))
+    #expect(audit.steps < steps.count)
+  }
+
+  @Test func aSlowDiskNeverBlocksTheCall() throws {
+    let folder = try TakeFolder()
+    var options = TapeWriter.Options()
+    options.queueLimit = 100_000
+    let writer = try TapeWriter(path: folder.file("a.take"), options: options)
+    for step in SampleSteps.call(packets: 2_000, payload: 1_000) { writer.record(step) }
+    let error = #expect(throws: TapeError.self) { _ = try writer.finish() }
+    #expect(error?.reason.contains("too slow") == true)
+  }
+
+  @Test func aDriverInVirtualTimeWaitsForTheDisk() throws {
+    let folder = try TakeFolder()
+    let steps = SampleSteps.call(packets: 4_000, payload: 1_000)
+    let path = try folder.record(steps) {
+      $0.queueLimit = 100_000
+      $0.waitsForDisk = true
+    }
+    #expect(try TapeAudit.run(path: path).steps == steps.count)
+  }
+
+  @Test func manyThreadsMayRecord() async throws {
+    let folder = try TakeFolder()
+    let path = folder.file("a.take")
+    let writer = try TapeWriter(path: path, options: TapeWriter.Options())
+    await withTaskGroup { group in
+      for peer in 1...4 {
+        group.addTask {
+          for var step in SampleSteps.call(packets: 500, payload: 20) {
+            step.peer = UInt32(peer)
+            writer.record(step)
+          }
+        }
+      }
+    }
+    #expect(try writer.finish().steps == 4 * 501)
+    let audit = try TapeAudit.run(path: path)
+    #expect(audit.alteration == nil)
+    #expect(audit.isComplete)
+  }
+
+  @Test func aKilledRecorderLeavesATakeThatReadsToItsEnd() async throws {
+    let folder = try TakeFolder()
+    let path = folder.file("a.take")
+    await #expect(processExitsWith: .signal(SIGKILL)) { [path = path as String] in
+      let writer = try TapeWriter(path: path, options: TapeWriter.Options())
+      _ = writer.addPeer(label: "a", role: "")
+      var steps = SampleSteps.call(packets: 40_000, payload: 900)[...]
+      while let step = steps.popFirst() { writer.record(step) }
+      // Once some of it is on the disk, the process dies in the middle of the rest.
+      while (try? TapeAudit.run(path: path).steps) ?? 0 == 0 {}
+      kill(getpid(), SIGKILL)
+    }
+    let log = try FileManager.default.attributesOfItem(atPath: path + "-wal")
+    #expect(log[.size] as? Int ?? 0 > 0)
+    let audit = try TapeAudit.run(path: path)
+    #expect(audit.alteration == nil)
+    #expect(!audit.isComplete)
+    #expect((1...40_001).contains(audit.steps))
+    let connection = try TakeFile.withoutSharedMemory(path)
+    #expect(try connection.integer("SELECT sum(steps) FROM tape") == Int64(audit.steps))
+  }
+}
