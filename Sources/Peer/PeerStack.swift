@@ -28,6 +28,7 @@ final class PeerStack {
   var states = ConnectionStates()
   var candidates = LocalCandidates()
   var refusals = RefusalLedger()
+  let statsNames: StatsNames
   var isClosed = false
 
   var agentOutputs = Outbox<ICEAgent.Output>()
@@ -49,6 +50,7 @@ final class PeerStack {
       servers: genesis.configuration.parsedICEServers, entropy: entropy.stream("ice"))
     flow = MediaFlow(
       entropy: entropy.stream("rtp"), wallClock: genesis.wallClock, cname: cname)
+    statsNames = StatsNames(entropy: entropy.stream("stats"))
     var failure: String?
     do {
       dtls = try DTLSTransport(entropy: entropy.stream("dtls"), wallClock: genesis.wallClock)
