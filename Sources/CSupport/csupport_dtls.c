@@ -256,7 +256,7 @@ int csupport_dtls_handshake(csupport_dtls *dtls, const uint8_t *datagram, size_t
   int value = SSL_do_handshake(dtls->connection);
   int result = value == 1 ? CSUPPORT_DTLS_DONE : outcome(dtls->connection, value);
   leave(dtls, before);
-  return result == CSUPPORT_DTLS_CLOSED ? CSUPPORT_DTLS_FAILED : result;
+  return result;
 }
 
 int csupport_dtls_read(csupport_dtls *dtls, const uint8_t *datagram, size_t length, uint8_t *data,

@@ -91,6 +91,7 @@ final class DTLSAssociation {
     switch Int(result) {
     case CSUPPORT_DTLS_DONE: return .finished
     case CSUPPORT_DTLS_WAITING: return .waiting
+    case CSUPPORT_DTLS_CLOSED: return .failed("the peer closed the association in the handshake")
     default: return .failed(Self.libraryError())
     }
   }
@@ -184,7 +185,8 @@ extension DTLSAssociation {
   }
 
   private func cipherSuite(_ connection: OpaquePointer) -> String {
-    guard let cipher = SSL_get_current_cipher(connection), let name = SSL_CIPHER_standard_name(cipher)
+    guard let cipher = SSL_get_current_cipher(connection),
+      let name = SSL_CIPHER_standard_name(cipher)
     else { return "unknown" }
     return String(cString: name)
   }

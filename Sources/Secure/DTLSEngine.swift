@@ -3,7 +3,7 @@ import Digests
 import Wire
 
 extension DTLSTransport {
-  /// The version of the OpenSSL in use, e.g. `3.0.22`.
+  /// The version of the OpenSSL in use, such as `3.0.22`.
   package static var opensslVersion: String {
     String(cString: OpenSSL_version(OPENSSL_FULL_VERSION_STRING))
   }
@@ -136,6 +136,7 @@ private struct DTLSEngineCheck: ~Copyable {
 
   private func error(_ problem: String) -> SecureError {
     SecureError(
-      reason: "OpenSSL \(DTLSTransport.opensslVersion) cannot be driven deterministically: \(problem)")
+      reason:
+        "OpenSSL \(DTLSTransport.opensslVersion) cannot be driven deterministically: \(problem)")
   }
 }

@@ -21,6 +21,9 @@ package struct SRTPContext: ~Copyable {
   /// How many packets behind the newest one an SRTP packet may still come.
   package static let replayWindow = 1024
 
+  /// The name and version of the library, such as `libsrtp2 2.5.0`.
+  package static var libraryVersion: String { String(cString: srtp_get_version_string()) }
+
   private let outbound: SRTPSession
   private let inbound: SRTPSession
   /// The length of the authentication tag, in bytes.
@@ -76,7 +79,9 @@ package struct SRTPContext: ~Copyable {
     guard (minimum...Self.packetMaximum).contains(plain) else { throw Self.badLength }
     packet.append(contentsOf: repeatElement(0, count: Self.overhead))
     var length = Int32(truncatingIfNeeded: plain)
-    let status = packet.withUnsafeMutableBytes { operation(outbound.handle, $0.baseAddress, &length) }
+    let status = packet.withUnsafeMutableBytes {
+      operation(outbound.handle, $0.baseAddress, &length)
+    }
     guard status == srtp_err_status_ok else {
       packet.removeLast(Self.overhead)
       throw Self.refusal(status)
@@ -90,7 +95,9 @@ package struct SRTPContext: ~Copyable {
   ) throws(Refusal) {
     guard (minimum...Self.packetMaximum).contains(packet.count) else { throw Self.badLength }
     var length = Int32(truncatingIfNeeded: packet.count)
-    let status = packet.withUnsafeMutableBytes { operation(inbound.handle, $0.baseAddress, &length) }
+    let status = packet.withUnsafeMutableBytes {
+      operation(inbound.handle, $0.baseAddress, &length)
+    }
     guard status == srtp_err_status_ok else { throw Self.refusal(status) }
     packet.removeLast(packet.count - Int(length))
   }

@@ -52,7 +52,8 @@ int csupport_dtls_start(csupport_dtls *dtls, int is_server, long mtu);
 /// The connection for OpenSSL's inquiries; NULL before the start.
 SSL *csupport_dtls_connection(const csupport_dtls *dtls);
 
-/// Goes on with the handshake, with a datagram or with NULL. Gives DONE, WAITING or FAILED.
+/// Goes on with the handshake, with a datagram or with NULL. Gives DONE, WAITING,
+/// CLOSED or FAILED.
 int csupport_dtls_handshake(csupport_dtls *dtls, const uint8_t *datagram, size_t length);
 
 /// Reads application data of a datagram, or with NULL what is left of the one before. Gives the
