@@ -117,7 +117,10 @@ package struct SRTPContext: ~Copyable {
 }
 
 /// A session of libsrtp: one direction with all of its streams, which begin by themselves.
-private struct SRTPSession: ~Copyable {
+///
+/// A class, because the optimiser of Swift 6.3 trips over a non-copyable member of a type that
+/// other modules destroy.
+private final class SRTPSession {
   let handle: srtp_t?
 
   /// Whether the library could be initialised, once per process.
