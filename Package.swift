@@ -86,6 +86,7 @@ let package = Package(
 
     tests("WireTests", ["Wire"]),
     tests("PeerTests", ["Wire", "JSEP", "Media", "Peer", "Lab", "SDP"]),
+    tests("SecureTests", ["Secure", "Wire", "Digests", "CSupport", "COpenSSL"]),
   ],
   swiftLanguageModes: [.v6]
 )
