@@ -18,7 +18,8 @@ package struct STUNWriter {
     let method = method.rawValue
     let bits = UInt16(messageClass.rawValue)
     writer.uint16(
-      method & 0xf | (method & 0x70) << 1 | (method & 0xf80) << 2 | (bits & 1) << 4 | (bits & 2) << 7)
+      method & 0xf | (method & 0x70) << 1 | (method & 0xf80) << 2 | (bits & 1) << 4 | (bits & 2)
+        << 7)
     writer.uint16(0)
     writer.uint32(STUNMessage.magicCookie)
     writer.uint32(transactionID.high)
@@ -72,7 +73,8 @@ package struct STUNWriter {
   package mutating func errorCode(_ error: STUNErrorCode) {
     let code = min(max(error.code, 300), 699)
     attribute(
-      .errorCode, [0, 0, UInt8(code / 100), UInt8(code % 100)] + Array(error.reason.utf8.prefix(128)))
+      .errorCode,
+      [0, 0, UInt8(code / 100), UInt8(code % 100)] + Array(error.reason.utf8.prefix(128)))
   }
 
   /// Adds UNKNOWN-ATTRIBUTES (section 14.9).
