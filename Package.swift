@@ -85,6 +85,8 @@ let package = Package(
       swiftSettings: settings),
 
     tests("WireTests", ["Wire"]),
+    tests("STUNTests", ["Wire", "Digests", "STUN"]),
+    tests("ICETests", ["Wire", "STUN", "ICE"]),
   ],
   swiftLanguageModes: [.v6]
 )
