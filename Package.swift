@@ -87,6 +87,8 @@ let package = Package(
     tests("WireTests", ["Wire"]),
     tests("PeerTests", ["Wire", "JSEP", "Media", "Peer", "Lab", "SDP"]),
     tests("SecureTests", ["Secure", "Wire", "Digests", "CSupport", "COpenSSL"]),
+    tests("STUNTests", ["Wire", "Digests", "STUN"]),
+    tests("ICETests", ["Wire", "STUN", "ICE"]),
   ],
   swiftLanguageModes: [.v6]
 )
