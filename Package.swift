@@ -15,8 +15,10 @@ let settings: [SwiftSetting] = [
 ]
 
 /// A target of the deterministic core or of what stands on it, with its test target when it has one.
-func module(_ name: String, _ dependencies: [Target.Dependency]) -> Target {
-  .target(name: name, dependencies: dependencies, swiftSettings: settings)
+func module(
+  _ name: String, _ dependencies: [Target.Dependency], resources: [Resource] = []
+) -> Target {
+  .target(name: name, dependencies: dependencies, resources: resources, swiftSettings: settings)
 }
 
 func tests(_ name: String, _ dependencies: [Target.Dependency]) -> Target {
@@ -71,8 +73,11 @@ let package = Package(
       "Peer", ["Wire", "ICE", "Secure", "RTP", "SDP", "JSEP", "Flow", "Media", "Stats", "Digests"]),
 
     // What records, replays and drives the core.
-    module("Tape", ["Wire", "Digests", "Peer", "ICE", "Media", "Stats", "CSQLite"]),
-    module("Replay", ["Wire", "Peer", "Media", "Tape", "Stats"]),
+    // Sources/Tape/Schema is a link to Schema/, because resources must stand inside their target.
+    module(
+      "Tape", ["Wire", "Digests", "ICE", "RTP", "SDP", "Flow", "Media", "Stats", "Peer", "CSQLite"],
+      resources: [.embedInCode("Schema/0001_take.sql")]),
+    module("Replay", ["Wire", "Peer", "Media", "RTP", "Tape", "Stats"]),
     module("Lab", ["Wire", "SDP", "Peer", "Media", "Tape"]),
     module("Live", ["Wire", "CSupport", "Peer", "Media", "Stats", "Tape"]),
     module("Signaling", nio),
