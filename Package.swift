@@ -80,6 +80,12 @@ let package = Package(
     module("Replay", ["Wire", "Peer", "Media", "RTP", "Tape", "Stats"]),
     module("Lab", ["Wire", "SDP", "Peer", "Media", "Tape"]),
     module("Live", ["Wire", "CSupport", "Peer", "Media", "Stats", "Tape"]),
+    module("Tape", ["Wire", "Digests", "Peer", "ICE", "Media", "Stats", "CSQLite"]),
+    module("Replay", ["Wire", "Peer", "Media", "Tape", "Stats"]),
+    module("Lab", ["Wire", "Peer", "Media", "Tape"]),
+    module(
+      "Live",
+      ["Wire", "CSupport", "SDP", "JSEP", "ICE", "Peer", "Media", "Stats", "Tape"]),
     module("Signaling", nio),
     .executableTarget(
       name: "retake",

@@ -5,6 +5,7 @@
 #include <netinet/in.h>
 #include <netinet/ip.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
@@ -166,3 +167,5 @@ int csupport_udp_send(int socket, const csupport_address *to, const uint8_t *byt
   } while (sent < 0 && errno == EINTR);
   return sent < 0 ? -errno : 0;
 }
+
+void csupport_name_thread(const char *name) { (void)prctl(PR_SET_NAME, name, 0, 0, 0); }

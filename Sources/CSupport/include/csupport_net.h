@@ -63,4 +63,7 @@ int64_t csupport_monotonic_ns(void);
 /// CLOCK_REALTIME in nanoseconds.
 int64_t csupport_realtime_ns(void);
 
+/// Names the calling thread for debuggers; at most 15 characters are kept.
+void csupport_name_thread(const char *name);
+
 #endif
