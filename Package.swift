@@ -75,17 +75,15 @@ let package = Package(
     // What records, replays and drives the core.
     // Sources/Tape/Schema is a link to Schema/, because resources must stand inside their target.
     module(
-      "Tape", ["Wire", "Digests", "ICE", "RTP", "SDP", "Flow", "Media", "Stats", "Peer", "CSQLite"],
-      resources: [.embedInCode("Schema/0001_take.sql")]),
-    module("Replay", ["Wire", "Peer", "Media", "RTP", "Tape", "Stats"]),
-    module("Lab", ["Wire", "SDP", "Peer", "Media", "Tape"]),
-    module("Live", ["Wire", "CSupport", "Peer", "Media", "Stats", "Tape"]),
-    module("Tape", ["Wire", "Digests", "Peer", "ICE", "Media", "Stats", "CSQLite"]),
-    module("Replay", ["Wire", "Peer", "Media", "Tape", "Stats"]),
-    module("Lab", ["Wire", "Peer", "Media", "Tape"]),
+      "Tape",
+      [
+        "Wire", "Digests", "SDP", "JSEP", "ICE", "RTP", "Flow", "Peer", "Media", "Stats", "CSQLite",
+      ], resources: [.embedInCode("Schema/0001_take.sql")]),
     module(
-      "Live",
-      ["Wire", "CSupport", "SDP", "JSEP", "ICE", "Peer", "Media", "Stats", "Tape"]),
+      "Replay", ["Wire", "SDP", "RTP", "STUN", "ICE", "Flow", "Peer", "Media", "Tape", "Stats"]),
+    module("Lab", ["Wire", "SDP", "Peer", "Media", "Tape"]),
+    module(
+      "Live", ["Wire", "CSupport", "SDP", "JSEP", "ICE", "Peer", "Media", "Stats", "Tape"]),
     module("Signaling", nio),
     .executableTarget(
       name: "retake",
@@ -99,7 +97,6 @@ let package = Package(
     tests("PeerTests", ["Wire", "JSEP", "Media", "Peer", "Lab", "SDP"]),
     tests("SecureTests", ["Secure", "Wire", "Digests", "CSupport", "COpenSSL"]),
     tests("STUNTests", ["Wire", "Digests", "STUN"]),
-    tests("ICETests", ["Wire", "STUN", "ICE"]),
   ],
   swiftLanguageModes: [.v6]
 )

@@ -158,7 +158,11 @@ extension PeerStack {
     }
     for line in remote.candidates where !transport.knownRemoteCandidates.contains(line) {
       transport.knownRemoteCandidates.append(line)
-      if let candidate = ICECandidate(line) { drive(.remoteCandidate(candidate)) }
+      do throws(ICECandidateError) {
+        drive(.remoteCandidate(try ICECandidate(attribute: line)))
+      } catch {
+        refuse(layer: "ice", error.description)
+      }
     }
     if remote.endOfCandidates { drive(.remoteEndOfCandidates) }
     startDTLSIfReady()
@@ -177,9 +181,11 @@ extension PeerStack {
     if let mid = candidate.sdpMid, negotiation.remoteMLineIndex(ofMID: mid) == nil {
       throw PeerError(name: "OperationError", message: "no m-section has the mid \(mid)")
     }
-    guard let parsed = ICECandidate(candidate.candidate) else {
-      throw PeerError(
-        name: "OperationError", message: "not a candidate: \(candidate.candidate.prefix(80))")
+    let parsed: ICECandidate
+    do throws(ICECandidateError) {
+      parsed = try ICECandidate(attribute: candidate.candidate)
+    } catch {
+      throw PeerError(name: "OperationError", message: error.description)
     }
     // Sections outside of the bundle's first one gather of their own until they are bundled.
     if let mid = candidate.sdpMid, let own = negotiation.transportMID, mid != own { return }
@@ -251,9 +257,9 @@ extension PeerStack {
   private func close() {
     guard !isClosed else { return }
     for index in tracks.sending.indices { stopCapture(at: index) }
-    drive(.close as MediaFlow.Input)
-    drive(.close as DTLSTransport.Input)
-    drive(.close as ICEAgent.Input)
+    drive(MediaFlow.Input.close)
+    drive(DTLSTransport.Input.close)
+    drive(ICEAgent.Input.close)
     isClosed = true
     apply(negotiation.close())
     change(.signaling, to: "closed")

@@ -107,7 +107,7 @@ extension PeerStack {
     emit(.datagram(Datagram(local: path.local, remote: path.remote, bytes: bytes)))
     guard now - TransportState.tellInterval >= transport.lastSentTold else { return }
     transport.lastSentTold = now
-    drive(.trafficSent as ICEAgent.Input)
+    drive(ICEAgent.Input.trafficSent)
   }
 
   private func sendHandshake(_ bytes: [UInt8]) {
@@ -261,7 +261,7 @@ extension PeerStack {
           version: result.version, cipherSuite: result.cipherSuite,
           profile: result.profile.description, role: transport.dtlsRole?.rawValue ?? "",
           remoteFingerprint: Fingerprint.sha256(of: result.remoteCertificate).value)))
-    drive(.writable(true) as MediaFlow.Input)
+    drive(MediaFlow.Input.writable(true))
     updateCaptures()
   }
 }
