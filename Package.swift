@@ -95,6 +95,7 @@ let package = Package(
 
     tests("WireTests", ["Wire"]),
     tests("PeerTests", ["Wire", "JSEP", "Media", "Peer", "Lab", "SDP"]),
+    tests("CSupportTests", ["CSupport", "COpus", "CVPX"]),
     tests("SecureTests", ["Secure", "Wire", "Digests", "CSupport", "COpenSSL"]),
     tests("STUNTests", ["Wire", "Digests", "STUN"]),
   ],

@@ -1,4 +1,5 @@
 import Secure
+import Testing
 
 /// A packet of a real call with what it carries in the clear, by an independent implementation.
 struct CapturedPacket {
@@ -9,7 +10,8 @@ struct CapturedPacket {
 }
 
 /// Packets of a real call with the keys that its key log gives.
-struct CapturedCall {
+struct CapturedCall: CustomTestStringConvertible {
+  let testDescription: String
   let profile: SRTPProfile
   let clientKey: [UInt8]
   let serverKey: [UInt8]
@@ -19,6 +21,7 @@ struct CapturedCall {
 extension CapturedCall {
   /// Chromium 156 with aiortc over DTLS 1.2.
   static let chromium = CapturedCall(
+    testDescription: "Chromium and aiortc",
     profile: .aes128CMSHA1_80,
     clientKey: hex("2255fdfecae4d7e24e4850f329894bcaf1c964af3d371e9b2456303387c6"),
     serverKey: hex("3dfef79547edcaf476abd68c02fe67c3d24d1a46e2026de0577ec0c85903"),
@@ -102,6 +105,7 @@ extension CapturedCall {
 
   /// Firefox 153 with itself over DTLS 1.3.
   static let firefox = CapturedCall(
+    testDescription: "Firefox and Firefox",
     profile: .aeadAES128GCM,
     clientKey: hex("dccc61933ad51485ebbfaa2ab077fbbf06aad482e08221b4d4e03243"),
     serverKey: hex("3f0abcb39a9096e54c5cf82b2ddb7fbf68f2cec9e68bc2e0e526550e"),
