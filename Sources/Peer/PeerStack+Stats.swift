@@ -87,7 +87,7 @@ extension PeerStack {
   }
 
   private func certificate(_ bytes: [UInt8], isLocal: Bool) -> StatsObject {
-    let fingerprint = Fingerprint.sha256(of: bytes)
+    let fingerprint = certificateFingerprint(bytes)
     var stats = builder("certificate", certificateID(isLocal: isLocal))
     stats.set("fingerprint", fingerprint.value)
     stats.set("fingerprintAlgorithm", fingerprint.algorithm)

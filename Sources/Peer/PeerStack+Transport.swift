@@ -1,4 +1,3 @@
-import Digests
 import Flow
 import ICE
 import JSEP
@@ -233,10 +232,10 @@ extension PeerStack {
     }
   }
 
-  /// Starts the handshake once the roles are agreed; a client waits for a path to send on.
+  /// Starts the handshake once the roles are agreed and there is a path: its time limit runs from here.
   func startDTLSIfReady() {
-    guard let dtls, dtls.state == .new, let remote = negotiation.remoteTransport,
-      let isClient = remote.localIsDTLSClient, !isClient || transport.path != nil
+    guard let dtls, dtls.state == .new, transport.path != nil,
+      let remote = negotiation.remoteTransport, let isClient = remote.localIsDTLSClient
     else { return }
     let role: DTLSRole = isClient ? .client : .server
     transport.dtlsRole = role
@@ -260,10 +259,17 @@ extension PeerStack {
         SecuredTransport(
           version: result.version, cipherSuite: result.cipherSuite,
           profile: result.profile.description, role: transport.dtlsRole?.rawValue ?? "",
-          remoteFingerprint: Fingerprint.sha256(of: result.remoteCertificate).value)))
+          remoteFingerprint: certificateFingerprint(result.remoteCertificate).value)))
     drive(MediaFlow.Input.writable(true))
     updateCaptures()
   }
+}
+
+/// The sha-256 fingerprint of a certificate in DER.
+func certificateFingerprint(_ certificate: [UInt8]) -> Fingerprint {
+  // Nil only for an unknown hash function.
+  Fingerprint(algorithm: "sha-256", certificate: certificate)
+    ?? Fingerprint(algorithm: "sha-256", value: "")
 }
 
 extension SRTPContext.Refusal {
@@ -288,11 +294,3 @@ extension SRTPProfile {
   }
 }
 
-extension Fingerprint {
-  /// The sha-256 fingerprint of a certificate in DER.
-  static func sha256(of certificate: [UInt8]) -> Fingerprint {
-    let digits = Array("0123456789ABCDEF")
-    let text = SHA256.hash(certificate).map { "\(digits[Int($0 >> 4)])\(digits[Int($0 & 15)])" }
-    return Fingerprint(algorithm: "sha-256", value: text.joined(separator: ":"))
-  }
-}
