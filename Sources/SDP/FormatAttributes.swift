@@ -69,7 +69,7 @@ package struct FormatParameters: AttributeValue {
   package var text: String { parameters.isEmpty ? format : format + " " + parameters }
 
   /// The value of a `name=value` parameter; names are compared without case.
-  package subscript(name: String) -> String? {
+  package subscript(name name: String) -> String? {
     for part in parameters.split(on: UInt8(ascii: ";")) {
       guard let (key, value) = part.cut(at: UInt8(ascii: "=")) else { continue }
       if key.fields.first?.lowercased() == name { return value.fields.first.map { String($0) } }
@@ -85,7 +85,7 @@ package struct RTCPFeedback: AttributeValue {
 
   /// The payload type; nil means all.
   package var payloadType: UInt8?
-  /// `nack`, `nack pli`, `ccm fir`, `goog-remb`, `transport-cc`, ... with single spaces.
+  /// The feedback with single spaces: `nack`, `nack pli`, `ccm fir`, `goog-remb`, `transport-cc`.
   package var feedback: String
 
   package init(payloadType: UInt8?, feedback: String) {
