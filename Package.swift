@@ -87,6 +87,8 @@ let package = Package(
       swiftSettings: settings),
 
     tests("WireTests", ["Wire"]),
+    tests("LiveTests", ["Wire", "SDP", "JSEP", "ICE", "Media", "Stats", "Peer", "Tape", "Live"]),
+    tests("SignalingTests", ["Signaling"] + nio),
   ],
   swiftLanguageModes: [.v6]
 )
