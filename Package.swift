@@ -84,6 +84,7 @@ let package = Package(
       ],
       swiftSettings: settings),
 
+    tests("TidyTests", []),
     tests("WireTests", ["Wire"]),
   ],
   swiftLanguageModes: [.v6]
