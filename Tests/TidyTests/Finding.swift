@@ -1,4 +1,5 @@
 import Foundation
+import Testing
 
 /// A place that breaks a rule.
 struct Finding: Hashable, CustomStringConvertible {
@@ -36,6 +37,16 @@ extension Sequence<Finding> {
       }
     }
     return complaints
+  }
+}
+
+/// Records an issue for each place that breaks a rule.
+func expectNone(
+  _ findings: some Sequence<Finding>, allowing allowances: [Allowance] = [],
+  sourceLocation: SourceLocation = #_sourceLocation
+) {
+  for complaint in findings.complaints(allowing: allowances) {
+    Issue.record(Comment(rawValue: complaint), sourceLocation: sourceLocation)
   }
 }
 

@@ -7,7 +7,7 @@ import Testing
     for target in Layers.core {
       findings += try unorderedLoops(in: SourceTree.swift(of: target))
     }
-    #expect(findings.complaints(allowing: Exceptions.unorderedLoops) == [])
+    expectNone(findings, allowing: Exceptions.unorderedLoops)
   }
 
   @Test func walksThroughDictionariesAndSetsAreFound() throws {

@@ -27,7 +27,7 @@ import Testing
     let patterns = try Self.impure.map { try Pattern($0.expression, $0.meaning) }
     let files = Layers.core.flatMap(SourceTree.swift(of:))
     let findings = files.flatMap { file in patterns.flatMap { $0.findings(in: file) } }
-    #expect(findings.complaints(allowing: Exceptions.impurities) == [])
+    expectNone(findings, allowing: Exceptions.impurities)
   }
 
   @Test(arguments: [

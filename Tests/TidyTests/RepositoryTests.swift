@@ -10,7 +10,7 @@ import Testing
     let findings = trackedFiles().filter { $0.target != "TidyTests" }.flatMap {
       place.findings(in: $0, text: \.text)
     }
-    #expect(findings.complaints() == [])
+    expectNone(findings)
   }
 
   @Test func pathsOfOneMachineAreFound() throws {

@@ -9,7 +9,7 @@ import Testing
     let findings = (SourceTree.sources + SourceTree.tests)
       .filter { $0.lines.count > Self.longestFile + 1 }
       .map { Finding(path: $0.path, line: $0.lines.count, what: "longer than 500 lines") }
-    #expect(findings.complaints() == [])
+    expectNone(findings)
   }
 
   @Test func linesAreShort() {
@@ -20,12 +20,12 @@ import Testing
         findings.append(Finding(path: file.path, line: number + 1, what: "\(line.count) columns"))
       }
     }
-    #expect(findings.complaints() == [])
+    expectNone(findings)
   }
 
   @Test func functionsAreShort() throws {
     let findings = try SourceTree.sources.filter { $0.ending == "swift" }.flatMap(longFunctions)
-    #expect(findings.complaints(allowing: Exceptions.longFunctions) == [])
+    expectNone(findings, allowing: Exceptions.longFunctions)
   }
 
   @Test func aLongFunctionIsFound() throws {
@@ -50,7 +50,7 @@ import Testing
     let vague = try Pattern(
       #"\b(?:class|struct|enum|actor|protocol)\s+\w*(?:Manager|Helper|Utils?|Utility)\b"#,
       "a name that says nothing")
-    #expect(SourceTree.sources.flatMap { vague.findings(in: $0) }.complaints() == [])
+    expectNone(SourceTree.sources.flatMap { vague.findings(in: $0) })
   }
 
   @Test func typesThatCrossModulesAreDocumented() throws {
@@ -65,7 +65,7 @@ import Testing
         findings.append(finding)
       }
     }
-    #expect(findings.complaints() == [])
+    expectNone(findings)
   }
 
   /// Whether a documentation comment stands above a line, with nothing but attributes between.
