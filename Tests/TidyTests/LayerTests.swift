@@ -14,6 +14,11 @@ import Testing
     #expect(names.subtracting(Layers.order).sorted() == [], "targets without a place in the order")
   }
 
+  @Test func noTargetIsDeclaredTwice() {
+    let names = declared.map(\.name).sorted()
+    #expect(zip(names, names.dropFirst()).filter { $0 == $1 }.map(\.0) == [])
+  }
+
   @Test func targetsStandOnlyOnLowerOnes() {
     for (name, needs) in declared {
       let below = Layers.order.prefix { $0 != name }
@@ -22,7 +27,7 @@ import Testing
   }
 
   @Test func filesImportOnlyWhatTheirTargetDeclares() throws {
-    let needs = Dictionary(uniqueKeysWithValues: declared.map { ($0.name, $0.needs) })
+    let needs = Dictionary(declared.map { ($0.name, $0.needs) }, uniquingKeysWith: +)
     var findings: [Finding] = []
     for file in SourceTree.sources where file.ending == "swift" {
       for (line, module) in try imports(of: file)
