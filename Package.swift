@@ -77,7 +77,8 @@ let package = Package(
     module(
       "Tape",
       [
-        "Wire", "Digests", "SDP", "JSEP", "ICE", "RTP", "Flow", "Peer", "Media", "Stats", "CSQLite",
+        "Wire", "Digests", "SDP", "JSEP", "ICE", "Secure", "RTP", "Flow", "Peer", "Media", "Stats",
+        "CSQLite", "CSupport",
       ], resources: [.embedInCode("Schema/0001_take.sql")]),
     module(
       "Replay", ["Wire", "SDP", "RTP", "STUN", "ICE", "Flow", "Peer", "Media", "Tape", "Stats"]),

@@ -5,11 +5,14 @@ import CVPX
 package final class LibraryCodecs: CodecFactory {
   package init() {}
 
-  /// The versions that bit-exactness depends on: `libopus 1.3.1, libvpx v1.12.0`.
-  package static var codecVersions: String {
-    let opus = unsafe opus_get_version_string().map { unsafe String(cString: $0) } ?? "libopus ?"
-    let vpx = unsafe vpx_codec_version_str().map { unsafe String(cString: $0) } ?? "?"
-    return "\(opus), libvpx \(vpx)"
+  /// The version of libopus that bit-exactness depends on.
+  package static var opusVersion: String {
+    unsafe opus_get_version_string().map { unsafe String(cString: $0) } ?? "libopus ?"
+  }
+
+  /// The version of libvpx that bit-exactness depends on.
+  package static var vpxVersion: String {
+    "libvpx " + (unsafe vpx_codec_version_str().map { unsafe String(cString: $0) } ?? "?")
   }
 
   package func audioEncoder(

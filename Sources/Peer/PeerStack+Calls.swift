@@ -204,34 +204,17 @@ extension PeerStack {
   private func addTrack(_ kind: MediaKind, _ streamIDs: [String], _ source: MediaSource)
     throws(PeerError) -> TransceiverInfo
   {
-    // A transceiver that never sent is taken before a new one is made (webrtc-pc section 5.1).
-    let free = negotiation.transceivers.first { transceiver in
-      transceiver.kind == kind && !transceiver.isStopping && transceiver.direction != .stopped
-        && tracks.sendingIndex(of: transceiver.id) == nil
-    }
-    let id: UInt32
-    if let free {
-      id = free.id
-      let direction: TransceiverDirection = free.direction.receives ? .sendrecv : .sendonly
-      try mapped { () throws(JSEPError) in
-        try negotiation.setDirection(direction, of: id)
-        try negotiation.setStreams(streamIDs, of: id)
-      }
-    } else {
-      id = try mapped { () throws(JSEPError) in
-        try negotiation.addTransceiver(
-          kind: kind, direction: .sendrecv, streamIDs: streamIDs, byAddTrack: true)
-      }
+    let id = try mapped { () throws(JSEPError) in
+      try negotiation.addTransceiver(
+        kind: kind, direction: .sendrecv, streamIDs: streamIDs, byAddTrack: true)
     }
     setSource(source, of: id, kind)
     return try info(id)
   }
 
   private func removeTrack(_ id: UInt32) throws(PeerError) {
-    let info = try info(id)
-    setSource(nil, of: id, info.kind)
-    let direction: TransceiverDirection = info.direction.receives ? .recvonly : .inactive
-    try mapped { () throws(JSEPError) in try negotiation.setDirection(direction, of: id) }
+    try mapped { () throws(JSEPError) in try negotiation.removeTrack(from: id) }
+    setSource(nil, of: id, try info(id).kind)
   }
 
   private func setSource(_ source: MediaSource?, of id: UInt32, _ kind: MediaKind) {
