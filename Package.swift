@@ -94,6 +94,7 @@ let package = Package(
       ],
       swiftSettings: settings),
 
+    tests("TidyTests", []),
     tests("WireTests", ["Wire"]),
     tests("PeerTests", ["Wire", "JSEP", "Media", "Peer", "Lab", "SDP"]),
     tests("CSupportTests", ["CSupport", "COpus", "CVPX"]),

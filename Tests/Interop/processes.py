@@ -1,4 +1,4 @@
-"""Child processes: each in a group of its own, logged, awaited by what it says, never left behind."""
+"""Child processes: each in a group of its own, awaited by what it says, never left behind."""
 
 import asyncio
 import ctypes

@@ -68,7 +68,8 @@ def _read(database, take):
     if not {"offer", "answer"} <= kinds:
         take.problems.append(f"take: signaling has only {sorted(kinds)}")
     for direction, kind, count, pictures in database.execute(
-        "SELECT direction, kind, count(*), count(DISTINCT digest) FROM frame GROUP BY 1, 2"
+        "SELECT direction, kind, count(*), count(DISTINCT digest) FROM frame"
+        " WHERE outcome IN ('decoded', 'encoded') GROUP BY 1, 2"
     ):
         take.frames[direction, kind] = count
         if (direction, kind) == ("in", "video") and count > 1 and pictures < 2:

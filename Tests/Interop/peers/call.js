@@ -1,4 +1,4 @@
-// Runs in the browser before anything else: makes calls, and watches those that a page makes itself.
+// Runs in the browser before anything else: makes calls, and watches those of a page.
 (() => {
   const Native = window.RTCPeerConnection;
   const connections = [];
