@@ -1,5 +1,6 @@
 import ArgumentParser
 import Foundation
+import Tape
 
 /// The root of the command line.
 struct Retake: AsyncParsableCommand {
@@ -15,15 +16,13 @@ struct Retake: AsyncParsableCommand {
         retake replay demo.take
         retake timeline demo.take
       """,
-    version: toolVersion,
+    version: retakeVersion,
     subcommands: [
       Record.self, Replay.self, Info.self, Timeline.self, Stats.self, SQL.self, Export.self,
       Bench.self,
     ])
 }
 
-/// The version that takes carry.
-let toolVersion = "0.1.0"
 
 /// Runs a command and turns its outcome into an exit status.
 @main
