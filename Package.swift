@@ -85,6 +85,7 @@ let package = Package(
       swiftSettings: settings),
 
     tests("WireTests", ["Wire"]),
+    tests("MediaTests", ["Media", "RTP", "Wire", "COpus"]),
   ],
   swiftLanguageModes: [.v6]
 )
