@@ -102,6 +102,7 @@ let package = Package(
     tests("STUNTests", ["Wire", "Digests", "STUN"]),
     tests("LiveTests", ["Wire", "SDP", "JSEP", "ICE", "Media", "Stats", "Peer", "Tape", "Live"]),
     tests("SignalingTests", ["Signaling"] + nio),
+    tests("MediaTests", ["Media", "RTP", "Wire", "COpus"]),
   ],
   swiftLanguageModes: [.v6]
 )

@@ -44,16 +44,11 @@ extension AudioPlayout {
 
   /// Catches up at once when far more is buffered than wanted, as after a stall.
   private mutating func dropOverdue(_ due: Instant) {
-    while let head = buffer.first, buffer.firstIsFollowed || head.end <= playhead,
-      head.end <= playhead || due - dueTime(of: head.frame.extendedTime) > AudioPlayout.mostExcess
+    while let head = buffer.first, buffer.entries.count > 1,
+      due - dueTime(of: head.frame.extendedTime) > AudioPlayout.mostExcess
     {
-      if head.end > playhead {
-        remove(head)
-        ticksSinceAdjustment = 0
-      } else {
-        counters.packetsDiscarded &+= 1
-        buffer.removeFirst()
-      }
+      remove(head)
+      ticksSinceAdjustment = 0
     }
   }
 
@@ -61,9 +56,13 @@ extension AudioPlayout {
   private mutating func remove(_ head: AudioPacketBuffer.Entry) {
     counters.removedSamplesForAcceleration &+= UInt64(head.packet.duration)
     playhead = head.end
-    lastSequence = head.frame.lastSequence
+    note(head.frame.lastSequence)
     heldSamples = 0
     buffer.removeFirst()
+  }
+
+  private mutating func note(_ sequence: Int64) {
+    lastSequence = max(lastSequence ?? sequence, sequence)
   }
 
   /// Whether the delay is too short by a block; quiet places first, in others only in need.
@@ -88,16 +87,16 @@ extension AudioPlayout {
 
   /// Sets what was made up while the place was held against the gap; gives what is left of it.
   private mutating func closeGap(before head: AudioPacketBuffer.Entry) -> Int64 {
-    let gap = head.frame.extendedTime - playhead
+    let gap = head.frame.extendedTime &- playhead
     guard gap > 0 else {
       heldSamples = 0
       return 0
     }
-    playhead += min(gap, heldSamples)
+    playhead &+= min(gap, heldSamples)
     heldSamples = 0
     // Less than 2.5 ms cannot be made up.
-    if head.frame.extendedTime - playhead < 120 { playhead = head.frame.extendedTime }
-    return head.frame.extendedTime - playhead
+    if head.frame.extendedTime &- playhead < 120 { playhead = head.frame.extendedTime }
+    return head.frame.extendedTime &- playhead
   }
 
   /// Nothing is there: makes something up and holds the place for late packets.
@@ -117,7 +116,7 @@ extension AudioPlayout {
     _ gap: Int64, before head: AudioPacketBuffer.Entry, at due: Instant,
     into outbox: inout Outbox<Output>
   ) {
-    let isPause = lastSequence.map { head.frame.firstSequence == $0 + 1 } ?? false
+    let isPause = lastSequence.map { head.frame.firstSequence == $0 &+ 1 } ?? false
     let limit = isPause ? AudioPlayout.mostConcealedWhenQuiet : AudioPlayout.mostConcealed
     guard concealedRun < limit, gap <= Int64(AudioPlayout.mostConcealed) else {
       // The gap is as good as silence: on with the packet after it, at its time.
@@ -133,7 +132,7 @@ extension AudioPlayout {
     }
     let count = min(Int(gap) / 120 * 120, lastDuration)
     conceal(count, isInsertion: false, into: &outbox)
-    playhead += Int64(count)
+    playhead &+= Int64(count)
     nextTick = due + interval(count)
   }
 
@@ -145,7 +144,7 @@ extension AudioPlayout {
   ) {
     buffer.removeFirst()
     playhead = entry.end
-    lastSequence = entry.frame.lastSequence
+    note(entry.frame.lastSequence)
     lastDuration = entry.packet.duration
     nextTick = due + interval(entry.packet.duration)
     concealedRun = 0

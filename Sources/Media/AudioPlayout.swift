@@ -47,7 +47,7 @@ package struct AudioPlayout: Machine {
   var playhead: Int64 = 0
   /// Whether something was played since the track was last silent.
   var hasPlayed = false
-  /// The sequence number of the packet played last, and how long it was.
+  /// The newest sequence number played, and how long the last packet was.
   var lastSequence: Int64?
   var lastDuration = 960
   /// Whether the block played last was quiet, so that the ear bears a change of the delay.
@@ -109,13 +109,17 @@ package struct AudioPlayout: Machine {
       counters.packetsDiscarded &+= 1
       return
     }
-    if nextTick != nil, frame.extendedTime < playhead, hasPlayed {
+    if let lastSequence, frame.firstSequence <= lastSequence {
       // The same packet again is no loss, a late one is.
       if frame.firstSequence == lastSequence {
         counters.packetsDuplicated &+= 1
       } else {
         counters.packetsDiscarded &+= 1
       }
+      return
+    }
+    if hasPlayed, frame.extendedTime < playhead {
+      counters.packetsDiscarded &+= 1
       return
     }
     if buffer.isFull {

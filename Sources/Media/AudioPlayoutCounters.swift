@@ -1,4 +1,4 @@
-package import Wire
+import Wire
 
 /// What an audio playout did, for the W3C inbound-rtp statistics of the same names.
 ///
