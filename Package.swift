@@ -85,6 +85,10 @@ let package = Package(
       swiftSettings: settings),
 
     tests("WireTests", ["Wire"]),
+    .testTarget(
+      name: "RTPTests", dependencies: ["Wire", "RTP"], resources: [.copy("Samples")],
+      swiftSettings: settings),
+    tests("FlowTests", ["Wire", "RTP", "Flow"]),
   ],
   swiftLanguageModes: [.v6]
 )
