@@ -103,6 +103,10 @@ let package = Package(
     tests("LiveTests", ["Wire", "SDP", "JSEP", "ICE", "Media", "Stats", "Peer", "Tape", "Live"]),
     tests("SignalingTests", ["Signaling"] + nio),
     tests("MediaTests", ["Media", "RTP", "Wire", "COpus"]),
+    .testTarget(
+      name: "RTPTests", dependencies: ["Wire", "RTP"], resources: [.copy("Samples")],
+      swiftSettings: settings),
+    tests("FlowTests", ["Wire", "RTP", "Flow"]),
   ],
   swiftLanguageModes: [.v6]
 )
