@@ -141,7 +141,7 @@ final class VirtualNetwork {
 final class Node {
   private unowned let network: VirtualNetwork
   var agent: ICEAgent
-  let addresses: [IPAddress]
+  private(set) var addresses: [IPAddress]
   /// The public address of a NAT with endpoint-independent mapping and port-restricted filtering.
   let nat: IPAddress?
   /// Where candidates are signaled to.
@@ -154,6 +154,9 @@ final class Node {
   var names: [String: [IPAddress]] = [:]
   /// Whether the system refuses to send to an address.
   var refuses: (SocketAddress) -> Bool = { _ in false }
+
+  /// Whether responses get lost on their way out.
+  var dropsResponses = false
 
   private(set) var states: [(at: Instant, state: ICEConnectionState)] = []
   private(set) var selections: [(at: Instant, local: SocketAddress, remote: SocketAddress)] = []
@@ -205,6 +208,12 @@ final class Node {
     step(.remoteCredentials(peer.agent.localCredentials, lite: lite))
   }
 
+  /// Gathers on one more address.
+  func addAddress(_ ip: IPAddress) {
+    addresses.append(ip)
+    step(.gather(addresses))
+  }
+
   func mapOutwards(_ source: SocketAddress, to target: SocketAddress) -> SocketAddress? {
     guard let nat else { return nil }
     let outside: SocketAddress
@@ -244,6 +253,7 @@ final class Node {
         after: .milliseconds(20), .input(self, .nameResolved(id: id, names[name] ?? [])))
     case .datagram(let local, let remote, let bytes):
       sent.append((network.now, remote, bytes))
+      if dropsResponses, bytes[0] == 1 { return }
       if refuses(remote) {
         network.schedule(after: .zero, .input(self, .sendFailed(local: local, remote: remote)))
       } else {
