@@ -59,7 +59,9 @@ extension ICEAgent {
 
   /// Chooses the pair in use: the nominated one, or else the best that works.
   mutating func updateSelection() {
-    if isSilent, let silent = selectedIndex, checklist[silent].epoch == epoch.number {
+    if isSilent, let silent = selectedIndex, checklist[silent].epoch == epoch.number,
+      graceEnd(silent) <= now
+    {
       let id = checklist[silent].id
       // All others were checked anew when silence began, so that this one works now.
       if best(where: { $0.state == .succeeded && $0.id != id }) != nil {
@@ -97,7 +99,7 @@ extension ICEAgent {
     checklist[index].hasNews = true
     selectedSince = now
     // Right after a check that was answered, the next one is only due in its time.
-    if let answeredAt = checklist[index].answeredAt, now - answeredAt < ICETiming.probeInterval {
+    if let answeredAt = checklist[index].answeredAt, now - answeredAt < .seconds(1) {
       nextConsentAt = answeredAt + consentInterval()
     } else {
       nextConsentAt = now

@@ -22,7 +22,7 @@ extension ICEAgent {
     }
   }
 
-  /// Asks the pair in use for consent when it is time, and once a second while it is not heard.
+  /// Asks the pair in use for consent when it is time, and more often while it is not heard.
   mutating func runConsent() {
     guard let index = selectedIndex, let due = consentDue(index), due <= now else { return }
     sendCheck(on: index, isConsent: true)
@@ -51,8 +51,13 @@ extension ICEAgent {
   var lifeDeadline: Instant? {
     guard let index = selectedIndex else { return nil }
     let next = earliest(consentDue(index), consentEnd(index))
-    return isSilent ? next : earliest(next, silenceBegin(index))
+    guard isSilent else { return earliest(next, silenceBegin(index)) }
+    let grace = graceEnd(index)
+    return grace > now ? earliest(next, grace) : next
   }
+
+  /// When a silent pair in use may be replaced.
+  func graceEnd(_ index: Int) -> Instant { silenceBegin(index) + ICETiming.silenceGrace }
 
   private mutating func dropSelection() {
     selectedID = nil

@@ -53,7 +53,7 @@ extension ICEAgent {
     if !isCompleted, isDone { isCompleted = true }
     let target = stateNow
     // Completed is reached by way of connected, as applications expect.
-    if target == .completed, connectionState != .connected { change(to: .connected) }
+    if target == .completed, connectionState != .completed { change(to: .connected) }
     change(to: target)
   }
 

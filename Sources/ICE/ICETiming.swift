@@ -28,12 +28,14 @@ enum ICETiming {
   static let consentIntervalMinimum = Interval.seconds(4)
   static let consentIntervalSpread = Interval.seconds(2)
   /// Between two checks while the peer is not heard.
-  static let probeInterval = Interval.seconds(1)
+  static let probeInterval = Interval.milliseconds(500)
   /// Without consent for so long, nothing may be sent any more (RFC 7675 section 5.1).
   static let consentLifetime = Interval.seconds(30)
   /// Not hearing the peer for so long means disconnected; one second above the longest pause
   /// between two consent checks.
   static let silence = Interval.seconds(7)
+  /// How much longer a silent pair may recover before another that works takes its place.
+  static let silenceGrace = Interval.seconds(1)
 
   /// How long checks may go on without any success.
   static let checkingPatience = Interval.seconds(30)
