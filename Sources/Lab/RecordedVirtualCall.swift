@@ -1,3 +1,4 @@
+import Peer
 package import Tape
 package import Wire
 
@@ -10,7 +11,7 @@ package final class RecordedVirtualCall {
   /// Creates the take and the peers, named by the labels.
   package init(
     path: String, seed: UInt64, links: [LinkSettings], labels: [String], label: String = "",
-    keepsMedia: Bool = true, toolchain: Toolchain? = nil
+    keepsMedia: Bool = true
   ) throws(TapeError) {
     var options = TapeWriter.Options()
     options.label = label
@@ -19,7 +20,7 @@ package final class RecordedVirtualCall {
     options.toolVersion = retakeVersion
     // Virtual time runs ahead of any disk, so it has to wait for it.
     options.waitsForDisk = true
-    options.toolchain = try toolchain ?? currentToolchain(path)
+    options.toolchain = try Toolchain.current(for: path)
     let writer = try TapeWriter(path: path, options: options)
     self.writer = writer
     let numbers = labels.map { writer.addPeer(label: $0, role: $0) }
@@ -40,13 +41,5 @@ package final class RecordedVirtualCall {
     for peer in call.network.links.indices { call.call(peer, .close) }
     call.run(for: .milliseconds(200))
     return try writer.finish()
-  }
-}
-
-private func currentToolchain(_ path: String) throws(TapeError) -> Toolchain {
-  do {
-    return try Toolchain.current()
-  } catch {
-    throw TapeError(path: path, place: "", reason: error.reason)
   }
 }

@@ -85,8 +85,10 @@ public final class Session: Sendable {
     var tapeOptions = TapeWriter.Options()
     tapeOptions.label = options.label
     tapeOptions.keepsMedia = options.keepsMedia
+    tapeOptions.toolVersion = retakeVersion
     tapeOptions.startUnixNanoseconds = clock.wallClock.unixNanosecondsAtZero
     do throws(TapeError) {
+      tapeOptions.toolchain = try Toolchain.current(for: path)
       tape = try TapeWriter(path: path, options: tapeOptions)
     } catch {
       throw .take(error)

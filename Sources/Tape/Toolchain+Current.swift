@@ -1,11 +1,17 @@
 import CSupport
 import Media
-package import Secure
+import Secure
 
 extension Toolchain {
-  /// What this process runs on; throws when its OpenSSL cannot be driven deterministically.
-  package static func current() throws(SecureError) -> Toolchain {
-    let engine = try DTLSTransport.engineFingerprint()
+  /// What this process runs on; the error about a take tells that OpenSSL cannot be driven
+  /// deterministically here.
+  package static func current(for path: String) throws(TapeError) -> Toolchain {
+    let engine: String
+    do throws(SecureError) {
+      engine = try DTLSTransport.engineFingerprint()
+    } catch {
+      throw TapeError(path: path, place: "", reason: error.reason)
+    }
     return Toolchain(
       openssl: "\(DTLSTransport.opensslVersion), engine \(engine.prefix(16))",
       srtp: SRTPContext.libraryVersion, opus: LibraryCodecs.opusVersion,
