@@ -40,9 +40,6 @@ public final class MediaLoop: Sendable {
     }
   }
 
-  /// Makes a peer; what is asked of it from then on comes after its genesis.
-  func add(_ setup: PeerSetup) -> Bool { mailbox.post(.add(setup)) }
-
   /// A name for a peer that this loop has not used yet.
   func nextKey() -> PeerKey {
     lastKey.withLock { key in

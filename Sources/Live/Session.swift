@@ -98,9 +98,11 @@ public final class Session: Sendable {
   /// - Parameters:
   ///   - label: names the peer in the take and in reports.
   ///   - role: what the peer is in this session: `caller`, `echo`, ...
+  ///   - configuration: what the take must pin of the peer's behaviour.
+  ///   - prepare: runs before the peer's first step, to subscribe to all that it will tell.
   public func makePeer(
-    label: String, role: String = "",
-    configuration: PeerConfiguration = PeerConfiguration()
+    label: String, role: String = "", configuration: PeerConfiguration = PeerConfiguration(),
+    prepare: (PeerConnection) -> Void = { _ in }
   ) -> PeerConnection {
     let number = tape?.addPeer(label: label, role: role) ?? 0
     let key = loop.nextKey()
@@ -112,9 +114,10 @@ public final class Session: Sendable {
       interfaces: options.bind.addresses(among: LocalInterface.all()), clock: clock,
       recorder: tape, peerNumber: number, statsInterval: options.statsInterval,
       observer: { event, now in observers.observe(event, at: now) })
-    _ = loop.mailbox.post(.add(setup))
     let connection = PeerConnection(
       label: label, number: number, loop: loop, key: key, observers: observers)
+    prepare(connection)
+    _ = loop.mailbox.post(.add(setup))
     connections.withLock { connections in
       connections.removeAll { $0.connection == nil }
       connections.append(WeakConnection(connection: connection))
