@@ -287,8 +287,8 @@ extension SRTPProfile {
   /// The profile's IANA name, as W3C stats show it.
   var description: String {
     switch self {
-    case .aes128CMSHA1_80: "AES_CM_128_HMAC_SHA1_80"
-    case .aeadAES128GCM: "AEAD_AES_128_GCM"
+    case .aes128CMSHA1_80: "SRTP_AES128_CM_HMAC_SHA1_80"
+    case .aeadAES128GCM: "SRTP_AEAD_AES_128_GCM"
     default: "profile \(rawValue)"
     }
   }

@@ -1,5 +1,6 @@
 """What a take must hold after a call, asked in plain SQL as any user would."""
 
+import json
 import sqlite3
 from collections import Counter
 from contextlib import closing
@@ -26,6 +27,8 @@ class Take:
     frames: Counter = field(default_factory=Counter)
     # RTP packets by direction and SSRC.
     packets: Counter = field(default_factory=Counter)
+    # What Retake says about the handshake: version, profile, role.
+    secured: dict = field(default_factory=dict)
     problems: list[str] = field(default_factory=list)
 
 
@@ -78,12 +81,21 @@ def _read(database, take):
         "SELECT direction, ssrc, count(*) FROM packet WHERE protocol = 'rtp' GROUP BY 1, 2"
     ):
         take.packets[direction, ssrc] = count
+    secured = database.execute("SELECT detail FROM event WHERE type = 'secured'").fetchone()
+    if secured:
+        take.secured = json.loads(secured[0])
     if database.execute("SELECT count(*) FROM stat WHERE type = 'inbound-rtp'").fetchone() == (0,):
         take.problems.append("take: no inbound-rtp statistics")
 
 
 def _compare(take, report):
-    """Every packet that the peer counted before the end has its row."""
+    """Both sides tell the same handshake, and every packet that the peer counted has its row."""
+    roles = {take.secured.get("role"), report.dtls_role}
+    if roles != {"client", "server"}:
+        take.problems.append(f"take: the roles of the handshake are {sorted(map(str, roles))}")
+    profiles = {_profile(name) for name in (take.secured.get("profile"), report.srtp_profile)}
+    if len(profiles) != 1:
+        take.problems.append(f"take: the SRTP profiles are {sorted(profiles)}")
     for stream in report.streams:
         mine = "in" if stream.direction == "out" else "out"
         rows = sum(take.packets[mine, ssrc] for ssrc in {stream.ssrc, stream.rtx_ssrc})
@@ -92,3 +104,8 @@ def _compare(take, report):
                 f"take: {rows} rows of {stream.kind} {mine} with SSRC {stream.ssrc}, "
                 f"the peer counted {stream.packets}"
             )
+
+
+def _profile(name):
+    """A name of an SRTP profile without what some libraries leave out of it."""
+    return (name or "").removeprefix("SRTP_").replace("HMAC_", "").upper()
