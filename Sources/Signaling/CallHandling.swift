@@ -69,7 +69,7 @@ public struct CallRefusal: Error, Hashable, Sendable, CustomStringConvertible {
   public var description: String { reason }
 }
 
-/// What signaling asks of whoever runs the calls. Knows nothing of HTTP.
+/// What signaling asks of whoever runs the calls; knows nothing of HTTP.
 public protocol CallHandling: Sendable {
   /// Begins a call with the peer's offer and gives the answer.
   func begin(offer sdp: String) async throws(CallRefusal) -> CallDescription
