@@ -27,6 +27,7 @@ static void add_leaf7(void) {
   if (!__get_cpuid_count(7, 0, &a, &b, &c, &d)) return;
   if (b & (1u << 19)) add("adx");
   if (b & (1u << 29)) add("sha_ni");
+  if (c & (1u << 9)) add("vaes");
 }
 
 static void find(void) {
