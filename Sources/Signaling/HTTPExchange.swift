@@ -34,7 +34,9 @@ final class HTTPExchange: ChannelInboundHandler {
     switch unwrapInboundIn(data) {
     case .head(let head): begin(head, context)
     case .body(let part): collect(part, context)
-    case .end: answer(context)
+    case .end:
+      if case .finished = state { context.close(promise: nil) }
+      answer(context)
     }
   }
 
@@ -46,7 +48,8 @@ final class HTTPExchange: ChannelInboundHandler {
       return
     }
     state = .collecting(head, ByteBuffer())
-    if head.headers[canonicalForm: "expect"].contains(where: { $0.lowercased() == "100-continue" }) {
+    if head.headers[canonicalForm: "expect"].contains(where: { $0.lowercased() == "100-continue" })
+    {
       let head = HTTPResponseHead(version: head.version, status: .continue)
       context.writeAndFlush(wrapOutboundOut(.head(head)), promise: nil)
     }
@@ -81,13 +84,23 @@ final class HTTPExchange: ChannelInboundHandler {
     }
   }
 
+  /// Refuses a request that is not complete.
+  ///
+  /// Closing with unread bytes would reset the connection before the client has read the refusal,
+  /// so that the rest is read and dropped for a while.
   private func refuse(_ status: Int, _ sentence: String, _ context: ChannelHandlerContext) {
-    write(.refusal(status, sentence), to: nil, keepsAlive: false, context)
+    write(.refusal(status, sentence), to: nil, keepsAlive: false, lingers: true, context)
+    let bound = NIOLoopBound(context, eventLoop: context.eventLoop)
+    context.eventLoop.scheduleTask(in: HTTPExchange.lingerTime) {
+      bound.value.close(promise: nil)
+    }
   }
+
+  private static let lingerTime = TimeAmount.seconds(1)
 
   private func write(
     _ response: HTTPResponse, to request: HTTPRequestHead?, keepsAlive: Bool,
-    _ context: ChannelHandlerContext
+    lingers: Bool = false, _ context: ChannelHandlerContext
   ) {
     state = keepsAlive ? .idle : .finished
     guard context.channel.isActive else { return }
@@ -105,7 +118,7 @@ final class HTTPExchange: ChannelInboundHandler {
     }
     let bound = NIOLoopBound(context, eventLoop: context.eventLoop)
     context.writeAndFlush(wrapOutboundOut(.end(nil))).whenComplete { _ in
-      if !keepsAlive { bound.value.close(promise: nil) }
+      if !keepsAlive, !lingers { bound.value.close(promise: nil) }
     }
   }
 

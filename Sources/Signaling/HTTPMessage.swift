@@ -25,7 +25,8 @@ public struct HTTPRequest: Sendable {
     guard parts.count == 2 else { return }
     for pair in parts[1].split(separator: "&") {
       let sides = pair.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
-      query.append((percentDecoded(sides[0]), sides.count == 2 ? percentDecoded(sides[1]) : ""))
+      let value = sides.count == 2 ? percentDecoded(sides[1], isQuery: true) : ""
+      query.append((percentDecoded(sides[0], isQuery: true), value))
     }
   }
 
@@ -63,8 +64,8 @@ public struct HTTPResponse: Sendable {
   public var text: String { String(decoding: body, as: UTF8.self) }
 }
 
-/// Decodes `%41` and `+`; a percent sign without two digits stands for itself.
-func percentDecoded(_ text: some StringProtocol) -> String {
+/// Decodes `%41`, and `+` in a query; a percent sign without two digits stands for itself.
+func percentDecoded(_ text: some StringProtocol, isQuery: Bool = false) -> String {
   let bytes = Array(text.utf8)
   var decoded: [UInt8] = []
   decoded.reserveCapacity(bytes.count)
@@ -80,7 +81,7 @@ func percentDecoded(_ text: some StringProtocol) -> String {
       } else {
         decoded.append(bytes[index])
       }
-    case UInt8(ascii: "+"): decoded.append(UInt8(ascii: " "))
+    case UInt8(ascii: "+") where isQuery: decoded.append(UInt8(ascii: " "))
     default: decoded.append(bytes[index])
     }
     index += 1

@@ -35,7 +35,9 @@ public final class HTTPServer: Sendable {
   private let connections: OpenConnections
 
   /// The server's address as a URL without a path.
-  public var url: String { host.contains(":") ? "http://[\(host)]:\(port)" : "http://\(host):\(port)" }
+  public var url: String {
+    host.contains(":") ? "http://[\(host)]:\(port)" : "http://\(host):\(port)"
+  }
 
   private init(host: String, port: Int, channel: any Channel, connections: OpenConnections) {
     self.host = host
@@ -83,7 +85,7 @@ public final class HTTPServer: Sendable {
       let pipeline = channel.pipeline.syncOperations
       try pipeline.configureHTTPServerPipeline(
         withPipeliningAssistance: true, withErrorHandling: false,
-        withDecoderLimitConfiguration: decoderLimits)
+        withEncoderConfiguration: .init(), withDecoderLimitConfiguration: decoderLimits)
       try pipeline.addHandler(IdleStateHandler(allTimeout: .seconds(limits.idleSeconds)))
       try pipeline.addHandler(
         HTTPExchange(
