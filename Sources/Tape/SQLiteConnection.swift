@@ -185,6 +185,11 @@ extension SQLiteStatement {
     return _overrideLifetime(span, borrowing: self)
   }
 
+  /// The bytes of a column, copied; none for NULL.
+  package func bytes(_ column: Int) -> [UInt8] {
+    blob(column).withUnsafeBytes { [UInt8]($0) }
+  }
+
   /// The value of a column as it is kept; nil for text that is not UTF-8.
   package func value(_ column: Int) -> Value? {
     let index = Int32(column)
