@@ -89,14 +89,15 @@ let package = Package(
     .executableTarget(
       name: "retake",
       dependencies: [
-        "Wire", "Live", "Tape", "Replay", "Lab", "Signaling", "Stats", "CPcap", "Media", "Peer",
+        "Wire", "SDP", "JSEP", "Live", "Tape", "Replay", "Lab", "Signaling", "Stats", "CPcap",
+        "Media", "Peer",
         .product(name: "ArgumentParser", package: "swift-argument-parser"),
       ],
       swiftSettings: settings),
 
     tests("TidyTests", []),
     tests("WireTests", ["Wire"]),
-    tests("PeerTests", ["Wire", "JSEP", "Media", "Peer", "Lab", "SDP"]),
+    tests("PeerTests", ["Wire", "ICE", "JSEP", "SDP", "Media", "Peer", "Tape", "Lab"]),
     tests("CSupportTests", ["CSupport", "COpus", "CVPX"]),
     tests("SecureTests", ["Secure", "Wire", "Digests", "CSupport", "COpenSSL"]),
     tests("STUNTests", ["Wire", "Digests", "STUN"]),

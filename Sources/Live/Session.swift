@@ -1,4 +1,5 @@
 import Dispatch
+import Media
 public import Peer
 import Synchronization
 public import Tape
@@ -62,6 +63,11 @@ public final class Session: Sendable {
 
   private struct WeakConnection {
     weak var connection: PeerConnection?
+  }
+
+  /// Begins a session whose peers run the full client stack.
+  public convenience init(_ options: Options = Options()) throws(SessionError) {
+    try self.init(options, loop: nil) { PeerMachine(codecs: LibraryCodecs()) }
   }
 
   /// Begins a session whose peers run a stack of the caller's making.

@@ -18,8 +18,8 @@ struct Retake: AsyncParsableCommand {
       """,
     version: retakeVersion,
     subcommands: [
-      Record.self, Replay.self, Info.self, Timeline.self, Stats.self, SQL.self, Export.self,
-      Bench.self,
+      Record.self, ReplayCommand.self, InfoCommand.self, TimelineCommand.self, StatsCommand.self,
+      SQLCommand.self,
     ])
 }
 

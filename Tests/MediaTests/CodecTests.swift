@@ -127,8 +127,8 @@ private func toneBlocks(_ count: Int, hertz: Int = 440, channels: Int = 1) -> [A
   }
 
   @Test func versionsAreNamed() {
-    #expect(LibraryCodecs.codecVersions.contains("libopus "))
-    #expect(LibraryCodecs.codecVersions.contains("libvpx v"))
+    #expect(LibraryCodecs.opusVersion.contains("libopus "))
+    #expect(LibraryCodecs.vpxVersion.contains("libvpx v"))
   }
 }
 

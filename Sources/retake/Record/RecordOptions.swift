@@ -1,8 +1,8 @@
-import ArgumentParser
+public import ArgumentParser
 import Foundation
 import Live
 import Media
-import Wire
+public import Wire
 
 /// What every way to record takes.
 struct RecordOptions: ParsableArguments {
@@ -86,7 +86,7 @@ struct RecordOptions: ParsableArguments {
   }
 }
 
-extension IPAddress: @retroactive ExpressibleByArgument {
+extension IPAddress: ExpressibleByArgument {
   /// Reads an address from the command line.
   public init?(argument: String) { self.init(argument) }
 }
