@@ -89,7 +89,7 @@ let package = Package(
     .executableTarget(
       name: "retake",
       dependencies: [
-        "Wire", "SDP", "JSEP", "Live", "Tape", "Replay", "Lab", "Signaling", "Stats", "CPcap",
+        "Wire", "ICE", "SDP", "JSEP", "Live", "Tape", "Replay", "Lab", "Signaling", "Stats", "CPcap",
         "Media", "Peer",
         .product(name: "ArgumentParser", package: "swift-argument-parser"),
       ],

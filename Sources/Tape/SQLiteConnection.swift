@@ -1,4 +1,5 @@
 import CSQLite
+import Glibc
 
 /// An open SQLite database with one owner; used from one thread at a time.
 ///
@@ -47,16 +48,26 @@ package struct SQLiteConnection: ~Copyable {
     guard code == SQLITE_OK else { throw SQLiteConnection.error(code, of: handle) }
   }
 
-  /// Compiles one statement.
+  /// Compiles one statement; text after it is refused, so that nothing is silently left out.
   package func prepare(_ sql: String) throws(SQLiteError) -> SQLiteStatement {
     var compiled: OpaquePointer?
-    let code = sqlite3_prepare_v3(
-      handle, sql, -1, UInt32(SQLITE_PREPARE_PERSISTENT), &compiled, nil)
+    var rest = 0
+    let code = sql.withCString { text in
+      var tail: UnsafePointer<CChar>?
+      let code = sqlite3_prepare_v3(
+        handle, text, -1, UInt32(SQLITE_PREPARE_PERSISTENT), &compiled, &tail)
+      rest = tail.map { strspn($0, " \t\r\n;") == strlen($0) ? 0 : 1 } ?? 0
+      return code
+    }
     guard code == SQLITE_OK else { throw SQLiteConnection.error(code, of: handle) }
     guard let compiled else {
       throw SQLiteError(code: .misuse, message: "an empty statement")
     }
-    return SQLiteStatement(compiled, of: handle)
+    let statement = SQLiteStatement(compiled, of: handle)
+    guard rest == 0 else {
+      throw SQLiteError(code: .misuse, message: "more than one statement; give one at a time")
+    }
+    return statement
   }
 
   /// The first column of the first row as an integer; nil when there is no row.

@@ -76,23 +76,29 @@ package enum TakeFile {
       _ = try connection.integer("SELECT count(*) FROM sqlite_schema")
       return connection
     } catch {
-      guard [.cannotOpen, .readOnly, .permission].contains(error.code.primary),
-        let uri = uri(path)
-      else { throw error }
+      guard [.cannotOpen, .readOnly, .permission].contains(error.code.primary) else {
+        throw error
+      }
       var status = stat()
       guard stat(path + "-wal", &status) == 0, status.st_size > 0 else {
-        return try SQLiteConnection(path: uri + "?immutable=1", mode: .readOnly)
+        return try SQLiteConnection(path: uri(path) + "?immutable=1", mode: .readOnly)
       }
-      // Without shared memory a log can be read by one process that locks nobody out.
-      let connection = try SQLiteConnection(path: uri + "?vfs=unix-none", mode: .readOnly)
-      try connection.execute("PRAGMA locking_mode = EXCLUSIVE")
-      return connection
+      return try withoutSharedMemory(path)
     }
   }
 
-  private static func uri(_ path: String) -> String? {
+  /// Opens a take with a write-ahead log in a folder that cannot be written: without the shared
+  /// memory file, the log is read by one process that locks nobody out.
+  static func withoutSharedMemory(_ path: String) throws(SQLiteError) -> SQLiteConnection {
+    let connection = try SQLiteConnection(path: uri(path) + "?vfs=unix-none", mode: .readOnly)
+    try connection.execute("PRAGMA locking_mode = EXCLUSIVE")
+    return connection
+  }
+
+  private static func uri(_ path: String) -> String {
     let absolute = URL(fileURLWithPath: path).path
     let allowed = CharacterSet.urlPathAllowed.subtracting(CharacterSet(charactersIn: "?#;"))
     return absolute.addingPercentEncoding(withAllowedCharacters: allowed).map { "file://\($0)" }
+      ?? path
   }
 }

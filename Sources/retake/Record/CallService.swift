@@ -1,4 +1,5 @@
 import Foundation
+import ICE
 import Live
 import Media
 import Peer
