@@ -75,25 +75,44 @@ let package = Package(
     // What records, replays and drives the core.
     // Sources/Tape/Schema is a link to Schema/, because resources must stand inside their target.
     module(
-      "Tape", ["Wire", "Digests", "ICE", "RTP", "SDP", "Flow", "Media", "Stats", "Peer", "CSQLite"],
-      resources: [.embedInCode("Schema/0001_take.sql")]),
-    module("Replay", ["Wire", "Peer", "Media", "RTP", "Tape", "Stats"]),
+      "Tape",
+      [
+        "Wire", "Digests", "SDP", "JSEP", "ICE", "Secure", "RTP", "Flow", "Peer", "Media", "Stats",
+        "CSQLite", "CSupport",
+      ], resources: [.embedInCode("Schema/0001_take.sql")]),
+    module(
+      "Replay", ["Wire", "SDP", "RTP", "STUN", "ICE", "Flow", "Peer", "Media", "Tape", "Stats"]),
     module("Lab", ["Wire", "SDP", "Peer", "Media", "Tape"]),
-    module("Live", ["Wire", "CSupport", "Peer", "Media", "Stats", "Tape"]),
+    module(
+      "Live", ["Wire", "CSupport", "SDP", "JSEP", "ICE", "Peer", "Media", "Stats", "Tape"]),
     module("Signaling", nio),
     .executableTarget(
       name: "retake",
       dependencies: [
-        "Wire", "Live", "Tape", "Replay", "Lab", "Signaling", "Stats", "CPcap", "Media", "Peer",
+        "Wire", "ICE", "SDP", "JSEP", "Live", "Tape", "Replay", "Lab", "Signaling", "Stats", "CPcap",
+        "Media", "Peer",
         .product(name: "ArgumentParser", package: "swift-argument-parser"),
       ],
       swiftSettings: settings),
 
+    tests("TidyTests", []),
     tests("WireTests", ["Wire"]),
     tests(
       "TapeTests",
       ["Wire", "ICE", "RTP", "SDP", "JSEP", "Flow", "Media", "Stats", "Peer", "Tape"]),
     tests("PeerTests", ["Wire", "JSEP", "Media", "Peer", "Lab", "SDP"]),
+    tests("PeerTests", ["Wire", "ICE", "JSEP", "SDP", "Media", "Peer", "Tape", "Lab"]),
+    tests("CSupportTests", ["CSupport", "COpus", "CVPX"]),
+    tests("SecureTests", ["Secure", "Wire", "Digests", "CSupport", "COpenSSL"]),
+    tests("STUNTests", ["Wire", "Digests", "STUN"]),
+    tests("ICETests", ["Wire", "STUN", "ICE"]),
+    tests("LiveTests", ["Wire", "SDP", "JSEP", "ICE", "Media", "Stats", "Peer", "Tape", "Live"]),
+    tests("SignalingTests", ["Signaling"] + nio),
+    tests("MediaTests", ["Media", "RTP", "Wire", "COpus"]),
+    .testTarget(
+      name: "RTPTests", dependencies: ["Wire", "RTP"], resources: [.copy("Samples")],
+      swiftSettings: settings),
+    tests("FlowTests", ["Wire", "RTP", "Flow"]),
   ],
   swiftLanguageModes: [.v6]
 )

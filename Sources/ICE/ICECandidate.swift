@@ -76,7 +76,8 @@ public struct ICECandidate: Hashable, Sendable {
   /// Creates a candidate from its parts.
   public init(
     foundation: String, component: UInt16 = 1, transport: String = "udp", priority: UInt32,
-    host: Host, port: UInt16, kind: Kind, related: SocketAddress? = nil, extensions: [Extension] = []
+    host: Host, port: UInt16, kind: Kind, related: SocketAddress? = nil,
+    extensions: [Extension] = []
   ) {
     self.foundation = foundation
     self.component = component

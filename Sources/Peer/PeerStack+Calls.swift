@@ -158,7 +158,11 @@ extension PeerStack {
     }
     for line in remote.candidates where !transport.knownRemoteCandidates.contains(line) {
       transport.knownRemoteCandidates.append(line)
-      if let candidate = ICECandidate(line) { drive(.remoteCandidate(candidate)) }
+      do throws(ICECandidateError) {
+        drive(.remoteCandidate(try ICECandidate(attribute: line)))
+      } catch {
+        refuse(layer: "ice", error.description)
+      }
     }
     if remote.endOfCandidates { drive(.remoteEndOfCandidates) }
     startDTLSIfReady()
@@ -177,9 +181,11 @@ extension PeerStack {
     if let mid = candidate.sdpMid, negotiation.remoteMLineIndex(ofMID: mid) == nil {
       throw PeerError(name: "OperationError", message: "no m-section has the mid \(mid)")
     }
-    guard let parsed = ICECandidate(candidate.candidate) else {
-      throw PeerError(
-        name: "OperationError", message: "not a candidate: \(candidate.candidate.prefix(80))")
+    let parsed: ICECandidate
+    do throws(ICECandidateError) {
+      parsed = try ICECandidate(attribute: candidate.candidate)
+    } catch {
+      throw PeerError(name: "OperationError", message: error.description)
     }
     // Sections outside of the bundle's first one gather of their own until they are bundled.
     if let mid = candidate.sdpMid, let own = negotiation.transportMID, mid != own { return }
@@ -198,34 +204,17 @@ extension PeerStack {
   private func addTrack(_ kind: MediaKind, _ streamIDs: [String], _ source: MediaSource)
     throws(PeerError) -> TransceiverInfo
   {
-    // A transceiver that never sent is taken before a new one is made (webrtc-pc section 5.1).
-    let free = negotiation.transceivers.first { transceiver in
-      transceiver.kind == kind && !transceiver.isStopping && transceiver.direction != .stopped
-        && tracks.sendingIndex(of: transceiver.id) == nil
-    }
-    let id: UInt32
-    if let free {
-      id = free.id
-      let direction: TransceiverDirection = free.direction.receives ? .sendrecv : .sendonly
-      try mapped { () throws(JSEPError) in
-        try negotiation.setDirection(direction, of: id)
-        try negotiation.setStreams(streamIDs, of: id)
-      }
-    } else {
-      id = try mapped { () throws(JSEPError) in
-        try negotiation.addTransceiver(
-          kind: kind, direction: .sendrecv, streamIDs: streamIDs, byAddTrack: true)
-      }
+    let id = try mapped { () throws(JSEPError) in
+      try negotiation.addTransceiver(
+        kind: kind, direction: .sendrecv, streamIDs: streamIDs, byAddTrack: true)
     }
     setSource(source, of: id, kind)
     return try info(id)
   }
 
   private func removeTrack(_ id: UInt32) throws(PeerError) {
-    let info = try info(id)
-    setSource(nil, of: id, info.kind)
-    let direction: TransceiverDirection = info.direction.receives ? .recvonly : .inactive
-    try mapped { () throws(JSEPError) in try negotiation.setDirection(direction, of: id) }
+    try mapped { () throws(JSEPError) in try negotiation.removeTrack(from: id) }
+    setSource(nil, of: id, try info(id).kind)
   }
 
   private func setSource(_ source: MediaSource?, of id: UInt32, _ kind: MediaKind) {
@@ -251,9 +240,9 @@ extension PeerStack {
   private func close() {
     guard !isClosed else { return }
     for index in tracks.sending.indices { stopCapture(at: index) }
-    drive(.close as MediaFlow.Input)
-    drive(.close as DTLSTransport.Input)
-    drive(.close as ICEAgent.Input)
+    drive(MediaFlow.Input.close)
+    drive(DTLSTransport.Input.close)
+    drive(ICEAgent.Input.close)
     isClosed = true
     apply(negotiation.close())
     change(.signaling, to: "closed")

@@ -43,7 +43,7 @@ extension PeerStack {
     for section in negotiation.sections {
       guard let codec = section.codecs.first else { continue }
       let transceiver = negotiation.transceivers.first { $0.id == section.transceiverID }
-      let sequenceID = section.extensions.first { $0.uri == HeaderExtensionURI.transportSequence }
+      let sequenceID = section.extensions.first { $0.uri == HeaderExtensionURI.transportSequence.rawValue }
       for isInbound in [false, true] {
         let isActive = isInbound ? section.direction.receives : section.direction.sends
         guard isActive else { continue }

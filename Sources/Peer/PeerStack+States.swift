@@ -1,4 +1,5 @@
 import ICE
+import JSEP
 import Secure
 import Wire
 

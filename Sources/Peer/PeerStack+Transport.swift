@@ -1,4 +1,3 @@
-import Digests
 import Flow
 import ICE
 import JSEP
@@ -107,7 +106,7 @@ extension PeerStack {
     emit(.datagram(Datagram(local: path.local, remote: path.remote, bytes: bytes)))
     guard now - TransportState.tellInterval >= transport.lastSentTold else { return }
     transport.lastSentTold = now
-    drive(.trafficSent as ICEAgent.Input)
+    drive(ICEAgent.Input.trafficSent)
   }
 
   private func sendHandshake(_ bytes: [UInt8]) {
@@ -233,10 +232,10 @@ extension PeerStack {
     }
   }
 
-  /// Starts the handshake once the roles are agreed; a client waits for a path to send on.
+  /// Starts the handshake once the roles are agreed and there is a path: its time limit runs from here.
   func startDTLSIfReady() {
-    guard let dtls, dtls.state == .new, let remote = negotiation.remoteTransport,
-      let isClient = remote.localIsDTLSClient, !isClient || transport.path != nil
+    guard let dtls, dtls.state == .new, transport.path != nil,
+      let remote = negotiation.remoteTransport, let isClient = remote.localIsDTLSClient
     else { return }
     let role: DTLSRole = isClient ? .client : .server
     transport.dtlsRole = role
@@ -260,10 +259,17 @@ extension PeerStack {
         SecuredTransport(
           version: result.version, cipherSuite: result.cipherSuite,
           profile: result.profile.description, role: transport.dtlsRole?.rawValue ?? "",
-          remoteFingerprint: Fingerprint.sha256(of: result.remoteCertificate).value)))
-    drive(.writable(true) as MediaFlow.Input)
+          remoteFingerprint: certificateFingerprint(result.remoteCertificate).value)))
+    drive(MediaFlow.Input.writable(true))
     updateCaptures()
   }
+}
+
+/// The sha-256 fingerprint of a certificate in DER.
+func certificateFingerprint(_ certificate: [UInt8]) -> Fingerprint {
+  // Nil only for an unknown hash function.
+  Fingerprint(algorithm: "sha-256", certificate: certificate)
+    ?? Fingerprint(algorithm: "sha-256", value: "")
 }
 
 extension SRTPContext.Refusal {
@@ -281,18 +287,10 @@ extension SRTPProfile {
   /// The profile's IANA name, as W3C stats show it.
   var description: String {
     switch self {
-    case .aes128CMSHA1_80: "AES_CM_128_HMAC_SHA1_80"
-    case .aeadAES128GCM: "AEAD_AES_128_GCM"
+    case .aes128CMSHA1_80: "SRTP_AES128_CM_HMAC_SHA1_80"
+    case .aeadAES128GCM: "SRTP_AEAD_AES_128_GCM"
     default: "profile \(rawValue)"
     }
   }
 }
 
-extension Fingerprint {
-  /// The sha-256 fingerprint of a certificate in DER.
-  static func sha256(of certificate: [UInt8]) -> Fingerprint {
-    let digits = Array("0123456789ABCDEF")
-    let text = SHA256.hash(certificate).map { "\(digits[Int($0 >> 4)])\(digits[Int($0 & 15)])" }
-    return Fingerprint(algorithm: "sha-256", value: text.joined(separator: ":"))
-  }
-}

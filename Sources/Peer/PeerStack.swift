@@ -28,6 +28,7 @@ final class PeerStack {
   var states = ConnectionStates()
   var candidates = LocalCandidates()
   var refusals = RefusalLedger()
+  let statsNames: StatsNames
   var isClosed = false
 
   var agentOutputs = Outbox<ICEAgent.Output>()
@@ -49,6 +50,7 @@ final class PeerStack {
       servers: genesis.configuration.parsedICEServers, entropy: entropy.stream("ice"))
     flow = MediaFlow(
       entropy: entropy.stream("rtp"), wallClock: genesis.wallClock, cname: cname)
+    statsNames = StatsNames(entropy: entropy.stream("stats"))
     var failure: String?
     do {
       dtls = try DTLSTransport(entropy: entropy.stream("dtls"), wallClock: genesis.wallClock)
@@ -88,7 +90,7 @@ final class PeerStack {
     if let failure = transport.failure { refuse(layer: "dtls", failure) }
     let configuration = genesis.configuration
     drive(
-      .bitrateLimits(
+      MediaFlow.Input.bitrateLimits(
         start: configuration.videoBitrateStart, maximum: configuration.videoBitrateMaximum))
   }
 
@@ -100,10 +102,10 @@ final class PeerStack {
   }
 
   private func reachDeadline() {
-    if let due = agent.deadline, due <= now { drive(.deadline as ICEAgent.Input) }
-    if let due = dtls?.deadline, due <= now { drive(.deadline as DTLSTransport.Input) }
+    if let due = agent.deadline, due <= now { drive(ICEAgent.Input.deadline) }
+    if let due = dtls?.deadline, due <= now { drive(DTLSTransport.Input.deadline) }
     reachTrackDeadlines()
-    if let due = flow.deadline, due <= now { drive(.deadline as MediaFlow.Input) }
+    if let due = flow.deadline, due <= now { drive(MediaFlow.Input.deadline) }
   }
 
   func emit(_ output: consuming PeerOutput) { outbox.append(output) }

@@ -1,7 +1,10 @@
 import JSEP
 import Lab
 import Media
+import ICE
 import Peer
+import SDP
+import Tape
 import Testing
 import Wire
 

@@ -1,0 +1,92 @@
+import STUN
+import Wire
+
+/// Sockets, servers and own candidates of an agent.
+struct ICEGathering {
+  /// A STUN server and its addresses once they are known.
+  struct Server {
+    let server: ICEServer
+    var addresses: [IPAddress]?
+    /// The number under which its name is being resolved.
+    var nameID: UInt32?
+  }
+
+  /// A socket that was asked for, and its end point once it is open.
+  struct Socket {
+    let id: UInt32
+    let epoch: UInt32
+    let asked: IPAddress
+    let localPreference: UInt16
+    var address: SocketAddress?
+  }
+
+  /// A question to a STUN server about the mapping of one socket.
+  struct Query {
+    let base: SocketAddress
+    let server: SocketAddress
+    let transaction: STUNTransactionID
+    /// When the next request is due, or the question is given up; nil once it is answered.
+    var nextAttempt: Instant?
+    var attempts = 0
+    var sendFailures = 0
+    /// When the mapping is to be kept alive next.
+    var keepAliveAt: Instant?
+  }
+
+  /// An own candidate and the socket that it sends from.
+  struct LocalCandidate {
+    var candidate: ICECandidate
+    let base: SocketAddress
+  }
+
+  /// What makes two candidates share a foundation (RFC 8445 section 5.1.1.3).
+  struct FoundationKey: Equatable {
+    let kind: ICECandidate.Kind
+    let base: IPAddress
+    let server: IPAddress?
+  }
+
+  static let serversMaximum = 4
+  static let socketsMaximum = 32
+  static let localCandidatesMaximum = 100
+
+  var servers: [Server]
+  var sockets: [Socket] = []
+  var queries: [Query] = []
+  var candidates: [LocalCandidate] = []
+  private var foundations: [FoundationKey] = []
+  /// How many sockets were asked for in this epoch: the next one gets the next lower preference.
+  var socketsAsked: UInt16 = 0
+  /// When the next question may be asked for the first time (Ta).
+  var nextQueryAt = Instant.zero
+  /// When names of servers are no longer waited for.
+  var namesUntil: Instant?
+
+  init(_ servers: [ICEServer]) {
+    self.servers = servers.prefix(ICEGathering.serversMaximum).map { server in
+      guard case .address(let ip) = server.host else { return Server(server: server) }
+      return Server(server: server, addresses: [ip])
+    }
+  }
+
+  /// The foundation of a kind of candidate, as a small number; the same for the whole session.
+  mutating func foundation(_ key: FoundationKey) -> String {
+    if let index = foundations.firstIndex(of: key) { return String(index + 1) }
+    foundations.append(key)
+    return String(foundations.count)
+  }
+
+  /// The open socket with an end point.
+  func socket(at address: SocketAddress) -> Socket? {
+    for socket in sockets where socket.address == address { return socket }
+    return nil
+  }
+
+  /// Forgets what belongs to the epoch before, but for the server's addresses.
+  mutating func beginEpoch() {
+    queries = []
+    candidates = []
+    socketsAsked = 0
+    namesUntil = nil
+  }
+}

@@ -1,0 +1,163 @@
+package import Wire
+
+/// Where one attribute stands in its message.
+package struct STUNAttribute: Hashable, Sendable {
+  package var type: STUNAttributeType
+  /// The place of the value in the message's bytes, without padding.
+  package var range: Range<Int>
+}
+
+/// The attributes of a message, in order.
+package struct STUNAttributes: Sequence, IteratorProtocol, Sendable {
+  private let bytes: [UInt8]
+  private var offset = STUNMessage.headerLength
+  private let end: Int
+
+  init(_ bytes: [UInt8], end: Int) {
+    self.bytes = bytes
+    self.end = end
+  }
+
+  package mutating func next() -> STUNAttribute? {
+    guard offset < end else { return nil }
+    let start = offset + 4
+    let (type, length) = header(at: offset)
+    offset = start + STUNMessage.padded(length)
+    return STUNAttribute(type: type, range: start..<start + length)
+  }
+
+  private func header(at offset: Int) -> (type: STUNAttributeType, length: Int) {
+    let span = bytes.span.bytes
+    let type = STUNAttributeType(rawValue: span.uint16(at: offset))
+    return (type, Int(span.uint16(at: offset + 2)))
+  }
+}
+
+extension STUNMessage {
+  /// All attributes, known or not, in order.
+  package var attributes: STUNAttributes { STUNAttributes(bytes, end: bytes.count) }
+
+  /// The attributes that MESSAGE-INTEGRITY covers; what follows it does not count (section 14.5).
+  private var coveredAttributes: STUNAttributes {
+    STUNAttributes(bytes, end: integrityOffset ?? bytes.count)
+  }
+
+  /// The bytes of an attribute's value.
+  @_lifetime(borrow self)
+  package func value(_ attribute: STUNAttribute) -> RawSpan {
+    bytes.span.bytes.extracting(attribute.range)
+  }
+
+  /// The first attribute of a type that MESSAGE-INTEGRITY covers, if there is one.
+  package func attribute(_ type: STUNAttributeType) -> STUNAttribute? {
+    for attribute in coveredAttributes where attribute.type == type { return attribute }
+    return nil
+  }
+
+  /// USERNAME (section 14.3).
+  package var username: String? { text(.username) }
+
+  /// SOFTWARE (section 14.14).
+  package var software: String? { text(.software) }
+
+  /// PRIORITY: the priority that a peer-reflexive candidate would have (RFC 8445 section 7.1.1).
+  package var priority: UInt32? {
+    guard let attribute = attribute(.priority), attribute.range.count == 4 else { return nil }
+    return value(attribute).uint32(at: 0)
+  }
+
+  /// Whether USE-CANDIDATE is there (RFC 8445 section 7.1.2).
+  package var usesCandidate: Bool { attribute(.useCandidate) != nil }
+
+  /// The tie-breaker of ICE-CONTROLLING (RFC 8445 section 7.1.3).
+  package var iceControlling: UInt64? { number(.iceControlling) }
+
+  /// The tie-breaker of ICE-CONTROLLED (RFC 8445 section 7.1.3).
+  package var iceControlled: UInt64? { number(.iceControlled) }
+
+  /// XOR-MAPPED-ADDRESS, or else MAPPED-ADDRESS as old servers send it (sections 14.1 and 14.2).
+  package var mappedAddress: SocketAddress? {
+    if let attribute = attribute(.xorMappedAddress) { return address(attribute, isMasked: true) }
+    if let attribute = attribute(.mappedAddress) { return address(attribute, isMasked: false) }
+    return nil
+  }
+
+  /// ERROR-CODE (section 14.8).
+  package var errorCode: STUNErrorCode? {
+    guard let attribute = attribute(.errorCode), attribute.range.count >= 4 else { return nil }
+    let value = value(attribute)
+    let hundreds = UInt16(value.byte(at: 2) & 7)
+    let rest = UInt16(value.byte(at: 3))
+    guard (3...6).contains(hundreds), rest < 100 else { return nil }
+    let reason = String(decoding: bytes[attribute.range.dropFirst(4)], as: UTF8.self)
+    return STUNErrorCode(code: hundreds * 100 + rest, reason: reason)
+  }
+
+  /// UNKNOWN-ATTRIBUTES (section 14.9), empty when it is not there.
+  package var unknownAttributes: [STUNAttributeType] {
+    guard let attribute = attribute(.unknownAttributes) else { return [] }
+    let value = value(attribute)
+    return (0..<value.byteCount / 2).map { STUNAttributeType(rawValue: value.uint16(at: 2 * $0)) }
+  }
+
+  /// The first few types that a receiver must know and this one does not: reason for a 420.
+  package var notUnderstood: [STUNAttributeType] {
+    var types: [STUNAttributeType] = []
+    for attribute in coveredAttributes
+    where attribute.type.isComprehensionRequired && !attribute.type.isKnown {
+      if !types.contains(attribute.type) { types.append(attribute.type) }
+      if types.count == 8 { break }
+    }
+    return types
+  }
+
+  private func text(_ type: STUNAttributeType) -> String? {
+    guard let attribute = attribute(type) else { return nil }
+    return String(decoding: bytes[attribute.range], as: UTF8.self)
+  }
+
+  private func number(_ type: STUNAttributeType) -> UInt64? {
+    guard let attribute = attribute(type), attribute.range.count == 8 else { return nil }
+    return value(attribute).uint64(at: 0)
+  }
+
+  private func address(_ attribute: STUNAttribute, isMasked: Bool) -> SocketAddress? {
+    let value = value(attribute)
+    guard value.byteCount >= 8 else { return nil }
+    let mask = isMasked ? AddressMask(transactionID) : AddressMask.none
+    let port = value.uint16(at: 2) ^ mask.port
+    switch (value.byte(at: 1), value.byteCount) {
+    case (1, 8):
+      return SocketAddress(IPAddress(ipv4: value.uint32(at: 4) ^ mask.ipv4), port: port)
+    case (2, 20):
+      let high = value.uint64(at: 4) ^ mask.high
+      let low = value.uint64(at: 12) ^ mask.low
+      return SocketAddress(IPAddress(ipv6High: high, low: low), port: port)
+    default: return nil
+    }
+  }
+}
+
+/// What XOR-MAPPED-ADDRESS is masked with: the magic cookie, then the transaction (section 14.2).
+struct AddressMask {
+  let port: UInt16
+  let ipv4: UInt32
+  let high: UInt64
+  let low: UInt64
+
+  static let none = AddressMask(port: 0, ipv4: 0, high: 0, low: 0)
+
+  private init(port: UInt16, ipv4: UInt32, high: UInt64, low: UInt64) {
+    self.port = port
+    self.ipv4 = ipv4
+    self.high = high
+    self.low = low
+  }
+
+  init(_ transaction: STUNTransactionID) {
+    port = UInt16(STUNMessage.magicCookie >> 16)
+    ipv4 = STUNMessage.magicCookie
+    high = UInt64(STUNMessage.magicCookie) << 32 | UInt64(transaction.high)
+    low = transaction.low
+  }
+}

@@ -1,0 +1,224 @@
+import STUN
+import Testing
+import Wire
+
+@testable import ICE
+
+@Suite struct ChoiceTests {
+  @Test func aMuchBetterPathThatAppearsLaterIsTakenOnce() throws {
+    let network = VirtualNetwork(seed: 1)
+    let stun = ICEServer(host: .address(try #require(IPAddress("203.0.113.1"))), port: 3478)
+    network.servers = [try #require(SocketAddress("203.0.113.1:3478"))]
+    // Two addresses each; the direct ones are not announced at first.
+    let a = network.addNode(["192.0.2.1"], servers: [stun])
+    let b = network.addNode(["198.51.100.1"], servers: [stun])
+    network.introduce(a, b)
+    b.signals = false
+    a.learnPeer()
+    b.learnPeer()
+    b.step(.gather(b.addresses))
+    a.step(.gather(a.addresses))
+    // The peer's checks arrive from an address nobody announced.
+    #expect(network.run(for: .seconds(1)) { a.agent.selectedPair?.nominated == true })
+    #expect(a.agent.selectedPair?.remote.kind == .peerReflexive)
+    network.run(for: .seconds(5))
+
+    // A direct address is announced: a new pair, and only it is better in kind.
+    let host = try #require(IPAddress("198.51.100.2"))
+    b.addAddress(host)
+    network.run(for: .milliseconds(10))
+    let direct = try #require(b.candidates.last)
+    a.step(.remoteCandidate(direct))
+    #expect(network.run(for: .seconds(2)) { a.agent.selectedPair?.remote == direct })
+    network.run(for: .seconds(60))
+    #expect(a.selections.count == 2 && b.selections.count == 2)
+    #expect(b.agent.selectedPair?.base == direct.address)
+    #expect(b.agent.selectedPair?.nominated == true)
+  }
+
+  @Test func aDeadPathIsLeftForAnotherThatWorks() throws {
+    let (network, a, b) = VirtualNetwork.connected(
+      ["192.0.2.1", "10.0.0.1"], ["192.0.2.2", "10.0.0.2"])
+    let first = try #require(a.agent.selectedPair)
+    let dead = first.base.ip.bytes[0]
+    network.passes = { from, to in from.ip.bytes[0] != dead && to.ip.bytes[0] != dead }
+    let cut = network.now
+    #expect(
+      network.run(for: .seconds(20)) {
+        a.isConnected && b.isConnected && a.agent.selectedPair?.id != first.id
+          && a.agent.selectedPair?.nominated == true && b.agent.selectedPair?.nominated == true
+      })
+    #expect(network.now - cut < .seconds(10))
+    network.run(for: .seconds(60))
+    #expect(a.isConnected && b.isConnected)
+    #expect(a.selections.count == 2)
+    #expect(a.selections.last?.local == b.selections.last?.remote)
+  }
+
+  @Test func mediaMayFlowBeforeNomination() throws {
+    let network = VirtualNetwork(seed: 2)
+    let (a, b) = network.addPair(["192.0.2.1"], ["192.0.2.2"])
+    // The controlling side is behind: it does not know the answer yet.
+    b.learnPeer()
+    a.step(.gather(a.addresses))
+    b.step(.gather(b.addresses))
+    network.run(for: .seconds(1))
+    #expect(b.selections.count == 1)
+    #expect(b.agent.selectedPair?.nominated == false)
+    a.learnPeer()
+    network.run(for: .seconds(1))
+    #expect(b.agent.selectedPair?.nominated == true)
+    #expect(b.selections.count == 1)
+  }
+
+  /// A peer made of plain messages, controlling, with several addresses.
+  private struct Peer {
+    let node: Node
+    let network: VirtualNetwork
+    let credentials = ICECredentials(usernameFragment: "peer", password: "password-of-the-peer-22")
+    let addresses: [SocketAddress]
+
+    init(_ network: VirtualNetwork, _ node: Node, _ addresses: [String]) {
+      self.network = network
+      self.node = node
+      self.addresses = addresses.compactMap { SocketAddress($0) }
+      let key = Array(credentials.password.utf8)
+      for address in self.addresses {
+        network.responders[address] = { from, bytes in
+          guard let request = try? STUNMessage(bytes), request.messageClass == .request,
+            request.verifiesIntegrity(key: key)
+          else { return nil }
+          var writer = STUNWriter(.success, transactionID: request.transactionID)
+          writer.xorMappedAddress(from)
+          return writer.finish(key: key)
+        }
+      }
+      node.step(.role(.controlled))
+      node.step(.remoteCredentials(credentials, lite: false))
+      for (index, address) in self.addresses.enumerated() {
+        node.step(
+          .remoteCandidate(
+            ICECandidate(
+              foundation: "\(index)", priority: 2_000_000_000 - UInt32(index),
+              host: .address(address.ip), port: address.port, kind: .host)))
+      }
+    }
+
+    func check(from address: SocketAddress, nominates: Bool) throws {
+      let entropy = network.entropy
+      var writer = STUNWriter(.request, transactionID: STUNTransactionID(from: entropy))
+      let local = node.agent.localCredentials
+      writer.username("\(local.usernameFragment):\(credentials.usernameFragment)")
+      writer.priority(1_853_824_767)
+      writer.iceControlling(1)
+      if nominates { writer.useCandidate() }
+      // Attributes that other stacks add have no effect.
+      writer.attribute(STUNAttributeType(rawValue: 0xc057), [0, 1, 0, 50])
+      writer.attribute(STUNAttributeType(rawValue: 0xc001), [0, 0, 0, 1])
+      let base = try #require(node.sockets.first)
+      network.send(from: nil, address, to: base, writer.finish(key: Array(local.password.utf8)))
+    }
+  }
+
+  @Test func theLatestChoiceOfThePeerIsFollowed() throws {
+    let network = VirtualNetwork(seed: 3)
+    let node = network.addNode(["192.0.2.1"])
+    node.step(.gather(node.addresses))
+    network.run(for: .milliseconds(10))
+    let peer = Peer(network, node, ["192.0.2.2:5000", "192.0.2.2:5001", "192.0.2.2:5002"])
+    network.run(for: .seconds(1))
+    let (best, lower) = (peer.addresses[0], peer.addresses[1])
+    #expect(node.selections.last?.remote == best)
+    #expect(node.agent.selectedPair?.nominated == false)
+    // The first choice counts, whatever this side would have taken.
+    try peer.check(from: lower, nominates: true)
+    network.run(for: .milliseconds(10))
+    #expect(node.selections.last?.remote == lower)
+    #expect(node.agent.selectedPair?.nominated == true)
+    // A higher pair is followed at once.
+    try peer.check(from: best, nominates: true)
+    network.run(for: .milliseconds(10))
+    #expect(node.selections.last?.remote == best)
+    // A lower one when the peer insists.
+    try peer.check(from: lower, nominates: true)
+    network.run(for: .milliseconds(10))
+    #expect(node.selections.last?.remote == best)
+    try peer.check(from: lower, nominates: true)
+    network.run(for: .milliseconds(10))
+    #expect(node.selections.last?.remote == lower)
+    // Or when it says so after a while.
+    network.run(for: .seconds(2))
+    try peer.check(from: peer.addresses[2], nominates: true)
+    network.run(for: .milliseconds(10))
+    #expect(node.selections.last?.remote == peer.addresses[2])
+    // Every check is answered, before and after.
+    #expect(node.sent.filter { $0.bytes.starts(with: [1, 1]) }.count == 5)
+  }
+
+  @Test func aPeerThatNominatesEverythingDoesNotMakeItFlap() throws {
+    let network = VirtualNetwork(seed: 4)
+    let node = network.addNode(["192.0.2.1"])
+    node.step(.gather(node.addresses))
+    network.run(for: .milliseconds(10))
+    let peer = Peer(network, node, ["192.0.2.2:5000", "192.0.2.2:5001", "192.0.2.2:5002"])
+    for _ in 0..<50 {
+      for address in peer.addresses.reversed() {
+        try peer.check(from: address, nominates: true)
+        network.run(for: .milliseconds(20))
+      }
+    }
+    #expect(node.selections.count <= 3)
+    #expect(node.selections.last?.remote == peer.addresses[0])
+  }
+
+  @Test func aChoiceMadeBeforeThePairWorksIsRemembered() throws {
+    let network = VirtualNetwork(seed: 5)
+    let node = network.addNode(["192.0.2.1"])
+    node.step(.gather(node.addresses))
+    network.run(for: .milliseconds(10))
+    let peer = Peer(network, node, ["192.0.2.2:5000"])
+    let hidden = try #require(SocketAddress("192.0.2.3:6000"))
+    network.responders[hidden] = network.responders[peer.addresses[0]]
+    network.run(for: .milliseconds(100))
+    try peer.check(from: hidden, nominates: true)
+    network.run(for: .milliseconds(100))
+    #expect(node.selections.last?.remote == hidden)
+    let pair = try #require(node.agent.selectedPair)
+    #expect(pair.nominated && pair.remote.kind == .peerReflexive)
+    #expect(pair.remote.priority == 1_853_824_767)
+  }
+
+  @Test func aLitePeerIsAlwaysControlled() throws {
+    let network = VirtualNetwork(seed: 6)
+    let node = network.addNode(["192.0.2.1"])
+    node.step(.role(.controlled))
+    let address = try #require(SocketAddress("192.0.2.2:5000"))
+    let credentials = ICECredentials(usernameFragment: "lite", password: "password-of-the-lite-22")
+    var nominations = 0
+    network.responders[address] = { from, bytes in
+      guard let request = try? STUNMessage(bytes), request.messageClass == .request,
+        request.verifiesIntegrity(key: Array(credentials.password.utf8))
+      else { return nil }
+      #expect(request.iceControlling != nil)
+      if request.usesCandidate { nominations += 1 }
+      var writer = STUNWriter(.success, transactionID: request.transactionID)
+      writer.xorMappedAddress(from)
+      return writer.finish(key: Array(credentials.password.utf8))
+    }
+    node.step(.gather(node.addresses))
+    node.step(.remoteCredentials(credentials, lite: true))
+    #expect(node.roles == [.controlling])
+    node.step(.role(.controlled))
+    #expect(node.agent.role == .controlling)
+    node.step(
+      .remoteCandidate(
+        ICECandidate(
+          foundation: "1", priority: 2_130_706_431, host: .address(address.ip),
+          port: address.port, kind: .host)))
+    node.step(.remoteEndOfCandidates)
+    #expect(network.run(for: .seconds(1)) { node.agent.connectionState == .completed })
+    #expect(nominations == 1)
+    network.run(for: .seconds(120))
+    #expect(node.agent.connectionState == .completed)
+  }
+}
