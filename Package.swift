@@ -100,6 +100,7 @@ let package = Package(
     tests(
       "TapeTests",
       ["Wire", "ICE", "RTP", "SDP", "JSEP", "Flow", "Media", "Stats", "Peer", "Tape"]),
+    tests("ReplayTests", ["Wire", "Media", "Peer", "Tape", "Replay", "Lab"]),
     tests("PeerTests", ["Wire", "ICE", "JSEP", "SDP", "Media", "Peer", "Tape", "Lab"]),
     tests("CSupportTests", ["CSupport", "COpus", "CVPX"]),
     tests("SecureTests", ["Secure", "Wire", "Digests", "CSupport", "COpenSSL"]),
@@ -112,6 +113,10 @@ let package = Package(
       name: "RTPTests", dependencies: ["Wire", "RTP"], resources: [.copy("Samples")],
       swiftSettings: settings),
     tests("FlowTests", ["Wire", "RTP", "Flow"]),
+    .testTarget(
+      name: "SDPTests", dependencies: ["Wire", "SDP"], exclude: ["Samples"],
+      swiftSettings: settings),
+    tests("JSEPTests", ["Wire", "SDP", "JSEP"]),
   ],
   swiftLanguageModes: [.v6]
 )
