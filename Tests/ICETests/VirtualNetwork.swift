@@ -26,6 +26,8 @@ final class VirtualNetwork {
   var delaySpread = Interval.microseconds(100)
   /// Whether a datagram may pass; judged by its addresses on the public side.
   var passes: (_ from: SocketAddress, _ to: SocketAddress) -> Bool = { _, _ in true }
+  /// Whether every third datagram is changed on its way.
+  var mutates = false
   /// Addresses that answer Binding requests of anyone.
   var servers: [SocketAddress] = []
   /// What sits on the wire as a peer without an agent: gets a datagram, may answer.
@@ -72,10 +74,22 @@ final class VirtualNetwork {
     if let node, let mapped = node.mapOutwards(source, to: target) { visible = mapped }
     guard passes(visible, target) else { return }
     if lossPerMille > 0, entropy.integer(below: 1000) < lossPerMille { return }
+    let bytes = mutates && entropy.integer(below: 3) == 0 ? mutated(bytes) : bytes
     let spread = UInt64(delaySpread.nanoseconds)
     let delay =
       delayMinimum + Interval(nanoseconds: Int64(entropy.integer(below: max(spread, 1))))
     after(delay) { [weak self] in self?.deliver(visible, target, bytes) }
+  }
+
+  private func mutated(_ bytes: [UInt8]) -> [UInt8] {
+    var bytes = bytes
+    let place = Int(entropy.integer(below: UInt64(bytes.count)))
+    switch entropy.integer(below: 3) {
+    case 0: bytes[place] ^= 1 << (entropy.byte() & 7)
+    case 1: bytes.removeSubrange(place...)
+    default: bytes.insert(entropy.byte(), at: place)
+    }
+    return bytes
   }
 
   private func deliver(_ source: SocketAddress, _ target: SocketAddress, _ bytes: [UInt8]) {
@@ -139,7 +153,8 @@ final class VirtualNetwork {
 
 /// A host with an agent, possibly behind a NAT.
 final class Node {
-  private unowned let network: VirtualNetwork
+  /// Held strongly: nodes outlive their network in many tests, and a cycle is harmless here.
+  private let network: VirtualNetwork
   var agent: ICEAgent
   private(set) var addresses: [IPAddress]
   /// The public address of a NAT with endpoint-independent mapping and port-restricted filtering.
