@@ -24,6 +24,8 @@ final class VirtualNetwork {
   var lossPerMille: UInt64 = 0
   var delayMinimum = Interval.microseconds(200)
   var delaySpread = Interval.microseconds(100)
+  /// What a path adds to the delay.
+  var extraDelay: (_ from: SocketAddress, _ to: SocketAddress) -> Interval = { _, _ in .zero }
   /// Whether a datagram may pass; judged by its addresses on the public side.
   var passes: (_ from: SocketAddress, _ to: SocketAddress) -> Bool = { _, _ in true }
   /// Whether every third datagram is changed on its way.
@@ -76,8 +78,8 @@ final class VirtualNetwork {
     if lossPerMille > 0, entropy.integer(below: 1000) < lossPerMille { return }
     let bytes = mutates && entropy.integer(below: 3) == 0 ? mutated(bytes) : bytes
     let spread = UInt64(delaySpread.nanoseconds)
-    let delay =
-      delayMinimum + Interval(nanoseconds: Int64(entropy.integer(below: max(spread, 1))))
+    let random = Interval(nanoseconds: Int64(entropy.integer(below: max(spread, 1))))
+    let delay = delayMinimum + random + extraDelay(visible, target)
     after(delay) { [weak self] in self?.deliver(visible, target, bytes) }
   }
 
