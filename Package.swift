@@ -15,8 +15,10 @@ let settings: [SwiftSetting] = [
 ]
 
 /// A target of the deterministic core or of what stands on it, with its test target when it has one.
-func module(_ name: String, _ dependencies: [Target.Dependency]) -> Target {
-  .target(name: name, dependencies: dependencies, swiftSettings: settings)
+func module(
+  _ name: String, _ dependencies: [Target.Dependency], resources: [Resource] = []
+) -> Target {
+  .target(name: name, dependencies: dependencies, resources: resources, swiftSettings: settings)
 }
 
 func tests(_ name: String, _ dependencies: [Target.Dependency]) -> Target {
@@ -71,22 +73,42 @@ let package = Package(
       "Peer", ["Wire", "ICE", "Secure", "RTP", "SDP", "JSEP", "Flow", "Media", "Stats", "Digests"]),
 
     // What records, replays and drives the core.
-    module("Tape", ["Wire", "Digests", "Peer", "ICE", "Media", "Stats", "CSQLite"]),
-    module("Replay", ["Wire", "Peer", "Media", "Tape", "Stats"]),
-    module("Lab", ["Wire", "Peer", "Media", "Tape"]),
-    module("Live", ["Wire", "CSupport", "Peer", "Media", "Stats", "Tape"]),
+    // Sources/Tape/Schema is a link to Schema/, because resources must stand inside their target.
+    module(
+      "Tape",
+      [
+        "Wire", "Digests", "SDP", "JSEP", "ICE", "Secure", "RTP", "Flow", "Peer", "Media", "Stats",
+        "CSQLite", "CSupport",
+      ], resources: [.embedInCode("Schema/0001_take.sql")]),
+    module(
+      "Replay", ["Wire", "SDP", "RTP", "STUN", "ICE", "Flow", "Peer", "Media", "Tape", "Stats"]),
+    module("Lab", ["Wire", "SDP", "Peer", "Media", "Tape"]),
+    module(
+      "Live", ["Wire", "CSupport", "SDP", "JSEP", "ICE", "Peer", "Media", "Stats", "Tape"]),
     module("Signaling", nio),
     .executableTarget(
       name: "retake",
       dependencies: [
-        "Wire", "Live", "Tape", "Replay", "Lab", "Signaling", "Stats", "CPcap", "Media", "Peer",
+        "Wire", "ICE", "SDP", "JSEP", "Live", "Tape", "Replay", "Lab", "Signaling", "Stats", "CPcap",
+        "Media", "Peer",
         .product(name: "ArgumentParser", package: "swift-argument-parser"),
       ],
       swiftSettings: settings),
 
+    tests("TidyTests", []),
     tests("WireTests", ["Wire"]),
+    tests("PeerTests", ["Wire", "ICE", "JSEP", "SDP", "Media", "Peer", "Tape", "Lab"]),
+    tests("CSupportTests", ["CSupport", "COpus", "CVPX"]),
+    tests("SecureTests", ["Secure", "Wire", "Digests", "CSupport", "COpenSSL"]),
     tests("STUNTests", ["Wire", "Digests", "STUN"]),
     tests("ICETests", ["Wire", "STUN", "ICE"]),
+    tests("LiveTests", ["Wire", "SDP", "JSEP", "ICE", "Media", "Stats", "Peer", "Tape", "Live"]),
+    tests("SignalingTests", ["Signaling"] + nio),
+    tests("MediaTests", ["Media", "RTP", "Wire", "COpus"]),
+    .testTarget(
+      name: "RTPTests", dependencies: ["Wire", "RTP"], resources: [.copy("Samples")],
+      swiftSettings: settings),
+    tests("FlowTests", ["Wire", "RTP", "Flow"]),
   ],
   swiftLanguageModes: [.v6]
 )

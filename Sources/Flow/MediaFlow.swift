@@ -1,8 +1,6 @@
 package import RTP
 package import Wire
 
-// The contract; its behaviour is to be written.
-
 /// All RTP and RTCP of one transport in the clear: streams, feedback, retransmission, pacing.
 ///
 /// Encoded frames go in and packets come out in one direction, packets go in and frames come out
@@ -11,6 +9,8 @@ package struct MediaFlow: Machine {
   package enum Input {
     /// Begins with, or changes to, these sections; counters of streams that stay are kept.
     case configure([FlowSection])
+    /// What all video begins with and may spend at most, in bits per second.
+    case bitrateLimits(start: UInt64, maximum: UInt64)
     /// The transport can (or can no longer) carry packets.
     case writable(Bool)
     /// A decrypted RTP packet and the kernel's receive time.
@@ -49,28 +49,98 @@ package struct MediaFlow: Machine {
   /// How many bytes of spare capacity an outgoing packet has for SRTP.
   package static let reservedOverhead = 32
 
-  package init(entropy: EntropyStream, wallClock: WallClock, cname: String) {}
+  let entropy: EntropyStream
+  let wallClock: WallClock
+  let cname: String
+  var sections: [SectionState] = []
+  var senders: [SendStream] = []
+  var receivers: [ReceiveStream] = []
+  var routes: [Route] = []
+  /// The header extensions of all sections, which share one space of identifiers (RFC 9143).
+  var extensions = HeaderExtensionMap()
+  var reportsArrivals = false
+  var reportsBitrate = false
+  var usesReducedSize = false
+  var isWritable = false
+  var isClosed = false
+  var pacer = Pacer()
+  var transportSequence: Int64 = 0
+  var congestion = AdaptiveBitrate()
+  var announcedTarget: (bitrate: UInt64, at: Instant)?
+  var arrivals = ArrivalLog()
+  /// The SSRC of the newest packet that arrived with a transport-wide sequence number.
+  var reportedSSRC: UInt32 = 0
+  var incoming = IncomingBitrate()
+  var reportDue: Instant?
+  /// How many reports were sent.
+  var reportCount = 0
+  /// The newest round trip that was measured; nil before the first.
+  var roundTrip: Interval?
+  var referenceTimes: [ReferenceTime] = []
+  /// Packets that were refused, by reason.
+  package internal(set) var refused = RefusedPackets()
 
-  package mutating func step(_ input: Input, at now: Instant, into outbox: inout Outbox<Output>) {}
+  /// Creates a flow without sections that waits for its transport.
+  ///
+  /// - Parameters:
+  ///   - entropy: gives the first sequence numbers, the timestamp offsets, and the report intervals.
+  ///   - wallClock: gives the NTP times of reports.
+  ///   - cname: names this end in source descriptions (RFC 7022).
+  package init(entropy: EntropyStream, wallClock: WallClock, cname: String) {
+    self.entropy = entropy
+    self.wallClock = wallClock
+    self.cname = cname
+  }
 
-  package var deadline: Instant? { nil }
-}
+  package mutating func step(_ input: Input, at now: Instant, into outbox: inout Outbox<Output>) {
+    guard !isClosed else { return }
+    switch input {
+    case .configure(let sections): configure(sections, at: now, into: &outbox)
+    case .bitrateLimits(let start, let maximum):
+      congestion.setLimits(start: start, maximum: maximum)
+    case .writable(let isWritable): setWritable(isWritable, into: &outbox)
+    case .rtp(let bytes, let arrival): receiveRTP(bytes, arrival: arrival, at: now, into: &outbox)
+    case .rtcp(let bytes, let arrival):
+      receiveRTCP(bytes, arrival: arrival, at: now, into: &outbox)
+    case .frame(let mid, let frame): send(frame, mid: mid, at: now, into: &outbox)
+    case .requestKeyframe(let mid): requestKeyframe(mid: mid)
+    case .deadline: break
+    case .close:
+      close(at: now, into: &outbox)
+      return
+    }
+    work(at: now, into: &outbox)
+  }
 
-/// One RTCP block as the take keeps it.
-package struct RTCPRecord: Hashable, Sendable {
-  /// Whether it was received; else it was sent.
-  package var isInbound: Bool
-  /// `sr`, `rr`, `sdes`, `bye`, `nack`, `pli`, `fir`, `remb`, `transport-cc`, `xr`, or `pt-fmt` in numbers.
-  package var type: String
-  /// The media SSRC it is about, or its sender's where it has none.
-  package var ssrc: UInt32
-  /// Its fields as a JSON object with keys in a fixed order, kept short.
-  package var fields: String
+  package var deadline: Instant? {
+    guard isWritable, !isClosed else { return nil }
+    var deadline = earliest(pacer.due, arrivals.deadline)
+    deadline = earliest(deadline, reportDue.map { $0 + MediaFlow.reportSlack })
+    for receiver in receivers where !receiver.hasEnded {
+      deadline = earliest(deadline, receiver.missing.due)
+    }
+    return deadline
+  }
 
-  package init(isInbound: Bool, type: String, ssrc: UInt32, fields: String) {
-    self.isInbound = isInbound
-    self.type = type
-    self.ssrc = ssrc
-    self.fields = fields
+  /// What was counted of every stream that is or was sent.
+  package var outbound: [OutboundStreamCounters] { senders.map(\.snapshot) }
+
+  /// What was counted of every stream that is or was received.
+  package var inbound: [InboundStreamCounters] { receivers.map(\.snapshot) }
+
+  /// What the path carries as far as known, in bits per second; nil before the peer reported.
+  package var availableOutgoingBitrate: UInt64? {
+    congestion.isEstimated ? congestion.target : nil
+  }
+
+  /// Does what is due, whatever the input was: a step that happens anyway saves a wake.
+  private mutating func work(at now: Instant, into outbox: inout Outbox<Output>) {
+    announceTarget(at: now, into: &outbox)
+    guard isWritable else { return }
+    sendPaced(at: now, into: &outbox)
+    requestMissing(at: now, into: &outbox)
+    requestKeyframes(at: now, into: &outbox)
+    if let due = arrivals.due, due <= now { reportArrivals(at: now, into: &outbox) }
+    if let due = reportDue, due <= now { report(at: now, into: &outbox) }
   }
 }

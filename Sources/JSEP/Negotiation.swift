@@ -1,60 +1,242 @@
 package import SDP
 package import Wire
 
-// The contract; its behaviour is to be written.
-
 /// The offer/answer machine: transceivers, descriptions and the signaling state (RFC 9429, 3264).
 ///
-/// One bundled transport; sections that the peer leaves out of the bundle are rejected.
+/// One bundled transport; sections that the peer leaves out of the bundle are rejected. Every call
+/// either does all it says or throws and changes nothing.
 package struct Negotiation {
-  package private(set) var signalingState: SignalingState = .stable
-  package private(set) var transceivers: [Transceiver] = []
+  package internal(set) var signalingState: SignalingState = .stable
+  package internal(set) var transceivers: [Transceiver] = []
   /// What the last completed exchange agreed on, in the order of the m-sections; rejected ones left out.
-  package private(set) var sections: [NegotiatedSection] = []
-  package private(set) var remoteTransport: RemoteTransport?
-  package private(set) var currentLocal: SessionDescription?
-  package private(set) var pendingLocal: SessionDescription?
-  package private(set) var currentRemote: SessionDescription?
-  package private(set) var pendingRemote: SessionDescription?
+  package internal(set) var sections: [NegotiatedSection] = []
+  package internal(set) var remoteTransport: RemoteTransport?
+  package internal(set) var currentLocal: SessionDescription?
+  package internal(set) var pendingLocal: SessionDescription?
+  package internal(set) var currentRemote: SessionDescription?
+  package internal(set) var pendingRemote: SessionDescription?
 
-  package init(entropy: EntropyStream, cname: String) {}
+  let entropy: EntropyStream
+  let cname: String
+  /// The session identifier of the `o=` line: below 2^62, as RFC 9429 section 5.2.1 wants it.
+  let sessionID: UInt64
+  /// The m-sections of the latest description that was applied, in order.
+  var slots: [SectionSlot] = []
+  /// What a rollback returns to; nil while the state is stable.
+  var stableState: StableState?
+  var documents = Documents()
+  /// The last offer or answer that was made and not yet overtaken by another description.
+  var created: CreatedDescription?
+  var numbers = SessionNumbers()
+  var usedMIDs: Set<String> = []
+  private var nextTransceiverID: UInt32 = 1
 
-  /// Whether the transceivers want something that was not negotiated (W3C section 4.7.3).
-  package var negotiationIsNeeded: Bool { false }
+  /// The parsed forms of the descriptions that were set, own ones without candidates.
+  struct Documents {
+    var currentLocal: SDPDocument?
+    var pendingLocal: SDPDocument?
+    var currentRemote: SDPDocument?
+    var pendingRemote: SDPDocument?
+    /// The own description that was set last, even if it was taken back: the version counts on.
+    var lastLocal: SDPDocument?
+    var lastLocalVersion: UInt64 = 0
+  }
 
+  /// An own description that waits to be set.
+  struct CreatedDescription {
+    var description: SessionDescription
+    /// Without candidates.
+    var document: SDPDocument
+    var version: UInt64
+    /// The m-sections that setting the description makes.
+    var slots: [SectionSlot]
+  }
+
+  /// Creates the machine of a peer; `cname` is the RTCP name of all that it sends.
+  package init(entropy: EntropyStream, cname: String) {
+    self.entropy = entropy
+    self.cname = cname
+    sessionID = entropy.integer(UInt64.self) >> 2
+  }
+
+  /// Makes a transceiver, or with `byAddTrack` takes over one whose sender never had anything to
+  /// send (W3C addTrack); gives its identifier.
   package mutating func addTransceiver(
     kind: MediaKind, direction: TransceiverDirection, streamIDs: [String], byAddTrack: Bool
-  ) throws(JSEPError) -> UInt32 { 0 }
+  ) throws(JSEPError) -> UInt32 {
+    try checkNotClosed()
+    try check(direction)
+    try check(streamIDs)
+    if byAddTrack, let index = transceivers.firstIndex(where: { $0.isFree(for: kind) }) {
+      transceivers[index].add(track: streamIDs)
+      return transceivers[index].id
+    }
+    var made = makeTransceiver(kind: kind, direction: direction, streamIDs: streamIDs)
+    made.wasMadeByAddTrack = byAddTrack
+    made.hasLocalTrack = byAddTrack || direction.sends
+    transceivers.append(made)
+    return made.id
+  }
 
+  /// Sets what a transceiver wants from the next exchange on.
   package mutating func setDirection(_ direction: TransceiverDirection, of transceiver: UInt32)
     throws(JSEPError)
-  {}
-
-  package mutating func setStreams(_ streamIDs: [String], of transceiver: UInt32) throws(JSEPError) {}
-
-  package mutating func stop(transceiver: UInt32) throws(JSEPError) {}
-
-  /// Makes an offer from the transceivers; the state does not change.
-  package mutating func createOffer(_ transport: LocalTransport) throws(JSEPError) -> SessionDescription {
-    throw JSEPError(.operation, "not written yet")
+  {
+    let index = try liveIndex(of: transceiver)
+    try check(direction)
+    transceivers[index].direction = direction
   }
 
-  /// Makes an answer to the pending remote offer; the state does not change.
-  package mutating func createAnswer(_ transport: LocalTransport) throws(JSEPError) -> SessionDescription {
-    throw JSEPError(.operation, "not written yet")
+  /// Sets the streams that the sent track belongs to.
+  package mutating func setStreams(_ streamIDs: [String], of transceiver: UInt32)
+    throws(JSEPError)
+  {
+    let index = try liveIndex(of: transceiver)
+    try check(streamIDs)
+    transceivers[index].streamIDs = streamIDs
   }
 
-  /// Applies an own description, normally one that was created just before.
-  package mutating func setLocal(_ description: SessionDescription) throws(JSEPError) -> [Change] { [] }
+  /// Ends sending on a transceiver, which goes on receiving (W3C removeTrack).
+  package mutating func removeTrack(from transceiver: UInt32) throws(JSEPError) {
+    try checkNotClosed()
+    guard let index = transceivers.firstIndex(where: { $0.id == transceiver }) else {
+      throw JSEPError(.invalidAccess, "there is no transceiver \(transceiver)")
+    }
+    transceivers[index].hasLocalTrack = false
+    guard !transceivers[index].isStopping else { return }
+    let receives = transceivers[index].direction.receives
+    transceivers[index].direction = receives ? .recvonly : .inactive
+  }
 
-  /// Applies the peer's description; the text is refused with the line that is wrong.
-  package mutating func setRemote(_ description: SessionDescription) throws(JSEPError) -> [Change] { [] }
+  /// Stops a transceiver for good; its section goes with the next exchange.
+  package mutating func stop(transceiver: UInt32) throws(JSEPError) {
+    try checkNotClosed()
+    guard let index = transceivers.firstIndex(where: { $0.id == transceiver }) else {
+      throw JSEPError(.invalidAccess, "there is no transceiver \(transceiver)")
+    }
+    transceivers[index].isStopping = true
+    transceivers[index].direction = .stopped
+    // Nothing was negotiated, so there is nothing left to negotiate.
+    if transceivers[index].mid == nil { transceivers[index].currentDirection = .stopped }
+  }
+
+  /// Ends the session; every further call is refused.
+  package mutating func close() -> [Change] {
+    guard signalingState != .closed else { return [] }
+    let changes = [Change.signalingState(from: signalingState, to: .closed)]
+    signalingState = .closed
+    created = nil
+    for index in transceivers.indices {
+      transceivers[index].isStopping = true
+      transceivers[index].direction = .stopped
+      transceivers[index].currentDirection = .stopped
+      transceivers[index].remoteTrackIsLive = false
+    }
+    return changes
+  }
 
   /// The pending or else current local description with the candidates gathered since (W3C localDescription).
-  package func localDescription(_ transport: LocalTransport) -> SessionDescription? { nil }
+  package func localDescription(_ transport: LocalTransport) -> SessionDescription? {
+    if let description = pendingLocal, let document = documents.pendingLocal {
+      return SessionDescription(type: description.type, sdp: document.filled(with: transport).text)
+    }
+    if let description = currentLocal, let document = documents.currentLocal {
+      return SessionDescription(type: description.type, sdp: document.filled(with: transport).text)
+    }
+    return nil
+  }
 
   /// The m-line index of a mid in the peer's description, for addIceCandidate.
-  package func remoteMLineIndex(ofMID mid: String) -> Int? { nil }
+  package func remoteMLineIndex(ofMID mid: String) -> Int? {
+    guard let document = documents.pendingRemote ?? documents.currentRemote else { return nil }
+    if let index = document.sections.firstIndex(where: { $0.mid == mid }) { return index }
+    // A peer that names no mids is found by the names that were made up for its sections.
+    return document.sections.indices.first {
+      document.sections[$0].mid == nil && slots.indices.contains($0) && slots[$0].mid == mid
+    }
+  }
+}
 
-  package mutating func close() -> [Change] { [] }
+extension Negotiation {
+  /// Draws the identifiers of a new transceiver.
+  mutating func makeTransceiver(
+    kind: MediaKind, direction: TransceiverDirection, streamIDs: [String]
+  ) -> Transceiver {
+    let id = nextTransceiverID
+    nextTransceiverID += 1
+    let ssrc = drawSSRC(besides: 0)
+    return Transceiver(
+      id: id, kind: kind, direction: direction, streamIDs: streamIDs, trackID: drawUUID(),
+      ssrc: ssrc, rtxSSRC: drawSSRC(besides: ssrc))
+  }
+
+  /// The first number that no section of the session ever had as its mid.
+  func freeMID(besides others: Set<String>) -> String {
+    var number = 0
+    while usedMIDs.contains(String(number)) || others.contains(String(number)) { number += 1 }
+    return String(number)
+  }
+
+  func checkNotClosed() throws(JSEPError) {
+    if signalingState == .closed { throw JSEPError(.invalidState, "the connection is closed") }
+  }
+
+  private func liveIndex(of transceiver: UInt32) throws(JSEPError) -> Int {
+    try checkNotClosed()
+    guard let index = transceivers.firstIndex(where: { $0.id == transceiver }) else {
+      throw JSEPError(.invalidAccess, "there is no transceiver \(transceiver)")
+    }
+    guard !transceivers[index].isStopping else {
+      throw JSEPError(.invalidState, "transceiver \(transceiver) is stopped")
+    }
+    return index
+  }
+
+  private func check(_ direction: TransceiverDirection) throws(JSEPError) {
+    if direction == .stopped {
+      throw JSEPError(.invalidAccess, "a direction cannot be set to stopped: stop the transceiver")
+    }
+  }
+
+  /// Identifiers go into msid lines, so they may not break them (RFC 8830 section 2).
+  private func check(_ streamIDs: [String]) throws(JSEPError) {
+    for id in streamIDs where !id.isToken || id.utf8.count > 255 {
+      throw JSEPError(.invalidAccess, "a stream identifier must be a token of 1 to 255 characters")
+    }
+  }
+
+  private func drawSSRC(besides other: UInt32) -> UInt32 {
+    while true {
+      let ssrc = entropy.integer(UInt32.self)
+      let isTaken = transceivers.contains { $0.ssrc == ssrc || $0.rtxSSRC == ssrc }
+      if ssrc != 0, ssrc != other, !isTaken { return ssrc }
+    }
+  }
+
+  /// A random UUID (RFC 9562 section 5.4), the form that browsers give track identifiers.
+  private func drawUUID() -> String {
+    var bytes = entropy.bytes(16)
+    bytes[6] = bytes[6] & 0x0f | 0x40
+    bytes[8] = bytes[8] & 0x3f | 0x80
+    var text = ""
+    for (index, byte) in bytes.enumerated() {
+      if [4, 6, 8, 10].contains(index) { text += "-" }
+      text += (byte < 16 ? "0" : "") + String(byte, radix: 16)
+    }
+    return text
+  }
+}
+
+extension Transceiver {
+  /// Whether addTrack may take the transceiver over (W3C RTCPeerConnection.addTrack).
+  func isFree(for kind: MediaKind) -> Bool {
+    self.kind == kind && !hasLocalTrack && !hasSent && !isStopping
+  }
+
+  /// Begins to send a track that belongs to these streams.
+  mutating func add(track streamIDs: [String]) {
+    self.streamIDs = streamIDs
+    hasLocalTrack = true
+    direction = direction.receives ? .sendrecv : .sendonly
+  }
 }

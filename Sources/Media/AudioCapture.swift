@@ -1,9 +1,10 @@
 package import RTP
 package import Wire
 
-// The contract; its behaviour is to be written.
-
 /// The sending side of an audio track: a source and an encoder on a 20 ms clock.
+///
+/// A tone is made on a grid of 20 ms that begins with the first start and never drifts. Sound from
+/// the application or the echo is encoded as it comes, cut into blocks of 20 ms.
 package struct AudioCapture: Machine {
   package enum Input {
     case start
@@ -20,7 +21,195 @@ package struct AudioCapture: Machine {
     case failure(String)
   }
 
-  package init(track: String, source: MediaSource, settings: OpusSettings, codecs: any CodecFactory) {}
-  package mutating func step(_ input: Input, at now: Instant, into outbox: inout Outbox<Output>) {}
-  package var deadline: Instant? { nil }
+  /// The length of a block.
+  package static let blockInterval = Interval.milliseconds(20)
+  /// How many blocks a late step makes up for; the ones before are skipped.
+  private static let mostLateBlocks: Int64 = 5
+  /// A pause of the application's sound longer than this shows in the media time.
+  private static let longestHiccup = Interval.milliseconds(200)
+
+  /// What was captured so far.
+  package private(set) var counters = AudioCaptureCounters()
+  /// The instant of media time 0: the first start, unless it was given.
+  package private(set) var origin: Instant?
+
+  private let track: String
+  private let settings: OpusSettings
+  private let codecs: any CodecFactory
+  private let tone: ToneGenerator?
+  private var encoder: (any AudioEncoding)?
+  private var cutter: BlockCutter?
+  private var isRunning = false
+  private var hasFailed = false
+  /// The number of the next block on the grid (tone) or since media time 0 (application, echo).
+  private var nextBlock: Int64 = 0
+  private var lastInput: Instant?
+  private var lossPercent: Int32 = 0
+
+  /// Creates the capture of a track.
+  ///
+  /// - Parameter origin: the instant of media time 0 when this capture goes on where another one
+  ///   of the same stream ended (W3C replaceTrack); nil lets it begin with the first start.
+  package init(
+    track: String, source: MediaSource, settings: OpusSettings, codecs: any CodecFactory,
+    origin: Instant? = nil
+  ) {
+    self.track = track
+    self.settings = settings
+    self.codecs = codecs
+    self.origin = origin
+    if case .tone(let hertz, let pauseSeconds) = source {
+      tone = ToneGenerator(hertz: hertz, pauseSeconds: pauseSeconds)
+    } else {
+      tone = nil
+    }
+  }
+
+  /// The grid's next block, while a tone runs.
+  package var deadline: Instant? {
+    guard isRunning, !hasFailed, tone != nil, let origin else { return nil }
+    return origin + AudioCapture.blockInterval * nextBlock
+  }
+
+  package mutating func step(
+    _ input: Input, at now: Instant, into outbox: inout Outbox<Output>
+  ) {
+    guard !hasFailed else { return }
+    switch input {
+    case .start: start(at: now, into: &outbox)
+    case .stop:
+      isRunning = false
+      cutter?.removeAll()
+    case .block(let block):
+      guard isRunning, tone == nil else { return }
+      take(block, at: now, into: &outbox)
+    case .lossReported(let share):
+      let percent = Int32(share) * 100 / 256
+      guard percent != lossPercent else { return }
+      lossPercent = percent
+      encoder?.setPacketLoss(percent: percent)
+    case .deadline:
+      guard let deadline, now >= deadline else { return }
+      tick(at: now, into: &outbox)
+    }
+  }
+
+  private mutating func start(at now: Instant, into outbox: inout Outbox<Output>) {
+    guard !isRunning else { return }
+    if encoder == nil {
+      do throws(CodecError) {
+        let made = try codecs.audioEncoder(track: track, settings)
+        if lossPercent > 0 { made.setPacketLoss(percent: lossPercent) }
+        encoder = made
+        cutter = BlockCutter(channels: settings.channels, keepsSamples: made.wantsSamples)
+      } catch {
+        fail(error, into: &outbox)
+        return
+      }
+    }
+    isRunning = true
+    lastInput = nil
+    if origin == nil { origin = now }
+    nextBlock = max(nextBlock, blockNumber(atOrAfter: now))
+  }
+
+  /// The number of the first block that begins at or after an instant.
+  private func blockNumber(atOrAfter now: Instant) -> Int64 {
+    let length = AudioCapture.blockInterval.nanoseconds
+    let elapsed = max(0, (now - (origin ?? now)).nanoseconds)
+    return elapsed / length + (elapsed % length == 0 ? 0 : 1)
+  }
+
+  /// Makes the blocks that are due.
+  private mutating func tick(at now: Instant, into outbox: inout Outbox<Output>) {
+    guard let tone, let encoder, let origin else { return }
+    let newest = (now - origin).nanoseconds / AudioCapture.blockInterval.nanoseconds
+    let oldest = max(nextBlock, newest - AudioCapture.mostLateBlocks + 1)
+    counters.blocksSkipped &+= UInt64(oldest - nextBlock)
+    for number in oldest...max(oldest, newest) where !hasFailed {
+      let block =
+        encoder.wantsSamples
+        ? tone.block(
+          at: number * Int64(BlockCutter.blockLength), frameCount: BlockCutter.blockLength,
+          channels: settings.channels)
+        : AudioBlock(blank: BlockCutter.blockLength, channels: settings.channels)
+      encode(block, number, into: &outbox)
+    }
+    nextBlock = max(oldest, newest) + 1
+  }
+
+  /// Encodes the full blocks of the application's sound.
+  ///
+  /// The media time counts samples, for the application's clock need not be ours; only after a
+  /// pause it is set forward to the time that has passed.
+  private mutating func take(
+    _ block: AudioBlock, at now: Instant, into outbox: inout Outbox<Output>
+  ) {
+    if lastInput.map({ now - $0 > AudioCapture.longestHiccup }) ?? true {
+      cutter?.removeAll()
+      nextBlock = max(nextBlock, blockNumber(atOrAfter: now))
+    }
+    lastInput = now
+    for full in cutter?.append(block) ?? [] where !hasFailed {
+      encode(full, nextBlock, into: &outbox)
+      nextBlock += 1
+    }
+  }
+
+  private mutating func encode(
+    _ block: AudioBlock, _ number: Int64, into outbox: inout Outbox<Output>
+  ) {
+    guard let encoder else { return }
+    do throws(CodecError) {
+      let encoded = try encoder.encode(block)
+      counters.count(level: encoded.level, frameCount: block.frameCount)
+      // Opus says with one or two bytes that the receiver's comfort noise will do (DTX).
+      guard encoded.bytes.count > 2 else { return }
+      counters.framesEncoded &+= 1
+      outbox.append(
+        .encoded(
+          EncodedFrame(
+            kind: .audio, codec: .opus,
+            mediaTime: UInt32(truncatingIfNeeded: number &* Int64(BlockCutter.blockLength)),
+            bytes: encoded.bytes, isKey: true, audioLevel: encoded.level,
+            isVoice: encoded.isVoice)))
+    } catch {
+      fail(error, into: &outbox)
+    }
+  }
+
+  private mutating func fail(_ error: CodecError, into outbox: inout Outbox<Output>) {
+    hasFailed = true
+    isRunning = false
+    encoder = nil
+    outbox.append(.failure(error.reason))
+  }
+}
+
+/// What an audio source gave, for W3C media-source and outbound-rtp statistics.
+///
+/// Everything follows from the levels that the encoder reports, so that a replay which has no
+/// samples counts the same.
+package struct AudioCaptureCounters: Hashable, Sendable {
+  /// Blocks that were skipped because the clock came too late.
+  package var blocksSkipped: UInt64 = 0
+  /// Blocks that were encoded and sent; with DTX fewer than were captured.
+  package var framesEncoded: UInt64 = 0
+  /// Samples per channel that were captured.
+  package var samplesCaptured: UInt64 = 0
+  /// The level of the last block, 0 to 1 (W3C audioLevel).
+  package var audioLevel = 0.0
+  /// The sum of squared level times duration, in seconds (W3C totalAudioEnergy).
+  package var totalAudioEnergy = 0.0
+  /// How much sound was captured, in seconds (W3C totalSamplesDuration).
+  package var totalSamplesDuration: Double {
+    Double(samplesCaptured) / Double(AudioBlock.sampleRate)
+  }
+
+  fileprivate mutating func count(level: UInt8, frameCount: Int) {
+    samplesCaptured &+= UInt64(frameCount)
+    audioLevel = AudioLevel.linear(level)
+    let seconds = Double(frameCount) / Double(AudioBlock.sampleRate)
+    totalAudioEnergy += audioLevel * audioLevel * seconds
+  }
 }

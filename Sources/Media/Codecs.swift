@@ -1,6 +1,3 @@
-package import RTP
-package import Wire
-
 /// Makes codecs for tracks. A replay that skips the codecs brings its own, which reads the take.
 package protocol CodecFactory: AnyObject {
   func audioEncoder(track: String, _ settings: OpusSettings) throws(CodecError) -> any AudioEncoding

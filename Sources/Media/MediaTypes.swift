@@ -1,5 +1,3 @@
-public import Wire
-
 /// A picture in I420: the Y plane, then U, then V, each without padding between rows.
 public final class Picture: Sendable {
   /// The width in pixels; chroma planes have half of it, rounded up.

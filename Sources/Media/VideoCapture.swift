@@ -1,9 +1,10 @@
 package import RTP
 package import Wire
 
-// The contract; its behaviour is to be written.
-
 /// The sending side of a video track: a source and an encoder on the source's frame clock.
+///
+/// The pattern is made on a grid that begins with the first start and never drifts; a late clock
+/// leaves pictures out. Pictures from the application or the echo are encoded as they come.
 package struct VideoCapture: Machine {
   package enum Input {
     case start
@@ -19,7 +20,184 @@ package struct VideoCapture: Machine {
     case failure(String)
   }
 
-  package init(track: String, source: MediaSource, codecs: any CodecFactory) {}
-  package mutating func step(_ input: Input, at now: Instant, into outbox: inout Outbox<Output>) {}
-  package var deadline: Instant? { nil }
+  /// What is spent until the first bit rate comes, in bits per second.
+  package static let startBitrate: UInt64 = 600_000
+  /// The frame rate that an encoder expects of an application.
+  private static let expectedFramesPerSecond = 30
+  /// Pictures that follow each other faster than this (1 ms in the 90 kHz clock) are left out.
+  private static let leastDistance: Int64 = 90
+
+  /// A pattern and its grid.
+  private struct Clock {
+    var width: Int
+    var height: Int
+    var framesPerSecond: Int64
+    var pattern: TestPattern?
+    var nextFrame: Int64 = 0
+
+    func start(of frame: Int64, since origin: Instant) -> Instant {
+      let (seconds, rest) = frame.quotientAndRemainder(dividingBy: framesPerSecond)
+      return origin + .seconds(seconds)
+        + Interval(nanoseconds: rest * 1_000_000_000 / framesPerSecond)
+    }
+
+    /// The number of the last frame that begins at or before an instant.
+    func frame(at now: Instant, since origin: Instant) -> Int64 {
+      let elapsed = max(0, (now - origin).nanoseconds)
+      let (seconds, rest) = elapsed.quotientAndRemainder(dividingBy: 1_000_000_000)
+      // The begin of a frame is rounded down, so one more nanosecond finds it.
+      return seconds * framesPerSecond + ((rest + 1) * framesPerSecond - 1) / 1_000_000_000
+    }
+  }
+
+  /// What was captured so far.
+  package private(set) var counters = VideoCaptureCounters()
+  /// The instant of media time 0: the first start, unless it was given.
+  package private(set) var origin: Instant?
+
+  private let track: String
+  private let codecs: any CodecFactory
+  private var clock: Clock?
+  private var encoder: (any VideoEncoding)?
+  private var isRunning = false
+  private var hasFailed = false
+  private var wantsKeyframe = true
+  private var bitrate = VideoCapture.startBitrate
+  /// The last media time, not wrapped.
+  private var lastMediaTime: Int64?
+
+  /// Creates the capture of a track.
+  ///
+  /// - Parameter origin: the instant of media time 0 when this capture goes on where another one
+  ///   of the same stream ended (W3C replaceTrack); nil lets it begin with the first start.
+  package init(
+    track: String, source: MediaSource, codecs: any CodecFactory, origin: Instant? = nil
+  ) {
+    self.track = track
+    self.codecs = codecs
+    self.origin = origin
+    if case .pattern(let width, let height, let framesPerSecond) = source {
+      clock = Clock(
+        width: min(max(width, 1), 4_096), height: min(max(height, 1), 4_096),
+        framesPerSecond: Int64(min(max(framesPerSecond, 1), 240)))
+    }
+  }
+
+  /// The pattern's next picture, while it runs.
+  package var deadline: Instant? {
+    guard isRunning, !hasFailed, let clock, let origin else { return nil }
+    return clock.start(of: clock.nextFrame, since: origin)
+  }
+
+  package mutating func step(
+    _ input: Input, at now: Instant, into outbox: inout Outbox<Output>
+  ) {
+    guard !hasFailed else { return }
+    switch input {
+    case .start: start(at: now)
+    case .stop: isRunning = false
+    case .picture(let picture):
+      guard isRunning, clock == nil, let origin else { return }
+      let elapsed = max(0, (now - origin).nanoseconds)
+      let mediaTime = elapsed / 100_000 * 9 + elapsed % 100_000 * 9 / 100_000
+      encode(picture, mediaTime, into: &outbox)
+    case .requestKeyframe: wantsKeyframe = true
+    case .bitrate(let bitsPerSecond):
+      guard bitsPerSecond != bitrate else { return }
+      bitrate = bitsPerSecond
+      encoder?.setBitrate(bitsPerSecond)
+    case .deadline:
+      guard let deadline, now >= deadline else { return }
+      tick(at: now, into: &outbox)
+    }
+  }
+
+  private mutating func start(at now: Instant) {
+    guard !isRunning else { return }
+    isRunning = true
+    wantsKeyframe = true
+    let begin = origin ?? now
+    origin = begin
+    guard let clock else { return }
+    // A frame that began before the start is over.
+    var next = clock.frame(at: now, since: begin)
+    if clock.start(of: next, since: begin) < now { next += 1 }
+    self.clock?.nextFrame = max(clock.nextFrame, next)
+  }
+
+  private mutating func tick(at now: Instant, into outbox: inout Outbox<Output>) {
+    guard let clock, let origin else { return }
+    let number = max(clock.nextFrame, clock.frame(at: now, since: origin))
+    counters.framesSkipped &+= UInt64(number - clock.nextFrame)
+    self.clock?.nextFrame = number + 1
+    let rate = clock.framesPerSecond
+    let mediaTime = number / rate * 90_000 + number % rate * 90_000 / rate
+    guard let encoder = openEncoder(clock.width, clock.height, into: &outbox) else { return }
+    encode(
+      picture(number, wantsPixels: encoder.wantsPixels), mediaTime, into: &outbox)
+  }
+
+  private mutating func picture(_ number: Int64, wantsPixels: Bool) -> Picture {
+    guard let clock, wantsPixels else {
+      return Picture(width: clock?.width ?? 0, height: clock?.height ?? 0, samples: [])
+    }
+    let pattern = clock.pattern ?? TestPattern(width: clock.width, height: clock.height)
+    self.clock?.pattern = pattern
+    return pattern.picture(number)
+  }
+
+  private mutating func encode(
+    _ picture: Picture, _ mediaTime: Int64, into outbox: inout Outbox<Output>
+  ) {
+    counters.frames &+= 1
+    counters.width = picture.width
+    counters.height = picture.height
+    counters.captureTimes.note(mediaTime)
+    let sides = 1...LibraryVP8Encoder.largestSide
+    guard sides.contains(picture.width), sides.contains(picture.height),
+      lastMediaTime.map({ mediaTime - $0 >= VideoCapture.leastDistance }) ?? true
+    else {
+      counters.framesSkipped &+= 1
+      return
+    }
+    guard let encoder = openEncoder(picture.width, picture.height, into: &outbox) else { return }
+    lastMediaTime = mediaTime
+    let wireTime = UInt32(truncatingIfNeeded: mediaTime)
+    do throws(CodecError) {
+      let encoded = try encoder.encode(picture, mediaTime: wireTime, forceKey: wantsKeyframe)
+      guard let encoded else { return }
+      if encoded.isKey { wantsKeyframe = false }
+      counters.count(encoded)
+      let frame = EncodedFrame(
+        kind: .video, codec: .vp8, mediaTime: wireTime, bytes: encoded.bytes,
+        isKey: encoded.isKey, width: UInt16(clamping: picture.width),
+        height: UInt16(clamping: picture.height))
+      outbox.append(.encoded(frame, quantiser: encoded.quantiser))
+    } catch {
+      fail(error, into: &outbox)
+    }
+  }
+
+  /// The encoder, made for the first picture's size; it adapts itself to later sizes.
+  private mutating func openEncoder(
+    _ width: Int, _ height: Int, into outbox: inout Outbox<Output>
+  ) -> (any VideoEncoding)? {
+    if let encoder { return encoder }
+    let rate = clock.map { Int($0.framesPerSecond) } ?? VideoCapture.expectedFramesPerSecond
+    let settings = VP8Settings(
+      width: width, height: height, framesPerSecond: rate, bitrate: bitrate)
+    do throws(CodecError) {
+      encoder = try codecs.videoEncoder(track: track, settings)
+    } catch {
+      fail(error, into: &outbox)
+    }
+    return encoder
+  }
+
+  private mutating func fail(_ error: CodecError, into outbox: inout Outbox<Output>) {
+    hasFailed = true
+    isRunning = false
+    encoder = nil
+    outbox.append(.failure(error.reason))
+  }
 }

@@ -1,9 +1,12 @@
 package import RTP
 package import Wire
 
-// The contract; its behaviour is to be written.
-
 /// The receiving side of a video track: adaptive delay and decoding.
+///
+/// A frame is decoded and shown when its media time plus a transit is reached. The transit wanted
+/// is that of the slowest frames of the last seconds (`ArrivalSpread`); the one in force follows
+/// it slowly, so that the picture neither stops nor races. A frame that comes too late is shown at
+/// once. Frames are decoded in the order in which they came, each exactly once.
 package struct VideoPlayout: Machine {
   package enum Input {
     case frame(ReceivedFrame)
@@ -16,7 +19,149 @@ package struct VideoPlayout: Machine {
     case undecodable(ReceivedFrame)
   }
 
-  package init(track: String, codecs: any CodecFactory) {}
-  package mutating func step(_ input: Input, at now: Instant, into outbox: inout Outbox<Output>) {}
-  package var deadline: Instant? { nil }
+  /// The least and the most that frames are delayed beyond the fastest transit.
+  package static let leastDelay = Interval.milliseconds(10)
+  package static let mostDelay = Interval.milliseconds(300)
+  /// The RTP clock of video (RFC 7741 section 4.1).
+  private static let clockRate = 90_000
+  /// The most that may wait; what comes beyond is shown at once.
+  private static let mostFrames = 120
+  private static let mostBytes = 32 << 20
+  /// The transit in force changes by at most a tenth of the media time that passes.
+  private static let slowness: Int64 = 10
+
+  /// What was done so far.
+  package private(set) var counters = VideoPlayoutCounters()
+
+  private let track: String
+  private let codecs: any CodecFactory
+  private var decoder: (any VideoDecoding)?
+  private var hasFailed = false
+  private var timing = ArrivalSpread(clockRate: VideoPlayout.clockRate)
+  private var ssrc: UInt32?
+  private var queue: [ReceivedFrame] = []
+  private var queuedBytes = 0
+  private var newestTime: Int64?
+  /// How much later than the fastest transit frames are shown now.
+  private var delay = VideoPlayout.leastDelay
+
+  /// Creates the playout of a track.
+  package init(track: String, codecs: any CodecFactory) {
+    self.track = track
+    self.codecs = codecs
+  }
+
+  /// When the oldest frame is to be shown.
+  package var deadline: Instant? { queue.first.map { dueTime(of: $0) } }
+
+  /// The delay that the arrivals of the last seconds call for.
+  package var targetDelay: Interval {
+    min(max(timing.spread, VideoPlayout.leastDelay), VideoPlayout.mostDelay)
+  }
+
+  package mutating func step(
+    _ input: Input, at now: Instant, into outbox: inout Outbox<Output>
+  ) {
+    if case .frame(let frame) = input { take(frame, at: now, into: &outbox) }
+    while let first = queue.first,
+      dueTime(of: first) <= now || queue.count > VideoPlayout.mostFrames
+        || queuedBytes > VideoPlayout.mostBytes
+    {
+      showFirst(at: now, into: &outbox)
+    }
+  }
+
+  private func dueTime(of frame: ReceivedFrame) -> Instant {
+    timing.fastestArrival(of: frame.extendedTime) + delay
+  }
+
+  private mutating func take(
+    _ frame: ReceivedFrame, at now: Instant, into outbox: inout Outbox<Output>
+  ) {
+    counters.framesReceived &+= 1
+    if frame.lastSequence > frame.firstSequence {
+      counters.framesAssembledFromMultiplePackets &+= 1
+      counters.totalAssemblyTime =
+        counters.totalAssemblyTime + max(.zero, frame.lastArrival - frame.firstArrival)
+    }
+    var isNew = newestTime == nil
+    if frame.ssrc != ssrc {
+      ssrc = frame.ssrc
+      showAll(at: now, into: &outbox)
+      timing.reset()
+      isNew = true
+    }
+    let before = timing
+    let observation = timing.observe(
+      time: frame.extendedTime, sequence: frame.firstSequence, arrival: frame.lastArrival)
+    if observation == .jumped {
+      // What waits belongs to the old times, which are no longer in force.
+      showAll(at: now, into: &outbox)
+      isNew = true
+    }
+    adapt(to: frame, previous: before, isNew: isNew)
+    queue.append(frame)
+    queuedBytes += frame.bytes.count
+  }
+
+  /// Lets the delay follow its target.
+  private mutating func adapt(
+    to frame: ReceivedFrame, previous: ArrivalSpread, isNew: Bool
+  ) {
+    let last = newestTime
+    newestTime = isNew ? frame.extendedTime : max(last ?? .min, frame.extendedTime)
+    guard !isNew, let last else {
+      delay = targetDelay
+      return
+    }
+    // The fastest transit moved: what is in force stays where it was in absolute time.
+    delay =
+      delay + (previous.fastestArrival(of: frame.extendedTime)
+        - timing.fastestArrival(of: frame.extendedTime))
+    let (step, overflow) = frame.extendedTime.subtractingReportingOverflow(last)
+    let ticks = overflow ? 0 : min(max(0, step), Int64(VideoPlayout.clockRate))
+    let most = Interval(
+      nanoseconds: ticks * 1_000_000_000 / Int64(VideoPlayout.clockRate) / VideoPlayout.slowness)
+    let wanted = targetDelay
+    delay = min(max(wanted, delay - most), delay + most)
+    // A late frame stops the picture anyway: the frames after it may have its delay at once.
+    let lateness = timing.lateness(of: frame.extendedTime, arrival: frame.lastArrival)
+    delay = max(delay, min(lateness, wanted))
+    delay = min(max(delay, VideoPlayout.leastDelay), VideoPlayout.mostDelay)
+  }
+
+  private mutating func showAll(at now: Instant, into outbox: inout Outbox<Output>) {
+    while !queue.isEmpty { showFirst(at: now, into: &outbox) }
+  }
+
+  private mutating func showFirst(at now: Instant, into outbox: inout Outbox<Output>) {
+    let frame = queue.removeFirst()
+    queuedBytes -= frame.bytes.count
+    counters.jitterBufferEmittedCount &+= 1
+    counters.jitterBufferDelay =
+      counters.jitterBufferDelay + max(.zero, now - frame.firstArrival)
+    counters.jitterBufferTargetDelay = counters.jitterBufferTargetDelay + targetDelay
+    do throws(CodecError) {
+      let decoded = try decode(frame)
+      counters.countShown(decoded, isKey: frame.isKey, at: now)
+      outbox.append(.shown(frame, decoded))
+    } catch {
+      counters.framesDropped &+= 1
+      outbox.append(.undecodable(frame))
+    }
+  }
+
+  private mutating func decode(_ frame: ReceivedFrame) throws(CodecError) -> DecodedVideo {
+    guard frame.codec == .vp8 else {
+      throw CodecError(reason: "no decoder for \(frame.codec.rawValue)")
+    }
+    if decoder == nil, !hasFailed {
+      // Once is enough: a library that is not there will not come.
+      hasFailed = true
+      decoder = try codecs.videoDecoder(track: track)
+      hasFailed = false
+    }
+    guard let decoder else { throw CodecError(reason: "no video decoder") }
+    return try decoder.decode(frame.bytes)
+  }
 }

@@ -22,6 +22,10 @@ package enum PeerCall: Hashable, Sendable, Codable {
   case replaceSource(transceiver: UInt32, MediaSource?)
   case stopTransceiver(UInt32)
   case restartICE
+  /// Reads the pending or else current local description with the candidates gathered so far.
+  case localDescription
+  /// Reads the transceivers.
+  case transceivers
   case getStats
   case close
 }
@@ -54,6 +58,7 @@ package enum PeerReply: Hashable, Sendable {
   case done
   case description(SessionDescription)
   case transceiver(TransceiverInfo)
+  case transceivers([TransceiverInfo])
   case stats(StatsReport)
   case failure(PeerError)
 }

@@ -1,17 +1,29 @@
 package import Media
 package import Wire
 
-// The contract; its behaviour is to be written.
-
 /// The full client stack of one peer connection as one deterministic machine.
+///
+/// It begins with a genesis. Each input is drained completely through all layers: what one layer
+/// puts out is handed to the next one within the same step.
 package final class PeerMachine: Machine {
+  private let codecs: any CodecFactory
+  private var stack: PeerStack?
+
   /// Creates a peer that waits for its genesis.
-  package init(codecs: any CodecFactory) {}
+  package init(codecs: any CodecFactory) { self.codecs = codecs }
 
-  package func step(_ input: PeerInput, at now: Instant, into outbox: inout Outbox<PeerOutput>) {}
+  package func step(_ input: PeerInput, at now: Instant, into outbox: inout Outbox<PeerOutput>) {
+    if case .genesis(let genesis) = input, stack == nil {
+      stack = PeerStack(genesis, codecs: codecs)
+    }
+    stack?.step(input, at: now, into: &outbox)
+  }
 
-  package var deadline: Instant? { nil }
+  package var deadline: Instant? { stack?.deadline }
 
   /// How many random bytes were drawn so far, over all streams.
-  package var entropyDrawn: UInt64 { 0 }
+  package var entropyDrawn: UInt64 { stack?.entropy.drawn ?? 0 }
+
+  /// The label and the number of bytes drawn of every stream of randomness.
+  package var entropyLedger: [(label: String, drawn: UInt64)] { stack?.entropy.ledger ?? [] }
 }

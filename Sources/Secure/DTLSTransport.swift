@@ -1,10 +1,10 @@
 package import Wire
 
-// The contract; its behaviour is to be written.
-
 /// One DTLS 1.2 association over OpenSSL whose time and randomness are ours (RFC 6347, 5764, 8842).
 ///
-/// Making it draws the key, certificate and context from the stream in a fixed order.
+/// Making it draws the key, certificate and context from the stream in a fixed order. Bytes and
+/// states then depend on the inputs and their order only; when a flight is sent again depends on
+/// their instants.
 package final class DTLSTransport: Machine {
   package enum Input {
     /// Begins in a role; the peer's certificate must match one of the fingerprints.
@@ -21,29 +21,190 @@ package final class DTLSTransport: Machine {
   package enum Output {
     case datagram([UInt8])
     case state(DTLSState)
+    /// The handshake is finished and the peer's certificate matches; comes before the state.
     case established(DTLSResult)
     case data([UInt8])
-    /// Why the association failed, in words.
+    /// Why the association failed, in words; comes before the state.
     case failure(String)
   }
+
+  /// How many datagrams are kept for the start.
+  package static let earlyDatagramsMaximum = 16
+  /// How long a handshake may take.
+  package static let handshakeMaximum = Interval.seconds(30)
 
   /// The fingerprint of the own certificate, sha-256.
   package let fingerprint: Fingerprint
   /// The own certificate in DER.
   package let certificate: [UInt8]
   package private(set) var state: DTLSState = .new
+  /// How many inputs came in a state that has no use for them.
+  package private(set) var dropped: UInt64 = 0
 
+  private let association: DTLSAssociation
+  private let verifier = CertificateVerifier()
+  private var role = DTLSRole.client
+  private var early: [[UInt8]] = []
+  private var timer = RetransmissionTimer()
+  private var handshakeEnd: Instant?
+
+  /// Makes the key and the certificate, which is valid around the take's beginning.
+  ///
+  /// The first one in a process also checks whether OpenSSL can be driven deterministically.
   package init(entropy: EntropyStream, wallClock: WallClock) throws(SecureError) {
-    throw SecureError(reason: "not written yet")
+    _ = try Self.engineFingerprint()
+    association = try DTLSAssociation(
+      entropy: entropy, unixSeconds: wallClock.unixNanosecondsAtZero / 1_000_000_000)
+    certificate = association.certificate
+    guard let fingerprint = Fingerprint(algorithm: "sha-256", certificate: certificate) else {
+      throw SecureError(reason: "OpenSSL has no SHA-256")
+    }
+    self.fingerprint = fingerprint
+    association.acceptsCertificate = { [verifier] in verifier.accepts($0) }
   }
 
-  package func step(_ input: Input, at now: Instant, into outbox: inout Outbox<Output>) {}
-  package var deadline: Instant? { nil }
+  package var deadline: Instant? { earliest(timer.deadline, handshakeEnd) }
+
+  package func step(_ input: Input, at now: Instant, into outbox: inout Outbox<Output>) {
+    switch (input, state) {
+    case (.start(let role, let fingerprints), .new):
+      start(role, fingerprints, at: now, into: &outbox)
+    case (.datagram(let bytes), .new):
+      keep(bytes)
+    case (.datagram(let bytes), .connecting) where !bytes.isEmpty:
+      let progress = association.handshake(bytes)
+      handle(progress, at: now, into: &outbox)
+    case (.datagram(let bytes), .connected) where !bytes.isEmpty:
+      receive(bytes, into: &outbox)
+    case (.send(let message), .connected):
+      if !association.write(message) { dropped += 1 }
+      flush(into: &outbox)
+    case (.deadline, _):
+      passDeadline(at: now, into: &outbox)
+    case (.close, .new), (.close, .connecting), (.close, .connected):
+      close(into: &outbox)
+    default:
+      dropped += 1
+    }
+  }
 }
 
-/// A failure inside one of the cryptographic libraries.
-package struct SecureError: Error, Hashable, Sendable {
-  /// What failed, in words, with the library's code where it has one.
-  package var reason: String
-  package init(reason: String) { self.reason = reason }
+// MARK: - The handshake
+
+extension DTLSTransport {
+  private func start(
+    _ role: DTLSRole, _ fingerprints: [Fingerprint], at now: Instant,
+    into outbox: inout Outbox<Output>
+  ) {
+    self.role = role
+    verifier.expected = fingerprints
+    change(to: .connecting, into: &outbox)
+    guard association.start(role) else {
+      return fail("OpenSSL cannot begin a handshake", into: &outbox)
+    }
+    handshakeEnd = now + Self.handshakeMaximum
+    handle(association.handshake(), at: now, into: &outbox)
+    var kept: [[UInt8]] = []
+    swap(&kept, &early)
+    for bytes in kept { step(.datagram(bytes), at: now, into: &outbox) }
+  }
+
+  private func keep(_ bytes: [UInt8]) {
+    if early.count < Self.earlyDatagramsMaximum {
+      early.append(bytes)
+    } else {
+      dropped += 1
+    }
+  }
+
+  private func handle(
+    _ progress: DTLSAssociation.Progress, at now: Instant, into outbox: inout Outbox<Output>
+  ) {
+    flush(into: &outbox)
+    timer.follow(flight: association.waitingFlight, at: now)
+    switch progress {
+    case .waiting: break
+    case .finished: finish(into: &outbox)
+    case .failed(let reason): fail(verifier.refusal ?? reason, into: &outbox)
+    }
+  }
+
+  private func finish(into outbox: inout Outbox<Output>) {
+    handshakeEnd = nil
+    // OpenSSL asked the verifier during the handshake; without its word nothing is established.
+    guard let remote = verifier.accepted else {
+      association.shutdown()
+      flush(into: &outbox)
+      return fail("the peer showed no certificate", into: &outbox)
+    }
+    guard let result = association.result(role: role, remoteCertificate: remote) else {
+      association.shutdown()
+      flush(into: &outbox)
+      return fail("the peer supports none of our SRTP profiles", into: &outbox)
+    }
+    outbox.append(.established(result))
+    change(to: .connected, into: &outbox)
+    // The datagram that finished the handshake may carry more.
+    receive([], into: &outbox)
+  }
+
+  private func passDeadline(at now: Instant, into outbox: inout Outbox<Output>) {
+    if let handshakeEnd, handshakeEnd <= now {
+      return fail(
+        "the handshake did not finish within \(Self.handshakeMaximum.milliseconds / 1000) s",
+        into: &outbox)
+    }
+    guard let due = timer.deadline, due <= now else { return }
+    let progress = association.retransmit()
+    timer.didRetransmit(at: now)
+    handle(progress, at: now, into: &outbox)
+  }
+}
+
+// MARK: - The established association and its end
+
+extension DTLSTransport {
+  /// Reads all messages of a datagram; an answer to the peer's retransmission may come out as well.
+  private func receive(_ bytes: [UInt8], into outbox: inout Outbox<Output>) {
+    var reading = association.read(bytes)
+    while case .message(let message) = reading {
+      outbox.append(.data(message))
+      reading = association.read()
+    }
+    flush(into: &outbox)
+    switch reading {
+    case .nothing, .message: break
+    case .closed: close(into: &outbox)
+    case .failed(let reason): fail(reason, into: &outbox)
+    }
+  }
+
+  private func close(into outbox: inout Outbox<Output>) {
+    if state == .connected {
+      association.shutdown()
+      flush(into: &outbox)
+    }
+    end(as: .closed, into: &outbox)
+  }
+
+  private func fail(_ reason: String, into outbox: inout Outbox<Output>) {
+    outbox.append(.failure(reason))
+    end(as: .failed, into: &outbox)
+  }
+
+  private func end(as state: DTLSState, into outbox: inout Outbox<Output>) {
+    early = []
+    handshakeEnd = nil
+    timer = RetransmissionTimer()
+    change(to: state, into: &outbox)
+  }
+
+  private func flush(into outbox: inout Outbox<Output>) {
+    for datagram in association.takeSent() { outbox.append(.datagram(datagram)) }
+  }
+
+  private func change(to state: DTLSState, into outbox: inout Outbox<Output>) {
+    self.state = state
+    outbox.append(.state(state))
+  }
 }

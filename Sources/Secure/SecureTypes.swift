@@ -1,5 +1,3 @@
-package import Wire
-
 /// W3C RTCDtlsTransportState.
 package enum DTLSState: String, Hashable, Sendable {
   case new, connecting, connected, closed, failed

@@ -1,6 +1,9 @@
-package import Peer
-
-// The contract; its behaviour is to be written.
+import Dispatch
+import Foundation
+import Media
+import Peer
+import Synchronization
+import Wire
 
 /// Writes a take from a thread of its own; recording a step only hands it over.
 package final class TapeWriter: Sendable {
@@ -12,48 +15,197 @@ package final class TapeWriter: Sendable {
     package var keepsMedia = true
     /// The UTC time at the take's zero instant, nanoseconds since 1970.
     package var startUnixNanoseconds: Int64 = 0
+    /// The version of Retake, for the `take` row.
+    package var toolVersion = ""
+    /// What bit-exactness depends on, for the `take` row.
+    package var toolchain = Toolchain()
+    /// Whether `record` waits for the disk when too much is queued, for drivers in virtual time.
+    package var waitsForDisk = false
+    /// How many bytes may be queued before steps are lost (or waited for).
+    package var queueLimit = 256 << 20
+    /// How many pages of 8 KiB the file may have.
+    package var pageLimit: Int64 = 0xffff_fffe
     package init() {}
   }
 
-  /// Creates the file, mode 0600; it must not exist.
-  package init(path: String, options: Options) throws(TapeError) {
-    throw TapeError(path: path, place: "", reason: "not written yet")
-  }
-
-  /// Adds a peer before its first step and gives its number.
-  package func addPeer(label: String, role: String) -> UInt32 { 0 }
-
-  /// Hands a step over; never blocks on the disk.
-  package func record(_ step: StepRecord) {}
-
-  /// Writes what is left, closes the file and says what it holds; throws when something was lost.
-  package func finish() throws(TapeError) -> Summary { Summary() }
-
   /// What a finished take holds.
-  package struct Summary: Sendable {
+  package struct Summary: Hashable, Sendable {
     package var steps = 0
     package var packets = 0
+    /// The size of the file.
     package var bytes = 0
     package init() {}
   }
-}
 
-/// Why a take cannot be written or read: one sentence that names the file, the place and the reason.
-public struct TapeError: Error, Hashable, Sendable, CustomStringConvertible {
-  /// The file.
-  public var path: String
-  /// The table, row or step; empty when the whole file is meant.
-  public var place: String
-  /// What is wrong and what to do, in words.
-  public var reason: String
-
-  /// Creates an error.
-  public init(path: String, place: String, reason: String) {
-    self.path = path
-    self.place = place
-    self.reason = reason
+  /// What waits for the writer's thread, and how it ends.
+  private struct Queue {
+    var steps: [StepRecord] = []
+    var names: [(peer: UInt32, label: String, role: String)] = []
+    var bytes = 0
+    var peers: UInt32 = 0
+    var isFinishing = false
+    var error: TapeError?
+    var result: Result<Summary, TapeError>?
   }
 
-  /// `path: place: reason`.
-  public var description: String { [path, place, reason].filter { !$0.isEmpty }.joined(separator: ": ") }
+  private let queue = Mutex(Queue())
+  private let wake = DispatchSemaphore(value: 0)
+  private let room = DispatchSemaphore(value: 0)
+  private let done = DispatchSemaphore(value: 0)
+  private let path: String
+  private let options: Options
+
+  /// How long a transaction stays open for more steps.
+  private static let interval = DispatchTimeInterval.milliseconds(100)
+  /// How many queued bytes end the wait for more.
+  private static let hurry = 16 << 20
+
+  /// Creates the file, mode 0600; it must not exist.
+  package init(path: String, options: Options) throws(TapeError) {
+    self.path = path
+    self.options = options
+    let store = try TapeStore(path: path, options: options)
+    let thread = Thread { [self] in run(store) }
+    thread.name = "take"
+    thread.start()
+  }
+
+  /// Adds a peer before its first step and gives its number.
+  package func addPeer(label: String, role: String) -> UInt32 {
+    queue.withLock { queue in
+      queue.peers += 1
+      queue.names.append((queue.peers, label, role))
+      return queue.peers
+    }
+  }
+
+  /// Hands a step over; never blocks on the disk, unless the options say so.
+  package func record(_ step: StepRecord) {
+    let size = step.approximateByteCount
+    while true {
+      let waits = queue.withLock { queue in
+        guard queue.error == nil, !queue.isFinishing else { return false }
+        if queue.bytes + size > options.queueLimit, !queue.steps.isEmpty {
+          if options.waitsForDisk { return true }
+          queue.error = TapeError(
+            path: path, place: "",
+            reason: "the disk was too slow: \(queue.bytes >> 20) MB were waiting to be written",
+            kind: .failed)
+          return false
+        }
+        let wasCalm = queue.bytes < TapeWriter.hurry
+        queue.steps.append(step)
+        queue.bytes += size
+        if wasCalm, queue.bytes >= TapeWriter.hurry { wake.signal() }
+        return false
+      }
+      guard waits else { return }
+      wake.signal()
+      room.wait()
+    }
+  }
+
+  /// Why the recording stopped before its end, or nil while all is well.
+  package var error: TapeError? { queue.withLock { $0.error } }
+
+  /// Writes what is left, closes the file and says what it holds; throws when something was lost.
+  ///
+  /// A second call gives the same answer.
+  package func finish() throws(TapeError) -> Summary {
+    queue.withLock { $0.isFinishing = true }
+    wake.signal()
+    room.signal()
+    done.wait()
+    done.signal()
+    return try queue.withLock { $0.result ?? .success(Summary()) }.get()
+  }
+
+  // MARK: The writer's thread
+
+  private func run(_ store: TapeStore) {
+    while true {
+      _ = wake.wait(timeout: .now() + TapeWriter.interval)
+      let (steps, names, isLast, failure) = queue.withLock { queue in
+        let taken = (queue.steps, queue.names, queue.isFinishing, queue.error)
+        queue.steps = []
+        queue.names = []
+        queue.bytes = 0
+        return taken
+      }
+      room.signal()
+      for name in names { store.name(peer: name.peer, label: name.label, role: name.role) }
+      write(steps, to: store)
+      if isLast || failure != nil, queue.withLock({ $0.isFinishing }) {
+        finish(store)
+        return
+      }
+    }
+  }
+
+  private func write(_ steps: [StepRecord], to store: TapeStore) {
+    var start = 0
+    while start < steps.count {
+      var end = start
+      var bytes = 0
+      while end < steps.count, end - start < TapeStore.batchSteps, bytes < TapeStore.batchBytes {
+        bytes += steps[end].approximateByteCount
+        end += 1
+      }
+      do throws(TapeError) {
+        try store.write(steps[start..<end])
+      } catch {
+        queue.withLock { if $0.error == nil { $0.error = error } }
+        return
+      }
+      start = end
+    }
+  }
+
+  private func finish(_ store: TapeStore) {
+    let result: Result<Summary, TapeError>
+    do throws(TapeError) {
+      if var error = queue.withLock({ $0.error }) {
+        try? store.merge()
+        error.reason += "; the take holds the first \(store.summary.steps) steps"
+        throw error
+      }
+      try store.end()
+      result = .success(store.summary)
+    } catch {
+      result = .failure(error)
+    }
+    queue.withLock { $0.result = result }
+    done.signal()
+  }
+}
+
+extension StepRecord {
+  /// About how much memory the step holds on to while it waits.
+  fileprivate var approximateByteCount: Int {
+    var count = 200
+    switch input {
+    case .datagram(let datagram, _): count += datagram.bytes.count
+    case .captured(_, let media):
+      switch media {
+      case .audio(let block): count += block.samples.count * 2
+      case .picture(let picture): count += picture.samples.count
+      }
+    default: break
+    }
+    for output in outputs {
+      count += 100
+      switch output {
+      case .datagram(let datagram): count += datagram.bytes.count
+      case .event(.frame(let frame)):
+        count += frame.bytes.count
+        switch frame.decoded {
+        case .none: break
+        case .audio(let block): count += block.samples.count * 2
+        case .picture(let picture): count += picture.samples.count
+        }
+      default: break
+      }
+    }
+    return count
+  }
 }

@@ -20,34 +20,55 @@ public protocol Machine: ~Copyable {
 }
 
 /// The outputs of one step in the order in which they were made.
+///
+/// A driver either takes them all, or takes one at a time with `next`, which moves the output out
+/// so that its bytes can be changed in place.
 @frozen
 public struct Outbox<Output> {
-  /// The outputs, first made first.
-  public private(set) var outputs: [Output] = []
+  @usableFromInline
+  var waiting: [Output?] = []
+  @usableFromInline
+  var head = 0
 
   /// Creates an empty outbox.
   @inlinable
   public init() {}
 
-  /// Whether the step gave no output so far.
+  /// Whether nothing waits in the outbox.
   @inlinable
-  public var isEmpty: Bool { outputs.isEmpty }
+  public var isEmpty: Bool { head == waiting.count }
+
+  /// What waits in the outbox, first made first.
+  @inlinable
+  public var outputs: [Output] { waiting[head...].compactMap { $0 } }
 
   /// Adds an output.
   @inlinable
-  public mutating func append(_ output: Output) { _append(output) }
+  public mutating func append(_ output: consuming Output) { waiting.append(output) }
 
-  @usableFromInline
-  mutating func _append(_ output: Output) { outputs.append(output) }
+  /// Moves the first waiting output out; outputs that are added meanwhile come after the others.
+  @inlinable
+  public mutating func next() -> Output? {
+    guard head < waiting.count else {
+      removeAll()
+      return nil
+    }
+    defer { head += 1 }
+    return waiting[head].take()
+  }
 
   /// Empties the outbox and keeps its storage for the next step.
-  public mutating func removeAll() { outputs.removeAll(keepingCapacity: true) }
+  @inlinable
+  public mutating func removeAll() {
+    waiting.removeAll(keepingCapacity: true)
+    head = 0
+  }
 
   /// Gives the outputs away and leaves the outbox empty.
+  @inlinable
   public mutating func take() -> [Output] {
-    var taken: [Output] = []
-    swap(&taken, &outputs)
-    return taken
+    defer { removeAll() }
+    return outputs
   }
 }
 

@@ -1,0 +1,70 @@
+# Every target is a few lines that a person could type; each first installs the Debian packages it
+# lacks (as root, or through sudo). Swift 6.3 and make are all that has to be there.
+
+# Libraries that the package links, and what finds them.
+CORE = libpcap-dev libsrtp2-dev libopus-dev libvpx-dev libsqlite3-dev libssl-dev pkg-config
+# What the tests drive besides: another date for a replay, and plain SQL on a take.
+TESTING = faketime sqlite3
+# What the calls with real peers need: a browser, Python's virtual environments, network namespaces.
+PEERS = chromium python3 python3-venv iproute2 util-linux faketime
+
+PYTHON ?= python3
+# The take that `make demo` leaves behind.
+TAKE ?= .build/demo.take
+# More for the harness: make interop INTEROP='--peers aiortc --seconds 10 --keep calls'
+INTEROP ?=
+
+VENV = .build/interop-venv
+RETAKE = .build/release/retake
+
+.PHONY: demo test lint interop bench release deps deps-test deps-lint deps-interop
+
+# Two full stacks call each other over loopback; the take is replayed and looked into.
+demo: release
+	rm -f $(TAKE) $(TAKE)-wal $(TAKE)-shm
+	$(RETAKE) record demo --seconds 6 --out $(TAKE)
+	$(RETAKE) replay $(TAKE)
+	$(RETAKE) info $(TAKE)
+
+# The unit and property tests, then every captured session as a regression test.
+test: deps deps-test
+	swift test
+	@for take in Captures/*.take; do \
+	  [ -e "$$take" ] || continue; \
+	  echo "retake replay $$take"; \
+	  .build/debug/retake replay "$$take" || exit 1; \
+	done
+
+# Style of the Swift sources, and syntax of the Python and shell files.
+lint: deps-lint
+	swift format lint --strict --recursive --parallel Package.swift Sources Tests
+	PYTHONPYCACHEPREFIX=.build/pycache $(PYTHON) -m compileall -q Tests/Interop
+	for script in .ci/*; do sh -n "$$script" || exit 1; done
+
+# Calls with Chromium, aiortc and libwebrtc in every direction, recorded and replayed.
+interop: release deps-interop $(VENV)/ready
+	$(VENV)/bin/python Tests/Interop/run.py --retake $(RETAKE) $(INTEROP)
+
+# How fast recording and replaying are on this machine.
+bench: release
+	$(RETAKE) bench
+
+release: deps
+	swift build -c release --product retake
+
+deps:
+	@.ci/packages $(CORE)
+
+deps-test:
+	@.ci/packages $(TESTING)
+
+deps-lint:
+	@.ci/packages python3
+
+deps-interop:
+	@.ci/packages $(PEERS)
+
+$(VENV)/ready: Tests/Interop/requirements.txt | deps-interop
+	$(PYTHON) -m venv --clear $(VENV)
+	$(VENV)/bin/pip install --quiet --disable-pip-version-check --requirement $<
+	touch $@

@@ -1,0 +1,474 @@
+-- A take: one recorded WebRTC session, complete enough to drive the client stack again bit for bit.
+--
+-- A take contains the keys and the media of a call. Treat it like the call itself.
+--
+-- What everything here has in common:
+--
+-- * A step is one input applied to one peer at an instant, with all that followed from it. Steps are
+--   counted from 1 over all peers of the take, in the order in which they happened.
+-- * Every table below except `take`, `tape` and `ending` holds rows of steps. `row` is
+--   step * 65536 + the position of the row within its step, counted from 0 and over all tables, so
+--   ordering by `row` gives the exact order of events, and
+--       WHERE row BETWEEN n * 65536 AND n * 65536 + 65535
+--   finds the rows of step n in every table without a scan. `step` is computed from it.
+-- * `peer` is the number of the peer, counted from 1: see the table `peer`.
+-- * `at_ns` is in nanoseconds since the take began. It is the time of the step, except for received
+--   datagrams, where it is the kernel's receive time.
+-- * `direction` is 'in' for what was received and 'out' for what was sent.
+-- * The rows are not a by-product: a replay makes every one of them again and compares them, value
+--   by value. `tape.digest` covers all of them, so that a changed value, a missing or an added row is
+--   noticed, and noticed at its step.
+-- * Storage tables with names ending in `_store` are compact; query the view of the same name.
+
+-- One row: what the file is.
+CREATE TABLE take (
+  format        INTEGER NOT NULL,  -- version of this schema
+  start_utc     TEXT NOT NULL,     -- wall clock at at_ns = 0, as 2026-11-21T10:39:00.123456789Z
+  start_unix_ns INTEGER NOT NULL,  -- the same in nanoseconds since 1970-01-01
+  tool_version  TEXT NOT NULL,     -- the version of Retake that recorded
+  toolchain     TEXT NOT NULL,     -- JSON: the libraries and CPU features that bit-exactness depends on
+  label         TEXT NOT NULL,     -- free text given by whoever recorded
+  redaction     INTEGER NOT NULL,  -- 0: nothing was taken out
+  keeps_media   INTEGER NOT NULL,  -- 1: frame.bytes holds the encoded media in the clear
+  digest        BLOB NOT NULL      -- SHA-256 over the values above; the digests of the steps begin with it
+);
+
+-- The steps, one row per transaction (100 ms): the headers of its steps in a compact form.
+-- `retake timeline` and `retake replay --until` expand it.
+CREATE TABLE tape (
+  first_step INTEGER PRIMARY KEY,  -- the number of the first step in this row
+  steps      INTEGER NOT NULL,     -- how many steps follow in `body`
+  at_ns      INTEGER NOT NULL,     -- the time of the first step
+  body       BLOB NOT NULL,        -- per step: kind of input, peer, time, deadline, random bytes drawn, number of rows, check
+  digest     BLOB NOT NULL         -- SHA-256 chained from step to step, after the last step in this row
+);
+
+-- One row when the recording was ended in order; none when the recorder was killed.
+CREATE TABLE ending (
+  steps  INTEGER NOT NULL,  -- how many steps the take has
+  at_ns  INTEGER NOT NULL,  -- the time of the last one
+  digest BLOB NOT NULL      -- the digest after the last one
+);
+
+-- One row per peer, made by its first step (genesis).
+CREATE TABLE peer (
+  row           INTEGER PRIMARY KEY,
+  step          INTEGER GENERATED ALWAYS AS (row >> 16) VIRTUAL,
+  peer          INTEGER NOT NULL,  -- its number
+  at_ns         INTEGER NOT NULL,
+  label         TEXT NOT NULL,     -- its name for people
+  role          TEXT NOT NULL,     -- what it does in the session, in the words of whoever recorded
+  seed          BLOB NOT NULL,     -- secret: 32 bytes from which all its random values come
+  wall_clock_ns INTEGER NOT NULL,  -- Unix time at at_ns = 0, the only wall clock the peer gets
+  configuration TEXT NOT NULL      -- JSON
+);
+
+-- The address pairs that datagrams went over, written down once each.
+CREATE TABLE path (
+  path      INTEGER PRIMARY KEY,  -- its number, in order of first use
+  row       INTEGER NOT NULL,
+  step      INTEGER GENERATED ALWAYS AS (row >> 16) VIRTUAL,
+  peer      INTEGER NOT NULL,
+  direction TEXT NOT NULL,
+  local     TEXT NOT NULL,        -- 192.0.2.1:5000 or [2001:db8::1]:5000
+  remote    TEXT NOT NULL
+);
+
+-- Datagrams; query the view `packet`. Integers are the unsigned ones of the wire, stored as signed ones of the same width.
+CREATE TABLE packet_store (
+  row                INTEGER PRIMARY KEY,
+  at_ns              INTEGER NOT NULL,
+  path               INTEGER NOT NULL,  -- path.path
+  ssrc               INTEGER,           -- 32 bits; RTP, and the sender of an RTCP compound
+  marker_type        INTEGER,           -- 8 bits: marker and payload type of RTP
+  sequence           INTEGER,           -- 16 bits
+  rtp_time           INTEGER,           -- 32 bits
+  transport_sequence INTEGER,           -- 16 bits; transport-wide-cc-01
+  bytes              BLOB NOT NULL      -- as on the wire
+);
+
+-- Datagrams.
+CREATE VIEW packet AS
+SELECT
+  packet_store.row AS row,
+  packet_store.row >> 16 AS step,
+  path.peer AS peer,
+  packet_store.at_ns AS at_ns,           -- kernel receive time ('in'), time of sending ('out')
+  path.direction AS direction,
+  path.local AS local,
+  path.remote AS remote,
+  length(packet_store.bytes) AS size,    -- bytes of UDP payload
+  CASE                                   -- by the first byte (RFC 7983), RTCP by the second (RFC 5761)
+    WHEN packet_store.bytes < x'04' AND packet_store.bytes <> x'' THEN 'stun'
+    WHEN packet_store.bytes >= x'14' AND packet_store.bytes < x'40' THEN 'dtls'
+    WHEN packet_store.marker_type IS NOT NULL THEN 'rtp'
+    WHEN packet_store.ssrc IS NOT NULL THEN 'rtcp'
+    ELSE 'other'
+  END AS protocol,
+  packet_store.ssrc & 0xffffffff AS ssrc,
+  packet_store.marker_type & 127 AS payload_type,
+  packet_store.sequence & 0xffff AS sequence,
+  packet_store.rtp_time & 0xffffffff AS rtp_time,
+  (packet_store.marker_type >> 7) & 1 AS marker,
+  packet_store.transport_sequence & 0xffff AS transport_sequence,
+  packet_store.bytes AS bytes            -- as on the wire
+FROM packet_store JOIN path USING (path);
+
+-- RTCP blocks in the clear.
+CREATE TABLE rtcp (
+  row       INTEGER PRIMARY KEY,
+  step      INTEGER GENERATED ALWAYS AS (row >> 16) VIRTUAL,
+  peer      INTEGER NOT NULL,
+  at_ns     INTEGER NOT NULL,
+  direction TEXT NOT NULL,
+  type      TEXT NOT NULL,     -- sr, rr, sdes, bye, nack, pli, fir, remb, transport-cc, xr, or type-format in numbers
+  ssrc      INTEGER NOT NULL,  -- the media it is about, or its sender where it has none
+  fields    TEXT NOT NULL      -- JSON
+);
+
+-- One direction of a track, each time it is agreed on.
+CREATE TABLE track (
+  row                   INTEGER PRIMARY KEY,
+  step                  INTEGER GENERATED ALWAYS AS (row >> 16) VIRTUAL,
+  peer                  INTEGER NOT NULL,
+  at_ns                 INTEGER NOT NULL,
+  track                 INTEGER NOT NULL,  -- the transceiver's number in its peer
+  mid                   TEXT NOT NULL,     -- the m-section
+  kind                  TEXT NOT NULL,     -- audio, video
+  direction             TEXT NOT NULL,
+  ssrc                  INTEGER,           -- NULL: not announced
+  codec                 TEXT NOT NULL,
+  payload_type          INTEGER NOT NULL,
+  clock_rate            INTEGER NOT NULL,  -- Hz, of rtp_time
+  transport_sequence_id INTEGER NOT NULL   -- the header extension's identifier, 0: not agreed
+);
+
+-- What many frames have in common, written down once.
+CREATE TABLE format (
+  format    INTEGER PRIMARY KEY,  -- its number, in order of first use
+  row       INTEGER NOT NULL,
+  step      INTEGER GENERATED ALWAYS AS (row >> 16) VIRTUAL,
+  peer      INTEGER NOT NULL,
+  track     INTEGER NOT NULL,     -- the transceiver's number
+  kind      TEXT NOT NULL,        -- audio, video
+  direction TEXT NOT NULL,
+  codec     TEXT NOT NULL,        -- opus, vp8
+  ssrc      INTEGER NOT NULL,
+  outcome   TEXT NOT NULL,        -- encoded, decoded, recovered (from in-band FEC), concealed, undecodable
+  key       INTEGER NOT NULL,     -- 1: a decoder can begin here
+  voice     INTEGER NOT NULL,     -- 1: speech
+  width     INTEGER,              -- pixels
+  height    INTEGER,
+  channels  INTEGER,              -- of the decoded sound
+  samples   INTEGER               -- of the decoded block and channel, at 48 kHz
+);
+
+-- Frames; query the view `frame`.
+CREATE TABLE frame_store (
+  row         INTEGER PRIMARY KEY,
+  at_ns       INTEGER NOT NULL,
+  format      INTEGER NOT NULL,  -- format.format
+  rtp_time    INTEGER NOT NULL,  -- 32 bits, stored signed
+  size        INTEGER NOT NULL,  -- bytes before packets
+  quantiser   INTEGER NOT NULL,
+  audio_level INTEGER,
+  peak        INTEGER NOT NULL,
+  energy      INTEGER NOT NULL,
+  digest      BLOB,
+  bytes       BLOB
+);
+
+-- Encoded frames (a picture, or the payload of an audio packet) with their decoded result, one row per call of a codec.
+CREATE VIEW frame AS
+SELECT
+  frame_store.row AS row,
+  frame_store.row >> 16 AS step,
+  format.peer AS peer,
+  frame_store.at_ns AS at_ns,
+  format.track AS track,
+  format.kind AS kind,
+  format.direction AS direction,
+  format.codec AS codec,
+  format.ssrc AS ssrc,
+  frame_store.rtp_time & 0xffffffff AS rtp_time,  -- as on the wire ('in'), from 0 before the stream's offset ('out')
+  format.key AS key,
+  format.width AS width,
+  format.height AS height,
+  format.outcome AS outcome,
+  frame_store.size AS size,
+  frame_store.quantiser AS quantiser,      -- of a picture, 0 to 127 for VP8
+  frame_store.audio_level AS audio_level,  -- as RFC 6464 carries it: 0 loudest to 127 silent
+  format.voice AS voice,
+  format.channels AS channels,
+  format.samples AS samples,
+  frame_store.peak AS peak,                -- the largest absolute sample of the block
+  frame_store.energy AS energy,            -- the sum of the squares of the samples of the loudest channel
+  frame_store.digest AS digest,            -- the first 16 bytes of the SHA-256 of the I420 planes or of the little-endian samples
+  frame_store.bytes AS bytes               -- the encoded frame in the clear; NULL when the take keeps no media
+FROM frame_store JOIN format USING (format);
+
+-- Transitions of the state machines.
+CREATE TABLE state (
+  row        INTEGER PRIMARY KEY,
+  step       INTEGER GENERATED ALWAYS AS (row >> 16) VIRTUAL,
+  peer       INTEGER NOT NULL,
+  at_ns      INTEGER NOT NULL,
+  machine    TEXT NOT NULL,  -- signaling, ice-connection, ice-gathering, connection, dtls
+  from_state TEXT NOT NULL,
+  to_state   TEXT NOT NULL
+);
+
+-- ICE candidates as they became known.
+CREATE TABLE candidate (
+  row               INTEGER PRIMARY KEY,
+  step              INTEGER GENERATED ALWAYS AS (row >> 16) VIRTUAL,
+  peer              INTEGER NOT NULL,
+  at_ns             INTEGER NOT NULL,
+  type              TEXT NOT NULL,     -- local-candidate, remote-candidate
+  candidate_type    TEXT NOT NULL,     -- host, srflx, prflx, relay
+  foundation        TEXT NOT NULL,
+  component         INTEGER NOT NULL,  -- 1: RTP, with RTCP multiplexed
+  protocol          TEXT NOT NULL,     -- udp, tcp
+  priority          INTEGER NOT NULL,
+  address           TEXT NOT NULL,     -- an IP address, or an mDNS name
+  port              INTEGER NOT NULL,
+  related_address   TEXT,
+  related_port      INTEGER,
+  username_fragment TEXT,
+  extensions        TEXT NOT NULL      -- the end of the candidate attribute as signaled: name value name value
+);
+
+-- ICE candidate pairs: a row each time one was made or changed.
+CREATE TABLE candidate_pair (
+  row                      INTEGER PRIMARY KEY,
+  step                     INTEGER GENERATED ALWAYS AS (row >> 16) VIRTUAL,
+  peer                     INTEGER NOT NULL,
+  at_ns                    INTEGER NOT NULL,
+  pair                     INTEGER NOT NULL,  -- its number in the agent, never used again
+  local                    TEXT NOT NULL,     -- address and port of the local candidate
+  local_type               TEXT NOT NULL,
+  remote                   TEXT NOT NULL,     -- address or name, and port, of the remote candidate
+  remote_type              TEXT NOT NULL,
+  base                     TEXT NOT NULL,     -- the socket that the pair sends from
+  state                    TEXT NOT NULL,     -- frozen, waiting, in-progress, failed, succeeded
+  nominated                INTEGER NOT NULL,
+  selected                 INTEGER NOT NULL,  -- 1: media goes this way
+  priority                 INTEGER NOT NULL,
+  requests_sent            INTEGER NOT NULL,
+  requests_received        INTEGER NOT NULL,
+  responses_sent           INTEGER NOT NULL,
+  responses_received       INTEGER NOT NULL,
+  consent_requests_sent    INTEGER NOT NULL,
+  current_round_trip_time  REAL,              -- seconds
+  total_round_trip_time    REAL NOT NULL      -- seconds
+);
+
+-- Messages of the application's signaling channel.
+CREATE TABLE signaling (
+  row       INTEGER PRIMARY KEY,
+  step      INTEGER GENERATED ALWAYS AS (row >> 16) VIRTUAL,
+  peer      INTEGER NOT NULL,
+  at_ns     INTEGER NOT NULL,
+  direction TEXT NOT NULL,
+  transport TEXT NOT NULL,  -- http, loopback, whip, ...
+  type      TEXT NOT NULL,  -- offer, answer, candidate, bye, ...
+  message   TEXT NOT NULL   -- as on the channel
+);
+
+-- Calls of the application programming interface.
+CREATE TABLE call_request (
+  row       INTEGER PRIMARY KEY,
+  step      INTEGER GENERATED ALWAYS AS (row >> 16) VIRTUAL,
+  peer      INTEGER NOT NULL,
+  at_ns     INTEGER NOT NULL,
+  call      INTEGER NOT NULL,  -- its number in its peer
+  name      TEXT NOT NULL,     -- createOffer, setRemoteDescription, ...
+  arguments TEXT NOT NULL      -- JSON
+);
+
+-- The answers to them, possibly in a later step.
+CREATE TABLE call_reply (
+  row    INTEGER PRIMARY KEY,
+  step   INTEGER GENERATED ALWAYS AS (row >> 16) VIRTUAL,
+  peer   INTEGER NOT NULL,
+  at_ns  INTEGER NOT NULL,
+  call   INTEGER NOT NULL,  -- the number of the call
+  reply  TEXT,              -- JSON; of getStats only the number of objects, which stand in `stat`
+  error  TEXT               -- the name of the W3C exception and a message
+);
+
+-- Calls with their answers.
+CREATE VIEW call AS
+SELECT
+  call_request.row AS row,
+  call_request.step AS step,
+  call_request.peer AS peer,
+  call_request.at_ns AS at_ns,
+  call_request.call AS call,
+  call_request.name AS name,
+  call_request.arguments AS arguments,
+  call_reply.reply AS reply,
+  call_reply.error AS error,
+  call_reply.step AS reply_step,    -- NULL: never answered
+  call_reply.at_ns AS reply_at_ns
+FROM call_request
+LEFT JOIN call_reply ON call_reply.peer = call_request.peer AND call_reply.call = call_request.call;
+
+-- What a peer asked of the operating system ('out') and what it was told ('in').
+CREATE TABLE network (
+  row       INTEGER PRIMARY KEY,
+  step      INTEGER GENERATED ALWAYS AS (row >> 16) VIRTUAL,
+  peer      INTEGER NOT NULL,
+  at_ns     INTEGER NOT NULL,
+  direction TEXT NOT NULL,
+  kind      TEXT NOT NULL,  -- interfaces, bind, bound, bind-failed, close, resolve, resolved, send-failed
+  request   INTEGER,        -- the number that an answer shares with its question
+  address   TEXT,           -- an address, a name to resolve, or several addresses with spaces between
+  remote    TEXT,           -- where a datagram could not be sent
+  code      INTEGER         -- errno
+);
+
+-- Sound and pictures that the application handed to a sender.
+CREATE TABLE capture (
+  row      INTEGER PRIMARY KEY,
+  step     INTEGER GENERATED ALWAYS AS (row >> 16) VIRTUAL,
+  peer     INTEGER NOT NULL,
+  at_ns    INTEGER NOT NULL,
+  track    INTEGER NOT NULL,  -- the transceiver's number
+  kind     TEXT NOT NULL,     -- audio, video
+  width    INTEGER,           -- pixels
+  height   INTEGER,
+  channels INTEGER,
+  samples  INTEGER,           -- of each channel, at 48 kHz
+  content  INTEGER            -- content.content; NULL: nothing but a length
+);
+
+-- Its samples, equal ones once.
+CREATE TABLE content (
+  content INTEGER PRIMARY KEY,  -- its number, in order of first use
+  row     INTEGER NOT NULL,
+  step    INTEGER GENERATED ALWAYS AS (row >> 16) VIRTUAL,
+  digest  BLOB NOT NULL,        -- SHA-256 of `bytes`
+  bytes   BLOB NOT NULL         -- I420 planes, or interleaved little-endian 16-bit samples
+);
+
+-- What getStats gave (W3C RTCStats). An object that is the same as in the peer's last report has no new row.
+CREATE TABLE stat (
+  row          INTEGER PRIMARY KEY,
+  step         INTEGER GENERATED ALWAYS AS (row >> 16) VIRTUAL,
+  peer         INTEGER NOT NULL,
+  at_ns        INTEGER NOT NULL,
+  call         INTEGER NOT NULL,  -- the number of the getStats call
+  id           TEXT NOT NULL,     -- the same for the same thing in every report
+  type         TEXT NOT NULL,     -- inbound-rtp, candidate-pair, ...
+  timestamp_ms REAL NOT NULL,     -- Unix time of the sample
+  members      TEXT NOT NULL      -- JSON; members ->> '$.bytesReceived' gives one
+);
+
+-- Other things that a peer told its application.
+CREATE TABLE event (
+  row    INTEGER PRIMARY KEY,
+  step   INTEGER GENERATED ALWAYS AS (row >> 16) VIRTUAL,
+  peer   INTEGER NOT NULL,
+  at_ns  INTEGER NOT NULL,
+  type   TEXT NOT NULL,  -- negotiationneeded, icecandidate, track, trackended, secured, refused
+  detail TEXT NOT NULL   -- JSON
+);
+
+-- RTP streams on the wire, from first to last packet.
+CREATE VIEW stream AS
+SELECT
+  peer, direction, ssrc, payload_type,
+  count(*) AS packets,
+  sum(size) AS bytes,
+  min(at_ns) AS first_ns,
+  max(at_ns) AS last_ns,
+  round(sum(size) * 8e9 / nullif(max(at_ns) - min(at_ns), 0)) AS bits_per_second
+FROM packet WHERE protocol = 'rtp'
+GROUP BY peer, direction, ssrc, payload_type;
+
+-- Bits per second on the wire, UDP payload, for every second of the take.
+CREATE VIEW bitrate AS
+SELECT
+  peer, direction, at_ns / 1000000000 AS second, protocol, ssrc,
+  count(*) AS packets,
+  sum(size) * 8 AS bits_per_second
+FROM packet
+GROUP BY peer, direction, second, protocol, ssrc;
+
+-- Packets missing from RTP streams as they passed the recorder; duplicates count once.
+CREATE VIEW loss AS
+WITH
+  ordered AS (
+    SELECT peer, direction, ssrc, row, sequence,
+      sequence - lag(sequence) OVER (PARTITION BY peer, direction, ssrc ORDER BY row) AS step_size
+    FROM packet WHERE protocol = 'rtp'
+  ),
+  extended AS (
+    SELECT peer, direction, ssrc,
+      sum(coalesce(((step_size + 32768) & 65535) - 32768, 0))
+        OVER (PARTITION BY peer, direction, ssrc ORDER BY row) AS position
+    FROM ordered
+  )
+SELECT
+  peer, direction, ssrc,
+  max(position) - min(position) + 1 AS expected,
+  count(DISTINCT position) AS received,
+  max(position) - min(position) + 1 - count(DISTINCT position) AS lost
+FROM extended
+GROUP BY peer, direction, ssrc;
+
+-- How much the spacing of packets differed from the spacing of their RTP times, per second: the mean
+-- of |D(i-1, i)| of RFC 3550 section 6.4.1.
+CREATE VIEW jitter AS
+WITH
+  clock AS (
+    SELECT peer, direction, payload_type, max(clock_rate) AS clock_rate
+    FROM track GROUP BY peer, direction, payload_type
+  ),
+  spaced AS (
+    SELECT packet.peer AS peer, packet.ssrc AS ssrc, at_ns, clock_rate,
+      at_ns - lag(at_ns) OVER stream AS arrival_ns,
+      ((rtp_time - lag(rtp_time) OVER stream + 0x80000000) & 0xffffffff) - 0x80000000 AS ticks
+    FROM packet JOIN clock USING (peer, direction, payload_type)
+    WHERE direction = 'in' AND protocol = 'rtp'
+    WINDOW stream AS (PARTITION BY packet.peer, packet.ssrc ORDER BY row)
+  )
+SELECT
+  peer, ssrc, at_ns / 1000000000 AS second,
+  avg(abs(arrival_ns / 1e6 - ticks * 1e3 / clock_rate)) AS jitter_ms
+FROM spaced WHERE arrival_ns IS NOT NULL
+GROUP BY peer, ssrc, second;
+
+-- Round trips of the ICE pair that was in use, as connectivity and consent checks measured them.
+CREATE VIEW round_trip AS
+SELECT step, peer, at_ns, local, remote, current_round_trip_time * 1e3 AS round_trip_ms
+FROM candidate_pair
+WHERE selected = 1 AND current_round_trip_time IS NOT NULL;
+
+-- When the first frame of each track was decoded, from the peer's genesis and from its connected state.
+CREATE VIEW first_frame AS
+SELECT
+  frame.peer AS peer, frame.track AS track, frame.kind AS kind,
+  min(frame.at_ns) AS at_ns,
+  (min(frame.at_ns) - peer.at_ns) / 1e6 AS since_genesis_ms,
+  (min(frame.at_ns) - (
+    SELECT min(at_ns) FROM state
+    WHERE state.peer = frame.peer AND machine = 'connection' AND to_state = 'connected'
+  )) / 1e6 AS since_connected_ms
+FROM frame JOIN peer ON peer.peer = frame.peer
+WHERE frame.direction = 'in' AND frame.outcome = 'decoded'
+GROUP BY frame.peer, frame.track;
+
+-- The loudness of every block of sound: RMS over the block in dB relative to full scale, at least -127.
+CREATE VIEW audio_level AS
+SELECT
+  step, peer, at_ns, track, direction,
+  CASE
+    WHEN direction = 'out' THEN -coalesce(audio_level, 127)
+    WHEN energy = 0 OR coalesce(samples, 0) = 0 THEN -127.0
+    ELSE max(-127.0, round(10 * log10(energy / (samples * 1073741824.0)), 1))
+  END AS dbov,
+  peak / 32767.0 AS level,
+  voice
+FROM frame WHERE kind = 'audio';

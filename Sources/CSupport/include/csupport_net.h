@@ -1,0 +1,69 @@
+/// UDP sockets with kernel receive times and ECN marks, for the live loop.
+///
+/// Functions give a negative errno value when they fail.
+#ifndef CSUPPORT_NET_H
+#define CSUPPORT_NET_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+/// How many datagrams one receive call gives at most.
+#define CSUPPORT_BATCH_MAXIMUM 64
+
+/// An IPv4 or IPv6 address with a port.
+typedef struct {
+  /// The address in network order; an IPv4 address stands in the first four bytes.
+  uint8_t ip[16];
+  /// 4 or 6.
+  uint8_t family;
+  /// The port in host order.
+  uint16_t port;
+} csupport_address;
+
+/// A datagram that was received, or room for one.
+typedef struct {
+  /// Where the bytes go; the caller's storage.
+  uint8_t *bytes;
+  /// How many bytes fit.
+  size_t capacity;
+  /// How many bytes came. Longer datagrams are cut and marked.
+  size_t length;
+  csupport_address source;
+  /// When the kernel received it, on CLOCK_REALTIME, nanoseconds; 0 without a time stamp.
+  int64_t realtime_ns;
+  /// The same instant on CLOCK_MONOTONIC, nanoseconds, never after the call.
+  int64_t monotonic_ns;
+  /// The ECN field of the IP header, 0 to 3 (RFC 3168 section 5).
+  uint8_t ecn;
+  /// Not 0 when the datagram was longer than the room for it.
+  uint8_t is_truncated;
+  /// How many datagrams the socket's queue has dropped so far (SO_RXQ_OVFL).
+  uint32_t dropped;
+} csupport_datagram;
+
+/// Opens a UDP socket bound to an address and tells what it was bound to (port 0 asks for a free one).
+///
+/// The socket does not block, is not inherited, and gives receive times and ECN marks. An IPv6
+/// socket carries IPv6 only. `buffer_bytes` is wished for both directions; the kernel may grant
+/// less. Gives the descriptor.
+int csupport_udp_open(const csupport_address *address, int buffer_bytes, csupport_address *bound);
+
+/// Receives up to `count` datagrams without waiting; gives their number, 0 when there are none.
+int csupport_udp_receive(int socket, csupport_datagram *datagrams, int count);
+
+/// Sends a datagram without waiting; gives 0, or -EAGAIN when the socket's buffer is full.
+int csupport_udp_send(int socket, const csupport_address *to, const uint8_t *bytes, size_t length);
+
+/// Closes a descriptor of any kind.
+int csupport_close(int descriptor);
+
+/// CLOCK_MONOTONIC in nanoseconds.
+int64_t csupport_monotonic_ns(void);
+
+/// CLOCK_REALTIME in nanoseconds.
+int64_t csupport_realtime_ns(void);
+
+/// Names the calling thread for debuggers; at most 15 characters are kept.
+void csupport_name_thread(const char *name);
+
+#endif

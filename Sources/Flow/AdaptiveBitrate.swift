@@ -1,0 +1,136 @@
+package import RTP
+package import Wire
+
+/// Raises the bit rate step by step while the path stays clean and cuts it when delay or loss grow.
+///
+/// With transport-wide feedback it follows the trend of the delay and the loss; without it, it stays
+/// below the peer's own estimate (REMB) and minds the loss in receiver reports.
+package struct AdaptiveBitrate: CongestionController {
+  /// Below this rate no picture is of use.
+  package static let minimum = 50_000.0
+  /// The time over which the rate of arrivals is measured, in units of 250 µs.
+  private static let rateWindowTicks: Int64 = 2000
+  /// A cut is followed by no other one before its effect can be seen.
+  private static let cutSpacing = Interval.milliseconds(250)
+
+  package private(set) var isEstimated = false
+  private var estimate = 600_000.0
+  private var maximum = 2_500_000.0
+  private var remoteMaximum: Double?
+  private var hasFeedback = false
+  private var log = SentLog()
+  private var trend = DelayTrend()
+  private var arrivals = FIFO<(ticks: Int64, bytes: Int)>()
+  private var arrivedBytes = 0
+  private var newestArrival: Int64 = .min
+  private var lossArrived = 0
+  private var lossMissing = 0
+  private var lossFraction = 0.0
+  private var updatedAt: Instant?
+  private var cutAt: Instant?
+  /// The rate at which the path last proved to be full; nil before that ever happened.
+  private var fullAt: Double?
+
+  /// Creates a controller that starts with 600 kbit/s and tries at most 2.5 Mbit/s.
+  package init() {}
+
+  package var target: UInt64 { UInt64(min(max(estimate, AdaptiveBitrate.minimum), maximum)) }
+
+  /// Whether the target stands at its lowest or highest value.
+  var isBound: Bool {
+    estimate <= AdaptiveBitrate.minimum || estimate >= maximum || estimate == remoteMaximum
+  }
+
+  package mutating func setLimits(start: UInt64, maximum: UInt64) {
+    self.maximum = max(Double(min(maximum, 1 << 40)), AdaptiveBitrate.minimum)
+    if !isEstimated { estimate = Double(min(start, 1 << 40)) }
+    estimate = min(max(estimate, AdaptiveBitrate.minimum), self.maximum)
+  }
+
+  package mutating func packetSent(_ transportSequence: Int64, bytes: Int, at now: Instant) {
+    log.append(transportSequence, bytes: bytes, at: now)
+  }
+
+  package mutating func receive(_ feedback: TransportFeedback, at now: Instant) {
+    let news = log.news(in: feedback)
+    guard !news.arrived.isEmpty || news.lostCount > 0 else { return }
+    hasFeedback = true
+    isEstimated = true
+    for packet in news.arrived {
+      trend.receive(packet)
+      measure(packet)
+    }
+    lossArrived += news.arrived.count
+    lossMissing += news.lostCount
+    if lossArrived + lossMissing >= 20 {
+      lossFraction = Double(lossMissing) / Double(lossArrived + lossMissing)
+      lossArrived = 0
+      lossMissing = 0
+    }
+    update(at: now)
+  }
+
+  package mutating func receive(maximumBitrate: UInt64, at now: Instant) {
+    remoteMaximum = Double(maximumBitrate)
+    isEstimated = true
+    if !hasFeedback { update(at: now) }
+  }
+
+  package mutating func receive(fractionLost: UInt8, at now: Instant) {
+    guard !hasFeedback else { return }
+    lossFraction = Double(fractionLost) / 256
+    update(at: now)
+  }
+
+  /// The rate at which packets arrived of late, in bits per second; nil before enough of them did.
+  private var arrivalRate: Double? {
+    guard let first = arrivals.first, newestArrival - first.ticks >= 600 else { return nil }
+    return Double(arrivedBytes) * 8 / (Double(newestArrival - first.ticks) * 0.000_25)
+  }
+
+  private mutating func measure(_ packet: SentLog.Acknowledged) {
+    newestArrival = max(newestArrival, packet.arrivalTicks)
+    arrivals.append((packet.arrivalTicks, packet.bytes))
+    arrivedBytes += packet.bytes
+    while let first = arrivals.first,
+      newestArrival - first.ticks > AdaptiveBitrate.rateWindowTicks
+    {
+      _ = arrivals.removeFirst()
+      arrivedBytes -= first.bytes
+    }
+  }
+
+  private mutating func update(at now: Instant) {
+    let elapsed = min((now - (updatedAt ?? now)).seconds, 1)
+    updatedAt = now
+    let mayCut = cutAt.map { now - $0 >= AdaptiveBitrate.cutSpacing } ?? true
+    if hasFeedback, trend.signal == .growing {
+      if mayCut { cut(to: 0.85 * min(arrivalRate ?? estimate, estimate), at: now) }
+    } else if lossFraction > 0.1 {
+      if mayCut { cut(to: estimate * (1 - 0.5 * lossFraction), at: now) }
+    } else if lossFraction < 0.02, trend.signal == .steady {
+      grow(over: elapsed, at: now)
+    }
+    if !hasFeedback, let remoteMaximum { estimate = min(estimate, remoteMaximum) }
+    estimate = min(max(estimate, AdaptiveBitrate.minimum), maximum)
+  }
+
+  private mutating func cut(to rate: Double, at now: Instant) {
+    fullAt = estimate
+    estimate = min(estimate, rate)
+    cutAt = now
+  }
+
+  private mutating func grow(over elapsed: Double, at now: Instant) {
+    guard let fullAt else {
+      // Nothing is known yet: the rate doubles each second.
+      estimate *= 1 + elapsed
+      return
+    }
+    let isNear = estimate > 0.85 * fullAt && now - (cutAt ?? now) < .seconds(10)
+    let grown = estimate * (1 + (isNear ? 0.04 : 0.25) * elapsed) + 1000 * elapsed
+    // What is not being sent does not show that the path would carry more.
+    let proven = arrivalRate.map { 1.5 * $0 + 10_000 } ?? grown
+    estimate = max(estimate, min(grown, proven))
+  }
+}

@@ -1,0 +1,139 @@
+import Wire
+
+/// Tells from the spacing of packets whether queues on the path grow: the delay-based part of
+/// draft-ietf-rmcat-gcc-02 with a line fitted through the accumulated delay.
+struct DelayTrend: Sendable {
+  /// What the queues do.
+  enum Signal: Sendable {
+    case steady
+    case growing
+    case shrinking
+  }
+
+  /// A burst of packets that left together (section 5.2).
+  private struct Group {
+    var firstSent: Instant
+    var lastSent: Instant
+    var lastArrivalTicks: Int64
+  }
+
+  private static let groupLength = Interval.milliseconds(5)
+  private static let window = 20
+  private static let smoothing = 0.9
+  private static let gain = 4.0
+  /// Milliseconds that the trend must last before it counts.
+  private static let overuseTime = 10.0
+
+  private(set) var signal = Signal.steady
+  private var current: Group?
+  private var previous: Group?
+  private var accumulated = 0.0
+  private var smoothed = 0.0
+  private var points: [(time: Double, delay: Double)] = []
+  private var originTicks: Int64?
+  private var groupCount = 0
+  private var lastTrend = 0.0
+  private var threshold = 12.5
+  private var overuseFor: Double = -1
+  private var overuseCount = 0
+  private var lastThresholdUpdate: Double?
+
+  /// Takes a packet that arrived, in the order of sending.
+  mutating func receive(_ packet: SentLog.Acknowledged) {
+    guard var group = current else {
+      current = Group(
+        firstSent: packet.sentAt, lastSent: packet.sentAt, lastArrivalTicks: packet.arrivalTicks)
+      return
+    }
+    guard packet.sentAt >= group.firstSent else { return }
+    if packet.sentAt - group.firstSent <= DelayTrend.groupLength {
+      group.lastSent = max(group.lastSent, packet.sentAt)
+      group.lastArrivalTicks = max(group.lastArrivalTicks, packet.arrivalTicks)
+      current = group
+      return
+    }
+    if let previous { compare(previous, group) }
+    previous = group
+    current = Group(
+      firstSent: packet.sentAt, lastSent: packet.sentAt, lastArrivalTicks: packet.arrivalTicks)
+  }
+
+  private mutating func compare(_ old: Group, _ new: Group) {
+    let sendDelta = (new.lastSent - old.lastSent).seconds * 1000
+    let arrivalDelta = Double(new.lastArrivalTicks - old.lastArrivalTicks) * 0.25
+    // A jump of seconds is a pause or a changed clock and says nothing about queues.
+    guard arrivalDelta >= 0, arrivalDelta < 3000, sendDelta < 3000 else {
+      restart()
+      return
+    }
+    let origin = originTicks ?? new.lastArrivalTicks
+    originTicks = origin
+    groupCount = min(groupCount + 1, 1000)
+    accumulated += arrivalDelta - sendDelta
+    smoothed = DelayTrend.smoothing * smoothed + (1 - DelayTrend.smoothing) * accumulated
+    points.append((Double(new.lastArrivalTicks - origin) * 0.25, smoothed))
+    if points.count > DelayTrend.window { points.removeFirst() }
+    let trend = points.count == DelayTrend.window ? slope() : lastTrend
+    detect(trend, sendDelta: sendDelta, time: Double(new.lastArrivalTicks - origin) * 0.25)
+  }
+
+  /// The slope of the line with the least squares through the points.
+  private func slope() -> Double {
+    var timeSum = 0.0
+    var delaySum = 0.0
+    for point in points {
+      timeSum += point.time
+      delaySum += point.delay
+    }
+    let timeMean = timeSum / Double(points.count)
+    let delayMean = delaySum / Double(points.count)
+    var above = 0.0
+    var below = 0.0
+    for point in points {
+      above += (point.time - timeMean) * (point.delay - delayMean)
+      below += (point.time - timeMean) * (point.time - timeMean)
+    }
+    return below > 0 ? above / below : 0
+  }
+
+  private mutating func detect(_ trend: Double, sendDelta: Double, time: Double) {
+    let value = Double(min(groupCount, 60)) * trend * DelayTrend.gain
+    if value > threshold {
+      overuseFor = overuseFor < 0 ? sendDelta / 2 : overuseFor + sendDelta
+      overuseCount += 1
+      if overuseFor > DelayTrend.overuseTime, overuseCount > 1, trend >= lastTrend {
+        overuseFor = 0
+        overuseCount = 0
+        signal = .growing
+      }
+    } else {
+      overuseFor = -1
+      overuseCount = 0
+      signal = value < -threshold ? .shrinking : .steady
+    }
+    lastTrend = trend
+    adapt(to: value.magnitude, time: time)
+  }
+
+  /// The threshold follows the trend, so that other flows do not starve this one (section 5.4).
+  private mutating func adapt(to magnitude: Double, time: Double) {
+    let elapsed = min(time - (lastThresholdUpdate ?? time), 100)
+    lastThresholdUpdate = time
+    guard magnitude <= threshold + 15 else { return }
+    let speed = magnitude < threshold ? 0.039 : 0.0087
+    threshold = min(max(threshold + speed * (magnitude - threshold) * elapsed, 6), 600)
+  }
+
+  private mutating func restart() {
+    points.removeAll()
+    accumulated = 0
+    smoothed = 0
+    lastTrend = 0
+    groupCount = 0
+    originTicks = nil
+    lastThresholdUpdate = nil
+    overuseFor = -1
+    overuseCount = 0
+    signal = .steady
+  }
+}

@@ -1,0 +1,40 @@
+import Wire
+
+/// A simple estimate of what the path to here carries, for peers that rely on REMB.
+///
+/// It never holds the peer back while packets get through, and follows the loss when they do not.
+struct IncomingBitrate {
+  private static let initial = 1_000_000.0
+  private static let minimum = 50_000.0
+  private static let maximum = 100_000_000.0
+
+  private var current = IncomingBitrate.initial
+  private var bytes = 0
+  private var since: Instant?
+  private var fractionLost: UInt8 = 0
+
+  /// Counts a packet.
+  mutating func receive(bytes: Int, at arrival: Instant) {
+    if since == nil { since = arrival }
+    self.bytes += bytes
+  }
+
+  /// Takes the share of packets lost since the last report, in 1/256.
+  mutating func receive(fractionLost: UInt8) { self.fractionLost = fractionLost }
+
+  /// The estimate in bits per second over the time since the last one; nil when nothing came.
+  mutating func estimate(at now: Instant) -> UInt64? {
+    guard let since, now - since >= .milliseconds(100) else { return nil }
+    let rate = Double(bytes) * 8 / (now - since).seconds
+    let lost = Double(fractionLost) / 256
+    if lost > 0.1 {
+      current = min(current, rate) * (1 - 0.5 * lost)
+    } else if lost < 0.02 {
+      current = max(current, 1.5 * rate)
+    }
+    current = min(max(current, IncomingBitrate.minimum), IncomingBitrate.maximum)
+    bytes = 0
+    self.since = now
+    return UInt64(current)
+  }
+}

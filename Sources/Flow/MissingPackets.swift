@@ -1,0 +1,130 @@
+import Wire
+
+/// The packets that a stream of pictures misses, and when to ask for them (RFC 4585 section 6.2.1).
+struct MissingPackets {
+  /// What is to be done about missing packets now.
+  struct Demand {
+    /// The sequence numbers to ask for, oldest first.
+    var requested: [UInt16] = []
+    /// The newest packet that is given up, and all before it.
+    var abandoned: Int64?
+  }
+
+  private struct Entry {
+    var sequence: Int64
+    var due: Instant
+    var tries = 0
+  }
+
+  /// How many packets may be missing before waiting for them is pointless.
+  static let limit = 1000
+  /// How often a packet is asked for before it is given up.
+  static let maximumTries = 10
+  /// So many newer packets, or so much time, show that a packet is lost and not only late.
+  static let reorderedPackets: Int64 = 3
+  static let reorderedTime = Interval.milliseconds(10)
+  /// How long a gap may stay open when packets cannot be asked for.
+  static let patience = Interval.milliseconds(100)
+  /// Requests this close together go out as one.
+  static let coalescing = Interval.milliseconds(3)
+
+  /// Whether the peer agreed to retransmit.
+  var canRequest = false
+  /// When something has to be done next.
+  private(set) var due: Instant?
+  private var entries: [Entry] = []
+  private var newest: Int64?
+
+  /// The oldest packet that is missing.
+  var oldest: Int64? { entries.first?.sequence }
+
+  /// Takes note of a packet; false when too many are missing to go on.
+  mutating func receive(_ sequence: Int64, at now: Instant) -> Bool {
+    guard let newest else {
+      self.newest = sequence
+      return true
+    }
+    guard sequence > newest else {
+      remove(sequence)
+      return true
+    }
+    self.newest = sequence
+    guard sequence - newest <= Int64(MissingPackets.limit - entries.count) else { return false }
+    let patience = canRequest ? MissingPackets.reorderedTime : MissingPackets.patience
+    var lost = newest + 1
+    while lost < sequence {
+      entries.append(Entry(sequence: lost, due: now + patience))
+      lost += 1
+    }
+    if sequence > newest + 1 { due = earliest(due, now + patience) }
+    if canRequest, !entries.isEmpty { hasten(at: now, newest: sequence) }
+    return true
+  }
+
+  /// Forgets what is missing up to a packet.
+  mutating func settle(through sequence: Int64) {
+    guard let first = entries.first, first.sequence <= sequence else { return }
+    let kept = entries.firstIndex { $0.sequence > sequence } ?? entries.count
+    entries.removeFirst(kept)
+    findDue()
+  }
+
+  /// Forgets all that is missing.
+  mutating func removeAll() {
+    entries.removeAll()
+    due = nil
+  }
+
+  /// Gives what has to be done now; what is asked for again comes up after `spacing`.
+  mutating func demand(at now: Instant, spacing: Interval) -> Demand {
+    var demand = Demand()
+    guard let due, due <= now else { return demand }
+    let horizon = now + MissingPackets.coalescing
+    var requested: [Int64] = []
+    for index in entries.indices where entries[index].due <= horizon {
+      if !canRequest || entries[index].tries >= MissingPackets.maximumTries {
+        demand.abandoned = entries[index].sequence
+      } else {
+        entries[index].tries += 1
+        entries[index].due = now + spacing
+        requested.append(entries[index].sequence)
+      }
+    }
+    if let abandoned = demand.abandoned {
+      requested.removeAll { $0 <= abandoned }
+      settle(through: abandoned)
+    }
+    demand.requested = requested.map { UInt16(truncatingIfNeeded: $0) }
+    findDue()
+    return demand
+  }
+
+  /// What enough newer packets have passed is lost and asked for at once.
+  private mutating func hasten(at now: Instant, newest: Int64) {
+    var index = entries.count - 1
+    while index >= 0, entries[index].tries == 0, entries[index].due > now {
+      if entries[index].sequence <= newest - MissingPackets.reorderedPackets {
+        entries[index].due = now
+        due = earliest(due, now)
+      }
+      index -= 1
+    }
+  }
+
+  private mutating func remove(_ sequence: Int64) {
+    var low = 0
+    var high = entries.count
+    while low < high {
+      let middle = (low + high) / 2
+      if entries[middle].sequence < sequence { low = middle + 1 } else { high = middle }
+    }
+    guard low < entries.count, entries[low].sequence == sequence else { return }
+    let removed = entries.remove(at: low)
+    if removed.due == due { findDue() }
+  }
+
+  private mutating func findDue() {
+    due = nil
+    for entry in entries { due = earliest(due, entry.due) }
+  }
+}

@@ -1,0 +1,161 @@
+import RTP
+import Wire
+
+/// Counts the packets of one SSRC as RFC 3550 appendix A.1, A.3 and A.8 have it.
+struct ReceptionStatistics {
+  /// A jump this wide is believed only when the next packet follows it (appendix A.1).
+  private static let maximumJump: Int16 = 3000
+
+  private(set) var isStarted = false
+  /// The extended sequence number of the newest packet.
+  private(set) var highest: Int64 = 0
+  private var first: Int64 = 0
+  private var received: Int64 = 0
+  /// Losses from before the sender began its numbers anew.
+  private var lostBefore: Int64 = 0
+  private var expectedReported: Int64 = 0
+  private var lostReported: Int64 = 0
+  private var expectedAfterJump: UInt16?
+  private var acceptsJump = false
+  private var transit: UInt32?
+  private var jitterSixteenths: Int64 = 0
+
+  /// How many packets are missing in all, negative after duplicates.
+  var lost: Int64 { lostBefore + (isStarted ? highest - first + 1 - received : 0) }
+
+  /// The jitter in units of the timestamp.
+  var jitter: UInt32 { UInt32(clamping: jitterSixteenths >> 4) }
+
+  /// The extended number of a sequence number that lies near to the newest one.
+  func extended(_ sequence: UInt16) -> Int64 {
+    highest + Int64(Int16(bitPattern: sequence &- UInt16(truncatingIfNeeded: highest)))
+  }
+
+  /// Lets the next packet begin the numbers anew wherever it stands.
+  mutating func acceptJump() { acceptsJump = isStarted }
+
+  /// Counts a packet and gives its extended sequence number; nil when the jump to it is not believed.
+  mutating func receive(
+    _ sequence: UInt16, timestamp: UInt32, clockRate: UInt32, arrival: Instant
+  ) -> Int64? {
+    guard isStarted else {
+      isStarted = true
+      first = Int64(sequence)
+      highest = first
+      received = 1
+      transit = transitTime(timestamp, clockRate, arrival)
+      return first
+    }
+    let step = Int16(bitPattern: sequence &- UInt16(truncatingIfNeeded: highest))
+    let isNear = abs(Int(step)) < Int(ReceptionStatistics.maximumJump)
+    if isNear, step > 0 || !acceptsJump {
+      expectedAfterJump = nil
+      acceptsJump = false
+      received += 1
+      guard step > 0 else {
+        first = min(first, highest + Int64(step))
+        return highest + Int64(step)
+      }
+      highest += Int64(step)
+      updateJitter(timestamp, clockRate, arrival)
+      return highest
+    }
+    guard acceptsJump || expectedAfterJump == sequence else {
+      expectedAfterJump = sequence &+ 1
+      return nil
+    }
+    lostBefore = lost
+    expectedAfterJump = nil
+    acceptsJump = false
+    highest += Int64(sequence &- UInt16(truncatingIfNeeded: highest))
+    first = highest
+    received = 1
+    expectedReported = 0
+    lostReported = lostBefore
+    transit = transitTime(timestamp, clockRate, arrival)
+    return highest
+  }
+
+  /// Makes the report block since the last one.
+  mutating func report(ssrc: UInt32, lastReport: UInt32, delay: UInt32) -> ReportBlock {
+    let expected = isStarted ? highest - first + 1 : 0
+    let expectedSince = expected - expectedReported
+    let lostSince = lost - lostReported
+    expectedReported = expected
+    lostReported = lost
+    let fraction = expectedSince > 0 && lostSince > 0 ? (lostSince << 8) / expectedSince : 0
+    return ReportBlock(
+      ssrc: ssrc, fractionLost: UInt8(clamping: fraction), cumulativeLost: Int32(clamping: lost),
+      highestSequence: UInt32(truncatingIfNeeded: highest), jitter: jitter,
+      lastSenderReport: lastReport, delaySinceLastSenderReport: delay)
+  }
+
+  private mutating func updateJitter(_ timestamp: UInt32, _ clockRate: UInt32, _ arrival: Instant) {
+    let now = transitTime(timestamp, clockRate, arrival)
+    if let transit {
+      let difference = Int64(Int32(bitPattern: now &- transit).magnitude)
+      // A new timestamp base is no jitter.
+      if difference < 5 * Int64(clockRate) {
+        jitterSixteenths += difference - ((jitterSixteenths + 8) >> 4)
+      }
+    }
+    transit = now
+  }
+
+  private func transitTime(_ timestamp: UInt32, _ clockRate: UInt32, _ arrival: Instant) -> UInt32 {
+    let seconds = arrival.nanoseconds / 1_000_000_000
+    let rest = arrival.nanoseconds % 1_000_000_000
+    let units = seconds &* Int64(clockRate) &+ rest * Int64(clockRate) / 1_000_000_000
+    return UInt32(truncatingIfNeeded: units) &- timestamp
+  }
+}
+
+/// Remembers which of the newest sequence numbers were seen.
+struct SequenceWindow {
+  /// What a sequence number is to the window.
+  enum Verdict {
+    case new
+    case duplicate
+    /// Older than the window reaches.
+    case old
+  }
+
+  private static let size: Int64 = 2048
+  private var words: [32 of UInt64] = .init(repeating: 0)
+  private var newest: Int64?
+
+  /// Takes a number into the window.
+  mutating func insert(_ number: Int64) -> Verdict {
+    guard let newest else {
+      self.newest = number
+      mark(number)
+      return .new
+    }
+    if number > newest {
+      if number - newest >= SequenceWindow.size {
+        words = .init(repeating: 0)
+      } else {
+        var passed = newest + 1
+        while passed < number {
+          words[word(passed)] &= ~bit(passed)
+          passed += 1
+        }
+      }
+      self.newest = number
+      mark(number)
+      return .new
+    }
+    guard newest - number < SequenceWindow.size else { return .old }
+    guard words[word(number)] & bit(number) == 0 else { return .duplicate }
+    mark(number)
+    return .new
+  }
+
+  private mutating func mark(_ number: Int64) { words[word(number)] |= bit(number) }
+
+  private func word(_ number: Int64) -> Int {
+    Int(truncatingIfNeeded: number >> 6) & (words.count - 1)
+  }
+
+  private func bit(_ number: Int64) -> UInt64 { 1 << UInt64(number & 63) }
+}

@@ -1,0 +1,55 @@
+import RTP
+import Wire
+
+/// An agreed m-section with what is looked up in it for every packet.
+struct SectionState {
+  let section: FlowSection
+  let midBytes: [UInt8]
+  let extensions: HeaderExtensionMap
+
+  init(_ section: FlowSection) {
+    self.section = section
+    midBytes = Array(section.mid.utf8)
+    var map = HeaderExtensionMap()
+    for agreed in section.extensions { map.add(uri: agreed.uri, id: agreed.id) }
+    extensions = map
+  }
+
+  var mid: String { section.mid }
+  var kind: MediaKind { section.kind }
+
+  /// What a payload type stands for in the received direction.
+  enum Payload {
+    case media(FlowSection.Codec)
+    /// Retransmissions of a codec's packets (RFC 4588).
+    case retransmission(FlowSection.Codec)
+  }
+
+  /// Looks a payload type up among what is received.
+  func payload(_ type: UInt8) -> Payload? {
+    guard let receiving = section.receiving else { return nil }
+    for codec in receiving.codecs {
+      if codec.payloadType == type { return .media(codec) }
+      if codec.rtxPayloadType == type { return .retransmission(codec) }
+    }
+    return nil
+  }
+
+  /// Whether arrival times are to be reported for what is received here.
+  var reportsArrivals: Bool {
+    extensions.transportSequence != 0 && receives(feedback: "transport-cc")
+  }
+
+  /// Whether any received codec agreed on a kind of feedback.
+  func receives(feedback: String) -> Bool {
+    section.receiving?.codecs.contains { $0.feedback.contains(feedback) } ?? false
+  }
+}
+
+/// A source that is known to belong to a received stream.
+struct Route {
+  var ssrc: UInt32
+  /// The media SSRC of the stream.
+  var stream: UInt32
+  var isRetransmission: Bool
+}

@@ -1,0 +1,42 @@
+import SDP
+import Wire
+
+extension SDPDocument {
+  /// The description with the candidates gathered so far (W3C localDescription).
+  ///
+  /// Candidates stand in the first section that is not off, the one whose transport all others
+  /// share; the default address goes into every such section (RFC 9143 section 7.3.2).
+  func filled(with transport: LocalTransport) -> SDPDocument {
+    var document = self
+    var isFirst = true
+    for index in sections.indices where !sections[index].isRejected {
+      var section = sections[index]
+      // Candidates of another ICE generation do not belong into this description.
+      guard section.iceUsernameFragment == transport.usernameFragment else { continue }
+      if let address = transport.defaultAddress {
+        section.port = address.port
+        section.connection = ConnectionData(address.ip)
+      }
+      if isFirst {
+        var lines = transport.candidates.map { SDPLine(attributeText: $0) }
+        if transport.gatheringIsComplete { lines.append(SDPLine(.endOfCandidates)) }
+        section.lines.insert(contentsOf: lines, at: 1)
+        isFirst = false
+      }
+      document.sections[index] = section
+    }
+    return document
+  }
+}
+
+extension SDPLine {
+  /// Creates an `a=` line from the text after `a=`.
+  init(attributeText text: String) {
+    if let colon = text.utf8.firstIndex(of: UInt8(ascii: ":")) {
+      let value = text[text.utf8.index(after: colon)...]
+      self.init(AttributeName(rawValue: String(text[..<colon])), String(value))
+    } else {
+      self.init(AttributeName(rawValue: text))
+    }
+  }
+}

@@ -1,0 +1,16 @@
+/// A refused call, named as the DOMException that W3C prescribes for it.
+package struct JSEPError: Error, Hashable, Sendable {
+  package enum Kind: String, Sendable {
+    case invalidState = "InvalidStateError"
+    case invalidAccess = "InvalidAccessError"
+    case syntax = "RTCError"
+    case invalidModification = "InvalidModificationError"
+    case operation = "OperationError"
+  }
+  package var kind: Kind
+  package var reason: String
+  package init(_ kind: Kind, _ reason: String) {
+    self.kind = kind
+    self.reason = reason
+  }
+}

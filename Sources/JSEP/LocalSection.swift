@@ -1,0 +1,107 @@
+import SDP
+import Wire
+
+/// An m-section of an own description before it becomes lines.
+struct LocalSection {
+  var kind: MediaKind
+  /// nil in the answer to an offer without mids.
+  var mid: String?
+  var transport: String
+  var media: SectionMedia
+  var direction: MediaDirection
+  var setup: SetupRole
+  var isOffer: Bool
+  var reducedSizeRTCP: Bool
+
+  /// The profile that offers name (RFC 9429 section 5.1.2).
+  static let profile = "UDP/TLS/RTP/SAVPF"
+  /// The port of an address that is not known yet (RFC 9429 section 5.2.1).
+  static let unknownPort: UInt16 = 9
+
+  /// The lines of the section without candidates, in the order that libwebrtc uses.
+  func section(_ sender: Transceiver, cname: String, transport own: LocalTransport) -> SDPSection {
+    var section = SDPSection(
+      kind: SectionKind(kind), port: LocalSection.unknownPort, transport: transport,
+      formats: media.codecs.flatMap { [$0.payloadType] + ($0.rtxPayloadType.map { [$0] } ?? []) }
+        .map { String($0) })
+    section.connection = .unknown
+    section.append(SDPLine(.iceUsernameFragment, own.usernameFragment))
+    section.append(SDPLine(.icePassword, own.password))
+    section.append(SDPLine(.iceOptions, "trickle"))
+    section.append(Fingerprint(algorithm: own.fingerprintAlgorithm, value: own.fingerprint))
+    section.append(setup)
+    if let mid { section.append(SDPLine(.mid, mid)) }
+    for (uri, id) in media.extensions { section.append(ExtensionMap(id: UInt16(id), uri: uri)) }
+    section.append(direction.attributeName)
+    if direction.sends { append(msidsOf: sender, to: &section) }
+    section.append(.rtcpMux)
+    if isOffer { section.append(.rtcpMuxOnly) }
+    if reducedSizeRTCP { section.append(.rtcpReducedSize) }
+    for codec in media.codecs { append(codec, to: &section) }
+    if direction.sends { append(sourcesOf: sender, cname, to: &section) }
+    return section
+  }
+
+  private func append(msidsOf sender: Transceiver, to section: inout SDPSection) {
+    for stream in sender.streamIDs.isEmpty ? ["-"] : sender.streamIDs {
+      section.append(MSID(streamID: stream, trackID: sender.trackID))
+    }
+  }
+
+  private func append(_ codec: NegotiatedCodec, to section: inout SDPSection) {
+    let type = codec.payloadType
+    let capability = CodecCapability.all.first { $0.name.lowercased() == codec.name }
+    section.append(
+      RTPMap(
+        payloadType: type, name: capability?.name ?? codec.name, clockRate: codec.clockRate,
+        channels: codec.channels))
+    for feedback in codec.feedback {
+      section.append(RTCPFeedback(payloadType: type, feedback: feedback))
+    }
+    if let parameters = capability?.parameters, !parameters.isEmpty {
+      section.append(FormatParameters(format: String(type), parameters: parameters))
+    }
+    if let rtx = codec.rtxPayloadType {
+      section.append(RTPMap(payloadType: rtx, name: "rtx", clockRate: codec.clockRate))
+      section.append(FormatParameters(format: String(rtx), parameters: "apt=\(type)"))
+    }
+  }
+
+  private func append(
+    sourcesOf sender: Transceiver, _ cname: String, to section: inout SDPSection
+  ) {
+    var ssrcs = [sender.ssrc]
+    if media.codecs.contains(where: { $0.rtxPayloadType != nil }) {
+      ssrcs.append(sender.rtxSSRC)
+      section.append(SSRCGroup(semantics: "FID", ssrcs: ssrcs))
+    }
+    for ssrc in ssrcs {
+      section.append(SSRCAttribute(ssrc: ssrc, name: "cname", value: cname))
+    }
+  }
+
+  /// A section that is off: port 0, in its place, with its mid (RFC 9429 section 5.2.2).
+  static func rejected(_ slot: SectionSlot) -> SDPSection {
+    var section = SDPSection(
+      kind: slot.kind, port: 0, transport: slot.transport, formats: slot.formats)
+    section.connection = .unknown
+    if slot.midIsSignaled { section.append(SDPLine(.mid, slot.mid)) }
+    section.append(.inactive)
+    return section
+  }
+}
+
+/// The place of an m-section in the session, which it keeps for good.
+struct SectionSlot: Hashable {
+  var kind: SectionKind
+  /// The section's mid, made up when the peer gave none.
+  var mid: String
+  /// Whether descriptions state the mid.
+  var midIsSignaled = true
+  var transceiverID: UInt32?
+  /// Whether the last exchange rejected the section: only then may another take its place.
+  var isDead = false
+  /// The `m=` line's protocol and formats, repeated while the section is off.
+  var transport: String
+  var formats: [String]
+}

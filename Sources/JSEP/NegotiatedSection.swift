@@ -1,0 +1,42 @@
+package import Wire
+
+/// What one m-section agreed on, after an answer was applied.
+package struct NegotiatedSection: Hashable, Sendable {
+  package var mid: String
+  package var transceiverID: UInt32
+  package var kind: MediaKind
+  package var direction: TransceiverDirection
+  /// In the order of preference of the answer; retransmission formats are folded into their codec.
+  package var codecs: [NegotiatedCodec]
+  /// URI and identifier, in the order of the answer.
+  package var extensions: [(uri: String, id: UInt8)]
+  package var remoteSSRCs: [UInt32]
+  package var remoteRTXSSRCs: [UInt32?]
+  package var reducedSizeRTCP: Bool
+
+  package init(
+    mid: String, transceiverID: UInt32, kind: MediaKind, direction: TransceiverDirection,
+    codecs: [NegotiatedCodec], extensions: [(uri: String, id: UInt8)], remoteSSRCs: [UInt32],
+    remoteRTXSSRCs: [UInt32?], reducedSizeRTCP: Bool
+  ) {
+    self.mid = mid
+    self.transceiverID = transceiverID
+    self.kind = kind
+    self.direction = direction
+    self.codecs = codecs
+    self.extensions = extensions
+    self.remoteSSRCs = remoteSSRCs
+    self.remoteRTXSSRCs = remoteRTXSSRCs
+    self.reducedSizeRTCP = reducedSizeRTCP
+  }
+
+  package static func == (left: Self, right: Self) -> Bool {
+    left.mid == right.mid && left.transceiverID == right.transceiverID && left.kind == right.kind
+      && left.direction == right.direction && left.codecs == right.codecs
+      && left.remoteSSRCs == right.remoteSSRCs && left.remoteRTXSSRCs == right.remoteRTXSSRCs
+      && left.reducedSizeRTCP == right.reducedSizeRTCP
+      && left.extensions.elementsEqual(right.extensions, by: ==)
+  }
+
+  package func hash(into hasher: inout Hasher) { hasher.combine(mid) }
+}

@@ -1,0 +1,126 @@
+package import SDP
+import Wire
+
+extension Negotiation {
+  /// Makes an offer from the transceivers; the state does not change (RFC 9429 section 5.2).
+  package mutating func createOffer(_ transport: LocalTransport) throws(JSEPError)
+    -> SessionDescription
+  {
+    guard signalingState == .stable || signalingState == .haveLocalOffer else {
+      throw wrongState("createOffer")
+    }
+    let slots = plannedSlots()
+    var numbers = numbers
+    let foreign = ForeignNumbers(documents.currentRemote)
+    var document = SDPDocument(origin: Origin(sessionID: sessionID, sessionVersion: 0))
+    for slot in slots {
+      guard let transceiver = liveTransceiver(slot) else {
+        document.sections.append(LocalSection.rejected(slot))
+        continue
+      }
+      let agreed = sections.first { $0.mid == slot.mid }
+      let section = LocalSection(
+        kind: transceiver.kind, mid: slot.mid, transport: slot.transport,
+        media: numbers.offer(kind: transceiver.kind, agreed: agreed, foreign: foreign),
+        direction: transceiver.direction.media, setup: .actpass, isOffer: true,
+        reducedSizeRTCP: true)
+      document.sections.append(section.section(transceiver, cname: cname, transport: transport))
+    }
+    return keep(document, slots, .offer, transport, bundles: true, allowsMixed: false)
+  }
+
+  /// Makes an answer to the pending remote offer; the state does not change (RFC 9429 section 5.3).
+  package mutating func createAnswer(_ transport: LocalTransport) throws(JSEPError)
+    -> SessionDescription
+  {
+    guard signalingState == .haveRemoteOffer || signalingState == .haveLocalPranswer,
+      let offer = documents.pendingRemote
+    else { throw wrongState("createAnswer") }
+    let reading = try OfferReading(offer)
+    let setup = answeredSetup(reading.transport)
+    var document = SDPDocument(origin: Origin(sessionID: sessionID, sessionVersion: 0))
+    for (index, slot) in slots.enumerated() {
+      let offered = offer.sections[index]
+      guard let transceiver = liveTransceiver(slot), let media = reading.media[index] else {
+        document.sections.append(LocalSection.rejected(slot))
+        continue
+      }
+      let direction = (offered.direction ?? offer.direction ?? .sendrecv).reversed
+        .intersected(with: transceiver.direction.media)
+      let section = LocalSection(
+        kind: transceiver.kind, mid: slot.midIsSignaled ? slot.mid : nil,
+        transport: offered.transport, media: media, direction: direction, setup: setup,
+        isOffer: false, reducedSizeRTCP: offered.reducesRTCPSize)
+      document.sections.append(section.section(transceiver, cname: cname, transport: transport))
+    }
+    return keep(
+      document, slots, .answer, transport, bundles: reading.isBundled,
+      allowsMixed: offer.allowsMixedExtensions)
+  }
+
+  /// The m-sections of the next offer: those that are there, dead ones taken over by transceivers
+  /// of the same kind, and new ones at the end (RFC 9429 section 5.2.2).
+  private func plannedSlots() -> [SectionSlot] {
+    var slots = slots
+    var mids: Set<String> = []
+    for transceiver in transceivers where transceiver.mid == nil && !transceiver.isStopping {
+      let kind = SectionKind(transceiver.kind)
+      let mid = freeMID(besides: mids)
+      mids.insert(mid)
+      let slot = SectionSlot(
+        kind: kind, mid: mid, transceiverID: transceiver.id, transport: LocalSection.profile,
+        formats: CodecCapability.all.filter { $0.kind == transceiver.kind }
+          .map { String($0.payloadType) })
+      if let place = slots.firstIndex(where: { $0.isDead && $0.kind == kind }) {
+        slots[place] = slot
+      } else {
+        slots.append(slot)
+      }
+    }
+    return slots
+  }
+
+  /// The transceiver of a section that is not off.
+  private func liveTransceiver(_ slot: SectionSlot) -> Transceiver? {
+    guard !slot.isDead, let id = slot.transceiverID else { return nil }
+    return transceivers.first { $0.id == id && !$0.isStopping }
+  }
+
+  /// The DTLS role to answer with: the one the association has, or the one the offer leaves.
+  ///
+  /// When the offer leaves the choice this side is the server, whose bytes do not depend on the
+  /// version of OpenSSL.
+  private func answeredSetup(_ reading: TransportReading?) -> SetupRole {
+    guard let reading else { return .passive }
+    if let isClient = remoteTransport?.establishedRole(for: reading) {
+      return isClient ? .active : .passive
+    }
+    return reading.setup == .passive ? .active : .passive
+  }
+
+  /// Completes a description with its session lines and keeps it for being set.
+  private mutating func keep(
+    _ bare: SDPDocument, _ slots: [SectionSlot], _ type: SDPType, _ transport: LocalTransport,
+    bundles: Bool, allowsMixed: Bool
+  ) -> SessionDescription {
+    var document = bare
+    let mids = document.sections.filter { !$0.isRejected }.compactMap(\.mid)
+    if bundles, !mids.isEmpty {
+      document.append(SectionGroup(semantics: "BUNDLE", mids: mids))
+    }
+    if allowsMixed { document.append(.extensionMapAllowMixed) }
+    document.append(SDPLine(.msidSemantic, "WMS *"))
+    let last = documents.lastLocal
+    let isChanged = last?.lines != document.lines || last?.sections != document.sections
+    let version = documents.lastLocalVersion + (isChanged ? 1 : 0)
+    document.origin = Origin(sessionID: sessionID, sessionVersion: version)
+    let description = SessionDescription(type: type, sdp: document.filled(with: transport).text)
+    created = CreatedDescription(
+      description: description, document: document, version: version, slots: slots)
+    return description
+  }
+
+  func wrongState(_ call: String) -> JSEPError {
+    JSEPError(.invalidState, "\(call) in signaling state \(signalingState.rawValue)")
+  }
+}

@@ -1,0 +1,203 @@
+package import SDP
+import Wire
+
+extension Negotiation {
+  /// Applies the peer's description; the text is refused with the line that is wrong.
+  ///
+  /// An offer that crosses an own one takes the own one back (W3C implicit rollback).
+  package mutating func setRemote(_ description: SessionDescription) throws(JSEPError) -> [Change] {
+    try checkNotClosed()
+    var next = self
+    let changes =
+      switch description.type {
+      case .rollback: try next.rollBack()
+      case .offer: try next.apply(remoteOffer: description)
+      case .answer, .pranswer: try next.apply(remoteAnswer: description)
+      }
+    self = next
+    return changes
+  }
+
+  private func parse(_ description: SessionDescription) throws(JSEPError) -> SDPDocument {
+    do {
+      return try SDPDocument(parsing: description.sdp)
+    } catch {
+      throw JSEPError(.syntax, error.description)
+    }
+  }
+
+  // MARK: Offers
+
+  private mutating func apply(remoteOffer description: SessionDescription) throws(JSEPError)
+    -> [Change]
+  {
+    var changes: [Change] = []
+    if signalingState == .haveLocalOffer { changes = try rollBack() }
+    guard signalingState == .stable || signalingState == .haveRemoteOffer else {
+      throw wrongState("setRemoteDescription(offer)")
+    }
+    let offer = try parse(description)
+    let reading = try OfferReading(offer)
+    let before = stableState?.slots ?? slots
+    let mids = try names(of: offer, before)
+    changes += enter(.haveRemoteOffer)
+    leaveStable()
+    created = nil
+    pendingRemote = description
+    documents.pendingRemote = offer
+    var transports: [Change] = []
+    if let transport = reading.transport {
+      transports = adopt(transport, role: remoteTransport?.establishedRole(for: transport))
+    }
+    let (made, tracks) = associate(offer, reading, mids)
+    return changes + returnOrphans() + made + transports + tracks
+  }
+
+  /// Finds or makes the transceiver of every section (RFC 9429 section 5.10).
+  private mutating func associate(
+    _ offer: SDPDocument, _ reading: OfferReading, _ mids: [String]
+  ) -> (made: [Change], tracks: [Change]) {
+    var made: [Change] = []
+    var tracks: [Change] = []
+    slots = []
+    for (index, section) in offer.sections.enumerated() {
+      let mid = mids[index]
+      remember(mid)
+      let isAccepted = reading.media[index] != nil
+      let direction = section.direction ?? offer.direction ?? .sendrecv
+      var place = transceivers.firstIndex {
+        $0.mid == mid && SectionKind($0.kind) == section.kind
+      }
+      if place == nil, isAccepted, let kind = section.kind.mediaKind {
+        place = transceivers.firstIndex { $0.mayServe(direction, kind) }
+        if place == nil {
+          var transceiver = makeTransceiver(kind: kind, direction: .recvonly, streamIDs: [])
+          transceiver.wasMadeForRemoteOffer = true
+          transceivers.append(transceiver)
+          place = transceivers.count - 1
+          made.append(.transceiverAdded(id: transceiver.id))
+        }
+      }
+      if let place {
+        transceivers[place].mid = mid
+        transceivers[place].mLineIndex = index
+        tracks += transceivers[place].hear(section, sends: isAccepted && direction.sends)
+      }
+      slots.append(
+        SectionSlot(
+          kind: section.kind, mid: mid, midIsSignaled: section.mid != nil,
+          transceiverID: place.map { transceivers[$0].id }, transport: section.transport,
+          formats: section.formats))
+    }
+    return (made, tracks)
+  }
+
+  /// The mids of an offer's sections, made up where the peer gives none.
+  ///
+  /// Sections keep their places and names for good; only a dead one may become another (RFC 3264
+  /// section 8).
+  private func names(of offer: SDPDocument, _ before: [SectionSlot]) throws(JSEPError) -> [String] {
+    guard offer.sections.count >= before.count else {
+      throw JSEPError(
+        .invalidAccess,
+        "the offer has \(offer.sections.count) m-sections where the session has \(before.count)")
+    }
+    var mids: [String] = []
+    var taken = Set(offer.sections.compactMap(\.mid))
+    for (index, section) in offer.sections.enumerated() {
+      guard index < before.count, !before[index].isDead else {
+        let mid = section.mid ?? freeMID(besides: taken)
+        taken.insert(mid)
+        mids.append(mid)
+        continue
+      }
+      let slot = before[index]
+      guard section.kind == slot.kind, section.mid == (slot.midIsSignaled ? slot.mid : nil) else {
+        throw JSEPError(
+          .invalidAccess,
+          "\(JSEPError.place(of: section, at: index)) was \(slot.kind.rawValue), mid \(slot.mid)")
+      }
+      mids.append(slot.mid)
+    }
+    // A name that was made up may clash with one that the peer gives later.
+    guard Set(mids).count == mids.count else {
+      throw JSEPError(.invalidAccess, "two m-sections of the offer have the same mid")
+    }
+    return mids
+  }
+
+  // MARK: Answers
+
+  private mutating func apply(remoteAnswer description: SessionDescription) throws(JSEPError)
+    -> [Change]
+  {
+    guard signalingState == .haveLocalOffer || signalingState == .haveRemotePranswer,
+      let offer = documents.pendingLocal
+    else { throw wrongState("setRemoteDescription(\(description.type.rawValue))") }
+    let answer = try parse(description)
+    let reading = try AnswerReading(answer, to: offer)
+    let isFinal = description.type == .answer
+    var changes = enter(isFinal ? .stable : .haveRemotePranswer)
+    created = nil
+    if let transport = reading.transport {
+      let isClient =
+        remoteTransport?.establishedRole(for: transport) ?? (transport.setup == .passive)
+      changes += adopt(transport, role: isClient)
+    }
+    guard isFinal else {
+      pendingRemote = description
+      documents.pendingRemote = answer
+      return changes
+    }
+    currentLocal = pendingLocal
+    currentRemote = description
+    documents.currentLocal = offer
+    documents.currentRemote = answer
+    return changes + complete(offer: offer, answer: answer, peerAnswered: true)
+  }
+
+  private mutating func adopt(_ reading: TransportReading, role: Bool?) -> [Change] {
+    let transport = RemoteTransport(reading, localIsDTLSClient: role)
+    guard transport != remoteTransport else { return [] }
+    remoteTransport = transport
+    return [.remoteTransport]
+  }
+}
+
+extension Transceiver {
+  /// Whether a new section of a remote offer may take the transceiver: one that addTrack made,
+  /// not yet negotiated, when the peer wants to receive (RFC 9429 section 5.10).
+  func mayServe(_ direction: MediaDirection, _ kind: MediaKind) -> Bool {
+    self.kind == kind && direction.receives && mid == nil && wasMadeByAddTrack && !isStopping
+  }
+
+  /// Takes over what the peer's section says about its track.
+  mutating func hear(_ section: SDPSection, sends: Bool) -> [Negotiation.Change] {
+    let wasLive = remoteTrackIsLive
+    remoteTrackIsLive = sends
+    guard sends else {
+      remoteStreamIDs = []
+      return wasLive ? [.trackRemoved(transceiver: id)] : []
+    }
+    let (streamIDs, trackID) = section.announcedTrack
+    remoteStreamIDs = streamIDs
+    remoteTrackID = trackID
+    return wasLive ? [] : [.trackAdded(transceiver: id, streamIDs: streamIDs)]
+  }
+}
+
+extension SDPSection {
+  /// The streams and the track of the section's sender: from msid lines, or from the attributes of
+  /// its first source as older peers give them.
+  var announcedTrack: (streamIDs: [String], trackID: String?) {
+    var msids = msids
+    if msids.isEmpty, let legacy = ssrcs.first(where: { $0.name == "msid" })?.value {
+      msids = [MSID(legacy)].compactMap(\.self)
+    }
+    var streamIDs: [String] = []
+    for msid in msids where msid.streamID != "-" && !streamIDs.contains(msid.streamID) {
+      streamIDs.append(msid.streamID)
+    }
+    return (streamIDs, msids.lazy.compactMap(\.trackID).first)
+  }
+}

@@ -1,0 +1,17 @@
+import SDP
+
+extension Negotiation {
+  /// The index of the m-section whose transport all others share: the first that is not off.
+  package var transportMLineIndex: Int? {
+    if let section = sections.first { return slots.firstIndex { $0.mid == section.mid } }
+    let document =
+      documents.pendingLocal ?? documents.currentLocal ?? documents.pendingRemote
+      ?? documents.currentRemote
+    return document?.sections.firstIndex { !$0.isRejected }
+  }
+
+  /// The mid of that section.
+  package var transportMID: String? {
+    transportMLineIndex.flatMap { slots.indices.contains($0) ? slots[$0].mid : nil }
+  }
+}

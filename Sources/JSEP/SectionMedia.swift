@@ -1,0 +1,106 @@
+import SDP
+import Wire
+
+/// The codecs and header extensions of an m-section, as far as this side supports them.
+struct SectionMedia {
+  var codecs: [NegotiatedCodec]
+  var extensions: [(uri: String, id: UInt8)]
+
+  /// Identifiers that fit one-byte header extensions (RFC 8285 section 4.2); 15 is reserved.
+  static let extensionIDs: ClosedRange<UInt16> = 1...14
+}
+
+extension SectionMedia {
+  /// Reads what a section lists, in its order of preference; a codec listed twice counts once.
+  init(reading section: SDPSection, kind: MediaKind) {
+    let formats = PayloadFormats(section)
+    codecs = []
+    for payloadType in formats.listed {
+      guard let map = formats.maps[Int(payloadType)],
+        let capability = CodecCapability.matching(map, kind: kind),
+        !codecs.contains(where: { $0.name == capability.name.lowercased() })
+      else { continue }
+      codecs.append(
+        NegotiatedCodec(
+          payloadType: payloadType, name: capability.name.lowercased(),
+          clockRate: capability.clockRate, channels: capability.channels,
+          parameters: formats.parameters[Int(payloadType)]?.parameters ?? "",
+          rtxPayloadType: capability.rtxPayloadType == nil ? nil : formats.rtx(of: payloadType),
+          feedback: capability.feedback.filter { formats.lists($0, for: payloadType) }))
+    }
+    extensions = []
+    for map in section.extensionMaps {
+      // An extension for one direction only would need the same care when sending; nobody offers
+      // the ones supported here that way.
+      guard SectionMedia.extensionIDs.contains(map.id), (map.direction ?? .sendrecv) == .sendrecv,
+        ExtensionCapability.all.contains(where: { $0.uri == map.uri && $0.kinds.contains(kind) }),
+        !extensions.contains(where: { $0.uri == map.uri || $0.id == map.id })
+      else { continue }
+      extensions.append((map.uri, UInt8(map.id)))
+    }
+  }
+
+  /// What an offer and its answer have in common, in the order of the answer; `parameters` are
+  /// those of the peer's side, which tell what it wants to receive.
+  static func agreed(offer: SectionMedia, answer: SectionMedia, peerAnswered: Bool)
+    -> SectionMedia
+  {
+    let codecs = answer.codecs.compactMap { answered -> NegotiatedCodec? in
+      guard let offered = offer.codecs.first(where: { $0.name == answered.name }) else {
+        return nil
+      }
+      var codec = answered
+      codec.parameters = peerAnswered ? answered.parameters : offered.parameters
+      codec.feedback = answered.feedback.filter { offered.feedback.contains($0) }
+      if offered.rtxPayloadType == nil { codec.rtxPayloadType = nil }
+      return codec
+    }
+    let extensions = answer.extensions.filter { answered in
+      offer.extensions.contains { $0 == answered }
+    }
+    return SectionMedia(codecs: codecs, extensions: extensions)
+  }
+}
+
+/// The formats of a section by payload type.
+private struct PayloadFormats {
+  /// The payload types of the `m=` line in order, each once.
+  var listed: [UInt8] = []
+  var maps = [RTPMap?](repeating: nil, count: 128)
+  var parameters = [FormatParameters?](repeating: nil, count: 128)
+  private var feedback: [RTCPFeedback]
+
+  init(_ section: SDPSection) {
+    for format in section.formats {
+      guard let number = UInt8(decimal: format), number < 128, !listed.contains(number) else {
+        continue
+      }
+      listed.append(number)
+    }
+    feedback = section.rtcpFeedback
+    for map in section.rtpMaps where maps[Int(map.payloadType)] == nil {
+      maps[Int(map.payloadType)] = map
+    }
+    for parameter in section.formatParameters {
+      guard let number = UInt8(decimal: parameter.format), number < 128,
+        parameters[Int(number)] == nil
+      else { continue }
+      parameters[Int(number)] = parameter
+    }
+  }
+
+  /// Whether a feedback message is listed for a payload type or for all.
+  func lists(_ message: String, for payloadType: UInt8) -> Bool {
+    feedback.contains {
+      $0.feedback == message && ($0.payloadType == nil || $0.payloadType == payloadType)
+    }
+  }
+
+  /// The retransmission format of a payload type (RFC 4588 section 8.1).
+  func rtx(of payloadType: UInt8) -> UInt8? {
+    listed.first {
+      maps[Int($0)]?.name.lowercased() == "rtx"
+        && parameters[Int($0)]?[name: "apt"] == String(payloadType)
+    }
+  }
+}

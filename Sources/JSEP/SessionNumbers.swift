@@ -1,0 +1,125 @@
+import SDP
+import Wire
+
+/// The payload types and extension identifiers in use: once agreed, own offers keep them.
+///
+/// All sections share one transport, so a number may not mean different things in two of them
+/// (RFC 9143 section 9.1).
+struct SessionNumbers {
+  private struct Codec {
+    var name: String
+    var payloadType: UInt8
+    var rtxPayloadType: UInt8?
+  }
+
+  private var codecs: [Codec] = []
+  private var extensions: [(uri: String, id: UInt8)] = []
+
+  /// Takes over what a section agreed on.
+  mutating func learn(_ section: NegotiatedSection) {
+    for codec in section.codecs {
+      let place = codecs.firstIndex { $0.name == codec.name }
+      let known = place.flatMap { codecs[$0].rtxPayloadType }
+      let learnt = Codec(
+        name: codec.name, payloadType: codec.payloadType,
+        rtxPayloadType: codec.rtxPayloadType ?? known)
+      if let place { codecs[place] = learnt } else { codecs.append(learnt) }
+    }
+    for (uri, id) in section.extensions {
+      extensions.removeAll { $0.uri == uri || $0.id == id }
+      extensions.append((uri, id))
+    }
+  }
+
+  /// The media that an offer lists in a section that agreed on something before, or not.
+  ///
+  /// Numbers that are handed out here for the first time are kept in `self`, so that further
+  /// sections of the same offer get the same ones.
+  mutating func offer(
+    kind: MediaKind, agreed: NegotiatedSection?, foreign: ForeignNumbers
+  ) -> SectionMedia {
+    let codecs = CodecCapability.all.filter { $0.kind == kind }.map { capability in
+      codec(capability, agreed: agreed, foreign: foreign)
+    }
+    var extensions = agreed?.extensions ?? []
+    for capability in ExtensionCapability.all
+    where capability.isOffered && capability.kinds.contains(kind) {
+      if extensions.contains(where: { $0.uri == capability.uri }) { continue }
+      guard let id = id(of: capability, foreign: foreign),
+        !extensions.contains(where: { $0.id == id })
+      else { continue }
+      extensions.append((capability.uri, id))
+    }
+    return SectionMedia(codecs: codecs, extensions: extensions)
+  }
+
+  private mutating func codec(
+    _ capability: CodecCapability, agreed: NegotiatedSection?, foreign: ForeignNumbers
+  ) -> NegotiatedCodec {
+    let name = capability.name.lowercased()
+    let before = agreed?.codecs.first { $0.name == name }
+    let known = codecs.first { $0.name == name }
+    let payloadType =
+      before?.payloadType ?? known?.payloadType ?? free(capability.payloadType, foreign)
+    var rtxPayloadType: UInt8?
+    if let preferred = capability.rtxPayloadType {
+      rtxPayloadType =
+        before?.rtxPayloadType ?? known?.rtxPayloadType
+        ?? free(preferred, foreign, besides: payloadType)
+    }
+    if known?.rtxPayloadType != rtxPayloadType || known == nil {
+      codecs.removeAll { $0.name == name }
+      codecs.append(
+        Codec(name: name, payloadType: payloadType, rtxPayloadType: rtxPayloadType))
+    }
+    return NegotiatedCodec(
+      payloadType: payloadType, name: name, clockRate: capability.clockRate,
+      channels: capability.channels, parameters: capability.parameters,
+      rtxPayloadType: rtxPayloadType, feedback: capability.feedback)
+  }
+
+  /// The preferred payload type, or the first dynamic one that nothing else uses.
+  private func free(_ preferred: UInt8, _ foreign: ForeignNumbers, besides other: UInt8? = nil)
+    -> UInt8
+  {
+    func isFree(_ number: UInt8) -> Bool {
+      number != other && !foreign.payloadTypes.contains(number)
+        && !codecs.contains { $0.payloadType == number || $0.rtxPayloadType == number }
+    }
+    if isFree(preferred) { return preferred }
+    for range: ClosedRange<UInt8> in [96...127, 35...63] {
+      if let number = range.first(where: isFree) { return number }
+    }
+    return preferred
+  }
+
+  private mutating func id(of capability: ExtensionCapability, foreign: ForeignNumbers) -> UInt8? {
+    if let known = extensions.first(where: { $0.uri == capability.uri }) { return known.id }
+    func isFree(_ id: UInt8) -> Bool {
+      !extensions.contains { $0.id == id }
+        && !foreign.extensions.contains { $0.id == id && $0.uri != capability.uri }
+    }
+    let candidates = [capability.id] + (1...14)
+    guard let id = candidates.first(where: isFree) else { return nil }
+    extensions.append((capability.uri, id))
+    return id
+  }
+}
+
+/// The numbers that the peer's current description gives to anything, supported here or not.
+struct ForeignNumbers {
+  var payloadTypes: Set<UInt8> = []
+  var extensions: [(uri: String, id: UInt8)] = []
+
+  init(_ document: SDPDocument?) {
+    for section in document?.sections ?? [] where !section.isRejected {
+      for format in section.formats {
+        if let number = UInt8(decimal: format) { payloadTypes.insert(number) }
+      }
+      for map in section.extensionMaps where map.id < 256 {
+        if extensions.contains(where: { $0.id == map.id && $0.uri == map.uri }) { continue }
+        extensions.append((map.uri, UInt8(map.id)))
+      }
+    }
+  }
+}

@@ -1,1 +1,0 @@
-// The first file of Lab replaces this one.

@@ -1,0 +1,45 @@
+import Peer
+package import Tape
+package import Wire
+
+/// A virtual call whose steps go into a take.
+package final class RecordedVirtualCall {
+  /// The call itself.
+  package let call: VirtualCall
+  private let writer: TapeWriter
+
+  /// Creates the take and the peers, named by the labels.
+  package init(
+    path: String, seed: UInt64, links: [LinkSettings], labels: [String], label: String = "",
+    keepsMedia: Bool = true
+  ) throws(TapeError) {
+    var options = TapeWriter.Options()
+    options.label = label
+    options.keepsMedia = keepsMedia
+    options.startUnixNanoseconds = labEpoch
+    options.toolVersion = retakeVersion
+    // Virtual time runs ahead of any disk, so it has to wait for it.
+    options.waitsForDisk = true
+    options.toolchain = try Toolchain.current(for: path)
+    let writer = try TapeWriter(path: path, options: options)
+    self.writer = writer
+    let numbers = labels.map { writer.addPeer(label: $0, role: $0) }
+    call = VirtualCall(seed: seed, links: links, peerNumbers: numbers) { writer.record($0) }
+  }
+
+  /// Lets virtual time pass, with a sample of every peer's stats in each second of it.
+  package func run(for interval: Interval) {
+    let end = call.now + interval
+    while call.now < end {
+      call.run(until: min(end, call.now + .seconds(1)))
+      for peer in call.network.links.indices { call.call(peer, .getStats) }
+    }
+  }
+
+  /// Closes the peers and completes the take.
+  package func finish() throws(TapeError) -> TapeWriter.Summary {
+    for peer in call.network.links.indices { call.call(peer, .close) }
+    call.run(for: .milliseconds(200))
+    return try writer.finish()
+  }
+}

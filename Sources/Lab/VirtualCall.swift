@@ -1,0 +1,178 @@
+package import Media
+package import Peer
+package import SDP
+package import Tape
+package import Wire
+
+/// Two or more full client stacks in virtual time over a seeded network.
+///
+/// The same seed gives the same call, step for step; with a tape it is recorded like a live one.
+package final class VirtualCall {
+  /// Receives every step in the order in which it happened.
+  package typealias StepSink = (StepRecord) -> Void
+
+  package private(set) var now = Instant.zero
+  package var network: VirtualNetwork
+  /// What each peer told, with the instant, for assertions.
+  package private(set) var events: [[(at: Instant, event: PeerEvent)]]
+
+  /// Whether `events` keeps decoded pictures and sound; a minute of them fills gigabytes.
+  package var keepsMedia = false
+
+  private var peers: [PeerMachine]
+  private let addresses: [IPAddress]
+  private var sockets: [(address: SocketAddress, peer: Int)] = []
+  private var nextPort: UInt16 = 40_000
+  private var nextCall: UInt32 = 1
+  private var outbox = Outbox<PeerOutput>()
+  private let sink: StepSink?
+  private let peerNumbers: [UInt32]
+
+  /// Creates a call between peers with seeds of their own, drawn from one.
+  package init(
+    seed: UInt64, links: [LinkSettings] = [LinkSettings(), LinkSettings()],
+    configuration: PeerConfiguration = PeerConfiguration(), unixNanoseconds: Int64 = labEpoch,
+    peerNumbers: [UInt32]? = nil, sink: StepSink? = nil
+  ) {
+    let entropy = Entropy(seed: (0..<8).map { UInt8(truncatingIfNeeded: seed >> (8 * $0)) })
+    network = VirtualNetwork(entropy: entropy.stream("network"), links: links)
+    let seeds = entropy.stream("seeds")
+    let codecs = LibraryCodecs()
+    peers = links.map { _ in PeerMachine(codecs: codecs) }
+    events = links.map { _ in [] }
+    addresses = links.indices.map { IPAddress(ipv4: 0x0a00_0001 + UInt32($0)) }
+    self.peerNumbers = peerNumbers ?? links.indices.map { UInt32($0) + 1 }
+    self.sink = sink
+    for index in peers.indices {
+      let genesis = Genesis(
+        seed: seeds.bytes(Entropy.seedLength),
+        wallClock: WallClock(unixNanosecondsAtZero: unixNanoseconds), configuration: configuration)
+      step(index, .genesis(genesis))
+      step(index, .interfaces([addresses[index]]))
+    }
+  }
+
+  /// Calls a peer's programming interface and gives its reply.
+  @discardableResult
+  package func call(_ peer: Int, _ call: PeerCall) -> PeerReply {
+    let id = nextCall
+    nextCall += 1
+    var reply = PeerReply.done
+    for case .reply(id, let given) in step(peer, .call(id: id, call)) { reply = given }
+    return reply
+  }
+
+  /// Hands any input to a peer, as the outside world would.
+  @discardableResult
+  package func step(_ peer: Int, _ input: PeerInput) -> [PeerOutput] {
+    peers[peer].step(input, at: now, into: &outbox)
+    let outputs = outbox.take()
+    sink?(
+      StepRecord(
+        peer: peerNumbers[peer], at: now, input: input, outputs: outputs,
+        deadline: peers[peer].deadline, entropyDrawn: peers[peer].entropyDrawn))
+    for output in outputs { perform(output, of: peer) }
+    return outputs
+  }
+
+  private func perform(_ output: PeerOutput, of peer: Int) {
+    switch output {
+    case .datagram(let datagram): network.send(datagram, from: peer, at: now)
+    case .bindSocket(let id, let ip):
+      let address = SocketAddress(ip, port: nextPort)
+      nextPort += 1
+      sockets.append((address, peer))
+      step(peer, .socketBound(id: id, address))
+    case .closeSocket(let address): sockets.removeAll { $0.address == address }
+    case .resolveName(let id, _): step(peer, .nameResolved(id: id, []))
+    case .reply: break
+    case .event(let event): events[peer].append((now, keepsMedia ? event : event.withoutMedia))
+    }
+  }
+
+  /// Lets virtual time pass: arrivals and deadlines happen in their order.
+  package func run(until end: Instant) {
+    while true {
+      var next = network.nextArrival
+      for peer in peers { next = earliest(next, peer.deadline) }
+      guard let next, next <= end else { break }
+      now = max(now, next)
+      if let delivery = network.next(until: now) {
+        if let socket = sockets.first(where: { $0.address == delivery.datagram.local }) {
+          step(socket.peer, .datagram(delivery.datagram, arrival: delivery.at))
+        }
+        continue
+      }
+      for index in peers.indices {
+        if let due = peers[index].deadline, due <= now { step(index, .deadline) }
+      }
+    }
+    now = max(now, end)
+  }
+
+  /// Lets virtual time pass by an interval.
+  package func run(for interval: Interval) { run(until: now + interval) }
+
+  /// Carries an offer and its answer between two peers; gathering is immediate in the Lab.
+  ///
+  /// - Returns: the first refusal, or nil when all went well.
+  @discardableResult
+  package func negotiate(from offerer: Int = 0, to answerer: Int = 1) -> PeerError? {
+    if let error = call(offerer, .setLocalDescription(nil)).error { return error }
+    guard case .description(let offer) = call(offerer, .localDescription) else { return nil }
+    signal(offer, from: offerer, to: answerer)
+    if let error = call(answerer, .setRemoteDescription(offer)).error { return error }
+    if let error = call(answerer, .setLocalDescription(nil)).error { return error }
+    guard case .description(let answer) = call(answerer, .localDescription) else { return nil }
+    signal(answer, from: answerer, to: offerer)
+    return call(offerer, .setRemoteDescription(answer)).error
+  }
+
+  private func signal(_ description: SessionDescription, from sender: Int, to receiver: Int) {
+    for (peer, isInbound) in [(sender, false), (receiver, true)] {
+      step(
+        peer,
+        .signaling(
+          SignalingMessage(
+            isInbound: isInbound, transport: "virtual", type: description.type.rawValue,
+            message: description.sdp)))
+    }
+  }
+
+  /// The last state that a peer's machine told of.
+  package func state(_ machine: String, of peer: Int) -> String? {
+    for (_, event) in events[peer].reversed() {
+      if case .state(let transition) = event, transition.machine == machine { return transition.to }
+    }
+    return nil
+  }
+
+  /// The frames that a peer encoded or decoded.
+  package func frames(of peer: Int, kind: MediaKind, isInbound: Bool) -> [FrameRecord] {
+    events[peer].compactMap { entry in
+      guard case .frame(let frame) = entry.event, frame.kind == kind, frame.isInbound == isInbound
+      else { return nil }
+      return frame
+    }
+  }
+}
+
+/// The wall clock at the beginning of a virtual call: 2026-01-01T00:00:00Z.
+package let labEpoch: Int64 = 1_767_225_600_000_000_000
+
+extension PeerEvent {
+  /// The event without decoded media.
+  fileprivate var withoutMedia: PeerEvent {
+    guard case .frame(var frame) = self else { return self }
+    frame.decoded = .none
+    return .frame(frame)
+  }
+}
+
+extension PeerReply {
+  /// The refusal, when the reply is one.
+  package var error: PeerError? {
+    if case .failure(let error) = self { return error }
+    return nil
+  }
+}

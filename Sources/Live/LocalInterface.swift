@@ -1,0 +1,97 @@
+import Glibc
+public import Wire
+
+/// Which local addresses ICE gathers on.
+public enum BindPolicy: Hashable, Sendable {
+  /// Every address but loopback ones, and those only when there is nothing else.
+  case automatic
+  /// These addresses, in this order; loopback may be named.
+  case addresses([IPAddress])
+}
+
+/// An address of an interface that is up.
+package struct LocalInterface: Hashable, Sendable {
+  /// The interface's name, `eth0`.
+  package var name: String
+  /// The number the kernel gave the interface.
+  package var index: UInt32
+  package var address: IPAddress
+
+  package init(name: String, index: UInt32, address: IPAddress) {
+    self.name = name
+    self.index = index
+    self.address = address
+  }
+
+  /// Asks the system for its interfaces (getifaddrs).
+  package static func all() -> [LocalInterface] {
+    var list: UnsafeMutablePointer<ifaddrs>?
+    guard getifaddrs(&list) == 0 else { return [] }
+    defer { freeifaddrs(list) }
+    var found: [LocalInterface] = []
+    var next = list
+    while let entry = next?.pointee {
+      next = entry.ifa_next
+      guard entry.ifa_flags & UInt32(IFF_UP) != 0, let address = IPAddress(entry.ifa_addr),
+        let name = entry.ifa_name
+      else { continue }
+      found.append(
+        LocalInterface(
+          name: String(cString: name), index: if_nametoindex(name), address: address))
+    }
+    return found
+  }
+}
+
+extension BindPolicy {
+  /// The addresses to gather on, each once, in an order that depends only on the interfaces.
+  ///
+  /// Interfaces come in the kernel's order, on each of them IPv4 before IPv6. Link-local addresses
+  /// are left out: they are of no use without a zone, and candidates cannot carry one.
+  package func addresses(among interfaces: [LocalInterface]) -> [IPAddress] {
+    if case .addresses(let named) = self, !named.isEmpty,
+      !named.contains(where: { $0.isUnspecified })
+    {
+      return named.withoutRepetition
+    }
+    let sorted = interfaces.sorted { left, right in
+      if left.index != right.index { return left.index < right.index }
+      if left.address.isIPv4 != right.address.isIPv4 { return left.address.isIPv4 }
+      return left.address.bytes.lexicographicallyPrecedes(right.address.bytes)
+    }
+    let usable = sorted.map(\.address).filter { !$0.isLinkLocal && !$0.isUnspecified }
+    let routed = usable.filter { !$0.isLoopback }
+    return (routed.isEmpty ? usable : routed).withoutRepetition
+  }
+}
+
+extension [IPAddress] {
+  /// The addresses without those that stood before.
+  var withoutRepetition: [IPAddress] {
+    var known: Set<IPAddress> = []
+    return filter { known.insert($0).inserted }
+  }
+}
+
+extension IPAddress {
+  /// Reads the address out of a socket address of the system; nil for families other than IP.
+  init?(_ address: UnsafePointer<sockaddr>?) {
+    guard let address else { return nil }
+    switch Int32(address.pointee.sa_family) {
+    case AF_INET:
+      self = address.withMemoryRebound(to: sockaddr_in.self, capacity: 1) {
+        IPAddress(ipv4: UInt32(bigEndian: $0.pointee.sin_addr.s_addr))
+      }
+    case AF_INET6:
+      var raw = address.withMemoryRebound(to: sockaddr_in6.self, capacity: 1) {
+        $0.pointee.sin6_addr
+      }
+      self = withUnsafeBytes(of: &raw) {
+        IPAddress(
+          ipv6High: UInt64(bigEndian: $0.loadUnaligned(as: UInt64.self)),
+          low: UInt64(bigEndian: $0.loadUnaligned(fromByteOffset: 8, as: UInt64.self)))
+      }
+    default: return nil
+    }
+  }
+}

@@ -1,0 +1,173 @@
+import Glibc
+import Peer
+import Wire
+
+/// The body of a media loop: everything here happens on its thread.
+final class LoopThread {
+  private struct Resident {
+    var key: MediaLoop.PeerKey
+    var driver: PeerDriver
+    var port: SocketSet
+    var clock: TakeClock
+  }
+
+  private static let mailboxTag: Poller.Tag = 0
+  private static let timerTag: Poller.Tag = 1
+
+  private let mailbox: Mailbox<MediaLoop.Message>
+  private let poller: Poller
+  private let timer: WakeTimer
+  private let batch = ReceiveBatch()
+  private let resolver = NameResolver()
+  /// In order of arrival, which is the order in which due deadlines are looked at.
+  private var peers: [Resident] = []
+  private var sockets: [Poller.Tag: (socket: UDPSocket, driver: PeerDriver)] = [:]
+  private var lastTag = LoopThread.timerTag
+  private var completions: [@Sendable () -> Void] = []
+  private var isStopping = false
+
+  init(mailbox: Mailbox<MediaLoop.Message>) throws(SystemError) {
+    self.mailbox = mailbox
+    poller = try Poller()
+    timer = try WakeTimer()
+    try poller.add(mailbox.descriptor, tag: LoopThread.mailboxTag)
+    try poller.add(timer.descriptor, tag: LoopThread.timerTag)
+  }
+
+  /// Handles events until it is told to stop.
+  func run() {
+    while !isStopping {
+      let isIdle = arm()
+      guard let count = try? poller.wait(waits: isIdle) else { break }
+      for index in 0..<count { handle(poller.tag(at: index)) }
+      for peer in peers { peer.driver.takeTurn() }
+    }
+    finish()
+  }
+
+  /// Sets the timer to the earliest turn; gives false when a turn is due already.
+  private func arm() -> Bool {
+    var earliestNanoseconds: Int64?
+    for peer in peers {
+      guard let turn = peer.driver.nextTurn else { continue }
+      if turn <= peer.driver.now { return false }
+      let nanoseconds = peer.clock.monotonicNanoseconds(at: turn)
+      earliestNanoseconds = min(earliestNanoseconds ?? nanoseconds, nanoseconds)
+    }
+    timer.arm(monotonicNanoseconds: earliestNanoseconds)
+    return true
+  }
+
+  private func handle(_ tag: Poller.Tag) {
+    switch tag {
+    case LoopThread.mailboxTag: for message in mailbox.takeAll() { handle(message) }
+    case LoopThread.timerTag: timer.clear()
+    default: receive(tag)
+    }
+  }
+
+  private func receive(_ tag: Poller.Tag) {
+    guard let (socket, driver) = sockets[tag] else { return }
+    let count = batch.receive(from: socket)
+    for index in 0..<count {
+      // A step may have closed the socket; what it still held is of no interest then.
+      guard sockets[tag] != nil else { return }
+      guard let entry = batch.entry(at: index) else { continue }
+      driver.take(
+        Datagram(local: socket.local, remote: entry.source, bytes: entry.bytes),
+        arrivalMonotonicNanoseconds: entry.arrivalMonotonicNanoseconds)
+    }
+  }
+
+  // MARK: Messages
+
+  private func handle(_ message: MediaLoop.Message) {
+    switch message {
+    case .add(let setup): add(setup)
+    case .input(let key, let input): driver(of: key)?.take(input)
+    case .call(let key, let call, let complete):
+      guard let driver = driver(of: key) else {
+        complete(.failure(.ended))
+        return
+      }
+      driver.take(call, complete: complete)
+    case .captured(let key, let transceiver, let media, let budget):
+      budget.giveBack()
+      driver(of: key)?.take(.captured(transceiver: transceiver, media))
+    case .resolved(let key, let id, let addresses):
+      resolver.finished()
+      driver(of: key)?.take(.nameResolved(id: id, addresses))
+    case .remove(let key, let complete):
+      remove(key)
+      complete()
+    case .stop(let complete):
+      isStopping = true
+      completions.append(complete)
+    }
+  }
+
+  private func driver(of key: MediaLoop.PeerKey) -> PeerDriver? {
+    peers.first { $0.key == key }?.driver
+  }
+
+  private func add(_ setup: PeerSetup) {
+    let port = SocketSet(key: setup.key, thread: self)
+    let driver = PeerDriver(
+      engine: setup.makeEngine(), clock: setup.clock, recorder: setup.recorder,
+      peerNumber: setup.peerNumber, statsInterval: setup.statsInterval, port: port,
+      observer: setup.observer)
+    peers.append(Resident(key: setup.key, driver: driver, port: port, clock: setup.clock))
+    driver.begin(setup.genesis, interfaces: setup.interfaces)
+  }
+
+  private func remove(_ key: MediaLoop.PeerKey) {
+    guard let index = peers.firstIndex(where: { $0.key == key }) else { return }
+    let peer = peers.remove(at: index)
+    peer.port.closeAll()
+    peer.driver.abandon()
+  }
+
+  private func finish() {
+    let unread = mailbox.close()
+    for key in peers.map(\.key) { remove(key) }
+    for message in unread {
+      switch message {
+      case .call(_, _, let complete): complete(.failure(.ended))
+      case .captured(_, _, _, let budget): budget.giveBack()
+      case .remove(_, let complete), .stop(let complete): completions.append(complete)
+      case .add, .input, .resolved: break
+      }
+    }
+    for complete in completions { complete() }
+  }
+
+  // MARK: Sockets and names, for the ports of the peers
+
+  /// Opens a socket whose datagrams go to a peer.
+  func open(on ip: IPAddress, for key: MediaLoop.PeerKey) throws(SystemError)
+    -> (tag: Poller.Tag, socket: UDPSocket)
+  {
+    guard let driver = driver(of: key) else {
+      throw SystemError(operation: "open a UDP socket on \(ip)", code: EBADF)
+    }
+    let socket = try UDPSocket(on: ip)
+    lastTag += 1
+    try poller.add(socket.descriptor, tag: lastTag)
+    sockets[lastTag] = (socket, driver)
+    return (lastTag, socket)
+  }
+
+  /// Forgets a socket, which closes it.
+  func close(_ tag: Poller.Tag) {
+    guard let entry = sockets.removeValue(forKey: tag) else { return }
+    poller.remove(entry.socket.descriptor)
+  }
+
+  /// Looks a name up on another thread; the answer comes through the mailbox.
+  func resolve(_ name: String, id: UInt32, for key: MediaLoop.PeerKey) {
+    let mailbox = mailbox
+    resolver.resolve(name) { addresses in
+      _ = mailbox.post(.resolved(key, id: id, addresses))
+    }
+  }
+}

@@ -1,0 +1,52 @@
+import CSupport
+import Synchronization
+
+/// Messages from any thread to the loop's thread, in order (a locked queue and an eventfd).
+package final class Mailbox<Message: Sendable>: Sendable {
+  private struct State {
+    var messages: [Message] = []
+    var isClosed = false
+  }
+
+  private let state = Mutex(State())
+  /// Readable while messages wait.
+  package let descriptor: Int32
+
+  package init() throws(SystemError) {
+    descriptor = try checked("create a wake-up", csupport_wake_create())
+  }
+
+  deinit { _ = csupport_close(descriptor) }
+
+  /// Adds a message; gives false when the mailbox was closed and the message is not taken.
+  package func post(_ message: Message) -> Bool {
+    let (isTaken, wakes) = state.withLock { state in
+      guard !state.isClosed else { return (false, false) }
+      state.messages.append(message)
+      return (true, state.messages.count == 1)
+    }
+    // Only the first message needs to wake the reader: it takes all of them.
+    if wakes { _ = csupport_wake_signal(descriptor) }
+    return isTaken
+  }
+
+  /// Takes all messages.
+  package func takeAll() -> [Message] {
+    _ = csupport_wake_clear(descriptor)
+    return state.withLock { state in
+      var taken: [Message] = []
+      swap(&taken, &state.messages)
+      return taken
+    }
+  }
+
+  /// Takes no further message and gives those that were not taken yet.
+  package func close() -> [Message] {
+    state.withLock { state in
+      state.isClosed = true
+      var taken: [Message] = []
+      swap(&taken, &state.messages)
+      return taken
+    }
+  }
+}

@@ -1,0 +1,50 @@
+import Peer
+import Synchronization
+import Wire
+
+/// A thread that drives any number of peers: sockets, deadlines and a mailbox in one epoll set.
+///
+/// Machines are not shared between threads: they are made, stepped and destroyed here. Everything
+/// from outside comes through the mailbox.
+public final class MediaLoop: Sendable {
+  /// Names a peer in its loop.
+  typealias PeerKey = UInt64
+
+  /// What other threads ask of the loop.
+  enum Message: Sendable {
+    case add(PeerSetup)
+    case input(PeerKey, PeerInput)
+    case call(PeerKey, PeerCall, @Sendable (PeerReply) -> Void)
+    case captured(PeerKey, transceiver: UInt32, CapturedMedia, CaptureBudget)
+    case resolved(PeerKey, id: UInt32, [IPAddress])
+    case remove(PeerKey, @Sendable () -> Void)
+    case stop(@Sendable () -> Void)
+  }
+
+  let mailbox: Mailbox<Message>
+  private let lastKey = Mutex<PeerKey>(0)
+
+  /// Starts the thread.
+  public init() throws(SystemError) {
+    mailbox = try Mailbox()
+    let thread = try LoopThread(mailbox: mailbox)
+    try startThread(named: "retake-media") { thread.run() }
+  }
+
+  deinit { _ = mailbox.post(.stop {}) }
+
+  /// Ends the thread and all peers on it, and returns when that has happened.
+  public func stop() async {
+    await withCheckedContinuation { continuation in
+      if !mailbox.post(.stop { continuation.resume() }) { continuation.resume() }
+    }
+  }
+
+  /// A name for a peer that this loop has not used yet.
+  func nextKey() -> PeerKey {
+    lastKey.withLock { key in
+      key += 1
+      return key
+    }
+  }
+}

@@ -1,0 +1,45 @@
+import ICE
+public import Peer
+
+// Waiting for states, with a limit.
+extension PeerConnection {
+  /// Returns once all local candidates are known; throws `TimeoutError` after the time limit.
+  public func waitForGatheringComplete(timeout: Duration = .seconds(5)) async throws(PeerError) {
+    try await wait(for: "all candidates", timeout: timeout) { $0.iceGathering == .complete }
+  }
+
+  /// Returns once media can flow; throws when the connection fails, closes or takes too long.
+  public func waitUntilConnected(timeout: Duration = .seconds(10)) async throws(PeerError) {
+    try await wait(for: "a connection", timeout: timeout) { $0.connection == .connected }
+  }
+
+  /// Returns once a condition on the states holds.
+  ///
+  /// - Throws: `TimeoutError` after the time limit, `InvalidStateError` when the connection was
+  ///   closed, `NetworkError` when it failed before the condition held.
+  public func wait(
+    for what: String, timeout: Duration,
+    until holds: @escaping @Sendable (PeerConnectionStates) -> Bool
+  ) async throws(PeerError) {
+    let changes = stateChanges
+    let outcome = await withTaskGroup(of: PeerError?.self) { group in
+      group.addTask {
+        for await states in changes {
+          if holds(states) { return nil }
+          if states.connection == .failed {
+            return PeerError(name: "NetworkError", message: "the connection failed")
+          }
+        }
+        return PeerError(name: "InvalidStateError", message: "the connection was closed")
+      }
+      group.addTask {
+        try? await Task.sleep(for: timeout)
+        return PeerError(name: "TimeoutError", message: "\(what) took longer than \(timeout)")
+      }
+      let first = await group.next() ?? nil
+      group.cancelAll()
+      return first
+    }
+    if let outcome { throw outcome }
+  }
+}

@@ -1,0 +1,125 @@
+public import ICE
+public import JSEP
+public import Media
+public import Peer
+public import Wire
+
+/// Something a connection tells its application.
+public enum PeerConnectionEvent: Hashable, Sendable {
+  /// W3C signalingstatechange.
+  case signalingState(SignalingState)
+  /// W3C iceconnectionstatechange.
+  case iceConnectionState(ICEConnectionState)
+  /// W3C icegatheringstatechange.
+  case iceGatheringState(ICEGatheringState)
+  /// W3C RTCDtlsTransport statechange.
+  case secureState(SecureState)
+  /// W3C connectionstatechange.
+  case connectionState(ConnectionState)
+  /// W3C icecandidate: a local candidate to signal; nil when there are no more.
+  case iceCandidate(CandidateInit?)
+  /// W3C negotiationneeded.
+  case negotiationNeeded
+  /// W3C track: the peer sends on this transceiver.
+  case track(TransceiverInfo)
+  /// The peer no longer sends on this transceiver.
+  case trackEnded(transceiver: UInt32)
+  /// DTLS agreed on a cipher suite and an SRTP profile, by their IANA names.
+  case secured(cipherSuite: String, profile: String)
+  /// Something from the network was refused and counted.
+  case refused(layer: String, reason: String)
+
+  /// The application's view of what the stack tells; nil for what only the take keeps.
+  init?(_ event: PeerEvent, states: PeerConnectionStates) {
+    switch event {
+    case .state(let transition):
+      switch transition.machine {
+      case "signaling": self = .signalingState(states.signaling)
+      case "ice-connection": self = .iceConnectionState(states.iceConnection)
+      case "ice-gathering": self = .iceGatheringState(states.iceGathering)
+      case "dtls": self = .secureState(states.secure)
+      case "connection": self = .connectionState(states.connection)
+      default: return nil
+      }
+    case .negotiationNeeded: self = .negotiationNeeded
+    case .localCandidate(let candidate): self = .iceCandidate(candidate)
+    case .secured(let transport):
+      self = .secured(cipherSuite: transport.cipherSuite, profile: transport.profile)
+    case .track(let info): self = .track(info)
+    case .trackEnded(let transceiver): self = .trackEnded(transceiver: transceiver)
+    case .refused(let layer, let reason): self = .refused(layer: layer, reason: reason)
+    case .candidate, .candidatePair, .trackNegotiated, .rtcp, .frame: return nil
+    }
+  }
+}
+
+/// Decoded media as the playout gives it out.
+public struct ReceivedMedia: Sendable {
+  /// A block of sound or a picture.
+  public enum Content: Sendable {
+    /// The next 20 ms of sound; blocks follow each other without gaps.
+    case audio(AudioBlock)
+    /// A picture to show now.
+    case picture(Picture)
+  }
+
+  /// The transceiver that received it.
+  public var transceiver: UInt32
+  /// The instant of the playout.
+  public var at: Instant
+  /// The RTP timestamp of the packet or picture it came from.
+  public var rtpTime: UInt32
+  /// Whether sound was made up because its packet is missing.
+  public var isConcealed: Bool
+  /// The media.
+  public var content: Content
+
+  /// The media of an inbound frame; nil when it could not be decoded or was sent by this side.
+  init?(_ frame: FrameRecord, at: Instant) {
+    guard frame.isInbound else { return nil }
+    switch frame.decoded {
+    case .none: return nil
+    case .audio(let block): content = .audio(block)
+    case .picture(let picture): content = .picture(picture)
+    }
+    transceiver = frame.transceiver
+    self.at = at
+    rtpTime = frame.rtpTime
+    isConcealed = frame.outcome == "concealed"
+  }
+}
+
+/// How many frames went through the codecs of a connection.
+public struct MediaCounters: Hashable, Sendable {
+  /// Blocks of sound that were encoded and sent.
+  public internal(set) var audioSent = 0
+  /// Blocks of sound that were played, concealed ones included.
+  public internal(set) var audioReceived = 0
+  /// Blocks of sound that were made up for lost packets.
+  public internal(set) var audioConcealed = 0
+  /// Pictures that were encoded and sent.
+  public internal(set) var picturesSent = 0
+  /// Pictures that were decoded.
+  public internal(set) var picturesReceived = 0
+  /// Pictures that the decoder refused.
+  public internal(set) var picturesUndecodable = 0
+
+  /// Counters at zero.
+  public init() {}
+
+  mutating func count(_ frame: FrameRecord) {
+    switch (frame.kind, frame.isInbound) {
+    case (.audio, false): audioSent += 1
+    case (.audio, true):
+      audioReceived += 1
+      if frame.outcome == "concealed" { audioConcealed += 1 }
+    case (.video, false): picturesSent += 1
+    case (.video, true):
+      if frame.outcome == "undecodable" {
+        picturesUndecodable += 1
+      } else {
+        picturesReceived += 1
+      }
+    }
+  }
+}

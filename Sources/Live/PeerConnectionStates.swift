@@ -1,0 +1,63 @@
+public import ICE
+public import JSEP
+import Peer
+
+/// W3C RTCPeerConnectionState: the transports of a connection taken together.
+public enum ConnectionState: String, Hashable, Sendable {
+  /// Nothing was begun.
+  case new
+  /// ICE or DTLS is under way.
+  case connecting
+  /// Media can flow.
+  case connected
+  /// The path no longer answers; it may recover.
+  case disconnected
+  /// A transport failed.
+  case failed
+  /// The connection was closed.
+  case closed
+}
+
+/// W3C RTCDtlsTransportState.
+public enum SecureState: String, Hashable, Sendable {
+  /// The handshake has not begun.
+  case new
+  /// The handshake is under way.
+  case connecting
+  /// Keys were agreed and the peer's certificate has the signaled fingerprint.
+  case connected
+  /// The peer or this side closed the association.
+  case closed
+  /// The handshake failed, or the fingerprint differs.
+  case failed
+}
+
+/// All states of a connection at one moment.
+public struct PeerConnectionStates: Hashable, Sendable {
+  /// The offer/answer exchange.
+  public internal(set) var signaling = SignalingState.stable
+  /// The checks of candidate pairs.
+  public internal(set) var iceConnection = ICEConnectionState.new
+  /// The gathering of local candidates.
+  public internal(set) var iceGathering = ICEGatheringState.new
+  /// DTLS.
+  public internal(set) var secure = SecureState.new
+  /// All transports together.
+  public internal(set) var connection = ConnectionState.new
+
+  /// The states of a connection that was just made.
+  public init() {}
+
+  /// Follows a transition that the stack told of; one that this version does not know is left out.
+  mutating func apply(_ transition: StateTransition) {
+    let to = transition.to
+    switch transition.machine {
+    case "signaling": signaling = SignalingState(rawValue: to) ?? signaling
+    case "ice-connection": iceConnection = ICEConnectionState(rawValue: to) ?? iceConnection
+    case "ice-gathering": iceGathering = ICEGatheringState(rawValue: to) ?? iceGathering
+    case "dtls": secure = SecureState(rawValue: to) ?? secure
+    case "connection": connection = ConnectionState(rawValue: to) ?? connection
+    default: break
+    }
+  }
+}

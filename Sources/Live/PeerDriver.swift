@@ -1,0 +1,202 @@
+package import Peer
+import Tape
+package import Wire
+
+/// Turns what happens into steps of one peer: input, drained outputs, deadline, record.
+///
+/// An output that has an answer (a bound socket, a refused datagram) makes a further input; those
+/// wait in order until the step that caused them is complete. The driver lives on its loop's thread.
+package final class PeerDriver {
+  /// Receives what a peer tells, on the loop's thread.
+  package typealias Observer = @Sendable (PeerEvent, Instant) -> Void
+
+  /// How many inputs that follow from each other one turn handles before the loop looks at others.
+  package static let turnMaximum = 256
+
+  private let engine: any PeerEngine
+  private let clock: TakeClock
+  private let recorder: (any StepSink)?
+  private let peerNumber: UInt32
+  private let port: any DatagramPort
+  private let observer: Observer
+
+  private var outbox = Outbox<PeerOutput>()
+  private var waiting: [PeerInput] = []
+  private var waitingHead = 0
+  private var replies: [(id: UInt32, complete: @Sendable (PeerReply) -> Void)] = []
+  private var lastCallID: UInt32 = 0
+  private var deadline: Instant?
+  private var stats: StatsSchedule
+  private var isClosed = false
+
+  /// The instant of the last step: instants never go back.
+  package private(set) var now = Instant.zero
+
+  package init(
+    engine: any PeerEngine, clock: TakeClock, recorder: (any StepSink)?, peerNumber: UInt32,
+    statsInterval: Interval?, port: any DatagramPort, observer: @escaping Observer
+  ) {
+    self.engine = engine
+    self.clock = clock
+    self.recorder = recorder
+    self.peerNumber = peerNumber
+    self.port = port
+    self.observer = observer
+    stats = StatsSchedule(interval: statsInterval)
+  }
+
+  /// When the driver wants a turn although nothing comes in; an instant that has passed means now.
+  package var nextTurn: Instant? {
+    if waitingHead < waiting.count { return .zero }
+    return earliest(deadline, isClosed ? nil : stats.due)
+  }
+
+  // MARK: Turns
+
+  /// Gives the peer its genesis and the addresses it may gather on.
+  package func begin(_ genesis: Genesis, interfaces: [IPAddress]) {
+    take(.genesis(genesis))
+    take(.interfaces(interfaces))
+    stats.begin(at: now)
+  }
+
+  /// Applies one input and what follows from it.
+  package func take(_ input: PeerInput) {
+    step(input)
+    drain()
+  }
+
+  /// Applies a datagram that came at a reading of the monotonic clock.
+  package func take(_ datagram: Datagram, arrivalMonotonicNanoseconds: Int64) {
+    let arrival = clock.instant(monotonicNanoseconds: arrivalMonotonicNanoseconds)
+    step(.datagram(datagram, arrival: min(arrival, advance())))
+    drain()
+  }
+
+  /// Applies an API call; its reply goes to the closure.
+  package func take(_ call: PeerCall, complete: @escaping @Sendable (PeerReply) -> Void) {
+    // The last sample of a call is the one that counts in a report.
+    if call == .close, !isClosed { sampleStats() }
+    lastCallID &+= 1
+    replies.append((lastCallID, complete))
+    step(.call(id: lastCallID, call))
+    if call == .close { isClosed = true }
+    drain()
+  }
+
+  /// Does what is due by now: waiting inputs, the engine's deadline, a sample of the stats.
+  package func takeTurn() {
+    drain()
+    var steps = 0
+    while let due = deadline, due <= advance(), steps < PeerDriver.turnMaximum {
+      step(.deadline)
+      drain()
+      steps += 1
+    }
+    if !isClosed, stats.isDue(at: advance()) { sampleStats() }
+  }
+
+  /// Refuses the calls that were not answered, when the peer goes away.
+  package func abandon() {
+    let unanswered = replies
+    replies = []
+    for reply in unanswered { reply.complete(.failure(.ended)) }
+  }
+
+  private func sampleStats() {
+    stats.sampled(at: advance())
+    take(.getStats) { _ in }
+  }
+
+  // MARK: Steps
+
+  private func advance() -> Instant {
+    now = max(now, clock.now)
+    return now
+  }
+
+  private func step(_ input: PeerInput) {
+    let now = advance()
+    engine.step(input, at: now, into: &outbox)
+    deadline = engine.deadline
+    guard let recorder else {
+      while let output = outbox.next() { perform(output) }
+      return
+    }
+    let outputs = outbox.take()
+    recorder.record(
+      StepRecord(
+        peer: peerNumber, at: now, input: input, outputs: outputs, deadline: deadline,
+        entropyDrawn: engine.entropyDrawn))
+    for output in outputs { perform(output) }
+  }
+
+  private func drain() {
+    var steps = 0
+    while waitingHead < waiting.count, steps < PeerDriver.turnMaximum {
+      let input = waiting[waitingHead]
+      waitingHead += 1
+      steps += 1
+      step(input)
+    }
+    if waitingHead == waiting.count {
+      waiting.removeAll(keepingCapacity: true)
+      waitingHead = 0
+    }
+  }
+
+  private func perform(_ output: PeerOutput) {
+    switch output {
+    case .datagram(let datagram):
+      let code = port.send(datagram)
+      if code != 0 { refused(datagram, code: code) }
+    case .bindSocket(let id, let ip):
+      do throws(SystemError) {
+        waiting.append(.socketBound(id: id, try port.bind(ip)))
+      } catch {
+        waiting.append(.socketFailed(id: id, code: error.code))
+      }
+    case .closeSocket(let local): port.close(local)
+    case .resolveName(let id, let name): port.resolve(name, id: id)
+    case .reply(let id, let reply):
+      guard let index = replies.firstIndex(where: { $0.id == id }) else { return }
+      replies.remove(at: index).complete(reply)
+    case .event(let event): observer(event, now)
+    }
+  }
+
+  /// Tells the peer that a path refuses packets: once per path until the peer has heard it.
+  private func refused(_ datagram: Datagram, code: Int32) {
+    for case .sendFailed(datagram.local, datagram.remote, _) in waiting[waitingHead...] { return }
+    waiting.append(.sendFailed(local: datagram.local, remote: datagram.remote, code: code))
+  }
+}
+
+/// When a peer's stats are sampled: on a grid, so that samples of all peers line up.
+package struct StatsSchedule {
+  private let interval: Interval?
+  /// When the next sample is due.
+  package private(set) var due: Instant?
+
+  package init(interval: Interval?) {
+    self.interval = interval.flatMap { $0 > .zero ? $0 : nil }
+  }
+
+  /// Starts sampling.
+  package mutating func begin(at now: Instant) { sampled(at: now) }
+
+  /// Whether a sample is due.
+  package func isDue(at now: Instant) -> Bool { due.map { $0 <= now } ?? false }
+
+  /// Takes note of a sample; those that were missed are left out.
+  package mutating func sampled(at now: Instant) {
+    guard let interval else { return }
+    let passed = now.nanoseconds / interval.nanoseconds
+    due = Instant.zero + interval * (passed + 1)
+  }
+}
+
+extension PeerError {
+  /// The answer to a call whose peer is gone.
+  static let ended = PeerError(name: "InvalidStateError", message: "the session has ended")
+}

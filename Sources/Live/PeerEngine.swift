@@ -1,0 +1,23 @@
+package import Peer
+package import Tape
+package import Wire
+
+/// What a driver drives: the client stack of one peer, or a stand-in for it in tests.
+package protocol PeerEngine: AnyObject {
+  /// Applies one input and appends everything that follows from it.
+  func step(_ input: PeerInput, at now: Instant, into outbox: inout Outbox<PeerOutput>)
+  /// When the engine wants its deadline input next.
+  var deadline: Instant? { get }
+  /// How many random bytes the engine has drawn so far.
+  var entropyDrawn: UInt64 { get }
+}
+
+extension PeerMachine: PeerEngine {}
+
+/// What keeps the steps of a take.
+package protocol StepSink: Sendable {
+  /// Takes a step over; must not wait for a disk.
+  func record(_ step: StepRecord)
+}
+
+extension TapeWriter: StepSink {}

@@ -1,0 +1,65 @@
+import CSupport
+
+/// Waits for sockets, one timer and one wake-up (epoll).
+final class Poller {
+  /// What a descriptor is known by; numbers are never used again, so stale events find nothing.
+  typealias Tag = UInt64
+
+  /// How many events one wait gives at most.
+  static let eventsMaximum = 64
+
+  private let descriptor: Int32
+  private var events = [csupport_event](repeating: csupport_event(), count: eventsMaximum)
+
+  init() throws(SystemError) {
+    descriptor = try checked("create an epoll set", csupport_poll_create())
+  }
+
+  deinit { _ = csupport_close(descriptor) }
+
+  /// Begins to watch a descriptor for something to read.
+  func add(_ watched: Int32, tag: Tag) throws(SystemError) {
+    try checked(
+      "watch a descriptor",
+      csupport_poll_add(descriptor, watched, UInt32(CSUPPORT_READABLE), tag))
+  }
+
+  /// Ends watching a descriptor.
+  func remove(_ watched: Int32) { _ = csupport_poll_remove(descriptor, watched) }
+
+  /// Waits for events, or only looks when not `waits`, and gives their number.
+  func wait(waits: Bool) throws(SystemError) -> Int {
+    Int(
+      try checked(
+        "wait for events",
+        csupport_poll_wait(descriptor, &events, Int32(events.count), waits ? -1 : 0)))
+  }
+
+  /// The tag of an event of the last wait.
+  func tag(at index: Int) -> Tag { events[index].tag }
+}
+
+/// One timer on CLOCK_MONOTONIC that makes the loop wake up (timerfd, nanoseconds).
+final class WakeTimer {
+  let descriptor: Int32
+  private var armedNanoseconds: Int64?
+
+  init() throws(SystemError) {
+    descriptor = try checked("create a timer", csupport_timer_create())
+  }
+
+  deinit { _ = csupport_close(descriptor) }
+
+  /// Sets the timer to an absolute time, which may have passed; nil stops it.
+  func arm(monotonicNanoseconds: Int64?) {
+    guard armedNanoseconds != monotonicNanoseconds else { return }
+    armedNanoseconds = monotonicNanoseconds
+    _ = csupport_timer_set(descriptor, monotonicNanoseconds ?? -1)
+  }
+
+  /// Takes note that the timer has fired.
+  func clear() {
+    armedNanoseconds = nil
+    _ = csupport_timer_clear(descriptor)
+  }
+}

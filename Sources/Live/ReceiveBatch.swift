@@ -1,0 +1,62 @@
+import CSupport
+import Wire
+
+/// Room for the datagrams of one receive call, allocated once per loop.
+final class ReceiveBatch {
+  /// A datagram as the kernel gave it.
+  struct Entry {
+    var source: SocketAddress
+    var bytes: [UInt8]
+    /// CLOCK_MONOTONIC at the kernel's receive time stamp.
+    var arrivalMonotonicNanoseconds: Int64
+  }
+
+  /// How many datagrams one wake reads from a socket.
+  static let datagramsMaximum = 32
+  /// Longer datagrams are cut by the kernel and dropped here: no WebRTC packet is as long.
+  static let bytesMaximum = 9216
+
+  private let storage: UnsafeMutablePointer<UInt8>
+  private let datagrams: UnsafeMutablePointer<csupport_datagram>
+  /// How many datagrams were dropped because they were too long.
+  private(set) var oversized: UInt64 = 0
+
+  init() {
+    let count = ReceiveBatch.datagramsMaximum
+    storage = .allocate(capacity: count * ReceiveBatch.bytesMaximum)
+    datagrams = .allocate(capacity: count)
+    for index in 0..<count {
+      var datagram = csupport_datagram()
+      datagram.bytes = storage + index * ReceiveBatch.bytesMaximum
+      datagram.capacity = ReceiveBatch.bytesMaximum
+      (datagrams + index).initialize(to: datagram)
+    }
+  }
+
+  deinit {
+    storage.deallocate()
+    datagrams.deallocate()
+  }
+
+  /// Reads what waits in a socket; gives how many datagrams there are, 0 also after an error.
+  ///
+  /// An error of a UDP socket is about something sent earlier; reading it has cleared it.
+  func receive(from socket: UDPSocket) -> Int {
+    let count = csupport_udp_receive(
+      socket.descriptor, datagrams, Int32(ReceiveBatch.datagramsMaximum))
+    return Int(max(0, count))
+  }
+
+  /// Copies a datagram of the last receive call out; nil when it was too long.
+  func entry(at index: Int) -> Entry? {
+    precondition((0..<ReceiveBatch.datagramsMaximum).contains(index))
+    let datagram = datagrams[index]
+    guard datagram.is_truncated == 0, let source = SocketAddress(datagram.source) else {
+      oversized += 1
+      return nil
+    }
+    let bytes = UnsafeBufferPointer(start: datagram.bytes, count: datagram.length)
+    return Entry(
+      source: source, bytes: Array(bytes), arrivalMonotonicNanoseconds: datagram.monotonic_ns)
+  }
+}

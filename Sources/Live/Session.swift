@@ -1,0 +1,161 @@
+import Dispatch
+import Media
+public import Peer
+import Synchronization
+public import Tape
+public import Wire
+
+/// Why a session cannot begin.
+public enum SessionError: Error, Hashable, Sendable, CustomStringConvertible {
+  /// The take cannot be written.
+  case take(TapeError)
+  /// The system refused a thread or a descriptor.
+  case system(SystemError)
+
+  /// The reason in one sentence.
+  public var description: String {
+    switch self {
+    case .take(let error): error.description
+    case .system(let error): error.description
+    }
+  }
+}
+
+/// What a finished session has recorded.
+public struct TakeSummary: Hashable, Sendable {
+  /// The file.
+  public var path: String
+  /// How many steps it holds.
+  public var steps: Int
+  /// How many datagrams were sent and received.
+  public var packets: Int
+  /// The size of the file in bytes.
+  public var bytes: Int
+}
+
+/// Peers that share a clock and, when they are recorded, a take.
+public final class Session: Sendable {
+  /// How a session records and what its peers may use.
+  public struct Options: Sendable {
+    /// The take to create; nil records nothing.
+    public var takePath: String?
+    /// Free text in the take.
+    public var label = ""
+    /// Whether the take keeps encoded frames in the clear.
+    public var keepsMedia = true
+    /// Which local addresses ICE gathers on.
+    public var bind = BindPolicy.automatic
+    /// How often every peer's stats are sampled; zero or nil never does.
+    public var statsInterval: Interval? = .seconds(1)
+
+    /// The options of a session that is not recorded.
+    public init() {}
+  }
+
+  /// The clock of all instants of this session.
+  public let clock: TakeClock
+  private let options: Options
+  private let loop: MediaLoop
+  private let ownsLoop: Bool
+  private let tape: TapeWriter?
+  private let makeEngine: @Sendable () -> any PeerEngine
+  private let connections = Mutex<[WeakConnection]>([])
+
+  private struct WeakConnection {
+    weak var connection: PeerConnection?
+  }
+
+  /// Begins a session whose peers run the full client stack.
+  public convenience init(_ options: Options = Options()) throws(SessionError) {
+    try self.init(options, loop: nil) { PeerMachine(codecs: LibraryCodecs()) }
+  }
+
+  /// Begins a session whose peers run a stack of the caller's making.
+  package init(
+    _ options: Options, loop sharedLoop: MediaLoop?,
+    makeEngine: @escaping @Sendable () -> any PeerEngine
+  ) throws(SessionError) {
+    self.options = options
+    self.makeEngine = makeEngine
+    do throws(SystemError) {
+      if let sharedLoop { loop = sharedLoop } else { loop = try MediaLoop() }
+    } catch {
+      throw .system(error)
+    }
+    ownsLoop = sharedLoop == nil
+    clock = TakeClock()
+    guard let path = options.takePath else {
+      tape = nil
+      return
+    }
+    var tapeOptions = TapeWriter.Options()
+    tapeOptions.label = options.label
+    tapeOptions.keepsMedia = options.keepsMedia
+    tapeOptions.toolVersion = retakeVersion
+    tapeOptions.startUnixNanoseconds = clock.wallClock.unixNanosecondsAtZero
+    do throws(TapeError) {
+      tapeOptions.toolchain = try Toolchain.current(for: path)
+      tape = try TapeWriter(path: path, options: tapeOptions)
+    } catch {
+      throw .take(error)
+    }
+  }
+
+  /// Makes a peer and gives it its seed, its clock and the addresses it may gather on.
+  ///
+  /// - Parameters:
+  ///   - label: names the peer in the take and in reports.
+  ///   - role: what the peer is in this session: `caller`, `echo`, ...
+  ///   - configuration: what the take must pin of the peer's behaviour.
+  ///   - prepare: runs before the peer's first step, to subscribe to all that it will tell.
+  public func makePeer(
+    label: String, role: String = "", configuration: PeerConfiguration = PeerConfiguration(),
+    prepare: (PeerConnection) -> Void = { _ in }
+  ) -> PeerConnection {
+    let number = tape?.addPeer(label: label, role: role) ?? 0
+    let key = loop.nextKey()
+    let observers = PeerObservers()
+    let setup = PeerSetup(
+      key: key, makeEngine: makeEngine,
+      genesis: Genesis(
+        seed: drawSeed(), wallClock: clock.wallClock, configuration: configuration),
+      interfaces: options.bind.addresses(among: LocalInterface.all()), clock: clock,
+      recorder: tape, peerNumber: number, statsInterval: options.statsInterval,
+      observer: { event, now in observers.observe(event, at: now) })
+    let connection = PeerConnection(
+      label: label, number: number, loop: loop, key: key, observers: observers)
+    prepare(connection)
+    _ = loop.mailbox.post(.add(setup))
+    connections.withLock { connections in
+      connections.removeAll { $0.connection == nil }
+      connections.append(WeakConnection(connection: connection))
+    }
+    return connection
+  }
+
+  /// Closes all peers, ends the loop and completes the take.
+  ///
+  /// - Returns: what the take holds, or nil when nothing was recorded.
+  /// - Throws: `TapeError` when something could not be written; what was written stays valid.
+  @discardableResult
+  public func finish() async throws(TapeError) -> TakeSummary? {
+    let open = connections.withLock { connections in
+      defer { connections = [] }
+      return connections.compactMap { $0.connection }
+    }
+    for connection in open { await connection.close() }
+    for connection in open { await connection.retire() }
+    if ownsLoop { await loop.stop() }
+    guard let tape else { return nil }
+    // Writing what is left waits for the disk, which no cooperative thread should.
+    let result = await withCheckedContinuation { continuation in
+      DispatchQueue.global().async {
+        continuation.resume(returning: Result { () throws(TapeError) in try tape.finish() })
+      }
+    }
+    let summary = try result.get()
+    return TakeSummary(
+      path: options.takePath ?? "", steps: summary.steps, packets: summary.packets,
+      bytes: summary.bytes)
+  }
+}

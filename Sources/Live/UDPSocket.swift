@@ -1,0 +1,65 @@
+import CSupport
+import Wire
+
+/// A bound UDP socket that never blocks; closed when nobody holds it any longer.
+final class UDPSocket {
+  let descriptor: Int32
+  /// Where the socket is bound.
+  let local: SocketAddress
+  /// The last destination in the form that the system wants: most packets go the same way.
+  private var lastRemote: SocketAddress?
+  private var lastDestination = csupport_address()
+
+  /// What is wished for the kernel's buffers, for bursts of key frames.
+  private static let bufferBytes: Int32 = 1 << 20
+
+  /// Opens a socket on an address and a free port.
+  init(on ip: IPAddress) throws(SystemError) {
+    var wanted = csupport_address(SocketAddress(ip, port: 0))
+    var bound = csupport_address()
+    descriptor = try checked(
+      "open a UDP socket on \(ip)", csupport_udp_open(&wanted, UDPSocket.bufferBytes, &bound))
+    local = SocketAddress(bound) ?? SocketAddress(ip, port: 0)
+  }
+
+  deinit { _ = csupport_close(descriptor) }
+
+  /// Sends a datagram without waiting; gives 0, or the positive errno of a refusal.
+  func send(_ bytes: [UInt8], to remote: SocketAddress) -> Int32 {
+    if lastRemote != remote {
+      lastDestination = csupport_address(remote)
+      lastRemote = remote
+    }
+    return bytes.withUnsafeBufferPointer {
+      -csupport_udp_send(descriptor, &lastDestination, $0.baseAddress, $0.count)
+    }
+  }
+}
+
+extension csupport_address {
+  /// The form of an end point that the C shims take.
+  init(_ address: SocketAddress) {
+    self.init()
+    let bytes = address.ip.bytes
+    withUnsafeMutableBytes(of: &ip) { $0.copyBytes(from: bytes) }
+    family = address.ip.isIPv4 ? 4 : 6
+    port = address.port
+  }
+}
+
+extension SocketAddress {
+  /// Takes an end point from the C shims; nil for a family other than IP.
+  init?(_ address: csupport_address) {
+    let (high, low) = withUnsafeBytes(of: address.ip) {
+      (
+        UInt64(bigEndian: $0.loadUnaligned(as: UInt64.self)),
+        UInt64(bigEndian: $0.loadUnaligned(fromByteOffset: 8, as: UInt64.self))
+      )
+    }
+    switch address.family {
+    case 4: self.init(IPAddress(ipv4: UInt32(truncatingIfNeeded: high >> 32)), port: address.port)
+    case 6: self.init(IPAddress(ipv6High: high, low: low), port: address.port)
+    default: return nil
+    }
+  }
+}

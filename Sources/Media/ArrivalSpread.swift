@@ -1,0 +1,133 @@
+package import Wire
+
+/// How much later than the fastest ones frames arrive, over the last seconds.
+///
+/// The transit of a frame is its arrival minus its media time, both counted from the first frame.
+/// Playing a frame at its media time plus the least transit plus a delay means that every frame
+/// whose transit exceeds the least one by no more than that delay is there in time. The least and
+/// the most transit are kept for half-second slots, so old extremes drop out and clocks may drift.
+package struct ArrivalSpread {
+  /// What a frame's arrival says about the stream.
+  package enum Observation: Hashable, Sendable {
+    /// The stream goes on.
+    case steady
+    /// Its media time jumped against the arrival times; measuring begins anew with this frame.
+    case jumped
+    /// An old frame came so late that it says nothing about the others.
+    case straggler
+  }
+
+  private struct Slot {
+    var number: Int64 = .min
+    var least: Int64 = 0
+    var most: Int64 = 0
+  }
+
+  /// How long a slot is and how many there are: 6 s altogether.
+  private static let slotNanoseconds: Int64 = 500_000_000
+  private static let slotCount = 12
+  /// A transit that changes by more than this is a jump.
+  private static let jumpNanoseconds: Int64 = 1_000_000_000
+  /// Media times farther apart than this (11 years at 48 kHz) are a jump too.
+  private static let farthest: Int64 = 1 << 44
+
+  private let clockRate: Int64
+  private var isStarted = false
+  private var baseTime: Int64 = 0
+  private var baseArrival = Instant.zero
+  private var newestSequence: Int64 = 0
+  private var newestTransit: Int64 = 0
+  private var slots = [12 of Slot](repeating: Slot())
+  private var least: Int64 = 0
+  private var most: Int64 = 0
+
+  /// Creates a measurement for a media clock of so many ticks per second.
+  package init(clockRate: Int) { self.clockRate = Int64(max(1, clockRate)) }
+
+  /// The difference between the slowest and the fastest frame of the last seconds.
+  package var spread: Interval { Interval(nanoseconds: most - least) }
+
+  /// When a frame of a media time would arrive were it among the fastest.
+  package func fastestArrival(of time: Int64) -> Instant {
+    baseArrival + Interval(nanoseconds: nanoseconds(from: baseTime, to: time)) + leastTransit
+  }
+
+  private var leastTransit: Interval { Interval(nanoseconds: least) }
+
+  /// How much later than the fastest ones a frame came; negative when it is faster than they were.
+  package func lateness(of time: Int64, arrival: Instant) -> Interval {
+    arrival - fastestArrival(of: time)
+  }
+
+  /// Forgets everything.
+  package mutating func reset() { isStarted = false }
+
+  /// Takes a frame into account; `time` is its extended RTP timestamp.
+  package mutating func observe(
+    time: Int64, sequence: Int64, arrival: Instant
+  ) -> Observation {
+    guard isStarted, let distance = ticks(from: baseTime, to: time) else {
+      let isFirst = !isStarted
+      begin(time: time, sequence: sequence, arrival: arrival)
+      return isFirst ? .steady : .jumped
+    }
+    let transit =
+      (arrival - baseArrival - Interval(nanoseconds: nanoseconds(distance))).nanoseconds
+    let change = (Interval(nanoseconds: transit) - Interval(nanoseconds: newestTransit)).nanoseconds
+    let isNewest = sequence > newestSequence
+    if change.magnitude > UInt64(ArrivalSpread.jumpNanoseconds) {
+      guard isNewest else { return .straggler }
+      begin(time: time, sequence: sequence, arrival: arrival)
+      return .jumped
+    }
+    if isNewest {
+      newestSequence = sequence
+      newestTransit = transit
+    }
+    note(transit, at: arrival)
+    return .steady
+  }
+
+  private mutating func begin(time: Int64, sequence: Int64, arrival: Instant) {
+    isStarted = true
+    baseTime = time
+    baseArrival = arrival
+    newestSequence = sequence
+    newestTransit = 0
+    slots = .init(repeating: Slot())
+    note(0, at: arrival)
+  }
+
+  private mutating func note(_ transit: Int64, at arrival: Instant) {
+    let number = arrival.nanoseconds / ArrivalSpread.slotNanoseconds
+    let index = Int(number.magnitude % UInt64(ArrivalSpread.slotCount))
+    if slots[index].number == number {
+      guard transit < slots[index].least || transit > slots[index].most else { return }
+      slots[index].least = min(slots[index].least, transit)
+      slots[index].most = max(slots[index].most, transit)
+    } else {
+      slots[index] = Slot(number: number, least: transit, most: transit)
+    }
+    least = transit
+    most = transit
+    for slot in 0..<ArrivalSpread.slotCount
+    where slots[slot].number > number - Int64(ArrivalSpread.slotCount) {
+      least = min(least, slots[slot].least)
+      most = max(most, slots[slot].most)
+    }
+  }
+
+  /// The ticks between two media times, or nil when they are absurdly far apart.
+  private func ticks(from start: Int64, to end: Int64) -> Int64? {
+    let (distance, overflow) = end.subtractingReportingOverflow(start)
+    return overflow || distance.magnitude > UInt64(ArrivalSpread.farthest) ? nil : distance
+  }
+
+  private func nanoseconds(from start: Int64, to end: Int64) -> Int64 {
+    nanoseconds(ticks(from: start, to: end) ?? 0)
+  }
+
+  private func nanoseconds(_ ticks: Int64) -> Int64 {
+    ticks / clockRate * 1_000_000_000 + ticks % clockRate * 1_000_000_000 / clockRate
+  }
+}

@@ -1,0 +1,121 @@
+/// Loudness in whole numbers: peak, energy and the level of RFC 6464.
+///
+/// Nothing here calls a logarithm: the level comes from a table of thresholds, so that it is the
+/// same on every machine.
+package enum AudioLevel {
+  /// The level that says silence.
+  package static let silence: UInt8 = 127
+
+  /// The quietest level that is still taken for voice.
+  package static let voiceThreshold: UInt8 = 50
+
+  /// The level of a block in -dBov, 0 loudest to 127 silent (RFC 6464 section 3).
+  ///
+  /// - Parameters:
+  ///   - energy: the sum of the squares of one channel's samples.
+  ///   - frameCount: how many samples were squared.
+  package static func level(energy: UInt64, frameCount: Int) -> UInt8 {
+    guard energy > 0, frameCount > 0 else { return silence }
+    let meanSquare = (UInt128(energy) << 20) / UInt128(frameCount)
+    var low = 0
+    var high = thresholds.count
+    while low < high {
+      let middle = (low + high) / 2
+      if meanSquare <= UInt128(thresholds[middle]) { low = middle + 1 } else { high = middle }
+    }
+    return UInt8(low)
+  }
+
+  /// Whether a level is loud enough for voice.
+  package static func isVoice(_ level: UInt8) -> Bool { level <= voiceThreshold }
+
+  /// The share of full scale that a level stands for, 0 to 1 (W3C audioLevel of RTP sources).
+  package static func linear(_ level: UInt8) -> Double {
+    level >= silence ? 0 : linears[Int(level)]
+  }
+
+  /// The root mean square as a share of full scale, 0 to 1.
+  package static func rootMeanSquare(energy: Double, frameCount: Int) -> Double {
+    guard frameCount > 0 else { return 0 }
+    return min(1, (energy / Double(frameCount)).squareRoot() / fullScale)
+  }
+
+  /// The largest magnitude that stands for full scale.
+  static let fullScale = 32_767.0
+
+  /// Factors from 0 to -126 dB, each one decibel below the one before.
+  private static let linears: [Double] = {
+    var factors: [Double] = []
+    var factor = 1.0
+    for _ in 0..<127 {
+      factors.append(factor)
+      factor *= 0.891_250_938_133_745_6
+    }
+    return factors
+  }()
+
+  /// The mean squares, times 2^20, at or below which the level is at least 1, 2, ... 126.
+  private static let thresholds: [UInt64] = [
+    1_003_459_348_218_185, 797_076_092_687_729, 633_140_045_645_571, 502_921_014_790_898,
+    399_484_361_884_598, 317_321_707_975_749, 252_057_592_136_070, 200_216_462_210_297,
+    159_037_588_990_246, 126_328_047_317_428, 100_345_934_821_818, 79_707_609_268_772,
+    63_314_004_564_557, 50_292_101_479_089, 39_948_436_188_459, 31_732_170_797_574,
+    25_205_759_213_607, 20_021_646_221_029, 15_903_758_899_024, 12_632_804_731_742,
+    10_034_593_482_181, 7_970_760_926_877, 6_331_400_456_455, 5_029_210_147_908,
+    3_994_843_618_845, 3_173_217_079_757, 2_520_575_921_360, 2_002_164_622_102,
+    1_590_375_889_902, 1_263_280_473_174, 1_003_459_348_218, 797_076_092_687,
+    633_140_045_645, 502_921_014_790, 399_484_361_884, 317_321_707_975,
+    252_057_592_136, 200_216_462_210, 159_037_588_990, 126_328_047_317,
+    100_345_934_821, 79_707_609_268, 63_314_004_564, 50_292_101_479,
+    39_948_436_188, 31_732_170_797, 25_205_759_213, 20_021_646_221,
+    15_903_758_899, 12_632_804_731, 10_034_593_482, 7_970_760_926,
+    6_331_400_456, 5_029_210_147, 3_994_843_618, 3_173_217_079,
+    2_520_575_921, 2_002_164_622, 1_590_375_889, 1_263_280_473,
+    1_003_459_348, 797_076_092, 633_140_045, 502_921_014,
+    399_484_361, 317_321_707, 252_057_592, 200_216_462,
+    159_037_588, 126_328_047, 100_345_934, 79_707_609,
+    63_314_004, 50_292_101, 39_948_436, 31_732_170,
+    25_205_759, 20_021_646, 15_903_758, 12_632_804,
+    10_034_593, 7_970_760, 6_331_400, 5_029_210,
+    3_994_843, 3_173_217, 2_520_575, 2_002_164,
+    1_590_375, 1_263_280, 1_003_459, 797_076,
+    633_140, 502_921, 399_484, 317_321,
+    252_057, 200_216, 159_037, 126_328,
+    100_345, 79_707, 63_314, 50_292,
+    39_948, 31_732, 25_205, 20_021,
+    15_903, 12_632, 10_034, 7_970,
+    6_331, 5_029, 3_994, 3_173,
+    2_520, 2_002, 1_590, 1_263,
+    1_003, 797, 633, 502,
+    399, 317,
+  ]
+}
+
+/// The largest absolute sample and the energy of a block of sound.
+package struct Loudness: Hashable, Sendable {
+  /// The largest absolute sample of all channels.
+  package var peak: UInt16 = 0
+  /// The sum of the squares of the samples of the loudest channel.
+  package var energy: UInt64 = 0
+
+  /// Measures interleaved samples.
+  package init(samples: [Int16], channels: Int) {
+    unsafe samples.withUnsafeBufferPointer { buffer in
+      let count = buffer.count
+      let step = max(1, channels)
+      for channel in 0..<min(step, 2) {
+        var sum: UInt64 = 0
+        var largest: Int32 = 0
+        var index = channel
+        while index < count {
+          let value = Int32(unsafe buffer[index])
+          largest = max(largest, abs(value))
+          sum &+= UInt64(UInt32(bitPattern: value &* value))
+          index &+= step
+        }
+        peak = max(peak, UInt16(largest))
+        energy = max(energy, sum)
+      }
+    }
+  }
+}

@@ -1,0 +1,43 @@
+import RTP
+
+/// The packets of a track that wait for their playout, ordered by media time.
+struct AudioPacketBuffer {
+  struct Entry {
+    var frame: ReceivedFrame
+    var packet: OpusPacket
+
+    /// The media time at which the packet ends.
+    var end: Int64 { frame.extendedTime &+ Int64(packet.duration) }
+  }
+
+  /// More than any delay needs: 5 s of packets of 20 ms.
+  static let capacity = 250
+
+  private(set) var entries: [Entry] = []
+
+  var first: Entry? { entries.first }
+  var isEmpty: Bool { entries.isEmpty }
+  var isFull: Bool { entries.count >= AudioPacketBuffer.capacity }
+
+  /// Whether the packet after the first one follows without a gap.
+  var firstIsFollowed: Bool {
+    entries.count > 1 && entries[1].frame.extendedTime == entries[0].end
+  }
+
+  /// Puts a packet in its place; false when it is there already.
+  mutating func insert(_ entry: Entry) -> Bool {
+    var place = entries.count
+    while place > 0, entries[place - 1].frame.extendedTime > entry.frame.extendedTime {
+      place -= 1
+    }
+    if place > 0, entries[place - 1].frame.extendedTime == entry.frame.extendedTime {
+      return false
+    }
+    entries.insert(entry, at: place)
+    return true
+  }
+
+  mutating func removeFirst() { entries.removeFirst() }
+
+  mutating func removeAll() { entries.removeAll(keepingCapacity: true) }
+}

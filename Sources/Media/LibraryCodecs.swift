@@ -1,0 +1,39 @@
+import COpus
+import CVPX
+
+/// The real codecs: Opus by libopus and VP8 by libvpx, each on the calling thread.
+package final class LibraryCodecs: CodecFactory {
+  package init() {}
+
+  /// The version of libopus that bit-exactness depends on.
+  package static var opusVersion: String {
+    unsafe opus_get_version_string().map { unsafe String(cString: $0) } ?? "libopus ?"
+  }
+
+  /// The version of libvpx that bit-exactness depends on.
+  package static var vpxVersion: String {
+    "libvpx " + (unsafe vpx_codec_version_str().map { unsafe String(cString: $0) } ?? "?")
+  }
+
+  package func audioEncoder(
+    track: String, _ settings: OpusSettings
+  ) throws(CodecError) -> any AudioEncoding {
+    try LibraryOpusEncoder(settings)
+  }
+
+  package func audioDecoder(
+    track: String, channels: Int
+  ) throws(CodecError) -> any AudioDecoding {
+    try LibraryOpusDecoder(channels: channels)
+  }
+
+  package func videoEncoder(
+    track: String, _ settings: VP8Settings
+  ) throws(CodecError) -> any VideoEncoding {
+    try LibraryVP8Encoder(settings)
+  }
+
+  package func videoDecoder(track: String) throws(CodecError) -> any VideoDecoding {
+    try LibraryVP8Decoder()
+  }
+}

@@ -1,0 +1,93 @@
+import CSupport
+import CVPX
+import Wire
+
+/// A VP8 decoder by libvpx on one thread.
+///
+/// After a frame that it refuses, and before the first one, it refuses everything up to the next
+/// key frame: what stands on a broken frame would be shown broken.
+final class LibraryVP8Decoder: VideoDecoding {
+  /// The most pixels of a picture: a forged header must not make libvpx take gigabytes.
+  static let mostPixels = 4_096 * 4_096
+
+  private let context: UnsafeMutablePointer<vpx_codec_ctx_t>
+  private var isOpen = false
+  private var needsKey = true
+
+  init() throws(CodecError) {
+    unsafe context = UnsafeMutablePointer<vpx_codec_ctx_t>.allocate(capacity: 1)
+    unsafe context.initialize(to: vpx_codec_ctx_t())
+    var configuration = vpx_codec_dec_cfg_t(threads: 1, w: 0, h: 0)
+    let status = unsafe csupport_vpx_decoder_init(context, vpx_codec_vp8_dx(), &configuration, 0)
+    guard status == VPX_CODEC_OK else {
+      throw CodecError(reason: "cannot create a VP8 decoder: \(vpxReason(status))")
+    }
+    isOpen = true
+  }
+
+  deinit {
+    if isOpen { unsafe vpx_codec_destroy(context) }
+    unsafe context.deallocate()
+  }
+
+  func decode(_ bytes: [UInt8]) throws(CodecError) -> DecodedVideo {
+    guard let header = VP8FrameHeader(bytes.span.bytes) else {
+      throw refused("the frame has no VP8 header")
+    }
+    if needsKey && !header.isKey { throw refused("a key frame is awaited") }
+    if header.isKey {
+      guard header.width > 0, header.height > 0,
+        header.width * header.height <= LibraryVP8Decoder.mostPixels
+      else { throw refused("pictures of \(header.width) by \(header.height)") }
+    }
+    let status = unsafe bytes.withUnsafeBufferPointer { buffer in
+      unsafe vpx_codec_decode(
+        context, buffer.baseAddress, UInt32(clamping: buffer.count), nil, 0)
+    }
+    guard status == VPX_CODEC_OK else { throw refused(vpxReason(status)) }
+    var corrupted: Int32 = 0
+    let asked = unsafe vpx_codec_control_VP8D_GET_FRAME_CORRUPTED(
+      context, Int32(VP8D_GET_FRAME_CORRUPTED.rawValue), &corrupted)
+    guard asked == VPX_CODEC_OK, corrupted == 0 else { throw refused("the frame is corrupt") }
+    var iterator: vpx_codec_iter_t?
+    guard let image = unsafe vpx_codec_get_frame(context, &iterator),
+      let picture = unsafe Picture(copying: image.pointee)
+    else { throw refused("the frame is not for showing") }
+    needsKey = false
+    return DecodedVideo(picture: picture, quantiser: header.quantiser)
+  }
+
+  private func refused(_ reason: String) -> CodecError {
+    needsKey = true
+    return CodecError(reason: "VP8 cannot decode: \(reason)")
+  }
+}
+
+extension Picture {
+  /// Copies what libvpx shows, without the padding of its rows.
+  fileprivate convenience init?(copying image: vpx_image_t) {
+    let width = unsafe Int(image.d_w)
+    let height = unsafe Int(image.d_h)
+    let planes = unsafe [image.planes.0, image.planes.1, image.planes.2]
+    let strides = unsafe [image.stride.0, image.stride.1, image.stride.2]
+    guard unsafe image.fmt == VPX_IMG_FMT_I420, width > 0, height > 0,
+      unsafe planes.allSatisfy({ unsafe $0 != nil })
+    else { return nil }
+    let count = Picture.byteCount(width: width, height: height)
+    let samples = unsafe [UInt8](unsafeUninitializedCapacity: count) { buffer, initialized in
+      for plane in 0..<3 {
+        let columns = plane == 0 ? width : (width + 1) / 2
+        let rows = plane == 0 ? height : (height + 1) / 2
+        guard var source = unsafe planes[plane], let start = buffer.baseAddress else { return }
+        var target = unsafe start + initialized
+        for _ in 0..<rows {
+          unsafe target.initialize(from: source, count: columns)
+          unsafe target += columns
+          unsafe source += Int(strides[plane])
+        }
+        initialized += columns * rows
+      }
+    }
+    self.init(width: width, height: height, samples: samples)
+  }
+}

@@ -1,0 +1,197 @@
+import CSupport
+import CVPX
+import Wire
+
+/// A VP8 encoder by libvpx for live video: constant bit rate, no look-ahead, one thread.
+///
+/// A negative `cpuUsed` fixes the effort; a positive one would let libvpx measure its own run time
+/// and make the bytes depend on the machine's load.
+final class LibraryVP8Encoder: VideoEncoding {
+  /// The largest width and height of VP8 (RFC 6386 section 9.1).
+  static let largestSide = 16_383
+
+  private let settings: VP8Settings
+  private let context: UnsafeMutablePointer<vpx_codec_ctx_t>
+  private var configuration = vpx_codec_enc_cfg_t()
+  private var isOpen = false
+  private var bitrate: UInt64
+  /// The presentation time in libvpx's eyes, which must grow with every picture.
+  private var presentationTime: Int64 = 0
+  private var lastMediaTime: UInt32?
+
+  init(_ settings: VP8Settings) throws(CodecError) {
+    self.settings = settings
+    bitrate = settings.bitrate
+    unsafe context = UnsafeMutablePointer<vpx_codec_ctx_t>.allocate(capacity: 1)
+    unsafe context.initialize(to: vpx_codec_ctx_t())
+    try open(width: settings.width, height: settings.height)
+  }
+
+  deinit {
+    if isOpen { unsafe vpx_codec_destroy(context) }
+    unsafe context.deallocate()
+  }
+
+  var wantsPixels: Bool { true }
+
+  func setBitrate(_ bitsPerSecond: UInt64) {
+    guard bitsPerSecond != bitrate else { return }
+    bitrate = bitsPerSecond
+    unsafe configuration.rc_target_bitrate = kilobits(bitsPerSecond)
+    // On failure the rate before stays in force.
+    if isOpen { _ = unsafe vpx_codec_enc_config_set(context, &configuration) }
+  }
+
+  private func kilobits(_ bitsPerSecond: UInt64) -> UInt32 {
+    UInt32(min(max(bitsPerSecond / 1_000, 10), 1_000_000))
+  }
+
+  func encode(
+    _ picture: Picture, mediaTime: UInt32, forceKey: Bool
+  ) throws(CodecError) -> EncodedVideo? {
+    if unsafe Int(configuration.g_w) != picture.width
+      || Int(configuration.g_h) != picture.height
+    {
+      try open(width: picture.width, height: picture.height)
+    }
+    guard isOpen else { throw CodecError(reason: "the VP8 encoder is not open") }
+    advance(to: mediaTime)
+    // A picture without content is grey: the encoder is called all the same, so that a replay
+    // which has no pixels sees the same order of calls.
+    let samples =
+      picture.samples.isEmpty
+      ? [UInt8](
+        repeating: 128, count: Picture.byteCount(width: picture.width, height: picture.height))
+      : picture.samples
+    let frameDuration = UInt(90_000 / max(1, settings.framesPerSecond))
+    let status = unsafe samples.withUnsafeBufferPointer { buffer in
+      var image = unsafe vpx_image_t(i420: buffer, width: picture.width, height: picture.height)
+      return unsafe vpx_codec_encode(
+        context, &image, presentationTime, max(1, frameDuration),
+        forceKey ? vpx_enc_frame_flags_t(VPX_EFLAG_FORCE_KF) : 0, UInt(VPX_DL_REALTIME))
+    }
+    guard status == VPX_CODEC_OK else { throw failure("cannot encode", status) }
+    return collect()
+  }
+
+  /// Follows the media time across wrap-arounds, and never stands still.
+  private func advance(to mediaTime: UInt32) {
+    if let lastMediaTime {
+      let step = Int32(bitPattern: mediaTime &- lastMediaTime)
+      presentationTime += step > 0 ? Int64(step) : 1
+    }
+    lastMediaTime = mediaTime
+  }
+
+  /// Gathers what the encoder has ready; nil when it dropped the picture.
+  private func collect() -> EncodedVideo? {
+    var bytes: [UInt8] = []
+    var isKey = false
+    var iterator: vpx_codec_iter_t?
+    while let packet = unsafe vpx_codec_get_cx_data(context, &iterator) {
+      guard unsafe packet.pointee.kind == VPX_CODEC_CX_FRAME_PKT else { continue }
+      let frame = unsafe packet.pointee.data.frame
+      if unsafe frame.flags & UInt32(VPX_FRAME_IS_KEY) != 0 { isKey = true }
+      unsafe bytes.append(contentsOf: UnsafeRawBufferPointer(start: frame.buf, count: frame.sz))
+    }
+    guard !bytes.isEmpty else { return nil }
+    let header = VP8FrameHeader(bytes.span.bytes)
+    return EncodedVideo(bytes: bytes, isKey: isKey, quantiser: header?.quantiser ?? 0)
+  }
+
+  /// Begins, or begins anew with another size; the first picture is then a key frame.
+  private func open(width: Int, height: Int) throws(CodecError) {
+    if isOpen { unsafe vpx_codec_destroy(context) }
+    isOpen = false
+    let sides = 1...LibraryVP8Encoder.largestSide
+    guard sides.contains(width), sides.contains(height) else {
+      throw CodecError(reason: "VP8 has no pictures of \(width) by \(height)")
+    }
+    var status = unsafe vpx_codec_enc_config_default(vpx_codec_vp8_cx(), &configuration, 0)
+    guard status == VPX_CODEC_OK else { throw failure("has no configuration", status) }
+    configure(width: width, height: height)
+    unsafe context.pointee = vpx_codec_ctx_t()
+    status = unsafe csupport_vpx_encoder_init(context, vpx_codec_vp8_cx(), &configuration, 0)
+    guard status == VPX_CODEC_OK else { throw failure("cannot be opened", status) }
+    isOpen = true
+    try control()
+  }
+
+  private func configure(width: Int, height: Int) {
+    configuration.g_w = UInt32(width)
+    configuration.g_h = UInt32(height)
+    configuration.g_timebase = vpx_rational_t(num: 1, den: 90_000)
+    configuration.g_threads = 1
+    configuration.g_pass = VPX_RC_ONE_PASS
+    configuration.g_lag_in_frames = 0
+    configuration.g_error_resilient = UInt32(VPX_ERROR_RESILIENT_DEFAULT)
+    configuration.rc_end_usage = VPX_CBR
+    configuration.rc_target_bitrate = kilobits(bitrate)
+    configuration.rc_dropframe_thresh = 0
+    configuration.rc_resize_allowed = 0
+    configuration.rc_min_quantizer = 2
+    configuration.rc_max_quantizer = 56
+    configuration.rc_undershoot_pct = 100
+    configuration.rc_overshoot_pct = 15
+    configuration.rc_buf_initial_sz = 500
+    configuration.rc_buf_optimal_sz = 600
+    configuration.rc_buf_sz = 1_000
+    configuration.kf_mode = VPX_KF_AUTO
+    configuration.kf_max_dist = 3_000
+  }
+
+  private func control() throws(CodecError) {
+    let cpuUsed = min(settings.cpuUsed, -1)
+    // A key frame may take half of the optimal buffer, in percent of a frame's share.
+    let intraPercent = max(300, 600 * settings.framesPerSecond / 20)
+    let statuses = unsafe [
+      vpx_codec_control_VP8E_SET_CPUUSED(context, Int32(VP8E_SET_CPUUSED.rawValue), cpuUsed),
+      vpx_codec_control_VP8E_SET_NOISE_SENSITIVITY(
+        context, Int32(VP8E_SET_NOISE_SENSITIVITY.rawValue), 0),
+      vpx_codec_control_VP8E_SET_STATIC_THRESHOLD(
+        context, Int32(VP8E_SET_STATIC_THRESHOLD.rawValue), 1),
+      vpx_codec_control_VP8E_SET_TOKEN_PARTITIONS(
+        context, Int32(VP8E_SET_TOKEN_PARTITIONS.rawValue), 0),
+      vpx_codec_control_VP8E_SET_MAX_INTRA_BITRATE_PCT(
+        context, Int32(VP8E_SET_MAX_INTRA_BITRATE_PCT.rawValue), UInt32(clamping: intraPercent)),
+    ]
+    for status in statuses where status != VPX_CODEC_OK {
+      throw failure("refuses a setting", status)
+    }
+  }
+
+  private func failure(_ what: String, _ status: vpx_codec_err_t) -> CodecError {
+    CodecError(reason: "the VP8 encoder \(what): \(vpxReason(status))")
+  }
+}
+
+/// What an error code of libvpx means.
+func vpxReason(_ status: vpx_codec_err_t) -> String {
+  unsafe vpx_codec_err_to_string(status).map { unsafe String(cString: $0) }
+    ?? "error \(status.rawValue)"
+}
+
+extension vpx_image_t {
+  /// Describes I420 samples that stand in one array; libvpx only reads them.
+  init(i420 samples: UnsafeBufferPointer<UInt8>, width: Int, height: Int) {
+    unsafe self.init()
+    let chromaWidth = (width + 1) / 2
+    let chromaHeight = (height + 1) / 2
+    let luma = unsafe UnsafeMutablePointer(mutating: samples.baseAddress)
+    unsafe fmt = VPX_IMG_FMT_I420
+    unsafe bit_depth = 8
+    unsafe bps = 12
+    unsafe w = UInt32(width)
+    unsafe h = UInt32(height)
+    unsafe d_w = UInt32(width)
+    unsafe d_h = UInt32(height)
+    unsafe x_chroma_shift = 1
+    unsafe y_chroma_shift = 1
+    unsafe planes.0 = luma
+    unsafe planes.1 = luma.map { unsafe $0 + width * height }
+    unsafe planes.2 = luma.map { unsafe $0 + width * height + chromaWidth * chromaHeight }
+    unsafe stride.0 = Int32(width)
+    unsafe stride.1 = Int32(chromaWidth)
+    unsafe stride.2 = Int32(chromaWidth)
+  }
+}

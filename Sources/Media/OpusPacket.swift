@@ -1,0 +1,126 @@
+/// The outer form of an Opus packet: how long it is and whether its bytes fit together.
+///
+/// A packet that passes here is never refused by a decoder for its form (RFC 6716 section 3.4), so
+/// bad ones are sorted out before they take part in playout.
+package struct OpusPacket: Hashable, Sendable {
+  /// How long one of its frames is, in samples at 48 kHz.
+  package let frameDuration: Int
+  /// How many frames there are.
+  package let frameCount: Int
+  /// Whether it was coded in stereo.
+  package let isStereo: Bool
+  /// Whether it carries a low-rate copy of the packet before it (RFC 6716 section 2.1.7).
+  package let hasInbandFEC: Bool
+
+  /// How long the packet is, in samples at 48 kHz.
+  package var duration: Int { frameDuration * frameCount }
+
+  /// The longest packet allowed, 120 ms (RFC 6716 section 3.4, R5).
+  package static let longestDuration = 5_760
+  /// The longest frame allowed in bytes (RFC 6716 section 3.4, R2).
+  private static let longestFrame = 1_275
+
+  /// Reads the table-of-contents byte and the framing; nil when they break a rule.
+  package init?(_ bytes: [UInt8]) {
+    guard let toc = bytes.first else { return nil }
+    let configuration = Int(toc >> 3)
+    frameDuration = OpusPacket.frameDuration(configuration)
+    isStereo = toc & 4 != 0
+    guard let framing = OpusPacket.framing(bytes, code: toc & 3) else { return nil }
+    frameCount = framing.frameCount
+    guard frameDuration * frameCount <= OpusPacket.longestDuration else { return nil }
+    hasInbandFEC =
+      configuration < 16 && framing.firstLength > 0
+      && OpusPacket.hasLowRateFrames(
+        bytes[framing.firstOffset], frameDuration: frameDuration, isStereo: isStereo)
+  }
+
+  /// The duration that a configuration number stands for (RFC 6716 section 3.1, table 2).
+  private static func frameDuration(_ configuration: Int) -> Int {
+    switch configuration {
+    case 0..<12: [480, 960, 1_920, 2_880][configuration & 3]
+    case 12..<16: configuration & 1 == 0 ? 480 : 960
+    default: 120 << (configuration & 3)
+    }
+  }
+
+  /// The flags in front of the SILK layer, sent as plain bits (RFC 6716 section 4.2.3).
+  private static func hasLowRateFrames(
+    _ first: UInt8, frameDuration: Int, isStereo: Bool
+  ) -> Bool {
+    let silkFrames = max(1, frameDuration / 960)
+    let middle = first & (0x80 >> UInt8(silkFrames)) != 0
+    let side = isStereo && first & (0x80 >> UInt8(2 * silkFrames + 1)) != 0
+    return middle || side
+  }
+
+  private struct Framing {
+    var frameCount: Int
+    var firstOffset: Int
+    var firstLength: Int
+  }
+
+  /// Checks the lengths of the frames (RFC 6716 section 3.2).
+  private static func framing(_ bytes: [UInt8], code: UInt8) -> Framing? {
+    let size = bytes.count
+    switch code {
+    case 0:
+      guard size - 1 <= longestFrame else { return nil }
+      return Framing(frameCount: 1, firstOffset: 1, firstLength: size - 1)
+    case 1:
+      guard (size - 1) % 2 == 0, (size - 1) / 2 <= longestFrame else { return nil }
+      return Framing(frameCount: 2, firstOffset: 1, firstLength: (size - 1) / 2)
+    case 2:
+      guard let (length, width) = frameLength(bytes, at: 1) else { return nil }
+      let rest = size - 1 - width - length
+      guard rest >= 0, rest <= longestFrame else { return nil }
+      return Framing(frameCount: 2, firstOffset: 1 + width, firstLength: length)
+    default:
+      return manyFrames(bytes)
+    }
+  }
+
+  /// Code 3: a count, optional padding, frames of one or of several lengths.
+  private static func manyFrames(_ bytes: [UInt8]) -> Framing? {
+    guard bytes.count >= 2 else { return nil }
+    let count = Int(bytes[1] & 0x3F)
+    guard count > 0, count <= 48 else { return nil }
+    var offset = 2
+    var padding = 0
+    if bytes[1] & 0x40 != 0 {
+      while true {
+        guard offset < bytes.count else { return nil }
+        let value = Int(bytes[offset])
+        offset += 1
+        padding += value == 255 ? 254 : value
+        if value != 255 { break }
+      }
+    }
+    var available = bytes.count - offset - padding
+    guard available >= 0 else { return nil }
+    if bytes[1] & 0x80 == 0 {
+      guard available % count == 0, available / count <= longestFrame else { return nil }
+      return Framing(frameCount: count, firstOffset: offset, firstLength: available / count)
+    }
+    var firstLength: Int?
+    for _ in 0..<(count - 1) {
+      guard let (length, width) = frameLength(bytes, at: offset) else { return nil }
+      offset += width
+      available -= width + length
+      guard available >= 0 else { return nil }
+      firstLength = firstLength ?? length
+    }
+    guard available <= longestFrame else { return nil }
+    return Framing(
+      frameCount: count, firstOffset: offset, firstLength: firstLength ?? available)
+  }
+
+  /// A length in one or two bytes (RFC 6716 section 3.2.1), and how many bytes it took.
+  private static func frameLength(_ bytes: [UInt8], at offset: Int) -> (Int, Int)? {
+    guard offset < bytes.count else { return nil }
+    let first = Int(bytes[offset])
+    guard first >= 252 else { return (first, 1) }
+    guard offset + 1 < bytes.count else { return nil }
+    return (4 * Int(bytes[offset + 1]) + first, 2)
+  }
+}

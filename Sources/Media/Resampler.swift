@@ -1,0 +1,105 @@
+/// Converts 16-bit sound of any usual rate to 48 kHz, in whole numbers.
+///
+/// A windowed-sinc filter in 128 phases is interpolated between neighbouring phases. Positions are
+/// exact fractions, so nothing drifts however long the sound is, and the output does not depend on
+/// how the input was cut into pieces.
+struct Resampler {
+  /// The rates that are accepted, in Hz.
+  static let rates = 8_000...192_000
+
+  private static let phaseCount = 128
+  /// Zero crossings of the filter on each side.
+  private static let crossings = 12
+  private static let unity = 1 << 14
+
+  private let rate: Int
+  private let channels: Int
+  /// How many input frames the filter spans; half of them lie before the output's place.
+  private let tapCount: Int
+  /// `phaseCount + 1` rows of `tapCount` coefficients that each add up to `unity`.
+  private let coefficients: [Int32]
+  /// Input frames that may still be needed, interleaved.
+  private var history: [Int16]
+  /// The place of the next output: whole input frames in `history`, and 48000ths of one.
+  private var place = 0
+  private var fraction = 0
+
+  /// Creates a converter; the rate must be one of `rates`.
+  init(rate: Int, channels: Int) {
+    self.rate = rate
+    self.channels = channels
+    let stretch = max(rate, AudioBlock.sampleRate)
+    let half =
+      (Resampler.crossings * stretch + AudioBlock.sampleRate - 1) / AudioBlock.sampleRate
+    tapCount = 2 * half
+    coefficients = Resampler.filter(half: half, rate: rate)
+    // Silence before the beginning centres the first output on the first input.
+    history = Array(repeating: 0, count: (half - 1) * channels)
+  }
+
+  /// Takes interleaved input and appends the output that it completes.
+  mutating func append(_ input: some Collection<Int16>, into output: inout [Int16]) {
+    if rate == AudioBlock.sampleRate {
+      output.append(contentsOf: input)
+      return
+    }
+    history.append(contentsOf: input)
+    let available = history.count / channels
+    while place + tapCount <= available {
+      let scaled = fraction * Resampler.phaseCount
+      let phase = scaled / AudioBlock.sampleRate
+      let weight = (scaled % AudioBlock.sampleRate) * 256 / AudioBlock.sampleRate
+      for channel in 0..<channels {
+        output.append(sample(channel: channel, phase: phase, weight: weight))
+      }
+      fraction += rate
+      place += fraction / AudioBlock.sampleRate
+      fraction %= AudioBlock.sampleRate
+    }
+    let passed = min(place, available)
+    history.removeFirst(passed * channels)
+    place -= passed
+  }
+
+  /// Appends what the end of the input completes.
+  mutating func finish(into output: inout [Int16]) {
+    guard rate != AudioBlock.sampleRate else { return }
+    append(repeatElement(0, count: tapCount / 2 * channels), into: &output)
+  }
+
+  private func sample(channel: Int, phase: Int, weight: Int) -> Int16 {
+    let row = phase * tapCount
+    var near: Int64 = 0
+    var far: Int64 = 0
+    for tap in 0..<tapCount {
+      let value = Int64(history[(place + tap) * channels + channel])
+      near += value * Int64(coefficients[row + tap])
+      far += value * Int64(coefficients[row + tapCount + tap])
+    }
+    let mixed = near * Int64(256 - weight) + far * Int64(weight)
+    let scale = Int64(256 * Resampler.unity)
+    return Int16(clamping: (mixed + scale / 2) >> 22)
+  }
+
+  /// The coefficients: a sinc at the lower of both Nyquist rates under a Hann window.
+  private static func filter(half: Int, rate: Int) -> [Int32] {
+    let cutoff = min(1, Double(AudioBlock.sampleRate) / Double(rate)) * 0.95
+    let reach = Double(half)
+    var rows: [Int32] = []
+    for phase in 0...phaseCount {
+      let offset = Double(phase) / Double(phaseCount)
+      var weights = (0..<2 * half).map { tap -> Double in
+        let distance = Double(tap - half + 1) - offset
+        guard distance > -reach, distance < reach else { return 0 }
+        // cos(x) is sin(x + a quarter turn).
+        let window = 0.5 + 0.5 * Sine.ofTurns(distance / (2 * reach) + 0.25)
+        let angle = distance * cutoff
+        return window * (angle == 0 ? 1 : Sine.ofTurns(angle / 2) / (.pi * angle))
+      }
+      let sum = weights.reduce(0, +)
+      for index in weights.indices { weights[index] *= Double(unity) / sum }
+      rows.append(contentsOf: weights.map { Int32($0.rounded()) })
+    }
+    return rows
+  }
+}

@@ -1,0 +1,195 @@
+/// A moving test picture as a pure function of its number, cheap enough to be made per frame.
+///
+/// Colour bars travel to the left, a diagonal gradient travels to the right, fine noise stands
+/// still, a box bounces, and a counter of seven-segment digits shows the number. The moving bands
+/// are rows drawn once, twice as wide as the picture, and copied from a shifted place.
+package final class TestPattern {
+  /// The size in pixels.
+  package let width: Int
+  package let height: Int
+
+  /// A band of equal rows, each twice as wide as its plane.
+  private struct Band {
+    var planes: [[UInt8]]
+  }
+
+  private let bars: Band
+  private let gradient: Band
+  private let background: [UInt8]
+
+  /// Bars of 75 % saturation from white to black (ITU-R BT.601, limited range).
+  private static let barColours: [PictureCanvas.Colour] = [
+    .init(y: 180, u: 128, v: 128), .init(y: 162, u: 44, v: 142), .init(y: 131, u: 156, v: 44),
+    .init(y: 112, u: 72, v: 58), .init(y: 84, u: 184, v: 198), .init(y: 65, u: 100, v: 212),
+    .init(y: 35, u: 212, v: 114), .init(y: 16, u: 128, v: 128),
+  ]
+
+  /// Prepares the pattern; sides are kept between 1 and 4096 pixels.
+  package init(width: Int, height: Int) {
+    self.width = min(max(width, 1), 4_096)
+    self.height = min(max(height, 1), 4_096)
+    bars = TestPattern.makeBars(width: self.width)
+    gradient = TestPattern.makeGradient(width: self.width)
+    background = TestPattern.makeNoise(width: self.width, height: self.height)
+  }
+
+  /// The picture of a number from 0 on.
+  package func picture(_ number: Int64) -> Picture {
+    let samples = unsafe [UInt8](
+      unsafeUninitializedCapacity: background.count
+    ) { buffer, initialized in
+      guard let memory = buffer.baseAddress else { return }
+      unsafe draw(PictureCanvas(memory, width: width, height: height), number)
+      initialized = background.count
+    }
+    return Picture(width: width, height: height, samples: samples)
+  }
+
+  // MARK: - Drawing
+
+  private func draw(_ canvas: PictureCanvas, _ number: Int64) {
+    let barsEnd = height / 2 & ~1
+    let gradientEnd = height * 3 / 4 & ~1
+    copy(bars, to: canvas, rows: 0..<barsEnd) { _ in number * 2 }
+    copy(gradient, to: canvas, rows: barsEnd..<gradientEnd) { row in
+      Int64(row) - number * 4
+    }
+    copyBackground(to: canvas, rows: gradientEnd..<height)
+    drawBox(canvas, number)
+    drawCounter(canvas, number)
+  }
+
+  /// Copies a band's rows, each from a place that `shift` gives in luma pixels.
+  private func copy(
+    _ band: Band, to canvas: PictureCanvas, rows: Range<Int>, shift: (Int) -> Int64
+  ) {
+    for plane in 0..<3 {
+      let half = plane == 0 ? 1 : 2
+      let columns = plane == 0 ? width : canvas.chromaWidth
+      let lines = rows.lowerBound / half..<(rows.upperBound + half - 1) / half
+      unsafe band.planes[plane].withUnsafeBufferPointer { source in
+        guard let first = source.baseAddress else { return }
+        for line in lines {
+          let place = shift(line * half) / Int64(half) % Int64(columns)
+          let start = Int(place < 0 ? place + Int64(columns) : place)
+          let target = unsafe canvas.plane(plane) + line * columns
+          unsafe target.initialize(from: first + start, count: columns)
+        }
+      }
+    }
+  }
+
+  private func copyBackground(to canvas: PictureCanvas, rows: Range<Int>) {
+    unsafe background.withUnsafeBufferPointer { source in
+      guard let first = source.baseAddress else { return }
+      var start = 0
+      for plane in 0..<3 {
+        let half = plane == 0 ? 1 : 2
+        let columns = plane == 0 ? width : canvas.chromaWidth
+        let lines = rows.lowerBound / half..<(rows.upperBound + half - 1) / half
+        let offset = lines.lowerBound * columns
+        unsafe (canvas.plane(plane) + offset).initialize(
+          from: first + start + offset, count: lines.count * columns)
+        start += columns * (plane == 0 ? height : canvas.chromaHeight)
+      }
+    }
+  }
+
+  /// A box that bounces between the edges and changes its colour with every 32 pictures.
+  private func drawBox(_ canvas: PictureCanvas, _ number: Int64) {
+    let side = max(2, min(width, height) / 4) & ~1
+    let x = bounce(number * 4, within: width - side)
+    let y = bounce(number * 2, within: height - side)
+    let edge = max(2, side / 10) & ~1
+    canvas.fill(x: x, y: y, width: side, height: side, .white)
+    let colour = TestPattern.barColours[Int((number / 32) % 7)]
+    canvas.fill(
+      x: x + edge, y: y + edge, width: side - 2 * edge, height: side - 2 * edge, colour)
+  }
+
+  /// A place that runs to and fro between 0 and a limit, always even.
+  private func bounce(_ way: Int64, within limit: Int) -> Int {
+    guard limit > 0 else { return 0 }
+    let place = Int(way % Int64(2 * limit))
+    return (place <= limit ? place : 2 * limit - place) & ~1
+  }
+
+  // MARK: - Counter
+
+  /// The number's last six digits, white on black, in the middle of the upper half.
+  private func drawCounter(_ canvas: PictureCanvas, _ number: Int64) {
+    let unit = max(2, min(width / 40, height / 24)) & ~1
+    let (digitWidth, digitHeight) = (4 * unit, 7 * unit)
+    let left = max(0, width / 2 - 3 * digitWidth - digitWidth / 2) & ~1
+    let top = max(0, height / 4 - digitHeight / 2) & ~1
+    canvas.fill(
+      x: left - unit, y: top - unit, width: 6 * digitWidth + unit, height: digitHeight + 2 * unit,
+      .black)
+    var rest = number % 1_000_000
+    for place in stride(from: 5, through: 0, by: -1) {
+      drawDigit(canvas, Int(rest % 10), x: left + place * digitWidth, y: top, unit: unit)
+      rest /= 10
+    }
+  }
+
+  /// Which of the segments light up for a digit: top, upper left, upper right, middle, lower left,
+  /// lower right, bottom, from the lowest bit on.
+  private static let segments: [UInt8] = [
+    0b111_0111, 0b010_0100, 0b101_1101, 0b110_1101, 0b010_1110, 0b110_1011, 0b111_1011,
+    0b010_0101, 0b111_1111, 0b110_1111,
+  ]
+
+  private func drawDigit(_ canvas: PictureCanvas, _ digit: Int, x: Int, y: Int, unit: Int) {
+    let lit = TestPattern.segments[digit]
+    for segment in 0..<7 where lit & 1 << segment != 0 {
+      switch segment {
+      case 0: canvas.fill(x: x, y: y, width: 3 * unit, height: unit, .white)
+      case 1: canvas.fill(x: x, y: y, width: unit, height: 4 * unit, .white)
+      case 2: canvas.fill(x: x + 2 * unit, y: y, width: unit, height: 4 * unit, .white)
+      case 3: canvas.fill(x: x, y: y + 3 * unit, width: 3 * unit, height: unit, .white)
+      case 4: canvas.fill(x: x, y: y + 3 * unit, width: unit, height: 4 * unit, .white)
+      case 5: canvas.fill(x: x + 2 * unit, y: y + 3 * unit, width: unit, height: 4 * unit, .white)
+      default: canvas.fill(x: x, y: y + 6 * unit, width: 3 * unit, height: unit, .white)
+      }
+    }
+  }
+
+  // MARK: - Preparation
+
+  private static func makeBars(width: Int) -> Band {
+    band(width: width) { column, columns in
+      let colour = barColours[column * barColours.count / columns]
+      return [colour.y, colour.u, colour.v]
+    }
+  }
+
+  /// Luma and chroma rise and fall once over the width, so that the ends meet.
+  private static func makeGradient(width: Int) -> Band {
+    band(width: width) { column, columns in
+      let place = column * 510 / columns
+      let wave = place <= 255 ? place : 510 - place
+      let value = UInt8(20 + wave * 210 / 255)
+      return [value, UInt8(80 + wave * 96 / 255), UInt8(176 - wave * 96 / 255)]
+    }
+  }
+
+  /// Makes the rows of a band from the colour of each column of the full or the half width.
+  private static func band(width: Int, colour: (Int, Int) -> [UInt8]) -> Band {
+    Band(
+      planes: (0..<3).map { plane in
+        let columns = plane == 0 ? width : (width + 1) / 2
+        return (0..<2 * columns).map { colour($0 % columns, columns)[plane] }
+      })
+  }
+
+  /// Noise of low contrast around grey, from a fixed linear congruential sequence.
+  private static func makeNoise(width: Int, height: Int) -> [UInt8] {
+    var state: UInt32 = 0x2545_F491
+    let lumaCount = width * height
+    return (0..<Picture.byteCount(width: width, height: height)).map { index in
+      guard index < lumaCount else { return 128 }
+      state = state &* 1_664_525 &+ 1_013_904_223
+      return 96 + UInt8(state >> 26)
+    }
+  }
+}

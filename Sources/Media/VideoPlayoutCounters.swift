@@ -1,0 +1,80 @@
+package import Wire
+
+/// What a video playout did, for the W3C inbound-rtp statistics of the same names.
+package struct VideoPlayoutCounters: Hashable, Sendable {
+  /// Frames that came, were decoded (key frames among them), and could not be shown.
+  package var framesReceived: UInt64 = 0
+  package var framesDecoded: UInt64 = 0
+  package var keyFramesDecoded: UInt64 = 0
+  package var framesDropped: UInt64 = 0
+  /// Frames of more than one packet, and the time from their first to their last packet in ms.
+  package var framesAssembledFromMultiplePackets: UInt64 = 0
+  package var totalAssemblyTime = Interval.zero
+  /// The sum of the quantisers of the decoded frames.
+  package var qpSum: UInt64 = 0
+  /// The size of the last decoded frame.
+  package var frameWidth = 0
+  package var frameHeight = 0
+
+  /// Gaps between shown frames that the eye notices, and pauses of more than 5 s.
+  package var freezeCount: UInt64 = 0
+  package var totalFreezesDuration = Interval.zero
+  package var pauseCount: UInt64 = 0
+  package var totalPausesDuration = Interval.zero
+  /// The sum of the times between shown frames, and of their squares in seconds squared.
+  package var totalInterFrameDelay = Interval.zero
+  package var totalSquaredInterFrameDelay = 0.0
+
+  /// Frames that left the jitter buffer, their time in it, and their target delays.
+  package var jitterBufferEmittedCount: UInt64 = 0
+  package var jitterBufferDelay = Interval.zero
+  package var jitterBufferTargetDelay = Interval.zero
+  /// Nothing but the network asks for delay, so the least target is the target.
+  package var jitterBufferMinimumDelay: Interval { jitterBufferTargetDelay }
+
+  private var lastShown: Instant?
+  /// The last gaps between shown frames in nanoseconds, oldest first.
+  private var gaps: [Int64] = []
+  private var rate = FrameRate(ticksPerSecond: 1_000_000_000)
+
+  /// How many frames were shown within the second before an instant.
+  package func framesPerSecond(at now: Instant) -> Int { rate.count(at: now.nanoseconds) }
+
+  /// A gap longer than this is a pause of the sender, not a freeze.
+  private static let leastPause = Interval.seconds(5)
+  /// How many gaps make up the average, and how many there must be.
+  private static let gapsKept = 30
+  private static let gapsNeeded = 5
+
+  /// Counts a frame that goes out.
+  mutating func countShown(_ decoded: DecodedVideo, isKey: Bool, at now: Instant) {
+    framesDecoded &+= 1
+    if isKey { keyFramesDecoded &+= 1 }
+    qpSum &+= UInt64(decoded.quantiser)
+    frameWidth = decoded.picture.width
+    frameHeight = decoded.picture.height
+    rate.note(now.nanoseconds)
+    if let lastShown { countGap(now - lastShown) }
+    lastShown = now
+  }
+
+  /// A freeze is a gap of at least three times the average and 150 ms more than it.
+  private mutating func countGap(_ gap: Interval) {
+    totalInterFrameDelay = totalInterFrameDelay + gap
+    totalSquaredInterFrameDelay += gap.seconds * gap.seconds
+    if gap > VideoPlayoutCounters.leastPause {
+      pauseCount &+= 1
+      totalPausesDuration = totalPausesDuration + gap
+      return
+    }
+    if gaps.count >= VideoPlayoutCounters.gapsNeeded {
+      let average = Interval(nanoseconds: gaps.reduce(0, +) / Int64(gaps.count))
+      if gap >= max(average * 3, average + .milliseconds(150)) {
+        freezeCount &+= 1
+        totalFreezesDuration = totalFreezesDuration + gap
+      }
+    }
+    if gaps.count == VideoPlayoutCounters.gapsKept { gaps.removeFirst() }
+    gaps.append(gap.nanoseconds)
+  }
+}

@@ -1,0 +1,272 @@
+import Flow
+import ICE
+import JSEP
+import Media
+import SDP
+import Secure
+import Wire
+
+// The application programming interface as inputs and replies.
+extension PeerStack {
+  func perform(_ call: PeerCall) -> PeerReply {
+    if isClosed, !call.worksAfterClose {
+      return .failure(PeerError(name: "InvalidStateError", message: "the connection is closed"))
+    }
+    do throws(PeerError) {
+      return try result(of: call)
+    } catch {
+      return .failure(error)
+    }
+  }
+
+  private func result(of call: PeerCall) throws(PeerError) -> PeerReply {
+    switch call {
+    case .createOffer(let iceRestart):
+      if iceRestart { transport.restartIsWanted = true }
+      return .description(try offer())
+    case .createAnswer: return .description(try answer())
+    case .setLocalDescription(let description): try setLocal(description)
+    case .setRemoteDescription(let description): try setRemote(description)
+    case .addICECandidate(let candidate): try addRemote(candidate)
+    case .addTrack(let kind, let streamIDs, let source):
+      return .transceiver(try addTrack(kind, streamIDs, source))
+    case .addTransceiver(let kind, let direction, let streamIDs, let source):
+      let id = try mapped { () throws(JSEPError) in
+        try negotiation.addTransceiver(
+          kind: kind, direction: direction, streamIDs: streamIDs, byAddTrack: false)
+      }
+      setSource(source, of: id, kind)
+      return .transceiver(try info(id))
+    case .removeTrack(let id): try removeTrack(id)
+    case .setDirection(let id, let direction):
+      try mapped { () throws(JSEPError) in try negotiation.setDirection(direction, of: id) }
+    case .replaceSource(let id, let source): setSource(source, of: id, try info(id).kind)
+    case .stopTransceiver(let id):
+      try mapped { () throws(JSEPError) in try negotiation.stop(transceiver: id) }
+      if let index = tracks.sendingIndex(of: id) { stopCapture(at: index) }
+    case .restartICE:
+      transport.restartIsWanted = true
+      states.negotiationWasNeeded = true
+      tell(.negotiationNeeded)
+    case .localDescription:
+      guard let description = negotiation.localDescription(localTransport) else { return .done }
+      return .description(description)
+    case .transceivers: return .transceivers(negotiation.transceivers.map(TransceiverInfo.init))
+    case .getStats: return .stats(statsReport())
+    case .close: close()
+    }
+    return .done
+  }
+
+  private func mapped<Value>(_ body: () throws(JSEPError) -> Value) throws(PeerError) -> Value {
+    do throws(JSEPError) {
+      return try body()
+    } catch {
+      throw PeerError(name: error.kind.rawValue, message: error.reason)
+    }
+  }
+
+  // MARK: Descriptions
+
+  /// This side of the transport as descriptions state it: the next generation's, once one is wanted.
+  private var localTransport: LocalTransport {
+    let credentials = transport.nextCredentials ?? agent.localCredentials
+    let isNext = transport.nextCredentials != nil
+    return LocalTransport(
+      usernameFragment: credentials.usernameFragment, password: credentials.password,
+      fingerprintAlgorithm: dtls?.fingerprint.algorithm ?? "sha-256",
+      fingerprint: dtls?.fingerprint.value ?? "", candidates: isNext ? [] : candidates.lines,
+      gatheringIsComplete: !isNext && candidates.isComplete,
+      defaultAddress: isNext ? nil : candidates.defaultAddress)
+  }
+
+  private func offer() throws(PeerError) -> SessionDescription {
+    if transport.restartIsWanted, transport.nextCredentials == nil, transport.path != nil {
+      transport.nextCredentials = ICECredentials(from: entropy.stream("ice"))
+    }
+    return try mapped { () throws(JSEPError) in try negotiation.createOffer(localTransport) }
+  }
+
+  private func answer() throws(PeerError) -> SessionDescription {
+    try mapped { () throws(JSEPError) in try negotiation.createAnswer(localTransport) }
+  }
+
+  private func setLocal(_ given: SessionDescription?) throws(PeerError) {
+    let description: SessionDescription
+    if let given, given.type == .rollback || !given.sdp.isEmpty {
+      description = given
+    } else if negotiation.signalingState == .haveRemoteOffer
+      || negotiation.signalingState == .haveLocalPranswer
+    {
+      description = try answer()
+    } else {
+      description = try offer()
+    }
+    let changes = try mapped { () throws(JSEPError) in try negotiation.setLocal(description) }
+    if description.type == .offer, !transport.hasRole {
+      transport.hasRole = true
+      drive(.role(.controlling))
+    }
+    if description.type == .offer, let next = transport.nextCredentials,
+      description.sdp.contains("a=ice-ufrag:\(next.usernameFragment)")
+    {
+      transport.restartIsWanted = false
+      restartICE(with: next)
+    }
+    apply(changes)
+  }
+
+  private func setRemote(_ description: SessionDescription) throws(PeerError) {
+    let wasOfferer = negotiation.signalingState == .haveLocalOffer
+    let changes = try mapped { () throws(JSEPError) in try negotiation.setRemote(description) }
+    if description.type == .offer, !transport.hasRole {
+      transport.hasRole = true
+      drive(.role(.controlled))
+    }
+    apply(changes, isAnswerToOwnOffer: wasOfferer)
+  }
+
+  private func apply(_ changes: [Negotiation.Change], isAnswerToOwnOffer: Bool = false) {
+    for change in changes {
+      switch change {
+      case .signalingState(_, let to): self.change(.signaling, to: to.rawValue)
+      case .localDescriptionSet: gather()
+      case .remoteTransport: applyRemoteTransport(isAnswerToOwnOffer: isAnswerToOwnOffer)
+      case .sectionsAgreed: applySections()
+      case .trackAdded(let id, _):
+        if let info = try? info(id) { tell(.track(info)) }
+      case .trackRemoved(let id): tell(.trackEnded(transceiver: id))
+      case .transceiverAdded: break
+      case .transceiverStopped(let id):
+        tell(.trackEnded(transceiver: id))
+        if let index = tracks.sendingIndex(of: id) { stopCapture(at: index) }
+      }
+    }
+  }
+
+  /// Hands the peer's transport parameters to the agent; changed credentials are an ICE restart.
+  private func applyRemoteTransport(isAnswerToOwnOffer: Bool) {
+    guard let remote = negotiation.remoteTransport else { return }
+    if transport.remoteUsernameFragment != remote.usernameFragment {
+      if transport.remoteUsernameFragment != nil, !isAnswerToOwnOffer {
+        restartICE(with: ICECredentials(from: entropy.stream("ice")))
+      }
+      transport.remoteUsernameFragment = remote.usernameFragment
+      let credentials = ICECredentials(
+        usernameFragment: remote.usernameFragment, password: remote.password)
+      drive(.remoteCredentials(credentials, lite: remote.isLite))
+    }
+    for line in remote.candidates where !transport.knownRemoteCandidates.contains(line) {
+      transport.knownRemoteCandidates.append(line)
+      do throws(ICECandidateError) {
+        drive(.remoteCandidate(try ICECandidate(attribute: line)))
+      } catch {
+        refuse(layer: "ice", error.description)
+      }
+    }
+    if remote.endOfCandidates { drive(.remoteEndOfCandidates) }
+    startDTLSIfReady()
+  }
+
+  // MARK: Candidates
+
+  private func addRemote(_ candidate: CandidateInit?) throws(PeerError) {
+    guard negotiation.remoteTransport != nil else {
+      throw PeerError(name: "InvalidStateError", message: "there is no remote description")
+    }
+    guard let candidate, !candidate.candidate.isEmpty else {
+      drive(.remoteEndOfCandidates)
+      return
+    }
+    if let mid = candidate.sdpMid, negotiation.remoteMLineIndex(ofMID: mid) == nil {
+      throw PeerError(name: "OperationError", message: "no m-section has the mid \(mid)")
+    }
+    let parsed: ICECandidate
+    do throws(ICECandidateError) {
+      parsed = try ICECandidate(attribute: candidate.candidate)
+    } catch {
+      throw PeerError(name: "OperationError", message: error.description)
+    }
+    // Sections outside of the bundle's first one gather of their own until they are bundled.
+    if let mid = candidate.sdpMid, let own = negotiation.transportMID, mid != own { return }
+    if let fragment = candidate.usernameFragment, fragment != transport.remoteUsernameFragment {
+      return
+    }
+    guard transport.knownRemoteCandidates.count < PeerStack.remoteCandidatesMaximum else { return }
+    transport.knownRemoteCandidates.append(candidate.candidate)
+    drive(.remoteCandidate(parsed))
+  }
+
+  private static let remoteCandidatesMaximum = 200
+
+  // MARK: Tracks
+
+  private func addTrack(_ kind: MediaKind, _ streamIDs: [String], _ source: MediaSource)
+    throws(PeerError) -> TransceiverInfo
+  {
+    let id = try mapped { () throws(JSEPError) in
+      try negotiation.addTransceiver(
+        kind: kind, direction: .sendrecv, streamIDs: streamIDs, byAddTrack: true)
+    }
+    setSource(source, of: id, kind)
+    return try info(id)
+  }
+
+  private func removeTrack(_ id: UInt32) throws(PeerError) {
+    try mapped { () throws(JSEPError) in try negotiation.removeTrack(from: id) }
+    setSource(nil, of: id, try info(id).kind)
+  }
+
+  private func setSource(_ source: MediaSource?, of id: UInt32, _ kind: MediaKind) {
+    if let index = tracks.sendingIndex(of: id) {
+      guard tracks.sending[index].source != source else { return }
+      stopCapture(at: index)
+      tracks.sending[index].source = source
+    } else if let source {
+      tracks.sending.append(SendingTrack(transceiver: id, kind: kind, source: source))
+    }
+    updateCaptures()
+  }
+
+  private func info(_ id: UInt32) throws(PeerError) -> TransceiverInfo {
+    guard let transceiver = negotiation.transceivers.first(where: { $0.id == id }) else {
+      throw PeerError(name: "InvalidAccessError", message: "there is no transceiver \(id)")
+    }
+    return TransceiverInfo(transceiver)
+  }
+
+  // MARK: Closing
+
+  private func close() {
+    guard !isClosed else { return }
+    for index in tracks.sending.indices { stopCapture(at: index) }
+    drive(MediaFlow.Input.close)
+    drive(DTLSTransport.Input.close)
+    drive(ICEAgent.Input.close)
+    isClosed = true
+    apply(negotiation.close())
+    change(.signaling, to: "closed")
+    change(.dtls, to: "closed")
+    change(.iceConnection, to: "closed")
+    tracks.receiving = []
+  }
+}
+
+extension PeerCall {
+  /// Whether the call has a meaning on a closed connection.
+  var worksAfterClose: Bool {
+    switch self {
+    case .getStats, .close, .localDescription, .transceivers: true
+    default: false
+    }
+  }
+}
+
+extension TransceiverInfo {
+  init(_ transceiver: Transceiver) {
+    self.init(
+      id: transceiver.id, kind: transceiver.kind, mid: transceiver.mid,
+      direction: transceiver.direction, currentDirection: transceiver.currentDirection,
+      remoteStreamIDs: transceiver.remoteStreamIDs)
+  }
+}

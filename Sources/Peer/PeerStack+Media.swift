@@ -1,0 +1,262 @@
+import Flow
+import JSEP
+import Media
+import RTP
+import Wire
+
+// Media between the packets below and the sources and codecs above.
+extension PeerStack {
+  // MARK: Flow
+
+  func drive(_ input: MediaFlow.Input) {
+    let isOutermost = flowOutputs.isEmpty
+    flow.step(input, at: now, into: &flowOutputs)
+    guard isOutermost else { return }
+    while let output = flowOutputs.next() { handle(output) }
+  }
+
+  private func handle(_ output: consuming MediaFlow.Output) {
+    switch consume output {
+    case .rtp(let packet): sendProtected(packet, isRTCP: false)
+    case .rtcp(let packet): sendProtected(packet, isRTCP: true)
+    case .received(let frame): play(frame)
+    case .keyframeRequested(let mid): requestKeyframe(mid)
+    case .targetBitrate(let bitrate): shareBitrate(bitrate)
+    case .lossReported(let mid, let share): reportLoss(share, mid)
+    case .rtcpBlock(let record): tell(.rtcp(record))
+    case .streamBegan, .streamEnded: break
+    }
+  }
+
+  // MARK: Receiving
+
+  private func play(_ frame: ReceivedFrame) {
+    guard let section = negotiation.sections.first(where: { $0.mid == frame.mid }) else { return }
+    let index: Int
+    if let known = tracks.receivingIndex(ofMID: frame.mid) {
+      index = known
+    } else {
+      index = tracks.receiving.count
+      tracks.receiving.append(
+        ReceivingTrack(
+          transceiver: section.transceiverID, kind: section.kind, mid: frame.mid, codecs: codecs))
+    }
+    switch frame.kind {
+    case .audio: driveAudioPlayout(at: index, .frame(frame))
+    case .video: driveVideoPlayout(at: index, .frame(frame))
+    }
+  }
+
+  private func driveAudioPlayout(at index: Int, _ input: AudioPlayout.Input) {
+    var outputs = Outbox<AudioPlayout.Output>()
+    tracks.receiving[index].audio?.step(input, at: now, into: &outputs)
+    let transceiver = tracks.receiving[index].transceiver
+    while case .played(let played)? = outputs.next() {
+      let isOwnPacket = played.origin == .packet
+      var record = FrameRecord(
+        transceiver: transceiver, kind: .audio, isInbound: true,
+        codec: played.frame?.codec ?? .opus, ssrc: played.frame?.ssrc ?? 0,
+        rtpTime: played.frame?.rtpTime ?? 0, isKey: true, width: 0, height: 0,
+        bytes: isOwnPacket ? played.frame?.bytes ?? [] : [],
+        outcome: isOwnPacket ? "decoded" : played.origin.rawValue,
+        decoded: .audio(played.decoded.block), quantiser: 0)
+      record.peak = played.decoded.peak
+      record.energy = played.decoded.energy
+      record.audioLevel = isOwnPacket ? played.frame?.audioLevel : nil
+      record.isVoice = isOwnPacket && played.frame?.isVoice ?? false
+      tell(.frame(record))
+      echo(.audio(played.decoded.block), of: transceiver)
+    }
+  }
+
+  private func driveVideoPlayout(at index: Int, _ input: VideoPlayout.Input) {
+    var outputs = Outbox<VideoPlayout.Output>()
+    tracks.receiving[index].video?.step(input, at: now, into: &outputs)
+    let transceiver = tracks.receiving[index].transceiver
+    while let output = outputs.next() {
+      switch output {
+      case .shown(let frame, let decoded):
+        tell(.frame(videoRecord(transceiver, frame, decoded)))
+        echo(.picture(decoded.picture), of: transceiver)
+      case .undecodable(let frame):
+        tell(.frame(videoRecord(transceiver, frame, nil)))
+        drive(.requestKeyframe(mid: frame.mid))
+      }
+    }
+  }
+
+  private func videoRecord(_ transceiver: UInt32, _ frame: ReceivedFrame, _ decoded: DecodedVideo?)
+    -> FrameRecord
+  {
+    FrameRecord(
+      transceiver: transceiver, kind: .video, isInbound: true, codec: frame.codec, ssrc: frame.ssrc,
+      rtpTime: frame.rtpTime, isKey: frame.isKey, width: decoded?.picture.width ?? 0,
+      height: decoded?.picture.height ?? 0, bytes: frame.bytes,
+      outcome: decoded == nil ? "undecodable" : "decoded",
+      decoded: decoded.map { .picture($0.picture) } ?? .none, quantiser: decoded?.quantiser ?? 0)
+  }
+
+  /// Feeds what a transceiver received to its own sender, when that is the sender's source.
+  private func echo(_ media: CapturedMedia, of transceiver: UInt32) {
+    guard let index = tracks.sendingIndex(of: transceiver), tracks.sending[index].source == .echo,
+      tracks.sending[index].isRunning
+    else { return }
+    feed(media, at: index)
+  }
+
+  // MARK: Sending
+
+  /// Media from the application for a transceiver's sender.
+  func capture(_ media: CapturedMedia, for transceiver: UInt32) {
+    guard let index = tracks.sendingIndex(of: transceiver), tracks.sending[index].isRunning,
+      tracks.sending[index].source == .application
+    else { return }
+    feed(media, at: index)
+  }
+
+  private func feed(_ media: CapturedMedia, at index: Int) {
+    switch media {
+    case .audio(let block): driveAudioCapture(at: index, .block(block))
+    case .picture(let picture): driveVideoCapture(at: index, .picture(picture))
+    }
+  }
+
+  func driveAudioCapture(at index: Int, _ input: AudioCapture.Input) {
+    var outputs = Outbox<AudioCapture.Output>()
+    tracks.sending[index].audio?.step(input, at: now, into: &outputs)
+    while let output = outputs.next() {
+      switch output {
+      case .encoded(let frame): send(frame, quantiser: 0, from: index)
+      case .failure(let reason): refuse(layer: "encoder", reason)
+      }
+    }
+  }
+
+  func driveVideoCapture(at index: Int, _ input: VideoCapture.Input) {
+    var outputs = Outbox<VideoCapture.Output>()
+    tracks.sending[index].video?.step(input, at: now, into: &outputs)
+    while let output = outputs.next() {
+      switch output {
+      case .encoded(let frame, let quantiser): send(frame, quantiser: quantiser, from: index)
+      case .failure(let reason): refuse(layer: "encoder", reason)
+      }
+    }
+  }
+
+  private func send(_ frame: EncodedFrame, quantiser: UInt8, from index: Int) {
+    let track = tracks.sending[index]
+    guard let mid = track.mid else { return }
+    var record = FrameRecord(
+      transceiver: track.transceiver, kind: frame.kind, isInbound: false, codec: frame.codec,
+      ssrc: track.ssrc, rtpTime: frame.mediaTime, isKey: frame.isKey, width: Int(frame.width),
+      height: Int(frame.height), bytes: frame.bytes, outcome: "encoded", decoded: .none,
+      quantiser: quantiser)
+    record.audioLevel = frame.audioLevel
+    record.isVoice = frame.isVoice
+    tracks.sending[index].totals.add(frame, quantiser: quantiser)
+    tell(.frame(record))
+    drive(.frame(mid: mid, frame))
+  }
+
+  private func requestKeyframe(_ mid: String) {
+    guard let index = tracks.sending.firstIndex(where: { $0.mid == mid && $0.kind == .video })
+    else { return }
+    driveVideoCapture(at: index, .requestKeyframe)
+  }
+
+  private func reportLoss(_ share: UInt8, _ mid: String) {
+    guard let index = tracks.sending.firstIndex(where: { $0.mid == mid && $0.kind == .audio })
+    else { return }
+    driveAudioCapture(at: index, .lossReported(share))
+  }
+
+  /// Shares the transport's target between the video encoders that run.
+  private func shareBitrate(_ total: UInt64) {
+    tracks.videoBitrate = total
+    let running = tracks.sending.indices.filter {
+      tracks.sending[$0].isRunning && tracks.sending[$0].kind == .video
+    }
+    guard !running.isEmpty else { return }
+    for index in running { driveVideoCapture(at: index, .bitrate(total / UInt64(running.count))) }
+  }
+
+  // MARK: Clocks
+
+  func reachTrackDeadlines() {
+    for index in tracks.receiving.indices {
+      if let due = tracks.receiving[index].audio?.deadline, due <= now {
+        driveAudioPlayout(at: index, .deadline)
+      }
+      if let due = tracks.receiving[index].video?.deadline, due <= now {
+        driveVideoPlayout(at: index, .deadline)
+      }
+    }
+    for index in tracks.sending.indices where tracks.sending[index].isRunning {
+      if let due = tracks.sending[index].audio?.deadline, due <= now {
+        driveAudioCapture(at: index, .deadline)
+      }
+      if let due = tracks.sending[index].video?.deadline, due <= now {
+        driveVideoCapture(at: index, .deadline)
+      }
+    }
+  }
+
+  // MARK: What runs
+
+  /// Starts, stops or replaces captures so that they fit what was agreed and what is wanted.
+  func updateCaptures() {
+    for index in tracks.sending.indices {
+      let track = tracks.sending[index]
+      let section = negotiation.sections.first { $0.transceiverID == track.transceiver }
+      let isWanted =
+        !isClosed && srtp != nil && track.source != nil && section?.direction.sends == true
+      if let section, isWanted {
+        if track.mid != section.mid { startCapture(at: index, section) }
+      } else if track.isRunning {
+        stopCapture(at: index)
+      }
+    }
+    if let bitrate = tracks.videoBitrate { shareBitrate(bitrate) }
+  }
+
+  private func startCapture(at index: Int, _ section: NegotiatedSection) {
+    guard let source = tracks.sending[index].source else { return }
+    let transceiver = tracks.sending[index].transceiver
+    tracks.sending[index].ssrc =
+      negotiation.transceivers.first { $0.id == transceiver }?.ssrc ?? 0
+    tracks.sending[index].mid = section.mid
+    switch section.kind {
+    case .audio:
+      var settings = OpusSettings()
+      settings.bitrate = Int32(clamping: genesis.configuration.audioBitrate)
+      tracks.sending[index].audio = AudioCapture(
+        track: String(transceiver), source: source, settings: settings, codecs: codecs)
+      driveAudioCapture(at: index, .start)
+    case .video:
+      tracks.sending[index].video = VideoCapture(
+        track: String(transceiver), source: source, codecs: codecs)
+      driveVideoCapture(
+        at: index, .bitrate(tracks.videoBitrate ?? genesis.configuration.videoBitrateStart))
+      driveVideoCapture(at: index, .start)
+    }
+  }
+
+  func stopCapture(at index: Int) {
+    if tracks.sending[index].audio != nil { driveAudioCapture(at: index, .stop) }
+    if tracks.sending[index].video != nil { driveVideoCapture(at: index, .stop) }
+    tracks.sending[index].audio = nil
+    tracks.sending[index].video = nil
+    tracks.sending[index].mid = nil
+  }
+}
+
+extension SendingTotals {
+  mutating func add(_ frame: EncodedFrame, quantiser: UInt8) {
+    framesEncoded += 1
+    if frame.isKey { keyFramesEncoded += 1 }
+    quantiserSum += UInt64(quantiser)
+    encodedBytes += UInt64(frame.bytes.count)
+    width = Int(frame.width)
+    height = Int(frame.height)
+  }
+}

@@ -1,0 +1,68 @@
+import Flow
+import JSEP
+import RTP
+import Wire
+
+// What an offer/answer exchange agreed on, handed to the layers that carry it.
+extension PeerStack {
+  func applySections() {
+    drive(.configure(negotiation.sections.map(flowSection)))
+    announceTracks()
+    dropStalePlayouts()
+    startDTLSIfReady()
+    updateCaptures()
+  }
+
+  private func flowSection(_ section: NegotiatedSection) -> FlowSection {
+    let codecs = section.codecs.map { codec in
+      FlowSection.Codec(
+        payloadType: codec.payloadType, name: CodecName(rawValue: codec.name),
+        clockRate: codec.clockRate, rtxPayloadType: codec.rtxPayloadType, feedback: codec.feedback)
+    }
+    let transceiver = negotiation.transceivers.first { $0.id == section.transceiverID }
+    var sending: FlowSection.Sending?
+    if section.direction.sends, let codec = codecs.first, let transceiver {
+      sending = FlowSection.Sending(
+        ssrc: transceiver.ssrc, rtxSSRC: codec.rtxPayloadType == nil ? nil : transceiver.rtxSSRC,
+        codec: codec)
+    }
+    var receiving: FlowSection.Receiving?
+    if section.direction.receives {
+      receiving = FlowSection.Receiving(
+        codecs: codecs, ssrcs: section.remoteSSRCs, rtxSSRCs: section.remoteRTXSSRCs)
+    }
+    return FlowSection(
+      mid: section.mid, kind: section.kind, sending: sending, receiving: receiving,
+      extensions: section.extensions.map { .init(uri: $0.uri, id: $0.id) },
+      reducedSizeRTCP: section.reducedSizeRTCP)
+  }
+
+  /// Tells of each direction of each track once, and again when it changed.
+  private func announceTracks() {
+    var records: [TrackRecord] = []
+    for section in negotiation.sections {
+      guard let codec = section.codecs.first else { continue }
+      let transceiver = negotiation.transceivers.first { $0.id == section.transceiverID }
+      let sequenceID = section.extensions.first { $0.uri == HeaderExtensionURI.transportSequence.rawValue }
+      for isInbound in [false, true] {
+        let isActive = isInbound ? section.direction.receives : section.direction.sends
+        guard isActive else { continue }
+        records.append(
+          TrackRecord(
+            transceiver: section.transceiverID, mid: section.mid, kind: section.kind,
+            isInbound: isInbound,
+            ssrc: isInbound ? section.remoteSSRCs.first : transceiver?.ssrc, codec: codec.name,
+            payloadType: codec.payloadType, clockRate: codec.clockRate,
+            transportSequenceID: sequenceID?.id ?? 0))
+      }
+    }
+    for record in records where !tracks.announced.contains(record) { tell(.trackNegotiated(record)) }
+    tracks.announced = records
+  }
+
+  private func dropStalePlayouts() {
+    tracks.receiving.removeAll { track in
+      !negotiation.sections.contains { $0.mid == track.mid && $0.direction.receives }
+    }
+  }
+}

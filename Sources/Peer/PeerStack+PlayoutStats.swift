@@ -1,0 +1,54 @@
+import Flow
+import Media
+import Stats
+import Wire
+
+// What the playouts add to inbound-rtp.
+extension PeerStack {
+  func addAudioPlayout(_ playout: AudioPlayout?, discarded: UInt64, to stats: inout StatsBuilder) {
+    guard let counters = playout?.counters else { return }
+    stats.set("packetsDiscarded", discarded + counters.packetsDiscarded)
+    stats.set("jitterBufferDelay", counters.jitterBufferDelay)
+    stats.set("jitterBufferTargetDelay", counters.jitterBufferTargetDelay)
+    stats.set("jitterBufferMinimumDelay", counters.jitterBufferMinimumDelay)
+    stats.set("jitterBufferEmittedCount", counters.jitterBufferEmittedCount)
+    stats.set("totalSamplesReceived", counters.totalSamplesReceived)
+    stats.set("concealedSamples", counters.concealedSamples)
+    stats.set("silentConcealedSamples", counters.silentConcealedSamples)
+    stats.set("concealmentEvents", counters.concealmentEvents)
+    stats.set("insertedSamplesForDeceleration", counters.insertedSamplesForDeceleration)
+    stats.set("removedSamplesForAcceleration", counters.removedSamplesForAcceleration)
+    stats.set("audioLevel", counters.audioLevel)
+    stats.set("totalAudioEnergy", counters.totalAudioEnergy)
+    stats.set("totalSamplesDuration", counters.totalSamplesDuration)
+  }
+
+  func addVideoPlayout(
+    _ playout: VideoPlayout?, _ stream: InboundStreamCounters, to stats: inout StatsBuilder
+  ) {
+    stats.set("packetsDiscarded", stream.packetsDiscarded)
+    stats.set("framesReceived", stream.framesReceived)
+    stats.set("pliCount", stream.pliCount)
+    stats.set("firCount", stream.firCount)
+    stats.set("framesAssembledFromMultiplePackets", stream.framesAssembledFromMultiplePackets)
+    stats.set("totalAssemblyTime", stream.totalAssemblyTime)
+    guard let counters = playout?.counters else { return }
+    stats.set("framesDecoded", counters.framesDecoded)
+    stats.set("keyFramesDecoded", counters.keyFramesDecoded)
+    stats.set("framesDropped", stream.framesDropped + counters.framesDropped)
+    if counters.frameWidth > 0 {
+      stats.set("frameWidth", counters.frameWidth)
+      stats.set("frameHeight", counters.frameHeight)
+    }
+    stats.set("qpSum", counters.qpSum)
+    stats.set("totalInterFrameDelay", counters.totalInterFrameDelay)
+    stats.set("totalSquaredInterFrameDelay", counters.totalSquaredInterFrameDelay)
+    stats.set("pauseCount", counters.pauseCount)
+    stats.set("totalPausesDuration", counters.totalPausesDuration)
+    stats.set("freezeCount", counters.freezeCount)
+    stats.set("totalFreezesDuration", counters.totalFreezesDuration)
+    stats.set("jitterBufferDelay", counters.jitterBufferDelay)
+    stats.set("jitterBufferTargetDelay", counters.jitterBufferTargetDelay)
+    stats.set("jitterBufferEmittedCount", counters.jitterBufferEmittedCount)
+  }
+}

@@ -1,0 +1,73 @@
+import ICE
+import JSEP
+import Secure
+import Wire
+
+/// The state machines that W3C defines for a peer connection, and the DTLS transport's.
+struct ConnectionStates {
+  enum Machine: String {
+    case signaling
+    case iceConnection = "ice-connection"
+    case iceGathering = "ice-gathering"
+    case connection
+    case dtls
+  }
+
+  var signaling = "stable"
+  var iceConnection = "new"
+  var iceGathering = "new"
+  var connection = "new"
+  var dtls = "new"
+  /// Whether negotiationneeded was told and is still unanswered.
+  var negotiationWasNeeded = false
+
+  subscript(machine: Machine) -> String {
+    get {
+      switch machine {
+      case .signaling: signaling
+      case .iceConnection: iceConnection
+      case .iceGathering: iceGathering
+      case .connection: connection
+      case .dtls: dtls
+      }
+    }
+    set {
+      switch machine {
+      case .signaling: signaling = newValue
+      case .iceConnection: iceConnection = newValue
+      case .iceGathering: iceGathering = newValue
+      case .connection: connection = newValue
+      case .dtls: dtls = newValue
+      }
+    }
+  }
+
+  /// W3C RTCPeerConnectionState from the states of the one transport (webrtc-pc section 4.4.3).
+  func aggregated(isClosed: Bool) -> String {
+    if isClosed { return "closed" }
+    if iceConnection == "failed" || dtls == "failed" { return "failed" }
+    if iceConnection == "disconnected" { return "disconnected" }
+    if iceConnection == "new" && dtls == "new" { return "new" }
+    let iceIsUp = iceConnection == "connected" || iceConnection == "completed"
+    let dtlsIsUp = dtls == "connected" || dtls == "closed"
+    return iceIsUp && dtlsIsUp ? "connected" : "connecting"
+  }
+}
+
+extension PeerStack {
+  /// Moves a state machine and tells of it; a move to the present state is none.
+  func change(_ machine: ConnectionStates.Machine, to state: String) {
+    let before = states[machine]
+    guard before != state else { return }
+    states[machine] = state
+    tell(.state(StateTransition(machine: machine.rawValue, from: before, to: state)))
+  }
+
+  /// What is derived from the layers is brought up to date at the end of each step.
+  func settleStates() {
+    change(.connection, to: states.aggregated(isClosed: isClosed))
+    let isNeeded = !isClosed && states.signaling == "stable" && negotiation.negotiationIsNeeded
+    if isNeeded, !states.negotiationWasNeeded { tell(.negotiationNeeded) }
+    states.negotiationWasNeeded = isNeeded
+  }
+}

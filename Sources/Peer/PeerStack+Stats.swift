@@ -1,0 +1,171 @@
+import Flow
+import ICE
+import JSEP
+import Media
+import RTP
+import Secure
+import Stats
+import Wire
+
+// W3C getStats over what the layers count. Members that do not apply are absent, cumulative ones
+// begin at 0; the order of objects and members is fixed.
+extension PeerStack {
+  func statsReport() -> StatsReport {
+    var report = StatsReport()
+    report.objects.append(peerConnectionStats())
+    report.objects.append(transportStats())
+    report.objects += certificateStats()
+    report.objects += candidateStats()
+    report.objects += pairStats()
+    report.objects += codecStats()
+    report.objects += mediaSourceStats()
+    for stream in flow.outbound { report.objects += outboundStats(stream) }
+    for stream in flow.inbound where !stream.hasEnded { report.objects += inboundStats(stream) }
+    return report
+  }
+
+  /// Unix time of an instant in milliseconds.
+  func milliseconds(_ instant: Instant) -> Double {
+    Double(genesis.wallClock.unixNanoseconds(at: instant) / 1000) / 1000
+  }
+
+  func builder(_ type: String, _ id: String) -> StatsBuilder {
+    StatsBuilder(id: id, type: type, timestamp: milliseconds(now))
+  }
+
+  // MARK: Ids
+
+  var transportID: String { statsNames.id("T", "0") }
+  func codecID(_ payloadType: UInt8) -> String { statsNames.id("C", String(payloadType)) }
+  func candidateID(_ candidate: ICECandidate, isLocal: Bool) -> String {
+    statsNames.id(isLocal ? "L" : "R", "\(candidate.transport) \(candidate.host) \(candidate.port)")
+  }
+  func pairID(_ pair: ICEPairReport) -> String { statsNames.id("P", String(pair.id)) }
+  func certificateID(isLocal: Bool) -> String { statsNames.id("F", isLocal ? "local" : "remote") }
+  func streamID(_ prefix: String, _ ssrc: UInt32) -> String { statsNames.id(prefix, String(ssrc)) }
+  func sourceID(_ transceiver: UInt32) -> String { statsNames.id("S", String(transceiver)) }
+
+  // MARK: Connection and transport
+
+  private func peerConnectionStats() -> StatsObject {
+    var stats = builder("peer-connection", statsNames.id("X", "0"))
+    stats.set("dataChannelsOpened", 0)
+    stats.set("dataChannelsClosed", 0)
+    return stats.build()
+  }
+
+  private func transportStats() -> StatsObject {
+    var stats = builder("transport", transportID)
+    stats.set("packetsSent", transport.packetsSent)
+    stats.set("packetsReceived", transport.packetsReceived)
+    stats.set("bytesSent", transport.bytesSent)
+    stats.set("bytesReceived", transport.bytesReceived)
+    stats.set("iceRole", transport.hasRole ? agent.role.rawValue : "unknown")
+    stats.set("iceLocalUsernameFragment", agent.localCredentials.usernameFragment)
+    stats.set("dtlsState", states.dtls)
+    stats.set("iceState", states.iceConnection)
+    stats.set("selectedCandidatePairId", agent.pairs.first { $0.selected }.map(pairID))
+    if dtls != nil { stats.set("localCertificateId", certificateID(isLocal: true)) }
+    if let secured = transport.secured {
+      stats.set("remoteCertificateId", certificateID(isLocal: false))
+      stats.set("tlsVersion", secured.version)
+      stats.set("dtlsCipher", secured.cipherSuite)
+      stats.set("dtlsRole", transport.dtlsRole?.rawValue)
+      stats.set("srtpCipher", secured.profile.description)
+    }
+    stats.set("selectedCandidatePairChanges", transport.selectedPairChanges)
+    return stats.build()
+  }
+
+  private func certificateStats() -> [StatsObject] {
+    var objects: [StatsObject] = []
+    if let dtls { objects.append(certificate(dtls.certificate, isLocal: true)) }
+    if let secured = transport.secured {
+      objects.append(certificate(secured.remoteCertificate, isLocal: false))
+    }
+    return objects
+  }
+
+  private func certificate(_ bytes: [UInt8], isLocal: Bool) -> StatsObject {
+    let fingerprint = certificateFingerprint(bytes)
+    var stats = builder("certificate", certificateID(isLocal: isLocal))
+    stats.set("fingerprint", fingerprint.value)
+    stats.set("fingerprintAlgorithm", fingerprint.algorithm)
+    stats.set("base64Certificate", base64(bytes))
+    return stats.build()
+  }
+
+  private func candidateStats() -> [StatsObject] {
+    var objects: [StatsObject] = []
+    var known: [String] = []
+    for pair in agent.pairs {
+      for (candidate, isLocal) in [(pair.local, true), (pair.remote, false)] {
+        let id = candidateID(candidate, isLocal: isLocal)
+        guard !known.contains(id) else { continue }
+        known.append(id)
+        objects.append(self.candidate(candidate, id: id, isLocal: isLocal))
+      }
+    }
+    return objects
+  }
+
+  private func candidate(_ candidate: ICECandidate, id: String, isLocal: Bool) -> StatsObject {
+    var stats = builder(isLocal ? "local-candidate" : "remote-candidate", id)
+    stats.set("transportId", transportID)
+    // The address of a peer-reflexive remote candidate is not the application's to know.
+    if isLocal || candidate.kind != .peerReflexive { stats.set("address", "\(candidate.host)") }
+    stats.set("port", candidate.port)
+    stats.set("protocol", candidate.transport)
+    stats.set("candidateType", candidate.kind.rawValue)
+    stats.set("priority", candidate.priority)
+    stats.set("foundation", candidate.foundation)
+    stats.set("relatedAddress", candidate.related.map { "\($0.ip)" })
+    stats.set("relatedPort", candidate.related?.port)
+    return stats.build()
+  }
+
+  private func pairStats() -> [StatsObject] {
+    agent.pairs.map { pair in
+      var stats = builder("candidate-pair", pairID(pair))
+      stats.set("transportId", transportID)
+      stats.set("localCandidateId", candidateID(pair.local, isLocal: true))
+      stats.set("remoteCandidateId", candidateID(pair.remote, isLocal: false))
+      stats.set("state", pair.state.rawValue)
+      stats.set("nominated", pair.nominated)
+      stats.set("priority", pair.priority)
+      // Media moves on the selected pair only; switching pairs moves the counters along.
+      stats.set("packetsSent", pair.selected ? transport.packetsSent : 0)
+      stats.set("packetsReceived", pair.selected ? transport.packetsReceived : 0)
+      stats.set("bytesSent", pair.selected ? transport.bytesSent : 0)
+      stats.set("bytesReceived", pair.selected ? transport.bytesReceived : 0)
+      stats.set("totalRoundTripTime", pair.totalRoundTrip)
+      stats.set("currentRoundTripTime", pair.currentRoundTrip)
+      if pair.selected, let bitrate = flow.availableOutgoingBitrate {
+        stats.set("availableOutgoingBitrate", Double(bitrate))
+      }
+      stats.set("requestsReceived", pair.requestsReceived)
+      stats.set("requestsSent", pair.requestsSent)
+      stats.set("responsesReceived", pair.responsesReceived)
+      stats.set("responsesSent", pair.responsesSent)
+      stats.set("consentRequestsSent", pair.consentRequestsSent)
+      return stats.build()
+    }
+  }
+}
+
+/// Bytes as base64 text (RFC 4648 section 4).
+private func base64(_ bytes: [UInt8]) -> String {
+  let alphabet = Array("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/".utf8)
+  var text: [UInt8] = []
+  text.reserveCapacity((bytes.count + 2) / 3 * 4)
+  for start in stride(from: 0, to: bytes.count, by: 3) {
+    let group = bytes[start..<min(start + 3, bytes.count)]
+    var bits = group.reduce(UInt32(0)) { $0 << 8 | UInt32($1) }
+    bits <<= UInt32(8 * (3 - group.count))
+    for index in 0..<4 {
+      let isFilled = index <= group.count
+      text.append(isFilled ? alphabet[Int(bits >> UInt32(18 - 6 * index) & 63)] : 0x3d)
+    }
+  }
+  return String(decoding: text, as: UTF8.self)
+}

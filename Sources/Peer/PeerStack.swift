@@ -1,0 +1,139 @@
+import Flow
+import ICE
+import JSEP
+import Media
+import RTP
+import Secure
+import Wire
+
+/// The layers of a peer and what connects them.
+///
+///     calls ──▶ Negotiation ──▶ sections, transport parameters
+///     datagrams ◀──▶ ICE agent, DTLS, SRTP ◀──▶ MediaFlow ◀──▶ captures and playouts
+///
+/// The extensions in this folder hold one concern each: calls, transport, media, states, stats.
+final class PeerStack {
+  let genesis: Genesis
+  let entropy: Entropy
+  let codecs: any CodecFactory
+
+  var negotiation: Negotiation
+  var agent: ICEAgent
+  let dtls: DTLSTransport?
+  var srtp: SRTPContext?
+  var flow: MediaFlow
+  var tracks = TrackTable()
+
+  var transport = TransportState()
+  var states = ConnectionStates()
+  var candidates = LocalCandidates()
+  var refusals = RefusalLedger()
+  let statsNames: StatsNames
+  var isClosed = false
+
+  var agentOutputs = Outbox<ICEAgent.Output>()
+  var dtlsOutputs = Outbox<DTLSTransport.Output>()
+  var flowOutputs = Outbox<MediaFlow.Output>()
+  /// The outputs of the step under way.
+  var outbox = Outbox<PeerOutput>()
+  /// The instant of the step under way.
+  var now = Instant.zero
+
+  init(_ genesis: Genesis, codecs: any CodecFactory) {
+    self.genesis = genesis
+    self.codecs = codecs
+    let entropy = Entropy(seed: genesis.seed)
+    self.entropy = entropy
+    let cname = entropy.stream("cname").iceString(16)
+    negotiation = Negotiation(entropy: entropy.stream("jsep"), cname: cname)
+    agent = ICEAgent(
+      servers: genesis.configuration.parsedICEServers, entropy: entropy.stream("ice"))
+    flow = MediaFlow(
+      entropy: entropy.stream("rtp"), wallClock: genesis.wallClock, cname: cname)
+    statsNames = StatsNames(entropy: entropy.stream("stats"))
+    var failure: String?
+    do {
+      dtls = try DTLSTransport(entropy: entropy.stream("dtls"), wallClock: genesis.wallClock)
+    } catch {
+      dtls = nil
+      failure = error.reason
+    }
+    if let failure { transport.failure = failure }
+  }
+
+  /// Applies an input and moves everything that follows from it into the outbox of the caller.
+  func step(_ input: PeerInput, at now: Instant, into outbox: inout Outbox<PeerOutput>) {
+    self.now = now
+    swap(&self.outbox, &outbox)
+    apply(input)
+    settleStates()
+    swap(&self.outbox, &outbox)
+  }
+
+  private func apply(_ input: PeerInput) {
+    switch input {
+    case .genesis: begin()
+    case .interfaces(let addresses): learnInterfaces(addresses)
+    case .datagram(let datagram, let arrival): receive(datagram, arrival: arrival)
+    case .deadline: reachDeadline()
+    case .call(let id, let call): emit(.reply(id: id, perform(call)))
+    case .captured(let transceiver, let media): capture(media, for: transceiver)
+    case .socketBound(let id, let address): drive(.socketBound(id: id, address))
+    case .socketFailed(let id, _): drive(.socketFailed(id: id))
+    case .nameResolved(let id, let addresses): drive(.nameResolved(id: id, addresses))
+    case .sendFailed(let local, let remote, _): drive(.sendFailed(local: local, remote: remote))
+    case .signaling: break
+    }
+  }
+
+  private func begin() {
+    if let failure = transport.failure { refuse(layer: "dtls", failure) }
+    let configuration = genesis.configuration
+    drive(
+      MediaFlow.Input.bitrateLimits(
+        start: configuration.videoBitrateStart, maximum: configuration.videoBitrateMaximum))
+  }
+
+  /// When any layer wants to be woken next.
+  var deadline: Instant? {
+    var first = earliest(agent.deadline, dtls?.deadline)
+    first = earliest(first, flow.deadline)
+    return earliest(first, tracks.deadline)
+  }
+
+  private func reachDeadline() {
+    if let due = agent.deadline, due <= now { drive(ICEAgent.Input.deadline) }
+    if let due = dtls?.deadline, due <= now { drive(DTLSTransport.Input.deadline) }
+    reachTrackDeadlines()
+    if let due = flow.deadline, due <= now { drive(MediaFlow.Input.deadline) }
+  }
+
+  func emit(_ output: consuming PeerOutput) { outbox.append(output) }
+
+  func tell(_ event: PeerEvent) { outbox.append(.event(event)) }
+
+  /// Counts a refusal and tells of it at the first, second, fourth, eighth, ... time.
+  func refuse(layer: StaticString, _ reason: String) {
+    if refusals.count(layer: layer.description, reason: reason) {
+      tell(.refused(layer: layer.description, reason: reason))
+    }
+  }
+}
+
+/// How often each kind of refusal happened; a flood of bad packets must not flood the take.
+struct RefusalLedger {
+  private var counts: [(key: String, count: UInt64)] = []
+  private static let kindsMaximum = 64
+
+  /// Counts one, and says whether the count is a power of two and so worth telling.
+  mutating func count(layer: String, reason: String) -> Bool {
+    let key = "\(layer): \(reason)"
+    guard let index = counts.firstIndex(where: { $0.key == key }) else {
+      guard counts.count < RefusalLedger.kindsMaximum else { return false }
+      counts.append((key, 1))
+      return true
+    }
+    counts[index].count += 1
+    return counts[index].count.nonzeroBitCount == 1
+  }
+}

@@ -1,0 +1,57 @@
+import Digests
+import Stats
+import Wire
+
+/// Collects the members of one stats object; what does not apply (nil) stays absent.
+struct StatsBuilder {
+  private var object: StatsObject
+
+  init(id: String, type: String, timestamp: Double) {
+    object = StatsObject(id: id, type: type, timestamp: timestamp, members: [])
+  }
+
+  mutating func set(_ name: String, _ value: String?) {
+    if let value { object.members.append(StatsMember(name, .text(value))) }
+  }
+
+  mutating func set(_ name: String, _ value: Bool?) {
+    if let value { object.members.append(StatsMember(name, .flag(value))) }
+  }
+
+  mutating func set(_ name: String, _ value: Double?) {
+    if let value { object.members.append(StatsMember(name, .number(value))) }
+  }
+
+  mutating func set(_ name: String, _ value: (some BinaryInteger)?) {
+    if let value { object.members.append(StatsMember(name, .integer(Int64(clamping: value)))) }
+  }
+
+  /// A length of time in seconds, as W3C gives all of them.
+  mutating func set(_ name: String, _ value: Interval?) { set(name, value?.seconds) }
+
+  func build() -> StatsObject { object }
+
+  /// The object with the time at which its values came in by RTCP.
+  func build(at timestamp: Double) -> StatsObject {
+    var stamped = object
+    stamped.timestamp = timestamp
+    return stamped
+  }
+}
+
+/// Makes ids that applications cannot predict and that a replay makes again (webrtc-stats section 8.1).
+struct StatsNames {
+  private let salt: [UInt8]
+
+  init(entropy: EntropyStream) { salt = entropy.bytes(16) }
+
+  /// The id of the thing that a key names; the same key gives the same id.
+  func id(_ prefix: String, _ key: String) -> String {
+    let digits = Array("0123456789abcdef")
+    let digest = SHA256.hash(salt + Array(prefix.utf8) + [0] + Array(key.utf8))
+    return digest.prefix(8).reduce(into: prefix) { name, byte in
+      name.append(digits[Int(byte >> 4)])
+      name.append(digits[Int(byte & 15)])
+    }
+  }
+}

@@ -1,0 +1,25 @@
+package import Wire
+
+/// Which protocol a datagram on a shared transport belongs to, by its first bytes (RFC 7983).
+package enum DatagramClass: Hashable, Sendable {
+  case stun
+  case dtls
+  case rtp
+  case rtcp
+  /// ZRTP, TURN channel data, or nothing known.
+  case other
+
+  /// Classifies a datagram; RTP and RTCP are told apart by the payload type (RFC 5761 section 4).
+  package init(_ bytes: RawSpan) {
+    guard bytes.byteCount >= 2 else {
+      self = .other
+      return
+    }
+    switch bytes.byte(at: 0) {
+    case 0...3: self = .stun
+    case 20...63: self = .dtls
+    case 128...191: self = (64...95).contains(bytes.byte(at: 1) & 0x7f) ? .rtcp : .rtp
+    default: self = .other
+    }
+  }
+}

@@ -1,0 +1,50 @@
+/// The URI of an RTP header extension (RFC 8285).
+package struct HeaderExtensionURI: RawRepresentable, Hashable, Sendable {
+  package var rawValue: String
+  package init(rawValue: String) { self.rawValue = rawValue }
+
+  /// The media section a packet belongs to (RFC 9143 section 15).
+  package static let mid = HeaderExtensionURI(rawValue: "urn:ietf:params:rtp-hdrext:sdes:mid")
+  /// The encoding a packet belongs to (RFC 8852 section 3.1).
+  package static let streamID = HeaderExtensionURI(
+    rawValue: "urn:ietf:params:rtp-hdrext:sdes:rtp-stream-id")
+  /// The encoding that a retransmission repairs (RFC 8852 section 3.2).
+  package static let repairedStreamID = HeaderExtensionURI(
+    rawValue: "urn:ietf:params:rtp-hdrext:sdes:repaired-rtp-stream-id")
+  /// The level of the sound in a packet (RFC 6464).
+  package static let audioLevel = HeaderExtensionURI(
+    rawValue: "urn:ietf:params:rtp-hdrext:ssrc-audio-level")
+  /// When the packet left its sender, as a 6.18 fixed point number of seconds.
+  package static let absoluteSendTime = HeaderExtensionURI(
+    rawValue: "http://www.webrtc.org/experiments/rtp-hdrext/abs-send-time")
+  /// The transport-wide sequence number (draft-holmer-rmcat-transport-wide-cc-extensions-01).
+  package static let transportSequence = HeaderExtensionURI(
+    rawValue: "http://www.ietf.org/id/draft-holmer-rmcat-transport-wide-cc-extensions-01")
+}
+
+/// The identifiers that the known header extensions have on a transport; 0 where not agreed.
+package struct HeaderExtensionMap: Hashable, Sendable {
+  package var mid: UInt8 = 0
+  package var streamID: UInt8 = 0
+  package var repairedStreamID: UInt8 = 0
+  package var audioLevel: UInt8 = 0
+  package var absoluteSendTime: UInt8 = 0
+  package var transportSequence: UInt8 = 0
+
+  /// Creates a map on which nothing was agreed.
+  package init() {}
+
+  /// Takes an agreed extension into the map; the first identifier of a URI stays, others are ignored.
+  package mutating func add(uri: String, id: UInt8) {
+    func set(_ field: inout UInt8) { if field == 0 { field = id } }
+    switch HeaderExtensionURI(rawValue: uri) {
+    case .mid: set(&mid)
+    case .streamID: set(&streamID)
+    case .repairedStreamID: set(&repairedStreamID)
+    case .audioLevel: set(&audioLevel)
+    case .absoluteSendTime: set(&absoluteSendTime)
+    case .transportSequence: set(&transportSequence)
+    default: break
+    }
+  }
+}

@@ -1,0 +1,166 @@
+package import Wire
+
+/// The values of the known header extensions of a received packet (RFC 8285).
+///
+/// Texts are given as ranges of the packet, so that reading a packet allocates nothing.
+package struct HeaderExtensions: Hashable, Sendable {
+  package var mid: Range<Int>?
+  package var streamID: Range<Int>?
+  package var repairedStreamID: Range<Int>?
+  /// 0 loudest to 127 silent (RFC 6464).
+  package var audioLevel: UInt8?
+  package var isVoice = false
+  /// The low 24 bits are seconds as a 6.18 fixed point number.
+  package var absoluteSendTime: UInt32?
+  package var transportSequence: UInt16?
+
+  /// Reads what the map knows; an element that is cut off or has a wrong length is passed over.
+  package init(parsing bytes: RawSpan, header: RTPHeader, map: HeaderExtensionMap) {
+    let end = header.extensionElements.upperBound
+    guard end <= bytes.byteCount else { return }
+    var offset = header.extensionElements.lowerBound
+    if header.extensionProfile == 0xbede {
+      while offset < end {
+        let head = bytes.byte(at: offset)
+        offset += 1
+        let id = head >> 4
+        if id == 0 { continue }  // padding (section 4.2)
+        if id == 15 { return }  // reserved: the rest is not for us
+        let length = Int(head & 0x0f) + 1
+        guard length <= end - offset else { return }
+        take(id, offset..<offset + length, from: bytes, map)
+        offset += length
+      }
+    } else if header.extensionProfile & 0xfff0 == 0x1000 {
+      while end - offset >= 2 {
+        let id = bytes.byte(at: offset)
+        offset += 1
+        if id == 0 { continue }
+        let length = Int(bytes.byte(at: offset))
+        offset += 1
+        guard length <= end - offset else { return }
+        take(id, offset..<offset + length, from: bytes, map)
+        offset += length
+      }
+    }
+  }
+
+  private mutating func take(
+    _ id: UInt8, _ range: Range<Int>, from bytes: RawSpan, _ map: HeaderExtensionMap
+  ) {
+    func byte(_ index: Int) -> UInt8 { bytes.byte(at: range.lowerBound + index) }
+    switch id {
+    case map.transportSequence where range.count >= 2:
+      transportSequence = UInt16(byte(0)) << 8 | UInt16(byte(1))
+    case map.absoluteSendTime where range.count == 3:
+      absoluteSendTime = UInt32(byte(0)) << 16 | UInt32(byte(1)) << 8 | UInt32(byte(2))
+    case map.audioLevel where range.count >= 1:
+      audioLevel = byte(0) & 0x7f
+      isVoice = byte(0) & 0x80 != 0
+    case map.mid where !range.isEmpty: mid = range
+    case map.streamID where !range.isEmpty: streamID = range
+    case map.repairedStreamID where !range.isEmpty: repairedStreamID = range
+    default: break
+    }
+  }
+}
+
+/// A header to be written: the fields of RFC 3550 section 5.1 and the extensions to carry.
+///
+/// An extension is written when it has a value here and an identifier in the map.
+package struct OutgoingHeader: Hashable, Sendable {
+  package var marker = false
+  package var payloadType: UInt8
+  package var sequence: UInt16
+  package var timestamp: UInt32
+  package var ssrc: UInt32
+  package var mid: [UInt8]?
+  package var streamID: [UInt8]?
+  package var repairedStreamID: [UInt8]?
+  package var audioLevel: UInt8?
+  package var isVoice = false
+  package var absoluteSendTime: UInt32?
+  package var transportSequence: UInt16?
+
+  package init(payloadType: UInt8, sequence: UInt16, timestamp: UInt32, ssrc: UInt32) {
+    self.payloadType = payloadType
+    self.sequence = sequence
+    self.timestamp = timestamp
+    self.ssrc = ssrc
+  }
+
+  /// How many bytes the header takes with its extensions.
+  package func length(map: HeaderExtensionMap) -> Int {
+    let perElement = needsTwoByteForm(map) ? 2 : 1
+    var length = 0
+    func add(_ id: UInt8, _ count: Int?) {
+      if id != 0, let count { length += perElement + count }
+    }
+    add(map.mid, mid?.count)
+    add(map.streamID, streamID?.count)
+    add(map.repairedStreamID, repairedStreamID?.count)
+    add(map.audioLevel, audioLevel == nil ? nil : 1)
+    add(map.absoluteSendTime, absoluteSendTime == nil ? nil : 3)
+    add(map.transportSequence, transportSequence == nil ? nil : 2)
+    return RTPHeader.fixedLength + (length == 0 ? 0 : 4 + (length + 3) / 4 * 4)
+  }
+
+  /// Writes the header; the payload follows.
+  package func write(into writer: inout ByteWriter, map: HeaderExtensionMap) {
+    let start = writer.count
+    let length = length(map: map)
+    let hasExtensions = length > RTPHeader.fixedLength
+    writer.uint8(hasExtensions ? 0x90 : 0x80)
+    writer.uint8(payloadType & 0x7f | (marker ? 0x80 : 0))
+    writer.uint16(sequence)
+    writer.uint32(timestamp)
+    writer.uint32(ssrc)
+    guard hasExtensions else { return }
+    let twoByte = needsTwoByteForm(map)
+    writer.uint16(twoByte ? 0x1000 : 0xbede)
+    writer.uint16(UInt16(truncatingIfNeeded: (length - RTPHeader.fixedLength - 4) / 4))
+    func text(_ id: UInt8, _ value: [UInt8]?) {
+      guard id != 0, let value else { return }
+      begin(id, value.count, twoByte, &writer)
+      writer.append(value)
+    }
+    text(map.mid, mid)
+    text(map.streamID, streamID)
+    text(map.repairedStreamID, repairedStreamID)
+    if map.audioLevel != 0, let audioLevel {
+      begin(map.audioLevel, 1, twoByte, &writer)
+      writer.uint8(audioLevel & 0x7f | (isVoice ? 0x80 : 0))
+    }
+    if map.absoluteSendTime != 0, let absoluteSendTime {
+      begin(map.absoluteSendTime, 3, twoByte, &writer)
+      writer.uint24(absoluteSendTime)
+    }
+    if map.transportSequence != 0, let transportSequence {
+      begin(map.transportSequence, 2, twoByte, &writer)
+      writer.uint16(transportSequence)
+    }
+    writer.zeros(start + length - writer.count)
+  }
+
+  private func begin(_ id: UInt8, _ count: Int, _ twoByte: Bool, _ writer: inout ByteWriter) {
+    if twoByte {
+      writer.uint8(id)
+      writer.uint8(UInt8(truncatingIfNeeded: count))
+    } else {
+      writer.uint8(id << 4 | UInt8(truncatingIfNeeded: count - 1))
+    }
+  }
+
+  /// The one-byte form knows identifiers 1 to 14 and values of 1 to 16 bytes (RFC 8285 section 4.2).
+  private func needsTwoByteForm(_ map: HeaderExtensionMap) -> Bool {
+    func isTooLarge(_ id: UInt8, _ value: [UInt8]?) -> Bool {
+      guard id != 0, let value else { return false }
+      return id > 14 || !(1...16).contains(value.count)
+    }
+    return isTooLarge(map.mid, mid) || isTooLarge(map.streamID, streamID)
+      || isTooLarge(map.repairedStreamID, repairedStreamID)
+      || map.audioLevel > 14 && audioLevel != nil
+      || map.absoluteSendTime > 14 && absoluteSendTime != nil
+      || map.transportSequence > 14 && transportSequence != nil
+  }
+}

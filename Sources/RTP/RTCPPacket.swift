@@ -1,0 +1,129 @@
+package import Wire
+
+/// One packet of a compound RTCP packet.
+package enum RTCPPacket: Hashable, Sendable {
+  case senderReport(SenderReport)
+  case receiverReport(ReceiverReport)
+  case sourceDescription(SourceDescription)
+  case goodbye(Goodbye)
+  case genericNACK(GenericNACK)
+  case pictureLoss(PictureLoss)
+  case fullIntraRequest(FullIntraRequest)
+  case maximumBitrate(MaximumBitrate)
+  case transportFeedback(TransportFeedback)
+  case extendedReport(ExtendedReport)
+  /// A packet that is only passed over, such as APP: its sender is 0 when it has none.
+  case other(type: RTCPType, format: UInt8, ssrc: UInt32, length: Int)
+
+  /// Reads the body of a packet whose header said so.
+  init(type: RTCPType, format: UInt8, body: RawSpan) throws(ReadError) {
+    var reader = ByteReader(body)
+    let count = Int(format)
+    switch (type, FeedbackFormat(rawValue: format)) {
+    case (.senderReport, _):
+      self = .senderReport(try SenderReport(parsing: &reader, count: count))
+    case (.receiverReport, _):
+      self = .receiverReport(try ReceiverReport(parsing: &reader, count: count))
+    case (.sourceDescription, _):
+      self = .sourceDescription(try SourceDescription(parsing: &reader, count: count))
+    case (.goodbye, _): self = .goodbye(try Goodbye(parsing: &reader, count: count))
+    case (.extendedReport, _): self = .extendedReport(try ExtendedReport(parsing: &reader))
+    case (.transportFeedback, .genericNACK):
+      self = .genericNACK(try GenericNACK(parsing: &reader))
+    case (.transportFeedback, .transportWide):
+      self = .transportFeedback(try TransportFeedback(parsing: &reader))
+    case (.payloadFeedback, .pictureLoss): self = .pictureLoss(try PictureLoss(parsing: &reader))
+    case (.payloadFeedback, .fullIntra):
+      self = .fullIntraRequest(try FullIntraRequest(parsing: &reader))
+    case (.payloadFeedback, .application) where RTCPPacket.isMaximumBitrate(body):
+      self = .maximumBitrate(try MaximumBitrate(parsing: &reader))
+    default:
+      let ssrc = body.byteCount >= 4 ? try reader.uint32() : 0
+      self = .other(type: type, format: format, ssrc: ssrc, length: body.byteCount)
+    }
+  }
+
+  private static func isMaximumBitrate(_ body: RawSpan) -> Bool {
+    guard body.byteCount >= 12 else { return false }
+    var identifier: UInt32 = 0
+    for offset in 8..<12 { identifier = identifier << 8 | UInt32(body.byte(at: offset)) }
+    return identifier == MaximumBitrate.identifier
+  }
+
+  /// Appends the packet to a compound packet; what was only passed over cannot be written.
+  package func write(into writer: inout ByteWriter) {
+    switch self {
+    case .senderReport(let packet): packet.write(into: &writer)
+    case .receiverReport(let packet): packet.write(into: &writer)
+    case .sourceDescription(let packet): packet.write(into: &writer)
+    case .goodbye(let packet): packet.write(into: &writer)
+    case .genericNACK(let packet): packet.write(into: &writer)
+    case .pictureLoss(let packet): packet.write(into: &writer)
+    case .fullIntraRequest(let packet): packet.write(into: &writer)
+    case .maximumBitrate(let packet): packet.write(into: &writer)
+    case .transportFeedback(let packet): packet.write(into: &writer)
+    case .extendedReport(let packet): packet.write(into: &writer)
+    case .other: break
+    }
+  }
+}
+
+/// The packets of one RTCP datagram (RFC 3550 section 6.1; alone or compound, RFC 5506).
+package struct RTCPCompound: Hashable, Sendable {
+  /// The packets that could be read, in their order.
+  package var packets: [RTCPPacket] = []
+  /// How many packets could not be read, and were left out.
+  package var malformedCount = 0
+
+  /// Reads all packets; what follows a broken length is lost.
+  package init(parsing bytes: RawSpan) {
+    var reader = ByteReader(bytes)
+    while !reader.isAtEnd {
+      do throws(ReadError) {
+        let first = try reader.uint8()
+        guard first >> 6 == 2 else { throw .malformed }
+        let type = RTCPType(rawValue: try reader.uint8())
+        var body = try reader.span(4 * Int(try reader.uint16()))
+        if first & 0x20 != 0 { body = try RTCPCompound.withoutPadding(body) }
+        if let packet = try? RTCPPacket(type: type, format: first & 0x1f, body: body) {
+          packets.append(packet)
+        } else {
+          malformedCount += 1
+        }
+      } catch {
+        malformedCount += 1
+        return
+      }
+    }
+  }
+
+  @_lifetime(copy body)
+  private static func withoutPadding(_ body: RawSpan) throws(ReadError) -> RawSpan {
+    guard body.byteCount > 0 else { throw .malformed }
+    let padding = Int(body.byte(at: body.byteCount - 1))
+    guard padding > 0, padding <= body.byteCount else { throw .malformed }
+    return body.extracting(0..<body.byteCount - padding)
+  }
+}
+
+extension ByteWriter {
+  /// Begins an RTCP packet and gives the place that `endRTCP` wants back.
+  mutating func beginRTCP(_ type: RTCPType, count: Int) -> Int {
+    let start = self.count
+    uint8(0x80 | UInt8(truncatingIfNeeded: count) & 0x1f)
+    uint8(type.rawValue)
+    uint16(0)
+    return start
+  }
+
+  /// Begins a feedback message (RFC 4585 section 6.1).
+  mutating func beginRTCP(_ type: RTCPType, format: FeedbackFormat) -> Int {
+    beginRTCP(type, count: Int(format.rawValue))
+  }
+
+  /// Fills the packet up to whole words and writes its length.
+  mutating func endRTCP(_ start: Int) {
+    zeros((4 - (count - start) % 4) % 4)
+    patch(uint16: UInt16(truncatingIfNeeded: (count - start) / 4 - 1), at: start + 2)
+  }
+}

@@ -1,0 +1,122 @@
+import Wire
+
+/// What a receiver says about one source (RFC 3550 section 6.4.1).
+package struct ReportBlock: Hashable, Sendable {
+  /// The source it is about.
+  package var ssrc: UInt32
+  /// The share of packets lost since the last report, in 1/256.
+  package var fractionLost: UInt8
+  /// How many packets were lost in all, negative after duplicates; 24 bits on the wire.
+  package var cumulativeLost: Int32
+  /// The highest sequence number received, with the count of wrap-arounds above its 16 bits.
+  package var highestSequence: UInt32
+  /// The variation of the transit time, in units of the RTP timestamp.
+  package var jitter: UInt32
+  /// The middle 32 bits of the NTP time of the last sender report, 0 when there was none.
+  package var lastSenderReport: UInt32
+  /// The time since that sender report in 1/65536 s.
+  package var delaySinceLastSenderReport: UInt32
+
+  package init(
+    ssrc: UInt32, fractionLost: UInt8, cumulativeLost: Int32, highestSequence: UInt32,
+    jitter: UInt32, lastSenderReport: UInt32, delaySinceLastSenderReport: UInt32
+  ) {
+    self.ssrc = ssrc
+    self.fractionLost = fractionLost
+    self.cumulativeLost = cumulativeLost
+    self.highestSequence = highestSequence
+    self.jitter = jitter
+    self.lastSenderReport = lastSenderReport
+    self.delaySinceLastSenderReport = delaySinceLastSenderReport
+  }
+
+  init(parsing reader: inout ByteReader) throws(ReadError) {
+    ssrc = try reader.uint32()
+    fractionLost = try reader.uint8()
+    cumulativeLost = Int32(bitPattern: try reader.uint24() << 8) >> 8
+    highestSequence = try reader.uint32()
+    jitter = try reader.uint32()
+    lastSenderReport = try reader.uint32()
+    delaySinceLastSenderReport = try reader.uint32()
+  }
+
+  func write(into writer: inout ByteWriter) {
+    writer.uint32(ssrc)
+    writer.uint8(fractionLost)
+    writer.uint24(UInt32(bitPattern: min(max(cumulativeLost, -0x80_0000), 0x7f_ffff)))
+    writer.uint32(highestSequence)
+    writer.uint32(jitter)
+    writer.uint32(lastSenderReport)
+    writer.uint32(delaySinceLastSenderReport)
+  }
+}
+
+/// What a sender says about its own stream (RFC 3550 section 6.4.1).
+package struct SenderReport: Hashable, Sendable {
+  package var ssrc: UInt32
+  /// The wall clock as a 64-bit NTP time.
+  package var ntpTime: UInt64
+  /// The same instant in the stream's timestamps.
+  package var rtpTime: UInt32
+  package var packetCount: UInt32
+  /// How many payload bytes were sent, without headers and padding.
+  package var octetCount: UInt32
+  package var blocks: [ReportBlock]
+
+  package init(
+    ssrc: UInt32, ntpTime: UInt64, rtpTime: UInt32, packetCount: UInt32, octetCount: UInt32,
+    blocks: [ReportBlock] = []
+  ) {
+    self.ssrc = ssrc
+    self.ntpTime = ntpTime
+    self.rtpTime = rtpTime
+    self.packetCount = packetCount
+    self.octetCount = octetCount
+    self.blocks = blocks
+  }
+
+  init(parsing reader: inout ByteReader, count: Int) throws(ReadError) {
+    ssrc = try reader.uint32()
+    ntpTime = try reader.uint64()
+    rtpTime = try reader.uint32()
+    packetCount = try reader.uint32()
+    octetCount = try reader.uint32()
+    blocks = []
+    for _ in 0..<count { blocks.append(try ReportBlock(parsing: &reader)) }
+  }
+
+  func write(into writer: inout ByteWriter) {
+    let start = writer.beginRTCP(.senderReport, count: min(31, blocks.count))
+    writer.uint32(ssrc)
+    writer.uint64(ntpTime)
+    writer.uint32(rtpTime)
+    writer.uint32(packetCount)
+    writer.uint32(octetCount)
+    for block in blocks.prefix(31) { block.write(into: &writer) }
+    writer.endRTCP(start)
+  }
+}
+
+/// What an end that sends nothing says about what it receives (RFC 3550 section 6.4.2).
+package struct ReceiverReport: Hashable, Sendable {
+  package var ssrc: UInt32
+  package var blocks: [ReportBlock]
+
+  package init(ssrc: UInt32, blocks: [ReportBlock] = []) {
+    self.ssrc = ssrc
+    self.blocks = blocks
+  }
+
+  init(parsing reader: inout ByteReader, count: Int) throws(ReadError) {
+    ssrc = try reader.uint32()
+    blocks = []
+    for _ in 0..<count { blocks.append(try ReportBlock(parsing: &reader)) }
+  }
+
+  func write(into writer: inout ByteWriter) {
+    let start = writer.beginRTCP(.receiverReport, count: min(31, blocks.count))
+    writer.uint32(ssrc)
+    for block in blocks.prefix(31) { block.write(into: &writer) }
+    writer.endRTCP(start)
+  }
+}

@@ -1,0 +1,144 @@
+import Peer
+import Tape
+import Wire
+
+/// The first place where the stack did not do again what it did in the recording, in protocol terms.
+package struct Divergence: Hashable, Sendable, Codable {
+  /// How many inputs before it are listed.
+  package static let historyLength = 10
+
+  package var step: Int
+  package var atNanoseconds: Int64
+  package var peer: UInt32
+  package var peerLabel: String
+  /// `ice`, `dtls`, `rtp`, `rtcp`, `signaling`, `media`, `stats`, `api`, `timer`, `entropy`, ...
+  package var layer: String
+  /// The output that differs: `packet out STUN Binding request to 127.0.0.1:5000`.
+  package var what: String
+  /// The field of it: a column, or for wire bytes the protocol's field and the offset.
+  package var field: String
+  package var recorded: String
+  package var replayed: String
+  /// The input of the step.
+  package var input: String
+  /// The inputs of the steps before it, latest last.
+  package var previous: [String]
+  /// What else differs after the step and may lead to the reason.
+  package var notes: [String]
+  /// The command that replays to just before the step.
+  package var command: String
+
+  init(
+    _ difference: StepDifference, step: TapeChunk.Step, recordedRows: RowList,
+    replayedRows: RowList, peerLabel: String, entropy: (recorded: UInt64, replayed: UInt64),
+    history: ArraySlice<TapeChunk.Step>, path: String
+  ) {
+    self.step = step.head.number
+    atNanoseconds = step.head.at.nanoseconds
+    peer = step.head.peer
+    self.peerLabel = peerLabel
+    input = InputText(step).line
+    previous = history.map { InputText($0).line }
+    command = "retake replay \(path) --until step:\(step.head.number)"
+    notes = []
+    let finding = Finding(difference, recordedRows, replayedRows)
+    layer = finding.layer
+    what = finding.what
+    field = finding.field
+    recorded = finding.recorded
+    replayed = finding.replayed
+    if entropy.recorded != entropy.replayed, layer != "entropy" {
+      notes.append(
+        "random bytes drawn: \(entropy.recorded) recorded, \(entropy.replayed) replayed")
+    }
+  }
+}
+
+extension Divergence: CustomStringConvertible {
+  /// The divergence for people, on several lines.
+  package var description: String {
+    var lines = [
+      "diverged at step \(step), \(timeText(atNanoseconds)), peer \(peer)"
+        + (peerLabel.isEmpty ? "" : " (\(peerLabel))") + ", layer \(layer)",
+      "  what      \(what)",
+      "  field     \(field)",
+      "  recorded  \(recorded)",
+      "  replayed  \(replayed)",
+    ]
+    lines += notes.map { "  note      \($0)" }
+    lines.append("  input     \(input)")
+    if !previous.isEmpty { lines.append("  inputs before it, latest last:") }
+    lines += previous.map { "    \($0)" }
+    lines.append("  stop just before it:  \(command)")
+    return lines.joined(separator: "\n")
+  }
+
+  /// The divergence as a JSON object.
+  package var json: String { prettyJSON(self) }
+}
+
+/// A difference in words.
+private struct Finding {
+  var layer = ""
+  var what = ""
+  var field = ""
+  var recorded = ""
+  var replayed = ""
+
+  init(_ difference: StepDifference, _ left: RowList, _ right: RowList) {
+    switch difference {
+    case .deadline(let before, let after):
+      layer = "timer"
+      what = "the deadline after the step"
+      field = "deadline"
+      recorded = before.map { timeText($0.nanoseconds) } ?? "none"
+      replayed = after.map { timeText($0.nanoseconds) } ?? "none"
+    case .entropy(let before, let after):
+      layer = "entropy"
+      what = "the random bytes drawn since genesis"
+      field = "drawn"
+      recorded = String(before)
+      replayed = String(after)
+    case .row(let before, let after):
+      let recordedText = before.map { RowText(left, $0) }
+      let replayedText = after.map { RowText(right, $0) }
+      layer = (recordedText ?? replayedText)?.layer ?? ""
+      what = recordedText?.title ?? "an output that was not recorded"
+      field = "the output as a whole"
+      recorded = recordedText?.title ?? "nothing"
+      replayed = replayedText?.title ?? "nothing"
+    case .value(let before, let after, let column):
+      let text = RowText(left, before)
+      layer = text.layer
+      what = text.title
+      let name = left.table(before).columns[column]
+      if case .blob(let old) = left[before, column], case .blob(let new) = right[after, column] {
+        setBytes(name, old, new, isPacket: left.table(before) == .packet)
+      } else {
+        field = name
+        recorded = RowText.value(left, before, column)
+        replayed = RowText.value(right, after, column)
+      }
+    }
+  }
+
+  private mutating func setBytes(
+    _ name: String, _ old: [UInt8], _ new: [UInt8], isPacket: Bool
+  ) {
+    let offset =
+      zip(old, new).enumerated().first { $0.element.0 != $0.element.1 }?.offset
+      ?? min(old.count, new.count)
+    let place = isPacket ? PacketText.field(of: old, at: offset) : name
+    field = "\(place), byte \(offset)"
+    recorded = excerpt(old, around: offset)
+    replayed = excerpt(new, around: offset)
+  }
+
+  /// Some bytes before and after an offset, and the length of all.
+  private func excerpt(_ bytes: [UInt8], around offset: Int) -> String {
+    let start = max(0, min(offset, bytes.count) - 4)
+    let part = bytes[start..<min(bytes.count, offset + 12)]
+    return (start > 0 ? "..." : "") + hexadecimal(part)
+      + (start + part.count < bytes.count ? "..." : "") + " (\(bytes.count) bytes)"
+  }
+}

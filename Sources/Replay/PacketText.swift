@@ -1,0 +1,212 @@
+import Wire
+
+/// A datagram in words: what a person looks for in a divergence or in a list of inputs.
+///
+/// What SRTP and DTLS encrypt stays unread; any bytes are fine.
+struct PacketText {
+  /// `ice`, `dtls`, `rtp`, `rtcp`, or `transport` for what is none of them.
+  let layer: String
+  /// The packet on one line.
+  let title: String
+
+  init(_ bytes: [UInt8]) {
+    switch PacketClass(bytes) {
+    case .stun: (layer, title) = ("ice", STUNText.title(bytes))
+    case .dtls: (layer, title) = ("dtls", DTLSText.title(bytes))
+    case .rtp: (layer, title) = ("rtp", RTPText.title(bytes))
+    case .rtcp: (layer, title) = ("rtcp", RTPText.compoundTitle(bytes))
+    case .other: (layer, title) = ("transport", "\(bytes.count) bytes")
+    }
+  }
+
+  /// The field of the protocol that a byte belongs to.
+  static func field(of bytes: [UInt8], at offset: Int) -> String {
+    switch PacketClass(bytes) {
+    case .stun: STUNText.field(bytes, offset)
+    case .dtls: DTLSText.field(bytes, offset)
+    case .rtp: RTPText.field(bytes, offset)
+    case .rtcp: RTPText.compoundField(offset)
+    case .other: "bytes"
+    }
+  }
+}
+
+/// What a datagram carries, by its first bytes (RFC 7983, RFC 5761 section 4).
+private enum PacketClass {
+  case stun, dtls, rtp, rtcp, other
+
+  init(_ bytes: [UInt8]) {
+    guard bytes.count >= 2 else {
+      self = .other
+      return
+    }
+    switch bytes[0] {
+    case 0..<4: self = .stun
+    case 20..<64: self = .dtls
+    case 128..<192: self = (192..<224).contains(bytes[1]) ? .rtcp : .rtp
+    default: self = .other
+    }
+  }
+}
+
+/// Reads a big-endian number of up to 8 bytes; nil when the bytes end before it.
+private func number(_ bytes: [UInt8], _ offset: Int, _ width: Int) -> UInt64? {
+  guard offset >= 0, offset <= bytes.count - width else { return nil }
+  return bytes[offset..<offset + width].reduce(0) { $0 << 8 | UInt64($1) }
+}
+
+private func text(_ value: UInt64?) -> String { value.map { String($0) } ?? "?" }
+
+// MARK: STUN
+
+private enum STUNText {
+  static func title(_ bytes: [UInt8]) -> String {
+    guard let type = number(bytes, 0, 2) else { return "STUN" }
+    let method = type & 0x000f | (type & 0x00e0) >> 1 | (type & 0x3e00) >> 2
+    let name = methods.first { $0.0 == method }?.1 ?? "method \(method)"
+    let kind = ["request", "indication", "response", "error"][
+      Int((type >> 4 & 1) | (type >> 7 & 2))]
+    return "STUN \(name) \(kind)"
+  }
+
+  static func field(_ bytes: [UInt8], _ offset: Int) -> String {
+    switch offset {
+    case 0..<2: return "STUN message type"
+    case 2..<4: return "STUN message length"
+    case 4..<8: return "STUN magic cookie"
+    case 8..<20: return "STUN transaction ID"
+    default: break
+    }
+    var start = 20
+    while let type = number(bytes, start, 2), let length = number(bytes, start + 2, 2) {
+      let end = start + 4 + (Int(length) + 3) / 4 * 4
+      if offset < end {
+        let name = attributes.first { $0.0 == type }?.1 ?? "attribute \(type)"
+        return "STUN \(name)" + (offset < start + 4 ? " header" : "")
+      }
+      start = end
+    }
+    return "STUN attributes"
+  }
+
+  private static let methods: [(UInt64, String)] = [
+    (1, "Binding"), (3, "Allocate"), (4, "Refresh"), (6, "Send"), (7, "Data"),
+    (8, "CreatePermission"), (9, "ChannelBind"),
+  ]
+
+  private static let attributes: [(UInt64, String)] = [
+    (0x0001, "MAPPED-ADDRESS"), (0x0006, "USERNAME"), (0x0008, "MESSAGE-INTEGRITY"),
+    (0x0009, "ERROR-CODE"), (0x000a, "UNKNOWN-ATTRIBUTES"), (0x0014, "REALM"), (0x0015, "NONCE"),
+    (0x001c, "MESSAGE-INTEGRITY-SHA256"), (0x0020, "XOR-MAPPED-ADDRESS"), (0x0024, "PRIORITY"),
+    (0x0025, "USE-CANDIDATE"), (0x8022, "SOFTWARE"), (0x8028, "FINGERPRINT"),
+    (0x8029, "ICE-CONTROLLED"), (0x802a, "ICE-CONTROLLING"), (0xc057, "GOOG-NETWORK-INFO"),
+  ]
+}
+
+// MARK: DTLS
+
+private enum DTLSText {
+  /// The records of a datagram: `DTLS ServerHello, Certificate, ...`.
+  static func title(_ bytes: [UInt8]) -> String {
+    var names: [String] = []
+    var start = 0
+    while names.count < 8, let length = number(bytes, start + 11, 2) {
+      names.append(recordName(bytes, start))
+      start += 13 + Int(length)
+    }
+    return "DTLS " + (names.isEmpty ? "\(bytes.count) bytes" : names.joined(separator: ", "))
+  }
+
+  private static func recordName(_ bytes: [UInt8], _ start: Int) -> String {
+    let isEncrypted = number(bytes, start + 3, 2) != 0
+    switch bytes[start] {
+    case 20: return "ChangeCipherSpec"
+    case 21: return isEncrypted ? "encrypted Alert" : "Alert"
+    case 22:
+      if isEncrypted { return "encrypted Handshake" }
+      let type = number(bytes, start + 13, 1)
+      return handshakes.first { $0.0 == type }?.1 ?? "Handshake \(text(type))"
+    case 23: return "ApplicationData"
+    case let other: return "record \(other)"
+    }
+  }
+
+  static func field(_ bytes: [UInt8], _ offset: Int) -> String {
+    var start = 0
+    while let length = number(bytes, start + 11, 2) {
+      let end = start + 13 + Int(length)
+      guard offset >= end else {
+        return "DTLS \(recordName(bytes, start)) \(recordField(offset - start))"
+      }
+      start = end
+    }
+    return "DTLS record"
+  }
+
+  private static func recordField(_ offset: Int) -> String {
+    switch offset {
+    case 0: "content type"
+    case 1..<3: "version"
+    case 3..<5: "epoch"
+    case 5..<11: "record sequence number"
+    case 11..<13: "record length"
+    default: "body at \(offset - 13)"
+    }
+  }
+
+  private static let handshakes: [(UInt64, String)] = [
+    (1, "ClientHello"), (2, "ServerHello"), (3, "HelloVerifyRequest"), (4, "NewSessionTicket"),
+    (11, "Certificate"), (12, "ServerKeyExchange"), (13, "CertificateRequest"),
+    (14, "ServerHelloDone"), (15, "CertificateVerify"), (16, "ClientKeyExchange"),
+    (20, "Finished"),
+  ]
+}
+
+// MARK: RTP and RTCP
+
+private enum RTPText {
+  static func title(_ bytes: [UInt8]) -> String {
+    let type = bytes[1] & 0x7f
+    return "RTP payload type \(type), ssrc \(text(number(bytes, 8, 4))), "
+      + "sequence \(text(number(bytes, 2, 2)))"
+  }
+
+  static func field(_ bytes: [UInt8], _ offset: Int) -> String {
+    switch offset {
+    case 0: return "RTP version, padding, extension and CSRC count"
+    case 1: return "RTP marker and payload type"
+    case 2..<4: return "RTP sequence number"
+    case 4..<8: return "RTP timestamp"
+    case 8..<12: return "RTP ssrc"
+    default: break
+    }
+    var start = 12 + 4 * Int(bytes[0] & 0x0f)
+    if offset < start { return "RTP CSRC list" }
+    if bytes[0] & 0x10 != 0, let words = number(bytes, start + 2, 2) {
+      start += 4 + 4 * Int(words)
+      if offset < start { return "RTP header extensions" }
+    }
+    return "SRTP payload or authentication tag"
+  }
+
+  /// SRTP leaves only the first header of a compound in the clear (RFC 3711 section 3.4).
+  static func compoundTitle(_ bytes: [UInt8]) -> String {
+    let name = types.first { $0.0 == bytes[1] }?.1 ?? "type \(bytes[1])"
+    return "RTCP \(name), ssrc \(text(number(bytes, 4, 4))), \(bytes.count) bytes"
+  }
+
+  static func compoundField(_ offset: Int) -> String {
+    switch offset {
+    case 0: "RTCP version, padding and count"
+    case 1: "RTCP packet type"
+    case 2..<4: "RTCP length"
+    case 4..<8: "RTCP sender ssrc"
+    default: "SRTCP body, index or authentication tag"
+    }
+  }
+
+  private static let types: [(UInt8, String)] = [
+    (200, "SR"), (201, "RR"), (202, "SDES"), (203, "BYE"), (204, "APP"), (205, "RTPFB"),
+    (206, "PSFB"), (207, "XR"),
+  ]
+}

@@ -1,0 +1,119 @@
+import Media
+import Peer
+import Tape
+import Wire
+
+/// A row in words: what an output was.
+struct RowText {
+  /// The layer that made the output.
+  let layer: String
+  /// The output on one line.
+  let title: String
+
+  init(_ rows: RowList, _ row: Int) {
+    let table = rows.table(row)
+    func text(_ column: String) -> String {
+      table.columns.firstIndex(of: column).map { RowText.value(rows, row, $0) } ?? ""
+    }
+    switch table {
+    case .packet:
+      var bytes: [UInt8] = []
+      if case .blob(let blob) = rows[row, 7] { bytes = blob }
+      let packet = PacketText(bytes)
+      layer = packet.layer
+      title = "packet out \(packet.title)"
+    case .path:
+      layer = "ice"
+      title = "a new path \(text("local")) to \(text("remote"))"
+    case .network:
+      layer = "ice"
+      title = "\(text("kind")) \(text("address"))"
+    case .state:
+      layer = text("machine")
+      title = "\(text("machine")) state \(text("from_state")) to \(text("to_state"))"
+    case .candidate:
+      layer = "ice"
+      title = "\(text("type")) \(text("candidate_type")) \(text("address")) port \(text("port"))"
+    case .candidatePair:
+      layer = "ice"
+      title =
+        "candidate pair \(text("pair")): \(text("local")) to \(text("remote")), \(text("state"))"
+    case .callReply:
+      layer = "api"
+      title = "the answer to call \(text("call"))"
+    case .rtcp:
+      layer = "rtcp"
+      title = "RTCP \(text("type")) \(text("direction")), ssrc \(text("ssrc"))"
+    case .track:
+      layer = "jsep"
+      title = "track \(text("track")) \(text("kind")) \(text("direction"))"
+    case .format:
+      layer = "media"
+      title = "a new \(text("codec")) format \(text("direction")), \(text("outcome"))"
+    case .frame:
+      layer = "media"
+      title = "frame with RTP time \(text("rtp_time")), \(text("size")) bytes"
+    case .stat:
+      layer = "stats"
+      title = "stats object \(text("type")) \(text("id"))"
+    case .event:
+      layer = "api"
+      title = "event \(text("type"))"
+    case .peer, .content, .callRequest, .signaling, .capture:
+      layer = table.name
+      title = "\(table.name) row"
+    }
+  }
+
+  /// The value of a column for people: numbers of the wire without their sign.
+  static func value(_ rows: RowList, _ row: Int, _ column: Int) -> String {
+    let value = rows[row, column]
+    guard case .integer(let number) = value else { return value.summary }
+    switch (rows.table(row), rows.table(row).columns[column]) {
+    case (.packet, "ssrc"), (.packet, "rtp_time"), (.frame, "rtp_time"):
+      return String(number & 0xffff_ffff)
+    case (.packet, "sequence"), (.packet, "transport_sequence"): return String(number & 0xffff)
+    case (.packet, "marker_type"):
+      return "payload type \(number & 0x7f)\(number & 0x80 == 0 ? "" : " with marker")"
+    default: return String(number)
+    }
+  }
+}
+
+/// An input in words.
+struct InputText {
+  let line: String
+
+  init(_ step: TapeChunk.Step) {
+    line =
+      "step \(step.head.number)  \(timeText(step.head.at.nanoseconds))  peer \(step.head.peer)  "
+      + InputText.title(step)
+  }
+
+  private static func title(_ step: TapeChunk.Step) -> String {
+    switch step.input {
+    case .genesis: return "genesis"
+    case .interfaces(let addresses):
+      return "interfaces " + addresses.map(\.description).joined(separator: " ")
+    case .datagram(let datagram, _):
+      return "packet in \(PacketText(datagram.bytes).title) from \(datagram.remote)"
+    case .deadline: return "deadline"
+    case .call(let id, let call):
+      let name = "\(call)".prefix { $0 != "(" }
+      return "call \(id) \(name)"
+    case .captured(let transceiver, let media):
+      switch media {
+      case .audio(let block): return "\(block.frameCount) samples for transceiver \(transceiver)"
+      case .picture(let picture):
+        return "picture \(picture.width)x\(picture.height) for transceiver \(transceiver)"
+      }
+    case .socketBound(let id, let address): return "socket \(id) bound to \(address)"
+    case .socketFailed(let id, let code): return "socket \(id) failed with error \(code)"
+    case .nameResolved(let id, let addresses):
+      return "name \(id) resolved to " + addresses.map(\.description).joined(separator: " ")
+    case .sendFailed(_, let remote, let code): return "sending to \(remote) failed with \(code)"
+    case .signaling(let message):
+      return "signaling \(message.type) \(message.isInbound ? "received" : "sent")"
+    }
+  }
+}

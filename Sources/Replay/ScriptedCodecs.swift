@@ -1,0 +1,144 @@
+import Media
+
+/// Codecs that answer from a take instead of computing: encoders give the recorded frames, decoders
+/// blank results of the recorded shape, loudness and quantiser.
+final class ScriptedCodecs: CodecFactory {
+  private let peer: UInt32
+  private let script: FrameScript
+
+  init(peer: UInt32, script: FrameScript) {
+    self.peer = peer
+    self.script = script
+  }
+
+  /// The name of a track is its transceiver's number.
+  private func voice(_ track: String, isInbound: Bool) throws(CodecError) -> FrameScript.Voice {
+    guard let transceiver = Int64(track) else {
+      throw CodecError(reason: "no recorded frames for track \(track)")
+    }
+    return FrameScript.Voice(peer: Int64(peer), track: transceiver, isInbound: isInbound)
+  }
+
+  func audioEncoder(track: String, _ settings: OpusSettings) throws(CodecError)
+    -> any AudioEncoding
+  {
+    ScriptedAudioEncoder(script, try voice(track, isInbound: false))
+  }
+
+  func audioDecoder(track: String, channels: Int) throws(CodecError) -> any AudioDecoding {
+    ScriptedAudioDecoder(script, try voice(track, isInbound: true), channels: channels)
+  }
+
+  func videoEncoder(track: String, _ settings: VP8Settings) throws(CodecError)
+    -> any VideoEncoding
+  {
+    ScriptedVideoEncoder(script, try voice(track, isInbound: false))
+  }
+
+  func videoDecoder(track: String) throws(CodecError) -> any VideoDecoding {
+    ScriptedVideoDecoder(script, try voice(track, isInbound: true))
+  }
+}
+
+private final class ScriptedAudioEncoder: AudioEncoding {
+  private let script: FrameScript
+  private let voice: FrameScript.Voice
+
+  init(_ script: FrameScript, _ voice: FrameScript.Voice) {
+    self.script = script
+    self.voice = voice
+  }
+
+  var wantsSamples: Bool { false }
+
+  func encode(_ block: AudioBlock) throws(CodecError) -> EncodedAudio {
+    // No frame was recorded when discontinuous transmission left it out.
+    guard let entry = script.encoded(voice) else {
+      return EncodedAudio(bytes: [], isVoice: false, level: 127)
+    }
+    return EncodedAudio(
+      bytes: entry.bytes, isVoice: entry.isVoice, level: entry.audioLevel ?? 127)
+  }
+
+  func setPacketLoss(percent: Int32) {}
+}
+
+private final class ScriptedAudioDecoder: AudioDecoding {
+  private let script: FrameScript
+  private let voice: FrameScript.Voice
+  private let channels: Int
+
+  init(_ script: FrameScript, _ voice: FrameScript.Voice, channels: Int) {
+    self.script = script
+    self.voice = voice
+    self.channels = max(1, channels)
+  }
+
+  func decode(_ request: AudioDecodeRequest) throws(CodecError) -> DecodedAudio {
+    var frameCount = AudioBlock.sampleRate / 50
+    let entry: FrameScript.Entry?
+    switch request {
+    case .payload(let bytes):
+      entry = script.decoded(voice) { $0.bytes == bytes && $0.outcome != "recovered" }
+    case .recoverPrevious(_, let count):
+      frameCount = count
+      entry = script.decoded(voice) { $0.outcome == "recovered" }
+    case .conceal(let count):
+      frameCount = count
+      entry = script.decoded(voice) { $0.outcome == "concealed" }
+    }
+    guard let entry else {
+      return DecodedAudio(
+        block: AudioBlock(blank: frameCount, channels: channels), peak: 0, energy: 0)
+    }
+    if entry.outcome == "undecodable" { throw CodecError(reason: "undecodable in the recording") }
+    let block = AudioBlock(blank: entry.samples, channels: max(1, entry.channels))
+    return DecodedAudio(block: block, peak: entry.peak, energy: entry.energy)
+  }
+}
+
+private final class ScriptedVideoEncoder: VideoEncoding {
+  private let script: FrameScript
+  private let voice: FrameScript.Voice
+
+  init(_ script: FrameScript, _ voice: FrameScript.Voice) {
+    self.script = script
+    self.voice = voice
+  }
+
+  var wantsPixels: Bool { false }
+
+  func encode(_ picture: Picture, mediaTime: UInt32, forceKey: Bool) throws(CodecError)
+    -> EncodedVideo?
+  {
+    script.encoded(voice).map {
+      EncodedVideo(bytes: $0.bytes, isKey: $0.isKey, quantiser: $0.quantiser)
+    }
+  }
+
+  func setBitrate(_ bitsPerSecond: UInt64) {}
+}
+
+private final class ScriptedVideoDecoder: VideoDecoding {
+  private let script: FrameScript
+  private let voice: FrameScript.Voice
+  private var lastSize = (width: 0, height: 0)
+
+  init(_ script: FrameScript, _ voice: FrameScript.Voice) {
+    self.script = script
+    self.voice = voice
+  }
+
+  func decode(_ bytes: [UInt8]) throws(CodecError) -> DecodedVideo {
+    // A frame that was decoded and never shown left no row; its size is that of the last one.
+    guard let entry = script.decoded(voice, where: { $0.bytes == bytes }) else {
+      return DecodedVideo(
+        picture: Picture(width: lastSize.width, height: lastSize.height, samples: []), quantiser: 0)
+    }
+    if entry.outcome == "undecodable" { throw CodecError(reason: "undecodable in the recording") }
+    lastSize = (entry.width, entry.height)
+    return DecodedVideo(
+      picture: Picture(width: entry.width, height: entry.height, samples: []),
+      quantiser: entry.quantiser)
+  }
+}

@@ -1,0 +1,53 @@
+import Tape
+import Wire
+
+/// The first thing in which a re-executed step differs from its recording.
+enum StepDifference {
+  /// A column of two rows of one table; row numbers are those of the two lists.
+  case value(recorded: Int, replayed: Int, column: Int)
+  /// Rows of different tables, or a row that only one side has.
+  case row(recorded: Int?, replayed: Int?)
+  case deadline(recorded: Instant?, replayed: Instant?)
+  case entropy(recorded: UInt64, replayed: UInt64)
+
+  /// Compares the rows of the outputs; nil when they are equal.
+  init?(
+    recorded: borrowing RowList, _ range: Range<Int>, replayed: borrowing RowList,
+    comparesMedia: Bool
+  ) {
+    let count = replayed.count
+    for index in 0..<max(range.count, count) {
+      let row = range.lowerBound + index
+      guard index < count, index < range.count, recorded.table(row) == replayed.table(index) else {
+        self = .row(
+          recorded: index < range.count ? row : nil, replayed: index < count ? index : nil)
+        return
+      }
+      let ignored =
+        !comparesMedia && replayed.table(index) == .frame ? StepDifference.digestColumn : -1
+      let left = recorded.range(row).lowerBound
+      let columns = replayed.range(index)
+      for column in 0..<columns.count
+      where column != ignored
+        && recorded.values[left + column] != replayed.values[columns.lowerBound + column]
+      {
+        self = .value(recorded: row, replayed: index, column: column)
+        return
+      }
+    }
+    return nil
+  }
+
+  /// Compares what is told of the machine after the step; nil when it is equal.
+  init?(head: StepHead, deadline: Instant?, entropyDrawn: UInt64) {
+    if head.deadline != deadline {
+      self = .deadline(recorded: head.deadline, replayed: deadline)
+    } else if head.entropyDrawn != entropyDrawn {
+      self = .entropy(recorded: head.entropyDrawn, replayed: entropyDrawn)
+    } else {
+      return nil
+    }
+  }
+
+  private static let digestColumn = Table.frame.columns.firstIndex(of: "digest") ?? -1
+}

@@ -1,0 +1,107 @@
+package import Tape
+
+/// What a replay found.
+package enum Verdict: Sendable {
+  /// Every output, deadline and random draw was as recorded.
+  case identical
+  /// The file is as recorded and the stack did something else.
+  case diverged(Divergence)
+  /// The file is not what was recorded; the stack is not to blame.
+  case altered(Alteration)
+}
+
+/// A part of the toolchain that is not the recorder's.
+package struct ToolchainDifference: Hashable, Sendable, Codable {
+  package var part: String
+  package var recorded: String
+  package var present: String
+}
+
+/// The result of a replay with what is worth telling about it.
+package struct ReplayReport: Sendable {
+  package var path: String
+  package var verdict: Verdict
+  /// How many steps were replayed and equal.
+  package var steps: Int
+  /// The take's time at the last of them.
+  package var durationNanoseconds: Int64
+  /// How long the replay took.
+  package var elapsedSeconds: Double
+  /// The labels of the peers that were driven.
+  package var peers: [String]
+  /// Whether the recording ended in order; else its recorder was killed.
+  package var isComplete: Bool
+  package var skippedCodecs: Bool
+  /// Whether the replay ended where it was asked to, before the end of the take.
+  package var stoppedEarly: Bool
+  package var toolchainDifferences: [ToolchainDifference]
+
+  /// How many times faster than the call the replay was.
+  package var speed: Double {
+    elapsedSeconds > 0 ? Double(durationNanoseconds) / 1e9 / elapsedSeconds : 0
+  }
+}
+
+extension ReplayReport: CustomStringConvertible {
+  /// The report for people: one line when all is well.
+  package var description: String {
+    switch verdict {
+    case .identical:
+      let end =
+        stoppedEarly
+        ? ", stopped before step \(steps + 1) as asked"
+        : isComplete ? "" : "; the recording was cut short and replays to its end"
+      let peers = peers.count == 1 ? "1 peer" : "\(peers.count) peers"
+      return "\(path): identical: \(steps) steps of \(peers), "
+        + "\(decimal(Double(durationNanoseconds) / 1e9, 3)) s replayed in "
+        + "\(decimal(elapsedSeconds, 3)) s (\(decimal(speed, 0))x)"
+        + (skippedCodecs ? ", codecs skipped" : "") + end
+    case .diverged(let divergence): return divergence.description + toolchainText
+    case .altered(let alteration): return "\(path): \(alteration)"
+    }
+  }
+
+  private var toolchainText: String {
+    guard !toolchainDifferences.isEmpty else { return "" }
+    let parts = toolchainDifferences.map {
+      "\n  \($0.part): recorded with \($0.recorded), here \($0.present)"
+    }
+    return "\nThe toolchain differs from the recorder's, which may be the reason:" + parts.joined()
+  }
+
+  /// The report as a JSON object.
+  package var json: String {
+    var result = "identical"
+    var divergence: Divergence?
+    var alteration: Alteration?
+    switch verdict {
+    case .identical: break
+    case .diverged(let found): (result, divergence) = ("diverged", found)
+    case .altered(let found): (result, alteration) = ("altered", found)
+    }
+    return ReportJSON(
+      path: path, result: result, steps: steps, durationSeconds: Double(durationNanoseconds) / 1e9,
+      elapsedSeconds: elapsedSeconds, peers: peers, complete: isComplete,
+      skippedCodecs: skippedCodecs, stoppedEarly: stoppedEarly,
+      toolchainDifferences: toolchainDifferences, divergence: divergence, alteration: alteration
+    ).text
+  }
+}
+
+/// The shape of a report as JSON.
+private struct ReportJSON: Encodable {
+  var path: String
+  var result: String
+  var steps: Int
+  var durationSeconds: Double
+  var elapsedSeconds: Double
+  var peers: [String]
+  var complete: Bool
+  var skippedCodecs: Bool
+  var stoppedEarly: Bool
+  var toolchainDifferences: [ToolchainDifference]
+  var divergence: Divergence?
+  var alteration: Alteration?
+
+  var text: String { prettyJSON(self) }
+}

@@ -1,0 +1,189 @@
+extension SDPDocument {
+  /// How many bytes a description may have.
+  package static let byteLimit = 256 * 1024
+  /// How many lines a description may have.
+  package static let lineLimit = 4096
+  /// How many m-sections a description may have.
+  package static let sectionLimit = 512
+  /// How many formats an m-section may have: payload types have 7 bits.
+  package static let formatLimit = 128
+
+  /// Parses a description with CRLF or LF line ends, the last of which may be missing.
+  package init(parsing text: String) throws(SDPError) {
+    var parser = SDPParser()
+    self = try parser.parse(text)
+  }
+}
+
+/// Reads a description line by line.
+private struct SDPParser {
+  /// A line with its number, its letter, and all after the equals sign.
+  private struct Line {
+    var number: Int
+    var type: UInt8
+    var value: String
+  }
+
+  /// What may stand once in the scope that is being read, with the value it has.
+  private var loners: [(word: String, attribute: SDPAttribute)] = []
+  private var mids: Set<String> = []
+
+  mutating func parse(_ text: String) throws(SDPError) -> SDPDocument {
+    let lines = try split(text)
+    guard lines.count >= 3 else {
+      throw SDPError(line: lines.count, reason: "the description ends before its s= line")
+    }
+    try expect("v", "0", in: lines[0])
+    try expect("o", in: lines[1])
+    try expect("s", in: lines[2])
+    guard let origin = Origin(lines[1].value) else {
+      throw SDPError(line: lines[1].number, reason: "o= must read \(Origin.syntax)")
+    }
+    var document = SDPDocument(
+      origin: origin, sessionName: lines[2].value, lines: [], sections: [])
+    for line in lines[3...] {
+      switch line.type {
+      case UInt8(ascii: "m"):
+        loners.removeAll(keepingCapacity: true)
+        guard document.sections.count < SDPDocument.sectionLimit else {
+          throw SDPError(
+            line: line.number, reason: "more than \(SDPDocument.sectionLimit) m-sections")
+        }
+        document.sections.append(try section(line))
+      case UInt8(ascii: "v"), UInt8(ascii: "o"), UInt8(ascii: "s"):
+        let letter = String(UnicodeScalar(line.type))
+        throw SDPError(line: line.number, reason: "\(letter)= stands a second time")
+      default:
+        let content = try content(line, isInSection: !document.sections.isEmpty)
+        if document.sections.isEmpty {
+          document.lines.append(content)
+        } else {
+          document.sections[document.sections.count - 1].lines.append(content)
+        }
+      }
+    }
+    guard document.lines.contains(where: { $0.type == UInt8(ascii: "t") }) else {
+      throw SDPError(line: 0, reason: "the session has no t= line")
+    }
+    return document
+  }
+
+  private func expect(_ letter: UnicodeScalar, _ value: String? = nil, in line: Line)
+    throws(SDPError)
+  {
+    guard UnicodeScalar(line.type) == letter, value == nil || line.value == value else {
+      throw SDPError(line: line.number, reason: "\(letter)=\(value ?? "...") must stand here")
+    }
+  }
+
+  private func split(_ text: String) throws(SDPError) -> [Line] {
+    guard text.utf8.count <= SDPDocument.byteLimit else {
+      throw SDPError(
+        line: 0, reason: "the description is longer than \(SDPDocument.byteLimit) bytes")
+    }
+    let bytes = Array(text.utf8)
+    var lines: [Line] = []
+    var number = 0
+    var blank: Int?
+    var start = 0
+    while start < bytes.count {
+      number += 1
+      let end = bytes[start...].firstIndex(of: UInt8(ascii: "\n")) ?? bytes.count
+      var content = bytes[start..<end]
+      start = end + 1
+      if content.last == UInt8(ascii: "\r") { content = content.dropLast() }
+      if content.isEmpty {
+        // Blank lines are tolerated at the end only, where copying a text through forms puts them.
+        blank = blank ?? number
+        continue
+      }
+      if let blank { throw SDPError(line: blank, reason: "the line is empty") }
+      guard number <= SDPDocument.lineLimit else {
+        throw SDPError(line: number, reason: "more than \(SDPDocument.lineLimit) lines")
+      }
+      lines.append(try line(content, number))
+    }
+    return lines
+  }
+
+  private func line(_ content: ArraySlice<UInt8>, _ number: Int) throws(SDPError) -> Line {
+    guard content.count >= 2, let type = content.first,
+      (UInt8(ascii: "a")...UInt8(ascii: "z")).contains(type),
+      content[content.startIndex + 1] == UInt8(ascii: "=")
+    else { throw SDPError(line: number, reason: "the line does not begin like x=") }
+    guard !content.contains(where: { $0 == 0 || $0 == UInt8(ascii: "\r") }) else {
+      throw SDPError(line: number, reason: "the line contains a control character")
+    }
+    return Line(
+      number: number, type: type, value: String(decoding: content.dropFirst(2), as: UTF8.self))
+  }
+
+  private func section(_ line: Line) throws(SDPError) -> SDPSection {
+    let fields = line.value.fields
+    guard fields.count >= 4 else {
+      throw SDPError(line: line.number, reason: "m= must read KIND PORT PROTOCOL FORMATS")
+    }
+    guard fields.count - 3 <= SDPDocument.formatLimit else {
+      throw SDPError(line: line.number, reason: "more than \(SDPDocument.formatLimit) formats")
+    }
+    let (portText, countText) =
+      fields[1].cut(at: UInt8(ascii: "/")).map { ($0.head, Optional($0.tail)) } ?? (fields[1], nil)
+    guard let port = UInt16(decimal: portText) else {
+      throw SDPError(line: line.number, reason: "the port of m= is not a port")
+    }
+    var section = SDPSection(
+      kind: SectionKind(rawValue: String(fields[0])), port: port, transport: String(fields[2]),
+      formats: fields[3...].map { String($0) })
+    if let countText {
+      guard let count = UInt16(decimal: countText), count > 0 else {
+        throw SDPError(line: line.number, reason: "the number of ports of m= is not a number")
+      }
+      section.portCount = count
+    }
+    return section
+  }
+
+  private mutating func content(_ line: Line, isInSection: Bool) throws(SDPError) -> SDPLine {
+    switch line.type {
+    case UInt8(ascii: "a"): return .attribute(try attribute(line, isInSection: isInSection))
+    case UInt8(ascii: "c"):
+      guard ConnectionData(line.value) != nil else {
+        throw SDPError(line: line.number, reason: "c= must read \(ConnectionData.syntax)")
+      }
+      return .other(type: line.type, value: line.value)
+    default: return .other(type: line.type, value: line.value)
+    }
+  }
+
+  private mutating func attribute(_ line: Line, isInSection: Bool) throws(SDPError)
+    -> SDPAttribute
+  {
+    let attribute =
+      if let (name, value) = line.value.cut(at: UInt8(ascii: ":")) {
+        SDPAttribute(AttributeName(rawValue: String(name)), String(value))
+      } else {
+        SDPAttribute(AttributeName(rawValue: line.value))
+      }
+    guard !attribute.name.rawValue.isEmpty else {
+      throw SDPError(line: line.number, reason: "the attribute has no name")
+    }
+    if let complaint = AttributeGrammar.complaint(about: attribute) {
+      throw SDPError(line: line.number, reason: complaint)
+    }
+    guard let word = AttributeGrammar.loner(attribute.name) else { return attribute }
+    if let other = loners.first(where: { $0.word == word }) {
+      // The same line twice says nothing else than once.
+      guard other.attribute == attribute else {
+        throw SDPError(line: line.number, reason: "a second, different \(word)")
+      }
+      return attribute
+    }
+    loners.append((word, attribute))
+    if attribute.name == .mid, isInSection, let mid = attribute.value {
+      guard mids.insert(mid).inserted else {
+        throw SDPError(line: line.number, reason: "another m-section has the mid \(mid)")
+      }
+    }
+    return attribute
+  }
+}

@@ -1,0 +1,141 @@
+/// An attribute of a source: `3828838000 cname:i5HLNyB7f888oi56` (RFC 5576 section 4.1).
+package struct SSRCAttribute: AttributeValue {
+  package static let attributeName = AttributeName.ssrc
+  package static let syntax = "SSRC NAME[:VALUE]"
+
+  package var ssrc: UInt32
+  /// `cname`, `msid`, ...; empty when the line names only the source.
+  package var name: String
+  package var value: String?
+
+  package init(ssrc: UInt32, name: String, value: String? = nil) {
+    self.ssrc = ssrc
+    self.name = name
+    self.value = value
+  }
+
+  package init?(_ text: String) {
+    let (number, rest) = text.cut(at: UInt8(ascii: " ")) ?? (text[...], "")
+    guard let ssrc = UInt32(decimal: number) else { return nil }
+    self.ssrc = ssrc
+    if let (name, value) = rest.cut(at: UInt8(ascii: ":")) {
+      self.name = String(name)
+      self.value = String(value)
+    } else {
+      name = String(rest)
+    }
+  }
+
+  package var text: String {
+    "\(ssrc)" + (name.isEmpty ? "" : " " + name) + (value.map { ":" + $0 } ?? "")
+  }
+}
+
+/// Sources that belong together: `FID 1115615813 3025644267` (RFC 5576 section 4.2).
+package struct SSRCGroup: AttributeValue {
+  package static let attributeName = AttributeName.ssrcGroup
+  package static let syntax = "SEMANTICS SSRC ..., at most \(limit) of them"
+
+  /// How many sources a group may have.
+  static let limit = 64
+
+  /// `FID` for a source and its retransmissions, `SIM`, `FEC-FR`, ...
+  package var semantics: String
+  package var ssrcs: [UInt32]
+
+  package init(semantics: String, ssrcs: [UInt32]) {
+    self.semantics = semantics
+    self.ssrcs = ssrcs
+  }
+
+  package init?(_ text: String) {
+    let fields = text.fields
+    guard let semantics = fields.first, fields.count <= SSRCGroup.limit + 1 else { return nil }
+    self.semantics = String(semantics)
+    ssrcs = []
+    for field in fields.dropFirst() {
+      guard let ssrc = UInt32(decimal: field) else { return nil }
+      ssrcs.append(ssrc)
+    }
+  }
+
+  package var text: String {
+    ([semantics] + ssrcs.map { String($0) }).joined(separator: " ")
+  }
+}
+
+/// A stream and the track in it: `STREAM TRACK` (RFC 8830 section 2).
+package struct MSID: AttributeValue {
+  package static let attributeName = AttributeName.msid
+  package static let syntax = "STREAM [TRACK]"
+
+  /// The stream; `-` when the track belongs to none.
+  package var streamID: String
+  package var trackID: String?
+
+  package init(streamID: String, trackID: String?) {
+    self.streamID = streamID
+    self.trackID = trackID
+  }
+
+  package init?(_ text: String) {
+    let fields = text.fields
+    guard (1...2).contains(fields.count) else { return nil }
+    streamID = String(fields[0])
+    trackID = fields.count == 2 ? String(fields[1]) : nil
+  }
+
+  package var text: String { streamID + (trackID.map { " " + $0 } ?? "") }
+}
+
+/// A stream of a simulcast by name: `h send max-width=640` (RFC 8851 section 4).
+package struct RestrictionID: AttributeValue {
+  package static let attributeName = AttributeName.rid
+  package static let syntax = "ID send|recv [RESTRICTIONS]"
+
+  package var id: String
+  /// Whether the writer sends the stream; else it receives it.
+  package var isSent: Bool
+  /// All after the direction.
+  package var restrictions: String?
+
+  package init?(_ text: String) {
+    let fields = text.fields
+    guard fields.count >= 2, fields[1] == "send" || fields[1] == "recv" else { return nil }
+    id = String(fields[0])
+    isSent = fields[1] == "send"
+    restrictions = fields.count > 2 ? fields[2...].joined(separator: " ") : nil
+  }
+
+  package var text: String {
+    id + (isSent ? " send" : " recv") + (restrictions.map { " " + $0 } ?? "")
+  }
+}
+
+/// The streams of a simulcast in each direction: `send q;h;f` (RFC 8853 section 5.1).
+package struct Simulcast: AttributeValue {
+  package static let attributeName = AttributeName.simulcast
+  package static let syntax = "send|recv STREAMS [recv|send STREAMS]"
+
+  /// The stream list that the writer sends, as given.
+  package var sent: String?
+  /// The stream list that the writer receives, as given.
+  package var received: String?
+
+  package init?(_ text: String) {
+    let fields = text.fields
+    guard fields.count == 2 || fields.count == 4 else { return nil }
+    for index in stride(from: 0, to: fields.count, by: 2) {
+      switch fields[index] {
+      case "send" where sent == nil: sent = String(fields[index + 1])
+      case "recv" where received == nil: received = String(fields[index + 1])
+      default: return nil
+      }
+    }
+  }
+
+  package var text: String {
+    let parts = [sent.map { "send " + $0 }, received.map { "recv " + $0 }]
+    return parts.compactMap(\.self).joined(separator: " ")
+  }
+}

@@ -1,0 +1,96 @@
+/// Sections that belong together: `BUNDLE 0 1 2` (RFC 5888 section 5).
+package struct SectionGroup: AttributeValue {
+  package static let attributeName = AttributeName.group
+  package static let syntax = "SEMANTICS MID ..."
+
+  package var semantics: String
+  package var mids: [String]
+
+  package init(semantics: String, mids: [String]) {
+    self.semantics = semantics
+    self.mids = mids
+  }
+
+  package init?(_ text: String) {
+    let fields = text.fields.map { String($0) }
+    guard let semantics = fields.first else { return nil }
+    self.init(semantics: semantics, mids: Array(fields.dropFirst()))
+  }
+
+  package var text: String { ([semantics] + mids).joined(separator: " ") }
+}
+
+/// The hash of a certificate: `sha-256 05:EC:...` (RFC 8122 section 5).
+package struct Fingerprint: AttributeValue {
+  package static let attributeName = AttributeName.fingerprint
+  package static let syntax = "HASH XX:XX:..."
+
+  /// The name of the hash function in lower case.
+  package var algorithm: String
+  /// Pairs of upper-case hexadecimal digits with colons between them.
+  package var value: String
+
+  package init(algorithm: String, value: String) {
+    self.algorithm = algorithm
+    self.value = value
+  }
+
+  package init?(_ text: String) {
+    let fields = text.fields
+    guard fields.count == 2, fields[0].isToken, fields[1].utf8.count % 3 == 2 else { return nil }
+    for (index, character) in fields[1].utf8.enumerated() {
+      switch character {
+      case UInt8(ascii: ":"):
+        guard index % 3 == 2 else { return nil }
+      case 0x30...0x39, 0x41...0x46, 0x61...0x66:
+        guard index % 3 != 2 else { return nil }
+      default: return nil
+      }
+    }
+    self.init(algorithm: fields[0].lowercased(), value: fields[1].uppercased())
+  }
+
+  package var text: String { algorithm + " " + value }
+}
+
+/// Who opens the DTLS association (RFC 4145 section 4, RFC 8842 section 5.3).
+package enum SetupRole: String, AttributeValue, CaseIterable {
+  /// The writer is the client.
+  case active
+  /// The writer is the server.
+  case passive
+  /// The answerer chooses.
+  case actpass
+  /// No association for the time being.
+  case holdconn
+
+  package static let attributeName = AttributeName.setup
+  package static let syntax = "active|passive|actpass|holdconn"
+
+  package init?(_ text: String) { self.init(rawValue: text) }
+
+  package var text: String { rawValue }
+}
+
+/// Where RTCP goes when it does not share RTP's port: `9 IN IP4 0.0.0.0` (RFC 3605).
+package struct RTCPAddress: AttributeValue {
+  package static let attributeName = AttributeName.rtcp
+  package static let syntax = "PORT [IN IP4|IP6 ADDRESS]"
+
+  package var port: UInt16
+  package var address: ConnectionData?
+
+  package init?(_ text: String) {
+    let fields = text.fields
+    guard fields.count == 1 || fields.count == 4, let port = UInt16(decimal: fields[0]) else {
+      return nil
+    }
+    if fields.count == 4 {
+      guard let address = ConnectionData(fields[1...].joined(separator: " ")) else { return nil }
+      self.address = address
+    }
+    self.port = port
+  }
+
+  package var text: String { "\(port)" + (address.map { " " + $0.text } ?? "") }
+}

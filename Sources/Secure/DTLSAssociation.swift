@@ -1,0 +1,212 @@
+import COpenSSL
+import CSupport
+import Wire
+
+/// The Swift side of one OpenSSL association: bytes in, bytes out, no time and no policy.
+///
+/// Its randomness is drawn from the stream while it works, also at its creation.
+final class DTLSAssociation {
+  /// The largest datagram that is sent, in bytes; fits through every usual tunnel.
+  static let mtu = 1200
+  /// The largest message of application data, one record (RFC 5246 section 6.2.1).
+  static let messageMaximum = 16_384
+
+  /// What a handshake step led to.
+  enum Progress: Equatable {
+    case waiting
+    case finished
+    case failed(String)
+  }
+
+  /// What reading led to.
+  enum Reading: Equatable {
+    case nothing
+    case message([UInt8])
+    case closed
+    case failed(String)
+  }
+
+  /// Looks at the peer's certificate in DER during the handshake; refusing sends a fatal alert.
+  var acceptsCertificate: ([UInt8]) -> Bool = { _ in false }
+
+  private let entropy: EntropyStream
+  private var handle: OpaquePointer?
+  private var sent: [[UInt8]] = []
+
+  /// Draws a key and makes its certificate, valid around a Unix time in seconds.
+  init(entropy: EntropyStream, unixSeconds: Int64) throws(SecureError) {
+    self.entropy = entropy
+    var callbacks = csupport_dtls_callbacks()
+    // The C object lives no longer than this one, so it may hold an unowned reference.
+    callbacks.user = Unmanaged.passUnretained(self).toOpaque()
+    callbacks.draw = { user, bytes, count in
+      guard let user, let bytes else { return 0 }
+      let entropy = DTLSAssociation.from(user).entropy
+      for index in 0..<count { bytes[index] = entropy.byte() }
+      return 1
+    }
+    callbacks.send = { user, bytes, count in
+      guard let user else { return }
+      let datagram = [UInt8](UnsafeBufferPointer(start: bytes, count: count))
+      DTLSAssociation.from(user).sent.append(datagram)
+    }
+    callbacks.accept = { user, bytes, count in
+      guard let user else { return 0 }
+      let certificate = [UInt8](UnsafeBufferPointer(start: bytes, count: count))
+      return DTLSAssociation.from(user).acceptsCertificate(certificate) ? 1 : 0
+    }
+    handle = csupport_dtls_new(&callbacks, unixSeconds)
+    if handle == nil {
+      throw SecureError(reason: "OpenSSL cannot make a DTLS context: \(Self.libraryError())")
+    }
+  }
+
+  deinit { csupport_dtls_free(handle) }
+
+  private static func from(_ user: UnsafeMutableRawPointer) -> DTLSAssociation {
+    Unmanaged<DTLSAssociation>.fromOpaque(user).takeUnretainedValue()
+  }
+
+  /// The own certificate in DER.
+  var certificate: [UInt8] {
+    let x509 = csupport_dtls_certificate(handle)
+    let length = i2d_X509(x509, nil)
+    guard length > 0 else { return [] }
+    return [UInt8](unsafeUninitializedCapacity: Int(length)) { buffer, count in
+      var position = buffer.baseAddress
+      count = Int(max(0, i2d_X509(x509, &position)))
+    }
+  }
+
+  /// Takes a role; comes before everything else.
+  func start(_ role: DTLSRole) -> Bool {
+    csupport_dtls_start(handle, role == .server ? 1 : 0, Self.mtu) == 1
+  }
+
+  /// Goes on with the handshake, with a datagram or without.
+  func handshake(_ datagram: [UInt8] = []) -> Progress {
+    let result = datagram.withUnsafeBufferPointer {
+      csupport_dtls_handshake(handle, $0.baseAddress, $0.count)
+    }
+    switch Int(result) {
+    case CSUPPORT_DTLS_DONE: return .finished
+    case CSUPPORT_DTLS_WAITING: return .waiting
+    case CSUPPORT_DTLS_CLOSED: return .failed("the peer closed the association in the handshake")
+    default: return .failed(Self.libraryError())
+    }
+  }
+
+  /// Reads the first message of a datagram, or the next one of the datagram before.
+  func read(_ datagram: [UInt8] = []) -> Reading {
+    var result: Int32 = 0
+    let message = [UInt8](unsafeUninitializedCapacity: Self.messageMaximum) { buffer, count in
+      result = datagram.withUnsafeBufferPointer {
+        csupport_dtls_read(handle, $0.baseAddress, $0.count, buffer.baseAddress, buffer.count)
+      }
+      count = Int(max(0, result))
+    }
+    switch Int(result) {
+    case CSUPPORT_DTLS_WAITING: return .nothing
+    case CSUPPORT_DTLS_CLOSED: return .closed
+    case 1...: return .message(message)
+    default: return .failed(Self.libraryError())
+    }
+  }
+
+  /// Sends one message; false when it is empty, too long or the association broken.
+  func write(_ message: [UInt8]) -> Bool {
+    guard (1...Self.messageMaximum).contains(message.count) else { return false }
+    return message.withUnsafeBufferPointer {
+      csupport_dtls_write(handle, $0.baseAddress, $0.count) == 1
+    }
+  }
+
+  /// Sends close_notify.
+  func shutdown() { csupport_dtls_shutdown(handle) }
+
+  /// The number of the flight that waits for the peer's answer, 0 when none does.
+  var waitingFlight: UInt32 { csupport_dtls_flight(handle) }
+
+  /// Sends the waiting flight once more.
+  func retransmit() -> Progress {
+    csupport_dtls_retransmit(handle) >= 0 ? .waiting : .failed(Self.libraryError())
+  }
+
+  /// Gives away the datagrams that were sent since the last time.
+  func takeSent() -> [[UInt8]] {
+    var taken: [[UInt8]] = []
+    swap(&taken, &sent)
+    return taken
+  }
+
+  /// How often OpenSSL asked for the time.
+  var clockReads: UInt32 { csupport_dtls_clock_reads(handle) }
+
+  /// OpenSSL's name of what went wrong on this thread last.
+  private static func libraryError() -> String {
+    var text = [CChar](repeating: 0, count: 128)
+    guard csupport_library_error(&text, text.count) == 1 else { return "no reason given" }
+    return String(decoding: text.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }, as: UTF8.self)
+  }
+}
+
+// MARK: - What was agreed on
+
+extension DTLSAssociation {
+  private var connection: OpaquePointer? { csupport_dtls_connection(handle) }
+
+  /// What the finished handshake agreed on; nil when the peer supports no SRTP profile of ours.
+  func result(role: DTLSRole, remoteCertificate: [UInt8]) -> DTLSResult? {
+    guard let connection, let selected = SSL_get_selected_srtp_profile(connection) else {
+      return nil
+    }
+    let profile = SRTPProfile(rawValue: UInt16(truncatingIfNeeded: selected.pointee.id))
+    guard let length = profile.keyLength, let salt = profile.saltLength,
+      let material = exportKeys(connection, count: 2 * (length + salt))
+    else { return nil }
+    // client key, server key, client salt, server salt (RFC 5764 section 4.2)
+    let client = material[..<length] + material[(2 * length)..<(2 * length + salt)]
+    let server = material[length..<(2 * length)] + material[(2 * length + salt)...]
+    return DTLSResult(
+      profile: profile,
+      sendKey: Array(role == .client ? client : server),
+      receiveKey: Array(role == .client ? server : client),
+      version: hexadecimal(UInt16(truncatingIfNeeded: SSL_version(connection))),
+      cipherSuite: cipherSuite(connection),
+      remoteCertificate: remoteCertificate)
+  }
+
+  private func exportKeys(_ connection: OpaquePointer, count: Int) -> [UInt8]? {
+    let label = "EXTRACTOR-dtls_srtp"
+    var material = [UInt8](repeating: 0, count: count)
+    let done = SSL_export_keying_material(
+      connection, &material, material.count, label, label.utf8.count, nil, 0, 0)
+    return done == 1 ? material : nil
+  }
+
+  private func cipherSuite(_ connection: OpaquePointer) -> String {
+    guard let cipher = SSL_get_current_cipher(connection),
+      let name = SSL_CIPHER_standard_name(cipher)
+    else { return "unknown" }
+    return String(cString: name)
+  }
+
+  private func hexadecimal(_ value: UInt16) -> String {
+    let digits = String(value, radix: 16, uppercase: true)
+    return String(repeating: "0", count: 4 - digits.count) + digits
+  }
+}
+
+extension SRTPProfile {
+  /// The length of a master key in bytes; nil for a profile that is not supported.
+  var keyLength: Int? { saltLength == nil ? nil : 16 }
+
+  /// The length of a master salt in bytes (RFC 5764 section 4.1.2, RFC 7714 section 12).
+  var saltLength: Int? {
+    switch self {
+    case .aes128CMSHA1_80: 14
+    case .aeadAES128GCM: 12
+    default: nil
+    }
+  }
+}

@@ -1,0 +1,86 @@
+/// A session description of a call, and what names the call in later requests.
+public struct CallDescription: Hashable, Sendable, Codable {
+  /// Names the call.
+  public var id: String
+  /// The description's text.
+  public var sdp: String
+  /// `offer` or `answer`.
+  public var type: String
+
+  /// Creates a description of a call.
+  public init(id: String, sdp: String, type: String) {
+    self.id = id
+    self.sdp = sdp
+    self.type = type
+  }
+}
+
+/// A candidate that comes after its description (W3C RTCIceCandidateInit).
+public struct CallCandidate: Hashable, Sendable, Codable {
+  /// `candidate:...`; empty when there are no more.
+  public var candidate: String
+  /// The m-section it belongs to.
+  public var sdpMid: String?
+  /// The index of that m-section.
+  public var sdpMLineIndex: Int?
+  /// The ICE generation it belongs to.
+  public var usernameFragment: String?
+
+  /// Creates a candidate.
+  public init(
+    candidate: String, sdpMid: String? = nil, sdpMLineIndex: Int? = nil,
+    usernameFragment: String? = nil
+  ) {
+    self.candidate = candidate
+    self.sdpMid = sdpMid
+    self.sdpMLineIndex = sdpMLineIndex
+    self.usernameFragment = usernameFragment
+  }
+}
+
+/// Why a request about a call was refused.
+public struct CallRefusal: Error, Hashable, Sendable, CustomStringConvertible {
+  /// Whose fault it is.
+  public enum Kind: Hashable, Sendable {
+    /// The request cannot be understood or its description is not acceptable: status 400.
+    case badRequest
+    /// There is no such call: status 404.
+    case unknownCall
+    /// The call is not in a state for it: status 409.
+    case conflict
+    /// No further call can be taken: status 503.
+    case busy
+    /// Something failed on this side: status 500.
+    case failure
+  }
+
+  /// Whose fault it is.
+  public var kind: Kind
+  /// What is wrong, in one sentence.
+  public var reason: String
+
+  /// Creates a refusal.
+  public init(_ kind: Kind, _ reason: String) {
+    self.kind = kind
+    self.reason = reason
+  }
+
+  /// The sentence.
+  public var description: String { reason }
+}
+
+/// What signaling asks of whoever runs the calls; knows nothing of HTTP.
+public protocol CallHandling: Sendable {
+  /// Begins a call with the peer's offer and gives the answer.
+  func begin(offer sdp: String) async throws(CallRefusal) -> CallDescription
+  /// Begins a call with an offer of this side.
+  func makeOffer() async throws(CallRefusal) -> CallDescription
+  /// Completes a call that this side offered, with the peer's answer.
+  func accept(answer sdp: String, call id: String) async throws(CallRefusal)
+  /// Adds a candidate of the peer; nil when it has no more.
+  func add(_ candidate: CallCandidate?, call id: String) async throws(CallRefusal)
+  /// Ends a call.
+  func end(call id: String) async throws(CallRefusal)
+  /// The stats of a call, or of all calls, as JSON text.
+  func stats(call id: String?) async throws(CallRefusal) -> String
+}

@@ -1,0 +1,262 @@
+/// The page that browsers call with: plain HTML and JavaScript in one file, nothing loaded.
+///
+/// Scripts drive it through `window.retake`: `await retake.call({seconds: 5})` gives
+/// `{connected, states, stats, ...}`. `#auto` or `?auto` calls at once. With `{offerer: 'retake'}` (or
+/// `?offerer=retake`) the server offers and the browser answers.
+public let callPage = #"""
+  <!doctype html>
+  <html lang="en">
+  <head>
+  <meta charset="utf-8">
+  <meta name="viewport" content="width=device-width, initial-scale=1">
+  <title>Retake</title>
+  <link rel="icon" href="data:,">
+  <style>
+    :root { color-scheme: light dark; --ink: #1c2430; --paper: #f6f7f9; --card: #fff;
+      --line: #d9dee6; --accent: #c2273d; --quiet: #6a7484; --good: #1d8a4e; }
+    @media (prefers-color-scheme: dark) { :root { --ink: #e6e9ee; --paper: #12161c;
+      --card: #1a2029; --line: #2c3542; --accent: #f0566b; --quiet: #8f9bab; --good: #48c07f; } }
+    * { box-sizing: border-box; }
+    body { margin: 0; font: 15px/1.5 system-ui, sans-serif; color: var(--ink);
+      background: var(--paper); }
+    main { max-width: 60rem; margin: 0 auto; padding: 1.5rem 1rem 3rem; }
+    header { display: flex; align-items: center; gap: .8rem; flex-wrap: wrap; }
+    h1 { font-size: 1.25rem; margin: 0 auto 0 0; }
+    h1 i { display: inline-block; width: .7em; height: .7em; border-radius: 50%;
+      background: var(--line); margin-right: .45em; }
+    .live h1 i { background: var(--accent); animation: pulse 1.6s infinite; }
+    @keyframes pulse { 50% { opacity: .35; } }
+    button { font: inherit; font-weight: 600; padding: .45rem 1.1rem; border-radius: .5rem;
+      border: 1px solid var(--line); background: var(--card); color: inherit; cursor: pointer; }
+    button.primary { background: var(--accent); border-color: var(--accent); color: #fff; }
+    button:disabled { opacity: .45; cursor: default; }
+    .videos { display: grid; grid-template-columns: repeat(auto-fit, minmax(16rem, 1fr));
+      gap: 1rem; margin: 1.2rem 0; }
+    figure { margin: 0; background: var(--card); border: 1px solid var(--line);
+      border-radius: .7rem; overflow: hidden; }
+    video { display: block; width: 100%; aspect-ratio: 4 / 3; background: #000; }
+    figcaption { padding: .35rem .8rem; color: var(--quiet); font-size: .85rem; }
+    ul { list-style: none; margin: 0 0 1.2rem; padding: 0; display: flex; gap: .5rem;
+      flex-wrap: wrap; }
+    li { border: 1px solid var(--line); background: var(--card); border-radius: 1rem;
+      padding: .1rem .8rem; font-size: .85rem; color: var(--quiet); }
+    li b { color: var(--ink); } li.good b { color: var(--good); }
+    table { border-collapse: collapse; width: 100%; font-variant-numeric: tabular-nums;
+      font-size: .9rem; background: var(--card); border: 1px solid var(--line); }
+    th, td { text-align: right; padding: .3rem .7rem; border-bottom: 1px solid var(--line); }
+    th:first-child, td:first-child { text-align: left; }
+    th { color: var(--quiet); font-weight: 600; }
+    #message { color: var(--accent); min-height: 1.5em; }
+  </style>
+  </head>
+  <body>
+  <main>
+    <header>
+      <h1><i></i>Retake</h1>
+      <button id="call" class="primary">Call</button>
+      <button id="hangup" disabled>Hang up</button>
+    </header>
+    <p id="message" role="status"></p>
+    <ul id="states"></ul>
+    <div class="videos">
+      <figure><video id="own" autoplay muted playsinline></video>
+        <figcaption>What this page sends</figcaption></figure>
+      <figure><video id="echo" autoplay playsinline></video>
+        <figcaption>What comes back</figcaption></figure>
+    </div>
+    <table><thead><tr><th>Stream</th><th>Codec</th><th>kbit/s</th><th>Packets</th><th>Lost</th>
+      <th>Frames</th><th>Size</th></tr></thead><tbody id="stats"></tbody></table>
+  </main>
+  <script>
+  'use strict';
+  const $ = id => document.getElementById(id);
+  const options = new URLSearchParams(location.search || location.hash.slice(1));
+  const auto = options.has('auto') || location.hash.startsWith('#auto');
+  const wait = ms => new Promise(done => setTimeout(done, ms));
+  let current = null;
+
+  async function request(path, body) {
+    const response = await fetch(path, { method: 'POST',
+      headers: { 'Content-Type': 'application/json' }, body: JSON.stringify(body || {}) });
+    const result = await response.json();
+    if (!response.ok) throw new Error(result.error || response.statusText);
+    return result;
+  }
+
+  /* Resolves when all candidates are known, or with those that are after two seconds. */
+  function gathered(pc) {
+    if (pc.iceGatheringState === 'complete') return Promise.resolve();
+    return Promise.race([wait(2000), new Promise(done =>
+      pc.addEventListener('icegatheringstatechange', () => {
+        if (pc.iceGatheringState === 'complete') done();
+      }))]);
+  }
+
+  async function dump(pc) {
+    const list = [];
+    (await pc.getStats()).forEach(entry => list.push({ ...entry }));
+    return list;
+  }
+
+  function watch(call) {
+    const pc = call.pc;
+    const started = performance.now();
+    for (const [name, event] of [['signaling', 'signalingstatechange'],
+        ['iceGathering', 'icegatheringstatechange'],
+        ['iceConnection', 'iceconnectionstatechange'],
+        ['connection', 'connectionstatechange']]) {
+      pc.addEventListener(event, () => {
+        call.states.push({ machine: name, state: pc[name + 'State'],
+          at: Math.round(performance.now() - started) });
+        showStates(pc);
+      });
+    }
+    pc.addEventListener('track', event => {
+      call.tracks.push(event.track.kind);
+      const video = $('echo');
+      if (!video.srcObject) video.srcObject = new MediaStream();
+      video.srcObject.addTrack(event.track);
+      video.play().catch(() => {});
+    });
+    pc.addEventListener('connectionstatechange', () => {
+      if (pc.connectionState === 'failed') finish('The connection failed.');
+    });
+    showStates(pc);
+  }
+
+  async function begin(settings = {}) {
+    if (current) throw new Error('a call is under way');
+    const call = current = { pc: new RTCPeerConnection(settings.configuration || {}), id: null,
+      states: [], tracks: [], before: {}, timer: 0 };
+    $('call').disabled = true;
+    $('hangup').disabled = false;
+    $('message').textContent = '';
+    document.body.classList.add('live');
+    try {
+      watch(call);
+      const stream = await navigator.mediaDevices.getUserMedia({
+        audio: settings.audio === false ? false
+          : { echoCancellation: false, noiseSuppression: false, autoGainControl: false },
+        video: settings.video === false ? false
+          : { width: settings.width || 640, height: settings.height || 480 } });
+      call.stream = stream;
+      $('own').srcObject = stream;
+      const offerer = settings.offerer || 'browser';
+      const add = () => stream.getTracks().forEach(track => call.pc.addTrack(track, stream));
+      if (offerer === 'retake') {
+        const offer = await request('mkoffer');
+        call.id = offer.id;
+        await call.pc.setRemoteDescription({ type: 'offer', sdp: offer.sdp });
+        add();
+        await call.pc.setLocalDescription(await call.pc.createAnswer());
+        await gathered(call.pc);
+        await request('answer', { id: offer.id, type: 'answer',
+          sdp: call.pc.localDescription.sdp });
+      } else {
+        add();
+        await call.pc.setLocalDescription(await call.pc.createOffer());
+        await gathered(call.pc);
+        const answer = await request('offer', { type: 'offer',
+          sdp: call.pc.localDescription.sdp });
+        call.id = answer.id;
+        await call.pc.setRemoteDescription({ type: 'answer', sdp: answer.sdp });
+      }
+      call.timer = setInterval(() => showStats(call), 1000);
+    } catch (error) {
+      finish(String(error.message || error));
+      throw error;
+    }
+    return call;
+  }
+
+  function finish(message) {
+    const call = current;
+    if (!call) return;
+    current = null;
+    clearInterval(call.timer);
+    call.pc.close();
+    if (call.stream) call.stream.getTracks().forEach(track => track.stop());
+    if (call.id) request('bye', { id: call.id }).catch(() => {});
+    $('own').srcObject = $('echo').srcObject = null;
+    $('call').disabled = false;
+    $('hangup').disabled = true;
+    document.body.classList.remove('live');
+    showStates(call.pc);
+    $('message').textContent = message || '';
+  }
+
+  function showStates(pc) {
+    $('states').replaceChildren(...[['signaling', pc.signalingState],
+        ['ICE gathering', pc.iceGatheringState], ['ICE', pc.iceConnectionState],
+        ['connection', pc.connectionState]].map(([name, state]) => {
+      const item = document.createElement('li');
+      const value = document.createElement('b');
+      value.textContent = state;
+      if (state === 'connected' || state === 'completed') item.className = 'good';
+      item.append(name + ' ', value);
+      return item;
+    }));
+  }
+
+  async function showStats(call) {
+    const all = await dump(call.pc);
+    const rows = all.filter(s => s.type === 'inbound-rtp' || s.type === 'outbound-rtp');
+    $('stats').replaceChildren(...rows.map(s => {
+      const bytes = s.bytesReceived ?? s.bytesSent ?? 0;
+      const before = call.before[s.id];
+      const rate = before ? (bytes - before.bytes) * 8 / (s.timestamp - before.timestamp) : 0;
+      call.before[s.id] = { bytes, timestamp: s.timestamp };
+      const codec = all.find(c => c.id === s.codecId);
+      const row = document.createElement('tr');
+      for (const cell of [(s.type === 'inbound-rtp' ? 'received ' : 'sent ') + s.kind,
+          codec ? codec.mimeType.split('/')[1] : '', rate.toFixed(0),
+          s.packetsReceived ?? s.packetsSent ?? 0, s.packetsLost ?? '',
+          s.framesDecoded ?? s.framesEncoded ?? '',
+          s.frameWidth ? s.frameWidth + '×' + s.frameHeight : '']) {
+        const data = document.createElement('td');
+        data.textContent = cell;
+        row.append(data);
+      }
+      return row;
+    }));
+  }
+
+  async function connected(pc, milliseconds) {
+    const end = performance.now() + milliseconds;
+    while (pc.connectionState !== 'connected' && performance.now() < end) {
+      if (pc.connectionState === 'failed' || pc.connectionState === 'closed') return false;
+      await wait(20);
+    }
+    return pc.connectionState === 'connected';
+  }
+
+  window.retake = {
+    /* Calls, stays connected for so many seconds, hangs up, and tells what happened. */
+    async call(settings = {}) {
+      const call = await begin(settings);
+      const isConnected = await connected(call.pc, 1000 * (settings.timeout || 10));
+      if (isConnected) await wait(1000 * (settings.seconds ?? 5));
+      const result = { id: call.id, connected: isConnected, states: call.states,
+        tracks: call.tracks, offer: call.pc.localDescription?.sdp,
+        answer: call.pc.remoteDescription?.sdp, stats: await dump(call.pc),
+        video: { width: $('echo').videoWidth, height: $('echo').videoHeight } };
+      if (!settings.keep) finish();
+      return result;
+    },
+    begin, hangUp: finish,
+    async stats() { return current ? dump(current.pc) : []; },
+    async serverStats() { return (await fetch('stats')).json(); },
+  };
+
+  const fromOptions = () => ({ offerer: options.get('offerer') || undefined,
+    video: options.get('video') !== '0', audio: options.get('audio') !== '0' });
+  $('call').onclick = () => begin(fromOptions()).catch(() => {});
+  $('hangup').onclick = () => finish();
+  addEventListener('pagehide', () => {
+    if (current?.id) navigator.sendBeacon('bye', JSON.stringify({ id: current.id }));
+  });
+  if (auto) begin(fromOptions()).catch(() => {});
+  </script>
+  </body>
+  </html>
+  """#

@@ -1,0 +1,179 @@
+import NIOCore
+import NIOHTTP1
+import NIOPosix
+
+/// A minimal HTTP/1.1 client for signaling: one connection per request, whole bodies.
+public struct HTTPClient: Sendable {
+  /// How long a request may take, from the look-up of the host's name to the last byte.
+  public var timeout: Duration
+  /// The longest body that is taken, in bytes.
+  public var bodyMaximum = 4 << 20
+
+  /// Creates a client.
+  public init(timeout: Duration = .seconds(10)) { self.timeout = timeout }
+
+  /// Asks for a resource.
+  public func get(_ url: String) async throws(HTTPError) -> HTTPResponse {
+    try await send("GET", url)
+  }
+
+  /// Posts JSON text.
+  public func post(_ url: String, json: String) async throws(HTTPError) -> HTTPResponse {
+    try await send("POST", url, body: Array(json.utf8), type: "application/json")
+  }
+
+  /// Sends any request to `http://host:port/path?query`.
+  ///
+  /// - Throws: `HTTPError` when there is no complete response in time; a response of any status is
+  ///   none.
+  public func send(_ method: String, _ url: String, body: [UInt8]? = nil, type: String? = nil)
+    async throws(HTTPError) -> HTTPResponse
+  {
+    let target = try HTTPTarget(url)
+    var headers = HTTPHeaders([("Host", target.authority), ("Connection", "close")])
+    if let type { headers.add(name: "Content-Type", value: type) }
+    if let body { headers.add(name: "Content-Length", value: String(body.count)) }
+    let head = HTTPRequestHead(
+      version: .http1_1, method: HTTPMethod(rawValue: method), uri: target.path, headers: headers)
+    let group = MultiThreadedEventLoopGroup.singleton
+    let loop = group.next()
+    let promise = loop.makePromise(of: HTTPResponse.self)
+    let bodyMaximum = bodyMaximum
+    let connection = ClientBootstrap(group: loop)
+      .connectTimeout(TimeAmount(timeout))
+      .channelInitializer { channel in
+        channel.eventLoop.makeCompletedFuture {
+          let pipeline = channel.pipeline.syncOperations
+          try pipeline.addHTTPClientHandlers()
+          try pipeline.addHandler(
+            HTTPRetrieval(head: head, body: body ?? [], bodyMaximum: bodyMaximum, promise: promise))
+        }
+      }
+      .connect(host: target.host, port: target.port)
+    connection.whenFailure { promise.fail($0) }
+    let deadline = loop.scheduleTask(in: TimeAmount(timeout)) {
+      promise.fail(HTTPError(reason: "no answer within \(timeout)"))
+    }
+    let result = await promise.futureResult.result()
+    deadline.cancel()
+    connection.whenSuccess { $0.close(promise: nil) }
+    switch result {
+    case .success(let response): return response
+    case .failure(let error): throw HTTPError(reason: "\(url): \(sentence(of: error))")
+    }
+  }
+}
+
+/// The parts of an `http` URL that a request needs.
+struct HTTPTarget {
+  var host: String
+  var port: Int
+  /// The path with the query, at least `/`.
+  var path: String
+  /// The `Host` field.
+  var authority: String
+
+  init(_ url: String) throws(HTTPError) {
+    let scheme = "http://"
+    guard url.lowercased().hasPrefix(scheme) else {
+      throw HTTPError(reason: "\(url): only http:// URLs can be called")
+    }
+    // A fragment stays with the client, and control characters would end the request's line.
+    let rest = url.dropFirst(scheme.count).prefix { $0 != "#" }
+    guard !rest.isEmpty, rest.utf8.allSatisfy({ $0 > 0x20 && $0 < 0x7f }) else {
+      throw HTTPError(reason: "\(url): not a URL")
+    }
+    let end = rest.firstIndex { $0 == "/" || $0 == "?" } ?? rest.endIndex
+    authority = String(rest[..<end])
+    path = rest[end...].hasPrefix("/") ? String(rest[end...]) : "/" + rest[end...]
+    var name = rest[..<end]
+    port = 80
+    if let colon = name.lastIndex(of: ":"), !name[colon...].contains("]") {
+      guard let number = UInt16(name[name.index(after: colon)...]) else {
+        throw HTTPError(reason: "\(url): the port is not a number below 65536")
+      }
+      port = Int(number)
+      name = name[..<colon]
+    }
+    if name.hasPrefix("["), name.hasSuffix("]") { name = name.dropFirst().dropLast() }
+    guard !name.isEmpty, !name.contains("@") else {
+      throw HTTPError(reason: "\(url): not a URL")
+    }
+    host = String(name)
+  }
+}
+
+/// One request on its connection: sends it and collects the response.
+private final class HTTPRetrieval: ChannelInboundHandler {
+  typealias InboundIn = HTTPClientResponsePart
+  typealias OutboundOut = HTTPClientRequestPart
+
+  private let head: HTTPRequestHead
+  private let body: [UInt8]
+  private let bodyMaximum: Int
+  private let promise: EventLoopPromise<HTTPResponse>
+  private var response: HTTPResponse?
+
+  init(
+    head: HTTPRequestHead, body: [UInt8], bodyMaximum: Int, promise: EventLoopPromise<HTTPResponse>
+  ) {
+    self.head = head
+    self.body = body
+    self.bodyMaximum = bodyMaximum
+    self.promise = promise
+  }
+
+  func channelActive(context: ChannelHandlerContext) {
+    context.write(wrapOutboundOut(.head(head)), promise: nil)
+    if !body.isEmpty {
+      let buffer = context.channel.allocator.buffer(bytes: body)
+      context.write(wrapOutboundOut(.body(.byteBuffer(buffer))), promise: nil)
+    }
+    context.writeAndFlush(wrapOutboundOut(.end(nil)), promise: nil)
+  }
+
+  func channelRead(context: ChannelHandlerContext, data: NIOAny) {
+    switch unwrapInboundIn(data) {
+    case .head(let head):
+      guard head.status.code >= 200 else { return }
+      var response = HTTPResponse(status: Int(head.status.code))
+      response.headers = head.headers.map { ($0.name, $0.value) }
+      self.response = response
+    case .body(let part):
+      guard (response?.body.count ?? 0) + part.readableBytes <= bodyMaximum else {
+        fail(HTTPError(reason: "the answer is longer than \(bodyMaximum) bytes"), context)
+        return
+      }
+      response?.body.append(contentsOf: part.readableBytesView)
+    case .end:
+      guard let response else { return }
+      promise.succeed(response)
+      context.close(promise: nil)
+    }
+  }
+
+  func errorCaught(context: ChannelHandlerContext, error: any Error) {
+    fail(error is HTTPParserError ? HTTPError(reason: "the answer is not HTTP") : error, context)
+  }
+
+  func channelInactive(context: ChannelHandlerContext) {
+    promise.fail(HTTPError(reason: "the connection was closed before the answer was complete"))
+    context.fireChannelInactive()
+  }
+
+  private func fail(_ error: any Error, _ context: ChannelHandlerContext) {
+    promise.fail(error)
+    context.close(promise: nil)
+  }
+}
+
+extension EventLoopFuture where Value: Sendable {
+  /// The outcome without throwing.
+  fileprivate func result() async -> Result<Value, any Error> {
+    do {
+      return .success(try await get())
+    } catch {
+      return .failure(error)
+    }
+  }
+}

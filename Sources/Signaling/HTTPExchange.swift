@@ -1,0 +1,161 @@
+import NIOCore
+import NIOHTTP1
+
+/// One connection of a server: collects requests, runs the handler, writes responses.
+///
+/// The pipelining handler before it hands over one request at a time.
+final class HTTPExchange: ChannelInboundHandler {
+  typealias InboundIn = HTTPServerRequestPart
+  typealias OutboundOut = HTTPServerResponsePart
+
+  private enum State {
+    /// Between two requests.
+    case idle
+    /// The head came; the body is being collected.
+    case collecting(HTTPRequestHead, ByteBuffer)
+    /// The handler is at work.
+    case answering
+    /// The last response was given; what still comes is dropped.
+    case finished
+  }
+
+  private let limits: HTTPServer.Limits
+  private let allowsAllOrigins: Bool
+  private let handler: HTTPServer.Handler
+  private var state = State.idle
+
+  init(limits: HTTPServer.Limits, allowsAllOrigins: Bool, handler: @escaping HTTPServer.Handler) {
+    self.limits = limits
+    self.allowsAllOrigins = allowsAllOrigins
+    self.handler = handler
+  }
+
+  func channelRead(context: ChannelHandlerContext, data: NIOAny) {
+    switch unwrapInboundIn(data) {
+    case .head(let head): begin(head, context)
+    case .body(let part): collect(part, context)
+    case .end:
+      if case .finished = state { context.close(promise: nil) }
+      answer(context)
+    }
+  }
+
+  private func begin(_ head: HTTPRequestHead, _ context: ChannelHandlerContext) {
+    guard case .idle = state else { return }
+    let announced = head.headers.first(name: "content-length").flatMap(Int.init) ?? 0
+    guard announced <= limits.bodyBytes else {
+      refuse(413, "the body is longer than \(limits.bodyBytes) bytes", context)
+      return
+    }
+    state = .collecting(head, ByteBuffer())
+    if head.headers[canonicalForm: "expect"].contains(where: { $0.lowercased() == "100-continue" })
+    {
+      let head = HTTPResponseHead(version: head.version, status: .continue)
+      context.writeAndFlush(wrapOutboundOut(.head(head)), promise: nil)
+    }
+  }
+
+  private func collect(_ part: ByteBuffer, _ context: ChannelHandlerContext) {
+    guard case .collecting(let head, var body) = state else { return }
+    guard body.readableBytes + part.readableBytes <= limits.bodyBytes else {
+      refuse(413, "the body is longer than \(limits.bodyBytes) bytes", context)
+      return
+    }
+    // Leaves the buffer with one owner, so that it grows in place.
+    state = .idle
+    body.writeImmutableBuffer(part)
+    state = .collecting(head, body)
+  }
+
+  private func answer(_ context: ChannelHandlerContext) {
+    guard case .collecting(let head, let body) = state else { return }
+    state = .answering
+    let request = HTTPRequest(
+      method: head.method.rawValue, target: head.uri,
+      headers: head.headers.map { ($0.name, $0.value) }, body: Array(body.readableBytesView))
+    let promise = context.eventLoop.makePromise(of: HTTPResponse.self)
+    let handler = handler
+    promise.completeWithTask { await handler(request) }
+    let bound = NIOLoopBound((exchange: self, context: context), eventLoop: context.eventLoop)
+    promise.futureResult.whenSuccess { response in
+      let (exchange, context) = bound.value
+      guard case .answering = exchange.state else { return }
+      exchange.write(response, to: head, keepsAlive: head.isKeepAlive, context)
+    }
+  }
+
+  /// Refuses a request that is not complete.
+  ///
+  /// Closing with unread bytes would reset the connection before the client has read the refusal,
+  /// so that the rest is read and dropped for a while.
+  private func refuse(_ status: Int, _ sentence: String, _ context: ChannelHandlerContext) {
+    write(.refusal(status, sentence), to: nil, keepsAlive: false, lingers: true, context)
+    let bound = NIOLoopBound(context, eventLoop: context.eventLoop)
+    context.eventLoop.scheduleTask(in: HTTPExchange.lingerTime) {
+      bound.value.close(promise: nil)
+    }
+  }
+
+  private static let lingerTime = TimeAmount.seconds(1)
+
+  private func write(
+    _ response: HTTPResponse, to request: HTTPRequestHead?, keepsAlive: Bool,
+    lingers: Bool = false, _ context: ChannelHandlerContext
+  ) {
+    state = keepsAlive ? .idle : .finished
+    guard context.channel.isActive else { return }
+    var headers = HTTPHeaders(response.headers.map { ($0.name, $0.value) })
+    headers.replaceOrAdd(name: "Content-Length", value: String(response.body.count))
+    if !keepsAlive { headers.replaceOrAdd(name: "Connection", value: "close") }
+    if allowsAllOrigins { allowAllOrigins(&headers, request) }
+    let head = HTTPResponseHead(
+      version: request?.version ?? .http1_1,
+      status: HTTPResponseStatus(statusCode: response.status), headers: headers)
+    context.write(wrapOutboundOut(.head(head)), promise: nil)
+    if request?.method != .HEAD, !response.body.isEmpty {
+      let body = context.channel.allocator.buffer(bytes: response.body)
+      context.write(wrapOutboundOut(.body(.byteBuffer(body))), promise: nil)
+    }
+    let bound = NIOLoopBound(context, eventLoop: context.eventLoop)
+    context.writeAndFlush(wrapOutboundOut(.end(nil))).whenComplete { _ in
+      if !keepsAlive, !lingers { bound.value.close(promise: nil) }
+    }
+  }
+
+  private func allowAllOrigins(_ headers: inout HTTPHeaders, _ request: HTTPRequestHead?) {
+    headers.replaceOrAdd(name: "Access-Control-Allow-Origin", value: "*")
+    guard request?.method == .OPTIONS else { return }
+    headers.replaceOrAdd(
+      name: "Access-Control-Allow-Methods", value: "GET, POST, DELETE, OPTIONS")
+    headers.replaceOrAdd(name: "Access-Control-Allow-Headers", value: "Content-Type, Authorization")
+    headers.replaceOrAdd(name: "Access-Control-Max-Age", value: "600")
+  }
+
+  // MARK: Failures and silence
+
+  func errorCaught(context: ChannelHandlerContext, error: any Error) {
+    guard error is HTTPParserError else {
+      context.close(promise: nil)
+      return
+    }
+    // The decoder closes the connection after this, so that the answer must be written at once.
+    switch state {
+    case .idle, .collecting:
+      let isTooLong = (error as? HTTPParserError) == .headerOverflow
+      refuse(
+        isTooLong ? 431 : 400,
+        isTooLong ? "the header is longer than \(limits.headerBytes) bytes" : "this is not HTTP",
+        context)
+    case .answering, .finished: context.close(promise: nil)
+    }
+  }
+
+  func userInboundEventTriggered(context: ChannelHandlerContext, event: Any) {
+    guard event is IdleStateHandler.IdleStateEvent else {
+      context.fireUserInboundEventTriggered(event)
+      return
+    }
+    if case .answering = state { return }
+    context.close(promise: nil)
+  }
+}

@@ -1,0 +1,136 @@
+/// The HTTP face of `retake record serve`: plain JSON, so that any peer can be scripted.
+///
+///     GET    /           the page
+///     POST   /offer      {sdp, type}                      → {id, sdp, type}
+///     POST   /mkoffer                                     → {id, sdp, type}
+///     POST   /answer     {id, sdp, type}                  → {}
+///     POST   /candidate  {id, candidate, sdpMid, ...}     → {}
+///     POST   /bye        {id}                             → {}
+///     DELETE /call/ID                                     → {}
+///     GET    /stats      all calls, or ?id=ID             → stats as JSON
+///
+/// Refusals are JSON objects whose `error` is one sentence.
+public struct SignalingRoutes: Sendable {
+  private let calls: any CallHandling
+  private let page: String
+
+  /// Creates the routes to calls; the page is the one that browsers call with, unless given.
+  public init(calls: any CallHandling, page: String = callPage) {
+    self.calls = calls
+    self.page = page
+  }
+
+  /// Answers a request.
+  public func respond(to request: HTTPRequest) async -> HTTPResponse {
+    let methods = methods(of: request.path)
+    guard !methods.isEmpty else {
+      return .refusal(404, "there is nothing at \(request.path.prefix(100))")
+    }
+    let method = request.method == "HEAD" ? "GET" : request.method
+    guard methods.contains(method) || method == "OPTIONS" else {
+      var response = HTTPResponse.refusal(
+        405, "\(request.path) takes \(methods.joined(separator: " or "))")
+      response.headers.append(("Allow", methods.joined(separator: ", ")))
+      return response
+    }
+    if method == "OPTIONS" { return HTTPResponse(status: 204) }
+    do throws(CallRefusal) {
+      return try await answer(request)
+    } catch {
+      return .refusal(error.kind.status, error.reason)
+    }
+  }
+
+  private static let callPrefix = "/call/"
+
+  private func methods(of path: String) -> [String] {
+    switch path {
+    case "/", "/stats": ["GET"]
+    case "/offer", "/mkoffer", "/answer", "/candidate", "/bye": ["POST"]
+    case _ where path.hasPrefix(SignalingRoutes.callPrefix): ["DELETE"]
+    default: []
+    }
+  }
+
+  private func answer(_ request: HTTPRequest) async throws(CallRefusal) -> HTTPResponse {
+    switch request.path {
+    case "/": return HTTPResponse(type: "text/html; charset=utf-8", body: Array(page.utf8))
+    case "/stats": return HTTPResponse(json: try await calls.stats(call: request.query("id")))
+    case "/mkoffer": return HTTPResponse(json: encodedJSON(try await calls.makeOffer()))
+    case "/offer":
+      let description = try body(DescriptionBody.self, of: request, "{sdp, type}")
+      try description.check(type: "offer")
+      return HTTPResponse(json: encodedJSON(try await calls.begin(offer: description.sdp)))
+    case "/answer":
+      let description = try body(DescriptionBody.self, of: request, "{id, sdp, type}")
+      try description.check(type: "answer")
+      guard let id = description.id else { throw CallRefusal(.badRequest, "the answer has no id") }
+      try await calls.accept(answer: description.sdp, call: id)
+    case "/candidate":
+      let candidate = try body(CandidateBody.self, of: request, "{id, candidate, sdpMid}")
+      try await calls.add(candidate.content, call: candidate.id)
+    case "/bye":
+      try await calls.end(call: body(ByeBody.self, of: request, "{id}").id)
+    default:
+      try await calls.end(call: String(request.path.dropFirst(SignalingRoutes.callPrefix.count)))
+    }
+    return HTTPResponse(json: "{}")
+  }
+
+  private func body<Body: Decodable>(_ type: Body.Type, of request: HTTPRequest, _ shape: String)
+    throws(CallRefusal) -> Body
+  {
+    guard let body = decodedJSON(type, from: request.body) else {
+      throw CallRefusal(.badRequest, "\(request.path) wants a JSON object \(shape)")
+    }
+    return body
+  }
+}
+
+extension CallRefusal.Kind {
+  fileprivate var status: Int {
+    switch self {
+    case .badRequest: 400
+    case .unknownCall: 404
+    case .conflict: 409
+    case .busy: 503
+    case .failure: 500
+    }
+  }
+}
+
+/// A description that came in; the identifier belongs to answers only.
+private struct DescriptionBody: Decodable {
+  var id: String?
+  var sdp: String
+  var type: String?
+
+  /// Refuses a description that says it is of another type; many clients say nothing.
+  func check(type wanted: String) throws(CallRefusal) {
+    if let type, type != wanted {
+      throw CallRefusal(.badRequest, "the type is \(type.prefix(20)) where \(wanted) is expected")
+    }
+    if sdp.isEmpty { throw CallRefusal(.badRequest, "the sdp is empty") }
+  }
+}
+
+/// A candidate that came in: as the fields of an RTCIceCandidateInit, or null when there are no more.
+private struct CandidateBody: Decodable {
+  var id: String
+  var candidate: String?
+  var sdpMid: String?
+  var sdpMLineIndex: Int?
+  var usernameFragment: String?
+
+  var content: CallCandidate? {
+    candidate.map {
+      CallCandidate(
+        candidate: $0, sdpMid: sdpMid, sdpMLineIndex: sdpMLineIndex,
+        usernameFragment: usernameFragment)
+    }
+  }
+}
+
+private struct ByeBody: Decodable {
+  var id: String
+}

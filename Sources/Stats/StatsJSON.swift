@@ -1,0 +1,66 @@
+extension StatsValue {
+  /// The value as JSON text; a number that JSON cannot carry becomes null.
+  public var json: String {
+    switch self {
+    case .integer(let value): String(value)
+    case .number(let value): jsonNumber(value)
+    case .text(let value): jsonString(value)
+    case .flag(let value): value ? "true" : "false"
+    case .record(let members): jsonObject(members)
+    }
+  }
+}
+
+extension StatsObject {
+  /// The members after `id`, `type` and `timestamp` as one JSON object, as a `stat` row keeps them.
+  public var membersJSON: String { jsonObject(members) }
+
+  /// The whole object as browsers print it.
+  public var json: String {
+    jsonObject(
+      [
+        StatsMember("id", .text(id)), StatsMember("timestamp", .number(timestamp)),
+        StatsMember("type", .text(type)),
+      ] + members)
+  }
+
+  /// The value of a member, or nil when it does not apply.
+  public subscript(name: String) -> StatsValue? { members.first { $0.name == name }?.value }
+}
+
+extension StatsReport {
+  /// The report as a JSON array of objects, in the shape that browsers' getStats gives.
+  public var json: String { "[" + objects.map(\.json).joined(separator: ",") + "]" }
+}
+
+private func jsonObject(_ members: [StatsMember]) -> String {
+  "{" + members.map { "\(jsonString($0.name)):\($0.value.json)" }.joined(separator: ",") + "}"
+}
+
+/// A number as JSON text: whole values without a fraction, as JavaScript prints them.
+private func jsonNumber(_ value: Double) -> String {
+  guard value.isFinite else { return "null" }
+  if value.rounded(.towardZero) == value, value.magnitude < 9_007_199_254_740_992 {
+    return String(Int64(value))
+  }
+  return value.description
+}
+
+/// A string as JSON text (RFC 8259 section 7).
+public func jsonString(_ text: String) -> String {
+  var out = "\""
+  for scalar in text.unicodeScalars {
+    switch scalar {
+    case "\"": out += "\\\""
+    case "\\": out += "\\\\"
+    case "\n": out += "\\n"
+    case "\r": out += "\\r"
+    case "\t": out += "\\t"
+    case _ where scalar.value < 0x20:
+      let digits = String(scalar.value, radix: 16)
+      out += "\\u" + String(repeating: "0", count: 4 - digits.count) + digits
+    default: out.unicodeScalars.append(scalar)
+    }
+  }
+  return out + "\""
+}

@@ -1,0 +1,223 @@
+import Media
+import Peer
+import Wire
+
+/// Makes inputs again from their rows: the inverse of `Transcript`'s inputs.
+struct InputReader: ~Copyable {
+  private var paths: [Int64: (local: SocketAddress, remote: SocketAddress)] = [:]
+  private var contents: [Int64: [UInt8]] = [:]
+  private var contentBytes = 0
+  private var content: SQLiteStatement
+
+  /// How many bytes of captured media are kept at hand for when they come again.
+  private static let contentLimit = 64 << 20
+
+  /// Creates a reader with the statement that finds a content again by its number.
+  init(content: consuming SQLiteStatement) { self.content = content }
+
+  /// The step of a head and its rows; nil when they do not fit each other.
+  mutating func step(_ head: StepHead, _ rows: borrowing RowList, _ range: Range<Int>)
+    -> TapeChunk.Step?
+  {
+    var next = range.lowerBound
+    guard let input = input(head, rows, &next, end: range.upperBound) else { return nil }
+    return TapeChunk.Step(
+      head: head, input: input, rows: range, inputRowCount: next - range.lowerBound)
+  }
+
+  private mutating func input(
+    _ head: StepHead, _ rows: borrowing RowList, _ next: inout Int, end: Int
+  ) -> PeerInput? {
+    if head.kind == .deadline { return .deadline }
+    if next < end, rows.table(next) == .path {
+      guard addPath(rows.row(next)) else { return nil }
+      next += 1
+    } else if next < end, rows.table(next) == .content {
+      guard addContent(rows.row(next)) else { return nil }
+      next += 1
+    }
+    guard next < end else { return nil }
+    let row = Columns(rows, next)
+    defer { next += 1 }
+    switch (head.kind, row.table) {
+    case (.datagram, .packet): return datagram(row)
+    case (.genesis, .peer): return row.genesis
+    case (.call, .callRequest): return row.call
+    case (.captured, .capture): return captured(row)
+    case (.signaling, .signaling): return row.signaling
+    case (.interfaces, .network), (.socketBound, .network), (.socketFailed, .network),
+      (.nameResolved, .network), (.sendFailed, .network):
+      return row.network(head.kind)
+    default: return nil
+    }
+  }
+
+  private mutating func addPath(_ row: ArraySlice<Value>) -> Bool {
+    let start = row.startIndex
+    guard case .integer(let number) = row[start], case .text(let local) = row[start + 3],
+      case .text(let remote) = row[start + 4], let local = SocketAddress(local),
+      let remote = SocketAddress(remote)
+    else { return false }
+    paths[number] = (local, remote)
+    return true
+  }
+
+  private func datagram(_ row: Columns) -> PeerInput? {
+    guard let at = row.integer(0), let path = row.integer(1), let ends = paths[path],
+      let bytes = row.blob(7)
+    else { return nil }
+    return .datagram(
+      Datagram(local: ends.local, remote: ends.remote, bytes: bytes),
+      arrival: Instant(nanoseconds: at))
+  }
+
+  // MARK: Captured media
+
+  private mutating func addContent(_ row: ArraySlice<Value>) -> Bool {
+    let start = row.startIndex
+    guard case .integer(let number) = row[start], case .blob(let bytes) = row[start + 2] else {
+      return false
+    }
+    keep(bytes, as: number)
+    return true
+  }
+
+  private mutating func keep(_ bytes: [UInt8], as number: Int64) {
+    if contentBytes + bytes.count > InputReader.contentLimit {
+      contents.removeAll()
+      contentBytes = 0
+    }
+    contents[number] = bytes
+    contentBytes += bytes.count
+  }
+
+  private mutating func bytes(ofContent number: Int64) -> [UInt8]? {
+    if let known = contents[number] { return known }
+    content.bind(number, at: 1)
+    guard (try? content.step()) == true else { return nil }
+    let bytes = [UInt8](content.blob(0))
+    content.reset()
+    keep(bytes, as: number)
+    return bytes
+  }
+
+  private mutating func captured(_ row: Columns) -> PeerInput? {
+    guard let transceiver: UInt32 = row.number(2), let kind = row.text(3) else { return nil }
+    var bytes: [UInt8] = []
+    if let number = row.integer(8) {
+      guard let found = self.bytes(ofContent: number) else { return nil }
+      bytes = found
+    }
+    if kind == MediaKind.audio.rawValue {
+      guard let channels: Int = row.number(6), let count: Int = row.number(7), channels > 0 else {
+        return nil
+      }
+      let block =
+        bytes.isEmpty
+        ? AudioBlock(blank: count, channels: channels)
+        : AudioBlock(samples: samples(littleEndian: bytes), channels: channels)
+      return .captured(transceiver: transceiver, .audio(block))
+    }
+    guard let width: Int32 = row.number(4), let height: Int32 = row.number(5), width >= 0,
+      height >= 0
+    else { return nil }
+    return .captured(
+      transceiver: transceiver,
+      .picture(Picture(width: Int(width), height: Int(height), samples: bytes)))
+  }
+}
+
+/// One row with its values by column.
+private struct Columns {
+  let table: Table
+  private let values: ArraySlice<Value>
+
+  init(_ rows: borrowing RowList, _ row: Int) {
+    table = rows.table(row)
+    values = rows.row(row)
+  }
+
+  private subscript(column: Int) -> Value { values[values.startIndex + column] }
+
+  func integer(_ column: Int) -> Int64? {
+    if case .integer(let value) = self[column] { return value }
+    return nil
+  }
+
+  func number<Number: FixedWidthInteger>(_ column: Int) -> Number? {
+    integer(column).flatMap { Number(exactly: $0) }
+  }
+
+  func text(_ column: Int) -> String? {
+    if case .text(let value) = self[column] { return value }
+    return nil
+  }
+
+  func blob(_ column: Int) -> [UInt8]? {
+    if case .blob(let value) = self[column] { return value }
+    return nil
+  }
+
+  var genesis: PeerInput? {
+    guard let seed = blob(4), let wallClock = integer(5), let text = text(6),
+      let configuration = CanonicalJSON.value(PeerConfiguration.self, from: text)
+    else { return nil }
+    return .genesis(
+      Genesis(
+        seed: seed, wallClock: WallClock(unixNanosecondsAtZero: wallClock),
+        configuration: configuration))
+  }
+
+  var call: PeerInput? {
+    guard let id: UInt32 = number(2), let name = text(3), let arguments = text(4),
+      let call = CallText(name: name, arguments: arguments).call
+    else { return nil }
+    return .call(id: id, call)
+  }
+
+  var signaling: PeerInput? {
+    guard let direction = text(2), let transport = text(3), let type = text(4),
+      let message = text(5)
+    else { return nil }
+    return .signaling(
+      SignalingMessage(
+        isInbound: direction == directionName(true), transport: transport, type: type,
+        message: message))
+  }
+
+  func network(_ kind: StepKind) -> PeerInput? {
+    switch kind {
+    case .interfaces: return addresses.map { .interfaces($0) }
+    case .socketBound:
+      guard let id: UInt32 = number(4), let address = address(5) else { return nil }
+      return .socketBound(id: id, address)
+    case .socketFailed:
+      guard let id: UInt32 = number(4), let code: Int32 = number(7) else { return nil }
+      return .socketFailed(id: id, code: code)
+    case .nameResolved:
+      guard let id: UInt32 = number(4), let addresses else { return nil }
+      return .nameResolved(id: id, addresses)
+    case .sendFailed:
+      guard let local = address(5), let remote = address(6), let code: Int32 = number(7) else {
+        return nil
+      }
+      return .sendFailed(local: local, remote: remote, code: code)
+    default: return nil
+    }
+  }
+
+  private func address(_ column: Int) -> SocketAddress? {
+    text(column).flatMap { SocketAddress($0) }
+  }
+
+  /// Several addresses with spaces between; nil when one of them is none.
+  private var addresses: [IPAddress]? {
+    guard let text = text(5) else { return nil }
+    var found: [IPAddress] = []
+    for part in text.split(separator: " ") {
+      guard let address = IPAddress(part) else { return nil }
+      found.append(address)
+    }
+    return found
+  }
+}

@@ -1,0 +1,104 @@
+import Foundation
+
+/// Opens takes for reading, whatever state their recorder left them in.
+package enum TakeFile {
+  /// Opens a take read-only and checks that it is one that this version can read.
+  ///
+  /// A take whose recorder was killed has a write-ahead log beside it, which SQLite merges in
+  /// memory; nothing is written to the take itself.
+  package static func open(_ path: String) throws(TapeError) -> SQLiteConnection {
+    try checkBeginning(of: path)
+    let opened: SQLiteConnection
+    let application: Int64
+    let format: Int64
+    do throws(SQLiteError) {
+      let connection = try connect(path)
+      try connection.execute(
+        """
+        PRAGMA query_only = ON;
+        PRAGMA trusted_schema = OFF;
+        PRAGMA cell_size_check = ON;
+        PRAGMA cache_size = -16000;
+        """)
+      application = try connection.integer("PRAGMA application_id") ?? 0
+      format = try connection.integer("PRAGMA user_version") ?? 0
+      opened = connection
+    } catch {
+      throw TapeError(path: path, error)
+    }
+    try check(path, application: application, format: format)
+    return opened
+  }
+
+  /// What SQLite reports of a file that is no database depends on its length; this does not.
+  private static func checkBeginning(of path: String) throws(TapeError) {
+    func error(_ reason: String, _ kind: TapeError.Kind = .invalid) -> TapeError {
+      TapeError(path: path, place: "", reason: reason, kind: kind)
+    }
+    var status = stat()
+    guard stat(path, &status) == 0 else {
+      if errno == ENOENT { throw error("there is no such file", .missing) }
+      throw error("it cannot be opened: \(String(cString: strerror(errno)))", .failed)
+    }
+    guard status.st_mode & S_IFMT == S_IFREG else { throw error("it is not a file") }
+    guard status.st_size > 0 else { throw error("it is empty, not a take") }
+    guard let file = FileHandle(forReadingAtPath: path) else {
+      throw error("it cannot be opened: \(String(cString: strerror(errno)))", .failed)
+    }
+    defer { try? file.close() }
+    let beginning = (try? file.read(upToCount: 16)) ?? Data()
+    guard beginning == Data("SQLite format 3\u{0}".utf8) else {
+      throw error("it is not a take: not a SQLite file")
+    }
+  }
+
+  private static func check(_ path: String, application: Int64, format: Int64) throws(TapeError) {
+    guard application == TakeHeader.applicationID else {
+      throw TapeError(
+        path: path, place: "", reason: "it is a SQLite file of another program, not a take")
+    }
+    guard format <= TakeHeader.currentFormat else {
+      throw TapeError(
+        path: path, place: "",
+        reason:
+          "it has format \(format), made by a newer Retake; this one reads formats up to "
+          + "\(TakeHeader.currentFormat), so install a newer one")
+    }
+    guard format >= 1 else {
+      throw TapeError(path: path, place: "", reason: "it has no format number; it is damaged")
+    }
+  }
+
+  /// Connects; where the folder cannot be written, in the ways that need no file beside the take.
+  private static func connect(_ path: String) throws(SQLiteError) -> SQLiteConnection {
+    do throws(SQLiteError) {
+      let connection = try SQLiteConnection(path: path, mode: .readOnly)
+      _ = try connection.integer("SELECT count(*) FROM sqlite_schema")
+      return connection
+    } catch {
+      guard [.cannotOpen, .readOnly, .permission].contains(error.code.primary) else {
+        throw error
+      }
+      var status = stat()
+      guard stat(path + "-wal", &status) == 0, status.st_size > 0 else {
+        return try SQLiteConnection(path: uri(path) + "?immutable=1", mode: .readOnly)
+      }
+      return try withoutSharedMemory(path)
+    }
+  }
+
+  /// Opens a take with a write-ahead log in a folder that cannot be written: without the shared
+  /// memory file, the log is read by one process that locks nobody out.
+  static func withoutSharedMemory(_ path: String) throws(SQLiteError) -> SQLiteConnection {
+    let connection = try SQLiteConnection(path: uri(path) + "?vfs=unix-none", mode: .readOnly)
+    try connection.execute("PRAGMA locking_mode = EXCLUSIVE")
+    return connection
+  }
+
+  private static func uri(_ path: String) -> String {
+    let absolute = URL(fileURLWithPath: path).path
+    let allowed = CharacterSet.urlPathAllowed.subtracting(CharacterSet(charactersIn: "?#;"))
+    return absolute.addingPercentEncoding(withAllowedCharacters: allowed).map { "file://\($0)" }
+      ?? path
+  }
+}

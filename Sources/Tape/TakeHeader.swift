@@ -1,0 +1,117 @@
+import Wire
+
+/// The `take` row: what a file is, before any of its steps.
+package struct TakeHeader: Hashable, Sendable {
+  /// "RTKE": the application_id of a take.
+  package static let applicationID: Int64 = 0x5254_4b45
+  /// The version of the schema that this code writes, and the newest that it reads.
+  package static let currentFormat: Int64 = 1
+
+  package var format = TakeHeader.currentFormat
+  /// Unix time at the take's zero instant.
+  package var startUnixNanoseconds: Int64
+  /// The same as `2026-11-21T10:39:00.123456789Z`.
+  package var startText: String
+  package var toolVersion: String
+  package var toolchain: Toolchain
+  /// The JSON of `toolchain` as it stands in the file, which a newer version may have written.
+  package var toolchainText: String
+  package var label: String
+  package var redaction: Int64 = 0
+  package var keepsMedia: Bool
+  /// SHA-256 over the values above.
+  package var digest: [UInt8] = []
+
+  /// Describes a take that begins now.
+  init(options: TapeWriter.Options) {
+    startUnixNanoseconds = options.startUnixNanoseconds
+    startText = utcText(unixNanoseconds: options.startUnixNanoseconds)
+    toolVersion = options.toolVersion
+    toolchain = options.toolchain
+    toolchainText = CanonicalJSON.text(options.toolchain)
+    label = options.label
+    keepsMedia = options.keepsMedia
+    digest = [UInt8].digest(of: values)
+  }
+
+  /// Reads the columns of a `take` row.
+  fileprivate init(_ statement: borrowing SQLiteStatement) {
+    format = statement.integer(0)
+    startText = statement.text(1) ?? ""
+    startUnixNanoseconds = statement.integer(2)
+    toolVersion = statement.text(3) ?? ""
+    toolchainText = statement.text(4) ?? ""
+    toolchain = CanonicalJSON.value(Toolchain.self, from: toolchainText) ?? Toolchain()
+    label = statement.text(5) ?? ""
+    redaction = statement.integer(6)
+    keepsMedia = statement.integer(7) == 1
+    digest = [UInt8](statement.blob(8))
+  }
+
+  /// The values of the row without its digest.
+  private var values: [Value] {
+    [
+      .number(format), .text(startText), .number(startUnixNanoseconds), .text(toolVersion),
+      .text(toolchainText), .text(label), .number(redaction), .flag(keepsMedia),
+    ]
+  }
+
+  /// Writes the row.
+  func insert(into connection: borrowing SQLiteConnection) throws(SQLiteError) {
+    var statement = try connection.prepare("INSERT INTO take VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)")
+    try statement.insert(row: nil, values[...] + [.blob(digest)])
+  }
+
+  /// Reads the row of an open take; a row that was altered is an error.
+  package static func read(from connection: borrowing SQLiteConnection, path: String)
+    throws(TapeError) -> TakeHeader
+  {
+    var found: TakeHeader?
+    var rows = 0
+    do throws(SQLiteError) {
+      var statement = try connection.prepare("SELECT * FROM take LIMIT 2")
+      while try statement.step() {
+        if statement.columnCount == 9 { found = TakeHeader(statement) }
+        rows += 1
+      }
+    } catch {
+      throw TapeError(path: path, place: "take", error)
+    }
+    guard let found, rows == 1 else {
+      throw TapeError(
+        path: path, place: "take", reason: "it has \(rows) usable rows instead of one")
+    }
+    guard found.digest == [UInt8].digest(of: found.values) else {
+      throw TapeError(
+        path: path, place: "take",
+        reason: "the row was altered after the recording; nothing in this file can be trusted")
+    }
+    return found
+  }
+}
+
+/// A UTC time as ISO 8601 text with nanoseconds, by the proleptic Gregorian calendar.
+package func utcText(unixNanoseconds: Int64) -> String {
+  let (seconds, fraction) = floored(unixNanoseconds, by: 1_000_000_000)
+  let (days, second) = floored(seconds, by: 86_400)
+  // Days are counted from 0000-03-01, so that a leap day ends its year.
+  let (era, dayOfEra) = floored(days + 719_468, by: 146_097)
+  let yearOfEra = (dayOfEra - dayOfEra / 1460 + dayOfEra / 36_524 - dayOfEra / 146_096) / 365
+  let dayOfYear = dayOfEra - (365 * yearOfEra + yearOfEra / 4 - yearOfEra / 100)
+  let shifted = (5 * dayOfYear + 2) / 153
+  let day = dayOfYear - (153 * shifted + 2) / 5 + 1
+  let month = shifted < 10 ? shifted + 3 : shifted - 9
+  let year = yearOfEra + era * 400 + (month <= 2 ? 1 : 0)
+  func padded(_ value: Int64, _ width: Int) -> String {
+    let digits = String(value)
+    return String(repeating: "0", count: max(0, width - digits.count)) + digits
+  }
+  return "\(padded(year, 4))-\(padded(month, 2))-\(padded(day, 2))T"
+    + "\(padded(second / 3600, 2)):\(padded(second / 60 % 60, 2)):\(padded(second % 60, 2))"
+    + ".\(padded(fraction, 9))Z"
+}
+
+private func floored(_ value: Int64, by divisor: Int64) -> (quotient: Int64, rest: Int64) {
+  let rest = value % divisor
+  return rest < 0 ? (value / divisor - 1, rest + divisor) : (value / divisor, rest)
+}

@@ -1,0 +1,180 @@
+/// The summary of a take: what `retake info` prints.
+package struct TakeInfo: Sendable, Codable {
+  /// What one peer did.
+  package struct PeerInfo: Sendable, Codable {
+    package var peer: Int64
+    package var label: String
+    package var role: String
+    /// The states that each machine reached, in order.
+    package var states: [MachineStates]
+    package var tracks: [String]
+    package var packetsIn: Int64 = 0
+    package var packetsOut: Int64 = 0
+    /// Bytes of UDP payload.
+    package var bytesIn: Int64 = 0
+    package var bytesOut: Int64 = 0
+  }
+
+  /// A machine with the states it went through.
+  package struct MachineStates: Sendable, Codable {
+    package var machine: String
+    package var states: [String]
+  }
+
+  /// How many rows a table has.
+  package struct TableCount: Sendable, Codable {
+    package var table: String
+    package var rows: Int64
+  }
+
+  package var path: String
+  package var label: String
+  package var start: String
+  package var format: Int64
+  package var toolVersion: String
+  package var toolchain: Toolchain
+  package var keepsMedia: Bool
+  /// Whether the recording ended in order; else its recorder was killed and the take ends early.
+  package var isComplete: Bool
+  package var steps: Int64
+  package var durationNanoseconds: Int64
+  /// The size of the file, and of a packet capture of the same datagrams.
+  package var fileBytes: Int64
+  package var captureBytes: Int64
+  package var peers: [PeerInfo]
+  package var tables: [TableCount]
+
+  /// Reads the summary of a take; nothing is verified.
+  package init(path: String) throws(TapeError) {
+    let connection = try TakeFile.open(path)
+    let header = try TakeHeader.read(from: connection, path: path)
+    self.path = path
+    label = header.label
+    start = header.startText
+    format = header.format
+    toolVersion = header.toolVersion
+    toolchain = header.toolchain
+    keepsMedia = header.keepsMedia
+    do throws(SQLiteError) {
+      isComplete = try connection.integer("SELECT count(*) FROM ending") == 1
+      steps =
+        try connection.integer("SELECT max(first_step + steps) - 1 FROM tape") ?? 0
+      durationNanoseconds =
+        try connection.integer(
+          "SELECT max((SELECT max(at_ns) FROM tape), coalesce((SELECT at_ns FROM ending), 0))")
+        ?? 0
+      fileBytes = try connection.byteCount()
+      peers = try TakeInfo.peers(connection)
+      var counts: [TableCount] = []
+      for table in Table.allCases {
+        let rows = try connection.integer("SELECT count(*) FROM \(table.storageName)") ?? 0
+        counts.append(TableCount(table: table.name, rows: rows))
+      }
+      tables = counts
+    } catch {
+      throw TapeError(path: path, error)
+    }
+    captureBytes =
+      24 + peers.reduce(0) { $0 + $1.bytesIn + $1.bytesOut + 58 * ($1.packetsIn + $1.packetsOut) }
+  }
+
+  private static func peers(_ connection: borrowing SQLiteConnection) throws(SQLiteError)
+    -> [PeerInfo]
+  {
+    var peers: [PeerInfo] = []
+    var statement = try connection.prepare("SELECT peer, label, role FROM peer ORDER BY row")
+    while try statement.step() {
+      peers.append(
+        PeerInfo(
+          peer: statement.integer(0), label: statement.text(1) ?? "",
+          role: statement.text(2) ?? "", states: [], tracks: []))
+    }
+    var states = try connection.prepare("SELECT peer, machine, to_state FROM state ORDER BY row")
+    while try states.step() {
+      guard let index = peers.firstIndex(where: { $0.peer == states.integer(0) }) else { continue }
+      peers[index].reached(states.text(2) ?? "", by: states.text(1) ?? "")
+    }
+    var tracks = try connection.prepare(
+      """
+      SELECT DISTINCT peer, track || ' ' || kind || ' ' || direction || ' ' || codec
+      FROM track ORDER BY peer, track, direction
+      """)
+    while try tracks.step() {
+      guard let index = peers.firstIndex(where: { $0.peer == tracks.integer(0) }) else { continue }
+      peers[index].tracks.append(tracks.text(1) ?? "")
+    }
+    var packets = try connection.prepare(
+      """
+      SELECT peer, direction, sum(packets), sum(bytes)
+      FROM path JOIN (
+        SELECT path, count(*) AS packets, sum(size) AS bytes
+        FROM packet_store GROUP BY path
+      ) USING (path)
+      GROUP BY peer, direction
+      """)
+    while try packets.step() {
+      guard let index = peers.firstIndex(where: { $0.peer == packets.integer(0) }) else { continue }
+      if packets.text(1) == directionName(true) {
+        (peers[index].packetsIn, peers[index].bytesIn) = (packets.integer(2), packets.integer(3))
+      } else {
+        (peers[index].packetsOut, peers[index].bytesOut) = (packets.integer(2), packets.integer(3))
+      }
+    }
+    return peers
+  }
+
+  /// The summary as a JSON object with sorted keys.
+  package var json: String { CanonicalJSON.text(self) }
+}
+
+extension TakeInfo.PeerInfo {
+  fileprivate mutating func reached(_ state: String, by machine: String) {
+    if let index = states.firstIndex(where: { $0.machine == machine }) {
+      states[index].states.append(state)
+    } else {
+      states.append(TakeInfo.MachineStates(machine: machine, states: [state]))
+    }
+  }
+}
+
+extension TakeInfo: CustomStringConvertible {
+  /// The summary for people.
+  package var description: String {
+    var lines = ["\(path): \(label.isEmpty ? "a take" : label)"]
+    func add(_ name: String, _ value: String) {
+      lines.append("  " + name + String(repeating: " ", count: max(1, 12 - name.count)) + value)
+    }
+    add("start", start)
+    add("duration", "\(thousandths(durationNanoseconds / 1_000_000)) s, \(steps) steps")
+    add("recording", isComplete ? "complete" : "cut short; it replays to its end")
+    let share =
+      captureBytes > 24 ? " (\(fileBytes * 100 / captureBytes) % of a packet capture)" : ""
+    add("size", "\(fileBytes) bytes\(share), media copy \(keepsMedia ? "kept" : "left out")")
+    add("recorder", "Retake \(toolVersion), format \(format)")
+    add(
+      "toolchain",
+      [
+        ("OpenSSL", toolchain.openssl), ("libsrtp", toolchain.srtp), ("Opus", toolchain.opus),
+        ("libvpx", toolchain.vpx), ("CPU", toolchain.cpu),
+      ].filter { !$0.1.isEmpty }.map { "\($0.0) \($0.1)" }.joined(separator: ", "))
+    for peer in peers {
+      lines.append("  peer \(peer.peer) \(peer.label)\(peer.role.isEmpty ? "" : ", \(peer.role)")")
+      add("  packets", "\(peer.packetsIn) in, \(peer.packetsOut) out")
+      add("  bytes", "\(peer.bytesIn) in, \(peer.bytesOut) out")
+      for track in peer.tracks { add("  track", track) }
+      for states in peer.states {
+        lines.append("    \(states.machine): \(states.states.joined(separator: ", "))")
+      }
+    }
+    add(
+      "rows", tables.filter { $0.rows > 0 }.map { "\($0.table) \($0.rows)" }.joined(separator: ", ")
+    )
+    return lines.joined(separator: "\n")
+  }
+}
+
+/// A whole number of thousandths as a decimal.
+func thousandths(_ value: Int64) -> String {
+  let digits = String(value.magnitude % 1000)
+  return "\(value / 1000)." + String(repeating: "0", count: 3 - digits.count) + digits
+}

@@ -1,0 +1,267 @@
+import Peer
+package import Wire
+
+/// Reads a take from its first step to its last and checks the digest chain on the way.
+///
+/// Every table is read once, in order; memory does not grow with the length of the take.
+package final class TapeReader {
+  /// How a recording ended.
+  package struct Ending: Hashable, Sendable {
+    package var steps: Int
+    package var at: Instant
+    var digest: [UInt8]
+  }
+
+  package let path: String
+  package let header: TakeHeader
+  /// The `ending` row; nil when the recorder was killed.
+  package let ending: Ending?
+
+  private let connection: SQLiteConnection
+  private var tape: SQLiteStatement
+  private let cursors: [TableCursor]
+  private var chain: StepChain
+  private var inputs: InputReader
+
+  /// The heads of the tape row that is being read, and how many of them are done.
+  private var heads: [StepHead] = []
+  private var position = 0
+  private var batchDigest: [UInt8] = []
+  private var stepsRead = 0
+  private var lastAt = Instant.zero
+  private var fault: TapeFault?
+  private var isAtEnd = false
+
+  /// Opens a take and checks that it is one; nothing but its head is read yet.
+  package init(path: String) throws(TapeError) {
+    self.path = path
+    connection = try TakeFile.open(path)
+    header = try TakeHeader.read(from: connection, path: path)
+    do throws(SQLiteError) {
+      // One transaction, so that all cursors see the same moment of a take that still grows.
+      try connection.execute("BEGIN")
+      ending = try TapeReader.ending(connection)
+      tape = try connection.prepare(
+        "SELECT first_step, steps, at_ns, body, digest FROM tape ORDER BY first_step")
+      var cursors: [TableCursor] = []
+      for table in Table.allCases { cursors.append(try TableCursor(table, connection)) }
+      self.cursors = cursors
+      inputs = InputReader(
+        content: try connection.prepare("SELECT bytes FROM content WHERE content = ?"))
+    } catch {
+      throw TapeError(path: path, error)
+    }
+    chain = StepChain(takeDigest: header.digest)
+  }
+
+  private static func ending(_ connection: borrowing SQLiteConnection) throws(SQLiteError)
+    -> Ending?
+  {
+    var statement = try connection.prepare("SELECT steps, at_ns, digest FROM ending")
+    guard try statement.step() else { return nil }
+    return Ending(
+      steps: Int(statement.integer(0)), at: Instant(nanoseconds: statement.integer(1)),
+      digest: [UInt8](statement.blob(2)))
+  }
+
+  /// The time of the last step, for progress; nil when the take has no steps.
+  package func lastTime() throws(TapeError) -> Instant? {
+    if let ending { return ending.at }
+    do throws(SQLiteError) {
+      return try connection.integer("SELECT at_ns FROM tape ORDER BY first_step DESC LIMIT 1")
+        .map { Instant(nanoseconds: $0) }
+    } catch {
+      throw TapeError(path: path, place: "tape", error)
+    }
+  }
+
+  /// The next steps, about as many as are asked for; nil at the end of the take.
+  package func next(steps limit: Int = 256) throws(TapeFault) -> TapeChunk? {
+    if let fault { throw fault }
+    var chunk = TapeChunk()
+    do throws(TapeFault) {
+      while chunk.steps.count < limit, chunk.rows.values.count < 16 * limit, !isAtEnd {
+        if position == heads.count {
+          try readHeads()
+        } else {
+          try readStep(into: &chunk)
+        }
+      }
+    } catch {
+      // What was good before the fault is given out first.
+      guard !chunk.steps.isEmpty else { throw error }
+      fault = error
+    }
+    if chunk.steps.isEmpty, let fault { throw fault }
+    return chunk.steps.isEmpty ? nil : chunk
+  }
+
+  // MARK: Heads
+
+  private func altered(
+    _ reason: String, table: String = "", step: Int? = nil, at: Instant? = nil,
+    _ suspect: TapeChunk? = nil
+  ) -> TapeFault {
+    .altered(
+      Alteration(
+        step: step ?? stepsRead + 1, atNanoseconds: (at ?? lastAt).nanoseconds, table: table,
+        reason: reason),
+      suspect)
+  }
+
+  private func readHeads() throws(TapeFault) {
+    if stepsRead > 0, chain.digest != batchDigest {
+      throw altered("the digest of its transaction was changed", table: "tape", step: stepsRead)
+    }
+    do throws(SQLiteError) {
+      guard try tape.step() else {
+        isAtEnd = true
+        checkEnd()
+        return
+      }
+    } catch {
+      throw .unreadable(TapeError(path: path, place: "tape", error))
+    }
+    let first = tape.integer(0)
+    guard first == Int64(stepsRead + 1) else {
+      throw altered(
+        first > Int64(stepsRead + 1)
+          ? "the steps up to \(first - 1) are missing" : "a transaction is there twice",
+        table: "tape")
+    }
+    do throws(ReadError) {
+      heads = try TapeBody.heads(
+        tape.blob(3), first: stepsRead + 1, count: Int(clamping: tape.integer(1)),
+        start: tape.integer(2))
+    } catch {
+      throw altered("the headers of its transaction were changed", table: "tape")
+    }
+    guard !heads.isEmpty else {
+      throw altered("a transaction without steps was added", table: "tape")
+    }
+    position = 0
+    batchDigest = [UInt8](tape.blob(4))
+  }
+
+  private func checkEnd() {
+    if let left = cursors.first(where: { $0.next != .max }) {
+      fault = altered("rows were added after the last step", table: left.table.name)
+    } else if let ending {
+      if ending.steps > stepsRead {
+        fault = altered("the steps up to \(ending.steps) are missing", table: "tape")
+      } else if ending.steps < stepsRead || ending.at != lastAt || ending.digest != chain.digest {
+        fault = altered("the row was changed", table: "ending", step: max(1, stepsRead))
+      }
+    }
+  }
+
+  // MARK: Steps
+
+  private func readStep(into chunk: inout TapeChunk) throws(TapeFault) {
+    let head = heads[position]
+    let start = chunk.rows.count
+    try readRows(of: head, into: &chunk.rows)
+    let range = start..<chunk.rows.count
+    let check = chain.advance(head, chunk.rows, range)
+    let step = inputs.step(head, chunk.rows, range)
+    guard check == head.check else {
+      throw altered(
+        "a value of the step was changed; it has \(described(chunk.rows, range))", at: head.at,
+        suspect(step, chunk.rows, range))
+    }
+    guard let step else {
+      throw .unreadable(
+        TapeError(
+          path: path, place: "step \(head.number)",
+          reason: "its input has a form that this version does not know"))
+    }
+    chunk.steps.append(step)
+    position += 1
+    stepsRead += 1
+    lastAt = head.at
+  }
+
+  private func readRows(of head: StepHead, into rows: inout RowList) throws(TapeFault) {
+    let first = RowNumber.first(ofStep: head.number)
+    for ordinal in 0..<Int64(head.rowCount) {
+      let wanted = first + ordinal
+      guard let cursor = cursors.first(where: { $0.next == wanted }) else {
+        if let early = cursors.first(where: { $0.next < wanted }) {
+          throw altered("a row was added", table: early.table.name, at: head.at)
+        }
+        throw altered(
+          "row \(ordinal + 1) of \(head.rowCount) is missing; before it the step has "
+            + described(rows, rows.count - Int(ordinal)..<rows.count), at: head.at)
+      }
+      let isGood: Bool
+      do throws(SQLiteError) {
+        isGood = try cursor.read(into: &rows)
+      } catch {
+        throw .unreadable(
+          TapeError(path: path, place: "\(cursor.table.name), step \(head.number)", error))
+      }
+      guard isGood else {
+        throw altered("a text was changed", table: cursor.table.name, at: head.at)
+      }
+    }
+    let after = RowNumber.first(ofStep: head.number + 1)
+    if let extra = cursors.first(where: { $0.next < after }) {
+      throw altered("a row was added", table: extra.table.name, at: head.at)
+    }
+  }
+
+  private func suspect(_ step: TapeChunk.Step?, _ rows: RowList, _ range: Range<Int>)
+    -> TapeChunk?
+  {
+    guard var step else { return nil }
+    var chunk = TapeChunk()
+    for row in range { chunk.rows.append(rows.table(row), Array(rows.row(row))) }
+    step.rows = 0..<range.count
+    chunk.steps = [step]
+    return chunk
+  }
+
+  /// `2 rows: path, packet`.
+  private func described(_ rows: RowList, _ range: Range<Int>) -> String {
+    guard !range.isEmpty else { return "no rows" }
+    let names = range.prefix(8).map { rows.table($0).name }.joined(separator: ", ")
+    return "\(range.count) row\(range.count == 1 ? "" : "s"): \(names)"
+      + (range.count > 8 ? ", ..." : "")
+  }
+}
+
+/// The rows of one table in their order, one ahead.
+private final class TableCursor {
+  let table: Table
+  /// The number of the row that comes next; the largest number at the end.
+  private(set) var next: Int64 = .min
+  private var statement: SQLiteStatement
+
+  init(_ table: Table, _ connection: borrowing SQLiteConnection) throws(SQLiteError) {
+    self.table = table
+    let columns = table.columns.joined(separator: ", ")
+    statement = try connection.prepare(
+      "SELECT row, \(columns) FROM \(table.storageName) ORDER BY \(table.key)")
+    try advance()
+  }
+
+  private func advance() throws(SQLiteError) {
+    next = try statement.step() ? statement.integer(0) : .max
+  }
+
+  /// Reads the present row and goes to the next; false when a text of it is not UTF-8.
+  func read(into rows: inout RowList) throws(SQLiteError) -> Bool {
+    rows.begin(table)
+    var isGood = true
+    for column in 1...table.columns.count {
+      if let value = statement.value(column) {
+        rows.append(value)
+      } else {
+        rows.append(.null)
+        isGood = false
+      }
+    }
+    try advance()
+    return isGood
+  }
+}

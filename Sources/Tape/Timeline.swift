@@ -1,0 +1,123 @@
+import Stats
+
+/// What happened in a take, in order and for all peers: what `retake timeline` prints.
+package struct Timeline: Sendable {
+  /// One thing that happened.
+  package struct Entry: Hashable, Sendable {
+    package var atNanoseconds: Int64
+    package var step: Int64
+    package var peer: Int64
+    /// `api`, `signaling`, `state`, `candidate`, `pair`, `track`, `media`, `rtcp`, `event`.
+    package var lane: String
+    package var text: String
+  }
+
+  package private(set) var entries: [Entry] = []
+  private var labels: [(peer: Int64, label: String)] = []
+
+  /// Reads the timeline of a take.
+  package init(path: String) throws(TapeError) {
+    let connection = try TakeFile.open(path)
+    do throws(SQLiteError) {
+      var peers = try connection.prepare("SELECT peer, label FROM peer ORDER BY row")
+      while try peers.step() { labels.append((peers.integer(0), peers.text(1) ?? "")) }
+      var statement = try connection.prepare(
+        Timeline.queries.joined(separator: "\nUNION ALL\n") + "\nORDER BY row")
+      while try statement.step() {
+        entries.append(
+          Entry(
+            atNanoseconds: statement.integer(1), step: statement.integer(0) >> 16,
+            peer: statement.integer(2), lane: statement.text(3) ?? "",
+            text: statement.text(4) ?? ""))
+      }
+    } catch {
+      throw TapeError(path: path, error)
+    }
+  }
+
+  /// One query for each lane: row, time, peer, lane and text.
+  private static let queries = [
+    """
+    SELECT row AS row, at_ns, peer, 'peer', 'begins' || CASE role WHEN '' THEN '' ELSE ' as ' || role END
+    FROM peer
+    """,
+    "SELECT row, at_ns, peer, 'api', name FROM call_request WHERE name <> 'getStats'",
+    """
+    SELECT row, at_ns, peer, 'api', 'call ' || call || ' refused: ' || error
+    FROM call_reply WHERE error IS NOT NULL
+    """,
+    """
+    SELECT row, at_ns, peer, 'signaling',
+      CASE direction WHEN 'in' THEN '<- ' ELSE '-> ' END || type || ' over ' || transport
+      || ', ' || length(message) || ' characters'
+    FROM signaling
+    """,
+    "SELECT row, at_ns, peer, 'state', machine || ': ' || from_state || ' -> ' || to_state FROM state",
+    """
+    SELECT row, at_ns, peer, 'candidate',
+      replace(type, '-candidate', '') || ' ' || candidate_type || ' ' || address || ' port ' || port
+      || ' ' || protocol
+    FROM candidate
+    """,
+    """
+    SELECT row, at_ns, peer, 'pair', 'selected ' || local || ' (' || local_type || ') -> ' || remote
+      || ' (' || remote_type || ')'
+    FROM (
+      SELECT *, lag(selected) OVER (PARTITION BY peer, pair ORDER BY row) AS before
+      FROM candidate_pair
+    )
+    WHERE selected = 1 AND before IS NOT 1
+    """,
+    """
+    SELECT row, at_ns, peer, 'track', track || ' ' || kind || ' ' || direction || ' ' || codec
+      || ', payload type ' || payload_type || coalesce(', ssrc ' || ssrc, '')
+    FROM track
+    """,
+    """
+    SELECT min(row), at_ns, peer, 'media', 'first ' || kind || ' frame '
+      || CASE direction WHEN 'in' THEN 'decoded' ELSE 'sent' END || ', track ' || track
+      || CASE kind WHEN 'video' THEN ', ' || width || 'x' || height ELSE '' END
+    FROM frame WHERE outcome IN ('decoded', 'encoded')
+    GROUP BY peer, track, direction
+    """,
+    """
+    SELECT row, at_ns, peer, 'rtcp', CASE direction WHEN 'in' THEN '<- ' ELSE '-> ' END
+      || 'key frame request (' || type || '), ssrc ' || ssrc
+    FROM rtcp WHERE type IN ('pli', 'fir')
+    """,
+    """
+    SELECT row, at_ns, peer, 'event', type || CASE WHEN detail = '{}' THEN '' ELSE ' ' || detail END
+    FROM event WHERE type <> 'icecandidate'
+    """,
+  ]
+
+  /// The timeline as aligned columns.
+  package var text: String {
+    let rows = entries.map { entry in
+      [
+        thousandths(entry.atNanoseconds / 1_000_000), String(entry.step), name(of: entry.peer),
+        entry.lane, entry.text.count > 160 ? String(entry.text.prefix(157)) + "..." : entry.text,
+      ]
+    }
+    return TextTable(
+      columns: ["seconds", "step", "peer", "lane", "what"], rows: rows,
+      alignsRight: [true, true, false, false, false]
+    ).text
+  }
+
+  private func name(of peer: Int64) -> String {
+    let label = labels.first { $0.peer == peer }?.label ?? ""
+    return label.isEmpty ? String(peer) : "\(peer) \(label)"
+  }
+
+  /// The timeline as a JSON array.
+  package var json: String {
+    let objects = entries.map { entry in
+      DetailText([
+        ("at_ns", .integer(entry.atNanoseconds)), ("step", .integer(entry.step)),
+        ("peer", .integer(entry.peer)), ("lane", .text(entry.lane)), ("what", .text(entry.text)),
+      ]).json
+    }
+    return "[" + objects.joined(separator: ",\n") + "]"
+  }
+}

@@ -1,0 +1,20 @@
+import CSupport
+import Media
+import Secure
+
+extension Toolchain {
+  /// What this process runs on; the error about a take tells that OpenSSL cannot be driven
+  /// deterministically here.
+  package static func current(for path: String) throws(TapeError) -> Toolchain {
+    let engine: String
+    do throws(SecureError) {
+      engine = try DTLSTransport.engineFingerprint()
+    } catch {
+      throw TapeError(path: path, place: "", reason: error.reason)
+    }
+    return Toolchain(
+      openssl: "\(DTLSTransport.opensslVersion), engine \(engine.prefix(16))",
+      srtp: SRTPContext.libraryVersion, opus: LibraryCodecs.opusVersion,
+      vpx: LibraryCodecs.vpxVersion, cpu: String(cString: csupport_cpu_features()))
+  }
+}

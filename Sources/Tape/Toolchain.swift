@@ -1,0 +1,32 @@
+/// What bit-exactness depends on besides Retake itself: the libraries and the CPU's features.
+public struct Toolchain: Hashable, Sendable, Codable {
+  /// The version of OpenSSL and the fingerprint of its behaviour, as the start-up check gives them.
+  public var openssl: String
+  /// The version of libsrtp2.
+  public var srtp: String
+  /// The version of libopus.
+  public var opus: String
+  /// The version of libvpx.
+  public var vpx: String
+  /// The processor architecture and the features that codecs choose their code by.
+  public var cpu: String
+
+  /// Creates a description from its parts.
+  public init(
+    openssl: String = "", srtp: String = "", opus: String = "", vpx: String = "", cpu: String = ""
+  ) {
+    self.openssl = openssl
+    self.srtp = srtp
+    self.opus = opus
+    self.vpx = vpx
+    self.cpu = cpu
+  }
+
+  /// The parts that differ from another toolchain's: name, here, there.
+  public func differences(from other: Toolchain) -> [(part: String, here: String, there: String)] {
+    [
+      ("openssl", openssl, other.openssl), ("srtp", srtp, other.srtp), ("opus", opus, other.opus),
+      ("vpx", vpx, other.vpx), ("cpu", cpu, other.cpu),
+    ].filter { $0.1 != $0.2 }.map { (part: $0.0, here: $0.1, there: $0.2) }
+  }
+}

@@ -1,0 +1,210 @@
+import Digests
+import Media
+import Peer
+package import Wire
+
+/// Turns steps into rows: the one definition of what a take says about a step.
+///
+/// Recording inserts these rows; a replay makes them again from the re-executed step and compares.
+/// What repeats (paths, frame formats, contents) is numbered in order of first use, so the numbers
+/// are the same both times.
+package struct Transcript {
+  /// The rows of the present step.
+  package private(set) var rows = RowList()
+
+  /// Whether encoded frames are kept in the clear.
+  let keepsMedia: Bool
+  /// Whether decoded results are hashed; a replay that skips the codecs has none.
+  let hashesMedia: Bool
+
+  var peer: UInt32 = 0
+  var at = Instant.zero
+
+  private var paths: [PathKey: Int64] = [:]
+  private var lastInbound: (key: PathKey, number: Int64)?
+  private var lastOutbound: (key: PathKey, number: Int64)?
+  private var formats: [FormatKey: Int64] = [:]
+  private var contents: [[UInt8]: Int64] = [:]
+  private var labels: [UInt32: (label: String, role: String)] = [:]
+  private var transportSequenceIDs: [UInt32: UInt8] = [:]
+  private var samples: [SampleKey: String] = [:]
+  private var hash = MediaHash()
+
+  package init(keepsMedia: Bool, hashesMedia: Bool = true) {
+    self.keepsMedia = keepsMedia
+    self.hashesMedia = hashesMedia
+  }
+
+  /// Tells the words that go into the `peer` row.
+  mutating func name(peer: UInt32, label: String, role: String) {
+    labels[peer] = (label, role)
+  }
+
+  /// Begins the rows of a step.
+  package mutating func begin(peer: UInt32, at: Instant) {
+    rows.removeAll()
+    self.peer = peer
+    self.at = at
+  }
+
+  // MARK: Rows
+
+  mutating func row(_ table: Table) { rows.begin(table) }
+
+  mutating func add(_ value: consuming Value) { rows.append(value) }
+
+  /// Begins a row of a table whose first columns are the peer and the time.
+  mutating func stampedRow(_ table: Table) {
+    rows.begin(table)
+    rows.append(.number(Int64(peer)))
+    rows.append(.number(at.nanoseconds))
+  }
+
+  // MARK: What is written down once
+
+  /// The number of a path; its row comes first when it is new.
+  mutating func pathNumber(_ datagram: borrowing Datagram, isInbound: Bool) -> Int64 {
+    let key = PathKey(
+      peer: peer, isInbound: isInbound, local: datagram.local, remote: datagram.remote)
+    if let last = isInbound ? lastInbound : lastOutbound, last.key == key { return last.number }
+    let number: Int64
+    if let known = paths[key] {
+      number = known
+    } else {
+      number = Int64(paths.count) + 1
+      paths[key] = number
+      rows.append(
+        .path,
+        [
+          .number(number), .number(peer), .text(directionName(isInbound)),
+          .text(key.local.description), .text(key.remote.description),
+        ])
+    }
+    if isInbound { lastInbound = (key, number) } else { lastOutbound = (key, number) }
+    return number
+  }
+
+  /// The number of a frame format; its row comes first when it is new.
+  mutating func formatNumber(_ key: FormatKey) -> Int64 {
+    if let known = formats[key] { return known }
+    let number = Int64(formats.count) + 1
+    formats[key] = number
+    rows.append(.format, key.values(number: number))
+    return number
+  }
+
+  /// The number of samples that an application handed in; their row comes first when it is new.
+  mutating func contentNumber(_ bytes: [UInt8]) -> Int64 {
+    let digest = SHA256.hash(bytes)
+    if let known = contents[digest] { return known }
+    let number = Int64(contents.count) + 1
+    contents[digest] = number
+    rows.append(.content, [.number(number), .blob(digest), .blob(bytes)])
+    return number
+  }
+
+  /// Takes the rows of an input from the file instead of making them, so that numbering goes on.
+  package mutating func adopt(_ recorded: RowList, _ range: Range<Int>) {
+    for row in range where recorded.table(row) == .path {
+      guard case .integer(let number) = recorded[row, 0],
+        case .integer(let peer) = recorded[row, 1], case .text(let direction) = recorded[row, 2],
+        case .text(let local) = recorded[row, 3], case .text(let remote) = recorded[row, 4],
+        let local = SocketAddress(local), let remote = SocketAddress(remote)
+      else { continue }
+      let key = PathKey(
+        peer: UInt32(truncatingIfNeeded: peer), isInbound: direction == directionName(true),
+        local: local, remote: remote)
+      paths[key] = number
+    }
+  }
+
+  // MARK: Small memories
+
+  func words(of peer: UInt32) -> (label: String, role: String) { labels[peer] ?? ("", "") }
+
+  var transportSequenceID: UInt8 {
+    get { transportSequenceIDs[peer] ?? 0 }
+    set { transportSequenceIDs[peer] = newValue }
+  }
+
+  /// Whether a stats object differs from the one that the peer's last report had under its name.
+  mutating func isNews(_ id: String, _ members: String) -> Bool {
+    samples.updateValue(members, forKey: SampleKey(peer: peer, id: id)) != members
+  }
+
+  /// The first 16 bytes of the SHA-256 of decoded media; null when there is none.
+  func digest(of media: DecodedMedia) -> Value {
+    guard hashesMedia else { return .null }
+    switch media {
+    case .none: return .null
+    case .audio(let block): return block.samples.isEmpty ? .null : .blob(hash.digest(block))
+    case .picture(let picture):
+      return picture.samples.isEmpty ? .null : .blob(hash.digest(picture))
+    }
+  }
+}
+
+/// The words for directions in every table.
+func directionName(_ isInbound: Bool) -> String { isInbound ? "in" : "out" }
+
+/// A path of one peer in one direction.
+private struct PathKey: Hashable {
+  var peer: UInt32
+  var isInbound: Bool
+  var local: SocketAddress
+  var remote: SocketAddress
+}
+
+private struct SampleKey: Hashable {
+  var peer: UInt32
+  var id: String
+}
+
+/// What many frames have in common.
+struct FormatKey: Hashable {
+  var peer: UInt32
+  var frame: FrameShape
+
+  func values(number: Int64) -> [Value] {
+    [
+      .number(number), .number(peer), .number(frame.transceiver), .text(frame.kind.rawValue),
+      .text(directionName(frame.isInbound)), .text(frame.codec), .number(frame.ssrc),
+      .text(frame.outcome), .flag(frame.isKey), .flag(frame.isVoice), .number(frame.width),
+      .number(frame.height), .number(frame.channels), .number(frame.samples),
+    ]
+  }
+}
+
+struct FrameShape: Hashable {
+  var transceiver: UInt32
+  var kind: MediaKind
+  var isInbound: Bool
+  var codec: String
+  var ssrc: UInt32
+  var outcome: String
+  var isKey: Bool
+  var isVoice: Bool
+  var width: Int?
+  var height: Int?
+  var channels: Int?
+  var samples: Int?
+}
+
+/// Hashes decoded media; one context for all.
+private final class MediaHash {
+  private var sha = SHA256()
+
+  func digest(_ block: AudioBlock) -> [UInt8] {
+    #if _endian(little)
+      sha.update(block.samples.span.bytes)
+    #else
+      sha.update(littleEndianBytes(block.samples))
+    #endif
+    return Array(sha.finish().prefix(16))
+  }
+
+  func digest(_ picture: Picture) -> [UInt8] {
+    sha.update(picture.samples)
+    return Array(sha.finish().prefix(16))
+  }
+}

@@ -1,0 +1,17 @@
+import ArgumentParser
+import Tape
+
+/// What a take holds, at a glance.
+struct InfoCommand: ParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "info",
+    abstract: "Say what a take holds: peers, states, tracks, sizes, toolchain.",
+    discussion: "Example:\n  retake info call.take")
+
+  @OptionGroup var options: TakeOptions
+
+  func run() throws {
+    let info = try reading { () throws(TapeError) in try TakeInfo(path: options.take) }
+    print(options.json ? info.json : info.description)
+  }
+}

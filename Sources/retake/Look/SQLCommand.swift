@@ -1,0 +1,64 @@
+import ArgumentParser
+import Foundation
+import Tape
+
+/// SQL over a take.
+struct SQLCommand: ParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "sql",
+    abstract: "Run one SQL query over a take; plain sqlite3 works as well.",
+    discussion: """
+      Examples:
+        retake sql call.take "SELECT at_ns, machine, from_state, to_state FROM state"
+        retake sql call.take "SELECT * FROM bitrate" --format csv
+        retake sql --schema
+      """)
+
+  @Argument(help: "The take.", completion: .file(extensions: ["take"]))
+  var take: String?
+
+  @Argument(help: "The query.")
+  var query: String?
+
+  @Option(help: "How rows are printed: table, csv or json.")
+  var format: OutputFormat = .table
+
+  @Flag(help: "Print JSON, like --format json.")
+  var json = false
+
+  @Flag(help: "Print every table and column with what it means.")
+  var schema = false
+
+  func validate() throws {
+    if !schema, take == nil || query == nil {
+      throw ValidationError("Give a take and a query, or --schema.")
+    }
+  }
+
+  func run() throws {
+    if schema {
+      for migration in TakeSchema.migrations { print(migration) }
+      return
+    }
+    guard let take, let query else { return }
+    let chosen: SQLConsole.Format = json ? .json : format.format
+    try reading { () throws(TapeError) in
+      try SQLConsole.run(path: take, sql: query, format: chosen) { text in
+        FileHandle.standardOutput.write(Data(text.utf8))
+      }
+    }
+  }
+}
+
+/// The formats by their names on the command line.
+enum OutputFormat: String, ExpressibleByArgument, CaseIterable {
+  case table, csv, json
+
+  var format: SQLConsole.Format {
+    switch self {
+    case .table: .table
+    case .csv: .csv
+    case .json: .json
+    }
+  }
+}

@@ -1,0 +1,90 @@
+import Foundation
+import JSEP
+import Live
+import Media
+import Peer
+import SDP
+import Signaling
+import Wire
+
+/// One peer connection of a recording command, with what it sends and its signaling in the take.
+final class CallPeer: Sendable {
+  let connection: PeerConnection
+  private let plan: SendPlan
+  private let transport: String
+  private let feeds = FileFeeds()
+
+  init(_ connection: PeerConnection, sending plan: SendPlan, transport: String) {
+    self.connection = connection
+    self.plan = plan
+    self.transport = transport
+  }
+
+  /// Makes an offer with one audio and one video track and all candidates.
+  func offer() async throws -> SessionDescription {
+    for kind in [MediaKind.audio, .video] {
+      let info = try await connection.addTrack(
+        kind, source: plan.source(for: kind), streamIDs: ["retake"])
+      try feed(info)
+    }
+    try await connection.setLocalDescription()
+    return try await gatheredDescription()
+  }
+
+  /// Answers an offer: every track that the peer can receive is sent something.
+  func answer(_ offer: SessionDescription) async throws -> SessionDescription {
+    note(offer, isInbound: true)
+    try await connection.setRemoteDescription(offer)
+    for transceiver in try await connection.transceivers where transceiver.direction != .stopped {
+      let info = try await connection.addTrack(
+        transceiver.kind, source: plan.source(for: transceiver.kind), streamIDs: ["retake"])
+      try feed(info)
+    }
+    try await connection.setLocalDescription()
+    return try await gatheredDescription()
+  }
+
+  /// Takes the peer's answer.
+  func accept(_ answer: SessionDescription) async throws {
+    note(answer, isInbound: true)
+    try await connection.setRemoteDescription(answer)
+  }
+
+  /// Waits for the candidates, so that plain signaling needs one message each way.
+  private func gatheredDescription() async throws -> SessionDescription {
+    try await connection.waitForGatheringComplete()
+    guard let description = try await connection.localDescription else {
+      throw PeerError(name: "OperationError", message: "no local description was made")
+    }
+    note(description, isInbound: false)
+    return description
+  }
+
+  private func note(_ description: SessionDescription, isInbound: Bool) {
+    connection.noteSignaling(
+      SignalingMessage(
+        isInbound: isInbound, transport: transport, type: description.type.rawValue,
+        message: description.sdp))
+  }
+
+  /// Feeds a transceiver from its file once media can flow.
+  private func feed(_ transceiver: TransceiverInfo) throws {
+    guard let path = plan.file(for: transceiver.kind) else { return }
+    try feeds.start(path, kind: transceiver.kind, on: transceiver.id, of: connection)
+  }
+
+  /// Returns when the peer left, by hanging up or by silence.
+  func waitUntilGone() async {
+    for await states in connection.stateChanges {
+      if states.secure == .closed || states.secure == .failed { return }
+      if states.connection == .failed || states.connection == .closed { return }
+    }
+  }
+
+  /// Frames each way in words, for a summary.
+  var mediaSummary: String {
+    let counters = connection.counters
+    return "\(counters.audioSent) audio and \(counters.picturesSent) video frames sent, "
+      + "\(counters.audioReceived) and \(counters.picturesReceived) received"
+  }
+}

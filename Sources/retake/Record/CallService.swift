@@ -1,0 +1,202 @@
+import Foundation
+import ICE
+import Live
+import Media
+import Peer
+import SDP
+import Signaling
+import Stats
+import Tape
+
+/// The calls of `record serve`: one peer each, in one shared take or in takes of their own.
+actor CallService: CallHandling {
+  /// Yields whenever a call has ended.
+  nonisolated let endedCalls: AsyncStream<Void>
+  private let ended: AsyncStream<Void>.Continuation
+  private let options: RecordOptions
+  private let plan: SendPlan
+  /// The session of all calls when one file was asked for.
+  private let shared: Session?
+  private let sharedPath: String
+  private var calls: [Call] = []
+  private var nextNumber = 1
+  private var summaries: [String] = []
+  private var failure: String?
+
+  private static let callsMaximum = 32
+
+  private struct Call {
+    var id: String
+    var peer: CallPeer
+    var session: Session
+    var path: String
+    var isOver = false
+  }
+
+  init(options: RecordOptions, plan: SendPlan) throws {
+    self.options = options
+    self.plan = plan
+    (endedCalls, ended) = AsyncStream<Void>.makeStream()
+    if options.isFolder {
+      shared = nil
+      sharedPath = ""
+    } else {
+      sharedPath = try options.takePath(prefix: "serve")
+      shared = try openSession(options.sessionOptions(take: sharedPath))
+    }
+  }
+
+  // MARK: CallHandling
+
+  func begin(offer sdp: String) async throws(CallRefusal) -> CallDescription {
+    let call = try makeCall(role: "answerer")
+    do {
+      let answer = try await call.peer.answer(SessionDescription(type: .offer, sdp: sdp))
+      return CallDescription(id: call.id, sdp: answer.sdp, type: answer.type.rawValue)
+    } catch {
+      await end(call.id)
+      throw CallRefusal(error)
+    }
+  }
+
+  func makeOffer() async throws(CallRefusal) -> CallDescription {
+    let call = try makeCall(role: "offerer")
+    do {
+      let offer = try await call.peer.offer()
+      return CallDescription(id: call.id, sdp: offer.sdp, type: offer.type.rawValue)
+    } catch {
+      await end(call.id)
+      throw CallRefusal(error)
+    }
+  }
+
+  func accept(answer sdp: String, call id: String) async throws(CallRefusal) {
+    let call = try call(id)
+    do {
+      try await call.peer.accept(SessionDescription(type: .answer, sdp: sdp))
+    } catch {
+      throw CallRefusal(error)
+    }
+  }
+
+  func add(_ candidate: CallCandidate?, call id: String) async throws(CallRefusal) {
+    let call = try call(id)
+    do {
+      try await call.peer.connection.addICECandidate(
+        candidate.map {
+          CandidateInit(
+            candidate: $0.candidate, sdpMid: $0.sdpMid, sdpMLineIndex: $0.sdpMLineIndex,
+            usernameFragment: $0.usernameFragment)
+        })
+    } catch {
+      throw CallRefusal(error)
+    }
+  }
+
+  func end(call id: String) async throws(CallRefusal) {
+    _ = try call(id)
+    await end(id)
+  }
+
+  func stats(call id: String?) async throws(CallRefusal) -> String {
+    var parts: [String] = []
+    for call in calls where id == nil || call.id == id {
+      let states = call.peer.connection.states
+      let report = (try? await call.peer.connection.getStats()) ?? StatsReport()
+      parts.append(
+        """
+        \(jsonString(call.id)):{"connection":"\(states.connection.rawValue)",\
+        "ice":"\(states.iceConnection.rawValue)","dtls":"\(states.secure.rawValue)",\
+        "stats":\(report.json)}
+        """)
+    }
+    if let id, parts.isEmpty { throw CallRefusal(.unknownCall, "there is no call \(id)") }
+    return "{\(parts.joined(separator: ","))}"
+  }
+
+  // MARK: Calls
+
+  private func call(_ id: String) throws(CallRefusal) -> Call {
+    guard let call = calls.first(where: { $0.id == id }) else {
+      throw CallRefusal(.unknownCall, "there is no call \(id)")
+    }
+    return call
+  }
+
+  private func makeCall(role: String) throws(CallRefusal) -> Call {
+    guard calls.filter({ !$0.isOver }).count < CallService.callsMaximum else {
+      throw CallRefusal(.busy, "there are \(CallService.callsMaximum) calls already")
+    }
+    let number = nextNumber
+    nextNumber += 1
+    var path = sharedPath
+    let session: Session
+    do {
+      if let shared {
+        session = shared
+      } else {
+        path = try options.takePath(prefix: "call")
+        session = try openSession(options.sessionOptions(take: path))
+      }
+    } catch {
+      throw CallRefusal(.failure, (error as? CommandFailure)?.message ?? "\(error)")
+    }
+    let connection = session.makePeer(label: "call \(number)", role: role)
+    let peer = CallPeer(connection, sending: plan, transport: "http")
+    let call = Call(id: "call-\(number)", peer: peer, session: session, path: path)
+    calls.append(call)
+    Task {
+      await peer.waitUntilGone()
+      await self.end(call.id)
+    }
+    return call
+  }
+
+  /// Closes a call; a take of its own is completed.
+  private func end(_ id: String) async {
+    guard let index = calls.firstIndex(where: { $0.id == id }), !calls[index].isOver else { return }
+    calls[index].isOver = true
+    let call = calls[index]
+    await call.peer.connection.close()
+    if shared == nil { await complete(call.session, call.path, call.peer.mediaSummary) }
+    ended.yield()
+  }
+
+  private func complete(_ session: Session, _ path: String, _ media: String) async {
+    do {
+      let summary = try await retake.finish(session, path)
+      summaries.append(
+        "\(path): \(summary.steps) steps, \(summary.packets) packets, \(byteText(summary.bytes)); "
+          + media)
+    } catch {
+      failure = (error as? CommandFailure)?.message ?? "\(error)"
+    }
+  }
+
+  /// Ends all calls and takes, and says what was recorded.
+  func finish() async throws -> String {
+    for call in calls { await end(call.id) }
+    if let shared {
+      let media = calls.last.map(\.peer.mediaSummary) ?? "nobody called"
+      let count = calls.count == 1 ? "1 call" : "\(calls.count) calls"
+      await complete(shared, sharedPath, calls.count > 1 ? count : media)
+    }
+    if let failure { throw CommandFailure(.inputOutput, failure) }
+    return summaries.isEmpty ? "nobody called; nothing was recorded" : summaries.joined(separator: "\n")
+  }
+}
+
+extension CallRefusal {
+  /// The refusal that a failed call of the peer connection means to the other side.
+  init(_ error: any Error) {
+    guard let error = error as? PeerError else {
+      self.init(.failure, (error as? CommandFailure)?.message ?? "\(error)")
+      return
+    }
+    switch error.name {
+    case "InvalidStateError": self.init(.conflict, error.message)
+    case "TimeoutError", "NetworkError": self.init(.failure, error.message)
+    default: self.init(.badRequest, error.message)
+    }
+  }
+}

@@ -1,0 +1,14 @@
+import ArgumentParser
+
+/// Everything that makes a take.
+struct Record: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    abstract: "Record a live session into a take.",
+    discussion: """
+      Examples:
+        retake record demo --seconds 10
+        retake record serve --listen 127.0.0.1:8080 --out calls/
+        retake record call http://127.0.0.1:8081/offer --seconds 30
+      """,
+    subcommands: [RecordDemo.self, RecordServe.self, RecordCall.self])
+}

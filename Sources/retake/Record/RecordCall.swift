@@ -1,0 +1,96 @@
+import ArgumentParser
+import Foundation
+import Live
+import Peer
+import SDP
+import Signaling
+
+/// Retake offers to a peer that answers over HTTP.
+struct RecordCall: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "call",
+    abstract: "Call a peer: POST an offer to it and record the call.",
+    discussion: """
+      The offer is posted as JSON {"sdp", "type"}; the reply must be {"sdp", "type"}. A URL without \
+      a path means /offer.
+
+      Example:
+        retake record call http://127.0.0.1:8081/offer --seconds 30 --out call.take
+      """)
+
+  @Argument(help: "Where to POST the offer.")
+  var url: String
+
+  @OptionGroup var options: RecordOptions
+
+  @Option(help: "What to send: echo, pattern, or a .y4m or .wav file; may be given twice.")
+  var send: [SendChoice] = []
+
+  func run() async throws {
+    let plan = try SendPlan(send, default: .pattern)
+    let target = try target()
+    let path = try options.takePath(prefix: "call")
+    let session = try openSession(options.sessionOptions(take: path))
+    let stop = StopSignal()
+    let connection = session.makePeer(label: "retake", role: "caller")
+    let peer = CallPeer(connection, sending: plan, transport: "http")
+    var failure: CommandFailure?
+    do {
+      let offer = try await peer.offer()
+      try await peer.accept(try await exchange(offer, target))
+      let progress = Progress("recording", seconds: options.seconds)
+      await stop.wait(seconds: options.seconds) {
+        await withTaskGroup(of: Void.self) { group in
+          group.addTask { await peer.waitUntilGone() }
+          group.addTask { await progress.run { peer.mediaSummary } }
+          _ = await group.next()
+          group.cancelAll()
+        }
+      }
+      progress.clear()
+    } catch let error as PeerError {
+      failure = CommandFailure(.inputOutput, "\(target): the call failed: \(error.message)")
+    } catch let error as CommandFailure {
+      failure = error
+    }
+    let media = peer.mediaSummary
+    let summary = try await finish(session, path)
+    if let failure { throw failure }
+    print(
+      "\(path): \(summary.steps) steps, \(summary.packets) packets, \(byteText(summary.bytes)); "
+        + media)
+  }
+
+  /// The URL with a path.
+  private func target() throws -> String {
+    guard let parts = URLComponents(string: url), parts.scheme == "http", parts.host != nil else {
+      throw CommandFailure(.usage, "\(url) is no http:// address of a peer")
+    }
+    return parts.path.isEmpty || parts.path == "/"
+      ? url.trimmingCharacters(in: ["/"]) + "/offer" : url
+  }
+
+  private func exchange(_ offer: SessionDescription, _ target: String) async throws
+    -> SessionDescription
+  {
+    let body: Data
+    let response: HTTPResponse
+    do {
+      body = try JSONEncoder().encode(offer)
+      response = try await HTTPClient().post(target, json: String(decoding: body, as: UTF8.self))
+    } catch let error as HTTPError {
+      throw CommandFailure(.inputOutput, error.reason)
+    }
+    guard (200..<300).contains(response.status) else {
+      throw CommandFailure(
+        .inputOutput, "\(target) answered with status \(response.status): \(response.text.prefix(200))")
+    }
+    guard
+      let answer = try? JSONDecoder().decode(SessionDescription.self, from: Data(response.body)),
+      answer.type == .answer
+    else {
+      throw CommandFailure(.inputOutput, "\(target) gave no answer with sdp and type in JSON")
+    }
+    return answer
+  }
+}

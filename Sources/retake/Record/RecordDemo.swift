@@ -1,0 +1,194 @@
+import ArgumentParser
+import Foundation
+import Lab
+import Live
+import Media
+import Peer
+import SDP
+import Tape
+import Wire
+
+/// Two full stacks call each other; both are recorded into one take.
+struct RecordDemo: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "demo",
+    abstract: "Let two full stacks call each other, and record both into one take.",
+    discussion: """
+      Without further options the call runs live over loopback UDP. With --loss, --delay, --jitter \
+      or --seed it runs in virtual time over a seeded network: much faster than real time, and the \
+      same seed gives the same take.
+
+      Examples:
+        retake record demo --seconds 10 --out demo.take
+        retake record demo --loss 5 --delay 40 --seed 7 --out lossy.take
+      """)
+
+  @OptionGroup var options: RecordOptions
+
+  @Option(help: "Lose so many percent of the datagrams, each way (virtual network).")
+  var loss: Double?
+
+  @Option(help: "Delay every datagram by so many milliseconds (virtual network).")
+  var delay: Double?
+
+  @Option(help: "Add up to so many milliseconds of delay by chance (virtual network).")
+  var jitter: Double?
+
+  @Option(help: "The seed of the virtual network and its peers.")
+  var seed: UInt64?
+
+  @Option(help: "The size of the test pattern.")
+  var size: PictureSize = PictureSize(width: 640, height: 360)
+
+  @Option(help: "The pictures per second of the test pattern.")
+  var rate = 30
+
+  func validate() throws {
+    for (name, value, limit) in [
+      ("--loss", loss, 100.0), ("--delay", delay, 10_000), ("--jitter", jitter, 10_000),
+    ] {
+      if let value, !(0...limit).contains(value) {
+        throw ValidationError("\(name) takes a number from 0 to \(Int(limit)), not \(value).")
+      }
+    }
+    if !(1...120).contains(rate) {
+      throw ValidationError("--rate takes a number from 1 to 120, not \(rate).")
+    }
+  }
+
+  private var seconds: Double { options.seconds ?? 6 }
+  private var isVirtual: Bool { loss != nil || delay != nil || jitter != nil || seed != nil }
+
+  private var tracks: [(kind: MediaKind, source: MediaSource)] {
+    [
+      (.audio, .tone(hertz: 440, pauseSeconds: 0)),
+      (.video, .pattern(width: size.width, height: size.height, framesPerSecond: rate)),
+    ]
+  }
+
+  func run() async throws {
+    let path = try options.takePath(prefix: "demo")
+    if isVirtual {
+      try recordVirtual(path)
+    } else {
+      try await recordLive(path)
+    }
+  }
+
+  // MARK: Live
+
+  private func recordLive(_ path: String) async throws {
+    var sessionOptions = options.sessionOptions(take: path)
+    if options.bind.isEmpty {
+      sessionOptions.bind = .addresses([IPAddress(ipv4: 0x7f00_0001)])
+    }
+    let session = try openSession(sessionOptions)
+    let stop = StopSignal()
+    let caller = session.makePeer(label: "caller", role: "caller")
+    let callee = session.makePeer(label: "callee", role: "callee")
+    var failure: CommandFailure?
+    do {
+      try await connect(caller, callee)
+      let progress = Progress("recording", seconds: seconds)
+      await stop.wait(seconds: seconds) {
+        await progress.run { "\(caller.counters.picturesReceived) frames received" }
+      }
+      progress.clear()
+    } catch let error as PeerError {
+      failure = CommandFailure(.inputOutput, "\(path): the call failed: \(error.message)")
+    }
+    let counters = (caller.counters, callee.counters)
+    let summary = try await finish(session, path)
+    if let failure { throw failure }
+    print(
+      "\(path): \(summary.steps) steps, \(summary.packets) packets, \(byteText(summary.bytes)); "
+        + "caller received \(counters.0.picturesReceived) video and "
+        + "\(counters.0.audioReceived) audio frames, callee "
+        + "\(counters.1.picturesReceived) and \(counters.1.audioReceived)")
+  }
+
+  private func connect(_ caller: PeerConnection, _ callee: PeerConnection) async throws {
+    for peer in [caller, callee] {
+      for track in tracks {
+        try await peer.addTrack(track.kind, source: track.source, streamIDs: ["demo"])
+      }
+    }
+    let offer = try await description(of: caller)
+    carry(offer, from: caller, to: callee)
+    try await callee.setRemoteDescription(offer)
+    let answer = try await description(of: callee)
+    carry(answer, from: callee, to: caller)
+    try await caller.setRemoteDescription(answer)
+    try await caller.waitUntilConnected()
+    try await callee.waitUntilConnected()
+  }
+
+  private func description(of peer: PeerConnection) async throws -> SessionDescription {
+    try await peer.setLocalDescription()
+    try await peer.waitForGatheringComplete()
+    guard let description = try await peer.localDescription else {
+      throw PeerError(name: "OperationError", message: "no description was made")
+    }
+    return description
+  }
+
+  private func carry(
+    _ description: SessionDescription, from sender: PeerConnection, to receiver: PeerConnection
+  ) {
+    for (peer, isInbound) in [(sender, false), (receiver, true)] {
+      peer.noteSignaling(
+        SignalingMessage(
+          isInbound: isInbound, transport: "memory", type: description.type.rawValue,
+          message: description.sdp))
+    }
+  }
+
+  // MARK: Virtual
+
+  private func recordVirtual(_ path: String) throws {
+    var link = LinkSettings()
+    link.delay = .microseconds(Int64((delay ?? 10) * 1000))
+    link.jitter = .microseconds(Int64((jitter ?? 0) * 1000))
+    link.lossPerMille = UInt64((loss ?? 0) * 10)
+    let call = try RecordedVirtualCall(
+      path: path, seed: seed ?? 1, links: [link, link], labels: ["caller", "callee"],
+      label: options.label, keepsMedia: !options.omitsMedia)
+    for peer in 0..<2 {
+      for track in tracks {
+        call.call.call(
+          peer, .addTrack(kind: track.kind, streamIDs: ["demo"], source: track.source))
+      }
+    }
+    if let error = call.call.negotiate() {
+      throw CommandFailure(.inputOutput, "\(path): the call failed: \(error.message)")
+    }
+    call.run(for: .milliseconds(Int64(seconds * 1000)))
+    let received = (0..<2).map { peer in
+      call.call.frames(of: peer, kind: .video, isInbound: true).count
+    }
+    let summary = try finished(path) { () throws(TapeError) in try call.finish() }
+    print(
+      "\(path): \(summary.steps) steps, \(summary.packets) packets, \(byteText(summary.bytes)); "
+        + "\(call.call.network.lost) datagrams lost; video frames received: caller \(received[0]), "
+        + "callee \(received[1])")
+  }
+}
+
+/// A size as `640x360`.
+struct PictureSize: ExpressibleByArgument, CustomStringConvertible {
+  var width: Int
+  var height: Int
+
+  init(width: Int, height: Int) {
+    self.width = width
+    self.height = height
+  }
+
+  init?(argument: String) {
+    let parts = argument.split(separator: "x").compactMap { Int($0) }
+    guard parts.count == 2, parts.allSatisfy({ (16...4096).contains($0) }) else { return nil }
+    self.init(width: parts[0], height: parts[1])
+  }
+
+  var description: String { "\(width)x\(height)" }
+}

@@ -1,0 +1,92 @@
+public import ArgumentParser
+import Foundation
+import Live
+import Media
+public import Wire
+
+/// What every way to record takes.
+struct RecordOptions: ParsableArguments {
+  @Option(
+    name: .shortAndLong,
+    help: "The take to write, or a folder for one take per call. Default: a name with the time.")
+  var out: String?
+
+  @Option(help: "End the recording after so many seconds; without it, Ctrl-C ends it.")
+  var seconds: Double?
+
+  @Option(help: "Free text that the take carries.")
+  var label = ""
+
+  @Flag(name: .customLong("no-media-copy"), help: "Leave out the encoded media in the clear.")
+  var omitsMedia = false
+
+  @Option(
+    help: """
+      A local address that ICE may gather on; may be given several times. Default: all but \
+      loopback, and loopback when there is nothing else.
+      """)
+  var bind: [IPAddress] = []
+
+  func validate() throws {
+    if let seconds, seconds <= 0 || seconds > 1_000_000 {
+      throw ValidationError("--seconds takes a number above 0, not \(seconds).")
+    }
+  }
+
+  /// The options of a session that writes a take.
+  func sessionOptions(take: String?) -> Session.Options {
+    var options = Session.Options()
+    options.takePath = take
+    options.label = label
+    options.keepsMedia = !omitsMedia
+    options.bind = bind.isEmpty ? .automatic : .addresses(bind)
+    return options
+  }
+
+  /// Whether `--out` names a folder.
+  var isFolder: Bool {
+    guard let out else { return false }
+    var isDirectory: ObjCBool = false
+    let exists = FileManager.default.fileExists(atPath: out, isDirectory: &isDirectory)
+    return out.hasSuffix("/") || (exists && isDirectory.boolValue)
+  }
+
+  /// The path of a new take; in a folder, one with the time and a number that is free.
+  func takePath(prefix: String) throws -> String {
+    if let out, !isFolder {
+      guard !FileManager.default.fileExists(atPath: out) else {
+        throw CommandFailure(
+          .inputOutput, "\(out) exists already: choose another --out or remove the file")
+      }
+      return out
+    }
+    let folder = out ?? "."
+    do {
+      try FileManager.default.createDirectory(
+        atPath: folder, withIntermediateDirectories: true)
+    } catch {
+      throw CommandFailure(
+        .inputOutput, "cannot make the folder \(folder): \(error.localizedDescription)")
+    }
+    let stamp = timestamp()
+    for number in 0... {
+      let name = number == 0 ? "\(prefix)-\(stamp).take" : "\(prefix)-\(stamp)-\(number).take"
+      let path = out == nil ? name : (folder as NSString).appendingPathComponent(name)
+      if !FileManager.default.fileExists(atPath: path) { return path }
+    }
+    return prefix
+  }
+
+  private func timestamp() -> String {
+    let formatter = DateFormatter()
+    formatter.locale = Locale(identifier: "en_US_POSIX")
+    formatter.timeZone = TimeZone(identifier: "UTC")
+    formatter.dateFormat = "yyyyMMdd-HHmmss"
+    return formatter.string(from: Date())
+  }
+}
+
+extension IPAddress: ExpressibleByArgument {
+  /// Reads an address from the command line.
+  public init?(argument: String) { self.init(argument) }
+}

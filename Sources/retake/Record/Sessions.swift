@@ -1,0 +1,43 @@
+import Foundation
+import Live
+import Tape
+
+/// Begins a session, or fails with one sentence.
+func openSession(_ options: Session.Options) throws -> Session {
+  do throws(SessionError) {
+    return try Session(options)
+  } catch {
+    throw CommandFailure(.inputOutput, error.description)
+  }
+}
+
+/// Ends a session and its take, or fails with one sentence.
+func finish(_ session: Session, _ path: String) async throws -> TakeSummary {
+  do throws(TapeError) {
+    guard let summary = try await session.finish() else {
+      throw TapeError(path: path, place: "", reason: "nothing was recorded")
+    }
+    return summary
+  } catch {
+    throw CommandFailure(.inputOutput, error.description)
+  }
+}
+
+/// Turns a failure to write a take into one of the command.
+func finished<Value>(_ path: String, _ body: () throws(TapeError) -> Value) throws -> Value {
+  do throws(TapeError) {
+    return try body()
+  } catch {
+    throw CommandFailure(.inputOutput, error.description)
+  }
+}
+
+/// A number of bytes for people: `12.3 MB`.
+func byteText(_ bytes: Int) -> String {
+  switch bytes {
+  case ..<1000: "\(bytes) B"
+  case ..<1_000_000: String(format: "%.1f kB", Double(bytes) / 1e3)
+  case ..<1_000_000_000: String(format: "%.1f MB", Double(bytes) / 1e6)
+  default: String(format: "%.2f GB", Double(bytes) / 1e9)
+  }
+}

@@ -1,0 +1,70 @@
+import ArgumentParser
+import Foundation
+import Tape
+
+/// The root of the command line.
+struct Retake: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "retake",
+    abstract: "Records a live WebRTC session into one file and re-drives the whole stack from it.",
+    discussion: """
+      A recorded session is a take: one SQLite file with everything that went in and out of the \
+      client stack. Replaying executes the stack again and compares every output.
+
+      Try it:
+        retake record demo --out demo.take
+        retake replay demo.take
+        retake timeline demo.take
+      """,
+    version: retakeVersion,
+    subcommands: [
+      Record.self, ReplayCommand.self, InfoCommand.self, TimelineCommand.self, StatsCommand.self,
+      SQLCommand.self,
+    ])
+}
+
+
+/// Runs a command and turns its outcome into an exit status.
+@main
+enum Main {
+  static func main() async {
+    do {
+      var command = try Retake.parseAsRoot()
+      if var asynchronous = command as? any AsyncParsableCommand {
+        try await asynchronous.run()
+      } else {
+        try command.run()
+      }
+    } catch let failure as CommandFailure {
+      if !failure.message.isEmpty { printError("retake: \(failure.message)") }
+      exit(failure.status.rawValue)
+    } catch {
+      Retake.exit(withError: error)
+    }
+  }
+}
+
+/// How a command ends: the values of sysexits.h.
+enum ExitStatus: Int32 {
+  case difference = 1
+  case usage = 64
+  case invalidTake = 65
+  case noSuchFile = 66
+  case inputOutput = 74
+}
+
+/// A failure in one sentence, with the exit status that belongs to it.
+struct CommandFailure: Error {
+  var status: ExitStatus
+  var message: String
+
+  init(_ status: ExitStatus, _ message: String) {
+    self.status = status
+    self.message = message
+  }
+}
+
+/// Prints a line to standard error.
+func printError(_ line: String) {
+  FileHandle.standardError.write(Data((line + "\n").utf8))
+}

@@ -1,0 +1,184 @@
+"""The calls that are made, and one of them from the first process to the last check."""
+
+import asyncio
+import re
+import shutil
+from dataclasses import dataclass, field
+
+import namespace
+import takes
+from peers import open_peer
+from processes import ProcessError, end_orphans
+from reports import Report
+from retake import Recorder, look, replay
+
+_CALL_SECONDS = 90
+_MEDIA_SECONDS = 25
+_POLL_SECONDS = 0.2
+# A picture of one colour has no contrast; a test picture that survived its coding has far more.
+_LEAST_CONTRAST = 5.0
+_FEWEST_FRAMES = 10
+
+
+@dataclass(frozen=True)
+class Call:
+    """One way to call a peer."""
+
+    peer: str
+    # Who offers: `peer`, `retake`, or `page` for the page that Retake serves.
+    offerer: str
+    # The peer is told to wait for the handshake, so that Retake is the DTLS client.
+    peer_waits: bool = False
+    # The peer has no camera, so that it shows no address but an mDNS name, and only receives.
+    receives_only: bool = False
+
+    @property
+    def name(self):
+        """A name for people and for folders."""
+        words = [self.peer, "page" if self.offerer == "page" else f"{self.offerer}-offers"]
+        words += ["waits"] * self.peer_waits + ["mdns"] * self.receives_only
+        return "-".join(words)
+
+
+CALLS = [
+    Call("chromium", "peer"),
+    Call("chromium", "retake"),
+    Call("chromium", "retake", peer_waits=True),
+    Call("chromium", "page"),
+    Call("chromium", "peer", receives_only=True),
+    Call("aiortc", "peer"),
+    Call("aiortc", "retake"),
+    Call("aiortc", "retake", peer_waits=True),
+    Call("libwebrtc", "peer"),
+    Call("libwebrtc", "retake"),
+    Call("libwebrtc", "retake", peer_waits=True),
+]
+
+
+@dataclass
+class Outcome:
+    """What became of a call."""
+
+    call: Call
+    report: Report = field(default_factory=Report)
+    take: takes.Take = field(default_factory=takes.Take)
+    summary: str = ""
+    replays: int = 0
+    problems: list[str] = field(default_factory=list)
+
+
+async def run(call, program, folder, seconds):
+    """Makes a call, records it, replays it; never throws and leaves nothing running."""
+    outcome = Outcome(call)
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    try:
+        async with asyncio.timeout(_CALL_SECONDS + seconds):
+            await _record(call, program, folder, seconds, outcome)
+    except Exception as error:  # a peer's stack may throw anything: the call failed
+        outcome.problems.append(f"{type(error).__name__}: {error}")
+    end_orphans()
+    take = folder / "call.take"
+    outcome.take = takes.examine(take, outcome.report, not call.receives_only, True)
+    outcome.problems += outcome.take.problems
+    if take.exists():
+        problems, outcome.replays = await replay(program, take, folder)
+        outcome.problems += problems
+        outcome.problems += await look(program, take, folder)
+    return outcome
+
+
+async def _record(call, program, folder, seconds, outcome):
+    # Without a permission Chromium leaves loopback out, whatever else it is told.
+    bind = namespace.address() if call.receives_only else "127.0.0.1"
+    send = "pattern" if call.receives_only else "echo"
+    recorder = await Recorder.start(program, folder, bind, send)
+    try:
+        await _converse(call, recorder, folder, seconds, outcome)
+    except BaseException:
+        # Also of a call that failed there shall be a take to look into.
+        await recorder.abandon()
+        raise
+
+
+async def _converse(call, recorder, folder, seconds, outcome):
+    peer = await open_peer(call.peer, folder, call.receives_only)
+    try:
+        answer = await _connect(call, recorder, peer, folder)
+        await _hold(call, peer, seconds, outcome)
+        _judge(call, outcome, answer)
+        await recorder.stats()
+        # While the peer still sends: this is how a person ends a recording.
+        outcome.summary = await recorder.finish()
+    finally:
+        await peer.close()
+
+
+async def _connect(call, recorder, peer, folder):
+    """Exchanges the descriptions; the answer, when it went through here."""
+    if call.offerer == "page":
+        await peer.visit(recorder.address + "/?auto")
+        return None
+    if call.offerer == "peer":
+        offer = await peer.offer()
+        (folder / "offer.sdp").write_text(offer)
+        answer = await recorder.offer(offer)
+        (folder / "answer.sdp").write_text(answer)
+        await peer.accept(answer)
+        return answer
+    identifier, offer = await recorder.make_offer()
+    if call.peer_waits:
+        # What an offerer with `setup:active` would send: the peer can only be passive.
+        offer = re.sub(r"a=setup:actpass", "a=setup:active", offer)
+    (folder / "offer.sdp").write_text(offer)
+    answer = await peer.answer(offer)
+    (folder / "answer.sdp").write_text(answer)
+    await recorder.answer(identifier, answer)
+    return answer
+
+
+async def _hold(call, peer, seconds, outcome):
+    """Stays in the call for a time, and until media flows both ways; keeps the last report."""
+    loop = asyncio.get_running_loop()
+    start = loop.time()
+    while True:
+        report = outcome.report = await peer.report()
+        lacking = _lacking(call, report)
+        if report.connection in ("failed", "closed"):
+            raise ProcessError(f"the peer's connection is {report.connection}")
+        if not lacking and loop.time() >= start + seconds:
+            return
+        if loop.time() >= start + seconds + _MEDIA_SECONDS:
+            raise ProcessError("peer: " + ", ".join(lacking))
+        await asyncio.sleep(_POLL_SECONDS)
+
+
+def _lacking(call, report):
+    """What is not there yet on the peer's side."""
+    lacking = []
+    if report.connection != "connected":
+        lacking.append(f"connection is {report.connection}")
+    for direction in ["in"] if call.receives_only else ["in", "out"]:
+        for kind in ("audio", "video"):
+            count = report.frames(direction, kind)
+            if count < _FEWEST_FRAMES:
+                lacking.append(f"{count} {kind} frames {direction}")
+    if not report.sound_energy:
+        lacking.append("silence")
+    if (report.picture_contrast or 0) < _LEAST_CONTRAST:
+        lacking.append(f"picture contrast is {report.picture_contrast}")
+    return lacking
+
+
+def _judge(call, outcome, answer):
+    report = outcome.report
+    if call.peer_waits and report.dtls_role != "server":
+        outcome.problems.append(f"the peer is {report.dtls_role or 'nothing'} of the handshake")
+    if _accepts_data(answer) and "hello" not in (report.data_echo or ""):
+        outcome.problems.append("no echo on the data channel")
+
+
+def _accepts_data(answer):
+    """Whether an answer takes the offered data channels."""
+    section = re.search(r"^m=application (\d+) ", answer or "", re.MULTILINE)
+    return section is not None and section.group(1) != "0"

@@ -1,0 +1,61 @@
+"""The HTTP interface under requests that are wrong: refused in words, and serving on."""
+
+import shutil
+
+from peers import open_peer
+from retake import Recorder
+
+_TOO_LONG = 4 << 20
+
+# Method, path, body, headers, the statuses that are right.
+_REQUESTS = [
+    ("GET", "/", None, {}, {200}),
+    ("GET", "/nowhere", None, {}, {404}),
+    ("GET", "/stats", None, {}, {200}),
+    ("GET", "/offer", None, {}, {404, 405}),
+    ("POST", "/offer", b"", {}, {400, 422}),
+    ("POST", "/offer", b"{", {}, {400, 422}),
+    ("POST", "/offer", b"\xff\xfe\x00", {}, {400, 422}),
+    ("POST", "/offer", b"[1, 2]", {}, {400, 422}),
+    ("POST", "/offer", b'{"type": "offer", "sdp": ""}', {}, {400, 422}),
+    ("POST", "/offer", b'{"type": "offer", "sdp": "v=0\\r\\nm=audio"}', {}, {400, 422}),
+    ("POST", "/offer", b'{"type": "offer"' + b" " * _TOO_LONG + b"}", {}, {400, 413}),
+    ("POST", "/answer", b'{"id": "none", "type": "answer", "sdp": "v=0"}', {}, {400, 404, 422}),
+]
+
+
+async def run(program, folder):
+    """Sends all of them, then makes sure that a call is still taken; the problems found."""
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    problems = []
+    recorder = await Recorder.start(program, folder, "127.0.0.1", "echo")
+    try:
+        for method, path, body, headers, right in _REQUESTS:
+            problems += await _try(recorder, method, path, body, headers, right)
+        origin = {"Origin": "http://127.0.0.1:9", "Access-Control-Request-Method": "POST"}
+        _, headers, _ = await recorder.request("OPTIONS", "/offer", None, origin)
+        if headers.get("Access-Control-Allow-Origin") not in ("*", origin["Origin"]):
+            problems.append("OPTIONS /offer: other pages on loopback may not call")
+        peer = await open_peer("aiortc", folder)
+        try:
+            await recorder.offer(await peer.offer())
+        finally:
+            await peer.close()
+        await recorder.finish()
+    except Exception as error:  # everything that ends this early is a problem to report
+        problems.append(f"{type(error).__name__}: {error}")
+        await recorder.abandon()
+    return problems
+
+
+async def _try(recorder, method, path, body, headers, right):
+    shown = f"{method} {path} {body[:40]!r}" if body else f"{method} {path}"
+    try:
+        status, _, _ = await recorder.request(method, path, body, headers)
+    except Exception as error:
+        # A server may hang up on a body that is too long before it was sent.
+        if body and len(body) > _TOO_LONG:
+            return []
+        return [f"{shown}: {type(error).__name__}: {error}"]
+    return [] if status in right else [f"{shown}: status {status}, not one of {sorted(right)}"]

@@ -1,0 +1,33 @@
+"""The table at the end of a run."""
+
+_HEADINGS = [
+    "peer", "offers", "peer's DTLS", "SRTP", "audio in/out", "video in/out", "data", "replays",
+    "verdict",
+]
+
+
+def show(outcomes):
+    """Prints a row for each call; frames are those that Retake received and sent."""
+    rows = [_HEADINGS] + [_row(outcome) for outcome in outcomes]
+    widths = [max(len(row[i]) for row in rows) for i in range(len(_HEADINGS))]
+    for number, row in enumerate(rows):
+        print("  ".join(cell.ljust(width) for cell, width in zip(row, widths)).rstrip())
+        if number == 0:
+            print("  ".join("-" * width for width in widths))
+
+
+def _row(outcome):
+    call, report, frames = outcome.call, outcome.report, outcome.take.frames
+    offers = {"peer": call.peer, "retake": "retake", "page": "retake's page"}[call.offerer]
+    offers += " (mDNS name, receives)" if call.receives_only else ""
+    return [
+        call.peer,
+        offers,
+        f"{report.dtls_version or '-'} {report.dtls_role}".strip(),
+        report.srtp_profile or "-",
+        f"{frames['in', 'audio']}/{frames['out', 'audio']}",
+        f"{frames['in', 'video']}/{frames['out', 'video']}",
+        "echo" if report.data_echo else "-",
+        str(outcome.replays),
+        "failed" if outcome.problems else "ok",
+    ]

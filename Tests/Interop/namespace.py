@@ -1,0 +1,63 @@
+"""A network of its own, so that nothing of a call can leave the machine or meet another one."""
+
+import os
+import shutil
+import subprocess
+import sys
+
+# Set for the process that runs inside; its value is the address that stands for a real interface.
+INSIDE = "RETAKE_INTEROP_INSIDE"
+# Set by a person who wants the machine's own network.
+REFUSED = "RETAKE_INTEROP_NO_NETNS"
+# Without a permission a browser gathers no loopback address, and its mDNS names need an interface
+# with multicast: this one lies on a pair of virtual ones that end in the namespace itself.
+ADDRESS = "10.99.0.1"
+_UP = [
+    ["link", "set", "lo", "up"],
+    ["link", "add", "retake0", "type", "veth", "peer", "name", "retake1"],
+    ["address", "add", f"{ADDRESS}/24", "dev", "retake0"],
+    ["link", "set", "retake0", "up"],
+    ["link", "set", "retake1", "up"],
+    ["route", "add", "default", "dev", "retake0"],
+]
+
+
+def address():
+    """The address besides 127.0.0.1 in the private network, or None outside of one."""
+    return os.environ.get(INSIDE)
+
+
+def enter():
+    """Starts this program again inside a private network when the system allows it.
+
+    Returns inside of it, or outside with a word about why.
+    """
+    if address():
+        _raise_interfaces()
+        return
+    if os.environ.get(REFUSED):
+        print(f"network: the machine's own, because {REFUSED} is set")
+        return
+    unshare = _allowed_unshare()
+    if unshare is None:
+        print("network: the machine's own, because unshare is not permitted here")
+        return
+    environment = dict(os.environ, **{INSIDE: ADDRESS})
+    sys.stdout.flush()
+    os.execvpe(unshare[0], [*unshare, sys.executable, *sys.argv], environment)
+
+
+def _allowed_unshare():
+    """The command that gives a new network here: as root, or as root of a user namespace."""
+    if shutil.which("unshare") is None or shutil.which("ip") is None:
+        return None
+    for command in (["unshare", "--net"], ["unshare", "--net", "--map-root-user"]):
+        trial = subprocess.run([*command, "true"], capture_output=True, check=False)
+        if trial.returncode == 0:
+            return command
+    return None
+
+
+def _raise_interfaces():
+    for command in _UP:
+        subprocess.run(["ip", *command], check=True)

@@ -1,0 +1,151 @@
+"""aiortc as a peer: a stack of its own in Python, with DTLS from pyca/cryptography."""
+
+import asyncio
+
+import aioice.ice
+
+# aioice leaves loopback out; here it is the only network there is.
+aioice.ice.get_host_addresses = lambda use_ipv4, use_ipv6: ["127.0.0.1"]
+
+import av
+from aiortc import RTCConfiguration, RTCPeerConnection, RTCSessionDescription
+from aiortc.mediastreams import AudioStreamTrack, MediaStreamError, VideoStreamTrack
+
+from peers import lines, samples
+from reports import Report, Stream
+
+_SAMPLE_RATE = 8000
+
+
+class Tone(AudioStreamTrack):
+    """The pace of aiortc's silence, with a tone in it."""
+
+    def __init__(self):
+        super().__init__()
+        self.sent = 0
+        self._table = samples.sine_table(_SAMPLE_RATE)
+
+    async def recv(self):
+        frame = await super().recv()
+        frame.planes[0].update(samples.tone(self._table, self.sent * frame.samples, frame.samples))
+        self.sent += 1
+        return frame
+
+
+class Gradient(VideoStreamTrack):
+    """A moving gradient."""
+
+    def __init__(self):
+        super().__init__()
+        self.sent = 0
+
+    async def recv(self):
+        pts, time_base = await self.next_timestamp()
+        frame = av.VideoFrame(samples.WIDTH, samples.HEIGHT, "yuv420p")
+        frame.planes[0].update(samples.luma(self.sent))
+        for chroma in frame.planes[1:]:
+            chroma.update(b"\x80" * chroma.buffer_size)
+        frame.pts, frame.time_base = pts, time_base
+        self.sent += 1
+        return frame
+
+
+class Ear:
+    """Takes in a remote track and measures it."""
+
+    def __init__(self, track):
+        self.kind = track.kind
+        self.frames = 0
+        self.energy = 0.0
+        self.contrast = None
+        self._task = asyncio.ensure_future(self._listen(track))
+
+    async def _listen(self, track):
+        while True:
+            try:
+                frame = await track.recv()
+            except MediaStreamError:
+                return
+            self.frames += 1
+            if self.kind == "video":
+                self.contrast = samples.contrast(bytes(frame.planes[0]))
+            else:
+                self.energy += samples.energy(_sound(frame), frame.sample_rate)
+
+
+def _sound(frame):
+    """The samples of the first channel's plane, without the padding of the plane."""
+    channels = 1 if frame.format.is_planar else len(frame.layout.channels)
+    return bytes(frame.planes[0])[: 2 * frame.samples * channels]
+
+
+class AiortcPeer:
+    """One RTCPeerConnection of aiortc."""
+
+    def __init__(self):
+        self._connection = RTCPeerConnection(RTCConfiguration(iceServers=[]))
+        self._sources = {"audio": Tone(), "video": Gradient()}
+        self._ears = []
+        self._connection.on("track", lambda track: self._ears.append(Ear(track)))
+
+    async def offer(self):
+        """An offer of sound and pictures."""
+        for source in self._sources.values():
+            self._connection.addTrack(source)
+        await self._connection.setLocalDescription(await self._connection.createOffer())
+        return self._connection.localDescription.sdp
+
+    async def accept(self, sdp):
+        """Takes the answer."""
+        await self._connection.setRemoteDescription(RTCSessionDescription(sdp, "answer"))
+
+    async def answer(self, sdp):
+        """Answers with sound and pictures."""
+        await self._connection.setRemoteDescription(RTCSessionDescription(sdp, "offer"))
+        for source in self._sources.values():
+            self._connection.addTrack(source)
+        await self._connection.setLocalDescription(await self._connection.createAnswer())
+        return self._connection.localDescription.sdp
+
+    async def report(self):
+        """What aiortc and the tracks at both ends counted."""
+        report = Report(connection=self._connection.connectionState)
+        self._describe_transport(report)
+        for stats in (await self._connection.getStats()).values():
+            if stats.type == "inbound-rtp":
+                heard = sum(ear.frames for ear in self._ears if ear.kind == stats.kind)
+                report.streams.append(
+                    Stream(stats.kind, "in", stats.ssrc, stats.packetsReceived, heard)
+                )
+            elif stats.type == "outbound-rtp":
+                sent = self._sources[stats.kind].sent
+                report.streams.append(
+                    Stream(stats.kind, "out", stats.ssrc, stats.packetsSent, sent)
+                )
+        report.sound_energy = sum(ear.energy for ear in self._ears if ear.kind == "audio")
+        report.picture_contrast = next(
+            (ear.contrast for ear in self._ears if ear.kind == "video"), None
+        )
+        return report
+
+    async def close(self):
+        """Says goodbye to the other side."""
+        await self._connection.close()
+
+    def _describe_transport(self, report):
+        # aiortc's statistics do not name the handshake; its transport knows.
+        for transceiver in self._connection.getTransceivers():
+            transport = transceiver.sender.transport
+            tls = getattr(transport, "_ssl", None)
+            if tls is None or transport.state != "connected":
+                continue
+            report.dtls_version = tls.get_protocol_version_name().removeprefix("DTLSv")
+            report.dtls_role = getattr(transport, "_role", None) or ""
+            report.srtp_profile = tls.get_selected_srtp_profile().decode().removeprefix("SRTP_")
+
+
+async def main():
+    await lines.serve(AiortcPeer())
+
+
+asyncio.run(main())

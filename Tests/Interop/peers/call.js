@@ -1,0 +1,111 @@
+// Runs in the browser before anything else: makes calls, and watches those of a page.
+(() => {
+  const Native = window.RTCPeerConnection;
+  const connections = [];
+  let echo = null;
+  let canvas = null;
+
+  window.RTCPeerConnection = class extends Native {
+    constructor(...settings) {
+      super(...settings);
+      connections.push(this);
+    }
+  };
+
+  async function open() {
+    const connection = new RTCPeerConnection();
+    connection.ontrack = (event) => {
+      const player = document.querySelector("video");
+      player.srcObject ??= new MediaStream();
+      player.srcObject.addTrack(event.track);
+    };
+    connection.ondatachannel = (event) => watch(event.channel);
+    return connection;
+  }
+
+  function watch(channel) {
+    echo = "";
+    channel.onopen = () => channel.send("hello");
+    channel.onmessage = (event) => (echo = String(event.data));
+    if (channel.readyState === "open") channel.onopen();
+  }
+
+  async function addMedia(connection) {
+    const stream = await navigator.mediaDevices.getUserMedia({
+      // Without these the processing takes the test sound for noise.
+      audio: { echoCancellation: false, noiseSuppression: false, autoGainControl: false },
+      video: { width: 640, height: 480 },
+    });
+    for (const track of stream.getTracks()) connection.addTrack(track, stream);
+  }
+
+  async function describe(connection, description) {
+    await connection.setLocalDescription(description);
+    await new Promise((resolve) => {
+      const look = () => connection.iceGatheringState === "complete" && resolve();
+      connection.onicegatheringstatechange = look;
+      look();
+    });
+    return connection.localDescription.sdp;
+  }
+
+  // The standard deviation of the luma of what the largest playing video shows.
+  function contrast() {
+    const remote = connections.flatMap((connection) =>
+      connection.getReceivers().map((receiver) => receiver.track.id)
+    );
+    const shows = (player) =>
+      player.videoWidth > 0 &&
+      player.srcObject?.getVideoTracks().some((track) => remote.includes(track.id));
+    const player = [...document.querySelectorAll("video")].find(shows);
+    if (!player) return null;
+    canvas ??= new OffscreenCanvas(64, 48).getContext("2d", { willReadFrequently: true });
+    canvas.drawImage(player, 0, 0, 64, 48);
+    const { data } = canvas.getImageData(0, 0, 64, 48);
+    const luma = [];
+    for (let i = 0; i < data.length; i += 4) {
+      luma.push(0.2126 * data[i] + 0.7152 * data[i + 1] + 0.0722 * data[i + 2]);
+    }
+    const mean = luma.reduce((sum, value) => sum + value) / luma.length;
+    return Math.sqrt(luma.reduce((sum, value) => sum + (value - mean) ** 2, 0) / luma.length);
+  }
+
+  window.call = {
+    connections,
+    receivesOnly: false,
+
+    async offer() {
+      const connection = await open();
+      if (this.receivesOnly) {
+        connection.addTransceiver("audio", { direction: "recvonly" });
+        connection.addTransceiver("video", { direction: "recvonly" });
+      } else {
+        await addMedia(connection);
+      }
+      // As most applications do, whether or not the other side can.
+      watch(connection.createDataChannel("chat"));
+      return describe(connection, await connection.createOffer());
+    },
+
+    async accept(sdp) {
+      await connections[0].setRemoteDescription({ type: "answer", sdp });
+    },
+
+    async answer(sdp) {
+      const connection = await open();
+      await connection.setRemoteDescription({ type: "offer", sdp });
+      if (!this.receivesOnly) await addMedia(connection);
+      return describe(connection, await connection.createAnswer());
+    },
+
+    async report() {
+      const stats = [];
+      for (const connection of connections) {
+        // Dictionaries cross the protocol only as copies.
+        (await connection.getStats()).forEach((each) => stats.push({ ...each }));
+      }
+      const connection = connections.at(-1)?.connectionState ?? "new";
+      return { connection, stats, echo, contrast: contrast() };
+    },
+  };
+})();

@@ -1,0 +1,161 @@
+"""libwebrtc without a browser: the stack of Chromium as a Python module."""
+
+import asyncio
+import os
+
+os.environ.setdefault("WRTC_ALLOW_LOOPBACK", "1")
+
+import webrtc
+
+import reports
+from peers import lines, samples
+
+_SAMPLE_RATE = 48000
+_BLOCK = _SAMPLE_RATE // 100
+_PICTURES_PER_SECOND = 20
+_GATHERING_SECONDS = 5
+
+
+class LibwebrtcPeer:
+    """One RTCPeerConnection of libwebrtc, with generated sound and pictures."""
+
+    def __init__(self):
+        self._connection = webrtc.RTCPeerConnection()
+        self._tasks = []
+        self._contrast = None
+        self._energy = 0.0
+        self._connection.on("track", self._receive)
+
+    async def offer(self):
+        """An offer of sound and pictures."""
+        self._send()
+        await self._connection.set_local_description(await self._connection.create_offer())
+        return await self._gathered()
+
+    async def accept(self, sdp):
+        """Takes the answer."""
+        await self._describe("answer", sdp)
+
+    async def answer(self, sdp):
+        """Answers with sound and pictures."""
+        await self._describe("offer", sdp)
+        self._send()
+        await self._connection.set_local_description(await self._connection.create_answer())
+        return await self._gathered()
+
+    async def report(self):
+        """What libwebrtc counts, and what came out of its decoders."""
+        stats = (await self._connection.get_stats()).values()
+        state = _text(self._connection.connection_state)
+        report = reports.from_w3c(state, [each.to_json() for each in stats])
+        report.picture_contrast = self._contrast
+        report.sound_energy = self._energy
+        return report
+
+    async def close(self):
+        """Ends the connection."""
+        for task in self._tasks:
+            task.cancel()
+        self._connection.close()
+
+    async def _describe(self, kind, sdp):
+        await self._connection.set_remote_description(
+            webrtc.RTCSessionDescriptionInit(type=kind, sdp=sdp)
+        )
+
+    async def _gathered(self):
+        complete = asyncio.Event()
+
+        def look(_=None):
+            if _text(self._connection.ice_gathering_state) == "complete":
+                complete.set()
+
+        self._connection.on("icegatheringstatechange", look)
+        look()
+        await asyncio.wait_for(complete.wait(), _GATHERING_SECONDS)
+        return self._connection.local_description.sdp
+
+    def _send(self):
+        pictures = webrtc.VideoTrackGenerator()
+        sound = webrtc.MediaStreamTrackGenerator(
+            webrtc.MediaStreamTrackGeneratorInit(kind="audio")
+        )
+        self._connection.add_track(sound)
+        self._connection.add_track(pictures.track)
+        self._keep(_draw(pictures.writable.get_writer()))
+        self._keep(_hum(sound.writable.get_writer()))
+
+    def _receive(self, event):
+        processor = webrtc.MediaStreamTrackProcessor(
+            webrtc.MediaStreamTrackProcessorInit(track=event.track)
+        )
+        listen = self._watch if _text(event.track.kind) == "video" else self._hear
+        self._keep(listen(processor.readable.get_reader()))
+
+    async def _watch(self, reader):
+        while not (chunk := await reader.read()).done:
+            picture = bytearray(chunk.value.allocation_size())
+            await chunk.value.copy_to(picture)
+            plane = chunk.value.coded_width * chunk.value.coded_height
+            self._contrast = samples.contrast(bytes(picture[:plane]))
+            chunk.value.close()
+
+    async def _hear(self, reader):
+        layout = webrtc.AudioDataCopyToOptions(plane_index=0, format="s16")
+        while not (chunk := await reader.read()).done:
+            block = bytearray(chunk.value.allocation_size(layout))
+            chunk.value.copy_to(block, layout)
+            self._energy += samples.energy(bytes(block), chunk.value.sample_rate)
+            chunk.value.close()
+
+    def _keep(self, coroutine):
+        self._tasks.append(asyncio.ensure_future(coroutine))
+
+
+async def _draw(writer):
+    chroma = b"\x80" * (samples.WIDTH * samples.HEIGHT // 2)
+    async for number, seconds in _ticks(1 / _PICTURES_PER_SECOND):
+        settings = webrtc.VideoFrameBufferInit(
+            format="I420",
+            coded_width=samples.WIDTH,
+            coded_height=samples.HEIGHT,
+            timestamp=int(seconds * 1_000_000),
+        )
+        await writer.write(webrtc.VideoFrame(samples.luma(number) + chroma, settings))
+
+
+async def _hum(writer):
+    table = samples.sine_table(_SAMPLE_RATE)
+    async for number, seconds in _ticks(_BLOCK / _SAMPLE_RATE):
+        settings = webrtc.AudioDataInit(
+            format="s16",
+            sample_rate=_SAMPLE_RATE,
+            number_of_frames=_BLOCK,
+            number_of_channels=1,
+            timestamp=int(seconds * 1_000_000),
+            data=samples.tone(table, number * _BLOCK, _BLOCK),
+        )
+        await writer.write(webrtc.AudioData(settings))
+
+
+async def _ticks(period):
+    """Numbers at a steady pace, with the media time of each in seconds."""
+    loop = asyncio.get_running_loop()
+    start = loop.time()
+    number = 0
+    while True:
+        yield number, number * period
+        number += 1
+        await asyncio.sleep(max(0, start + number * period - loop.time()))
+
+
+def _text(value):
+    """The plain word behind an enumeration of the module."""
+    return str(getattr(value, "value", value))
+
+
+async def main():
+    await lines.serve(LibwebrtcPeer())
+
+
+asyncio.run(main())

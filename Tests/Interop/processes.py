@@ -1,0 +1,160 @@
+"""Child processes: each in a group of its own, awaited by what it says, never left behind."""
+
+import asyncio
+import ctypes
+import os
+import re
+import signal
+from pathlib import Path
+
+_PR_SET_CHILD_SUBREAPER = 36
+_LONGEST_LINE = 1 << 24
+_LAST_WORDS_SECONDS = 2
+
+
+class ProcessError(Exception):
+    """A child that ended or stayed silent when it should not have."""
+
+
+class Child:
+    """A process whose output goes to a log and can be awaited line by line."""
+
+    def __init__(self, process, log):
+        self._process = process
+        self._log = log
+        self._news = asyncio.Condition()
+        self._open_pipes = 2
+        self.output = []
+        self.errors = []
+        self._pumps = [
+            asyncio.create_task(self._pump(process.stdout, self.output, "")),
+            asyncio.create_task(self._pump(process.stderr, self.errors, "! ")),
+        ]
+
+    @classmethod
+    async def start(cls, arguments, log, environment=None):
+        """Starts a program; `log` gets its standard output, and its errors after an `!`."""
+        process = await asyncio.create_subprocess_exec(
+            *map(str, arguments),
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.PIPE,
+            env={**os.environ, **(environment or {})},
+            limit=_LONGEST_LINE,
+            start_new_session=True,
+        )
+        handle = open(log, "w", encoding="utf-8", buffering=1)
+        handle.write("$ " + " ".join(map(str, arguments)) + "\n")
+        return cls(process, handle)
+
+    @property
+    def status(self):
+        """The exit status, negative for a signal; None while it runs."""
+        return self._process.returncode
+
+    async def write(self, line):
+        """Gives the child a line to read."""
+        self._process.stdin.write(line.encode() + b"\n")
+        await self._process.stdin.drain()
+
+    async def line(self, pattern, limit, start=0, errors=False):
+        """The first line from `start` on that matches, already there or still to come."""
+        lines = self.errors if errors else self.output
+        expression = re.compile(pattern)
+        seen = start
+
+        def found():
+            nonlocal seen
+            while seen < len(lines):
+                match = expression.search(lines[seen])
+                if match:
+                    return match
+                seen += 1
+            return None
+
+        try:
+            async with asyncio.timeout(limit), self._news:
+                while True:
+                    match = found()
+                    if match:
+                        return match
+                    if self._open_pipes == 0:
+                        raise ProcessError(f"ended without a line like {pattern!r}")
+                    await self._news.wait()
+        except TimeoutError:
+            raise ProcessError(f"no line like {pattern!r} within {limit} s") from None
+
+    async def finish(self, limit, sending=None):
+        """Waits for the end, after a signal when one is given; returns the exit status."""
+        if sending is not None and self.status is None:
+            self._process.send_signal(sending)
+        try:
+            async with asyncio.timeout(limit):
+                await self._process.wait()
+        except TimeoutError:
+            await self.end()
+            raise ProcessError(f"still running {limit} s later") from None
+        await self.end()
+        return self.status
+
+    async def end(self):
+        """Ends the whole group, whatever state it is in, and reads what it still said."""
+        try:
+            os.killpg(self._process.pid, signal.SIGKILL)
+        except ProcessLookupError:
+            pass
+        await self._process.wait()
+        # A process that left the group may hold the pipes; it does not hold this up.
+        _, unread = await asyncio.wait(self._pumps, timeout=_LAST_WORDS_SECONDS)
+        for pump in unread:
+            pump.cancel()
+        self._process.stdin.close()
+        self._log.close()
+
+    async def _pump(self, stream, lines, mark):
+        while line := await stream.readline():
+            text = line.decode("utf-8", "replace").rstrip("\n")
+            self._log.write(mark + text + "\n")
+            async with self._news:
+                lines.append(text)
+                self._news.notify_all()
+        async with self._news:
+            self._open_pipes -= 1
+            self._news.notify_all()
+
+
+def adopt_orphans():
+    """Makes this process the parent of whatever its children leave behind."""
+    ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+
+
+def end_orphans():
+    """Kills and reaps every process below this one."""
+    while children := _children(os.getpid()):
+        for child in children:
+            for descendant in [child, *_descendants(child)]:
+                try:
+                    os.kill(descendant, signal.SIGKILL)
+                except ProcessLookupError:
+                    pass
+            try:
+                os.waitpid(child, 0)
+            except ChildProcessError:
+                pass
+
+
+def _descendants(process):
+    below = []
+    for child in _children(process):
+        below += [child, *_descendants(child)]
+    return below
+
+
+def _children(process):
+    found = []
+    for listing in Path(f"/proc/{process}/task").glob("*/children"):
+        try:
+            found += [int(word) for word in listing.read_text().split()]
+        except OSError:
+            pass
+    return found

@@ -1,0 +1,75 @@
+"""What a peer says about its side of a call, in the same words for every peer."""
+
+from dataclasses import dataclass, field
+
+_DTLS_VERSIONS = {"FEFF": "1.0", "FEFD": "1.2", "FEFC": "1.3"}
+
+
+@dataclass
+class Stream:
+    """An RTP stream as its peer counts it."""
+
+    kind: str
+    # `in` is what the peer receives from Retake, `out` what it sends.
+    direction: str
+    ssrc: int
+    packets: int
+    # Decoded or encoded pictures; packets of sound.
+    frames: int
+    # The stream of its retransmissions and of padding, which libwebrtc counts as one with it.
+    rtx_ssrc: int | None = None
+
+
+@dataclass
+class Report:
+    """A snapshot of a peer in a call."""
+
+    connection: str = ""
+    dtls_version: str = ""
+    # The peer's own role: client or server.
+    dtls_role: str = ""
+    srtp_profile: str = ""
+    streams: list[Stream] = field(default_factory=list)
+    # The energy of what was heard, in the unit of W3C totalAudioEnergy; None when not measured.
+    sound_energy: float | None = None
+    # The standard deviation of the luma of a received picture; None when none was looked at.
+    picture_contrast: float | None = None
+    # What came back on a data channel; None when none was opened.
+    data_echo: str | None = None
+
+    def frames(self, direction, kind):
+        """Frames of one kind over all streams of a direction."""
+        return sum(s.frames for s in self.streams if (s.direction, s.kind) == (direction, kind))
+
+
+def from_json(members):
+    """The report that a peer process printed."""
+    streams = [Stream(**stream) for stream in members.pop("streams", [])]
+    return Report(streams=streams, **members)
+
+
+def from_w3c(connection, objects):
+    """The report behind the objects of a W3C getStats."""
+    report = Report(connection=connection)
+    for stats in objects:
+        match stats["type"]:
+            case "transport":
+                version = stats.get("tlsVersion", "")
+                report.dtls_version = _DTLS_VERSIONS.get(version.upper(), version)
+                report.dtls_role = stats.get("dtlsRole") or ""
+                report.srtp_profile = (stats.get("srtpCipher") or "").removeprefix("SRTP_")
+            case "inbound-rtp":
+                report.streams.append(_stream(stats, "in", "packetsReceived", "framesDecoded"))
+                if stats["kind"] == "audio":
+                    report.sound_energy = stats.get("totalAudioEnergy")
+            case "outbound-rtp":
+                report.streams.append(_stream(stats, "out", "packetsSent", "framesEncoded"))
+    return report
+
+
+def _stream(stats, direction, packets, frames):
+    """The stream behind an RTP object, given the names of its counters."""
+    kind = stats["kind"]
+    sent = stats.get(packets) or 0
+    shown = stats.get(frames) or 0 if kind == "video" else sent
+    return Stream(kind, direction, stats["ssrc"], sent, shown, stats.get("rtxSsrc"))

@@ -1,0 +1,191 @@
+"""Retake from the outside: its command line and its HTTP interface, nothing else."""
+
+import asyncio
+import json
+import shutil
+import signal
+import socket
+from contextlib import closing
+from pathlib import Path
+
+import aiohttp
+
+from processes import Child, ProcessError
+
+_START_SECONDS = 20
+_REQUEST_SECONDS = 15
+_FINISH_SECONDS = 20
+_REPLAY_SECONDS = 120
+
+# A replay must not notice any of these. The name, a command before it, the environment.
+REPLAYS = [
+    ("first", [], {}),
+    ("second", [], {}),
+    ("third", [], {}),
+    ("other hash seed", [], {"SWIFT_DETERMINISTIC_HASHING": "1"}),
+    ("other date", ["faketime", "-m", "2001-02-03 04:05:06"], {}),
+    ("other surroundings", [], {"TZ": "Asia/Kathmandu", "LC_ALL": "tr_TR.UTF-8", "HOME": "/"}),
+]
+
+
+class Recorder:
+    """A running `retake record serve`."""
+
+    def __init__(self, child, address, take, client):
+        self._child = child
+        self._client = client
+        self.address = address
+        self.take = take
+
+    @classmethod
+    async def start(cls, program, folder, bind, send):
+        """Starts it on a free port; `bind` is the address that ICE gathers, or None for its own
+        choice."""
+        take = folder / "call.take"
+        port = _free_port()
+        arguments = [program, "record", "serve", "--out", take, "--listen", f"127.0.0.1:{port}"]
+        arguments += ["--send", send, "--label", f"interop {folder.name}"]
+        if bind:
+            arguments += ["--bind", bind]
+        child = await Child.start(arguments, folder / "record.log")
+        client = aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=_REQUEST_SECONDS))
+        recorder = cls(child, f"http://127.0.0.1:{port}", take, client)
+        try:
+            await recorder._answers()
+        except BaseException:
+            await recorder.abandon()
+            raise
+        return recorder
+
+    async def offer(self, sdp):
+        """Gives Retake an offer; its answer."""
+        reply = await self._post("/offer", {"type": "offer", "sdp": sdp})
+        return _expected(reply, "answer")["sdp"]
+
+    async def make_offer(self):
+        """Asks Retake for an offer; the identifier of the call and the offer."""
+        reply = _expected(await self._post("/mkoffer", {}), "offer")
+        return reply["id"], reply["sdp"]
+
+    async def answer(self, identifier, sdp):
+        """Gives Retake the answer to its offer."""
+        await self._post("/answer", {"id": identifier, "type": "answer", "sdp": sdp})
+
+    async def stats(self):
+        """What Retake itself counts."""
+        async with self._client.get(self.address + "/stats") as response:
+            return json.loads(await response.text())
+
+    async def request(self, method, path, body=None, headers=None):
+        """Any request; the status, the headers and the text of the response."""
+        async with self._client.request(
+            method, self.address + path, data=body, headers=headers
+        ) as response:
+            return response.status, response.headers, await response.text()
+
+    async def finish(self):
+        """Ends the recording as a person would, with an interrupt; the summary it prints."""
+        await self._client.close()
+        said = len(self._child.output)
+        status = await self._child.finish(_FINISH_SECONDS, sending=signal.SIGINT)
+        last = self._child.output[said:]
+        if status != 0:
+            raise ProcessError(f"record ended with status {status} after an interrupt")
+        if len(last) != 1 or not last[0].strip():
+            raise ProcessError(f"record should end with one line of summary, it printed {last}")
+        return last[0]
+
+    async def abandon(self):
+        """Ends it without a judgement, gracefully when it still can."""
+        try:
+            await self.finish()
+        except ProcessError:
+            await self._child.end()
+
+    async def _answers(self):
+        """Waits until the port takes connections."""
+        async with asyncio.timeout(_START_SECONDS):
+            while self._child.status is None:
+                try:
+                    await self.request("GET", "/")
+                    return
+                except aiohttp.ClientConnectionError:
+                    await asyncio.sleep(0.05)
+        raise ProcessError(f"record serve ended with status {self._child.status}")
+
+    async def _post(self, path, message):
+        status, _, text = await self.request(
+            "POST", path, json.dumps(message), {"Content-Type": "application/json"}
+        )
+        if status != 200:
+            raise ProcessError(f"POST {path}: status {status}: {text[:300]}")
+        return json.loads(text) if text else {}
+
+
+async def replay(program, take, folder):
+    """Replays a take under every one of `REPLAYS`; the problems found, and how many ran."""
+    tried = [each for each in REPLAYS if not each[1] or shutil.which(each[1][0])]
+    slots = asyncio.Semaphore(2)
+
+    async def one(number, name, before, environment):
+        async with slots:
+            log = folder / f"replay-{number}.log"
+            child = await Child.start([*before, program, "replay", take], log, environment)
+            try:
+                status = await child.finish(_REPLAY_SECONDS)
+            except ProcessError as error:
+                return f"replay ({name}): {error}"
+        if status != 0 or not any("identical" in line for line in child.output):
+            last = (child.output + child.errors)[-1:] or ["no word"]
+            return f"replay ({name}): status {status}: {last[0]}"
+        return None
+
+    results = await asyncio.gather(*(one(n, *each) for n, each in enumerate(tried, 1)))
+    return [problem for problem in results if problem], len(tried)
+
+
+async def look(program, take, folder):
+    """Runs the verbs that look into a take; the problems found."""
+    problems = []
+    for verb, arguments, is_json in (
+        ("info", ["--json"], True),
+        ("timeline", [], False),
+        ("stats", ["--json"], True),
+        ("sql", ["SELECT count(*) FROM packet"], False),
+    ):
+        child = await Child.start([program, verb, take, *arguments], folder / f"{verb}.log")
+        try:
+            status = await child.finish(_REPLAY_SECONDS)
+            if status != 0 or not child.output:
+                problems.append(f"{verb}: status {status}, {len(child.output)} lines")
+            elif is_json:
+                _parse("\n".join(child.output))
+        except (ProcessError, ValueError) as error:
+            problems.append(f"{verb}: {error}")
+    return problems
+
+
+def _parse(text):
+    """JSON as one value, or one value per line."""
+    try:
+        return json.loads(text)
+    except ValueError:
+        return [json.loads(line) for line in text.splitlines()]
+
+
+def _expected(reply, kind):
+    missing = {"id", "sdp", "type"} - set(reply)
+    if missing or reply["type"] != kind:
+        raise ProcessError(f"the reply should be an {kind} with id, sdp and type: {reply}")
+    return reply
+
+
+def _free_port():
+    with closing(socket.socket()) as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+def is_private(path: Path):
+    """Whether only the owner may read a file."""
+    return path.stat().st_mode & 0o077 == 0

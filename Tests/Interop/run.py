@@ -1,0 +1,107 @@
+#!/usr/bin/env python3
+"""Calls real WebRTC peers with Retake in every direction, and replays each recorded call.
+
+Needs the packages of requirements.txt and Chromium: `make interop` sees to both.
+"""
+
+import argparse
+import asyncio
+import shutil
+import signal
+import sys
+import tempfile
+from pathlib import Path
+
+import namespace
+from processes import adopt_orphans, end_orphans
+
+_ROOT = Path(__file__).resolve().parents[2]
+_PEERS = ["chromium", "aiortc", "libwebrtc"]
+
+
+def _arguments():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument(
+        "--peers", type=lambda text: text.split(","), default=_PEERS, metavar="NAMES",
+        help=f"comma-separated, of {','.join(_PEERS)} (default: all)",
+    )
+    parser.add_argument(
+        "--only", metavar="TEXT", default="", help="only calls whose name contains this",
+    )
+    parser.add_argument(
+        "--keep", type=Path, metavar="DIR", help="keep takes and logs there, also of good calls",
+    )
+    parser.add_argument(
+        "--seconds", type=float, default=5, help="how long a call is held (default: 5)",
+    )
+    parser.add_argument(
+        "--retake", type=Path, default=_ROOT / ".build/release/retake", metavar="PATH",
+        help="the program under test (default: the release build)",
+    )
+    options = parser.parse_args()
+    if unknown := set(options.peers) - set(_PEERS):
+        parser.error(f"no peer is called {', '.join(sorted(unknown))}")
+    if not options.retake.exists():
+        parser.error(f"{options.retake} is not there: build it, or name it with --retake")
+    options.retake = options.retake.resolve()
+    return options
+
+
+async def _main(options, folder):
+    # Only now: the modules need the packages of the virtual environment.
+    import calls
+    import interface
+    import matrix
+
+    outcomes = []
+    problems = []
+    for call in calls.CALLS:
+        if call.peer not in options.peers or options.only not in call.name:
+            continue
+        if call.receives_only and not namespace.address():
+            print(f"{call.name}: left out, its mDNS messages need a private network")
+            continue
+        outcome = await calls.run(call, options.retake, folder / call.name, options.seconds)
+        outcomes.append(outcome)
+        problems += _tell(call.name, outcome.problems, outcome.summary)
+    if "aiortc" in options.peers and options.only in "interface":
+        found = await interface.run(options.retake, folder / "interface")
+        problems += _tell("interface", found, "every wrong request was refused, calls go on")
+    if outcomes:
+        print()
+        matrix.show(outcomes)
+    return problems
+
+
+def _tell(name, problems, good):
+    print(f"{name}: {'failed' if problems else good or 'ok'}", flush=True)
+    for problem in problems:
+        print(f"  {problem}", flush=True)
+    return [f"{name}: {problem}" for problem in problems]
+
+
+def main():
+    """Runs what the command line asks for; the exit status is 1 when a call failed."""
+    options = _arguments()
+    namespace.enter()
+    adopt_orphans()
+    # An end from outside takes the way of an interrupt, so that no process stays behind.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    folder = (options.keep or Path(tempfile.mkdtemp(prefix="retake-interop-"))).resolve()
+    try:
+        problems = asyncio.run(_main(options, folder))
+    except KeyboardInterrupt:
+        print(f"\ninterrupted; takes and logs are in {folder}")
+        return 130
+    finally:
+        end_orphans()
+    if problems:
+        print(f"\n{len(problems)} problems; takes and logs are in {folder}")
+        return 1
+    if not options.keep:
+        shutil.rmtree(folder)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

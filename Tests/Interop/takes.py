@@ -1,0 +1,111 @@
+"""What a take must hold after a call, asked in plain SQL as any user would."""
+
+import json
+import sqlite3
+from collections import Counter
+from contextlib import closing
+from dataclasses import dataclass, field
+
+from retake import is_private
+
+# The transitions that every call goes through: a machine and the states of which one must be met.
+_STATES = [
+    ("ice-connection", {"connected", "completed"}),
+    ("dtls", {"connected"}),
+    ("connection", {"connected"}),
+]
+# Loopback may drop a datagram when a busy machine does not read in time, hardly more.
+_LOSS = 0.02
+_FEWEST_FRAMES = 10
+
+
+@dataclass
+class Take:
+    """The facts of a take that are printed and compared."""
+
+    # Frames by direction (`in`: received by Retake) and kind.
+    frames: Counter = field(default_factory=Counter)
+    # RTP packets by direction and SSRC.
+    packets: Counter = field(default_factory=Counter)
+    # What Retake says about the handshake: version, profile, role.
+    secured: dict = field(default_factory=dict)
+    problems: list[str] = field(default_factory=list)
+
+
+def examine(path, report, sends, receives):
+    """Looks into a take and compares it with what the peer counted.
+
+    `sends` and `receives` say whether the peer sent and received media.
+    """
+    take = Take()
+    if not path.exists():
+        take.problems.append("there is no take")
+        return take
+    if not is_private(path):
+        take.problems.append("others may read the take")
+    try:
+        with closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True)) as database:
+            _read(database, take)
+    except sqlite3.Error as error:
+        take.problems.append(f"sqlite: {error}")
+        return take
+    directions = ["in"] * sends + ["out"] * receives
+    for direction in directions:
+        for kind in ("audio", "video"):
+            count = take.frames[direction, kind]
+            if count < _FEWEST_FRAMES:
+                take.problems.append(f"take: {count} {kind} frames {direction}")
+    _compare(take, report)
+    return take
+
+
+def _read(database, take):
+    rows = database.execute("PRAGMA integrity_check").fetchall()
+    if rows != [("ok",)]:
+        take.problems.append(f"integrity_check: {rows[0][0]}")
+    met = set(database.execute("SELECT machine, to_state FROM state"))
+    for machine, states in _STATES:
+        if not any((machine, state) in met for state in states):
+            take.problems.append(f"take: {machine} never became {' or '.join(sorted(states))}")
+    kinds = {row[0] for row in database.execute("SELECT type FROM signaling")}
+    if not {"offer", "answer"} <= kinds:
+        take.problems.append(f"take: signaling has only {sorted(kinds)}")
+    for direction, kind, count, pictures in database.execute(
+        "SELECT direction, kind, count(*), count(DISTINCT digest) FROM frame"
+        " WHERE outcome IN ('decoded', 'encoded') GROUP BY 1, 2"
+    ):
+        take.frames[direction, kind] = count
+        if (direction, kind) == ("in", "video") and count > 1 and pictures < 2:
+            take.problems.append("take: all received pictures are the same")
+    for direction, ssrc, count in database.execute(
+        "SELECT direction, ssrc, count(*) FROM packet WHERE protocol = 'rtp' GROUP BY 1, 2"
+    ):
+        take.packets[direction, ssrc] = count
+    secured = database.execute("SELECT detail FROM event WHERE type = 'secured'").fetchone()
+    if secured:
+        take.secured = json.loads(secured[0])
+    if database.execute("SELECT count(*) FROM stat WHERE type = 'inbound-rtp'").fetchone() == (0,):
+        take.problems.append("take: no inbound-rtp statistics")
+
+
+def _compare(take, report):
+    """Both sides tell the same handshake, and every packet that the peer counted has its row."""
+    roles = {take.secured.get("role"), report.dtls_role}
+    if roles != {"client", "server"}:
+        take.problems.append(f"take: the roles of the handshake are {sorted(map(str, roles))}")
+    profiles = {_profile(name) for name in (take.secured.get("profile"), report.srtp_profile)}
+    if len(profiles) != 1:
+        take.problems.append(f"take: the SRTP profiles are {sorted(profiles)}")
+    for stream in report.streams:
+        mine = "in" if stream.direction == "out" else "out"
+        rows = sum(take.packets[mine, ssrc] for ssrc in {stream.ssrc, stream.rtx_ssrc})
+        if rows < stream.packets * (1 - _LOSS):
+            take.problems.append(
+                f"take: {rows} rows of {stream.kind} {mine} with SSRC {stream.ssrc}, "
+                f"the peer counted {stream.packets}"
+            )
+
+
+def _profile(name):
+    """A name of an SRTP profile without what some libraries leave out of it."""
+    return (name or "").removeprefix("SRTP_").replace("HMAC_", "").upper()

@@ -1,0 +1,61 @@
+import Foundation
+import RTP
+
+/// A packet of a recorded call.
+struct SamplePacket {
+  /// Whether the end that sends the media sent it.
+  var isFromSender: Bool
+  var microseconds: Int64
+  var bytes: [UInt8]
+
+  /// The packets of Samples/chromium-call.txt.
+  static func chromiumCall() throws -> [SamplePacket] {
+    let url = Bundle.module.url(forResource: "Samples/chromium-call", withExtension: "txt")
+    guard let url else { throw CocoaError(.fileNoSuchFile) }
+    return try String(contentsOf: url, encoding: .utf8).split(separator: "\n").map { line in
+      let fields = line.split(separator: " ")
+      return SamplePacket(
+        isFromSender: fields[0] == ">", microseconds: Int64(fields[1]) ?? 0,
+        bytes: octets(String(fields[2])))
+    }
+  }
+}
+
+/// The bytes of a hexadecimal text; blanks are passed over.
+func octets(_ hex: String) -> [UInt8] {
+  let digits = hex.compactMap(\.hexDigitValue)
+  return stride(from: 0, to: digits.count - 1, by: 2).map {
+    UInt8(digits[$0] << 4 | digits[$0 + 1])
+  }
+}
+
+/// A small generator, so that what a test does depends on its seed alone.
+struct SeededGenerator: RandomNumberGenerator {
+  private var state: UInt64
+  init(seed: UInt64) { state = seed }
+
+  mutating func next() -> UInt64 {
+    state &+= 0x9e37_79b9_7f4a_7c15
+    var mixed = state
+    mixed = (mixed ^ mixed >> 30) &* 0xbf58_476d_1ce4_e5b9
+    mixed = (mixed ^ mixed >> 27) &* 0x94d0_49bb_1331_11eb
+    return mixed ^ mixed >> 31
+  }
+
+  /// Bytes that were flipped, cut off, repeated or overwritten in a few places.
+  mutating func mutated(_ bytes: [UInt8]) -> [UInt8] {
+    var bytes = bytes
+    for _ in 0...Int.random(in: 0..<4, using: &self) {
+      let place = bytes.isEmpty ? 0 : Int.random(in: 0..<bytes.count, using: &self)
+      switch Int.random(in: 0..<5, using: &self) {
+      case 0 where !bytes.isEmpty: bytes[place] ^= 1 << UInt8.random(in: 0..<8, using: &self)
+      case 1 where !bytes.isEmpty:
+        bytes[place] = [0, 1, 0x7f, 0x80, 0xff].randomElement(using: &self) ?? 0
+      case 2: bytes.removeLast(min(bytes.count, Int.random(in: 0..<12, using: &self)))
+      case 3: bytes.insert(UInt8.random(in: 0...255, using: &self), at: place)
+      default: bytes += bytes[place...].prefix(40)
+      }
+    }
+    return bytes
+  }
+}

@@ -1,0 +1,62 @@
+import Secure
+import Testing
+import Wire
+
+@Suite struct DTLSMutationTests {
+  @Test func brokenDatagramsNeverTrapAndNeverConnectWithOtherKeys() throws {
+    var connected = 0
+    for seed in UInt64(0)..<300 {
+      var random = SplitMix(state: seed)
+      let pair = try DTLSPair(link: { _, bytes in
+        var copies = [(DTLSPair.delay, bytes)]
+        for _ in 0..<Int.random(in: 0...2, using: &random) {
+          copies.append((.milliseconds(10), mutated(bytes, with: &random)))
+        }
+        if Int.random(in: 0..<4, using: &random) == 0 { copies.removeFirst() }
+        return copies
+      })
+      pair.start()
+      pair.run(for: .seconds(40))
+      if pair.isConnected {
+        connected += 1
+        #expect(pair.agrees, "seed \(seed)")
+      }
+    }
+    // A forged handshake message may end a handshake, but most get through.
+    #expect(connected > 30)
+  }
+
+  @Test func brokenRecordsLeaveAnEstablishedAssociationAlone() throws {
+    let pair = try DTLSPair()
+    pair.start()
+    pair.run()
+    pair.step(pair.client, .send(Array(repeating: 3, count: 300)))
+    let models = pair.client.sent + pair.server.sent
+    pair.run()
+    var random = SplitMix(state: 11)
+    for _ in 0..<20_000 {
+      let model = models.randomElement(using: &random) ?? []
+      pair.step(pair.server, .datagram(mutated(model, with: &random)))
+    }
+    #expect(pair.server.transport.state == .connected)
+    #expect(pair.server.data.count == 1)
+    pair.step(pair.client, .send([1]))
+    pair.run()
+    #expect(pair.server.data.last == [1])
+  }
+
+  @Test func mutatedFirstFlightsNeverTrap() throws {
+    var random = SplitMix(state: 12)
+    let model = try DTLSPair()
+    model.start()
+    let hellos = BrowserHello.datagrams + model.client.sent
+    for _ in 0..<150 {
+      let pair = try DTLSPair()
+      pair.step(pair.server, .start(.server, remoteFingerprints: []))
+      for _ in 0..<60 {
+        let hello = hellos.randomElement(using: &random) ?? []
+        pair.step(pair.server, .datagram(mutated(hello, with: &random)))
+      }
+    }
+  }
+}

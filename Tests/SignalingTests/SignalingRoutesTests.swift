@@ -1,0 +1,142 @@
+import Signaling
+import Synchronization
+import Testing
+
+/// Calls that remember what was asked of them.
+final class ScriptedCalls: CallHandling {
+  private let asked = Mutex<[String]>([])
+  var log: [String] { asked.withLock { $0 } }
+
+  private func note(_ text: String) { asked.withLock { $0.append(text) } }
+
+  func begin(offer sdp: String) async throws(CallRefusal) -> CallDescription {
+    note("offer \(sdp)")
+    if sdp == "bad" { throw CallRefusal(.badRequest, "line 1: not an SDP") }
+    if sdp == "busy" { throw CallRefusal(.busy, "all lines are in use") }
+    return CallDescription(id: "c1", sdp: "answer to \(sdp)", type: "answer")
+  }
+
+  func makeOffer() async throws(CallRefusal) -> CallDescription {
+    note("mkoffer")
+    return CallDescription(id: "c2", sdp: "v=0 \"quoted\"\r\n", type: "offer")
+  }
+
+  func accept(answer sdp: String, call id: String) async throws(CallRefusal) {
+    note("answer \(id) \(sdp)")
+    if id != "c2" { throw CallRefusal(.unknownCall, "there is no call \(id)") }
+    if sdp == "again" { throw CallRefusal(.conflict, "the call was answered already") }
+  }
+
+  func add(_ candidate: CallCandidate?, call id: String) async throws(CallRefusal) {
+    note("candidate \(id) \(candidate?.candidate ?? "none") \(candidate?.sdpMid ?? "-")")
+  }
+
+  func end(call id: String) async throws(CallRefusal) { note("end \(id)") }
+
+  func stats(call id: String?) async throws(CallRefusal) -> String {
+    if id == "broken" { throw CallRefusal(.failure, "no stats today") }
+    return "{\"of\":\"\(id ?? "all")\"}"
+  }
+}
+
+@Suite struct SignalingRoutesTests {
+  struct Case: Sendable, CustomTestStringConvertible {
+    var request: String
+    var body = ""
+    var status: Int
+    /// The response's body, or a part of the refusal.
+    var response: String
+    /// What was asked of the calls.
+    var asked: [String] = []
+    var testDescription: String { "\(request) \(body.prefix(60))" }
+  }
+
+  static let cases = [
+    Case(
+      request: "POST /offer", body: #"{"sdp":"x","type":"offer"}"#, status: 200,
+      response: #"{"id":"c1","sdp":"answer to x","type":"answer"}"#, asked: ["offer x"]),
+    Case(
+      request: "POST /offer", body: #"{"sdp":"x"}"#, status: 200,
+      response: #"{"id":"c1","sdp":"answer to x","type":"answer"}"#, asked: ["offer x"]),
+    Case(
+      request: "POST /offer", body: #"{"sdp":"x","type":"answer"}"#, status: 400,
+      response: "the type is answer where offer is expected"),
+    Case(request: "POST /offer", body: #"{"sdp":""}"#, status: 400, response: "the sdp is empty"),
+    Case(
+      request: "POST /offer", body: #"{"sdp":"bad"}"#, status: 400, response: "line 1: not an SDP",
+      asked: ["offer bad"]),
+    Case(
+      request: "POST /offer", body: #"{"sdp":"busy"}"#, status: 503,
+      response: "all lines are in use",
+      asked: ["offer busy"]),
+    Case(request: "POST /offer", body: "", status: 400, response: "wants a JSON object"),
+    Case(request: "POST /offer", body: "[1]", status: 400, response: "wants a JSON object"),
+    Case(request: "POST /offer", body: #"{"sdp":1}"#, status: 400, response: "wants a JSON object"),
+    Case(
+      request: "POST /offer", body: String(repeating: "[", count: 100_000), status: 400,
+      response: "wants a JSON object"),
+    Case(
+      request: "POST /mkoffer", status: 200,
+      response: #"{"id":"c2","sdp":"v=0 \"quoted\"\r\n","type":"offer"}"#, asked: ["mkoffer"]),
+    Case(
+      request: "POST /answer", body: #"{"id":"c2","sdp":"y","type":"answer"}"#, status: 200,
+      response: "{}", asked: ["answer c2 y"]),
+    Case(
+      request: "POST /answer", body: #"{"id":"c2","sdp":"again"}"#, status: 409,
+      response: "answered already", asked: ["answer c2 again"]),
+    Case(
+      request: "POST /answer", body: #"{"id":"c9","sdp":"y"}"#, status: 404,
+      response: "there is no call c9", asked: ["answer c9 y"]),
+    Case(
+      request: "POST /answer", body: #"{"sdp":"y"}"#, status: 400,
+      response: "the answer has no id"),
+    Case(
+      request: "POST /candidate", body: #"{"id":"c1","candidate":"candidate:1","sdpMid":"0"}"#,
+      status: 200, response: "{}", asked: ["candidate c1 candidate:1 0"]),
+    Case(
+      request: "POST /candidate", body: #"{"id":"c1","candidate":null}"#, status: 200,
+      response: "{}", asked: ["candidate c1 none -"]),
+    Case(
+      request: "POST /bye", body: #"{"id":"c1"}"#, status: 200, response: "{}", asked: ["end c1"]),
+    Case(request: "DELETE /call/c%31", status: 200, response: "{}", asked: ["end c1"]),
+    Case(request: "GET /stats", status: 200, response: #"{"of":"all"}"#),
+    Case(request: "GET /stats?x&id=a+b", status: 200, response: #"{"of":"a b"}"#),
+    Case(request: "GET /stats?id=broken", status: 500, response: "no stats today"),
+    Case(request: "GET /", status: 200, response: "<!doctype html>"),
+    Case(request: "HEAD /stats", status: 200, response: #"{"of":"all"}"#),
+    Case(request: "OPTIONS /offer", status: 204, response: ""),
+    Case(request: "GET /offer", status: 405, response: "/offer takes POST"),
+    Case(request: "POST /stats", status: 405, response: "/stats takes GET"),
+    Case(request: "BREW /", status: 405, response: "/ takes GET"),
+    Case(request: "GET /nothing", status: 404, response: "there is nothing at /nothing"),
+    Case(request: "GET /%", status: 404, response: "there is nothing at /%"),
+  ]
+
+  @Test(arguments: cases) func answers(_ row: Case) async {
+    let calls = ScriptedCalls()
+    let words = row.request.split(separator: " ")
+    let request = HTTPRequest(
+      method: String(words[0]), target: String(words[1]), body: Array(row.body.utf8))
+    let response = await SignalingRoutes(calls: calls).respond(to: request)
+    #expect(response.status == row.status)
+    if row.status == 200, response.text.hasPrefix("{") {
+      #expect(response.text == row.response)
+    } else {
+      #expect(response.text.contains(row.response))
+    }
+    #expect(calls.log == row.asked)
+  }
+
+  @Test func aRefusedMethodNamesTheRightOnes() async {
+    let request = HTTPRequest(method: "PUT", target: "/call/x")
+    let response = await SignalingRoutes(calls: ScriptedCalls()).respond(to: request)
+    #expect(response.headers.contains { $0.name == "Allow" && $0.value == "DELETE" })
+  }
+
+  @Test func thePageStandsAlone() {
+    #expect(!callPage.contains("src=\"http"))
+    #expect(!callPage.contains("href=\"http"))
+    #expect(callPage.contains("window.retake"))
+    #expect(callPage.utf8.count < 20_000)
+  }
+}

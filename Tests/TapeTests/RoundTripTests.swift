@@ -1,0 +1,146 @@
+import Foundation
+import Media
+import Peer
+import SDP
+import Testing
+import Wire
+
+@testable import Tape
+
+@Suite struct RoundTripTests {
+  @Test func everyKindOfStepComesBackAsItWasRecorded() throws {
+    let folder = try TakeFolder()
+    let path = try folder.record(SampleSteps.all)
+    let recorded = SampleSteps.all
+    let read = try steps(of: path, at: 3)
+    #expect(read.count == recorded.count)
+    for (before, after) in zip(recorded, read) {
+      #expect(after.head.peer == before.peer)
+      #expect(after.head.at == before.at)
+      #expect(after.head.deadline == before.deadline)
+      #expect(after.head.entropyDrawn == before.entropyDrawn)
+      #expect(after.head.kind == StepKind(before.input))
+      #expect(isEqual(after.input, before.input), "\(before.input) came back as \(after.input)")
+    }
+  }
+
+  @Test func theRowsOfAStepAreMadeAgainFromItsInput() throws {
+    let folder = try TakeFolder()
+    let reader = try TapeReader(path: try folder.record(SampleSteps.all))
+    var transcript = Transcript(keepsMedia: true)
+    transcript.name(peer: 1, label: "caller", role: "offerer")
+    transcript.name(peer: 2, label: "callee", role: "answerer")
+    var steps = SampleSteps.all[...]
+    while let chunk = try reader.next() {
+      for step in chunk.steps {
+        let next = steps.popFirst()
+        let before = try #require(next)
+        transcript.begin(peer: step.head.peer, at: step.head.at)
+        transcript.append(step.input)
+        #expect(transcript.rows.count == step.inputRowCount)
+        for output in before.outputs { transcript.append(output) }
+        let made = (0..<transcript.rows.count).map { Array(transcript.rows.row($0)) }
+        let read = step.rows.map { Array(chunk.rows.row($0)) }
+        #expect(made == read)
+      }
+    }
+    #expect(steps.isEmpty)
+  }
+
+  @Test func equalContentsAreKeptOnce() throws {
+    let folder = try TakeFolder()
+    let path = try folder.record(SampleSteps.all)
+    let connection = try TakeFile.open(path)
+    #expect(try connection.integer("SELECT count(*) FROM content") == 2)
+    #expect(try connection.integer("SELECT count(*) FROM capture") == 6)
+  }
+
+  @Test func theHeaderTellsWhatWasRecorded() throws {
+    let folder = try TakeFolder()
+    let reader = try TapeReader(path: try folder.record(SampleSteps.all) { $0.keepsMedia = false })
+    #expect(reader.header.label == "test")
+    #expect(reader.header.startText == "2026-01-01T00:00:00.123456789Z")
+    #expect(reader.header.toolchain.openssl == "3.0")
+    #expect(!reader.header.keepsMedia)
+    #expect(reader.ending?.steps == SampleSteps.all.count)
+    #expect(try reader.lastTime() == SampleSteps.all.last?.at)
+  }
+
+  @Test func aTakeIsReadableByItsOwnerOnly() throws {
+    let folder = try TakeFolder()
+    let path = try folder.record(SampleSteps.all)
+    let attributes = try FileManager.default.attributesOfItem(atPath: path)
+    #expect(attributes[.posixPermissions] as? Int == 0o600)
+    #expect(try FileManager.default.contentsOfDirectory(atPath: folder.path) == ["a.take"])
+  }
+
+  @Test func aTakeIsNeverOverwritten() throws {
+    let folder = try TakeFolder()
+    let path = try folder.record([])
+    #expect(throws: TapeError.self) {
+      _ = try TapeWriter(path: path, options: TapeWriter.Options())
+    }
+  }
+
+  @Test func aTakeWithoutStepsIsATake() throws {
+    let folder = try TakeFolder()
+    let path = try folder.record([])
+    #expect(try steps(of: path).isEmpty)
+    #expect(try TapeAudit.run(path: path).alteration == nil)
+  }
+
+  @Test func framesKeepNoBytesWithoutTheMediaCopy() throws {
+    let folder = try TakeFolder()
+    let path = try folder.record(SampleSteps.all) { $0.keepsMedia = false }
+    let connection = try TakeFile.open(path)
+    #expect(try connection.integer("SELECT count(*) FROM frame") ?? 0 > 0)
+    #expect(try connection.integer("SELECT count(bytes) FROM frame") == 0)
+    #expect(try connection.integer("SELECT count(digest) FROM frame") ?? 0 > 0)
+  }
+
+  @Test func finishingTwiceGivesTheSameAnswer() throws {
+    let folder = try TakeFolder()
+    let writer = try TapeWriter(path: folder.file("a.take"), options: TapeWriter.Options())
+    for step in SampleSteps.all { writer.record(step) }
+    let summary = try writer.finish()
+    #expect(try writer.finish() == summary)
+    #expect(summary.steps == SampleSteps.all.count)
+    #expect(summary.bytes > 0)
+    writer.record(SampleSteps.all[0])
+    #expect(try writer.finish() == summary)
+  }
+}
+
+/// Whether two inputs are the same, pictures by their content.
+func isEqual(_ left: PeerInput, _ right: PeerInput) -> Bool {
+  switch (left, right) {
+  case (.genesis(let left), .genesis(let right)): left == right
+  case (.interfaces(let left), .interfaces(let right)): left == right
+  case (.datagram(let left, let leftArrival), .datagram(let right, let rightArrival)):
+    left == right && leftArrival == rightArrival
+  case (.deadline, .deadline): true
+  case (.call(let leftID, let left), .call(let rightID, let right)):
+    left == right && leftID == rightID
+  case (.captured(let leftID, let left), .captured(let rightID, let right)):
+    leftID == rightID && isEqual(left, right)
+  case (.socketBound(let leftID, let left), .socketBound(let rightID, let right)):
+    left == right && leftID == rightID
+  case (.socketFailed(let leftID, let left), .socketFailed(let rightID, let right)):
+    left == right && leftID == rightID
+  case (.nameResolved(let leftID, let left), .nameResolved(let rightID, let right)):
+    left == right && leftID == rightID
+  case (.sendFailed(let a, let b, let c), .sendFailed(let d, let e, let f)):
+    a == d && b == e && c == f
+  case (.signaling(let left), .signaling(let right)): left == right
+  default: false
+  }
+}
+
+private func isEqual(_ left: CapturedMedia, _ right: CapturedMedia) -> Bool {
+  switch (left, right) {
+  case (.audio(let left), .audio(let right)): left == right
+  case (.picture(let left), .picture(let right)):
+    left.width == right.width && left.height == right.height && left.samples == right.samples
+  default: false
+  }
+}

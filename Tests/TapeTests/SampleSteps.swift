@@ -1,0 +1,201 @@
+import Flow
+import ICE
+import JSEP
+import Media
+import Peer
+import RTP
+import SDP
+import Stats
+import Tape
+import Wire
+
+/// Steps of every kind of input and output, made by hand.
+enum SampleSteps {
+  static let local = SocketAddress(IPAddress(ipv4: 0x7f00_0001), port: 5000)
+  static let remote = SocketAddress(IPAddress(ipv6High: 0x2001_0db8 << 32, low: 1), port: 6000)
+
+  static func datagram(_ bytes: [UInt8], from port: UInt16 = 6000) -> Datagram {
+    Datagram(
+      local: local, remote: SocketAddress(IPAddress(ipv4: 0x0a00_0001), port: port), bytes: bytes)
+  }
+
+  /// An RTP packet with the transport-wide sequence number in extension 5.
+  static func rtp(sequence: UInt16, payload: Int = 40) -> [UInt8] {
+    var writer = ByteWriter()
+    writer.uint8(0x90)
+    writer.uint8(0x80 | 96)
+    writer.uint16(sequence)
+    writer.uint32(0xf000_0000 &+ UInt32(sequence) * 3000)
+    writer.uint32(0xdead_beef)
+    writer.uint16(0xbede)
+    writer.uint16(1)
+    writer.uint8(0x51)
+    writer.uint16(sequence &+ 7)
+    writer.uint8(0)
+    for index in 0..<payload { writer.uint8(UInt8(truncatingIfNeeded: index &* 7)) }
+    return writer.bytes
+  }
+
+  static let genesis = Genesis(
+    seed: (0..<32).map { UInt8($0) }, wallClock: WallClock(unixNanosecondsAtZero: 1_700_000_000),
+    configuration: PeerConfiguration())
+
+  static let picture = Picture(
+    width: 4, height: 2, samples: (0..<12).map { UInt8($0) })
+
+  static let inputs: [PeerInput] = [
+    .genesis(genesis),
+    .interfaces([local.ip, remote.ip]),
+    .interfaces([]),
+    .call(id: 1, .createOffer(iceRestart: true)),
+    .call(id: 2, .setLocalDescription(nil)),
+    .call(id: 3, .setRemoteDescription(SessionDescription(type: .offer, sdp: "v=0\r\n\"/\u{0}é"))),
+    .call(id: 4, .addICECandidate(CandidateInit(candidate: "candidate:1", sdpMLineIndex: 0))),
+    .call(
+      id: 5,
+      .addTrack(
+        kind: .video, streamIDs: ["a", "b"],
+        source: .pattern(width: 64, height: 48, framesPerSecond: 5))),
+    .call(
+      id: 6,
+      .addTransceiver(kind: .audio, direction: .recvonly, streamIDs: [], source: nil)),
+    .call(id: 7, .getStats),
+    .call(id: 8, .setDirection(transceiver: 1, .inactive)),
+    .captured(transceiver: 1, .audio(AudioBlock(samples: [1, -1, 32767, -32768], channels: 2))),
+    .captured(transceiver: 1, .audio(AudioBlock(samples: [1, -1, 32767, -32768], channels: 2))),
+    .captured(transceiver: 1, .audio(AudioBlock(blank: 960, channels: 1))),
+    .captured(transceiver: 2, .picture(picture)),
+    .captured(transceiver: 2, .picture(Picture(width: 640, height: 480, samples: []))),
+    .captured(transceiver: 2, .picture(picture)),
+    .socketBound(id: 1, local),
+    .socketFailed(id: 2, code: 98),
+    .nameResolved(id: 3, [remote.ip]),
+    .nameResolved(id: 4, []),
+    .sendFailed(local: local, remote: remote, code: -101),
+    .signaling(
+      SignalingMessage(isInbound: true, transport: "http", type: "offer", message: "{}")),
+    .datagram(datagram([]), arrival: Instant(nanoseconds: 5)),
+    .datagram(datagram(rtp(sequence: 1)), arrival: Instant(nanoseconds: 900)),
+    .datagram(datagram(rtp(sequence: 65535)), arrival: Instant(nanoseconds: 901)),
+    .datagram(datagram([0x80, 200, 0, 1, 0xde, 0xad, 0xbe, 0xef]), arrival: .zero),
+    .datagram(Datagram(local: remote, remote: local, bytes: [0, 1]), arrival: .zero),
+    .deadline,
+  ]
+
+  static let candidate = ICECandidate(
+    foundation: "1", priority: 0xffff_ffff, host: .name("a.local"), port: 9, kind: .serverReflexive,
+    related: local, extensions: [ICECandidate.Extension(name: "ufrag", value: "abcd")])
+
+  static var pair: ICEPairReport {
+    var pair = ICEPairReport(
+      id: 1, local: candidate, remote: candidate, base: local, state: .succeeded, nominated: true,
+      selected: true, priority: .max)
+    pair.currentRoundTrip = .milliseconds(12)
+    return pair
+  }
+
+  static let track = TrackRecord(
+    transceiver: 1, mid: "0", kind: .video, isInbound: true, ssrc: nil, codec: "vp8",
+    payloadType: 96, clockRate: 90_000, transportSequenceID: 5)
+
+  static func frame(inbound: Bool, time: UInt32) -> FrameRecord {
+    FrameRecord(
+      transceiver: 1, kind: .video, isInbound: inbound, codec: .vp8, ssrc: 0xdead_beef,
+      rtpTime: time, isKey: time == 0, width: 4, height: 2, bytes: [1, 2, 3],
+      outcome: inbound ? "decoded" : "encoded", decoded: inbound ? .picture(picture) : .none,
+      quantiser: 30)
+  }
+
+  static var sound: FrameRecord {
+    var frame = FrameRecord(
+      transceiver: 2, kind: .audio, isInbound: true, codec: .opus, ssrc: 7, rtpTime: .max,
+      isKey: true, width: 0, height: 0, bytes: [9], outcome: "decoded",
+      decoded: .audio(AudioBlock(samples: [100, -200], channels: 1)), quantiser: 0)
+    frame.peak = 200
+    frame.energy = 50_000
+    frame.audioLevel = 30
+    frame.isVoice = true
+    return frame
+  }
+
+  static let info = TransceiverInfo(
+    id: 1, kind: .audio, mid: "0", direction: .sendrecv, currentDirection: nil,
+    remoteStreamIDs: ["s"])
+
+  static let report = StatsReport(objects: [
+    StatsObject(
+      id: "T", type: "transport", timestamp: 1.5,
+      members: [
+        StatsMember("bytesSent", .integer(4)), StatsMember("nan", .number(.nan)),
+        StatsMember("state", .text("a\"b")),
+        StatsMember("nested", .record([StatsMember("flag", .flag(true))])),
+      ]),
+    StatsObject(id: "P", type: "peer-connection", timestamp: -0.0, members: []),
+  ])
+
+  static let outputs: [PeerOutput] = [
+    .datagram(datagram(rtp(sequence: 9))),
+    .datagram(datagram([22, 254, 253])),
+    .bindSocket(id: 1, local.ip),
+    .closeSocket(local),
+    .resolveName(id: 3, "a.local"),
+    .reply(id: 1, .done),
+    .reply(id: 2, .description(SessionDescription(type: .answer, sdp: "v=0\r\n"))),
+    .reply(id: 3, .transceiver(info)),
+    .reply(id: 4, .transceivers([info, info])),
+    .reply(id: 7, .stats(report)),
+    .reply(id: 5, .failure(PeerError(name: "InvalidStateError", message: "no"))),
+    .event(.state(StateTransition(machine: "dtls", from: "new", to: "connecting"))),
+    .event(.negotiationNeeded),
+    .event(.localCandidate(nil)),
+    .event(.localCandidate(CandidateInit(candidate: "candidate:1", sdpMid: "0"))),
+    .event(.candidate(isLocal: true, candidate)),
+    .event(.candidatePair(pair)),
+    .event(
+      .secured(
+        SecuredTransport(
+          version: "FEFD", cipherSuite: "c", profile: "p", role: "server",
+          remoteFingerprint: "AA"))),
+    .event(.track(info)),
+    .event(.trackEnded(transceiver: 1)),
+    .event(.trackNegotiated(track)),
+    .event(.rtcp(RTCPRecord(isInbound: true, type: "pli", ssrc: .max, fields: "{}"))),
+    .event(.frame(frame(inbound: true, time: 0))),
+    .event(.frame(frame(inbound: false, time: 0x8000_0000))),
+    .event(.frame(sound)),
+    .event(.refused(layer: "srtp", reason: "replayed")),
+  ]
+
+  /// One step for every input; every one of them has all outputs behind it, and deadlines vary.
+  static var all: [StepRecord] {
+    inputs.enumerated().map { index, input in
+      StepRecord(
+        peer: index % 5 == 4 ? 2 : 1, at: Instant(nanoseconds: Int64(index) * 1_000_003),
+        input: input, outputs: index % 3 == 0 ? outputs : Array(outputs.prefix(index % 4)),
+        deadline: index % 4 == 0 ? nil : Instant(nanoseconds: Int64(index / 2) * 5_000_000),
+        entropyDrawn: UInt64(index / 3) * 16)
+    }
+  }
+
+  /// A plain call: a genesis and then RTP packets in and out every 5 ms.
+  static func call(packets: Int, payload: Int) -> [StepRecord] {
+    var steps = [
+      StepRecord(
+        peer: 1, at: .zero, input: .genesis(genesis), outputs: [.event(.trackNegotiated(track))],
+        deadline: nil, entropyDrawn: 64)
+    ]
+    for index in 0..<packets {
+      let at = Instant(nanoseconds: Int64(index) * 5_000_011)
+      let bytes = rtp(sequence: UInt16(truncatingIfNeeded: index), payload: payload)
+      let isInbound = index % 2 == 0
+      steps.append(
+        StepRecord(
+          peer: 1, at: at,
+          input: isInbound
+            ? .datagram(datagram(bytes), arrival: at - .microseconds(60)) : .deadline,
+          outputs: isInbound ? [] : [.datagram(datagram(bytes))],
+          deadline: at + .microseconds(Int64(index % 7) * 800), entropyDrawn: 64))
+    }
+    return steps
+  }
+}

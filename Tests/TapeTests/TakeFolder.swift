@@ -1,0 +1,49 @@
+import Foundation
+import Tape
+
+/// A folder for takes that is gone after the test.
+final class TakeFolder {
+  let path: String
+
+  init() throws {
+    path = FileManager.default.temporaryDirectory.path + "/take-" + UUID().uuidString
+    try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: true)
+  }
+
+  deinit { try? FileManager.default.removeItem(atPath: path) }
+
+  func file(_ name: String) -> String { "\(path)/\(name)" }
+
+  /// Records steps into a file and gives its path.
+  func record(
+    _ steps: [StepRecord], as name: String = "a.take",
+    _ change: (inout TapeWriter.Options) -> Void = { _ in }
+  ) throws -> String {
+    var options = TapeWriter.Options()
+    options.label = "test"
+    options.startUnixNanoseconds = 1_767_225_600_123_456_789
+    options.toolVersion = "1"
+    options.toolchain = Toolchain(openssl: "3.0", cpu: "x86_64")
+    change(&options)
+    let writer = try TapeWriter(path: file(name), options: options)
+    _ = writer.addPeer(label: "caller", role: "offerer")
+    _ = writer.addPeer(label: "callee", role: "answerer")
+    for step in steps { writer.record(step) }
+    _ = try writer.finish()
+    return file(name)
+  }
+
+  /// Changes a take with SQL.
+  func alter(_ path: String, _ sql: String) throws {
+    let connection = try SQLiteConnection(path: path, mode: .readWrite)
+    try connection.execute(sql)
+  }
+}
+
+/// All steps of a take.
+func steps(of path: String, at once: Int = 256) throws -> [TapeChunk.Step] {
+  let reader = try TapeReader(path: path)
+  var steps: [TapeChunk.Step] = []
+  while let chunk = try reader.next(steps: once) { steps += chunk.steps }
+  return steps
+}

@@ -1,0 +1,29 @@
+/// How the targets stand on each other.
+enum Layers {
+  /// All targets, lowest first: a target may import only what stands before it.
+  static let order = [
+    "CSQLite", "CSRTP", "COpus", "CVPX", "CPcap", "COpenSSL", "CSupport",
+    "Wire", "Digests", "STUN", "ICE", "Secure", "RTP", "SDP", "JSEP", "Flow", "Media", "Stats",
+    "Peer", "Tape", "Replay", "Lab", "Live", "Signaling", "retake",
+  ]
+
+  /// The deterministic core: no clock, no randomness, no input or output of its own.
+  static let core = [
+    "Wire", "Digests", "STUN", "ICE", "Secure", "RTP", "SDP", "JSEP", "Flow", "Media", "Stats",
+    "Peer",
+  ]
+
+  /// The targets of the manifest, with what each depends on inside the package.
+  static func declared(in manifest: SourceFile) throws -> [(name: String, needs: [String])] {
+    let target = try Pattern(
+      // A name, then everything up to the next line that begins a target, a comment or the end.
+      #"(?:module|(?<!\.)library|\.target|\.executableTarget)\(\s*(?:name: )?"(\w+)",?"#
+        + #"([^\n]*(?:\n(?!    (?:module|library|tests|\.|//|\]))[^\n]*)*)"#,
+      "target")
+    let name = try Pattern(#""(\w+)""#, "name")
+    return target.matches(in: manifest.text).map { match in
+      let needs = name.matches(in: match.groups[2]).map { $0.groups[1] }
+      return (match.groups[1], needs.filter(order.contains))
+    }
+  }
+}

@@ -1,0 +1,120 @@
+/// What of a Swift file is code: enough of the lexical grammar to leave out comments and strings.
+///
+/// Regular expression literals are not understood; the house style has none.
+enum SwiftText {
+  /// The text with a space for every byte of a comment and of a string, and with all its lines.
+  ///
+  /// What stands in an interpolation is code and stays.
+  static func code(of text: String) -> String {
+    var scanner = Scanner(bytes: Array(text.utf8))
+    return scanner.run()
+  }
+
+  private enum Context {
+    /// Code; in an interpolation with the number of parentheses that are open in it.
+    case code(parentheses: Int)
+    case string(hashes: Int, isMultiline: Bool)
+  }
+
+  private struct Scanner {
+    let bytes: [UInt8]
+    var position = 0
+    var kept: [UInt8] = []
+    var contexts: [Context] = [.code(parentheses: 0)]
+
+    init(bytes: [UInt8]) {
+      self.bytes = bytes
+      kept.reserveCapacity(bytes.count)
+    }
+
+    mutating func run() -> String {
+      while position < bytes.count {
+        switch contexts.last ?? .code(parentheses: 0) {
+        case .code(let parentheses): readCode(parentheses)
+        case .string(let hashes, let isMultiline): readString(hashes, isMultiline)
+        }
+      }
+      return String(decoding: kept, as: UTF8.self)
+    }
+
+    private mutating func readCode(_ parentheses: Int) {
+      if starts(with: "//") {
+        while position < bytes.count, bytes[position] != UInt8(ascii: "\n") { blank(1) }
+      } else if starts(with: "/*") {
+        skipComment()
+      } else if let opening = openingOfString() {
+        contexts.append(.string(hashes: opening.hashes, isMultiline: opening.isMultiline))
+        blank(opening.hashes + (opening.isMultiline ? 3 : 1))
+      } else {
+        let isInterpolation = contexts.count > 1
+        if bytes[position] == UInt8(ascii: "("), isInterpolation {
+          contexts[contexts.count - 1] = .code(parentheses: parentheses + 1)
+        } else if bytes[position] == UInt8(ascii: ")"), isInterpolation {
+          contexts[contexts.count - 1] = .code(parentheses: parentheses - 1)
+          if parentheses == 1 { contexts.removeLast() }
+        }
+        keep(1)
+      }
+    }
+
+    private mutating func readString(_ hashes: Int, _ isMultiline: Bool) {
+      let quotes = isMultiline ? 3 : 1
+      let escape = "\\" + String(repeating: "#", count: hashes)
+      let end = String(repeating: "\"", count: quotes) + escape.dropFirst()
+      if starts(with: escape + "(") {
+        blank(escape.utf8.count)
+        contexts.append(.code(parentheses: 0))
+      } else if starts(with: escape) {
+        blank(escape.utf8.count + 1)
+      } else if starts(with: end) {
+        blank(end.utf8.count)
+        contexts.removeLast()
+      } else if !isMultiline, bytes[position] == UInt8(ascii: "\n") {
+        contexts.removeLast()
+      } else {
+        blank(1)
+      }
+    }
+
+    /// Comments nest.
+    private mutating func skipComment() {
+      var depth = 0
+      repeat {
+        if starts(with: "/*") {
+          depth += 1
+          blank(2)
+        } else if starts(with: "*/") {
+          depth -= 1
+          blank(2)
+        } else {
+          blank(1)
+        }
+      } while depth > 0 && position < bytes.count
+    }
+
+    private func openingOfString() -> (hashes: Int, isMultiline: Bool)? {
+      var hashes = 0
+      while position + hashes < bytes.count, bytes[position + hashes] == UInt8(ascii: "#") {
+        hashes += 1
+      }
+      let quotes = bytes[(position + hashes)...].prefix(3).prefix { $0 == UInt8(ascii: "\"") }.count
+      return quotes == 0 ? nil : (hashes, quotes == 3)
+    }
+
+    private func starts(with text: String) -> Bool {
+      bytes[position...].starts(with: text.utf8)
+    }
+
+    private mutating func keep(_ count: Int) {
+      kept.append(contentsOf: bytes[position..<min(position + count, bytes.count)])
+      position += count
+    }
+
+    private mutating func blank(_ count: Int) {
+      for byte in bytes[position..<min(position + count, bytes.count)] {
+        kept.append(byte == UInt8(ascii: "\n") ? byte : UInt8(ascii: " "))
+      }
+      position += count
+    }
+  }
+}
