@@ -123,7 +123,7 @@ extension ICEAgent {
     case remoteEndOfCandidates
     /// New local credentials: an ICE restart (RFC 8445 section 9).
     ///
-    /// Gathering begins anew with `gather`. Changed credentials of the peer may come before or after.
+    /// Gathering begins anew with `gather`. New ones of the peer may come before or after.
     case restart(ICECredentials)
     /// A STUN datagram.
     case datagram(local: SocketAddress, remote: SocketAddress, bytes: [UInt8])
