@@ -85,6 +85,10 @@ let package = Package(
       swiftSettings: settings),
 
     tests("WireTests", ["Wire"]),
+    .testTarget(
+      name: "SDPTests", dependencies: ["Wire", "SDP"], exclude: ["Samples"],
+      swiftSettings: settings),
+    tests("JSEPTests", ["Wire", "SDP", "JSEP"]),
   ],
   swiftLanguageModes: [.v6]
 )
