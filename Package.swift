@@ -112,6 +112,10 @@ let package = Package(
       name: "RTPTests", dependencies: ["Wire", "RTP"], resources: [.copy("Samples")],
       swiftSettings: settings),
     tests("FlowTests", ["Wire", "RTP", "Flow"]),
+    .testTarget(
+      name: "SDPTests", dependencies: ["Wire", "SDP"], exclude: ["Samples"],
+      swiftSettings: settings),
+    tests("JSEPTests", ["Wire", "SDP", "JSEP"]),
   ],
   swiftLanguageModes: [.v6]
 )
