@@ -114,6 +114,7 @@ struct PictureAssembler {
         missedSomething = true
         release(through: head.last)
       }
+      guard ready.first?.isKey == true else { return nil }
     } else if let head = ready.first, !follows(head) {
       guard let key = ready.firstIndex(where: { $0.isKey && $0.completed + patience <= now })
       else { return nil }

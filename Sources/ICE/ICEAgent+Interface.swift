@@ -121,7 +121,9 @@ extension ICEAgent {
     case remoteCandidate(ICECandidate)
     /// The peer has no more candidates.
     case remoteEndOfCandidates
-    /// New local credentials: an ICE restart (RFC 8445 section 9). Gathering begins anew with `gather`.
+    /// New local credentials: an ICE restart (RFC 8445 section 9).
+    ///
+    /// Gathering begins anew with `gather`. New ones of the peer may come before or after.
     case restart(ICECredentials)
     /// A STUN datagram.
     case datagram(local: SocketAddress, remote: SocketAddress, bytes: [UInt8])
@@ -138,7 +140,7 @@ extension ICEAgent {
 
   /// What an agent wants done or tells.
   package enum Output {
-    /// Open a UDP socket on this address (any port) and answer with `socketBound` or `socketFailed`.
+    /// Open a UDP socket on this address (any port); answer with `socketBound` or `socketFailed`.
     case bindSocket(id: UInt32, IPAddress)
     /// The socket is no longer needed.
     case closeSocket(SocketAddress)

@@ -3,8 +3,8 @@ package import Wire
 
 /// A full ICE agent for one component (RFC 8445, 8838, 7675) without I/O.
 ///
-/// Every step ends in `settle`, which runs what is due, chooses, and tells what changed; inputs only
-/// note what happened. Media packets are the exception: they touch one field and return.
+/// Every step ends in `settle`, which runs what is due, chooses, and tells what changed; inputs
+/// only note what happened. Media packets are the exception: they touch one field and return.
 package struct ICEAgent: Machine {
   /// Up to how many pairs are kept (RFC 8445 section 6.1.2.5).
   static let pairsMaximum = 100

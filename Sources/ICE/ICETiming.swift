@@ -10,9 +10,9 @@ enum ICETiming {
 
   /// How long each request of a round waits for a response; the round fails after the last wait.
   ///
-  /// The first wait is shorter than the 500 ms of RFC 8445 section 14.3, as in other stacks, because
-  /// every request is a transaction of its own: an early retry costs one datagram and confuses no
-  /// measurement. The last ones are long, for a peer whose user is slow to answer.
+  /// The first wait is shorter than the 500 ms of RFC 8445 section 14.3, as in other stacks,
+  /// because every request is a transaction of its own: an early retry costs one datagram and
+  /// confuses no measurement. The last ones are long, for a peer whose user is slow to answer.
   static let checkWaits = [250, 500, 1000, 1000, 1000, 1000, 2000, 2000, 2000, 2000, 2000]
     .map { Interval.milliseconds($0) }
 

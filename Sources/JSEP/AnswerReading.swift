@@ -50,7 +50,7 @@ struct AnswerReading {
   ) throws(JSEPError) {
     guard accepted.count > 1 else { return }
     let mids = accepted.map { answer.sections[$0].mid ?? offer.sections[$0].mid ?? "" }
-    let group = answer.bundles.first { $0.contains(mids[0]) } ?? []
+    let group = Set(answer.bundles.first { $0.contains(mids[0]) } ?? [])
     for (index, mid) in zip(accepted, mids) where !group.contains(mid) {
       let place = JSEPError.place(of: answer.sections[index], at: index)
       throw JSEPError(.invalidAccess, "\(place) is not bundled with the others")

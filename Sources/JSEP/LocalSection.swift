@@ -25,11 +25,7 @@ struct LocalSection {
       formats: media.codecs.flatMap { [$0.payloadType] + ($0.rtxPayloadType.map { [$0] } ?? []) }
         .map { String($0) })
     section.connection = .unknown
-    section.append(SDPLine(.iceUsernameFragment, own.usernameFragment))
-    section.append(SDPLine(.icePassword, own.password))
-    section.append(SDPLine(.iceOptions, "trickle"))
-    section.append(Fingerprint(algorithm: own.fingerprintAlgorithm, value: own.fingerprint))
-    section.append(setup)
+    section.append(own, setup)
     if let mid { section.append(SDPLine(.mid, mid)) }
     for (uri, id) in media.extensions { section.append(ExtensionMap(id: UInt16(id), uri: uri)) }
     section.append(direction.attributeName)
@@ -81,13 +77,29 @@ struct LocalSection {
   }
 
   /// A section that is off: port 0, in its place, with its mid (RFC 9429 section 5.2.2).
-  static func rejected(_ slot: SectionSlot) -> SDPSection {
+  ///
+  /// It needs no transport, but aiortc refuses descriptions with sections that state none.
+  static func rejected(_ slot: SectionSlot, _ own: LocalTransport, _ setup: SetupRole)
+    -> SDPSection
+  {
     var section = SDPSection(
       kind: slot.kind, port: 0, transport: slot.transport, formats: slot.formats)
     section.connection = .unknown
+    section.append(own, setup)
     if slot.midIsSignaled { section.append(SDPLine(.mid, slot.mid)) }
     section.append(.inactive)
     return section
+  }
+}
+
+extension SDPSection {
+  /// Adds the lines of the own transport.
+  fileprivate mutating func append(_ own: LocalTransport, _ setup: SetupRole) {
+    append(SDPLine(.iceUsernameFragment, own.usernameFragment))
+    append(SDPLine(.icePassword, own.password))
+    append(SDPLine(.iceOptions, "trickle"))
+    append(Fingerprint(algorithm: own.fingerprintAlgorithm, value: own.fingerprint))
+    append(setup)
   }
 }
 

@@ -15,7 +15,7 @@ extension Negotiation {
     var document = SDPDocument(origin: Origin(sessionID: sessionID, sessionVersion: 0))
     for slot in slots {
       guard let transceiver = liveTransceiver(slot) else {
-        document.sections.append(LocalSection.rejected(slot))
+        document.sections.append(LocalSection.rejected(slot, transport, .actpass))
         continue
       }
       let agreed = sections.first { $0.mid == slot.mid }
@@ -42,7 +42,7 @@ extension Negotiation {
     for (index, slot) in slots.enumerated() {
       let offered = offer.sections[index]
       guard let transceiver = liveTransceiver(slot), let media = reading.media[index] else {
-        document.sections.append(LocalSection.rejected(slot))
+        document.sections.append(LocalSection.rejected(slot, transport, setup))
         continue
       }
       let direction = (offered.direction ?? offer.direction ?? .sendrecv).reversed

@@ -88,7 +88,7 @@ extension Negotiation {
   /// Makes the DTLS role known that an own answer states.
   private mutating func settleRole(bySetupOf answer: SDPDocument) -> [Change] {
     guard var transport = remoteTransport,
-      let setup = answer.sections.lazy.compactMap(\.setup).first
+      let setup = answer.sections.first(where: { !$0.isRejected })?.setup
     else { return [] }
     transport.localIsDTLSClient = setup == .active
     guard transport != remoteTransport else { return [] }

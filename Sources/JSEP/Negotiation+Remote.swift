@@ -81,7 +81,8 @@ extension Negotiation {
       if let place {
         transceivers[place].mid = mid
         transceivers[place].mLineIndex = index
-        tracks += transceivers[place].hear(section, sends: isAccepted && direction.sends)
+        tracks += transceivers[place].hear(
+          section, sends: isAccepted && direction.sends && !transceivers[place].isStopping)
       }
       slots.append(
         SectionSlot(

@@ -86,7 +86,9 @@ extension Negotiation {
       }
       if before == nil, transceivers[index].wasMadeForRemoteOffer {
         if transceivers[index].hasLocalTrack {
+          // It lives on as if addTrack had made it, so that the next offer may take it.
           transceivers[index].wasMadeForRemoteOffer = false
+          transceivers[index].wasMadeByAddTrack = true
         } else {
           gone.append(id)
         }

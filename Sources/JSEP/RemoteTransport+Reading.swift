@@ -10,6 +10,9 @@ struct TransportReading {
   var candidates: [String]
   var endOfCandidates: Bool
 
+  /// How many fingerprints are kept: peers give one for each hash function they know.
+  static let fingerprintLimit = 16
+
   /// Reads the transport of the first of the accepted sections.
   ///
   /// What that section leaves out comes from the session level, as Firefox does it, or from the
@@ -34,7 +37,8 @@ struct TransportReading {
     isLite = document.isICELite
     var prints: [Fingerprint] = []
     for section in sections {
-      for print in section.fingerprints + document.fingerprints where !prints.contains(print) {
+      for print in section.fingerprints + document.fingerprints
+      where prints.count < TransportReading.fingerprintLimit && !prints.contains(print) {
         prints.append(print)
       }
       if !prints.isEmpty { break }

@@ -23,7 +23,10 @@ package final class PeerDriver {
   private var outbox = Outbox<PeerOutput>()
   private var waiting: [PeerInput] = []
   private var waitingHead = 0
+  /// Calls that wait for their reply.
   private var replies: [(id: UInt32, complete: @Sendable (PeerReply) -> Void)] = []
+  /// The replies of the step under way: callers hear of them after everything else that it did.
+  private var given: [(complete: @Sendable (PeerReply) -> Void, reply: PeerReply)] = []
   private var lastCallID: UInt32 = 0
   private var deadline: Instant?
   private var stats: StatsSchedule
@@ -119,16 +122,18 @@ package final class PeerDriver {
     let now = advance()
     engine.step(input, at: now, into: &outbox)
     deadline = engine.deadline
-    guard let recorder else {
+    if let recorder {
+      let outputs = outbox.take()
+      recorder.record(
+        StepRecord(
+          peer: peerNumber, at: now, input: input, outputs: outputs, deadline: deadline,
+          entropyDrawn: engine.entropyDrawn))
+      for output in outputs { perform(output) }
+    } else {
       while let output = outbox.next() { perform(output) }
-      return
     }
-    let outputs = outbox.take()
-    recorder.record(
-      StepRecord(
-        peer: peerNumber, at: now, input: input, outputs: outputs, deadline: deadline,
-        entropyDrawn: engine.entropyDrawn))
-    for output in outputs { perform(output) }
+    for entry in given { entry.complete(entry.reply) }
+    given.removeAll(keepingCapacity: true)
   }
 
   private func drain() {
@@ -160,7 +165,7 @@ package final class PeerDriver {
     case .resolveName(let id, let name): port.resolve(name, id: id)
     case .reply(let id, let reply):
       guard let index = replies.firstIndex(where: { $0.id == id }) else { return }
-      replies.remove(at: index).complete(reply)
+      given.append((replies.remove(at: index).complete, reply))
     case .event(let event): observer(event, now)
     }
   }

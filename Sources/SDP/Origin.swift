@@ -21,9 +21,9 @@ package struct Origin: Hashable, Sendable {
   }
 
   /// Reads the text after `o=`.
-  init?(_ text: some StringProtocol) {
+  init?(_ text: String) {
     let fields = text.fields
-    guard fields.count == 6, [fields[1], fields[2]].allSatisfy({ Origin.isNumber($0) }),
+    guard fields.count == 6, fields[1].isNumber, fields[2].isNumber,
       let address = ConnectionData(fields[3...].joined(separator: " "))
     else { return nil }
     username = String(fields[0])
@@ -34,10 +34,6 @@ package struct Origin: Hashable, Sendable {
 
   /// The text after `o=`.
   package var text: String { "\(username) \(sessionID) \(sessionVersion) \(address.text)" }
-
-  private static func isNumber(_ text: some StringProtocol) -> Bool {
-    !text.isEmpty && text.utf8.allSatisfy { 0x30...0x39 ~= $0 }
-  }
 }
 
 /// An address in the internet: the value of a `c=` line (RFC 8866 section 5.7).
@@ -65,7 +61,7 @@ package struct ConnectionData: Hashable, Sendable {
   }
 
   /// Reads the text after `c=`.
-  init?(_ text: some StringProtocol) {
+  init?(_ text: String) {
     let fields = text.fields
     guard fields.count == 3, fields[0] == "IN", fields[1] == "IP4" || fields[1] == "IP6" else {
       return nil

@@ -88,34 +88,39 @@ private struct SDPParser {
     var start = 0
     while start < bytes.count {
       number += 1
-      let end = bytes[start...].firstIndex(of: UInt8(ascii: "\n")) ?? bytes.count
-      var content = bytes[start..<end]
-      start = end + 1
-      if content.last == UInt8(ascii: "\r") { content = content.dropLast() }
-      if content.isEmpty {
+      var end = start
+      while end < bytes.count, bytes[end] != UInt8(ascii: "\n") { end += 1 }
+      let next = end + 1
+      if end > start, bytes[end - 1] == UInt8(ascii: "\r") { end -= 1 }
+      if end == start {
         // Blank lines are tolerated at the end only, where copying a text through forms puts them.
         blank = blank ?? number
-        continue
+      } else {
+        if let blank { throw SDPError(line: blank, reason: "the line is empty") }
+        guard number <= SDPDocument.lineLimit else {
+          throw SDPError(line: number, reason: "more than \(SDPDocument.lineLimit) lines")
+        }
+        lines.append(try line(bytes, start..<end, number))
       }
-      if let blank { throw SDPError(line: blank, reason: "the line is empty") }
-      guard number <= SDPDocument.lineLimit else {
-        throw SDPError(line: number, reason: "more than \(SDPDocument.lineLimit) lines")
-      }
-      lines.append(try line(content, number))
+      start = next
     }
     return lines
   }
 
-  private func line(_ content: ArraySlice<UInt8>, _ number: Int) throws(SDPError) -> Line {
-    guard content.count >= 2, let type = content.first,
-      (UInt8(ascii: "a")...UInt8(ascii: "z")).contains(type),
-      content[content.startIndex + 1] == UInt8(ascii: "=")
+  private func line(_ bytes: [UInt8], _ range: Range<Int>, _ number: Int) throws(SDPError) -> Line {
+    let type = bytes[range.lowerBound]
+    guard range.count >= 2, (UInt8(ascii: "a")...UInt8(ascii: "z")).contains(type),
+      bytes[range.lowerBound + 1] == UInt8(ascii: "=")
     else { throw SDPError(line: number, reason: "the line does not begin like x=") }
-    guard !content.contains(where: { $0 == 0 || $0 == UInt8(ascii: "\r") }) else {
-      throw SDPError(line: number, reason: "the line contains a control character")
+    var index = range.lowerBound
+    while index < range.upperBound {
+      guard bytes[index] != 0, bytes[index] != UInt8(ascii: "\r") else {
+        throw SDPError(line: number, reason: "the line contains a control character")
+      }
+      index += 1
     }
-    return Line(
-      number: number, type: type, value: String(decoding: content.dropFirst(2), as: UTF8.self))
+    let value = bytes[(range.lowerBound + 2)..<range.upperBound]
+    return Line(number: number, type: type, value: String(decoding: value, as: UTF8.self))
   }
 
   private func section(_ line: Line) throws(SDPError) -> SDPSection {
@@ -167,10 +172,11 @@ private struct SDPParser {
     guard !attribute.name.rawValue.isEmpty else {
       throw SDPError(line: line.number, reason: "the attribute has no name")
     }
-    if let complaint = AttributeGrammar.complaint(about: attribute) {
+    guard let rule = AttributeRule.rule(for: attribute.name) else { return attribute }
+    if let complaint = rule.complaint(about: attribute) {
       throw SDPError(line: line.number, reason: complaint)
     }
-    guard let word = AttributeGrammar.loner(attribute.name) else { return attribute }
+    guard let word = rule.loner else { return attribute }
     if let other = loners.first(where: { $0.word == word }) {
       // The same line twice says nothing else than once.
       guard other.attribute == attribute else {

@@ -13,7 +13,8 @@ extension STUNMessage {
   /// Whether MESSAGE-INTEGRITY is there and right for a key, over the bytes as received.
   ///
   /// Section 14.5: the HMAC covers what stands before the attribute, with a length in the header
-  /// that ends with the attribute. The key of short-term credentials is the password (section 9.1.1).
+  /// that ends with the attribute. The key of short-term credentials is the password
+  /// (section 9.1.1).
   package func verifiesIntegrity(key: [UInt8]) -> Bool {
     guard let offset = integrityOffset else { return false }
     let start = offset + 4

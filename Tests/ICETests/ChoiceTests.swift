@@ -36,6 +36,58 @@ import Wire
     #expect(b.agent.selectedPair?.nominated == true)
   }
 
+  @Test func aSlightlyBetterPathThatAppearsLaterChangesNothing() throws {
+    let network = VirtualNetwork(seed: 7)
+    let (a, b) = network.addPair(["192.0.2.1"], ["192.0.2.2"])
+    network.start(a, b)
+    network.run(for: .seconds(3))
+    b.signals = false
+    b.addAddress(try #require(IPAddress("192.0.2.3")))
+    network.run(for: .milliseconds(10))
+    var better = try #require(b.candidates.last)
+    better.priority = .max
+    a.step(.remoteCandidate(better))
+    network.run(for: .seconds(60))
+    #expect(a.agent.pairs.allSatisfy { $0.state == .succeeded })
+    #expect(a.agent.pairs.count == 2)
+    #expect(a.selections.count == 1 && b.selections.count == 1)
+  }
+
+  @Test func aNominationWaitsALittleForABetterPair() throws {
+    for (delay, expected) in [(40, "192.0.2.1"), (900, "10.0.0.1")] {
+      let network = VirtualNetwork(seed: 8)
+      let (a, b) = network.addPair(["192.0.2.1", "10.0.0.1"], ["192.0.2.2", "10.0.0.2"])
+      network.passes = { from, to in (from.ip.bytes[0] == 10) == (to.ip.bytes[0] == 10) }
+      network.extraDelay = { from, _ in from.ip.bytes[0] == 10 ? .zero : .milliseconds(Int64(delay))
+      }
+      network.start(a, b)
+      #expect(network.run(for: .seconds(1)) { b.agent.selectedPair?.nominated == true })
+      #expect(a.agent.selectedPair?.base.ip.description == expected)
+      network.run(for: .seconds(20))
+      // The one that comes too late is no better in kind.
+      #expect(a.agent.selectedPair?.base.ip.description == expected)
+    }
+  }
+
+  @Test func pairsThatShareAFoundationWaitOnlyForTheFirstRetry() throws {
+    let network = VirtualNetwork(seed: 9)
+    let node = network.addNode(["192.0.2.1"])
+    node.step(.gather(node.addresses))
+    let peer = Peer(network, node, ["192.0.2.2:5000"], isControlling: false)
+    network.responders[try #require(SocketAddress("192.0.2.2:5003"))] =
+      network.responders[peer.addresses[0]]
+    network.responders[peer.addresses[0]] = { _, _ in nil }
+    for port in 5001...5003 {
+      node.step(
+        .remoteCandidate(
+          try ICECandidate(
+            attribute: "candidate:0 1 udp \(20_000 - port) 192.0.2.2 \(port) typ host")))
+    }
+    network.run(for: .milliseconds(240))
+    #expect(node.agent.pairs.map(\.state) == [.inProgress, .frozen, .frozen, .frozen])
+    #expect(network.run(for: .seconds(2)) { node.isConnected })
+  }
+
   @Test func aDeadPathIsLeftForAnotherThatWorks() throws {
     let (network, a, b) = VirtualNetwork.connected(
       ["192.0.2.1", "10.0.0.1"], ["192.0.2.2", "10.0.0.2"])
@@ -78,7 +130,9 @@ import Wire
     let credentials = ICECredentials(usernameFragment: "peer", password: "password-of-the-peer-22")
     let addresses: [SocketAddress]
 
-    init(_ network: VirtualNetwork, _ node: Node, _ addresses: [String]) {
+    init(
+      _ network: VirtualNetwork, _ node: Node, _ addresses: [String], isControlling: Bool = true
+    ) {
       self.network = network
       self.node = node
       self.addresses = addresses.compactMap { SocketAddress($0) }
@@ -93,7 +147,7 @@ import Wire
           return writer.finish(key: key)
         }
       }
-      node.step(.role(.controlled))
+      node.step(.role(isControlling ? .controlled : .controlling))
       node.step(.remoteCredentials(credentials, lite: false))
       for (index, address) in self.addresses.enumerated() {
         node.step(

@@ -24,8 +24,12 @@ final class VirtualNetwork {
   var lossPerMille: UInt64 = 0
   var delayMinimum = Interval.microseconds(200)
   var delaySpread = Interval.microseconds(100)
+  /// What a path adds to the delay.
+  var extraDelay: (_ from: SocketAddress, _ to: SocketAddress) -> Interval = { _, _ in .zero }
   /// Whether a datagram may pass; judged by its addresses on the public side.
   var passes: (_ from: SocketAddress, _ to: SocketAddress) -> Bool = { _, _ in true }
+  /// Whether every third datagram is changed on its way.
+  var mutates = false
   /// Addresses that answer Binding requests of anyone.
   var servers: [SocketAddress] = []
   /// What sits on the wire as a peer without an agent: gets a datagram, may answer.
@@ -72,10 +76,22 @@ final class VirtualNetwork {
     if let node, let mapped = node.mapOutwards(source, to: target) { visible = mapped }
     guard passes(visible, target) else { return }
     if lossPerMille > 0, entropy.integer(below: 1000) < lossPerMille { return }
+    let bytes = mutates && entropy.integer(below: 3) == 0 ? mutated(bytes) : bytes
     let spread = UInt64(delaySpread.nanoseconds)
-    let delay =
-      delayMinimum + Interval(nanoseconds: Int64(entropy.integer(below: max(spread, 1))))
+    let random = Interval(nanoseconds: Int64(entropy.integer(below: max(spread, 1))))
+    let delay = delayMinimum + random + extraDelay(visible, target)
     after(delay) { [weak self] in self?.deliver(visible, target, bytes) }
+  }
+
+  private func mutated(_ bytes: [UInt8]) -> [UInt8] {
+    var bytes = bytes
+    let place = Int(entropy.integer(below: UInt64(bytes.count)))
+    switch entropy.integer(below: 3) {
+    case 0: bytes[place] ^= 1 << (entropy.byte() & 7)
+    case 1: bytes.removeSubrange(place...)
+    default: bytes.insert(entropy.byte(), at: place)
+    }
+    return bytes
   }
 
   private func deliver(_ source: SocketAddress, _ target: SocketAddress, _ bytes: [UInt8]) {
@@ -133,143 +149,6 @@ final class VirtualNetwork {
       node.step(.datagram(local: local, remote: remote, bytes: bytes))
     case .input(let node, let input): node.step(input)
     case .run(let body): body()
-    }
-  }
-}
-
-/// A host with an agent, possibly behind a NAT.
-final class Node {
-  private unowned let network: VirtualNetwork
-  var agent: ICEAgent
-  private(set) var addresses: [IPAddress]
-  /// The public address of a NAT with endpoint-independent mapping and port-restricted filtering.
-  let nat: IPAddress?
-  /// Where candidates are signaled to.
-  weak var peer: Node?
-  /// How long signaling takes.
-  var signalingDelay = Interval.milliseconds(1)
-  /// Whether candidates are signaled at all.
-  var signals = true
-  /// What names resolve to.
-  var names: [String: [IPAddress]] = [:]
-  /// Whether the system refuses to send to an address.
-  var refuses: (SocketAddress) -> Bool = { _ in false }
-
-  /// Whether responses get lost on their way out.
-  var dropsResponses = false
-
-  private(set) var states: [(at: Instant, state: ICEConnectionState)] = []
-  private(set) var selections: [(at: Instant, local: SocketAddress, remote: SocketAddress)] = []
-  private(set) var candidates: [ICECandidate] = []
-  private(set) var remoteCandidates: [ICECandidate] = []
-  private(set) var gatheringStates: [ICEGatheringState] = []
-  private(set) var roles: [ICERole] = []
-  private(set) var reports: [ICEPairReport] = []
-  private(set) var closed: [SocketAddress] = []
-  private(set) var sent: [(at: Instant, remote: SocketAddress, bytes: [UInt8])] = []
-  private(set) var sockets: [SocketAddress] = []
-  /// Every output as text, for comparing runs.
-  private(set) var trace: [String] = []
-  var keepsTrace = false
-
-  private var nextPort: UInt16
-  private var mappings: [(inside: SocketAddress, outside: SocketAddress)] = []
-  private var permissions: [(outside: SocketAddress, remote: SocketAddress)] = []
-
-  init(
-    network: VirtualNetwork, agent: ICEAgent, addresses: [IPAddress], nat: IPAddress?,
-    basePort: UInt16
-  ) {
-    self.network = network
-    self.agent = agent
-    self.addresses = addresses
-    self.nat = nat
-    nextPort = basePort
-  }
-
-  var isConnected: Bool {
-    agent.connectionState == .connected || agent.connectionState == .completed
-  }
-
-  /// The time at which a state was first reached.
-  func time(of state: ICEConnectionState) -> Instant? {
-    states.first { $0.state == state }?.at
-  }
-
-  func step(_ input: ICEAgent.Input) {
-    var outbox = Outbox<ICEAgent.Output>()
-    agent.step(input, at: network.now, into: &outbox)
-    for output in outbox.take() { take(output) }
-  }
-
-  /// Tells this side of the peer's credentials, as a description would.
-  func learnPeer(lite: Bool = false) {
-    guard let peer else { return }
-    step(.remoteCredentials(peer.agent.localCredentials, lite: lite))
-  }
-
-  /// Gathers on one more address.
-  func addAddress(_ ip: IPAddress) {
-    addresses.append(ip)
-    step(.gather(addresses))
-  }
-
-  func mapOutwards(_ source: SocketAddress, to target: SocketAddress) -> SocketAddress? {
-    guard let nat else { return nil }
-    let outside: SocketAddress
-    if let known = mappings.first(where: { $0.inside == source }) {
-      outside = known.outside
-    } else {
-      outside = SocketAddress(nat, port: source.port &+ 30_000)
-      mappings.append((source, outside))
-    }
-    if !permissions.contains(where: { $0.outside == outside && $0.remote == target }) {
-      permissions.append((outside, target))
-    }
-    return outside
-  }
-
-  func receiver(of target: SocketAddress, from source: SocketAddress) -> SocketAddress? {
-    guard nat != nil else { return sockets.contains(target) ? target : nil }
-    guard permissions.contains(where: { $0.outside == target && $0.remote == source }) else {
-      return nil
-    }
-    return mappings.first { $0.outside == target }?.inside
-  }
-
-  private func take(_ output: ICEAgent.Output) {
-    if keepsTrace { trace.append("\(network.now.nanoseconds) \(output)") }
-    switch output {
-    case .bindSocket(let id, let ip):
-      let address = SocketAddress(ip, port: nextPort)
-      nextPort += 1
-      sockets.append(address)
-      network.schedule(after: .microseconds(50), .input(self, .socketBound(id: id, address)))
-    case .closeSocket(let address):
-      sockets.removeAll { $0 == address }
-      closed.append(address)
-    case .resolveName(let id, let name):
-      network.schedule(
-        after: .milliseconds(20), .input(self, .nameResolved(id: id, names[name] ?? [])))
-    case .datagram(let local, let remote, let bytes):
-      sent.append((network.now, remote, bytes))
-      if dropsResponses, bytes[0] == 1 { return }
-      if refuses(remote) {
-        network.schedule(after: .zero, .input(self, .sendFailed(local: local, remote: remote)))
-      } else {
-        network.send(from: self, local, to: remote, bytes)
-      }
-    case .gatheringState(let state): gatheringStates.append(state)
-    case .connectionState(let state): states.append((network.now, state))
-    case .localCandidate(let candidate):
-      if let candidate { candidates.append(candidate) }
-      guard let peer, signals else { return }
-      let input: ICEAgent.Input = candidate.map { .remoteCandidate($0) } ?? .remoteEndOfCandidates
-      network.schedule(after: signalingDelay, .input(peer, input))
-    case .remoteCandidate(let candidate): remoteCandidates.append(candidate)
-    case .pair(let report): reports.append(report)
-    case .selected(let local, let remote): selections.append((network.now, local, remote))
-    case .role(let role): roles.append(role)
     }
   }
 }

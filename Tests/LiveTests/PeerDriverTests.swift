@@ -141,6 +141,18 @@ import Wire
     #expect(replies.all.count == 2)
   }
 
+  @Test func aCallerHearsOfItsReplyAfterEverythingElseOfTheStep() {
+    let fixture = DriverFixture { _, input, _, outbox in
+      guard case .call(let id, _) = input else { return }
+      outbox.append(.reply(id: id, .done))
+      outbox.append(.event(.negotiationNeeded))
+    }
+    let events = fixture.events
+    let heard = Collector<Int>()
+    fixture.driver.take(.close) { _ in heard.append(events.all.count) }
+    #expect(heard.all == [1])
+  }
+
   @Test func statsAreSampledOnAGridAndOnceMoreBeforeClosing() {
     let fixture = DriverFixture(statsInterval: .milliseconds(100))
     fixture.clock.advance(by: .milliseconds(30))

@@ -1,0 +1,161 @@
+import STUN
+import Testing
+import Wire
+
+@testable import ICE
+
+@Suite struct GatheringTests {
+  private func server(_ text: String) throws -> ICEServer {
+    let address = try #require(SocketAddress(text))
+    return ICEServer(host: .address(address.ip), port: address.port)
+  }
+
+  @Test func hostsBehindNATsMeetByTheAddressesAServerSaw() throws {
+    for seed in 0..<30 {
+      let network = VirtualNetwork(seed: seed)
+      network.lossPerMille = 150
+      network.delayMinimum = .milliseconds(20)
+      network.servers = [try #require(SocketAddress("203.0.113.1:3478"))]
+      let stun = try server("203.0.113.1:3478")
+      let a = network.addNode(["10.0.0.2"], servers: [stun], nat: "192.0.2.1")
+      let b = network.addNode(["10.1.0.2"], servers: [stun], nat: "198.51.100.1")
+      // Private addresses lead nowhere from outside.
+      network.passes = { _, to in to.ip.bytes[0] != 10 }
+      network.introduce(a, b)
+      network.start(a, b)
+      #expect(network.run(for: .seconds(15)) { a.isConnected && b.isConnected }, "seed \(seed)")
+      network.run(for: .seconds(10))
+      let pair = try #require(a.agent.selectedPair)
+      #expect(pair.local.address?.ip.description == "192.0.2.1", "seed \(seed)")
+      #expect(pair.local.related == pair.base, "seed \(seed)")
+      #expect(pair.remote.address?.ip.description == "198.51.100.1", "seed \(seed)")
+      #expect(pair.nominated, "seed \(seed)")
+    }
+  }
+
+  @Test func reflexiveCandidatesNameTheirBase() throws {
+    let network = VirtualNetwork(seed: 1)
+    network.servers = [try #require(SocketAddress("203.0.113.1:3478"))]
+    let a = network.addNode(
+      ["10.0.0.2"], servers: [try server("203.0.113.1:3478")], nat: "192.0.2.1")
+    a.step(.gather(a.addresses))
+    network.run(for: .seconds(1))
+    #expect(a.candidates.map(\.kind) == [.host, .serverReflexive])
+    #expect(a.candidates[1].related == a.candidates[0].address)
+    #expect(a.candidates[1].priority < a.candidates[0].priority)
+    #expect(a.candidates[1].foundation != a.candidates[0].foundation)
+    #expect(a.gatheringStates == [.gathering, .complete])
+
+    // The mapping is kept alive until a pair is in use.
+    let before = a.sent.count
+    network.run(for: .seconds(46))
+    let kept = try a.sent[before...].map { try STUNMessage($0.bytes) }
+    #expect(kept.count == 3 && kept.allSatisfy { $0.messageClass == .indication })
+  }
+
+  @Test func aMappingThatChangesNothingIsNoCandidate() throws {
+    let network = VirtualNetwork(seed: 2)
+    network.servers = [try #require(SocketAddress("203.0.113.1:3478"))]
+    let a = network.addNode(["192.0.2.1"], servers: [try server("203.0.113.1:3478")])
+    a.step(.gather(a.addresses))
+    network.run(for: .seconds(1))
+    #expect(a.candidates.map(\.kind) == [.host])
+    #expect(a.agent.gatheringState == .complete)
+    #expect(a.agent.deadline == nil)
+  }
+
+  @Test func aSilentServerIsGivenUp() throws {
+    let network = VirtualNetwork(seed: 3)
+    let a = network.addNode(["192.0.2.1"], servers: [try server("203.0.113.1:3478")])
+    a.step(.gather(a.addresses))
+    network.run(for: .seconds(9))
+    #expect(a.agent.gatheringState == .gathering)
+    #expect(a.sent.count == 7)
+    #expect(Set(a.sent.map(\.bytes)).count == 1)
+    network.run(for: .seconds(1))
+    #expect(a.agent.gatheringState == .complete)
+    #expect(a.sent.count == 7)
+  }
+
+  @Test func namesOfServersAreResolved() throws {
+    let network = VirtualNetwork(seed: 4)
+    network.servers = [try #require(SocketAddress("203.0.113.1:19302"))]
+    let servers = ["stun.example.org", "missing.example.org"].map {
+      ICEServer(host: .name($0), port: 19302)
+    }
+    let a = network.addNode(["10.0.0.2", "127.0.0.1"], servers: servers, nat: "192.0.2.1")
+    a.names["stun.example.org"] = [try #require(IPAddress("203.0.113.1"))]
+    a.step(.gather(a.addresses))
+    network.run(for: .seconds(1))
+    // Loopback does not reach a server elsewhere.
+    #expect(a.candidates.filter { $0.kind == .serverReflexive }.count == 1)
+    #expect(a.agent.gatheringState == .complete)
+  }
+
+  @Test func aNameThatIsNeverAnsweredDoesNotHoldGatheringUp() {
+    let source = Entropy(seed: [1]).stream("ice")
+    var agent = ICEAgent(
+      servers: [ICEServer(host: .name("lost.example.org"), port: 3478)], entropy: source)
+    var outbox = Outbox<ICEAgent.Output>()
+    agent.step(.gather([]), at: .zero, into: &outbox)
+    #expect(agent.gatheringState == .gathering)
+    agent.step(.deadline, at: agent.deadline ?? .zero, into: &outbox)
+    #expect(agent.gatheringState == .complete)
+  }
+
+  @Test func aServerThatCannotBeReachedIsGivenUpEarly() throws {
+    let network = VirtualNetwork(seed: 5)
+    let a = network.addNode(["192.0.2.1"], servers: [try server("203.0.113.1:3478")])
+    a.refuses = { _ in true }
+    a.step(.gather(a.addresses))
+    network.run(for: .seconds(3))
+    #expect(a.agent.gatheringState == .complete)
+    #expect(a.agent.counters.sendFailures == 3)
+  }
+
+  @Test func nothingToGatherIsCompleteAtOnce() {
+    let network = VirtualNetwork(seed: 6)
+    let a = network.addNode([])
+    a.step(.gather([]))
+    #expect(a.gatheringStates == [.gathering, .complete])
+  }
+
+  @Test func aSocketThatDoesNotOpenIsLeftOut() throws {
+    let source = Entropy(seed: [1]).stream("ice")
+    var agent = ICEAgent(servers: [], entropy: source)
+    var outbox = Outbox<ICEAgent.Output>()
+    let addresses = try ["192.0.2.1", "192.0.2.2"].map { try #require(IPAddress($0)) }
+    agent.step(.gather(addresses + addresses), at: .zero, into: &outbox)
+    let ids = outbox.take().compactMap { output -> UInt32? in
+      if case .bindSocket(let id, _) = output { id } else { nil }
+    }
+    #expect(ids.count == 2)
+    agent.step(.socketFailed(id: ids[0]), at: .zero, into: &outbox)
+    #expect(agent.gatheringState == .gathering)
+    agent.step(
+      .socketBound(id: ids[1], SocketAddress(addresses[1], port: 9)), at: .zero, into: &outbox)
+    #expect(agent.gatheringState == .complete)
+    #expect(agent.localCandidates.count == 1)
+    // The socket dies later: its candidate is no longer offered to new pairs.
+    agent.step(.socketFailed(id: ids[1]), at: .zero, into: &outbox)
+    #expect(agent.localCandidates.isEmpty)
+  }
+
+  @Test func addressesAreOrderedFairly() {
+    let given = ["127.0.0.1", "192.0.2.1", "fe80::1", "192.0.2.2", "2001:db8::1", "::1"]
+    let ordered = ICEPriority.ordered(given.compactMap { IPAddress($0) })
+    #expect(
+      ordered.map(\.description)
+        == ["2001:db8::1", "192.0.2.1", "192.0.2.2", "fe80::1", "::1", "127.0.0.1"])
+  }
+
+  @Test func prioritiesFollowTheFormulas() {
+    #expect(ICEPriority.candidate(.host, localPreference: 65535) == 2_130_706_431)
+    #expect(ICEPriority.candidate(.serverReflexive, localPreference: 65535) == 1_694_498_815)
+    #expect(ICEPriority.candidate(.peerReflexive, localPreference: 0) == 1_845_494_015)
+    #expect(ICEPriority.pair(controlling: 3, controlled: 2) == 2 << 32 + 6 + 1)
+    #expect(ICEPriority.pair(controlling: 2, controlled: 3) == 2 << 32 + 6)
+    #expect(
+      ICEPriority.pair(controlling: .max, controlled: .max) == 0x7fff_ffff << 32 + 0xffff_fffe)
+  }
+}

@@ -1,0 +1,61 @@
+import SDP
+import Testing
+import Wire
+
+@testable import JSEP
+
+@Suite struct NegotiationNeedTests {
+  @Test func newSidesNeedNothing() throws {
+    var side = Side("a")
+    #expect(!side.negotiation.negotiationIsNeeded)
+    let id = try side.add(.audio)
+    #expect(side.negotiation.negotiationIsNeeded)
+    try side.negotiation.stop(transceiver: id)
+    #expect(!side.negotiation.negotiationIsNeeded)
+  }
+
+  @Test func nothingIsAskedForDuringAnExchange() throws {
+    var side = Side("a")
+    _ = try side.add(.audio)
+    _ = try side.offer()
+    _ = try side.add(.video)
+    #expect(!side.negotiation.negotiationIsNeeded)
+  }
+
+  @Test func theOffererIsSatisfiedWhenItsOfferSaidIt() throws {
+    // Offered sendrecv, answered recvonly: asking again would change nothing.
+    var left = Side("a")
+    var right = Side("b")
+    _ = try left.add(.audio)
+    try exchange(&left, &right)
+    #expect(left.agreed == ["0 audio sendonly"])
+    #expect(!left.negotiation.negotiationIsNeeded)
+    // What the answer left over is fine, too.
+    try left.negotiation.setDirection(.sendonly, of: 1)
+    #expect(!left.negotiation.negotiationIsNeeded)
+    try left.negotiation.setDirection(.inactive, of: 1)
+    #expect(left.negotiation.negotiationIsNeeded)
+  }
+
+  @Test func theAnswererAsksWhenItWantsToSend() throws {
+    var left = Side("a")
+    var right = Side("b")
+    _ = try left.add(.audio)
+    try exchange(&left, &right)
+    #expect(!right.negotiation.negotiationIsNeeded)
+    #expect(try right.add(.audio, byAddTrack: true) == 1)
+    #expect(right.negotiation.negotiationIsNeeded)
+    try exchange(&right, &left)
+    #expect(!right.negotiation.negotiationIsNeeded)
+    #expect(left.agreed == ["0 audio sendrecv"])
+  }
+
+  @Test func aSectionThatThePeerEndedNeedsNothing() throws {
+    var (left, right) = try RenegotiationTests.call()
+    try right.negotiation.stop(transceiver: 1)
+    #expect(right.negotiation.negotiationIsNeeded && !left.negotiation.negotiationIsNeeded)
+    try exchange(&right, &left)
+    #expect(!right.negotiation.negotiationIsNeeded && !left.negotiation.negotiationIsNeeded)
+    #expect(left.negotiation.transceivers.isEmpty)
+  }
+}

@@ -1,0 +1,130 @@
+import SDP
+import Testing
+import Wire
+
+@testable import JSEP
+
+@Suite struct RemoteAnswerTests {
+  /// The answer that another side gives to an offer of sound and pictures, changed by the test.
+  static func apply(_ change: (inout SDPDocument) -> Void) throws -> Side {
+    var side = Side("a")
+    var other = Side("b")
+    _ = try side.add(.audio)
+    _ = try side.add(.video)
+    _ = try other.add(.audio, byAddTrack: true)
+    _ = try other.add(.video, byAddTrack: true)
+    try other.take(try side.offer())
+    var answer = try document(try other.answer())
+    change(&answer)
+    try side.take(.answer, answer.text)
+    return side
+  }
+
+  @Test func answersInTheWaysOfOthersAreTaken() throws {
+    // Janus answers such an offer with the numbers of the offer and its fingerprint on top.
+    let side = try RemoteAnswerTests.apply { answer in
+      for index in answer.sections.indices {
+        let prints = answer.sections[index].fingerprints
+        if index == 0 { answer.append(prints[0]) }
+        answer.sections[index].lines.removeAll {
+          $0.text.hasPrefix("a=fingerprint") || $0.text.hasPrefix("a=mid")
+        }
+      }
+    }
+    #expect(side.agreed == ["0 audio sendrecv", "1 video sendrecv"])
+  }
+
+  @Test func aRejectedSectionStopsItsTransceiver() throws {
+    let side = try RemoteAnswerTests.apply { answer in
+      answer.sections[0].port = 0
+      answer.lines = answer.lines.filter { !$0.text.hasPrefix("a=group") }
+    }
+    #expect(side.agreed == ["1 video sendrecv"])
+    #expect(side.negotiation.transceivers.map(\.id) == [2])
+    #expect(side.changes.contains(.transceiverStopped(id: 1)))
+    #expect(side.negotiation.remoteTransport != nil)
+  }
+
+  @Test func aFullRejectionLeavesNothing() throws {
+    let side = try RemoteAnswerTests.apply { answer in
+      for index in answer.sections.indices { answer.sections[index].port = 0 }
+    }
+    #expect(side.negotiation.sections.isEmpty && side.negotiation.transceivers.isEmpty)
+    #expect(side.negotiation.remoteTransport == nil)
+    #expect(side.negotiation.signalingState == .stable)
+  }
+
+  @Test func anAnswerMayLeaveThingsOut() throws {
+    let side = try RemoteAnswerTests.apply { answer in
+      let dropped = [
+        "a=rtcp-rsize", "a=rtcp-fb:96 nack", "a=fmtp:97", "a=extmap:3", "a=rtcp-fb:111",
+      ]
+      for index in answer.sections.indices {
+        answer.sections[index].lines.removeAll { line in
+          dropped.contains { line.text.hasPrefix($0) }
+        }
+      }
+    }
+    #expect(side.negotiation.sections.allSatisfy { !$0.reducedSizeRTCP })
+    let video = side.negotiation.sections[1].codecs[0]
+    #expect(video.feedback == ["goog-remb", "transport-cc", "ccm fir"])
+    #expect(video.rtxPayloadType == nil)
+    #expect(side.negotiation.sections[0].extensions.map(\.id) == [1, 2, 4])
+    #expect(side.negotiation.sections[0].codecs[0].feedback.isEmpty)
+  }
+
+  @Test func anAnswerCannotGoBeyondTheOffer() throws {
+    var side = Side("a")
+    var other = Side("b")
+    _ = try side.add(.audio, .sendonly)
+    try other.take(try side.offer())
+    let answer = try other.answer().sdp.with("a=recvonly", "a=sendrecv")
+      .with("a=extmap:1 ", "a=extmap:9 ").with(
+        "a=rtcp-mux\r\n", "a=rtcp-mux\r\na=ssrc:7 cname:x\r\n")
+    try side.take(.answer, answer)
+    #expect(side.agreed == ["0 audio sendonly"])
+    #expect(side.negotiation.sections[0].remoteSSRCs.isEmpty)
+    #expect(side.negotiation.sections[0].extensions.map(\.id) == [2, 3, 4])
+    #expect(!side.changes.contains(.trackAdded(transceiver: 1, streamIDs: [])))
+  }
+
+  enum Fault: String, CaseIterable {
+    case missingSection, extraSection, otherKind, otherMID, noBundle, partialBundle, noMux
+    case noCodec, noFingerprint, noCredentials, unparsable
+  }
+
+  @Test(arguments: Fault.allCases)
+  func answersThatDoNotFitAreRefused(fault: Fault) throws {
+    let error = try #require(throws: JSEPError.self) {
+      try RemoteAnswerTests.apply { answer in RemoteAnswerTests.damage(&answer, fault) }
+    }
+    #expect(error.kind == (fault == .unparsable ? .syntax : .invalidAccess), "\(error)")
+    #expect(error.reason.contains(fault == .unparsable ? "line 6" : "section"), "\(error)")
+  }
+
+  private static func damage(_ answer: inout SDPDocument, _ fault: Fault) {
+    func drop(_ prefix: String) {
+      for index in answer.sections.indices {
+        answer.sections[index].lines.removeAll { $0.text.hasPrefix(prefix) }
+      }
+    }
+    switch fault {
+    case .missingSection: answer.sections.removeLast()
+    case .extraSection:
+      answer.sections.append(SDPSection(kind: .audio, port: 0, transport: "X", formats: ["0"]))
+    case .otherKind: answer.sections[0].kind = .video
+    case .otherMID:
+      drop("a=mid:0")
+      answer.sections[0].append(SDPLine(.mid, "zero"))
+    case .noBundle: answer.lines.removeAll { $0.text.hasPrefix("a=group") }
+    case .partialBundle:
+      answer.lines.removeAll { $0.text.hasPrefix("a=group") }
+      answer.append(SectionGroup(semantics: "BUNDLE", mids: ["0"]))
+    case .noMux: drop("a=rtcp-mux")
+    case .noCodec: drop("a=rtpmap:96")
+    case .noFingerprint: drop("a=fingerprint")
+    case .noCredentials: drop("a=ice-pwd")
+    case .unparsable: answer.lines.insert(SDPLine(.setup, "perhaps"), at: 1)
+    }
+  }
+}

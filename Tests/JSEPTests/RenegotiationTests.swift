@@ -1,0 +1,219 @@
+import SDP
+import Testing
+import Wire
+
+@testable import JSEP
+
+@Suite struct RenegotiationTests {
+  /// Two sides with sound both ways.
+  static func call() throws -> (Side, Side) {
+    var left = Side("a")
+    var right = Side("b")
+    _ = try left.add(.audio, byAddTrack: true)
+    _ = try right.add(.audio, byAddTrack: true)
+    try exchange(&left, &right)
+    left.changes = []
+    right.changes = []
+    return (left, right)
+  }
+
+  @Test(arguments: [false, true])
+  func aSectionIsAddedByEitherSide(bySecond: Bool) throws {
+    var (left, right) = try RenegotiationTests.call()
+    if bySecond { swap(&left, &right) }
+    _ = try left.add(.video)
+    try exchange(&left, &right)
+    #expect(left.agreed == ["0 audio sendrecv", "1 video sendonly"])
+    #expect(right.agreed == ["0 audio sendrecv", "1 video recvonly"])
+    #expect(right.changes.contains(.trackAdded(transceiver: 2, streamIDs: ["stream"])))
+    #expect(!right.changes.contains(.trackAdded(transceiver: 1, streamIDs: ["stream"])))
+    // Neither the transport nor its DTLS roles changed.
+    #expect(!left.changes.contains(.remoteTransport) && !right.changes.contains(.remoteTransport))
+    let isClient = left.negotiation.remoteTransport?.localIsDTLSClient
+    #expect(isClient == !bySecond)
+    #expect(right.negotiation.remoteTransport?.localIsDTLSClient == bySecond)
+    let setups = try document(right.negotiation.currentLocal).sections.map(\.setup)
+    #expect(setups == [bySecond ? .active : .passive, bySecond ? .active : .passive])
+  }
+
+  @Test func directionsFollowTheTransceivers() throws {
+    var (left, right) = try RenegotiationTests.call()
+    let steps: [(TransceiverDirection, String, [Negotiation.Change])] = [
+      (.sendonly, "0 audio recvonly", []),
+      (.recvonly, "0 audio sendonly", [.trackRemoved(transceiver: 1)]),
+      (.inactive, "0 audio inactive", []),
+      (.sendrecv, "0 audio sendrecv", [.trackAdded(transceiver: 1, streamIDs: ["stream"])]),
+    ]
+    for (direction, agreed, tracks) in steps {
+      try left.negotiation.setDirection(direction, of: 1)
+      #expect(left.negotiation.negotiationIsNeeded)
+      right.changes = []
+      try exchange(&left, &right)
+      #expect(right.agreed == [agreed])
+      let heard = right.changes.filter {
+        switch $0 {
+        case .trackAdded, .trackRemoved: true
+        default: false
+        }
+      }
+      #expect(heard == tracks, "\(direction)")
+      #expect(!left.negotiation.negotiationIsNeeded)
+    }
+  }
+
+  @Test func streamsMayChange() throws {
+    var (left, right) = try RenegotiationTests.call()
+    try left.negotiation.setStreams(["one", "two"], of: 1)
+    #expect(left.negotiation.negotiationIsNeeded)
+    try exchange(&left, &right)
+    #expect(right.transceiver(1)?.remoteStreamIDs == ["one", "two"])
+    #expect(right.transceiver(1)?.remoteTrackID == left.transceiver(1)?.trackID)
+    #expect(!left.negotiation.negotiationIsNeeded)
+  }
+
+  @Test func versionsGrowOnlyWithChanges() throws {
+    var (left, right) = try RenegotiationTests.call()
+    func version(_ description: SessionDescription?) throws -> String {
+      try document(description).origin.sessionVersion
+    }
+    #expect(try version(left.negotiation.currentLocal) == "1")
+    left.transport.candidates = ["candidate:1 1 udp 1 192.0.2.1 1 typ host"]
+    try exchange(&left, &right)
+    #expect(try version(left.negotiation.currentLocal) == "1")
+    #expect(try version(right.negotiation.currentLocal) == "1")
+    _ = try left.add(.video)
+    _ = try left.negotiation.createOffer(left.transport)
+    try exchange(&left, &right)
+    #expect(try version(left.negotiation.currentLocal) == "2")
+    #expect(try version(right.negotiation.currentLocal) == "2")
+    try exchange(&right, &left)
+    // The roles of offerer and answerer show in the text.
+    #expect(try version(right.negotiation.currentLocal) == "3")
+  }
+
+  @Test func iceRestartsShowAsANewTransport() throws {
+    var (left, right) = try RenegotiationTests.call()
+    left.transport.usernameFragment = "other"
+    left.transport.password = "other0123456789abcdefghijkl"
+    try exchange(&left, &right)
+    #expect(right.changes.contains(.remoteTransport))
+    #expect(right.negotiation.remoteTransport?.usernameFragment == "other")
+    #expect(right.negotiation.remoteTransport?.localIsDTLSClient == false)
+    #expect(!left.changes.contains(.remoteTransport))
+  }
+
+  @Test func anotherCertificateMeansANewAssociation() throws {
+    var (left, right) = try RenegotiationTests.call()
+    right.transport.fingerprint = "AA:BB"
+    // Until now left was the client; as offerer right leaves the choice to left again.
+    try exchange(&right, &left)
+    #expect(left.negotiation.remoteTransport?.fingerprints.map(\.value) == ["AA:BB"])
+    #expect(left.negotiation.remoteTransport?.localIsDTLSClient == false)
+  }
+
+  @Test func numbersOfTheFirstOffererAreKept() throws {
+    let offer = try sample("firefox-offer")
+    var side = Side("a")
+    try side.take(.offer, offer)
+    _ = try side.answer()
+    _ = try side.add(.audio)
+    _ = try side.add(.video)
+    let again = try document(try side.offer())
+    #expect(
+      again.sections.map(\.formats) == [
+        ["109"], ["120", "124"], ["webrtc-datachannel"], ["109"], ["120", "124"],
+      ])
+    for section in again.sections where section.kind != .application {
+      let ids = section.extensionMaps
+      #expect(ids.first { $0.uri == "urn:ietf:params:rtp-hdrext:sdes:mid" }?.id == 3)
+      #expect(ids.first { $0.uri.hasSuffix("transport-wide-cc-extensions-01") }?.id == 7)
+      #expect(ids.first { $0.uri.hasSuffix("abs-send-time") }?.id == 4)
+      #expect(Set(ids.map(\.id)).count == ids.count)
+    }
+    #expect(again.sections.map(\.mid) == ["0", "1", "2", "3", "4"])
+    #expect(again.bundles == [["0", "1", "3", "4"]])
+  }
+
+  @Test func newNumbersAvoidThoseOfThePeer() throws {
+    // The peer uses 111 and the identifier 1 for something that is unknown here.
+    let offer = try sample("aiortc-offer").with(" 97 98 ", " 97 98 111 ")
+      .with(
+        "a=extmap:3 http://www.webrtc.org/experiments/rtp-hdrext/abs-send-time", "a=extmap:2 urn:x")
+    let video = try SDPDocument(parsing: offer)
+    var only = video
+    only.sections = [video.sections[1]]
+    var side = Side("a")
+    try side.take(.offer, only.text)
+    _ = try side.answer()
+    _ = try side.add(.audio)
+    let audio = try document(try side.offer()).sections[1]
+    #expect(audio.formats == ["96"])
+    let ids = audio.extensionMaps.map(\.id)
+    #expect(Set(ids).count == ids.count && !ids.contains(2))
+    #expect(audio.extensionMaps.first { $0.uri.hasSuffix(":mid") }?.id == 1)
+  }
+
+  @Test(arguments: 0..<40)
+  func anySequenceOfChangesKeepsBothSidesInStep(seed: Int) throws {
+    var random = SeededGenerator(state: UInt64(seed))
+    var left = Side("a")
+    var right = Side("b")
+    for step in 0..<12 {
+      if Bool.random(using: &random) { swap(&left, &right) }
+      for _ in 0..<Int.random(in: 0...2, using: &random) {
+        try change(&left, &random)
+        try change(&right, &random)
+      }
+      if Int.random(in: 0..<4, using: &random) == 0 { _ = try right.offer() }
+      try exchange(&left, &right)
+      try check(left, right, "seed \(seed), step \(step)")
+    }
+  }
+
+  private func change(_ side: inout Side, _ random: inout SeededGenerator) throws {
+    let live = side.negotiation.transceivers.filter { !$0.isStopping }.map(\.id)
+    let kind: MediaKind = Bool.random(using: &random) ? .audio : .video
+    switch (Int.random(in: 0..<4, using: &random), live.randomElement(using: &random)) {
+    case (0, let id?):
+      let direction = ExchangeTests.directions.randomElement(using: &random) ?? .inactive
+      try side.negotiation.setDirection(direction, of: id)
+    case (1, let id?): try side.negotiation.stop(transceiver: id)
+    case (2, _): _ = try side.add(kind, byAddTrack: true)
+    default: _ = try side.add(kind)
+    }
+  }
+
+  private func check(_ left: Side, _ right: Side, _ comment: String) throws {
+    let (ours, theirs) = (left.negotiation.sections, right.negotiation.sections)
+    #expect(ours.map(\.mid) == theirs.map(\.mid), "\(comment)")
+    for (one, other) in zip(ours, theirs) {
+      #expect(one.codecs == other.codecs && one.kind == other.kind, "\(comment)")
+      #expect(one.extensions.elementsEqual(other.extensions, by: ==), "\(comment)")
+      #expect(one.direction.media == other.direction.media.reversed, "\(comment)")
+      let sender = try #require(left.transceiver(one.transceiverID))
+      if one.direction.sends { #expect(other.remoteSSRCs == [sender.ssrc], "\(comment)") }
+      let receiver = try #require(right.transceiver(other.transceiverID))
+      #expect(receiver.remoteTrackIsLive == other.direction.receives, "\(comment)")
+    }
+    for side in [left, right] {
+      let mids = side.negotiation.transceivers.compactMap(\.mid)
+      #expect(Set(mids).count == mids.count, "\(comment)")
+      #expect(mids.count == side.negotiation.sections.count, "\(comment)")
+      let sections = try document(side.negotiation.currentLocal).sections
+      #expect(sections.allSatisfy { $0.connection != nil && $0.mid != nil }, "\(comment)")
+    }
+  }
+}
+
+/// A small generator for seeded tests (splitmix64): the same seed gives the same test.
+struct SeededGenerator: RandomNumberGenerator {
+  var state: UInt64
+
+  mutating func next() -> UInt64 {
+    state &+= 0x9e37_79b9_7f4a_7c15
+    var word = state
+    word = (word ^ (word >> 30)) &* 0xbf58_476d_1ce4_e5b9
+    word = (word ^ (word >> 27)) &* 0x94d0_49bb_1331_11eb
+    return word ^ (word >> 31)
+  }
+}

@@ -1,0 +1,87 @@
+import Foundation
+import SDP
+import Wire
+
+@testable import JSEP
+
+/// One side of a call: a negotiation with the transport that its descriptions state.
+struct Side {
+  var negotiation: Negotiation
+  var transport: LocalTransport
+  /// All that descriptions changed, in order.
+  var changes: [Negotiation.Change] = []
+
+  init(_ name: String) {
+    negotiation = Negotiation(
+      entropy: Entropy(seed: Array(name.utf8)).stream("sdp"), cname: "cname-" + name)
+    transport = LocalTransport(
+      usernameFragment: name + "Frag", password: name + "0123456789abcdefghijklmn",
+      fingerprintAlgorithm: "sha-256",
+      fingerprint: Array(name.utf8).map { String($0, radix: 16).uppercased() }
+        .joined(separator: ":"))
+  }
+
+  mutating func add(
+    _ kind: MediaKind, _ direction: TransceiverDirection = .sendrecv, byAddTrack: Bool = false,
+    streams: [String] = ["stream"]
+  ) throws -> UInt32 {
+    try negotiation.addTransceiver(
+      kind: kind, direction: direction, streamIDs: streams, byAddTrack: byAddTrack)
+  }
+
+  mutating func offer() throws -> SessionDescription {
+    let offer = try negotiation.createOffer(transport)
+    changes += try negotiation.setLocal(offer)
+    return offer
+  }
+
+  mutating func answer(_ type: SDPType = .answer) throws -> SessionDescription {
+    var answer = try negotiation.createAnswer(transport)
+    answer.type = type
+    changes += try negotiation.setLocal(answer)
+    return answer
+  }
+
+  mutating func take(_ description: SessionDescription) throws {
+    changes += try negotiation.setRemote(description)
+  }
+
+  mutating func take(_ type: SDPType, _ sdp: String) throws {
+    try take(SessionDescription(type: type, sdp: sdp))
+  }
+
+  /// The transceiver of this identifier.
+  func transceiver(_ id: UInt32) -> Transceiver? {
+    negotiation.transceivers.first { $0.id == id }
+  }
+
+  /// The agreed directions by mid, in the order of the m-sections.
+  var agreed: [String] {
+    negotiation.sections.map { "\($0.mid) \($0.kind.rawValue) \($0.direction.rawValue)" }
+  }
+}
+
+/// A whole exchange: one side offers, the other answers.
+func exchange(_ offerer: inout Side, _ answerer: inout Side) throws {
+  try answerer.take(try offerer.offer())
+  try offerer.take(try answerer.answer())
+}
+
+/// The parsed form of a description.
+func document(_ description: SessionDescription?) throws -> SDPDocument {
+  try SDPDocument(parsing: description?.sdp ?? "")
+}
+
+/// Descriptions that browsers and servers gave, kept with the tests of the grammar.
+func sample(_ name: String) throws -> String {
+  let folder = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
+    .appending(path: "SDPTests/Samples")
+  return try String(contentsOf: folder.appending(path: name + ".sdp"), encoding: .utf8)
+}
+
+extension String {
+  /// The text with one part replaced.
+  func with(_ part: String, _ replacement: String) -> String {
+    replacing(part, with: replacement)
+  }
+}

@@ -1,0 +1,165 @@
+import SDP
+import Testing
+import Wire
+
+@testable import JSEP
+
+@Suite struct TransceiverTests {
+  @Test func tracksAddedBeforeTheOfferServeItsSections() throws {
+    var offerer = Side("a")
+    var answerer = Side("b")
+    _ = try offerer.add(.audio)
+    _ = try offerer.add(.video)
+    let video = try answerer.add(.video, byAddTrack: true)
+    try exchange(&offerer, &answerer)
+    #expect(answerer.agreed == ["0 audio recvonly", "1 video sendrecv"])
+    #expect(answerer.transceiver(video)?.mid == "1")
+    #expect(answerer.negotiation.transceivers.count == 2)
+  }
+
+  @Test func transceiversAddedAsSuchDoNotServeTheOffer() throws {
+    var offerer = Side("a")
+    var answerer = Side("b")
+    _ = try offerer.add(.audio)
+    let own = try answerer.add(.audio)
+    try exchange(&offerer, &answerer)
+    #expect(answerer.transceiver(own)?.mid == nil)
+    #expect(answerer.agreed == ["0 audio recvonly"])
+    #expect(answerer.negotiation.negotiationIsNeeded)
+  }
+
+  @Test func aSectionThatOnlySendsTakesNoTrack() throws {
+    var offerer = Side("a")
+    var answerer = Side("b")
+    _ = try offerer.add(.audio, .sendonly)
+    let own = try answerer.add(.audio, byAddTrack: true)
+    try exchange(&offerer, &answerer)
+    #expect(answerer.transceiver(own)?.mid == nil)
+  }
+
+  @Test func tracksAddedAfterTheOfferTakeItsTransceivers() throws {
+    var offerer = Side("a")
+    var answerer = Side("b")
+    _ = try offerer.add(.audio)
+    _ = try offerer.add(.video)
+    try answerer.take(try offerer.offer())
+    #expect(try answerer.add(.video, byAddTrack: true) == 2)
+    #expect(try answerer.add(.audio, byAddTrack: true) == 1)
+    #expect(try answerer.add(.audio, byAddTrack: true) == 3)
+    try offerer.take(try answerer.answer())
+    #expect(offerer.agreed == ["0 audio sendrecv", "1 video sendrecv"])
+    #expect(answerer.transceiver(1)?.streamIDs == ["stream"])
+    #expect(answerer.negotiation.negotiationIsNeeded)
+  }
+
+  @Test func aTransceiverThatSentIsNotTakenAgain() throws {
+    var offerer = Side("a")
+    var answerer = Side("b")
+    let first = try offerer.add(.audio, byAddTrack: true)
+    try exchange(&offerer, &answerer)
+    try offerer.negotiation.removeTrack(from: first)
+    #expect(offerer.transceiver(first)?.direction == .recvonly)
+    #expect(offerer.negotiation.negotiationIsNeeded)
+    #expect(try offerer.add(.audio, byAddTrack: true) != first)
+    let idle = try offerer.add(.video, .recvonly)
+    #expect(try offerer.add(.video, byAddTrack: true) == idle)
+    #expect(offerer.transceiver(idle)?.direction == .sendrecv)
+  }
+
+  @Test func aStoppedTransceiverLeavesTheSession() throws {
+    var offerer = Side("a")
+    var answerer = Side("b")
+    let audio = try offerer.add(.audio)
+    let video = try offerer.add(.video)
+    try exchange(&offerer, &answerer)
+    for id in [audio, video] { try answerer.negotiation.setDirection(.sendrecv, of: id) }
+    try exchange(&answerer, &offerer)
+    offerer.changes = []
+    answerer.changes = []
+    try offerer.negotiation.stop(transceiver: audio)
+    #expect(offerer.transceiver(audio)?.direction == .stopped)
+    #expect(offerer.negotiation.negotiationIsNeeded)
+    try exchange(&offerer, &answerer)
+    #expect(offerer.agreed == ["1 video sendrecv"])
+    #expect(answerer.agreed == ["1 video sendrecv"])
+    #expect(offerer.transceiver(audio) == nil && answerer.transceiver(1) == nil)
+    #expect(offerer.changes.contains(.transceiverStopped(id: audio)))
+    #expect(answerer.changes.contains(.transceiverStopped(id: 1)))
+    #expect(answerer.changes.contains(.trackRemoved(transceiver: 1)))
+    let offer = try document(offerer.negotiation.currentLocal)
+    #expect(offer.sections.map(\.port) == [0, 9])
+    #expect(offer.sections[0].connection == .unknown)
+    #expect(offer.bundles == [["1"]])
+    #expect(!offerer.negotiation.negotiationIsNeeded && !answerer.negotiation.negotiationIsNeeded)
+  }
+
+  @Test func theAnswererMayStopToo() throws {
+    var offerer = Side("a")
+    var answerer = Side("b")
+    _ = try offerer.add(.audio)
+    _ = try offerer.add(.video)
+    try answerer.take(try offerer.offer())
+    try answerer.negotiation.stop(transceiver: 1)
+    try offerer.take(try answerer.answer())
+    #expect(offerer.agreed == ["1 video sendonly"])
+    #expect(offerer.negotiation.transceivers.map(\.id) == [2])
+    #expect(offerer.changes.contains(.transceiverStopped(id: 1)))
+    #expect(try document(answerer.negotiation.currentLocal).bundles == [["1"]])
+  }
+
+  @Test func aDeadSectionIsTakenByTheSameKind() throws {
+    var offerer = Side("a")
+    var answerer = Side("b")
+    let audio = try offerer.add(.audio)
+    _ = try offerer.add(.video)
+    try exchange(&offerer, &answerer)
+    try offerer.negotiation.stop(transceiver: audio)
+    _ = try offerer.add(.audio)
+    try exchange(&offerer, &answerer)
+    // While the section was still being stopped, the new transceiver got one of its own.
+    #expect(offerer.agreed == ["1 video sendonly", "2 audio sendonly"])
+    _ = try answerer.add(.video)
+    _ = try answerer.add(.audio)
+    try exchange(&answerer, &offerer)
+    #expect(
+      offerer.agreed == [
+        "4 audio recvonly", "1 video sendonly", "2 audio sendonly", "3 video recvonly",
+      ])
+    #expect(try document(answerer.negotiation.currentLocal).sections.count == 4)
+  }
+
+  @Test func aTransceiverStoppedBeforeItsOfferIsForgotten() throws {
+    var offerer = Side("a")
+    var answerer = Side("b")
+    let audio = try offerer.add(.audio)
+    _ = try offerer.add(.video)
+    try offerer.negotiation.stop(transceiver: audio)
+    try exchange(&offerer, &answerer)
+    #expect(offerer.agreed == ["0 video sendonly"])
+    #expect(offerer.transceiver(audio) == nil)
+    #expect(offerer.changes.contains(.transceiverStopped(id: audio)))
+  }
+
+  @Test func callsOnStoppedOrUnknownTransceiversAreRefused() throws {
+    var side = Side("a")
+    let id = try side.add(.audio)
+    func kind(_ call: (inout Side) throws -> Void) -> JSEPError.Kind? {
+      #expect(throws: JSEPError.self) { try call(&side) }?.kind
+    }
+    #expect(kind { try $0.negotiation.setDirection(.stopped, of: id) } == .invalidAccess)
+    #expect(kind { try $0.negotiation.setDirection(.inactive, of: 9) } == .invalidAccess)
+    #expect(kind { try $0.negotiation.stop(transceiver: 9) } == .invalidAccess)
+    #expect(kind { _ = try $0.add(.audio, .stopped) } == .invalidAccess)
+    #expect(kind { _ = try $0.add(.audio, streams: ["a b"]) } == .invalidAccess)
+    #expect(kind { try $0.negotiation.setStreams(["a\r\na=x"], of: id) } == .invalidAccess)
+    #expect(kind { try $0.negotiation.setStreams([""], of: id) } == .invalidAccess)
+    try side.negotiation.stop(transceiver: id)
+    try side.negotiation.stop(transceiver: id)
+    #expect(kind { try $0.negotiation.setDirection(.inactive, of: id) } == .invalidState)
+    #expect(side.negotiation.close() == [.signalingState(from: .stable, to: .closed)])
+    #expect(side.negotiation.close().isEmpty)
+    #expect(kind { _ = try $0.add(.audio) } == .invalidState)
+    #expect(kind { _ = try $0.offer() } == .invalidState)
+    #expect(kind { try $0.take(.offer, "") } == .invalidState)
+  }
+}

@@ -1,0 +1,160 @@
+import Foundation
+import JSEP
+import Live
+import Media
+import Peer
+import SDP
+import Stats
+import Synchronization
+import Testing
+import Wire
+
+/// Two real stacks in one session over loopback UDP.
+struct LoopbackCall {
+  let session: Session
+  let caller: PeerConnection
+  let callee: PeerConnection
+
+  init(take: String? = nil, address: String = "127.0.0.1", statsInterval: Interval? = nil) throws {
+    var options = Session.Options()
+    options.takePath = take
+    options.label = "loopback"
+    options.statsInterval = statsInterval
+    options.bind = .addresses([try #require(IPAddress(address))])
+    session = try Session(options)
+    caller = session.makePeer(label: "caller", role: "caller")
+    callee = session.makePeer(label: "callee", role: "callee")
+  }
+
+  /// Carries an offer and its answer with all candidates, and waits for both connections.
+  func connect() async throws {
+    try await caller.setLocalDescription()
+    try await caller.waitForGatheringComplete()
+    try await callee.setRemoteDescription(try #require(try await caller.localDescription))
+    try await callee.setLocalDescription()
+    try await callee.waitForGatheringComplete()
+    try await caller.setRemoteDescription(try #require(try await callee.localDescription))
+    try await caller.waitUntilConnected()
+    try await callee.waitUntilConnected()
+  }
+
+  /// Returns once a peer has given out so many pictures and blocks.
+  static func receive(pictures: Int, blocks: Int, of peer: PeerConnection) async {
+    let (stream, continuation) = AsyncStream.makeStream(of: Void.self)
+    let counts = Mutex((pictures: 0, blocks: 0))
+    let subscription = peer.onMedia { media in
+      let isEnough = counts.withLock { counts in
+        switch media.content {
+        case .audio: counts.blocks += 1
+        case .picture: counts.pictures += 1
+        }
+        return counts.pictures >= pictures && counts.blocks >= blocks
+      }
+      if isEnough { continuation.finish() }
+    }
+    for await _ in stream {}
+    withExtendedLifetime(subscription) {}
+  }
+}
+
+@Suite(.timeLimit(.minutes(1)), .serialized) struct LoopbackCallTests {
+  static let pattern = MediaSource.pattern(width: 160, height: 120, framesPerSecond: 15)
+  static let tone = MediaSource.tone(hertz: 440, pauseSeconds: 0)
+
+  @Test(arguments: ["127.0.0.1", "::1"])
+  func soundAndPicturesTravelBothWaysOverLoopback(address: String) async throws {
+    let call = try LoopbackCall(address: address)
+    for peer in [call.caller, call.callee] {
+      try await peer.addTrack(.audio, source: LoopbackCallTests.tone)
+      try await peer.addTrack(.video, source: LoopbackCallTests.pattern)
+    }
+    try await call.connect()
+    await LoopbackCall.receive(pictures: 5, blocks: 20, of: call.caller)
+    await LoopbackCall.receive(pictures: 5, blocks: 20, of: call.callee)
+    #expect(call.caller.signalingState == .stable)
+    #expect(call.caller.states.secure == .connected)
+    #expect(call.caller.counters.picturesSent > 4)
+    let stats = try await call.caller.getStats()
+    #expect(stats.objects.contains { $0.type == "inbound-rtp" })
+    await call.caller.close()
+    #expect(call.caller.connectionState == .closed)
+    // The goodbye reaches the other side.
+    for await states in call.callee.stateChanges where states.secure == .closed { break }
+    try await call.session.finish()
+  }
+
+  @Test func applicationMediaIsSentAndReceived() async throws {
+    let call = try LoopbackCall()
+    let audio = try await call.caller.addTrack(.audio, source: .application)
+    let video = try await call.caller.addTrack(.video, source: .application)
+    try await call.connect()
+    let received = Task { await LoopbackCall.receive(pictures: 2, blocks: 10, of: call.callee) }
+    let sending = Task {
+      let block = AudioBlock(samples: (0..<960).map { Int16($0 % 100) * 100 }, channels: 1)
+      let bytes = [UInt8](repeating: 90, count: Picture.byteCount(width: 64, height: 48))
+      for number in 0... {
+        guard !Task.isCancelled else { return }
+        call.caller.send(block, on: audio.id)
+        if number % 2 == 0 {
+          call.caller.send(Picture(width: 64, height: 48, samples: bytes), on: video.id)
+        }
+        try? await Task.sleep(for: .milliseconds(20))
+      }
+    }
+    await received.value
+    sending.cancel()
+    await sending.value
+    try await call.session.finish()
+  }
+
+  @Test func filesAreSentAndWhatIsReceivedIsWrittenToFiles() async throws {
+    try await MediaFileTests.inFolder { path in
+      let call = try LoopbackCall()
+      try Data(MediaFileTests.y4m(count: 4, rate: "30:1", side: 64)).write(
+        to: URL(filePath: path + ".y4m"))
+      let format = WAVFormat(channels: 1, sampleRate: 48_000)
+      let sound = AudioBlock(samples: (0..<48_000).map { Int16($0 % 200) * 50 }, channels: 1)
+      try Data(WAVWriter.header(format, dataByteCount: 96_000) + WAVWriter.samples(sound)).write(
+        to: URL(filePath: path + ".wav"))
+      let feeds = FileFeeds()
+      for (kind, ending) in [(MediaKind.audio, ".wav"), (.video, ".y4m")] {
+        let info = try await call.caller.addTrack(kind, source: .application)
+        try feeds.start(path + ending, kind: kind, on: info.id, of: call.caller)
+      }
+      let pictures = try FileSink(path: path + "-out.y4m", kind: .video, from: call.callee)
+      let blocks = try FileSink(path: path + "-out.wav", kind: .audio, from: call.callee)
+      try await call.connect()
+      await LoopbackCall.receive(pictures: 8, blocks: 20, of: call.callee)
+      #expect(feeds.errors.isEmpty)
+      try await call.session.finish()
+      let written = (try await pictures.finish(), try await blocks.finish())
+      #expect(written.0.written >= 8 && written.0.dropped == 0)
+      #expect(written.1.written >= 20 && written.1.dropped == 0)
+      var read = try Y4MFileSource(path: path + "-out.y4m", loops: false)
+      var count = 0
+      while try read.next() != nil { count += 1 }
+      #expect(count == written.0.written)
+      #expect(read.width == 64 && read.height == 64)
+      _ = try WAVFileSource(path: path + "-out.wav", loops: false)
+    }
+  }
+
+  @Test func aRecordedCallMakesATake() async throws {
+    try await MediaFileTests.inFolder { path in
+      let call = try LoopbackCall(take: path, statsInterval: .milliseconds(200))
+      for peer in [call.caller, call.callee] {
+        try await peer.addTrack(.audio, source: LoopbackCallTests.tone)
+        try await peer.addTrack(.video, source: LoopbackCallTests.pattern)
+      }
+      try await call.connect()
+      await LoopbackCall.receive(pictures: 3, blocks: 10, of: call.callee)
+      let summary = try #require(try await call.session.finish())
+      #expect(summary.path == path)
+      #expect(summary.steps > 100)
+      #expect(summary.packets > 50)
+      #expect(summary.bytes > 10_000)
+      // The same path cannot be recorded over.
+      #expect(throws: SessionError.self) { try LoopbackCall(take: path) }
+    }
+  }
+}

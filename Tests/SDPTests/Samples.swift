@@ -1,0 +1,38 @@
+import Foundation
+
+/// Descriptions that browsers and servers gave, one file each.
+enum Samples {
+  static let names = [
+    "aiortc-answer", "aiortc-offer", "chromium-answer", "chromium-datachannel-offer",
+    "chromium-offer", "chromium-recvonly-offer", "chromium-simulcast-offer",
+    "chromium-unencrypted-offer", "firefox-answer", "firefox-offer", "firefox-recvonly-answer",
+    "janus-answer", "janus-offer",
+  ]
+
+  /// The text of a sample, byte for byte.
+  static func text(_ name: String) throws -> String {
+    let folder = URL(filePath: #filePath).deletingLastPathComponent().appending(path: "Samples")
+    return try String(contentsOf: folder.appending(path: name + ".sdp"), encoding: .utf8)
+  }
+
+  /// The lines of a sample without their ends.
+  static func lines(_ name: String) throws -> [String] {
+    try text(name).split(separator: "\r\n").map { String($0) }
+  }
+}
+
+/// Joins lines to a description as they go over the wire.
+func joined(_ lines: [String]) -> String { lines.map { $0 + "\r\n" }.joined() }
+
+/// A small generator for seeded tests (splitmix64): the same seed gives the same test.
+struct SeededGenerator: RandomNumberGenerator {
+  var state: UInt64
+
+  mutating func next() -> UInt64 {
+    state &+= 0x9e37_79b9_7f4a_7c15
+    var word = state
+    word = (word ^ (word >> 30)) &* 0xbf58_476d_1ce4_e5b9
+    word = (word ^ (word >> 27)) &* 0x94d0_49bb_1331_11eb
+    return word ^ (word >> 31)
+  }
+}
