@@ -26,12 +26,13 @@ import Wire
     var report: String
   }
 
-  /// Changes one byte of the first datagram in a step.
-  private func flipping(_ offset: Int, at step: Int) -> Bend {
+  /// Changes one byte of the first datagram in a step whose first byte is in a range (RFC 7983).
+  private func flipping(_ offset: Int, of kind: Range<UInt8>, at step: Int) -> Bend {
     Bend(step: step) { outputs in
       var isDone = false
       return outputs.map { output in
-        guard !isDone, case .datagram(var datagram) = output else { return output }
+        guard !isDone, case .datagram(var datagram) = output, kind.contains(datagram.bytes[0])
+        else { return output }
         isDone = true
         datagram.bytes[offset] ^= 1
         return .datagram(datagram)
@@ -46,7 +47,7 @@ import Wire
   func aSTUNByteIsNamedByItsField(_ offset: Int, _ field: String) throws {
     let found = try divergence(
       where: "packet WHERE protocol = 'stun' AND direction = 'out' AND bytes < x'0002'"
-    ) { flipping(offset, at: $0) }
+    ) { flipping(offset, of: 0..<4, at: $0) }
     #expect(found.layer == "ice")
     #expect(found.what.hasPrefix("packet out STUN Binding request"))
     #expect(found.field == "\(field), byte \(offset)")
@@ -55,7 +56,7 @@ import Wire
 
   @Test func aDTLSByteIsNamedByItsRecord() throws {
     let found = try divergence(where: "packet WHERE protocol = 'dtls' AND direction = 'out'") {
-      flipping(20, at: $0)
+      flipping(20, of: 20..<64, at: $0)
     }
     #expect(found.layer == "dtls")
     #expect(found.what.contains("DTLS ClientHello"))
@@ -65,7 +66,7 @@ import Wire
   @Test func anRTPHeaderIsNamedByItsColumn() throws {
     let found = try divergence(
       where: "packet WHERE protocol = 'rtp' AND direction = 'out' AND sequence > 0"
-    ) { flipping(3, at: $0) }
+    ) { flipping(3, of: 128..<192, at: $0) }
     #expect(found.layer == "rtp")
     #expect(found.what.contains("ssrc"))
     #expect(found.field == "sequence")
@@ -74,7 +75,7 @@ import Wire
   @Test func aProtectedByteIsNamedAsSuch() throws {
     let found = try divergence(
       where: "packet WHERE protocol = 'rtp' AND direction = 'out' AND size > 60"
-    ) { flipping(50, at: $0) }
+    ) { flipping(50, of: 128..<192, at: $0) }
     #expect(found.field == "SRTP payload or authentication tag, byte 50")
   }
 
