@@ -3,7 +3,8 @@ package import Wire
 
 /// Raises the bit rate step by step while the path stays clean and cuts it when delay or loss grow.
 ///
-/// With transport-wide feedback it follows the trend of the delay and the loss; without it, it stays
+/// With transport-wide feedback it follows the trend of the delay and the loss; without it, it
+/// stays
 /// below the peer's own estimate (REMB) and minds the loss in receiver reports.
 package struct AdaptiveBitrate: CongestionController {
   /// Below this rate no picture is of use.

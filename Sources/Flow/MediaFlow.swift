@@ -84,7 +84,7 @@ package struct MediaFlow: Machine {
   /// Creates a flow without sections that waits for its transport.
   ///
   /// - Parameters:
-  ///   - entropy: gives the first sequence numbers, the timestamp offsets, and the report intervals.
+  /// - entropy: gives the first sequence numbers, the timestamp offsets, and the report intervals.
   ///   - wallClock: gives the NTP times of reports.
   ///   - cname: names this end in source descriptions (RFC 7022).
   package init(entropy: EntropyStream, wallClock: WallClock, cname: String) {

@@ -18,7 +18,8 @@ struct SendStream {
   /// Whether the section agrees on sending now.
   var isActive = true
   private(set) var counters: OutboundStreamCounters
-  /// When a key frame was last asked for, and the number of the last demand (RFC 5104 section 4.3.1).
+  /// When a key frame was last asked for, and the number of the last demand (RFC 5104 section
+  /// 4.3.1).
   var keyframeRequestedAt: Instant?
   var lastDemand: UInt8?
   /// Whether packets were sent since the last report.

@@ -5,7 +5,8 @@ package import Wire
 /// Turns what happens into steps of one peer: input, drained outputs, deadline, record.
 ///
 /// An output that has an answer (a bound socket, a refused datagram) makes a further input; those
-/// wait in order until the step that caused them is complete. The driver lives on its loop's thread.
+/// wait in order until the step that caused them is complete. The driver lives on its loop's
+/// thread.
 package final class PeerDriver {
   /// Receives what a peer tells, on the loop's thread.
   package typealias Observer = @Sendable (PeerEvent, Instant) -> Void

@@ -186,7 +186,8 @@ import Wire
       ),
       (
         .receiverReport(ReceiverReport(ssrc: 2, blocks: [block])), "rr", 2,
-        #"{"blocks":[{"ssrc":9,"fraction_lost":1,"lost":-2,"highest":3,"jitter":4,"lsr":5,"dlsr":6}]}"#
+        #"{"blocks":[{"ssrc":9,"fraction_lost":1,"lost":-2,"#
+          + #""highest":3,"jitter":4,"lsr":5,"dlsr":6}]}"#
       ),
       (
         .sourceDescription(SourceDescription(chunks: [.init(ssrc: 3, cname: "a\"\\\u{1}é")])),
