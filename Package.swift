@@ -100,6 +100,7 @@ let package = Package(
     tests(
       "TapeTests",
       ["Wire", "ICE", "RTP", "SDP", "JSEP", "Flow", "Media", "Stats", "Peer", "Tape"]),
+    tests("ReplayTests", ["Wire", "Media", "Peer", "Tape", "Replay", "Lab"]),
     tests("PeerTests", ["Wire", "ICE", "JSEP", "SDP", "Media", "Peer", "Tape", "Lab"]),
     tests("CSupportTests", ["CSupport", "COpus", "CVPX"]),
     tests("SecureTests", ["Secure", "Wire", "Digests", "CSupport", "COpenSSL"]),

@@ -64,6 +64,7 @@ package struct MediaFlow: Machine {
   var isWritable = false
   var isClosed = false
   var pacer = Pacer()
+  var resendBudget = ResendBudget()
   var transportSequence: Int64 = 0
   var congestion = AdaptiveBitrate()
   var announcedTarget: (bitrate: UInt64, at: Instant)?

@@ -54,7 +54,7 @@ package enum AudioLevel {
     return factors
   }()
 
-  /// The mean squares, times 2^20, at or below which the level is at least 1, 2, ... 126.
+  /// The mean squares, times 2^20, at or below which the level is at least 1 and so on to 126.
   private static let thresholds: [UInt64] = [
     1_003_459_348_218_185, 797_076_092_687_729, 633_140_045_645_571, 502_921_014_790_898,
     399_484_361_884_598, 317_321_707_975_749, 252_057_592_136_070, 200_216_462_210_297,

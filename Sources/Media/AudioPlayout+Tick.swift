@@ -26,7 +26,7 @@ extension AudioPlayout {
       return
     }
     let excess = due - dueTime(of: playhead)
-    if shouldInsert(excess, head) {
+    if shouldInsert(excess) {
       ticksSinceAdjustment = 0
       conceal(lastDuration, isInsertion: true, into: &outbox)
       nextTick = due + interval(lastDuration)
@@ -65,13 +65,11 @@ extension AudioPlayout {
     lastSequence = max(lastSequence ?? sequence, sequence)
   }
 
-  /// Whether the delay is too short by a block; quiet places first, in others only in need.
-  private func shouldInsert(_ excess: Interval, _ head: AudioPacketBuffer.Entry) -> Bool {
-    let block = interval(lastDuration)
-    guard hasPlayed, ticksSinceAdjustment >= 5, excess <= Interval.zero - block else {
-      return false
-    }
-    return isQuiet || excess <= block * -2
+  /// Whether the delay is so much too short that a block more brings it nearer to its target;
+  /// quiet places are used earlier.
+  private func shouldInsert(_ excess: Interval) -> Bool {
+    guard hasPlayed, ticksSinceAdjustment >= 5 else { return false }
+    return excess <= (isQuiet ? .milliseconds(-5) : interval(lastDuration) / -2)
   }
 
   /// Whether the delay is too long by more than a block and the packet after the next is there.

@@ -64,7 +64,7 @@ package struct AudioPlayout: Machine {
   package init(track: String, codecs: any CodecFactory, channels: Int = 1) {
     self.track = track
     self.codecs = codecs
-    self.channels = channels
+    self.channels = min(max(channels, 1), 2)
   }
 
   package var deadline: Instant? { nextTick }
@@ -163,26 +163,5 @@ package struct AudioPlayout: Machine {
   /// How long so many samples last.
   func interval(_ samples: Int) -> Interval {
     Interval(nanoseconds: Int64(samples) * 62_500 / 3)
-  }
-}
-
-package struct PlayedAudio: Sendable {
-  package enum Origin: String, Sendable {
-    /// Decoded from its own packet.
-    case packet
-    /// Recovered from the next packet's in-band FEC.
-    case recovered
-    /// Made up by the decoder.
-    case concealed
-  }
-  package var origin: Origin
-  /// The packet that was decoded or that carried the FEC.
-  package var frame: ReceivedFrame?
-  package var decoded: DecodedAudio
-
-  package init(origin: Origin, frame: ReceivedFrame?, decoded: DecodedAudio) {
-    self.origin = origin
-    self.frame = frame
-    self.decoded = decoded
   }
 }

@@ -1,4 +1,6 @@
-/// Makes codecs for tracks. A replay that skips the codecs brings its own, which reads the take.
+/// Makes codecs for tracks.
+///
+/// A replay that skips the codecs brings its own, which reads the take.
 package protocol CodecFactory: AnyObject {
   func audioEncoder(track: String, _ settings: OpusSettings) throws(CodecError) -> any AudioEncoding
   func audioDecoder(track: String, channels: Int) throws(CodecError) -> any AudioDecoding
@@ -87,7 +89,9 @@ package protocol VideoEncoding: AnyObject {
   /// Whether the pixels are looked at; when not, sources need not make any.
   var wantsPixels: Bool { get }
   /// Encodes one picture; nil when the encoder drops it.
-  func encode(_ picture: Picture, mediaTime: UInt32, forceKey: Bool) throws(CodecError) -> EncodedVideo?
+  func encode(
+    _ picture: Picture, mediaTime: UInt32, forceKey: Bool
+  ) throws(CodecError) -> EncodedVideo?
   func setBitrate(_ bitsPerSecond: UInt64)
 }
 

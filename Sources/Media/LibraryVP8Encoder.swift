@@ -143,7 +143,7 @@ final class LibraryVP8Encoder: VideoEncoding {
   private func control() throws(CodecError) {
     let cpuUsed = min(settings.cpuUsed, -1)
     // A key frame may take half of the optimal buffer, in percent of a frame's share.
-    let intraPercent = max(300, 600 * settings.framesPerSecond / 20)
+    let intraPercent = max(300, 600 * min(settings.framesPerSecond, 240) / 20)
     let statuses = unsafe [
       vpx_codec_control_VP8E_SET_CPUUSED(context, Int32(VP8E_SET_CPUUSED.rawValue), cpuUsed),
       vpx_codec_control_VP8E_SET_NOISE_SENSITIVITY(

@@ -32,7 +32,9 @@ struct Resampler {
     let half =
       (Resampler.crossings * stretch + AudioBlock.sampleRate - 1) / AudioBlock.sampleRate
     tapCount = 2 * half
-    coefficients = Resampler.filter(half: half, rate: rate)
+    // Sound that has the right rate already passes unchanged.
+    coefficients =
+      rate == AudioBlock.sampleRate ? [] : Resampler.filter(half: half, rate: rate)
     // Silence before the beginning centres the first output on the first input.
     history = Array(repeating: 0, count: (half - 1) * channels)
   }

@@ -71,8 +71,11 @@ package struct VideoPlayout: Machine {
     }
   }
 
+  /// When a frame is to be shown; never long after its arrival, whatever its media time says.
   private func dueTime(of frame: ReceivedFrame) -> Instant {
-    timing.fastestArrival(of: frame.extendedTime) + delay
+    min(
+      timing.fastestArrival(of: frame.extendedTime) + delay,
+      frame.lastArrival + VideoPlayout.mostDelay)
   }
 
   private mutating func take(
@@ -116,7 +119,8 @@ package struct VideoPlayout: Machine {
     }
     // The fastest transit moved: what is in force stays where it was in absolute time.
     delay =
-      delay + (previous.fastestArrival(of: frame.extendedTime)
+      delay
+      + (previous.fastestArrival(of: frame.extendedTime)
         - timing.fastestArrival(of: frame.extendedTime))
     let (step, overflow) = frame.extendedTime.subtractingReportingOverflow(last)
     let ticks = overflow ? 0 : min(max(0, step), Int64(VideoPlayout.clockRate))

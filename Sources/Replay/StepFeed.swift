@@ -20,9 +20,14 @@ final class StepFeed: Sendable {
 
   private let state = Mutex(State())
   private let filled = DispatchSemaphore(value: 0)
-  private let free = DispatchSemaphore(value: 8)
+  // It begins with 0 and is raised, because one that ends below its beginning is a fatal error.
+  private let free = DispatchSemaphore(value: 0)
+
+  /// How many chunks may be read ahead.
+  private static let depth = 8
 
   init(_ reader: TapeReader) {
+    for _ in 0..<StepFeed.depth { free.signal() }
     let handover = Handover(reader: reader)
     let thread = Thread { [self] in read(handover.reader) }
     thread.name = "take reader"

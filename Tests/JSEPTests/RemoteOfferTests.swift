@@ -1,3 +1,4 @@
+import Foundation
 import SDP
 import Testing
 import Wire

@@ -111,8 +111,9 @@ extension VideoCapture.Output {
     }
     let times = outbox.take().compactMap(\.frame?.mediaTime)
     #expect(times == (0..<13).map { UInt32($0 * 960) })
-    machine.step(.block(AudioBlock(blank: 480, channels: 1)), at: milliseconds(1_001), into: &outbox)
-    machine.step(.block(AudioBlock(blank: 480, channels: 1)), at: milliseconds(1_011), into: &outbox)
+    let half = AudioBlock(blank: 480, channels: 1)
+    machine.step(.block(half), at: milliseconds(1_001), into: &outbox)
+    machine.step(.block(half), at: milliseconds(1_011), into: &outbox)
     #expect(outbox.take().compactMap(\.frame?.mediaTime) == [51 * 960], "after a pause")
   }
 
@@ -245,7 +246,8 @@ extension VideoCapture.Output {
     machine.step(.picture(small), at: milliseconds(100), into: &outbox)
     machine.step(.picture(small), at: milliseconds(140), into: &outbox)
     machine.step(.picture(large), at: milliseconds(170), into: &outbox)
-    machine.step(.picture(Picture(width: 0, height: 0, samples: [])), at: milliseconds(200), into: &outbox)
+    let nothing = Picture(width: 0, height: 0, samples: [])
+    machine.step(.picture(nothing), at: milliseconds(200), into: &outbox)
     let frames = outbox.take().compactMap(\.frame)
     #expect(frames.map(\.mediaTime) == [0, 3_600, 6_300])
     #expect(frames.map(\.width) == [32, 32, 64])

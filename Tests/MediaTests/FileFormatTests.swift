@@ -47,7 +47,8 @@ extension [UInt8] {
     ("YUV4MPEG2 W2 H2 F60000:1001 C420paldv It\n", 60),
   ])
   func headersOfOtherProgramsAreUnderstood(line: String, rate: Int) throws {
-    let (reader, pictures) = try read([Array(line.utf8), Array("FRAME Ip\n".utf8), [1, 2, 3, 4, 5, 6]])
+    let frame = Array("FRAME Ip\n".utf8) + [1, 2, 3, 4, 5, 6]
+    let (reader, pictures) = try read([Array(line.utf8), frame])
     #expect(reader.header?.framesPerSecond == rate)
     #expect(pictures.map(\.samples) == [[1, 2, 3, 4, 5, 6]])
   }
@@ -62,7 +63,10 @@ extension [UInt8] {
     ("YUV4MPEG2 W2\n", .malformedHeader("no picture size")),
     ("YUV4MPEG2 W2 H2 F25\n", .malformedHeader("the frame rate is 25")),
     ("YUV4MPEG2 W2 H2\nFRAMES\n", .malformedFrame(0)),
-    ("YUV4MPEG2 " + String(repeating: "X", count: 5_000), .malformedHeader("the line does not end")),
+    (
+      "YUV4MPEG2 " + String(repeating: "X", count: 5_000),
+      .malformedHeader("the line does not end")
+    ),
   ])
   func whatCannotBeReadIsNamed(text: String, error: Y4MError) {
     #expect(throws: error) { try read([Array(text.utf8)]) }
@@ -80,7 +84,7 @@ extension [UInt8] {
   @Test func anyBytesAreSafe() {
     let dice = random(2)
     let good = Array("YUV4MPEG2 W4 H2 F25:1 C420jpeg\nFRAME\n123456789012FRAME\n123456789012".utf8)
-    for _ in 0..<30_000 {
+    for _ in 0..<20_000 {
       var bytes = good
       for _ in 0...dice.integer(below: 5) {
         bytes[Int(dice.integer(below: UInt64(bytes.count)))] =
@@ -169,7 +173,8 @@ extension [UInt8] {
   }
 
   @Test func unknownChunksAndTheExtensibleFormAreUnderstood() throws {
-    var bytes = Array("RIFF".utf8) + [99, 0, 0, 0] + Array("WAVELIST".utf8) + [3, 0, 0, 0, 9, 9, 9, 0]
+    var bytes = Array("RIFF".utf8) + [99, 0, 0, 0]
+    bytes += Array("WAVELIST".utf8) + [3, 0, 0, 0, 9, 9, 9, 0]
     bytes += Array("fmt ".utf8) + [40, 0, 0, 0, 0xFE, 0xFF, 1, 0, 0x80, 0xBB, 0, 0]
     bytes += [0, 0x77, 1, 0, 2, 0, 16, 0, 22, 0, 16, 0, 4, 0, 0, 0, 1, 0]
     bytes += [UInt8](repeating: 0, count: 14)
@@ -205,13 +210,13 @@ extension [UInt8] {
   @Test func anyBytesAreSafe() {
     let dice = random(6)
     let good = file(WAVFormat(channels: 1, sampleRate: 48_000), wave(40, period: 10))
-    for _ in 0..<30_000 {
+    for round in 0..<20_000 {
       var bytes = good
       for _ in 0...dice.integer(below: 4) {
         bytes[Int(dice.integer(below: 48))] = dice.byte() < 128 ? dice.byte() : 0
       }
       // A changed rate would build a filter each time: that is tested elsewhere.
-      if dice.byte() > 4 { bytes.replaceSubrange(24..<28, with: good[24..<28]) }
+      if round % 500 != 0 { bytes.replaceSubrange(24..<28, with: good[24..<28]) }
       _ = try? read(bytes.pieces(dice, most: 60))
     }
   }

@@ -34,8 +34,8 @@ import Wire
   @Test func theFormIsJudgedAsByTheLibrary() {
     let dice = random(1)
     var accepted = 0
-    for round in 0..<60_000 {
-      let length = Int(dice.integer(below: round % 3 == 0 ? 2_600 : 60))
+    for round in 0..<20_000 {
+      let length = Int(dice.integer(below: round % 20 == 0 ? 2_600 : 60))
       var bytes = (0..<min(length, 24)).map { _ in dice.byte() }
       bytes.append(contentsOf: repeatElement(9, count: length - bytes.count))
       let packet = OpusPacket(bytes)
@@ -51,7 +51,7 @@ import Wire
       #expect(packet.frameCount == Int(count))
       #expect(packet.duration == Int(opus_packet_get_nb_samples(bytes, Int32(length), 48_000)))
     }
-    #expect(accepted > 10_000)
+    #expect(accepted > 3_000)
   }
 }
 

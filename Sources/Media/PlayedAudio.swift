@@ -1,0 +1,23 @@
+package import RTP
+
+/// A block of sound that goes out, and where it came from.
+package struct PlayedAudio: Sendable {
+  package enum Origin: String, Sendable {
+    /// Decoded from its own packet.
+    case packet
+    /// Recovered from the next packet's in-band FEC.
+    case recovered
+    /// Made up by the decoder.
+    case concealed
+  }
+  package var origin: Origin
+  /// The packet that was decoded or that carried the FEC.
+  package var frame: ReceivedFrame?
+  package var decoded: DecodedAudio
+
+  package init(origin: Origin, frame: ReceivedFrame?, decoded: DecodedAudio) {
+    self.origin = origin
+    self.frame = frame
+    self.decoded = decoded
+  }
+}
