@@ -80,7 +80,7 @@ package final class PeerDriver {
   /// Applies an API call; its reply goes to the closure.
   package func take(_ call: PeerCall, complete: @escaping @Sendable (PeerReply) -> Void) {
     // The last sample of a call is the one that counts in a report.
-    if call == .close, !isClosed { sampleStats() }
+    if call == .close, !isClosed, stats.isOn { sampleStats() }
     lastCallID &+= 1
     replies.append((lastCallID, complete))
     step(.call(id: lastCallID, call))
@@ -183,6 +183,9 @@ package struct StatsSchedule {
   private let interval: Interval?
   /// When the next sample is due.
   package private(set) var due: Instant?
+
+  /// Whether there are samples at all.
+  package var isOn: Bool { interval != nil }
 
   package init(interval: Interval?) {
     self.interval = interval.flatMap { $0 > .zero ? $0 : nil }
