@@ -97,7 +97,7 @@ extension MediaFlow {
     let target = encoderTarget(at: now)
     if let announcedTarget {
       let change = max(target, announcedTarget.bitrate) - min(target, announcedTarget.bitrate)
-      let isBound = congestion.isBound && change > 0
+      let isBound = congestion.isBound && target == congestion.target && change > 0
       guard change * 20 > announcedTarget.bitrate || isBound,
         now - announcedTarget.at >= MediaFlow.targetSpacing
       else { return }

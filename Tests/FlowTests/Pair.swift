@@ -29,7 +29,7 @@ struct Link {
   var jitter = Interval.zero
   var loss = 0.0
   var duplication = 0.0
-  /// Bits per second; nil without a limit.
+  /// Bits per second, nil without a limit.
   ///
   /// What waits longer than `queue` is dropped.
   var rate: Double?
