@@ -14,7 +14,8 @@ let settings: [SwiftSetting] = [
   .enableUpcomingFeature("InternalImportsByDefault"),
 ]
 
-/// A target of the deterministic core or of what stands on it, with its test target when it has one.
+/// A target of the deterministic core or of what stands on it, with its test target when it has
+/// one.
 func module(
   _ name: String, _ dependencies: [Target.Dependency], resources: [Resource] = []
 ) -> Target {
@@ -89,7 +90,8 @@ let package = Package(
     .executableTarget(
       name: "retake",
       dependencies: [
-        "Wire", "ICE", "SDP", "JSEP", "Live", "Tape", "Replay", "Lab", "Signaling", "Stats", "CPcap",
+        "Wire", "ICE", "SDP", "JSEP", "Live", "Tape", "Replay", "Lab", "Signaling", "Stats",
+        "CPcap",
         "Media", "Peer",
         .product(name: "ArgumentParser", package: "swift-argument-parser"),
       ],

@@ -169,7 +169,7 @@ CREATE TABLE track (
   direction             TEXT NOT NULL,
   ssrc                  INTEGER,           -- NULL: not announced
   codec                 TEXT NOT NULL,
-  payload_type          INTEGER NOT NULL,
+  payload_type          INTEGER NOT NULL,  -- of its RTP packets
   clock_rate            INTEGER NOT NULL,  -- Hz, of rtp_time
   transport_sequence_id INTEGER NOT NULL   -- the header extension's identifier, 0: not agreed
 );
@@ -189,7 +189,7 @@ CREATE TABLE format (
   key       INTEGER NOT NULL,     -- 1: a decoder can begin here
   voice     INTEGER NOT NULL,     -- 1: speech
   width     INTEGER,              -- pixels
-  height    INTEGER,
+  height    INTEGER,              -- pixels
   channels  INTEGER,              -- of the decoded sound
   samples   INTEGER               -- of the decoded block and channel, at 48 kHz
 );
@@ -245,8 +245,8 @@ CREATE TABLE state (
   peer       INTEGER NOT NULL,
   at_ns      INTEGER NOT NULL,
   machine    TEXT NOT NULL,  -- signaling, ice-connection, ice-gathering, connection, dtls
-  from_state TEXT NOT NULL,
-  to_state   TEXT NOT NULL
+  from_state TEXT NOT NULL,  -- the state that was left, as W3C spells it
+  to_state   TEXT NOT NULL   -- the state that was entered
 );
 
 -- ICE candidates as they became known.
@@ -257,15 +257,15 @@ CREATE TABLE candidate (
   at_ns             INTEGER NOT NULL,
   type              TEXT NOT NULL,     -- local-candidate, remote-candidate
   candidate_type    TEXT NOT NULL,     -- host, srflx, prflx, relay
-  foundation        TEXT NOT NULL,
+  foundation        TEXT NOT NULL,     -- candidates with equal ones share fate (RFC 8445 section 5.1.1.3)
   component         INTEGER NOT NULL,  -- 1: RTP, with RTCP multiplexed
   protocol          TEXT NOT NULL,     -- udp, tcp
-  priority          INTEGER NOT NULL,
+  priority          INTEGER NOT NULL,  -- RFC 8445 section 5.1.2
   address           TEXT NOT NULL,     -- an IP address, or an mDNS name
-  port              INTEGER NOT NULL,
-  related_address   TEXT,
-  related_port      INTEGER,
-  username_fragment TEXT,
+  port              INTEGER NOT NULL,  -- UDP or TCP port
+  related_address   TEXT,              -- the base of a reflexive or relayed candidate
+  related_port      INTEGER,           -- its port
+  username_fragment TEXT,              -- of its ICE generation, where signaled
   extensions        TEXT NOT NULL      -- the end of the candidate attribute as signaled: name value name value
 );
 
@@ -277,19 +277,19 @@ CREATE TABLE candidate_pair (
   at_ns                    INTEGER NOT NULL,
   pair                     INTEGER NOT NULL,  -- its number in the agent, never used again
   local                    TEXT NOT NULL,     -- address and port of the local candidate
-  local_type               TEXT NOT NULL,
+  local_type               TEXT NOT NULL,     -- host, srflx, prflx, relay
   remote                   TEXT NOT NULL,     -- address or name, and port, of the remote candidate
-  remote_type              TEXT NOT NULL,
+  remote_type              TEXT NOT NULL,     -- host, srflx, prflx, relay
   base                     TEXT NOT NULL,     -- the socket that the pair sends from
   state                    TEXT NOT NULL,     -- frozen, waiting, in-progress, failed, succeeded
-  nominated                INTEGER NOT NULL,
+  nominated                INTEGER NOT NULL,  -- 1: the controlling side chose it
   selected                 INTEGER NOT NULL,  -- 1: media goes this way
-  priority                 INTEGER NOT NULL,
-  requests_sent            INTEGER NOT NULL,
-  requests_received        INTEGER NOT NULL,
-  responses_sent           INTEGER NOT NULL,
-  responses_received       INTEGER NOT NULL,
-  consent_requests_sent    INTEGER NOT NULL,
+  priority                 INTEGER NOT NULL,  -- RFC 8445 section 6.1.2.3
+  requests_sent            INTEGER NOT NULL,  -- connectivity checks, without retransmissions
+  requests_received        INTEGER NOT NULL,  -- checks of the peer, with retransmissions
+  responses_sent           INTEGER NOT NULL,  -- answers to them
+  responses_received       INTEGER NOT NULL,  -- answers to own checks
+  consent_requests_sent    INTEGER NOT NULL,  -- checks for consent (RFC 7675)
   current_round_trip_time  REAL,              -- seconds
   total_round_trip_time    REAL NOT NULL      -- seconds
 );
@@ -368,7 +368,7 @@ CREATE TABLE capture (
   track    INTEGER NOT NULL,  -- the transceiver's number
   kind     TEXT NOT NULL,     -- audio, video
   width    INTEGER,           -- pixels
-  height   INTEGER,
+  height   INTEGER,           -- pixels
   channels INTEGER,
   samples  INTEGER,           -- of each channel, at 48 kHz
   content  INTEGER            -- content.content; NULL: nothing but a length

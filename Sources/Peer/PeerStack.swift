@@ -112,7 +112,7 @@ final class PeerStack {
 
   func tell(_ event: PeerEvent) { outbox.append(.event(event)) }
 
-  /// Counts a refusal and tells of it at the first, second, fourth, eighth, ... time.
+  /// Counts a refusal and tells of it whenever its count reaches a power of two.
   func refuse(layer: StaticString, _ reason: String) {
     if refusals.count(layer: layer.description, reason: reason) {
       tell(.refused(layer: layer.description, reason: reason))

@@ -13,6 +13,7 @@ package final class Replayer {
     case time(Instant)
   }
 
+  /// How much of a take is replayed, and what stands in for what.
   package struct Options: Sendable {
     package var until: Stop?
     /// Whether recorded frames stand in for the codecs; all but decoded media is compared still.

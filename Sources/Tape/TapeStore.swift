@@ -130,7 +130,8 @@ final class TapeStore: @unchecked Sendable {
     return head
   }
 
-  /// Writes the `ending` row and leaves one plain file behind: no write-ahead log, no shared memory.
+  /// Writes the `ending` row and leaves one plain file behind: no write-ahead log, no shared
+  /// memory.
   func end() throws(TapeError) {
     do throws(SQLiteError) {
       var insert = try connection.prepare("INSERT INTO ending VALUES (?, ?, ?)")

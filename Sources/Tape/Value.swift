@@ -53,7 +53,8 @@ package func hexadecimal(_ bytes: some Collection<UInt8>, limit: Int = .max) -> 
   return bytes.count > limit ? "\(hex)... (\(bytes.count) bytes)" : hex
 }
 
-/// Rows of one or several tables in their order, kept flat so that a step costs no array of its own.
+/// Rows of one or several tables in their order, kept flat so that a step costs no array of its
+/// own.
 package struct RowList: Hashable, Sendable {
   /// A row: its table and where its values begin.
   package struct Head: Hashable, Sendable {

@@ -23,7 +23,6 @@ struct Retake: AsyncParsableCommand {
     ])
 }
 
-
 /// Runs a command and turns its outcome into an exit status.
 @main
 enum Main {

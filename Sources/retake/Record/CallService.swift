@@ -182,7 +182,8 @@ actor CallService: CallHandling {
       await complete(shared, sharedPath, calls.count > 1 ? count : media)
     }
     if let failure { throw CommandFailure(.inputOutput, failure) }
-    return summaries.isEmpty ? "nobody called; nothing was recorded" : summaries.joined(separator: "\n")
+    return summaries.isEmpty
+      ? "nobody called; nothing was recorded" : summaries.joined(separator: "\n")
   }
 }
 
