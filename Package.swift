@@ -98,6 +98,7 @@ let package = Package(
       swiftSettings: settings),
 
     tests("TidyTests", []),
+    tests("CapturesTests", ["Media", "Peer", "Tape", "Replay"]),
     tests("WireTests", ["Wire"]),
     tests(
       "TapeTests",

@@ -1,3 +1,4 @@
+import ICE
 import Peer
 import Testing
 import Wire
