@@ -20,9 +20,15 @@ final class StepFeed: Sendable {
 
   private let state = Mutex(State())
   private let filled = DispatchSemaphore(value: 0)
-  private let free = DispatchSemaphore(value: 8)
+  private let free = DispatchSemaphore(value: 0)
+
+  /// How many chunks may wait for the replay.
+  private static let waitingMaximum = 8
 
   init(_ reader: TapeReader) {
+    // Dispatch traps when a semaphore goes away below the value that it was made with, as it would
+    // when a replay ends before its take; so the places are given out one by one.
+    for _ in 0..<StepFeed.waitingMaximum { free.signal() }
     let handover = Handover(reader: reader)
     let thread = Thread { [self] in read(handover.reader) }
     thread.name = "take reader"

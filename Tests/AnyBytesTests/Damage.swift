@@ -24,7 +24,9 @@ struct Damage {
   }
 
   /// The values at which lengths, signs and classes change.
-  private static let edges: [UInt8] = [0, 1, 2, 0x0f, 0x10, 0x3f, 0x40, 0x7f, 0x80, 0xbf, 0xfe, 0xff]
+  private static let edges: [UInt8] = [
+    0, 1, 2, 0x0f, 0x10, 0x3f, 0x40, 0x7f, 0x80, 0xbf, 0xfe, 0xff,
+  ]
 
   private mutating func wound(_ bytes: inout [UInt8]) {
     // Everything that decides the shape of a packet stands early, so half of the wounds go there.

@@ -9,7 +9,7 @@ import Testing
       ["sql", path, "SELECT * FROM packet"], ["export", path, "--pcap", path + ".pcap"],
       ["export", path, "--media", path + ".media"],
     ] {
-      let outcome = try await Run(Tool.path, verb).outcome()
+      let outcome = try await Tool.run(verb)
       #expect(outcome.status == 65, "\(verb): \(outcome.errors)")
       #expect(outcome.errorLines.count == 1, "\(verb): \(outcome.errors)")
       #expect(outcome.errors.contains("\(path): ") && outcome.errors.contains(words))
@@ -25,7 +25,10 @@ import Testing
   }
 
   @Test func aFolderIsNoTake() async throws {
-    try await expectRefusal(try Folder().path, "not a file")
+    let folder = try Folder()
+    let path = folder.file("a.take")
+    try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: true)
+    try await expectRefusal(path, "not a file")
   }
 
   @Test func anEmptyFileIsNoTake() async throws {

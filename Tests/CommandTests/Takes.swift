@@ -36,7 +36,7 @@ enum Takes {
     let arguments =
       ["record", "demo", "--out", path, "--size", "160x120", "--rate", "10", "--seconds", "3"]
       + options
-    let outcome = try await Run(Tool.path, arguments).outcome()
+    let outcome = try await Tool.run(arguments)
     try #require(outcome.status == 0, "\(outcome.errors)")
     return Made(folder: folder, path: path, outcome: outcome)
   }

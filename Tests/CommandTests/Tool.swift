@@ -25,19 +25,51 @@ enum Tool {
   static func run(_ arguments: String..., environment: [String: String] = [:]) async throws
     -> Outcome
   {
-    try await Run(path, arguments, environment: environment).outcome()
+    try await run(arguments, environment: environment)
+  }
+
+  /// Runs a command to its end.
+  static func run(_ arguments: [String], environment: [String: String] = [:]) async throws
+    -> Outcome
+  {
+    try await gate.pass { try await Run(path, arguments, environment: environment).outcome() }
   }
 
   /// Runs a line of the shell, in which `$RETAKE` is the executable.
   static func shell(_ line: String) async throws -> Outcome {
-    try await Run("/bin/sh", ["-c", line], environment: ["RETAKE": path]).outcome()
+    try await gate.pass {
+      try await Run("/bin/sh", ["-c", line], environment: ["RETAKE": path]).outcome()
+    }
   }
+
+  /// Tests run all at once; their commands do not, or live calls would have no time left.
+  private static let gate = Gate(width: 2)
 
   /// Whether a program of the system is there.
   static func has(_ program: String) -> Bool {
     ["/usr/bin/", "/bin/", "/usr/local/bin/"].contains {
       FileManager.default.isExecutableFile(atPath: $0 + program)
     }
+  }
+}
+
+/// Lets a few pass at a time, in the order in which they came.
+private actor Gate {
+  private var free: Int
+  private var waiting: [CheckedContinuation<Void, Never>] = []
+
+  init(width: Int) { free = width }
+
+  func pass<Value: Sendable>(_ body: @Sendable () async throws -> Value) async throws -> Value {
+    if free > 0 {
+      free -= 1
+    } else {
+      await withCheckedContinuation { waiting.append($0) }
+    }
+    defer {
+      if waiting.isEmpty { free += 1 } else { waiting.removeFirst().resume() }
+    }
+    return try await body()
   }
 }
 

@@ -8,7 +8,7 @@ import Testing
     ["info"], ["timeline"], ["stats"], ["sql"], ["export"],
   ])
   func helpShowsAnExample(verb: [String]) async throws {
-    let outcome = try await Run(Tool.path, verb + ["--help"]).outcome()
+    let outcome = try await Tool.run(verb + ["--help"])
     #expect(outcome.status == 0)
     let lines = outcome.output.split(separator: "\n")
     let example = "retake " + (verb.isEmpty ? ["record"] : verb).joined(separator: " ")
@@ -37,7 +37,7 @@ import Testing
     (["export", "a.take", "--media", "m", "--rate", "0"], "--rate"),
   ])
   func wrongArgumentsAreToldInOneSentence(arguments: [String], word: String) async throws {
-    let outcome = try await Run(Tool.path, arguments).outcome()
+    let outcome = try await Tool.run(arguments)
     #expect(outcome.status == 64)
     #expect(outcome.output.isEmpty)
     let first = try #require(outcome.errorLines.first)
@@ -57,9 +57,7 @@ import Testing
   func aMissingFileIsNamed(arguments: [String]) async throws {
     let folder = try Folder()
     let missing = folder.file("none")
-    let outcome = try await Run(
-      Tool.path, arguments.map { $0.replacing("FILE", with: missing) }
-    ).outcome()
+    let outcome = try await Tool.run(arguments.map { $0.replacing("FILE", with: missing) })
     #expect(outcome.status == 66)
     #expect(outcome.errorLines.count == 1 && outcome.errors.contains(missing), "\(outcome.errors)")
     #expect(outcome.output.isEmpty)
@@ -98,7 +96,7 @@ import Testing
       ["record", "call", "http://127.0.0.1:9", "--out", path],
       ["export", made.path, "--pcap", path],
     ] {
-      let outcome = try await Run(Tool.path, arguments).outcome()
+      let outcome = try await Tool.run(arguments)
       #expect(outcome.status == 74, "\(arguments)")
       #expect(outcome.errorLines.count == 1 && outcome.errors.contains("\(path) exists already"))
     }

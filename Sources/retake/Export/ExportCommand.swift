@@ -114,6 +114,8 @@ struct ExportCommand: ParsableCommand {
         .difference,
         "\(take): the replay came to step \(report.steps + 1), so the media end there")
     }
-    if tracks.isEmpty { tell("\(take): no track was received\(peer.map { " by peer \($0)" } ?? "")") }
+    if tracks.isEmpty {
+      tell("\(take): no track was received\(peer.map { " by peer \($0)" } ?? "")")
+    }
   }
 }

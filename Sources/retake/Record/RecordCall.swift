@@ -83,7 +83,8 @@ struct RecordCall: AsyncParsableCommand {
     }
     guard (200..<300).contains(response.status) else {
       throw CommandFailure(
-        .inputOutput, "\(target) answered with status \(response.status): \(response.text.prefix(200))")
+        .inputOutput,
+        "\(target) answered with status \(response.status): \(response.text.prefix(200))")
     }
     guard
       let answer = try? JSONDecoder().decode(SessionDescription.self, from: Data(response.body)),
