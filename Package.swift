@@ -120,6 +120,11 @@ let package = Package(
       name: "SDPTests", dependencies: ["Wire", "SDP"], exclude: ["Samples"],
       swiftSettings: settings),
     tests("JSEPTests", ["Wire", "SDP", "JSEP"]),
+    tests(
+      "AnyBytesTests",
+      ["Wire", "STUN", "RTP", "SDP", "Media", "Peer", "Lab", "Signaling", "Tape"]),
+    // Drives the executable, which is built because the target stands here.
+    tests("CommandTests", ["retake", "Tape", "Wire"]),
   ],
   swiftLanguageModes: [.v6]
 )
