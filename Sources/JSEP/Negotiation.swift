@@ -8,14 +8,9 @@ package import Wire
 package struct Negotiation {
   package internal(set) var signalingState: SignalingState = .stable
   package internal(set) var transceivers: [Transceiver] = []
-<<<<<<< HEAD
-  /// What the last completed exchange agreed on, in the order of the m-sections; rejected ones left
-  /// out.
-=======
   /// What the last completed exchange agreed on, in the order of the m-sections.
   ///
   /// Rejected sections are left out.
->>>>>>> sdp
   package internal(set) var sections: [NegotiatedSection] = []
   package internal(set) var remoteTransport: RemoteTransport?
   package internal(set) var currentLocal: SessionDescription?
@@ -142,12 +137,7 @@ package struct Negotiation {
     return changes
   }
 
-<<<<<<< HEAD
-  /// The pending or else current local description with the candidates gathered since (W3C
-  /// localDescription).
-=======
   /// The pending or else current local description with all candidates (W3C localDescription).
->>>>>>> sdp
   package func localDescription(_ transport: LocalTransport) -> SessionDescription? {
     if let description = pendingLocal, let document = documents.pendingLocal {
       return SessionDescription(type: description.type, sdp: document.filled(with: transport).text)
