@@ -30,7 +30,7 @@ CREATE TABLE take (
   label         TEXT NOT NULL,     -- free text given by whoever recorded
   redaction     INTEGER NOT NULL,  -- 0: nothing was taken out
   keeps_media   INTEGER NOT NULL,  -- 1: frame.bytes holds the encoded media in the clear
-  digest        BLOB NOT NULL      -- SHA-256 over the values above; the chain of digests begins here
+  digest        BLOB NOT NULL      -- SHA-256 over the values above; the chain begins here
 );
 
 -- The steps, one row per transaction (100 ms): the headers of its steps in a compact form.
@@ -41,7 +41,7 @@ CREATE TABLE tape (
   at_ns      INTEGER NOT NULL,     -- the time of the first step
   -- Per step: kind of input, peer, time, deadline, random bytes drawn, number of rows, check.
   body       BLOB NOT NULL,
-  digest     BLOB NOT NULL         -- SHA-256 chained from step to step, after the last one in `body`
+  digest     BLOB NOT NULL         -- SHA-256 chained from step to step, after the last of `body`
 );
 
 -- One row when the recording was ended in order; none when the recorder was killed.
@@ -295,7 +295,7 @@ CREATE TABLE candidate (
   related_address   TEXT,              -- the base of a reflexive or relayed candidate
   related_port      INTEGER,           -- its port
   username_fragment TEXT,              -- of its ICE generation, where signaled
-  extensions        TEXT NOT NULL      -- the end of the attribute as signaled: name value name value
+  extensions        TEXT NOT NULL      -- the end of the attribute: name value name value
 );
 
 -- ICE candidate pairs: a row each time one was made or changed.
