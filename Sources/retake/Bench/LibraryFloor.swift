@@ -126,7 +126,8 @@ struct LibraryFloor {
     let isCounterMode = try secured.step() && secured.integer(0) > 0
     let profile: SRTPProfile = isCounterMode ? .aes128CMSHA1_80 : .aeadAES128GCM
     let tagLength = isCounterMode ? 10 : 16
-    let key = [UInt8](repeating: 7, count: (profile.keyLength ?? 0) + (profile.saltLength ?? 0))
+    // A key of 16 bytes and its salt (RFC 3711 section 8.2, RFC 7714 section 12).
+    let key = [UInt8](repeating: 7, count: 16 + (isCounterMode ? 14 : 12))
     var peers = try connection.prepare("SELECT peer FROM peer ORDER BY peer")
     while try peers.step() {
       var context = try SRTPContext(profile: profile, sendKey: key, receiveKey: key)
