@@ -92,7 +92,7 @@ let package = Package(
       dependencies: [
         "Wire", "ICE", "SDP", "JSEP", "Live", "Tape", "Replay", "Lab", "Signaling", "Stats",
         "CPcap",
-        "Media", "Peer",
+        "Media", "Peer", "Secure",
         .product(name: "ArgumentParser", package: "swift-argument-parser"),
       ],
       swiftSettings: settings),

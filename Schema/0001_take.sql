@@ -197,7 +197,8 @@ CREATE TABLE format (
   samples   INTEGER               -- of the decoded block and channel, at 48 kHz
 );
 
--- Frames; query the view `frame`.
+-- Frames; query the view `frame`. Their bytes stand in `media`: rows of a few kilobytes would leave
+-- a quarter of their pages unused.
 CREATE TABLE frame_store (
   row         INTEGER PRIMARY KEY,
   at_ns       INTEGER NOT NULL,
@@ -209,7 +210,13 @@ CREATE TABLE frame_store (
   peak        INTEGER NOT NULL,
   energy      INTEGER NOT NULL,
   digest      BLOB,
-  bytes       BLOB
+  position    INTEGER            -- where the bytes begin in `media`; NULL: the take keeps no media
+);
+
+-- The bytes of all frames one after another, cut like `wire`; empty when the take keeps no media.
+CREATE TABLE media (
+  piece INTEGER PRIMARY KEY,  -- counted from 0; holds the bytes from piece * 8152 on
+  bytes BLOB NOT NULL         -- 8152 bytes, fewer in the last piece
 );
 
 -- Encoded frames (a picture, or the payload of an audio packet) with their decoded result, one row
@@ -239,9 +246,25 @@ SELECT
   format.samples AS samples,
   frame_store.peak AS peak,                -- the largest absolute sample of the block
   frame_store.energy AS energy,            -- the sum of the squared samples of the loudest channel
-  -- The first 16 bytes of the SHA-256 of the I420 planes or of the little-endian samples.
+  -- GMAC (NIST SP 800-38D) of the I420 planes or of the little-endian samples, with AES-128 and a
+  -- key and nonce of zeros: openssl mac -cipher AES-128-GCM with those, over the decoded data.
   frame_store.digest AS digest,
-  frame_store.bytes AS bytes               -- in the clear; NULL when the take keeps no media
+  CASE                                     -- in the clear; most stand in one or two pieces
+    WHEN frame_store.position IS NULL THEN NULL
+    WHEN frame_store.size = 0 THEN x''
+    WHEN frame_store.position % 8152 + frame_store.size <= 8152 THEN (
+      SELECT substr(media.bytes, frame_store.position % 8152 + 1, frame_store.size)
+      FROM media WHERE media.piece = frame_store.position / 8152
+    )
+    ELSE substr((
+      SELECT CAST(group_concat(part, '') AS BLOB) FROM (
+        SELECT media.bytes AS part FROM media
+        WHERE media.piece BETWEEN frame_store.position / 8152
+          AND (frame_store.position + frame_store.size - 1) / 8152
+        ORDER BY media.piece
+      )
+    ), frame_store.position % 8152 + 1, frame_store.size)
+  END AS bytes
 FROM frame_store JOIN format USING (format);
 
 -- Transitions of the state machines.

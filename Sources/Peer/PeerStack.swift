@@ -17,7 +17,9 @@ final class PeerStack {
   let entropy: Entropy
   let codecs: any CodecFactory
 
-  var negotiation: Negotiation
+  var negotiation: Negotiation {
+    didSet { states.negotiationMayBeNeeded = true }
+  }
   var agent: ICEAgent
   let dtls: DTLSTransport?
   var srtp: SRTPContext?

@@ -178,6 +178,11 @@ extension SQLiteStatement {
   /// Whether the statement leaves the file as it is.
   package var isReadOnly: Bool { sqlite3_stmt_readonly(statement) != 0 }
 
+  /// Whether a column has no value.
+  package func isNull(_ column: Int) -> Bool {
+    sqlite3_column_type(statement, Int32(column)) == SQLITE_NULL
+  }
+
   package func integer(_ column: Int) -> Int64 { sqlite3_column_int64(statement, Int32(column)) }
 
   /// The text of a column; nil for NULL.

@@ -108,8 +108,8 @@ package struct RowList: Hashable, Sendable {
 
   /// Where the values of a row stand in `values`.
   package func range(_ row: Int) -> Range<Int> {
-    let head = heads[row]
-    return head.start..<head.start + head.table.columns.count
+    let end = row + 1 < heads.count ? heads[row + 1].start : values.count
+    return heads[row].start..<end
   }
 
   /// The values of a row in the order of its table's columns.
