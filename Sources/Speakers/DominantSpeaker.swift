@@ -47,8 +47,8 @@ package struct DominantSpeaker: Machine {
   private static let levelTimeout = Interval.milliseconds(40)
   /// Without a packet for so long a participant is forgotten, unless it dominates.
   private static let participantTimeout = Interval.seconds(3600)
-  /// A challenger's score must be so many times the dominant one's: e^3, e^2 and e^0. The published
-  /// rule compares logarithms of the ratios with 3, 2 and 0.
+  // A challenger's score must be so many times the dominant one's: e^3, e^2 and e^0. The published
+  // rule compares logarithms of the ratios with 3, 2 and 0.
   private static let immediateRatio = 20.085_536_923_187_668
   private static let mediumRatio = 7.389_056_098_930_65
   private static let longRatio = 1.0

@@ -21,6 +21,11 @@ package struct LoudestSpeakers: Machine {
   package struct Volume: Hashable, Sendable {
     package var id: Int
     package var level: SoundLevel
+
+    package init(id: Int, level: SoundLevel) {
+      self.id = id
+      self.level = level
+    }
   }
 
   /// What it tells.

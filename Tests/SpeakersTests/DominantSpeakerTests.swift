@@ -5,7 +5,8 @@ import Wire
 @Suite struct DominantSpeakerTests {
   @Test func aSwitchIsToldHalfASecondAfterTheOtherBegan() {
     var room = Room()
-    room.talk(from: 0, to: 4000, [(1, 100), (2, 30)])
+    room.talk(from: 0, to: 1000, [(1, 30), (2, 30)])
+    room.talk(from: 1000, to: 4000, [(1, 100), (2, 30)])
     room.talk(from: 4000, to: 6000, [(1, 30), (2, 100)])
     room.run(to: 6000)
     #expect(
@@ -14,14 +15,16 @@ import Wire
 
   @Test func aLouderInterrupterDoesNotTakeOver() {
     var room = Room()
-    room.talk(from: 0, to: 3000, [(1, 95), (2, 30)])
+    room.talk(from: 0, to: 1000, [(1, 30), (2, 30)])
+    room.talk(from: 1000, to: 3000, [(1, 95), (2, 30)])
     room.talk(from: 3000, to: 8000, [(1, 95), (2, 110)])
     #expect(room.changes == [.init(milliseconds: 0, speaker: 1)])
   }
 
   @Test func aCoughIsTooShort() {
     var room = Room()
-    room.talk(from: 0, to: 3000, [(1, 100), (2, 30)])
+    room.talk(from: 0, to: 1000, [(1, 30), (2, 30)])
+    room.talk(from: 1000, to: 3000, [(1, 100), (2, 30)])
     room.talk(from: 3000, to: 3200, [(1, 30), (2, 120)])
     room.talk(from: 3200, to: 6000, [(1, 100), (2, 30)])
     #expect(room.dominant == 1)
@@ -172,6 +175,6 @@ import Wire
         1 << Int64(chance.integer(below: chance.integer(below: 50) == 0 ? 63 : 27)))
       now = overflow ? .max : next
     }
-    #expect(room.changes.count > 3)
+    #expect(room.changes.count > 1)
   }
 }
