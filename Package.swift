@@ -70,6 +70,7 @@ let package = Package(
     module("Flow", ["Wire", "RTP"]),
     module("Media", ["Wire", "RTP", "CSupport", "COpus", "CVPX"]),
     module("Stats", ["Wire"]),
+    module("Speakers", ["Wire"]),
     module(
       "Peer", ["Wire", "ICE", "Secure", "RTP", "SDP", "JSEP", "Flow", "Media", "Stats", "Digests"]),
 
@@ -79,7 +80,7 @@ let package = Package(
       "Tape",
       [
         "Wire", "Digests", "SDP", "JSEP", "ICE", "Secure", "RTP", "Flow", "Peer", "Media", "Stats",
-        "CSQLite", "CSupport",
+        "Speakers", "CSQLite", "CSupport",
       ], resources: [.embedInCode("Schema/0001_take.sql")]),
     module(
       "Replay", ["Wire", "SDP", "RTP", "STUN", "ICE", "Flow", "Peer", "Media", "Tape", "Stats"]),
@@ -102,8 +103,9 @@ let package = Package(
     tests("WireTests", ["Wire"]),
     tests(
       "TapeTests",
-      ["Wire", "ICE", "RTP", "SDP", "JSEP", "Flow", "Media", "Stats", "Peer", "Tape"]),
+      ["Wire", "ICE", "RTP", "SDP", "JSEP", "Flow", "Media", "Stats", "Peer", "Tape", "Lab"]),
     tests("ReplayTests", ["Wire", "Media", "Peer", "Tape", "Replay", "Lab"]),
+    tests("SpeakersTests", ["Wire", "Speakers"]),
     tests("PeerTests", ["Wire", "ICE", "JSEP", "SDP", "Media", "Peer", "Tape", "Lab"]),
     tests("CSupportTests", ["CSupport", "COpus", "CVPX"]),
     tests("SecureTests", ["Secure", "Wire", "Digests", "CSupport", "COpenSSL"]),

@@ -4,13 +4,13 @@ enum Layers {
   static let order = [
     "CSQLite", "CSRTP", "COpus", "CVPX", "CPcap", "COpenSSL", "CSupport",
     "Wire", "Digests", "STUN", "ICE", "Secure", "RTP", "SDP", "JSEP", "Flow", "Media", "Stats",
-    "Peer", "Tape", "Replay", "Lab", "Live", "Signaling", "retake",
+    "Speakers", "Peer", "Tape", "Replay", "Lab", "Live", "Signaling", "retake",
   ]
 
   /// The deterministic core: no clock, no randomness, no input or output of its own.
   static let core = [
     "Wire", "Digests", "STUN", "ICE", "Secure", "RTP", "SDP", "JSEP", "Flow", "Media", "Stats",
-    "Peer",
+    "Speakers", "Peer",
   ]
 
   /// The targets of the manifest, with what each depends on inside the package.
