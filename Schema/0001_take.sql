@@ -247,7 +247,7 @@ SELECT
   frame_store.peak AS peak,                -- the largest absolute sample of the block
   frame_store.energy AS energy,            -- the sum of the squared samples of the loudest channel
   -- GMAC (NIST SP 800-38D) of the I420 planes or of the little-endian samples, with AES-128 and a
-  -- key and nonce of zeros: openssl mac -cipher AES-128-GCM with those, over the decoded data.
+  -- key and nonce of zeros: any crypto library makes it again from the decoded data.
   frame_store.digest AS digest,
   CASE                                     -- in the clear; most stand in one or two pieces
     WHEN frame_store.position IS NULL THEN NULL

@@ -23,7 +23,7 @@ final class CheckLine: Sendable {
   private let done = DispatchSemaphore(value: 0)
 
   /// How many chunks may wait: their decoded pictures are held until they are compared.
-  private static let depth = 4
+  private static let depth = 8
 
   init(_ check: StepCheck) {
     for _ in 0..<CheckLine.depth { free.signal() }

@@ -119,13 +119,15 @@ final class TapeStore: @unchecked Sendable {
       let table = transcript.rows.table(row)
       let insert = inserts[Int(table.rawValue) - 1]
       var values = transcript.rows.row(row)
-      if table == .packet, case .blob(let bytes)? = values.popLast() {
+      // Shortening a slice in place would copy the rows of the whole step.
+      if table == .packet, case .blob(let bytes)? = values.last {
+        values = values.dropLast()
         summary.packets += 1
         insert.bind(Int64(bytes.count), at: table.columns.count + 1)
         insert.bind(wire.position, at: table.columns.count + 2)
         try wire.append(bytes)
       } else if table == .frame, case .blob(let bytes)? = values.last {
-        values.removeLast()
+        values = values.dropLast()
         insert.bind(media.position, at: table.columns.count + 1)
         try media.append(bytes)
       }

@@ -59,8 +59,9 @@ package final class TapeWriter: Sendable {
 
   /// How long a transaction stays open for more steps.
   private static let interval = DispatchTimeInterval.milliseconds(100)
-  /// How many queued bytes end the wait for more.
-  private static let hurry = 16 << 20
+  /// How many queued bytes end the wait for more: decoded pictures that wait longer have left the
+  /// processor's caches, and so has the memory that the next ones are decoded into.
+  private static let hurry = 4 << 20
 
   /// Creates the file, mode 0600; it must not exist.
   package init(path: String, options: Options) throws(TapeError) {

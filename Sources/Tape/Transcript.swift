@@ -206,10 +206,8 @@ struct FrameShape: Hashable {
 /// Digests decoded media; one context for all.
 ///
 /// A minute of small video is a gigabyte of pictures: SHA-256 over them alone would cost more than
-/// a
-/// twentieth of the call. The digest has to notice that a decoder gave something else, nothing
-/// more:
-/// what guards the file is the chain of SHA-256 digests over the rows.
+/// a twentieth of the call. The digest has to notice that a decoder gave something else, nothing
+/// more: what guards the file is the chain of SHA-256 digests over the rows.
 private final class MediaHash {
   private var code = GMAC()
 

@@ -1,6 +1,5 @@
 /// The `wire` and `media` tables: the bytes of all datagrams, and of all frames, as one stream
-/// each,
-/// in pieces that fill a page.
+/// each, in pieces that fill a page.
 ///
 /// Rows with a kilobyte of payload leave up to a tenth of their pages unused, rows with several a
 /// quarter; a stream does not.

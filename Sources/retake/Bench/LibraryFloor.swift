@@ -6,8 +6,7 @@ import Wire
 /// What the C libraries alone need for the frames and packets of a take, in seconds.
 ///
 /// Every frame that the take says was encoded is encoded again from the same picture or block,
-/// every
-/// frame that was decoded is decoded, and every SRTP packet is protected or unprotected.
+/// every frame that was decoded is decoded, and every SRTP packet is protected or unprotected.
 struct LibraryFloor {
   var videoEncoding = 0.0
   var videoDecoding = 0.0
