@@ -14,7 +14,8 @@ let settings: [SwiftSetting] = [
   .enableUpcomingFeature("InternalImportsByDefault"),
 ]
 
-/// A target of the deterministic core or of what stands on it, with its test target when it has one.
+/// A target of the deterministic core or of what stands on it, with its test target when it has
+/// one.
 func module(
   _ name: String, _ dependencies: [Target.Dependency], resources: [Resource] = []
 ) -> Target {
@@ -90,18 +91,21 @@ let package = Package(
     .executableTarget(
       name: "retake",
       dependencies: [
-        "Wire", "ICE", "SDP", "JSEP", "Live", "Tape", "Replay", "Lab", "Signaling", "Stats", "CPcap",
-        "Media", "Peer",
+        "Wire", "ICE", "SDP", "JSEP", "Live", "Tape", "Replay", "Lab", "Signaling", "Stats",
+        "CPcap",
+        "Media", "Peer", "Secure",
         .product(name: "ArgumentParser", package: "swift-argument-parser"),
       ],
       swiftSettings: settings),
 
     tests("TidyTests", []),
+    tests("CapturesTests", ["Media", "Peer", "Tape", "Replay"]),
     tests("WireTests", ["Wire"]),
     tests(
       "TapeTests",
       ["Wire", "ICE", "RTP", "SDP", "JSEP", "Flow", "Media", "Stats", "Peer", "Tape", "Lab"]),
     tests("SpeakersTests", ["Wire", "Speakers"]),
+    tests("ReplayTests", ["Wire", "Media", "Peer", "Tape", "Replay", "Lab"]),
     tests("PeerTests", ["Wire", "ICE", "JSEP", "SDP", "Media", "Peer", "Tape", "Lab"]),
     tests("CSupportTests", ["CSupport", "COpus", "CVPX"]),
     tests("SecureTests", ["Secure", "Wire", "Digests", "CSupport", "COpenSSL"]),
@@ -118,6 +122,11 @@ let package = Package(
       name: "SDPTests", dependencies: ["Wire", "SDP"], exclude: ["Samples"],
       swiftSettings: settings),
     tests("JSEPTests", ["Wire", "SDP", "JSEP"]),
+    tests(
+      "AnyBytesTests",
+      ["Wire", "STUN", "RTP", "SDP", "Media", "Peer", "Lab", "Signaling", "Tape"]),
+    // Drives the executable, which is built because the target stands here.
+    tests("CommandTests", ["retake", "Tape", "Wire"]),
   ],
   swiftLanguageModes: [.v6]
 )

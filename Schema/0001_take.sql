@@ -4,8 +4,8 @@
 --
 -- What everything here has in common:
 --
--- * A step is one input applied to one peer at an instant, with all that followed from it. Steps are
---   counted from 1 over all peers of the take, in the order in which they happened.
+-- * A step is one input applied to one peer at an instant, with all that followed from it. Steps
+--   are counted from 1 over all peers of the take, in the order in which they happened.
 -- * Every table below except `take`, `tape` and `ending` holds rows of steps. `row` is
 --   step * 65536 + the position of the row within its step, counted from 0 and over all tables, so
 --   ordering by `row` gives the exact order of events, and
@@ -16,8 +16,8 @@
 --   datagrams, where it is the kernel's receive time.
 -- * `direction` is 'in' for what was received and 'out' for what was sent.
 -- * The rows are not a by-product: a replay makes every one of them again and compares them, value
---   by value. `tape.digest` covers all of them, so that a changed value, a missing or an added row is
---   noticed, and noticed at its step.
+--   by value. `tape.digest` covers all of them, so that a changed value, a missing or an added row
+--   is noticed, and noticed at its step.
 -- * Storage tables with names ending in `_store` are compact; query the view of the same name.
 
 -- One row: what the file is.
@@ -26,11 +26,11 @@ CREATE TABLE take (
   start_utc     TEXT NOT NULL,     -- wall clock at at_ns = 0, as 2026-11-21T10:39:00.123456789Z
   start_unix_ns INTEGER NOT NULL,  -- the same in nanoseconds since 1970-01-01
   tool_version  TEXT NOT NULL,     -- the version of Retake that recorded
-  toolchain     TEXT NOT NULL,     -- JSON: the libraries and CPU features that bit-exactness depends on
+  toolchain     TEXT NOT NULL,     -- JSON: libraries and CPU features that bit-exactness depends on
   label         TEXT NOT NULL,     -- free text given by whoever recorded
   redaction     INTEGER NOT NULL,  -- 0: nothing was taken out
   keeps_media   INTEGER NOT NULL,  -- 1: frame.bytes holds the encoded media in the clear
-  digest        BLOB NOT NULL      -- SHA-256 over the values above; the digests of the steps begin with it
+  digest        BLOB NOT NULL      -- SHA-256 over the values above; the chain begins here
 );
 
 -- The steps, one row per transaction (100 ms): the headers of its steps in a compact form.
@@ -39,8 +39,9 @@ CREATE TABLE tape (
   first_step INTEGER PRIMARY KEY,  -- the number of the first step in this row
   steps      INTEGER NOT NULL,     -- how many steps follow in `body`
   at_ns      INTEGER NOT NULL,     -- the time of the first step
-  body       BLOB NOT NULL,        -- per step: kind of input, peer, time, deadline, random bytes drawn, number of rows, check
-  digest     BLOB NOT NULL         -- SHA-256 chained from step to step, after the last step in this row
+  -- Per step: kind of input, peer, time, deadline, random bytes drawn, number of rows, check.
+  body       BLOB NOT NULL,
+  digest     BLOB NOT NULL         -- SHA-256 chained from step to step, after the last of `body`
 );
 
 -- One row when the recording was ended in order; none when the recorder was killed.
@@ -106,7 +107,7 @@ SELECT
   path.local AS local,
   path.remote AS remote,
   packet_store.size AS size,             -- bytes of UDP payload
-  CASE                                   -- by the first byte (RFC 7983), RTCP by the second (RFC 5761)
+  CASE                                   -- by the first bytes (RFC 7983, RFC 5761)
     WHEN packet_store.marker_type IS NOT NULL THEN 'rtp'
     WHEN packet_store.ssrc IS NOT NULL THEN 'rtcp'
     WHEN packet_store.size = 0 THEN 'other'
@@ -152,7 +153,8 @@ CREATE TABLE rtcp (
   peer      INTEGER NOT NULL,
   at_ns     INTEGER NOT NULL,
   direction TEXT NOT NULL,
-  type      TEXT NOT NULL,     -- sr, rr, sdes, bye, nack, pli, fir, remb, transport-cc, xr, or type-format in numbers
+  -- sr, rr, sdes, bye, nack, pli, fir, remb, transport-cc, xr, or type-format in numbers.
+  type      TEXT NOT NULL,
   ssrc      INTEGER NOT NULL,  -- the media it is about, or its sender where it has none
   fields    TEXT NOT NULL      -- JSON
 );
@@ -169,7 +171,7 @@ CREATE TABLE track (
   direction             TEXT NOT NULL,
   ssrc                  INTEGER,           -- NULL: not announced
   codec                 TEXT NOT NULL,
-  payload_type          INTEGER NOT NULL,
+  payload_type          INTEGER NOT NULL,  -- of its RTP packets
   clock_rate            INTEGER NOT NULL,  -- Hz, of rtp_time
   transport_sequence_id INTEGER NOT NULL   -- the header extension's identifier, 0: not agreed
 );
@@ -185,16 +187,18 @@ CREATE TABLE format (
   direction TEXT NOT NULL,
   codec     TEXT NOT NULL,        -- opus, vp8
   ssrc      INTEGER NOT NULL,
-  outcome   TEXT NOT NULL,        -- encoded, decoded, recovered (from in-band FEC), concealed, undecodable
+  -- encoded, decoded, recovered (from in-band FEC), concealed, undecodable.
+  outcome   TEXT NOT NULL,
   key       INTEGER NOT NULL,     -- 1: a decoder can begin here
   voice     INTEGER NOT NULL,     -- 1: speech
   width     INTEGER,              -- pixels
-  height    INTEGER,
+  height    INTEGER,              -- pixels
   channels  INTEGER,              -- of the decoded sound
   samples   INTEGER               -- of the decoded block and channel, at 48 kHz
 );
 
--- Frames; query the view `frame`.
+-- Frames; query the view `frame`. Their bytes stand in `media`: rows of a few kilobytes would leave
+-- a quarter of their pages unused.
 CREATE TABLE frame_store (
   row         INTEGER PRIMARY KEY,
   at_ns       INTEGER NOT NULL,
@@ -206,10 +210,17 @@ CREATE TABLE frame_store (
   peak        INTEGER NOT NULL,
   energy      INTEGER NOT NULL,
   digest      BLOB,
-  bytes       BLOB
+  position    INTEGER            -- where the bytes begin in `media`; NULL: the take keeps no media
 );
 
--- Encoded frames (a picture, or the payload of an audio packet) with their decoded result, one row per call of a codec.
+-- The bytes of all frames one after another, cut like `wire`; empty when the take keeps no media.
+CREATE TABLE media (
+  piece INTEGER PRIMARY KEY,  -- counted from 0; holds the bytes from piece * 8152 on
+  bytes BLOB NOT NULL         -- 8152 bytes, fewer in the last piece
+);
+
+-- Encoded frames (a picture, or the payload of an audio packet) with their decoded result, one row
+-- per call of a codec.
 CREATE VIEW frame AS
 SELECT
   frame_store.row AS row,
@@ -221,7 +232,8 @@ SELECT
   format.direction AS direction,
   format.codec AS codec,
   format.ssrc AS ssrc,
-  frame_store.rtp_time & 0xffffffff AS rtp_time,  -- as on the wire ('in'), from 0 before the stream's offset ('out')
+  -- As on the wire ('in'), from 0 before the stream's offset ('out').
+  frame_store.rtp_time & 0xffffffff AS rtp_time,
   format.key AS key,
   format.width AS width,
   format.height AS height,
@@ -233,9 +245,26 @@ SELECT
   format.channels AS channels,
   format.samples AS samples,
   frame_store.peak AS peak,                -- the largest absolute sample of the block
-  frame_store.energy AS energy,            -- the sum of the squares of the samples of the loudest channel
-  frame_store.digest AS digest,            -- the first 16 bytes of the SHA-256 of the I420 planes or of the little-endian samples
-  frame_store.bytes AS bytes               -- the encoded frame in the clear; NULL when the take keeps no media
+  frame_store.energy AS energy,            -- the sum of the squared samples of the loudest channel
+  -- GMAC (NIST SP 800-38D) of the I420 planes or of the little-endian samples, with AES-128 and a
+  -- key and nonce of zeros: openssl mac -cipher AES-128-GCM with those, over the decoded data.
+  frame_store.digest AS digest,
+  CASE                                     -- in the clear; most stand in one or two pieces
+    WHEN frame_store.position IS NULL THEN NULL
+    WHEN frame_store.size = 0 THEN x''
+    WHEN frame_store.position % 8152 + frame_store.size <= 8152 THEN (
+      SELECT substr(media.bytes, frame_store.position % 8152 + 1, frame_store.size)
+      FROM media WHERE media.piece = frame_store.position / 8152
+    )
+    ELSE substr((
+      SELECT CAST(group_concat(part, '') AS BLOB) FROM (
+        SELECT media.bytes AS part FROM media
+        WHERE media.piece BETWEEN frame_store.position / 8152
+          AND (frame_store.position + frame_store.size - 1) / 8152
+        ORDER BY media.piece
+      )
+    ), frame_store.position % 8152 + 1, frame_store.size)
+  END AS bytes
 FROM frame_store JOIN format USING (format);
 
 -- Transitions of the state machines.
@@ -245,8 +274,8 @@ CREATE TABLE state (
   peer       INTEGER NOT NULL,
   at_ns      INTEGER NOT NULL,
   machine    TEXT NOT NULL,  -- signaling, ice-connection, ice-gathering, connection, dtls
-  from_state TEXT NOT NULL,
-  to_state   TEXT NOT NULL
+  from_state TEXT NOT NULL,  -- the state that was left, as W3C spells it
+  to_state   TEXT NOT NULL   -- the state that was entered
 );
 
 -- ICE candidates as they became known.
@@ -257,16 +286,16 @@ CREATE TABLE candidate (
   at_ns             INTEGER NOT NULL,
   type              TEXT NOT NULL,     -- local-candidate, remote-candidate
   candidate_type    TEXT NOT NULL,     -- host, srflx, prflx, relay
-  foundation        TEXT NOT NULL,
+  foundation        TEXT NOT NULL,     -- equal ones share fate (RFC 8445 section 5.1.1.3)
   component         INTEGER NOT NULL,  -- 1: RTP, with RTCP multiplexed
   protocol          TEXT NOT NULL,     -- udp, tcp
-  priority          INTEGER NOT NULL,
+  priority          INTEGER NOT NULL,  -- RFC 8445 section 5.1.2
   address           TEXT NOT NULL,     -- an IP address, or an mDNS name
-  port              INTEGER NOT NULL,
-  related_address   TEXT,
-  related_port      INTEGER,
-  username_fragment TEXT,
-  extensions        TEXT NOT NULL      -- the end of the candidate attribute as signaled: name value name value
+  port              INTEGER NOT NULL,  -- UDP or TCP port
+  related_address   TEXT,              -- the base of a reflexive or relayed candidate
+  related_port      INTEGER,           -- its port
+  username_fragment TEXT,              -- of its ICE generation, where signaled
+  extensions        TEXT NOT NULL      -- the end of the attribute: name value name value
 );
 
 -- ICE candidate pairs: a row each time one was made or changed.
@@ -277,19 +306,19 @@ CREATE TABLE candidate_pair (
   at_ns                    INTEGER NOT NULL,
   pair                     INTEGER NOT NULL,  -- its number in the agent, never used again
   local                    TEXT NOT NULL,     -- address and port of the local candidate
-  local_type               TEXT NOT NULL,
+  local_type               TEXT NOT NULL,     -- host, srflx, prflx, relay
   remote                   TEXT NOT NULL,     -- address or name, and port, of the remote candidate
-  remote_type              TEXT NOT NULL,
+  remote_type              TEXT NOT NULL,     -- host, srflx, prflx, relay
   base                     TEXT NOT NULL,     -- the socket that the pair sends from
   state                    TEXT NOT NULL,     -- frozen, waiting, in-progress, failed, succeeded
-  nominated                INTEGER NOT NULL,
+  nominated                INTEGER NOT NULL,  -- 1: the controlling side chose it
   selected                 INTEGER NOT NULL,  -- 1: media goes this way
-  priority                 INTEGER NOT NULL,
-  requests_sent            INTEGER NOT NULL,
-  requests_received        INTEGER NOT NULL,
-  responses_sent           INTEGER NOT NULL,
-  responses_received       INTEGER NOT NULL,
-  consent_requests_sent    INTEGER NOT NULL,
+  priority                 INTEGER NOT NULL,  -- RFC 8445 section 6.1.2.3
+  requests_sent            INTEGER NOT NULL,  -- connectivity checks, without retransmissions
+  requests_received        INTEGER NOT NULL,  -- checks of the peer, with retransmissions
+  responses_sent           INTEGER NOT NULL,  -- answers to them
+  responses_received       INTEGER NOT NULL,  -- answers to own checks
+  consent_requests_sent    INTEGER NOT NULL,  -- checks for consent (RFC 7675)
   current_round_trip_time  REAL,              -- seconds
   total_round_trip_time    REAL NOT NULL      -- seconds
 );
@@ -352,9 +381,10 @@ CREATE TABLE network (
   peer      INTEGER NOT NULL,
   at_ns     INTEGER NOT NULL,
   direction TEXT NOT NULL,
-  kind      TEXT NOT NULL,  -- interfaces, bind, bound, bind-failed, close, resolve, resolved, send-failed
+  -- interfaces, bind, bound, bind-failed, close, resolve, resolved, send-failed.
+  kind      TEXT NOT NULL,
   request   INTEGER,        -- the number that an answer shares with its question
-  address   TEXT,           -- an address, a name to resolve, or several addresses with spaces between
+  address   TEXT,           -- an address, a name, or several addresses with spaces between
   remote    TEXT,           -- where a datagram could not be sent
   code      INTEGER         -- errno
 );
@@ -368,7 +398,7 @@ CREATE TABLE capture (
   track    INTEGER NOT NULL,  -- the transceiver's number
   kind     TEXT NOT NULL,     -- audio, video
   width    INTEGER,           -- pixels
-  height   INTEGER,
+  height   INTEGER,           -- pixels
   channels INTEGER,
   samples  INTEGER,           -- of each channel, at 48 kHz
   content  INTEGER            -- content.content; NULL: nothing but a length
@@ -383,7 +413,8 @@ CREATE TABLE content (
   bytes   BLOB NOT NULL         -- I420 planes, or interleaved little-endian 16-bit samples
 );
 
--- What getStats gave (W3C RTCStats). An object that is the same as in the peer's last report has no new row.
+-- What getStats gave (W3C RTCStats). An object that is the same as in the peer's last report has no
+-- new row.
 CREATE TABLE stat (
   row          INTEGER PRIMARY KEY,
   step         INTEGER GENERATED ALWAYS AS (row >> 16) VIRTUAL,
@@ -449,8 +480,8 @@ SELECT
 FROM extended
 GROUP BY peer, direction, ssrc;
 
--- How much the spacing of packets differed from the spacing of their RTP times, per second: the mean
--- of |D(i-1, i)| of RFC 3550 section 6.4.1.
+-- How much the spacing of packets differed from the spacing of their RTP times, per second: the
+-- mean of |D(i-1, i)| of RFC 3550 section 6.4.1.
 CREATE VIEW jitter AS
 WITH
   clock AS (
@@ -477,7 +508,7 @@ SELECT step, peer, at_ns, local, remote, current_round_trip_time * 1e3 AS round_
 FROM candidate_pair
 WHERE selected = 1 AND current_round_trip_time IS NOT NULL;
 
--- When the first frame of each track was decoded, from the peer's genesis and from its connected state.
+-- When the first frame of each track was decoded, from the peer's genesis and from `connected`.
 CREATE VIEW first_frame AS
 SELECT
   frame.peer AS peer, frame.track AS track, frame.kind AS kind,
@@ -491,7 +522,7 @@ FROM frame JOIN peer ON peer.peer = frame.peer
 WHERE frame.direction = 'in' AND frame.outcome = 'decoded'
 GROUP BY frame.peer, frame.track;
 
--- The loudness of every block of sound: RMS over the block in dB relative to full scale, at least -127.
+-- The loudness of every block of sound: its RMS in dB relative to full scale, at least -127.
 CREATE VIEW audio_level AS
 SELECT
   step, peer, at_ns, track, direction,

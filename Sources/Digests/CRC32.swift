@@ -10,5 +10,6 @@ package func crc32(_ bytes: RawSpan) -> UInt32 {
 }
 
 private let table: [UInt32] = (0..<256).map { index in
-  (0..<8).reduce(UInt32(index)) { value, _ in value & 1 == 1 ? 0xedb8_8320 ^ value >> 1 : value >> 1 }
+  (0..<8).reduce(UInt32(index)) { value, _ in value & 1 == 1 ? 0xedb8_8320 ^ value >> 1 : value >> 1
+  }
 }

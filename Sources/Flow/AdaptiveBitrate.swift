@@ -3,7 +3,8 @@ package import Wire
 
 /// Raises the bit rate step by step while the path stays clean and cuts it when delay or loss grow.
 ///
-/// With transport-wide feedback it follows the trend of the delay and the loss; without it, it stays
+/// With transport-wide feedback it follows the trend of the delay and the loss; without it, it
+/// stays
 /// below the peer's own estimate (REMB) and minds the loss in receiver reports.
 package struct AdaptiveBitrate: CongestionController {
   /// Below this rate no picture is of use.
@@ -105,9 +106,12 @@ package struct AdaptiveBitrate: CongestionController {
     updatedAt = now
     let mayCut = cutAt.map { now - $0 >= AdaptiveBitrate.cutSpacing } ?? true
     if hasFeedback, trend.signal == .growing {
-      if mayCut { cut(to: 0.85 * min(arrivalRate ?? estimate, estimate), at: now) }
+      // What still arrives is what the path carries; the queue needs the rest to drain.
+      if mayCut { cut(to: 0.85 * (arrivalRate ?? estimate), at: now) }
     } else if lossFraction > 0.1 {
-      if mayCut { cut(to: estimate * (1 - 0.5 * lossFraction), at: now) }
+      // What a full queue drops is no reason to go below what gets through.
+      let through = min(arrivalRate.map { 0.85 * $0 } ?? 0, estimate)
+      if mayCut { cut(to: max(estimate * (1 - 0.5 * lossFraction), through), at: now) }
     } else if lossFraction < 0.02, trend.signal == .steady {
       grow(over: elapsed, at: now)
     }
@@ -116,7 +120,7 @@ package struct AdaptiveBitrate: CongestionController {
   }
 
   private mutating func cut(to rate: Double, at now: Instant) {
-    fullAt = estimate
+    fullAt = min(arrivalRate ?? estimate, estimate)
     estimate = min(estimate, rate)
     cutAt = now
   }

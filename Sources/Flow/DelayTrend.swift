@@ -19,6 +19,8 @@ struct DelayTrend: Sendable {
 
   private static let groupLength = Interval.milliseconds(5)
   private static let window = 20
+  /// So few points already show a trend when a stream begins.
+  private static let fewest = 10
   private static let smoothing = 0.9
   private static let gain = 4.0
   /// Milliseconds that the trend must last before it counts.
@@ -73,7 +75,7 @@ struct DelayTrend: Sendable {
     smoothed = DelayTrend.smoothing * smoothed + (1 - DelayTrend.smoothing) * accumulated
     points.append((Double(new.lastArrivalTicks - origin) * 0.25, smoothed))
     if points.count > DelayTrend.window { points.removeFirst() }
-    let trend = points.count == DelayTrend.window ? slope() : lastTrend
+    let trend = points.count >= DelayTrend.fewest ? slope() : lastTrend
     detect(trend, sendDelta: sendDelta, time: Double(new.lastArrivalTicks - origin) * 0.25)
   }
 

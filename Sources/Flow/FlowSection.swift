@@ -10,7 +10,8 @@ package struct FlowSection: Hashable, Sendable {
     package var clockRate: UInt32
     /// The payload type of the retransmission stream (RFC 4588), when agreed.
     package var rtxPayloadType: UInt8?
-    /// The rtcp-fb values that both sides agreed on: `nack`, `nack pli`, `ccm fir`, `goog-remb`, `transport-cc`.
+    /// The rtcp-fb values that both sides agreed on: `nack`, `nack pli`, `ccm fir`, `goog-remb`,
+    /// `transport-cc`.
     package var feedback: [String]
 
     package init(

@@ -29,7 +29,7 @@ extension MediaFlow {
     for section in sections {
       guard let sending = section.section.sending else { continue }
       if let index = senders.firstIndex(where: {
-        $0.ssrc == sending.ssrc && $0.rtxSSRC == sending.rtxSSRC && $0.mid == section.mid
+        $0.ssrc == sending.ssrc && $0.mid == section.mid
       }) {
         senders[index].isActive = true
         senders[index].configure(sending, section: section)

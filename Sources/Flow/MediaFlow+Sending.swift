@@ -35,6 +35,7 @@ extension MediaFlow {
         guard let index = senders.firstIndex(where: { $0.ssrc == ssrc && $0.isActive })
         else { continue }
         length = transmit(part, from: index, at: now, into: &outbox)
+        resendBudget.earn(bytes: length)
       case .resend(let ssrc, let sequence):
         guard let index = senders.firstIndex(where: { $0.ssrc == ssrc && $0.isActive })
         else { continue }
@@ -56,11 +57,12 @@ extension MediaFlow {
   private mutating func retransmit(
     _ sequence: UInt16, from index: Int, at now: Instant, into outbox: inout Outbox<Output>
   ) -> Int {
-    guard
+    guard resendBudget.mayResend(at: now, targetBitrate: congestion.target),
       let (packet, isRepeated) = senders[index].retransmission(
         of: sequence, transportSequence: UInt16(truncatingIfNeeded: transportSequence),
         sendTime: sendTime(now))
     else { return 0 }
+    resendBudget.spend(bytes: packet.count, at: now)
     let isNumbered = senders[index].carriesTransportSequence && !isRepeated
     return put(packet, isNumbered: isNumbered, at: now, into: &outbox)
   }
@@ -82,13 +84,20 @@ extension MediaFlow {
     UInt32(truncatingIfNeeded: wallClock.ntp(at: now) >> 14) & 0xff_ffff
   }
 
+  /// What is left for encoders when the retransmissions of late go on, in bits per second.
+  private func encoderTarget(at now: Instant) -> UInt64 {
+    let total = Double(congestion.target)
+    let rest = max(total - resendBudget.rate(at: now), total / 2)
+    return UInt64(max(rest, min(total, AdaptiveBitrate.minimum)))
+  }
+
   /// Tells a target that changed by more than a twentieth, or reached its bounds.
   mutating func announceTarget(at now: Instant, into outbox: inout Outbox<Output>) {
     guard senders.contains(where: { $0.kind == .video && $0.isActive }) else { return }
-    let target = congestion.target
+    let target = encoderTarget(at: now)
     if let announcedTarget {
       let change = max(target, announcedTarget.bitrate) - min(target, announcedTarget.bitrate)
-      let isBound = congestion.isBound && change > 0
+      let isBound = congestion.isBound && target == congestion.target && change > 0
       guard change * 20 > announcedTarget.bitrate || isBound,
         now - announcedTarget.at >= MediaFlow.targetSpacing
       else { return }

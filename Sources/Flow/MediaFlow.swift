@@ -64,6 +64,7 @@ package struct MediaFlow: Machine {
   var isWritable = false
   var isClosed = false
   var pacer = Pacer()
+  var resendBudget = ResendBudget()
   var transportSequence: Int64 = 0
   var congestion = AdaptiveBitrate()
   var announcedTarget: (bitrate: UInt64, at: Instant)?
@@ -83,7 +84,7 @@ package struct MediaFlow: Machine {
   /// Creates a flow without sections that waits for its transport.
   ///
   /// - Parameters:
-  ///   - entropy: gives the first sequence numbers, the timestamp offsets, and the report intervals.
+  /// - entropy: gives the first sequence numbers, the timestamp offsets, and the report intervals.
   ///   - wallClock: gives the NTP times of reports.
   ///   - cname: names this end in source descriptions (RFC 7022).
   package init(entropy: EntropyStream, wallClock: WallClock, cname: String) {

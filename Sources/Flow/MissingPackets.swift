@@ -13,6 +13,7 @@ struct MissingPackets {
   private struct Entry {
     var sequence: Int64
     var due: Instant
+    let since: Instant
     var tries = 0
   }
 
@@ -20,6 +21,9 @@ struct MissingPackets {
   static let limit = 1000
   /// How often a packet is asked for before it is given up.
   static let maximumTries = 10
+  /// After this time and a few tries the picture had better go on with a key frame.
+  static let longestWait = Interval.seconds(2)
+  static let fewestTries = 3
   /// So many newer packets, or so much time, show that a packet is lost and not only late.
   static let reorderedPackets: Int64 = 3
   static let reorderedTime = Interval.milliseconds(10)
@@ -53,7 +57,7 @@ struct MissingPackets {
     let patience = canRequest ? MissingPackets.reorderedTime : MissingPackets.patience
     var lost = newest + 1
     while lost < sequence {
-      entries.append(Entry(sequence: lost, due: now + patience))
+      entries.append(Entry(sequence: lost, due: now + patience, since: now))
       lost += 1
     }
     if sequence > newest + 1 { due = earliest(due, now + patience) }
@@ -75,14 +79,14 @@ struct MissingPackets {
     due = nil
   }
 
-  /// Gives what has to be done now; what is asked for again comes up after `spacing`.
+  /// Gives what has to be done now; what is asked for comes up again after `spacing`.
   mutating func demand(at now: Instant, spacing: Interval) -> Demand {
     var demand = Demand()
     guard let due, due <= now else { return demand }
     let horizon = now + MissingPackets.coalescing
     var requested: [Int64] = []
     for index in entries.indices where entries[index].due <= horizon {
-      if !canRequest || entries[index].tries >= MissingPackets.maximumTries {
+      if !canRequest || isHopeless(entries[index], at: now) {
         demand.abandoned = entries[index].sequence
       } else {
         entries[index].tries += 1
@@ -97,6 +101,12 @@ struct MissingPackets {
     demand.requested = requested.map { UInt16(truncatingIfNeeded: $0) }
     findDue()
     return demand
+  }
+
+  private func isHopeless(_ entry: Entry, at now: Instant) -> Bool {
+    entry.tries >= MissingPackets.maximumTries
+      || entry.tries >= MissingPackets.fewestTries
+        && now - entry.since >= MissingPackets.longestWait
   }
 
   /// What enough newer packets have passed is lost and asked for at once.

@@ -5,7 +5,8 @@ import Wire
 package struct RTCPRecord: Hashable, Sendable {
   /// Whether it was received; else it was sent.
   package var isInbound: Bool
-  /// `sr`, `rr`, `sdes`, `bye`, `nack`, `pli`, `fir`, `remb`, `transport-cc`, `xr`, or `pt-fmt` in numbers.
+  /// `sr`, `rr`, `sdes`, `bye`, `nack`, `pli`, `fir`, `remb`, `transport-cc`, `xr`, or `pt-fmt` in
+  /// numbers.
   package var type: String
   /// The media SSRC it is about, or its sender's where it has none.
   package var ssrc: UInt32

@@ -34,7 +34,8 @@ struct ReceptionStatistics {
   /// Lets the next packet begin the numbers anew wherever it stands.
   mutating func acceptJump() { acceptsJump = isStarted }
 
-  /// Counts a packet and gives its extended sequence number; nil when the jump to it is not believed.
+  /// Counts a packet and gives its extended sequence number; nil when the jump to it is not
+  /// believed.
   mutating func receive(
     _ sequence: UInt16, timestamp: UInt32, clockRate: UInt32, arrival: Instant
   ) -> Int64? {

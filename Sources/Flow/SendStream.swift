@@ -13,12 +13,13 @@ struct SendStream {
   let mid: String
   let kind: MediaKind
   let ssrc: UInt32
-  let rtxSSRC: UInt32?
+  private(set) var rtxSSRC: UInt32?
   private(set) var codec: FlowSection.Codec
   /// Whether the section agrees on sending now.
   var isActive = true
   private(set) var counters: OutboundStreamCounters
-  /// When a key frame was last asked for, and the number of the last demand (RFC 5104 section 4.3.1).
+  /// When a key frame was last asked for, and the number of the last demand (RFC 5104 section
+  /// 4.3.1).
   var keyframeRequestedAt: Instant?
   var lastDemand: UInt8?
   /// Whether packets were sent since the last report.
@@ -68,6 +69,9 @@ struct SendStream {
   mutating func configure(_ sending: FlowSection.Sending, section: SectionState) {
     codec = sending.codec
     map = section.extensions
+    if rtxSSRC != sending.rtxSSRC { isRTXAcknowledged = false }
+    rtxSSRC = sending.rtxSSRC
+    counters.rtxSSRC = rtxSSRC
     counters.codec = codec.name
     counters.payloadType = codec.payloadType
     isTransportWide = map.transportSequence != 0 && codec.feedback.contains("transport-cc")
@@ -159,7 +163,7 @@ struct SendStream {
     if kind == .video, codec.feedback.contains("nack") {
       history.append(
         PacketHistory.Entry(
-          sequence: sequence, part: part, packet: rtx == nil ? Array(packet) : nil))
+          sequence: sequence, part: part, packet: rtx == nil ? packet : nil))
     }
     sequence &+= 1
     mediaPackets &+= 1

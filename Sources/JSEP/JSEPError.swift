@@ -1,5 +1,6 @@
 /// A refused call, named as the DOMException that W3C prescribes for it.
 package struct JSEPError: Error, Hashable, Sendable {
+  /// The DOMException names that W3C prescribes.
   package enum Kind: String, Sendable {
     case invalidState = "InvalidStateError"
     case invalidAccess = "InvalidAccessError"

@@ -196,7 +196,8 @@ extension SDPSection {
       msids = [MSID(legacy)].compactMap(\.self)
     }
     var streamIDs: [String] = []
-    for msid in msids where msid.streamID != "-" && !streamIDs.contains(msid.streamID) {
+    // A track belongs to a few streams at most, whatever a description claims.
+    for msid in msids.prefix(64) where msid.streamID != "-" && !streamIDs.contains(msid.streamID) {
       streamIDs.append(msid.streamID)
     }
     return (streamIDs, msids.lazy.compactMap(\.trackID).first)

@@ -8,7 +8,8 @@ package import Wire
 package struct Negotiation {
   package internal(set) var signalingState: SignalingState = .stable
   package internal(set) var transceivers: [Transceiver] = []
-  /// What the last completed exchange agreed on, in the order of the m-sections; rejected ones left out.
+  /// What the last completed exchange agreed on, in the order of the m-sections; rejected ones left
+  /// out.
   package internal(set) var sections: [NegotiatedSection] = []
   package internal(set) var remoteTransport: RemoteTransport?
   package internal(set) var currentLocal: SessionDescription?
@@ -135,7 +136,8 @@ package struct Negotiation {
     return changes
   }
 
-  /// The pending or else current local description with the candidates gathered since (W3C localDescription).
+  /// The pending or else current local description with the candidates gathered since (W3C
+  /// localDescription).
   package func localDescription(_ transport: LocalTransport) -> SessionDescription? {
     if let description = pendingLocal, let document = documents.pendingLocal {
       return SessionDescription(type: description.type, sdp: document.filled(with: transport).text)

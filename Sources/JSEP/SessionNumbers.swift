@@ -83,7 +83,7 @@ struct SessionNumbers {
     -> UInt8
   {
     func isFree(_ number: UInt8) -> Bool {
-      number != other && !foreign.payloadTypes.contains(number)
+      number != other && !foreign.uses(payloadType: number)
         && !codecs.contains { $0.payloadType == number || $0.rtxPayloadType == number }
     }
     if isFree(preferred) { return preferred }
@@ -97,29 +97,11 @@ struct SessionNumbers {
     if let known = extensions.first(where: { $0.uri == capability.uri }) { return known.id }
     func isFree(_ id: UInt8) -> Bool {
       !extensions.contains { $0.id == id }
-        && !foreign.extensions.contains { $0.id == id && $0.uri != capability.uri }
+        && !foreign.uses(extensionID: id, otherThanFor: capability.uri)
     }
     let candidates = [capability.id] + (1...14)
     guard let id = candidates.first(where: isFree) else { return nil }
     extensions.append((capability.uri, id))
     return id
-  }
-}
-
-/// The numbers that the peer's current description gives to anything, supported here or not.
-struct ForeignNumbers {
-  var payloadTypes: Set<UInt8> = []
-  var extensions: [(uri: String, id: UInt8)] = []
-
-  init(_ document: SDPDocument?) {
-    for section in document?.sections ?? [] where !section.isRejected {
-      for format in section.formats {
-        if let number = UInt8(decimal: format) { payloadTypes.insert(number) }
-      }
-      for map in section.extensionMaps where map.id < 256 {
-        if extensions.contains(where: { $0.id == map.id && $0.uri == map.uri }) { continue }
-        extensions.append((map.uri, UInt8(map.id)))
-      }
-    }
   }
 }

@@ -5,7 +5,8 @@ package import Wire
 /// Turns what happens into steps of one peer: input, drained outputs, deadline, record.
 ///
 /// An output that has an answer (a bound socket, a refused datagram) makes a further input; those
-/// wait in order until the step that caused them is complete. The driver lives on its loop's thread.
+/// wait in order until the step that caused them is complete. The driver lives on its loop's
+/// thread.
 package final class PeerDriver {
   /// Receives what a peer tells, on the loop's thread.
   package typealias Observer = @Sendable (PeerEvent, Instant) -> Void
@@ -79,7 +80,7 @@ package final class PeerDriver {
   /// Applies an API call; its reply goes to the closure.
   package func take(_ call: PeerCall, complete: @escaping @Sendable (PeerReply) -> Void) {
     // The last sample of a call is the one that counts in a report.
-    if call == .close, !isClosed { sampleStats() }
+    if call == .close, !isClosed, stats.isOn { sampleStats() }
     lastCallID &+= 1
     replies.append((lastCallID, complete))
     step(.call(id: lastCallID, call))
@@ -182,6 +183,9 @@ package struct StatsSchedule {
   private let interval: Interval?
   /// When the next sample is due.
   package private(set) var due: Instant?
+
+  /// Whether there are samples at all.
+  package var isOn: Bool { interval != nil }
 
   package init(interval: Interval?) {
     self.interval = interval.flatMap { $0 > .zero ? $0 : nil }

@@ -39,6 +39,7 @@ package struct VP8Settings: Hashable, Sendable {
   }
 }
 
+/// Encodes the sound of one track.
 package protocol AudioEncoding: AnyObject {
   /// Whether the samples are looked at; when not, sources need not make any.
   var wantsSamples: Bool { get }
@@ -48,6 +49,7 @@ package protocol AudioEncoding: AnyObject {
   func setPacketLoss(percent: Int32)
 }
 
+/// What an audio encoder made of one block.
 package struct EncodedAudio: Hashable, Sendable {
   /// The payload; empty or one byte long when DTX says that nothing need be sent.
   package var bytes: [UInt8]
@@ -61,17 +63,20 @@ package struct EncodedAudio: Hashable, Sendable {
   }
 }
 
+/// Decodes the sound of one track.
 package protocol AudioDecoding: AnyObject {
   /// Decodes a payload, recovers the block before it from its in-band FEC, or conceals a lost one.
   func decode(_ request: AudioDecodeRequest) throws(CodecError) -> DecodedAudio
 }
 
+/// What an audio decoder is asked for.
 package enum AudioDecodeRequest: Hashable, Sendable {
   case payload([UInt8])
   case recoverPrevious(from: [UInt8], frameCount: Int)
   case conceal(frameCount: Int)
 }
 
+/// A decoded block with its loudness.
 package struct DecodedAudio: Hashable, Sendable {
   package var block: AudioBlock
   /// The largest absolute sample.
@@ -85,6 +90,7 @@ package struct DecodedAudio: Hashable, Sendable {
   }
 }
 
+/// Encodes the pictures of one track.
 package protocol VideoEncoding: AnyObject {
   /// Whether the pixels are looked at; when not, sources need not make any.
   var wantsPixels: Bool { get }
@@ -95,6 +101,7 @@ package protocol VideoEncoding: AnyObject {
   func setBitrate(_ bitsPerSecond: UInt64)
 }
 
+/// What a video encoder made of one picture.
 package struct EncodedVideo: Hashable, Sendable {
   package var bytes: [UInt8]
   package var isKey: Bool
@@ -107,10 +114,12 @@ package struct EncodedVideo: Hashable, Sendable {
   }
 }
 
+/// Decodes the pictures of one track.
 package protocol VideoDecoding: AnyObject {
   func decode(_ bytes: [UInt8]) throws(CodecError) -> DecodedVideo
 }
 
+/// A decoded picture with the quantiser of its frame.
 package struct DecodedVideo: Sendable {
   package var picture: Picture
   package var quantiser: UInt8

@@ -49,7 +49,8 @@ public struct AudioBlock: Hashable, Sendable {
 
 /// Where the media of a sender comes from.
 public enum MediaSource: Hashable, Sendable, Codable {
-  /// A sine tone, made inside the stack; it pauses for a second in every `pauseSeconds` when that is not 0.
+  /// A sine tone, made inside the stack; it pauses for a second in every `pauseSeconds` when that
+  /// is not 0.
   case tone(hertz: Int, pauseSeconds: Int)
   /// A moving test pattern with a frame counter, made inside the stack.
   case pattern(width: Int, height: Int, framesPerSecond: Int)

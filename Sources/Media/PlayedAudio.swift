@@ -2,6 +2,7 @@ package import RTP
 
 /// A block of sound that goes out, and where it came from.
 package struct PlayedAudio: Sendable {
+  /// How a block came about.
   package enum Origin: String, Sendable {
     /// Decoded from its own packet.
     case packet

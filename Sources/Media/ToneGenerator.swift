@@ -1,5 +1,5 @@
 /// A sine tone with pauses, as a pure function of the position: the same samples in every run.
-struct ToneGenerator {
+package struct ToneGenerator {
   /// The peak of the tone, 12 dB below full scale.
   static let amplitude = 8_231
 
@@ -16,14 +16,14 @@ struct ToneGenerator {
   private let period: Int64
 
   /// Creates a tone; the frequency is taken modulo the sampling rate.
-  init(hertz: Int, pauseSeconds: Int) {
+  package init(hertz: Int, pauseSeconds: Int) {
     let rate = Int64(AudioBlock.sampleRate)
     self.hertz = Int64(hertz.magnitude % UInt(rate))
     period = Int64(min(max(pauseSeconds, 0), 86_400)) * rate
   }
 
   /// The block that begins at a position in samples since the tone began.
-  func block(at position: Int64, frameCount: Int, channels: Int) -> AudioBlock {
+  package func block(at position: Int64, frameCount: Int, channels: Int) -> AudioBlock {
     let count = frameCount * channels
     let samples = unsafe [Int16](unsafeUninitializedCapacity: count) { buffer, initialized in
       unsafe ToneGenerator.quarterWave.withUnsafeBufferPointer { wave in

@@ -103,7 +103,8 @@ package struct FrameRecord: Sendable {
   package var isInbound: Bool
   package var codec: CodecName
   package var ssrc: UInt32
-  /// The RTP timestamp on the wire (inbound), or the media time before the stream's offset (outbound).
+  /// The RTP timestamp on the wire (inbound), or the media time before the stream's offset
+  /// (outbound).
   package var rtpTime: UInt32
   package var isKey: Bool
   package var width: Int
@@ -116,7 +117,8 @@ package struct FrameRecord: Sendable {
   package var decoded: DecodedMedia
   /// The quantiser of a picture.
   package var quantiser: UInt8
-  /// The largest absolute sample and the sum of squares of a block of sound; RFC 6464 level when sent.
+  /// The largest absolute sample and the sum of squares of a block of sound; RFC 6464 level when
+  /// sent.
   package var peak: UInt16 = 0
   package var energy: UInt64 = 0
   package var audioLevel: UInt8?

@@ -68,7 +68,8 @@ extension PeerStack {
 
   // MARK: Descriptions
 
-  /// This side of the transport as descriptions state it: the next generation's, once one is wanted.
+  /// This side of the transport as descriptions state it: the next generation's, once one is
+  /// wanted.
   private var localTransport: LocalTransport {
     let credentials = transport.nextCredentials ?? agent.localCredentials
     let isNext = transport.nextCredentials != nil

@@ -43,7 +43,9 @@ extension PeerStack {
     for section in negotiation.sections {
       guard let codec = section.codecs.first else { continue }
       let transceiver = negotiation.transceivers.first { $0.id == section.transceiverID }
-      let sequenceID = section.extensions.first { $0.uri == HeaderExtensionURI.transportSequence.rawValue }
+      let sequenceID = section.extensions.first {
+        $0.uri == HeaderExtensionURI.transportSequence.rawValue
+      }
       for isInbound in [false, true] {
         let isActive = isInbound ? section.direction.receives : section.direction.sends
         guard isActive else { continue }
@@ -56,7 +58,9 @@ extension PeerStack {
             transportSequenceID: sequenceID?.id ?? 0))
       }
     }
-    for record in records where !tracks.announced.contains(record) { tell(.trackNegotiated(record)) }
+    for record in records where !tracks.announced.contains(record) {
+      tell(.trackNegotiated(record))
+    }
     tracks.announced = records
   }
 

@@ -18,6 +18,11 @@ struct ConnectionStates {
   var iceGathering = "new"
   var connection = "new"
   var dtls = "new"
+  /// Whether something of the negotiation changed since it was last asked whether it is needed;
+  /// the answer takes a look at the descriptions, which is too much for every packet.
+  var negotiationMayBeNeeded = true
+  /// The last answer.
+  var negotiationIsNeeded = false
   /// Whether negotiationneeded was told and is still unanswered.
   var negotiationWasNeeded = false
 
@@ -66,7 +71,11 @@ extension PeerStack {
   /// What is derived from the layers is brought up to date at the end of each step.
   func settleStates() {
     change(.connection, to: states.aggregated(isClosed: isClosed))
-    let isNeeded = !isClosed && states.signaling == "stable" && negotiation.negotiationIsNeeded
+    if states.negotiationMayBeNeeded {
+      states.negotiationMayBeNeeded = false
+      states.negotiationIsNeeded = negotiation.negotiationIsNeeded
+    }
+    let isNeeded = !isClosed && states.signaling == "stable" && states.negotiationIsNeeded
     if isNeeded, !states.negotiationWasNeeded { tell(.negotiationNeeded) }
     states.negotiationWasNeeded = isNeeded
   }

@@ -232,7 +232,8 @@ extension PeerStack {
     }
   }
 
-  /// Starts the handshake once the roles are agreed and there is a path: its time limit runs from here.
+  /// Starts the handshake once the roles are agreed and there is a path: its time limit runs from
+  /// here.
   func startDTLSIfReady() {
     guard let dtls, dtls.state == .new, transport.path != nil,
       let remote = negotiation.remoteTransport, let isClient = remote.localIsDTLSClient
@@ -293,4 +294,3 @@ extension SRTPProfile {
     }
   }
 }
-

@@ -17,7 +17,9 @@ final class PeerStack {
   let entropy: Entropy
   let codecs: any CodecFactory
 
-  var negotiation: Negotiation
+  var negotiation: Negotiation {
+    didSet { states.negotiationMayBeNeeded = true }
+  }
   var agent: ICEAgent
   let dtls: DTLSTransport?
   var srtp: SRTPContext?
@@ -112,7 +114,7 @@ final class PeerStack {
 
   func tell(_ event: PeerEvent) { outbox.append(.event(event)) }
 
-  /// Counts a refusal and tells of it at the first, second, fourth, eighth, ... time.
+  /// Counts a refusal and tells of it whenever its count reaches a power of two.
   func refuse(layer: StaticString, _ reason: String) {
     if refusals.count(layer: layer.description, reason: reason) {
       tell(.refused(layer: layer.description, reason: reason))

@@ -39,7 +39,8 @@ struct StatsBuilder {
   }
 }
 
-/// Makes ids that applications cannot predict and that a replay makes again (webrtc-stats section 8.1).
+/// Makes ids that applications cannot predict and that a replay makes again (webrtc-stats section
+/// 8.1).
 struct StatsNames {
   private let salt: [UInt8]
 

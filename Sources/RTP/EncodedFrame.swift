@@ -25,7 +25,8 @@ package struct EncodedFrame: Hashable, Sendable {
   package var height: UInt16 = 0
   /// The level of the sound as RFC 6464 carries it: 0 loudest to 127 silent; nil for pictures.
   package var audioLevel: UInt8?
-  /// Whether the block is speech (RFC 6464 V bit, and the marker after silence, RFC 7587 section 4.2).
+  /// Whether the block is speech (RFC 6464 V bit, and the marker after silence, RFC 7587 section
+  /// 4.2).
   package var isVoice = false
 
   package init(

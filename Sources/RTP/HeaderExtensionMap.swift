@@ -34,7 +34,8 @@ package struct HeaderExtensionMap: Hashable, Sendable {
   /// Creates a map on which nothing was agreed.
   package init() {}
 
-  /// Takes an agreed extension into the map; the first identifier of a URI stays, others are ignored.
+  /// Takes an agreed extension into the map; the first identifier of a URI stays, others are
+  /// ignored.
   package mutating func add(uri: String, id: UInt8) {
     func set(_ field: inout UInt8) { if field == 0 { field = id } }
     switch HeaderExtensionURI(rawValue: uri) {

@@ -2,7 +2,8 @@ import Peer
 import Tape
 import Wire
 
-/// The first place where the stack did not do again what it did in the recording, in protocol terms.
+/// The first place where the stack did not do again what it did in the recording, in protocol
+/// terms.
 package struct Divergence: Hashable, Sendable, Codable {
   /// How many inputs before it are listed.
   package static let historyLength = 10

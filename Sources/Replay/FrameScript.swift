@@ -31,6 +31,7 @@ final class FrameScript {
 
   private let connection: SQLiteConnection
   private var statement: SQLiteStatement
+  private let media: WireCursor
   private var isAtEnd = false
   /// Entries that were read and not yet asked for.
   private var waiting: [(voice: Voice, entries: [Entry])] = []
@@ -45,10 +46,11 @@ final class FrameScript {
     do throws(SQLiteError) {
       statement = try connection.prepare(
         """
-        SELECT step, peer, track, direction = 'in', outcome, key, voice, width, height, channels,
-          samples, quantiser, audio_level, peak, energy, bytes, audio_level IS NULL
-        FROM frame ORDER BY row
+        SELECT store.row >> 16, peer, track, direction = 'in', outcome, key, voice, width, height,
+          channels, samples, quantiser, audio_level, peak, energy, size
+        FROM frame_store AS store CROSS JOIN format USING (format) ORDER BY store.row
         """)
+      media = try WireCursor(connection, table: "media")
     } catch {
       throw TapeError(path: path, place: "frame", reason: error.description)
     }
@@ -87,7 +89,7 @@ final class FrameScript {
   }
 
   private func read() {
-    guard (try? statement.step()) == true else {
+    guard (try? statement.step()) == true, let bytes = try? media.take(statement.integer(15)) else {
       isAtEnd = true
       return
     }
@@ -101,9 +103,9 @@ final class FrameScript {
       height: Int(clamping: statement.integer(8)), channels: Int(clamping: statement.integer(9)),
       samples: Int(clamping: statement.integer(10)),
       quantiser: UInt8(clamping: statement.integer(11)),
-      audioLevel: statement.integer(16) != 0 ? nil : UInt8(clamping: statement.integer(12)),
+      audioLevel: statement.isNull(12) ? nil : UInt8(clamping: statement.integer(12)),
       peak: UInt16(clamping: statement.integer(13)),
-      energy: UInt64(bitPattern: statement.integer(14)), bytes: statement.bytes(15))
+      energy: UInt64(bitPattern: statement.integer(14)), bytes: bytes)
     if let queue = waiting.firstIndex(where: { $0.voice == voice }) {
       waiting[queue].entries.append(entry)
     } else {

@@ -13,6 +13,7 @@ package final class Replayer {
     case time(Instant)
   }
 
+  /// How much of a take is replayed, and what stands in for what.
   package struct Options: Sendable {
     package var until: Stop?
     /// Whether recorded frames stand in for the codecs; all but decoded media is compared still.
@@ -36,12 +37,9 @@ package final class Replayer {
   private let makeCodecs: () -> any CodecFactory
   private let makePeer: (any CodecFactory) -> any ReplayedPeer
 
-  private var transcript: Transcript
+  private let check: StepCheck
   private var peers: [DrivenPeer] = []
   private var outbox = Outbox<PeerOutput>()
-  private var history: [TapeChunk.Step] = []
-  private var steps = 0
-  private var at = Instant.zero
 
   /// Opens a take; the peers are made by `peer` with codecs of their own each.
   ///
@@ -68,8 +66,8 @@ package final class Replayer {
           "it was recorded without its media, so the codecs cannot be skipped; replay it whole")
     }
     script = options.skipsCodecs ? try FrameScript(path: path) : nil
-    transcript = Transcript(
-      keepsMedia: reader.header.keepsMedia, hashesMedia: !options.skipsCodecs)
+    check = StepCheck(
+      keepsMedia: reader.header.keepsMedia, comparesMedia: !options.skipsCodecs)
   }
 
   /// The time of the last step of the take, for progress.
@@ -80,13 +78,15 @@ package final class Replayer {
     let clock = ContinuousClock()
     let start = clock.now
     let isComplete = reader.ending != nil
-    let feed = StepFeed(reader)
-    defer { feed.cancel() }
+    let fault = drive(progress)
+    let (steps, at) = (check.steps, check.at)
     let verdict: Verdict
-    do throws(TapeFault) {
-      verdict = try verdictOf(feed, progress)
-    } catch {
-      switch error {
+    // A difference stands before a fault: what is read ahead is not replayed yet.
+    if let finding = check.finding {
+      verdict = .diverged(divergence(finding))
+    } else {
+      switch fault {
+      case nil: verdict = .identical
       case .unreadable(let reason): throw reason
       case .altered(var alteration, let suspect):
         alteration.expectation = suspect.flatMap { expectation($0) }
@@ -103,25 +103,25 @@ package final class Replayer {
 
   private var stoppedEarly = false
 
-  private func verdictOf(_ feed: StepFeed, _ progress: (Instant) -> Void) throws(TapeFault)
-    -> Verdict
-  {
-    while let chunk = try feed.next() {
-      for step in chunk.steps {
-        if isStop(step.head) {
-          stoppedEarly = true
-          return .identical
-        }
-        if let difference = replay(step, chunk.rows) {
-          return .diverged(divergence(difference, step, chunk.rows))
-        }
-        steps += 1
-        at = step.head.at
-        remember(step)
+  /// Executes the take to its end, to a stop, to a difference or to what is wrong with the file.
+  ///
+  /// Three threads share the work: one reads, this one executes, one compares.
+  private func drive(_ progress: (Instant) -> Void) -> TapeFault? {
+    let feed = StepFeed(reader)
+    defer { feed.cancel() }
+    let line = CheckLine(check)
+    defer { line.finish() }
+    do throws(TapeFault) {
+      while let chunk = try feed.next() {
+        let executed = execute(chunk)
+        let last = chunk.steps.prefix(executed.steps.count).last?.head.at
+        guard line.put(executed), !stoppedEarly else { return nil }
+        if let last { progress(last) }
       }
-      progress(at)
+    } catch {
+      return error
     }
-    return .identical
+    return nil
   }
 
   private func isStop(_ head: StepHead) -> Bool {
@@ -132,22 +132,25 @@ package final class Replayer {
     }
   }
 
-  // MARK: One step
+  // MARK: Steps
 
-  /// Executes a step and gives the first thing that is not as recorded.
-  private func replay(_ step: TapeChunk.Step, _ rows: RowList) -> StepDifference? {
-    let index = peerIndex(step, rows)
-    let machine = peers[index].machine
-    script?.begin(step: step.head.number)
-    transcript.begin(peer: step.head.peer, at: step.head.at)
-    transcript.adopt(rows, step.inputRows)
-    machine.step(step.input, at: step.head.at, into: &outbox)
-    while let output = outbox.next() { transcript.append(output) }
-    return StepDifference(
-      recorded: rows, step.outputRows, replayed: transcript.rows,
-      comparesMedia: !options.skipsCodecs)
-      ?? StepDifference(
-        head: step.head, deadline: machine.deadline, entropyDrawn: machine.entropyDrawn)
+  private func execute(_ chunk: TapeChunk) -> ExecutedChunk {
+    var executed = ExecutedChunk(chunk)
+    for step in chunk.steps {
+      if isStop(step.head) {
+        stoppedEarly = true
+        break
+      }
+      let machine = peers[peerIndex(step, chunk.rows)].machine
+      script?.begin(step: step.head.number)
+      machine.step(step.input, at: step.head.at, into: &outbox)
+      while let output = outbox.next() { executed.outputs.append(output) }
+      executed.steps.append(
+        ExecutedChunk.Step(
+          outputsEnd: executed.outputs.count, deadline: machine.deadline,
+          entropyDrawn: machine.entropyDrawn))
+    }
+    return executed
   }
 
   /// Where the peer of a step stands; it is made by its first step.
@@ -166,32 +169,22 @@ package final class Replayer {
     return peers.count - 1
   }
 
-  private func remember(_ step: TapeChunk.Step) {
-    if history.count == 2 * Divergence.historyLength {
-      history.removeFirst(Divergence.historyLength)
-    }
-    history.append(step)
-  }
-
   // MARK: Reports
 
-  private func divergence(
-    _ difference: StepDifference, _ step: TapeChunk.Step, _ rows: RowList
-  ) -> Divergence {
-    let machine = peers[peerIndex(step, rows)]
+  private func divergence(_ finding: StepCheck.Finding) -> Divergence {
+    let label = peers.first { $0.number == finding.step.head.peer }?.label ?? ""
     return Divergence(
-      difference, step: step, recordedRows: rows, replayedRows: transcript.rows,
-      peerLabel: machine.label,
-      entropy: (step.head.entropyDrawn, machine.machine.entropyDrawn),
-      history: history.suffix(Divergence.historyLength), path: path)
+      finding.difference, step: finding.step, recordedRows: finding.recordedRows,
+      replayedRows: finding.replayedRows, peerLabel: label,
+      entropy: (finding.step.head.entropyDrawn, finding.entropyDrawn), history: finding.history,
+      path: path)
   }
 
   /// What the stack makes of an altered step, when its input is still good.
   private func expectation(_ chunk: TapeChunk) -> String? {
-    guard let step = chunk.steps.first, let difference = replay(step, chunk.rows) else {
-      return nil
-    }
-    let divergence = divergence(difference, step, chunk.rows)
+    check.compare(execute(chunk))
+    guard let finding = check.finding else { return nil }
+    let divergence = divergence(finding)
     return "\(divergence.what), \(divergence.field): the file has \(divergence.recorded), "
       + "a replay gives \(divergence.replayed)"
   }

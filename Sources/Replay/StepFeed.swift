@@ -20,9 +20,16 @@ final class StepFeed: Sendable {
 
   private let state = Mutex(State())
   private let filled = DispatchSemaphore(value: 0)
-  private let free = DispatchSemaphore(value: 8)
+  // It begins with 0 and is raised, because one that ends below its beginning is a fatal error.
+  private let free = DispatchSemaphore(value: 0)
+
+  /// How many steps are handed over at once, and how many of these chunks may be read ahead: few
+  /// enough to stay in the cache.
+  private static let chunkSteps = 64
+  private static let depth = 8
 
   init(_ reader: TapeReader) {
+    for _ in 0..<StepFeed.depth { free.signal() }
     let handover = Handover(reader: reader)
     let thread = Thread { [self] in read(handover.reader) }
     thread.name = "take reader"
@@ -35,7 +42,7 @@ final class StepFeed: Sendable {
       free.wait()
       if state.withLock({ $0.isCancelled }) { return }
       do throws(TapeFault) {
-        let chunk = try reader.next()
+        let chunk = try reader.next(steps: StepFeed.chunkSteps)
         goesOn = state.withLock { state in
           if let chunk { state.chunks.append(chunk) } else { state.isAtEnd = true }
           return chunk != nil

@@ -1,8 +1,8 @@
 extension SDPDocument {
-  /// How many bytes a description may have.
-  package static let byteLimit = 256 * 1024
+  /// How many bytes a description may have: room for a browser's offer with a hundred sections.
+  package static let byteLimit = 1024 * 1024
   /// How many lines a description may have.
-  package static let lineLimit = 4096
+  package static let lineLimit = 16384
   /// How many m-sections a description may have.
   package static let sectionLimit = 512
   /// How many formats an m-section may have: payload types have 7 bits.

@@ -10,7 +10,8 @@ public enum SDPType: String, Hashable, Sendable, Codable {
   case rollback
 }
 
-/// A session description and what it means in the offer/answer exchange (W3C RTCSessionDescription).
+/// A session description and what it means in the offer/answer exchange (W3C
+/// RTCSessionDescription).
 public struct SessionDescription: Hashable, Sendable, Codable {
   /// Offer, answer, ...
   public var type: SDPType

@@ -1,7 +1,8 @@
 /// The page that browsers call with: plain HTML and JavaScript in one file, nothing loaded.
 ///
 /// Scripts drive it through `window.retake`: `await retake.call({seconds: 5})` gives
-/// `{connected, states, stats, ...}`. `#auto` or `?auto` calls at once. With `{offerer: 'retake'}` (or
+/// `{connected, states, stats, ...}`. `#auto` or `?auto` calls at once. With `{offerer: 'retake'}`
+/// (or
 /// `?offerer=retake`) the server offers and the browser answers.
 public let callPage = #"""
   <!doctype html>

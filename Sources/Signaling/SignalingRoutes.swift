@@ -114,7 +114,8 @@ private struct DescriptionBody: Decodable {
   }
 }
 
-/// A candidate that came in: as the fields of an RTCIceCandidateInit, or null when there are no more.
+/// A candidate that came in: as the fields of an RTCIceCandidateInit, or null when there are no
+/// more.
 private struct CandidateBody: Decodable {
   var id: String
   var candidate: String?

@@ -59,6 +59,8 @@ struct InputReader: ~Copyable {
       let remote = SocketAddress(remote)
     else { return false }
     paths[number] = (local, remote)
+    // The recorder has forgotten paths that are so old; see `Numbering`.
+    paths[number &- 131_072] = nil
     return true
   }
 

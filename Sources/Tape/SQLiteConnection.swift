@@ -123,8 +123,9 @@ package struct SQLiteStatement: ~Copyable {
     guard code == SQLITE_DONE else { throw SQLiteConnection.error(code, of: connection) }
   }
 
-  /// Binds what is left and runs. Text and bytes are borrowed for the length of the inner call, so
-  /// each of them nests one level.
+  /// Binds what is left and runs.
+  ///
+  /// Text and bytes are borrowed for the length of the inner call, so each of them nests one level.
   private func run(_ values: ArraySlice<Value>, parameter: Int32) -> Int32 {
     var index = parameter
     for position in values.indices {
@@ -176,6 +177,11 @@ extension SQLiteStatement {
 
   /// Whether the statement leaves the file as it is.
   package var isReadOnly: Bool { sqlite3_stmt_readonly(statement) != 0 }
+
+  /// Whether a column has no value.
+  package func isNull(_ column: Int) -> Bool {
+    sqlite3_column_type(statement, Int32(column)) == SQLITE_NULL
+  }
 
   package func integer(_ column: Int) -> Int64 { sqlite3_column_int64(statement, Int32(column)) }
 

@@ -19,6 +19,7 @@ package struct StatSamples: Sendable {
     }
   }
 
+  /// The objects of one peer.
   package struct Peer: Sendable {
     package var label: String
     package var objects: [Object]

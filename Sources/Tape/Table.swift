@@ -50,9 +50,14 @@ package enum Table: UInt8, CaseIterable, Sendable {
     }
   }
 
-  /// The columns of the storage table: the bytes of packets stand in `wire`.
+  /// The columns of the storage table: the bytes of packets stand in `wire`, those of frames in
+  /// `media`.
   var storageColumns: [String] {
-    self == .packet ? columns.dropLast() + ["size", "position"] : columns
+    switch self {
+    case .packet: columns.dropLast() + ["size", "position"]
+    case .frame: columns.dropLast() + ["position"]
+    default: columns
+    }
   }
 
   /// The columns after `row` that are written, read, hashed and compared, in this order.

@@ -1,4 +1,5 @@
-/// Why a take cannot be written or read: one sentence that names the file, the place and the reason.
+/// Why a take cannot be written or read: one sentence that names the file, the place and the
+/// reason.
 public struct TapeError: Error, Hashable, Sendable, CustomStringConvertible {
   /// What kind of failure it is, for exit statuses.
   public enum Kind: Hashable, Sendable {

@@ -21,6 +21,7 @@ package final class TapeReader {
   private var tape: SQLiteStatement
   private let cursors: [TableCursor]
   private let wire: WireCursor
+  private let media: WireCursor
   private var chain: StepChain
   private var inputs: InputReader
 
@@ -45,9 +46,13 @@ package final class TapeReader {
       tape = try connection.prepare(
         "SELECT first_step, steps, at_ns, body, digest FROM tape ORDER BY first_step")
       var cursors: [TableCursor] = []
-      let wire = try WireCursor(connection)
-      for table in Table.allCases { cursors.append(try TableCursor(table, connection, wire)) }
+      let wire = try WireCursor(connection, table: "wire")
+      let media = try WireCursor(connection, table: "media")
+      for table in Table.allCases {
+        cursors.append(try TableCursor(table, connection, table == .frame ? media : wire))
+      }
       self.wire = wire
+      self.media = media
       self.cursors = cursors
       inputs = InputReader(
         content: try connection.prepare("SELECT bytes FROM content WHERE content = ?"))
@@ -151,6 +156,8 @@ package final class TapeReader {
       fault = altered("rows were added after the last step", table: left.table.name)
     } else if try !wire.isAtEnd() {
       fault = altered("bytes were added after the last datagram", table: "wire")
+    } else if try !media.isAtEnd() {
+      fault = altered("bytes were added after the last frame", table: "media")
     } else if let ending {
       if ending.steps > stepsRead {
         fault = altered("the steps up to \(ending.steps) are missing", table: "tape")
@@ -241,13 +248,13 @@ private final class TableCursor {
   /// The number of the row that comes next; the largest number at the end.
   private(set) var next: Int64 = .min
   private var statement: SQLiteStatement
-  private let wire: WireCursor
+  private let stream: WireCursor
 
-  init(_ table: Table, _ connection: borrowing SQLiteConnection, _ wire: WireCursor)
+  init(_ table: Table, _ connection: borrowing SQLiteConnection, _ stream: WireCursor)
     throws(SQLiteError)
   {
     self.table = table
-    self.wire = wire
+    self.stream = stream
     let columns = table.storageColumns.joined(separator: ", ")
     statement = try connection.prepare(
       "SELECT row, \(columns) FROM \(table.storageName) ORDER BY \(table.key)")
@@ -260,8 +267,24 @@ private final class TableCursor {
 
   /// What is wrong with a row that could not be read.
   var damage: String {
-    table == .packet ? "the bytes of a datagram are not where they were" : "a text was changed"
+    switch table {
+    case .packet: "the bytes of a datagram are not where they were"
+    case .frame: "the bytes of a frame are not where they were"
+    default: "a text was changed"
+    }
   }
+
+  /// The columns that say where the row's bytes stand in the stream, when they stand there.
+  private func place(_ column: Int) -> (size: Int, position: Int)? {
+    switch table {
+    case .packet: (column, column + 1)
+    case .frame: statement.isNull(column) ? nil : (TableCursor.frameSizeColumn, column)
+    default: nil
+    }
+  }
+
+  /// Where a row of `frame_store` says how many bytes it has; `row` comes before the columns.
+  private static let frameSizeColumn = 1 + (Table.frame.columns.firstIndex(of: "size") ?? 0)
 
   /// Reads the present row and goes to the next; false when it is damaged.
   func read(into rows: inout RowList) throws(SQLiteError) -> Bool {
@@ -269,10 +292,9 @@ private final class TableCursor {
     var isGood = true
     let count = table.columns.count
     for column in 1...count {
-      if table == .packet, column == count {
-        let position = statement.integer(column + 1)
-        isGood = isGood && position == wire.position
-        if let bytes = try wire.take(statement.integer(column)) {
+      if column == count, let place = place(column) {
+        isGood = isGood && statement.integer(place.position) == stream.position
+        if let bytes = try stream.take(statement.integer(place.size)) {
           rows.append(.blob(bytes))
           continue
         }

@@ -11,6 +11,7 @@ final class TapeStore: @unchecked Sendable {
   private var inserts: [InsertStatement] = []
   private let tapeInsert: InsertStatement
   private let wire: WireStore
+  private let media: WireStore
   private var transcript: Transcript
   private var chain: StepChain
 
@@ -51,6 +52,7 @@ final class TapeStore: @unchecked Sendable {
         inserts.append(InsertStatement(try connection.prepare(sql)))
       }
       wire = WireStore(try connection.prepare("INSERT OR REPLACE INTO wire VALUES (?, ?)"))
+      media = WireStore(try connection.prepare("INSERT OR REPLACE INTO media VALUES (?, ?)"))
       transcript = Transcript(keepsMedia: options.keepsMedia)
       chain = StepChain(takeDigest: header.digest)
     } catch {
@@ -86,6 +88,7 @@ final class TapeStore: @unchecked Sendable {
       var body = TapeBody(start: first.at.nanoseconds)
       for step in steps { body.append(try write(step)) }
       try wire.flush()
+      try media.flush()
       try tapeInsert.run(
         [
           .number(before.steps + 1), .number(body.count), .number(body.start),
@@ -121,6 +124,10 @@ final class TapeStore: @unchecked Sendable {
         insert.bind(Int64(bytes.count), at: table.columns.count + 1)
         insert.bind(wire.position, at: table.columns.count + 2)
         try wire.append(bytes)
+      } else if table == .frame, case .blob(let bytes)? = values.last {
+        values.removeLast()
+        insert.bind(media.position, at: table.columns.count + 1)
+        try media.append(bytes)
       }
       try insert.run(row: first + Int64(row), values)
     }
@@ -130,7 +137,8 @@ final class TapeStore: @unchecked Sendable {
     return head
   }
 
-  /// Writes the `ending` row and leaves one plain file behind: no write-ahead log, no shared memory.
+  /// Writes the `ending` row and leaves one plain file behind: no write-ahead log, no shared
+  /// memory.
   func end() throws(TapeError) {
     do throws(SQLiteError) {
       var insert = try connection.prepare("INSERT INTO ending VALUES (?, ?, ?)")

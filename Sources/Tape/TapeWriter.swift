@@ -43,6 +43,8 @@ package final class TapeWriter: Sendable {
     var names: [(peer: UInt32, label: String, role: String)] = []
     var bytes = 0
     var peers: UInt32 = 0
+    /// How many callers of `record` wait for room.
+    var waiting = 0
     var isFinishing = false
     var error: TapeError?
     var result: Result<Summary, TapeError>?
@@ -86,7 +88,10 @@ package final class TapeWriter: Sendable {
       let waits = queue.withLock { queue in
         guard queue.error == nil, !queue.isFinishing else { return false }
         if queue.bytes + size > options.queueLimit, !queue.steps.isEmpty {
-          if options.waitsForDisk { return true }
+          if options.waitsForDisk {
+            queue.waiting += 1
+            return true
+          }
           queue.error = TapeError(
             path: path, place: "",
             reason: "the disk was too slow: \(queue.bytes >> 20) MB were waiting to be written",
@@ -114,7 +119,6 @@ package final class TapeWriter: Sendable {
   package func finish() throws(TapeError) -> Summary {
     queue.withLock { $0.isFinishing = true }
     wake.signal()
-    room.signal()
     done.wait()
     done.signal()
     return try queue.withLock { $0.result ?? .success(Summary()) }.get()
@@ -123,6 +127,7 @@ package final class TapeWriter: Sendable {
   // MARK: The writer's thread
 
   private func run(_ store: TapeStore) {
+    var isBroken = false
     while true {
       _ = wake.wait(timeout: .now() + TapeWriter.interval)
       let (steps, names, isLast, failure) = queue.withLock { queue in
@@ -130,11 +135,13 @@ package final class TapeWriter: Sendable {
         queue.steps = []
         queue.names = []
         queue.bytes = 0
+        for _ in 0..<queue.waiting { room.signal() }
+        queue.waiting = 0
         return taken
       }
-      room.signal()
       for name in names { store.name(peer: name.peer, label: name.label, role: name.role) }
-      write(steps, to: store)
+      // After a failure a later step must not be written: the take would have a gap.
+      if !isBroken { isBroken = !write(steps, to: store) }
       if isLast || failure != nil, queue.withLock({ $0.isFinishing }) {
         finish(store)
         return
@@ -142,7 +149,7 @@ package final class TapeWriter: Sendable {
     }
   }
 
-  private func write(_ steps: [StepRecord], to store: TapeStore) {
+  private func write(_ steps: [StepRecord], to store: TapeStore) -> Bool {
     var start = 0
     while start < steps.count {
       var end = start
@@ -155,10 +162,11 @@ package final class TapeWriter: Sendable {
         try store.write(steps[start..<end])
       } catch {
         queue.withLock { if $0.error == nil { $0.error = error } }
-        return
+        return false
       }
       start = end
     }
+    return true
   }
 
   private func finish(_ store: TapeStore) {

@@ -38,7 +38,8 @@ package struct Timeline: Sendable {
   /// One query for each lane: row, time, peer, lane and text.
   private static let queries = [
     """
-    SELECT row AS row, at_ns, peer, 'peer', 'begins' || CASE role WHEN '' THEN '' ELSE ' as ' || role END
+    SELECT row AS row, at_ns, peer, 'peer',
+      'begins' || CASE role WHEN '' THEN '' ELSE ' as ' || role END
     FROM peer
     """,
     "SELECT row, at_ns, peer, 'api', name FROM call_request WHERE name <> 'getStats'",
@@ -52,7 +53,10 @@ package struct Timeline: Sendable {
       || ', ' || length(message) || ' characters'
     FROM signaling
     """,
-    "SELECT row, at_ns, peer, 'state', machine || ': ' || from_state || ' -> ' || to_state FROM state",
+    """
+    SELECT row, at_ns, peer, 'state', machine || ': ' || from_state || ' -> ' || to_state
+    FROM state
+    """,
     """
     SELECT row, at_ns, peer, 'candidate',
       replace(type, '-candidate', '') || ' ' || candidate_type || ' ' || address || ' port ' || port

@@ -1,3 +1,5 @@
+import Glibc
+
 /// One value of a row, as SQLite keeps it.
 package enum Value: Hashable, Sendable {
   case null
@@ -29,6 +31,24 @@ package enum Value: Hashable, Sendable {
 }
 
 extension Value {
+  /// Whether two values are the same.
+  ///
+  /// Bytes are compared in blocks, because a replay compares every packet.
+  package func matches(_ other: Value) -> Bool {
+    switch (self, other) {
+    case (.integer(let left), .integer(let right)): left == right
+    case (.blob(let left), .blob(let right)):
+      left.count == right.count
+        && left.withUnsafeBytes { left in
+          right.withUnsafeBytes { right in
+            guard let start = left.baseAddress, let other = right.baseAddress else { return true }
+            return memcmp(start, other, left.count) == 0
+          }
+        }
+    default: self == other
+    }
+  }
+
   /// The value for people: text as it is, bytes in hexadecimal, shortened when long.
   package var summary: String {
     switch self {
@@ -53,7 +73,8 @@ package func hexadecimal(_ bytes: some Collection<UInt8>, limit: Int = .max) -> 
   return bytes.count > limit ? "\(hex)... (\(bytes.count) bytes)" : hex
 }
 
-/// Rows of one or several tables in their order, kept flat so that a step costs no array of its own.
+/// Rows of one or several tables in their order, kept flat so that a step costs no array of its
+/// own.
 package struct RowList: Hashable, Sendable {
   /// A row: its table and where its values begin.
   package struct Head: Hashable, Sendable {
@@ -87,8 +108,8 @@ package struct RowList: Hashable, Sendable {
 
   /// Where the values of a row stand in `values`.
   package func range(_ row: Int) -> Range<Int> {
-    let head = heads[row]
-    return head.start..<head.start + head.table.columns.count
+    let end = row + 1 < heads.count ? heads[row + 1].start : values.count
+    return heads[row].start..<end
   }
 
   /// The values of a row in the order of its table's columns.

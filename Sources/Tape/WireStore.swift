@@ -1,12 +1,15 @@
-/// The `wire` table: the bytes of all datagrams as one stream, in pieces that fill a page each.
+/// The `wire` and `media` tables: the bytes of all datagrams, and of all frames, as one stream
+/// each,
+/// in pieces that fill a page.
 ///
-/// Rows with a kilobyte of payload leave up to a tenth of their pages unused; a stream does not.
+/// Rows with a kilobyte of payload leave up to a tenth of their pages unused, rows with several a
+/// quarter; a stream does not.
 enum WirePiece {
   /// The bytes of a full piece: with 8 KiB pages, what one row can hold without an overflow page.
   static let length = 8_152
 }
 
-/// Writes the stream of datagram bytes.
+/// Writes a stream of bytes.
 final class WireStore {
   private var insert: SQLiteStatement
   private var piece: Int64 = 0
@@ -18,15 +21,18 @@ final class WireStore {
   /// Where the next byte will stand.
   var position: Int64 { piece * Int64(WirePiece.length) + Int64(rest.count) }
 
-  /// Adds the bytes of a datagram; full pieces are written at once.
+  /// Adds the bytes of a datagram or frame; full pieces are written at once.
   func append(_ bytes: [UInt8]) throws(SQLiteError) {
     rest.append(contentsOf: bytes)
     isFlushed = isFlushed && bytes.isEmpty
-    while rest.count >= WirePiece.length {
-      try write(Array(rest[..<WirePiece.length]))
-      rest.removeFirst(WirePiece.length)
+    guard rest.count >= WirePiece.length else { return }
+    var start = 0
+    while rest.count - start >= WirePiece.length {
+      try write(Array(rest[start..<start + WirePiece.length]))
+      start += WirePiece.length
       piece += 1
     }
+    rest.removeFirst(start)
   }
 
   /// Writes the piece that is not full yet; it is replaced when more comes.
@@ -41,8 +47,8 @@ final class WireStore {
   }
 }
 
-/// Reads the stream of datagram bytes from its beginning.
-final class WireCursor {
+/// Reads a stream of bytes from its beginning.
+package final class WireCursor {
   private var statement: SQLiteStatement
   private var nextPiece: Int64 = 0
   private var bytes: [UInt8] = []
@@ -50,14 +56,15 @@ final class WireCursor {
   /// Where the next byte stands.
   private(set) var position: Int64 = 0
 
-  init(_ connection: borrowing SQLiteConnection) throws(SQLiteError) {
-    statement = try connection.prepare("SELECT piece, bytes FROM wire ORDER BY piece")
+  /// Begins at the first byte of `wire` or `media`.
+  package init(_ connection: borrowing SQLiteConnection, table: StaticString) throws(SQLiteError) {
+    statement = try connection.prepare("SELECT piece, bytes FROM \(table) ORDER BY piece")
   }
 
   /// The next bytes of the stream; nil when it does not have so many, or not in good order.
-  func take(_ count: Int64) throws(SQLiteError) -> [UInt8]? {
+  package func take(_ count: Int64) throws(SQLiteError) -> [UInt8]? {
     guard count >= 0 else { return nil }
-    // Most datagrams stand in one piece; the count is the file's and may be anything.
+    // Most stand in one piece; the count is the file's and may be anything.
     if count <= Int64(bytes.count - offset) {
       let end = offset + Int(count)
       defer { offset = end }

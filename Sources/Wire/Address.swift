@@ -32,7 +32,9 @@ public struct IPAddress: Hashable, Sendable {
 
   /// The 4 or 16 bytes in network order.
   public var bytes: [UInt8] {
-    let all = [high, low].flatMap { half in (0..<8).map { UInt8(truncatingIfNeeded: half >> (56 - 8 * UInt64($0))) } }
+    let all = [high, low].flatMap { half in
+      (0..<8).map { UInt8(truncatingIfNeeded: half >> (56 - 8 * UInt64($0))) }
+    }
     return isIPv4 ? Array(all[12...]) : all
   }
 
@@ -50,7 +52,9 @@ extension IPAddress: CustomStringConvertible {
   /// Dotted decimal, or the canonical IPv6 text of RFC 5952.
   public var description: String {
     if isIPv4 { return bytes.map { String($0) }.joined(separator: ".") }
-    let groups = [high, low].flatMap { half in (0..<4).map { UInt16(truncatingIfNeeded: half >> (48 - 16 * UInt64($0))) } }
+    let groups = [high, low].flatMap { half in
+      (0..<4).map { UInt16(truncatingIfNeeded: half >> (48 - 16 * UInt64($0))) }
+    }
     var best = 0..<0
     var start = 0
     while start < 8 {
@@ -117,7 +121,8 @@ extension IPAddress: CustomStringConvertible {
         guard end == text.count, let value = ipv4(part) else { return nil }
         groups = [UInt16(value >> 16), UInt16(truncatingIfNeeded: value)]
       } else {
-        guard (1...4).contains(part.count), part.allSatisfy({ $0 != UInt8(ascii: "+") && $0 != UInt8(ascii: "-") }),
+        guard (1...4).contains(part.count),
+          part.allSatisfy({ $0 != UInt8(ascii: "+") && $0 != UInt8(ascii: "-") }),
           let group = UInt16(String(decoding: part, as: UTF8.self), radix: 16)
         else { return nil }
         groups = [group]

@@ -39,7 +39,9 @@ public struct Instant: Hashable, Comparable, Sendable {
 
   /// Moves the instant by an interval.
   @inlinable
-  public static func += (instant: inout Instant, interval: Interval) { instant = instant + interval }
+  public static func += (instant: inout Instant, interval: Interval) {
+    instant = instant + interval
+  }
 }
 
 /// A length of time in nanoseconds, possibly negative.
@@ -148,7 +150,8 @@ public struct WallClock: Hashable, Sendable {
     unixNanosecondsAtZero.addingSaturated(instant.nanoseconds)
   }
 
-  /// The 64-bit NTP time at an instant: seconds since 1900 and a 32-bit fraction (RFC 5905 section 6).
+  /// The 64-bit NTP time at an instant: seconds since 1900 and a 32-bit fraction (RFC 5905 section
+  /// 6).
   public func ntp(at instant: Instant) -> UInt64 {
     let unix = unixNanoseconds(at: instant)
     let seconds = unix / 1_000_000_000

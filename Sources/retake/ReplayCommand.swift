@@ -56,7 +56,8 @@ struct ReplayCommand: ParsableCommand {
     guard !differences.isEmpty, !options.json else { return }
     printError("retake: \(options.take): made with another toolchain, bytes may differ:")
     for difference in differences {
-      printError("  \(difference.part): recorded \(difference.recorded), here \(difference.present)")
+      printError(
+        "  \(difference.part): recorded \(difference.recorded), here \(difference.present)")
     }
   }
 }

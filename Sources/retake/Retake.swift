@@ -19,10 +19,9 @@ struct Retake: AsyncParsableCommand {
     version: retakeVersion,
     subcommands: [
       Record.self, ReplayCommand.self, InfoCommand.self, TimelineCommand.self, StatsCommand.self,
-      SpeakersCommand.self, SQLCommand.self,
+      SpeakersCommand.self, SQLCommand.self, ExportCommand.self, BenchCommand.self,
     ])
 }
-
 
 /// Runs a command and turns its outcome into an exit status.
 @main

@@ -29,7 +29,9 @@ struct Link {
   var jitter = Interval.zero
   var loss = 0.0
   var duplication = 0.0
-  /// Bits per second; nil without a limit. What waits longer than `queue` is dropped.
+  /// Bits per second, nil without a limit.
+  ///
+  /// What waits longer than `queue` is dropped.
   var rate: Double?
   var queue = Interval.milliseconds(300)
 }

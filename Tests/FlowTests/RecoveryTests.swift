@@ -73,7 +73,7 @@ import Wire
     }
     #expect(requests.count == 3)
     let gaps = zip(requests, requests.dropFirst()).map { ($1.at - $0.at).milliseconds }
-    #expect(gaps.allSatisfy { (40...130).contains($0) })
+    #expect(gaps.allSatisfy { (40...160).contains($0) })
     let lost = try #require(lostSequence)
     #expect(
       pair.records(1, "nack", inbound: false).allSatisfy {
@@ -98,7 +98,7 @@ import Wire
     }
     pair.film(camera, milliseconds: 4000)
     let inbound = pair.flows[1].inbound[0]
-    #expect(inbound.nackCount == UInt64(MissingPackets.maximumTries))
+    #expect((3...UInt64(MissingPackets.maximumTries)).contains(inbound.nackCount))
     #expect(inbound.pliCount == 1)
     #expect(pair.flows[0].outbound[0].pliCount == 1)
     #expect(pair.flows[0].outbound[0].nackCount == inbound.nackCount)

@@ -124,7 +124,7 @@ import Wire
     case .noCodec: drop("a=rtpmap:96")
     case .noFingerprint: drop("a=fingerprint")
     case .noCredentials: drop("a=ice-pwd")
-    case .unparsable: answer.lines.insert(SDPLine(.setup, "perhaps"), at: 1)
+    case .unparsable: answer.lines.insert(SDPLine(.setup, "perhaps"), at: 2)
     }
   }
 }

@@ -31,7 +31,8 @@ import Wire
       .with("a=ice-ufrag:13f0e9eb\r\n", "").with("a=setup:actpass\r\n", "")
     let session = bare.with(
       "a=group",
-      "a=ice-lite\r\na=ice-ufrag:sess\r\na=ice-pwd:0123456789012345678901\r\na=setup:passive\r\na=group"
+      "a=ice-lite\r\na=ice-ufrag:sess\r\na=ice-pwd:0123456789012345678901\r\n"
+        + "a=setup:passive\r\na=group"
     )
     var side = Side("a")
     try side.take(.offer, session)

@@ -153,7 +153,7 @@ import Wire
     #expect(audio.extensionMaps.first { $0.uri.hasSuffix(":mid") }?.id == 1)
   }
 
-  @Test(arguments: 0..<40)
+  @Test(arguments: 0..<24)
   func anySequenceOfChangesKeepsBothSidesInStep(seed: Int) throws {
     var random = SeededGenerator(state: UInt64(seed))
     var left = Side("a")

@@ -1,7 +1,7 @@
+import ICE
 import JSEP
 import Lab
 import Media
-import ICE
 import Peer
 import SDP
 import Tape
@@ -10,7 +10,8 @@ import Wire
 
 @Suite struct CallTests {
   /// A call between two peers that both send a tone and a small pattern.
-  static func call(seed: UInt64, link: LinkSettings = LinkSettings(), seconds: Int64) -> VirtualCall {
+  static func call(seed: UInt64, link: LinkSettings = LinkSettings(), seconds: Int64) -> VirtualCall
+  {
     let call = VirtualCall(seed: seed, links: [link, link])
     for peer in 0..<2 {
       call.call(
@@ -77,7 +78,8 @@ import Wire
         for case .datagram(let datagram) in step.outputs { line += " \(datagram.bytes)" }
         lines.append(line)
       }
-      call.call(0, .addTrack(kind: .audio, streamIDs: [], source: .tone(hertz: 300, pauseSeconds: 0)))
+      call.call(
+        0, .addTrack(kind: .audio, streamIDs: [], source: .tone(hertz: 300, pauseSeconds: 0)))
       call.negotiate()
       call.run(for: .seconds(1))
       return lines
@@ -90,7 +92,8 @@ import Wire
 
   @Test func aRunningCallIsRenegotiated() {
     let call = VirtualCall(seed: 6)
-    call.call(0, .addTrack(kind: .audio, streamIDs: ["s"], source: .tone(hertz: 440, pauseSeconds: 0)))
+    call.call(
+      0, .addTrack(kind: .audio, streamIDs: ["s"], source: .tone(hertz: 440, pauseSeconds: 0)))
     #expect(call.negotiate() == nil)
     call.run(for: .seconds(1))
     #expect(call.frames(of: 1, kind: .audio, isInbound: true).count > 30)

@@ -238,7 +238,8 @@ struct RecordedMessage: Sendable, CustomStringConvertible {
     RecordedMessage(
       "firefox and firefox", "ed6f4232c0e36e0aa1ce65d19f9015ac",
       .request(
-        username: "13f0e9eb:da4a5636", priority: 1853817087, nominates: false, isControlling: false),
+        username: "13f0e9eb:da4a5636", priority: 1853817087, nominates: false,
+        isControlling: false),
       """
       0001004c2112a442b0e5fa1d24d3608ea9d5c5b50006001131336630653965623a6461346135363336000000
       002400046e7f00ff80290008386230a89418e35200080014c38973e28090a1e7256d732f43d606817a5eda13

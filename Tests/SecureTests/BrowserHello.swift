@@ -1,4 +1,5 @@
-/// The first flight of a browser that offers a post-quantum key share: one ClientHello of 1413 bytes.
+/// The first flight of a browser that offers a post-quantum key share: one ClientHello of 1413
+/// bytes.
 enum BrowserHello {
   /// Both datagrams as Chromium 156 sent them.
   static let datagrams = [

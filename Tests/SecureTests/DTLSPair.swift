@@ -25,7 +25,8 @@ final class DTLSPair {
     }
   }
 
-  /// Decides what becomes of a datagram: the delays of the copies that arrive, none when it is lost.
+  /// Decides what becomes of a datagram: the delays of the copies that arrive, none when it is
+  /// lost.
   typealias Link = (_ index: Int, _ bytes: [UInt8]) -> [(delay: Interval, bytes: [UInt8])]
 
   static let delay = Interval.milliseconds(20)

@@ -118,7 +118,8 @@ import Wire
       path, "SELECT name, arguments FROM call GROUP BY call ORDER BY call LIMIT 2")
     #expect(
       rows
-        == "name,arguments\r\ncreateOffer,\"{\"\"iceRestart\"\":true}\"\r\nsetLocalDescription,{}\r\n"
+        == "name,arguments\r\ncreateOffer,\"{\"\"iceRestart\"\":true}\"\r\n"
+        + "setLocalDescription,{}\r\n"
     )
   }
 

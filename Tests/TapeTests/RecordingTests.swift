@@ -59,6 +59,32 @@ import Wire
     #expect(try TapeAudit.run(path: path).steps == steps.count)
   }
 
+  @Test func manySendersAreForgottenAndNumberedAnew() throws {
+    let folder = try TakeFolder()
+    var steps = [SampleSteps.call(packets: 0, payload: 0)[0]]
+    for index in 0..<140_000 {
+      let remote = SocketAddress(IPAddress(ipv4: UInt32(index % 70_000)), port: 9)
+      steps.append(
+        StepRecord(
+          peer: 1, at: .zero,
+          input: .datagram(
+            Datagram(local: SampleSteps.local, remote: remote, bytes: [9]), arrival: .zero),
+          outputs: [], deadline: nil, entropyDrawn: 0))
+    }
+    let path = try folder.record(steps)
+    let reader = try TapeReader(path: path)
+    var index = -1
+    while let chunk = try reader.next() {
+      for step in chunk.steps {
+        if case .datagram(let datagram, _) = step.input {
+          #expect(datagram.remote.ip == IPAddress(ipv4: UInt32(index % 70_000)))
+        }
+        index += 1
+      }
+    }
+    #expect(index == 140_000)
+  }
+
   @Test func manyThreadsMayRecord() async throws {
     let folder = try TakeFolder()
     let path = folder.file("a.take")

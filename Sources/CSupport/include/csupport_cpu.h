@@ -2,7 +2,8 @@
 #ifndef CSUPPORT_CPU_H
 #define CSUPPORT_CPU_H
 
-/// The architecture and its features in a fixed order with blanks between, e.g. `x86_64 sse4.1 avx2`.
+/// The architecture and its features in a fixed order with blanks between, e.g. `x86_64 sse4.1
+/// avx2`.
 ///
 /// Codecs and crypto libraries dispatch on these; a take stores the text, since bit-exactness of
 /// decoded media may depend on it. The string lives as long as the process.

@@ -46,7 +46,8 @@ void csupport_dtls_free(csupport_dtls *dtls);
 /// The own certificate.
 X509 *csupport_dtls_certificate(const csupport_dtls *dtls);
 
-/// Takes a role, with datagrams of at most `mtu` bytes; gives 1 or 0. Comes before all that follows.
+/// Takes a role, with datagrams of at most `mtu` bytes; gives 1 or 0. Comes before all that
+/// follows.
 int csupport_dtls_start(csupport_dtls *dtls, int is_server, long mtu);
 
 /// The connection for OpenSSL's inquiries; NULL before the start.

@@ -41,7 +41,8 @@ typedef struct {
   uint32_t dropped;
 } csupport_datagram;
 
-/// Opens a UDP socket bound to an address and tells what it was bound to (port 0 asks for a free one).
+/// Opens a UDP socket bound to an address and tells what it was bound to (port 0 asks for a free
+/// one).
 ///
 /// The socket does not block, is not inherited, and gives receive times and ECN marks. An IPv6
 /// socket carries IPv6 only. `buffer_bytes` is wished for both directions; the kernel may grant

@@ -34,7 +34,8 @@ int csupport_poll_modify(int poll, int descriptor, uint32_t interest, uint64_t t
 /// Ends watching a descriptor.
 int csupport_poll_remove(int poll, int descriptor);
 
-/// Waits until a descriptor is ready or the time is over, and gives up to `count` (at most 64) events.
+/// Waits until a descriptor is ready or the time is over, and gives up to `count` (at most 64)
+/// events.
 ///
 /// A negative time-out in milliseconds waits without limit. An interrupting signal gives 0 events.
 int csupport_poll_wait(int poll, csupport_event *events, int count, int timeout_ms);

@@ -1,0 +1,32 @@
+package import Wire
+
+/// A header extension that this side understands, with the identifier that its offers prefer.
+package struct ExtensionCapability: Hashable, Sendable {
+  package var uri: String
+  package var id: UInt8
+  package var kinds: [MediaKind]
+  /// Whether own offers list it; else it is only accepted.
+  package var isOffered: Bool
+
+  /// All extensions, in the order in which offers list them.
+  package static let all = [
+    ExtensionCapability(
+      uri: "urn:ietf:params:rtp-hdrext:ssrc-audio-level", id: 1, kinds: [.audio],
+      isOffered: true),
+    ExtensionCapability(
+      uri: "http://www.webrtc.org/experiments/rtp-hdrext/abs-send-time", id: 2,
+      kinds: [.audio, .video], isOffered: true),
+    ExtensionCapability(
+      uri: "http://www.ietf.org/id/draft-holmer-rmcat-transport-wide-cc-extensions-01", id: 3,
+      kinds: [.audio, .video], isOffered: true),
+    ExtensionCapability(
+      uri: "urn:ietf:params:rtp-hdrext:sdes:mid", id: 4, kinds: [.audio, .video],
+      isOffered: true),
+    ExtensionCapability(
+      uri: "urn:ietf:params:rtp-hdrext:sdes:rtp-stream-id", id: 10, kinds: [.video],
+      isOffered: false),
+    ExtensionCapability(
+      uri: "urn:ietf:params:rtp-hdrext:sdes:repaired-rtp-stream-id", id: 11, kinds: [.video],
+      isOffered: false),
+  ]
+}

@@ -1,0 +1,64 @@
+import Dispatch
+import Foundation
+import Synchronization
+
+/// Runs a check on a thread of its own: digesting pictures and making rows takes time that the
+/// codecs would otherwise wait for.
+final class CheckLine: Sendable {
+  private struct State {
+    var waiting: [ExecutedChunk] = []
+    var hasFinding = false
+  }
+
+  /// The check is the thread's until `finish` has returned, and the caller's from then on.
+  private struct Handover: @unchecked Sendable {
+    let check: StepCheck
+  }
+
+  private let handover: Handover
+  private let state = Mutex(State())
+  private let filled = DispatchSemaphore(value: 0)
+  // It begins with 0 and is raised, because one that ends below its beginning is a fatal error.
+  private let free = DispatchSemaphore(value: 0)
+  private let done = DispatchSemaphore(value: 0)
+
+  /// How many chunks may wait: their decoded pictures are held until they are compared.
+  private static let depth = 4
+
+  init(_ check: StepCheck) {
+    for _ in 0..<CheckLine.depth { free.signal() }
+    handover = Handover(check: check)
+    let thread = Thread { [self] in run() }
+    thread.name = "take check"
+    thread.start()
+  }
+
+  private func run() {
+    while true {
+      filled.wait()
+      let next = state.withLock { $0.waiting.isEmpty ? nil : $0.waiting.removeFirst() }
+      guard let next else { break }
+      handover.check.compare(next)
+      if handover.check.finding != nil { state.withLock { $0.hasFinding = true } }
+      free.signal()
+    }
+    done.signal()
+  }
+
+  /// Hands a chunk over; false when a difference was found in an earlier one.
+  func put(_ chunk: sending ExecutedChunk) -> Bool {
+    free.wait()
+    let goesOn = state.withLock { state in
+      state.waiting.append(chunk)
+      return !state.hasFinding
+    }
+    filled.signal()
+    return goesOn
+  }
+
+  /// Waits until everything that was handed over is compared; called once.
+  func finish() {
+    filled.signal()
+    done.wait()
+  }
+}

@@ -1,0 +1,295 @@
+import Foundation
+import RTP
+import Testing
+import Wire
+
+@testable import Flow
+
+@Suite struct ReceivingTests {
+  @Test(arguments: [
+    // by the mid alone; the mid wins over the payload type
+    ("v", UInt32(77), UInt8(96), "v"), ("w", 77, 96, "w"),
+    // by the announced source, then by a payload type that only one section has
+    ("", Agreed.videoSSRC, 96, "v"), ("", 78, 111, "a"),
+    // a payload type of two sections, an unknown one, an unknown mid
+    ("", 79, 96, nil), ("", 80, 42, nil), ("nowhere", Agreed.videoSSRC, 96, nil),
+  ])
+  func packetsFindTheirSection(mid: String, ssrc: UInt32, payloadType: UInt8, expected: String?) {
+    var second = Agreed.video(announced: false)[1]
+    second.mid = "w"
+    var receiver = Receiver([Agreed.audio()[1], Agreed.video()[1], second])
+    receiver.rtp(packet(ssrc: ssrc, sequence: 1, payloadType: payloadType, mid: mid))
+    #expect(receiver.began == (expected.map { ["\($0) \(ssrc)"] } ?? []))
+    #expect(receiver.flow.refused.unroutable == (expected == nil ? 1 : 0))
+  }
+
+  @Test func aLearnedSourceNeedsNoMid() {
+    var receiver = Receiver([Agreed.video(announced: false)[1]])
+    receiver.rtp(packet(ssrc: 5, sequence: 1, mid: "v"))
+    receiver.rtp(packet(ssrc: 5, sequence: 2))
+    #expect(receiver.frames.map(\.firstSequence) == [1, 2])
+  }
+
+  @Test func anotherSourceTakesTheSectionOver() {
+    var receiver = Receiver([Agreed.video(announced: false)[1]])
+    receiver.rtp(packet(ssrc: 5, sequence: 1, mid: "v"))
+    receiver.rtp(packet(ssrc: 6, sequence: 100, mid: "v"))
+    #expect(receiver.began == ["v 5", "v 6"])
+    #expect(receiver.ended == ["v 5"])
+    // A packet of the old source that comes late changes nothing.
+    receiver.rtp(packet(ssrc: 5, sequence: 2))
+    #expect(receiver.frames.map(\.ssrc) == [5, 6])
+    // When the new source falls silent, the old one may come back.
+    receiver.now += .seconds(3)
+    receiver.rtp(packet(ssrc: 5, sequence: 300))
+    #expect(receiver.began == ["v 5", "v 6", "v 5"])
+    #expect(receiver.ended == ["v 5", "v 6"])
+    for ssrc in 10..<40 { receiver.rtp(packet(ssrc: UInt32(ssrc), sequence: 1, mid: "v")) }
+    #expect(receiver.flow.inbound.count <= 2)
+    #expect(receiver.flow.routes.count <= 2)
+  }
+
+  @Test func aSourceMayComeBackAfterGoodbye() {
+    var receiver = Receiver([Agreed.video()[1]])
+    receiver.rtp(packet(ssrc: Agreed.videoSSRC, sequence: 30_000))
+    var writer = ByteWriter()
+    RTCPPacket.goodbye(Goodbye(ssrcs: [Agreed.videoSSRC])).write(into: &writer)
+    receiver.step(.rtcp(writer.bytes, arrival: receiver.now))
+    #expect(receiver.ended == ["v \(Agreed.videoSSRC)"])
+    #expect(receiver.flow.inbound[0].hasEnded)
+    // It begins its numbers where it likes.
+    receiver.rtp(packet(ssrc: Agreed.videoSSRC, sequence: 29_000))
+    #expect(receiver.began.count == 2)
+    #expect(receiver.frames.count == 2)
+    #expect(receiver.frames[1].firstSequence > receiver.frames[0].firstSequence)
+    #expect(receiver.flow.inbound[0].packetsReceived == 2)
+    #expect(receiver.flow.inbound[0].packetsLost == 0)
+  }
+
+  @Test func framesCrossTheWrapAround() {
+    var receiver = Receiver([Agreed.video()[1]])
+    for index in 0..<200 {
+      let number = UInt16(truncatingIfNeeded: 65_500 + index)
+      receiver.rtp(
+        packet(
+          ssrc: Agreed.videoSSRC, sequence: number, timestamp: 0xffff_f000 &+ UInt32(index) * 3000,
+          isKey: index == 0, pictureID: UInt16((0x7ff0 + index) & 0x7fff)))
+    }
+    #expect(receiver.frames.map(\.firstSequence) == Array(65_500..<65_700))
+    #expect(receiver.frames.last?.extendedTime == Int64(0xffff_f000) + 199 * 3000)
+    #expect(receiver.flow.inbound[0].packetsLost == 0)
+  }
+
+  @Test func lostPaddingHoldsNothingUpWherePictureIdentifiersGoOn() {
+    var receiver = Receiver([Agreed.video()[1]])
+    receiver.rtp(packet(ssrc: Agreed.videoSSRC, sequence: 1, isKey: true, pictureID: 127))
+    // 2 is padding that arrives, 4 is padding that does not.
+    receiver.rtp(packet(ssrc: Agreed.videoSSRC, sequence: 2, isKey: false, padding: 100))
+    receiver.rtp(packet(ssrc: Agreed.videoSSRC, sequence: 3, isKey: false))
+    receiver.rtp(packet(ssrc: Agreed.videoSSRC, sequence: 5, isKey: false))
+    #expect(receiver.frames.map(\.firstSequence) == [1, 3])
+    var next = Receiver([Agreed.video()[1]])
+    for (sequence, id) in [(UInt16(1), UInt16(0x7fff)), (3, 0), (5, 1)] {
+      next.rtp(
+        packet(
+          ssrc: Agreed.videoSSRC, sequence: sequence, isKey: sequence == 1, pictureID: id))
+    }
+    #expect(next.frames.map(\.firstSequence) == [1, 3, 5])
+  }
+
+  @Test func aFrameThatCanNeverBeCompleteDoesNotBlockTheStream() {
+    var receiver = Receiver([Agreed.video()[1]])
+    receiver.rtp(packet(ssrc: Agreed.videoSSRC, sequence: 1, isKey: true, pictureID: 1))
+    // The marker of this frame was never set.
+    receiver.rtp(
+      packet(ssrc: Agreed.videoSSRC, sequence: 2, isKey: false, pictureID: 2, marker: false))
+    receiver.rtp(packet(ssrc: Agreed.videoSSRC, sequence: 3, isKey: false, pictureID: 3))
+    #expect(receiver.records("pli").count == 1)
+    receiver.rtp(packet(ssrc: Agreed.videoSSRC, sequence: 4, isKey: true, pictureID: 4))
+    #expect(receiver.frames.map(\.firstSequence) == [1, 4])
+  }
+
+  @Test func lateAndRepeatedPacketsAreCountedAndDropped() {
+    var receiver = Receiver([Agreed.video()[1]])
+    for sequence: UInt16 in [10, 11, 11, 10, 12] {
+      receiver.rtp(packet(ssrc: Agreed.videoSSRC, sequence: sequence, isKey: true))
+    }
+    let inbound = receiver.flow.inbound[0]
+    #expect(receiver.frames.map(\.firstSequence) == [10, 11, 12])
+    #expect(inbound.packetsDuplicated == 2)
+    #expect(inbound.packetsReceived == 5)
+    #expect(inbound.packetsLost == -2)
+    #expect(inbound.framesReceived == 3 && inbound.keyFramesReceived == 3)
+  }
+
+  @Test func whatIsHeldIsBounded() {
+    var receiver = Receiver([Agreed.video()[1]])
+    // Frames that never end, over more numbers than are held.
+    for index in 0..<20_000 {
+      receiver.rtp(
+        packet(
+          ssrc: Agreed.videoSSRC, sequence: UInt16(truncatingIfNeeded: index), timestamp: 1,
+          isKey: index == 0, marker: false))
+    }
+    #expect(receiver.frames.isEmpty)
+    #expect(receiver.records("pli").count >= 1)
+    // Each second number is missing.
+    var gaps = Receiver([Agreed.video()[1]])
+    for index in 0..<20_000 {
+      gaps.rtp(
+        packet(
+          ssrc: Agreed.videoSSRC, sequence: UInt16(truncatingIfNeeded: index * 2), isKey: false))
+    }
+    #expect(gaps.records("nack").count < 20_000)
+  }
+
+  @Test func aBrowsersCallIsReceived() throws {
+    var video = Agreed.video(announced: false)[1]
+    video.mid = "1"
+    var audio = Agreed.audio()[1]
+    audio.mid = "0"
+    audio.receiving?.ssrcs = []
+    audio.receiving?.rtxSSRCs = []
+    var receiver = Receiver([audio, video])
+    for (time, bytes) in try chromiumCall() {
+      receiver.now = .zero + .microseconds(time)
+      receiver.step(
+        DatagramClass(bytes.span.bytes) == .rtcp
+          ? .rtcp(bytes, arrival: receiver.now) : .rtp(bytes, arrival: receiver.now))
+    }
+    #expect(receiver.began == ["0 2517566769", "1 3711522846"])
+    let pictures = receiver.frames.filter { $0.kind == .video }
+    #expect(pictures.first?.isKey == true)
+    #expect(pictures.count > 5)
+    for (picture, next) in zip(pictures, pictures.dropFirst()) {
+      #expect(next.firstSequence == picture.lastSequence + 1)
+    }
+    let inbound = receiver.flow.inbound
+    #expect(inbound.map(\.packetsLost) == [0, 0])
+    #expect(inbound[1].rtxSSRC == 4_248_789_835)
+    // Probes repeat packets that are there: nothing is recovered, all is counted.
+    #expect(inbound[1].packetsRecovered == 0)
+    #expect(inbound[1].retransmittedPacketsReceived == inbound[1].packetsDuplicated)
+    #expect(inbound[1].retransmittedPacketsReceived > 3)
+    #expect(inbound.allSatisfy { $0.remote?.reportsSent ?? 0 >= 1 })
+    #expect(receiver.flow.refused == RefusedPackets())
+  }
+
+  @Test func anyBytesAreSurvived() throws {
+    let packets = try chromiumCall().map(\.bytes)
+    var generator = SeededGenerator(seed: 5)
+    var video = Agreed.video()[1]
+    video.mid = "1"
+    video.sending = Agreed.video()[0].sending
+    var receiver = Receiver([video, Agreed.audio()[1]])
+    let camera = Camera()
+    for round in 0..<30_000 {
+      var bytes = packets[round % packets.count]
+      for _ in 0...Int.random(in: 0..<3, using: &generator) where !bytes.isEmpty {
+        let place = Int.random(in: 0..<min(bytes.count, 60), using: &generator)
+        bytes[place] = UInt8.random(in: 0...255, using: &generator)
+      }
+      if generator.chance(0.1) {
+        bytes.removeLast(Int.random(in: 0..<bytes.count, using: &generator))
+      }
+      receiver.now += .microseconds(Int64.random(in: 0..<3000, using: &generator))
+      let isControl = DatagramClass(bytes.span.bytes) == .rtcp || generator.chance(0.02)
+      receiver.step(
+        isControl ? .rtcp(bytes, arrival: receiver.now) : .rtp(bytes, arrival: receiver.now))
+      if round % 50 == 0 { receiver.step(.frame(mid: "1", camera.frame(at: receiver.now))) }
+      if let deadline = receiver.flow.deadline, deadline <= receiver.now {
+        receiver.step(.deadline)
+      }
+    }
+    #expect(receiver.flow.receivers.count <= 4)
+    #expect(receiver.flow.routes.count <= MediaFlow.maximumRoutes)
+    #expect(receiver.flow.refused.malformed > 100)
+  }
+
+  // MARK: - Packets
+
+  /// One receiving flow and what it put out.
+  struct Receiver {
+    var flow: MediaFlow
+    var now = Instant.zero
+    var outputs: [MediaFlow.Output] = []
+
+    init(_ sections: [FlowSection]) {
+      flow = MediaFlow(
+        entropy: Entropy(seed: [9]).stream("flow"), wallClock: WallClock(unixNanosecondsAtZero: 0),
+        cname: "receiver")
+      step(.configure(sections))
+      step(.writable(true))
+    }
+
+    mutating func step(_ input: MediaFlow.Input) {
+      var outbox = Outbox<MediaFlow.Output>()
+      flow.step(input, at: now, into: &outbox)
+      outputs += outbox.take()
+    }
+
+    mutating func rtp(_ bytes: [UInt8]) {
+      now += .milliseconds(1)
+      step(.rtp(bytes, arrival: now))
+    }
+
+    var frames: [ReceivedFrame] {
+      outputs.compactMap { if case .received(let frame) = $0 { frame } else { nil } }
+    }
+    var began: [String] {
+      outputs.compactMap {
+        if case .streamBegan(let mid, let ssrc) = $0 { "\(mid) \(ssrc)" } else { nil }
+      }
+    }
+    var ended: [String] {
+      outputs.compactMap {
+        if case .streamEnded(let mid, let ssrc) = $0 { "\(mid) \(ssrc)" } else { nil }
+      }
+    }
+    func records(_ type: String) -> [RTCPRecord] {
+      outputs.compactMap {
+        if case .rtcpBlock(let record) = $0, record.type == type { record } else { nil }
+      }
+    }
+  }
+
+  private func packet(
+    ssrc: UInt32, sequence: UInt16, timestamp: UInt32? = nil, payloadType: UInt8 = 96,
+    mid: String = "", isKey: Bool = true, pictureID: UInt16? = nil, marker: Bool = true,
+    padding: UInt8 = 0
+  ) -> [UInt8] {
+    var header = OutgoingHeader(
+      payloadType: payloadType, sequence: sequence,
+      timestamp: timestamp ?? UInt32(sequence) * 3000, ssrc: ssrc)
+    header.marker = marker
+    if !mid.isEmpty { header.mid = Array(mid.utf8) }
+    var writer = ByteWriter()
+    header.write(into: &writer, map: Agreed.map)
+    guard padding == 0 else {
+      writer.zeros(Int(padding) - 1)
+      writer.uint8(padding)
+      var bytes = writer.bytes
+      bytes[0] |= 0x20
+      return bytes
+    }
+    VP8Descriptor(beginsPartition: true, pictureID: pictureID).write(into: &writer)
+    writer.append([isKey ? 0 : 1, 2, 3])
+    return writer.bytes
+  }
+
+  /// What the sender of the recorded call sent, with the time in microseconds.
+  private func chromiumCall() throws -> [(time: Int64, bytes: [UInt8])] {
+    let url = URL(filePath: #filePath).deletingLastPathComponent()
+      .appending(path: "../RTPTests/Samples/chromium-call.txt")
+    return try String(contentsOf: url, encoding: .utf8).split(separator: "\n")
+      .filter { $0.hasPrefix(">") }
+      .map { line in
+        let fields = line.split(separator: " ")
+        let digits = fields[2].compactMap(\.hexDigitValue)
+        let bytes = stride(from: 0, to: digits.count, by: 2).map {
+          UInt8(digits[$0] << 4 | digits[$0 + 1])
+        }
+        return (Int64(fields[1]) ?? 0, bytes)
+      }
+  }
+}
