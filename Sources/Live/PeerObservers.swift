@@ -82,16 +82,18 @@ final class PeerObservers: Sendable {
   func stateStream() -> AsyncStream<PeerConnectionStates> {
     let (stream, continuation) = AsyncStream.makeStream(
       of: PeerConnectionStates.self, bufferingPolicy: .bufferingNewest(1))
-    continuation.yield(states)
-    add(continuation, to: \.stateStreams)
+    add(continuation, to: \.stateStreams) { continuation.yield($0.states) }
     return stream
   }
 
+  /// Adds a stream and begins it in one go, so that no change between the two can be missed.
   private func add<Element>(
     _ continuation: AsyncStream<Element>.Continuation,
-    to streams: any WritableKeyPath<State, [Int: AsyncStream<Element>.Continuation]> & Sendable
+    to streams: any WritableKeyPath<State, [Int: AsyncStream<Element>.Continuation]> & Sendable,
+    begin: (borrowing State) -> Void = { _ in }
   ) {
     let id: Int? = state.withLock { state in
+      begin(state)
       guard !state.isFinished else { return nil }
       state.lastID += 1
       state[keyPath: streams][state.lastID] = continuation

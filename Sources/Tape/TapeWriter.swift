@@ -123,6 +123,7 @@ package final class TapeWriter: Sendable {
   // MARK: The writer's thread
 
   private func run(_ store: TapeStore) {
+    var isBroken = false
     while true {
       _ = wake.wait(timeout: .now() + TapeWriter.interval)
       let (steps, names, isLast, failure) = queue.withLock { queue in
@@ -134,7 +135,8 @@ package final class TapeWriter: Sendable {
       }
       room.signal()
       for name in names { store.name(peer: name.peer, label: name.label, role: name.role) }
-      write(steps, to: store)
+      // What was queued behind a failure has no place any longer: a take has no gaps.
+      if !isBroken { isBroken = !write(steps, to: store) }
       if isLast || failure != nil, queue.withLock({ $0.isFinishing }) {
         finish(store)
         return
@@ -142,7 +144,8 @@ package final class TapeWriter: Sendable {
     }
   }
 
-  private func write(_ steps: [StepRecord], to store: TapeStore) {
+  /// Writes steps; false when the disk refused some.
+  private func write(_ steps: [StepRecord], to store: TapeStore) -> Bool {
     var start = 0
     while start < steps.count {
       var end = start
@@ -155,10 +158,11 @@ package final class TapeWriter: Sendable {
         try store.write(steps[start..<end])
       } catch {
         queue.withLock { if $0.error == nil { $0.error = error } }
-        return
+        return false
       }
       start = end
     }
+    return true
   }
 
   private func finish(_ store: TapeStore) {
