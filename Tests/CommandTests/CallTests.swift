@@ -60,7 +60,7 @@ extension LiveTests {
       let call = try Run(
         Tool.path,
         ["record", "call", server.url, "--bind", "127.0.0.1", "--out", folder.file("other.take")])
-      try await poll("a packet") {
+      try await poll("packets; \(server.run.errors) \(call.errors)") {
         FileManager.default.fileExists(atPath: path)
           && ((try? Takes.number(path, "SELECT count(*) FROM packet_store")) ?? 0) > 20
       }
