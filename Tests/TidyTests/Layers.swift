@@ -3,13 +3,15 @@ enum Layers {
   /// All targets, lowest first: a target may import only what stands before it.
   static let order = [
     "CSQLite", "CSRTP", "COpus", "CVPX", "CPcap", "COpenSSL", "CSupport",
-    "Wire", "Digests", "STUN", "ICE", "Secure", "RTP", "SDP", "JSEP", "Flow", "Media", "Stats",
+    "Wire", "Digests", "STUN", "ICE", "Secure", "RTP", "SCTP", "SDP", "JSEP", "Flow", "Media",
+    "Stats",
     "Peer", "Tape", "Replay", "Lab", "Live", "Signaling", "retake",
   ]
 
   /// The deterministic core: no clock, no randomness, no input or output of its own.
   static let core = [
-    "Wire", "Digests", "STUN", "ICE", "Secure", "RTP", "SDP", "JSEP", "Flow", "Media", "Stats",
+    "Wire", "Digests", "STUN", "ICE", "Secure", "RTP", "SCTP", "SDP", "JSEP", "Flow", "Media",
+    "Stats",
     "Peer",
   ]
 
