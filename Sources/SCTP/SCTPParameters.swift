@@ -1,4 +1,4 @@
-package import Wire
+import Wire
 
 /// The state of the transport (W3C RTCSctpTransportState).
 package enum SCTPState: String, Hashable, Sendable {
