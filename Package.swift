@@ -65,6 +65,7 @@ let package = Package(
     module("ICE", ["Wire", "STUN"]),
     module("Secure", ["Wire", "Digests", "CSupport", "COpenSSL", "CSRTP"]),
     module("RTP", ["Wire"]),
+    module("SCTP", ["Wire"]),
     module("SDP", ["Wire"]),
     module("JSEP", ["Wire", "SDP"]),
     module("Flow", ["Wire", "RTP"]),
@@ -118,6 +119,7 @@ let package = Package(
     .testTarget(
       name: "RTPTests", dependencies: ["Wire", "RTP"], resources: [.copy("Samples")],
       swiftSettings: settings),
+    tests("SCTPTests", ["Wire", "SCTP"]),
     tests("FlowTests", ["Wire", "RTP", "Flow"]),
     .testTarget(
       name: "SDPTests", dependencies: ["Wire", "SDP"], exclude: ["Samples"],
