@@ -105,7 +105,6 @@ let package = Package(
     tests(
       "TapeTests",
       ["Wire", "ICE", "RTP", "SDP", "JSEP", "Flow", "Media", "Stats", "Peer", "Tape", "Lab"]),
-    tests("SpeakersTests", ["Wire", "Speakers"]),
     tests("ReplayTests", ["Wire", "Media", "Peer", "Tape", "Replay", "Lab"]),
     tests("SpeakersTests", ["Wire", "Speakers"]),
     tests("PeerTests", ["Wire", "ICE", "JSEP", "SDP", "Media", "Peer", "Tape", "Lab"]),
