@@ -108,7 +108,9 @@ final class PeerObservers: Sendable {
     }
   }
 
-  /// Calls a closure with all media from now on, on the loop's thread; gives a number to end it with.
+  /// Calls a closure with all media from now on, on the loop's thread.
+  ///
+  /// - Returns: a number to end it with.
   func addMediaSink(_ sink: @escaping @Sendable (ReceivedMedia) -> Void) -> Int {
     state.withLock { state in
       state.lastID += 1

@@ -123,8 +123,9 @@ package struct SQLiteStatement: ~Copyable {
     guard code == SQLITE_DONE else { throw SQLiteConnection.error(code, of: connection) }
   }
 
-  /// Binds what is left and runs. Text and bytes are borrowed for the length of the inner call, so
-  /// each of them nests one level.
+  /// Binds what is left and runs.
+  ///
+  /// Text and bytes are borrowed for the length of the inner call, so each of them nests one level.
   private func run(_ values: ArraySlice<Value>, parameter: Int32) -> Int32 {
     var index = parameter
     for position in values.indices {

@@ -7,7 +7,9 @@ final class CaptureFile {
   private let capture: OpaquePointer
   private let dumper: OpaquePointer
 
-  /// Creates the file, readable by its owner alone; it must not exist. `-` is standard output.
+  /// Creates the file, readable by its owner alone; it must not exist.
+  ///
+  /// - Parameter path: the file; `-` is standard output.
   init(_ path: String) throws {
     self.path = path
     let descriptor =

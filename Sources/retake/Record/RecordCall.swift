@@ -11,8 +11,8 @@ struct RecordCall: AsyncParsableCommand {
     commandName: "call",
     abstract: "Call a peer: POST an offer to it and record the call.",
     discussion: """
-      The offer is posted as JSON {"sdp", "type"}; the reply must be {"sdp", "type"}. A URL without \
-      a path means /offer.
+      The offer is posted as JSON {"sdp", "type"}; the reply must be {"sdp", "type"}. A URL \
+      without a path means /offer.
 
       Example:
         retake record call http://127.0.0.1:8081/offer --seconds 30 --out call.take
