@@ -7,7 +7,7 @@ extension LiveTests {
     /// How much of a call may be missing: one transaction of 100 ms, and what a busy machine adds.
     private static let slackMilliseconds: Int64 = 600
 
-    @Test(arguments: [700, 1300, 1900])
+    @Test(arguments: [300, 700, 1100])
     func aKilledRecorderLeavesATakeThatReplaysToItsEnd(milliseconds: Int64) async throws {
       let folder = try Folder()
       let path = folder.file("killed.take")
