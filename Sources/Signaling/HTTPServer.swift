@@ -1,3 +1,4 @@
+import Glibc
 import NIOCore
 import NIOHTTP1
 import NIOPosix
@@ -116,7 +117,7 @@ public struct HTTPError: Error, Hashable, Sendable, CustomStringConvertible {
 /// The reason out of an error of the network layer.
 func sentence(of error: any Error) -> String {
   switch error {
-  case let error as IOError: error.description
+  case let error as IOError: String(cString: strerror(error.errnoCode))
   case let error as NIOConnectionError:
     error.connectionErrors.first.map { sentence(of: $0.error) } ?? "no such host"
   default: "\(error)"

@@ -1,3 +1,4 @@
+import Dispatch
 import Foundation
 import Testing
 
@@ -120,14 +121,19 @@ final class Run: Sendable {
 
 /// Waits until something is so, looking every few milliseconds; fails after ten seconds.
 func poll(_ what: @autoclosure () -> String, _ isSo: () throws -> Bool) async throws {
+  let (ticks, continuation) = AsyncStream<Void>.makeStream()
+  let timer = DispatchSource.makeTimerSource()
+  timer.setEventHandler { continuation.yield() }
+  timer.schedule(deadline: .now(), repeating: .milliseconds(5))
+  timer.activate()
+  defer { timer.cancel() }
   let limit = ContinuousClock.now + .seconds(10)
-  while try !isSo() {
-    if ContinuousClock.now > limit {
-      Issue.record("never came: \(what())")
-      throw CancellationError()
-    }
-    try await Task.sleep(for: .milliseconds(5))
+  for await _ in ticks {
+    if try isSo() { return }
+    if ContinuousClock.now > limit { break }
   }
+  Issue.record("never came: \(what())")
+  throw CancellationError()
 }
 
 /// A folder that is gone after the test.

@@ -23,6 +23,7 @@ import Testing
     (["record", "demo", "--rate", "0"], "--rate"),
     (["record", "demo", "--seconds", "0"], "--seconds"),
     (["record", "demo", "--bind", "localhost"], "--bind"),
+    (["record", "demo", "--bind", "203.0.113.9"], "127.0.0.1"),
     (["record", "serve", "--listen", "8080"], "--listen"),
     (["record", "serve", "--send", "song.mp3"], "song.mp3"),
     (["record", "call"], "<url>"),
@@ -84,6 +85,13 @@ import Testing
       #expect(outcome.status == 64)
       #expect(outcome.errors.contains("1 (caller), 2 (callee)"), "\(outcome.errors)")
     }
+  }
+
+  @Test func statsOfAnUnknownTypeAreToldWithTheKnownOnes() async throws {
+    let made = try await Takes.lossyCall()
+    let outcome = try await Tool.run("stats", made.path, "--type", "inbound")
+    #expect(outcome.status == 64 && outcome.output.isEmpty)
+    #expect(outcome.errorLines.count == 1 && outcome.errors.contains("inbound-rtp"))
   }
 
   @Test func aFileThatIsThereIsNotWrittenOver() async throws {

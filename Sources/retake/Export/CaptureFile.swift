@@ -7,9 +7,9 @@ final class CaptureFile {
   private let capture: OpaquePointer
   private let dumper: OpaquePointer
 
-  /// Creates the file for its owner alone; it must not exist.
+  /// Creates the file, readable by its owner alone; it must not exist.
   ///
-  /// `-` is standard output.
+  /// - Parameter path: the file; `-` is standard output.
   init(_ path: String) throws {
     self.path = path
     let descriptor =

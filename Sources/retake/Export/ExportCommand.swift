@@ -103,7 +103,7 @@ struct ExportCommand: ParsableCommand {
       try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
     } catch {
       throw CommandFailure(
-        .inputOutput, "cannot make the folder \(folder): \(error.localizedDescription)")
+        .inputOutput, "\(folder): the folder cannot be made; choose another --media")
     }
     let tracks = TrackFiles(folder: folder, framesPerSecond: rate)
     let report = try MediaReplay(take: take, peers: peers, only: peer, tracks: tracks).run()

@@ -52,6 +52,13 @@ struct StatsCommand: ParsableCommand {
         "\(options.take): stat: no stats were sampled \(at.map { "before \($0) s" } ?? "")"
           + "; give a later --at")
     }
+    let types = Set(samples.peers.flatMap(\.objects).map(\.type)).sorted()
+    if let unknown = type.first(where: { !types.contains($0) }) {
+      throw CommandFailure(
+        .usage,
+        "\(options.take): --type \(unknown): no such stats; there are "
+          + types.joined(separator: ", "))
+    }
     print(options.json ? json(samples) : text(samples))
   }
 

@@ -31,6 +31,11 @@ struct RecordOptions: ParsableArguments {
     if let seconds, seconds <= 0 || seconds > 1_000_000 {
       throw ValidationError("--seconds takes a number above 0, not \(seconds).")
     }
+    let present = LocalInterface.all().map(\.address)
+    for address in bind where !address.isUnspecified && !present.contains(address) {
+      let names = present.map(\.description).joined(separator: ", ")
+      throw ValidationError("--bind \(address): this machine has no such address, only \(names).")
+    }
   }
 
   /// The options of a session that writes a take.
@@ -66,7 +71,7 @@ struct RecordOptions: ParsableArguments {
         atPath: folder, withIntermediateDirectories: true)
     } catch {
       throw CommandFailure(
-        .inputOutput, "cannot make the folder \(folder): \(error.localizedDescription)")
+        .inputOutput, "\(folder): the folder cannot be made; choose another --out")
     }
     let stamp = timestamp()
     for number in 0... {

@@ -10,9 +10,9 @@ struct RecordServe: AsyncParsableCommand {
     abstract: "Serve a page and HTTP signaling; whoever calls is recorded.",
     discussion: """
       POST /offer {"sdp", "type"} answers a call; POST /mkoffer and POST /answer call the other \
-      way; GET /stats shows the stats of all calls; the page at / calls from a browser. With --out \
-      FILE all calls go into one take, which Ctrl-C ends; with a folder each call has a take of \
-      its own, which ends when its peer leaves.
+      way; GET /stats shows the stats of all calls; the page at / calls from a browser. With \
+      --out FILE all calls go into one take, which Ctrl-C ends; with a folder each call has a \
+      take of its own, which ends when its peer leaves.
 
       Example:
         retake record serve --listen 127.0.0.1:8080 --out call.take
