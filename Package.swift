@@ -65,11 +65,13 @@ let package = Package(
     module("ICE", ["Wire", "STUN"]),
     module("Secure", ["Wire", "Digests", "CSupport", "COpenSSL", "CSRTP"]),
     module("RTP", ["Wire"]),
+    module("SCTP", ["Wire"]),
     module("SDP", ["Wire"]),
     module("JSEP", ["Wire", "SDP"]),
     module("Flow", ["Wire", "RTP"]),
     module("Media", ["Wire", "RTP", "CSupport", "COpus", "CVPX"]),
     module("Stats", ["Wire"]),
+    module("Speakers", ["Wire"]),
     module(
       "Peer", ["Wire", "ICE", "Secure", "RTP", "SDP", "JSEP", "Flow", "Media", "Stats", "Digests"]),
 
@@ -79,7 +81,7 @@ let package = Package(
       "Tape",
       [
         "Wire", "Digests", "SDP", "JSEP", "ICE", "Secure", "RTP", "Flow", "Peer", "Media", "Stats",
-        "CSQLite", "CSupport",
+        "Speakers", "CSQLite", "CSupport",
       ], resources: [.embedInCode("Schema/0001_take.sql")]),
     module(
       "Replay", ["Wire", "SDP", "RTP", "STUN", "ICE", "Flow", "Peer", "Media", "Tape", "Stats"]),
@@ -98,11 +100,13 @@ let package = Package(
       swiftSettings: settings),
 
     tests("TidyTests", []),
+    tests("CapturesTests", ["Media", "Peer", "Tape", "Replay"]),
     tests("WireTests", ["Wire"]),
     tests(
       "TapeTests",
-      ["Wire", "ICE", "RTP", "SDP", "JSEP", "Flow", "Media", "Stats", "Peer", "Tape"]),
+      ["Wire", "ICE", "RTP", "SDP", "JSEP", "Flow", "Media", "Stats", "Peer", "Tape", "Lab"]),
     tests("ReplayTests", ["Wire", "Media", "Peer", "Tape", "Replay", "Lab"]),
+    tests("SpeakersTests", ["Wire", "Speakers"]),
     tests("PeerTests", ["Wire", "ICE", "JSEP", "SDP", "Media", "Peer", "Tape", "Lab"]),
     tests("CSupportTests", ["CSupport", "COpus", "CVPX"]),
     tests("SecureTests", ["Secure", "Wire", "Digests", "CSupport", "COpenSSL"]),
@@ -114,11 +118,17 @@ let package = Package(
     .testTarget(
       name: "RTPTests", dependencies: ["Wire", "RTP"], resources: [.copy("Samples")],
       swiftSettings: settings),
+    tests("SCTPTests", ["Wire", "SCTP"]),
     tests("FlowTests", ["Wire", "RTP", "Flow"]),
     .testTarget(
       name: "SDPTests", dependencies: ["Wire", "SDP"], exclude: ["Samples"],
       swiftSettings: settings),
     tests("JSEPTests", ["Wire", "SDP", "JSEP"]),
+    tests(
+      "AnyBytesTests",
+      ["Wire", "STUN", "RTP", "SDP", "Media", "Peer", "Lab", "Signaling", "Tape"]),
+    // Drives the executable, which is built because the target stands here.
+    tests("CommandTests", ["retake", "Tape", "Wire"]),
   ],
   swiftLanguageModes: [.v6]
 )

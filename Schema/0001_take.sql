@@ -534,3 +534,134 @@ SELECT
   peak / 32767.0 AS level,
   voice
 FROM frame WHERE kind = 'audio';
+
+-- Who spoke when: sound of -47 dBov or more, joined over pauses of up to half a second, for at
+-- least 0.2 s. Levels are the sender's (RFC 6464) where it told them, else those of the decoded
+-- sound. `retake speakers` also tells who dominated among several.
+CREATE VIEW speaker AS
+WITH
+  loud AS (
+    SELECT frame_store.row AS row, format.peer AS peer, format.track AS track,
+      format.direction AS direction, frame_store.at_ns AS at_ns,
+      coalesce(
+        -frame_store.audio_level, round(10 * log10(energy / (samples * 1073741824.0)))) AS dbov
+    FROM frame_store JOIN format USING (format)
+    WHERE format.kind = 'audio' AND dbov >= -47
+  ),
+  spaced AS (
+    SELECT *, at_ns - lag(at_ns) OVER (PARTITION BY peer, track, direction ORDER BY row) AS pause
+    FROM loud
+  ),
+  numbered AS (
+    SELECT *, sum(coalesce(pause, 1e9) > 5e8)
+      OVER (PARTITION BY peer, track, direction ORDER BY row) AS speech
+    FROM spaced
+  )
+SELECT
+  numbered.peer AS peer,
+  peer.label || '/' || direction || '/' || track AS participant,  -- who: label, in or out, track
+  track,
+  direction,
+  min(numbered.at_ns) AS from_ns,
+  max(numbered.at_ns) + 20000000 AS to_ns,
+  (max(numbered.at_ns) + 20000000 - min(numbered.at_ns)) / 1e9 AS seconds,
+  round(avg(dbov), 1) AS dbov                                     -- the mean while speaking
+FROM numbered JOIN peer ON peer.peer = numbered.peer
+GROUP BY numbered.peer, track, direction, speech
+HAVING max(numbered.at_ns) - min(numbered.at_ns) >= 180000000;
+
+-- Frames per second: encoded ('out'), and decoded and shown ('in').
+CREATE VIEW frame_rate AS
+SELECT
+  peer, track, direction, at_ns / 1000000000 AS second,
+  count(*) AS frames,
+  sum(key) AS key_frames,
+  max(width) AS width,
+  max(height) AS height
+FROM frame WHERE kind = 'video' AND outcome IN ('encoded', 'decoded')
+GROUP BY peer, track, direction, second;
+
+-- Where the size of the pictures of a track changed; the first size has no size before it.
+CREATE VIEW resolution_change AS
+SELECT step, peer, at_ns, track, direction, from_width, from_height, width, height
+FROM (
+  SELECT step, peer, at_ns, track, direction, width, height,
+    lag(width) OVER pictures AS from_width, lag(height) OVER pictures AS from_height
+  FROM frame WHERE kind = 'video' AND outcome IN ('encoded', 'decoded')
+  WINDOW pictures AS (PARTITION BY peer, track, direction ORDER BY row)
+)
+WHERE width IS NOT from_width OR height IS NOT from_height;
+
+-- Freezes, by the rule of freezeCount: a gap between shown pictures of at least three times the
+-- mean of the 30 gaps before it and at least 150 ms more than it, after 5 gaps. Gaps of more than
+-- 5 s are pauses and count nowhere.
+CREATE VIEW freeze AS
+WITH
+  shown AS (
+    SELECT frame_store.row AS row, format.peer AS peer, format.track AS track,
+      frame_store.at_ns AS at_ns,
+      frame_store.at_ns - lag(frame_store.at_ns) OVER (
+        PARTITION BY format.peer, format.track ORDER BY frame_store.row) AS gap_ns
+    FROM frame_store JOIN format USING (format)
+    WHERE kind = 'video' AND direction = 'in' AND outcome = 'decoded'
+  ),
+  averaged AS (
+    SELECT *, avg(gap_ns) OVER before AS mean_ns, count(*) OVER before AS gaps
+    FROM shown WHERE gap_ns <= 5000000000
+    WINDOW before AS (
+      PARTITION BY peer, track ORDER BY row ROWS BETWEEN 30 PRECEDING AND 1 PRECEDING)
+  )
+SELECT
+  row >> 16 AS step, peer, track,
+  at_ns - gap_ns AS from_ns,  -- the last picture before it
+  at_ns AS to_ns,             -- the first one after it
+  gap_ns / 1e6 AS gap_ms,
+  mean_ns / 1e6 AS mean_ms    -- the usual time between pictures before it
+FROM averaged
+WHERE gaps >= 5 AND gap_ns >= max(3 * mean_ns, mean_ns + 150000000);
+
+-- How long each machine was in each state; the last state lasts to the end of the take.
+CREATE VIEW state_time AS
+SELECT step, peer, machine, state, from_ns, to_ns, (to_ns - from_ns) / 1e9 AS seconds
+FROM (
+  SELECT step, peer, machine, to_state AS state, at_ns AS from_ns,
+    coalesce(
+      lead(at_ns) OVER (PARTITION BY peer, machine ORDER BY row),
+      (SELECT at_ns FROM ending), (SELECT max(at_ns) FROM tape)) AS to_ns
+  FROM state
+);
+
+-- Which ICE pair carried the media when; the last one to the end of the take.
+CREATE VIEW selected_pair AS
+WITH
+  change AS (
+    SELECT row, peer, at_ns, pair, local, local_type, remote, remote_type, selected,
+      lag(selected, 1, 0) OVER (PARTITION BY peer, pair ORDER BY row) AS before
+    FROM candidate_pair
+  )
+SELECT
+  row >> 16 AS step, peer, pair, local, local_type, remote, remote_type,
+  at_ns AS from_ns,
+  coalesce(
+    (
+      SELECT min(later.at_ns) FROM change AS later
+      WHERE later.peer = change.peer AND later.row > change.row
+        AND (later.selected = 1 AND later.pair <> change.pair
+          OR later.selected = 0 AND later.pair = change.pair)
+    ),
+    (SELECT at_ns FROM ending), (SELECT max(at_ns) FROM tape)) AS to_ns
+FROM change WHERE selected = 1 AND before = 0;
+
+-- Retransmitted packets per second (RTX, RFC 4588): RTP whose payload type no track is sent with.
+CREATE VIEW retransmission AS
+SELECT
+  peer, direction, ssrc, payload_type, at_ns / 1000000000 AS second,
+  count(*) AS packets,
+  sum(size) AS bytes
+FROM packet
+WHERE protocol = 'rtp' AND NOT EXISTS (
+  SELECT 1 FROM track
+  WHERE track.peer = packet.peer AND track.direction = packet.direction
+    AND track.payload_type = packet.payload_type
+)
+GROUP BY peer, direction, ssrc, payload_type, second;

@@ -2,7 +2,7 @@ import Media
 import Wire
 
 /// Turns media into the bytes of a file.
-protocol FrameWriting {
+package protocol FrameWriting {
   /// Writes media of the right kind; after a failure nothing more is written.
   mutating func write(_ media: ReceivedMedia)
   /// Completes the file; gives the number of frames in it, or why there are not more.
@@ -10,16 +10,16 @@ protocol FrameWriting {
 }
 
 /// Writes blocks of sound as a WAV file with the channels of the first one.
-struct SoundWriter: FrameWriting {
+package struct SoundWriter: FrameWriting {
   private let file: MediaFile
   private var format: WAVFormat?
   private var dataByteCount = 0
   private var blockCount = 0
   private var failure: MediaFileError?
 
-  init(_ file: MediaFile) { self.file = file }
+  package init(_ file: MediaFile) { self.file = file }
 
-  mutating func write(_ media: ReceivedMedia) {
+  package mutating func write(_ media: ReceivedMedia) {
     guard failure == nil, case .audio(let block) = media.content else { return }
     do throws(MediaFileError) {
       let format = try begin(channels: block.channels)
@@ -40,7 +40,7 @@ struct SoundWriter: FrameWriting {
     return format
   }
 
-  mutating func finish() -> Result<Int, MediaFileError> {
+  package mutating func finish() -> Result<Int, MediaFileError> {
     if let failure { return .failure(failure) }
     do throws(MediaFileError) {
       // A file without sound still is a WAV file.
@@ -58,7 +58,7 @@ struct SoundWriter: FrameWriting {
 ///
 /// Every picture stays until the next one is shown, as on a screen; pictures that were shown for
 /// less than a frame of the file are left out.
-struct PictureWriter: FrameWriting {
+package struct PictureWriter: FrameWriting {
   private let file: MediaFile
   private let framesPerSecond: Int
   private var first: (width: Int, height: Int, at: Instant)?
@@ -66,12 +66,12 @@ struct PictureWriter: FrameWriting {
   private var frameCount = 0
   private var failure: MediaFileError?
 
-  init(_ file: MediaFile, framesPerSecond: Int) {
+  package init(_ file: MediaFile, framesPerSecond: Int) {
     self.file = file
     self.framesPerSecond = max(1, framesPerSecond)
   }
 
-  mutating func write(_ media: ReceivedMedia) {
+  package mutating func write(_ media: ReceivedMedia) {
     guard failure == nil, case .picture(let picture) = media.content else { return }
     do throws(MediaFileError) {
       let first = try begin(picture, media.at)
@@ -107,7 +107,7 @@ struct PictureWriter: FrameWriting {
     }
   }
 
-  mutating func finish() -> Result<Int, MediaFileError> {
+  package mutating func finish() -> Result<Int, MediaFileError> {
     if let failure { return .failure(failure) }
     do throws(MediaFileError) {
       try show(untilFrame: frameCount + 1)

@@ -18,21 +18,29 @@ public struct MediaFileError: Error, Hashable, Sendable, CustomStringConvertible
 }
 
 /// A file that is open for reading or writing; closed when nobody holds it any longer.
-final class MediaFile {
-  enum Access {
+package final class MediaFile {
+  /// What a file is opened for.
+  package enum Access {
     case reading
     /// Creates the file or empties it.
     case writing
+    /// Creates the file, which must not be there.
+    case creating
   }
 
-  let path: String
+  package let path: String
   private let descriptor: Int32
 
   private static let pieceBytes = 256 << 10
 
-  init(_ path: String, for access: Access) throws(MediaFileError) {
+  package init(_ path: String, for access: Access) throws(MediaFileError) {
     self.path = path
-    let flags = access == .reading ? O_RDONLY : O_WRONLY | O_CREAT | O_TRUNC
+    let flags =
+      switch access {
+      case .reading: O_RDONLY
+      case .writing: O_WRONLY | O_CREAT | O_TRUNC
+      case .creating: O_WRONLY | O_CREAT | O_EXCL
+      }
     descriptor = open(path, flags | O_CLOEXEC, 0o600)
     guard descriptor >= 0 else { throw MediaFileError(path: path, code: errno) }
   }

@@ -75,7 +75,7 @@ public struct ReceivedMedia: Sendable {
   public var content: Content
 
   /// The media of an inbound frame; nil when it could not be decoded or was sent by this side.
-  init?(_ frame: FrameRecord, at: Instant) {
+  package init?(_ frame: FrameRecord, at: Instant) {
     guard frame.isInbound else { return nil }
     switch frame.decoded {
     case .none: return nil

@@ -33,15 +33,13 @@ final class PeerObservers: Sendable {
       observe(frame, at: now)
       return
     }
-    let (told, states, events, stateStreams) = state.withLock { state in
+    // Yielding under the lock keeps what a new stream begins with and what follows in order.
+    state.withLock { state in
       if case .state(let transition) = event { state.states.apply(transition) }
-      let told = PeerConnectionEvent(event, states: state.states)
-      return (told, state.states, Array(state.events.values), Array(state.stateStreams.values))
-    }
-    guard let told else { return }
-    for stream in events { stream.yield(told) }
-    if case .state = event {
-      for stream in stateStreams { stream.yield(states) }
+      guard let told = PeerConnectionEvent(event, states: state.states) else { return }
+      for stream in state.events.values { stream.yield(told) }
+      guard case .state = event else { return }
+      for stream in state.stateStreams.values { stream.yield(state.states) }
     }
   }
 
@@ -82,16 +80,18 @@ final class PeerObservers: Sendable {
   func stateStream() -> AsyncStream<PeerConnectionStates> {
     let (stream, continuation) = AsyncStream.makeStream(
       of: PeerConnectionStates.self, bufferingPolicy: .bufferingNewest(1))
-    continuation.yield(states)
-    add(continuation, to: \.stateStreams)
+    // The present states go in together with the registration: none may change in between unseen.
+    add(continuation, to: \.stateStreams) { $0.states }
     return stream
   }
 
   private func add<Element>(
     _ continuation: AsyncStream<Element>.Continuation,
-    to streams: any WritableKeyPath<State, [Int: AsyncStream<Element>.Continuation]> & Sendable
+    to streams: any WritableKeyPath<State, [Int: AsyncStream<Element>.Continuation]> & Sendable,
+    beginningWith first: (State) -> Element? = { _ in nil }
   ) {
     let id: Int? = state.withLock { state in
+      if let first = first(state) { continuation.yield(first) }
       guard !state.isFinished else { return nil }
       state.lastID += 1
       state[keyPath: streams][state.lastID] = continuation

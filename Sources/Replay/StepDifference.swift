@@ -29,7 +29,7 @@ enum StepDifference {
       let columns = replayed.range(index)
       for column in 0..<columns.count
       where column != ignored
-        && recorded.values[left + column] != replayed.values[columns.lowerBound + column]
+        && !recorded.values[left + column].matches(replayed.values[columns.lowerBound + column])
       {
         self = .value(recorded: row, replayed: index, column: column)
         return

@@ -39,8 +39,9 @@ public struct HTTPClient: Sendable {
     let loop = group.next()
     let promise = loop.makePromise(of: HTTPResponse.self)
     let bodyMaximum = bodyMaximum
+    // The limit below comes first: it holds for the whole exchange and says so.
     let connection = ClientBootstrap(group: loop)
-      .connectTimeout(TimeAmount(timeout))
+      .connectTimeout(TimeAmount(timeout * 2))
       .channelInitializer { channel in
         channel.eventLoop.makeCompletedFuture {
           let pipeline = channel.pipeline.syncOperations

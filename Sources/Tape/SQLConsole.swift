@@ -30,9 +30,15 @@ package enum SQLConsole {
       case .json: try printJSON(&statement, write)
       }
     } catch {
-      throw TapeError(path: path, place: "sql", reason: error.message, kind: .failed)
+      switch error.code.primary {
+      case .corrupt, .notADatabase, .inputOutput, .busy: throw TapeError(path: path, error)
+      default: throw TapeError(path: path, place: queryPlace, reason: error.message, kind: .failed)
+      }
     }
   }
+
+  /// The place in errors about the query itself rather than the take.
+  package static let queryPlace = "sql"
 
   private static func names(_ statement: borrowing SQLiteStatement) -> [String] {
     (0..<statement.columnCount).map { statement.columnName($0) }

@@ -61,7 +61,12 @@ package struct TakeInfo: Sendable, Codable {
         try connection.integer("SELECT max(first_step + steps) - 1 FROM tape") ?? 0
       durationNanoseconds =
         try connection.integer(
-          "SELECT max((SELECT max(at_ns) FROM tape), coalesce((SELECT at_ns FROM ending), 0))")
+          """
+          SELECT max(
+            coalesce((SELECT at_ns FROM tape ORDER BY first_step DESC LIMIT 1), 0),
+            coalesce((SELECT at_ns FROM packet_store ORDER BY row DESC LIMIT 1), 0),
+            coalesce((SELECT at_ns FROM ending), 0))
+          """)
         ?? 0
       fileBytes = try connection.byteCount()
       peers = try TakeInfo.peers(connection)

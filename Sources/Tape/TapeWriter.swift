@@ -150,6 +150,7 @@ package final class TapeWriter: Sendable {
     }
   }
 
+  /// Writes steps; false when the disk refused some.
   private func write(_ steps: [StepRecord], to store: TapeStore) -> Bool {
     var start = 0
     while start < steps.count {

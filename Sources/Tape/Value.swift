@@ -1,3 +1,5 @@
+import Glibc
+
 /// One value of a row, as SQLite keeps it.
 package enum Value: Hashable, Sendable {
   case null
@@ -29,6 +31,24 @@ package enum Value: Hashable, Sendable {
 }
 
 extension Value {
+  /// Whether two values are the same.
+  ///
+  /// Bytes are compared in blocks, because a replay compares every packet.
+  package func matches(_ other: Value) -> Bool {
+    switch (self, other) {
+    case (.integer(let left), .integer(let right)): left == right
+    case (.blob(let left), .blob(let right)):
+      left.count == right.count
+        && left.withUnsafeBytes { left in
+          right.withUnsafeBytes { right in
+            guard let start = left.baseAddress, let other = right.baseAddress else { return true }
+            return memcmp(start, other, left.count) == 0
+          }
+        }
+    default: self == other
+    }
+  }
+
   /// The value for people: text as it is, bytes in hexadecimal, shortened when long.
   package var summary: String {
     switch self {

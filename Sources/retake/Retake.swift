@@ -19,7 +19,7 @@ struct Retake: AsyncParsableCommand {
     version: retakeVersion,
     subcommands: [
       Record.self, ReplayCommand.self, InfoCommand.self, TimelineCommand.self, StatsCommand.self,
-      SQLCommand.self, BenchCommand.self,
+      SpeakersCommand.self, SQLCommand.self, ExportCommand.self, BenchCommand.self,
     ])
 }
 

@@ -84,8 +84,11 @@ def _read(database, take):
     secured = database.execute("SELECT detail FROM event WHERE type = 'secured'").fetchone()
     if secured:
         take.secured = json.loads(secured[0])
-    if database.execute("SELECT count(*) FROM stat WHERE type = 'inbound-rtp'").fetchone() == (0,):
-        take.problems.append("take: no inbound-rtp statistics")
+    # A peer that only receives gives nothing to count on the way in.
+    for direction in {direction for direction, _ in take.frames}:
+        kind = "inbound-rtp" if direction == "in" else "outbound-rtp"
+        if database.execute("SELECT count(*) FROM stat WHERE type = ?", (kind,)).fetchone() == (0,):
+            take.problems.append(f"take: no {kind} statistics")
 
 
 def _compare(take, report):

@@ -52,7 +52,15 @@ final class RecordedCall: Sendable {
   deinit { try? FileManager.default.removeItem(atPath: folder) }
 
   /// One call for all tests that only read it.
-  static let shared = Result { try RecordedCall(seed: 5, seconds: 3) }
+  static let shared: Result<RecordedCall, any Error> = Result {
+    // What lives as long as the process is never deinitialised.
+    atexit { RecordedCall.removeShared() }
+    return try RecordedCall(seed: 5, seconds: 3)
+  }
+
+  private static func removeShared() {
+    if case .success(let call) = shared { try? FileManager.default.removeItem(atPath: call.folder) }
+  }
 
   /// A copy to spoil.
   func copy(_ name: String) throws -> String {

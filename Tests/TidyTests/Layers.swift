@@ -3,14 +3,14 @@ enum Layers {
   /// All targets, lowest first: a target may import only what stands before it.
   static let order = [
     "CSQLite", "CSRTP", "COpus", "CVPX", "CPcap", "COpenSSL", "CSupport",
-    "Wire", "Digests", "STUN", "ICE", "Secure", "RTP", "SDP", "JSEP", "Flow", "Media", "Stats",
-    "Peer", "Tape", "Replay", "Lab", "Live", "Signaling", "retake",
+    "Wire", "Digests", "STUN", "ICE", "Secure", "RTP", "SCTP", "SDP", "JSEP", "Flow", "Media",
+    "Stats", "Speakers", "Peer", "Tape", "Replay", "Lab", "Live", "Signaling", "retake",
   ]
 
   /// The deterministic core: no clock, no randomness, no input or output of its own.
   static let core = [
-    "Wire", "Digests", "STUN", "ICE", "Secure", "RTP", "SDP", "JSEP", "Flow", "Media", "Stats",
-    "Peer",
+    "Wire", "Digests", "STUN", "ICE", "Secure", "RTP", "SCTP", "SDP", "JSEP", "Flow", "Media",
+    "Stats", "Speakers", "Peer",
   ]
 
   /// The targets of the manifest, with what each depends on inside the package.

@@ -15,8 +15,8 @@ struct BenchCommand: ParsableCommand {
       Holds calls of 640x360 video at 30 pictures per second and sound in virtual time, and \
       replays them. The floor is the time that libvpx, libopus and libsrtp need for the same \
       frames and packets, measured in the same run; of a size it is a packet capture of the same \
-      datagrams, of recording it is the same call without a take. Of several rounds the fastest \
-      counts, because a machine's other work only ever slows one down.
+      datagrams. Of several rounds the fastest counts, because a machine's other work only ever \
+      slows one down.
 
       Example:
         retake bench --seconds 60

@@ -42,10 +42,14 @@ struct SQLCommand: ParsableCommand {
     }
     guard let take, let query else { return }
     let chosen: SQLConsole.Format = json ? .json : format.format
-    try reading { () throws(TapeError) in
+    do throws(TapeError) {
       try SQLConsole.run(path: take, sql: query, format: chosen) { text in
         FileHandle.standardOutput.write(Data(text.utf8))
       }
+    } catch {
+      guard error.place == SQLConsole.queryPlace else { throw CommandFailure(error) }
+      throw CommandFailure(
+        .usage, "\(error.description); retake sql --schema prints the tables and columns")
     }
   }
 }

@@ -13,6 +13,7 @@ struct StatsCommand: ParsableCommand {
       Examples:
         retake stats call.take
         retake stats call.take --at 12.5 --type inbound-rtp --json
+        retake stats call.take --problems
       """)
 
   @OptionGroup var options: TakeOptions
@@ -23,13 +24,24 @@ struct StatsCommand: ParsableCommand {
   @Option(help: "Only objects of this type; may be given several times.")
   var type: [String] = []
 
+  @Flag(help: "Name what went wrong instead: when, the evidence, and the SQL that finds it.")
+  var problems = false
+
   func validate() throws {
+    if problems, at != nil || !type.isEmpty {
+      throw ValidationError("--problems looks at the whole take; leave out --at and --type.")
+    }
     if let at, !(0...1e9).contains(at) {
       throw ValidationError("--at takes a time in seconds, not \(at).")
     }
   }
 
   func run() throws {
+    if problems {
+      let found = try reading { () throws(TapeError) in try TakeProblems(path: options.take) }
+      print(options.json ? found.json : found.text)
+      return
+    }
     let instant = at.map { Instant(nanoseconds: Int64($0 * 1e9)) }
     let samples = try reading { () throws(TapeError) in
       try StatSamples(path: options.take, at: instant)

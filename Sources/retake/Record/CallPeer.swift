@@ -70,7 +70,11 @@ final class CallPeer: Sendable {
   /// Feeds a transceiver from its file once media can flow.
   private func feed(_ transceiver: TransceiverInfo) throws {
     guard let path = plan.file(for: transceiver.kind) else { return }
-    try feeds.start(path, kind: transceiver.kind, on: transceiver.id, of: connection)
+    do throws(MediaFileError) {
+      try feeds.start(path, kind: transceiver.kind, on: transceiver.id, of: connection)
+    } catch {
+      throw CommandFailure(.inputOutput, "--send \(error.description)")
+    }
   }
 
   /// Returns when the peer left, by hanging up or by silence.

@@ -15,13 +15,14 @@ actor CallService: CallHandling {
   private let ended: AsyncStream<Void>.Continuation
   private let options: RecordOptions
   private let plan: SendPlan
-  /// The session of all calls when one file was asked for.
-  private let shared: Session?
+  /// The session of all calls when one file was asked for, once it has begun.
+  private var shared: Session?
   private let sharedPath: String
   private var calls: [Call] = []
   private var nextNumber = 1
   private var summaries: [String] = []
   private var failure: String?
+  private var isOpen = false
 
   private static let callsMaximum = 32
 
@@ -38,12 +39,18 @@ actor CallService: CallHandling {
     self.plan = plan
     (endedCalls, ended) = AsyncStream<Void>.makeStream()
     if options.isFolder {
-      shared = nil
       sharedPath = ""
     } else {
       sharedPath = try options.takePath(prefix: "serve")
-      shared = try openSession(options.sessionOptions(take: sharedPath))
     }
+  }
+
+  /// Creates the take of all calls, if there is one, and lets calls begin.
+  ///
+  /// This comes after listening, so that a port that is taken leaves no take behind.
+  func open() throws {
+    if !options.isFolder { shared = try openSession(options.sessionOptions(take: sharedPath)) }
+    isOpen = true
   }
 
   // MARK: CallHandling
@@ -124,6 +131,7 @@ actor CallService: CallHandling {
   }
 
   private func makeCall(role: String) throws(CallRefusal) -> Call {
+    guard isOpen else { throw CallRefusal(.busy, "the recording has not begun; try again") }
     guard calls.filter({ !$0.isOver }).count < CallService.callsMaximum else {
       throw CallRefusal(.busy, "there are \(CallService.callsMaximum) calls already")
     }

@@ -150,9 +150,11 @@ struct RecordDemo: AsyncParsableCommand {
     link.delay = .microseconds(Int64((delay ?? 10) * 1000))
     link.jitter = .microseconds(Int64((jitter ?? 0) * 1000))
     link.lossPerMille = UInt64((loss ?? 0) * 10)
-    let call = try RecordedVirtualCall(
-      path: path, seed: seed ?? 1, links: [link, link], labels: ["caller", "callee"],
-      label: options.label, keepsMedia: !options.omitsMedia)
+    let call = try finished { () throws(TapeError) in
+      try RecordedVirtualCall(
+        path: path, seed: seed ?? 1, links: [link, link], labels: ["caller", "callee"],
+        label: options.label, keepsMedia: !options.omitsMedia)
+    }
     for peer in 0..<2 {
       for track in tracks {
         call.call.call(
@@ -166,7 +168,7 @@ struct RecordDemo: AsyncParsableCommand {
     let received = (0..<2).map { peer in
       call.call.frames(of: peer, kind: .video, isInbound: true).count
     }
-    let summary = try finished(path) { () throws(TapeError) in try call.finish() }
+    let summary = try finished { () throws(TapeError) in try call.finish() }
     print(
       "\(path): \(summary.steps) steps, \(summary.packets) packets, \(byteText(summary.bytes)); "
         + "\(call.call.network.lost) datagrams lost; video frames received: caller \(received[0]), "

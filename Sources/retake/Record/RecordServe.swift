@@ -42,6 +42,12 @@ struct RecordServe: AsyncParsableCommand {
     } catch {
       throw CommandFailure(.inputOutput, error.reason)
     }
+    do {
+      try await calls.open()
+    } catch {
+      await server.shutdown()
+      throw error
+    }
     printError("open \(server.url)/ in a browser, or POST an offer to \(server.url)/offer")
     printError("the take holds keys and media of the calls; Ctrl-C ends the recording")
     let endsWithCall = once

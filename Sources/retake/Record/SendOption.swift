@@ -57,13 +57,27 @@ struct SendPlan {
   init(_ choices: [SendChoice], default fallback: SendChoice) throws {
     self.choices = choices.isEmpty ? [fallback] : choices
     for case .file(let path) in choices {
-      guard SendChoice.kind(ofFile: path) != nil else {
+      guard let kind = SendChoice.kind(ofFile: path) else {
         throw CommandFailure(
           .usage, "--send \(path): give echo, pattern, or the name of a .y4m or .wav file")
       }
-      guard FileManager.default.isReadableFile(atPath: path) else {
-        throw CommandFailure(.noSuchFile, "--send \(path): there is no such file to read")
+      guard FileManager.default.fileExists(atPath: path) else {
+        throw CommandFailure(
+          .noSuchFile, "--send \(path): there is no such file; give echo, pattern or another file")
       }
+      try SendPlan.check(path, kind)
+    }
+  }
+
+  /// Refuses a file that holds no media before anything is recorded.
+  private static func check(_ path: String, _ kind: MediaKind) throws {
+    do throws(MediaFileError) {
+      switch kind {
+      case .audio: _ = try WAVFileSource(path: path, loops: false)
+      case .video: _ = try Y4MFileSource(path: path, loops: false)
+      }
+    } catch {
+      throw CommandFailure(.invalidTake, "--send \(error.description)")
     }
   }
 

@@ -24,7 +24,7 @@ func finish(_ session: Session, _ path: String) async throws -> TakeSummary {
 }
 
 /// Turns a failure to write a take into one of the command.
-func finished<Value>(_ path: String, _ body: () throws(TapeError) -> Value) throws -> Value {
+func finished<Value>(_ body: () throws(TapeError) -> Value) throws -> Value {
   do throws(TapeError) {
     return try body()
   } catch {

@@ -1,0 +1,195 @@
+import Wire
+
+/// One stream from the peer: puts messages together, and ordered ones in order.
+struct IncomingStream {
+  /// The number on the wire.
+  let identifier: UInt16
+  /// Messages that came complete and wait to be taken, oldest first.
+  private(set) var messages: [ReceivedMessage] = []
+  /// How many bytes and fragments wait for others.
+  private(set) var heldBytes = 0
+  var heldFragments: Int { ordered.count + unordered.count }
+
+  /// The number of the ordered message that is handed out next.
+  private(set) var expected: Int64 = 0
+  private var ordered = Ring<Fragment>()
+  private var unordered = Ring<Fragment>()
+  /// How many fragments from the front belong to the expected message without a gap.
+  private var run = 0
+  /// How many bytes these have.
+  private var runBytes = 0
+  /// The highest identifier of an unordered interleaved message, to extend others by.
+  private var newestUnordered: Int64 = 0
+
+  init(identifier: UInt16) { self.identifier = identifier }
+
+  /// Extends a sequence number of 16 bits.
+  func extend(sequence: UInt16) -> Int64 {
+    expected + Int64(Int16(truncatingIfNeeded: Int64(sequence) &- expected))
+  }
+
+  /// Extends a message identifier of 32 bits.
+  func extend(identifier: UInt32, unordered: Bool) -> Int64 {
+    let base = unordered ? newestUnordered : expected
+    return base + Int64(Int32(truncatingIfNeeded: Int64(identifier) &- base))
+  }
+
+  /// The messages that came complete; the stream forgets them.
+  mutating func take() -> [ReceivedMessage] {
+    var taken: [ReceivedMessage] = []
+    swap(&taken, &messages)
+    return taken
+  }
+
+  /// Takes in a fragment, which came for the first time.
+  ///
+  /// - Returns: how many bytes of its message are there so far, itself included.
+  mutating func insert(_ fragment: Fragment) -> Int {
+    if fragment.flags.contains(.unordered) { return insertUnordered(fragment) }
+    if fragment.message == expected, run == 0, fragment.flags.isSuperset(of: [.beginning, .end]),
+      ordered.first?.message != expected
+    {
+      finish(fragment.payloadProtocol, fragment.bytes)
+      expected += 1
+      if !ordered.isEmpty { extendRun() }
+      return fragment.bytes.count
+    }
+    // Of a message that was given up already.
+    guard fragment.message >= expected else { return 0 }
+    let place = Self.place(of: fragment.key, in: ordered)
+    guard place >= run else { return 0 }
+    heldBytes += fragment.bytes.count
+    ordered.insert(fragment, at: place)
+    if place == run { extendRun() }
+    return max(runBytes, fragment.bytes.count)
+  }
+
+  /// Passes over the ordered messages up to one (RFC 3758 section 3.6); complete ones are kept.
+  mutating func forward(message: Int64) {
+    guard message >= expected else { return }
+    while let front = ordered.first, front.message <= message {
+      expected = max(expected, front.message)
+      run = 0
+      runBytes = 0
+      extendRun()
+      // What is left of this message is not complete.
+      while let rest = ordered.first, rest.message == front.message { drop(rest) }
+    }
+    run = 0
+    runBytes = 0
+    expected = max(expected, message + 1)
+    extendRun()
+  }
+
+  /// Forgets unordered fragments up to a key; all complete messages were handed out before.
+  mutating func forwardUnordered(key: Int64) {
+    while let front = unordered.first, front.key <= key {
+      heldBytes -= front.bytes.count
+      unordered.removeFirst()
+    }
+  }
+
+  /// Begins anew after the peer reset the stream (RFC 6525 section 5.2.2).
+  mutating func reset() {
+    expected = 0
+    newestUnordered = 0
+    run = 0
+    runBytes = 0
+    ordered.removeAll()
+    unordered.removeAll()
+    heldBytes = 0
+  }
+}
+
+// MARK: - Fragments
+
+extension IncomingStream {
+  /// Follows the fragments of the expected message from the front and hands out what is complete.
+  private mutating func extendRun() {
+    while run < ordered.count {
+      let next = ordered[run]
+      if run == 0 {
+        guard next.message == expected, next.flags.contains(.beginning) else { return }
+      } else {
+        guard next.message == expected, next.key == ordered[run - 1].key + 1,
+          !next.flags.contains(.beginning)
+        else { return }
+      }
+      run += 1
+      runBytes += next.bytes.count
+      if next.flags.contains(.end) {
+        finish(ordered[0].payloadProtocol, Self.joined(&ordered, 0..<run, runBytes))
+        heldBytes -= runBytes
+        expected += 1
+        run = 0
+        runBytes = 0
+      }
+    }
+  }
+
+  private mutating func insertUnordered(_ fragment: Fragment) -> Int {
+    newestUnordered = max(newestUnordered, fragment.message)
+    if fragment.flags.isSuperset(of: [.beginning, .end]) {
+      finish(fragment.payloadProtocol, fragment.bytes)
+      return fragment.bytes.count
+    }
+    let place = Self.place(of: fragment.key, in: unordered)
+    unordered.insert(fragment, at: place)
+    heldBytes += fragment.bytes.count
+    var first = place
+    var last = place
+    var size = fragment.bytes.count
+    while !unordered[first].flags.contains(.beginning), first > 0,
+      unordered[first - 1].key == unordered[first].key - 1,
+      !unordered[first - 1].flags.contains(.end)
+    {
+      first -= 1
+      size += unordered[first].bytes.count
+    }
+    while !unordered[last].flags.contains(.end), last + 1 < unordered.count,
+      unordered[last + 1].key == unordered[last].key + 1,
+      !unordered[last + 1].flags.contains(.beginning)
+    {
+      last += 1
+      size += unordered[last].bytes.count
+    }
+    if unordered[first].flags.contains(.beginning), unordered[last].flags.contains(.end) {
+      let kind = unordered[first].payloadProtocol
+      finish(kind, Self.joined(&unordered, first..<last + 1, size))
+      heldBytes -= size
+    }
+    return size
+  }
+
+  private mutating func finish(_ kind: PayloadProtocol, _ bytes: [UInt8]) {
+    messages.append(ReceivedMessage(stream: identifier, payloadProtocol: kind, bytes: bytes))
+  }
+
+  private mutating func drop(_ front: Fragment) {
+    heldBytes -= front.bytes.count
+    ordered.removeFirst()
+  }
+
+  /// Takes fragments out and puts their bytes together.
+  private static func joined(
+    _ fragments: inout Ring<Fragment>, _ range: Range<Int>, _ size: Int
+  ) -> [UInt8] {
+    var bytes: [UInt8] = []
+    bytes.reserveCapacity(size)
+    for index in range { bytes.append(contentsOf: fragments[index].bytes) }
+    fragments.remove(range)
+    return bytes
+  }
+
+  /// Where a fragment belongs; mostly at the end.
+  private static func place(of key: Int64, in fragments: borrowing Ring<Fragment>) -> Int {
+    var low = 0
+    var high = fragments.count
+    if high > 0, fragments[high - 1].key < key { return high }
+    while low < high {
+      let middle = (low + high) / 2
+      if fragments[middle].key < key { low = middle + 1 } else { high = middle }
+    }
+    return low
+  }
+}

@@ -1,0 +1,84 @@
+import Wire
+
+/// The state of the transport (W3C RTCSctpTransportState).
+package enum SCTPState: String, Hashable, Sendable {
+  case connecting
+  case connected
+  case closed
+}
+
+/// What an association is started with: what signaling and DTLS decided, and its own limits.
+package struct SCTPParameters: Hashable, Sendable {
+  /// Whether this side is the DTLS client, whose channels have even streams (RFC 8832 section 6).
+  package var isClient: Bool
+  /// The own `a=sctp-port`.
+  package var localPort: UInt16
+  /// The peer's `a=sctp-port`.
+  package var remotePort: UInt16
+  /// The peer's `a=max-message-size` in bytes; 0 for any size (RFC 8841 section 6).
+  package var remoteMaximumMessageSize: UInt64
+  /// The own `a=max-message-size` in bytes; a larger message ends the association.
+  package var localMaximumMessageSize: Int
+  /// How many bytes may wait for the rest of their message or for earlier messages.
+  package var receiveWindow: Int
+  /// The largest SCTP packet in bytes: a path of 1,200 without the DTLS record (RFC 8831 section
+  /// 5).
+  package var maximumPacketSize: Int
+  /// Whether messages may interleave when the peer can (RFC 8260).
+  package var offersInterleaving: Bool
+  /// Whether packets go without a checksum when the peer can (RFC 9653).
+  package var offersZeroChecksum: Bool
+
+  /// The largest message that is received unless said otherwise: 1 MiB.
+  package static let maximumMessageSize = 1 << 20
+
+  /// Creates the parameters; all but the role have usual values.
+  package init(
+    isClient: Bool, localPort: UInt16 = 5000, remotePort: UInt16 = 5000,
+    remoteMaximumMessageSize: UInt64 = 65536,
+    localMaximumMessageSize: Int = SCTPParameters.maximumMessageSize,
+    receiveWindow: Int = 4 << 20, maximumPacketSize: Int = 1160, offersInterleaving: Bool = true,
+    offersZeroChecksum: Bool = true
+  ) {
+    self.isClient = isClient
+    self.localPort = localPort
+    self.remotePort = remotePort
+    self.remoteMaximumMessageSize = remoteMaximumMessageSize
+    self.localMaximumMessageSize = max(1, localMaximumMessageSize)
+    self.receiveWindow = min(max(1500, receiveWindow), 1 << 30)
+    self.maximumPacketSize = min(max(256, maximumPacketSize & ~3), 65532)
+    self.offersInterleaving = offersInterleaving
+    self.offersZeroChecksum = offersZeroChecksum
+  }
+}
+
+/// The fixed times and limits of an association.
+enum SCTPLimits {
+  /// The retransmission timeout before a round trip was measured.
+  static let initialTimeout = Interval.milliseconds(500)
+  /// Above the delay of acknowledgements that peers use, 200 ms.
+  static let minimumTimeout = Interval.milliseconds(400)
+  /// Short, so that a path that comes back is used soon; liveness is the business of ICE consent.
+  static let maximumTimeout = Interval.seconds(5)
+  /// How long an acknowledgement may wait for a second packet (RFC 9260 section 6.2).
+  static let acknowledgementDelay = Interval.milliseconds(100)
+  static let heartbeatInterval = Interval.seconds(30)
+  static let cookieLife = Interval.seconds(60)
+  /// How often INIT or COOKIE ECHO are sent again (Max.Init.Retransmits).
+  static let initiationRetries = 20
+  /// After how many timeouts in a row without any sign of the peer the association fails.
+  static let associationRetries = 20
+  /// Packets that are kept for the start.
+  static let earlyPackets = 16
+  /// How many bytes `send` accepts on one channel before any of them are sent.
+  static let channelBuffer: UInt64 = 16 << 20
+  /// Chunks that may wait for an acknowledgement; gap reports reach only 65,535 far.
+  static let chunksInFlight = 32768
+  /// Fragments that may wait for their message, however small they are.
+  static let fragmentsHeld = 16384
+  /// Gaps in what was received; data that makes yet another one is dropped.
+  static let gaps = 1024
+  /// Channels that a peer may have open.
+  static let channels = 4096
+  static let streams: UInt16 = 65535
+}

@@ -1,0 +1,140 @@
+import Wire
+
+/// What the answerer of an INIT must know when the cookie comes back (RFC 9260 section 5.1.3).
+///
+/// The peer carries it, so an INIT costs no memory; a keyed digest shows that it is unaltered.
+struct StateCookie: Hashable {
+  /// When it was made.
+  var made: Instant
+  /// The own tag that the INIT ACK offered.
+  var localTag: UInt32
+  /// The own and the peer's tag at that time, zero without an association.
+  var localTieTag: UInt32
+  var remoteTieTag: UInt32
+  /// What the peer's INIT said.
+  var peer: Initiation
+
+  /// The bytes with their digest in front.
+  func sealed(_ key: CookieKey) -> [UInt8] {
+    var writer = ByteWriter(capacity: 48)
+    writer.uint64(UInt64(bitPattern: made.nanoseconds))
+    writer.uint32(localTag)
+    writer.uint32(localTieTag)
+    writer.uint32(remoteTieTag)
+    writer.uint32(peer.tag)
+    writer.uint32(peer.window)
+    writer.uint32(peer.firstNumber)
+    writer.uint16(peer.outgoingStreams)
+    writer.uint16(peer.incomingStreams)
+    writer.uint32(UInt32(peer.features.rawValue))
+    var sealed = ByteWriter(capacity: 8 + writer.count)
+    sealed.uint64(key.digest(of: writer.bytes))
+    sealed.append(writer.bytes)
+    return sealed.bytes
+  }
+
+  init(made: Instant, localTag: UInt32, localTieTag: UInt32, remoteTieTag: UInt32, peer: Initiation)
+  {
+    self.made = made
+    self.localTag = localTag
+    self.localTieTag = localTieTag
+    self.remoteTieTag = remoteTieTag
+    self.peer = peer
+  }
+
+  /// Opens a cookie; nothing but an unaltered own one is accepted.
+  init(_ bytes: RawSpan, _ key: CookieKey) throws(ReadError) {
+    var reader = ByteReader(bytes)
+    let digest = try reader.uint64()
+    guard digest == key.digest(of: [UInt8](reader.rest())) else { throw .malformed }
+    made = Instant(nanoseconds: Int64(bitPattern: try reader.uint64()))
+    localTag = try reader.uint32()
+    localTieTag = try reader.uint32()
+    remoteTieTag = try reader.uint32()
+    peer = Initiation()
+    peer.tag = try reader.uint32()
+    peer.window = try reader.uint32()
+    peer.firstNumber = try reader.uint32()
+    peer.outgoingStreams = try reader.uint16()
+    peer.incomingStreams = try reader.uint16()
+    peer.features = Initiation.Features(rawValue: UInt8(truncatingIfNeeded: try reader.uint32()))
+    guard reader.isAtEnd else { throw .malformed }
+  }
+}
+
+/// A key of 128 bits for digests of cookies with SipHash-2-4.
+///
+/// The cookie never leaves the DTLS association whose peer is authenticated, so a short message
+/// authentication code that needs no library is enough.
+struct CookieKey {
+  private let first: UInt64
+  private let second: UInt64
+
+  /// Draws a key.
+  init(_ entropy: EntropyStream) {
+    first = entropy.integer(UInt64.self)
+    second = entropy.integer(UInt64.self)
+  }
+
+  /// Makes a key of its two halves.
+  init(first: UInt64, second: UInt64) {
+    self.first = first
+    self.second = second
+  }
+
+  /// The digest of a message.
+  func digest(of message: [UInt8]) -> UInt64 {
+    var state = SipState(first, second)
+    var word: UInt64 = 0
+    for (index, byte) in message.enumerated() {
+      word |= UInt64(byte) << UInt64(8 * (index & 7))
+      if index & 7 == 7 {
+        state.absorb(word)
+        word = 0
+      }
+    }
+    state.absorb(word | UInt64(message.count & 0xff) << 56)
+    return state.finish()
+  }
+}
+
+/// The four words of SipHash.
+private struct SipState {
+  private var a: UInt64
+  private var b: UInt64
+  private var c: UInt64
+  private var d: UInt64
+
+  init(_ first: UInt64, _ second: UInt64) {
+    a = first ^ 0x736f_6d65_7073_6575
+    b = second ^ 0x646f_7261_6e64_6f6d
+    c = first ^ 0x6c79_6765_6e65_7261
+    d = second ^ 0x7465_6462_7974_6573
+  }
+
+  mutating func absorb(_ word: UInt64) {
+    d ^= word
+    round()
+    round()
+    a ^= word
+  }
+
+  mutating func finish() -> UInt64 {
+    c ^= 0xff
+    for _ in 0..<4 { round() }
+    return a ^ b ^ c ^ d
+  }
+
+  private mutating func round() {
+    a &+= b
+    b = (b << 13 | b >> 51) ^ a
+    a = a << 32 | a >> 32
+    c &+= d
+    d = (d << 16 | d >> 48) ^ c
+    a &+= d
+    d = (d << 21 | d >> 43) ^ a
+    c &+= b
+    b = (b << 17 | b >> 47) ^ c
+    c = c << 32 | c >> 32
+  }
+}

@@ -1,0 +1,187 @@
+package import Wire
+
+/// Says who of several participants speaks: the dominant-speaker algorithm of Volfin & Cohen, with
+/// the parameters that video bridges use.
+///
+/// Every participant's last second is scored on three time scales. At each decision those who beat
+/// the dominant one on all three compete, and the best on the middle scale wins: a cough is too
+/// short for that and a murmur not loud enough. Decisions lie on a grid that begins at the instant
+/// zero, and the order of joining decides between equals, so the same levels at the same instants
+/// always name the same speakers.
+package struct DominantSpeaker: Machine {
+  /// What can happen.
+  package enum Input: Hashable, Sendable {
+    /// Takes a participant in; a level of an unknown one does so too.
+    case joined(Int)
+    /// Forgets a participant.
+    case left(Int)
+    /// Tells the level of a packet of about 20 ms.
+    case level(SoundLevel, of: Int)
+    /// The time of `deadline` has come.
+    case deadline
+  }
+
+  /// What it tells.
+  package enum Output: Hashable, Sendable {
+    /// Another participant is the dominant speaker; nil when nobody speaks any more.
+    case dominant(Int?)
+  }
+
+  /// What can be chosen.
+  package struct Settings: Hashable, Sendable {
+    /// The time between decisions, 100 ms to 5 s.
+    package var decisionInterval = Interval.milliseconds(300)
+    /// How long the dominant speaker may be silent before there is none; nil: any time.
+    package var silenceTimeout: Interval?
+
+    package init() {}
+  }
+
+  private struct Participant {
+    var id: Int
+    var history = SpeechHistory()
+    var lastLevel: Instant
+  }
+
+  /// Without a packet for longer than this a participant counts as silent, once per this time.
+  private static let levelTimeout = Interval.milliseconds(40)
+  /// Without a packet for so long a participant is forgotten, unless it dominates.
+  private static let participantTimeout = Interval.seconds(3600)
+  // A challenger's score must be so many times the dominant one's: e^3, e^2 and e^0. The published
+  // rule compares logarithms of the ratios with 3, 2 and 0.
+  private static let immediateRatio = 20.085_536_923_187_668
+  private static let mediumRatio = 7.389_056_098_930_65
+  private static let longRatio = 1.0
+
+  private let settings: Settings
+  /// In the order of joining.
+  private var participants: [Participant] = []
+  /// The dominant speaker; nil while there is none.
+  package private(set) var dominant: Int?
+  /// When the dominant speaker was last found to have spoken within a second.
+  private var lastSpeech = Instant.zero
+  private var nextCheck: Instant?
+  private var nextDecision = Instant.zero
+
+  package init(settings: Settings = Settings()) {
+    var settings = settings
+    settings.decisionInterval = min(
+      .seconds(5), max(.milliseconds(100), settings.decisionInterval))
+    self.settings = settings
+  }
+
+  /// When something is due; nil while there are only silent participants.
+  package var deadline: Instant? {
+    guard let nextCheck, !isSettled else { return nil }
+    return min(nextCheck, nextDecision)
+  }
+
+  /// Whether time alone changes nothing: all are silent, and that has been told.
+  private var isSettled: Bool {
+    participants.allSatisfy(\.history.isSilent)
+      && (participants.isEmpty || dominant != nil || settings.silenceTimeout != nil)
+      && (settings.silenceTimeout == nil || dominant == nil)
+  }
+
+  package mutating func step(
+    _ input: Input, at now: Instant, into outbox: inout Outbox<Output>
+  ) {
+    catchUp(before: now, &outbox)
+    switch input {
+    case .joined(let id): _ = place(of: id, at: now)
+    case .left(let id):
+      participants.removeAll { $0.id == id }
+      if dominant == id {
+        dominant = nil
+        outbox.append(.dominant(nil))
+      }
+    case .level(let level, let id):
+      let index = place(of: id, at: now)
+      participants[index].history.add(level.loudness)
+      participants[index].lastLevel = now
+    case .deadline:
+      if let deadline, deadline <= now { runDue(at: deadline, &outbox) }
+    }
+  }
+
+  private mutating func place(of id: Int, at now: Instant) -> Int {
+    if let index = participants.firstIndex(where: { $0.id == id }) { return index }
+    participants.append(Participant(id: id, lastLevel: now))
+    return participants.count - 1
+  }
+
+  /// Does what was due before an instant; time in which nothing could change is skipped.
+  private mutating func catchUp(before now: Instant, _ outbox: inout Outbox<Output>) {
+    while let deadline, deadline < now { runDue(at: deadline, &outbox) }
+    if nextCheck == nil || isSettled {
+      nextCheck = DominantSpeaker.gridPoint(from: now, DominantSpeaker.levelTimeout)
+      nextDecision = DominantSpeaker.gridPoint(from: now, settings.decisionInterval)
+      forgetAbsent(at: now)
+    }
+  }
+
+  /// The first multiple of an interval at or after an instant.
+  private static func gridPoint(from now: Instant, _ interval: Interval) -> Instant {
+    let rest = now.nanoseconds % interval.nanoseconds
+    guard rest != 0 else { return now }
+    return now + Interval(nanoseconds: rest > 0 ? interval.nanoseconds - rest : -rest)
+  }
+
+  private mutating func runDue(at due: Instant, _ outbox: inout Outbox<Output>) {
+    if let check = nextCheck, check <= due {
+      nextCheck = check + DominantSpeaker.levelTimeout
+      for index in participants.indices
+      where due - participants[index].lastLevel > DominantSpeaker.levelTimeout {
+        participants[index].history.add(0)
+      }
+      forgetAbsent(at: due)
+    }
+    if nextDecision <= due {
+      nextDecision = nextDecision + settings.decisionInterval
+      decide(at: due, &outbox)
+    }
+  }
+
+  private mutating func forgetAbsent(at now: Instant) {
+    participants.removeAll {
+      $0.id != dominant && now - $0.lastLevel > DominantSpeaker.participantTimeout
+    }
+  }
+
+  private mutating func decide(at now: Instant, _ outbox: inout Outbox<Output>) {
+    for index in participants.indices { participants[index].history.evaluate() }
+    var winner = dominant
+    if let timeout = settings.silenceTimeout {
+      winner = dominant ?? participants.first { $0.history.longScore > SpeechScore.least }?.id
+      if let holder = participants.first(where: { $0.id == winner }) {
+        if holder.history.longScore > SpeechScore.least { lastSpeech = now }
+        if now - lastSpeech > timeout { winner = nil }
+      }
+    } else if winner == nil {
+      winner = participants.first?.id
+    }
+    winner = challenger(of: winner) ?? winner
+    guard winner != dominant else { return }
+    dominant = winner
+    lastSpeech = now
+    outbox.append(.dominant(winner))
+  }
+
+  /// Whoever beats a speaker on all three scales, the best of them on the middle one.
+  private func challenger(of id: Int?) -> Int? {
+    guard let holder = participants.first(where: { $0.id == id })?.history else { return nil }
+    var best: Int?
+    var bestRatio = DominantSpeaker.mediumRatio
+    for participant in participants where participant.id != id {
+      let rival = participant.history
+      let ratio = rival.mediumScore / holder.mediumScore
+      if rival.immediateScore / holder.immediateScore > DominantSpeaker.immediateRatio,
+        rival.longScore / holder.longScore > DominantSpeaker.longRatio, ratio > bestRatio
+      {
+        best = participant.id
+        bestRatio = ratio
+      }
+    }
+    return best
+  }
+}

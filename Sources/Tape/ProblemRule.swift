@@ -1,0 +1,211 @@
+/// What an expert would look for in a take, each with the SQL that finds it.
+///
+/// Every query gives peer, from_ns, to_ns and the evidence as a sentence.
+package struct ProblemRule: Sendable {
+  /// The name of the problem, in lower case with hyphens.
+  package let name: String
+  /// The query, one statement.
+  package let sql: String
+
+  /// All rules in the order in which a session can go wrong.
+  package static let all: [ProblemRule] = [
+    neverConnected, disconnected, flapping, relay, roundTrip, oneWay, loss, lossBurst, noKeyFrame,
+    freeze, silence, limited,
+  ]
+
+  private static let neverConnected = ProblemRule(
+    name: "never-connected",
+    sql: """
+      SELECT peer, min(at_ns) AS from_ns, (SELECT max(at_ns) FROM tape) AS to_ns,
+        'the connection was never connected; it went through '
+          || group_concat(to_state, ', ') AS evidence
+      FROM state WHERE machine = 'connection'
+      GROUP BY peer HAVING sum(to_state = 'connected') = 0
+      """)
+
+  private static let disconnected = ProblemRule(
+    name: "disconnected",
+    sql: """
+      SELECT peer, from_ns, to_ns,
+        machine || ' was ' || state || ' for ' || round(seconds, 1) || ' s' AS evidence
+      FROM state_time
+      WHERE machine = 'ice-connection' AND state IN ('disconnected', 'failed')
+      """)
+
+  private static let flapping = ProblemRule(
+    name: "ice-flapping",
+    sql: """
+      SELECT peer, min(from_ns) AS from_ns, max(from_ns) AS to_ns,
+        count(*) || ' changes of the selected pair within 10 s' AS evidence
+      FROM (
+        SELECT peer, from_ns, from_ns / 10000000000 AS part FROM selected_pair
+        UNION ALL
+        SELECT peer, from_ns, from_ns / 10000000000 FROM state_time
+        WHERE machine = 'ice-connection' AND state = 'disconnected'
+      )
+      GROUP BY peer, part HAVING count(*) >= 4
+      """)
+
+  private static let relay = ProblemRule(
+    name: "relay-in-use",
+    sql: """
+      SELECT peer, from_ns, to_ns,
+        local || ' (' || local_type || ') to ' || remote || ' (' || remote_type || ')' AS evidence
+      FROM selected_pair WHERE 'relay' IN (local_type, remote_type)
+      """)
+
+  private static let roundTrip = ProblemRule(
+    name: "high-round-trip",
+    sql: """
+      SELECT peer, min(at_ns) AS from_ns, max(at_ns) AS to_ns,
+        count(*) || ' connectivity checks took more than 300 ms, the longest '
+          || round(max(round_trip_ms)) || ' ms' AS evidence
+      FROM (SELECT DISTINCT peer, at_ns, round_trip_ms FROM round_trip WHERE round_trip_ms > 300)
+      GROUP BY peer
+      """)
+
+  private static let oneWay = ProblemRule(
+    name: "one-way-media",
+    sql: """
+      WITH
+        span AS (
+          SELECT peer, from_ns, to_ns FROM state_time
+          WHERE machine = 'connection' AND state IN ('connected', 'disconnected')
+        ),
+        way AS (
+          SELECT DISTINCT track.peer AS peer, direction, span.from_ns AS from_ns,
+            span.to_ns AS to_ns
+          FROM track JOIN span ON span.peer = track.peer AND track.at_ns < span.to_ns
+        ),
+        instant AS (
+          SELECT way.peer AS peer, way.direction AS direction, from_ns, packet.at_ns AS at_ns
+          FROM way JOIN packet ON packet.peer = way.peer AND packet.direction = way.direction
+            AND packet.protocol = 'rtp' AND packet.at_ns BETWEEN from_ns AND to_ns
+          UNION ALL SELECT peer, direction, from_ns, from_ns FROM way
+          UNION ALL SELECT peer, direction, from_ns, to_ns FROM way
+        ),
+        gap AS (
+          SELECT peer, direction, lag(at_ns) OVER way AS begin_ns, at_ns AS end_ns
+          FROM instant WINDOW way AS (PARTITION BY peer, direction, from_ns ORDER BY at_ns)
+        ),
+        judged AS (
+          SELECT peer, direction, begin_ns, end_ns, (
+            SELECT count(*) FROM packet
+            WHERE packet.peer = gap.peer AND packet.direction <> gap.direction
+              AND packet.protocol = 'rtp' AND packet.at_ns > begin_ns AND packet.at_ns < end_ns
+          ) AS others
+          FROM gap WHERE end_ns - begin_ns >= 2000000000
+        )
+      SELECT peer, begin_ns AS from_ns, end_ns AS to_ns,
+        'no media came ' || direction || ' for ' || round((end_ns - begin_ns) / 1e9, 1)
+          || ' s while ' || others || ' packets went the other way' AS evidence
+      FROM judged WHERE others * 1e9 >= 5.0 * (end_ns - begin_ns)
+      """)
+
+  private static let loss = ProblemRule(
+    name: "loss",
+    sql: """
+      SELECT loss.peer AS peer, first_ns AS from_ns, last_ns AS to_ns,
+        lost || ' of ' || expected || ' packets of ssrc ' || loss.ssrc || ' did not come ('
+          || round(100.0 * lost / expected, 1) || ' %)' AS evidence
+      FROM loss JOIN (
+        SELECT peer, direction, ssrc, min(first_ns) AS first_ns, max(last_ns) AS last_ns
+        FROM stream GROUP BY peer, direction, ssrc
+      ) AS span USING (peer, direction, ssrc)
+      WHERE direction = 'in' AND expected >= 50 AND lost * 50 >= expected
+      """)
+
+  private static let lossBurst = ProblemRule(
+    name: "loss-burst",
+    sql: """
+      WITH
+        ordered AS (
+          SELECT peer, ssrc, row, at_ns,
+            sequence - lag(sequence) OVER (PARTITION BY peer, ssrc ORDER BY row) AS step_size
+          FROM packet WHERE protocol = 'rtp' AND direction = 'in'
+        ),
+        extended AS (
+          SELECT peer, ssrc, at_ns,
+            sum(coalesce(((step_size + 32768) & 65535) - 32768, 0))
+              OVER (PARTITION BY peer, ssrc ORDER BY row) AS position
+          FROM ordered
+        ),
+        sorted AS (
+          SELECT peer, ssrc, at_ns, lag(at_ns) OVER stream AS before_ns,
+            position - lag(position) OVER stream - 1 AS missing
+          FROM extended WINDOW stream AS (PARTITION BY peer, ssrc ORDER BY position, at_ns)
+        )
+      SELECT peer, before_ns AS from_ns, at_ns AS to_ns,
+        missing || ' packets of ssrc ' || ssrc || ' in a row did not come' AS evidence
+      FROM sorted WHERE missing >= 5
+      """)
+
+  private static let noKeyFrame = ProblemRule(
+    name: "no-key-frame",
+    sql: """
+      WITH
+        request AS (
+          SELECT peer, ssrc, at_ns, (
+            SELECT min(frame.at_ns) FROM frame
+            WHERE frame.peer = rtcp.peer AND frame.ssrc = rtcp.ssrc AND frame.direction = 'in'
+              AND frame.key = 1 AND frame.outcome = 'decoded' AND frame.at_ns > rtcp.at_ns
+          ) AS answer_ns
+          FROM rtcp WHERE direction = 'out' AND type IN ('pli', 'fir')
+        ),
+        waiting AS (
+          SELECT peer, ssrc, min(at_ns) AS from_ns, count(*) AS requests,
+            coalesce(answer_ns, (SELECT max(at_ns) FROM tape)) AS to_ns
+          FROM request GROUP BY peer, ssrc, answer_ns
+        )
+      SELECT peer, from_ns, to_ns,
+        requests || ' requests for a key frame of ssrc ' || ssrc || ', none shown for '
+          || round((to_ns - from_ns) / 1e9, 1) || ' s' AS evidence
+      FROM waiting WHERE to_ns - from_ns >= 2000000000
+      """)
+
+  private static let freeze = ProblemRule(
+    name: "freeze",
+    sql: """
+      SELECT peer, from_ns, to_ns,
+        'video track ' || track || ' stood still for ' || CAST(gap_ms AS INTEGER)
+          || ' ms, where a picture usually lasts ' || CAST(mean_ms AS INTEGER) || ' ms' AS evidence
+      FROM freeze
+      """)
+
+  private static let silence = ProblemRule(
+    name: "silent-audio",
+    sql: """
+      WITH
+        block AS (
+          SELECT row, peer, track, direction, at_ns,
+            CASE
+              WHEN audio_level IS NOT NULL THEN audio_level >= 127
+              ELSE energy = 0
+            END AS is_silent
+          FROM frame WHERE kind = 'audio'
+        ),
+        numbered AS (
+          SELECT *, sum(1 - is_silent) OVER (PARTITION BY peer, track, direction ORDER BY row)
+            AS run
+          FROM block
+        )
+      SELECT peer, min(at_ns) AS from_ns, max(at_ns) AS to_ns,
+        count(*) || ' blocks of audio track ' || track || ' (' || direction
+          || ') in a row were digital silence' AS evidence
+      FROM numbered WHERE is_silent
+      GROUP BY peer, track, direction, run HAVING max(at_ns) - min(at_ns) >= 3000000000
+      """)
+
+  private static let limited = ProblemRule(
+    name: "encoder-limited",
+    sql: """
+      SELECT peer, min(at_ns) AS from_ns, max(at_ns) AS to_ns,
+        count(*) || ' samples of ssrc ' || ssrc || ' were limited by ' || reason AS evidence
+      FROM (
+        SELECT peer, at_ns, members ->> '$.ssrc' AS ssrc,
+          members ->> '$.qualityLimitationReason' AS reason
+        FROM stat WHERE type = 'outbound-rtp'
+      )
+      WHERE reason <> 'none' GROUP BY peer, ssrc, reason
+      """)
+}

@@ -1,0 +1,77 @@
+import Stats
+
+// The speakers as people and programs read them.
+extension SpeakerTimeline {
+  /// What was said and by whom, then the levels, as aligned columns.
+  package var text: String {
+    guard !participants.isEmpty else { return "There is no sound in this take.\n" }
+    let times = TextTable(
+      columns: ["from", "to", "seconds", "who", "what", "dBov"],
+      rows: entries.map { entry in
+        [
+          seconds(entry.from), seconds(entry.to), seconds(entry.to - entry.from),
+          participants[entry.participant].name, entry.what,
+          entry.mean.map(tenths) ?? "",
+        ]
+      }, alignsRight: [true, true, true, false, false, true])
+    let levels = TextTable(
+      columns: ["who", "speaks", "dominates", "dBov", "loudest", "of 100", "silent blocks"],
+      rows: participants.map { participant in
+        [
+          participant.name, seconds(participant.speakingNanoseconds),
+          seconds(participant.dominantNanoseconds),
+          participant.meanTenthsOfDecibels.map(tenths) ?? "", String(participant.loudestDecibels),
+          String(participant.loudestPercent),
+          "\(participant.silentBlocks) of \(participant.blocks)",
+        ]
+      }, alignsRight: [false, true, true, true, true, true, true])
+    return (entries.isEmpty ? "Nobody spoke.\n" : times.text) + "\n" + levels.text
+  }
+
+  /// The same as a JSON object.
+  package var json: String {
+    let who = participants.map { participant in
+      DetailText([
+        ("participant", .text(participant.name)), ("peer", .integer(participant.peer)),
+        ("track", .integer(participant.track)), ("direction", .text(participant.direction)),
+        ("speaking_ns", .integer(participant.speakingNanoseconds)),
+        ("dominant_ns", .integer(participant.dominantNanoseconds)),
+        ("dbov", participant.meanTenthsOfDecibels.map { .number(Double($0) / 10) }),
+        ("loudest_dbov", .integer(Int64(participant.loudestDecibels))),
+        ("loudest_percent", .integer(Int64(participant.loudestPercent))),
+        ("blocks", .integer(participant.blocks)),
+        ("silent_blocks", .integer(participant.silentBlocks)),
+      ]).json
+    }
+    let what = entries.map { entry in
+      DetailText([
+        ("participant", .text(participants[entry.participant].name)), ("what", .text(entry.what)),
+        ("from_ns", .integer(entry.from)), ("to_ns", .integer(entry.to)),
+        ("dbov", entry.mean.map { .number(Double($0) / 10) }),
+      ]).json
+    }
+    return "{\"participants\":[\(who.joined(separator: ",\n"))],\n"
+      + "\"times\":[\(what.joined(separator: ",\n"))]}"
+  }
+
+  private typealias Entry = (from: Int64, to: Int64, participant: Int, what: String, mean: Int?)
+
+  /// Speech and dominance in the order of their beginnings.
+  private var entries: [Entry] {
+    var entries: [Entry] = speeches.map {
+      ($0.fromNanoseconds, $0.toNanoseconds, $0.participant, "speaks", $0.meanTenthsOfDecibels)
+    }
+    entries += dominances.map {
+      ($0.fromNanoseconds, $0.toNanoseconds, $0.participant, "dominates", nil)
+    }
+    return entries.sorted {
+      ($0.from, $0.participant, $1.what) < ($1.from, $1.participant, $0.what)
+    }
+  }
+
+  private func seconds(_ nanoseconds: Int64) -> String { thousandths(nanoseconds / 1_000_000) }
+
+  private func tenths(_ value: Int) -> String {
+    "\(value < 0 ? "-" : "")\(value.magnitude / 10).\(value.magnitude % 10)"
+  }
+}

@@ -1,0 +1,86 @@
+import Stats
+
+/// The signals in a take that something went wrong: what `retake stats --problems` prints.
+package struct TakeProblems: Sendable {
+  /// One problem of one peer.
+  package struct Problem: Sendable, Hashable {
+    /// The name of its rule.
+    package var name: String
+    package var peer: Int64
+    package var fromNanoseconds: Int64
+    package var toNanoseconds: Int64
+    /// What was measured, as a sentence.
+    package var evidence: String
+  }
+
+  /// In the order of their beginnings.
+  package private(set) var problems: [Problem] = []
+  private var labels: [(peer: Int64, label: String)] = []
+
+  /// Runs every rule over a take.
+  package init(path: String) throws(TapeError) {
+    let connection = try TakeFile.open(path)
+    do throws(SQLiteError) {
+      var peers = try connection.prepare("SELECT peer, label FROM peer ORDER BY row")
+      while try peers.step() { labels.append((peers.integer(0), peers.text(1) ?? "")) }
+      for rule in ProblemRule.all {
+        var statement = try connection.prepare(rule.sql)
+        while try statement.step() {
+          problems.append(
+            Problem(
+              name: rule.name, peer: statement.integer(0),
+              fromNanoseconds: statement.integer(1), toNanoseconds: statement.integer(2),
+              evidence: statement.text(3) ?? ""))
+        }
+      }
+    } catch {
+      throw TapeError(path: path, error)
+    }
+    problems.sort {
+      ($0.fromNanoseconds, $0.peer, $0.name, $0.evidence)
+        < ($1.fromNanoseconds, $1.peer, $1.name, $1.evidence)
+    }
+  }
+
+  /// The rules that found something.
+  package var rules: [ProblemRule] {
+    ProblemRule.all.filter { rule in problems.contains { $0.name == rule.name } }
+  }
+
+  /// The problems as aligned columns, then the queries that found them.
+  package var text: String {
+    guard !problems.isEmpty else { return "Nothing seems wrong.\n" }
+    let rows = problems.map { problem in
+      [
+        thousandths(problem.fromNanoseconds / 1_000_000),
+        thousandths(problem.toNanoseconds / 1_000_000), label(of: problem.peer), problem.name,
+        problem.evidence,
+      ]
+    }
+    var text = TextTable(
+      columns: ["from", "to", "peer", "problem", "evidence"], rows: rows,
+      alignsRight: [true, true, false, false, false]
+    ).text
+    text += "\nThe queries that found them, for retake sql or sqlite3:\n"
+    for rule in rules { text += "\n-- \(rule.name)\n\(rule.sql);\n" }
+    return text
+  }
+
+  private func label(of peer: Int64) -> String {
+    let label = labels.first { $0.peer == peer }?.label ?? ""
+    return label.isEmpty ? String(peer) : "\(peer) \(label)"
+  }
+
+  /// The problems as a JSON array, each with its query.
+  package var json: String {
+    let objects = problems.map { problem in
+      DetailText([
+        ("problem", .text(problem.name)), ("peer", .integer(problem.peer)),
+        ("from_ns", .integer(problem.fromNanoseconds)),
+        ("to_ns", .integer(problem.toNanoseconds)), ("evidence", .text(problem.evidence)),
+        ("sql", ProblemRule.all.first { $0.name == problem.name }.map { .text($0.sql) }),
+      ]).json
+    }
+    return "[" + objects.joined(separator: ",\n") + "]"
+  }
+}

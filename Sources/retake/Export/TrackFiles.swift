@@ -1,0 +1,93 @@
+import Foundation
+import Live
+import Wire
+
+/// The files that received tracks are written into, made when the first frame of a track comes.
+final class TrackFiles {
+  private struct Track {
+    var peer: Int64
+    var transceiver: UInt32
+    var kind: MediaKind
+    var path: String
+    var begin: Instant
+    var writer: any FrameWriting
+  }
+
+  private let folder: String
+  private let framesPerSecond: Int
+  private var tracks: [Track] = []
+  private var failure: CommandFailure?
+
+  /// How many frames came in.
+  private(set) var count = 0
+
+  init(folder: String, framesPerSecond: Int) {
+    self.folder = folder
+    self.framesPerSecond = framesPerSecond
+  }
+
+  /// Whether no track was received.
+  var isEmpty: Bool { tracks.isEmpty }
+
+  /// Writes a picture or block of sound; after a failure nothing more is written.
+  func write(_ media: ReceivedMedia, _ kind: MediaKind, of peer: (number: Int64, label: String)) {
+    guard failure == nil else { return }
+    count += 1
+    let known = tracks.firstIndex {
+      $0.peer == peer.number && $0.transceiver == media.transceiver && $0.kind == kind
+    }
+    do throws(CommandFailure) {
+      // An autoclosure would lose the type of the error, so this is no `??`.
+      let index = if let known { known } else { try add(media, kind, peer) }
+      tracks[index].writer.write(media)
+    } catch {
+      failure = error
+    }
+  }
+
+  private func add(
+    _ media: ReceivedMedia, _ kind: MediaKind, _ peer: (number: Int64, label: String)
+  ) throws(CommandFailure) -> Int {
+    let label = String(peer.label.map { $0.isASCII && ($0.isLetter || $0.isNumber) ? $0 : "-" })
+    let ending = kind == .audio ? "wav" : "y4m"
+    let name = "peer\(peer.number)-\(label)-track\(media.transceiver)-\(kind.rawValue).\(ending)"
+    let path = (folder as NSString).appendingPathComponent(name)
+    guard !FileManager.default.fileExists(atPath: path) else {
+      throw CommandFailure.exists(path, "--media")
+    }
+    let writer: any FrameWriting
+    do throws(MediaFileError) {
+      let file = try MediaFile(path, for: .creating)
+      switch kind {
+      case .audio: writer = SoundWriter(file)
+      case .video: writer = PictureWriter(file, framesPerSecond: framesPerSecond)
+      }
+    } catch {
+      throw CommandFailure(.inputOutput, error.description)
+    }
+    tracks.append(
+      Track(
+        peer: peer.number, transceiver: media.transceiver, kind: kind, path: path, begin: media.at,
+        writer: writer))
+    return tracks.count - 1
+  }
+
+  /// Completes all files and says in a line each what they hold.
+  func finish() throws -> [String] {
+    if let failure { throw failure }
+    var lines: [String] = []
+    for index in tracks.indices {
+      let frames: Int
+      do throws(MediaFileError) {
+        frames = try tracks[index].writer.finish().get()
+      } catch {
+        throw CommandFailure(.inputOutput, error.description)
+      }
+      let track = tracks[index]
+      let what = track.kind == .audio ? "blocks of sound" : "pictures"
+      let begin = String(format: "%.3f", track.begin.seconds)
+      lines.append("\(track.path): \(frames) \(what), from \(begin) s of the take on")
+    }
+    return lines
+  }
+}

@@ -1,0 +1,219 @@
+import Foundation
+import Lab
+import Media
+import Peer
+import RTP
+import SDP
+import STUN
+import Signaling
+import Testing
+import Wire
+
+/// Any bytes may come in at every entrance: nothing traps, nothing hangs, nothing reads outside.
+///
+/// A million inputs by default; `RETAKE_MUTATIONS=N` asks for another number.
+@Suite(.timeLimit(.minutes(10))) struct AnyBytesTests {
+  /// How many inputs all entrances together get.
+  static let total =
+    ProcessInfo.processInfo.environment["RETAKE_MUTATIONS"].flatMap { Int($0) } ?? 1_000_000
+
+  /// How many inputs an entrance gets for its share in a thousand; shares add up to 1000.
+  private func count(_ perMille: Int) -> Int { Self.total * perMille / 1000 }
+
+  private func tell(_ entrance: String, _ count: Int, _ taken: Int) {
+    print("any bytes: \(entrance): \(count) inputs, \(taken) of them well-formed")
+  }
+
+  // MARK: Packets
+
+  @Test func anyBytesMayBeSTUN() throws {
+    var damage = Damage(seed: 1)
+    let samples = Samples.datagrams(seed: 1, milliseconds: 200).map(\.datagram.bytes).filter {
+      DatagramClass($0.span.bytes) == .stun
+    }
+    try #require(samples.count > 4)
+    let count = count(280)
+    let key = Array("password".utf8)
+    var taken = 0
+    for round in 0..<count {
+      let bytes = damage.damaged(samples)
+      guard STUNMessage.matches(bytes.span.bytes), let message = try? STUNMessage(bytes) else {
+        continue
+      }
+      taken += 1
+      for attribute in message.attributes where attribute.range.upperBound > bytes.count {
+        Issue.record("an attribute ends at \(attribute.range.upperBound) of \(bytes.count)")
+      }
+      _ = (message.username, message.priority, message.mappedAddress, message.errorCode)
+      _ = (message.iceControlling, message.unknownAttributes, message.notUnderstood)
+      if round % 16 == 0 {
+        _ = (message.verifiesIntegrity(key: key), message.hasValidFingerprint)
+      }
+    }
+    tell("STUN", count, taken)
+    #expect(taken > count / 50, "the damage must leave something to look at")
+  }
+
+  @Test func anyBytesMayBeRTP() throws {
+    var damage = Damage(seed: 2)
+    let samples = try Samples.clearPackets().rtp
+    try #require(samples.count > 4)
+    let count = count(400)
+    var map = HeaderExtensionMap()
+    (map.mid, map.audioLevel, map.absoluteSendTime, map.transportSequence) = (4, 1, 2, 3)
+    var taken = 0
+    for _ in 0..<count {
+      let bytes = damage.damaged(samples)
+      let span = bytes.span.bytes
+      guard DatagramClass(span) == .rtp, let header = try? RTPHeader(parsing: span) else {
+        continue
+      }
+      taken += 1
+      let payload = header.payload
+      guard payload.lowerBound >= RTPHeader.fixedLength, payload.upperBound <= bytes.count else {
+        Issue.record("a payload lies at \(payload) of \(bytes.count) bytes")
+        continue
+      }
+      let extensions = HeaderExtensions(parsing: span, header: header, map: map)
+      if let mid = extensions.mid, mid.upperBound > bytes.count {
+        Issue.record("an extension lies at \(mid) of \(bytes.count) bytes")
+      }
+      _ = RTX.unwrap(span, header: header)
+      _ = OpusPacket(Array(bytes[payload]))
+      var reader = ByteReader(span.extracting(payload))
+      if (try? VP8Descriptor(parsing: &reader)) != nil {
+        _ = try? RTP.VP8FrameHeader(parsing: reader.rest())
+      }
+    }
+    tell("RTP", count, taken)
+    #expect(taken > count / 10)
+  }
+
+  @Test func anyBytesMayBeRTCP() throws {
+    var damage = Damage(seed: 3)
+    let samples = try Samples.clearPackets().rtcp
+    try #require(samples.count > 4)
+    let count = count(270)
+    var taken = 0
+    for _ in 0..<count {
+      let bytes = damage.damaged(samples)
+      let compound = RTCPCompound(parsing: bytes.span.bytes)
+      // A packet has four bytes at least, so that more of them would mean memory out of nothing.
+      if compound.packets.count + compound.malformedCount > bytes.count / 4 + 1 {
+        Issue.record("\(compound.packets.count) packets in \(bytes.count) bytes")
+      }
+      taken += compound.packets.isEmpty ? 0 : 1
+    }
+    tell("RTCP", count, taken)
+    #expect(taken > count / 10)
+  }
+
+  // MARK: Texts
+
+  @Test func anyBytesMayBeADescription() throws {
+    var damage = Damage(seed: 4)
+    // The heads hold every kind of line; whole descriptions come in by signaling below.
+    let samples = try Samples.descriptions().map { Array($0.prefix(700)) }
+    let count = count(10)
+    var taken = 0
+    for _ in 0..<count {
+      let text = String(decoding: damage.damaged(samples), as: UTF8.self)
+      do {
+        _ = try SDPDocument(parsing: text)
+        taken += 1
+      } catch {
+        if error.reason.isEmpty { Issue.record("a refusal without a reason") }
+      }
+    }
+    tell("SDP", count, taken)
+    #expect(taken > count / 50)
+  }
+
+  @Test func anyBytesMayBeSignaled() async throws {
+    var damage = Damage(seed: 5)
+    let routes = SignalingRoutes(calls: ParsingCalls(), page: "")
+    let description = String(decoding: try Samples.descriptions()[0].prefix(400), as: UTF8.self)
+    let bodies = try [
+      ["type": "offer", "sdp": description],
+      ["type": "answer", "sdp": description, "id": "call-1"],
+      ["id": "call-1", "candidate": "candidate:1 1 udp 2113937151 192.0.2.1 5000 typ host"],
+      ["id": "call-1"],
+    ].map { Array(try JSONEncoder().encode($0)) }
+    let targets = ["/offer", "/answer", "/candidate", "/bye", "/stats?id=call-1", "/call/call%2d1"]
+      .map { Array($0.utf8) }
+    let count = count(20)
+    var taken = 0
+    for _ in 0..<count {
+      let target = damage.below(4) == 0 ? damage.damaged(targets) : targets[damage.below(4)]
+      let request = HTTPRequest(
+        method: damage.below(8) == 0 ? "DELETE" : "POST",
+        target: String(decoding: target, as: UTF8.self), body: damage.damaged(bodies))
+      let response = await routes.respond(to: request)
+      if ![200, 400, 404, 405, 409].contains(response.status) {
+        Issue.record("status \(response.status) for \(request.path)")
+      }
+      taken += response.status == 200 ? 1 : 0
+    }
+    tell("HTTP signaling", count, taken)
+    #expect(taken > count / 50)
+  }
+
+  // MARK: The whole stack
+
+  /// A stack in every phase of its call is given damaged datagrams of that call, DTLS among them.
+  @Test func anyBytesMayReachAPeer() throws {
+    var damage = Damage(seed: 6)
+    let count = count(20)
+    let rounds = 8
+    for round in 0..<rounds {
+      let seed = UInt64(round) + 10
+      let datagrams = Samples.datagrams(seed: seed, milliseconds: 120)
+      let samples = datagrams.map(\.datagram.bytes)
+      let path = try #require(datagrams.first { $0.peer == 1 }).datagram
+      let call = Samples.call(seed: seed)
+      // The first round leaves the peers without descriptions.
+      if round > 0 { #expect(call.negotiate() == nil) }
+      for index in 0..<count / rounds {
+        let bytes = damage.damaged(samples)
+        let datagram = Datagram(local: path.local, remote: path.remote, bytes: bytes)
+        call.step(1, .datagram(datagram, arrival: call.now))
+        if index % 64 == 0 { call.run(for: .milliseconds(Int64(round))) }
+      }
+      guard case .stats = call.call(1, .getStats) else {
+        Issue.record("the peer answers no more")
+        continue
+      }
+    }
+    tell("whole stack", count, count)
+  }
+}
+
+/// Calls that read what they are given and keep nothing.
+private struct ParsingCalls: CallHandling {
+  private func parse(_ sdp: String) throws(CallRefusal) {
+    do throws(SDPError) {
+      _ = try SDPDocument(parsing: sdp)
+    } catch {
+      throw CallRefusal(.badRequest, error.reason)
+    }
+  }
+
+  func begin(offer sdp: String) async throws(CallRefusal) -> CallDescription {
+    try parse(sdp)
+    return CallDescription(id: "call-1", sdp: sdp, type: "answer")
+  }
+
+  func makeOffer() async throws(CallRefusal) -> CallDescription {
+    CallDescription(id: "call-1", sdp: "", type: "offer")
+  }
+
+  func accept(answer sdp: String, call id: String) async throws(CallRefusal) { try parse(sdp) }
+
+  func add(_ candidate: CallCandidate?, call id: String) async throws(CallRefusal) {}
+
+  func end(call id: String) async throws(CallRefusal) {
+    if id != "call-1" { throw CallRefusal(.unknownCall, "there is no such call") }
+  }
+
+  func stats(call id: String?) async throws(CallRefusal) -> String { "{}" }
+}

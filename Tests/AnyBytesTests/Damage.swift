@@ -1,0 +1,48 @@
+/// Damages samples, seeded: the same seed gives the same inputs.
+struct Damage {
+  private var state: UInt64
+
+  init(seed: UInt64) { state = seed }
+
+  /// The next random number (splitmix64).
+  mutating func next() -> UInt64 {
+    state &+= 0x9e37_79b9_7f4a_7c15
+    var mixed = state
+    mixed = (mixed ^ mixed >> 30) &* 0xbf58_476d_1ce4_e5b9
+    mixed = (mixed ^ mixed >> 27) &* 0x94d0_49bb_1331_11eb
+    return mixed ^ mixed >> 31
+  }
+
+  /// A random number below a bound above 0.
+  mutating func below(_ bound: Int) -> Int { Int(truncatingIfNeeded: next() >> 33) % bound }
+
+  /// One of the samples with one to three wounds.
+  mutating func damaged(_ samples: [[UInt8]]) -> [UInt8] {
+    var bytes = samples[below(samples.count)]
+    for _ in 0...below(3) { wound(&bytes) }
+    return bytes
+  }
+
+  /// The values at which lengths, signs and classes change.
+  private static let edges: [UInt8] = [
+    0, 1, 2, 0x0f, 0x10, 0x3f, 0x40, 0x7f, 0x80, 0xbf, 0xfe, 0xff,
+  ]
+
+  private mutating func wound(_ bytes: inout [UInt8]) {
+    // Everything that decides the shape of a packet stands early, so half of the wounds go there.
+    let reach = below(2) == 0 ? bytes.count : min(bytes.count, 40)
+    guard reach > 0 else {
+      bytes.append(UInt8(truncatingIfNeeded: next()))
+      return
+    }
+    let place = below(reach)
+    switch below(8) {
+    case 0, 1: bytes[place] ^= 1 << UInt8(below(8))
+    case 2, 3: bytes[place] = Damage.edges[below(Damage.edges.count)]
+    case 4: bytes[place] = UInt8(truncatingIfNeeded: next())
+    case 5: bytes.removeLast(min(bytes.count, 1 + below(24)))
+    case 6: bytes.insert(contentsOf: bytes[place...].prefix(1 + below(16)), at: place)
+    default: bytes.removeSubrange(place..<min(bytes.count, place + 1 + below(6)))
+    }
+  }
+}

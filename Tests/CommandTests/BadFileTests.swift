@@ -1,0 +1,70 @@
+import Foundation
+import Testing
+
+/// Files that are no takes, or takes no longer: one sentence and status 65, whatever the verb.
+@Suite struct BadFileTests {
+  private func expectRefusal(_ path: String, _ words: String) async throws {
+    for verb in [
+      ["replay", path], ["info", path], ["timeline", path], ["stats", path],
+      ["sql", path, "SELECT * FROM packet"], ["export", path, "--pcap", path + ".pcap"],
+      ["export", path, "--media", path + ".media"],
+    ] {
+      let outcome = try await Tool.run(verb)
+      #expect(outcome.status == 65, "\(verb): \(outcome.errors)")
+      #expect(outcome.errorLines.count == 1, "\(verb): \(outcome.errors)")
+      #expect(outcome.errors.contains("\(path): ") && outcome.errors.contains(words))
+      #expect(outcome.output.isEmpty)
+    }
+    #expect(!FileManager.default.fileExists(atPath: path + ".pcap"))
+    #expect(!FileManager.default.fileExists(atPath: path + ".media"))
+  }
+
+  @Test func aTextIsNoTake() async throws {
+    let folder = try Folder()
+    try await expectRefusal(try folder.write("a.take", "hello".utf8), "not a SQLite file")
+  }
+
+  @Test func aFolderIsNoTake() async throws {
+    let folder = try Folder()
+    let path = folder.file("a.take")
+    try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: true)
+    try await expectRefusal(path, "not a file")
+  }
+
+  @Test func anEmptyFileIsNoTake() async throws {
+    let folder = try Folder()
+    try await expectRefusal(try folder.write("a.take", []), "empty")
+  }
+
+  @Test func theDatabaseOfAnotherProgramIsNoTake() async throws {
+    let made = try await Takes.copy()
+    try Takes.alter(made.path, "PRAGMA application_id = 5; PRAGMA wal_checkpoint(TRUNCATE)")
+    try await expectRefusal(made.path, "another program")
+  }
+
+  @Test func aTakeOfANewerVersionSaysSo() async throws {
+    let made = try await Takes.copy()
+    try Takes.alter(made.path, "PRAGMA user_version = 999; PRAGMA wal_checkpoint(TRUNCATE)")
+    try await expectRefusal(made.path, "newer")
+  }
+
+  @Test func aTakeThatWasCutShortSaysSo() async throws {
+    let made = try await Takes.copy()
+    let data = try Data(contentsOf: URL(filePath: made.path))
+    try data.prefix(data.count * 2 / 3).write(to: URL(filePath: made.path))
+    try await expectRefusal(made.path, "cut short")
+  }
+
+  @Test func aDamagedPageIsToldOrNoticed() async throws {
+    let made = try await Takes.copy()
+    var data = try Data(contentsOf: URL(filePath: made.path))
+    // Any page but the first: its head becomes nonsense.
+    for page in stride(from: 4, to: data.count / 8192, by: 7) {
+      data.replaceSubrange(page * 8192..<page * 8192 + 16, with: repeatElement(0xee, count: 16))
+    }
+    try data.write(to: URL(filePath: made.path))
+    let outcome = try await Tool.run("replay", made.path)
+    #expect([1, 65].contains(outcome.status), "\(outcome.output) \(outcome.errors)")
+    #expect((outcome.output + outcome.errors).contains(made.path))
+  }
+}

@@ -1,0 +1,165 @@
+import Foundation
+import Testing
+
+/// What runs in real time, one after the other.
+@Suite(.serialized) enum LiveTests {}
+
+extension LiveTests {
+  /// `record serve` and `record call` against each other over loopback.
+  @Suite struct CallTests {
+    /// A server that has begun to listen, with its address.
+    private func serve(_ arguments: String...) async throws -> (run: Run, url: String) {
+      let run = try Run(
+        Tool.path,
+        ["record", "serve", "--listen", "127.0.0.1:0", "--bind", "127.0.0.1"] + arguments)
+      try await run.waitForErrors(with: "/offer")
+      let word = run.errors.split { $0 == " " || $0 == "\n" }.first { $0.hasSuffix("/offer") }
+      return (run, String(try #require(word)))
+    }
+
+    private func expectIdentical(_ path: String) async throws {
+      let outcome = try await Tool.run("replay", path)
+      #expect(outcome.status == 0, "\(outcome.output) \(outcome.errors)")
+    }
+
+    private func received(_ kind: String, _ path: String) throws -> Int64 {
+      try Takes.number(
+        path,
+        "SELECT count(*) FROM frame WHERE kind = '\(kind)' AND direction = 'in' "
+          + "AND outcome = 'decoded'")
+    }
+
+    @Test func twoProcessesCallEachOther() async throws {
+      let folder = try Folder()
+      let (answered, called) = (folder.file("serve.take"), folder.file("call.take"))
+      let server = try await serve("--once", "--out", answered)
+      let call = try await Tool.run(
+        "record", "call", server.url, "--seconds", "2", "--bind", "127.0.0.1", "--out", called)
+      #expect(call.status == 0, "\(call.errors)")
+      #expect(call.output.split(separator: "\n").count == 1)
+      let outcome = try await server.run.outcome()
+      #expect(outcome.status == 0, "\(outcome.errors)")
+      #expect(outcome.output.split(separator: "\n").count == 1)
+      for path in [answered, called] {
+        for kind in ["audio", "video"] {
+          #expect(try received(kind, path) > 5, "\(kind) in \(path)")
+        }
+        try await expectIdentical(path)
+        for type in ["offer", "answer"] {
+          let count = "SELECT count(*) FROM signaling WHERE type = '\(type)'"
+          #expect(try Takes.number(path, count) == 1)
+        }
+      }
+    }
+
+    @Test(arguments: [SIGINT, SIGTERM])
+    func aSignalEndsARecordingInOrder(signal: Int32) async throws {
+      let folder = try Folder()
+      let path = folder.file("call.take")
+      let server = try await serve("--out", path)
+      let call = try Run(
+        Tool.path,
+        ["record", "call", server.url, "--bind", "127.0.0.1", "--out", folder.file("other.take")])
+      try await poll("packets; \(server.run.errors) \(call.errors)") {
+        FileManager.default.fileExists(atPath: path)
+          && ((try? Takes.number(path, "SELECT count(*) FROM packet_store")) ?? 0) > 20
+      }
+      for run in [server.run, call] { run.send(signal) }
+      for run in [server.run, call] {
+        let outcome = try await run.outcome()
+        #expect(outcome.status == 0 && !outcome.wasKilled, "\(outcome.errors)")
+        #expect(outcome.output.split(separator: "\n").count == 1, "\(outcome.output)")
+      }
+      for name in ["call.take", "other.take"] {
+        try await expectIdentical(folder.file(name))
+        #expect(try Takes.number(folder.file(name), "SELECT count(*) FROM ending") == 1)
+      }
+    }
+
+    @Test func eachCallHasATakeOfItsOwnInAFolder() async throws {
+      let folder = try Folder()
+      let takes = folder.file("takes/")
+      let server = try await serve("--out", takes)
+      for _ in 0..<2 {
+        let call = try await Tool.run(
+          "record", "call", server.url, "--seconds", "0.5", "--bind", "127.0.0.1", "--out", takes)
+        #expect(call.status == 0, "\(call.errors)")
+      }
+      server.run.send(SIGINT)
+      #expect(try await server.run.outcome().status == 0)
+      let names = try FileManager.default.contentsOfDirectory(atPath: takes)
+      #expect(names.filter { $0.hasSuffix(".take") }.count == 4, "\(names)")
+    }
+
+    @Test func aPortThatIsTakenIsTold() async throws {
+      let folder = try Folder()
+      let server = try await serve("--out", folder.file("a.take"))
+      let address = server.url.dropFirst("http://".count).dropLast("/offer".count)
+      let second = try await Tool.run(
+        "record", "serve", "--listen", String(address), "--out", folder.file("b.take"))
+      #expect(second.status == 74)
+      #expect(second.errorLines.count == 1 && second.errors.contains(address), "\(second.errors)")
+      #expect(!FileManager.default.fileExists(atPath: folder.file("b.take")))
+      server.run.send(SIGTERM)
+      #expect(try await server.run.outcome().status == 0)
+    }
+
+    // MARK: Files
+
+    /// A second of a small picture that grows brighter, at ten pictures per second.
+    private var pictures: [UInt8] {
+      var bytes = Array("YUV4MPEG2 W64 H48 F10:1 Ip A1:1 C420jpeg\n".utf8)
+      for frame in 0..<10 {
+        bytes += Array("FRAME\n".utf8)
+        bytes += [UInt8](repeating: UInt8(40 + 20 * frame), count: 64 * 48)
+        bytes += [UInt8](repeating: 128, count: 2 * 32 * 24)
+      }
+      return bytes
+    }
+
+    /// Half a second of a rectangular wave at 8 kHz.
+    private var sound: [UInt8] {
+      func little(_ value: UInt32, _ count: Int) -> [UInt8] {
+        (0..<count).map { UInt8(truncatingIfNeeded: value >> UInt32(8 * $0)) }
+      }
+      let samples = (0..<4000).flatMap { little($0 / 10 % 2 == 0 ? 6000 : 59_536, 2) }
+      return Array("RIFF".utf8) + little(36 + 8000, 4) + Array("WAVEfmt ".utf8) + little(16, 4)
+        + little(1, 2) + little(1, 2) + little(8000, 4) + little(16_000, 4) + little(2, 2)
+        + little(16, 2) + Array("data".utf8) + little(8000, 4) + samples
+    }
+
+    @Test func filesAreSentFromBothSides() async throws {
+      let folder = try Folder()
+      let video = try folder.write("small.y4m", pictures)
+      let audio = try folder.write("wave.WAV", sound)
+      let (answered, called) = (folder.file("serve.take"), folder.file("call.take"))
+      let files = ["--send", video, "--send", audio]
+      let server = try await serve("--once", "--out", answered, "--send", video, "--send", audio)
+      let call = try await Tool.run(
+        ["record", "call", server.url, "--seconds", "2", "--bind", "127.0.0.1", "--out", called]
+          + files)
+      #expect(call.status == 0, "\(call.errors)")
+      #expect(try await server.run.outcome().status == 0)
+      for path in [answered, called] {
+        let sizes =
+          "SELECT count(*) FROM frame WHERE direction = 'in' AND width = 64 AND height = 48"
+        #expect(try Takes.number(path, sizes) > 5)
+        let loud = "SELECT max(peak) FROM frame WHERE direction = 'in' AND kind = 'audio'"
+        #expect(try Takes.number(path, loud) > 2000)
+        try await expectIdentical(path)
+      }
+    }
+
+    @Test(arguments: ["broken.y4m", "broken.wav"])
+    func aFileWithoutMediaIsRefusedBeforeTheCall(name: String) async throws {
+      let folder = try Folder()
+      let file = try folder.write(name, "this is not media".utf8)
+      let outcome = try await Tool.run(
+        "record", "serve", "--listen", "127.0.0.1:0", "--send", file, "--out", folder.file("a.take")
+      )
+      #expect(outcome.status == 65)
+      #expect(outcome.errorLines.count == 1 && outcome.errors.contains(file), "\(outcome.errors)")
+      #expect(!FileManager.default.fileExists(atPath: folder.file("a.take")))
+    }
+  }
+}

@@ -1,0 +1,78 @@
+import Foundation
+import Testing
+
+extension LiveTests {
+  /// How recordings end that were not asked to.
+  @Suite struct EndingTests {
+    /// How much of a call may be missing: one transaction of 100 ms, and what a busy machine adds.
+    private static let slackMilliseconds: Int64 = 600
+
+    @Test(arguments: [700, 1300, 1900])
+    func aKilledRecorderLeavesATakeThatReplaysToItsEnd(milliseconds: Int64) async throws {
+      let folder = try Folder()
+      let path = folder.file("killed.take")
+      let run = try Run(
+        Tool.path, ["record", "demo", "--size", "160x120", "--rate", "10", "--out", path])
+      try await poll("the take's first steps") {
+        ((try? Takes.number(path, "SELECT count(*) FROM tape")) ?? 0) > 0
+      }
+      try await Task.sleep(for: .milliseconds(milliseconds))
+      run.send(SIGKILL)
+      let killed = Date()
+      #expect(try await run.outcome().wasKilled)
+      let replay = try await Tool.run("replay", path)
+      #expect(replay.status == 0, "\(replay.output) \(replay.errors)")
+      #expect(replay.output.contains("cut short and replays to its end"))
+      #expect(try Takes.number(path, "SELECT count(*) FROM ending") == 0)
+      // The take's clock tells when its last transaction began; the kill came at a known time too.
+      let start = try Takes.number(path, "SELECT start_unix_ns FROM take")
+      let last = try Takes.number(path, "SELECT max(at_ns) FROM packet_store")
+      let end = Double(start + last) / 1e9
+      let missing = Int64((killed.timeIntervalSince1970 - end) * 1000)
+      #expect(missing < 100 + Self.slackMilliseconds, "\(missing) ms are missing")
+      let info = try await Tool.run("info", path)
+      #expect(info.status == 0 && info.output.contains("cut short"))
+    }
+
+    @Test(arguments: [["--seed", "5"], []])
+    func aFullDiskIsToldAndLeavesAValidTake(options: [String]) async throws {
+      let folder = try Folder()
+      let path = folder.file("full.take")
+      let words = options.joined(separator: " ")
+      // The limit is in units of 512 bytes, so that the take ends at half a megabyte.
+      let outcome = try await Tool.shell(
+        "ulimit -f 1000; \"$RETAKE\" record demo --seconds 3 \(words) --out '\(path)'")
+      #expect(outcome.status == 74 && !outcome.wasKilled, "\(outcome)")
+      #expect(outcome.errorLines.count == 1 && outcome.errors.contains(path), "\(outcome.errors)")
+      #expect(outcome.output.isEmpty)
+      let replay = try await Tool.run("replay", path)
+      #expect(replay.status == 0, "\(replay.output) \(replay.errors)")
+    }
+
+    @Test func aSignalEndsADemoInOrder() async throws {
+      let folder = try Folder()
+      let path = folder.file("demo.take")
+      let run = try Run(
+        Tool.path,
+        ["record", "demo", "--size", "160x120", "--seconds", "60", "--out", path])
+      try await poll("the take's first packets") {
+        ((try? Takes.number(path, "SELECT count(*) FROM packet_store")) ?? 0) > 50
+      }
+      run.send(SIGINT)
+      let outcome = try await run.outcome()
+      #expect(outcome.status == 0 && outcome.errors.isEmpty, "\(outcome.errors)")
+      #expect(outcome.output.split(separator: "\n").count == 1)
+      #expect(try Takes.number(path, "SELECT count(*) FROM ending") == 1)
+    }
+
+    @Test func theSecondsOfARecordingAreKept() async throws {
+      let folder = try Folder()
+      let path = folder.file("demo.take")
+      let outcome = try await Tool.run(
+        "record", "demo", "--size", "160x120", "--rate", "5", "--seconds", "1", "--out", path)
+      #expect(outcome.status == 0)
+      let length = try Takes.number(path, "SELECT at_ns FROM ending") / 1_000_000
+      #expect((1000..<4000).contains(length), "\(length) ms")
+    }
+  }
+}

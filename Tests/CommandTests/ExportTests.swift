@@ -1,0 +1,116 @@
+import Foundation
+import Testing
+
+/// What other tools get out of a take.
+@Suite struct ExportTests {
+  /// A capture read by hand: nanosecond pcap, packets that begin with an IPv4 header.
+  private struct Capture {
+    var packets: [(seconds: Int64, nanoseconds: Int64, bytes: [UInt8])] = []
+    var linkType: UInt32
+
+    init(_ data: Data) throws {
+      let bytes = [UInt8](data)
+      func word(_ offset: Int) -> UInt32 {
+        bytes[offset..<offset + 4].reversed().reduce(0) { $0 << 8 | UInt32($1) }
+      }
+      try #require(bytes.count >= 24 && word(0) == 0xa1b2_3c4d)
+      linkType = word(20)
+      var offset = 24
+      while offset < bytes.count {
+        try #require(offset + 16 <= bytes.count)
+        let length = Int(word(offset + 8))
+        try #require(word(offset + 12) == word(offset + 8) && offset + 16 + length <= bytes.count)
+        packets.append(
+          (
+            Int64(word(offset)), Int64(word(offset + 4)),
+            Array(bytes[offset + 16..<offset + 16 + length])
+          ))
+        offset += 16 + length
+      }
+    }
+  }
+
+  /// The Internet checksum over bytes, 0 when one among them fits.
+  private func checksum(_ bytes: [UInt8]) -> UInt16 {
+    var sum: UInt32 = 0
+    for (index, byte) in bytes.enumerated() {
+      sum += index % 2 == 0 ? UInt32(byte) << 8 : UInt32(byte)
+      sum = sum >> 16 + sum & 0xffff
+    }
+    return ~UInt16(sum)
+  }
+
+  @Test func everyDatagramIsInThePacketCapture() async throws {
+    let made = try await Takes.lossyCall()
+    let folder = try Folder()
+    let path = folder.file("call.pcap")
+    let outcome = try await Tool.run("export", made.path, "--pcap", path)
+    #expect(outcome.status == 0, "\(outcome.errors)")
+    let capture = try Capture(Data(contentsOf: folder.url("call.pcap")))
+    let count = try Takes.number(made.path, "SELECT count(*) FROM packet")
+    #expect(outcome.output == "\(path): \(count) packets\n")
+    #expect(capture.packets.count == count)
+    #expect(capture.linkType == 101)
+    let start = try Takes.number(made.path, "SELECT start_unix_ns FROM take")
+    let first = try Takes.number(made.path, "SELECT min(at_ns) FROM packet")
+    let times = capture.packets.map { $0.seconds * 1_000_000_000 + $0.nanoseconds }
+    #expect(times.first == start + first)
+    #expect(times == times.sorted())
+    for (_, _, bytes) in capture.packets {
+      #expect(bytes[0] == 0x45 && bytes[9] == 17)
+      #expect(checksum(Array(bytes[..<20])) == 0)
+      let length = bytes.count - 20
+      let pseudo = Array(bytes[12..<20]) + [0, 17, UInt8(length >> 8), UInt8(length & 0xff)]
+      #expect(checksum(pseudo + bytes[20...]) == 0)
+    }
+    let payload = try Takes.bytes(made.path, "SELECT bytes FROM packet ORDER BY at_ns, row LIMIT 1")
+    #expect(Array(try #require(capture.packets.first).bytes[28...]) == payload)
+  }
+
+  @Test func onePeersPacketsCanBeTakenAlone() async throws {
+    let made = try await Takes.lossyCall()
+    let folder = try Folder()
+    let outcome = try await Tool.shell(
+      "\"$RETAKE\" export '\(made.path)' --peer 2 --pcap - > '\(folder.file("a.pcap"))'")
+    #expect(outcome.status == 0)
+    let count = try Takes.number(made.path, "SELECT count(*) FROM packet WHERE peer = 2")
+    #expect(outcome.errors == "-: \(count) packets\n")
+    #expect(try Capture(Data(contentsOf: folder.url("a.pcap"))).packets.count == count)
+  }
+
+  @Test func everyReceivedTrackBecomesAFile() async throws {
+    let made = try await Takes.lossyCall()
+    let folder = try Folder()
+    let media = folder.file("media")
+    let outcome = try await Tool.run("export", made.path, "--media", media, "--rate", "10")
+    #expect(outcome.status == 0, "\(outcome.errors)")
+    let names = try FileManager.default.contentsOfDirectory(atPath: media).sorted()
+    #expect(names.count == 4 && outcome.output.split(separator: "\n").count == 4, "\(names)")
+    for peer in ["peer1-caller", "peer2-callee"] {
+      let files = names.filter { $0.hasPrefix(peer) }
+      let video = try #require(files.first { $0.hasSuffix("-video.y4m") })
+      let pictures = try Data(contentsOf: folder.url("media/\(video)"))
+      #expect(pictures.starts(with: Data("YUV4MPEG2 W160 H120 F10:1 ".utf8)))
+      let size = 160 * 120 * 3 / 2 + 6
+      #expect((15...40).contains(pictures.count / size), "\(pictures.count / size) pictures")
+      let audio = try #require(files.first { $0.hasSuffix("-audio.wav") })
+      let sound = try Data(contentsOf: folder.url("media/\(audio)"))
+      #expect(sound.starts(with: Data("RIFF".utf8)))
+      let seconds = Double(sound.count - 44) / 96_000
+      #expect((1.5...4).contains(seconds), "\(seconds) s of sound")
+      // A tone is not silence.
+      #expect(sound.dropFirst(44).contains { $0 != 0 })
+    }
+    let again = try await Tool.run("export", made.path, "--media", media)
+    #expect(again.status == 74 && again.errors.contains("exists already"))
+  }
+
+  @Test func onePeersMediaCanBeTakenAlone() async throws {
+    let made = try await Takes.lossyCall()
+    let folder = try Folder()
+    let outcome = try await Tool.run("export", made.path, "--media", folder.path, "--peer", "2")
+    #expect(outcome.status == 0)
+    let names = try FileManager.default.contentsOfDirectory(atPath: folder.path)
+    #expect(names.count == 2 && names.allSatisfy { $0.hasPrefix("peer2-callee-") }, "\(names)")
+  }
+}

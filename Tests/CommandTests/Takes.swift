@@ -1,0 +1,67 @@
+import Foundation
+import Testing
+
+@testable import Tape
+
+/// Takes that several tests look at; each is made once.
+enum Takes {
+  /// A take and the folder that keeps it.
+  struct Made: Sendable {
+    var folder: Folder
+    var path: String
+    var outcome: Tool.Outcome
+  }
+
+  private static let lossy = Task {
+    try await Takes.virtual("--loss", "5", "--delay", "40", "--jitter", "20", "--seed", "7")
+  }
+
+  /// Three seconds of a call over a bad virtual network; not to be changed.
+  static func lossyCall() async throws -> Made { try await lossy.value }
+
+  /// A copy of it to spoil.
+  static func copy() async throws -> Made {
+    var made = try await lossyCall()
+    let folder = try Folder()
+    try FileManager.default.copyItem(atPath: made.path, toPath: folder.file("copy.take"))
+    made.folder = folder
+    made.path = folder.file("copy.take")
+    return made
+  }
+
+  /// Records a virtual call with small pictures.
+  static func virtual(_ options: String...) async throws -> Made {
+    let folder = try Folder()
+    let path = folder.file("call.take")
+    let arguments =
+      ["record", "demo", "--out", path, "--size", "160x120", "--rate", "10", "--seconds", "3"]
+      + options
+    let outcome = try await Tool.run(arguments)
+    try #require(outcome.status == 0, "\(outcome.errors)")
+    return Made(folder: folder, path: path, outcome: outcome)
+  }
+
+  /// Changes a take with SQL.
+  static func alter(_ path: String, _ sql: String) throws {
+    let connection = try SQLiteConnection(path: path, mode: .readWrite)
+    try connection.execute(sql)
+  }
+
+  /// The first column of the first row of a query, as a number.
+  static func number(_ path: String, _ sql: String) throws -> Int64 {
+    try #require(try SQLiteConnection(path: path, mode: .readOnly).integer(sql), "\(sql)")
+  }
+
+  /// The first column of the first row of a query, as bytes.
+  static func bytes(_ path: String, _ sql: String) throws -> [UInt8] {
+    let connection = try SQLiteConnection(path: path, mode: .readOnly)
+    var statement = try connection.prepare(sql)
+    try #require(try statement.step(), "\(sql)")
+    return statement.bytes(0)
+  }
+}
+
+/// Bytes as hexadecimal digits.
+func hex(_ bytes: [UInt8]) -> String {
+  bytes.map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined()
+}

@@ -1,0 +1,153 @@
+import Foundation
+import Testing
+
+/// The built executable, which every test here runs as a user would.
+enum Tool {
+  /// What a finished run left.
+  struct Outcome: Sendable {
+    var status: Int32
+    /// Whether a signal ended the process.
+    var wasKilled: Bool
+    var output: String
+    var errors: String
+
+    /// The lines on standard error.
+    var errorLines: [Substring] { errors.split(separator: "\n") }
+  }
+
+  /// `retake`, which stands beside the test bundle.
+  static let path: String = {
+    let bundle = URL(filePath: "/proc/self/exe").resolvingSymlinksInPath()
+    return bundle.deletingLastPathComponent().appending(path: "retake").path
+  }()
+
+  /// Runs a command to its end.
+  static func run(_ arguments: String..., environment: [String: String] = [:]) async throws
+    -> Outcome
+  {
+    try await run(arguments, environment: environment)
+  }
+
+  /// Runs a command to its end.
+  static func run(_ arguments: [String], environment: [String: String] = [:]) async throws
+    -> Outcome
+  {
+    try await gate.pass { try await Run(path, arguments, environment: environment).outcome() }
+  }
+
+  /// Runs a line of the shell, in which `$RETAKE` is the executable.
+  static func shell(_ line: String) async throws -> Outcome {
+    try await gate.pass {
+      try await Run("/bin/sh", ["-c", line], environment: ["RETAKE": path]).outcome()
+    }
+  }
+
+  /// Tests run all at once; their commands do not, or live calls would have no time left.
+  private static let gate = Gate(width: 2)
+
+  /// Whether a program of the system is there.
+  static func has(_ program: String) -> Bool {
+    ["/usr/bin/", "/bin/", "/usr/local/bin/"].contains {
+      FileManager.default.isExecutableFile(atPath: $0 + program)
+    }
+  }
+}
+
+/// Lets a few pass at a time, in the order in which they came.
+private actor Gate {
+  private var free: Int
+  private var waiting: [CheckedContinuation<Void, Never>] = []
+
+  init(width: Int) { free = width }
+
+  func pass<Value: Sendable>(_ body: @Sendable () async throws -> Value) async throws -> Value {
+    if free > 0 {
+      free -= 1
+    } else {
+      await withCheckedContinuation { waiting.append($0) }
+    }
+    defer {
+      if waiting.isEmpty { free += 1 } else { waiting.removeFirst().resume() }
+    }
+    return try await body()
+  }
+}
+
+/// A running command whose output goes into files, so that no pipe can fill up.
+final class Run: Sendable {
+  let folder: Folder
+  let begin = ContinuousClock.now
+  let processIdentifier: Int32
+  private let process: Process
+  private let ended: AsyncStream<Void>
+
+  init(_ executable: String, _ arguments: [String], environment: [String: String] = [:]) throws {
+    folder = try Folder()
+    for name in ["out", "err"] { try Data().write(to: folder.url(name)) }
+    process = Process()
+    process.executableURL = URL(filePath: executable)
+    process.arguments = arguments
+    process.environment = ProcessInfo.processInfo.environment.merging(environment) { $1 }
+    process.standardInput = FileHandle.nullDevice
+    process.standardOutput = try FileHandle(forWritingTo: folder.url("out"))
+    process.standardError = try FileHandle(forWritingTo: folder.url("err"))
+    let (stream, continuation) = AsyncStream<Void>.makeStream()
+    process.terminationHandler = { _ in continuation.finish() }
+    ended = stream
+    try process.run()
+    processIdentifier = process.processIdentifier
+  }
+
+  /// What the process has written to standard error up to now.
+  var errors: String { (try? String(contentsOf: folder.url("err"), encoding: .utf8)) ?? "" }
+
+  /// Sends a signal to the process.
+  func send(_ signal: Int32) { kill(processIdentifier, signal) }
+
+  /// Waits for the end of the process.
+  func outcome() async throws -> Tool.Outcome {
+    for await _ in ended {}
+    return Tool.Outcome(
+      status: process.terminationStatus, wasKilled: process.terminationReason == .uncaughtSignal,
+      output: try String(contentsOf: folder.url("out"), encoding: .utf8), errors: errors)
+  }
+
+  /// Waits until something stands on standard error, for at most ten seconds.
+  func waitForErrors(with text: String) async throws {
+    try await poll("\(text) in \(errors)") { self.errors.contains(text) }
+  }
+}
+
+/// Waits until something is so, looking every few milliseconds; fails after ten seconds.
+func poll(_ what: @autoclosure () -> String, _ isSo: () throws -> Bool) async throws {
+  let limit = ContinuousClock.now + .seconds(10)
+  while try !isSo() {
+    if ContinuousClock.now > limit {
+      Issue.record("never came: \(what())")
+      throw CancellationError()
+    }
+    try await Task.sleep(for: .milliseconds(5))
+  }
+}
+
+/// A folder that is gone after the test.
+final class Folder: Sendable {
+  let path: String
+
+  init() throws {
+    path = FileManager.default.temporaryDirectory.path + "/retake-" + UUID().uuidString
+    try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: true)
+  }
+
+  deinit { try? FileManager.default.removeItem(atPath: path) }
+
+  func file(_ name: String) -> String { "\(path)/\(name)" }
+
+  func url(_ name: String) -> URL { URL(filePath: file(name)) }
+
+  /// Writes a file and gives its path.
+  func write(_ name: String, _ bytes: some Sequence<UInt8>) throws -> String {
+    try Data(bytes).write(to: url(name))
+    return file(name)
+  }
+}

@@ -1,0 +1,122 @@
+import Foundation
+import Testing
+
+/// What somebody meets who types a command for the first time.
+@Suite struct UsageTests {
+  @Test(arguments: [
+    [], ["record"], ["record", "demo"], ["record", "serve"], ["record", "call"], ["replay"],
+    ["info"], ["timeline"], ["stats"], ["sql"], ["export"],
+  ])
+  func helpShowsAnExample(verb: [String]) async throws {
+    let outcome = try await Tool.run(verb + ["--help"])
+    #expect(outcome.status == 0)
+    let lines = outcome.output.split(separator: "\n")
+    let example = "retake " + (verb.isEmpty ? ["record"] : verb).joined(separator: " ")
+    #expect(lines.contains { $0.drop { $0 == " " }.hasPrefix(example + " ") }, "no example")
+    #expect(outcome.errors.isEmpty)
+  }
+
+  @Test(arguments: [
+    (["fly"], "fly"),
+    (["record", "demo", "--loss", "101"], "--loss"),
+    (["record", "demo", "--size", "huge"], "--size"),
+    (["record", "demo", "--rate", "0"], "--rate"),
+    (["record", "demo", "--seconds", "0"], "--seconds"),
+    (["record", "demo", "--bind", "localhost"], "--bind"),
+    (["record", "serve", "--listen", "8080"], "--listen"),
+    (["record", "serve", "--send", "song.mp3"], "song.mp3"),
+    (["record", "call"], "<url>"),
+    (["record", "call", "ftp://127.0.0.1"], "ftp://127.0.0.1"),
+    (["replay"], "<take>"),
+    (["replay", "a.take", "--until", "soon"], "--until"),
+    (["replay", "a.take", "b.take"], "b.take"),
+    (["stats", "a.take", "--at", "-1"], "--at"),
+    (["sql", "a.take"], "query"),
+    (["sql", "a.take", "SELECT 1", "--format", "xml"], "--format"),
+    (["export", "a.take"], "--pcap"),
+    (["export", "a.take", "--media", "m", "--rate", "0"], "--rate"),
+  ])
+  func wrongArgumentsAreToldInOneSentence(arguments: [String], word: String) async throws {
+    let outcome = try await Tool.run(arguments)
+    #expect(outcome.status == 64)
+    #expect(outcome.output.isEmpty)
+    let first = try #require(outcome.errorLines.first)
+    #expect(first.contains(word), "\(first)")
+    // What follows the sentence is how the command is used.
+    for line in outcome.errorLines.dropFirst() {
+      #expect(["Usage:", "  See ", "Help:", "      "].contains { line.hasPrefix($0) }, "\(line)")
+    }
+  }
+
+  @Test(arguments: [
+    ["replay", "FILE"], ["info", "FILE"], ["timeline", "FILE"], ["stats", "FILE"],
+    ["sql", "FILE", "SELECT 1"], ["export", "FILE", "--pcap", "x.pcap"],
+    ["export", "FILE", "--media", "x"], ["record", "serve", "--send", "FILE.wav"],
+    ["record", "call", "http://127.0.0.1:9", "--send", "FILE.y4m"],
+  ])
+  func aMissingFileIsNamed(arguments: [String]) async throws {
+    let folder = try Folder()
+    let missing = folder.file("none")
+    let outcome = try await Tool.run(arguments.map { $0.replacing("FILE", with: missing) })
+    #expect(outcome.status == 66)
+    #expect(outcome.errorLines.count == 1 && outcome.errors.contains(missing), "\(outcome.errors)")
+    #expect(outcome.output.isEmpty)
+    #expect(try FileManager.default.contentsOfDirectory(atPath: folder.path).isEmpty)
+  }
+
+  @Test func aWrongQueryIsWrongUsage() async throws {
+    let made = try await Takes.lossyCall()
+    for (query, word) in [
+      ("SELECT nothing FROM state", "nothing"), ("DELETE FROM state", "only read"),
+      ("SELECT 1; SELECT 2", "one at a time"), ("", "empty"),
+    ] {
+      let outcome = try await Tool.run("sql", made.path, query)
+      #expect(outcome.status == 64, "\(query)")
+      #expect(outcome.errorLines.count == 1 && outcome.errors.contains(word), "\(outcome.errors)")
+    }
+  }
+
+  @Test func aPeerThatIsNotThereIsToldWithThoseThatAre() async throws {
+    let made = try await Takes.lossyCall()
+    let folder = try Folder()
+    for option in ["--pcap", "--media"] {
+      let outcome = try await Tool.run("export", made.path, option, folder.file("x"), "--peer", "9")
+      #expect(outcome.status == 64)
+      #expect(outcome.errors.contains("1 (caller), 2 (callee)"), "\(outcome.errors)")
+    }
+  }
+
+  @Test func aFileThatIsThereIsNotWrittenOver() async throws {
+    let folder = try Folder()
+    let path = try folder.write("there.take", "precious".utf8)
+    let made = try await Takes.lossyCall()
+    for arguments in [
+      ["record", "demo", "--out", path], ["record", "demo", "--seed", "1", "--out", path],
+      ["record", "serve", "--listen", "127.0.0.1:0", "--out", path],
+      ["record", "call", "http://127.0.0.1:9", "--out", path],
+      ["export", made.path, "--pcap", path],
+    ] {
+      let outcome = try await Tool.run(arguments)
+      #expect(outcome.status == 74, "\(arguments)")
+      #expect(outcome.errorLines.count == 1 && outcome.errors.contains("\(path) exists already"))
+    }
+    #expect(try Data(contentsOf: folder.url("there.take")) == Data("precious".utf8))
+  }
+
+  @Test func aFolderThatIsNotThereIsNamed() async throws {
+    let folder = try Folder()
+    let path = folder.file("none/call.take")
+    let outcome = try await Tool.run("record", "demo", "--seed", "1", "--out", path)
+    #expect(outcome.status == 74)
+    #expect(outcome.errorLines.count == 1 && outcome.errors.contains(path), "\(outcome.errors)")
+  }
+
+  @Test func nobodyToCallIsToldAndLeavesAValidTake() async throws {
+    let folder = try Folder()
+    let path = folder.file("call.take")
+    let outcome = try await Tool.run("record", "call", "http://127.0.0.1:9/offer", "--out", path)
+    #expect(outcome.status == 74)
+    #expect(outcome.errorLines.count == 1 && outcome.errors.contains("127.0.0.1:9"))
+    #expect(try await Tool.run("replay", path).status == 0)
+  }
+}

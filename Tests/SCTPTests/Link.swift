@@ -1,0 +1,195 @@
+import SCTP
+import Wire
+
+/// Random numbers for tests, from a seed (SplitMix64).
+struct Dice {
+  private var state: UInt64
+
+  init(_ seed: UInt64) { state = seed }
+
+  mutating func next() -> UInt64 {
+    state &+= 0x9e37_79b9_7f4a_7c15
+    var word = state
+    word = (word ^ word >> 30) &* 0xbf58_476d_1ce4_e5b9
+    word = (word ^ word >> 27) &* 0x94d0_49bb_1331_11eb
+    return word ^ word >> 31
+  }
+
+  mutating func below(_ bound: Int) -> Int { Int(next() % UInt64(max(1, bound))) }
+
+  mutating func happens(_ percent: Int) -> Bool { below(100) < percent }
+}
+
+/// What a link does to packets.
+struct LinkQuality {
+  var loss = 0
+  var duplication = 0
+  var delay = Interval.milliseconds(25)
+  /// Up to so much is added to the delay, so packets overtake each other.
+  var jitter = Interval.zero
+  /// Bytes per second in each direction; nil for no limit.
+  var rate: Int?
+  /// How long a packet may wait for the link before it is dropped.
+  var queue = Interval.milliseconds(100)
+}
+
+/// What one side saw.
+struct Seen {
+  var states: [SCTPState] = []
+  var failures: [String] = []
+  var messages: [(channel: DataChannelNumber, binary: Bool, bytes: [UInt8])] = []
+  var announced: [DataChannelNumber] = []
+  var opened: [DataChannelNumber] = []
+  var closing: [DataChannelNumber] = []
+  var closed: [DataChannelNumber] = []
+  var low: [DataChannelNumber] = []
+  var packets = 0
+}
+
+/// Two associations and a network between them, in virtual time.
+struct Link {
+  var sides: [SCTPAssociation]
+  var seen = [Seen(), Seen()]
+  var now = Instant.zero
+  var quality: LinkQuality
+  /// Changes or drops a packet on its way: the sender's side and the bytes.
+  var tamper: ((Int, [UInt8]) -> [UInt8]?)?
+
+  private var dice: Dice
+  private var travelling: [(at: Instant, order: Int, to: Int, bytes: [UInt8])] = []
+  private var order = 0
+  private var busy = [Instant.zero, Instant.zero]
+
+  init(seed: UInt64 = 1, _ quality: LinkQuality = LinkQuality()) {
+    dice = Dice(seed)
+    self.quality = quality
+    sides = (0..<2).map { side in
+      var word = seed &* 2 &+ UInt64(side)
+      let bytes = withUnsafeBytes(of: &word) { Array($0) }
+      return SCTPAssociation(entropy: Entropy(seed: bytes).stream("sctp"))
+    }
+  }
+
+  /// Starts both sides.
+  mutating func start(_ change: (Int, inout SCTPParameters) -> Void = { _, _ in }) {
+    for side in 0..<2 {
+      var parameters = SCTPParameters(isClient: side == 0, remoteMaximumMessageSize: 0)
+      change(side, &parameters)
+      step(side, .start(parameters))
+    }
+  }
+
+  /// Starts both sides and lets them connect.
+  mutating func connect(_ change: (Int, inout SCTPParameters) -> Void = { _, _ in }) {
+    start(change)
+    run { $0.sides.allSatisfy { $0.state == .connected } }
+  }
+
+  mutating func open(_ side: Int, _ options: DataChannelInit = DataChannelInit())
+    -> DataChannelNumber
+  {
+    let number = sides[side].nextChannel
+    step(side, .open(options))
+    return number
+  }
+
+  mutating func send(_ side: Int, _ channel: DataChannelNumber, _ text: String) {
+    step(side, .send(channel, binary: false, Array(text.utf8)))
+  }
+
+  mutating func step(_ side: Int, _ input: SCTPAssociation.Input) {
+    var outbox = Outbox<SCTPAssociation.Output>()
+    sides[side].step(input, at: now, into: &outbox)
+    while let output = outbox.next() { take(output, from: side) }
+  }
+
+  private mutating func take(_ output: SCTPAssociation.Output, from side: Int) {
+    switch output {
+    case .packet(let bytes): carry(bytes, from: side)
+    case .state(let state): seen[side].states.append(state)
+    case .failure(let reason): seen[side].failures.append(reason)
+    case .channelAnnounced(let channel): seen[side].announced.append(channel)
+    case .channelOpened(let channel): seen[side].opened.append(channel)
+    case .channelClosing(let channel): seen[side].closing.append(channel)
+    case .channelClosed(let channel, _): seen[side].closed.append(channel)
+    case .channelFailure(_, let reason): seen[side].failures.append(reason)
+    case .message(let channel, let binary, let bytes):
+      seen[side].messages.append((channel, binary, bytes))
+    case .bufferedAmountLow(let channel): seen[side].low.append(channel)
+    }
+  }
+
+  private mutating func carry(_ original: [UInt8], from side: Int) {
+    seen[side].packets += 1
+    guard let bytes = tamper.map({ $0(side, original) }) ?? original else { return }
+    guard !dice.happens(quality.loss) else { return }
+    var leaves = now
+    if let rate = quality.rate {
+      leaves = max(now, busy[side])
+      guard leaves - now <= quality.queue else { return }
+      leaves += Interval(nanoseconds: Int64(bytes.count + 65) * 1_000_000_000 / Int64(rate))
+      busy[side] = leaves
+    }
+    for _ in 0..<(dice.happens(quality.duplication) ? 2 : 1) {
+      let extra = dice.below(Int(quality.jitter.nanoseconds) + 1)
+      let at = leaves + quality.delay + Interval(nanoseconds: Int64(extra))
+      push((at, order, 1 - side, bytes))
+      order += 1
+    }
+  }
+
+  /// Runs until a condition holds; false when nothing is left to happen or the time is over.
+  @discardableResult
+  mutating func run(
+    for limit: Interval = .seconds(3600), until isDone: (Link) -> Bool = { _ in false }
+  ) -> Bool {
+    let end = now + limit
+    while !isDone(self) {
+      let timers = sides.map(\.deadline)
+      let timer = earliest(timers[0], timers[1])
+      guard let next = earliest(timer, travelling.first?.at), next <= end else {
+        now = end
+        return isDone(self)
+      }
+      now = max(now, next)
+      if let packet = travelling.first, packet.at <= now {
+        pop()
+        step(packet.to, .packet(packet.bytes))
+      } else {
+        for side in 0..<2 where timers[side].map({ $0 <= now }) ?? false { step(side, .deadline) }
+      }
+    }
+    return true
+  }
+
+  // MARK: - A heap of travelling packets
+
+  private typealias Packet = (at: Instant, order: Int, to: Int, bytes: [UInt8])
+
+  private func isBefore(_ left: Int, _ right: Int) -> Bool {
+    let (a, b) = (travelling[left], travelling[right])
+    return a.at != b.at ? a.at < b.at : a.order < b.order
+  }
+
+  private mutating func push(_ packet: Packet) {
+    travelling.append(packet)
+    var child = travelling.count - 1
+    while child > 0, isBefore(child, (child - 1) / 2) {
+      travelling.swapAt(child, (child - 1) / 2)
+      child = (child - 1) / 2
+    }
+  }
+
+  private mutating func pop() {
+    travelling.swapAt(0, travelling.count - 1)
+    travelling.removeLast()
+    var parent = 0
+    while 2 * parent + 1 < travelling.count {
+      var child = 2 * parent + 1
+      if child + 1 < travelling.count, isBefore(child + 1, child) { child += 1 }
+      guard isBefore(child, parent) else { return }
+      travelling.swapAt(child, parent)
+      parent = child
+    }
+  }
+}

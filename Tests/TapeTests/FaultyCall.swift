@@ -1,0 +1,58 @@
+import Lab
+import Media
+import Peer
+import Tape
+import Wire
+
+/// A recorded virtual call with sound and pictures both ways, whose network can be spoilt.
+final class FaultyCall {
+  let path: String
+  let recorded: RecordedVirtualCall
+  var call: VirtualCall { recorded.call }
+
+  /// Connects two peers; sound of `application` is handed in by the test.
+  init(
+    _ folder: TakeFolder, seed: UInt64,
+    sound: MediaSource = .tone(hertz: 440, pauseSeconds: 0), delay: Interval = .milliseconds(10),
+    hasVideo: Bool = true
+  ) throws {
+    path = folder.file("call.take")
+    var link = LinkSettings()
+    link.delay = delay
+    recorded = try RecordedVirtualCall(
+      path: path, seed: seed, links: [link, link], labels: ["caller", "callee"])
+    for peer in 0..<2 {
+      call.call(peer, .addTrack(kind: .audio, streamIDs: ["s"], source: sound))
+      guard hasVideo else { continue }
+      call.call(
+        peer,
+        .addTrack(
+          kind: .video, streamIDs: ["s"],
+          source: .pattern(width: 96, height: 64, framesPerSecond: 15)))
+    }
+    call.negotiate()
+  }
+
+  /// Lets time pass while what some peers send is lost.
+  func run(_ milliseconds: Int64, losing peers: [Int] = []) {
+    for peer in peers { call.network.links[peer].lossPerMille = 1000 }
+    recorded.run(for: .milliseconds(milliseconds))
+    for peer in peers { call.network.links[peer].lossPerMille = 0 }
+  }
+
+  /// Lets both peers capture sound for a time: loud, or the murmur of a room.
+  func talk(_ milliseconds: Int64, speaker: Int?) {
+    for _ in 0..<(milliseconds / 20) {
+      for peer in 0..<2 {
+        let amplitude: Int16 = peer == speaker ? 8000 : 12
+        let samples = (0..<960).map { $0 / 48 % 2 == 0 ? amplitude : -amplitude }
+        call.step(
+          peer, .captured(transceiver: 1, .audio(AudioBlock(samples: samples, channels: 1))))
+      }
+      call.run(for: .milliseconds(20))
+    }
+  }
+
+  /// Completes the take.
+  func finish() throws { _ = try recorded.finish() }
+}

@@ -1,0 +1,161 @@
+import Media
+import Testing
+import Wire
+
+@testable import Tape
+
+@Suite struct ProblemTests {
+  private func names(_ problems: [TakeProblems.Problem], peer: Int64) -> Set<String> {
+    Set(problems.filter { $0.peer == peer }.map(\.name))
+  }
+
+  private func rows(_ path: String, _ sql: String) throws -> [[String]] {
+    var text = ""
+    try SQLConsole.run(path: path, sql: sql, format: .csv) { text += $0 }
+    return text.split(separator: "\r\n").dropFirst()
+      .map { $0.split(separator: ",", omittingEmptySubsequences: false).map(String.init) }
+  }
+
+  @Test func aGoodCallHasNoProblems() throws {
+    let folder = try TakeFolder()
+    let call = try FaultyCall(folder, seed: 2)
+    call.run(4000)
+    try call.finish()
+    let found = try TakeProblems(path: call.path)
+    #expect(found.problems == [])
+    #expect(found.text == "Nothing seems wrong.\n")
+    #expect(found.json == "[]")
+    #expect(try rows(call.path, "SELECT * FROM freeze") == [])
+
+    // The views of a call in which nothing happened.
+    let sizes = try rows(
+      call.path, "SELECT peer, direction, from_width, width, height FROM resolution_change")
+    #expect(sizes.map { Array($0[2...]) } == Array(repeating: ["", "96", "64"], count: 4))
+    let rates = try rows(
+      call.path, "SELECT DISTINCT frames FROM frame_rate WHERE second BETWEEN 1 AND 2")
+    #expect(rates.flatMap { $0 }.allSatisfy { ["14", "15", "16"].contains($0) })
+    #expect(
+      try rows(
+        call.path,
+        """
+        SELECT peer, count(*), max(to_ns) = (SELECT at_ns FROM ending)
+        FROM selected_pair GROUP BY 1
+        """
+      )
+        == [["1", "1", "1"], ["2", "1", "1"]])
+    #expect(
+      try rows(
+        call.path,
+        """
+        SELECT DISTINCT peer, round(seconds) FROM state_time
+        WHERE machine = 'connection' AND state = 'connected'
+        """) == [["1", "4.0"], ["2", "4.0"]])
+  }
+
+  @Test func aGapIsABurstAndAFreezeForWhoHearsIt() throws {
+    let folder = try TakeFolder()
+    let call = try FaultyCall(folder, seed: 3)
+    call.run(2000)
+    call.run(600, losing: [0])
+    call.run(2400)
+    try call.finish()
+    let found = try TakeProblems(path: call.path)
+    #expect(names(found.problems, peer: 2).isSuperset(of: ["loss-burst", "freeze"]))
+    #expect(!names(found.problems, peer: 1).contains("loss-burst"))
+    #expect(!names(found.problems, peer: 1).contains("freeze"))
+    let burst = try #require(found.problems.first { $0.name == "loss-burst" })
+    #expect((1_900_000_000...2_100_000_000).contains(burst.fromNanoseconds))
+    #expect(burst.evidence.hasSuffix("in a row did not come"))
+
+    let counted = try rows(
+      call.path,
+      """
+      SELECT max(members ->> '$.freezeCount') FROM stat
+      WHERE type = 'inbound-rtp' AND peer = 2 AND members ->> '$.kind' = 'video'
+      """)
+    #expect(try rows(call.path, "SELECT count(*) FROM freeze WHERE peer = 2") == counted)
+    #expect(
+      try !rows(call.path, "SELECT * FROM retransmission WHERE peer = 2 AND direction = 'in'")
+        .isEmpty)
+  }
+
+  @Test func mediaThatGoesOneWayIsTold() throws {
+    let folder = try TakeFolder()
+    let call = try FaultyCall(folder, seed: 4)
+    call.run(1500)
+    call.run(4000, losing: [1])
+    call.run(500)
+    try call.finish()
+    let found = try TakeProblems(path: call.path)
+    let oneWay = found.problems.filter { $0.name == "one-way-media" }
+    #expect(oneWay.map(\.peer) == [1])
+    #expect(oneWay.first?.evidence.hasPrefix("no media came in for ") == true)
+    #expect(found.json.contains("\"sql\":\"WITH"))
+    #expect(found.text.contains("-- one-way-media\n"))
+  }
+
+  @Test func aSilentPathIsADisconnection() throws {
+    let folder = try TakeFolder()
+    let call = try FaultyCall(folder, seed: 5, hasVideo: false)
+    call.run(1000)
+    call.run(12_000, losing: [0, 1])
+    try call.finish()
+    let found = try TakeProblems(path: call.path).problems
+    for peer: Int64 in 1...2 { #expect(names(found, peer: peer).contains("disconnected")) }
+  }
+
+  @Test func aLongWayAndSilenceAreTold() throws {
+    let folder = try TakeFolder()
+    let call = try FaultyCall(
+      folder, seed: 6, sound: .tone(hertz: 440, pauseSeconds: 1), delay: .milliseconds(200),
+      hasVideo: false)
+    call.run(6000)
+    try call.finish()
+    let found = try TakeProblems(path: call.path)
+    for peer: Int64 in 1...2 {
+      #expect(names(found.problems, peer: peer) == ["high-round-trip", "silent-audio"])
+    }
+  }
+
+  @Test func aCallThatNeverConnectsIsTold() throws {
+    let folder = try TakeFolder()
+    let call = try FaultyCall(folder, seed: 7, hasVideo: false)
+    call.run(3000, losing: [0, 1])
+    try call.finish()
+    #expect(
+      try TakeProblems(path: call.path).problems.filter { $0.name == "never-connected" }.map(\.peer)
+        == [1, 2])
+  }
+
+  @Test func aKeyFrameThatDoesNotComeIsTold() throws {
+    let folder = try TakeFolder()
+    // A request every second, an answer after four.
+    let path = try folder.record(SampleSteps.call(packets: 0, payload: 0))
+    try folder.alter(
+      path,
+      """
+      INSERT INTO rtcp (row, peer, at_ns, direction, type, ssrc, fields) VALUES
+        (655360, 1, 1000000000, 'out', 'pli', 7, '{}'),
+        (720896, 1, 2000000000, 'out', 'pli', 7, '{}');
+      INSERT INTO format (
+        format, row, peer, track, kind, direction, codec, ssrc, outcome, key, voice)
+        VALUES (1, 786432, 1, 2, 'video', 'in', 'vp8', 7, 'decoded', 1, 0);
+      INSERT INTO frame_store (row, at_ns, format, rtp_time, size, quantiser, peak, energy)
+        VALUES (786432, 5000000000, 1, 0, 9, 9, 0, 0);
+      """)
+    let found = try TakeProblems(path: path).problems.filter { $0.name == "no-key-frame" }
+    #expect(found.map(\.evidence) == ["2 requests for a key frame of ssrc 7, none shown for 4.0 s"])
+    #expect(found.first?.fromNanoseconds == 1_000_000_000)
+  }
+
+  @Test func everyRuleIsOneQueryThatAnyoneCanRun() throws {
+    let folder = try TakeFolder()
+    let path = try folder.record(SampleSteps.all)
+    for rule in ProblemRule.all {
+      var text = ""
+      try SQLConsole.run(path: path, sql: rule.sql, format: .csv) { text += $0 }
+      #expect(text.hasPrefix("peer,from_ns,to_ns,evidence\r\n"), "\(rule.name)")
+    }
+    #expect(Set(ProblemRule.all.map(\.name)).count == ProblemRule.all.count)
+  }
+}
