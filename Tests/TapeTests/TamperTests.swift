@@ -125,6 +125,19 @@ import Wire
     #expect(try alteration(of: try spoiled(folder, path, "b.take", sql)) != nil)
   }
 
+  @Test(arguments: [
+    "DELETE FROM media", "UPDATE media SET bytes = bytes || x'00'",
+    "UPDATE media SET bytes = substr(bytes, 2)", "UPDATE media SET piece = piece + 1",
+    "INSERT INTO media VALUES (1000, x'00')", "INSERT INTO media VALUES (-1, x'00')",
+    "UPDATE frame_store SET position = NULL", "UPDATE frame_store SET position = position + 1",
+    "UPDATE frame_store SET size = -1", "UPDATE frame_store SET size = 9000000000000000000",
+  ])
+  func changesOfTheMediaAreFound(_ sql: String) throws {
+    let folder = try TakeFolder()
+    let path = try folder.record(SampleSteps.all)
+    #expect(try alteration(of: try spoiled(folder, path, "b.take", sql)) != nil)
+  }
+
   @Test func aChangedHeadIsFoundAtItsStep() throws {
     let folder = try TakeFolder()
     let path = try folder.record(SampleSteps.all)
