@@ -185,11 +185,6 @@ extension SQLiteStatement {
 
   package func integer(_ column: Int) -> Int64 { sqlite3_column_int64(statement, Int32(column)) }
 
-  /// Whether a column is NULL.
-  package func isNull(_ column: Int) -> Bool {
-    sqlite3_column_type(statement, Int32(column)) == SQLITE_NULL
-  }
-
   /// The text of a column; nil for NULL.
   package func text(_ column: Int) -> String? {
     guard let start = sqlite3_column_text(statement, Int32(column)) else { return nil }

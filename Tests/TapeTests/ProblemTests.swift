@@ -37,7 +37,7 @@ import Wire
     #expect(
       try rows(
         call.path,
-        "SELECT peer, count(*), max(to_ns) = (SELECT at_ns FROM ending) FROM selected_pair GROUP BY 1"
+        "SELECT peer, count(*), max(to_ns) = (SELECT at_ns FROM ending) FROM selected_pair GROUP BY peer"
       )
         == [["1", "1", "1"], ["2", "1", "1"]])
     #expect(
@@ -134,7 +134,8 @@ import Wire
       INSERT INTO rtcp (row, peer, at_ns, direction, type, ssrc, fields) VALUES
         (655360, 1, 1000000000, 'out', 'pli', 7, '{}'),
         (720896, 1, 2000000000, 'out', 'pli', 7, '{}');
-      INSERT INTO format (format, row, peer, track, kind, direction, codec, ssrc, outcome, key, voice)
+      INSERT INTO format
+        (format, row, peer, track, kind, direction, codec, ssrc, outcome, key, voice)
         VALUES (1, 786432, 1, 2, 'video', 'in', 'vp8', 7, 'decoded', 1, 0);
       INSERT INTO frame_store (row, at_ns, format, rtp_time, size, quantiser, peak, energy)
         VALUES (786432, 5000000000, 1, 0, 9, 9, 0, 0);
