@@ -37,8 +37,10 @@ import Wire
     #expect(
       try rows(
         call.path,
-        "SELECT peer, count(*), max(to_ns) = (SELECT at_ns FROM ending) FROM selected_pair GROUP BY peer"
-      )
+        """
+        SELECT peer, count(*), max(to_ns) = (SELECT at_ns FROM ending) FROM selected_pair
+        GROUP BY peer
+        """)
         == [["1", "1", "1"], ["2", "1", "1"]])
     #expect(
       try rows(
