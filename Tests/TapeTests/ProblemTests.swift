@@ -38,16 +38,9 @@ import Wire
       try rows(
         call.path,
         """
-<<<<<<< HEAD
-        SELECT peer, count(*), max(to_ns) = (SELECT at_ns FROM ending)
-        FROM selected_pair GROUP BY 1
-        """
-      )
-=======
         SELECT peer, count(*), max(to_ns) = (SELECT at_ns FROM ending) FROM selected_pair
         GROUP BY peer
         """)
->>>>>>> speakers
         == [["1", "1", "1"], ["2", "1", "1"]])
     #expect(
       try rows(
@@ -143,13 +136,8 @@ import Wire
       INSERT INTO rtcp (row, peer, at_ns, direction, type, ssrc, fields) VALUES
         (655360, 1, 1000000000, 'out', 'pli', 7, '{}'),
         (720896, 1, 2000000000, 'out', 'pli', 7, '{}');
-<<<<<<< HEAD
-      INSERT INTO format (
-        format, row, peer, track, kind, direction, codec, ssrc, outcome, key, voice)
-=======
       INSERT INTO format
         (format, row, peer, track, kind, direction, codec, ssrc, outcome, key, voice)
->>>>>>> speakers
         VALUES (1, 786432, 1, 2, 'video', 'in', 'vp8', 7, 'decoded', 1, 0);
       INSERT INTO frame_store (row, at_ns, format, rtp_time, size, quantiser, peak, energy)
         VALUES (786432, 5000000000, 1, 0, 9, 9, 0, 0);
