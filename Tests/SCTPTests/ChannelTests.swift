@@ -142,9 +142,6 @@ import Wire
     let share = names.filter { $0 == "high" }.count
     #expect((75...85).contains(share), "\(share) of 100")
   }
-    let share = names.filter { $0 == "high" }.count
-    #expect((110...130).contains(share), "\(share) of 150")
-  }
 
   @Test(arguments: [true, false])
   func aSmallMessageNeedNotWaitForALargeOneWhenMessagesInterleave(interleaving: Bool) {

@@ -11,7 +11,7 @@ import Wire
 
   @Test(arguments: kinds, [true, false])
   func whatIsLostIsDroppedAndNothingElse(options: DataChannelInit, interleaving: Bool) {
-    for seed in 0..<40 as Range<UInt64> {
+    for seed in 0..<12 as Range<UInt64> {
       var link = Link(seed: seed, LinkQuality(loss: 15, jitter: .milliseconds(10)))
       link.connect { $1.offersInterleaving = interleaving }
       let lossy = link.open(0, options)
