@@ -109,7 +109,8 @@ extension SCTPAssociation {
     var reader = ByteReader(body)
     var cause: UInt16 = 0
     _ = reader.parameter(&cause)
-    if cause == ErrorCause.userInitiated.rawValue {
+    // Peers that close without a shutdown give that cause or none.
+    if cause == 0 || cause == ErrorCause.userInitiated.rawValue {
       end(into: &outbox)
     } else {
       end("the peer aborted the association (cause \(cause))", into: &outbox)

@@ -134,10 +134,13 @@ import Wire
         link.step(0, .send(channel, binary: true, [UInt8](repeating: 0, count: 1000)))
       }
     }
-    link.run { $0.seen[1].messages.count == 150 }
-    let names = link.seen[1].messages.map { link.sides[1].options(of: $0.channel)?.label ?? "" }
+    link.run { $0.seen[1].messages.count >= 150 }
+    // The first window went to the channel that was alone then.
+    let names = link.seen[1].messages[50..<150].map {
+      link.sides[1].options(of: $0.channel)?.label ?? ""
+    }
     let share = names.filter { $0 == "high" }.count
-    #expect((110...130).contains(share), "\(share) of 150")
+    #expect((75...85).contains(share), "\(share) of 100")
   }
 
   @Test(arguments: [true, false])

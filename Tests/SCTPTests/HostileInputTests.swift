@@ -1,0 +1,146 @@
+import Testing
+import Wire
+
+@testable import SCTP
+
+/// Packets that nobody should send: nothing traps, and what is kept stays small.
+@Suite struct HostileInputTests {
+  /// Changes a packet somewhere and gives it the right checksum, so that more than that is tested.
+  private func mutated(_ packet: [UInt8], _ dice: inout Dice) -> [UInt8] {
+    var bytes = packet
+    for _ in 0...dice.below(4) {
+      let place = dice.below(bytes.count)
+      switch dice.below(6) {
+      case 0: bytes[place] = UInt8(truncatingIfNeeded: dice.next())
+      case 1: bytes[place] ^= 1 << UInt8(dice.below(8))
+      case 2: bytes.removeLast(min(dice.below(20), bytes.count - 16))
+      case 3: bytes.append(contentsOf: (0..<dice.below(24)).map { UInt8(truncatingIfNeeded: $0) })
+      case 4: bytes[place] = [0, 1, 0x7f, 0x80, 0xff][dice.below(5)]
+      default:
+        let end = min(bytes.count, place + dice.below(32))
+        bytes.insert(contentsOf: bytes[place..<end], at: place)
+      }
+      if bytes.count > 1400 { bytes.removeLast(bytes.count - 1400) }
+    }
+    guard dice.happens(95) else { return bytes }
+    bytes.replaceSubrange(0..<8, with: packet[0..<8])
+    let sum = CRC32C.checksum(of: bytes.span.bytes)
+    for offset in 0..<4 { bytes[8 + offset] = UInt8(truncatingIfNeeded: sum >> (8 * offset)) }
+    return bytes
+  }
+
+  private func isBounded(_ machine: SCTPAssociation) -> Bool {
+    machine.incoming.heldBytes <= 2 * machine.parameters.receiveWindow
+      && machine.incoming.heldFragments <= 2 * SCTPLimits.fragmentsHeld
+      && machine.received.ranges.count <= SCTPLimits.gaps
+      && machine.sent.count <= SCTPLimits.chunksInFlight && machine.early.count <= 16
+  }
+
+  @Test func mutatedPacketsOfWholeCallsNeitherTrapNorHang() {
+    var packets = 0
+    for seed in 0..<150 as Range<UInt64> {
+      var dice = Dice(seed &* 977)
+      var link = Link(seed: seed, LinkQuality(loss: 5, jitter: .milliseconds(10)))
+      let percent = [2, 10, 40][Int(seed % 3)]
+      link.tamper = { [self] _, bytes in
+        dice.happens(percent) ? mutated(bytes, &dice) : bytes
+      }
+      link.start { $1.offersInterleaving = seed % 2 == 0 }
+      let channels = [
+        link.open(0), link.open(0, DataChannelInit(ordered: false, maxRetransmits: 1)),
+        link.open(0, DataChannelInit(maxPacketLifeTime: 200)),
+      ]
+      for round in 0..<12 {
+        for channel in channels {
+          let bytes = [UInt8](repeating: UInt8(round), count: round * 400)
+          link.step(0, .send(channel, binary: true, bytes))
+          if let other = link.sides[1].channelNumbers.last {
+            link.step(1, .send(other, binary: false, bytes))
+          }
+        }
+        if round == 8 { link.step(1, .close(channels[0])) }
+        link.run(for: .milliseconds(120))
+        #expect(link.sides.allSatisfy(isBounded), "seed \(seed)")
+      }
+      link.step(0, .shutdown)
+      link.run(for: .seconds(10))
+      packets += link.seen[0].packets + link.seen[1].packets
+    }
+    #expect(packets > 10_000)
+  }
+
+  @Test func mutatedRecordedPacketsAreSafeInEveryState() {
+    var dice = Dice(42)
+    let recorded = RecordedPackets.all.map(RecordedPackets.bytes)
+    for round in 0..<400 {
+      var machine = SCTPAssociation(entropy: Entropy(seed: [UInt8(round & 0xff)]).stream("sctp"))
+      var outbox = Outbox<SCTPAssociation.Output>()
+      machine.step(.start(SCTPParameters(isClient: round % 2 == 0)), at: .zero, into: &outbox)
+      if round % 4 != 0 {
+        machine.localTag = 0xcd5a_6ded
+        machine.peer.tag = 0xcaa2_79d4
+        machine.peer.features = Initiation.Features(rawValue: UInt8(round % 16))
+        machine.received = ReceivedNumbers(first: 0x2114_e986)
+        machine.peer.incomingStreams = 65535
+        machine.phase = round % 4 == 1 ? .cookieEchoed : .established
+      }
+      for step in 0..<100 {
+        let packet = mutated(recorded[dice.below(recorded.count)], &dice)
+        let now = Instant.zero + .milliseconds(Int64(step))
+        machine.step(.packet(packet), at: now, into: &outbox)
+        if let deadline = machine.deadline, deadline <= now {
+          machine.step(.deadline, at: now, into: &outbox)
+        }
+        outbox.removeAll()
+        #expect(isBounded(machine))
+      }
+    }
+  }
+
+  @Test(arguments: [true, false])
+  func fragmentsWithoutEndDoNotFillTheMemory(ordered: Bool) {
+    var link = Link()
+    link.connect {
+      $1.receiveWindow = 100_000
+      $1.offersInterleaving = false
+    }
+    let number = link.sides[0].sent.nextNumber
+    // Beginnings of messages only, each with a gap behind the one before.
+    for index in 0..<5000 as Range<UInt32> {
+      var body = ByteWriter()
+      body.uint32(number &+ index * 2)
+      body.uint32(UInt32(index % 100) << 16 | (index & 0xffff))
+      body.uint32(53)
+      body.zeros(200)
+      var builder = PacketBuilder(limit: 1160)
+      builder.begin(from: 5000, to: 5000, tag: link.sides[1].localTag)
+      builder.chunk(.data, flags: ordered ? 2 : 6, body.bytes)
+      link.step(1, .packet(builder.finish(checksum: true)))
+    }
+    #expect(isBounded(link.sides[1]))
+    #expect(link.sides[1].incoming.heldBytes <= 100_000)
+    #expect(link.seen[1].messages.isEmpty)
+  }
+
+  @Test func aMessageAboveTheLimitEndsTheAssociation() {
+    var link = Link()
+    link.connect { $1.localMaximumMessageSize = 10_000 }
+    let channel = link.open(0)
+    link.step(0, .send(channel, binary: true, [UInt8](repeating: 0, count: 20_000)))
+    link.run { $0.sides.allSatisfy { $0.state == .closed } }
+    #expect(link.seen[1].failures == ["the peer sent too large a message"])
+    #expect(link.seen[0].states.last == .closed)
+  }
+
+  @Test func packetsOfOthersAreCountedAndDropped() {
+    var link = Link()
+    link.connect()
+    let before = link.sides[0].statistics.dropped
+    for hex in RecordedPackets.all.dropFirst(2) {
+      link.step(0, .packet(RecordedPackets.bytes(hex)))
+    }
+    for size in 0..<20 { link.step(0, .packet([UInt8](repeating: 0, count: size))) }
+    #expect(link.sides[0].statistics.dropped - before == 30)
+    #expect(link.sides[0].state == .connected)
+  }
+}
