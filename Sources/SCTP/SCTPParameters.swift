@@ -21,12 +21,7 @@ package struct SCTPParameters: Hashable, Sendable {
   package var localMaximumMessageSize: Int
   /// How many bytes may wait for the rest of their message or for earlier messages.
   package var receiveWindow: Int
-<<<<<<< HEAD
-  /// The largest SCTP packet in bytes: a path of 1,200 without the DTLS record (RFC 8831 section
-  /// 5).
-=======
   /// The largest packet in bytes: 1,200 less the DTLS record (RFC 8831 section 5).
->>>>>>> sctp
   package var maximumPacketSize: Int
   /// Whether messages may interleave when the peer can (RFC 8260).
   package var offersInterleaving: Bool
