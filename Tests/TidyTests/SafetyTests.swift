@@ -24,11 +24,6 @@ import Testing
     expectNone(findings)
   }
 
-  /// Tests of other processes, which only the wall clock can meet at a moment of their lives.
-  static let mayWait = [
-    "Tests/CommandTests/EndingTests.swift", "Tests/CommandTests/Tool.swift",
-  ]
-
   @Test func testsNeitherSleepNorStandAside() throws {
     let patterns = try [
       Pattern(#"(?<![\w.])(?:u|nano)?sleep\(|\bTask\.sleep\b|\bThread\.sleep\b"#, "sleeps"),
@@ -36,9 +31,7 @@ import Testing
     ]
     let files = SourceTree.tests.filter { $0.ending == "swift" && $0.target != "TidyTests" }
     let findings = files.flatMap { file in patterns.flatMap { $0.findings(in: file) } }
-    let waits = findings.filter { $0.what.hasPrefix("sleeps") && Self.mayWait.contains($0.path) }
-    expectNone(findings.filter { !waits.contains($0) })
-    #expect(Set(waits.map(\.path)) == Set(Self.mayWait), "the list may only shrink")
+    expectNone(findings)
   }
 
   @Test(arguments: [
