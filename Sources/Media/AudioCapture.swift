@@ -109,8 +109,10 @@ package struct AudioCapture: Machine {
     }
     isRunning = true
     lastInput = nil
+    // Where another capture went before, the block of this very instant is its.
+    let first = origin == nil ? now : now + Interval(nanoseconds: 1)
     if origin == nil { origin = now }
-    nextBlock = max(nextBlock, blockNumber(atOrAfter: now))
+    nextBlock = max(nextBlock, blockNumber(atOrAfter: first))
   }
 
   /// The number of the first block that begins at or after an instant.

@@ -116,12 +116,14 @@ package struct VideoCapture: Machine {
     guard !isRunning else { return }
     isRunning = true
     wantsKeyframe = true
+    // Where another capture went before, the frame of this very instant is its.
+    let first = origin == nil ? now : now + Interval(nanoseconds: 1)
     let begin = origin ?? now
     origin = begin
     guard let clock else { return }
     // A frame that began before the start is over.
-    var next = clock.frame(at: now, since: begin)
-    if clock.start(of: next, since: begin) < now { next += 1 }
+    var next = clock.frame(at: first, since: begin)
+    if clock.start(of: next, since: begin) < first { next += 1 }
     self.clock?.nextFrame = max(clock.nextFrame, next)
   }
 

@@ -230,11 +230,13 @@ extension PeerStack {
       var settings = OpusSettings()
       settings.bitrate = Int32(clamping: genesis.configuration.audioBitrate)
       tracks.sending[index].audio = AudioCapture(
-        track: String(transceiver), source: source, settings: settings, codecs: codecs)
+        track: String(transceiver), source: source, settings: settings, codecs: codecs,
+        origin: tracks.sending[index].origin)
       driveAudioCapture(at: index, .start)
     case .video:
       tracks.sending[index].video = VideoCapture(
-        track: String(transceiver), source: source, codecs: codecs)
+        track: String(transceiver), source: source, codecs: codecs,
+        origin: tracks.sending[index].origin)
       driveVideoCapture(
         at: index, .bitrate(tracks.videoBitrate ?? genesis.configuration.videoBitrateStart))
       driveVideoCapture(at: index, .start)
@@ -242,6 +244,8 @@ extension PeerStack {
   }
 
   func stopCapture(at index: Int) {
+    let track = tracks.sending[index]
+    tracks.sending[index].origin = track.audio?.origin ?? track.video?.origin ?? track.origin
     if tracks.sending[index].audio != nil { driveAudioCapture(at: index, .stop) }
     if tracks.sending[index].video != nil { driveVideoCapture(at: index, .stop) }
     tracks.sending[index].audio = nil

@@ -13,6 +13,8 @@ struct SendingTrack {
   /// The section that the capture feeds while it runs.
   var mid: String?
   var ssrc: UInt32 = 0
+  /// Where media time is 0: the first capture's start, kept by those that follow on the SSRC.
+  var origin: Instant?
   var totals = SendingTotals()
 
   var isRunning: Bool { mid != nil }

@@ -143,6 +143,26 @@ import Wire
     #expect(call.frames(of: 0, kind: .video, isInbound: true).count > 25)
   }
 
+  @Test func aReplacedSourceGoesOnInMediaTime() throws {
+    let call = CallTests.call(seed: 12, seconds: 2)
+    call.call(
+      0,
+      .replaceSource(
+        transceiver: 2, .pattern(width: 96, height: 64, framesPerSecond: 15)))
+    call.call(0, .replaceSource(transceiver: 1, .tone(hertz: 300, pauseSeconds: 0)))
+    call.run(for: .seconds(2))
+    for kind in [MediaKind.audio, .video] {
+      let times = call.frames(of: 0, kind: kind, isInbound: false).map(\.rtpTime)
+      #expect(times.count > 50)
+      #expect(times == times.sorted())
+      #expect(Set(times).count == times.count)
+    }
+    let shown = call.frames(of: 1, kind: .video, isInbound: true)
+    #expect(try #require(shown.last).width == 96)
+    let heard = call.frames(of: 1, kind: .audio, isInbound: true)
+    #expect(heard.filter { $0.outcome == "decoded" }.count > 180)
+  }
+
   @Test func closingReachesTheOtherSide() {
     let call = CallTests.call(seed: 8, seconds: 1)
     call.call(0, .close)
