@@ -83,6 +83,7 @@ let package = Package(
         "Wire", "Digests", "SDP", "JSEP", "ICE", "Secure", "RTP", "Flow", "Peer", "Media", "Stats",
         "Speakers", "CSQLite", "CSupport",
       ], resources: [.embedInCode("Schema/0001_take.sql")]),
+    module("Queries", ["Wire", "Media", "Stats", "Speakers", "Tape"]),
     module(
       "Replay", ["Wire", "SDP", "RTP", "STUN", "ICE", "Flow", "Peer", "Media", "Tape", "Stats"]),
     module("Lab", ["Wire", "SDP", "Peer", "Media", "Tape"]),
@@ -92,7 +93,8 @@ let package = Package(
     .executableTarget(
       name: "retake",
       dependencies: [
-        "Wire", "ICE", "SDP", "JSEP", "Live", "Tape", "Replay", "Lab", "Signaling", "Stats",
+        "Wire", "ICE", "SDP", "JSEP", "Live", "Tape", "Queries", "Replay", "Lab", "Signaling",
+        "Stats",
         "CPcap",
         "Media", "Peer", "Secure",
         .product(name: "ArgumentParser", package: "swift-argument-parser"),
@@ -104,8 +106,11 @@ let package = Package(
     tests("WireTests", ["Wire"]),
     tests(
       "TapeTests",
-      ["Wire", "ICE", "RTP", "SDP", "JSEP", "Flow", "Media", "Stats", "Peer", "Tape", "Lab"]),
-    tests("ReplayTests", ["Wire", "Media", "Peer", "Tape", "Replay", "Lab"]),
+      [
+        "Wire", "ICE", "RTP", "SDP", "JSEP", "Flow", "Media", "Stats", "Peer", "Tape", "Queries",
+        "Lab",
+      ]),
+    tests("ReplayTests", ["Wire", "Media", "Peer", "Tape", "Queries", "Replay", "Lab"]),
     tests("SpeakersTests", ["Wire", "Speakers"]),
     tests("PeerTests", ["Wire", "ICE", "JSEP", "SDP", "Media", "Peer", "Tape", "Lab"]),
     tests("CSupportTests", ["CSupport", "COpus", "CVPX"]),

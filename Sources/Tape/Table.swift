@@ -31,7 +31,7 @@ package enum Table: UInt8, CaseIterable, Sendable {
   }
 
   /// The table that holds the rows.
-  var storageName: String {
+  package var storageName: String {
     switch self {
     case .packet: "packet_store"
     case .frame: "frame_store"

@@ -36,7 +36,7 @@ public struct TapeError: Error, Hashable, Sendable, CustomStringConvertible {
 
 extension TapeError {
   /// A failure that SQLite reported, in the words of somebody who has the file and not the code.
-  init(path: String, place: String = "", _ error: SQLiteError) {
+  package init(path: String, place: String = "", _ error: SQLiteError) {
     let reason =
       switch error.code.primary {
       case .full: "the disk is full; free some space and record again"

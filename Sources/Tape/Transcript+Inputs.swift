@@ -140,18 +140,3 @@ struct CallText {
 
   private var jsonName: String { CanonicalJSON.text(name) }
 }
-
-/// JSON with sorted keys and nothing optional about it.
-enum CanonicalJSON {
-  static func text(_ value: some Encodable) -> String {
-    let encoder = JSONEncoder()
-    encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
-    // What is encoded here are plain values of this package; there is nothing that could fail.
-    guard let data = try? encoder.encode(value) else { return "null" }
-    return String(decoding: data, as: UTF8.self)
-  }
-
-  static func value<Result: Decodable>(_ type: Result.Type, from text: String) -> Result? {
-    try? JSONDecoder().decode(type, from: Data(text.utf8))
-  }
-}

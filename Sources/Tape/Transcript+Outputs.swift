@@ -189,15 +189,3 @@ extension Transcript {
     add(keepsMedia ? .blob(frame.bytes) : .null)
   }
 }
-
-/// A small JSON object with its members in the order given; absent ones are left out.
-struct DetailText {
-  var json: String
-
-  init(_ members: [(String, StatsValue?)]) {
-    json =
-      "{"
-      + members.compactMap { name, value in value.map { "\(jsonString(name)):\($0.json)" } }
-      .joined(separator: ",") + "}"
-  }
-}

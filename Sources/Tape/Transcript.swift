@@ -158,7 +158,7 @@ struct Numbering<Key: Hashable> {
 }
 
 /// The words for directions in every table.
-func directionName(_ isInbound: Bool) -> String { isInbound ? "in" : "out" }
+package func directionName(_ isInbound: Bool) -> String { isInbound ? "in" : "out" }
 
 /// A path of one peer in one direction.
 private struct PathKey: Hashable {

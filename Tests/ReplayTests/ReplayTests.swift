@@ -2,6 +2,7 @@ import Foundation
 import Lab
 import Media
 import Peer
+import Queries
 import Tape
 import Testing
 import Wire

@@ -1,6 +1,7 @@
 import Foundation
 import Glibc
 import Peer
+import Queries
 import Testing
 import Wire
 

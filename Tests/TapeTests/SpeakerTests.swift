@@ -2,6 +2,7 @@ import Media
 import Testing
 import Wire
 
+@testable import Queries
 @testable import Tape
 
 @Suite struct SpeakerTests {

@@ -3,6 +3,7 @@ import Foundation
 import Media
 import Peer
 import Replay
+import Queries
 import Tape
 import Wire
 

@@ -1,4 +1,5 @@
 import ArgumentParser
+import Queries
 import Tape
 
 /// What a take holds, at a glance.

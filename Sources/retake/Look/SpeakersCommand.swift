@@ -1,4 +1,5 @@
 import ArgumentParser
+import Queries
 import Tape
 
 /// Who spoke when in a take.

@@ -1,6 +1,7 @@
 import ArgumentParser
 import Foundation
 import Stats
+import Queries
 import Tape
 import Wire
 

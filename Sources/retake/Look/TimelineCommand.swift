@@ -1,4 +1,5 @@
 import ArgumentParser
+import Queries
 import Tape
 
 /// Signaling and state changes of all peers in one listing.

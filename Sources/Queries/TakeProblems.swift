@@ -1,4 +1,5 @@
 import Stats
+package import Tape
 
 /// The signals in a take that something went wrong: what `retake stats --problems` prints.
 package struct TakeProblems: Sendable {

@@ -1,4 +1,5 @@
 import Stats
+package import Tape
 package import Wire
 
 /// The last sample of a peer's stats at an instant, as the `stat` rows have it.

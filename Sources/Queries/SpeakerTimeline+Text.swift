@@ -1,4 +1,5 @@
 import Stats
+import Tape
 
 // The speakers as people and programs read them.
 extension SpeakerTimeline {

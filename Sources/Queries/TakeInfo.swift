@@ -1,3 +1,5 @@
+package import Tape
+
 /// The summary of a take: what `retake info` prints.
 package struct TakeInfo: Sendable, Codable {
   /// What one peer did.

@@ -1,4 +1,5 @@
 import Stats
+package import Tape
 
 /// Runs SQL over a take and prints what it gives.
 package enum SQLConsole {

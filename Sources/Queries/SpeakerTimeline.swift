@@ -1,6 +1,7 @@
 import Media
 import Speakers
 import Stats
+package import Tape
 import Wire
 
 /// Who spoke when in a take, and how loud everybody was: what `retake speakers` prints.

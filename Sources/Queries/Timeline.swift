@@ -1,4 +1,5 @@
 import Stats
+package import Tape
 
 /// What happened in a take, in order and for all peers: what `retake timeline` prints.
 package struct Timeline: Sendable {

@@ -1,0 +1,18 @@
+import Foundation
+
+/// JSON with sorted keys and nothing optional about it.
+package enum CanonicalJSON {
+  /// The value as JSON; `null` for what cannot be encoded.
+  package static func text(_ value: some Encodable) -> String {
+    let encoder = JSONEncoder()
+    encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
+    // What is encoded here are plain values of this package; there is nothing that could fail.
+    guard let data = try? encoder.encode(value) else { return "null" }
+    return String(decoding: data, as: UTF8.self)
+  }
+
+  /// The value in the text; nil when the text does not hold one.
+  package static func value<Result: Decodable>(_ type: Result.Type, from text: String) -> Result? {
+    try? JSONDecoder().decode(type, from: Data(text.utf8))
+  }
+}
