@@ -2,8 +2,8 @@ import ArgumentParser
 import Foundation
 import Media
 import Peer
-import Replay
 import Queries
+import Replay
 import Tape
 import Wire
 

@@ -1,7 +1,7 @@
 import ArgumentParser
 import Foundation
-import Stats
 import Queries
+import Stats
 import Tape
 import Wire
 
