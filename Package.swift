@@ -56,11 +56,12 @@ let package = Package(
     library("CVPX", "vpx", "libvpx-dev"),  // VP8
     library("CPcap", "libpcap", "libpcap-dev"),  // export to packet captures
     library("COpenSSL", "openssl", "libssl-dev"),  // DTLS, HMAC-SHA1, SHA-256, certificates
+    library("CXXHash", "libxxhash", "libxxhash-dev"),  // digests of decoded pictures
     .target(name: "CSupport", dependencies: ["COpenSSL", "COpus", "CVPX"]),
 
     // The deterministic core, lowest first. A target imports only downwards.
     module("Wire", []),
-    module("Digests", ["Wire", "COpenSSL"]),
+    module("Digests", ["Wire", "COpenSSL", "CXXHash"]),
     module("STUN", ["Wire", "Digests"]),
     module("ICE", ["Wire", "STUN"]),
     module("Secure", ["Wire", "Digests", "CSupport", "COpenSSL", "CSRTP"]),

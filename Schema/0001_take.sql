@@ -246,8 +246,8 @@ SELECT
   format.samples AS samples,
   frame_store.peak AS peak,                -- the largest absolute sample of the block
   frame_store.energy AS energy,            -- the sum of the squared samples of the loudest channel
-  -- GMAC (NIST SP 800-38D) of the I420 planes or of the little-endian samples, with AES-128 and a
-  -- key and nonce of zeros: any crypto library makes it again from the decoded data.
+  -- XXH3, 128 bits, canonical form, of the I420 planes or of the little-endian samples: `xxhsum`
+  -- makes it again from the decoded data.
   frame_store.digest AS digest,
   CASE                                     -- in the clear; most stand in one or two pieces
     WHEN frame_store.position IS NULL THEN NULL

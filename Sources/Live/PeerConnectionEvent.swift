@@ -78,7 +78,7 @@ public struct ReceivedMedia: Sendable {
   package init?(_ frame: FrameRecord, at: Instant) {
     guard frame.isInbound else { return nil }
     switch frame.decoded {
-    case .none: return nil
+    case .none, .digest: return nil
     case .audio(let block): content = .audio(block)
     case .picture(let picture): content = .picture(picture)
     }

@@ -150,4 +150,6 @@ package enum DecodedMedia: Sendable {
   case none
   case audio(AudioBlock)
   case picture(Picture)
+  /// The digest of a picture that a recording let go of.
+  case digest([UInt8])
 }
