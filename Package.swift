@@ -74,22 +74,25 @@ let package = Package(
     module("Stats", ["Wire"]),
     module("Speakers", ["Wire"]),
     module(
-      "Peer", ["Wire", "ICE", "Secure", "RTP", "SDP", "JSEP", "Flow", "Media", "Stats", "Digests"]),
+      "Peer",
+      [
+        "Wire", "ICE", "Secure", "RTP", "SCTP", "SDP", "JSEP", "Flow", "Media", "Stats", "Digests",
+      ]),
 
     // What records, replays and drives the core.
     // Sources/Tape/Schema is a link to Schema/, because resources must stand inside their target.
     module(
       "Tape",
       [
-        "Wire", "Digests", "SDP", "JSEP", "ICE", "Secure", "RTP", "Flow", "Peer", "Media", "Stats",
-        "Speakers", "CSQLite", "CSupport",
+        "Wire", "Digests", "SDP", "JSEP", "ICE", "Secure", "RTP", "SCTP", "Flow", "Peer", "Media",
+        "Stats", "Speakers", "CSQLite", "CSupport",
       ], resources: [.embedInCode("Schema/0001_take.sql")]),
     module("Queries", ["Wire", "Media", "Stats", "Speakers", "Tape"]),
     module(
       "Replay", ["Wire", "SDP", "RTP", "STUN", "ICE", "Flow", "Peer", "Media", "Tape", "Stats"]),
     module("Lab", ["Wire", "SDP", "Peer", "Media", "Tape"]),
     module(
-      "Live", ["Wire", "CSupport", "SDP", "JSEP", "ICE", "Peer", "Media", "Stats", "Tape"]),
+      "Live", ["Wire", "CSupport", "SDP", "JSEP", "ICE", "SCTP", "Peer", "Media", "Stats", "Tape"]),
     module("Signaling", nio),
     .executableTarget(
       name: "retake",
@@ -97,7 +100,7 @@ let package = Package(
         "Wire", "ICE", "SDP", "JSEP", "Live", "Tape", "Queries", "Replay", "Lab", "Signaling",
         "Stats",
         "CPcap",
-        "Media", "Peer", "Secure",
+        "Media", "Peer", "SCTP", "Secure",
         .product(name: "ArgumentParser", package: "swift-argument-parser"),
       ],
       swiftSettings: settings),
@@ -108,17 +111,21 @@ let package = Package(
     tests(
       "TapeTests",
       [
-        "Wire", "ICE", "RTP", "SDP", "JSEP", "Flow", "Media", "Stats", "Peer", "Tape", "Queries",
-        "Lab",
+        "Wire", "ICE", "RTP", "SCTP", "SDP", "JSEP", "Flow", "Media", "Stats", "Peer", "Tape",
+        "Queries", "Lab",
       ]),
-    tests("ReplayTests", ["Wire", "Media", "Peer", "Tape", "Queries", "Replay", "Lab"]),
+    tests("ReplayTests", ["Wire", "SCTP", "Media", "Peer", "Tape", "Queries", "Replay", "Lab"]),
     tests("SpeakersTests", ["Wire", "Speakers"]),
-    tests("PeerTests", ["Wire", "ICE", "JSEP", "SDP", "Media", "Peer", "Tape", "Lab"]),
+    tests(
+      "PeerTests",
+      ["Wire", "ICE", "JSEP", "SCTP", "SDP", "Media", "Stats", "Peer", "Tape", "Lab"]),
     tests("CSupportTests", ["CSupport", "COpus", "CVPX"]),
     tests("SecureTests", ["Secure", "Wire", "Digests", "CSupport", "COpenSSL"]),
     tests("STUNTests", ["Wire", "Digests", "STUN"]),
     tests("ICETests", ["Wire", "STUN", "ICE"]),
-    tests("LiveTests", ["Wire", "SDP", "JSEP", "ICE", "Media", "Stats", "Peer", "Tape", "Live"]),
+    tests(
+      "LiveTests",
+      ["Wire", "SDP", "JSEP", "ICE", "SCTP", "Media", "Stats", "Peer", "Tape", "Live"]),
     tests("SignalingTests", ["Signaling"] + nio),
     tests("MediaTests", ["Media", "RTP", "Wire", "COpus"]),
     .testTarget(
@@ -132,7 +139,7 @@ let package = Package(
     tests("JSEPTests", ["Wire", "SDP", "JSEP"]),
     tests(
       "AnyBytesTests",
-      ["Wire", "STUN", "RTP", "SDP", "Media", "Peer", "Lab", "Signaling", "Tape"]),
+      ["Wire", "STUN", "RTP", "SCTP", "SDP", "Media", "Peer", "Lab", "Signaling", "Tape"]),
     // Drives the executable, which is built because the target stands here.
     tests("CommandTests", ["retake", "Tape", "Wire"]),
   ],

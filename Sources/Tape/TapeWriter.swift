@@ -218,6 +218,7 @@ extension StepRecord {
     var count = 200
     switch input {
     case .datagram(let datagram, _): count += datagram.bytes.count
+    case .send(_, let message): count += message.bytes.count
     case .captured(_, let media):
       switch media {
       case .audio(let block): count += block.samples.count * 2
@@ -229,6 +230,7 @@ extension StepRecord {
       count += 100
       switch output {
       case .datagram(let datagram): count += datagram.bytes.count
+      case .event(.message(let message)): count += message.bytes.count
       case .event(.frame(let frame)):
         count += frame.bytes.count
         switch frame.decoded {
