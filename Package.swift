@@ -89,7 +89,7 @@ let package = Package(
     module("Lab", ["Wire", "SDP", "Peer", "Media", "Tape"]),
     module(
       "Live", ["Wire", "CSupport", "SDP", "JSEP", "ICE", "Peer", "Media", "Stats", "Tape"]),
-    module("Signaling", nio),
+    module("Signaling", ["SDP", "COpenSSL"] + nio),
     .executableTarget(
       name: "retake",
       dependencies: [
@@ -118,7 +118,7 @@ let package = Package(
     tests("STUNTests", ["Wire", "Digests", "STUN"]),
     tests("ICETests", ["Wire", "STUN", "ICE"]),
     tests("LiveTests", ["Wire", "SDP", "JSEP", "ICE", "Media", "Stats", "Peer", "Tape", "Live"]),
-    tests("SignalingTests", ["Signaling"] + nio),
+    tests("SignalingTests", ["SDP", "Signaling"] + nio),
     tests("MediaTests", ["Media", "RTP", "Wire", "COpus"]),
     .testTarget(
       name: "RTPTests", dependencies: ["Wire", "RTP"], resources: [.copy("Samples")],
