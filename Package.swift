@@ -94,6 +94,8 @@ let package = Package(
     module(
       "Live", ["Wire", "CSupport", "SDP", "JSEP", "ICE", "SCTP", "Peer", "Media", "Stats", "Tape"]),
     module("Signaling", nio),
+      "Live", ["Wire", "CSupport", "SDP", "JSEP", "ICE", "Peer", "Media", "Stats", "Tape"]),
+    module("Signaling", ["SDP", "COpenSSL"] + nio),
     .executableTarget(
       name: "retake",
       dependencies: [
@@ -127,6 +129,8 @@ let package = Package(
       "LiveTests",
       ["Wire", "SDP", "JSEP", "ICE", "SCTP", "Media", "Stats", "Peer", "Tape", "Live"]),
     tests("SignalingTests", ["Signaling"] + nio),
+    tests("LiveTests", ["Wire", "SDP", "JSEP", "ICE", "Media", "Stats", "Peer", "Tape", "Live"]),
+    tests("SignalingTests", ["SDP", "Signaling"] + nio),
     tests("MediaTests", ["Media", "RTP", "Wire", "COpus"]),
     .testTarget(
       name: "RTPTests", dependencies: ["Wire", "RTP"], resources: [.copy("Samples")],
