@@ -149,7 +149,8 @@ actor CallService: CallHandling {
     } catch {
       throw CallRefusal(.failure, (error as? CommandFailure)?.message ?? "\(error)")
     }
-    let connection = session.makePeer(label: "call \(number)", role: role)
+    let connection = session.makePeer(
+      label: "call \(number)", role: role, configuration: options.peerConfiguration)
     let peer = CallPeer(connection, sending: plan, transport: "http")
     let call = Call(id: "call-\(number)", peer: peer, session: session, path: path)
     calls.append(call)

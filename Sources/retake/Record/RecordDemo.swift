@@ -84,8 +84,10 @@ struct RecordDemo: AsyncParsableCommand {
     }
     let session = try openSession(sessionOptions)
     let stop = StopSignal()
-    let caller = session.makePeer(label: "caller", role: "caller")
-    let callee = session.makePeer(label: "callee", role: "callee")
+    let caller = session.makePeer(
+      label: "caller", role: "caller", configuration: options.peerConfiguration)
+    let callee = session.makePeer(
+      label: "callee", role: "callee", configuration: options.peerConfiguration)
     var failure: CommandFailure?
     do {
       try await connect(caller, callee)
