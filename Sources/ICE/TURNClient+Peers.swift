@@ -53,6 +53,7 @@ extension TURNClient {
   /// Does all that is due.
   mutating func runTimers() {
     runTransactions()
+    updateDeadline()
     guard state == .allocated else { return }
     if let due = refreshAt, due <= now {
       refreshAt = nil

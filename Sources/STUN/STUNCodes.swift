@@ -32,7 +32,8 @@ package struct STUNClass: RawRepresentable, Hashable, Sendable {
   package static let error = STUNClass(rawValue: 3)
 }
 
-/// The type of a STUN attribute (RFC 8489 section 18.3, RFC 8445 section 16.1, RFC 8656 section 18).
+/// The type of a STUN attribute (RFC 8489 section 18.3, RFC 8445 section 16.1, RFC 8656
+/// section 18).
 package struct STUNAttributeType: RawRepresentable, Hashable, Sendable {
   package var rawValue: UInt16
 
