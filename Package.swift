@@ -90,7 +90,7 @@ let package = Package(
     module("Queries", ["Wire", "Media", "Stats", "Speakers", "Tape"]),
     module(
       "Replay", ["Wire", "SDP", "RTP", "STUN", "ICE", "Flow", "Peer", "Media", "Tape", "Stats"]),
-    module("Lab", ["Wire", "SDP", "Peer", "Media", "Tape"]),
+    module("Lab", ["Wire", "STUN", "ICE", "SDP", "Peer", "Media", "Tape"]),
     module(
       "Live", ["Wire", "CSupport", "SDP", "JSEP", "ICE", "SCTP", "Peer", "Media", "Stats", "Tape"]),
     module("Signaling", nio),
@@ -128,6 +128,8 @@ let package = Package(
     tests(
       "LiveTests",
       ["Wire", "SDP", "JSEP", "ICE", "SCTP", "Media", "Stats", "Peer", "Tape", "Live"]),
+    tests("ICETests", ["Wire", "STUN", "ICE", "Lab"]),
+    tests("LiveTests", ["Wire", "SDP", "JSEP", "ICE", "Media", "Stats", "Peer", "Tape", "Live"]),
     tests("SignalingTests", ["Signaling"] + nio),
     tests("LiveTests", ["Wire", "SDP", "JSEP", "ICE", "Media", "Stats", "Peer", "Tape", "Live"]),
     tests("SignalingTests", ["SDP", "Signaling"] + nio),

@@ -96,7 +96,9 @@ CREATE TABLE wire (
   bytes BLOB NOT NULL         -- 8152 bytes, fewer in the last piece
 );
 
--- Datagrams.
+-- Datagrams. What a TURN server relays in a channel has the fields of the packet inside; its bytes
+-- begin with the channel's header (RFC 8656 section 12.4), and it counts as 'turn' when that packet
+-- is neither RTP nor RTCP.
 CREATE VIEW packet AS
 SELECT
   packet_store.row AS row,
@@ -115,6 +117,7 @@ SELECT
       SELECT CASE
         WHEN first < x'04' THEN 'stun'
         WHEN first >= x'14' AND first < x'40' THEN 'dtls'
+        WHEN first >= x'40' AND first < x'50' THEN 'turn'
         ELSE 'other'
       END
       FROM (

@@ -53,7 +53,9 @@ final class PeerStack {
     let cname = entropy.stream("cname").iceString(16)
     negotiation = Negotiation(entropy: entropy.stream("jsep"), cname: cname)
     agent = ICEAgent(
-      servers: genesis.configuration.parsedICEServers, entropy: entropy.stream("ice"))
+      servers: genesis.configuration.parsedICEServers,
+      relayOnly: genesis.configuration.iceTransportPolicy == .relay,
+      entropy: entropy.stream("ice"))
     flow = MediaFlow(
       entropy: entropy.stream("rtp"), wallClock: genesis.wallClock, cname: cname)
     data = DataTransport(entropy: entropy.stream("sctp"))
