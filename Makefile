@@ -5,8 +5,8 @@
 CORE = libpcap-dev libsrtp2-dev libopus-dev libvpx-dev libsqlite3-dev libssl-dev pkg-config
 # What the tests drive besides: another date for a replay, and plain SQL on a take.
 TESTING = faketime sqlite3
-# What the calls with real peers need: a browser, Python's virtual environments, network namespaces.
-PEERS = chromium python3 python3-venv iproute2 util-linux faketime
+# What the calls with real peers need: browsers, Python's virtual environments, network namespaces.
+PEERS = chromium firefox-esr python3 python3-venv iproute2 util-linux faketime
 
 PYTHON ?= python3
 # The take that `make demo` leaves behind.
@@ -36,7 +36,7 @@ lint: deps-lint
 	PYTHONPYCACHEPREFIX=.build/pycache $(PYTHON) -m compileall -q Tests/Interop
 	for script in .ci/*; do sh -n "$$script" || exit 1; done
 
-# Calls with Chromium, aiortc and libwebrtc in every direction, recorded and replayed.
+# Calls with other stacks in every direction, recorded and replayed.
 interop: release deps-interop $(VENV)/ready
 	$(VENV)/bin/python Tests/Interop/run.py --retake $(RETAKE) $(INTEROP)
 

@@ -19,7 +19,7 @@ def show(outcomes):
 def _row(outcome):
     call, report, frames = outcome.call, outcome.report, outcome.take.frames
     offers = {"peer": call.peer, "retake": "retake", "page": "retake's page"}[call.offerer]
-    offers += " (mDNS name, receives)" if call.receives_only else ""
+    offers += " (mDNS name, receives)" if call.hides else ""
     return [
         call.peer,
         offers,

@@ -1,5 +1,6 @@
 """What a peer says about its side of a call, in the same words for every peer."""
 
+import re
 from dataclasses import dataclass, field
 
 _DTLS_VERSIONS = {"FEFF": "1.0", "FEFD": "1.2", "FEFC": "1.3"}
@@ -40,6 +41,13 @@ class Report:
     def frames(self, direction, kind):
         """Frames of one kind over all streams of a direction."""
         return sum(s.frames for s in self.streams if (s.direction, s.kind) == (direction, kind))
+
+    def pair_retransmissions(self, descriptions):
+        """Fills in the streams of retransmissions where only the descriptions name them."""
+        pairs = dict(re.findall(r"a=ssrc-group:FID (\d+) (\d+)", "\n".join(descriptions)))
+        for stream in self.streams:
+            if stream.rtx_ssrc is None and (paired := pairs.get(str(stream.ssrc))):
+                stream.rtx_ssrc = int(paired)
 
 
 def from_json(members):

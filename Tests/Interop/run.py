@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Calls real WebRTC peers with Retake in every direction, and replays each recorded call.
 
-Needs the packages of requirements.txt and Chromium: `make interop` sees to both.
+Needs the packages of requirements.txt, and browsers: `make interop` sees to both.
 """
 
 import argparse
@@ -13,10 +13,11 @@ import tempfile
 from pathlib import Path
 
 import namespace
+import plan
 from processes import adopt_orphans, end_orphans
 
 _ROOT = Path(__file__).resolve().parents[2]
-_PEERS = ["chromium", "aiortc", "libwebrtc"]
+_PEERS = list(plan.ABILITIES)
 
 
 def _arguments():
@@ -55,10 +56,10 @@ async def _main(options, folder):
 
     outcomes = []
     problems = []
-    for call in calls.CALLS:
+    for call in plan.CALLS:
         if call.peer not in options.peers or options.only not in call.name:
             continue
-        if call.receives_only and not namespace.address():
+        if call.hides and not namespace.address():
             print(f"{call.name}: left out, its mDNS messages need a private network")
             continue
         outcome = await calls.run(call, options.retake, folder / call.name, options.seconds)

@@ -32,11 +32,8 @@ class Take:
     problems: list[str] = field(default_factory=list)
 
 
-def examine(path, report, sends, receives):
-    """Looks into a take and compares it with what the peer counted.
-
-    `sends` and `receives` say whether the peer sent and received media.
-    """
+def examine(path, call, report):
+    """Looks into the take of a call and compares it with what the peer counted."""
     take = Take()
     if not path.exists():
         take.problems.append("there is no take")
@@ -49,9 +46,8 @@ def examine(path, report, sends, receives):
     except sqlite3.Error as error:
         take.problems.append(f"sqlite: {error}")
         return take
-    directions = ["in"] * sends + ["out"] * receives
-    for direction in directions:
-        for kind in ("audio", "video"):
+    for direction, kinds in (("in", call.sends), ("out", call.receives)):
+        for kind in kinds:
             count = take.frames[direction, kind]
             if count < _FEWEST_FRAMES:
                 take.problems.append(f"take: {count} {kind} frames {direction}")

@@ -9,10 +9,15 @@
 
 from peers.chromium import Chromium
 from peers.child import ChildPeer
+from peers.firefox import Firefox
 
 
-async def open_peer(name, folder, receives_only=False):
-    """Starts a peer; its logs go to `folder`."""
-    if name == "chromium":
-        return await Chromium.open(folder, receives_only=receives_only)
-    return await ChildPeer.open(f"{name}_peer.py", folder)
+async def open_peer(call, folder):
+    """Starts the peer of a call; its logs go to `folder`."""
+    match call.peer:
+        case "chromium":
+            return await Chromium.open(folder, call)
+        case "firefox":
+            return await Firefox.open(folder)
+        case name:
+            return await ChildPeer.open(f"{name}_peer.py", folder)
