@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 
 import namespace
 import takes
-from peers import open_peer
+from peers.coturn import Coturn
+from peers.opening import open_peer
 from plan import Call
 from processes import ProcessError, end_orphans
 from reports import Report
@@ -29,7 +30,8 @@ class Outcome:
     report: Report = field(default_factory=Report)
     take: takes.Take = field(default_factory=takes.Take)
     summary: str = ""
-    replays: int = 0
+    # How many replays were identical, of how many.
+    replays: tuple[int, int] = (0, 0)
     problems: list[str] = field(default_factory=list)
 
 
@@ -55,19 +57,25 @@ async def run(call, program, folder, seconds):
 
 
 async def _record(call, program, folder, seconds, outcome):
-    bind = "127.0.0.1" if call.uses_loopback else namespace.address()
-    send = "echo" if set(call.receives) <= set(call.sends) else "pattern"
-    recorder = await Recorder.start(program, folder, bind, send)
+    relay = await Coturn.start(folder) if call.relays else None
     try:
-        await _converse(call, recorder, folder, seconds, outcome)
-    except BaseException:
-        # Also of a call that failed there shall be a take to look into.
-        await recorder.abandon()
-        raise
+        bind = "127.0.0.1" if call.uses_loopback else namespace.address()
+        send = "echo" if call.echoes else "pattern"
+        options = relay.options if "retake" in call.relays else []
+        recorder = await Recorder.start(program, folder, bind, send, options)
+        try:
+            await _converse(call, recorder, relay, folder, seconds, outcome)
+        except BaseException:
+            # Also of a call that failed there shall be a take to look into.
+            await recorder.abandon()
+            raise
+    finally:
+        if relay:
+            await relay.end()
 
 
-async def _converse(call, recorder, folder, seconds, outcome):
-    peer = await open_peer(call, folder)
+async def _converse(call, recorder, relay, folder, seconds, outcome):
+    peer = await open_peer(call, folder, relay)
     try:
         answer = await _connect(call, recorder, peer, folder)
         await _hold(call, peer, seconds, outcome)
@@ -128,11 +136,10 @@ def _lacking(call, report):
             count = report.frames(direction, kind)
             if count < _FEWEST_FRAMES:
                 lacking.append(f"{count} {kind} frames {direction}")
-    if not call.abilities.perceives:
-        return lacking
-    if "audio" in call.receives and not report.sound_energy:
+    perceived = set(call.receives) & set(call.abilities.perceives)
+    if "audio" in perceived and not report.sound_energy:
         lacking.append("silence")
-    if "video" in call.receives and (report.picture_contrast or 0) < _LEAST_CONTRAST:
+    if "video" in perceived and (report.picture_contrast or 0) < _LEAST_CONTRAST:
         lacking.append(f"picture contrast is {report.picture_contrast}")
     return lacking
 
@@ -141,7 +148,7 @@ def _judge(call, outcome, answer):
     report = outcome.report
     if call.peer_waits and report.dtls_role != "server":
         outcome.problems.append(f"the peer is {report.dtls_role or 'nothing'} of the handshake")
-    if _accepts_data(answer) and "hello" not in (report.data_echo or ""):
+    if call.abilities.data and _accepts_data(answer) and "hello" not in (report.data_echo or ""):
         outcome.problems.append("no echo on the data channel")
 
 

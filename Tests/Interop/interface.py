@@ -2,7 +2,7 @@
 
 import shutil
 
-from peers import open_peer
+from peers.opening import open_peer
 from plan import Call
 from retake import Recorder
 

@@ -3,7 +3,8 @@
 import re
 from dataclasses import dataclass, field
 
-_DTLS_VERSIONS = {"FEFF": "1.0", "FEFD": "1.2", "FEFC": "1.3"}
+# The versions of the handshake by their numbers on the wire.
+DTLS_VERSIONS = {"FEFF": "1.0", "FEFD": "1.2", "FEFC": "1.3"}
 
 
 @dataclass
@@ -63,7 +64,7 @@ def from_w3c(connection, objects):
         match stats["type"]:
             case "transport":
                 version = stats.get("tlsVersion", "")
-                report.dtls_version = _DTLS_VERSIONS.get(version.upper(), version)
+                report.dtls_version = DTLS_VERSIONS.get(version.upper(), version)
                 report.dtls_role = stats.get("dtlsRole") or ""
                 report.srtp_profile = (stats.get("srtpCipher") or "").removeprefix("SRTP_")
             case "inbound-rtp":

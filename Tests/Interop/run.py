@@ -17,7 +17,8 @@ import plan
 from processes import adopt_orphans, end_orphans
 
 _ROOT = Path(__file__).resolve().parents[2]
-_PEERS = list(plan.ABILITIES)
+# Variants of a peer, like the applications of a server, stand behind a dash.
+_PEERS = list(dict.fromkeys(name.partition("-")[0] for name in plan.ABILITIES))
 
 
 def _arguments():
@@ -57,10 +58,10 @@ async def _main(options, folder):
     outcomes = []
     problems = []
     for call in plan.CALLS:
-        if call.peer not in options.peers or options.only not in call.name:
+        if call.peer.partition("-")[0] not in options.peers or options.only not in call.name:
             continue
-        if call.hides and not namespace.address():
-            print(f"{call.name}: left out, its mDNS messages need a private network")
+        if call.needs_private_network and not namespace.address():
+            print(f"{call.name}: left out, it needs a private network")
             continue
         outcome = await calls.run(call, options.retake, folder / call.name, options.seconds)
         outcomes.append(outcome)

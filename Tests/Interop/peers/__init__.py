@@ -6,18 +6,3 @@
     report()         a Report of the call so far
     close()          ends the call and the peer
 """
-
-from peers.chromium import Chromium
-from peers.child import ChildPeer
-from peers.firefox import Firefox
-
-
-async def open_peer(call, folder):
-    """Starts the peer of a call; its logs go to `folder`."""
-    match call.peer:
-        case "chromium":
-            return await Chromium.open(folder, call)
-        case "firefox":
-            return await Firefox.open(folder)
-        case name:
-            return await ChildPeer.open(f"{name}_peer.py", folder)

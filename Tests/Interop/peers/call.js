@@ -13,7 +13,7 @@
   };
 
   async function open() {
-    const connection = new RTCPeerConnection();
+    const connection = new RTCPeerConnection(window.call.configuration);
     connection.ontrack = (event) => {
       const player = document.querySelector("video");
       player.srcObject ??= new MediaStream();
@@ -102,6 +102,7 @@
   window.call = {
     connections,
     receivesOnly: false,
+    configuration: {},
 
     async offer() {
       const connection = await open();

@@ -39,7 +39,7 @@ class Chromium(Browser):
         self._profile = profile
 
     @classmethod
-    async def open(cls, folder, call):
+    async def open(cls, folder, call, relay=None):
         """Starts a browser with a fresh profile; without devices it hides behind mDNS names."""
         profile = tempfile.mkdtemp(prefix="retake-chromium-")
         flags = [*_FLAGS, *([] if call.hides else _DEVICES), f"--user-data-dir={profile}"]
@@ -54,7 +54,10 @@ class Chromium(Browser):
             page = await Page.open(listening.group(1))
             await page.command("Page.addScriptToEvaluateOnNewDocument", source=CALL_SCRIPT)
             chromium = cls(child, profile, page)
-            await chromium.prepare({"receivesOnly": not call.sends})
+            configuration = relay.w3c if relay and "peer" in call.relays else {}
+            await chromium.prepare(
+                {"receivesOnly": not call.sends, "configuration": configuration}
+            )
         except BaseException:
             if child:
                 await child.end()
