@@ -89,7 +89,8 @@ class GstreamerPeer:
         kinds = self._kinds()
         statistics = await self._promise("get-stats", None)
         for index in range(statistics.n_fields()):
-            self._add_stream(report, statistics.get_value(statistics.nth_field_name(index)), kinds)
+            entry = statistics.get_value(statistics.nth_field_name(index))
+            self._add_stream(report, entry, kinds)
         report.sound_energy = self._energy
         report.picture_contrast = self._contrast
         return report

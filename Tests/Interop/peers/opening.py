@@ -1,6 +1,6 @@
 """Starts the peer of a call.
 
-Apart from the package itself, which the programs of the peers import too: those have less installed.
+Apart from the package itself, which the programs of the peers import too: less is installed there.
 """
 
 from peers.chromium import Chromium
