@@ -41,6 +41,8 @@ let package = Package(
   products: [
     .executable(name: "retake", targets: ["retake"]),
     .library(name: "Retake", targets: ["Live", "Tape", "Replay"]),
+    // For the tests of other packages: takes as regression tests, and a network that is a take.
+    .library(name: "RetakeTesting", targets: ["RetakeTesting"]),
   ],
   dependencies: [
     // The command line: parsing, help, completion.
@@ -86,14 +88,17 @@ let package = Package(
     module("Queries", ["Wire", "Media", "Stats", "Speakers", "Tape"]),
     module(
       "Replay", ["Wire", "SDP", "RTP", "STUN", "ICE", "Flow", "Peer", "Media", "Tape", "Stats"]),
+    module("Verify", ["Wire", "Peer", "Media", "Tape", "Replay"]),
     module("Lab", ["Wire", "SDP", "Peer", "Media", "Tape"]),
     module(
       "Live", ["Wire", "CSupport", "SDP", "JSEP", "ICE", "Peer", "Media", "Stats", "Tape"]),
+    module("RetakeTesting", ["Live", "Media", "Peer", "SDP", "Tape", "Replay", "Verify"]),
     module("Signaling", nio),
     .executableTarget(
       name: "retake",
       dependencies: [
         "Wire", "ICE", "SDP", "JSEP", "Live", "Tape", "Queries", "Replay", "Lab", "Signaling",
+        "Verify",
         "Stats",
         "CPcap",
         "Media", "Peer", "Secure",
@@ -111,6 +116,10 @@ let package = Package(
         "Lab",
       ]),
     tests("ReplayTests", ["Wire", "Media", "Peer", "Tape", "Queries", "Replay", "Lab"]),
+    tests("VerifyTests", ["Wire", "Media", "Peer", "Tape", "Replay", "Verify", "Lab"]),
+    tests(
+      "RetakeTestingTests",
+      ["Wire", "Media", "Peer", "SDP", "Tape", "Lab", "Live", "RetakeTesting"]),
     tests("SpeakersTests", ["Wire", "Speakers"]),
     tests("PeerTests", ["Wire", "ICE", "JSEP", "SDP", "Media", "Peer", "Tape", "Lab"]),
     tests("CSupportTests", ["CSupport", "COpus", "CVPX"]),

@@ -74,7 +74,7 @@ final class StepCheck {
     _ step: TapeChunk.Step, _ rows: RowList, _ outputs: ArraySlice<PeerOutput>,
     _ result: ExecutedChunk.Step
   ) -> StepDifference? {
-    if step.head.kind == .genesis { adoptName(step, rows) }
+    if step.head.kind == .genesis { transcript.adoptName(of: step, rows) }
     transcript.begin(peer: step.head.peer, at: step.head.at)
     transcript.append(step.input)
     for output in outputs { transcript.append(output) }
@@ -82,14 +82,6 @@ final class StepCheck {
       recorded: rows, step.rows, replayed: transcript.rows, comparesMedia: comparesMedia)
       ?? StepDifference(
         head: step.head, deadline: result.deadline, entropyDrawn: result.entropyDrawn)
-  }
-
-  /// Takes the words of a peer, which no input has, from its row.
-  private func adoptName(_ step: TapeChunk.Step, _ rows: RowList) {
-    guard let row = step.inputRows.first, rows.table(row) == .peer,
-      case .text(let label) = rows[row, 2], case .text(let role) = rows[row, 3]
-    else { return }
-    transcript.name(peer: step.head.peer, label: label, role: role)
   }
 
   private func remember(_ step: TapeChunk.Step) {

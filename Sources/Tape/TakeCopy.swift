@@ -34,7 +34,6 @@ package final class TakeCopy {
         PRAGMA page_size = 8192;
         PRAGMA journal_mode = OFF;
         PRAGMA synchronous = OFF;
-        PRAGMA locking_mode = EXCLUSIVE;
         BEGIN IMMEDIATE;
         """)
       try TakeSchema.create(in: connection)
