@@ -41,6 +41,8 @@ let package = Package(
   products: [
     .executable(name: "retake", targets: ["retake"]),
     .library(name: "Retake", targets: ["Live", "Tape", "Replay"]),
+    // For the tests of other packages: takes as regression tests, and a network that is a take.
+    .library(name: "RetakeTesting", targets: ["RetakeTesting"]),
   ],
   dependencies: [
     // The command line: parsing, help, completion.
@@ -93,6 +95,11 @@ let package = Package(
     module("Lab", ["Wire", "STUN", "ICE", "SDP", "Peer", "Media", "Tape"]),
     module(
       "Live", ["Wire", "CSupport", "SDP", "JSEP", "ICE", "SCTP", "Peer", "Media", "Stats", "Tape"]),
+    module("Verify", ["Wire", "Peer", "Media", "Tape", "Replay"]),
+    module("Lab", ["Wire", "SDP", "Peer", "Media", "Tape"]),
+    module(
+      "Live", ["Wire", "CSupport", "SDP", "JSEP", "ICE", "Peer", "Media", "Stats", "Tape"]),
+    module("RetakeTesting", ["Live", "Media", "Peer", "SDP", "Tape", "Replay", "Verify"]),
     module("Signaling", nio),
       "Live", ["Wire", "CSupport", "SDP", "JSEP", "ICE", "Peer", "Media", "Stats", "Tape"]),
     module("Signaling", ["SDP", "COpenSSL"] + nio),
@@ -100,6 +107,7 @@ let package = Package(
       name: "retake",
       dependencies: [
         "Wire", "ICE", "SDP", "JSEP", "Live", "Tape", "Queries", "Replay", "Lab", "Signaling",
+        "Verify",
         "Stats",
         "CPcap",
         "Media", "Peer", "SCTP", "Secure",
@@ -117,6 +125,11 @@ let package = Package(
         "Queries", "Lab",
       ]),
     tests("ReplayTests", ["Wire", "SCTP", "Media", "Peer", "Tape", "Queries", "Replay", "Lab"]),
+    tests("ReplayTests", ["Wire", "Media", "Peer", "Tape", "Queries", "Replay", "Lab"]),
+    tests("VerifyTests", ["Wire", "Media", "Peer", "Tape", "Replay", "Verify", "Lab"]),
+    tests(
+      "RetakeTestingTests",
+      ["Wire", "Media", "Peer", "SDP", "Tape", "Lab", "Live", "RetakeTesting"]),
     tests("SpeakersTests", ["Wire", "Speakers"]),
     tests(
       "PeerTests",

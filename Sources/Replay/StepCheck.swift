@@ -74,11 +74,12 @@ final class StepCheck {
     _ step: TapeChunk.Step, _ rows: RowList, _ outputs: ArraySlice<PeerOutput>,
     _ result: ExecutedChunk.Step
   ) -> StepDifference? {
+    if step.head.kind == .genesis { transcript.adoptName(of: step, rows) }
     transcript.begin(peer: step.head.peer, at: step.head.at)
-    transcript.adopt(rows, step.inputRows)
+    transcript.append(step.input)
     for output in outputs { transcript.append(output) }
     return StepDifference(
-      recorded: rows, step.outputRows, replayed: transcript.rows, comparesMedia: comparesMedia)
+      recorded: rows, step.rows, replayed: transcript.rows, comparesMedia: comparesMedia)
       ?? StepDifference(
         head: step.head, deadline: result.deadline, entropyDrawn: result.entropyDrawn)
   }

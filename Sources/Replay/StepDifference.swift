@@ -10,7 +10,7 @@ enum StepDifference {
   case deadline(recorded: Instant?, replayed: Instant?)
   case entropy(recorded: UInt64, replayed: UInt64)
 
-  /// Compares the rows of the outputs; nil when they are equal.
+  /// Compares the rows of a step; nil when they are equal.
   init?(
     recorded: borrowing RowList, _ range: Range<Int>, replayed: borrowing RowList,
     comparesMedia: Bool

@@ -35,7 +35,7 @@ package struct Transcript {
   }
 
   /// Tells the words that go into the `peer` row.
-  mutating func name(peer: UInt32, label: String, role: String) {
+  package mutating func name(peer: UInt32, label: String, role: String) {
     labels[peer] = (label, role)
   }
 
@@ -92,21 +92,6 @@ package struct Transcript {
     let (number, isNew) = contents.number(of: digest)
     if isNew { rows.append(.content, [.number(number), .blob(digest), .blob(bytes)]) }
     return number
-  }
-
-  /// Takes the rows of an input from the file instead of making them, so that numbering goes on.
-  package mutating func adopt(_ recorded: RowList, _ range: Range<Int>) {
-    for row in range where recorded.table(row) == .path {
-      guard case .integer(let peer) = recorded[row, 1],
-        case .text(let direction) = recorded[row, 2],
-        case .text(let local) = recorded[row, 3], case .text(let remote) = recorded[row, 4],
-        let local = SocketAddress(local), let remote = SocketAddress(remote)
-      else { continue }
-      let key = PathKey(
-        peer: UInt32(truncatingIfNeeded: peer), isInbound: direction == directionName(true),
-        local: local, remote: remote)
-      _ = paths.number(of: key)
-    }
   }
 
   // MARK: Small memories
