@@ -135,6 +135,8 @@ final class PeerStack {
 /// How often each kind of refusal happened; a flood of bad packets must not flood the take.
 struct RefusalLedger {
   private var counts: [(key: String, count: UInt64)] = []
+  /// Every kind with its count, in the order in which they came about.
+  var all: [(key: String, count: UInt64)] { counts }
   private static let kindsMaximum = 64
 
   /// Counts one, and says whether the count is a power of two and so worth telling.
