@@ -73,7 +73,11 @@ let package = Package(
     module("Stats", ["Wire"]),
     module("Speakers", ["Wire"]),
     module(
-      "Peer", ["Wire", "ICE", "Secure", "RTP", "SDP", "JSEP", "Flow", "Media", "Stats", "Digests"]),
+      "Peer",
+      [
+        "Wire", "ICE", "Secure", "RTP", "SDP", "JSEP", "Flow", "Media", "Stats", "Speakers",
+        "Digests",
+      ]),
 
     // What records, replays and drives the core.
     // Sources/Tape/Schema is a link to Schema/, because resources must stand inside their target.
@@ -102,7 +106,7 @@ let package = Package(
       swiftSettings: settings),
 
     tests("TidyTests", []),
-    tests("CapturesTests", ["Media", "Peer", "Tape", "Replay"]),
+    tests("CapturesTests", ["Wire", "Media", "Stats", "Peer", "Tape", "Queries", "Replay"]),
     tests("WireTests", ["Wire"]),
     tests(
       "TapeTests",
@@ -110,9 +114,12 @@ let package = Package(
         "Wire", "ICE", "RTP", "SDP", "JSEP", "Flow", "Media", "Stats", "Peer", "Tape", "Queries",
         "Lab",
       ]),
-    tests("ReplayTests", ["Wire", "Media", "Peer", "Tape", "Queries", "Replay", "Lab"]),
+    tests(
+      "ReplayTests", ["Wire", "Media", "Stats", "Peer", "Tape", "Queries", "Replay", "Lab"]),
     tests("SpeakersTests", ["Wire", "Speakers"]),
-    tests("PeerTests", ["Wire", "ICE", "JSEP", "SDP", "Media", "Peer", "Tape", "Lab"]),
+    tests(
+      "PeerTests",
+      ["Wire", "ICE", "JSEP", "SDP", "Flow", "Media", "Stats", "Peer", "Tape", "Lab"]),
     tests("CSupportTests", ["CSupport", "COpus", "CVPX"]),
     tests("SecureTests", ["Secure", "Wire", "Digests", "CSupport", "COpenSSL"]),
     tests("STUNTests", ["Wire", "Digests", "STUN"]),

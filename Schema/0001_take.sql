@@ -353,7 +353,9 @@ CREATE TABLE call_reply (
   peer   INTEGER NOT NULL,
   at_ns  INTEGER NOT NULL,
   call   INTEGER NOT NULL,  -- the number of the call
-  reply  TEXT,              -- JSON; of getStats only the number of objects, which stand in `stat`
+  -- JSON. Of getStats, whose objects stand in `stat`, only how many there were; with the ids of
+  -- those of the last report that are gone, when there are any.
+  reply  TEXT,
   error  TEXT               -- the name of the W3C exception and a message
 );
 
@@ -433,7 +435,8 @@ CREATE TABLE event (
   step   INTEGER GENERATED ALWAYS AS (row >> 16) VIRTUAL,
   peer   INTEGER NOT NULL,
   at_ns  INTEGER NOT NULL,
-  type   TEXT NOT NULL,  -- negotiationneeded, icecandidate, track, trackended, secured, refused
+  -- negotiationneeded, icecandidate, track, trackended, secured, speaker, refused.
+  type   TEXT NOT NULL,
   detail TEXT NOT NULL   -- JSON
 );
 

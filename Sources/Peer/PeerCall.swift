@@ -26,7 +26,9 @@ package enum PeerCall: Hashable, Sendable, Codable {
   case localDescription
   /// Reads the transceivers.
   case transceivers
-  case getStats
+  /// Reads the stats, all of them or those of a sender or receiver; what the codecs' processors
+  /// took so far comes with the call, because it is measured outside.
+  case getStats(of: StatsSelector? = nil, codecTimes: [CodecTime]? = nil)
   case close
 }
 

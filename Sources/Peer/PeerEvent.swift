@@ -28,6 +28,8 @@ package enum PeerEvent: Sendable {
   case rtcp(RTCPRecord)
   /// An encoded frame with the result of its encoding or decoding.
   case frame(FrameRecord)
+  /// Another track became the dominant speaker among those sent and received; nil: nobody is.
+  case dominantSpeaker(SpeakingTrack?)
   /// Something was refused and counted: what and why, for the timeline.
   case refused(layer: String, reason: String)
 }

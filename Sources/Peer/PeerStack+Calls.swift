@@ -52,7 +52,8 @@ extension PeerStack {
       guard let description = negotiation.localDescription(localTransport) else { return .done }
       return .description(description)
     case .transceivers: return .transceivers(negotiation.transceivers.map(TransceiverInfo.init))
-    case .getStats: return .stats(statsReport())
+    case .getStats(let selector, let times):
+      return .stats(try statsReport(of: selector, codecTimes: times ?? []))
     case .close: close()
     }
     return .done
@@ -223,6 +224,9 @@ extension PeerStack {
       guard tracks.sending[index].source != source else { return }
       stopCapture(at: index)
       tracks.sending[index].source = source
+      tracks.sending[index].attachment += 1
+      tracks.sending[index].audioCounters = AudioCaptureCounters()
+      tracks.sending[index].videoCounters = VideoCaptureCounters()
     } else if let source {
       tracks.sending.append(SendingTrack(transceiver: id, kind: kind, source: source))
     }

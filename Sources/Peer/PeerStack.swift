@@ -25,6 +25,7 @@ final class PeerStack {
   var srtp: SRTPContext?
   var flow: MediaFlow
   var tracks = TrackTable()
+  var speakers = SpeakerWatch()
 
   var transport = TransportState()
   var states = ConnectionStates()

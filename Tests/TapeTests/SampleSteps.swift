@@ -59,7 +59,7 @@ enum SampleSteps {
     .call(
       id: 6,
       .addTransceiver(kind: .audio, direction: .recvonly, streamIDs: [], source: nil)),
-    .call(id: 7, .getStats),
+    .call(id: 7, .getStats()),
     .call(id: 8, .setDirection(transceiver: 1, .inactive)),
     .captured(transceiver: 1, .audio(AudioBlock(samples: [1, -1, 32767, -32768], channels: 2))),
     .captured(transceiver: 1, .audio(AudioBlock(samples: [1, -1, 32767, -32768], channels: 2))),
