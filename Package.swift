@@ -78,7 +78,8 @@ let package = Package(
     module(
       "Peer",
       [
-        "Wire", "ICE", "Secure", "RTP", "SCTP", "SDP", "JSEP", "Flow", "Media", "Stats", "Digests",
+        "Wire", "ICE", "Secure", "RTP", "SCTP", "SDP", "JSEP", "Flow", "Media", "Stats",
+        "Speakers", "Digests",
       ]),
 
     // What records, replays and drives the core.
@@ -96,12 +97,7 @@ let package = Package(
     module(
       "Live", ["Wire", "CSupport", "SDP", "JSEP", "ICE", "SCTP", "Peer", "Media", "Stats", "Tape"]),
     module("Verify", ["Wire", "Peer", "Media", "Tape", "Replay"]),
-    module("Lab", ["Wire", "SDP", "Peer", "Media", "Tape"]),
-    module(
-      "Live", ["Wire", "CSupport", "SDP", "JSEP", "ICE", "Peer", "Media", "Stats", "Tape"]),
     module("RetakeTesting", ["Live", "Media", "Peer", "SDP", "Tape", "Replay", "Verify"]),
-    module("Signaling", nio),
-      "Live", ["Wire", "CSupport", "SDP", "JSEP", "ICE", "Peer", "Media", "Stats", "Tape"]),
     module("Signaling", ["SDP", "COpenSSL"] + nio),
     .executableTarget(
       name: "retake",
@@ -116,7 +112,7 @@ let package = Package(
       swiftSettings: settings),
 
     tests("TidyTests", []),
-    tests("CapturesTests", ["Media", "Peer", "Tape", "Replay"]),
+    tests("CapturesTests", ["Wire", "Media", "Stats", "Peer", "Tape", "Queries", "Replay"]),
     tests("WireTests", ["Wire"]),
     tests(
       "TapeTests",
@@ -124,8 +120,8 @@ let package = Package(
         "Wire", "ICE", "RTP", "SCTP", "SDP", "JSEP", "Flow", "Media", "Stats", "Peer", "Tape",
         "Queries", "Lab",
       ]),
-    tests("ReplayTests", ["Wire", "SCTP", "Media", "Peer", "Tape", "Queries", "Replay", "Lab"]),
-    tests("ReplayTests", ["Wire", "Media", "Peer", "Tape", "Queries", "Replay", "Lab"]),
+    tests(
+      "ReplayTests", ["Wire", "SCTP", "Media", "Stats", "Peer", "Tape", "Queries", "Replay", "Lab"]),
     tests("VerifyTests", ["Wire", "Media", "Peer", "Tape", "Replay", "Verify", "Lab"]),
     tests(
       "RetakeTestingTests",
@@ -133,18 +129,14 @@ let package = Package(
     tests("SpeakersTests", ["Wire", "Speakers"]),
     tests(
       "PeerTests",
-      ["Wire", "ICE", "JSEP", "SCTP", "SDP", "Media", "Stats", "Peer", "Tape", "Lab"]),
+      ["Wire", "ICE", "JSEP", "SCTP", "SDP", "Flow", "Media", "Stats", "Peer", "Tape", "Lab"]),
     tests("CSupportTests", ["CSupport", "COpus", "CVPX"]),
     tests("SecureTests", ["Secure", "Wire", "Digests", "CSupport", "COpenSSL"]),
     tests("STUNTests", ["Wire", "Digests", "STUN"]),
-    tests("ICETests", ["Wire", "STUN", "ICE"]),
+    tests("ICETests", ["Wire", "STUN", "ICE", "Lab"]),
     tests(
       "LiveTests",
       ["Wire", "SDP", "JSEP", "ICE", "SCTP", "Media", "Stats", "Peer", "Tape", "Live"]),
-    tests("ICETests", ["Wire", "STUN", "ICE", "Lab"]),
-    tests("LiveTests", ["Wire", "SDP", "JSEP", "ICE", "Media", "Stats", "Peer", "Tape", "Live"]),
-    tests("SignalingTests", ["Signaling"] + nio),
-    tests("LiveTests", ["Wire", "SDP", "JSEP", "ICE", "Media", "Stats", "Peer", "Tape", "Live"]),
     tests("SignalingTests", ["SDP", "Signaling"] + nio),
     tests("MediaTests", ["Media", "RTP", "Wire", "COpus"]),
     .testTarget(
