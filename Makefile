@@ -4,7 +4,7 @@
 # Libraries that the package links, and what finds them.
 CORE = libpcap-dev libsrtp2-dev libopus-dev libvpx-dev libsqlite3-dev libssl-dev pkg-config
 # What the tests drive besides: another date for a replay, and plain SQL on a take.
-TESTING = faketime sqlite3
+TESTING = faketime sqlite3 python3
 # What the calls with real peers need: a browser, Python's virtual environments, network namespaces.
 PEERS = chromium python3 python3-venv iproute2 util-linux faketime
 
@@ -17,7 +17,7 @@ INTEROP ?=
 VENV = .build/interop-venv
 RETAKE = .build/release/retake
 
-.PHONY: demo test lint interop bench release deps deps-test deps-lint deps-interop
+.PHONY: demo test sample changes determinism lint interop bench release deps deps-test deps-lint deps-interop
 
 # Two full stacks call each other over loopback; the take is replayed and looked into.
 demo: release
@@ -30,10 +30,23 @@ demo: release
 test: deps deps-test
 	swift test
 
+# A package of somebody else, whose tests replay captures through the RetakeTesting product.
+sample: deps deps-test
+	swift test --package-path Tests/Sample
+
+# Fourteen deliberate one-line changes of the stack, each of which the captures have to catch.
+changes: deps deps-test
+	$(PYTHON) Tests/Changes/run.py
+
+# Every capture in twenty processes: debug and release, other hash seeds, dates, CPU features.
+determinism: release deps-test
+	swift build --product retake
+	.ci/determinism
+
 # Style of the Swift sources, and syntax of the Python and shell files.
 lint: deps-lint
 	swift format lint --strict --recursive --parallel Package.swift Sources Tests
-	PYTHONPYCACHEPREFIX=.build/pycache $(PYTHON) -m compileall -q Tests/Interop
+	PYTHONPYCACHEPREFIX=.build/pycache $(PYTHON) -m compileall -q Tests/Interop Tests/Changes
 	for script in .ci/*; do sh -n "$$script" || exit 1; done
 
 # Calls with Chromium, aiortc and libwebrtc in every direction, recorded and replayed.

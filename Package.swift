@@ -119,7 +119,7 @@ let package = Package(
     tests("VerifyTests", ["Wire", "Media", "Peer", "Tape", "Replay", "Verify", "Lab"]),
     tests(
       "RetakeTestingTests",
-      ["Wire", "Media", "Peer", "SDP", "Tape", "Lab", "Live", "RetakeTesting"]),
+      ["Wire", "Media", "Peer", "SDP", "Stats", "Tape", "Lab", "Live", "RetakeTesting"]),
     tests("SpeakersTests", ["Wire", "Speakers"]),
     tests("PeerTests", ["Wire", "ICE", "JSEP", "SDP", "Media", "Peer", "Tape", "Lab"]),
     tests("CSupportTests", ["CSupport", "COpus", "CVPX"]),

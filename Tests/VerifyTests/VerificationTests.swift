@@ -94,20 +94,6 @@ import Wire
     }
   }
 
-  /// Copies a take as if it had been recorded with other libraries.
-  private func recast(_ path: String, as output: String, _ change: (inout Toolchain) -> Void) throws
-  {
-    let reader = try TapeReader(path: path)
-    var header = reader.header
-    change(&header.toolchain)
-    header.toolchainText = CanonicalJSON.text(header.toolchain)
-    let copy = try TakeCopy(path: output, header: header)
-    while let chunk = try reader.next() {
-      for step in chunk.steps { try copy.append(step.head, chunk.rows, step.rows) }
-    }
-    try copy.finish()
-  }
-
   // MARK: Many takes
 
   @Test func aFolderIsRunInParallelAndReportedInOrder() throws {
