@@ -2,7 +2,8 @@
 # lacks (as root, or through sudo). Swift 6.3 and make are all that has to be there.
 
 # Libraries that the package links, and what finds them.
-CORE = libpcap-dev libsrtp2-dev libopus-dev libvpx-dev libsqlite3-dev libssl-dev pkg-config
+CORE = libpcap-dev libsrtp2-dev libopus-dev libvpx-dev libsqlite3-dev libssl-dev libxxhash-dev \
+	pkg-config
 # What the tests drive besides: another date for a replay, and plain SQL on a take.
 TESTING = faketime sqlite3 python3
 # What the calls with real peers need: a browser, Python's virtual environments, network namespaces.

@@ -16,6 +16,9 @@ package final class VirtualCall {
   /// What each peer told, with the instant, for assertions.
   package private(set) var events: [[(at: Instant, event: PeerEvent)]]
 
+  /// What each peer answered, in order.
+  package private(set) var replies: [[(id: UInt32, reply: PeerReply)]]
+
   /// Whether `events` keeps decoded pictures and sound; a minute of them fills gigabytes.
   package var keepsMedia = false
 
@@ -40,6 +43,7 @@ package final class VirtualCall {
     let codecs = LibraryCodecs()
     peers = links.map { _ in PeerMachine(codecs: codecs) }
     events = links.map { _ in [] }
+    replies = links.map { _ in [] }
     addresses = links.indices.map { IPAddress(ipv4: 0x0a00_0001 + UInt32($0)) }
     self.peerNumbers = peerNumbers ?? links.indices.map { UInt32($0) + 1 }
     self.sink = sink
@@ -60,6 +64,17 @@ package final class VirtualCall {
     var reply = PeerReply.done
     for case .reply(id, let given) in step(peer, .call(id: id, call)) { reply = given }
     return reply
+  }
+
+  /// Sends a message on a peer's data channel.
+  ///
+  /// - Returns: the refusal, or nil; the answer to a sender that must wait is among `replies`.
+  @discardableResult
+  package func send(_ peer: Int, _ message: DataMessage) -> PeerError? {
+    let id = nextCall
+    nextCall += 1
+    for case .reply(id, .failure(let error)) in step(peer, .send(id: id, message)) { return error }
+    return nil
   }
 
   /// Hands any input to a peer, as the outside world would.
@@ -85,7 +100,7 @@ package final class VirtualCall {
       step(peer, .socketBound(id: id, address))
     case .closeSocket(let address): sockets.removeAll { $0.address == address }
     case .resolveName(let id, _): step(peer, .nameResolved(id: id, []))
-    case .reply: break
+    case .reply(let id, let reply): replies[peer].append((id, reply))
     case .event(let event): events[peer].append((now, keepsMedia ? event : event.withoutMedia))
     }
   }

@@ -15,6 +15,7 @@ public final class MediaLoop: Sendable {
     case add(PeerSetup)
     case input(PeerKey, PeerInput)
     case call(PeerKey, PeerCall, @Sendable (PeerReply) -> Void)
+    case send(PeerKey, DataMessage, @Sendable (PeerReply) -> Void)
     case captured(PeerKey, transceiver: UInt32, CapturedMedia, CaptureBudget)
     case resolved(PeerKey, id: UInt32, [IPAddress])
     case remove(PeerKey, @Sendable () -> Void)

@@ -2,6 +2,7 @@ import Flow
 import ICE
 import JSEP
 import RTP
+import SCTP
 import Secure
 import Wire
 
@@ -225,9 +226,15 @@ extension PeerStack {
   private func handle(_ output: DTLSTransport.Output) {
     switch output {
     case .datagram(let bytes): sendHandshake(bytes)
-    case .state(let state): change(.dtls, to: state.rawValue)
+    case .state(let state):
+      change(.dtls, to: state.rawValue)
+      switch state {
+      case .connected: startDataIfReady()
+      case .closed, .failed: drive(SCTPAssociation.Input.abort)
+      case .new, .connecting: break
+      }
     case .established(let result): secure(result)
-    case .data: refuse(layer: "sctp", "data channels were not negotiated")
+    case .data(let packet): receiveData(packet)
     case .failure(let reason): refuse(layer: "dtls", reason)
     }
   }

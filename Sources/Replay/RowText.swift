@@ -59,6 +59,13 @@ struct RowText {
     case .event:
       layer = "api"
       title = "event \(text("type"))"
+    case .channel:
+      layer = "sctp"
+      title = "data channel \(text("channel")) \(text("state"))"
+    case .message:
+      layer = "sctp"
+      title =
+        "message \(text("direction")) on data channel \(text("channel")), \(text("size")) bytes"
     case .peer, .content, .callRequest, .signaling, .capture:
       layer = table.name
       title = "\(table.name) row"
@@ -101,6 +108,8 @@ struct InputText {
     case .call(let id, let call):
       let name = "\(call)".prefix { $0 != "(" }
       return "call \(id) \(name)"
+    case .send(let id, let message):
+      return "call \(id) send \(message.bytes.count) bytes on data channel \(message.channel)"
     case .captured(let transceiver, let media):
       switch media {
       case .audio(let block): return "\(block.frameCount) samples for transceiver \(transceiver)"

@@ -27,12 +27,15 @@ final class TapeStore: @unchecked Sendable {
     self.path = path
     do throws(SQLiteError) {
       connection = try SQLiteConnection(path: path, mode: .readWrite)
+      // A killed recorder leaves what it handed to the system, and that is all a running recording
+      // promises; it does not wait for the disk, `merge` does. The log is short so that its pages
+      // are used again while they are in memory.
       try connection.execute(
         """
         PRAGMA page_size = 8192;
         PRAGMA journal_mode = WAL;
-        PRAGMA synchronous = NORMAL;
-        PRAGMA wal_autocheckpoint = 4000;
+        PRAGMA synchronous = OFF;
+        PRAGMA wal_autocheckpoint = 500;
         PRAGMA cache_size = -8000;
         PRAGMA max_page_count = \(options.pageLimit);
         BEGIN IMMEDIATE;
@@ -123,6 +126,7 @@ final class TapeStore: @unchecked Sendable {
   /// Merges the write-ahead log into the file; a take that lost something gets no `ending` row.
   func merge() throws(TapeError) {
     do throws(SQLiteError) {
+      try connection.execute("PRAGMA synchronous = NORMAL")
       _ = try connection.integer("PRAGMA wal_checkpoint(TRUNCATE)")
       // Statements that were not finished keep the log alive; a reader then merges it instead.
       _ = try connection.integer("PRAGMA journal_mode = DELETE")

@@ -28,7 +28,6 @@ package struct Transcript {
   private var labels: [UInt32: (label: String, role: String)] = [:]
   private var transportSequenceIDs: [UInt32: UInt8] = [:]
   private var samples: [SampleKey: String] = [:]
-  private var hash = MediaHash()
 
   package init(keepsMedia: Bool, hashesMedia: Bool = true) {
     self.keepsMedia = keepsMedia
@@ -111,13 +110,8 @@ package struct Transcript {
 
   /// The digest of decoded media; null when there is none.
   func digest(of media: DecodedMedia) -> Value {
-    guard hashesMedia else { return .null }
-    switch media {
-    case .none: return .null
-    case .audio(let block): return block.samples.isEmpty ? .null : .blob(hash.digest(block))
-    case .picture(let picture):
-      return picture.samples.isEmpty ? .null : .blob(hash.digest(picture))
-    }
+    guard hashesMedia, let digest = media.digest else { return .null }
+    return .blob(digest)
   }
 }
 
@@ -186,27 +180,4 @@ struct FrameShape: Hashable {
   var height: Int?
   var channels: Int?
   var samples: Int?
-}
-
-/// Digests decoded media; one context for all.
-///
-/// A minute of small video is a gigabyte of pictures: SHA-256 over them alone would cost more than
-/// a twentieth of the call. The digest has to notice that a decoder gave something else, nothing
-/// more: what guards the file is the chain of SHA-256 digests over the rows.
-private final class MediaHash {
-  private var code = GMAC()
-
-  func digest(_ block: AudioBlock) -> [UInt8] {
-    #if _endian(little)
-      return code.tag(block.samples.span.bytes)
-    #else
-      let bytes = littleEndianBytes(block.samples)
-      return code.tag(bytes.span.bytes)
-    #endif
-  }
-
-  func digest(_ picture: Picture) -> [UInt8] {
-    let samples = picture.samples
-    return code.tag(samples.span.bytes)
-  }
 }

@@ -163,6 +163,8 @@ def _lacking(call, report):
             count = report.frames(direction, kind)
             if count < _FEWEST_FRAMES:
                 lacking.append(f"{count} {kind} frames {direction}")
+    if report.data_echo is not None and "hello" not in report.data_echo:
+        lacking.append(f"data: {report.data_echo}")
     if not report.sound_energy:
         lacking.append("silence")
     if (report.picture_contrast or 0) < _LEAST_CONTRAST:

@@ -27,7 +27,7 @@ def _row(outcome):
         report.srtp_profile or "-",
         f"{frames['in', 'audio']}/{frames['out', 'audio']}",
         f"{frames['in', 'video']}/{frames['out', 'video']}",
-        "echo" if report.data_echo else "-",
+        (report.data_echo or "-").removeprefix("hello from "),
         str(outcome.replays),
         "failed" if outcome.problems else "ok",
     ]

@@ -2,7 +2,7 @@
 enum Layers {
   /// All targets, lowest first: a target may import only what stands before it.
   static let order = [
-    "CSQLite", "CSRTP", "COpus", "CVPX", "CPcap", "COpenSSL", "CSupport",
+    "CSQLite", "CSRTP", "COpus", "CVPX", "CPcap", "COpenSSL", "CXXHash", "CSupport",
     "Wire", "Digests", "STUN", "ICE", "Secure", "RTP", "SCTP", "SDP", "JSEP", "Flow", "Media",
     "Stats", "Speakers", "Peer", "Tape", "Queries", "Replay", "Verify", "Lab", "Live",
     "RetakeTesting", "Signaling", "retake",
