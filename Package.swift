@@ -78,7 +78,8 @@ let package = Package(
     module(
       "Peer",
       [
-        "Wire", "ICE", "Secure", "RTP", "SCTP", "SDP", "JSEP", "Flow", "Media", "Stats", "Digests",
+        "Wire", "ICE", "Secure", "RTP", "SCTP", "SDP", "JSEP", "Flow", "Media", "Stats",
+        "Speakers", "Digests",
       ]),
 
     // What records, replays and drives the core.
@@ -92,10 +93,10 @@ let package = Package(
     module("Queries", ["Wire", "Media", "Stats", "Speakers", "Tape"]),
     module(
       "Replay", ["Wire", "SDP", "RTP", "STUN", "ICE", "Flow", "Peer", "Media", "Tape", "Stats"]),
-    module("Verify", ["Wire", "Peer", "Media", "Tape", "Replay"]),
-    module("Lab", ["Wire", "SDP", "Peer", "Media", "Tape"]),
+    module("Lab", ["Wire", "STUN", "ICE", "SDP", "Peer", "Media", "Tape"]),
     module(
       "Live", ["Wire", "CSupport", "SDP", "JSEP", "ICE", "SCTP", "Peer", "Media", "Stats", "Tape"]),
+    module("Verify", ["Wire", "Peer", "Media", "Tape", "Replay"]),
     module("RetakeTesting", ["Live", "Media", "Peer", "SDP", "Tape", "Replay", "Verify"]),
     module("Signaling", ["SDP", "COpenSSL"] + nio),
     .executableTarget(
@@ -111,7 +112,7 @@ let package = Package(
       swiftSettings: settings),
 
     tests("TidyTests", []),
-    tests("CapturesTests", ["Media", "Peer", "Tape", "Replay"]),
+    tests("CapturesTests", ["Wire", "Media", "Stats", "Peer", "Tape", "Queries", "Replay"]),
     tests("WireTests", ["Wire"]),
     tests(
       "TapeTests",
@@ -119,24 +120,23 @@ let package = Package(
         "Wire", "ICE", "RTP", "SCTP", "SDP", "JSEP", "Flow", "Media", "Stats", "Peer", "Tape",
         "Queries", "Lab",
       ]),
+    tests(
+      "ReplayTests", ["Wire", "SCTP", "Media", "Stats", "Peer", "Tape", "Queries", "Replay", "Lab"]),
     tests("VerifyTests", ["Wire", "Media", "Peer", "Tape", "Replay", "Verify", "Lab"]),
     tests(
       "RetakeTestingTests",
       ["Wire", "Media", "Peer", "SDP", "Stats", "Tape", "Lab", "Live", "RetakeTesting"]),
-    tests("ReplayTests", ["Wire", "SCTP", "Media", "Peer", "Tape", "Queries", "Replay", "Lab"]),
     tests("SpeakersTests", ["Wire", "Speakers"]),
     tests(
       "PeerTests",
-      ["Wire", "ICE", "JSEP", "SCTP", "SDP", "Media", "Stats", "Peer", "Tape", "Lab"]),
+      ["Wire", "ICE", "JSEP", "SCTP", "SDP", "Flow", "Media", "Stats", "Peer", "Tape", "Lab"]),
     tests("CSupportTests", ["CSupport", "COpus", "CVPX"]),
     tests("SecureTests", ["Secure", "Wire", "Digests", "CSupport", "COpenSSL"]),
     tests("STUNTests", ["Wire", "Digests", "STUN"]),
-    tests("ICETests", ["Wire", "STUN", "ICE"]),
+    tests("ICETests", ["Wire", "STUN", "ICE", "Lab"]),
     tests(
       "LiveTests",
       ["Wire", "SDP", "JSEP", "ICE", "SCTP", "Media", "Stats", "Peer", "Tape", "Live"]),
-    tests("SignalingTests", ["Signaling"] + nio),
-    tests("LiveTests", ["Wire", "SDP", "JSEP", "ICE", "Media", "Stats", "Peer", "Tape", "Live"]),
     tests("SignalingTests", ["SDP", "Signaling"] + nio),
     tests("MediaTests", ["Media", "RTP", "Wire", "COpus"]),
     .testTarget(

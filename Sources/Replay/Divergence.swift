@@ -24,33 +24,55 @@ package struct Divergence: Hashable, Sendable, Codable {
   package var input: String
   /// The inputs of the steps before it, latest last.
   package var previous: [String]
+  /// The fields of both messages side by side; empty when only the inside differs.
+  package var fields: [FieldPair]
+  /// The inside of the peer after the step: deadline, random bytes, and who waits for what.
+  package var inside: [FieldPair]
+  /// Where a difference inside first shows in an output; nil when it shows at once or not soon.
+  package var shows: String?
   /// What else differs after the step and may lead to the reason.
   package var notes: [String]
   /// The command that replays to just before the step.
   package var command: String
 
   init(
-    _ difference: StepDifference, step: TapeChunk.Step, recordedRows: RowList,
-    replayedRows: RowList, peerLabel: String, entropy: (recorded: UInt64, replayed: UInt64),
-    history: ArraySlice<TapeChunk.Step>, path: String
+    _ found: StepCheck.Finding, consequence: StepCheck.Finding? = nil, peerLabel: String,
+    path: String, snapshot: PeerSnapshot? = nil
   ) {
+    let step = found.step
     self.step = step.head.number
     atNanoseconds = step.head.at.nanoseconds
     peer = step.head.peer
     self.peerLabel = peerLabel
     input = InputText(step).line
-    previous = history.map { InputText($0).line }
+    previous = found.history.map { InputText($0).line }
     command = "retake replay \(path) --until step:\(step.head.number)"
     notes = []
-    let finding = Finding(difference, recordedRows, replayedRows, inputRows: step.inputRows)
+    fields = FieldPair.pairs(found.difference, found.recordedRows, found.replayedRows)
+    inside = FieldPair.inside(found, snapshot)
+    shows = consequence.map { later in
+      let finding = Finding(
+        later.difference, later.recordedRows, later.replayedRows,
+        inputRows: later.step.inputRows)
+      return "step \(later.step.head.number), \(timeText(later.step.head.at.nanoseconds)): "
+        + "\(finding.what), \(finding.field): \(finding.recorded) recorded, "
+        + "\(finding.replayed) replayed"
+    }
+    let finding = Finding(
+      found.difference, found.recordedRows, found.replayedRows, inputRows: step.inputRows)
     layer = finding.layer
     what = finding.what
     field = finding.field
     recorded = finding.recorded
     replayed = finding.replayed
-    if entropy.recorded != entropy.replayed, layer != "entropy" {
+    if step.head.entropyDrawn != found.entropyDrawn, layer != "entropy" {
       notes.append(
-        "random bytes drawn: \(entropy.recorded) recorded, \(entropy.replayed) replayed")
+        "random bytes drawn: \(step.head.entropyDrawn) recorded, \(found.entropyDrawn) replayed")
+    }
+    if step.head.deadline != found.deadline, layer != "timer" {
+      notes.append(
+        "deadline: \(FieldPair.text(step.head.deadline)) recorded, "
+          + "\(FieldPair.text(found.deadline)) replayed")
     }
   }
 }
@@ -67,6 +89,9 @@ extension Divergence: CustomStringConvertible {
       "  replayed  \(replayed)",
     ]
     lines += notes.map { "  note      \($0)" }
+    if let shows { lines.append("  shows     \(shows)") }
+    lines += FieldPair.table(fields, title: "fields")
+    lines += FieldPair.table(inside, title: "inside")
     lines.append("  input     \(input)")
     if !previous.isEmpty { lines.append("  inputs before it, latest last:") }
     lines += previous.map { "    \($0)" }

@@ -89,12 +89,16 @@ struct RowText {
 
 /// An input in words.
 struct InputText {
+  /// The input with its step, time and peer.
   let line: String
+  /// The input alone.
+  let title: String
 
   init(_ step: TapeChunk.Step) {
+    title = InputText.title(step)
     line =
       "step \(step.head.number)  \(timeText(step.head.at.nanoseconds))  peer \(step.head.peer)  "
-      + InputText.title(step)
+      + title
   }
 
   private static func title(_ step: TapeChunk.Step) -> String {
