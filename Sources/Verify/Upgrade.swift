@@ -23,7 +23,8 @@ package struct Upgrade: Sendable, Codable {
 
   /// Writes the new take; `output` must not exist.
   package init(
-    path: String, output: String, makePeer: @escaping TakeVerification.MakePeer = TakeVerification.stack
+    path: String, output: String,
+    makePeer: @escaping TakeVerification.MakePeer = TakeVerification.stack
   ) throws(TapeError) {
     self.path = path
     self.output = output

@@ -17,7 +17,7 @@ from changes import CHANGES
 
 ROOT = Path(__file__).resolve().parents[2]
 COPY = ROOT / ".build" / "changes"
-CAPTURES = ROOT / "Captures"
+CAPTURES = Path(sys.argv[1]) if len(sys.argv) > 1 else ROOT / "Captures"
 
 SWITCH = """\
 import Glibc

@@ -85,7 +85,8 @@ import Testing
   @Test(arguments: [
     (["verify"], Int32(64)), (["verify", "/nowhere"], 66), (["pin", "/nowhere.take"], 66),
     (["minimise", "/nowhere.take"], 66), (["merge", "/nowhere.take", "/nowhere.take"], 66),
-    (["upgrade", "/nowhere.take", "--out", "/nowhere.new"], 66), (["verify", "x", "--jobs", "0"], 64),
+    (["upgrade", "/nowhere.take", "--out", "/nowhere.new"], 66),
+    (["verify", "x", "--jobs", "0"], 64),
     (["verify", "x", "--mode", "loosely"], 64),
   ])
   func wrongUsageHasTheRightStatus(_ arguments: [String], _ status: Int32) async throws {

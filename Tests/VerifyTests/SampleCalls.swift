@@ -59,8 +59,7 @@ func digest(of path: String) throws -> [UInt8] {
 }
 
 /// Copies a take as if it had been recorded with other libraries.
-func recast(_ path: String, as output: String, _ change: (inout Toolchain) -> Void) throws
-{
+func recast(_ path: String, as output: String, _ change: (inout Toolchain) -> Void) throws {
   let reader = try TapeReader(path: path)
   var header = reader.header
   change(&header.toolchain)

@@ -158,7 +158,8 @@ private final class XMLCheck: NSObject, XMLParserDelegate {
     switch element {
     case "testcase": cases.append(attributes["name"] ?? "")
     case "failure", "error": failed.append(cases.last ?? "")
-    case "testsuite": counts = attributes.filter { ["tests", "failures", "errors"].contains($0.key) }
+    case "testsuite":
+      counts = attributes.filter { ["tests", "failures", "errors"].contains($0.key) }
     default: break
     }
   }

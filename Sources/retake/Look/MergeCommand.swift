@@ -10,8 +10,8 @@ struct MergeCommand: ParsableCommand {
     discussion: """
       Datagrams that both takes hold, as sent and as received, tell how far the clocks of the two \
       machines are apart: the fastest ones are taken to need equally long both ways. The rest of \
-      every datagram's time is its one-way delay, and what did not come was lost on the way. --json \
-      also gives the delays in each second.
+      every datagram's time is its one-way delay, and what did not come was lost on the way. \
+      --json also gives the delays in each second.
 
       Examples:
         retake merge here.take there.take

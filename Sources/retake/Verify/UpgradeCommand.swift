@@ -9,8 +9,8 @@ struct UpgradeCommand: ParsableCommand {
     abstract: "Make a take anew with this build's stack, libraries and schema; tell what changed.",
     discussion: """
       The inputs of the take are driven through the stack of this build on its own terms, and what \
-      it does is written into a new take, which replays here bit for bit. The old one is left as it \
-      is. The exit status is 1 when the session no longer comes to the same: states, frames, bit \
+      it does is written into a new take, which replays here bit for bit. The old one is left as \
+      it is. The exit status is 1 when the session no longer comes to the same: states, frames, bit \
       rates and the like, within the tolerances of retake pin.
 
       Example:
