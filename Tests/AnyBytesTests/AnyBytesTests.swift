@@ -123,6 +123,10 @@ import Wire
     var outbox = Outbox<SCTPAssociation.Output>()
     for _ in 0..<count {
       var bytes = damage.damaged(samples.packets)
+      // Few packets of another association, which are dropped unread.
+      if bytes.count >= 12, damage.below(8) != 0 {
+        bytes.replaceSubrange(0..<8, with: samples.packets[1][0..<8])
+      }
       if bytes.count >= 12 {
         bytes.replaceSubrange(8..<12, with: [0, 0, 0, 0])
         let sum = CRC32C.checksum(of: bytes.span.bytes)
