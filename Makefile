@@ -4,7 +4,7 @@
 # Libraries that the package links, and what finds them.
 CORE = libpcap-dev libsrtp2-dev libopus-dev libvpx-dev libsqlite3-dev libssl-dev pkg-config
 # What the tests drive besides: another date for a replay, and plain SQL on a take.
-TESTING = faketime sqlite3
+TESTING = faketime sqlite3 curl openssl
 # What the calls with real peers need: a browser, Python's virtual environments, network namespaces.
 PEERS = chromium python3 python3-venv iproute2 util-linux faketime
 

@@ -1,4 +1,5 @@
 import Peer
+import Synchronization
 import Tape
 import Wire
 
@@ -25,9 +26,11 @@ struct ExecutedChunk: Sendable {
 }
 
 /// Compares what the stack did with the recording, step by step, up to the first difference.
-final class StepCheck {
+///
+/// One thread compares while another may ask what was found.
+final class StepCheck: Sendable {
   /// A difference with all that a report about it says.
-  struct Finding {
+  struct Finding: Sendable {
     var difference: StepDifference
     var step: TapeChunk.Step
     var recordedRows: RowList
@@ -36,8 +39,34 @@ final class StepCheck {
     var history: ArraySlice<TapeChunk.Step>
   }
 
-  private(set) var finding: Finding?
-  /// How many steps were equal, and the time of the last of them.
+  private let comparison: Mutex<Comparison>
+
+  init(keepsMedia: Bool, comparesMedia: Bool) {
+    comparison = Mutex(Comparison(keepsMedia: keepsMedia, comparesMedia: comparesMedia))
+  }
+
+  /// The first difference.
+  var finding: Finding? { comparison.withLock { $0.finding } }
+  /// How many steps were equal.
+  var steps: Int { comparison.withLock { $0.steps } }
+  /// The time of the last of them.
+  var at: Instant { comparison.withLock { $0.at } }
+
+  /// Compares the executed steps of a chunk; nothing once a difference was found.
+  ///
+  /// - Returns: whether a difference was found by now.
+  @discardableResult
+  func compare(_ executed: ExecutedChunk) -> Bool {
+    comparison.withLock { comparison in
+      comparison.compare(executed)
+      return comparison.finding != nil
+    }
+  }
+}
+
+/// What a check has compared so far.
+private struct Comparison {
+  private(set) var finding: StepCheck.Finding?
   private(set) var steps = 0
   private(set) var at = Instant.zero
 
@@ -50,15 +79,14 @@ final class StepCheck {
     transcript = Transcript(keepsMedia: keepsMedia, hashesMedia: comparesMedia)
   }
 
-  /// Compares the executed steps of a chunk; nothing once a difference was found.
-  func compare(_ executed: ExecutedChunk) {
+  mutating func compare(_ executed: ExecutedChunk) {
     guard finding == nil else { return }
     var start = 0
     for (step, result) in zip(executed.chunk.steps, executed.steps) {
       let outputs = executed.outputs[start..<result.outputsEnd]
       start = result.outputsEnd
       if let difference = difference(step, executed.chunk.rows, outputs, result) {
-        finding = Finding(
+        finding = StepCheck.Finding(
           difference: difference, step: step, recordedRows: executed.chunk.rows,
           replayedRows: transcript.rows, entropyDrawn: result.entropyDrawn,
           history: history.suffix(Divergence.historyLength))
@@ -70,7 +98,7 @@ final class StepCheck {
     }
   }
 
-  private func difference(
+  private mutating func difference(
     _ step: TapeChunk.Step, _ rows: RowList, _ outputs: ArraySlice<PeerOutput>,
     _ result: ExecutedChunk.Step
   ) -> StepDifference? {
@@ -83,7 +111,7 @@ final class StepCheck {
         head: step.head, deadline: result.deadline, entropyDrawn: result.entropyDrawn)
   }
 
-  private func remember(_ step: TapeChunk.Step) {
+  private mutating func remember(_ step: TapeChunk.Step) {
     if history.count == 2 * Divergence.historyLength {
       history.removeFirst(Divergence.historyLength)
     }

@@ -38,15 +38,16 @@ class Recorder:
         self.take = take
 
     @classmethod
-    async def start(cls, program, folder, bind, send):
+    async def start(cls, program, folder, bind, send, more=()):
         """Starts it on a free port; `bind` is the address that ICE gathers, or None for its own
-        choice."""
+        choice, `more` what else stands on its command line."""
         take = folder / "call.take"
         port = _free_port()
         arguments = [program, "record", "serve", "--out", take, "--listen", f"127.0.0.1:{port}"]
         arguments += ["--send", send, "--label", f"interop {folder.name}"]
         if bind:
             arguments += ["--bind", bind]
+        arguments += more
         child = await Child.start(arguments, folder / "record.log")
         client = aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=_REQUEST_SECONDS))
         recorder = cls(child, f"http://127.0.0.1:{port}", take, client)
@@ -94,6 +95,12 @@ class Recorder:
         if len(last) != 1 or not last[0].strip():
             raise ProcessError(f"record should end with one line of summary, it printed {last}")
         return last[0]
+
+    async def end_itself(self):
+        """Waits for the end of a recording that nobody interrupts."""
+        await self._client.close()
+        if status := await self._child.finish(_FINISH_SECONDS):
+            raise ProcessError(f"record ended with status {status} after its only call")
 
     async def abandon(self):
         """Ends it without a judgement, gracefully when it still can."""
