@@ -36,12 +36,17 @@ final class TLSHandler: ChannelDuplexHandler {
   func close(
     context: ChannelHandlerContext, mode: CloseMode, promise: EventLoopPromise<Void>?
   ) {
-    if isConnected, !isOver {
-      isOver = true
-      session.shutdown()
-      send(context, nil)
+    guard isConnected, !isOver else {
+      context.close(mode: mode, promise: promise)
+      return
     }
-    context.close(mode: mode, promise: promise)
+    isOver = true
+    session.shutdown()
+    // What is still on its way to the socket must not be cut off.
+    let farewell = context.eventLoop.makePromise(of: Void.self)
+    let bound = NIOLoopBound(context, eventLoop: context.eventLoop)
+    farewell.futureResult.whenComplete { _ in bound.value.close(mode: mode, promise: promise) }
+    send(context, farewell)
   }
 
   private func advance(_ context: ChannelHandlerContext) {
@@ -83,10 +88,8 @@ final class TLSHandler: ChannelDuplexHandler {
 
   private func send(_ context: ChannelHandlerContext, _ promise: EventLoopPromise<Void>?) {
     let bytes = session.takeOutput()
-    guard !bytes.isEmpty else {
-      promise?.succeed(())
-      return
-    }
+    guard promise != nil || !bytes.isEmpty else { return }
+    // Also an empty write is done only after those before it.
     context.writeAndFlush(
       wrapOutboundOut(context.channel.allocator.buffer(bytes: bytes)), promise: promise)
   }

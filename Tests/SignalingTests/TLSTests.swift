@@ -52,14 +52,20 @@ import Testing
     }
   }
 
+  /// A client that trusts the server; other tests may keep all threads busy for a while.
+  private func client(_ files: Files) -> HTTPClient {
+    var client = HTTPClient(timeout: .seconds(60))
+    client.authorities = files.path("certificate")
+    return client
+  }
+
   /// Longer than a record, so that both sides put several together.
   @Test(arguments: ["127.0.0.1", "localhost"], [0, 1, 100_000])
   func requestsGoThroughTLS(name: String, length: Int) async throws {
     let files = try Files()
     let server = try await server(files)
     #expect(server.url == "https://127.0.0.1:\(server.port)")
-    var client = HTTPClient()
-    client.authorities = files.path("certificate")
+    let client = client(files)
     let body = (0..<length).map { UInt8(truncatingIfNeeded: $0 &* 31) }
     let url = "https://\(name):\(server.port)/"
     let response = try await client.send("POST", url, body: body, type: "text/plain")
@@ -82,8 +88,7 @@ import Testing
     let server = try await HTTPServer.listen(host: "127.0.0.2", port: 0, identity: files.identity) {
       _ in HTTPResponse()
     }
-    var client = HTTPClient()
-    client.authorities = files.path("certificate")
+    let client = client(files)
     do throws(HTTPError) {
       _ = try await client.get(server.url)
       Issue.record("the server was trusted")
@@ -111,8 +116,7 @@ import Testing
       _ = try? await RawClient(port: server.port).exchange(
         [22, 3, 1, 0, UInt8(bytes.count % 250)] + bytes, endsOutput: true)
     }
-    var client = HTTPClient()
-    client.authorities = files.path("certificate")
+    let client = client(files)
     #expect(try await client.get(server.url).status == 200)
     await server.shutdown()
   }
