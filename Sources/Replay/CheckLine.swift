@@ -33,7 +33,8 @@ final class CheckLine: Sendable {
       filled.wait()
       let next = state.withLock { $0.waiting.isEmpty ? nil : $0.waiting.removeFirst() }
       guard let next else { break }
-      if check.compare(next) { state.withLock { $0.hasFinding = true } }
+      check.compare(next)
+      if check.isDone { state.withLock { $0.hasFinding = true } }
       free.signal()
     }
     done.signal()

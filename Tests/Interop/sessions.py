@@ -6,7 +6,8 @@ import shutil
 import sqlite3
 from contextlib import closing
 
-from peers import open_peer
+from peers.opening import open_peer
+from plan import Call
 from processes import ProcessError
 from retake import Recorder, replay
 
@@ -46,7 +47,7 @@ async def _session(kind, program, folder):
         program, folder, "127.0.0.1", "pattern", ["--token", _TOKEN, "--once"]
     )
     try:
-        peer = await open_peer("aiortc", folder)
+        peer = await open_peer(Call("aiortc", "peer"), folder)
         try:
             return await _converse(kind, recorder, peer)
         finally:

@@ -18,10 +18,13 @@ final class CallPeer: Sendable {
     self.connection = connection
     self.plan = plan
     self.transport = transport
+    Task { await connection.echoDataChannels() }
   }
 
-  /// Makes an offer with one audio and one video track and all candidates.
+  /// Makes an offer with one audio and one video track, a data channel and all candidates.
   func offer() async throws -> SessionDescription {
+    let channel = try await connection.createDataChannel("retake")
+    Task { await channel.echo() }
     for kind in [MediaKind.audio, .video] {
       let info = try await connection.addTrack(
         kind, source: plan.source(for: kind), streamIDs: ["retake"])

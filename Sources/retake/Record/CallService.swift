@@ -155,7 +155,8 @@ actor CallService: CallHandling {
     } catch {
       throw CallRefusal(.failure, (error as? CommandFailure)?.message ?? "\(error)")
     }
-    let connection = session.makePeer(label: "call \(number)", role: role)
+    let connection = session.makePeer(
+      label: "call \(number)", role: role, configuration: options.peerConfiguration)
     let peer = CallPeer(connection, sending: plan, transport: transport)
     let call = Call(id: id ?? "call-\(number)", peer: peer, session: session, path: path)
     calls.append(call)
