@@ -356,7 +356,9 @@ CREATE TABLE call_reply (
   peer   INTEGER NOT NULL,
   at_ns  INTEGER NOT NULL,
   call   INTEGER NOT NULL,  -- the number of the call
-  reply  TEXT,              -- JSON; of getStats only the number of objects, which stand in `stat`
+  -- JSON. Of getStats, whose objects stand in `stat`, only how many there were; with the ids of
+  -- those of the last report that are gone, when there are any.
+  reply  TEXT,
   error  TEXT               -- the name of the W3C exception and a message
 );
 
@@ -496,7 +498,7 @@ CREATE TABLE event (
   step   INTEGER GENERATED ALWAYS AS (row >> 16) VIRTUAL,
   peer   INTEGER NOT NULL,
   at_ns  INTEGER NOT NULL,
-  -- negotiationneeded, icecandidate, track, trackended, secured, bufferedamountlow,
+  -- negotiationneeded, icecandidate, track, trackended, secured, speaker, bufferedamountlow,
   -- datachannelerror, refused.
   type   TEXT NOT NULL,
   detail TEXT NOT NULL   -- JSON

@@ -28,6 +28,7 @@ final class PeerStack {
   var flow: MediaFlow
   var tracks = TrackTable()
   var data: DataTransport
+  var speakers = SpeakerWatch()
 
   var transport = TransportState()
   var states = ConnectionStates()

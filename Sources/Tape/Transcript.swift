@@ -1,6 +1,7 @@
 import Digests
 import Media
 import Peer
+import Stats
 package import Wire
 
 /// Turns steps into rows: the one definition of what a take says about a step.
@@ -28,6 +29,8 @@ package struct Transcript {
   private var labels: [UInt32: (label: String, role: String)] = [:]
   private var transportSequenceIDs: [UInt32: UInt8] = [:]
   private var samples: [SampleKey: String] = [:]
+  /// The objects of each peer's last whole report, in its order.
+  private var reported: [UInt32: [String]] = [:]
 
   package init(keepsMedia: Bool, hashesMedia: Bool = true) {
     self.keepsMedia = keepsMedia
@@ -106,6 +109,16 @@ package struct Transcript {
   /// Whether a stats object differs from the one that the peer's last report had under its name.
   mutating func isNews(_ id: String, _ members: String) -> Bool {
     samples.updateValue(members, forKey: SampleKey(peer: peer, id: id)) != members
+  }
+
+  /// The objects of the peer's last whole report that the present one no longer has.
+  mutating func gone(_ report: StatsReport) -> [String] {
+    let present = report.objects.map(\.id)
+    let known = Set(present)
+    let gone = (reported.updateValue(present, forKey: peer) ?? []).filter { !known.contains($0) }
+    // An object that comes back is news again, whatever it says.
+    for id in gone { samples[SampleKey(peer: peer, id: id)] = nil }
+    return gone
   }
 
   /// The digest of decoded media; null when there is none.

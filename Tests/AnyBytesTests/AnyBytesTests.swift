@@ -253,7 +253,7 @@ import Wire
         call.step(1, .datagram(datagram, arrival: call.now))
         if index % 64 == 0 { call.run(for: .milliseconds(Int64(round))) }
       }
-      guard case .stats = call.call(1, .getStats) else {
+      guard case .stats = call.call(1, .getStats()) else {
         Issue.record("the peer answers no more")
         continue
       }
