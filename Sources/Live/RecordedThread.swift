@@ -58,6 +58,9 @@ final class RecordedThread {
     case .captured(_, _, _, let budget):
       // What was captured comes from the take.
       budget.giveBack()
+    case .send(_, _, let complete):
+      // So does what was sent on data channels.
+      complete(.done)
     case .finishRecording(let complete):
       waitsForCalls = false
       advance()
@@ -72,7 +75,7 @@ final class RecordedThread {
 
   private func refuse(_ message: MediaLoop.Message) {
     switch message {
-    case .call(_, _, let complete): complete(.failure(.ended))
+    case .call(_, _, let complete), .send(_, _, let complete): complete(.failure(.ended))
     case .captured(_, _, _, let budget): budget.giveBack()
     case .finishRecording(let complete): complete(report)
     case .remove(_, let complete), .stop(let complete): completions.append(complete)

@@ -35,7 +35,7 @@ import Testing
     (["record", "whep", "http://127.0.0.1:9", "--token", "a b"], "--token"),
     (["record", "whep", "http://127.0.0.1:9", "--restart-ice", "-1"], "--restart-ice"),
     (["record", "serve", "--token", ""], "--token"),
-    (["record", "serve", "--ice-server", "192.0.2.1"], "--ice-server"),
+    (["record", "serve", "--tell-ice-server", "192.0.2.1"], "--tell-ice-server"),
     (["record", "serve", "--certificate", "a.pem"], "--key"),
     (["replay"], "<take>"),
     (["replay", "a.take", "--until", "soon"], "--until"),

@@ -1,4 +1,5 @@
 import Peer
+import SCTP
 import Testing
 import Wire
 

@@ -34,8 +34,10 @@ struct RecordServe: AsyncParsableCommand {
   @Option(help: "A bearer token that callers must give; the page has it in its address.")
   var token: BearerToken?
 
-  @Option(help: "An ICE server to tell to WHIP and WHEP clients; may be given several times.")
-  var iceServer: [String] = []
+  @Option(
+    name: .customLong("tell-ice-server"),
+    help: "An ICE server to tell to WHIP and WHEP clients; may be given several times.")
+  var toldICEServers: [String] = []
 
   @Option(help: "A certificate in PEM: pages and signaling then go over HTTPS; needs --key.")
   var certificate: String?
@@ -50,11 +52,11 @@ struct RecordServe: AsyncParsableCommand {
     if (certificate == nil) != (key == nil) {
       throw ValidationError("--certificate and --key belong together: give both or none.")
     }
-    for server in iceServer {
+    for server in toldICEServers {
       let isSafe = server.utf8.allSatisfy { $0 > 0x20 && $0 < 0x7f && $0 != 0x3c && $0 != 0x3e }
       let schemes = ["stun:", "stuns:", "turn:", "turns:"]
       guard isSafe, schemes.contains(where: { server.hasPrefix($0) }) else {
-        throw ValidationError("--ice-server takes an address like stun:HOST:PORT, not \(server).")
+        throw ValidationError("--tell-ice-server takes an address like stun:HOST:PORT, not \(server).")
       }
     }
   }
@@ -69,7 +71,8 @@ struct RecordServe: AsyncParsableCommand {
     let stop = StopSignal()
     let calls = try CallService(options: options, plan: plan)
     let routes = SignalingRoutes(
-      calls: calls, sessions: SessionRoutes(sessions: calls, iceServers: iceServer), token: token)
+      calls: calls, sessions: SessionRoutes(sessions: calls, iceServers: toldICEServers),
+      token: token)
     let server: HTTPServer
     do {
       server = try await HTTPServer.listen(
