@@ -56,7 +56,8 @@ struct RecordServe: AsyncParsableCommand {
       let isSafe = server.utf8.allSatisfy { $0 > 0x20 && $0 < 0x7f && $0 != 0x3c && $0 != 0x3e }
       let schemes = ["stun:", "stuns:", "turn:", "turns:"]
       guard isSafe, schemes.contains(where: { server.hasPrefix($0) }) else {
-        throw ValidationError("--tell-ice-server takes an address like stun:HOST:PORT, not \(server).")
+        throw ValidationError(
+          "--tell-ice-server takes an address like stun:HOST:PORT, not \(server).")
       }
     }
   }
