@@ -96,7 +96,9 @@ CREATE TABLE wire (
   bytes BLOB NOT NULL         -- 8152 bytes, fewer in the last piece
 );
 
--- Datagrams.
+-- Datagrams. What a TURN server relays in a channel has the fields of the packet inside; its bytes
+-- begin with the channel's header (RFC 8656 section 12.4), and it counts as 'turn' when that packet
+-- is neither RTP nor RTCP.
 CREATE VIEW packet AS
 SELECT
   packet_store.row AS row,
@@ -115,6 +117,7 @@ SELECT
       SELECT CASE
         WHEN first < x'04' THEN 'stun'
         WHEN first >= x'14' AND first < x'40' THEN 'dtls'
+        WHEN first >= x'40' AND first < x'50' THEN 'turn'
         ELSE 'other'
       END
       FROM (
@@ -246,8 +249,8 @@ SELECT
   format.samples AS samples,
   frame_store.peak AS peak,                -- the largest absolute sample of the block
   frame_store.energy AS energy,            -- the sum of the squared samples of the loudest channel
-  -- GMAC (NIST SP 800-38D) of the I420 planes or of the little-endian samples, with AES-128 and a
-  -- key and nonce of zeros: any crypto library makes it again from the decoded data.
+  -- XXH3, 128 bits, canonical form, of the I420 planes or of the little-endian samples: `xxhsum`
+  -- makes it again from the decoded data.
   frame_store.digest AS digest,
   CASE                                     -- in the clear; most stand in one or two pieces
     WHEN frame_store.position IS NULL THEN NULL
@@ -330,8 +333,8 @@ CREATE TABLE signaling (
   peer      INTEGER NOT NULL,
   at_ns     INTEGER NOT NULL,
   direction TEXT NOT NULL,
-  transport TEXT NOT NULL,  -- http, loopback, whip, ...
-  type      TEXT NOT NULL,  -- offer, answer, candidate, bye, ...
+  transport TEXT NOT NULL,  -- http, loopback, whip, whep, ...
+  type      TEXT NOT NULL,  -- offer, answer, candidate, restart (of ICE), bye, ...
   message   TEXT NOT NULL   -- as on the channel
 );
 
@@ -353,7 +356,9 @@ CREATE TABLE call_reply (
   peer   INTEGER NOT NULL,
   at_ns  INTEGER NOT NULL,
   call   INTEGER NOT NULL,  -- the number of the call
-  reply  TEXT,              -- JSON; of getStats only the number of objects, which stand in `stat`
+  -- JSON. Of getStats, whose objects stand in `stat`, only how many there were; with the ids of
+  -- those of the last report that are gone, when there are any.
+  reply  TEXT,
   error  TEXT               -- the name of the W3C exception and a message
 );
 
@@ -493,7 +498,7 @@ CREATE TABLE event (
   step   INTEGER GENERATED ALWAYS AS (row >> 16) VIRTUAL,
   peer   INTEGER NOT NULL,
   at_ns  INTEGER NOT NULL,
-  -- negotiationneeded, icecandidate, track, trackended, secured, bufferedamountlow,
+  -- negotiationneeded, icecandidate, track, trackended, secured, speaker, bufferedamountlow,
   -- datachannelerror, refused.
   type   TEXT NOT NULL,
   detail TEXT NOT NULL   -- JSON

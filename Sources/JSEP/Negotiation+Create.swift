@@ -29,7 +29,7 @@ extension Negotiation {
         kind: transceiver.kind, mid: slot.mid, transport: slot.transport,
         media: numbers.offer(kind: transceiver.kind, agreed: agreed, foreign: foreign),
         direction: transceiver.direction.media, setup: .actpass, isOffer: true,
-        reducedSizeRTCP: true)
+        reducedSizeRTCP: true, measuresReceiverRoundTrip: true)
       document.sections.append(section.section(transceiver, cname: cname, transport: transport))
     }
     return keep(document, slots, .offer, transport, bundles: true, allowsMixed: false)
@@ -63,7 +63,8 @@ extension Negotiation {
       let section = LocalSection(
         kind: transceiver.kind, mid: slot.midIsSignaled ? slot.mid : nil,
         transport: offered.transport, media: media, direction: direction, setup: setup,
-        isOffer: false, reducedSizeRTCP: offered.reducesRTCPSize)
+        isOffer: false, reducedSizeRTCP: offered.reducesRTCPSize,
+        measuresReceiverRoundTrip: offered.measuresReceiverRoundTrip)
       document.sections.append(section.section(transceiver, cname: cname, transport: transport))
     }
     return keep(

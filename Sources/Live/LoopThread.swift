@@ -109,6 +109,7 @@ final class LoopThread {
     case .stop(let complete):
       isStopping = true
       completions.append(complete)
+    case .finishRecording(let complete): complete(nil)
     }
   }
 
@@ -141,6 +142,7 @@ final class LoopThread {
       case .call(_, _, let complete), .send(_, _, let complete): complete(.failure(.ended))
       case .captured(_, _, _, let budget): budget.giveBack()
       case .remove(_, let complete), .stop(let complete): completions.append(complete)
+      case .finishRecording(let complete): completions.append { complete(nil) }
       case .add, .input, .resolved: break
       }
     }

@@ -20,6 +20,8 @@ public final class MediaLoop: Sendable {
     case resolved(PeerKey, id: UInt32, [IPAddress])
     case remove(PeerKey, @Sendable () -> Void)
     case stop(@Sendable () -> Void)
+    /// Only for a recorded peer: the rest of its take happens without further calls.
+    case finishRecording(@Sendable (RecordedPeer.Report?) -> Void)
   }
 
   let mailbox: Mailbox<Message>
@@ -31,6 +33,9 @@ public final class MediaLoop: Sendable {
     let thread = try LoopThread(mailbox: mailbox)
     try startThread(named: "retake-media") { thread.run() }
   }
+
+  /// Makes a loop whose messages a thread of another kind handles.
+  init(mailbox: Mailbox<Message>) { self.mailbox = mailbox }
 
   deinit { _ = mailbox.post(.stop {}) }
 

@@ -37,6 +37,8 @@ public enum PeerConnectionEvent: Hashable, Sendable {
   case dataChannelError(DataChannel, String)
   /// DTLS agreed on a cipher suite and an SRTP profile, by their IANA names.
   case secured(cipherSuite: String, profile: String)
+  /// Another track became the dominant speaker among those sent and received; nil: nobody is.
+  case dominantSpeaker(SpeakingTrack?)
   /// Something from the network was refused and counted.
   case refused(layer: String, reason: String)
 
@@ -59,6 +61,7 @@ public enum PeerConnectionEvent: Hashable, Sendable {
       self = .secured(cipherSuite: transport.cipherSuite, profile: transport.profile)
     case .track(let info): self = .track(info)
     case .trackEnded(let transceiver): self = .trackEnded(transceiver: transceiver)
+    case .dominantSpeaker(let speaker): self = .dominantSpeaker(speaker)
     case .refused(let layer, let reason): self = .refused(layer: layer, reason: reason)
     case .candidate, .candidatePair, .trackNegotiated, .rtcp, .frame, .dataChannel, .message,
       .bufferedAmountLow, .dataChannelError:
@@ -92,7 +95,7 @@ public struct ReceivedMedia: Sendable {
   package init?(_ frame: FrameRecord, at: Instant) {
     guard frame.isInbound else { return nil }
     switch frame.decoded {
-    case .none: return nil
+    case .none, .digest: return nil
     case .audio(let block): content = .audio(block)
     case .picture(let picture): content = .picture(picture)
     }

@@ -33,7 +33,9 @@ package enum PeerCall: Hashable, Sendable, Codable {
   case setBufferedAmountLowThreshold(channel: UInt32, UInt64)
   /// Reads the data channels that are not closed.
   case dataChannels
-  case getStats
+  /// Reads the stats, all of them or those of a sender or receiver; what the codecs' processors
+  /// took so far comes with the call, because it is measured outside.
+  case getStats(of: StatsSelector? = nil, codecTimes: [CodecTime]? = nil)
   case close
 }
 

@@ -36,6 +36,8 @@ package enum PeerEvent: Sendable {
   case bufferedAmountLow(channel: UInt32)
   /// W3C error of a data channel: why it cannot be used, in words.
   case dataChannelError(channel: UInt32, String)
+  /// Another track became the dominant speaker among those sent and received; nil: nobody is.
+  case dominantSpeaker(SpeakingTrack?)
   /// Something was refused and counted: what and why, for the timeline.
   case refused(layer: String, reason: String)
 }
@@ -158,4 +160,6 @@ package enum DecodedMedia: Sendable {
   case none
   case audio(AudioBlock)
   case picture(Picture)
+  /// The digest of a picture that a recording let go of.
+  case digest([UInt8])
 }

@@ -68,8 +68,10 @@ package struct Genesis: Hashable, Sendable {
 
 /// How a peer behaves (W3C RTCConfiguration, and what the take must pin).
 public struct PeerConfiguration: Hashable, Sendable, Codable {
-  /// STUN servers as `stun:host:port`.
-  public var iceServers: [String] = []
+  /// STUN and TURN servers.
+  public var iceServers: [ICEServerConfiguration] = []
+  /// Which candidates may be used.
+  public var iceTransportPolicy = ICETransportPolicy.all
   /// What all video may spend at most, in bits per second.
   public var videoBitrateMaximum: UInt64 = 2_500_000
   /// What video begins with, in bits per second.
@@ -91,9 +93,9 @@ package enum CapturedMedia: Sendable {
 public struct SignalingMessage: Hashable, Sendable {
   /// Whether the message was received; else it was sent.
   public var isInbound: Bool
-  /// `http`, `loopback`, `whip`, ...
+  /// `http`, `loopback`, `whip`, `whep`, ...
   public var transport: String
-  /// `offer`, `answer`, `candidate`, `bye`, ...
+  /// `offer`, `answer`, `candidate`, `restart`, `bye`, ...
   public var type: String
   /// The message as on the channel.
   public var message: String

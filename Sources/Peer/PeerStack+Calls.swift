@@ -58,7 +58,8 @@ extension PeerStack {
     case .setBufferedAmountLowThreshold(let number, let threshold):
       try setBufferedAmountLowThreshold(threshold, of: number)
     case .dataChannels: return .dataChannels(dataChannels)
-    case .getStats: return .stats(statsReport())
+    case .getStats(let selector, let times):
+      return .stats(try statsReport(of: selector, codecTimes: times ?? []))
     case .close: close()
     }
     return .done
@@ -229,6 +230,9 @@ extension PeerStack {
       guard tracks.sending[index].source != source else { return }
       stopCapture(at: index)
       tracks.sending[index].source = source
+      tracks.sending[index].attachment += 1
+      tracks.sending[index].audioCounters = AudioCaptureCounters()
+      tracks.sending[index].videoCounters = VideoCaptureCounters()
     } else if let source {
       tracks.sending.append(SendingTrack(transceiver: id, kind: kind, source: source))
     }

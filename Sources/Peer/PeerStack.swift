@@ -28,6 +28,7 @@ final class PeerStack {
   var flow: MediaFlow
   var tracks = TrackTable()
   var data: DataTransport
+  var speakers = SpeakerWatch()
 
   var transport = TransportState()
   var states = ConnectionStates()
@@ -53,7 +54,9 @@ final class PeerStack {
     let cname = entropy.stream("cname").iceString(16)
     negotiation = Negotiation(entropy: entropy.stream("jsep"), cname: cname)
     agent = ICEAgent(
-      servers: genesis.configuration.parsedICEServers, entropy: entropy.stream("ice"))
+      servers: genesis.configuration.parsedICEServers,
+      relayOnly: genesis.configuration.iceTransportPolicy == .relay,
+      entropy: entropy.stream("ice"))
     flow = MediaFlow(
       entropy: entropy.stream("rtp"), wallClock: genesis.wallClock, cname: cname)
     data = DataTransport(entropy: entropy.stream("sctp"))
@@ -133,6 +136,8 @@ final class PeerStack {
 /// How often each kind of refusal happened; a flood of bad packets must not flood the take.
 struct RefusalLedger {
   private var counts: [(key: String, count: UInt64)] = []
+  /// Every kind with its count, in the order in which they came about.
+  var all: [(key: String, count: UInt64)] { counts }
   private static let kindsMaximum = 64
 
   /// Counts one, and says whether the count is a power of two and so worth telling.

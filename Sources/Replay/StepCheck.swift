@@ -1,4 +1,5 @@
 import Peer
+import Synchronization
 import Tape
 import Wire
 
@@ -25,19 +26,58 @@ struct ExecutedChunk: Sendable {
 }
 
 /// Compares what the stack did with the recording, step by step, up to the first difference.
-final class StepCheck {
+///
+/// One thread compares while another may ask what was found.
+final class StepCheck: Sendable {
   /// A difference with all that a report about it says.
-  struct Finding {
+  struct Finding: Sendable {
     var difference: StepDifference
     var step: TapeChunk.Step
     var recordedRows: RowList
     var replayedRows: RowList
+    var deadline: Instant?
     var entropyDrawn: UInt64
     var history: ArraySlice<TapeChunk.Step>
   }
 
-  private(set) var finding: Finding?
-  /// How many steps were equal, and the time of the last of them.
+  private let comparison: Mutex<Comparison>
+
+  init(keepsMedia: Bool, comparesMedia: Bool) {
+    comparison = Mutex(Comparison(keepsMedia: keepsMedia, comparesMedia: comparesMedia))
+  }
+
+  /// The first difference.
+  var finding: Finding? { comparison.withLock { $0.finding } }
+  /// The first output that differs after a difference inside, which the wire did not show yet.
+  var consequence: Finding? { comparison.withLock { $0.consequence } }
+  /// Whether nothing more is to be found out.
+  var isDone: Bool { comparison.withLock { $0.isDone } }
+  /// How many steps were equal.
+  var steps: Int { comparison.withLock { $0.steps } }
+  /// The time of the last of them.
+  var at: Instant { comparison.withLock { $0.at } }
+
+  /// Compares the executed steps of a chunk; nothing once all was found out.
+  func compare(_ executed: ExecutedChunk) { comparison.withLock { $0.compare(executed) } }
+
+  /// Compares one executed step; nothing once all was found out.
+  func compare(
+    _ step: TapeChunk.Step, _ rows: RowList, _ outputs: ArraySlice<PeerOutput>,
+    _ result: ExecutedChunk.Step
+  ) {
+    comparison.withLock { $0.compare(step, rows, outputs, result) }
+  }
+}
+
+/// What a check has compared so far.
+private struct Comparison {
+  private(set) var finding: StepCheck.Finding?
+  private(set) var consequence: StepCheck.Finding?
+  var isDone: Bool { finding != nil && (consequence != nil || stepsAfter >= Comparison.outlook) }
+
+  /// For how many steps a difference inside is followed until it shows.
+  private static let outlook = 4_096
+  private var stepsAfter = 0
   private(set) var steps = 0
   private(set) var at = Instant.zero
 
@@ -50,40 +90,60 @@ final class StepCheck {
     transcript = Transcript(keepsMedia: keepsMedia, hashesMedia: comparesMedia)
   }
 
-  /// Compares the executed steps of a chunk; nothing once a difference was found.
-  func compare(_ executed: ExecutedChunk) {
-    guard finding == nil else { return }
+  mutating func compare(_ executed: ExecutedChunk) {
+    guard !isDone else { return }
     var start = 0
     for (step, result) in zip(executed.chunk.steps, executed.steps) {
       let outputs = executed.outputs[start..<result.outputsEnd]
       start = result.outputsEnd
-      if let difference = difference(step, executed.chunk.rows, outputs, result) {
-        finding = Finding(
-          difference: difference, step: step, recordedRows: executed.chunk.rows,
-          replayedRows: transcript.rows, entropyDrawn: result.entropyDrawn,
-          history: history.suffix(Divergence.historyLength))
-        return
-      }
-      steps += 1
-      at = step.head.at
-      remember(step)
+      compare(step, executed.chunk.rows, outputs, result)
+      if isDone { return }
     }
   }
 
-  private func difference(
+  mutating func compare(
     _ step: TapeChunk.Step, _ rows: RowList, _ outputs: ArraySlice<PeerOutput>,
     _ result: ExecutedChunk.Step
-  ) -> StepDifference? {
-    transcript.begin(peer: step.head.peer, at: step.head.at)
-    transcript.adopt(rows, step.inputRows)
-    for output in outputs { transcript.append(output) }
-    return StepDifference(
-      recorded: rows, step.outputRows, replayed: transcript.rows, comparesMedia: comparesMedia)
-      ?? StepDifference(
-        head: step.head, deadline: result.deadline, entropyDrawn: result.entropyDrawn)
+  ) {
+    guard !isDone else { return }
+    let isFirst = finding == nil
+    if !isFirst { stepsAfter += 1 }
+    if let difference = difference(step, rows, outputs, result, inside: isFirst) {
+      let found = StepCheck.Finding(
+        difference: difference, step: step, recordedRows: rows,
+        replayedRows: transcript.rows, deadline: result.deadline,
+        entropyDrawn: result.entropyDrawn,
+        history: history.suffix(Divergence.historyLength))
+      if !isFirst {
+        consequence = found
+      } else {
+        finding = found
+        // What shows at once needs no search for where it shows.
+        if !difference.isInside { stepsAfter = Comparison.outlook }
+      }
+    }
+    guard finding == nil else { return }
+    steps += 1
+    at = step.head.at
+    remember(step)
   }
 
-  private func remember(_ step: TapeChunk.Step) {
+  private mutating func difference(
+    _ step: TapeChunk.Step, _ rows: RowList, _ outputs: ArraySlice<PeerOutput>,
+    _ result: ExecutedChunk.Step, inside looksInside: Bool
+  ) -> StepDifference? {
+    if step.head.kind == .genesis { transcript.adoptName(of: step, rows) }
+    transcript.begin(peer: step.head.peer, at: step.head.at)
+    transcript.append(step.input)
+    for output in outputs { transcript.append(output) }
+    let shown = StepDifference(
+      recorded: rows, step.rows, replayed: transcript.rows, comparesMedia: comparesMedia)
+    if shown != nil || !looksInside { return shown }
+    return StepDifference(
+      head: step.head, deadline: result.deadline, entropyDrawn: result.entropyDrawn)
+  }
+
+  private mutating func remember(_ step: TapeChunk.Step) {
     if history.count == 2 * Divergence.historyLength {
       history.removeFirst(Divergence.historyLength)
     }

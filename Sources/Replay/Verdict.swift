@@ -15,6 +15,13 @@ package struct ToolchainDifference: Hashable, Sendable, Codable {
   package var part: String
   package var recorded: String
   package var present: String
+
+  /// Creates a difference.
+  package init(part: String, recorded: String, present: String) {
+    self.part = part
+    self.recorded = recorded
+    self.present = present
+  }
 }
 
 /// The result of a replay with what is worth telling about it.
@@ -49,7 +56,7 @@ extension ReplayReport: CustomStringConvertible {
     case .identical:
       let end =
         stoppedEarly
-        ? ", stopped before step \(steps + 1) as asked"
+        ? stopText
         : isComplete ? "" : "; the recording was cut short and replays to its end"
       let peers = peers.count == 1 ? "1 peer" : "\(peers.count) peers"
       return "\(path): identical: \(steps) steps of \(peers), "
@@ -60,6 +67,8 @@ extension ReplayReport: CustomStringConvertible {
     case .altered(let alteration): return "\(path): \(alteration)"
     }
   }
+
+  private var stopText: String { ", stopped before step \(steps + 1) as asked" }
 
   private var toolchainText: String {
     guard !toolchainDifferences.isEmpty else { return "" }

@@ -84,11 +84,13 @@ public let callPage = #"""
   const wait = ms => new Promise(done => setTimeout(done, ms));
   let current = null;
 
+  const pass = options.has('token') ? { Authorization: 'Bearer ' + options.get('token') } : {};
+
   async function request(path, body) {
-    const response = await fetch(path, { method: 'POST',
-      headers: { 'Content-Type': 'application/json' }, body: JSON.stringify(body || {}) });
+    const response = await fetch(path, { method: 'POST', keepalive: path === 'bye',
+      headers: { 'Content-Type': 'application/json', ...pass }, body: JSON.stringify(body || {}) });
     const result = await response.json();
-    if (!response.ok) throw new Error(result.error || response.statusText);
+    if (!response.ok) throw new Error(result.error || result.detail || response.statusText);
     return result;
   }
 
@@ -284,7 +286,7 @@ public let callPage = #"""
     },
     begin, hangUp: finish,
     async stats() { return current ? dump(current.pc) : []; },
-    async serverStats() { return (await fetch('stats')).json(); },
+    async serverStats() { return (await fetch('stats', { headers: pass })).json(); },
   };
 
   const fromOptions = () => ({ offerer: options.get('offerer') || undefined,
@@ -297,7 +299,7 @@ public let callPage = #"""
     $('text').value = '';
   };
   addEventListener('pagehide', () => {
-    if (current?.id) navigator.sendBeacon('bye', JSON.stringify({ id: current.id }));
+    if (current?.id) request('bye', { id: current.id }).catch(() => {});
   });
   if (auto) begin(fromOptions()).catch(() => {});
   </script>

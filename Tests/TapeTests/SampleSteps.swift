@@ -60,7 +60,7 @@ enum SampleSteps {
     .call(
       id: 6,
       .addTransceiver(kind: .audio, direction: .recvonly, streamIDs: [], source: nil)),
-    .call(id: 7, .getStats),
+    .call(id: 7, .getStats()),
     .call(id: 8, .setDirection(transceiver: 1, .inactive)),
     .call(id: 9, .createDataChannel(channel.options)),
     .call(id: 10, .setBufferedAmountLowThreshold(channel: 3, .max)),

@@ -85,8 +85,10 @@ struct RecordDemo: AsyncParsableCommand {
     }
     let session = try openSession(sessionOptions)
     let stop = StopSignal()
-    let caller = session.makePeer(label: "caller", role: "caller")
-    let callee = session.makePeer(label: "callee", role: "callee")
+    let caller = session.makePeer(
+      label: "caller", role: "caller", configuration: options.peerConfiguration)
+    let callee = session.makePeer(
+      label: "callee", role: "callee", configuration: options.peerConfiguration)
     var failure: CommandFailure?
     do {
       let chat = try await caller.createDataChannel("chat")

@@ -13,7 +13,7 @@
   };
 
   async function open() {
-    const connection = new RTCPeerConnection();
+    const connection = new RTCPeerConnection(window.call.configuration);
     connection.ontrack = (event) => {
       const player = document.querySelector("video");
       player.srcObject ??= new MediaStream();
@@ -81,6 +81,35 @@
     };
   }
 
+  // A camera whose pictures have something to see: a gradient that moves.
+  function draw() {
+    const picture = Object.assign(document.createElement("canvas"), { width: 640, height: 480 });
+    const context = picture.getContext("2d");
+    let number = 0;
+    setInterval(() => {
+      const shift = (number++ % 64) * 10;
+      const gradient = context.createLinearGradient(-shift, 0, 1280 - shift, 0);
+      for (let i = 0; i <= 4; i++) gradient.addColorStop(i / 4, i % 2 ? "white" : "black");
+      context.fillStyle = gradient;
+      context.fillRect(0, 0, 640, 480);
+    }, 40);
+    return picture.captureStream(25).getVideoTracks()[0];
+  }
+
+  // Firefox's own fake camera shows one colour at a time.
+  if (navigator.userAgent.includes("Firefox")) {
+    const capture = MediaDevices.prototype.getUserMedia;
+    MediaDevices.prototype.getUserMedia = async function (constraints) {
+      const stream = await capture.call(this, constraints);
+      for (const track of stream.getVideoTracks()) {
+        stream.removeTrack(track);
+        stream.addTrack(draw());
+        track.stop();
+      }
+      return stream;
+    };
+  }
+
   async function addMedia(connection) {
     const stream = await navigator.mediaDevices.getUserMedia({
       // Without these the processing takes the test sound for noise.
@@ -124,6 +153,7 @@
   window.call = {
     connections,
     receivesOnly: false,
+    configuration: {},
 
     async offer() {
       const connection = await open();
@@ -156,7 +186,11 @@
         (await connection.getStats()).forEach((each) => stats.push({ ...each }));
       }
       const connection = connections.at(-1)?.connectionState ?? "new";
-      return { connection, stats, echo, contrast: contrast() };
+      const descriptions = connections.flatMap((each) => [
+        each.localDescription?.sdp ?? "",
+        each.remoteDescription?.sdp ?? "",
+      ]);
+      return { connection, stats, descriptions, echo, contrast: contrast() };
     },
   };
 })();

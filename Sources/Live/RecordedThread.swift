@@ -1,0 +1,241 @@
+import Peer
+import Wire
+
+/// Drives a peer from a take, and waits for the application where the recorded one called.
+final class RecordedThread {
+  /// What an application asks of its peer.
+  fileprivate enum Request: Hashable {
+    case call(PeerCall)
+    case send(DataMessage)
+  }
+
+  fileprivate struct Waiting {
+    var request: Request
+    var complete: @Sendable (PeerReply) -> Void
+  }
+
+  private let mailbox: Mailbox<MediaLoop.Message>
+  private let poller: Poller
+  private let script: RecordedScript
+  private let makeEngine: () -> any PeerEngine
+  private let observer: PeerDriver.Observer
+
+  private var engine: (any PeerEngine)?
+  private var outbox = Outbox<PeerOutput>()
+  private var next = 0
+  private var now = Instant.zero
+  private var waiting: [Waiting] = []
+  /// Requests that were made and have no reply yet.
+  private var unanswered: [(id: UInt32, complete: @Sendable (PeerReply) -> Void)] = []
+  private var lastCallID: UInt32 = 1 << 31
+  private var report = RecordedPeer.Report()
+  private var waitsForCalls = true
+  private var isClosed = false
+  private var completions: [@Sendable () -> Void] = []
+  private var isStopping = false
+
+  init(
+    mailbox: Mailbox<MediaLoop.Message>, script: RecordedScript,
+    engine: @escaping () -> any PeerEngine, observer: @escaping PeerDriver.Observer
+  ) throws(SystemError) {
+    self.mailbox = mailbox
+    self.script = script
+    makeEngine = engine
+    self.observer = observer
+    report.recordedSteps = script.steps.count
+    poller = try Poller()
+    try poller.add(mailbox.descriptor, tag: 0)
+  }
+
+  /// Handles messages until it is told to stop.
+  func run() {
+    engine = makeEngine()
+    while !isStopping {
+      advance()
+      guard (try? poller.wait(waits: true)) != nil else { break }
+      for message in mailbox.takeAll() { handle(message) }
+    }
+    for message in mailbox.close() { refuse(message) }
+    for request in waiting { request.complete(.failure(.ended)) }
+    for request in unanswered { request.complete(.failure(.ended)) }
+    for complete in completions { complete() }
+  }
+
+  private func handle(_ message: MediaLoop.Message) {
+    switch message {
+    case .call(_, let call, let complete): take(.call(call), complete)
+    case .send(_, let message, let complete): take(.send(message), complete)
+    case .captured(_, _, _, let budget):
+      // What was captured comes from the take.
+      budget.giveBack()
+    case .send(_, _, let complete):
+      // So does what was sent on data channels.
+      complete(.done)
+    case .finishRecording(let complete):
+      waitsForCalls = false
+      advance()
+      complete(report)
+    case .remove(_, let complete): complete()
+    case .stop(let complete):
+      isStopping = true
+      completions.append(complete)
+    case .add, .input, .resolved: break
+    }
+  }
+
+  private func refuse(_ message: MediaLoop.Message) {
+    switch message {
+    case .call(_, _, let complete), .send(_, _, let complete): complete(.failure(.ended))
+    case .captured(_, _, _, let budget): budget.giveBack()
+    case .finishRecording(let complete): complete(report)
+    case .remove(_, let complete), .stop(let complete): completions.append(complete)
+    case .add, .input, .resolved: break
+    }
+  }
+
+  // MARK: The recording
+
+  /// Lets the recording go on up to the next call that is the application's to make.
+  private func advance() {
+    while next < script.steps.count {
+      let recorded = script.steps[next]
+      guard let wanted = Request(recorded.input), wanted.changesThings else {
+        perform(recorded)
+        continue
+      }
+      guard let first = waiting.first else {
+        if waitsForCalls || isClosed { return }
+        // Whoever tests the beginning of a call need not close it.
+        if wanted != .call(.close) { note(recorded, "the recorded application called \(wanted)") }
+        perform(recorded)
+        continue
+      }
+      waiting.removeFirst()
+      guard first.request.description == wanted.description else {
+        note(
+          recorded,
+          "\(first.request) was called where the recorded application called \(wanted)")
+        now = max(now, recorded.at)
+        answer(first)
+        continue
+      }
+      if first.request != wanted { note(recorded, "\(wanted) was called with other arguments") }
+      perform(recorded, first)
+    }
+    // Behind the end of the recording, calls are answered as they come.
+    for request in waiting { answer(request) }
+    waiting = []
+  }
+
+  private func note(_ recorded: RecordedScript.Step, _ deviation: String) {
+    report.deviations.append("step \(recorded.number): \(deviation)")
+  }
+
+  private func take(_ request: Request, _ complete: @escaping @Sendable (PeerReply) -> Void) {
+    let isClose = request == .call(.close)
+    // What only looks is answered at once, and closing never waits for a call that does not come.
+    if !request.changesThings || isClose && nextRequest != request {
+      answer(Waiting(request: request, complete: complete))
+    } else {
+      waiting.append(Waiting(request: request, complete: complete))
+      advance()
+    }
+    if isClose { isClosed = true }
+  }
+
+  /// What the recording waits for.
+  private var nextRequest: Request? {
+    next < script.steps.count ? Request(script.steps[next].input) : nil
+  }
+
+  // MARK: Steps
+
+  /// Makes a recorded step, with the application's own request where there is one.
+  private func perform(_ recorded: RecordedScript.Step, _ request: Waiting? = nil) {
+    next += 1
+    now = max(now, recorded.at)
+    report.steps += 1
+    var input = recorded.input
+    if let request {
+      switch recorded.input {
+      case .call(let id, _), .send(let id, _): input = request.input(id: id)
+      default: break
+      }
+    }
+    let sent = step(input, request)
+    let same = zip(sent, recorded.sent).prefix { $0.0 == $0.1 }.count
+    report.sentAsRecorded += same
+    report.sentOtherwise += max(sent.count, recorded.sent.count) - same
+  }
+
+  /// Makes a step that the recording does not have.
+  private func answer(_ request: Waiting) {
+    lastCallID &+= 1
+    report.sentOtherwise += step(request.input(id: lastCallID), request).count
+  }
+
+  /// Makes a step and gives the datagrams that would be sent.
+  private func step(_ input: PeerInput, _ request: Waiting?) -> [[UInt8]] {
+    guard let engine else { return [] }
+    if let request {
+      switch input {
+      case .call(let id, _), .send(let id, _): unanswered.append((id, request.complete))
+      default: break
+      }
+    }
+    engine.step(input, at: now, into: &outbox)
+    var sent: [[UInt8]] = []
+    var replies: [(complete: @Sendable (PeerReply) -> Void, reply: PeerReply)] = []
+    while let output = outbox.next() {
+      switch output {
+      case .datagram(let datagram): sent.append(datagram.bytes)
+      case .reply(let id, let reply):
+        guard let index = unanswered.firstIndex(where: { $0.id == id }) else { continue }
+        replies.append((unanswered.remove(at: index).complete, reply))
+      case .event(let event): observer(event, now)
+      case .bindSocket, .closeSocket, .resolveName: break
+      }
+    }
+    // Callers hear of their replies after everything else that the step did.
+    for entry in replies { entry.complete(entry.reply) }
+    return sent
+  }
+}
+
+extension RecordedThread.Waiting {
+  /// The request as an input.
+  fileprivate func input(id: UInt32) -> PeerInput {
+    switch request {
+    case .call(let call): .call(id: id, call)
+    case .send(let message): .send(id: id, message)
+    }
+  }
+}
+
+extension RecordedThread.Request: CustomStringConvertible {
+  /// The request in an input; nil when the input is none.
+  fileprivate init?(_ input: PeerInput) {
+    switch input {
+    case .call(_, let call): self = .call(call)
+    case .send(_, let message): self = .send(message)
+    default: return nil
+    }
+  }
+
+  /// Whether it does more than look.
+  fileprivate var changesThings: Bool {
+    switch self {
+    case .call(.getStats), .call(.localDescription), .call(.transceivers), .call(.dataChannels):
+      false
+    default: true
+    }
+  }
+
+  /// The name of the method.
+  fileprivate var description: String {
+    switch self {
+    case .call(let call): String("\(call)".prefix { $0 != "(" })
+    case .send: "send"
+    }
+  }
+}
