@@ -86,6 +86,11 @@ let package = Package(
     module("Queries", ["Wire", "Media", "Stats", "Speakers", "Tape"]),
     module(
       "Replay", ["Wire", "SDP", "RTP", "STUN", "ICE", "Flow", "Peer", "Media", "Tape", "Stats"]),
+    module(
+      "Debug",
+      [
+        "Wire", "CSupport", "SDP", "RTP", "Peer", "Media", "Stats", "Tape", "Queries", "Replay",
+      ]),
     module("Lab", ["Wire", "SDP", "Peer", "Media", "Tape"]),
     module(
       "Live", ["Wire", "CSupport", "SDP", "JSEP", "ICE", "Peer", "Media", "Stats", "Tape"]),
@@ -93,8 +98,8 @@ let package = Package(
     .executableTarget(
       name: "retake",
       dependencies: [
-        "Wire", "ICE", "SDP", "JSEP", "Live", "Tape", "Queries", "Replay", "Lab", "Signaling",
-        "Stats",
+        "Wire", "ICE", "SDP", "JSEP", "Live", "Tape", "Queries", "Replay", "Debug", "Lab",
+        "Signaling", "Stats", "CSupport",
         "CPcap",
         "Media", "Peer", "Secure",
         .product(name: "ArgumentParser", package: "swift-argument-parser"),
@@ -111,6 +116,9 @@ let package = Package(
         "Lab",
       ]),
     tests("ReplayTests", ["Wire", "Media", "Peer", "Tape", "Queries", "Replay", "Lab"]),
+    tests(
+      "DebugTests",
+      ["Wire", "Media", "Peer", "Stats", "Tape", "Queries", "Replay", "Debug", "Lab"]),
     tests("SpeakersTests", ["Wire", "Speakers"]),
     tests("PeerTests", ["Wire", "ICE", "JSEP", "SDP", "Media", "Peer", "Tape", "Lab"]),
     tests("CSupportTests", ["CSupport", "COpus", "CVPX"]),

@@ -1,5 +1,5 @@
 import Digests
-import Media
+package import Media
 import Peer
 package import Wire
 
@@ -208,10 +208,12 @@ struct FrameShape: Hashable {
 /// A minute of small video is a gigabyte of pictures: SHA-256 over them alone would cost more than
 /// a twentieth of the call. The digest has to notice that a decoder gave something else, nothing
 /// more: what guards the file is the chain of SHA-256 digests over the rows.
-private final class MediaHash {
+package final class MediaHash {
   private var code = GMAC()
 
-  func digest(_ block: AudioBlock) -> [UInt8] {
+  package init() {}
+
+  package func digest(_ block: AudioBlock) -> [UInt8] {
     #if _endian(little)
       return code.tag(block.samples.span.bytes)
     #else
@@ -220,7 +222,7 @@ private final class MediaHash {
     #endif
   }
 
-  func digest(_ picture: Picture) -> [UInt8] {
+  package func digest(_ picture: Picture) -> [UInt8] {
     let samples = picture.samples
     return code.tag(samples.span.bytes)
   }

@@ -19,7 +19,8 @@ struct Retake: AsyncParsableCommand {
     version: retakeVersion,
     subcommands: [
       Record.self, ReplayCommand.self, InfoCommand.self, TimelineCommand.self, StatsCommand.self,
-      SpeakersCommand.self, SQLCommand.self, ExportCommand.self, BenchCommand.self,
+      SpeakersCommand.self, SQLCommand.self, ExportCommand.self, DebugCommand.self,
+      WhatIfCommand.self, DiffCommand.self, BenchCommand.self,
     ])
 }
 

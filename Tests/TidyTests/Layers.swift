@@ -4,7 +4,7 @@ enum Layers {
   static let order = [
     "CSQLite", "CSRTP", "COpus", "CVPX", "CPcap", "COpenSSL", "CSupport",
     "Wire", "Digests", "STUN", "ICE", "Secure", "RTP", "SCTP", "SDP", "JSEP", "Flow", "Media",
-    "Stats", "Speakers", "Peer", "Tape", "Queries", "Replay", "Lab", "Live", "Signaling", "retake",
+    "Stats", "Speakers", "Peer", "Tape", "Queries", "Replay", "Debug", "Lab", "Live", "Signaling", "retake",
   ]
 
   /// The deterministic core: no clock, no randomness, no input or output of its own.
