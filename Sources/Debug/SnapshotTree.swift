@@ -146,7 +146,25 @@ package struct SnapshotTree: Hashable, Sendable, Codable {
   private func lines(indent: String) -> [String] {
     guard !children.isEmpty else { return ["\(indent)\(name): \(text)"] }
     if let short = oneLine, (indent + short).count <= 100 { return [indent + short] }
+    if kind == .list, children.allSatisfy({ $0.children.isEmpty }) {
+      return ["\(indent)\(name):"] + wrapped(indent: indent + "  ")
+    }
     return ["\(indent)\(name):"] + children.flatMap { $0.lines(indent: indent + "  ") }
+  }
+
+  /// The values of a list on as few lines as they need.
+  private func wrapped(indent: String) -> [String] {
+    var lines: [String] = []
+    var line = indent
+    for (index, child) in children.enumerated() {
+      let part = child.text + (index + 1 < children.count ? "," : "")
+      if line.count + part.count > 98, line != indent {
+        lines.append(line)
+        line = indent
+      }
+      line += (line == indent ? "" : " ") + part
+    }
+    return lines + [line]
   }
 
   private var oneLine: String? {

@@ -71,8 +71,10 @@ struct ReplayCommand: ParsableCommand {
       report.verdict = .diverged(try looked(into: divergence))
     }
     print(options.json ? json(report, states) : text(report, states))
-    if case .identical = report.verdict { return }
-    throw CommandFailure(.difference, "")
+    guard case .identical = report.verdict else { throw CommandFailure(.difference, "") }
+    if let condition, !condition.stopsBefore, !report.stoppedEarly {
+      throw CommandFailure(.difference, "\(options.take): nothing in it meets \"\(condition)\"")
+    }
   }
 
   private func parsed(_ text: String) throws -> StepCondition {
