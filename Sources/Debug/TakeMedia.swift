@@ -1,5 +1,6 @@
 import Foundation
 import Media
+import Peer
 import Tape
 package import Wire
 
@@ -92,7 +93,7 @@ package struct TakeMedia {
       shown = (picture, statement.integer(1), statement.bytes(2))
     }
     guard let shown else { throw DebugFailure.command("no picture was shown before this point") }
-    return (track, shown.picture, shown.at, MediaHash().digest(shown.picture) == shown.digest)
+    return (track, shown.picture, shown.at, DecodedMedia.picture(shown.picture).digest == shown.digest)
   }
 
   private func sound(

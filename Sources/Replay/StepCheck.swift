@@ -103,11 +103,12 @@ final class StepCheck {
     _ step: TapeChunk.Step, _ rows: RowList, _ outputs: ArraySlice<PeerOutput>,
     _ result: ExecutedChunk.Step, inside looksInside: Bool
   ) -> StepDifference? {
+    if step.head.kind == .genesis { transcript.adoptName(of: step, rows) }
     transcript.begin(peer: step.head.peer, at: step.head.at)
-    transcript.adopt(rows, step.inputRows)
+    transcript.append(step.input)
     for output in outputs { transcript.append(output) }
     let shown = StepDifference(
-      recorded: rows, step.outputRows, replayed: transcript.rows, comparesMedia: comparesMedia)
+      recorded: rows, step.rows, replayed: transcript.rows, comparesMedia: comparesMedia)
     if shown != nil || !looksInside { return shown }
     return StepDifference(
       head: step.head, deadline: result.deadline, entropyDrawn: result.entropyDrawn)

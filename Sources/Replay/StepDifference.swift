@@ -18,7 +18,7 @@ enum StepDifference {
     }
   }
 
-  /// Compares the rows of the outputs; nil when they are equal.
+  /// Compares the rows of a step; nil when they are equal.
   init?(
     recorded: borrowing RowList, _ range: Range<Int>, replayed: borrowing RowList,
     comparesMedia: Bool

@@ -21,6 +21,7 @@ struct Retake: AsyncParsableCommand {
       Record.self, ReplayCommand.self, InfoCommand.self, TimelineCommand.self, StatsCommand.self,
       SpeakersCommand.self, SQLCommand.self, ExportCommand.self, DebugCommand.self,
       WhatIfCommand.self, DiffCommand.self, BenchCommand.self,
+      VerifyCommand.self, PinCommand.self, MinimiseCommand.self,
     ])
 }
 

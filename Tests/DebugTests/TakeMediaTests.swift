@@ -32,7 +32,7 @@ import Wire
   @Test func whatIsNotThereIsSaid() throws {
     let take = try LabTake.shared.get()
     let media = TakeMedia(path: take.path)
-    for (choice, words) in [("track=9", "no such video track"), ("peer=1", "")] {
+    for (choice, words) in [("track=9", "no such video track"), ("peer=1", "cannot be written")] {
       let error = #expect(throws: DebugFailure.self) {
         try media.writePicture(
           "/dev/null/x.png", TakeMedia.Choice([choice]), at: .zero + .seconds(1))

@@ -107,7 +107,7 @@ import Wire
     let take = try LabTake.shared.get()
     let before = try outcomes(take) { _ in }.outcomes
     let after = try outcomes(take) {
-      $0.edits = [try PacketEdit(delay: "150ms packet rtp every=2")]
+      $0.edits = [try PacketEdit(delay: "150ms packet rtp payload_type=111 every=2")]
     }.outcomes
     let name = "mid 0 audio mean delay in the jitter buffer ms"
     #expect(measure(after[0], name) > measure(before[0], name) + 20)

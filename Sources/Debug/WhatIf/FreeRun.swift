@@ -141,8 +141,7 @@ package final class FreeRun {
           number: peer, machine: PeerMachine(codecs: codecs()),
           outcome: PeerOutcome(peer: peer, label: label), at: at))
       self.step(peer, .genesis(genesis), at: at)
-    case .datagram(let datagram, let arrival):
-      guard isChanged(peer) else { fallthrough }
+    case .datagram(let datagram, let arrival) where isChanged(peer):
       edit(step, rows, datagram, arrival)
     case .call(_, .close):
       if let index = peers.firstIndex(where: { $0.number == peer }) {
