@@ -98,7 +98,6 @@ let package = Package(
       [
         "Wire", "CSupport", "SDP", "RTP", "Peer", "Media", "Stats", "Tape", "Queries", "Replay",
       ]),
-    module("Lab", ["Wire", "SDP", "Peer", "Media", "Tape"]),
     module("Lab", ["Wire", "STUN", "ICE", "SDP", "Peer", "Media", "Tape"]),
     module(
       "Live", ["Wire", "CSupport", "SDP", "JSEP", "ICE", "SCTP", "Peer", "Media", "Stats", "Tape"]),
@@ -110,9 +109,7 @@ let package = Package(
       dependencies: [
         "Wire", "ICE", "SDP", "JSEP", "Live", "Tape", "Queries", "Replay", "Debug", "Lab",
         "Signaling", "Stats", "CSupport",
-        "Wire", "ICE", "SDP", "JSEP", "Live", "Tape", "Queries", "Replay", "Lab", "Signaling",
         "Verify",
-        "Stats",
         "CPcap",
         "Media", "Peer", "SCTP", "Secure",
         .product(name: "ArgumentParser", package: "swift-argument-parser"),
@@ -128,7 +125,6 @@ let package = Package(
         "Wire", "ICE", "RTP", "SCTP", "SDP", "JSEP", "Flow", "Media", "Stats", "Peer", "Tape",
         "Queries", "Lab",
       ]),
-    tests("ReplayTests", ["Wire", "Media", "Peer", "Tape", "Queries", "Replay", "Lab"]),
     tests(
       "DebugTests",
       ["Wire", "Media", "Peer", "Stats", "Tape", "Queries", "Replay", "Debug", "Lab"]),

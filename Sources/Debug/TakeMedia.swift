@@ -93,7 +93,8 @@ package struct TakeMedia {
       shown = (picture, statement.integer(1), statement.bytes(2))
     }
     guard let shown else { throw DebugFailure.command("no picture was shown before this point") }
-    return (track, shown.picture, shown.at, DecodedMedia.picture(shown.picture).digest == shown.digest)
+    let digest = DecodedMedia.picture(shown.picture).digest
+    return (track, shown.picture, shown.at, digest == shown.digest)
   }
 
   private func sound(
