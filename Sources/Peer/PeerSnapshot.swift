@@ -1,8 +1,8 @@
 package import Flow
 package import ICE
 import JSEP
-import SCTP
 package import Media
+import SCTP
 import Secure
 package import Stats
 package import Wire
@@ -137,7 +137,8 @@ extension PeerStack {
       },
       sending: tracks.sending.map(describe), receiving: tracks.receiving.map(describe),
       videoBitrate: tracks.videoBitrate, ice: agent.snapshot, flow: flow.snapshot,
-      channels: data.channels.map(describe), refusals: refusals.all.map { PeerSnapshot.Refusal(reason: $0.key, count: $0.count) },
+      channels: data.channels.map(describe),
+      refusals: refusals.all.map { PeerSnapshot.Refusal(reason: $0.key, count: $0.count) },
       entropy: entropy.ledger.map { PeerSnapshot.Drawn(stream: $0.label, bytes: $0.drawn) },
       deadlines: wakes)
   }
