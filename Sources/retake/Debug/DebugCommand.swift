@@ -60,6 +60,8 @@ struct DebugCommand: ParsableCommand {
     } else if !answer.text.isEmpty {
       print(answer.text)
     }
+    // Whoever drives the session through pipes waits for the answer.
+    fflush(nil)
     return !answer.ends
   }
 
