@@ -115,8 +115,10 @@ extension PeerMachine {
   /// The peer as it stands; nil before its genesis.
   package var snapshot: PeerSnapshot? { stack?.snapshot }
 
-  /// What getStats would give now, without a call.
-  package var stats: StatsReport { stack?.statsReport() ?? StatsReport() }
+  /// What getStats would give now, without a call and without the codecs' times.
+  package var stats: StatsReport {
+    (try? stack?.statsReport(of: nil, codecTimes: [])) ?? StatsReport()
+  }
 }
 
 extension PeerStack {
