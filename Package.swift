@@ -88,7 +88,11 @@ let package = Package(
       "Replay", ["Wire", "SDP", "RTP", "STUN", "ICE", "Flow", "Peer", "Media", "Tape", "Stats"]),
     module("Lab", ["Wire", "STUN", "ICE", "SDP", "Peer", "Media", "Tape"]),
     module(
-      "Live", ["Wire", "CSupport", "SDP", "JSEP", "ICE", "Peer", "Media", "Stats", "Tape"]),
+      "Live",
+      [
+        "Wire", "CSupport", "COpenSSL", "STUN", "SDP", "JSEP", "ICE", "Peer", "Media", "Stats",
+        "Tape",
+      ]),
     module("Signaling", nio),
     .executableTarget(
       name: "retake",
