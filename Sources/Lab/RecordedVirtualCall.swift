@@ -34,7 +34,7 @@ package final class RecordedVirtualCall {
     let end = call.now + interval
     while call.now < end {
       call.run(until: min(end, call.now + .seconds(1)))
-      for peer in call.network.links.indices { call.call(peer, .getStats) }
+      for peer in call.network.links.indices { call.call(peer, .getStats()) }
     }
   }
 

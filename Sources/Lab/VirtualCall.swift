@@ -16,6 +16,8 @@ package final class VirtualCall {
   /// What each peer told, with the instant, for assertions.
   package private(set) var events: [[(at: Instant, event: PeerEvent)]]
 
+  /// What each peer answered, in order.
+  package private(set) var replies: [[(id: UInt32, reply: PeerReply)]]
   /// A STUN and TURN server on the same network; its datagrams take the links of the peers.
   package var server: VirtualTURNServer?
 
@@ -44,6 +46,7 @@ package final class VirtualCall {
     let codecs = LibraryCodecs()
     peers = links.map { _ in PeerMachine(codecs: codecs) }
     events = links.map { _ in [] }
+    replies = links.map { _ in [] }
     addresses = links.indices.map { IPAddress(ipv4: 0x0a00_0001 + UInt32($0)) }
     self.peerNumbers = peerNumbers ?? links.indices.map { UInt32($0) + 1 }
     self.sink = sink
@@ -65,6 +68,17 @@ package final class VirtualCall {
     var reply = PeerReply.done
     for case .reply(id, let given) in step(peer, .call(id: id, call)) { reply = given }
     return reply
+  }
+
+  /// Sends a message on a peer's data channel.
+  ///
+  /// - Returns: the refusal, or nil; the answer to a sender that must wait is among `replies`.
+  @discardableResult
+  package func send(_ peer: Int, _ message: DataMessage) -> PeerError? {
+    let id = nextCall
+    nextCall += 1
+    for case .reply(id, .failure(let error)) in step(peer, .send(id: id, message)) { return error }
+    return nil
   }
 
   /// Hands any input to a peer, as the outside world would.
@@ -91,7 +105,7 @@ package final class VirtualCall {
     case .openStream(let id, _): step(peer, .socketFailed(id: id, code: 111))
     case .closeSocket(let address): sockets.removeAll { $0.address == address }
     case .resolveName(let id, _): step(peer, .nameResolved(id: id, []))
-    case .reply: break
+    case .reply(let id, let reply): replies[peer].append((id, reply))
     case .event(let event): events[peer].append((now, keepsMedia ? event : event.withoutMedia))
     }
   }

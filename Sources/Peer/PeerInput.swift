@@ -16,6 +16,9 @@ package enum PeerInput: Sendable {
   case deadline
   /// An API call; its reply carries the same number.
   case call(id: UInt32, PeerCall)
+  /// A message for a data channel (W3C send); its reply carries the number, which no call has, and
+  /// comes late while much is buffered.
+  case send(id: UInt32, DataMessage)
   /// Sound or a picture from the application for a transceiver's sender.
   case captured(transceiver: UInt32, CapturedMedia)
   case socketBound(id: UInt32, SocketAddress)

@@ -2,6 +2,7 @@ import Flow
 import ICE
 import JSEP
 import RTP
+import SCTP
 import Secure
 import Wire
 
@@ -37,6 +38,7 @@ struct TransportState {
   var bytesSent: UInt64 = 0
   var bytesReceived: UInt64 = 0
   var selectedPairChanges: UInt64 = 0
+  var traffic = TrafficLedger()
 
   static let waitingMaximum = 16
   static let tellInterval = Interval.milliseconds(500)
@@ -94,6 +96,8 @@ extension PeerStack {
   private func count(received datagram: Datagram) {
     transport.packetsReceived += 1
     transport.bytesReceived += UInt64(datagram.bytes.count)
+    transport.traffic.received(
+      datagram.bytes.count, at: datagram.local, from: datagram.remote, at: now)
   }
 
   private func tellTrafficReceived(_ datagram: Datagram) {
@@ -108,6 +112,7 @@ extension PeerStack {
     guard let path = transport.path else { return }
     transport.packetsSent += 1
     transport.bytesSent += UInt64(bytes.count)
+    transport.traffic.sent(bytes.count, from: path.local, to: path.remote, at: now)
     if transport.pathIsRelayed {
       drive(ICEAgent.Input.relay(local: path.local, remote: path.remote, bytes: bytes))
     } else {
@@ -173,7 +178,9 @@ extension PeerStack {
     case .connectionState(let state): change(.iceConnection, to: state.rawValue)
     case .localCandidate(let candidate): signal(candidate)
     case .remoteCandidate(let candidate): tell(.candidate(isLocal: false, candidate))
-    case .pair(let pair): tell(.candidatePair(pair))
+    case .pair(let pair):
+      if let remote = pair.remote.address { transport.traffic.begin(pair.id, pair.base, remote) }
+      tell(.candidatePair(pair))
     case .selected(let local, let remote): select(local, remote)
     case .role: break
     }
@@ -247,9 +254,15 @@ extension PeerStack {
   private func handle(_ output: DTLSTransport.Output) {
     switch output {
     case .datagram(let bytes): sendHandshake(bytes)
-    case .state(let state): change(.dtls, to: state.rawValue)
+    case .state(let state):
+      change(.dtls, to: state.rawValue)
+      switch state {
+      case .connected: startDataIfReady()
+      case .closed, .failed: drive(SCTPAssociation.Input.abort)
+      case .new, .connecting: break
+      }
     case .established(let result): secure(result)
-    case .data: refuse(layer: "sctp", "data channels were not negotiated")
+    case .data(let packet): receiveData(packet)
     case .failure(let reason): refuse(layer: "dtls", reason)
     }
   }

@@ -11,5 +11,6 @@
 #include "csupport_poll.h"
 #include "csupport_stream.h"
 #include "csupport_vpx.h"
+#include "csupport_worker.h"
 
 #endif
