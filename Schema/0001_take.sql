@@ -386,11 +386,13 @@ CREATE TABLE network (
   peer      INTEGER NOT NULL,
   at_ns     INTEGER NOT NULL,
   direction TEXT NOT NULL,
-  -- interfaces, bind, bound, bind-failed, close, resolve, resolved, send-failed.
+  -- interfaces, bind, bound, bind-failed, close, resolve, resolved, send-failed; connect and
+  -- connect-tls ask for a connection to a TURN server, which is answered by bound or bind-failed
+  -- and whose messages are rows of `packet`, in the clear.
   kind      TEXT NOT NULL,
   request   INTEGER,        -- the number that an answer shares with its question
-  address   TEXT,           -- an address, a name, or several addresses with spaces between
-  remote    TEXT,           -- where a datagram could not be sent
+  address   TEXT,           -- addresses or names with spaces between
+  remote    TEXT,           -- where a datagram could not be sent, or a connection goes
   code      INTEGER         -- errno
 );
 

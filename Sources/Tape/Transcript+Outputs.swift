@@ -15,6 +15,10 @@ extension Transcript {
     case .datagram(let datagram): append(datagram, at: at, isInbound: false)
     case .bindSocket(let id, let address):
       network("bind", isInbound: false, request: id, address: address.description)
+    case .openStream(let id, let target):
+      network(
+        target.isSecure ? "connect-tls" : "connect", isInbound: false, request: id,
+        address: "\(target.local) \(target.name)", remote: target.remote.description)
     case .closeSocket(let address):
       network("close", isInbound: false, address: address.description)
     case .resolveName(let id, let name):
