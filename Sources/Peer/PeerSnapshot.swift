@@ -105,7 +105,9 @@ extension PeerMachine {
   package var snapshot: PeerSnapshot? { stack?.snapshot }
 
   /// What getStats would give now, without a call.
-  package var stats: StatsReport { stack?.statsReport() ?? StatsReport() }
+  package var stats: StatsReport {
+    (try? stack?.statsReport(of: nil, codecTimes: [])) ?? StatsReport()
+  }
 }
 
 extension PeerStack {
