@@ -6,6 +6,7 @@ Needs the packages of requirements.txt, and browsers: `make interop` sees to bot
 
 import argparse
 import asyncio
+import os
 import shutil
 import signal
 import sys
@@ -14,6 +15,7 @@ from pathlib import Path
 
 import namespace
 import plan
+from peers.talk import BRIEF
 from processes import adopt_orphans, end_orphans
 
 _ROOT = Path(__file__).resolve().parents[2]
@@ -35,6 +37,10 @@ def _arguments():
     )
     parser.add_argument(
         "--seconds", type=float, default=5, help="how long a call is held (default: 5)",
+    )
+    parser.add_argument(
+        "--brief", action="store_true",
+        help="say little over data channels, so that the takes are small",
     )
     parser.add_argument(
         "--retake", type=Path, default=_ROOT / ".build/release/retake", metavar="PATH",
@@ -89,6 +95,8 @@ def _tell(name, problems, good):
 def main():
     """Runs what the command line asks for; the exit status is 1 when a call failed."""
     options = _arguments()
+    if options.brief:
+        os.environ[BRIEF] = "1"
     namespace.enter()
     adopt_orphans()
     # An end from outside takes the way of an interrupt, so that no process stays behind.
