@@ -6,7 +6,8 @@ CORE = libpcap-dev libsrtp2-dev libopus-dev libvpx-dev libsqlite3-dev libssl-dev
 # What the tests drive besides: another date for a replay, and plain SQL on a take.
 TESTING = faketime sqlite3
 # What the calls with real peers need: a browser, Python's virtual environments, network namespaces.
-PEERS = chromium python3 python3-venv iproute2 util-linux faketime
+# What the comparison of statistics needs: voices, and another counter of packets.
+PEERS = chromium python3 python3-venv iproute2 util-linux faketime espeak-ng tshark
 
 PYTHON ?= python3
 # The take that `make demo` leaves behind.

@@ -92,7 +92,8 @@ let package = Package(
       "Replay", ["Wire", "SDP", "RTP", "STUN", "ICE", "Flow", "Peer", "Media", "Tape", "Stats"]),
     module("Lab", ["Wire", "SDP", "Peer", "Media", "Tape"]),
     module(
-      "Live", ["Wire", "CSupport", "SDP", "JSEP", "ICE", "Peer", "Media", "Stats", "Tape"]),
+      "Live",
+      ["Wire", "CSupport", "SDP", "JSEP", "ICE", "Peer", "Media", "Stats", "Speakers", "Tape"]),
     module("Signaling", nio),
     .executableTarget(
       name: "retake",

@@ -59,6 +59,9 @@ struct RowText {
     case .event:
       layer = "api"
       title = "event \(text("type"))"
+    case .level:
+      layer = "media"
+      title = "level of track \(text("track")) \(text("direction"))"
     case .peer, .content, .callRequest, .signaling, .capture:
       layer = table.name
       title = "\(table.name) row"

@@ -20,6 +20,7 @@ package enum Table: UInt8, CaseIterable, Sendable {
   case frame = 16
   case stat = 17
   case event = 18
+  case level = 21
 
   /// The table's name for people: that of its view, where it has one.
   package var name: String {
@@ -59,6 +60,15 @@ package enum Table: UInt8, CaseIterable, Sendable {
     default: columns
     }
   }
+
+  /// Its place among all tables.
+  var place: Int { Table.places[Int(rawValue)] }
+
+  private static let places: [Int] = {
+    var places = [Int](repeating: 0, count: Int(UInt8.max) + 1)
+    for (place, table) in Table.allCases.enumerated() { places[Int(table.rawValue)] = place }
+    return places
+  }()
 
   /// The columns after `row` that are written, read, hashed and compared, in this order.
   package var columns: [String] { Table.columnNames[Int(rawValue)] }
@@ -106,6 +116,7 @@ package enum Table: UInt8, CaseIterable, Sendable {
       "at_ns format rtp_time size quantiser audio_level peak energy digest bytes"
     case .stat: "peer at_ns call id type timestamp_ms members"
     case .event: "peer at_ns type detail"
+    case .level: "peer at_ns track direction energy samples peak sender_level voice"
     }
   }
 }

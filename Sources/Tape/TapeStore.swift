@@ -117,7 +117,7 @@ final class TapeStore: @unchecked Sendable {
     let first = RowNumber.first(ofStep: number)
     for row in 0..<count {
       let table = transcript.rows.table(row)
-      let insert = inserts[Int(table.rawValue) - 1]
+      let insert = inserts[table.place]
       var values = transcript.rows.row(row)
       // Shortening a slice in place would copy the rows of the whole step.
       if table == .packet, case .blob(let bytes)? = values.last {

@@ -32,6 +32,7 @@ package struct Transcript {
   /// The objects of each peer's last whole report, in its order.
   private var reported: [UInt32: [String]] = [:]
   private var hash = MediaHash()
+  var meter = LevelMeter()
 
   package init(keepsMedia: Bool, hashesMedia: Bool = true) {
     self.keepsMedia = keepsMedia

@@ -67,6 +67,15 @@ async def _main(options, folder):
     if "aiortc" in options.peers and options.only in "interface":
         found = await interface.run(options.retake, folder / "interface")
         problems += _tell("interface", found, "every wrong request was refused, calls go on")
+    if "chromium" in options.peers and options.only in "statistics":
+        # Only now as well: it needs the same packages.
+        import statistics_call
+
+        found, tables = await statistics_call.run(
+            options.retake, folder / "statistics", options.seconds
+        )
+        problems += _tell("statistics", found, "both ends count the same")
+        print("\n\n".join(tables))
     if outcomes:
         print()
         matrix.show(outcomes)

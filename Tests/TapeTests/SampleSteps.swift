@@ -118,6 +118,13 @@ enum SampleSteps {
     return frame
   }
 
+  /// A tenth of a second, which makes a row of levels.
+  static var longSound: FrameRecord {
+    var frame = sound
+    frame.decoded = .audio(AudioBlock(blank: 4800, channels: 1))
+    return frame
+  }
+
   static let info = TransceiverInfo(
     id: 1, kind: .audio, mid: "0", direction: .sendrecv, currentDirection: nil,
     remoteStreamIDs: ["s"])
@@ -163,6 +170,9 @@ enum SampleSteps {
     .event(.frame(frame(inbound: true, time: 0))),
     .event(.frame(frame(inbound: false, time: 0x8000_0000))),
     .event(.frame(sound)),
+    .event(.frame(longSound)),
+    .event(.dominantSpeaker(SpeakingTrack(transceiver: 2, isInbound: true))),
+    .event(.dominantSpeaker(nil)),
     .event(.refused(layer: "srtp", reason: "replayed")),
   ]
 

@@ -43,10 +43,11 @@ class Chromium:
         self.page = page
 
     @classmethod
-    async def open(cls, folder, receives_only=False):
+    async def open(cls, folder, receives_only=False, flags=()):
         """Starts a browser with a fresh profile; without devices it hides behind mDNS names."""
         profile = tempfile.mkdtemp(prefix="retake-chromium-")
-        flags = [*_FLAGS, *([] if receives_only else _DEVICES), f"--user-data-dir={profile}"]
+        devices = [] if receives_only else _DEVICES
+        flags = [*_FLAGS, *devices, *flags, f"--user-data-dir={profile}"]
         child = None
         try:
             child = await Child.start(
