@@ -5,8 +5,8 @@
 CORE = libpcap-dev libsrtp2-dev libopus-dev libvpx-dev libsqlite3-dev libssl-dev pkg-config
 # What the tests drive besides: another date for a replay, and plain SQL on a take.
 TESTING = faketime sqlite3
-# What the calls with real peers need: a browser, Python's virtual environments, network namespaces.
-# What the comparison of statistics needs: voices, and another counter of packets.
+# What the calls with real peers need: a browser, Python's virtual environments, network namespaces,
+# voices, and somebody else who counts packets.
 PEERS = chromium python3 python3-venv iproute2 util-linux faketime espeak-ng tshark
 
 PYTHON ?= python3

@@ -14,7 +14,8 @@ package enum TakeSchema {
     for line in migrations.flatMap({ $0.split(separator: "\n") }) {
       if let begun = open {
         open?.lines.append(line)
-        guard line.hasSuffix(";"), !line.drop(while: { $0 == " " }).hasPrefix("--") else { continue }
+        let isComment = line.drop { $0 == " " }.hasPrefix("--")
+        guard line.hasSuffix(";"), !isComment else { continue }
         views.append(
           (begun.name, (begun.lines + [line.dropLast()]).joined(separator: "\n")))
         open = nil
