@@ -97,7 +97,7 @@ struct LocalSection {
 
 extension SDPSection {
   /// Adds the lines of the own transport.
-  fileprivate mutating func append(_ own: LocalTransport, _ setup: SetupRole) {
+  mutating func append(_ own: LocalTransport, _ setup: SetupRole) {
     append(SDPLine(.iceUsernameFragment, own.usernameFragment))
     append(SDPLine(.icePassword, own.password))
     append(SDPLine(.iceOptions, "trickle"))

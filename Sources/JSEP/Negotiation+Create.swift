@@ -14,6 +14,12 @@ extension Negotiation {
     let foreign = ForeignNumbers(documents.currentRemote)
     var document = SDPDocument(origin: Origin(sessionID: sessionID, sessionVersion: 0))
     for slot in slots {
+      if slot.isData, !slot.isDead {
+        document.sections.append(
+          DataSection.section(
+            mid: slot.mid, profile: slot.transport, transport: transport, setup: .actpass))
+        continue
+      }
       guard let transceiver = liveTransceiver(slot) else {
         document.sections.append(LocalSection.rejected(slot, transport, .actpass))
         continue
@@ -41,6 +47,13 @@ extension Negotiation {
     var document = SDPDocument(origin: Origin(sessionID: sessionID, sessionVersion: 0))
     for (index, slot) in slots.enumerated() {
       let offered = offer.sections[index]
+      if reading.data == index {
+        document.sections.append(
+          DataSection.section(
+            mid: slot.midIsSignaled ? slot.mid : nil, profile: offered.transport,
+            transport: transport, setup: setup))
+        continue
+      }
       guard let transceiver = liveTransceiver(slot), let media = reading.media[index] else {
         document.sections.append(LocalSection.rejected(slot, transport, setup))
         continue
@@ -73,6 +86,13 @@ extension Negotiation {
         formats: CodecCapability.all.filter { $0.kind == transceiver.kind }
           .map { String($0.payloadType) })
       if let place = slots.firstIndex(where: { $0.isDead && $0.kind == kind }) {
+        slots[place] = slot
+      } else {
+        slots.append(slot)
+      }
+    }
+    if let slot = plannedDataSlot(in: slots, besides: mids) {
+      if let place = slots.firstIndex(where: { $0.isDead && $0.kind == slot.kind }) {
         slots[place] = slot
       } else {
         slots.append(slot)

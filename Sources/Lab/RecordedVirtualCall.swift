@@ -11,7 +11,7 @@ package final class RecordedVirtualCall {
   /// Creates the take and the peers, named by the labels.
   package init(
     path: String, seed: UInt64, links: [LinkSettings], labels: [String], label: String = "",
-    keepsMedia: Bool = true, configuration: PeerConfiguration = PeerConfiguration()
+    keepsMedia: Bool = true, configurations: [PeerConfiguration] = []
   ) throws(TapeError) {
     var options = TapeWriter.Options()
     options.label = label
@@ -25,7 +25,7 @@ package final class RecordedVirtualCall {
     self.writer = writer
     let numbers = labels.map { writer.addPeer(label: $0, role: $0) }
     call = VirtualCall(
-      seed: seed, links: links, configuration: configuration, peerNumbers: numbers
+      seed: seed, links: links, configurations: configurations, peerNumbers: numbers
     ) { writer.record($0) }
   }
 

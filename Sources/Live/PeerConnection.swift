@@ -18,7 +18,7 @@ public final class PeerConnection: Sendable {
 
   private let loop: MediaLoop
   private let key: MediaLoop.PeerKey
-  private let observers: PeerObservers
+  let observers: PeerObservers
   private let budget = CaptureBudget(maximum: PeerConnection.captureMaximum)
 
   /// How many blocks and pictures may wait for the loop before `send` refuses more.
@@ -241,7 +241,7 @@ public final class PeerConnection: Sendable {
   }
 
   @discardableResult
-  private func perform(_ call: PeerCall) async throws(PeerError) -> PeerReply {
+  func perform(_ call: PeerCall) async throws(PeerError) -> PeerReply {
     let reply = await reply(to: call)
     if case .failure(let error) = reply { throw error }
     return reply

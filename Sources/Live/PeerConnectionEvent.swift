@@ -2,6 +2,7 @@ public import ICE
 public import JSEP
 public import Media
 public import Peer
+public import SCTP
 public import Wire
 
 /// Something a connection tells its application.
@@ -24,6 +25,16 @@ public enum PeerConnectionEvent: Hashable, Sendable {
   case track(TransceiverInfo)
   /// The peer no longer sends on this transceiver.
   case trackEnded(transceiver: UInt32)
+  /// W3C RTCSctpTransport statechange.
+  case sctpState(SCTPState)
+  /// W3C datachannel: the other side made this channel.
+  case dataChannel(DataChannel)
+  /// W3C open, closing and close of a data channel.
+  case dataChannelState(DataChannel, DataChannelState)
+  /// W3C bufferedamountlow of a data channel.
+  case bufferedAmountLow(DataChannel)
+  /// W3C error of a data channel, in words.
+  case dataChannelError(DataChannel, String)
   /// DTLS agreed on a cipher suite and an SRTP profile, by their IANA names.
   case secured(cipherSuite: String, profile: String)
   /// Another track became the dominant speaker among those sent and received; nil: nobody is.
@@ -41,6 +52,7 @@ public enum PeerConnectionEvent: Hashable, Sendable {
       case "ice-gathering": self = .iceGatheringState(states.iceGathering)
       case "dtls": self = .secureState(states.secure)
       case "connection": self = .connectionState(states.connection)
+      case "sctp": self = .sctpState(states.sctp)
       default: return nil
       }
     case .negotiationNeeded: self = .negotiationNeeded
@@ -51,7 +63,9 @@ public enum PeerConnectionEvent: Hashable, Sendable {
     case .trackEnded(let transceiver): self = .trackEnded(transceiver: transceiver)
     case .dominantSpeaker(let speaker): self = .dominantSpeaker(speaker)
     case .refused(let layer, let reason): self = .refused(layer: layer, reason: reason)
-    case .candidate, .candidatePair, .trackNegotiated, .rtcp, .frame: return nil
+    case .candidate, .candidatePair, .trackNegotiated, .rtcp, .frame, .dataChannel, .message,
+      .bufferedAmountLow, .dataChannelError:
+      return nil
     }
   }
 }
@@ -81,7 +95,7 @@ public struct ReceivedMedia: Sendable {
   package init?(_ frame: FrameRecord, at: Instant) {
     guard frame.isInbound else { return nil }
     switch frame.decoded {
-    case .none: return nil
+    case .none, .digest: return nil
     case .audio(let block): content = .audio(block)
     case .picture(let picture): content = .picture(picture)
     }

@@ -1,6 +1,7 @@
 public import ICE
 public import JSEP
 import Peer
+public import SCTP
 
 /// W3C RTCPeerConnectionState: the transports of a connection taken together.
 public enum ConnectionState: String, Hashable, Sendable {
@@ -42,6 +43,8 @@ public struct PeerConnectionStates: Hashable, Sendable {
   public internal(set) var iceGathering = ICEGatheringState.new
   /// DTLS.
   public internal(set) var secure = SecureState.new
+  /// The association of the data channels; `connecting` also when there is none.
+  public internal(set) var sctp = SCTPState.connecting
   /// All transports together.
   public internal(set) var connection = ConnectionState.new
 
@@ -56,6 +59,7 @@ public struct PeerConnectionStates: Hashable, Sendable {
     case "ice-connection": iceConnection = ICEConnectionState(rawValue: to) ?? iceConnection
     case "ice-gathering": iceGathering = ICEGatheringState(rawValue: to) ?? iceGathering
     case "dtls": secure = SecureState(rawValue: to) ?? secure
+    case "sctp": sctp = SCTPState(rawValue: to) ?? sctp
     case "connection": connection = ConnectionState(rawValue: to) ?? connection
     default: break
     }

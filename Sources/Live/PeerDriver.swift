@@ -93,6 +93,15 @@ package final class PeerDriver {
     drain()
   }
 
+  /// Applies a message for a data channel; the reply goes to the closure, late while much is
+  /// buffered.
+  package func take(_ message: DataMessage, complete: @escaping @Sendable (PeerReply) -> Void) {
+    lastCallID &+= 1
+    replies.append((lastCallID, complete))
+    step(.send(id: lastCallID, message))
+    drain()
+  }
+
   /// Does what is due by now: waiting inputs, the engine's deadline, a sample of the stats.
   package func takeTurn() {
     drain()

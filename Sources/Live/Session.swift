@@ -114,7 +114,7 @@ public final class Session: Sendable {
   ) -> PeerConnection {
     let number = tape?.addPeer(label: label, role: role) ?? 0
     let key = loop.nextKey()
-    let observers = PeerObservers()
+    let observers = PeerObservers(port: DataChannelPort(mailbox: loop.mailbox, key: key))
     let setup = PeerSetup(
       key: key, makeEngine: makeEngine,
       genesis: Genesis(

@@ -1,5 +1,6 @@
 public import JSEP
 public import Media
+public import SCTP
 public import SDP
 public import Stats
 public import Wire
@@ -26,6 +27,12 @@ package enum PeerCall: Hashable, Sendable, Codable {
   case localDescription
   /// Reads the transceivers.
   case transceivers
+  /// Makes a data channel (W3C createDataChannel).
+  case createDataChannel(DataChannelInit)
+  case closeDataChannel(UInt32)
+  case setBufferedAmountLowThreshold(channel: UInt32, UInt64)
+  /// Reads the data channels that are not closed.
+  case dataChannels
   /// Reads the stats, all of them or those of a sender or receiver; what the codecs' processors
   /// took so far comes with the call, because it is measured outside.
   case getStats(of: StatsSelector? = nil, codecTimes: [CodecTime]? = nil)
@@ -61,6 +68,8 @@ package enum PeerReply: Hashable, Sendable {
   case description(SessionDescription)
   case transceiver(TransceiverInfo)
   case transceivers([TransceiverInfo])
+  case dataChannel(DataChannelInfo)
+  case dataChannels([DataChannelInfo])
   case stats(StatsReport)
   case failure(PeerError)
 }

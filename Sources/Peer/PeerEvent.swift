@@ -28,6 +28,14 @@ package enum PeerEvent: Sendable {
   case rtcp(RTCPRecord)
   /// An encoded frame with the result of its encoding or decoding.
   case frame(FrameRecord)
+  /// A data channel was made, by either side, or entered another state; the take's `channel` rows.
+  case dataChannel(DataChannelRecord)
+  /// A message came on a data channel.
+  case message(DataMessage)
+  /// W3C bufferedamountlow of a data channel.
+  case bufferedAmountLow(channel: UInt32)
+  /// W3C error of a data channel: why it cannot be used, in words.
+  case dataChannelError(channel: UInt32, String)
   /// Another track became the dominant speaker among those sent and received; nil: nobody is.
   case dominantSpeaker(SpeakingTrack?)
   /// Something was refused and counted: what and why, for the timeline.
@@ -36,7 +44,7 @@ package enum PeerEvent: Sendable {
 
 /// A transition of a state machine.
 package struct StateTransition: Hashable, Sendable {
-  /// `signaling`, `ice-connection`, `ice-gathering`, `connection`, `dtls`.
+  /// `signaling`, `ice-connection`, `ice-gathering`, `connection`, `dtls`, `sctp`.
   package var machine: String
   package var from: String
   package var to: String
@@ -152,4 +160,6 @@ package enum DecodedMedia: Sendable {
   case none
   case audio(AudioBlock)
   case picture(Picture)
+  /// The digest of a picture that a recording let go of.
+  case digest([UInt8])
 }

@@ -2,6 +2,7 @@ import Flow
 import ICE
 import JSEP
 import Media
+import SCTP
 import SDP
 import Secure
 import Wire
@@ -52,6 +53,11 @@ extension PeerStack {
       guard let description = negotiation.localDescription(localTransport) else { return .done }
       return .description(description)
     case .transceivers: return .transceivers(negotiation.transceivers.map(TransceiverInfo.init))
+    case .createDataChannel(let options): return .dataChannel(try createDataChannel(options))
+    case .closeDataChannel(let number): try closeDataChannel(number)
+    case .setBufferedAmountLowThreshold(let number, let threshold):
+      try setBufferedAmountLowThreshold(threshold, of: number)
+    case .dataChannels: return .dataChannels(dataChannels)
     case .getStats(let selector, let times):
       return .stats(try statsReport(of: selector, codecTimes: times ?? []))
     case .close: close()
@@ -246,6 +252,7 @@ extension PeerStack {
     guard !isClosed else { return }
     for index in tracks.sending.indices { stopCapture(at: index) }
     drive(MediaFlow.Input.close)
+    drive(SCTPAssociation.Input.abort)
     drive(DTLSTransport.Input.close)
     drive(ICEAgent.Input.close)
     isClosed = true
@@ -261,7 +268,7 @@ extension PeerCall {
   /// Whether the call has a meaning on a closed connection.
   var worksAfterClose: Bool {
     switch self {
-    case .getStats, .close, .localDescription, .transceivers: true
+    case .getStats, .close, .localDescription, .transceivers, .dataChannels: true
     default: false
     }
   }

@@ -10,6 +10,7 @@ extension PeerStack {
     announceTracks()
     dropStalePlayouts()
     startDTLSIfReady()
+    startDataIfReady()
     updateCaptures()
   }
 

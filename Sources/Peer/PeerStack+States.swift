@@ -3,7 +3,7 @@ import JSEP
 import Secure
 import Wire
 
-/// The state machines that W3C defines for a peer connection, and the DTLS transport's.
+/// The state machines that W3C defines for a peer connection, and those of the DTLS and SCTP transports.
 struct ConnectionStates {
   enum Machine: String {
     case signaling
@@ -11,6 +11,7 @@ struct ConnectionStates {
     case iceGathering = "ice-gathering"
     case connection
     case dtls
+    case sctp
   }
 
   var signaling = "stable"
@@ -18,6 +19,7 @@ struct ConnectionStates {
   var iceGathering = "new"
   var connection = "new"
   var dtls = "new"
+  var sctp = "new"
   /// Whether something of the negotiation changed since it was last asked whether it is needed;
   /// the answer takes a look at the descriptions, which is too much for every packet.
   var negotiationMayBeNeeded = true
@@ -34,6 +36,7 @@ struct ConnectionStates {
       case .iceGathering: iceGathering
       case .connection: connection
       case .dtls: dtls
+      case .sctp: sctp
       }
     }
     set {
@@ -43,6 +46,7 @@ struct ConnectionStates {
       case .iceGathering: iceGathering = newValue
       case .connection: connection = newValue
       case .dtls: dtls = newValue
+      case .sctp: sctp = newValue
       }
     }
   }

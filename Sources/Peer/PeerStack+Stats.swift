@@ -17,6 +17,7 @@ extension PeerStack {
     var report = StatsReport()
     report.objects.append(peerConnectionStats())
     report.objects.append(transportStats())
+    report.objects += dataChannelStats()
     report.objects += certificateStats()
     report.objects += candidateStats()
     report.objects += pairStats()
@@ -76,8 +77,8 @@ extension PeerStack {
 
   private func peerConnectionStats() -> StatsObject {
     var stats = builder("peer-connection", statsNames.id("X", "0"))
-    stats.set("dataChannelsOpened", 0)
-    stats.set("dataChannelsClosed", 0)
+    stats.set("dataChannelsOpened", data.opened)
+    stats.set("dataChannelsClosed", data.closed)
     return stats.build()
   }
 

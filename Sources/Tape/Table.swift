@@ -20,6 +20,8 @@ package enum Table: UInt8, CaseIterable, Sendable {
   case frame = 16
   case stat = 17
   case event = 18
+  case channel = 19
+  case message = 20
   case level = 21
 
   /// The table's name for people: that of its view, where it has one.
@@ -27,6 +29,7 @@ package enum Table: UInt8, CaseIterable, Sendable {
     switch self {
     case .packet: "packet"
     case .frame: "frame"
+    case .message: "message"
     default: storageName
     }
   }
@@ -36,6 +39,7 @@ package enum Table: UInt8, CaseIterable, Sendable {
     switch self {
     case .packet: "packet_store"
     case .frame: "frame_store"
+    case .message: "message_store"
     case .callRequest: "call_request"
     case .callReply: "call_reply"
     case .candidatePair: "candidate_pair"
@@ -60,15 +64,6 @@ package enum Table: UInt8, CaseIterable, Sendable {
     default: columns
     }
   }
-
-  /// Its place among all tables.
-  var place: Int { Table.places[Int(rawValue)] }
-
-  private static let places: [Int] = {
-    var places = [Int](repeating: 0, count: Int(UInt8.max) + 1)
-    for (place, table) in Table.allCases.enumerated() { places[Int(table.rawValue)] = place }
-    return places
-  }()
 
   /// The columns after `row` that are written, read, hashed and compared, in this order.
   package var columns: [String] { Table.columnNames[Int(rawValue)] }
@@ -116,6 +111,12 @@ package enum Table: UInt8, CaseIterable, Sendable {
       "at_ns format rtp_time size quantiser audio_level peak energy digest bytes"
     case .stat: "peer at_ns call id type timestamp_ms members"
     case .event: "peer at_ns type detail"
+    case .channel:
+      """
+      peer at_ns channel state remote label protocol id ordered max_packet_life_time \
+      max_retransmits negotiated priority messages_sent bytes_sent messages_received bytes_received
+      """
+    case .message: "peer at_ns direction channel call binary size digest bytes"
     case .level: "peer at_ns track direction energy samples peak sender_level voice"
     }
   }

@@ -36,6 +36,8 @@ extension Transcript {
         ]).json
     case .transceiver(let info): text = CanonicalJSON.text(info)
     case .transceivers(let list): text = CanonicalJSON.text(list)
+    case .dataChannel(let info): text = CanonicalJSON.text(info)
+    case .dataChannels(let list): text = CanonicalJSON.text(list)
     case .stats(let report): text = summary(of: report)
     case .failure(let error): failure = error.description
     }
@@ -113,6 +115,13 @@ extension Transcript {
       add(.number(block.ssrc))
       add(.text(block.fields))
     case .frame(let frame): append(frame)
+    case .dataChannel(let channel): append(channel)
+    case .message(let message): append(message, call: nil)
+    case .bufferedAmountLow(let channel):
+      detail("bufferedamountlow", [("channel", .integer(Int64(channel)))])
+    case .dataChannelError(let channel, let reason):
+      detail(
+        "datachannelerror", [("channel", .integer(Int64(channel))), ("reason", .text(reason))])
     case .dominantSpeaker(let speaker):
       detail(
         "speaker",

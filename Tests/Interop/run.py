@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Calls real WebRTC peers with Retake in every direction, and replays each recorded call.
 
-Needs the packages of requirements.txt and Chromium: `make interop` sees to both.
+Needs the packages of requirements.txt, and browsers: `make interop` sees to both.
 """
 
 import argparse
@@ -13,10 +13,12 @@ import tempfile
 from pathlib import Path
 
 import namespace
+import plan
 from processes import adopt_orphans, end_orphans
 
 _ROOT = Path(__file__).resolve().parents[2]
-_PEERS = ["chromium", "aiortc", "libwebrtc"]
+# Variants of a peer, like the applications of a server, stand behind a dash.
+_PEERS = list(dict.fromkeys(name.partition("-")[0] for name in plan.ABILITIES))
 
 
 def _arguments():
@@ -52,14 +54,15 @@ async def _main(options, folder):
     import calls
     import interface
     import matrix
+    import statistics_call
 
     outcomes = []
     problems = []
-    for call in calls.CALLS:
-        if call.peer not in options.peers or options.only not in call.name:
+    for call in plan.CALLS:
+        if call.peer.partition("-")[0] not in options.peers or options.only not in call.name:
             continue
-        if call.receives_only and not namespace.address():
-            print(f"{call.name}: left out, its mDNS messages need a private network")
+        if call.needs_private_network and not namespace.address():
+            print(f"{call.name}: left out, it needs a private network")
             continue
         outcome = await calls.run(call, options.retake, folder / call.name, options.seconds)
         outcomes.append(outcome)
@@ -67,14 +70,17 @@ async def _main(options, folder):
     if "aiortc" in options.peers and options.only in "interface":
         found = await interface.run(options.retake, folder / "interface")
         problems += _tell("interface", found, "every wrong request was refused, calls go on")
-    if "chromium" in options.peers and options.only in "statistics":
-        # Only now as well: it needs the same packages.
-        import statistics_call
-
+    for peer in ("chromium", "firefox"):
+        name = f"statistics-{peer}"
+        if peer not in options.peers or options.only not in name:
+            continue
+        if peer == "firefox" and not namespace.address():
+            print(f"{name}: left out, it needs a private network")
+            continue
         found, tables = await statistics_call.run(
-            options.retake, folder / "statistics", options.seconds
+            options.retake, folder / name, options.seconds, peer
         )
-        problems += _tell("statistics", found, "both ends count the same")
+        problems += _tell(name, found, "both ends count the same")
         print("\n\n".join(tables))
     if outcomes:
         print()

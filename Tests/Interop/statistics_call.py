@@ -1,4 +1,4 @@
-"""A call in which two voices take turns, measured from both ends and looked into."""
+"""Calls with browsers, measured from both ends; with Chromium two voices take turns in it."""
 
 import asyncio
 import json
@@ -6,10 +6,13 @@ import math
 import sqlite3
 from contextlib import closing
 
+import namespace
 import statistics_members as members
 import statistics_tshark
 import statistics_voices as voices
 from peers.chromium import Chromium
+from peers.firefox import Firefox
+from plan import Call
 from processes import Child, ProcessError, end_orphans
 from retake import Recorder, replay
 
@@ -20,25 +23,33 @@ _UNDER_WAY_NS = 80_000_000
 _LOOK_SECONDS = 60
 
 
-async def run(program, folder, seconds):
-    """Makes the call with Chromium; the problems and the tables."""
+async def run(program, folder, seconds, peer):
+    """Makes the call with a browser; the problems and the tables."""
     folder.mkdir(parents=True, exist_ok=True)
     try:
-        reports, take = await _record(program, folder, max(seconds, 4 * voices.TURN_SECONDS))
-        problems, tables = await _look(program, take, folder, reports)
+        length = max(seconds, 4 * voices.TURN_SECONDS)
+        reports, take = await _record(program, folder, length, peer)
+        problems, tables = await _look(program, take, folder, reports, peer == "chromium")
     except Exception as error:  # a browser may fail in any way: the comparison failed
         return [f"{type(error).__name__}: {error}"], []
     found, _ = await replay(program, take, folder)
     return problems + found, tables
 
 
-async def _record(program, folder, seconds):
-    microphone, sent = voices.make(folder)
-    recorder = await Recorder.start(program, folder, "127.0.0.1", str(sent))
+async def _record(program, folder, seconds, peer):
+    if peer == "chromium":
+        microphone, sent = voices.make(folder)
+        bind, send = "127.0.0.1", str(sent)
+    else:
+        # It gathers no loopback addresses, and its microphone is a tone.
+        bind, send = namespace.address(), "pattern"
+    recorder = await Recorder.start(program, folder, bind, send)
     try:
-        browser = await Chromium.open(
-            folder, flags=[f"--use-file-for-fake-audio-capture={microphone}"]
-        )
+        if peer == "chromium":
+            flags = [f"--use-file-for-fake-audio-capture={microphone}"]
+            browser = await Chromium.open(folder, Call("chromium", "peer"), flags=flags)
+        else:
+            browser = await Firefox.open(folder)
         try:
             answer = await recorder.offer(await browser.offer())
             await browser.accept(answer)
@@ -57,7 +68,7 @@ async def _record(program, folder, seconds):
     return reports, recorder.take
 
 
-async def _look(program, take, folder, reports):
+async def _look(program, take, folder, reports, speaks):
     last = reports[-2]
     stamp = next(each["timestamp"] for each in last if each["type"] == "transport")
     with closing(sqlite3.connect(f"file:{take}?mode=ro", uri=True)) as database:
@@ -75,13 +86,16 @@ async def _look(program, take, folder, reports):
         comparison = members.Comparison(
             members.by_id(last), members.by_id(mirrored), lambda ssrc: under_way.get(ssrc, 2)
         )
-        lines = comparison.run() + _levels(database, reports, start)
+        lines = comparison.run()
+        if speaks:
+            lines += _levels(database, reports, start)
     table, problems = members.show(lines)
-    speaking = await _json(program, folder, "speakers", take, "--json")
-    problems += _turns(speaking)
     shark, found = statistics_tshark.check(program, take, folder)
-    spoken = await _text(program, folder, "speakers", take)
-    return problems + found, [table, spoken, shark]
+    problems += found
+    if not speaks:
+        return problems, [table, shark]
+    problems += _turns(await _json(program, folder, "speakers", take, "--json"))
+    return problems, [table, await _text(program, folder, "speakers", take), shark]
 
 
 def _levels(database, reports, start):

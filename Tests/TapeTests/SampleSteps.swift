@@ -4,6 +4,7 @@ import JSEP
 import Media
 import Peer
 import RTP
+import SCTP
 import SDP
 import Stats
 import Tape
@@ -61,6 +62,10 @@ enum SampleSteps {
       .addTransceiver(kind: .audio, direction: .recvonly, streamIDs: [], source: nil)),
     .call(id: 7, .getStats()),
     .call(id: 8, .setDirection(transceiver: 1, .inactive)),
+    .call(id: 9, .createDataChannel(channel.options)),
+    .call(id: 10, .setBufferedAmountLowThreshold(channel: 3, .max)),
+    .send(id: 11, DataMessage(channel: 3, isBinary: false, bytes: Array("é\u{0}".utf8))),
+    .send(id: 12, DataMessage(channel: 3, isBinary: true, bytes: [])),
     .captured(transceiver: 1, .audio(AudioBlock(samples: [1, -1, 32767, -32768], channels: 2))),
     .captured(transceiver: 1, .audio(AudioBlock(samples: [1, -1, 32767, -32768], channels: 2))),
     .captured(transceiver: 1, .audio(AudioBlock(blank: 960, channels: 1))),
@@ -129,6 +134,16 @@ enum SampleSteps {
     id: 1, kind: .audio, mid: "0", direction: .sendrecv, currentDirection: nil,
     remoteStreamIDs: ["s"])
 
+  static let channel = DataChannelRecord(
+    channel: 3, isRemote: false,
+    options: DataChannelInit(
+      label: "a \"label\"", protocol: "p", ordered: false, maxRetransmits: 2, id: 7),
+    state: .open, counters: DataChannelCounters())
+
+  static let channelInfo = DataChannelInfo(
+    number: 3, isRemote: false, options: channel.options, readyState: .open, bufferedAmount: 5,
+    maxMessageSize: nil)
+
   static let report = StatsReport(objects: [
     StatsObject(
       id: "T", type: "transport", timestamp: 1.5,
@@ -170,6 +185,13 @@ enum SampleSteps {
     .event(.frame(frame(inbound: true, time: 0))),
     .event(.frame(frame(inbound: false, time: 0x8000_0000))),
     .event(.frame(sound)),
+    .reply(id: 9, .dataChannel(channelInfo)),
+    .reply(id: 13, .dataChannels([channelInfo])),
+    .event(.dataChannel(channel)),
+    .event(.message(DataMessage(channel: 3, isBinary: true, bytes: [0, 255]))),
+    .event(.message(DataMessage(channel: 3, isBinary: false, bytes: [0xff]))),
+    .event(.bufferedAmountLow(channel: 3)),
+    .event(.dataChannelError(channel: 3, "no stream is free")),
     .event(.frame(longSound)),
     .event(.dominantSpeaker(SpeakingTrack(transceiver: 2, isInbound: true))),
     .event(.dominantSpeaker(nil)),
