@@ -78,6 +78,9 @@ public struct PeerConfiguration: Hashable, Sendable, Codable {
   public var videoBitrateStart: UInt64 = 600_000
   /// The Opus bit rate in bits per second.
   public var audioBitrate: UInt32 = 32_000
+  /// The least delay of all playouts beyond the fastest transit, in milliseconds; nil lets the
+  /// arrivals alone decide (W3C RTCRtpReceiver.jitterBufferTarget, for all receivers).
+  public var jitterBufferMinimum: UInt32?
 
   /// Creates the default configuration.
   public init() {}
@@ -93,9 +96,9 @@ package enum CapturedMedia: Sendable {
 public struct SignalingMessage: Hashable, Sendable {
   /// Whether the message was received; else it was sent.
   public var isInbound: Bool
-  /// `http`, `loopback`, `whip`, ...
+  /// `http`, `loopback`, `whip`, `whep`, ...
   public var transport: String
-  /// `offer`, `answer`, `candidate`, `bye`, ...
+  /// `offer`, `answer`, `candidate`, `restart`, `bye`, ...
   public var type: String
   /// The message as on the channel.
   public var message: String

@@ -54,6 +54,7 @@ async def _main(options, folder):
     import calls
     import interface
     import matrix
+    import sessions
     import statistics_call
 
     outcomes = []
@@ -70,6 +71,9 @@ async def _main(options, folder):
     if "aiortc" in options.peers and options.only in "interface":
         found = await interface.run(options.retake, folder / "interface")
         problems += _tell("interface", found, "every wrong request was refused, calls go on")
+    if "aiortc" in options.peers and options.only in "sessions":
+        found = await sessions.run(options.retake, folder / "sessions")
+        problems += _tell("sessions", found, "published by WHIP and played by WHEP")
     for peer in ("chromium", "firefox"):
         name = f"statistics-{peer}"
         if peer not in options.peers or options.only not in name:
