@@ -125,7 +125,7 @@ let package = Package(
     tests("VerifyTests", ["Wire", "Media", "Peer", "Tape", "Replay", "Verify", "Lab"]),
     tests(
       "RetakeTestingTests",
-      ["Wire", "Media", "Peer", "SDP", "Stats", "Tape", "Lab", "Live", "RetakeTesting"]),
+      ["Wire", "Media", "Stats", "Peer", "SDP", "Tape", "Lab", "Live", "RetakeTesting"]),
     tests("SpeakersTests", ["Wire", "Speakers"]),
     tests(
       "PeerTests",

@@ -106,7 +106,12 @@ package final class Replayer {
   ///
   /// Three threads share the work: one reads, this one executes, one compares.
   private func drive(_ progress: (Instant) -> Void) -> TapeFault? {
-    let feed = StepFeed(reader)
+    let feed: StepFeed
+    do throws(TapeError) {
+      feed = StepFeed(try TapeReader(path: path))
+    } catch {
+      return .unreadable(error)
+    }
     defer { feed.cancel() }
     let line = CheckLine(check)
     defer { line.finish() }

@@ -54,6 +54,7 @@ async def _main(options, folder):
     import calls
     import interface
     import matrix
+    import sessions
 
     outcomes = []
     problems = []
@@ -69,6 +70,9 @@ async def _main(options, folder):
     if "aiortc" in options.peers and options.only in "interface":
         found = await interface.run(options.retake, folder / "interface")
         problems += _tell("interface", found, "every wrong request was refused, calls go on")
+    if "aiortc" in options.peers and options.only in "sessions":
+        found = await sessions.run(options.retake, folder / "sessions")
+        problems += _tell("sessions", found, "published by WHIP and played by WHEP")
     if outcomes:
         print()
         matrix.show(outcomes)

@@ -241,7 +241,7 @@ import Wire
     call.send(1, channel: 0, bytes: [1, 2, 3])
     call.call(0, .closeDataChannel(1))
     call.run(for: .seconds(1))
-    guard case .stats(let report) = call.call(0, .getStats) else { return }
+    guard case .stats(let report) = call.call(0, .getStats()) else { return }
     let json = report.objects.filter { $0.type == "data-channel" }.map(\.membersJSON)
     #expect(
       json == [

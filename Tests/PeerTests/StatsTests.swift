@@ -239,7 +239,8 @@ import Wire
     var configuration = PeerConfiguration()
     configuration.videoBitrateStart = 50_000
     configuration.videoBitrateMaximum = 50_000
-    let call = VirtualCall(seed: 30, configuration: configuration)
+    let call = VirtualCall(
+      seed: 30, configurations: [configuration, configuration])
     call.call(
       0,
       .addTrack(

@@ -188,7 +188,8 @@ import Testing
   }
 
   @Test(arguments: [
-    ("https://a/", "only http://"), ("a", "only http://"), ("http://", "not a URL"),
+    ("ftp://a/", "only http://"), ("a", "only http://"), ("https://", "not a URL"),
+    ("http://", "not a URL"),
     ("http://a:b/", "port"), ("http://a:70000/", "port"), ("http://a b/", "not a URL"),
     ("http://a/\r\nX: y", "not a URL"), ("http://u@h/", "not a URL"), ("http://:80/", "not a URL"),
   ]) func urlsThatCannotBeCalledAreRefused(url: String, reason: String) async {
