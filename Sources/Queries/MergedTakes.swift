@@ -162,41 +162,60 @@ private struct ClockDistance {
   ///   - back: from the second end to the first.
   init(there: [Passage], back: [Passage]) {
     origin = there.first?.received ?? 0
-    var parts: [Int64: (there: Int64, back: Int64)] = [:]
+    var parts: [Int64: (there: Least?, back: Least?)] = [:]
     for passage in there {
       let part = (passage.received - origin) / ClockDistance.part
-      let known = parts[part, default: (.max, .max)].there
-      parts[part, default: (.max, .max)].there = min(known, passage.received - passage.sent)
+      let least = Least(passage, at: passage.received - origin)
+      parts[part, default: (nil, nil)].there = least.or(parts[part]?.there)
     }
     for passage in back {
       let part = (passage.sent - origin) / ClockDistance.part
-      let known = parts[part, default: (.max, .max)].back
-      parts[part, default: (.max, .max)].back = min(known, passage.received - passage.sent)
+      let least = Least(passage, at: passage.sent - origin)
+      parts[part, default: (nil, nil)].back = least.or(parts[part]?.back)
     }
     // there = delay - offset, back = delay + offset: half of the difference is the offset.
-    let least = parts.values.reduce((there: Int64.max, back: Int64.max)) {
-      (min($0.there, $1.there), min($0.back, $1.back))
-    }
-    offset = (least.back - least.there) / 2
+    let leastThere = there.map { $0.received - $0.sent }.min() ?? 0
+    let leastBack = back.map { $0.received - $0.sent }.min() ?? 0
+    offset = (leastBack - leastThere) / 2
     fit(
-      parts.filter { $0.value.there != .max && $0.value.back != .max }
-        .map { (part: $0.key, offset: Double(($0.value.back - $0.value.there) / 2)) }
-        .sorted { $0.part < $1.part })
+      parts.sorted { $0.key < $1.key }.compactMap { _, part in
+        guard let there = part.there, let back = part.back else { return nil }
+        return (
+          time: Double(there.at + back.at) / 2, offset: Double(back.delay - there.delay) / 2
+        )
+      })
+  }
+
+  /// The fastest datagram of a part: what it took by both clocks, and when it was at the second
+  /// end.
+  private struct Least {
+    var delay: Int64
+    var at: Int64
+
+    init(_ passage: Passage, at: Int64) {
+      delay = passage.received - passage.sent
+      self.at = at
+    }
+
+    func or(_ other: Least?) -> Least {
+      if let other, other.delay <= delay { return other }
+      return self
+    }
   }
 
   /// Lays a line through the offsets of the parts.
-  private mutating func fit(_ parts: [(part: Int64, offset: Double)]) {
+  private mutating func fit(_ parts: [(time: Double, offset: Double)]) {
     guard parts.count >= ClockDistance.fewestParts else { return }
     let count = Double(parts.count)
-    let times = parts.map { (Double($0.part) + 0.5) * Double(ClockDistance.part) }
-    let meanTime = times.reduce(0, +) / count
+    let meanTime = parts.map(\.time).reduce(0, +) / count
     let meanOffset = parts.map(\.offset).reduce(0, +) / count
     var above = 0.0
     var below = 0.0
-    for (time, part) in zip(times, parts) {
-      above += (time - meanTime) * (part.offset - meanOffset)
-      below += (time - meanTime) * (time - meanTime)
+    for part in parts {
+      above += (part.time - meanTime) * (part.offset - meanOffset)
+      below += (part.time - meanTime) * (part.time - meanTime)
     }
+    guard below > 0 else { return }
     let slope = above / below
     drift = -slope
     offset = Int64(meanOffset - slope * meanTime)

@@ -9,9 +9,9 @@ import Wire
 
 /// Whatever is changed in a take is noticed, at its step and in its layer.
 ///
-/// Every change is tried in two ways. Left as it is, it breaks the digest chain, and the file has to
-/// be called altered at exactly that step. With the chain made anew it is the replay that has to
-/// notice: at exactly that step when an output was changed, and where the stack first does
+/// Every change is tried in two ways. Left as it is, it breaks the digest chain, and the file has
+/// to be called altered at exactly that step. With the chain made anew it is the replay that has
+/// to notice: at exactly that step when an output was changed, and where the stack first does
 /// something else when it was an input. A plain loop over the stack says where that is.
 @Suite struct MutationTests {
   static let mutations = 2_000

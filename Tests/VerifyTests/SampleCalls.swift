@@ -37,7 +37,7 @@ extension Folder {
       keepsMedia: keepsMedia)
     for peer in 0..<2 {
       recorded.call.call(
-        peer, .addTrack(kind: .audio, streamIDs: ["s"], source: .tone(hertz: 440, pauseSeconds: 1)))
+        peer, .addTrack(kind: .audio, streamIDs: ["s"], source: .tone(hertz: 440, pauseSeconds: 0)))
       recorded.call.call(
         peer,
         .addTrack(

@@ -10,8 +10,8 @@ struct UpgradeCommand: ParsableCommand {
     discussion: """
       The inputs of the take are driven through the stack of this build on its own terms, and what \
       it does is written into a new take, which replays here bit for bit. The old one is left as \
-      it is. The exit status is 1 when the session no longer comes to the same: states, frames, bit \
-      rates and the like, within the tolerances of retake pin.
+      it is. The exit status is 1 when the session no longer comes to the same: states, frames, \
+      bit rates and the like, within the tolerances of retake pin.
 
       Example:
         retake upgrade old.take --out new.take
