@@ -99,6 +99,9 @@ public struct PeerConfiguration: Hashable, Sendable, Codable {
   public var videoBitrateStart: UInt64 = 600_000
   /// The Opus bit rate in bits per second.
   public var audioBitrate: UInt32 = 32_000
+  /// The least delay of all playouts beyond the fastest transit, in milliseconds; nil lets the
+  /// arrivals alone decide (W3C RTCRtpReceiver.jitterBufferTarget, for all receivers).
+  public var jitterBufferMinimum: UInt32?
 
   /// Creates the default configuration.
   public init() {}

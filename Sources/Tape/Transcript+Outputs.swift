@@ -220,5 +220,17 @@ extension Transcript {
     add(.number(frame.energy))
     add(digest(of: frame.decoded))
     add(keepsMedia ? .blob(frame.bytes) : .null)
+    guard frame.kind == .audio,
+      let sum = meter.add(
+        frame, samples: shape.samples ?? AudioBlock.sampleRate / 50, of: peer, at: at)
+    else { return }
+    stampedRow(.level)
+    add(.number(frame.transceiver))
+    add(.text(directionName(frame.isInbound)))
+    add(.number(sum.energy))
+    add(.number(sum.samples))
+    add(.number(sum.peak))
+    add(.number(sum.senderLevel))
+    add(.flag(sum.isVoice))
   }
 }
