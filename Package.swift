@@ -93,18 +93,27 @@ let package = Package(
     module("Queries", ["Wire", "Media", "Stats", "Speakers", "Tape"]),
     module(
       "Replay", ["Wire", "SDP", "RTP", "STUN", "ICE", "Flow", "Peer", "Media", "Tape", "Stats"]),
+    module(
+      "Debug",
+      [
+        "Wire", "CSupport", "SDP", "RTP", "Peer", "Media", "Stats", "Tape", "Queries", "Replay",
+      ]),
     module("Lab", ["Wire", "STUN", "ICE", "SDP", "Peer", "Media", "Tape"]),
     module(
-      "Live", ["Wire", "CSupport", "SDP", "JSEP", "ICE", "SCTP", "Peer", "Media", "Stats", "Tape"]),
+      "Live",
+      [
+        "Wire", "CSupport", "COpenSSL", "STUN", "SDP", "JSEP", "ICE", "SCTP", "Peer", "Media",
+        "Stats", "Speakers", "Tape",
+      ]),
     module("Verify", ["Wire", "Peer", "Media", "Tape", "Replay"]),
     module("RetakeTesting", ["Live", "Media", "Peer", "SDP", "Tape", "Replay", "Verify"]),
     module("Signaling", ["SDP", "COpenSSL"] + nio),
     .executableTarget(
       name: "retake",
       dependencies: [
-        "Wire", "ICE", "SDP", "JSEP", "Live", "Tape", "Queries", "Replay", "Lab", "Signaling",
+        "Wire", "ICE", "SDP", "JSEP", "Live", "Tape", "Queries", "Replay", "Debug", "Lab",
+        "Signaling", "Stats", "CSupport",
         "Verify",
-        "Stats",
         "CPcap",
         "Media", "Peer", "SCTP", "Secure",
         .product(name: "ArgumentParser", package: "swift-argument-parser"),
@@ -120,6 +129,9 @@ let package = Package(
         "Wire", "ICE", "RTP", "SCTP", "SDP", "JSEP", "Flow", "Media", "Stats", "Peer", "Tape",
         "Queries", "Lab",
       ]),
+    tests(
+      "DebugTests",
+      ["Wire", "Media", "Peer", "Stats", "Tape", "Queries", "Replay", "Debug", "Lab"]),
     tests(
       "ReplayTests", ["Wire", "SCTP", "Media", "Stats", "Peer", "Tape", "Queries", "Replay", "Lab"]),
     tests("VerifyTests", ["Wire", "Media", "Peer", "Tape", "Replay", "Verify", "Lab"]),

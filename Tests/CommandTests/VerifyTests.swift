@@ -82,13 +82,14 @@ import Testing
     #expect(same.status == 1 && same.errorLines.count == 1)
   }
 
-  @Test(arguments: [
-    (["verify"], Int32(64)), (["verify", "/nowhere"], 66), (["pin", "/nowhere.take"], 66),
+  private static let wrongUses: [(arguments: [String], status: Int32)] = [
+    (["verify"], 64), (["verify", "/nowhere"], 66), (["pin", "/nowhere.take"], 66),
     (["minimise", "/nowhere.take"], 66), (["merge", "/nowhere.take", "/nowhere.take"], 66),
     (["upgrade", "/nowhere.take", "--out", "/nowhere.new"], 66),
-    (["verify", "x", "--jobs", "0"], 64),
-    (["verify", "x", "--mode", "loosely"], 64),
-  ])
+    (["verify", "x", "--jobs", "0"], 64), (["verify", "x", "--mode", "loosely"], 64),
+  ]
+
+  @Test(arguments: wrongUses)
   func wrongUsageHasTheRightStatus(_ arguments: [String], _ status: Int32) async throws {
     let outcome = try await Tool.run(arguments)
     #expect(outcome.status == status, "\(outcome.errors)")

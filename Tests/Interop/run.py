@@ -61,6 +61,7 @@ async def _main(options, folder):
     import interface
     import matrix
     import sessions
+    import statistics_call
 
     outcomes = []
     problems = []
@@ -79,6 +80,18 @@ async def _main(options, folder):
     if "aiortc" in options.peers and options.only in "sessions":
         found = await sessions.run(options.retake, folder / "sessions")
         problems += _tell("sessions", found, "published by WHIP and played by WHEP")
+    for peer in ("chromium", "firefox"):
+        name = f"statistics-{peer}"
+        if peer not in options.peers or options.only not in name:
+            continue
+        if peer == "firefox" and not namespace.address():
+            print(f"{name}: left out, it needs a private network")
+            continue
+        found, tables = await statistics_call.run(
+            options.retake, folder / name, options.seconds, peer
+        )
+        problems += _tell(name, found, "both ends count the same")
+        print("\n\n".join(tables))
     if outcomes:
         print()
         matrix.show(outcomes)

@@ -45,7 +45,8 @@ import Testing
     }
     let server = try await script.listen()
     let client = SessionClient(
-      .whip, endpoint: server.url + "/a/whip?room=1", token: BearerToken("s3cret"))
+      .whip, endpoint: server.url + "/a/whip?room=1", token: BearerToken("s3cret"),
+      http: .patient)
     var session = try await client.open(offer: "offer")
     #expect(session.url == server.url + "/a/session/7")
     #expect(session.description == "answer" && !session.isCounterOffer)
@@ -103,7 +104,7 @@ import Testing
   @Test(arguments: refusals) func aRefusalIsOneSentence(_ row: Refusal) async throws {
     let script = Script { _ in row.answer }
     let server = try await script.listen()
-    let client = SessionClient(.whip, endpoint: server.url + "/whip")
+    let client = SessionClient(.whip, endpoint: server.url + "/whip", http: .patient)
     do throws(HTTPError) {
       _ = try await client.open(offer: "offer")
       Issue.record("the offer was taken")
@@ -122,7 +123,7 @@ import Testing
         : Self.answer(204)
     }
     let server = try await script.listen()
-    let client = SessionClient(.whep, endpoint: server.url + "/whep")
+    let client = SessionClient(.whep, endpoint: server.url + "/whep", http: .patient)
     let session = try await client.open(offer: "offer")
     #expect(session.isCounterOffer && session.description == "their offer")
     try await client.answer("our answer", in: session)
@@ -141,7 +142,7 @@ import Testing
     }
     let server = try await script.listen()
     let client = SessionClient(
-      .whip, endpoint: server.url + "/whip", token: BearerToken("s3cret"))
+      .whip, endpoint: server.url + "/whip", token: BearerToken("s3cret"), http: .patient)
     let session = try await client.open(offer: "offer")
     #expect(session.url == other.url + "/there/1")
     #expect(script.asked.map(\.path) == ["/whip", "/next"])
@@ -158,7 +159,7 @@ import Testing
       request.method == "POST" ? Self.begun("/s") : Self.answer(status)
     }
     let server = try await script.listen()
-    let client = SessionClient(.whip, endpoint: server.url + "/whip")
+    let client = SessionClient(.whip, endpoint: server.url + "/whip", http: .patient)
     let session = try await client.open(offer: "offer")
     #expect(try await client.add(fragment: "one", to: session) == false)
     await server.shutdown()
@@ -178,7 +179,7 @@ import Testing
         ])
     }
     let server = try await script.listen()
-    let servers = try await SessionClient(.whip, endpoint: server.url).iceServers()
+    let servers = try await SessionClient(.whip, endpoint: server.url, http: .patient).iceServers()
     #expect(
       servers == [
         LinkedICEServer(uri: "stun:stun.example.net"),

@@ -232,12 +232,12 @@ final class ScriptedSessions: SessionHandling {
     let server = try await HTTPServer.listen(host: "127.0.0.1", port: 0) { request in
       await routes.respond(to: request)
     }
-    let asked = try await HTTPClient().send("OPTIONS", server.url + "/whip/s1")
+    let asked = try await HTTPClient.patient.send("OPTIONS", server.url + "/whip/s1")
     let methods = asked.header("Access-Control-Allow-Methods") ?? ""
     let fields = asked.header("Access-Control-Allow-Headers") ?? ""
     for method in ["POST", "PATCH", "DELETE"] { #expect(methods.contains(method)) }
     for field in ["Authorization", "Content-Type", "If-Match"] { #expect(fields.contains(field)) }
-    let begun = try await HTTPClient().send(
+    let begun = try await HTTPClient.patient.send(
       "POST", server.url + "/whip", body: Array("x".utf8), type: "application/sdp")
     #expect(begun.header("Access-Control-Allow-Origin") == "*")
     let exposed = begun.header("Access-Control-Expose-Headers") ?? ""

@@ -52,9 +52,9 @@ import Testing
     }
   }
 
-  /// A client that trusts the server; other tests may keep all threads busy for a while.
+  /// A client that trusts the server.
   private func client(_ files: Files) -> HTTPClient {
-    var client = HTTPClient(timeout: .seconds(60))
+    var client = HTTPClient.patient
     client.authorities = files.path("certificate")
     return client
   }
@@ -77,7 +77,7 @@ import Testing
     let files = try Files()
     let server = try await server(files)
     do throws(HTTPError) {
-      _ = try await HTTPClient().get(server.url)
+      _ = try await HTTPClient.patient.get(server.url)
       Issue.record("the server was trusted")
     } catch { #expect(error.reason.contains("certificate is not trusted: self"), "\(error)") }
     await server.shutdown()
@@ -99,7 +99,7 @@ import Testing
   @Test func aServerWithoutTLSIsToldApart() async throws {
     let server = try await HTTPServer.listen(host: "127.0.0.1", port: 0) { _ in HTTPResponse() }
     do throws(HTTPError) {
-      _ = try await HTTPClient().get("https://127.0.0.1:\(server.port)/")
+      _ = try await HTTPClient.patient.get("https://127.0.0.1:\(server.port)/")
       Issue.record("plain text went through TLS")
     } catch { #expect(error.reason.contains("TLS handshake failed"), "\(error)") }
     await server.shutdown()
