@@ -186,7 +186,7 @@ class GstreamerPeer:
         return Gst.FlowReturn.OK
 
     def _kinds(self):
-        """What each SSRC of the descriptions carries; webrtcbin's statistics call all of it audio."""
+        """What each SSRC of the descriptions carries; webrtcbin's statistics say audio of all."""
         kinds = {}
         for side in ("local-description", "remote-description"):
             description = self._webrtc.get_property(side)
