@@ -88,7 +88,8 @@ let package = Package(
       "Replay", ["Wire", "SDP", "RTP", "STUN", "ICE", "Flow", "Peer", "Media", "Tape", "Stats"]),
     module("Lab", ["Wire", "SDP", "Peer", "Media", "Tape"]),
     module(
-      "Live", ["Wire", "CSupport", "SDP", "JSEP", "ICE", "Peer", "Media", "Stats", "Tape"]),
+      "Live",
+      ["Wire", "CSupport", "SDP", "JSEP", "ICE", "Secure", "Peer", "Media", "Stats", "Tape"]),
     module("Signaling", nio),
     .executableTarget(
       name: "retake",
@@ -110,14 +111,19 @@ let package = Package(
         "Wire", "ICE", "RTP", "SDP", "JSEP", "Flow", "Media", "Stats", "Peer", "Tape", "Queries",
         "Lab",
       ]),
-    tests("ReplayTests", ["Wire", "Media", "Peer", "Tape", "Queries", "Replay", "Lab"]),
+    tests(
+      "ReplayTests",
+      ["Wire", "JSEP", "SDP", "Secure", "Media", "Peer", "Tape", "Queries", "Replay", "Lab"]),
     tests("SpeakersTests", ["Wire", "Speakers"]),
-    tests("PeerTests", ["Wire", "ICE", "JSEP", "SDP", "Media", "Peer", "Tape", "Lab"]),
+    tests(
+      "PeerTests", ["Wire", "ICE", "JSEP", "SDP", "Secure", "Media", "Peer", "Tape", "Lab"]),
     tests("CSupportTests", ["CSupport", "COpus", "CVPX"]),
     tests("SecureTests", ["Secure", "Wire", "Digests", "CSupport", "COpenSSL"]),
     tests("STUNTests", ["Wire", "Digests", "STUN"]),
     tests("ICETests", ["Wire", "STUN", "ICE"]),
-    tests("LiveTests", ["Wire", "SDP", "JSEP", "ICE", "Media", "Stats", "Peer", "Tape", "Live"]),
+    tests(
+      "LiveTests",
+      ["Wire", "SDP", "JSEP", "ICE", "Secure", "Media", "Stats", "Peer", "Tape", "Live"]),
     tests("SignalingTests", ["Signaling"] + nio),
     tests("MediaTests", ["Media", "RTP", "Wire", "COpus"]),
     .testTarget(

@@ -273,7 +273,8 @@ CREATE TABLE state (
   step       INTEGER GENERATED ALWAYS AS (row >> 16) VIRTUAL,
   peer       INTEGER NOT NULL,
   at_ns      INTEGER NOT NULL,
-  machine    TEXT NOT NULL,  -- signaling, ice-connection, ice-gathering, connection, dtls
+  machine    TEXT NOT NULL,  -- signaling, ice-connection, ice-gathering, connection, dtls,
+                             -- establishment
   from_state TEXT NOT NULL,  -- the state that was left, as W3C spells it
   to_state   TEXT NOT NULL   -- the state that was entered
 );
@@ -433,7 +434,8 @@ CREATE TABLE event (
   step   INTEGER GENERATED ALWAYS AS (row >> 16) VIRTUAL,
   peer   INTEGER NOT NULL,
   at_ns  INTEGER NOT NULL,
-  type   TEXT NOT NULL,  -- negotiationneeded, icecandidate, track, trackended, secured, refused
+  type   TEXT NOT NULL,  -- negotiationneeded, icecandidate, track, trackended, addstream,
+                         -- removestream, secured, refused
   detail TEXT NOT NULL   -- JSON
 );
 

@@ -16,6 +16,8 @@ public enum PeerConnectionEvent: Hashable, Sendable {
   case secureState(SecureState)
   /// W3C connectionstatechange.
   case connectionState(ConnectionState)
+  /// Whether the call came about.
+  case establishment(EstablishmentState)
   /// W3C icecandidate: a local candidate to signal; nil when there are no more.
   case iceCandidate(CandidateInit?)
   /// W3C negotiationneeded.
@@ -24,6 +26,10 @@ public enum PeerConnectionEvent: Hashable, Sendable {
   case track(TransceiverInfo)
   /// The peer no longer sends on this transceiver.
   case trackEnded(transceiver: UInt32)
+  /// The peer sends a stream that it did not send before; never told of own streams.
+  case streamAdded(MediaStreamInfo)
+  /// The peer sends nothing of a stream any more.
+  case streamRemoved(id: String)
   /// DTLS agreed on a cipher suite and an SRTP profile, by their IANA names.
   case secured(cipherSuite: String, profile: String)
   /// Something from the network was refused and counted.
@@ -38,6 +44,7 @@ public enum PeerConnectionEvent: Hashable, Sendable {
       case "ice-connection": self = .iceConnectionState(states.iceConnection)
       case "ice-gathering": self = .iceGatheringState(states.iceGathering)
       case "dtls": self = .secureState(states.secure)
+      case "establishment": self = .establishment(states.establishment)
       case "connection": self = .connectionState(states.connection)
       default: return nil
       }
@@ -47,6 +54,8 @@ public enum PeerConnectionEvent: Hashable, Sendable {
       self = .secured(cipherSuite: transport.cipherSuite, profile: transport.profile)
     case .track(let info): self = .track(info)
     case .trackEnded(let transceiver): self = .trackEnded(transceiver: transceiver)
+    case .streamAdded(let stream): self = .streamAdded(stream)
+    case .streamRemoved(let id): self = .streamRemoved(id: id)
     case .refused(let layer, let reason): self = .refused(layer: layer, reason: reason)
     case .candidate, .candidatePair, .trackNegotiated, .rtcp, .frame: return nil
     }

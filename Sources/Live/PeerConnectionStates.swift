@@ -32,6 +32,20 @@ public enum SecureState: String, Hashable, Sendable {
   case failed
 }
 
+/// Whether a call came about: exchange over, ICE connected and all local candidates known.
+public enum EstablishmentState: String, Hashable, Sendable {
+  /// No description was set.
+  case new
+  /// The conditions do not hold yet.
+  case establishing
+  /// The conditions held once; later states do not take that back.
+  case established
+  /// The conditions did not hold in time; they may later.
+  case timedOut = "timed-out"
+  /// The connection was closed.
+  case closed
+}
+
 /// All states of a connection at one moment.
 public struct PeerConnectionStates: Hashable, Sendable {
   /// The offer/answer exchange.
@@ -42,6 +56,8 @@ public struct PeerConnectionStates: Hashable, Sendable {
   public internal(set) var iceGathering = ICEGatheringState.new
   /// DTLS.
   public internal(set) var secure = SecureState.new
+  /// Whether the call came about.
+  public internal(set) var establishment = EstablishmentState.new
   /// All transports together.
   public internal(set) var connection = ConnectionState.new
 
@@ -56,6 +72,8 @@ public struct PeerConnectionStates: Hashable, Sendable {
     case "ice-connection": iceConnection = ICEConnectionState(rawValue: to) ?? iceConnection
     case "ice-gathering": iceGathering = ICEGatheringState(rawValue: to) ?? iceGathering
     case "dtls": secure = SecureState(rawValue: to) ?? secure
+    case "establishment":
+      establishment = EstablishmentState(rawValue: to) ?? establishment
     case "connection": connection = ConnectionState(rawValue: to) ?? connection
     default: break
     }

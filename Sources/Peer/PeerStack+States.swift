@@ -11,6 +11,7 @@ struct ConnectionStates {
     case iceGathering = "ice-gathering"
     case connection
     case dtls
+    case establishment
   }
 
   var signaling = "stable"
@@ -18,6 +19,7 @@ struct ConnectionStates {
   var iceGathering = "new"
   var connection = "new"
   var dtls = "new"
+  var establishment = "new"
   /// Whether something of the negotiation changed since it was last asked whether it is needed;
   /// the answer takes a look at the descriptions, which is too much for every packet.
   var negotiationMayBeNeeded = true
@@ -34,6 +36,7 @@ struct ConnectionStates {
       case .iceGathering: iceGathering
       case .connection: connection
       case .dtls: dtls
+      case .establishment: establishment
       }
     }
     set {
@@ -43,6 +46,7 @@ struct ConnectionStates {
       case .iceGathering: iceGathering = newValue
       case .connection: connection = newValue
       case .dtls: dtls = newValue
+      case .establishment: establishment = newValue
       }
     }
   }
@@ -71,6 +75,7 @@ extension PeerStack {
   /// What is derived from the layers is brought up to date at the end of each step.
   func settleStates() {
     change(.connection, to: states.aggregated(isClosed: isClosed))
+    settleEstablishment()
     if states.negotiationMayBeNeeded {
       states.negotiationMayBeNeeded = false
       states.negotiationIsNeeded = negotiation.negotiationIsNeeded

@@ -25,9 +25,12 @@ final class PeerStack {
   var srtp: SRTPContext?
   var flow: MediaFlow
   var tracks = TrackTable()
+  /// What was told of the peer's streams.
+  var remoteStreams: [MediaStreamInfo] = []
 
   var transport = TransportState()
   var states = ConnectionStates()
+  var establishment = Establishment()
   var candidates = LocalCandidates()
   var refusals = RefusalLedger()
   let statsNames: StatsNames
@@ -47,7 +50,10 @@ final class PeerStack {
     let entropy = Entropy(seed: genesis.seed)
     self.entropy = entropy
     let cname = entropy.stream("cname").iceString(16)
-    negotiation = Negotiation(entropy: entropy.stream("jsep"), cname: cname)
+    negotiation = Negotiation(
+      entropy: entropy.stream("jsep"), cname: cname,
+      bundlePolicy: genesis.configuration.bundlePolicy,
+      answersAsDTLSClient: genesis.configuration.answersAsDTLSClient)
     agent = ICEAgent(
       servers: genesis.configuration.parsedICEServers, entropy: entropy.stream("ice"))
     flow = MediaFlow(
@@ -55,7 +61,10 @@ final class PeerStack {
     statsNames = StatsNames(entropy: entropy.stream("stats"))
     var failure: String?
     do {
-      dtls = try DTLSTransport(entropy: entropy.stream("dtls"), wallClock: genesis.wallClock)
+      dtls = try DTLSTransport(
+        entropy: entropy.stream("dtls"), wallClock: genesis.wallClock,
+        certificates: genesis.configuration.certificates,
+        profiles: genesis.configuration.srtpProtections)
     } catch {
       dtls = nil
       failure = error.reason
@@ -100,6 +109,7 @@ final class PeerStack {
   var deadline: Instant? {
     var first = earliest(agent.deadline, dtls?.deadline)
     first = earliest(first, flow.deadline)
+    first = earliest(first, establishment.deadline)
     return earliest(first, tracks.deadline)
   }
 

@@ -6,7 +6,8 @@ enum Samples {
     "aiortc-answer", "aiortc-offer", "chromium-answer", "chromium-datachannel-offer",
     "chromium-offer", "chromium-recvonly-offer", "chromium-simulcast-offer",
     "chromium-unencrypted-offer", "firefox-answer", "firefox-offer", "firefox-recvonly-answer",
-    "janus-answer", "janus-offer",
+    "gstreamer-offer", "janus-answer", "janus-audiobridge-answer", "janus-offer",
+    "janus-recording-offer", "libwebrtc-answer", "libwebrtc-offer",
   ]
 
   /// The text of a sample, byte for byte.

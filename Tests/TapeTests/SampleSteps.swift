@@ -61,6 +61,28 @@ enum SampleSteps {
       .addTransceiver(kind: .audio, direction: .recvonly, streamIDs: [], source: nil)),
     .call(id: 7, .getStats),
     .call(id: 8, .setDirection(transceiver: 1, .inactive)),
+    .call(id: 9, .setStreams(transceiver: 1, ["s", "t"])),
+    .call(id: 10, .setCodecPreferences(transceiver: 1, RTPCodec.capabilities(.video))),
+    .call(id: 11, .getParameters(transceiver: 1)),
+    .call(id: 12, .setParameters(transceiver: 1, parameters)),
+    .call(
+      id: 13,
+      .addStream(MediaStreamInit(id: "s", tracks: [.init(id: "a", kind: .audio, source: .echo)]))),
+    .call(id: 14, .removeStream("s")),
+    .call(id: 15, .streams),
+    .call(id: 16, .readDescription(.currentRemote)),
+    .call(
+      id: 17, .addTrack(kind: .audio, streamIDs: [], source: .application, trackID: "track")),
+    .call(
+      id: 18,
+      .addTransceiver(
+        kind: .video, direction: .sendonly, streamIDs: [], source: nil,
+        sendEncodings: [RTPEncoding(active: false, maxBitrate: 9, maxFramerate: 12.5)])),
+    .call(
+      id: 19,
+      .addTransceiver(
+        kind: .video, direction: .sendonly, streamIDs: [], source: nil,
+        sendEncodings: [RTPEncoding(maxFramerate: -.infinity, scaleResolutionDownBy: .infinity)])),
     .captured(transceiver: 1, .audio(AudioBlock(samples: [1, -1, 32767, -32768], channels: 2))),
     .captured(transceiver: 1, .audio(AudioBlock(samples: [1, -1, 32767, -32768], channels: 2))),
     .captured(transceiver: 1, .audio(AudioBlock(blank: 960, channels: 1))),
@@ -118,6 +140,14 @@ enum SampleSteps {
     return frame
   }
 
+  static let parameters = RTPSendParameters(
+    transactionId: "t", encodings: [RTPEncoding(maxBitrate: .max, scaleResolutionDownBy: 1.5)],
+    codecs: [.init(payloadType: 96, codec: RTPCodec(mimeType: "video/VP8", clockRate: 90_000))],
+    headerExtensions: [.init(uri: "urn:x", id: 14)], cname: "c", reducedSizeRTCP: true)
+
+  static let stream = MediaStreamInfo(
+    id: "s", tracks: [.init(id: nil, kind: .audio, transceiver: 1)])
+
   static let info = TransceiverInfo(
     id: 1, kind: .audio, mid: "0", direction: .sendrecv, currentDirection: nil,
     remoteStreamIDs: ["s"])
@@ -143,6 +173,8 @@ enum SampleSteps {
     .reply(id: 2, .description(SessionDescription(type: .answer, sdp: "v=0\r\n"))),
     .reply(id: 3, .transceiver(info)),
     .reply(id: 4, .transceivers([info, info])),
+    .reply(id: 11, .parameters(parameters)),
+    .reply(id: 13, .streams(MediaStreams(local: [stream], remote: []))),
     .reply(id: 7, .stats(report)),
     .reply(id: 5, .failure(PeerError(name: "InvalidStateError", message: "no"))),
     .event(.state(StateTransition(machine: "dtls", from: "new", to: "connecting"))),
@@ -158,6 +190,8 @@ enum SampleSteps {
           remoteFingerprint: "AA"))),
     .event(.track(info)),
     .event(.trackEnded(transceiver: 1)),
+    .event(.streamAdded(stream)),
+    .event(.streamRemoved(id: "s")),
     .event(.trackNegotiated(track)),
     .event(.rtcp(RTCPRecord(isInbound: true, type: "pli", ssrc: .max, fields: "{}"))),
     .event(.frame(frame(inbound: true, time: 0))),
