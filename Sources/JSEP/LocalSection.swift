@@ -33,7 +33,10 @@ struct LocalSection {
     if isLeftToBundle { section.append(.bundleOnly) }
     for (uri, id) in media.extensions { section.append(ExtensionMap(id: UInt16(id), uri: uri)) }
     section.append(direction.attributeName)
-    if direction.sends { append(msidsOf: sender, to: &section) }
+    // An answer names the streams of all that this side wants to send, even where the offer does
+    // not take it: else both sides would find them missing and offer without end (W3C section
+    // 4.7.3).
+    if direction.sends || sender.direction.sends { append(msidsOf: sender, to: &section) }
     section.append(.rtcpMux)
     if isOffer { section.append(.rtcpMuxOnly) }
     if reducedSizeRTCP { section.append(.rtcpReducedSize) }

@@ -60,7 +60,7 @@ final class DTLSAssociation {
         throw SecureError(
           reason: "there are two certificates with a key of type \(certificate.algorithm.rawValue)")
       }
-      certificateEntropy = certificate.entropy
+      certificateEntropy = try certificate.entropy()
       try add(
         certificate.algorithm, from: certificate.createdUnixSeconds,
         to: certificate.expiresUnixSeconds)

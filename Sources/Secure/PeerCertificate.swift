@@ -27,12 +27,13 @@ public struct PeerCertificate: Hashable, Sendable, Codable {
   /// The longest lifetime: 365 days, in seconds (W3C generateCertificate).
   public static let lifetimeMaximumSeconds: Int64 = 365 * 86_400
 
-  /// Creates a certificate from 32 secret bytes.
+  /// Creates a certificate from 32 secret bytes; fewer are filled up with zeros.
   package init(
     algorithm: CertificateAlgorithm, seed: [UInt8], createdUnixSeconds: Int64,
     lifetimeSeconds: Int64
   ) {
     self.algorithm = algorithm
+    let seed = (seed + [UInt8](repeating: 0, count: Entropy.seedLength)).prefix(Entropy.seedLength)
     self.seed = seed.map { String($0 >> 4, radix: 16) + String($0 & 15, radix: 16) }.joined()
     self.createdUnixSeconds = createdUnixSeconds
     let lifetime = min(max(lifetimeSeconds, 0), PeerCertificate.lifetimeMaximumSeconds)
@@ -43,18 +44,28 @@ public struct PeerCertificate: Hashable, Sendable, Codable {
   package func hasExpired(atUnixSeconds now: Int64) -> Bool { expiresUnixSeconds <= now }
 
   /// Where everything in the certificate is drawn from.
-  var entropy: EntropyStream {
-    let entropy = Entropy(seed: Array(seed.utf8))
+  func entropy() throws(SecureError) -> EntropyStream {
+    let digits = seed.utf8.compactMap { digit -> UInt8? in
+      switch digit {
+      case UInt8(ascii: "0")...UInt8(ascii: "9"): digit - UInt8(ascii: "0")
+      case UInt8(ascii: "a")...UInt8(ascii: "f"): digit - UInt8(ascii: "a") + 10
+      default: nil
+      }
+    }
+    guard digits.count == 2 * Entropy.seedLength, digits.count == seed.utf8.count else {
+      throw SecureError(reason: "the seed of a certificate is not 64 hexadecimal digits")
+    }
+    let bytes = (0..<Entropy.seedLength).map { digits[2 * $0] << 4 | digits[2 * $0 + 1] }
     return switch algorithm {
-    case .ecdsaP256: entropy.stream("certificate ECDSA-P-256")
-    case .rsa2048: entropy.stream("certificate RSA-2048")
+    case .ecdsaP256: Entropy(seed: bytes).stream("cert-ecdsa")
+    case .rsa2048: Entropy(seed: bytes).stream("cert-rsa")
     }
   }
 
   /// The certificate in DER, as every connection that uses it shows it.
   package func bytes() throws(SecureError) -> [UInt8] {
     let association = try DTLSAssociation(
-      entropy: entropy, certificates: [self], profiles: SRTPProtection.preferred)
+      entropy: try entropy(), certificates: [self], profiles: SRTPProtection.preferred)
     return association.certificates.first ?? []
   }
 }

@@ -23,7 +23,10 @@ final class PerfectNegotiation {
 
   init(_ call: VirtualCall) { self.call = call }
 
-  var isQuiet: Bool { queues.allSatisfy(\.isEmpty) && seen == call.events.map(\.count) }
+  private var isQuiet: Bool {
+    queues.allSatisfy(\.isEmpty) && seen == call.events.map(\.count)
+      && (0..<2).allSatisfy { signalingState(of: $0) == "stable" }
+  }
 
   private func signalingState(of peer: Int) -> String {
     call.state("signaling", of: peer) ?? "stable"
@@ -77,8 +80,9 @@ final class PerfectNegotiation {
         react(peer)
         deliver(to: peer)
       }
-      call.run(for: .milliseconds(2))
+      for peer in 0..<2 { react(peer) }
       if isQuiet { return }
+      call.run(for: .milliseconds(2))
     }
     failures.append("the peers never agree")
   }

@@ -16,7 +16,7 @@ import Wire
   private static let pattern = MediaSource.pattern(width: 96, height: 64, framesPerSecond: 10)
 
   /// A call in which everything that an application can ask for is asked for, and some refused.
-  private func everything(_ call: VirtualCall) {
+  private func everything(_ call: VirtualCall, takesOver: Bool) {
     call.call(
       0,
       .addStream(
@@ -50,16 +50,18 @@ import Wire
     call.call(1, .readDescription(.currentRemote))
     call.call(0, .removeStream("s"))
     #expect(call.negotiate() == nil)
+    guard takesOver else { return }
     // The call goes over to a third peer.
     call.call(2, .addTrack(kind: .video, streamIDs: [], source: CallsReplayTests.pattern))
     call.call(0, .restartICE)
     #expect(call.negotiate(from: 0, to: 2) == nil)
     call.run(for: .seconds(2))
     #expect(call.state("dtls", of: 2) == "connected")
-    for peer in 0..<3 { call.call(peer, .close) }
   }
 
-  @Test(arguments: [false, true]) func everyCallReplaysBitForBit(_ skipsCodecs: Bool) throws {
+  /// With certificates of their own, or with ones that all three were given.
+  @Test(arguments: [false, true], [false, true])
+  func everyCallReplaysBitForBit(_ skipsCodecs: Bool, _ hasCertificates: Bool) throws {
     let folder = FileManager.default.temporaryDirectory.path + "/replay-" + UUID().uuidString
     try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
     defer { try? FileManager.default.removeItem(atPath: folder) }
@@ -70,7 +72,8 @@ import Wire
     let writer = try TapeWriter(path: path, options: options)
     let numbers = ["one", "two", "three"].map { writer.addPeer(label: $0, role: $0) }
     var configuration = PeerConfiguration()
-    configuration.certificates = [CertificateAlgorithm.rsa2048, .ecdsaP256].map {
+    let algorithms: [CertificateAlgorithm] = hasCertificates ? [.rsa2048, .ecdsaP256] : []
+    configuration.certificates = algorithms.map {
       PeerCertificate(
         algorithm: $0, seed: [4, 2], createdUnixSeconds: labEpoch / 1_000_000_000,
         lifetimeSeconds: 3_600)
@@ -81,7 +84,8 @@ import Wire
       seed: 91, links: [LinkSettings(), LinkSettings(), LinkSettings()],
       configuration: configuration, peerNumbers: numbers
     ) { writer.record($0) }
-    everything(call)
+    everything(call, takesOver: !hasCertificates)
+    for peer in 0..<3 { call.call(peer, .close) }
     _ = try writer.finish()
     var replaying = Replayer.Options()
     replaying.skipsCodecs = skipsCodecs

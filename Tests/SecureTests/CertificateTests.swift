@@ -64,6 +64,20 @@ import Wire
     #expect(error?.reason == "a certificate has expired")
   }
 
+  @Test func allOfTheSeedCounts() throws {
+    var seeds = [[UInt8](repeating: 1, count: 32)]
+    for place in [0, 15, 16, 31] {
+      seeds.append(seeds[0])
+      seeds[seeds.count - 1][place] = 2
+    }
+    let made = try seeds.map {
+      try PeerCertificate(
+        algorithm: .ecdsaP256, seed: $0, createdUnixSeconds: 0, lifetimeSeconds: 1
+      ).bytes()
+    }
+    #expect(Set(made).count == seeds.count)
+  }
+
   @Test func twoCertificatesOfAnAlgorithmAreRefused() throws {
     let two = [Self.certificate(.ecdsaP256, 1), Self.certificate(.ecdsaP256, 2)]
     let error = #expect(throws: SecureError.self) {
