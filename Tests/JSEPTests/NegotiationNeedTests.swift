@@ -64,11 +64,13 @@ import Wire
     var right = Side("b")
     _ = try left.add(.audio, byAddTrack: true)
     _ = try right.add(.audio, byAddTrack: true)
+    try exchange(&left, &right)
     try left.negotiation.setDirection(.sendonly, of: 1)
     try exchange(&left, &right)
     try right.negotiation.setDirection(.sendonly, of: 1)
     try exchange(&right, &left)
-    #expect(left.agreed == ["0 audio inactive"] && right.agreed == left.agreed)
+    #expect(left.agreed == ["0 audio inactive"])
+    #expect(right.agreed == ["0 audio inactive"])
     #expect(!left.negotiation.negotiationIsNeeded && !right.negotiation.negotiationIsNeeded)
   }
 }
