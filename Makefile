@@ -2,11 +2,15 @@
 # lacks (as root, or through sudo). Swift 6.3 and make are all that has to be there.
 
 # Libraries that the package links, and what finds them.
-CORE = libpcap-dev libsrtp2-dev libopus-dev libvpx-dev libsqlite3-dev libssl-dev pkg-config
+CORE = libpcap-dev libsrtp2-dev libopus-dev libvpx-dev libsqlite3-dev libssl-dev libxxhash-dev \
+	pkg-config
 # What the tests drive besides: another date for a replay, and plain SQL on a take.
 TESTING = faketime sqlite3
-# What the calls with real peers need: a browser, Python's virtual environments, network namespaces.
-PEERS = chromium python3 python3-venv iproute2 util-linux faketime
+# What the calls with real peers need: the peers, Python's virtual environments, network namespaces.
+GSTREAMER = gstreamer1.0-plugins-base gstreamer1.0-plugins-good gstreamer1.0-plugins-bad \
+	gstreamer1.0-nice python3-gst-1.0 gir1.2-gst-plugins-base-1.0 gir1.2-gst-plugins-bad-1.0
+PEERS = chromium firefox-esr janus coturn $(GSTREAMER) \
+	python3 python3-venv iproute2 util-linux faketime
 
 PYTHON ?= python3
 # The take that `make demo` leaves behind.
@@ -36,7 +40,7 @@ lint: deps-lint
 	PYTHONPYCACHEPREFIX=.build/pycache $(PYTHON) -m compileall -q Tests/Interop
 	for script in .ci/*; do sh -n "$$script" || exit 1; done
 
-# Calls with Chromium, aiortc and libwebrtc in every direction, recorded and replayed.
+# Calls with other stacks in every direction, recorded and replayed.
 interop: release deps-interop $(VENV)/ready
 	$(VENV)/bin/python Tests/Interop/run.py --retake $(RETAKE) $(INTEROP)
 

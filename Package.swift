@@ -41,6 +41,8 @@ let package = Package(
   products: [
     .executable(name: "retake", targets: ["retake"]),
     .library(name: "Retake", targets: ["Live", "Tape", "Replay"]),
+    // For the tests of other packages: takes as regression tests, and a network that is a take.
+    .library(name: "RetakeTesting", targets: ["RetakeTesting"]),
   ],
   dependencies: [
     // The command line: parsing, help, completion.
@@ -56,11 +58,12 @@ let package = Package(
     library("CVPX", "vpx", "libvpx-dev"),  // VP8
     library("CPcap", "libpcap", "libpcap-dev"),  // export to packet captures
     library("COpenSSL", "openssl", "libssl-dev"),  // DTLS, HMAC-SHA1, SHA-256, certificates
+    library("CXXHash", "libxxhash", "libxxhash-dev"),  // digests of decoded pictures
     .target(name: "CSupport", dependencies: ["COpenSSL", "COpus", "CVPX"]),
 
     // The deterministic core, lowest first. A target imports only downwards.
     module("Wire", []),
-    module("Digests", ["Wire", "COpenSSL"]),
+    module("Digests", ["Wire", "COpenSSL", "CXXHash"]),
     module("STUN", ["Wire", "Digests"]),
     module("ICE", ["Wire", "STUN"]),
     module("Secure", ["Wire", "Digests", "CSupport", "COpenSSL", "CSRTP"]),
@@ -73,58 +76,79 @@ let package = Package(
     module("Stats", ["Wire"]),
     module("Speakers", ["Wire"]),
     module(
-      "Peer", ["Wire", "ICE", "Secure", "RTP", "SDP", "JSEP", "Flow", "Media", "Stats", "Digests"]),
+      "Peer",
+      [
+        "Wire", "ICE", "Secure", "RTP", "SCTP", "SDP", "JSEP", "Flow", "Media", "Stats",
+        "Speakers", "Digests",
+      ]),
 
     // What records, replays and drives the core.
     // Sources/Tape/Schema is a link to Schema/, because resources must stand inside their target.
     module(
       "Tape",
       [
-        "Wire", "Digests", "SDP", "JSEP", "ICE", "Secure", "RTP", "Flow", "Peer", "Media", "Stats",
-        "Speakers", "CSQLite", "CSupport",
+        "Wire", "Digests", "SDP", "JSEP", "ICE", "Secure", "RTP", "SCTP", "Flow", "Peer", "Media",
+        "Stats", "Speakers", "CSQLite", "CSupport",
       ], resources: [.embedInCode("Schema/0001_take.sql")]),
     module("Queries", ["Wire", "Media", "Stats", "Speakers", "Tape"]),
     module(
       "Replay", ["Wire", "SDP", "RTP", "STUN", "ICE", "Flow", "Peer", "Media", "Tape", "Stats"]),
-    module("Lab", ["Wire", "SDP", "Peer", "Media", "Tape"]),
+    module("Lab", ["Wire", "STUN", "ICE", "SDP", "Peer", "Media", "Tape"]),
     module(
       "Live",
-      ["Wire", "CSupport", "SDP", "JSEP", "ICE", "Secure", "Peer", "Media", "Stats", "Tape"]),
-    module("Signaling", nio),
+      [
+        "Wire", "CSupport", "SDP", "JSEP", "ICE", "SCTP", "Secure", "Peer", "Media", "Stats",
+        "Tape",
+      ]),
+    module("Verify", ["Wire", "Peer", "Media", "Tape", "Replay"]),
+    module("RetakeTesting", ["Live", "Media", "Peer", "SDP", "Tape", "Replay", "Verify"]),
+    module("Signaling", ["SDP", "COpenSSL"] + nio),
     .executableTarget(
       name: "retake",
       dependencies: [
         "Wire", "ICE", "SDP", "JSEP", "Live", "Tape", "Queries", "Replay", "Lab", "Signaling",
+        "Verify",
         "Stats",
         "CPcap",
-        "Media", "Peer", "Secure",
+        "Media", "Peer", "SCTP", "Secure",
         .product(name: "ArgumentParser", package: "swift-argument-parser"),
       ],
       swiftSettings: settings),
 
     tests("TidyTests", []),
-    tests("CapturesTests", ["Media", "Peer", "Tape", "Replay"]),
+    tests("CapturesTests", ["Wire", "Media", "Stats", "Peer", "Tape", "Queries", "Replay"]),
     tests("WireTests", ["Wire"]),
     tests(
       "TapeTests",
       [
-        "Wire", "ICE", "RTP", "SDP", "JSEP", "Flow", "Media", "Stats", "Peer", "Tape", "Queries",
-        "Lab",
+        "Wire", "ICE", "RTP", "SCTP", "SDP", "JSEP", "Flow", "Media", "Stats", "Peer", "Tape",
+        "Queries", "Lab",
       ]),
     tests(
       "ReplayTests",
-      ["Wire", "JSEP", "SDP", "Secure", "Media", "Peer", "Tape", "Queries", "Replay", "Lab"]),
+      [
+        "Wire", "SCTP", "JSEP", "SDP", "Secure", "Media", "Stats", "Peer", "Tape", "Queries",
+        "Replay", "Lab",
+      ]),
+    tests("VerifyTests", ["Wire", "Media", "Peer", "Tape", "Replay", "Verify", "Lab"]),
+    tests(
+      "RetakeTestingTests",
+      ["Wire", "Media", "Peer", "SDP", "Tape", "Lab", "Live", "RetakeTesting"]),
     tests("SpeakersTests", ["Wire", "Speakers"]),
     tests(
-      "PeerTests", ["Wire", "ICE", "JSEP", "SDP", "Secure", "Media", "Peer", "Tape", "Lab"]),
+      "PeerTests",
+      [
+        "Wire", "ICE", "JSEP", "SCTP", "SDP", "Secure", "Flow", "Media", "Stats", "Peer", "Tape",
+        "Lab",
+      ]),
     tests("CSupportTests", ["CSupport", "COpus", "CVPX"]),
     tests("SecureTests", ["Secure", "Wire", "Digests", "CSupport", "COpenSSL"]),
     tests("STUNTests", ["Wire", "Digests", "STUN"]),
-    tests("ICETests", ["Wire", "STUN", "ICE"]),
+    tests("ICETests", ["Wire", "STUN", "ICE", "Lab"]),
     tests(
       "LiveTests",
-      ["Wire", "SDP", "JSEP", "ICE", "Secure", "Media", "Stats", "Peer", "Tape", "Live"]),
-    tests("SignalingTests", ["Signaling"] + nio),
+      ["Wire", "SDP", "JSEP", "ICE", "SCTP", "Secure", "Media", "Stats", "Peer", "Tape", "Live"]),
+    tests("SignalingTests", ["SDP", "Signaling"] + nio),
     tests("MediaTests", ["Media", "RTP", "Wire", "COpus"]),
     .testTarget(
       name: "RTPTests", dependencies: ["Wire", "RTP"], resources: [.copy("Samples")],
@@ -137,7 +161,7 @@ let package = Package(
     tests("JSEPTests", ["Wire", "SDP", "JSEP"]),
     tests(
       "AnyBytesTests",
-      ["Wire", "STUN", "RTP", "SDP", "Media", "Peer", "Lab", "Signaling", "Tape"]),
+      ["Wire", "STUN", "RTP", "SCTP", "SDP", "Media", "Peer", "Lab", "Signaling", "Tape"]),
     // Drives the executable, which is built because the target stands here.
     tests("CommandTests", ["retake", "Tape", "Wire"]),
   ],

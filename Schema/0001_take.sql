@@ -29,7 +29,7 @@ CREATE TABLE take (
   toolchain     TEXT NOT NULL,     -- JSON: libraries and CPU features that bit-exactness depends on
   label         TEXT NOT NULL,     -- free text given by whoever recorded
   redaction     INTEGER NOT NULL,  -- 0: nothing was taken out
-  keeps_media   INTEGER NOT NULL,  -- 1: frame.bytes holds the encoded media in the clear
+  keeps_media   INTEGER NOT NULL,  -- 1: frame.bytes and message.bytes hold media and data in clear
   digest        BLOB NOT NULL      -- SHA-256 over the values above; the chain begins here
 );
 
@@ -96,7 +96,9 @@ CREATE TABLE wire (
   bytes BLOB NOT NULL         -- 8152 bytes, fewer in the last piece
 );
 
--- Datagrams.
+-- Datagrams. What a TURN server relays in a channel has the fields of the packet inside; its bytes
+-- begin with the channel's header (RFC 8656 section 12.4), and it counts as 'turn' when that packet
+-- is neither RTP nor RTCP.
 CREATE VIEW packet AS
 SELECT
   packet_store.row AS row,
@@ -115,6 +117,7 @@ SELECT
       SELECT CASE
         WHEN first < x'04' THEN 'stun'
         WHEN first >= x'14' AND first < x'40' THEN 'dtls'
+        WHEN first >= x'40' AND first < x'50' THEN 'turn'
         ELSE 'other'
       END
       FROM (
@@ -246,8 +249,8 @@ SELECT
   format.samples AS samples,
   frame_store.peak AS peak,                -- the largest absolute sample of the block
   frame_store.energy AS energy,            -- the sum of the squared samples of the loudest channel
-  -- GMAC (NIST SP 800-38D) of the I420 planes or of the little-endian samples, with AES-128 and a
-  -- key and nonce of zeros: any crypto library makes it again from the decoded data.
+  -- XXH3, 128 bits, canonical form, of the I420 planes or of the little-endian samples: `xxhsum`
+  -- makes it again from the decoded data.
   frame_store.digest AS digest,
   CASE                                     -- in the clear; most stand in one or two pieces
     WHEN frame_store.position IS NULL THEN NULL
@@ -273,8 +276,8 @@ CREATE TABLE state (
   step       INTEGER GENERATED ALWAYS AS (row >> 16) VIRTUAL,
   peer       INTEGER NOT NULL,
   at_ns      INTEGER NOT NULL,
-  machine    TEXT NOT NULL,  -- signaling, ice-connection, ice-gathering, connection, dtls,
-                             -- establishment
+  -- signaling, ice-connection, ice-gathering, connection, dtls, sctp, establishment
+  machine    TEXT NOT NULL,
   from_state TEXT NOT NULL,  -- the state that was left, as W3C spells it
   to_state   TEXT NOT NULL   -- the state that was entered
 );
@@ -354,7 +357,9 @@ CREATE TABLE call_reply (
   peer   INTEGER NOT NULL,
   at_ns  INTEGER NOT NULL,
   call   INTEGER NOT NULL,  -- the number of the call
-  reply  TEXT,              -- JSON; of getStats only the number of objects, which stand in `stat`
+  -- JSON. Of getStats, whose objects stand in `stat`, only how many there were; with the ids of
+  -- those of the last report that are gone, when there are any.
+  reply  TEXT,
   error  TEXT               -- the name of the W3C exception and a message
 );
 
@@ -428,16 +433,101 @@ CREATE TABLE stat (
   members      TEXT NOT NULL      -- JSON; members ->> '$.bytesReceived' gives one
 );
 
+-- Data channels: a row each time one was made, by either side, or entered another state.
+CREATE TABLE channel (
+  row                  INTEGER PRIMARY KEY,
+  step                 INTEGER GENERATED ALWAYS AS (row >> 16) VIRTUAL,
+  peer                 INTEGER NOT NULL,
+  at_ns                INTEGER NOT NULL,
+  channel              INTEGER NOT NULL,  -- its number in its peer, from 0, never used again
+  state                TEXT NOT NULL,     -- connecting, open, closing, closed
+  remote               INTEGER NOT NULL,  -- 1: the other side made it
+  label                TEXT NOT NULL,     -- as given to createDataChannel
+  protocol             TEXT NOT NULL,     -- the subprotocol, often empty
+  id                   INTEGER,           -- the SCTP stream; NULL: the roles are not known yet
+  ordered              INTEGER NOT NULL,  -- 1: messages arrive in the order of sending
+  max_packet_life_time INTEGER,           -- ms that a message is tried; NULL: no limit
+  max_retransmits      INTEGER,           -- how often a message is sent again; NULL: no limit
+  negotiated           INTEGER NOT NULL,  -- 1: made by the application on both sides
+  priority             INTEGER NOT NULL,  -- 128, 256 (usual), 512, 1024 (RFC 8831 section 6.4)
+  messages_sent        INTEGER NOT NULL,  -- given to send so far
+  bytes_sent           INTEGER NOT NULL,  -- their bytes
+  messages_received    INTEGER NOT NULL,  -- handed out so far
+  bytes_received       INTEGER NOT NULL   -- their bytes
+);
+
+-- Messages of data channels; query the view `message`.
+CREATE TABLE message_store (
+  row       INTEGER PRIMARY KEY,
+  step      INTEGER GENERATED ALWAYS AS (row >> 16) VIRTUAL,
+  peer      INTEGER NOT NULL,
+  at_ns     INTEGER NOT NULL,
+  direction TEXT NOT NULL,
+  channel   INTEGER NOT NULL,  -- channel.channel
+  call      INTEGER,           -- the number of the send call; NULL: received
+  binary    INTEGER NOT NULL,  -- 1: bytes, 0: text
+  size      INTEGER NOT NULL,  -- bytes; of text, in UTF-8
+  digest    BLOB,              -- SHA-256 of a message whose bytes are not kept
+  bytes     BLOB               -- NULL: received, and the take keeps no media
+);
+
+-- Messages of data channels: sent ('out') at the call of send, received ('in') when complete.
+CREATE VIEW message AS
+SELECT
+  message_store.row AS row,
+  message_store.step AS step,
+  message_store.peer AS peer,
+  message_store.at_ns AS at_ns,
+  message_store.channel AS channel,
+  message_store.direction AS direction,
+  message_store.binary AS binary,
+  CASE message_store.binary WHEN 0 THEN 'text' ELSE 'binary' END AS kind,
+  message_store.size AS size,
+  message_store.bytes AS bytes,
+  CASE message_store.binary WHEN 0 THEN CAST(message_store.bytes AS TEXT) END AS text,
+  message_store.digest AS digest,
+  (                                      -- why it was not sent; NULL: it was
+    SELECT call_reply.error FROM call_reply
+    WHERE message_store.call IS NOT NULL AND call_reply.call = message_store.call
+      AND call_reply.row BETWEEN message_store.row AND message_store.row | 65535
+  ) AS error
+FROM message_store;
+
 -- Other things that a peer told its application.
 CREATE TABLE event (
   row    INTEGER PRIMARY KEY,
   step   INTEGER GENERATED ALWAYS AS (row >> 16) VIRTUAL,
   peer   INTEGER NOT NULL,
   at_ns  INTEGER NOT NULL,
-  type   TEXT NOT NULL,  -- negotiationneeded, icecandidate, track, trackended, addstream,
-                         -- removestream, secured, refused
+  -- negotiationneeded, icecandidate, track, trackended, addstream, removestream, secured,
+  -- speaker, bufferedamountlow, datachannelerror, refused.
+  type   TEXT NOT NULL,
   detail TEXT NOT NULL   -- JSON
 );
+
+-- What every data channel carried, from its making to its end or that of the take.
+CREATE VIEW channel_total AS
+SELECT
+  made.peer AS peer, made.channel AS channel, made.label AS label,
+  max(made.id) AS id,
+  CASE made.remote WHEN 0 THEN 'out' ELSE 'in' END AS direction,   -- 'in': the other side made it
+  min(made.at_ns) AS from_ns,
+  min(iif(made.state = 'open', made.at_ns, NULL)) AS open_ns,      -- NULL: it never was
+  min(iif(made.state = 'closed', made.at_ns, NULL)) AS closed_ns,  -- NULL: not closed
+  coalesce(total.messages_sent, 0) AS messages_sent,
+  coalesce(total.bytes_sent, 0) AS bytes_sent,
+  coalesce(total.messages_received, 0) AS messages_received,
+  coalesce(total.bytes_received, 0) AS bytes_received
+FROM channel AS made LEFT JOIN (
+  SELECT peer, channel,
+    sum(direction = 'out') AS messages_sent,
+    sum(iif(direction = 'out', size, 0)) AS bytes_sent,
+    sum(direction = 'in') AS messages_received,
+    sum(iif(direction = 'in', size, 0)) AS bytes_received
+  FROM message WHERE error IS NULL
+  GROUP BY peer, channel
+) AS total ON total.peer = made.peer AND total.channel = made.channel
+GROUP BY made.peer, made.channel;
 
 -- RTP streams on the wire, from first to last packet.
 CREATE VIEW stream AS

@@ -59,6 +59,18 @@ package func hmacSHA1(key: [UInt8], _ message: RawSpan) -> [UInt8] {
   return digest
 }
 
+/// The MD5 of a message (RFC 1321), 16 bytes; only what old formats prescribe uses it.
+package func md5(_ message: [UInt8]) -> [UInt8] {
+  var digest = [UInt8](repeating: 0, count: 16)
+  var length: UInt32 = 0
+  _ = message.withUnsafeBytes { message in
+    digest.withUnsafeMutableBufferPointer { digest in
+      EVP_Digest(message.baseAddress, message.count, digest.baseAddress, &length, EVP_md5(), nil)
+    }
+  }
+  return digest
+}
+
 /// The hash of a certificate by its SDP name (RFC 8122 section 5); nil for an unknown name.
 package func certificateHash(_ algorithm: String, _ bytes: [UInt8]) -> [UInt8]? {
   let method: OpaquePointer?

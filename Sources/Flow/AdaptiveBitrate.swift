@@ -15,22 +15,22 @@ package struct AdaptiveBitrate: CongestionController {
   private static let cutSpacing = Interval.milliseconds(250)
 
   package private(set) var isEstimated = false
-  private var estimate = 600_000.0
-  private var maximum = 2_500_000.0
-  private var remoteMaximum: Double?
+  private(set) var estimate = 600_000.0
+  private(set) var maximum = 2_500_000.0
+  private(set) var remoteMaximum: Double?
   private var hasFeedback = false
   private var log = SentLog()
-  private var trend = DelayTrend()
+  private(set) var trend = DelayTrend()
   private var arrivals = FIFO<(ticks: Int64, bytes: Int)>()
   private var arrivedBytes = 0
   private var newestArrival: Int64 = .min
   private var lossArrived = 0
   private var lossMissing = 0
-  private var lossFraction = 0.0
+  private(set) var lossFraction = 0.0
   private var updatedAt: Instant?
-  private var cutAt: Instant?
+  private(set) var cutAt: Instant?
   /// The rate at which the path last proved to be full; nil before that ever happened.
-  private var fullAt: Double?
+  private(set) var fullAt: Double?
 
   /// Creates a controller that starts with 600 kbit/s and tries at most 2.5 Mbit/s.
   package init() {}
@@ -84,7 +84,7 @@ package struct AdaptiveBitrate: CongestionController {
   }
 
   /// The rate at which packets arrived of late, in bits per second; nil before enough of them did.
-  private var arrivalRate: Double? {
+  var arrivalRate: Double? {
     guard let first = arrivals.first, newestArrival - first.ticks >= 600 else { return nil }
     return Double(arrivedBytes) * 8 / (Double(newestArrival - first.ticks) * 0.000_25)
   }

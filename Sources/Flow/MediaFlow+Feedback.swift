@@ -12,9 +12,16 @@ extension MediaFlow {
   ) {
     let compound = RTCPCompound(parsing: bytes.span.bytes)
     if compound.malformedCount > 0 { refused.malformed += 1 }
+    // The senders that report in one compound are one peer, so an answer for one is for all.
+    var senders: [UInt32] = []
     for packet in compound.packets {
       outbox.append(.rtcpBlock(RTCPRecord(packet, isInbound: true)))
-      receive(packet, arrival: arrival, at: now, into: &outbox)
+      if case .senderReport(let report) = packet { senders.append(report.ssrc) }
+      if case .extendedReport(let report) = packet {
+        receive(report, senders: senders, arrival: arrival)
+      } else {
+        receive(packet, arrival: arrival, at: now, into: &outbox)
+      }
     }
   }
 
@@ -40,8 +47,7 @@ extension MediaFlow {
     case .maximumBitrate(let limit):
       congestion.receive(maximumBitrate: limit.bitrate, at: now)
     case .transportFeedback(let feedback): congestion.receive(feedback, at: now)
-    case .extendedReport(let report): receive(report, arrival: arrival)
-    case .sourceDescription, .other: break
+    case .extendedReport, .sourceDescription, .other: break
     }
   }
 
@@ -80,7 +86,9 @@ extension MediaFlow {
     return length < MediaFlow.longestRoundTrip ? length : nil
   }
 
-  private mutating func receive(_ report: ExtendedReport, arrival: Instant) {
+  private mutating func receive(
+    _ report: ExtendedReport, senders: [UInt32], arrival: Instant
+  ) {
     if let time = report.receiverReferenceTime {
       keep(
         ReferenceTime(
@@ -93,7 +101,8 @@ extension MediaFlow {
           lastReport: delay.lastReport, delay: delay.delaySinceLastReport, arrival: arrival)
       else { continue }
       roundTrip = measured
-      for index in receivers.indices where receivers[index].ssrc == report.ssrc {
+      for index in receivers.indices
+      where receivers[index].ssrc == report.ssrc || senders.contains(receivers[index].ssrc) {
         receivers[index].receive(roundTrip: measured)
       }
     }

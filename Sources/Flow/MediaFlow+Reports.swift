@@ -66,9 +66,11 @@ extension MediaFlow {
       chunks.append(.init(ssrc: localSSRC, cname: cname))
     }
     packets.append(.sourceDescription(SourceDescription(chunks: chunks)))
-    // Who sends nothing gets no round trip from report blocks and asks for it (RFC 3611).
+    // The peer's report blocks are about what is sent; who receives asks for its round trip
+    // (RFC 3611 section 4.4).
+    let receives = isReceiver || receivers.contains { !$0.hasEnded }
     var extended = ExtendedReport(
-      ssrc: localSSRC, receiverReferenceTime: isReceiver ? wallClock.ntp(at: now) : nil)
+      ssrc: localSSRC, receiverReferenceTime: receives ? wallClock.ntp(at: now) : nil)
     for reference in referenceTimes {
       extended.delays.append(
         .init(
@@ -76,7 +78,7 @@ extension MediaFlow {
           delaySinceLastReport: (now - reference.arrival).compactUnits))
     }
     referenceTimes.removeAll()
-    if isReceiver || !extended.delays.isEmpty { packets.append(.extendedReport(extended)) }
+    if receives || !extended.delays.isEmpty { packets.append(.extendedReport(extended)) }
     return packets
   }
 

@@ -39,6 +39,9 @@ struct MissingPackets {
   private var entries: [Entry] = []
   private var newest: Int64?
 
+  /// All packets that are missing, oldest first.
+  var sequences: [Int64] { entries.map(\.sequence) }
+
   /// The oldest packet that is missing.
   var oldest: Int64? { entries.first?.sequence }
 

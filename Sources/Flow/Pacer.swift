@@ -36,10 +36,14 @@ struct Pacer {
 
   private var parts = FIFO<(ssrc: UInt32, part: PayloadPart)>()
   private var resends = FIFO<(ssrc: UInt32, sequence: UInt16)>()
-  private var queuedBytes: UInt64 = 0
+  private(set) var queuedBytes: UInt64 = 0
   /// When the bucket is empty again.
   private var emptyAt = Instant.zero
   private var lastBurst = Instant.zero
+
+  /// How many packets of frames, and how many retransmissions, wait.
+  var partCount: Int { parts.count }
+  var resendCount: Int { resends.count }
 
   /// Whether nothing waits.
   var isEmpty: Bool { parts.isEmpty && resends.isEmpty }

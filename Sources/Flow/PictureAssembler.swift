@@ -57,7 +57,7 @@ struct PictureAssembler {
   /// Frames that were complete and yet not delivered.
   private(set) var droppedCount: UInt64 = 0
   private var slots: [Slot?] = []
-  private var heldBytes = 0
+  private(set) var heldBytes = 0
   private var ready: [Picture] = []
   private var lastPictureID: UInt16?
   private var newestKeyStart: Int64?
@@ -67,6 +67,9 @@ struct PictureAssembler {
 
   /// Whether a key frame is needed and none is on its way.
   var wantsKeyframe: Bool { needsKey && missedSomething && !awaitsKey(before: .max) }
+
+  /// How many complete frames wait for something before them.
+  var readyCount: Int { ready.count }
 
   /// The first packet of the oldest frame that is complete and waits for something before it.
   var blocked: Int64? { ready.first?.first }

@@ -38,7 +38,7 @@ struct ReceiveStream {
   private var rtxReception = ReceptionStatistics()
   private var window = SequenceWindow()
   private var timestamps = TimestampUnwrapper()
-  private var assembler = PictureAssembler()
+  private(set) var assembler = PictureAssembler()
   private var clockRate: UInt32 = 0
   private var keyframeRequestedAt: Instant?
   private var demandNumber: UInt8 = 0

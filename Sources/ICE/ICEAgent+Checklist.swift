@@ -7,7 +7,7 @@ extension ICEAgent {
       base.ip.isIPv4 == target.ip.isIPv4,
       // Link-local addresses reach link-local addresses only (RFC 8445 section 6.1.2.2).
       base.ip.isIPv4 || base.ip.isLinkLocal == target.ip.isLinkLocal,
-      pairIndex(base, target) == nil, let local = hostCandidate(of: base)
+      pairIndex(base, target) == nil, let local = baseCandidate(of: base)
     else { return }
     var pair = CandidatePair(
       id: lastPairID + 1, epoch: epoch.number, base: base, target: target, local: local,
@@ -23,11 +23,12 @@ extension ICEAgent {
       pair.state = .waiting
     }
     checklist.append(pair)
+    if let relay = gathering.relayIndex(at: base) { drive(relay: relay, .permit(target.ip)) }
     reviveAfterFailure()
   }
 
   func pairPriority(_ pair: CandidatePair) -> UInt64 {
-    let local = hostCandidate(of: pair.base)?.priority ?? pair.local.priority
+    let local = baseCandidate(of: pair.base)?.priority ?? pair.local.priority
     return role == .controlling
       ? ICEPriority.pair(controlling: local, controlled: pair.remote.priority)
       : ICEPriority.pair(controlling: pair.remote.priority, controlled: local)
@@ -94,8 +95,11 @@ extension ICEAgent {
     }
   }
 
-  private func hostCandidate(of base: SocketAddress) -> ICECandidate? {
-    for local in gathering.candidates where local.base == base && local.candidate.kind == .host {
+  /// The candidate that is its own base (RFC 8445 section 5.1.1): a host or a relayed one.
+  private func baseCandidate(of base: SocketAddress) -> ICECandidate? {
+    for local in gathering.candidates
+    where local.base == base && (local.candidate.kind == .host || local.candidate.kind == .relayed)
+    {
       return local.candidate
     }
     return nil

@@ -29,7 +29,7 @@ extension ICEAgent {
     let nominates = pair.isNominating && role == .controlling
     var writer = STUNWriter(.request, transactionID: transaction)
     writer.username("\(remote.usernameFragment):\(epoch.local.usernameFragment)")
-    let preference = gathering.socket(at: pair.base)?.localPreference ?? 0
+    let preference = gathering.localPreference(of: pair.base) ?? 0
     writer.priority(ICEPriority.candidate(.peerReflexive, localPreference: preference))
     switch role {
     case .controlling: writer.iceControlling(tieBreaker)
@@ -46,7 +46,7 @@ extension ICEAgent {
       checklist[index].attempts += 1
       checklist[index].nextAttempt = now + checkWait(after: checklist[index].attempts)
     }
-    emit(.datagram(local: pair.base, remote: pair.target, bytes: bytes))
+    transmit(bytes, from: pair.base, to: pair.target)
   }
 
   /// Takes a response: of a peer to a check, or of a STUN server.
@@ -88,6 +88,7 @@ extension ICEAgent {
   mutating func sendFailed(_ local: SocketAddress, _ remote: SocketAddress) {
     counters.sendFailures += 1
     queryRefused(local, remote)
+    relayRefused(local, remote)
     guard let index = pairIndex(local, remote) else { return }
     checklist[index].sendFailures += 1
     // A pair that worked is judged by silence: a full queue or a flapping interface may pass.
@@ -191,12 +192,12 @@ extension ICEAgent {
       return
     }
     guard gathering.candidates.count < ICEGathering.localCandidatesMaximum,
-      let socket = gathering.socket(at: base)
+      let preference = gathering.localPreference(of: base)
     else { return }
     let foundation = gathering.foundation(
       ICEGathering.FoundationKey(kind: .peerReflexive, base: base.ip, server: nil))
     let priority = ICEPriority.candidate(
-      .peerReflexive, localPreference: socket.localPreference)
+      .peerReflexive, localPreference: preference)
     let candidate = ICECandidate(
       foundation: foundation, priority: priority, host: .address(mapped.ip), port: mapped.port,
       kind: .peerReflexive, related: base)

@@ -42,6 +42,9 @@ extension ICEAgent {
     }
     gathering.sockets[index].address = address
     let socket = gathering.sockets[index]
+    for server in gathering.servers { ask(server, from: address) }
+    // With relays only, nothing is sent from the address itself (RFC 8828 section 5.2, mode 4).
+    guard !relayOnly else { return }
     let foundation = gathering.foundation(
       ICEGathering.FoundationKey(kind: .host, base: address.ip, server: nil))
     addLocal(
@@ -52,7 +55,6 @@ extension ICEAgent {
         extensions: [fragmentExtension]),
       base: address)
     for remote in remoteSide.candidates { addPair(base: address, remote: remote) }
-    for server in gathering.servers { ask(server, from: address) }
   }
 
   /// Drops a socket that did not open or died, with its pairs.
@@ -61,6 +63,7 @@ extension ICEAgent {
     let socket = gathering.sockets.remove(at: index)
     guard let address = socket.address else { return }
     gathering.queries.removeAll { $0.base == address }
+    loseRelays { $0.base == address }
     gathering.candidates.removeAll { $0.base == address }
     for index in checklist.indices where checklist[index].base == address {
       checklist[index].fail()
@@ -78,12 +81,15 @@ extension ICEAgent {
   /// Sends what is due to servers, and tells when gathering is over.
   mutating func runGathering() {
     for index in gathering.queries.indices { runQuery(at: index) }
+    runRelays()
     gathering.queries.removeAll { $0.nextAttempt == nil && $0.keepAliveAt == nil }
     guard gatheringState == .gathering else { return }
     let waitsForSocket = gathering.sockets.contains {
       $0.epoch == epoch.number && $0.address == nil
     }
-    let waitsForServer = gathering.queries.contains { $0.nextAttempt != nil }
+    let waitsForServer =
+      gathering.queries.contains { $0.nextAttempt != nil }
+      || gathering.relays.contains { $0.client.isAllocating }
     if let until = gathering.namesUntil, until <= now || !waitsForNames {
       gathering.namesUntil = nil
     }
@@ -127,6 +133,7 @@ extension ICEAgent {
     for query in gathering.queries {
       next = earliest(next, query.nextAttempt ?? keepAliveTime(query))
     }
+    for relay in gathering.relays { next = earliest(next, relay.beginAt ?? relay.client.deadline) }
     return next
   }
 
@@ -142,12 +149,12 @@ extension ICEAgent {
     emit(.gatheringState(state))
   }
 
-  private mutating func addLocal(_ candidate: ICECandidate, base: SocketAddress) {
+  mutating func addLocal(_ candidate: ICECandidate, base: SocketAddress) {
     gathering.candidates.append(ICEGathering.LocalCandidate(candidate: candidate, base: base))
     emit(.localCandidate(candidate))
   }
 
-  private mutating func addReflexive(
+  mutating func addReflexive(
     _ mapped: SocketAddress, base: SocketAddress, server: SocketAddress
   ) {
     // A mapping that changes nothing, or that another server told already, is redundant
@@ -178,10 +185,17 @@ extension ICEAgent {
         ip.isLinkLocal == base.ip.isLinkLocal
       else { continue }
       let due = max(now, gathering.nextQueryAt)
+      let address = SocketAddress(ip, port: server.server.port)
+      if let credentials = server.server.credentials {
+        guard addRelay(server.server, at: address, credentials, from: base, due: due) else {
+          continue
+        }
+      }
       gathering.nextQueryAt = due + ICETiming.paceSmall
+      guard server.server.credentials == nil, !relayOnly else { continue }
       gathering.queries.append(
         ICEGathering.Query(
-          base: base, server: SocketAddress(ip, port: server.server.port),
+          base: base, server: address,
           transaction: STUNTransactionID(from: entropy), nextAttempt: due))
     }
   }

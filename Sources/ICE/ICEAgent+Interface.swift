@@ -49,14 +49,27 @@ package enum ICERole: String, Sendable {
   case controlling, controlled
 }
 
-/// A STUN server by address or name.
+/// A STUN or TURN server by address or name.
 package struct ICEServer: Hashable, Sendable {
+  /// How a server is spoken to.
+  package enum Transport: String, Hashable, Sendable {
+    case udp, tcp, tls
+  }
+
   package var host: ICECandidate.Host
   package var port: UInt16
+  package var transport: Transport
+  /// What a TURN server knows this client by; nil for a STUN server.
+  package var credentials: TURNCredentials?
 
-  package init(host: ICECandidate.Host, port: UInt16) {
+  package init(
+    host: ICECandidate.Host, port: UInt16, transport: Transport = .udp,
+    credentials: TURNCredentials? = nil
+  ) {
     self.host = host
     self.port = port
+    self.transport = transport
+    self.credentials = credentials
   }
 }
 
@@ -125,8 +138,10 @@ extension ICEAgent {
     ///
     /// Gathering begins anew with `gather`. New ones of the peer may come before or after.
     case restart(ICECredentials)
-    /// A STUN datagram.
+    /// A STUN datagram, or channel data of a TURN server.
     case datagram(local: SocketAddress, remote: SocketAddress, bytes: [UInt8])
+    /// Sends anything on a path that begins at a relayed address.
+    case relay(local: SocketAddress, remote: SocketAddress, bytes: [UInt8])
     /// Other traffic went out or came in on the selected pair (for keep-alives and liveness).
     case trafficSent
     case trafficReceived(local: SocketAddress, remote: SocketAddress)
@@ -148,6 +163,10 @@ extension ICEAgent {
     case resolveName(id: UInt32, String)
     /// Send a datagram.
     case datagram(local: SocketAddress, remote: SocketAddress, bytes: [UInt8])
+    /// A TURN server brought this, which is not STUN, to a relayed address.
+    case relayed(local: SocketAddress, remote: SocketAddress, bytes: [UInt8])
+    /// A TURN server gave no allocation or took it back, and why.
+    case serverFailed(SocketAddress, code: UInt16, reason: String)
     case gatheringState(ICEGatheringState)
     case connectionState(ICEConnectionState)
     /// A new local candidate to be signaled; nil when there are no more.

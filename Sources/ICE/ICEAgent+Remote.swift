@@ -83,7 +83,11 @@ extension ICEAgent {
       earlierEpoch = nil
       checklist = []
     }
-    closeSockets { $0.address == nil || $0.address != kept?.base }
+    let keptRelay = kept.flatMap { gathering.relayIndex(at: $0.base) }
+      .map { gathering.relays[$0] }
+    closeRelays { $0.id != keptRelay?.id }
+    let keptSocket = keptRelay?.base ?? kept?.base
+    closeSockets { $0.address == nil || $0.address != keptSocket }
     localCredentials = credentials
     epoch = ICEEpoch(number: epoch.number + 1, local: credentials)
     gathering.beginEpoch()
@@ -112,6 +116,7 @@ extension ICEAgent {
     earlierEpoch = nil
     let number = epoch.number
     checklist.removeAll { $0.epoch != number }
+    closeRelays { $0.epoch != number }
     closeSockets { $0.epoch != number }
   }
 
@@ -218,6 +223,10 @@ extension ICEAgent {
     case .some(true):
       for socket in gathering.sockets where socket.epoch == epoch.number {
         if let base = socket.address { addPair(base: base, remote: candidate) }
+      }
+      for index in gathering.relays.indices where gathering.relays[index].epoch == epoch.number {
+        guard let base = gathering.relays[index].client.relayed else { continue }
+        addPair(base: base, remote: candidate)
       }
     }
   }

@@ -2,9 +2,18 @@ import STUN
 import Wire
 
 extension ICEAgent {
-  /// Takes a datagram that claims to be STUN.
+  /// Takes a datagram that claims to be STUN, or what a TURN server sends.
   mutating func takeDatagram(_ local: SocketAddress, _ remote: SocketAddress, _ bytes: [UInt8]) {
-    guard gathering.socket(at: local) != nil else {
+    if let index = gathering.relayIndex(from: local, to: remote), isForRelay(bytes) {
+      drive(relay: index, .received(bytes))
+    } else {
+      takeSTUN(local, remote, bytes)
+    }
+  }
+
+  /// Takes a datagram that claims to be STUN, on its way through a relay or not.
+  mutating func takeSTUN(_ local: SocketAddress, _ remote: SocketAddress, _ bytes: [UInt8]) {
+    guard isBase(local) else {
       counters.unknownSocket += 1
       return
     }
@@ -182,6 +191,6 @@ extension ICEAgent {
       error == nil ? .success : .error, transactionID: request.transactionID)
     if let error { writer.errorCode(error) } else { writer.xorMappedAddress(remote) }
     if !unknown.isEmpty { writer.unknownAttributes(unknown) }
-    emit(.datagram(local: local, remote: remote, bytes: writer.finish(key: key)))
+    transmit(writer.finish(key: key), from: local, to: remote)
   }
 }

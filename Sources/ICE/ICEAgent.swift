@@ -17,10 +17,14 @@ package struct ICEAgent: Machine {
   package internal(set) var deadline: Instant?
 
   let entropy: EntropyStream
+  /// Whether only relayed candidates are used.
+  let relayOnly: Bool
   var tieBreaker: UInt64
   /// The instant and the outputs of the step under way.
   var now = Instant.zero
   var outbox = Outbox<Output>()
+  /// Storage for the outputs of relays, kept from one message to the next.
+  var relayOutbox = Outbox<TURNClient.Output>()
   /// The last number given to a socket or a name, and to a pair.
   var lastRequestID: UInt32 = 0
   var lastPairID: UInt32 = 0
@@ -65,8 +69,11 @@ package struct ICEAgent: Machine {
   var consentAskedAt: Instant?
 
   /// Creates an agent that waits for `gather`; credentials and tie-breaker come from the entropy.
-  package init(servers: [ICEServer], entropy: EntropyStream) {
+  ///
+  /// With `relayOnly` nothing but TURN servers is spoken to (W3C iceTransportPolicy `relay`).
+  package init(servers: [ICEServer], relayOnly: Bool = false, entropy: EntropyStream) {
     self.entropy = entropy
+    self.relayOnly = relayOnly
     localCredentials = ICECredentials(from: entropy)
     tieBreaker = entropy.integer(UInt64.self)
     epoch = ICEEpoch(number: 0, local: localCredentials)
@@ -85,6 +92,18 @@ package struct ICEAgent: Machine {
       noteTraffic(local, remote, at: now)
       // Only a recovery has consequences; the deadline that stands is early rather than late.
       if !isSilent { return }
+    case .datagram(let local, let remote, let bytes) where isRelayedMedia(bytes):
+      self.now = now
+      swap(&self.outbox, &outbox)
+      takeDatagram(local, remote, bytes)
+      swap(&self.outbox, &outbox)
+      return
+    case .relay(let local, let remote, let bytes):
+      self.now = now
+      swap(&self.outbox, &outbox)
+      transmit(bytes, from: local, to: remote)
+      swap(&self.outbox, &outbox)
+      return
     default: break
     }
     self.now = now
@@ -120,7 +139,7 @@ package struct ICEAgent: Machine {
     case .restart(let credentials): restart(credentials)
     case .datagram(let local, let remote, let bytes): takeDatagram(local, remote, bytes)
     case .sendFailed(let local, let remote): sendFailed(local, remote)
-    case .trafficSent, .trafficReceived, .deadline: break
+    case .trafficSent, .trafficReceived, .relay, .deadline: break
     case .close: close()
     }
   }
@@ -154,6 +173,7 @@ package struct ICEAgent: Machine {
   }
 
   private mutating func close() {
+    closeRelays { _ in true }
     for socket in gathering.sockets {
       if let address = socket.address { emit(.closeSocket(address)) }
     }

@@ -3,7 +3,7 @@ import Wire
 
 /// Sockets, servers and own candidates of an agent.
 struct ICEGathering {
-  /// A STUN server and its addresses once they are known.
+  /// A server and its addresses once they are known.
   struct Server {
     let server: ICEServer
     var addresses: [IPAddress]?
@@ -33,6 +33,23 @@ struct ICEGathering {
     var keepAliveAt: Instant?
   }
 
+  /// A TURN server that is asked for an allocation from one own address.
+  struct Relay {
+    let id: UInt32
+    let epoch: UInt32
+    let server: ICEServer
+    /// The server's end point; another one after a redirection.
+    var address: SocketAddress
+    /// The own end point.
+    let base: SocketAddress
+    let localPreference: UInt16
+    var client: TURNClient
+    /// When the allocation is asked for (Ta between two first requests).
+    var beginAt: Instant?
+    var redirections = 0
+    var sendFailures = 0
+  }
+
   /// An own candidate and the socket that it sends from.
   struct LocalCandidate {
     var candidate: ICECandidate
@@ -49,10 +66,12 @@ struct ICEGathering {
   static let serversMaximum = 4
   static let socketsMaximum = 32
   static let localCandidatesMaximum = 100
+  static let relaysMaximum = 32
 
   var servers: [Server]
   var sockets: [Socket] = []
   var queries: [Query] = []
+  var relays: [Relay] = []
   var candidates: [LocalCandidate] = []
   private var foundations: [FoundationKey] = []
   /// How many sockets were asked for in this epoch: the next one gets the next lower preference.
@@ -80,6 +99,24 @@ struct ICEGathering {
   func socket(at address: SocketAddress) -> Socket? {
     for socket in sockets where socket.address == address { return socket }
     return nil
+  }
+
+  /// The relay whose allocation has an address.
+  func relayIndex(at relayed: SocketAddress) -> Int? {
+    for index in relays.indices where relays[index].client.relayed == relayed { return index }
+    return nil
+  }
+
+  /// The relay that speaks to a server from an own end point.
+  func relayIndex(from base: SocketAddress, to server: SocketAddress) -> Int? {
+    for index in relays.indices
+    where relays[index].address == server && relays[index].base == base { return index }
+    return nil
+  }
+
+  /// How much the socket or relay of a base is preferred; nil when there is none.
+  func localPreference(of base: SocketAddress) -> UInt16? {
+    socket(at: base)?.localPreference ?? relayIndex(at: base).map { relays[$0].localPreference }
   }
 
   /// Forgets what belongs to the epoch before, but for the server's addresses.

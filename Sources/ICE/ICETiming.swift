@@ -45,6 +45,11 @@ enum ICETiming {
   /// How long each request to a STUN server waits: 500 ms, doubled up to 1.6 s.
   static let queryWaits = [500, 1000, 1600, 1600, 1600, 1600, 1600]
     .map { Interval.milliseconds($0) }
+  /// When a permission or channel on a TURN server is prolonged; the former last 5 minutes
+  /// (RFC 8656 section 9).
+  static let permissionRefresh = Interval.seconds(240)
+  /// Between two messages to a TURN server that has nothing to relay.
+  static let relayKeepAlive = Interval.seconds(25)
   /// How long the names of STUN servers are waited for.
   static let nameWait = Interval.milliseconds(9500)
   /// Between two indications that keep a mapping alive (RFC 8445 section 11).

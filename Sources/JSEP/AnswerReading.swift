@@ -23,6 +23,13 @@ struct AnswerReading {
         throw JSEPError(
           .invalidAccess, "\(place) answers \(JSEPError.place(of: offered, at: index))")
       }
+      if section.kind == .application, section.port != 0, !offered.isRejected {
+        guard section.carriesData else {
+          throw JSEPError(.invalidAccess, "\(place) accepts no data channels")
+        }
+        accepted.append(index)
+        continue
+      }
       guard section.port != 0, !offered.isRejected, let kind = section.kind.mediaKind else {
         continue
       }

@@ -21,12 +21,12 @@ package struct CodecCapability: Hashable, Sendable {
   package static let all = [
     CodecCapability(
       kind: .audio, name: "opus", clockRate: 48_000, channels: 2,
-      parameters: "minptime=10;useinbandfec=1", feedback: ["transport-cc"], payloadType: 111,
+      parameters: "minptime=10;useinbandfec=1", feedback: ["transport-cc", "rrtr"], payloadType: 111,
       rtxPayloadType: nil),
     CodecCapability(
       kind: .video, name: "VP8", clockRate: 90_000, channels: nil, parameters: "",
-      feedback: ["goog-remb", "transport-cc", "ccm fir", "nack", "nack pli"], payloadType: 96,
-      rtxPayloadType: 97),
+      feedback: ["goog-remb", "transport-cc", "ccm fir", "nack", "nack pli", "rrtr"],
+      payloadType: 96, rtxPayloadType: 97),
   ]
 
   /// The capability that an rtpmap line of a section of this kind names, if there is one.

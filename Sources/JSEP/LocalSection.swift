@@ -14,6 +14,8 @@ struct LocalSection {
   var reducedSizeRTCP: Bool
   /// Whether a peer that does not know BUNDLE must reject the section (RFC 9143 section 6).
   var isLeftToBundle = false
+  /// Whether receivers on both sides may measure the round trip (RFC 3611 section 5.1).
+  var measuresReceiverRoundTrip: Bool
 
   /// The profile that offers name (RFC 9429 section 5.1.2).
   static let profile = "UDP/TLS/RTP/SAVPF"
@@ -40,6 +42,7 @@ struct LocalSection {
     section.append(.rtcpMux)
     if isOffer { section.append(.rtcpMuxOnly) }
     if reducedSizeRTCP { section.append(.rtcpReducedSize) }
+    if measuresReceiverRoundTrip { section.append(SDPLine(.rtcpExtendedReports, "rcvr-rtt=all")) }
     for codec in media.codecs { append(codec, to: &section) }
     if direction.sends { append(sourcesOf: sender, cname, to: &section) }
     return section
@@ -101,7 +104,7 @@ struct LocalSection {
 
 extension SDPSection {
   /// Adds the lines of the own transport.
-  fileprivate mutating func append(_ own: LocalTransport, _ setup: SetupRole) {
+  mutating func append(_ own: LocalTransport, _ setup: SetupRole) {
     append(SDPLine(.iceUsernameFragment, own.usernameFragment))
     append(SDPLine(.icePassword, own.password))
     append(SDPLine(.iceOptions, "trickle"))

@@ -11,14 +11,22 @@ extension Negotiation {
     created = nil
     stableState = nil
     sections = []
+    data = nil
     var stopped: [Change] = []
     var tracks: [Change] = []
     for index in slots.indices {
       let offered = offer.sections[index]
       let answered = answer.sections[index]
+      if slots[index].isData {
+        let peers = peerAnswered ? answered : offered
+        settleData(index, offered: offered, answered: answered, peer: peers)
+        continue
+      }
       guard let place = transceivers.firstIndex(where: { $0.id == slots[index].transceiverID })
       else {
         slots[index].isDead = true
+        // The peer ended the association; whoever opens another channel asks again.
+        if slots[index].kind == .application { wantsData = false }
         continue
       }
       transceivers[place].wasMadeForRemoteOffer = false

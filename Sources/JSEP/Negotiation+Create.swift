@@ -15,6 +15,12 @@ extension Negotiation {
     let foreign = ForeignNumbers(documents.currentRemote)
     var document = SDPDocument(origin: Origin(sessionID: sessionID, sessionVersion: 0))
     for slot in slots {
+      if slot.isData, !slot.isDead {
+        document.sections.append(
+          DataSection.section(
+            mid: slot.mid, profile: slot.transport, transport: transport, setup: .actpass))
+        continue
+      }
       guard let transceiver = liveTransceiver(slot) else {
         document.sections.append(LocalSection.rejected(slot, transport, .actpass))
         continue
@@ -25,7 +31,7 @@ extension Negotiation {
         kind: transceiver.kind, mid: slot.mid, transport: slot.transport,
         media: media.preferring(transceiver.codecPreferences),
         direction: transceiver.direction.media, setup: .actpass, isOffer: true,
-        reducedSizeRTCP: true)
+        reducedSizeRTCP: true, measuresReceiverRoundTrip: true)
       section.isLeftToBundle =
         agreed == nil && bundlePolicy.leavesToBundle(transceiver.kind, after: kinds)
       kinds.append(transceiver.kind)
@@ -46,6 +52,13 @@ extension Negotiation {
     var document = SDPDocument(origin: Origin(sessionID: sessionID, sessionVersion: 0))
     for (index, slot) in slots.enumerated() {
       let offered = offer.sections[index]
+      if reading.data == index {
+        document.sections.append(
+          DataSection.section(
+            mid: slot.midIsSignaled ? slot.mid : nil, profile: offered.transport,
+            transport: transport, setup: setup))
+        continue
+      }
       guard let transceiver = liveTransceiver(slot),
         let media = reading.media[index]?.preferring(transceiver.codecPreferences),
         !media.codecs.isEmpty
@@ -58,7 +71,8 @@ extension Negotiation {
       let section = LocalSection(
         kind: transceiver.kind, mid: slot.midIsSignaled ? slot.mid : nil,
         transport: offered.transport, media: media, direction: direction, setup: setup,
-        isOffer: false, reducedSizeRTCP: offered.reducesRTCPSize)
+        isOffer: false, reducedSizeRTCP: offered.reducesRTCPSize,
+        measuresReceiverRoundTrip: offered.measuresReceiverRoundTrip)
       document.sections.append(section.section(transceiver, cname: cname, transport: transport))
     }
     return keep(
@@ -80,6 +94,13 @@ extension Negotiation {
         formats: CodecCapability.all.filter { $0.kind == transceiver.kind }
           .map { String($0.payloadType) })
       if let place = slots.firstIndex(where: { $0.isDead && $0.kind == kind }) {
+        slots[place] = slot
+      } else {
+        slots.append(slot)
+      }
+    }
+    if let slot = plannedDataSlot(in: slots, besides: mids) {
+      if let place = slots.firstIndex(where: { $0.isDead && $0.kind == slot.kind }) {
         slots[place] = slot
       } else {
         slots.append(slot)

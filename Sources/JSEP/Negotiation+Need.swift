@@ -2,12 +2,12 @@ import SDP
 import Wire
 
 extension Negotiation {
-  /// Whether the transceivers want something that was not negotiated (W3C section 4.7.3).
+  /// Whether the transceivers or data channels want something that was not negotiated (W3C section 4.7.3).
   ///
   /// False while an exchange is under way: the question is asked again when it ends.
   package var negotiationIsNeeded: Bool {
     guard signalingState == .stable else { return false }
-    return transceivers.contains { needsNegotiation($0) }
+    return wantsData && data == nil || transceivers.contains { needsNegotiation($0) }
   }
 
   private func needsNegotiation(_ transceiver: Transceiver) -> Bool {

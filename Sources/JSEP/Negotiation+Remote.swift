@@ -87,8 +87,8 @@ extension Negotiation {
       slots.append(
         SectionSlot(
           kind: section.kind, mid: mid, midIsSignaled: section.mid != nil,
-          transceiverID: place.map { transceivers[$0].id }, transport: section.transport,
-          formats: section.formats))
+          transceiverID: place.map { transceivers[$0].id }, isData: reading.data == index,
+          transport: section.transport, formats: section.formats))
     }
     return (made, tracks)
   }

@@ -3,7 +3,11 @@ import SDP
 extension Negotiation {
   /// The index of the m-section whose transport all others share: the first that is not off.
   package var transportMLineIndex: Int? {
-    if let section = sections.first { return slots.firstIndex { $0.mid == section.mid } }
+    if !sections.isEmpty || data != nil {
+      return slots.firstIndex { slot in
+        slot.mid == data?.mid || sections.contains { $0.mid == slot.mid }
+      }
+    }
     let document =
       documents.pendingLocal ?? documents.currentLocal ?? documents.pendingRemote
       ?? documents.currentRemote

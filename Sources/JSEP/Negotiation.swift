@@ -12,6 +12,8 @@ package struct Negotiation {
   /// out.
   package internal(set) var sections: [NegotiatedSection] = []
   package internal(set) var remoteTransport: RemoteTransport?
+  /// What the last completed exchange agreed on for data channels.
+  package internal(set) var data: NegotiatedData?
   package internal(set) var currentLocal: SessionDescription?
   package internal(set) var pendingLocal: SessionDescription?
   package internal(set) var currentRemote: SessionDescription?
@@ -32,6 +34,8 @@ package struct Negotiation {
   var created: CreatedDescription?
   var numbers = SessionNumbers()
   var usedMIDs: Set<String> = []
+  /// Whether data channels were asked for, and not refused since.
+  package internal(set) var wantsData = false
   private var nextTransceiverID: UInt32 = 1
 
   /// The parsed forms of the descriptions that were set, own ones without candidates.

@@ -5,6 +5,8 @@ import Wire
 struct OfferReading {
   /// For every m-section what both sides could use; nil where the section must be rejected.
   var media: [SectionMedia?]
+  /// The section of data channels that can be accepted: one association is all there is.
+  var data: Int?
   /// nil when no section can be accepted.
   var transport: TransportReading?
   /// Whether the acceptable sections are in a BUNDLE group, so that the answer may have one.
@@ -17,7 +19,10 @@ struct OfferReading {
   init(_ document: SDPDocument) throws(JSEPError) {
     let usable = document.sections.map { OfferReading.usableMedia($0) }
     media = [SectionMedia?](repeating: nil, count: usable.count)
-    guard let first = usable.firstIndex(where: { $0 != nil }) else { return }
+    let dataIndex = document.sections.firstIndex { !$0.isRejected && $0.carriesData }
+    guard
+      let first = usable.indices.first(where: { usable[$0] != nil || $0 == dataIndex })
+    else { return }
     let mids = document.sections.map(\.mid)
     var bundle = [first]
     if let mid = mids[first], let group = document.bundles.first(where: { $0.contains(mid) }) {
@@ -37,6 +42,7 @@ struct OfferReading {
       }
       media[index] = accepted
     }
+    if let dataIndex, bundle.contains(dataIndex) { data = dataIndex }
     transport = try TransportReading(document, section: first, bundle: bundle)
   }
 

@@ -8,6 +8,8 @@ struct SectionSlot: Hashable {
   /// Whether descriptions state the mid.
   var midIsSignaled = true
   var transceiverID: UInt32?
+  /// Whether the section carries the association of data channels.
+  var isData = false
   /// Whether the last exchange rejected the section: only then may another take its place.
   var isDead = false
   /// The `m=` line's protocol and formats, repeated while the section is off.

@@ -1,4 +1,4 @@
-import Peer
+package import Peer
 package import Tape
 package import Wire
 
@@ -11,7 +11,7 @@ package final class RecordedVirtualCall {
   /// Creates the take and the peers, named by the labels.
   package init(
     path: String, seed: UInt64, links: [LinkSettings], labels: [String], label: String = "",
-    keepsMedia: Bool = true
+    keepsMedia: Bool = true, configurations: [PeerConfiguration] = []
   ) throws(TapeError) {
     var options = TapeWriter.Options()
     options.label = label
@@ -24,7 +24,9 @@ package final class RecordedVirtualCall {
     let writer = try TapeWriter(path: path, options: options)
     self.writer = writer
     let numbers = labels.map { writer.addPeer(label: $0, role: $0) }
-    call = VirtualCall(seed: seed, links: links, peerNumbers: numbers) { writer.record($0) }
+    call = VirtualCall(
+      seed: seed, links: links, configurations: configurations, peerNumbers: numbers
+    ) { writer.record($0) }
   }
 
   /// Lets virtual time pass, with a sample of every peer's stats in each second of it.
@@ -32,7 +34,7 @@ package final class RecordedVirtualCall {
     let end = call.now + interval
     while call.now < end {
       call.run(until: min(end, call.now + .seconds(1)))
-      for peer in call.network.links.indices { call.call(peer, .getStats) }
+      for peer in call.network.links.indices { call.call(peer, .getStats()) }
     }
   }
 

@@ -16,6 +16,11 @@ package final class VirtualCall {
   /// What each peer told, with the instant, for assertions.
   package private(set) var events: [[(at: Instant, event: PeerEvent)]]
 
+  /// What each peer answered, in order.
+  package private(set) var replies: [[(id: UInt32, reply: PeerReply)]]
+  /// A STUN and TURN server on the same network; its datagrams take the links of the peers.
+  package var server: VirtualTURNServer?
+
   /// Whether `events` keeps decoded pictures and sound; a minute of them fills gigabytes.
   package var keepsMedia = false
 
@@ -28,10 +33,11 @@ package final class VirtualCall {
   private let sink: StepSink?
   private let peerNumbers: [UInt32]
 
-  /// Creates a call between peers with seeds of their own, drawn from one.
+  /// Creates a call between peers with seeds of their own, drawn from one, and configurations in
+  /// the same order; the default one for those without.
   package init(
     seed: UInt64, links: [LinkSettings] = [LinkSettings(), LinkSettings()],
-    configuration: PeerConfiguration = PeerConfiguration(), unixNanoseconds: Int64 = labEpoch,
+    configurations: [PeerConfiguration] = [], unixNanoseconds: Int64 = labEpoch,
     peerNumbers: [UInt32]? = nil, sink: StepSink? = nil
   ) {
     let entropy = Entropy(seed: (0..<8).map { UInt8(truncatingIfNeeded: seed >> (8 * $0)) })
@@ -40,13 +46,15 @@ package final class VirtualCall {
     let codecs = LibraryCodecs()
     peers = links.map { _ in PeerMachine(codecs: codecs) }
     events = links.map { _ in [] }
+    replies = links.map { _ in [] }
     addresses = links.indices.map { IPAddress(ipv4: 0x0a00_0001 + UInt32($0)) }
     self.peerNumbers = peerNumbers ?? links.indices.map { UInt32($0) + 1 }
     self.sink = sink
     for index in peers.indices {
       let genesis = Genesis(
         seed: seeds.bytes(Entropy.seedLength),
-        wallClock: WallClock(unixNanosecondsAtZero: unixNanoseconds), configuration: configuration)
+        wallClock: WallClock(unixNanosecondsAtZero: unixNanoseconds),
+        configuration: index < configurations.count ? configurations[index] : PeerConfiguration())
       step(index, .genesis(genesis))
       step(index, .interfaces([addresses[index]]))
     }
@@ -60,6 +68,17 @@ package final class VirtualCall {
     var reply = PeerReply.done
     for case .reply(id, let given) in step(peer, .call(id: id, call)) { reply = given }
     return reply
+  }
+
+  /// Sends a message on a peer's data channel.
+  ///
+  /// - Returns: the refusal, or nil; the answer to a sender that must wait is among `replies`.
+  @discardableResult
+  package func send(_ peer: Int, _ message: DataMessage) -> PeerError? {
+    let id = nextCall
+    nextCall += 1
+    for case .reply(id, .failure(let error)) in step(peer, .send(id: id, message)) { return error }
+    return nil
   }
 
   /// Hands any input to a peer, as the outside world would.
@@ -85,7 +104,7 @@ package final class VirtualCall {
       step(peer, .socketBound(id: id, address))
     case .closeSocket(let address): sockets.removeAll { $0.address == address }
     case .resolveName(let id, _): step(peer, .nameResolved(id: id, []))
-    case .reply: break
+    case .reply(let id, let reply): replies[peer].append((id, reply))
     case .event(let event): events[peer].append((now, keepsMedia ? event : event.withoutMedia))
     }
   }
@@ -98,7 +117,9 @@ package final class VirtualCall {
       guard let next, next <= end else { break }
       now = max(now, next)
       if let delivery = network.next(until: now) {
-        if let socket = sockets.first(where: { $0.address == delivery.datagram.local }) {
+        if delivery.datagram.local.ip == server?.address.ip {
+          serve(delivery.datagram)
+        } else if let socket = sockets.first(where: { $0.address == delivery.datagram.local }) {
           step(socket.peer, .datagram(delivery.datagram, arrival: delivery.at))
         }
         continue
@@ -110,19 +131,39 @@ package final class VirtualCall {
     now = max(now, end)
   }
 
+  /// Hands a datagram to the server; what that sends goes over the link of whom it is for.
+  private func serve(_ datagram: Datagram) {
+    let departures =
+      server?.receive(datagram.bytes, from: datagram.remote, to: datagram.local, at: now) ?? []
+    for departure in departures {
+      let sent = Datagram(
+        local: departure.source, remote: departure.destination, bytes: departure.bytes)
+      if departure.destination.ip == server?.address.ip {
+        serve(Datagram(local: sent.remote, remote: sent.local, bytes: sent.bytes))
+      } else if let socket = sockets.first(where: { $0.address == departure.destination }) {
+        network.send(sent, from: socket.peer, at: now)
+      }
+    }
+  }
+
   /// Lets virtual time pass by an interval.
   package func run(for interval: Interval) { run(until: now + interval) }
 
-  /// Carries an offer and its answer between two peers; gathering is immediate in the Lab.
+  /// Carries an offer and its answer between two peers.
   ///
+  /// - Parameter gatheringTime: how long each side gathers; without servers that takes no time.
   /// - Returns: the first refusal, or nil when all went well.
   @discardableResult
-  package func negotiate(from offerer: Int = 0, to answerer: Int = 1) -> PeerError? {
+  package func negotiate(
+    from offerer: Int = 0, to answerer: Int = 1, gatheringTime: Interval = .zero
+  ) -> PeerError? {
     if let error = call(offerer, .setLocalDescription(nil)).error { return error }
+    run(for: gatheringTime)
     guard case .description(let offer) = call(offerer, .localDescription) else { return nil }
     signal(offer, from: offerer, to: answerer)
     if let error = call(answerer, .setRemoteDescription(offer)).error { return error }
     if let error = call(answerer, .setLocalDescription(nil)).error { return error }
+    run(for: gatheringTime)
     guard case .description(let answer) = call(answerer, .localDescription) else { return nil }
     signal(answer, from: answerer, to: offerer)
     return call(offerer, .setRemoteDescription(answer)).error

@@ -91,6 +91,12 @@ final class LoopThread {
         return
       }
       driver.take(call, complete: complete)
+    case .send(let key, let message, let complete):
+      guard let driver = driver(of: key) else {
+        complete(.failure(.ended))
+        return
+      }
+      driver.take(message, complete: complete)
     case .captured(let key, let transceiver, let media, let budget):
       budget.giveBack()
       driver(of: key)?.take(.captured(transceiver: transceiver, media))
@@ -103,6 +109,7 @@ final class LoopThread {
     case .stop(let complete):
       isStopping = true
       completions.append(complete)
+    case .finishRecording(let complete): complete(nil)
     }
   }
 
@@ -132,9 +139,10 @@ final class LoopThread {
     for key in peers.map(\.key) { remove(key) }
     for message in unread {
       switch message {
-      case .call(_, _, let complete): complete(.failure(.ended))
+      case .call(_, _, let complete), .send(_, _, let complete): complete(.failure(.ended))
       case .captured(_, _, _, let budget): budget.giveBack()
       case .remove(_, let complete), .stop(let complete): completions.append(complete)
+      case .finishRecording(let complete): completions.append { complete(nil) }
       case .add, .input, .resolved: break
       }
     }

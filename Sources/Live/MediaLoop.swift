@@ -15,10 +15,13 @@ public final class MediaLoop: Sendable {
     case add(PeerSetup)
     case input(PeerKey, PeerInput)
     case call(PeerKey, PeerCall, @Sendable (PeerReply) -> Void)
+    case send(PeerKey, DataMessage, @Sendable (PeerReply) -> Void)
     case captured(PeerKey, transceiver: UInt32, CapturedMedia, CaptureBudget)
     case resolved(PeerKey, id: UInt32, [IPAddress])
     case remove(PeerKey, @Sendable () -> Void)
     case stop(@Sendable () -> Void)
+    /// Only for a recorded peer: the rest of its take happens without further calls.
+    case finishRecording(@Sendable (RecordedPeer.Report?) -> Void)
   }
 
   let mailbox: Mailbox<Message>
@@ -30,6 +33,9 @@ public final class MediaLoop: Sendable {
     let thread = try LoopThread(mailbox: mailbox)
     try startThread(named: "retake-media") { thread.run() }
   }
+
+  /// Makes a loop whose messages a thread of another kind handles.
+  init(mailbox: Mailbox<Message>) { self.mailbox = mailbox }
 
   deinit { _ = mailbox.post(.stop {}) }
 

@@ -18,7 +18,7 @@ public final class PeerConnection: Sendable {
 
   private let loop: MediaLoop
   private let key: MediaLoop.PeerKey
-  private let observers: PeerObservers
+  let observers: PeerObservers
   private let budget = CaptureBudget(maximum: PeerConnection.captureMaximum)
 
   /// How many blocks and pictures may wait for the loop before `send` refuses more.
@@ -136,9 +136,12 @@ public final class PeerConnection: Sendable {
 
   // MARK: Stats and closing
 
-  /// The present stats (W3C getStats); works after `close` too.
-  public func getStats() async throws(PeerError) -> StatsReport {
-    guard case .stats(let report) = try await perform(.getStats) else { return StatsReport() }
+  /// The present stats (W3C getStats), of everything or of one sender or receiver; works after
+  /// `close` too.
+  public func getStats(of selector: StatsSelector? = nil) async throws(PeerError) -> StatsReport {
+    guard case .stats(let report) = try await perform(.getStats(of: selector)) else {
+      return StatsReport()
+    }
     return report
   }
 

@@ -2,6 +2,7 @@ public import ICE
 public import JSEP
 public import Media
 public import Peer
+public import SCTP
 public import Wire
 
 /// Something a connection tells its application.
@@ -30,8 +31,20 @@ public enum PeerConnectionEvent: Hashable, Sendable {
   case streamAdded(MediaStreamInfo)
   /// The peer sends nothing of a stream any more.
   case streamRemoved(id: String)
+  /// W3C RTCSctpTransport statechange.
+  case sctpState(SCTPState)
+  /// W3C datachannel: the other side made this channel.
+  case dataChannel(DataChannel)
+  /// W3C open, closing and close of a data channel.
+  case dataChannelState(DataChannel, DataChannelState)
+  /// W3C bufferedamountlow of a data channel.
+  case bufferedAmountLow(DataChannel)
+  /// W3C error of a data channel, in words.
+  case dataChannelError(DataChannel, String)
   /// DTLS agreed on a cipher suite and an SRTP profile, by their IANA names.
   case secured(cipherSuite: String, profile: String)
+  /// Another track became the dominant speaker among those sent and received; nil: nobody is.
+  case dominantSpeaker(SpeakingTrack?)
   /// Something from the network was refused and counted.
   case refused(layer: String, reason: String)
 
@@ -46,6 +59,7 @@ public enum PeerConnectionEvent: Hashable, Sendable {
       case "dtls": self = .secureState(states.secure)
       case "establishment": self = .establishment(states.establishment)
       case "connection": self = .connectionState(states.connection)
+      case "sctp": self = .sctpState(states.sctp)
       default: return nil
       }
     case .negotiationNeeded: self = .negotiationNeeded
@@ -56,8 +70,11 @@ public enum PeerConnectionEvent: Hashable, Sendable {
     case .trackEnded(let transceiver): self = .trackEnded(transceiver: transceiver)
     case .streamAdded(let stream): self = .streamAdded(stream)
     case .streamRemoved(let id): self = .streamRemoved(id: id)
+    case .dominantSpeaker(let speaker): self = .dominantSpeaker(speaker)
     case .refused(let layer, let reason): self = .refused(layer: layer, reason: reason)
-    case .candidate, .candidatePair, .trackNegotiated, .rtcp, .frame: return nil
+    case .candidate, .candidatePair, .trackNegotiated, .rtcp, .frame, .dataChannel, .message,
+      .bufferedAmountLow, .dataChannelError:
+      return nil
     }
   }
 }
@@ -87,7 +104,7 @@ public struct ReceivedMedia: Sendable {
   package init?(_ frame: FrameRecord, at: Instant) {
     guard frame.isInbound else { return nil }
     switch frame.decoded {
-    case .none: return nil
+    case .none, .digest: return nil
     case .audio(let block): content = .audio(block)
     case .picture(let picture): content = .picture(picture)
     }

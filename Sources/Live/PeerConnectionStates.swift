@@ -1,6 +1,7 @@
 public import ICE
 public import JSEP
 import Peer
+public import SCTP
 
 /// W3C RTCPeerConnectionState: the transports of a connection taken together.
 public enum ConnectionState: String, Hashable, Sendable {
@@ -58,6 +59,8 @@ public struct PeerConnectionStates: Hashable, Sendable {
   public internal(set) var secure = SecureState.new
   /// Whether the call came about.
   public internal(set) var establishment = EstablishmentState.new
+  /// The association of the data channels; `connecting` also when there is none.
+  public internal(set) var sctp = SCTPState.connecting
   /// All transports together.
   public internal(set) var connection = ConnectionState.new
 
@@ -74,6 +77,7 @@ public struct PeerConnectionStates: Hashable, Sendable {
     case "dtls": secure = SecureState(rawValue: to) ?? secure
     case "establishment":
       establishment = EstablishmentState(rawValue: to) ?? establishment
+    case "sctp": sctp = SCTPState(rawValue: to) ?? sctp
     case "connection": connection = ConnectionState(rawValue: to) ?? connection
     default: break
     }

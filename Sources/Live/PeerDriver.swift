@@ -81,10 +81,24 @@ package final class PeerDriver {
   package func take(_ call: PeerCall, complete: @escaping @Sendable (PeerReply) -> Void) {
     // The last sample of a call is the one that counts in a report.
     if call == .close, !isClosed, stats.isOn { sampleStats() }
+    var call = call
+    if case .getStats(let selector, nil) = call {
+      let times = engine.codecTimes
+      call = .getStats(of: selector, codecTimes: times.isEmpty ? nil : times)
+    }
     lastCallID &+= 1
     replies.append((lastCallID, complete))
     step(.call(id: lastCallID, call))
     if call == .close { isClosed = true }
+    drain()
+  }
+
+  /// Applies a message for a data channel; the reply goes to the closure, late while much is
+  /// buffered.
+  package func take(_ message: DataMessage, complete: @escaping @Sendable (PeerReply) -> Void) {
+    lastCallID &+= 1
+    replies.append((lastCallID, complete))
+    step(.send(id: lastCallID, message))
     drain()
   }
 
@@ -109,7 +123,7 @@ package final class PeerDriver {
 
   private func sampleStats() {
     stats.sampled(at: advance())
-    take(.getStats) { _ in }
+    take(.getStats()) { _ in }
   }
 
   // MARK: Steps

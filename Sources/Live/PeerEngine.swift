@@ -10,6 +10,13 @@ package protocol PeerEngine: AnyObject {
   var deadline: Instant? { get }
   /// How many random bytes the engine has drawn so far.
   var entropyDrawn: UInt64 { get }
+  /// How long the codecs have worked so far, where that is measured.
+  var codecTimes: [CodecTime] { get }
+}
+
+extension PeerEngine {
+  /// Nothing is measured.
+  package var codecTimes: [CodecTime] { [] }
 }
 
 extension PeerMachine: PeerEngine {}

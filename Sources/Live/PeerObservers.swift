@@ -1,4 +1,5 @@
 import Peer
+import SCTP
 import Synchronization
 import Wire
 
@@ -13,6 +14,8 @@ final class PeerObservers: Sendable {
     var events: [Int: AsyncStream<PeerConnectionEvent>.Continuation] = [:]
     var stateStreams: [Int: AsyncStream<PeerConnectionStates>.Continuation] = [:]
     var media: [Int: @Sendable (ReceivedMedia) -> Void] = [:]
+    /// The channels that are not closed, in order of creation.
+    var channels: [DataChannel] = []
     var lastID = 0
     var isFinished = false
   }
@@ -21,6 +24,11 @@ final class PeerObservers: Sendable {
   private static let eventsMaximum = 4096
 
   private let state = Mutex(State())
+  private let port: DataChannelPort?
+
+  /// Creates observers whose data channels call the peer by a port; without one they can only
+  /// listen.
+  init(port: DataChannelPort? = nil) { self.port = port }
 
   var states: PeerConnectionStates { state.withLock { $0.states } }
   var counters: MediaCounters { state.withLock { $0.counters } }
@@ -33,6 +41,7 @@ final class PeerObservers: Sendable {
       observe(frame, at: now)
       return
     }
+    if observeData(event) { return }
     // Yielding under the lock keeps what a new stream begins with and what follows in order.
     state.withLock { state in
       if case .state(let transition) = event { state.states.apply(transition) }
@@ -40,6 +49,49 @@ final class PeerObservers: Sendable {
       for stream in state.events.values { stream.yield(told) }
       guard case .state = event else { return }
       for stream in state.stateStreams.values { stream.yield(state.states) }
+    }
+  }
+
+  /// Takes note of what is told of a data channel; false when the event is about something else.
+  private func observeData(_ event: PeerEvent) -> Bool {
+    switch event {
+    case .dataChannel(let record):
+      guard let (channel, isNew) = channel(of: record) else { return true }
+      channel.follow(record)
+      if isNew, record.isRemote { yield(.dataChannel(channel)) }
+      if !isNew || record.state != .connecting { yield(.dataChannelState(channel, record.state)) }
+    case .message(let message):
+      guard let channel = channel(message.channel) else { return true }
+      if !channel.take(message) {
+        yield(.dataChannelError(channel, "the application left more than 64 MiB unread"))
+      }
+    case .bufferedAmountLow(let number):
+      if let channel = channel(number) { yield(.bufferedAmountLow(channel)) }
+    case .dataChannelError(let number, let reason):
+      if let channel = channel(number) { yield(.dataChannelError(channel, reason)) }
+    default: return false
+    }
+    return true
+  }
+
+  /// The channel of a record, made when it is new; nil when the connection is finished.
+  private func channel(of record: DataChannelRecord) -> (DataChannel, isNew: Bool)? {
+    state.withLock { state in
+      guard !state.isFinished else { return nil }
+      if let index = state.channels.firstIndex(where: { $0.number == record.channel }) {
+        let channel = state.channels[index]
+        if record.state == .closed { state.channels.remove(at: index) }
+        return (channel, false)
+      }
+      let channel = DataChannel(record, port: port)
+      if record.state != .closed { state.channels.append(channel) }
+      return (channel, true)
+    }
+  }
+
+  private func yield(_ event: PeerConnectionEvent) {
+    state.withLock { state in
+      for stream in state.events.values { stream.yield(event) }
     }
   }
 
@@ -54,19 +106,30 @@ final class PeerObservers: Sendable {
 
   /// Ends all streams; nothing more is told.
   func finish() {
-    let (events, stateStreams) = state.withLock { state in
-      let streams = (Array(state.events.values), Array(state.stateStreams.values))
+    let (events, stateStreams, channels) = state.withLock { state in
+      let streams = (
+        Array(state.events.values), Array(state.stateStreams.values), state.channels
+      )
+      state.channels = []
       state.isFinished = true
       state.events = [:]
       state.stateStreams = [:]
       state.media = [:]
       return streams
     }
+    for channel in channels { channel.finish() }
     for stream in events { stream.finish() }
     for stream in stateStreams { stream.finish() }
   }
 
   // MARK: The application's side
+
+  /// The data channels that are not closed, oldest first.
+  var channels: [DataChannel] { state.withLock { $0.channels } }
+
+  func channel(_ number: UInt32) -> DataChannel? {
+    state.withLock { state in state.channels.first { $0.number == number } }
+  }
 
   /// Everything that is told from now on.
   func eventStream() -> AsyncStream<PeerConnectionEvent> {

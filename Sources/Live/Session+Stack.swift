@@ -8,6 +8,6 @@ extension Session {
   /// - Throws: `SessionError` when the take or the thread cannot be made.
   public convenience init(_ options: Options, loop: MediaLoop? = nil) throws(SessionError) {
     // Every peer gets codecs of its own, which stay on the loop's thread.
-    try self.init(options, loop: loop) { PeerMachine(codecs: LibraryCodecs()) }
+    try self.init(options, loop: loop) { TimedPeer() }
   }
 }

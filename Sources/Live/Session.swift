@@ -67,7 +67,7 @@ public final class Session: Sendable {
 
   /// Begins a session whose peers run the full client stack.
   public convenience init(_ options: Options = Options()) throws(SessionError) {
-    try self.init(options, loop: nil) { PeerMachine(codecs: LibraryCodecs()) }
+    try self.init(options, loop: nil) { TimedPeer() }
   }
 
   /// Begins a session whose peers run a stack of the caller's making.
@@ -114,7 +114,7 @@ public final class Session: Sendable {
   ) -> PeerConnection {
     let number = tape?.addPeer(label: label, role: role) ?? 0
     let key = loop.nextKey()
-    let observers = PeerObservers()
+    let observers = PeerObservers(port: DataChannelPort(mailbox: loop.mailbox, key: key))
     let setup = PeerSetup(
       key: key, makeEngine: makeEngine,
       genesis: Genesis(

@@ -48,12 +48,15 @@ package struct AudioCapture: Machine {
 
   /// Creates the capture of a track.
   ///
-  /// - Parameter origin: the instant of media time 0 when this capture goes on where another one
-  ///   of the same stream ended (W3C replaceTrack); nil lets it begin with the first start.
+  /// - Parameters:
+  ///   - origin: the instant of media time 0 when this capture goes on where another one of the
+  ///     same stream ended (W3C replaceTrack); nil lets it begin with the first start.
+  ///   - counters: what an earlier capture of the same source counted.
   package init(
     track: String, source: MediaSource, settings: OpusSettings, codecs: any CodecFactory,
-    origin: Instant? = nil
+    origin: Instant? = nil, counters: AudioCaptureCounters = AudioCaptureCounters()
   ) {
+    self.counters = counters
     self.track = track
     self.settings = settings
     self.codecs = codecs
@@ -164,17 +167,17 @@ package struct AudioCapture: Machine {
     guard let encoder else { return }
     do throws(CodecError) {
       let encoded = try encoder.encode(block)
-      counters.count(level: encoded.level, frameCount: block.frameCount)
+      counters.count(energy: encoded.energy, frameCount: block.frameCount)
       // Opus says with one or two bytes that the receiver's comfort noise will do (DTX).
       guard encoded.bytes.count > 2 else { return }
       counters.framesEncoded &+= 1
-      outbox.append(
-        .encoded(
-          EncodedFrame(
-            kind: .audio, codec: .opus,
-            mediaTime: UInt32(truncatingIfNeeded: number &* Int64(BlockCutter.blockLength)),
-            bytes: encoded.bytes, isKey: true, audioLevel: encoded.level,
-            isVoice: encoded.isVoice)))
+      var frame = EncodedFrame(
+        kind: .audio, codec: .opus,
+        mediaTime: UInt32(truncatingIfNeeded: number &* Int64(BlockCutter.blockLength)),
+        bytes: encoded.bytes, isKey: true, audioLevel: encoded.level, isVoice: encoded.isVoice)
+      frame.peak = encoded.peak
+      frame.energy = encoded.energy
+      outbox.append(.encoded(frame))
     } catch {
       fail(error, into: &outbox)
     }

@@ -1,6 +1,6 @@
 /// What an audio source gave, for W3C media-source and outbound-rtp statistics.
 ///
-/// Everything follows from the levels that the encoder reports, so that a replay which has no
+/// Everything follows from the energies that the encoder reports, so that a replay which has no
 /// samples counts the same.
 package struct AudioCaptureCounters: Hashable, Sendable {
   /// Blocks that were skipped because the clock came too late.
@@ -9,19 +9,22 @@ package struct AudioCaptureCounters: Hashable, Sendable {
   package var framesEncoded: UInt64 = 0
   /// Samples per channel that were captured.
   package var samplesCaptured: UInt64 = 0
-  /// The level of the last block, 0 to 1 (W3C audioLevel).
-  package var audioLevel = 0.0
-  /// The sum of squared level times duration, in seconds (W3C totalAudioEnergy).
-  package var totalAudioEnergy = 0.0
+
+  package init() {}
+
+  private var loudness = LoudnessWindow()
+
+  /// The root mean square of the last 100 ms, 0 to 1 (W3C audioLevel); nil before the first.
+  package var audioLevel: Double? { loudness.level }
+  /// The sum of squared loudness times duration, in seconds (W3C totalAudioEnergy).
+  package var totalAudioEnergy: Double { loudness.totalEnergy }
   /// How much sound was captured, in seconds (W3C totalSamplesDuration).
   package var totalSamplesDuration: Double {
     Double(samplesCaptured) / Double(AudioBlock.sampleRate)
   }
 
-  mutating func count(level: UInt8, frameCount: Int) {
+  mutating func count(energy: UInt64, frameCount: Int) {
     samplesCaptured &+= UInt64(frameCount)
-    audioLevel = AudioLevel.linear(level)
-    let seconds = Double(frameCount) / Double(AudioBlock.sampleRate)
-    totalAudioEnergy += audioLevel * audioLevel * seconds
+    loudness.add(energy: energy, frameCount: frameCount)
   }
 }

@@ -37,13 +37,12 @@ package struct AudioPlayoutCounters: Hashable, Sendable {
   /// For each of those the target delay in microseconds, summed up.
   package var jitterBufferTargetDelayMicroseconds: UInt64 = 0
 
-  /// The sum of squared loudness times duration, in seconds.
-  package var totalAudioEnergy = 0.0
-  /// The root mean square of the last 100 ms, 0 to 1.
-  package var audioLevel = 0.0
+  private var loudness = LoudnessWindow()
 
-  private var windowEnergy = 0.0
-  private var windowLength = 0
+  /// The sum of squared loudness times duration, in seconds.
+  package var totalAudioEnergy: Double { loudness.totalEnergy }
+  /// The root mean square of the last 100 ms, 0 to 1; nil before the first.
+  package var audioLevel: Double? { loudness.level }
 
   /// The delays above in seconds.
   package var jitterBufferDelay: Double { Double(jitterBufferDelayMicroseconds) / 1e6 }
@@ -59,15 +58,7 @@ package struct AudioPlayoutCounters: Hashable, Sendable {
   mutating func countPlayed(_ decoded: DecodedAudio) {
     let count = max(0, decoded.block.frameCount)
     totalSamplesReceived &+= UInt64(count)
-    let energy = Double(decoded.energy)
-    let scale = AudioLevel.fullScale
-    totalAudioEnergy += energy / (scale * scale) / Double(AudioBlock.sampleRate)
-    windowEnergy += energy
-    windowLength += count
-    guard windowLength >= AudioBlock.sampleRate / 10 else { return }
-    audioLevel = AudioLevel.rootMeanSquare(energy: windowEnergy, frameCount: windowLength)
-    windowEnergy = 0
-    windowLength = 0
+    loudness.add(energy: decoded.energy, frameCount: count)
   }
 
   /// Counts sound that comes out of its own packet.

@@ -56,10 +56,18 @@ package struct EncodedAudio: Hashable, Sendable {
   package var isVoice: Bool
   /// The RFC 6464 level of the block, 0 to 127.
   package var level: UInt8
-  package init(bytes: [UInt8], isVoice: Bool, level: UInt8) {
+  /// The largest absolute sample.
+  package var peak: UInt16
+  /// The sum of the squares of the samples of the loudest channel.
+  package var energy: UInt64
+  package init(
+    bytes: [UInt8], isVoice: Bool, level: UInt8, peak: UInt16 = 0, energy: UInt64 = 0
+  ) {
     self.bytes = bytes
     self.isVoice = isVoice
     self.level = level
+    self.peak = peak
+    self.energy = energy
   }
 }
 

@@ -8,16 +8,16 @@ package struct FrameRate: Hashable, Sendable {
   private var times: [Int64] = []
 
   /// Creates a counter over a clock of so many ticks per second.
-  init(ticksPerSecond: Int64) { self.ticksPerSecond = ticksPerSecond }
+  package init(ticksPerSecond: Int64) { self.ticksPerSecond = ticksPerSecond }
 
   /// Takes a frame at a time that is not before the last one.
-  mutating func note(_ time: Int64) {
+  package mutating func note(_ time: Int64) {
     times.append(time)
     if times.count > 2 * FrameRate.capacity { times.removeFirst(FrameRate.capacity) }
   }
 
   /// How many frames came within the second that ends at a time.
-  func count(at time: Int64) -> Int {
+  package func count(at time: Int64) -> Int {
     var count = 0
     for noted in times.reversed() {
       guard time - noted < ticksPerSecond, count < FrameRate.capacity else { break }

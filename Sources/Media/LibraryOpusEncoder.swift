@@ -78,7 +78,9 @@ final class LibraryOpusEncoder: AudioEncoding {
     }
     let loudness = Loudness(samples: samples, channels: block.channels)
     let level = AudioLevel.level(energy: loudness.energy, frameCount: length)
-    return EncodedAudio(bytes: bytes, isVoice: AudioLevel.isVoice(level), level: level)
+    return EncodedAudio(
+      bytes: bytes, isVoice: AudioLevel.isVoice(level), level: level, peak: loudness.peak,
+      energy: loudness.energy)
   }
 }
 

@@ -73,11 +73,15 @@ package struct VideoCapture: Machine {
 
   /// Creates the capture of a track.
   ///
-  /// - Parameter origin: the instant of media time 0 when this capture goes on where another one
-  ///   of the same stream ended (W3C replaceTrack); nil lets it begin with the first start.
+  /// - Parameters:
+  ///   - origin: the instant of media time 0 when this capture goes on where another one of the
+  ///     same stream ended (W3C replaceTrack); nil lets it begin with the first start.
+  ///   - counters: what an earlier capture of the same source counted.
   package init(
-    track: String, source: MediaSource, codecs: any CodecFactory, origin: Instant? = nil
+    track: String, source: MediaSource, codecs: any CodecFactory, origin: Instant? = nil,
+    counters: VideoCaptureCounters = VideoCaptureCounters()
   ) {
+    self.counters = counters
     self.track = track
     self.codecs = codecs
     self.origin = origin
@@ -139,6 +143,7 @@ package struct VideoCapture: Machine {
     guard let clock, let origin else { return }
     let number = max(clock.nextFrame, clock.frame(at: now, since: origin))
     counters.framesSkipped &+= UInt64(number - clock.nextFrame)
+    counters.framesLate &+= UInt64(number - clock.nextFrame)
     self.clock?.nextFrame = number + 1
     let rate = clock.framesPerSecond
     let mediaTime = number / rate * 90_000 + number % rate * 90_000 / rate

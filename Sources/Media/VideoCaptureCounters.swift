@@ -4,6 +4,8 @@ package struct VideoCaptureCounters: Hashable, Sendable {
   package var frames: UInt64 = 0
   /// Pictures that were not encoded: the clock came too late, or they came too fast.
   package var framesSkipped: UInt64 = 0
+  /// Those of them that the late clock left out.
+  package var framesLate: UInt64 = 0
   /// Frames that the encoder gave, and key frames among them.
   package var framesEncoded: UInt64 = 0
   package var keyFramesEncoded: UInt64 = 0
@@ -12,6 +14,8 @@ package struct VideoCaptureCounters: Hashable, Sendable {
   /// The size of the last picture.
   package var width = 0
   package var height = 0
+
+  package init() {}
 
   var captureTimes = FrameRate(ticksPerSecond: 90_000)
 

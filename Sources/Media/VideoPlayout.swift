@@ -39,11 +39,11 @@ package struct VideoPlayout: Machine {
   private var hasFailed = false
   private var timing = ArrivalSpread(clockRate: VideoPlayout.clockRate)
   private var ssrc: UInt32?
-  private var queue: [ReceivedFrame] = []
-  private var queuedBytes = 0
+  private(set) var queue: [ReceivedFrame] = []
+  private(set) var queuedBytes = 0
   private var newestTime: Int64?
   /// How much later than the fastest transit frames are shown now.
-  private var delay = VideoPlayout.leastDelay
+  private(set) var delay = VideoPlayout.leastDelay
 
   /// Creates the playout of a track.
   package init(track: String, codecs: any CodecFactory) {

@@ -1,5 +1,6 @@
 public import JSEP
 public import Media
+public import SCTP
 public import SDP
 public import Stats
 public import Wire
@@ -39,7 +40,15 @@ package enum PeerCall: Hashable, Sendable, Codable {
   case readDescription(DescriptionSlot)
   /// Reads the transceivers.
   case transceivers
-  case getStats
+  /// Makes a data channel (W3C createDataChannel).
+  case createDataChannel(DataChannelInit)
+  case closeDataChannel(UInt32)
+  case setBufferedAmountLowThreshold(channel: UInt32, UInt64)
+  /// Reads the data channels that are not closed.
+  case dataChannels
+  /// Reads the stats, all of them or those of a sender or receiver; what the codecs' processors
+  /// took so far comes with the call, because it is measured outside.
+  case getStats(of: StatsSelector? = nil, codecTimes: [CodecTime]? = nil)
   case close
 }
 
@@ -74,6 +83,8 @@ package enum PeerReply: Hashable, Sendable {
   case transceivers([TransceiverInfo])
   case parameters(RTPSendParameters)
   case streams(MediaStreams)
+  case dataChannel(DataChannelInfo)
+  case dataChannels([DataChannelInfo])
   case stats(StatsReport)
   case failure(PeerError)
 }

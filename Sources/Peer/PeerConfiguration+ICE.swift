@@ -1,34 +1,90 @@
 import ICE
 import Wire
 
-extension PeerConfiguration {
-  /// The STUN servers among `iceServers`; entries that are no `stun:` URI (RFC 7064) are left out.
-  var parsedICEServers: [ICEServer] { iceServers.compactMap(ICEServer.init(uri:)) }
+/// W3C RTCIceServer: addresses of one STUN or TURN service.
+public struct ICEServerConfiguration: Hashable, Sendable, Codable {
+  /// `stun:`, `turn:` and `turns:` URIs (RFC 7064, RFC 7065), the latter two perhaps with
+  /// `?transport=udp` or `?transport=tcp`.
+  public var urls: [String]
+  /// The name for a TURN server.
+  public var username: String?
+  /// The password for a TURN server.
+  public var credential: String?
 
-  /// The first entry of `iceServers` that cannot be used, or nil.
-  public var firstUnusableICEServer: String? { iceServers.first { ICEServer(uri: $0) == nil } }
+  /// Creates a server entry.
+  public init(urls: [String], username: String? = nil, credential: String? = nil) {
+    self.urls = urls
+    self.username = username
+    self.credential = credential
+  }
+}
+
+/// W3C RTCIceTransportPolicy.
+public enum ICETransportPolicy: String, Hashable, Sendable, Codable, CaseIterable {
+  /// Every candidate.
+  case all
+  /// Only what TURN servers relay, which keeps the own addresses from the peer.
+  case relay
+}
+
+extension PeerConfiguration {
+  /// The servers among `iceServers`; URIs that cannot be used are left out.
+  var parsedICEServers: [ICEServer] {
+    iceServers.flatMap { entry in entry.urls.compactMap { ICEServer(uri: $0, of: entry) } }
+  }
+
+  /// The first URI in `iceServers` that cannot be used, or nil.
+  public var firstUnusableICEServer: String? {
+    for entry in iceServers {
+      for uri in entry.urls where ICEServer(uri: uri, of: entry) == nil { return uri }
+    }
+    return nil
+  }
 }
 
 extension ICEServer {
-  /// Reads `stun:host`, `stun:host:port` or `stun:[address]:port`.
-  init?(uri: String) {
-    guard uri.hasPrefix("stun:") else { return nil }
-    let rest = uri.dropFirst("stun:".count)
-    if let address = SocketAddress(rest) {
-      self.init(host: .address(address.ip), port: address.port)
-      return
+  /// Reads `stun:host`, `turn:host:port?transport=tcp`, `turns:[address]` and the like.
+  ///
+  /// A TURN server without name and password is refused, as W3C has it; so is DTLS (`turns:` over
+  /// UDP), which no server is known to need.
+  init?(uri: String, of entry: ICEServerConfiguration) {
+    guard let colon = uri.firstIndex(of: ":") else { return nil }
+    let scheme = uri[..<colon].lowercased()
+    let parts = uri[uri.index(after: colon)...].split(
+      separator: "?", maxSplits: 1, omittingEmptySubsequences: false)
+    var transport = Transport.udp
+    var credentials: TURNCredentials?
+    switch scheme {
+    case "stun": guard parts.count == 1 else { return nil }
+    case "turn", "turns":
+      guard let username = entry.username, let password = entry.credential else { return nil }
+      credentials = TURNCredentials(username: username, password: password)
+      let isSecure = scheme == "turns"
+      switch parts.count == 2 ? parts[1].lowercased() : "" {
+      case "": transport = isSecure ? .tls : .udp
+      case "transport=udp": if isSecure { return nil }
+      case "transport=tcp": transport = isSecure ? .tls : .tcp
+      default: return nil
+      }
+    default: return nil
     }
-    if let address = IPAddress(rest) {
-      self.init(host: .address(address), port: ICEServer.defaultPort)
-      return
-    }
-    let parts = rest.split(separator: ":", omittingEmptySubsequences: false)
-    guard let host = parts.first, !host.isEmpty, parts.count <= 2 else { return nil }
-    let port = parts.count == 2 ? UInt16(parts[1]) : ICEServer.defaultPort
-    guard let port, port > 0 else { return nil }
-    self.init(host: .name(String(host)), port: port)
+    guard let host = parts.first, let (name, port) = ICEServer.split(host) else { return nil }
+    // RFC 8489 section 8, RFC 7065 section 3.2.
+    self.init(
+      host: name, port: port ?? (transport == .tls ? 5349 : 3478), transport: transport,
+      credentials: credentials)
   }
 
-  /// RFC 8489 section 8.
-  private static var defaultPort: UInt16 { 3478 }
+  private static func split(_ text: Substring) -> (ICECandidate.Host, UInt16?)? {
+    if let end = SocketAddress(text) { return end.port > 0 ? (.address(end.ip), end.port) : nil }
+    if text.hasPrefix("["), text.hasSuffix("]") {
+      return IPAddress(text.dropFirst().dropLast()).map { (.address($0), nil) }
+    }
+    if let address = IPAddress(text) { return (.address(address), nil) }
+    let parts = text.split(separator: ":", omittingEmptySubsequences: false)
+    guard let host = parts.first, !host.isEmpty, parts.count <= 2 else { return nil }
+    guard parts.count == 2 else { return (.name(String(host)), nil) }
+    guard let port = UInt16(parts[1]), port > 0 else { return nil }
+    return (.name(String(host)), port)
+  }
 }

@@ -32,13 +32,24 @@ package enum PeerEvent: Sendable {
   case rtcp(RTCPRecord)
   /// An encoded frame with the result of its encoding or decoding.
   case frame(FrameRecord)
+  /// A data channel was made, by either side, or entered another state; the take's `channel` rows.
+  case dataChannel(DataChannelRecord)
+  /// A message came on a data channel.
+  case message(DataMessage)
+  /// W3C bufferedamountlow of a data channel.
+  case bufferedAmountLow(channel: UInt32)
+  /// W3C error of a data channel: why it cannot be used, in words.
+  case dataChannelError(channel: UInt32, String)
+  /// Another track became the dominant speaker among those sent and received; nil: nobody is.
+  case dominantSpeaker(SpeakingTrack?)
   /// Something was refused and counted: what and why, for the timeline.
   case refused(layer: String, reason: String)
 }
 
 /// A transition of a state machine.
 package struct StateTransition: Hashable, Sendable {
-  /// `signaling`, `ice-connection`, `ice-gathering`, `connection`, `dtls`, `establishment`.
+  /// `signaling`, `ice-connection`, `ice-gathering`, `connection`, `dtls`, `sctp`,
+  /// `establishment`.
   package var machine: String
   package var from: String
   package var to: String
@@ -154,4 +165,6 @@ package enum DecodedMedia: Sendable {
   case none
   case audio(AudioBlock)
   case picture(Picture)
+  /// The digest of a picture that a recording let go of.
+  case digest([UInt8])
 }

@@ -18,6 +18,9 @@ package enum PeerInput: Sendable {
   case deadline
   /// An API call; its reply carries the same number.
   case call(id: UInt32, PeerCall)
+  /// A message for a data channel (W3C send); its reply carries the number, which no call has, and
+  /// comes late while much is buffered.
+  case send(id: UInt32, DataMessage)
   /// Sound or a picture from the application for a transceiver's sender.
   case captured(transceiver: UInt32, CapturedMedia)
   case socketBound(id: UInt32, SocketAddress)
@@ -67,8 +70,10 @@ package struct Genesis: Hashable, Sendable {
 
 /// How a peer behaves (W3C RTCConfiguration, and what the take must pin).
 public struct PeerConfiguration: Hashable, Sendable, Codable {
-  /// STUN servers as `stun:host:port`.
-  public var iceServers: [String] = []
+  /// STUN and TURN servers.
+  public var iceServers: [ICEServerConfiguration] = []
+  /// Which candidates may be used.
+  public var iceTransportPolicy = ICETransportPolicy.all
   /// What an offer allows a peer that does not know BUNDLE.
   public var bundlePolicy = BundlePolicy.balanced
   /// The certificates to identify with, at most one for each algorithm; none has one made from the

@@ -7,7 +7,7 @@ package import Wire
 /// puts out is handed to the next one within the same step.
 package final class PeerMachine: Machine {
   private let codecs: any CodecFactory
-  private var stack: PeerStack?
+  private(set) var stack: PeerStack?
 
   /// Creates a peer that waits for its genesis.
   package init(codecs: any CodecFactory) { self.codecs = codecs }

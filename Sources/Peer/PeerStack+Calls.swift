@@ -2,6 +2,7 @@ import Flow
 import ICE
 import JSEP
 import Media
+import SCTP
 import SDP
 import Secure
 import Wire
@@ -57,7 +58,13 @@ extension PeerStack {
       .removeStream, .streams, .readDescription:
       return try laterResult(of: call)
     case .transceivers: return .transceivers(negotiation.transceivers.map(TransceiverInfo.init))
-    case .getStats: return .stats(statsReport())
+    case .createDataChannel(let options): return .dataChannel(try createDataChannel(options))
+    case .closeDataChannel(let number): try closeDataChannel(number)
+    case .setBufferedAmountLowThreshold(let number, let threshold):
+      try setBufferedAmountLowThreshold(threshold, of: number)
+    case .dataChannels: return .dataChannels(dataChannels)
+    case .getStats(let selector, let times):
+      return .stats(try statsReport(of: selector, codecTimes: times ?? []))
     case .close: close()
     }
     return .done
@@ -276,6 +283,9 @@ extension PeerStack {
       guard tracks.sending[index].source != source else { return }
       stopCapture(at: index)
       tracks.sending[index].source = source
+      tracks.sending[index].attachment += 1
+      tracks.sending[index].audioCounters = AudioCaptureCounters()
+      tracks.sending[index].videoCounters = VideoCaptureCounters()
     } else if let source {
       tracks.sending.append(SendingTrack(transceiver: id, kind: kind, source: source))
     }
@@ -295,6 +305,7 @@ extension PeerStack {
     guard !isClosed else { return }
     for index in tracks.sending.indices { stopCapture(at: index) }
     drive(MediaFlow.Input.close)
+    drive(SCTPAssociation.Input.abort)
     drive(DTLSTransport.Input.close)
     drive(ICEAgent.Input.close)
     isClosed = true
@@ -310,7 +321,9 @@ extension PeerCall {
   /// Whether the call has a meaning on a closed connection.
   var worksAfterClose: Bool {
     switch self {
-    case .getStats, .close, .localDescription, .transceivers, .streams, .readDescription: true
+    case .getStats, .close, .localDescription, .transceivers, .streams, .readDescription,
+      .dataChannels:
+      true
     default: false
     }
   }

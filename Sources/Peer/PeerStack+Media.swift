@@ -65,6 +65,8 @@ extension PeerStack {
       record.audioLevel = isOwnPacket ? played.frame?.audioLevel : nil
       record.isVoice = isOwnPacket && played.frame?.isVoice ?? false
       tell(.frame(record))
+      hear(record, frameCount: played.decoded.block.frameCount)
+      if isOwnPacket { tracks.receiving[index].lastPlayed = (record.rtpTime, now) }
       echo(.audio(played.decoded.block), of: transceiver)
     }
   }
@@ -77,6 +79,7 @@ extension PeerStack {
       switch output {
       case .shown(let frame, let decoded):
         tell(.frame(videoRecord(transceiver, frame, decoded)))
+        tracks.receiving[index].lastPlayed = (frame.rtpTime, now)
         echo(.picture(decoded.picture), of: transceiver)
       case .undecodable(let frame):
         tell(.frame(videoRecord(transceiver, frame, nil)))
@@ -153,8 +156,13 @@ extension PeerStack {
       quantiser: quantiser)
     record.audioLevel = frame.audioLevel
     record.isVoice = frame.isVoice
-    tracks.sending[index].totals.add(frame, quantiser: quantiser)
+    record.peak = frame.peak
+    record.energy = frame.energy
+    tracks.sending[index].totals.add(
+      frame, quantiser: quantiser, bitrate: track.bitrate,
+      late: track.video?.counters.framesLate ?? 0, at: now)
     tell(.frame(record))
+    if frame.kind == .audio { hear(record, frameCount: AudioBlock.sampleRate / 50) }
     drive(.frame(mid: mid, frame))
   }
 
@@ -181,6 +189,7 @@ extension PeerStack {
       tracks.senders.encoding(of: tracks.sending[$0].transceiver, .video).maxBitrate
     }
     for (index, share) in zip(running, PeerStack.shares(of: total, limits: limits)) {
+      tracks.sending[index].bitrate = share
       driveVideoCapture(at: index, .bitrate(share))
     }
   }
@@ -239,15 +248,16 @@ extension PeerStack {
       settings.bitrate = Int32(clamping: bitrate)
       tracks.sending[index].audio = AudioCapture(
         track: String(transceiver), source: source, settings: settings, codecs: codecs,
-        origin: tracks.sending[index].origin)
+        origin: tracks.sending[index].origin, counters: tracks.sending[index].audioCounters)
       driveAudioCapture(at: index, .start)
     case .video:
       tracks.sending[index].video = VideoCapture(
         track: String(transceiver), source: source, codecs: codecs,
-        origin: tracks.sending[index].origin)
+        origin: tracks.sending[index].origin, counters: tracks.sending[index].videoCounters)
       let limit = tracks.senders.encoding(of: transceiver, .video).maxBitrate ?? .max
-      let start = tracks.videoBitrate ?? genesis.configuration.videoBitrateStart
-      driveVideoCapture(at: index, .bitrate(min(start, limit)))
+      let bitrate = min(tracks.videoBitrate ?? genesis.configuration.videoBitrateStart, limit)
+      tracks.sending[index].bitrate = bitrate
+      driveVideoCapture(at: index, .bitrate(bitrate))
       applyEncoding(at: index)
       driveVideoCapture(at: index, .start)
     }
@@ -256,21 +266,19 @@ extension PeerStack {
   func stopCapture(at index: Int) {
     let track = tracks.sending[index]
     tracks.sending[index].origin = track.audio?.origin ?? track.video?.origin ?? track.origin
-    if tracks.sending[index].audio != nil { driveAudioCapture(at: index, .stop) }
+    if tracks.sending[index].audio != nil {
+      driveAudioCapture(at: index, .stop)
+      forgetSpeaker(track.transceiver, isInbound: false)
+    }
     if tracks.sending[index].video != nil { driveVideoCapture(at: index, .stop) }
+    if let sound = tracks.sending[index].audio {
+      tracks.sending[index].audioCounters = sound.counters
+    }
+    if let pictures = tracks.sending[index].video {
+      tracks.sending[index].videoCounters = pictures.counters
+    }
     tracks.sending[index].audio = nil
     tracks.sending[index].video = nil
     tracks.sending[index].mid = nil
-  }
-}
-
-extension SendingTotals {
-  mutating func add(_ frame: EncodedFrame, quantiser: UInt8) {
-    framesEncoded += 1
-    if frame.isKey { keyFramesEncoded += 1 }
-    quantiserSum += UInt64(quantiser)
-    encodedBytes += UInt64(frame.bytes.count)
-    width = Int(frame.width)
-    height = Int(frame.height)
   }
 }

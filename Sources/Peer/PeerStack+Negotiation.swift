@@ -10,6 +10,7 @@ extension PeerStack {
     announceTracks()
     dropStalePlayouts()
     startDTLSIfReady()
+    startDataIfReady()
     updateCaptures()
   }
 
@@ -66,7 +67,11 @@ extension PeerStack {
 
   private func dropStalePlayouts() {
     tracks.receiving.removeAll { track in
-      !negotiation.sections.contains { $0.mid == track.mid && $0.direction.receives }
+      let isStale = !negotiation.sections.contains {
+        $0.mid == track.mid && $0.direction.receives
+      }
+      if isStale, track.kind == .audio { forgetSpeaker(track.transceiver, isInbound: true) }
+      return isStale
     }
   }
 }

@@ -8,6 +8,8 @@ extension PeerStack {
   func addAudioPlayout(_ playout: AudioPlayout?, discarded: UInt64, to stats: inout StatsBuilder) {
     guard let counters = playout?.counters else { return }
     stats.set("packetsDiscarded", discarded + counters.packetsDiscarded)
+    stats.set("fecPacketsReceived", counters.fecPacketsReceived)
+    stats.set("fecPacketsDiscarded", 0)
     stats.set("jitterBufferDelay", counters.jitterBufferDelay)
     stats.set("jitterBufferTargetDelay", counters.jitterBufferTargetDelay)
     stats.set("jitterBufferMinimumDelay", counters.jitterBufferMinimumDelay)
@@ -24,7 +26,8 @@ extension PeerStack {
   }
 
   func addVideoPlayout(
-    _ playout: VideoPlayout?, _ stream: InboundStreamCounters, to stats: inout StatsBuilder
+    _ playout: VideoPlayout?, _ stream: InboundStreamCounters, decoding: Double?,
+    to stats: inout StatsBuilder
   ) {
     stats.set("packetsDiscarded", stream.packetsDiscarded)
     stats.set("framesReceived", stream.framesReceived)
@@ -35,11 +38,18 @@ extension PeerStack {
     guard let counters = playout?.counters else { return }
     stats.set("framesDecoded", counters.framesDecoded)
     stats.set("keyFramesDecoded", counters.keyFramesDecoded)
+    stats.set("framesRendered", counters.framesDecoded)
     stats.set("framesDropped", stream.framesDropped + counters.framesDropped)
     if counters.frameWidth > 0 {
       stats.set("frameWidth", counters.frameWidth)
       stats.set("frameHeight", counters.frameHeight)
+      stats.set("framesPerSecond", counters.framesPerSecond(at: now))
+      stats.set("decoderImplementation", "libvpx")
+      stats.set("powerEfficientDecoder", false)
     }
+    stats.set("totalDecodeTime", decoding)
+    // From the first packet of a frame to its picture: the wait, and the decoder's work.
+    stats.set("totalProcessingDelay", decoding.map { $0 + counters.jitterBufferDelay.seconds })
     stats.set("qpSum", counters.qpSum)
     stats.set("totalInterFrameDelay", counters.totalInterFrameDelay)
     stats.set("totalSquaredInterFrameDelay", counters.totalSquaredInterFrameDelay)
@@ -49,6 +59,7 @@ extension PeerStack {
     stats.set("totalFreezesDuration", counters.totalFreezesDuration)
     stats.set("jitterBufferDelay", counters.jitterBufferDelay)
     stats.set("jitterBufferTargetDelay", counters.jitterBufferTargetDelay)
+    stats.set("jitterBufferMinimumDelay", counters.jitterBufferMinimumDelay)
     stats.set("jitterBufferEmittedCount", counters.jitterBufferEmittedCount)
   }
 }

@@ -3,7 +3,7 @@ import JSEP
 import Secure
 import Wire
 
-/// The state machines that W3C defines for a peer connection, and the DTLS transport's.
+/// The state machines that W3C defines for a peer connection, and those of the DTLS and SCTP transports.
 struct ConnectionStates {
   enum Machine: String {
     case signaling
@@ -12,6 +12,7 @@ struct ConnectionStates {
     case connection
     case dtls
     case establishment
+    case sctp
   }
 
   var signaling = "stable"
@@ -20,6 +21,7 @@ struct ConnectionStates {
   var connection = "new"
   var dtls = "new"
   var establishment = "new"
+  var sctp = "new"
   /// Whether something of the negotiation changed since it was last asked whether it is needed;
   /// the answer takes a look at the descriptions, which is too much for every packet.
   var negotiationMayBeNeeded = true
@@ -37,6 +39,7 @@ struct ConnectionStates {
       case .connection: connection
       case .dtls: dtls
       case .establishment: establishment
+      case .sctp: sctp
       }
     }
     set {
@@ -47,6 +50,7 @@ struct ConnectionStates {
       case .connection: connection = newValue
       case .dtls: dtls = newValue
       case .establishment: establishment = newValue
+      case .sctp: sctp = newValue
       }
     }
   }

@@ -10,18 +10,42 @@ import Wire
 // W3C getStats over what the layers count. Members that do not apply are absent, cumulative ones
 // begin at 0; the order of objects and members is fixed.
 extension PeerStack {
-  func statsReport() -> StatsReport {
+  /// The stats of everything, or of what a sender or receiver has and refers to.
+  func statsReport(of selector: StatsSelector?, codecTimes: [CodecTime]) throws(PeerError)
+    -> StatsReport
+  {
     var report = StatsReport()
     report.objects.append(peerConnectionStats())
     report.objects.append(transportStats())
+    report.objects += dataChannelStats()
     report.objects += certificateStats()
     report.objects += candidateStats()
     report.objects += pairStats()
     report.objects += codecStats()
     report.objects += mediaSourceStats()
-    for stream in flow.outbound { report.objects += outboundStats(stream) }
-    for stream in flow.inbound where !stream.hasEnded { report.objects += inboundStats(stream) }
-    return report
+    report.objects += mediaPlayoutStats()
+    for stream in flow.outbound { report.objects += outboundStats(stream, codecTimes) }
+    for stream in flow.inbound where !stream.hasEnded {
+      report.objects += inboundStats(stream, codecTimes)
+    }
+    guard let selector else { return report }
+    return try report.reachable(from: streamIDs(of: selector))
+  }
+
+  /// The ids of the RTP streams of a sender or receiver.
+  private func streamIDs(of selector: StatsSelector) throws(PeerError) -> [String] {
+    let (number, isSender) =
+      switch selector {
+      case .sender(let number): (number, true)
+      case .receiver(let number): (number, false)
+      }
+    guard let transceiver = negotiation.transceivers.first(where: { $0.id == number }) else {
+      throw PeerError(name: "InvalidAccessError", message: "there is no transceiver \(number)")
+    }
+    if isSender {
+      return flow.outbound.filter { $0.ssrc == transceiver.ssrc }.map(outboundID)
+    }
+    return flow.inbound.filter { !$0.hasEnded && $0.mid == transceiver.mid }.map(inboundID)
   }
 
   /// Unix time of an instant in milliseconds.
@@ -36,21 +60,25 @@ extension PeerStack {
   // MARK: Ids
 
   var transportID: String { statsNames.id("T", "0") }
-  func codecID(_ payloadType: UInt8) -> String { statsNames.id("C", String(payloadType)) }
   func candidateID(_ candidate: ICECandidate, isLocal: Bool) -> String {
     statsNames.id(isLocal ? "L" : "R", "\(candidate.transport) \(candidate.host) \(candidate.port)")
   }
   func pairID(_ pair: ICEPairReport) -> String { statsNames.id("P", String(pair.id)) }
   func certificateID(isLocal: Bool) -> String { statsNames.id("F", isLocal ? "local" : "remote") }
-  func streamID(_ prefix: String, _ ssrc: UInt32) -> String { statsNames.id(prefix, String(ssrc)) }
-  func sourceID(_ transceiver: UInt32) -> String { statsNames.id("S", String(transceiver)) }
+  func outboundID(_ stream: OutboundStreamCounters) -> String {
+    statsNames.id("O", String(stream.ssrc))
+  }
+  /// A source that begins anew under the same number is another stream.
+  func inboundID(_ stream: InboundStreamCounters) -> String {
+    statsNames.id("I", "\(stream.ssrc) \(stream.beganAt.nanoseconds)")
+  }
 
   // MARK: Connection and transport
 
   private func peerConnectionStats() -> StatsObject {
     var stats = builder("peer-connection", statsNames.id("X", "0"))
-    stats.set("dataChannelsOpened", 0)
-    stats.set("dataChannelsClosed", 0)
+    stats.set("dataChannelsOpened", data.opened)
+    stats.set("dataChannelsClosed", data.closed)
     return stats.build()
   }
 
@@ -123,7 +151,15 @@ extension PeerStack {
     stats.set("foundation", candidate.foundation)
     stats.set("relatedAddress", candidate.related.map { "\($0.ip)" })
     stats.set("relatedPort", candidate.related?.port)
+    stats.set("usernameFragment", usernameFragment(of: candidate, isLocal: isLocal))
+    stats.set("tcpType", candidate.extensions.first { $0.name == "tcptype" }?.value)
     return stats.build()
+  }
+
+  /// The fragment that the candidate was signaled with, else its side's present one.
+  private func usernameFragment(of candidate: ICECandidate, isLocal: Bool) -> String? {
+    candidate.extensions.first { $0.name == "ufrag" }?.value
+      ?? (isLocal ? agent.localCredentials.usernameFragment : transport.remoteUsernameFragment)
   }
 
   private func pairStats() -> [StatsObject] {
@@ -135,11 +171,15 @@ extension PeerStack {
       stats.set("state", pair.state.rawValue)
       stats.set("nominated", pair.nominated)
       stats.set("priority", pair.priority)
-      // Media moves on the selected pair only; switching pairs moves the counters along.
-      stats.set("packetsSent", pair.selected ? transport.packetsSent : 0)
-      stats.set("packetsReceived", pair.selected ? transport.packetsReceived : 0)
-      stats.set("bytesSent", pair.selected ? transport.bytesSent : 0)
-      stats.set("bytesReceived", pair.selected ? transport.bytesReceived : 0)
+      let traffic = pair.remote.address.flatMap {
+        transport.traffic.traffic(of: pair.id, pair.base, $0)
+      }
+      stats.set("packetsSent", traffic?.packetsSent ?? 0)
+      stats.set("packetsReceived", traffic?.packetsReceived ?? 0)
+      stats.set("bytesSent", traffic?.bytesSent ?? 0)
+      stats.set("bytesReceived", traffic?.bytesReceived ?? 0)
+      stats.set("lastPacketSentTimestamp", traffic?.lastSent.map(milliseconds))
+      stats.set("lastPacketReceivedTimestamp", traffic?.lastReceived.map(milliseconds))
       stats.set("totalRoundTripTime", pair.totalRoundTrip)
       stats.set("currentRoundTripTime", pair.currentRoundTrip)
       if pair.selected, let bitrate = flow.availableOutgoingBitrate {

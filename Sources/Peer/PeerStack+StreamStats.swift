@@ -5,53 +5,18 @@ import RTP
 import Stats
 import Wire
 
-// The stats objects of codecs, sources and RTP streams.
+// The stats objects of RTP streams.
 extension PeerStack {
-  func codecStats() -> [StatsObject] {
-    var objects: [StatsObject] = []
-    var known: [UInt8] = []
-    for section in negotiation.sections {
-      for codec in section.codecs where !known.contains(codec.payloadType) {
-        known.append(codec.payloadType)
-        var stats = builder("codec", codecID(codec.payloadType))
-        stats.set("payloadType", codec.payloadType)
-        stats.set("transportId", transportID)
-        stats.set("mimeType", "\(section.kind.rawValue)/\(codec.displayName)")
-        stats.set("clockRate", codec.clockRate)
-        stats.set("channels", codec.channels)
-        if !codec.parameters.isEmpty { stats.set("sdpFmtpLine", codec.parameters) }
-        objects.append(stats.build())
-      }
-    }
-    return objects
-  }
-
-  func mediaSourceStats() -> [StatsObject] {
-    tracks.sending.filter(\.isRunning).map { track in
-      var stats = builder("media-source", sourceID(track.transceiver))
-      stats.set("trackIdentifier", trackIdentifier(track.transceiver))
-      stats.set("kind", track.kind.rawValue)
-      if track.kind == .video, track.totals.width > 0 {
-        stats.set("width", track.totals.width)
-        stats.set("height", track.totals.height)
-        stats.set("frames", track.totals.framesEncoded)
-      }
-      return stats.build()
-    }
-  }
-
-  private func trackIdentifier(_ transceiver: UInt32) -> String? {
-    negotiation.transceivers.first { $0.id == transceiver }?.trackID
-  }
-
   // MARK: Sent streams
 
-  func outboundStats(_ stream: OutboundStreamCounters) -> [StatsObject] {
+  func outboundStats(_ stream: OutboundStreamCounters, _ times: [CodecTime]) -> [StatsObject] {
     let track = tracks.sending.first { $0.ssrc == stream.ssrc }
-    var stats = rtpStats("outbound-rtp", "O", stream.ssrc, stream.kind, stream.payloadType)
+    let codec = codecID(stream.payloadType, mid: stream.mid, isInbound: false)
+    var stats = rtpStats("outbound-rtp", outboundID(stream), stream.ssrc, stream.kind, codec)
     stats.set("mid", stream.mid)
-    if let track, track.isRunning { stats.set("mediaSourceId", sourceID(track.transceiver)) }
-    if stream.remote != nil { stats.set("remoteId", streamID("A", stream.ssrc)) }
+    if let track, stream.isActive { stats.set("mediaSourceId", mediaSourceID(of: track)) }
+    if stream.remote != nil { stats.set("remoteId", remoteInboundID(stream)) }
+    stats.set("encodingIndex", 0)
     stats.set("packetsSent", stream.packetsSent)
     stats.set("bytesSent", stream.bytesSent)
     stats.set("headerBytesSent", stream.headerBytesSent)
@@ -61,30 +26,61 @@ extension PeerStack {
     stats.set("totalPacketSendDelay", stream.totalPacketSendDelay)
     stats.set("nackCount", stream.nackCount)
     stats.set("active", stream.isActive)
-    if stream.kind == .video {
-      let totals = track?.totals ?? SendingTotals()
-      stats.set("framesEncoded", totals.framesEncoded)
-      stats.set("keyFramesEncoded", totals.keyFramesEncoded)
-      stats.set("qpSum", totals.quantiserSum)
-      stats.set("framesSent", stream.framesSent)
-      stats.set("hugeFramesSent", stream.hugeFramesSent)
-      stats.set("pliCount", stream.pliCount)
-      stats.set("firCount", stream.firCount)
-      if totals.width > 0 {
-        stats.set("frameWidth", totals.width)
-        stats.set("frameHeight", totals.height)
+    switch stream.kind {
+    case .audio:
+      if track?.audio != nil {
+        stats.set("targetBitrate", Double(genesis.configuration.audioBitrate))
       }
-      if let bitrate = tracks.videoBitrate { stats.set("targetBitrate", Double(bitrate)) }
+    case .video: addEncoder(track, stream, times, to: &stats)
     }
     guard let remote = stream.remote else { return [stats.build()] }
-    return [stats.build(), remoteInbound(stream, remote)]
+    return [stats.build(), remoteInbound(stream, remote, codec)]
   }
 
-  private func remoteInbound(_ stream: OutboundStreamCounters, _ remote: RemoteInboundCounters)
-    -> StatsObject
-  {
-    var stats = rtpStats("remote-inbound-rtp", "A", stream.ssrc, stream.kind, stream.payloadType)
-    stats.set("localId", streamID("O", stream.ssrc))
+  /// What the encoder of pictures adds to outbound-rtp.
+  private func addEncoder(
+    _ track: SendingTrack?, _ stream: OutboundStreamCounters, _ times: [CodecTime],
+    to stats: inout StatsBuilder
+  ) {
+    let totals = track?.totals ?? SendingTotals()
+    stats.set("framesEncoded", totals.framesEncoded)
+    stats.set("keyFramesEncoded", totals.keyFramesEncoded)
+    stats.set("qpSum", totals.quantiserSum)
+    stats.set("framesSent", stream.framesSent)
+    stats.set("hugeFramesSent", stream.hugeFramesSent)
+    stats.set("totalEncodedBytesTarget", UInt64(max(0, totals.targetBytes)))
+    if let track {
+      stats.set("totalEncodeTime", seconds(of: track.transceiver, isInbound: false, times))
+    }
+    stats.set("pliCount", stream.pliCount)
+    stats.set("firCount", stream.firCount)
+    stats.set("qualityLimitationReason", totals.limitation.reason.rawValue)
+    let durations = totals.limitation.durations(at: now)
+    stats.set(
+      "qualityLimitationDurations",
+      durations.isEmpty
+        ? nil : durations.map { StatsMember($0.reason.rawValue, .number($0.length.seconds)) })
+    stats.set("qualityLimitationResolutionChanges", totals.resolutionChanges)
+    guard totals.width > 0 else { return }
+    stats.set("frameWidth", totals.width)
+    stats.set("frameHeight", totals.height)
+    stats.set("framesPerSecond", totals.rate.count(at: now.nanoseconds))
+    stats.set("encoderImplementation", "libvpx")
+    stats.set("powerEfficientEncoder", false)
+    stats.set("scalabilityMode", "L1T1")
+    if let track, track.isRunning { stats.set("targetBitrate", Double(track.bitrate)) }
+  }
+
+  private func remoteInboundID(_ stream: OutboundStreamCounters) -> String {
+    statsNames.id("A", String(stream.ssrc))
+  }
+
+  private func remoteInbound(
+    _ stream: OutboundStreamCounters, _ remote: RemoteInboundCounters, _ codec: String?
+  ) -> StatsObject {
+    var stats = rtpStats(
+      "remote-inbound-rtp", remoteInboundID(stream), stream.ssrc, stream.kind, codec)
+    stats.set("localId", outboundID(stream))
     stats.set("packetsReceived", remote.packetsReceived)
     stats.set("packetsLost", remote.packetsLost)
     stats.set("jitter", remote.jitter)
@@ -97,13 +93,14 @@ extension PeerStack {
 
   // MARK: Received streams
 
-  func inboundStats(_ stream: InboundStreamCounters) -> [StatsObject] {
-    var stats = rtpStats("inbound-rtp", "I", stream.ssrc, stream.kind, stream.payloadType)
+  func inboundStats(_ stream: InboundStreamCounters, _ times: [CodecTime]) -> [StatsObject] {
+    let codec = codecID(stream.payloadType, mid: stream.mid, isInbound: true)
+    var stats = rtpStats("inbound-rtp", inboundID(stream), stream.ssrc, stream.kind, codec)
     let section = negotiation.sections.first { $0.mid == stream.mid }
     let transceiver = negotiation.transceivers.first { $0.id == section?.transceiverID }
     stats.set("trackIdentifier", transceiver?.remoteTrackID ?? transceiver?.trackID)
     stats.set("mid", stream.mid)
-    if stream.remote != nil { stats.set("remoteId", streamID("B", stream.ssrc)) }
+    if stream.remote != nil { stats.set("remoteId", remoteOutboundID(stream)) }
     stats.set("packetsReceived", stream.packetsReceived)
     stats.set("packetsLost", stream.packetsLost)
     stats.set("jitter", stream.jitter)
@@ -115,45 +112,68 @@ extension PeerStack {
     stats.set("lastPacketReceivedTimestamp", stream.lastPacketReceived.map(milliseconds))
     stats.set("nackCount", stream.nackCount)
     if let playout = tracks.receiving.first(where: { $0.mid == stream.mid }) {
+      stats.set("estimatedPlayoutTimestamp", playoutTimestamp(of: playout, stream))
       switch stream.kind {
-      case .audio: addAudioPlayout(playout.audio, discarded: stream.packetsDiscarded, to: &stats)
-      case .video: addVideoPlayout(playout.video, stream, to: &stats)
+      case .audio:
+        stats.set("playoutId", mediaPlayoutID(of: playout))
+        addAudioPlayout(playout.audio, discarded: stream.packetsDiscarded, to: &stats)
+      case .video:
+        let decoding = seconds(of: playout.transceiver, isInbound: true, times)
+        addVideoPlayout(playout.video, stream, decoding: decoding, to: &stats)
       }
     }
     guard let remote = stream.remote else { return [stats.build()] }
-    return [stats.build(), remoteOutbound(stream, remote)]
+    return [stats.build(), remoteOutbound(stream, remote, codec)]
   }
 
-  private func remoteOutbound(_ stream: InboundStreamCounters, _ remote: RemoteOutboundCounters)
-    -> StatsObject
+  /// The sender's NTP time, in milliseconds since 1900, of what is played now; nil until a sender
+  /// report told how RTP times map to it.
+  private func playoutTimestamp(of track: ReceivingTrack, _ stream: InboundStreamCounters)
+    -> Double?
   {
-    var stats = rtpStats("remote-outbound-rtp", "B", stream.ssrc, stream.kind, stream.payloadType)
-    stats.set("localId", streamID("I", stream.ssrc))
+    guard let remote = stream.remote, let last = track.lastPlayed else { return nil }
+    let clockRate: Int64 = stream.kind == .audio ? 48_000 : 90_000
+    let ticks = Int64(Int32(bitPattern: last.rtpTime &- remote.remoteRTPTime))
+    let nanoseconds =
+      remote.remoteUnixNanoseconds &+ ticks * 1_000_000_000 / clockRate
+      &+ (now - last.at).nanoseconds
+    return Double(nanoseconds / 1_000_000 &+ 2_208_988_800_000)
+  }
+
+  private func remoteOutboundID(_ stream: InboundStreamCounters) -> String {
+    statsNames.id("B", "\(stream.ssrc) \(stream.beganAt.nanoseconds)")
+  }
+
+  private func remoteOutbound(
+    _ stream: InboundStreamCounters, _ remote: RemoteOutboundCounters, _ codec: String?
+  ) -> StatsObject {
+    var stats = rtpStats(
+      "remote-outbound-rtp", remoteOutboundID(stream), stream.ssrc, stream.kind, codec)
+    stats.set("localId", inboundID(stream))
     stats.set("packetsSent", remote.packetsSent)
     stats.set("bytesSent", remote.bytesSent)
     stats.set("remoteTimestamp", Double(remote.remoteUnixNanoseconds / 1000) / 1000)
     stats.set("reportsSent", remote.reportsSent)
     stats.set("roundTripTime", remote.roundTripTime)
-    if remote.roundTripTimeMeasurements > 0 {
-      stats.set("totalRoundTripTime", remote.totalRoundTripTime)
-      stats.set("roundTripTimeMeasurements", remote.roundTripTimeMeasurements)
-    }
+    stats.set("totalRoundTripTime", remote.totalRoundTripTime)
+    stats.set("roundTripTimeMeasurements", remote.roundTripTimeMeasurements)
     return stats.build(at: milliseconds(remote.reportedAt))
   }
 
   private func rtpStats(
-    _ type: String, _ prefix: String, _ ssrc: UInt32, _ kind: MediaKind, _ payloadType: UInt8?
+    _ type: String, _ id: String, _ ssrc: UInt32, _ kind: MediaKind, _ codec: String?
   ) -> StatsBuilder {
-    var stats = builder(type, streamID(prefix, ssrc))
+    var stats = builder(type, id)
     stats.set("ssrc", ssrc)
     stats.set("kind", kind.rawValue)
     stats.set("transportId", transportID)
-    stats.set("codecId", payloadType.map(codecID))
+    stats.set("codecId", codec)
     return stats
   }
-}
 
-extension NegotiatedCodec {
-  /// The encoding name as mime types spell it.
-  fileprivate var displayName: String { name == "vp8" ? "VP8" : name }
+  /// How long a codec worked, as whoever asked for the stats measured it.
+  private func seconds(of transceiver: UInt32, isInbound: Bool, _ times: [CodecTime]) -> Double? {
+    times.first { $0.transceiver == transceiver && $0.isInbound == isInbound }
+      .map { Double($0.nanoseconds) / 1e9 }
+  }
 }

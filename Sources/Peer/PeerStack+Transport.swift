@@ -2,6 +2,7 @@ import Flow
 import ICE
 import JSEP
 import RTP
+import SCTP
 import Secure
 import Wire
 
@@ -9,6 +10,10 @@ import Wire
 struct TransportState {
   /// The path in use.
   var path: (local: SocketAddress, remote: SocketAddress)?
+  /// Whether that path begins at a TURN server.
+  var pathIsRelayed = false
+  /// The kernel's receive time of the datagram under way.
+  var arrival = Instant.zero
   /// DTLS datagrams made before there was a path.
   var waitingForPath: [[UInt8]] = []
   /// Why the transport cannot work at all.
@@ -37,6 +42,7 @@ struct TransportState {
   var bytesSent: UInt64 = 0
   var bytesReceived: UInt64 = 0
   var selectedPairChanges: UInt64 = 0
+  var traffic = TrafficLedger()
 
   static let waitingMaximum = 16
   static let tellInterval = Interval.milliseconds(500)
@@ -56,8 +62,9 @@ extension PeerStack {
   /// Sorts a datagram by its first byte (RFC 7983 section 7).
   func receive(_ datagram: Datagram, arrival: Instant) {
     guard !isClosed else { return }
+    transport.arrival = arrival
     switch DatagramClass(datagram.bytes.span.bytes) {
-    case .stun:
+    case .stun, .channelData:
       drive(
         .datagram(local: datagram.local, remote: datagram.remote, bytes: datagram.bytes))
     case .dtls:
@@ -93,6 +100,8 @@ extension PeerStack {
   private func count(received datagram: Datagram) {
     transport.packetsReceived += 1
     transport.bytesReceived += UInt64(datagram.bytes.count)
+    transport.traffic.received(
+      datagram.bytes.count, at: datagram.local, from: datagram.remote, at: now)
   }
 
   private func tellTrafficReceived(_ datagram: Datagram) {
@@ -107,7 +116,12 @@ extension PeerStack {
     guard let path = transport.path else { return }
     transport.packetsSent += 1
     transport.bytesSent += UInt64(bytes.count)
-    emit(.datagram(Datagram(local: path.local, remote: path.remote, bytes: bytes)))
+    transport.traffic.sent(bytes.count, from: path.local, to: path.remote, at: now)
+    if transport.pathIsRelayed {
+      drive(ICEAgent.Input.relay(local: path.local, remote: path.remote, bytes: bytes))
+    } else {
+      emit(.datagram(Datagram(local: path.local, remote: path.remote, bytes: bytes)))
+    }
     guard now - TransportState.tellInterval >= transport.lastSentTold else { return }
     transport.lastSentTold = now
     drive(ICEAgent.Input.trafficSent)
@@ -152,11 +166,18 @@ extension PeerStack {
     case .resolveName(let id, let name): emit(.resolveName(id: id, name))
     case .datagram(let local, let remote, let bytes):
       emit(.datagram(Datagram(local: local, remote: remote, bytes: bytes)))
+    case .relayed(let local, let remote, let bytes):
+      receive(
+        Datagram(local: local, remote: remote, bytes: bytes), arrival: transport.arrival)
+    case .serverFailed(let server, let code, let reason):
+      refuse(layer: "turn", "\(server): \(code == 0 ? reason : "\(code) \(reason)")")
     case .gatheringState(let state): change(.iceGathering, to: state.rawValue)
     case .connectionState(let state): change(.iceConnection, to: state.rawValue)
     case .localCandidate(let candidate): signal(candidate)
     case .remoteCandidate(let candidate): tell(.candidate(isLocal: false, candidate))
-    case .pair(let pair): tell(.candidatePair(pair))
+    case .pair(let pair):
+      if let remote = pair.remote.address { transport.traffic.begin(pair.id, pair.base, remote) }
+      tell(.candidatePair(pair))
     case .selected(let local, let remote): select(local, remote)
     case .role: break
     }
@@ -183,6 +204,7 @@ extension PeerStack {
   private func select(_ local: SocketAddress, _ remote: SocketAddress) {
     transport.path = (local, remote)
     transport.pathIsOld = false
+    transport.pathIsRelayed = agent.isRelayed(local)
     transport.selectedPairChanges += 1
     startDTLSIfReady()
     let waiting = transport.waitingForPath
@@ -232,9 +254,15 @@ extension PeerStack {
   private func handle(_ output: DTLSTransport.Output) {
     switch output {
     case .datagram(let bytes): sendHandshake(bytes)
-    case .state(let state): change(.dtls, to: state.rawValue)
+    case .state(let state):
+      change(.dtls, to: state.rawValue)
+      switch state {
+      case .connected: startDataIfReady()
+      case .closed, .failed: drive(SCTPAssociation.Input.abort)
+      case .new, .connecting: break
+      }
     case .established(let result): secure(result)
-    case .data: refuse(layer: "sctp", "data channels were not negotiated")
+    case .data(let packet): receiveData(packet)
     case .failure(let reason): refuse(layer: "dtls", reason)
     }
   }

@@ -3,6 +3,7 @@ import ICE
 import JSEP
 import Media
 import RTP
+import SCTP
 import Secure
 import Wire
 
@@ -10,6 +11,7 @@ import Wire
 ///
 ///     calls ──▶ Negotiation ──▶ sections, transport parameters
 ///     datagrams ◀──▶ ICE agent, DTLS, SRTP ◀──▶ MediaFlow ◀──▶ captures and playouts
+///                              DTLS ◀──▶ SCTP association ◀──▶ data channels
 ///
 /// The extensions in this folder hold one concern each: calls, transport, media, states, stats.
 final class PeerStack {
@@ -27,6 +29,8 @@ final class PeerStack {
   var tracks = TrackTable()
   /// What was told of the peer's streams.
   var remoteStreams: [MediaStreamInfo] = []
+  var data: DataTransport
+  var speakers = SpeakerWatch()
 
   var transport = TransportState()
   var states = ConnectionStates()
@@ -38,6 +42,7 @@ final class PeerStack {
 
   var agentOutputs = Outbox<ICEAgent.Output>()
   var dtlsOutputs = Outbox<DTLSTransport.Output>()
+  var dataOutputs = Outbox<SCTPAssociation.Output>()
   var flowOutputs = Outbox<MediaFlow.Output>()
   /// The outputs of the step under way.
   var outbox = Outbox<PeerOutput>()
@@ -55,9 +60,12 @@ final class PeerStack {
       bundlePolicy: genesis.configuration.bundlePolicy,
       answersAsDTLSClient: genesis.configuration.answersAsDTLSClient)
     agent = ICEAgent(
-      servers: genesis.configuration.parsedICEServers, entropy: entropy.stream("ice"))
+      servers: genesis.configuration.parsedICEServers,
+      relayOnly: genesis.configuration.iceTransportPolicy == .relay,
+      entropy: entropy.stream("ice"))
     flow = MediaFlow(
       entropy: entropy.stream("rtp"), wallClock: genesis.wallClock, cname: cname)
+    data = DataTransport(entropy: entropy.stream("sctp"))
     statsNames = StatsNames(entropy: entropy.stream("stats"))
     var failure: String?
     do {
@@ -88,6 +96,7 @@ final class PeerStack {
     case .datagram(let datagram, let arrival): receive(datagram, arrival: arrival)
     case .deadline: reachDeadline()
     case .call(let id, let call): emit(.reply(id: id, perform(call)))
+    case .send(let id, let message): send(message, call: id)
     case .captured(let transceiver, let media): capture(media, for: transceiver)
     case .socketBound(let id, let address): drive(.socketBound(id: id, address))
     case .socketFailed(let id, _): drive(.socketFailed(id: id))
@@ -108,6 +117,7 @@ final class PeerStack {
   /// When any layer wants to be woken next.
   var deadline: Instant? {
     var first = earliest(agent.deadline, dtls?.deadline)
+    first = earliest(first, data.association.deadline)
     first = earliest(first, flow.deadline)
     first = earliest(first, establishment.deadline)
     return earliest(first, tracks.deadline)
@@ -116,6 +126,7 @@ final class PeerStack {
   private func reachDeadline() {
     if let due = agent.deadline, due <= now { drive(ICEAgent.Input.deadline) }
     if let due = dtls?.deadline, due <= now { drive(DTLSTransport.Input.deadline) }
+    if let due = data.association.deadline, due <= now { drive(SCTPAssociation.Input.deadline) }
     reachTrackDeadlines()
     if let due = flow.deadline, due <= now { drive(MediaFlow.Input.deadline) }
   }
@@ -135,6 +146,8 @@ final class PeerStack {
 /// How often each kind of refusal happened; a flood of bad packets must not flood the take.
 struct RefusalLedger {
   private var counts: [(key: String, count: UInt64)] = []
+  /// Every kind with its count, in the order in which they came about.
+  var all: [(key: String, count: UInt64)] { counts }
   private static let kindsMaximum = 64
 
   /// Counts one, and says whether the count is a power of two and so worth telling.

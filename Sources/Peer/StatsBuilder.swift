@@ -29,6 +29,11 @@ struct StatsBuilder {
   /// A length of time in seconds, as W3C gives all of them.
   mutating func set(_ name: String, _ value: Interval?) { set(name, value?.seconds) }
 
+  /// A nested record.
+  mutating func set(_ name: String, _ members: [StatsMember]?) {
+    if let members { object.members.append(StatsMember(name, .record(members))) }
+  }
+
   func build() -> StatsObject { object }
 
   /// The object with the time at which its values came in by RTCP.

@@ -1,4 +1,4 @@
-import Stats
+package import Stats
 package import Tape
 package import Wire
 
@@ -12,6 +12,23 @@ package struct StatSamples: Sendable {
     /// The members as JSON text.
     package var members: String
 
+    package init(id: String, type: String, timestamp: Double, members: String) {
+      self.id = id
+      self.type = type
+      self.timestamp = timestamp
+      self.members = members
+    }
+
+    /// The object of a report.
+    package init(_ object: StatsObject) {
+      self.init(
+        id: object.id, type: object.type, timestamp: object.timestamp,
+        members: object.membersJSON)
+    }
+
+    /// The members in their order: names, and values as JSON text.
+    package var list: [(name: String, value: String)] { StatMembers.list(members) }
+
     /// The whole object in the shape that browsers give.
     package var json: String {
       let head = "{\"id\":\(jsonString(id)),\"timestamp\":\(StatsValue.number(timestamp).json)"
@@ -24,12 +41,20 @@ package struct StatSamples: Sendable {
   package struct Peer: Sendable {
     package var label: String
     package var objects: [Object]
+
+    package init(label: String, objects: [Object]) {
+      self.label = label
+      self.objects = objects
+    }
   }
 
   package private(set) var peers: [Peer] = []
 
+  /// Takes reports that were made otherwise.
+  package init(peers: [Peer]) { self.peers = peers }
+
   /// Reads the objects of every peer that were current at an instant, or at the end.
-  package init(path: String, at instant: Instant?) throws(TapeError) {
+  package init(path: String, at instant: Wire.Instant?) throws(TapeError) {
     let connection = try TakeFile.open(path)
     do throws(SQLiteError) {
       var labels = try connection.prepare("SELECT peer, label FROM peer ORDER BY peer")
@@ -45,25 +70,64 @@ package struct StatSamples: Sendable {
     }
   }
 
-  /// The newest row of each object; an object that did not change since has no newer one.
+  /// A whole report of a peer that was recorded.
+  package struct Instant: Hashable, Sendable {
+    package var peer: Int64
+    /// The step that answered the call.
+    package var step: Int
+    package var atNanoseconds: Int64
+    /// How many objects it had.
+    package var objectCount: Int64
+  }
+
+  /// When each peer's stats were sampled, in the order of time.
+  package static func instants(path: String) throws(TapeError) -> [Instant] {
+    let connection = try TakeFile.open(path)
+    var instants: [Instant] = []
+    do throws(SQLiteError) {
+      var statement = try connection.prepare(
+        """
+        SELECT peer, reply_at_ns, reply_step, iif(json_type(reply) = 'object', reply ->> '$.objects', reply)
+        FROM call
+        WHERE name = 'getStats' AND reply IS NOT NULL
+          AND arguments NOT LIKE '%"receiver"%' AND arguments NOT LIKE '%"sender"%'
+        ORDER BY row
+        """)
+      while try statement.step() {
+        instants.append(
+          Instant(
+            peer: statement.integer(0), step: Int(statement.integer(2)),
+            atNanoseconds: statement.integer(1), objectCount: statement.integer(3)))
+      }
+    } catch {
+      throw TapeError(path: path, error)
+    }
+    return instants
+  }
+
+  /// The newest row of each object that still was there: one that did not change since has no
+  /// newer one, and the reply of the first report without it names the one that is gone.
   private static func objects(
-    of peer: Int64, _ connection: borrowing SQLiteConnection, at instant: Instant?
+    of peer: Int64, _ connection: borrowing SQLiteConnection, at instant: Wire.Instant?
   ) throws(SQLiteError) -> [Object] {
     var statement = try connection.prepare(
       """
       SELECT id, type, timestamp_ms, members FROM stat
       WHERE row IN (SELECT max(row) FROM stat WHERE peer = ?1 AND at_ns <= ?2 GROUP BY id)
+        AND NOT EXISTS (
+          SELECT 1 FROM call_reply, json_each(call_reply.reply, '$.gone') AS gone
+          WHERE call_reply.peer = ?1 AND call_reply.at_ns <= ?2 AND call_reply.row > stat.row
+            AND call_reply.reply LIKE '{"objects":%' AND gone.value = stat.id
+        )
       ORDER BY type, row
       """)
     statement.bind(peer, at: 1)
     statement.bind(instant?.nanoseconds ?? .max, at: 2)
     var objects: [Object] = []
     while try statement.step() {
-      let timestamp: Double
-      if case .real(let value)? = statement.value(2) { timestamp = value } else { timestamp = 0 }
       objects.append(
         Object(
-          id: statement.text(0) ?? "", type: statement.text(1) ?? "", timestamp: timestamp,
+          id: statement.text(0) ?? "", type: statement.text(1) ?? "", timestamp: statement.real(2),
           members: statement.text(3) ?? "{}"))
     }
     return objects

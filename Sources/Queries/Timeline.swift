@@ -8,7 +8,8 @@ package struct Timeline: Sendable {
     package var atNanoseconds: Int64
     package var step: Int64
     package var peer: Int64
-    /// `api`, `signaling`, `state`, `candidate`, `pair`, `track`, `media`, `rtcp`, `event`.
+    /// `api`, `signaling`, `state`, `candidate`, `pair`, `track`, `media`, `rtcp`, `channel`,
+    /// `message`, `event`.
     package var lane: String
     package var text: String
   }
@@ -89,6 +90,29 @@ package struct Timeline: Sendable {
     SELECT row, at_ns, peer, 'rtcp', CASE direction WHEN 'in' THEN '<- ' ELSE '-> ' END
       || 'key frame request (' || type || '), ssrc ' || ssrc
     FROM rtcp WHERE type IN ('pli', 'fir')
+    """,
+    """
+    SELECT row, at_ns, peer, 'channel', channel
+      || CASE label WHEN '' THEN '' ELSE ' "' || label || '"' END || ' ' || state
+      || CASE state WHEN 'closed' THEN
+        ', ' || messages_sent || ' messages (' || bytes_sent || ' bytes) sent, '
+        || messages_received || ' (' || bytes_received || ' bytes) received'
+      ELSE coalesce(', stream ' || id, '') || iif(remote, ', made by the peer', '')
+        || iif(ordered, '', ', unordered')
+        || coalesce(', at most ' || max_retransmits || ' retransmissions', '')
+        || coalesce(', at most ' || max_packet_life_time || ' ms', '')
+      END
+    FROM channel
+    """,
+    // Messages of one kind on one channel within a second make one line.
+    """
+    SELECT min(row), min(at_ns), peer, 'message', iif(direction = 'in', '<- ', '-> ')
+      || CASE count(*) WHEN 1 THEN kind || ' message, ' || size || ' bytes'
+        ELSE count(*) || ' ' || kind || ' messages, ' || min(size) || ' to ' || max(size)
+        || ' bytes, ' || sum(size) || ' in all' END
+      || ', channel ' || channel || coalesce(', refused: ' || error, '')
+    FROM message
+    GROUP BY peer, channel, direction, kind, error, at_ns / 1000000000
     """,
     """
     SELECT row, at_ns, peer, 'event', type || CASE WHEN detail = '{}' THEN '' ELSE ' ' || detail END

@@ -6,7 +6,9 @@ package enum DatagramClass: Hashable, Sendable {
   case dtls
   case rtp
   case rtcp
-  /// ZRTP, TURN channel data, or nothing known.
+  /// What a TURN server relays (RFC 8656 section 12.4).
+  case channelData
+  /// ZRTP, or nothing known.
   case other
 
   /// Classifies a datagram; RTP and RTCP are told apart by the payload type (RFC 5761 section 4).
@@ -18,6 +20,7 @@ package enum DatagramClass: Hashable, Sendable {
     switch bytes.byte(at: 0) {
     case 0...3: self = .stun
     case 20...63: self = .dtls
+    case 64...79: self = .channelData
     case 128...191: self = (64...95).contains(bytes.byte(at: 1) & 0x7f) ? .rtcp : .rtp
     default: self = .other
     }

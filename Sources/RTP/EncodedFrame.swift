@@ -28,6 +28,9 @@ package struct EncodedFrame: Hashable, Sendable {
   /// Whether the block is speech (RFC 6464 V bit, and the marker after silence, RFC 7587 section
   /// 4.2).
   package var isVoice = false
+  /// The largest absolute sample, and the sum of the squares of the loudest channel's samples.
+  package var peak: UInt16 = 0
+  package var energy: UInt64 = 0
 
   package init(
     kind: MediaKind, codec: CodecName, mediaTime: UInt32, bytes: [UInt8], isKey: Bool,

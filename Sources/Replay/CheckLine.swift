@@ -39,7 +39,7 @@ final class CheckLine: Sendable {
       let next = state.withLock { $0.waiting.isEmpty ? nil : $0.waiting.removeFirst() }
       guard let next else { break }
       handover.check.compare(next)
-      if handover.check.finding != nil { state.withLock { $0.hasFinding = true } }
+      if handover.check.isDone { state.withLock { $0.hasFinding = true } }
       free.signal()
     }
     done.signal()

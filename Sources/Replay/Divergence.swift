@@ -24,33 +24,55 @@ package struct Divergence: Hashable, Sendable, Codable {
   package var input: String
   /// The inputs of the steps before it, latest last.
   package var previous: [String]
+  /// The fields of both messages side by side; empty when only the inside differs.
+  package var fields: [FieldPair]
+  /// The inside of the peer after the step: deadline, random bytes, and who waits for what.
+  package var inside: [FieldPair]
+  /// Where a difference inside first shows in an output; nil when it shows at once or not soon.
+  package var shows: String?
   /// What else differs after the step and may lead to the reason.
   package var notes: [String]
   /// The command that replays to just before the step.
   package var command: String
 
   init(
-    _ difference: StepDifference, step: TapeChunk.Step, recordedRows: RowList,
-    replayedRows: RowList, peerLabel: String, entropy: (recorded: UInt64, replayed: UInt64),
-    history: ArraySlice<TapeChunk.Step>, path: String
+    _ found: StepCheck.Finding, consequence: StepCheck.Finding? = nil, peerLabel: String,
+    path: String, snapshot: PeerSnapshot? = nil
   ) {
+    let step = found.step
     self.step = step.head.number
     atNanoseconds = step.head.at.nanoseconds
     peer = step.head.peer
     self.peerLabel = peerLabel
     input = InputText(step).line
-    previous = history.map { InputText($0).line }
+    previous = found.history.map { InputText($0).line }
     command = "retake replay \(path) --until step:\(step.head.number)"
     notes = []
-    let finding = Finding(difference, recordedRows, replayedRows)
+    fields = FieldPair.pairs(found.difference, found.recordedRows, found.replayedRows)
+    inside = FieldPair.inside(found, snapshot)
+    shows = consequence.map { later in
+      let finding = Finding(
+        later.difference, later.recordedRows, later.replayedRows,
+        inputRows: later.step.inputRows)
+      return "step \(later.step.head.number), \(timeText(later.step.head.at.nanoseconds)): "
+        + "\(finding.what), \(finding.field): \(finding.recorded) recorded, "
+        + "\(finding.replayed) replayed"
+    }
+    let finding = Finding(
+      found.difference, found.recordedRows, found.replayedRows, inputRows: step.inputRows)
     layer = finding.layer
     what = finding.what
     field = finding.field
     recorded = finding.recorded
     replayed = finding.replayed
-    if entropy.recorded != entropy.replayed, layer != "entropy" {
+    if step.head.entropyDrawn != found.entropyDrawn, layer != "entropy" {
       notes.append(
-        "random bytes drawn: \(entropy.recorded) recorded, \(entropy.replayed) replayed")
+        "random bytes drawn: \(step.head.entropyDrawn) recorded, \(found.entropyDrawn) replayed")
+    }
+    if step.head.deadline != found.deadline, layer != "timer" {
+      notes.append(
+        "deadline: \(FieldPair.text(step.head.deadline)) recorded, "
+          + "\(FieldPair.text(found.deadline)) replayed")
     }
   }
 }
@@ -67,6 +89,9 @@ extension Divergence: CustomStringConvertible {
       "  replayed  \(replayed)",
     ]
     lines += notes.map { "  note      \($0)" }
+    if let shows { lines.append("  shows     \(shows)") }
+    lines += FieldPair.table(fields, title: "fields")
+    lines += FieldPair.table(inside, title: "inside")
     lines.append("  input     \(input)")
     if !previous.isEmpty { lines.append("  inputs before it, latest last:") }
     lines += previous.map { "    \($0)" }
@@ -86,14 +111,16 @@ private struct Finding {
   var recorded = ""
   var replayed = ""
 
-  init(_ difference: StepDifference, _ left: RowList, _ right: RowList) {
+  init(
+    _ difference: StepDifference, _ left: RowList, _ right: RowList, inputRows: Range<Int>
+  ) {
     switch difference {
     case .deadline(let before, let after):
       layer = "timer"
       what = "the deadline after the step"
       field = "deadline"
-      recorded = before.map { timeText($0.nanoseconds) } ?? "none"
-      replayed = after.map { timeText($0.nanoseconds) } ?? "none"
+      recorded = before.map { exactTimeText($0.nanoseconds) } ?? "none"
+      replayed = after.map { exactTimeText($0.nanoseconds) } ?? "none"
     case .entropy(let before, let after):
       layer = "entropy"
       what = "the random bytes drawn since genesis"
@@ -101,20 +128,27 @@ private struct Finding {
       recorded = String(before)
       replayed = String(after)
     case .row(let before, let after):
-      let recordedText = before.map { RowText(left, $0) }
+      let isInput = before.map { inputRows.contains($0) } ?? false
+      let recordedText = before.map { RowText(left, $0, isInput: isInput) }
       let replayedText = after.map { RowText(right, $0) }
       layer = (recordedText ?? replayedText)?.layer ?? ""
       what = recordedText?.title ?? "an output that was not recorded"
+      if isInput { what = "input " + what }
       field = "the output as a whole"
       recorded = recordedText?.title ?? "nothing"
       replayed = replayedText?.title ?? "nothing"
     case .value(let before, let after, let column):
-      let text = RowText(left, before)
-      layer = text.layer
-      what = text.title
+      // What the stack made says which layer made it, whatever the file says.
+      layer = RowText(right, after).layer
+      let isInput = inputRows.contains(before)
+      what = (isInput ? "input " : "") + RowText(left, before, isInput: isInput).title
       let name = left.table(before).columns[column]
       if case .blob(let old) = left[before, column], case .blob(let new) = right[after, column] {
         setBytes(name, old, new, isPacket: left.table(before) == .packet)
+      } else if case .text(let old) = left[before, column],
+        case .text(let new) = right[after, column]
+      {
+        setText(name, old, new)
       } else {
         field = name
         recorded = RowText.value(left, before, column)
@@ -133,6 +167,25 @@ private struct Finding {
     field = "\(place), byte \(offset)"
     recorded = excerpt(old, around: offset)
     replayed = excerpt(new, around: offset)
+  }
+
+  /// A short text as a whole, of a long one what is around the first difference.
+  private mutating func setText(_ name: String, _ old: String, _ new: String) {
+    field = name
+    let longest = 100
+    let equal = zip(old, new).prefix { $0.0 == $0.1 }.count
+    guard max(old.count, new.count) > longest else {
+      (recorded, replayed) = (old, new)
+      return
+    }
+    field += ", character \(equal)"
+    let start = max(0, equal - longest / 4)
+    func excerpt(_ text: String) -> String {
+      let part = text.dropFirst(start).prefix(longest)
+      return (start > 0 ? "..." : "") + part
+        + (start + part.count < text.count ? "..." : "") + " (\(text.count) characters)"
+    }
+    (recorded, replayed) = (excerpt(old), excerpt(new))
   }
 
   /// Some bytes before and after an offset, and the length of all.

@@ -15,6 +15,9 @@ struct PacketText {
     case .dtls: (layer, title) = ("dtls", DTLSText.title(bytes))
     case .rtp: (layer, title) = ("rtp", RTPText.title(bytes))
     case .rtcp: (layer, title) = ("rtcp", RTPText.compoundTitle(bytes))
+    case .channel:
+      let inner = PacketText(Array(bytes.dropFirst(4)))
+      (layer, title) = (inner.layer, "TURN channel \(text(number(bytes, 0, 2))): \(inner.title)")
     case .other: (layer, title) = ("transport", "\(bytes.count) bytes")
     }
   }
@@ -26,6 +29,9 @@ struct PacketText {
     case .dtls: DTLSText.field(bytes, offset)
     case .rtp: RTPText.field(bytes, offset)
     case .rtcp: RTPText.compoundField(offset)
+    case .channel:
+      offset < 4
+        ? "TURN channel header" : PacketText.field(of: Array(bytes.dropFirst(4)), at: offset - 4)
     case .other: "bytes"
     }
   }
@@ -33,7 +39,7 @@ struct PacketText {
 
 /// What a datagram carries, by its first bytes (RFC 7983, RFC 5761 section 4).
 private enum PacketClass {
-  case stun, dtls, rtp, rtcp, other
+  case stun, dtls, rtp, rtcp, channel, other
 
   init(_ bytes: [UInt8]) {
     guard bytes.count >= 2 else {
@@ -43,6 +49,8 @@ private enum PacketClass {
     switch bytes[0] {
     case 0..<4: self = .stun
     case 20..<64: self = .dtls
+    // Channel data around channel data is nothing that anybody sends.
+    case 64..<80 where bytes.count > 4 && !(64..<80).contains(bytes[4]): self = .channel
     case 128..<192: self = (192..<224).contains(bytes[1]) ? .rtcp : .rtp
     default: self = .other
     }

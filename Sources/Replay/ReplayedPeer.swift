@@ -1,4 +1,5 @@
 package import Peer
+package import Stats
 package import Wire
 
 /// A peer as a replay drives it: the full stack, or a small one in tests.
@@ -9,6 +10,15 @@ package protocol ReplayedPeer: AnyObject {
   var deadline: Instant? { get }
   /// How many random bytes were drawn so far.
   var entropyDrawn: UInt64 { get }
+  /// The state of all layers; nil when there is none to tell.
+  var snapshot: PeerSnapshot? { get }
+  /// What getStats would give.
+  var stats: StatsReport { get }
+}
+
+extension ReplayedPeer {
+  package var snapshot: PeerSnapshot? { nil }
+  package var stats: StatsReport { StatsReport() }
 }
 
 extension PeerMachine: ReplayedPeer {}

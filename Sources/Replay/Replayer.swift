@@ -1,5 +1,6 @@
 package import Media
-import Peer
+package import Peer
+import Stats
 package import Tape
 package import Wire
 
@@ -11,6 +12,8 @@ package final class Replayer {
     case step(Int)
     /// Before the first step that is later than this.
     case time(Instant)
+    /// Where a condition holds: before a step or time, after the step that meets any other one.
+    case condition(StepCondition)
   }
 
   /// How much of a take is replayed, and what stands in for what.
@@ -33,12 +36,9 @@ package final class Replayer {
   private let path: String
   private let options: Options
   private let reader: TapeReader
-  private let script: FrameScript?
-  private let makeCodecs: () -> any CodecFactory
-  private let makePeer: (any CodecFactory) -> any ReplayedPeer
-
   private let check: StepCheck
-  private var peers: [DrivenPeer] = []
+  private var peers: DrivenPeers
+  private var memory = RowMemory()
   private var outbox = Outbox<PeerOutput>()
 
   /// Opens a take; the peers are made by `peer` with codecs of their own each.
@@ -53,8 +53,6 @@ package final class Replayer {
     self.options = options
     reader = try TapeReader(path: path)
     header = reader.header
-    makeCodecs = codecs
-    makePeer = peer
     let recorded = header.toolchain
     toolchainDifferences = (options.toolchain ?? recorded).differences(from: recorded).map {
       ToolchainDifference(part: $0.part, recorded: $0.there, present: $0.here)
@@ -65,7 +63,8 @@ package final class Replayer {
         reason:
           "it was recorded without its media, so the codecs cannot be skipped; replay it whole")
     }
-    script = options.skipsCodecs ? try FrameScript(path: path) : nil
+    let script = options.skipsCodecs ? try FrameScript(path: path) : nil
+    peers = DrivenPeers(script: script, codecs: codecs, peer: peer)
     check = StepCheck(
       keepsMedia: reader.header.keepsMedia, comparesMedia: !options.skipsCodecs)
   }
@@ -97,7 +96,7 @@ package final class Replayer {
     return ReplayReport(
       path: path, verdict: verdict, steps: steps, durationNanoseconds: at.nanoseconds,
       elapsedSeconds: Double(elapsed.seconds) + Double(elapsed.attoseconds) / 1e18,
-      peers: peers.map(\.label), isComplete: isComplete, skippedCodecs: options.skipsCodecs,
+      peers: peers.all.map(\.label), isComplete: isComplete, skippedCodecs: options.skipsCodecs,
       stoppedEarly: stoppedEarly, toolchainDifferences: toolchainDifferences)
   }
 
@@ -124,11 +123,30 @@ package final class Replayer {
     return nil
   }
 
-  private func isStop(_ head: StepHead) -> Bool {
+  private func isStop(before step: TapeChunk.Step, _ rows: RowList) -> Bool {
     switch options.until {
     case nil: false
-    case .step(let number): head.number >= number
-    case .time(let instant): head.at > instant
+    case .step(let number): step.head.number >= number
+    case .time(let instant): step.head.at > instant
+    case .condition(let condition):
+      condition.stopsBefore && condition.matches(step, rows, memory) { StatsReport() }
+    }
+  }
+
+  /// Whether the step just executed is the one that the replay was to stop after.
+  private func isStop(
+    after step: TapeChunk.Step, _ rows: RowList, _ machine: any ReplayedPeer
+  ) -> Bool {
+    guard case .condition(let condition)? = options.until, !condition.stopsBefore else {
+      return false
+    }
+    return condition.matches(step, rows, memory) { machine.stats }
+  }
+
+  /// The number, label and state of every peer where the replay ended.
+  package var states: [(peer: UInt32, label: String, snapshot: PeerSnapshot)] {
+    peers.all.compactMap { peer in
+      peer.machine.snapshot.map { (peer.number, peer.label, $0) }
     }
   }
 
@@ -137,46 +155,30 @@ package final class Replayer {
   private func execute(_ chunk: TapeChunk) -> ExecutedChunk {
     var executed = ExecutedChunk(chunk)
     for step in chunk.steps {
-      if isStop(step.head) {
+      if isStop(before: step, chunk.rows) {
         stoppedEarly = true
         break
       }
-      let machine = peers[peerIndex(step, chunk.rows)].machine
-      script?.begin(step: step.head.number)
-      machine.step(step.input, at: step.head.at, into: &outbox)
+      let machine = peers.execute(step, chunk.rows, into: &outbox)
       while let output = outbox.next() { executed.outputs.append(output) }
       executed.steps.append(
         ExecutedChunk.Step(
           outputsEnd: executed.outputs.count, deadline: machine.deadline,
           entropyDrawn: machine.entropyDrawn))
+      memory.learn(chunk.rows, step.rows)
+      if isStop(after: step, chunk.rows, machine) {
+        stoppedEarly = true
+        break
+      }
     }
     return executed
-  }
-
-  /// Where the peer of a step stands; it is made by its first step.
-  private func peerIndex(_ step: TapeChunk.Step, _ rows: RowList) -> Int {
-    if let known = peers.firstIndex(where: { $0.number == step.head.peer }) { return known }
-    var label = ""
-    if step.head.kind == .genesis, let row = step.inputRows.first,
-      case .text(let text) = rows[row, 2]
-    {
-      label = text
-    }
-    let codecs: any CodecFactory =
-      script.map { ScriptedCodecs(peer: step.head.peer, script: $0) } ?? makeCodecs()
-    peers.append(
-      DrivenPeer(number: step.head.peer, label: label, machine: makePeer(codecs)))
-    return peers.count - 1
   }
 
   // MARK: Reports
 
   private func divergence(_ finding: StepCheck.Finding) -> Divergence {
-    let label = peers.first { $0.number == finding.step.head.peer }?.label ?? ""
-    return Divergence(
-      finding.difference, step: finding.step, recordedRows: finding.recordedRows,
-      replayedRows: finding.replayedRows, peerLabel: label,
-      entropy: (finding.step.head.entropyDrawn, finding.entropyDrawn), history: finding.history,
+    Divergence(
+      finding, consequence: check.consequence, peerLabel: peers.label(of: finding.step.head.peer),
       path: path)
   }
 
@@ -188,11 +190,4 @@ package final class Replayer {
     return "\(divergence.what), \(divergence.field): the file has \(divergence.recorded), "
       + "a replay gives \(divergence.replayed)"
   }
-}
-
-/// A peer that is being replayed.
-private struct DrivenPeer {
-  var number: UInt32
-  var label: String
-  var machine: any ReplayedPeer
 }

@@ -10,7 +10,7 @@ struct RowText {
   /// The output on one line.
   let title: String
 
-  init(_ rows: RowList, _ row: Int) {
+  init(_ rows: RowList, _ row: Int, isInput: Bool = false) {
     let table = rows.table(row)
     func text(_ column: String) -> String {
       table.columns.firstIndex(of: column).map { RowText.value(rows, row, $0) } ?? ""
@@ -21,7 +21,7 @@ struct RowText {
       if case .blob(let blob) = rows[row, 7] { bytes = blob }
       let packet = PacketText(bytes)
       layer = packet.layer
-      title = "packet out \(packet.title)"
+      title = "packet \(directionName(isInput)) \(packet.title)"
     case .path:
       layer = "ice"
       title = "a new path \(text("local")) to \(text("remote"))"
@@ -59,6 +59,13 @@ struct RowText {
     case .event:
       layer = "api"
       title = "event \(text("type"))"
+    case .channel:
+      layer = "sctp"
+      title = "data channel \(text("channel")) \(text("state"))"
+    case .message:
+      layer = "sctp"
+      title =
+        "message \(text("direction")) on data channel \(text("channel")), \(text("size")) bytes"
     case .peer, .content, .callRequest, .signaling, .capture:
       layer = table.name
       title = "\(table.name) row"
@@ -82,12 +89,16 @@ struct RowText {
 
 /// An input in words.
 struct InputText {
+  /// The input with its step, time and peer.
   let line: String
+  /// The input alone.
+  let title: String
 
   init(_ step: TapeChunk.Step) {
+    title = InputText.title(step)
     line =
       "step \(step.head.number)  \(timeText(step.head.at.nanoseconds))  peer \(step.head.peer)  "
-      + InputText.title(step)
+      + title
   }
 
   private static func title(_ step: TapeChunk.Step) -> String {
@@ -101,6 +112,8 @@ struct InputText {
     case .call(let id, let call):
       let name = "\(call)".prefix { $0 != "(" }
       return "call \(id) \(name)"
+    case .send(let id, let message):
+      return "call \(id) send \(message.bytes.count) bytes on data channel \(message.channel)"
     case .captured(let transceiver, let media):
       switch media {
       case .audio(let block): return "\(block.frameCount) samples for transceiver \(transceiver)"

@@ -57,7 +57,8 @@ private final class ScriptedAudioEncoder: AudioEncoding {
       return EncodedAudio(bytes: [], isVoice: false, level: 127)
     }
     return EncodedAudio(
-      bytes: entry.bytes, isVoice: entry.isVoice, level: entry.audioLevel ?? 127)
+      bytes: entry.bytes, isVoice: entry.isVoice, level: entry.audioLevel ?? 127,
+      peak: entry.peak, energy: entry.energy)
   }
 
   func setPacketLoss(percent: Int32) {}

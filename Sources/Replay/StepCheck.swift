@@ -32,11 +32,20 @@ final class StepCheck {
     var step: TapeChunk.Step
     var recordedRows: RowList
     var replayedRows: RowList
+    var deadline: Instant?
     var entropyDrawn: UInt64
     var history: ArraySlice<TapeChunk.Step>
   }
 
   private(set) var finding: Finding?
+  /// The first output that differs after a difference inside, which the wire did not show yet.
+  private(set) var consequence: Finding?
+  /// Whether nothing more is to be found out.
+  var isDone: Bool { finding != nil && (consequence != nil || stepsAfter >= StepCheck.outlook) }
+
+  /// For how many steps a difference inside is followed until it shows.
+  private static let outlook = 4_096
+  private var stepsAfter = 0
   /// How many steps were equal, and the time of the last of them.
   private(set) var steps = 0
   private(set) var at = Instant.zero
@@ -52,35 +61,57 @@ final class StepCheck {
 
   /// Compares the executed steps of a chunk; nothing once a difference was found.
   func compare(_ executed: ExecutedChunk) {
-    guard finding == nil else { return }
+    guard !isDone else { return }
     var start = 0
     for (step, result) in zip(executed.chunk.steps, executed.steps) {
       let outputs = executed.outputs[start..<result.outputsEnd]
       start = result.outputsEnd
-      if let difference = difference(step, executed.chunk.rows, outputs, result) {
-        finding = Finding(
-          difference: difference, step: step, recordedRows: executed.chunk.rows,
-          replayedRows: transcript.rows, entropyDrawn: result.entropyDrawn,
-          history: history.suffix(Divergence.historyLength))
-        return
-      }
-      steps += 1
-      at = step.head.at
-      remember(step)
+      compare(step, executed.chunk.rows, outputs, result)
+      if isDone { return }
     }
+  }
+
+  /// Compares one executed step; nothing once all was found out.
+  func compare(
+    _ step: TapeChunk.Step, _ rows: RowList, _ outputs: ArraySlice<PeerOutput>,
+    _ result: ExecutedChunk.Step
+  ) {
+    guard !isDone else { return }
+    let isFirst = finding == nil
+    if !isFirst { stepsAfter += 1 }
+    if let difference = difference(step, rows, outputs, result, inside: isFirst) {
+      let found = Finding(
+        difference: difference, step: step, recordedRows: rows,
+        replayedRows: transcript.rows, deadline: result.deadline,
+        entropyDrawn: result.entropyDrawn,
+        history: history.suffix(Divergence.historyLength))
+      if !isFirst {
+        consequence = found
+      } else {
+        finding = found
+        // What shows at once needs no search for where it shows.
+        if !difference.isInside { stepsAfter = StepCheck.outlook }
+      }
+    }
+    guard finding == nil else { return }
+    steps += 1
+    at = step.head.at
+    remember(step)
   }
 
   private func difference(
     _ step: TapeChunk.Step, _ rows: RowList, _ outputs: ArraySlice<PeerOutput>,
-    _ result: ExecutedChunk.Step
+    _ result: ExecutedChunk.Step, inside looksInside: Bool
   ) -> StepDifference? {
+    if step.head.kind == .genesis { transcript.adoptName(of: step, rows) }
     transcript.begin(peer: step.head.peer, at: step.head.at)
-    transcript.adopt(rows, step.inputRows)
+    transcript.append(step.input)
     for output in outputs { transcript.append(output) }
+    let shown = StepDifference(
+      recorded: rows, step.rows, replayed: transcript.rows, comparesMedia: comparesMedia)
+    if shown != nil || !looksInside { return shown }
     return StepDifference(
-      recorded: rows, step.outputRows, replayed: transcript.rows, comparesMedia: comparesMedia)
-      ?? StepDifference(
-        head: step.head, deadline: result.deadline, entropyDrawn: result.entropyDrawn)
+      head: step.head, deadline: result.deadline, entropyDrawn: result.entropyDrawn)
   }
 
   private func remember(_ step: TapeChunk.Step) {

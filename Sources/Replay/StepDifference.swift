@@ -10,7 +10,15 @@ enum StepDifference {
   case deadline(recorded: Instant?, replayed: Instant?)
   case entropy(recorded: UInt64, replayed: UInt64)
 
-  /// Compares the rows of the outputs; nil when they are equal.
+  /// Whether the difference is inside of the machine and shows in no output yet.
+  var isInside: Bool {
+    switch self {
+    case .deadline, .entropy: true
+    case .value, .row: false
+    }
+  }
+
+  /// Compares the rows of a step; nil when they are equal.
   init?(
     recorded: borrowing RowList, _ range: Range<Int>, replayed: borrowing RowList,
     comparesMedia: Bool

@@ -49,7 +49,7 @@ extension ReplayReport: CustomStringConvertible {
     case .identical:
       let end =
         stoppedEarly
-        ? ", stopped before step \(steps + 1) as asked"
+        ? stopText
         : isComplete ? "" : "; the recording was cut short and replays to its end"
       let peers = peers.count == 1 ? "1 peer" : "\(peers.count) peers"
       return "\(path): identical: \(steps) steps of \(peers), "
@@ -60,6 +60,8 @@ extension ReplayReport: CustomStringConvertible {
     case .altered(let alteration): return "\(path): \(alteration)"
     }
   }
+
+  private var stopText: String { ", stopped before step \(steps + 1) as asked" }
 
   private var toolchainText: String {
     guard !toolchainDifferences.isEmpty else { return "" }

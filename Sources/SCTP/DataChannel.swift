@@ -16,10 +16,14 @@ package struct DataChannelNumber: Hashable, Comparable, Sendable, CustomStringCo
 }
 
 /// How much a channel may send beside the others (RFC 8831 section 6.4).
-package enum DataChannelPriority: UInt16, Hashable, Sendable {
+public enum DataChannelPriority: UInt16, Hashable, Sendable, Codable {
+  /// Half of the usual share.
   case veryLow = 128
+  /// The usual share.
   case low = 256
+  /// Twice the usual share.
   case medium = 512
+  /// Four times the usual share.
   case high = 1024
 
   /// The class that a number from the wire stands for (RFC 8832 section 8.2.1 names the four).
@@ -34,26 +38,26 @@ package enum DataChannelPriority: UInt16, Hashable, Sendable {
 }
 
 /// What a data channel is made with (W3C RTCDataChannelInit).
-package struct DataChannelInit: Hashable, Sendable {
+public struct DataChannelInit: Hashable, Sendable, Codable {
   /// The label, any text up to 65,535 bytes of UTF-8.
-  package var label: String
+  public var label: String
   /// The subprotocol, any text up to 65,535 bytes of UTF-8.
-  package var `protocol`: String
+  public var `protocol`: String
   /// Whether messages arrive in the order in which they were sent.
-  package var ordered: Bool
+  public var ordered: Bool
   /// How many milliseconds a message is tried; nil for no limit.
-  package var maxPacketLifeTime: UInt16?
+  public var maxPacketLifeTime: UInt16?
   /// How often a message is sent again; nil for no limit.
-  package var maxRetransmits: UInt16?
+  public var maxRetransmits: UInt16?
   /// Whether the application made the channel on both sides, so that nothing is announced.
-  package var negotiated: Bool
+  public var negotiated: Bool
   /// The stream, which a negotiated channel must name; others may leave it to the association.
-  package var id: UInt16?
+  public var id: UInt16?
   /// The share of this channel beside the others.
-  package var priority: DataChannelPriority
+  public var priority: DataChannelPriority
 
   /// Creates a description; without arguments a reliable and ordered channel.
-  package init(
+  public init(
     label: String = "", protocol: String = "", ordered: Bool = true,
     maxPacketLifeTime: UInt16? = nil, maxRetransmits: UInt16? = nil, negotiated: Bool = false,
     id: UInt16? = nil, priority: DataChannelPriority = .low
@@ -70,10 +74,14 @@ package struct DataChannelInit: Hashable, Sendable {
 }
 
 /// The life of a data channel (W3C RTCDataChannelState).
-package enum DataChannelState: String, Hashable, Sendable {
+public enum DataChannelState: String, Hashable, Sendable, Codable {
+  /// The association is not established yet.
   case connecting
+  /// Messages can be sent.
   case open
+  /// What was sent before is still delivered.
   case closing
+  /// The channel is gone.
   case closed
 }
 
@@ -89,6 +97,9 @@ package struct DataChannelCounters: Hashable, Sendable {
   package var bytesReceived: UInt64 = 0
   /// Messages that were given up, wholly or in part, because of the channel's limits.
   package var messagesAbandoned: UInt64 = 0
+
+  /// Creates counters at zero.
+  package init() {}
 }
 
 /// Why a channel cannot be made or a message cannot be sent.

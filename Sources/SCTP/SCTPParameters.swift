@@ -1,9 +1,12 @@
 import Wire
 
 /// The state of the transport (W3C RTCSctpTransportState).
-package enum SCTPState: String, Hashable, Sendable {
+public enum SCTPState: String, Hashable, Sendable {
+  /// The handshake is not finished.
   case connecting
+  /// Messages can flow.
   case connected
+  /// The association has ended.
   case closed
 }
 

@@ -29,6 +29,7 @@ package struct AttributeName: RawRepresentable, Hashable, Sendable {
   package static let rtcpMux = AttributeName(rawValue: "rtcp-mux")
   package static let rtcpMuxOnly = AttributeName(rawValue: "rtcp-mux-only")
   package static let rtcpReducedSize = AttributeName(rawValue: "rtcp-rsize")
+  package static let rtcpExtendedReports = AttributeName(rawValue: "rtcp-xr")
   package static let rtcpFeedback = AttributeName(rawValue: "rtcp-fb")
   package static let extensionMap = AttributeName(rawValue: "extmap")
   package static let extensionMapAllowMixed = AttributeName(rawValue: "extmap-allow-mixed")

@@ -129,6 +129,13 @@ extension SDPSection {
   /// Whether RTCP may be sent in reduced size (RFC 5506).
   package var reducesRTCPSize: Bool { has(.rtcpReducedSize) }
 
+  /// Whether receivers may measure the round trip with extended reports (RFC 3611 section 5.1).
+  package var measuresReceiverRoundTrip: Bool {
+    attributes.contains {
+      $0.name == .rtcpExtendedReports && $0.value?.contains("rcvr-rtt") ?? false
+    }
+  }
+
   /// The SCTP port of data channels (RFC 8841 section 5).
   package var sctpPort: UInt16? { value(.sctpPort).flatMap { UInt16(decimal: $0) } }
 

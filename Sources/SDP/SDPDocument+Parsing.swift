@@ -15,6 +15,14 @@ extension SDPDocument {
   }
 }
 
+extension SDPFragment {
+  /// Parses a fragment with CRLF or LF line ends, the last of which may be missing.
+  package init(parsing text: String) throws(SDPError) {
+    var parser = SDPParser()
+    self = try parser.parseFragment(text)
+  }
+}
+
 /// Reads a description line by line.
 private struct SDPParser {
   /// A line with its number, its letter, and all after the equals sign.
@@ -41,31 +49,56 @@ private struct SDPParser {
     }
     var document = SDPDocument(
       origin: origin, sessionName: lines[2].value, lines: [], sections: [])
-    for line in lines[3...] {
-      switch line.type {
-      case UInt8(ascii: "m"):
-        loners.removeAll(keepingCapacity: true)
-        guard document.sections.count < SDPDocument.sectionLimit else {
-          throw SDPError(
-            line: line.number, reason: "more than \(SDPDocument.sectionLimit) m-sections")
-        }
-        document.sections.append(try section(line))
-      case UInt8(ascii: "v"), UInt8(ascii: "o"), UInt8(ascii: "s"):
-        let letter = String(UnicodeScalar(line.type))
-        throw SDPError(line: line.number, reason: "\(letter)= stands a second time")
-      default:
-        let content = try content(line, isInSection: !document.sections.isEmpty)
-        if document.sections.isEmpty {
-          document.lines.append(content)
-        } else {
-          document.sections[document.sections.count - 1].lines.append(content)
-        }
-      }
-    }
+    (document.lines, document.sections) = try body(lines[3...])
     guard document.lines.contains(where: { $0.type == UInt8(ascii: "t") }) else {
       throw SDPError(line: 0, reason: "the session has no t= line")
     }
     return document
+  }
+
+  /// Reads a fragment: a description's attributes and m-sections without what names the session.
+  mutating func parseFragment(_ text: String) throws(SDPError) -> SDPFragment {
+    let lines = try split(text)
+    for line in lines where line.type != UInt8(ascii: "a") && line.type != UInt8(ascii: "m") {
+      let letter = String(UnicodeScalar(line.type))
+      throw SDPError(line: line.number, reason: "\(letter)= does not belong into a fragment")
+    }
+    var fragment = SDPFragment()
+    (fragment.lines, fragment.sections) = try body(lines[...])
+    for section in fragment.sections where section.mid == nil {
+      throw SDPError(line: 0, reason: "the m-section \(section.kind.rawValue) has no a=mid")
+    }
+    return fragment
+  }
+
+  /// Reads the lines after `s=`: those of the session, then the m-sections.
+  private mutating func body(_ lines: ArraySlice<Line>) throws(SDPError) -> (
+    lines: [SDPLine], sections: [SDPSection]
+  ) {
+    var own: [SDPLine] = []
+    var sections: [SDPSection] = []
+    for line in lines {
+      switch line.type {
+      case UInt8(ascii: "m"):
+        loners.removeAll(keepingCapacity: true)
+        guard sections.count < SDPDocument.sectionLimit else {
+          throw SDPError(
+            line: line.number, reason: "more than \(SDPDocument.sectionLimit) m-sections")
+        }
+        sections.append(try section(line))
+      case UInt8(ascii: "v"), UInt8(ascii: "o"), UInt8(ascii: "s"):
+        let letter = String(UnicodeScalar(line.type))
+        throw SDPError(line: line.number, reason: "\(letter)= stands a second time")
+      default:
+        let content = try content(line, isInSection: !sections.isEmpty)
+        if sections.isEmpty {
+          own.append(content)
+        } else {
+          sections[sections.count - 1].lines.append(content)
+        }
+      }
+    }
+    return (own, sections)
   }
 
   private func expect(_ letter: UnicodeScalar, _ value: String? = nil, in line: Line)

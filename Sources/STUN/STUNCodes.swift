@@ -6,6 +6,18 @@ package struct STUNMethod: RawRepresentable, Hashable, Sendable {
 
   /// Asks for, tells or checks a binding.
   package static let binding = STUNMethod(rawValue: 0x001)
+  /// Asks a TURN server for an allocation (RFC 8656 section 7).
+  package static let allocate = STUNMethod(rawValue: 0x003)
+  /// Prolongs or ends an allocation (RFC 8656 section 8).
+  package static let refresh = STUNMethod(rawValue: 0x004)
+  /// Carries data to a peer, as an indication (RFC 8656 section 11).
+  package static let send = STUNMethod(rawValue: 0x006)
+  /// Carries data of a peer, as an indication (RFC 8656 section 11).
+  package static let data = STUNMethod(rawValue: 0x007)
+  /// Lets peers send to an allocation (RFC 8656 section 10).
+  package static let createPermission = STUNMethod(rawValue: 0x008)
+  /// Gives a peer a channel number (RFC 8656 section 12).
+  package static let channelBind = STUNMethod(rawValue: 0x009)
 }
 
 /// A STUN class: the two class bits of a message type (RFC 8489 section 5).
@@ -20,7 +32,8 @@ package struct STUNClass: RawRepresentable, Hashable, Sendable {
   package static let error = STUNClass(rawValue: 3)
 }
 
-/// The type of a STUN attribute (RFC 8489 section 18.3, RFC 8445 section 16.1).
+/// The type of a STUN attribute (RFC 8489 section 18.3, RFC 8445 section 16.1, RFC 8656
+/// section 18).
 package struct STUNAttributeType: RawRepresentable, Hashable, Sendable {
   package var rawValue: UInt16
 
@@ -31,6 +44,13 @@ package struct STUNAttributeType: RawRepresentable, Hashable, Sendable {
   package static let messageIntegrity = STUNAttributeType(rawValue: 0x0008)
   package static let errorCode = STUNAttributeType(rawValue: 0x0009)
   package static let unknownAttributes = STUNAttributeType(rawValue: 0x000a)
+  package static let channelNumber = STUNAttributeType(rawValue: 0x000c)
+  package static let lifetime = STUNAttributeType(rawValue: 0x000d)
+  package static let xorPeerAddress = STUNAttributeType(rawValue: 0x0012)
+  package static let data = STUNAttributeType(rawValue: 0x0013)
+  package static let xorRelayedAddress = STUNAttributeType(rawValue: 0x0016)
+  package static let requestedAddressFamily = STUNAttributeType(rawValue: 0x0017)
+  package static let requestedTransport = STUNAttributeType(rawValue: 0x0019)
   package static let realm = STUNAttributeType(rawValue: 0x0014)
   package static let nonce = STUNAttributeType(rawValue: 0x0015)
   package static let messageIntegritySHA256 = STUNAttributeType(rawValue: 0x001c)
@@ -39,6 +59,7 @@ package struct STUNAttributeType: RawRepresentable, Hashable, Sendable {
   package static let xorMappedAddress = STUNAttributeType(rawValue: 0x0020)
   package static let priority = STUNAttributeType(rawValue: 0x0024)
   package static let useCandidate = STUNAttributeType(rawValue: 0x0025)
+  package static let alternateServer = STUNAttributeType(rawValue: 0x8023)
   package static let software = STUNAttributeType(rawValue: 0x8022)
   package static let fingerprint = STUNAttributeType(rawValue: 0x8028)
   package static let iceControlled = STUNAttributeType(rawValue: 0x8029)
@@ -52,7 +73,9 @@ package struct STUNAttributeType: RawRepresentable, Hashable, Sendable {
     switch self {
     case .mappedAddress, .username, .messageIntegrity, .errorCode, .unknownAttributes, .realm,
       .nonce, .messageIntegritySHA256, .passwordAlgorithm, .userHash, .xorMappedAddress, .priority,
-      .useCandidate, .software, .fingerprint, .iceControlled, .iceControlling:
+      .useCandidate, .software, .fingerprint, .iceControlled, .iceControlling, .channelNumber,
+      .lifetime, .xorPeerAddress, .data, .xorRelayedAddress, .requestedAddressFamily,
+      .requestedTransport, .alternateServer:
       true
     default: false
     }
@@ -71,8 +94,14 @@ package struct STUNErrorCode: Hashable, Sendable {
     self.reason = reason
   }
 
+  package static let tryAlternate = STUNErrorCode(code: 300, reason: "Try Alternate")
   package static let badRequest = STUNErrorCode(code: 400, reason: "Bad Request")
   package static let unauthenticated = STUNErrorCode(code: 401, reason: "Unauthenticated")
   package static let unknownAttribute = STUNErrorCode(code: 420, reason: "Unknown Attribute")
+  package static let forbidden = STUNErrorCode(code: 403, reason: "Forbidden")
+  package static let allocationMismatch = STUNErrorCode(code: 437, reason: "Allocation Mismatch")
+  package static let staleNonce = STUNErrorCode(code: 438, reason: "Stale Nonce")
+  package static let unsupportedFamily = STUNErrorCode(
+    code: 440, reason: "Address Family not Supported")
   package static let roleConflict = STUNErrorCode(code: 487, reason: "Role Conflict")
 }

@@ -82,6 +82,55 @@ extension STUNMessage {
     return nil
   }
 
+  /// REALM (section 14.9).
+  package var realm: String? { text(.realm) }
+
+  /// NONCE as its bytes, which are only ever sent back.
+  package var nonce: [UInt8]? { attribute(.nonce).map { Array(bytes[$0.range]) } }
+
+  /// XOR-RELAYED-ADDRESS (RFC 8656 section 18.5).
+  package var relayedAddress: SocketAddress? {
+    attribute(.xorRelayedAddress).flatMap { address($0, isMasked: true) }
+  }
+
+  /// The first XOR-PEER-ADDRESS (RFC 8656 section 18.3).
+  package var peerAddress: SocketAddress? {
+    attribute(.xorPeerAddress).flatMap { address($0, isMasked: true) }
+  }
+
+  /// Every XOR-PEER-ADDRESS, in order.
+  package var peerAddresses: [SocketAddress] {
+    coveredAttributes.compactMap {
+      $0.type == .xorPeerAddress ? address($0, isMasked: true) : nil
+    }
+  }
+
+  /// ALTERNATE-SERVER (RFC 8489 section 14.15).
+  package var alternateServer: SocketAddress? {
+    attribute(.alternateServer).flatMap { address($0, isMasked: false) }
+  }
+
+  /// LIFETIME in seconds (RFC 8656 section 18.2).
+  package var lifetime: UInt32? {
+    guard let attribute = attribute(.lifetime), attribute.range.count == 4 else { return nil }
+    return value(attribute).uint32(at: 0)
+  }
+
+  /// CHANNEL-NUMBER (RFC 8656 section 18.1).
+  package var channelNumber: UInt16? {
+    guard let attribute = attribute(.channelNumber), attribute.range.count == 4 else { return nil }
+    return value(attribute).uint16(at: 0)
+  }
+
+  /// The protocol number of REQUESTED-TRANSPORT, 17 for UDP (RFC 8656 section 18.7).
+  package var requestedTransport: UInt8? { firstByte(.requestedTransport) }
+
+  /// The family of REQUESTED-ADDRESS-FAMILY, 1 for IPv4 and 2 for IPv6 (RFC 8656 section 18.6).
+  package var requestedFamily: UInt8? { firstByte(.requestedAddressFamily) }
+
+  /// DATA (RFC 8656 section 18.4).
+  package var data: [UInt8]? { attribute(.data).map { Array(bytes[$0.range]) } }
+
   /// ERROR-CODE (section 14.8).
   package var errorCode: STUNErrorCode? {
     guard let attribute = attribute(.errorCode), attribute.range.count >= 4 else { return nil }
@@ -93,7 +142,7 @@ extension STUNMessage {
     return STUNErrorCode(code: hundreds * 100 + rest, reason: reason)
   }
 
-  /// UNKNOWN-ATTRIBUTES (section 14.9), empty when it is not there.
+  /// UNKNOWN-ATTRIBUTES (section 14.13), empty when it is not there.
   package var unknownAttributes: [STUNAttributeType] {
     guard let attribute = attribute(.unknownAttributes) else { return [] }
     let value = value(attribute)
@@ -114,6 +163,11 @@ extension STUNMessage {
   private func text(_ type: STUNAttributeType) -> String? {
     guard let attribute = attribute(type) else { return nil }
     return String(decoding: bytes[attribute.range], as: UTF8.self)
+  }
+
+  private func firstByte(_ type: STUNAttributeType) -> UInt8? {
+    guard let attribute = attribute(type), attribute.range.count == 4 else { return nil }
+    return value(attribute).byte(at: 0)
   }
 
   private func number(_ type: STUNAttributeType) -> UInt64? {

@@ -37,6 +37,11 @@ package struct STUNMessage: Sendable {
       && bytes.byte(at: 6) == 0xa4 && bytes.byte(at: 7) == 0x42
   }
 
+  /// Whether the type of bytes that look like STUN has the Binding method.
+  package static func isBinding(_ bytes: RawSpan) -> Bool {
+    bytes.byteCount >= 2 && bytes.uint16(at: 0) & 0xfeef == STUNMethod.binding.rawValue
+  }
+
   /// Checks a datagram's frame and its attributes' lengths.
   package init(_ bytes: [UInt8]) throws(STUNError) {
     let span = bytes.span.bytes

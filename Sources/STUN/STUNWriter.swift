@@ -4,7 +4,7 @@ package import Wire
 /// Builds a STUN message, attribute by attribute (RFC 8489 section 5).
 package struct STUNWriter {
   /// The largest message that is built; anything beyond would not fit into a datagram anyway.
-  static let lengthMaximum = 1200
+  static let lengthMaximum = 1500
 
   private var writer: ByteWriter
   private let transactionID: STUNTransactionID
@@ -75,6 +75,41 @@ package struct STUNWriter {
     attribute(
       .errorCode,
       [0, 0, UInt8(code / 100), UInt8(code % 100)] + Array(error.reason.utf8.prefix(128)))
+  }
+
+  /// Adds XOR-PEER-ADDRESS (RFC 8656 section 18.3).
+  package mutating func xorPeerAddress(_ address: SocketAddress) {
+    write(address, as: .xorPeerAddress, mask: AddressMask(transactionID))
+  }
+
+  /// Adds XOR-RELAYED-ADDRESS (RFC 8656 section 18.5).
+  package mutating func xorRelayedAddress(_ address: SocketAddress) {
+    write(address, as: .xorRelayedAddress, mask: AddressMask(transactionID))
+  }
+
+  /// Adds ALTERNATE-SERVER (RFC 8489 section 14.15).
+  package mutating func alternateServer(_ address: SocketAddress) {
+    write(address, as: .alternateServer, mask: .none)
+  }
+
+  /// Adds LIFETIME in seconds (RFC 8656 section 18.2).
+  package mutating func lifetime(_ seconds: UInt32) {
+    writer.uint16(STUNAttributeType.lifetime.rawValue)
+    writer.uint16(4)
+    writer.uint32(seconds)
+  }
+
+  /// Adds CHANNEL-NUMBER (RFC 8656 section 18.1).
+  package mutating func channelNumber(_ number: UInt16) {
+    attribute(.channelNumber, [UInt8(number >> 8), UInt8(truncatingIfNeeded: number), 0, 0])
+  }
+
+  /// Adds REQUESTED-TRANSPORT for UDP (RFC 8656 section 18.7).
+  package mutating func requestedTransportUDP() { attribute(.requestedTransport, [17, 0, 0, 0]) }
+
+  /// Adds REQUESTED-ADDRESS-FAMILY (RFC 8656 section 18.6).
+  package mutating func requestedFamily(isIPv4: Bool) {
+    attribute(.requestedAddressFamily, [isIPv4 ? 1 : 2, 0, 0, 0])
   }
 
   /// Adds UNKNOWN-ATTRIBUTES (section 14.9).

@@ -44,10 +44,16 @@ public struct CallRefusal: Error, Hashable, Sendable, CustomStringConvertible {
   public enum Kind: Hashable, Sendable {
     /// The request cannot be understood or its description is not acceptable: status 400.
     case badRequest
+    /// The request is understood, but its description or fragment is of no use: status 422.
+    case unprocessable
     /// There is no such call: status 404.
     case unknownCall
     /// The call is not in a state for it: status 409.
     case conflict
+    /// The request is about another ICE session of the call than the present one: status 412.
+    case outdated
+    /// The request does not say which ICE session of the call it is about: status 428.
+    case unconditional
     /// No further call can be taken: status 503.
     case busy
     /// Something failed on this side: status 500.

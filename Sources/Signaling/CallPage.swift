@@ -47,6 +47,11 @@ public let callPage = #"""
     th, td { text-align: right; padding: .3rem .7rem; border-bottom: 1px solid var(--line); }
     th:first-child, td:first-child { text-align: left; }
     th { color: var(--quiet); font-weight: 600; }
+    form { display: flex; gap: .5rem; margin: 1.2rem 0 .5rem; }
+    input { font: inherit; flex: 1; padding: .45rem .8rem; border-radius: .5rem;
+      border: 1px solid var(--line); background: var(--card); color: inherit; }
+    ol { list-style: none; margin: 0; padding: 0; color: var(--quiet); font-size: .9rem;
+      max-height: 12rem; overflow-y: auto; overflow-wrap: anywhere; }
     #message { color: var(--accent); min-height: 1.5em; }
   </style>
   </head>
@@ -67,6 +72,9 @@ public let callPage = #"""
     </div>
     <table><thead><tr><th>Stream</th><th>Codec</th><th>kbit/s</th><th>Packets</th><th>Lost</th>
       <th>Frames</th><th>Size</th></tr></thead><tbody id="stats"></tbody></table>
+    <form id="talk"><input id="text" placeholder="A message over the data channel" disabled>
+      <button id="send" disabled>Send</button></form>
+    <ol id="log"></ol>
   </main>
   <script>
   'use strict';
@@ -76,11 +84,13 @@ public let callPage = #"""
   const wait = ms => new Promise(done => setTimeout(done, ms));
   let current = null;
 
+  const pass = options.has('token') ? { Authorization: 'Bearer ' + options.get('token') } : {};
+
   async function request(path, body) {
-    const response = await fetch(path, { method: 'POST',
-      headers: { 'Content-Type': 'application/json' }, body: JSON.stringify(body || {}) });
+    const response = await fetch(path, { method: 'POST', keepalive: path === 'bye',
+      headers: { 'Content-Type': 'application/json', ...pass }, body: JSON.stringify(body || {}) });
     const result = await response.json();
-    if (!response.ok) throw new Error(result.error || response.statusText);
+    if (!response.ok) throw new Error(result.error || result.detail || response.statusText);
     return result;
   }
 
@@ -125,13 +135,41 @@ public let callPage = #"""
     showStates(pc);
   }
 
+  /* Shows what goes over a data channel; the first greeting goes out by itself. */
+  function open(call, channel) {
+    call.channel = channel;
+    channel.binaryType = 'arraybuffer';
+    const enable = () => $('text').disabled = $('send').disabled = channel.readyState !== 'open';
+    const opened = () => { enable(); say(call, 'hello from the page'); };
+    if (channel.readyState === 'open') opened(); else channel.onopen = opened;
+    channel.onclose = enable;
+    channel.onmessage = event => note(call, 'in', event.data);
+  }
+
+  function say(call, text) {
+    if (call?.channel?.readyState !== 'open') return;
+    call.channel.send(text);
+    note(call, 'out', text);
+  }
+
+  function note(call, direction, data) {
+    const text = typeof data === 'string' ? data : data.byteLength + ' bytes';
+    call.messages.push({ direction, text });
+    const line = document.createElement('li');
+    line.textContent = (direction === 'in' ? '\u2190 ' : '\u2192 ') + text;
+    $('log').append(line);
+    while ($('log').children.length > 200) $('log').firstChild.remove();
+    line.scrollIntoView({ block: 'nearest' });
+  }
+
   async function begin(settings = {}) {
     if (current) throw new Error('a call is under way');
     const call = current = { pc: new RTCPeerConnection(settings.configuration || {}), id: null,
-      states: [], tracks: [], before: {}, timer: 0 };
+      states: [], tracks: [], messages: [], channel: null, before: {}, timer: 0 };
     $('call').disabled = true;
     $('hangup').disabled = false;
     $('message').textContent = '';
+    $('log').replaceChildren();
     document.body.classList.add('live');
     try {
       watch(call);
@@ -147,6 +185,7 @@ public let callPage = #"""
       if (offerer === 'retake') {
         const offer = await request('mkoffer');
         call.id = offer.id;
+        call.pc.ondatachannel = event => open(call, event.channel);
         await call.pc.setRemoteDescription({ type: 'offer', sdp: offer.sdp });
         add();
         await call.pc.setLocalDescription(await call.pc.createAnswer());
@@ -155,6 +194,7 @@ public let callPage = #"""
           sdp: call.pc.localDescription.sdp });
       } else {
         add();
+        open(call, call.pc.createDataChannel('page'));
         await call.pc.setLocalDescription(await call.pc.createOffer());
         await gathered(call.pc);
         const answer = await request('offer', { type: 'offer',
@@ -180,7 +220,7 @@ public let callPage = #"""
     if (call.id) request('bye', { id: call.id }).catch(() => {});
     $('own').srcObject = $('echo').srcObject = null;
     $('call').disabled = false;
-    $('hangup').disabled = true;
+    $('hangup').disabled = $('text').disabled = $('send').disabled = true;
     document.body.classList.remove('live');
     showStates(call.pc);
     $('message').textContent = message || '';
@@ -238,7 +278,7 @@ public let callPage = #"""
       const isConnected = await connected(call.pc, 1000 * (settings.timeout || 10));
       if (isConnected) await wait(1000 * (settings.seconds ?? 5));
       const result = { id: call.id, connected: isConnected, states: call.states,
-        tracks: call.tracks, offer: call.pc.localDescription?.sdp,
+        tracks: call.tracks, messages: call.messages, offer: call.pc.localDescription?.sdp,
         answer: call.pc.remoteDescription?.sdp, stats: await dump(call.pc),
         video: { width: $('echo').videoWidth, height: $('echo').videoHeight } };
       if (!settings.keep) finish();
@@ -246,15 +286,20 @@ public let callPage = #"""
     },
     begin, hangUp: finish,
     async stats() { return current ? dump(current.pc) : []; },
-    async serverStats() { return (await fetch('stats')).json(); },
+    async serverStats() { return (await fetch('stats', { headers: pass })).json(); },
   };
 
   const fromOptions = () => ({ offerer: options.get('offerer') || undefined,
     video: options.get('video') !== '0', audio: options.get('audio') !== '0' });
   $('call').onclick = () => begin(fromOptions()).catch(() => {});
   $('hangup').onclick = () => finish();
+  $('talk').onsubmit = event => {
+    event.preventDefault();
+    if ($('text').value) say(current, $('text').value);
+    $('text').value = '';
+  };
   addEventListener('pagehide', () => {
-    if (current?.id) navigator.sendBeacon('bye', JSON.stringify({ id: current.id }));
+    if (current?.id) request('bye', { id: current.id }).catch(() => {});
   });
   if (auto) begin(fromOptions()).catch(() => {});
   </script>

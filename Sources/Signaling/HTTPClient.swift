@@ -22,16 +22,25 @@ public struct HTTPClient: Sendable {
     try await send("POST", url, body: Array(json.utf8), type: "application/json")
   }
 
-  /// Sends any request to `http://host:port/path?query`.
+  /// Sends any request to `http://host:port/path?query`, or to an `https://` one.
   ///
   /// - Throws: `HTTPError` when there is no complete response in time; a response of any status is
   ///   none.
   public func send(_ method: String, _ url: String, body: [UInt8]? = nil, type: String? = nil)
     async throws(HTTPError) -> HTTPResponse
   {
+    let fields = type.map { [(name: "Content-Type", value: $0)] } ?? []
+    return try await send(method, url, headers: fields, body: body)
+  }
+
+  /// Sends any request with header fields of its own.
+  package func send(
+    _ method: String, _ url: String, headers fields: [(name: String, value: String)],
+    body: [UInt8]? = nil
+  ) async throws(HTTPError) -> HTTPResponse {
     let target = try HTTPTarget(url)
     var headers = HTTPHeaders([("Host", target.authority), ("Connection", "close")])
-    if let type { headers.add(name: "Content-Type", value: type) }
+    headers.add(contentsOf: fields.map { ($0.name, $0.value) })
     if let body { headers.add(name: "Content-Length", value: String(body.count)) }
     let head = HTTPRequestHead(
       version: .http1_1, method: HTTPMethod(rawValue: method), uri: target.path, headers: headers)
@@ -45,6 +54,7 @@ public struct HTTPClient: Sendable {
       .channelInitializer { channel in
         channel.eventLoop.makeCompletedFuture {
           let pipeline = channel.pipeline.syncOperations
+          if target.isSecure { try pipeline.addHandler(TLSClientHandler(host: target.host)) }
           try pipeline.addHTTPClientHandlers()
           try pipeline.addHandler(
             HTTPRetrieval(head: head, body: body ?? [], bodyMaximum: bodyMaximum, promise: promise))
@@ -65,8 +75,10 @@ public struct HTTPClient: Sendable {
   }
 }
 
-/// The parts of an `http` URL that a request needs.
+/// The parts of an `http` or `https` URL that a request needs.
 struct HTTPTarget {
+  /// Whether the scheme is `https`.
+  var isSecure: Bool
   var host: String
   var port: Int
   /// The path with the query, at least `/`.
@@ -75,10 +87,11 @@ struct HTTPTarget {
   var authority: String
 
   init(_ url: String) throws(HTTPError) {
-    let scheme = "http://"
-    guard url.lowercased().hasPrefix(scheme) else {
-      throw HTTPError(reason: "\(url): only http:// URLs can be called")
+    let schemes = ["http://", "https://"]
+    guard let scheme = schemes.first(where: { url.lowercased().hasPrefix($0) }) else {
+      throw HTTPError(reason: "\(url): only http:// and https:// URLs can be called")
     }
+    isSecure = scheme == schemes[1]
     // A fragment stays with the client, and control characters would end the request's line.
     let rest = url.dropFirst(scheme.count).prefix { $0 != "#" }
     guard !rest.isEmpty, rest.utf8.allSatisfy({ $0 > 0x20 && $0 < 0x7f }) else {
@@ -88,7 +101,7 @@ struct HTTPTarget {
     authority = String(rest[..<end])
     path = rest[end...].hasPrefix("/") ? String(rest[end...]) : "/" + rest[end...]
     var name = rest[..<end]
-    port = 80
+    port = isSecure ? 443 : 80
     if let colon = name.lastIndex(of: ":"), !name[colon...].contains("]") {
       guard let number = UInt16(name[name.index(after: colon)...]) else {
         throw HTTPError(reason: "\(url): the port is not a number below 65536")

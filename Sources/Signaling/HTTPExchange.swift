@@ -124,10 +124,16 @@ final class HTTPExchange: ChannelInboundHandler {
 
   private func allowAllOrigins(_ headers: inout HTTPHeaders, _ request: HTTPRequestHead?) {
     headers.replaceOrAdd(name: "Access-Control-Allow-Origin", value: "*")
+    // What pages of other origins may read of WHIP and WHEP (RFC 9725 section 4.1).
+    headers.replaceOrAdd(
+      name: "Access-Control-Expose-Headers",
+      value: "Location, ETag, Link, Accept-Post, Accept-Patch, WWW-Authenticate, Retry-After")
     guard request?.method == .OPTIONS else { return }
     headers.replaceOrAdd(
-      name: "Access-Control-Allow-Methods", value: "GET, POST, DELETE, OPTIONS")
-    headers.replaceOrAdd(name: "Access-Control-Allow-Headers", value: "Content-Type, Authorization")
+      name: "Access-Control-Allow-Methods", value: "GET, POST, PATCH, DELETE, OPTIONS")
+    headers.replaceOrAdd(
+      name: "Access-Control-Allow-Headers",
+      value: "Content-Type, Authorization, Accept, If-Match")
     headers.replaceOrAdd(name: "Access-Control-Max-Age", value: "600")
   }
 

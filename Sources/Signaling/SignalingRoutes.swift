@@ -8,20 +8,42 @@
 ///     POST   /bye        {id}                             → {}
 ///     DELETE /call/ID                                     → {}
 ///     GET    /stats      all calls, or ?id=ID             → stats as JSON
+///     /whip, /whep       as in `SessionRoutes`
 ///
 /// Refusals are JSON objects whose `error` is one sentence.
 public struct SignalingRoutes: Sendable {
   private let calls: any CallHandling
   private let page: String
+  private let sessions: SessionRoutes?
+  private let token: BearerToken?
 
   /// Creates the routes to calls; the page is the one that browsers call with, unless given.
   public init(calls: any CallHandling, page: String = callPage) {
+    self.init(calls: calls, page: page, sessions: nil, token: nil)
+  }
+
+  /// Creates the routes to calls and to sessions of WHIP and WHEP.
+  ///
+  /// - Parameter token: what all requests must carry but the page's own; nil when anybody may call.
+  package init(
+    calls: any CallHandling, page: String = callPage, sessions: SessionRoutes?,
+    token: BearerToken?
+  ) {
     self.calls = calls
     self.page = page
+    self.sessions = sessions
+    self.token = token
   }
 
   /// Answers a request.
   public func respond(to request: HTTPRequest) async -> HTTPResponse {
+    // A browser asks with OPTIONS, and for the page, before it can give a token.
+    if request.path != "/", request.method != "OPTIONS",
+      let refusal = token?.refusal(of: request)
+    {
+      return refusal
+    }
+    if let response = await sessions?.respond(to: request) { return response }
     let methods = methods(of: request.path)
     guard !methods.isEmpty else {
       return .refusal(404, "there is nothing at \(request.path.prefix(100))")
@@ -88,11 +110,15 @@ public struct SignalingRoutes: Sendable {
 }
 
 extension CallRefusal.Kind {
-  fileprivate var status: Int {
+  /// The status code of HTTP.
+  var status: Int {
     switch self {
     case .badRequest: 400
     case .unknownCall: 404
     case .conflict: 409
+    case .outdated: 412
+    case .unprocessable: 422
+    case .unconditional: 428
     case .busy: 503
     case .failure: 500
     }

@@ -34,7 +34,14 @@ extension StatsReport {
 }
 
 private func jsonObject(_ members: [StatsMember]) -> String {
-  "{" + members.map { "\(jsonString($0.name)):\($0.value.json)" }.joined(separator: ",") + "}"
+  var out = "{"
+  for member in members {
+    if out.utf8.count > 1 { out += "," }
+    out += jsonString(member.name)
+    out += ":"
+    out += member.value.json
+  }
+  return out + "}"
 }
 
 /// A number as JSON text: whole values without a fraction, as JavaScript prints them.
@@ -48,6 +55,8 @@ private func jsonNumber(_ value: Double) -> String {
 
 /// A string as JSON text (RFC 8259 section 7).
 public func jsonString(_ text: String) -> String {
+  // Nearly all strings of a report are names and numbers.
+  if text.utf8.allSatisfy({ $0 >= 0x20 && $0 != 0x22 && $0 != 0x5c }) { return "\"\(text)\"" }
   var out = "\""
   for scalar in text.unicodeScalars {
     switch scalar {

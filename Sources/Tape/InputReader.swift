@@ -43,6 +43,7 @@ struct InputReader: ~Copyable {
     case (.datagram, .packet): return datagram(row)
     case (.genesis, .peer): return row.genesis
     case (.call, .callRequest): return row.call
+    case (.send, .message): return row.message
     case (.captured, .capture): return captured(row)
     case (.signaling, .signaling): return row.signaling
     case (.interfaces, .network), (.socketBound, .network), (.socketFailed, .network),
@@ -175,6 +176,13 @@ private struct Columns {
       let call = CallText(name: name, arguments: arguments).call
     else { return nil }
     return .call(id: id, call)
+  }
+
+  var message: PeerInput? {
+    guard let channel: UInt32 = number(3), let id: UInt32 = number(4), let binary = integer(5),
+      let bytes = blob(8)
+    else { return nil }
+    return .send(id: id, DataMessage(channel: channel, isBinary: binary != 0, bytes: bytes))
   }
 
   var signaling: PeerInput? {

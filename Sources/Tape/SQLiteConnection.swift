@@ -185,6 +185,9 @@ extension SQLiteStatement {
 
   package func integer(_ column: Int) -> Int64 { sqlite3_column_int64(statement, Int32(column)) }
 
+  /// The number of a column; 0 for NULL.
+  package func real(_ column: Int) -> Double { sqlite3_column_double(statement, Int32(column)) }
+
   /// The text of a column; nil for NULL.
   package func text(_ column: Int) -> String? {
     guard let start = sqlite3_column_text(statement, Int32(column)) else { return nil }

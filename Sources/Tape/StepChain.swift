@@ -11,6 +11,9 @@ struct StepChain: ~Copyable {
   private var sha = SHA256()
   private var message: [UInt8] = []
 
+  /// How many bytes are not worth a copy.
+  private static let longBytes = 256
+
   /// Begins with the digest of the `take` row.
   init(takeDigest: [UInt8]) { digest = takeDigest }
 
@@ -30,7 +33,17 @@ struct StepChain: ~Copyable {
     message.append(word: UInt64(range.count))
     for row in range {
       message.append(rows.table(row).rawValue)
-      for index in rows.range(row) { message.append(value: rows.values[index]) }
+      for index in rows.range(row) {
+        // Long bytes go into the digest from where they are.
+        if case .blob(let bytes) = rows.values[index], bytes.count >= StepChain.longBytes {
+          message.append(blobOf: bytes.count)
+          sha.update(message)
+          message.removeAll(keepingCapacity: true)
+          sha.update(bytes)
+        } else {
+          message.append(value: rows.values[index])
+        }
+      }
     }
     sha.update(message)
     digest = sha.finish()
@@ -43,6 +56,12 @@ extension [UInt8] {
   /// Appends eight bytes, low byte first.
   fileprivate mutating func append(word: UInt64) {
     Swift.withUnsafeBytes(of: word.littleEndian) { append(contentsOf: $0) }
+  }
+
+  /// Appends what stands before bytes: their type and how many they are.
+  fileprivate mutating func append(blobOf count: Int) {
+    append(4)
+    append(word: UInt64(count))
   }
 
   /// Appends a value with its type and, where it has one, its length.
@@ -60,8 +79,7 @@ extension [UInt8] {
       append(word: UInt64(text.utf8.count))
       append(contentsOf: text.utf8)
     case .blob(let bytes):
-      append(4)
-      append(word: UInt64(bytes.count))
+      append(blobOf: bytes.count)
       append(contentsOf: bytes)
     }
   }

@@ -16,6 +16,7 @@ package enum StepKind: UInt8, CaseIterable, Sendable {
   case nameResolved = 8
   case sendFailed = 9
   case signaling = 10
+  case send = 11
 
   /// The kind of an input.
   package init(_ input: borrowing PeerInput) {
@@ -31,6 +32,7 @@ package enum StepKind: UInt8, CaseIterable, Sendable {
     case .nameResolved: self = .nameResolved
     case .sendFailed: self = .sendFailed
     case .signaling: self = .signaling
+    case .send: self = .send
     }
   }
 }

@@ -20,12 +20,15 @@ package enum Table: UInt8, CaseIterable, Sendable {
   case frame = 16
   case stat = 17
   case event = 18
+  case channel = 19
+  case message = 20
 
   /// The table's name for people: that of its view, where it has one.
   package var name: String {
     switch self {
     case .packet: "packet"
     case .frame: "frame"
+    case .message: "message"
     default: storageName
     }
   }
@@ -35,6 +38,7 @@ package enum Table: UInt8, CaseIterable, Sendable {
     switch self {
     case .packet: "packet_store"
     case .frame: "frame_store"
+    case .message: "message_store"
     case .callRequest: "call_request"
     case .callReply: "call_reply"
     case .candidatePair: "candidate_pair"
@@ -106,6 +110,12 @@ package enum Table: UInt8, CaseIterable, Sendable {
       "at_ns format rtp_time size quantiser audio_level peak energy digest bytes"
     case .stat: "peer at_ns call id type timestamp_ms members"
     case .event: "peer at_ns type detail"
+    case .channel:
+      """
+      peer at_ns channel state remote label protocol id ordered max_packet_life_time \
+      max_retransmits negotiated priority messages_sent bytes_sent messages_received bytes_received
+      """
+    case .message: "peer at_ns direction channel call binary size digest bytes"
     }
   }
 }

@@ -48,6 +48,13 @@ package struct TakeHeader: Hashable, Sendable {
     digest = [UInt8](statement.blob(8))
   }
 
+  /// The same with its digest made anew, after values were changed.
+  package var sealed: TakeHeader {
+    var copy = self
+    copy.digest = [UInt8].digest(of: values)
+    return copy
+  }
+
   /// The values of the row without its digest.
   private var values: [Value] {
     [

@@ -19,4 +19,6 @@ package struct TapeChunk: Sendable {
 
   package internal(set) var steps: [Step] = []
   package internal(set) var rows = RowList()
+
+  package init() {}
 }

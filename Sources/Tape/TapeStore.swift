@@ -8,10 +8,8 @@ import Wire
 final class TapeStore: @unchecked Sendable {
   private let path: String
   private let connection: SQLiteConnection
-  private var inserts: [InsertStatement] = []
+  private let inserts: RowInserts
   private let tapeInsert: InsertStatement
-  private let wire: WireStore
-  private let media: WireStore
   private var transcript: Transcript
   private var chain: StepChain
 
@@ -29,12 +27,15 @@ final class TapeStore: @unchecked Sendable {
     self.path = path
     do throws(SQLiteError) {
       connection = try SQLiteConnection(path: path, mode: .readWrite)
+      // A killed recorder leaves what it handed to the system, and that is all a running recording
+      // promises; it does not wait for the disk, `merge` does. The log is short so that its pages
+      // are used again while they are in memory.
       try connection.execute(
         """
         PRAGMA page_size = 8192;
         PRAGMA journal_mode = WAL;
-        PRAGMA synchronous = NORMAL;
-        PRAGMA wal_autocheckpoint = 4000;
+        PRAGMA synchronous = OFF;
+        PRAGMA wal_autocheckpoint = 500;
         PRAGMA cache_size = -8000;
         PRAGMA max_page_count = \(options.pageLimit);
         BEGIN IMMEDIATE;
@@ -44,15 +45,7 @@ final class TapeStore: @unchecked Sendable {
       try connection.execute("COMMIT")
       tapeInsert = InsertStatement(
         try connection.prepare("INSERT INTO tape VALUES (?, ?, ?, ?, ?)"))
-      for table in Table.allCases {
-        let columns = table.storageColumns.joined(separator: ", ")
-        let places = table.storageColumns.map { _ in "?" }.joined(separator: ", ")
-        let sql =
-          "INSERT INTO \(table.storageName) (row, \(columns)) VALUES (?, \(places))"
-        inserts.append(InsertStatement(try connection.prepare(sql)))
-      }
-      wire = WireStore(try connection.prepare("INSERT OR REPLACE INTO wire VALUES (?, ?)"))
-      media = WireStore(try connection.prepare("INSERT OR REPLACE INTO media VALUES (?, ?)"))
+      inserts = try RowInserts(connection)
       transcript = Transcript(keepsMedia: options.keepsMedia)
       chain = StepChain(takeDigest: header.digest)
     } catch {
@@ -60,7 +53,7 @@ final class TapeStore: @unchecked Sendable {
     }
   }
 
-  private static func createFile(_ path: String) throws(TapeError) {
+  static func createFile(_ path: String) throws(TapeError) {
     let descriptor = open(path, O_CREAT | O_EXCL | O_RDWR | O_CLOEXEC, 0o600)
     guard descriptor >= 0 else {
       let reason =
@@ -87,8 +80,7 @@ final class TapeStore: @unchecked Sendable {
       try connection.execute("BEGIN IMMEDIATE")
       var body = TapeBody(start: first.at.nanoseconds)
       for step in steps { body.append(try write(step)) }
-      try wire.flush()
-      try media.flush()
+      try inserts.flush()
       try tapeInsert.run(
         [
           .number(before.steps + 1), .number(body.count), .number(body.start),
@@ -108,31 +100,10 @@ final class TapeStore: @unchecked Sendable {
     for output in step.outputs { transcript.append(output) }
     let number = summary.steps + 1
     let count = transcript.rows.count
-    guard count <= RowNumber.perStep else {
-      throw SQLiteError(code: .misuse, message: "a step with more than 65536 rows")
-    }
     var head = StepHead(
       number: number, kind: StepKind(step.input), peer: step.peer, at: step.at,
       deadline: step.deadline, entropyDrawn: step.entropyDrawn, rowCount: count)
-    let first = RowNumber.first(ofStep: number)
-    for row in 0..<count {
-      let table = transcript.rows.table(row)
-      let insert = inserts[Int(table.rawValue) - 1]
-      var values = transcript.rows.row(row)
-      // Shortening a slice in place would copy the rows of the whole step.
-      if table == .packet, case .blob(let bytes)? = values.last {
-        values = values.dropLast()
-        summary.packets += 1
-        insert.bind(Int64(bytes.count), at: table.columns.count + 1)
-        insert.bind(wire.position, at: table.columns.count + 2)
-        try wire.append(bytes)
-      } else if table == .frame, case .blob(let bytes)? = values.last {
-        values = values.dropLast()
-        insert.bind(media.position, at: table.columns.count + 1)
-        try media.append(bytes)
-      }
-      try insert.run(row: first + Int64(row), values)
-    }
+    summary.packets += try inserts.insert(transcript.rows, 0..<count, step: number)
     head.check = chain.advance(head, transcript.rows, 0..<count)
     summary.steps = number
     lastAt = step.at
@@ -155,6 +126,7 @@ final class TapeStore: @unchecked Sendable {
   /// Merges the write-ahead log into the file; a take that lost something gets no `ending` row.
   func merge() throws(TapeError) {
     do throws(SQLiteError) {
+      try connection.execute("PRAGMA synchronous = NORMAL")
       _ = try connection.integer("PRAGMA wal_checkpoint(TRUNCATE)")
       // Statements that were not finished keep the log alive; a reader then merges it instead.
       _ = try connection.integer("PRAGMA journal_mode = DELETE")
@@ -162,19 +134,5 @@ final class TapeStore: @unchecked Sendable {
     } catch {
       throw TapeError(path: path, place: "", error)
     }
-  }
-}
-
-/// A prepared insert that can stand in an array.
-private final class InsertStatement {
-  private var statement: SQLiteStatement
-
-  init(_ statement: consuming SQLiteStatement) { self.statement = statement }
-
-  /// Binds a value that `run` does not get, by its place counted from 1.
-  func bind(_ value: Int64, at place: Int) { statement.bind(value, at: Int32(place)) }
-
-  func run(row: Int64? = nil, _ values: ArraySlice<Value>) throws(SQLiteError) {
-    try statement.insert(row: row, values)
   }
 }

@@ -59,8 +59,8 @@ package final class TapeWriter: Sendable {
 
   /// How long a transaction stays open for more steps.
   private static let interval = DispatchTimeInterval.milliseconds(100)
-  /// How many queued bytes end the wait for more: decoded pictures that wait longer have left the
-  /// processor's caches, and so has the memory that the next ones are decoded into.
+  /// How many queued bytes end the wait for more: what waits longer has left the processor's
+  /// caches.
   private static let hurry = 4 << 20
 
   /// Creates the file, mode 0600; it must not exist.
@@ -83,7 +83,9 @@ package final class TapeWriter: Sendable {
   }
 
   /// Hands a step over; never blocks on the disk, unless the options say so.
-  package func record(_ step: StepRecord) {
+  package func record(_ step: consuming StepRecord) {
+    var step = step
+    letGoOfPictures(&step)
     let size = step.approximateByteCount
     while true {
       let waits = queue.withLock { queue in
@@ -111,6 +113,21 @@ package final class TapeWriter: Sendable {
     }
   }
 
+  /// Puts digests in the place of decoded pictures.
+  ///
+  /// They are made on the thread that decoded, while a picture is in the processor's caches and so
+  /// that the next one is decoded into the same memory: left to the writer's thread, both cost more
+  /// than the digest itself.
+  private func letGoOfPictures(_ step: inout StepRecord) {
+    for index in step.outputs.indices {
+      guard case .event(.frame(var frame)) = step.outputs[index],
+        case .picture(let picture) = frame.decoded, !picture.samples.isEmpty
+      else { continue }
+      frame.decoded = .digest(picture.digest)
+      step.outputs[index] = .event(.frame(frame))
+    }
+  }
+
   /// Why the recording stopped before its end, or nil while all is well.
   package var error: TapeError? { queue.withLock { $0.error } }
 
@@ -129,11 +146,14 @@ package final class TapeWriter: Sendable {
 
   private func run(_ store: TapeStore) {
     var isBroken = false
+    var spare: [StepRecord] = []
     while true {
       _ = wake.wait(timeout: .now() + TapeWriter.interval)
-      let (steps, names, isLast, failure) = queue.withLock { queue in
-        let taken = (queue.steps, queue.names, queue.isFinishing, queue.error)
-        queue.steps = []
+      var steps = spare
+      spare = []
+      let (names, isLast, failure) = queue.withLock { queue in
+        let taken = (queue.names, queue.isFinishing, queue.error)
+        swap(&queue.steps, &steps)
         queue.names = []
         queue.bytes = 0
         for _ in 0..<queue.waiting { room.signal() }
@@ -143,6 +163,9 @@ package final class TapeWriter: Sendable {
       for name in names { store.name(peer: name.peer, label: name.label, role: name.role) }
       // After a failure a later step must not be written: the take would have a gap.
       if !isBroken { isBroken = !write(steps, to: store) }
+      // The next steps are queued in the same memory.
+      steps.removeAll(keepingCapacity: true)
+      spare = steps
       if isLast || failure != nil, queue.withLock({ $0.isFinishing }) {
         finish(store)
         return
@@ -195,6 +218,7 @@ extension StepRecord {
     var count = 200
     switch input {
     case .datagram(let datagram, _): count += datagram.bytes.count
+    case .send(_, let message): count += message.bytes.count
     case .captured(_, let media):
       switch media {
       case .audio(let block): count += block.samples.count * 2
@@ -206,10 +230,11 @@ extension StepRecord {
       count += 100
       switch output {
       case .datagram(let datagram): count += datagram.bytes.count
+      case .event(.message(let message)): count += message.bytes.count
       case .event(.frame(let frame)):
         count += frame.bytes.count
         switch frame.decoded {
-        case .none: break
+        case .none, .digest: break
         case .audio(let block): count += block.samples.count * 2
         case .picture(let picture): count += picture.samples.count
         }

@@ -13,6 +13,7 @@ extension Transcript {
     case .datagram(let datagram, let arrival): append(datagram, at: arrival, isInbound: true)
     case .deadline: break
     case .call(let id, let call): append(call, id: id)
+    case .send(let id, let message): append(message, call: id)
     case .captured(let transceiver, let media): append(media, of: transceiver)
     case .socketBound(let id, let address):
       network("bound", request: id, address: address.description)

@@ -38,7 +38,9 @@ extension Transcript {
     case .transceivers(let list): text = CanonicalJSON.text(list)
     case .parameters(let parameters): text = CanonicalJSON.text(parameters)
     case .streams(let streams): text = CanonicalJSON.text(streams)
-    case .stats(let report): text = String(report.objects.count)
+    case .dataChannel(let info): text = CanonicalJSON.text(info)
+    case .dataChannels(let list): text = CanonicalJSON.text(list)
+    case .stats(let report): text = summary(of: report)
     case .failure(let error): failure = error.description
     }
     stampedRow(.callReply)
@@ -46,6 +48,19 @@ extension Transcript {
     add(.text(text))
     add(.text(failure))
     if case .stats(let report) = reply { append(report, id: id) }
+  }
+
+  /// How many objects a report has; when some of the last whole report are gone, which ones.
+  private mutating func summary(of report: StatsReport) -> String {
+    // The report of a single sender or receiver says nothing about other objects; nothing refers
+    // to the connection's own object, so that one is in whole reports alone.
+    guard report.objects.contains(where: { $0.type == "peer-connection" }) else {
+      return String(report.objects.count)
+    }
+    let gone = gone(report)
+    guard !gone.isEmpty else { return String(report.objects.count) }
+    let names = gone.map { jsonString($0) }.joined(separator: ",")
+    return "{\"objects\":\(report.objects.count),\"gone\":[\(names)]}"
   }
 
   private mutating func append(_ report: StatsReport, id: UInt32) {
@@ -107,6 +122,20 @@ extension Transcript {
       add(.number(block.ssrc))
       add(.text(block.fields))
     case .frame(let frame): append(frame)
+    case .dataChannel(let channel): append(channel)
+    case .message(let message): append(message, call: nil)
+    case .bufferedAmountLow(let channel):
+      detail("bufferedamountlow", [("channel", .integer(Int64(channel)))])
+    case .dataChannelError(let channel, let reason):
+      detail(
+        "datachannelerror", [("channel", .integer(Int64(channel))), ("reason", .text(reason))])
+    case .dominantSpeaker(let speaker):
+      detail(
+        "speaker",
+        [
+          ("direction", speaker.map { .text(directionName($0.isInbound)) }),
+          ("track", speaker.map { .integer(Int64($0.transceiver)) }),
+        ])
     case .refused(let layer, let reason):
       detail("refused", [("layer", .text(layer)), ("reason", .text(reason))])
     }

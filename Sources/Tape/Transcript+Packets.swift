@@ -44,7 +44,12 @@ struct RTPFields {
   init(_ bytes: RawSpan, transportSequenceID: UInt8) {
     var reader = ByteReader(bytes)
     do throws(ReadError) {
-      let first = try reader.uint8()
+      var first = try reader.uint8()
+      if (0x40...0x4f).contains(first) {
+        // What a TURN server relays stands behind a channel's header (RFC 8656 section 12.4).
+        try reader.skip(3)
+        first = try reader.uint8()
+      }
       guard (128..<192).contains(first) else { return }
       let second = try reader.uint8()
       if (192..<224).contains(second) {

@@ -1,6 +1,7 @@
 import Digests
 import Media
 import Peer
+import Stats
 package import Wire
 
 /// Turns steps into rows: the one definition of what a take says about a step.
@@ -28,7 +29,8 @@ package struct Transcript {
   private var labels: [UInt32: (label: String, role: String)] = [:]
   private var transportSequenceIDs: [UInt32: UInt8] = [:]
   private var samples: [SampleKey: String] = [:]
-  private var hash = MediaHash()
+  /// The objects of each peer's last whole report, in its order.
+  private var reported: [UInt32: [String]] = [:]
 
   package init(keepsMedia: Bool, hashesMedia: Bool = true) {
     self.keepsMedia = keepsMedia
@@ -36,7 +38,7 @@ package struct Transcript {
   }
 
   /// Tells the words that go into the `peer` row.
-  mutating func name(peer: UInt32, label: String, role: String) {
+  package mutating func name(peer: UInt32, label: String, role: String) {
     labels[peer] = (label, role)
   }
 
@@ -95,21 +97,6 @@ package struct Transcript {
     return number
   }
 
-  /// Takes the rows of an input from the file instead of making them, so that numbering goes on.
-  package mutating func adopt(_ recorded: RowList, _ range: Range<Int>) {
-    for row in range where recorded.table(row) == .path {
-      guard case .integer(let peer) = recorded[row, 1],
-        case .text(let direction) = recorded[row, 2],
-        case .text(let local) = recorded[row, 3], case .text(let remote) = recorded[row, 4],
-        let local = SocketAddress(local), let remote = SocketAddress(remote)
-      else { continue }
-      let key = PathKey(
-        peer: UInt32(truncatingIfNeeded: peer), isInbound: direction == directionName(true),
-        local: local, remote: remote)
-      _ = paths.number(of: key)
-    }
-  }
-
   // MARK: Small memories
 
   func words(of peer: UInt32) -> (label: String, role: String) { labels[peer] ?? ("", "") }
@@ -124,15 +111,20 @@ package struct Transcript {
     samples.updateValue(members, forKey: SampleKey(peer: peer, id: id)) != members
   }
 
+  /// The objects of the peer's last whole report that the present one no longer has.
+  mutating func gone(_ report: StatsReport) -> [String] {
+    let present = report.objects.map(\.id)
+    let known = Set(present)
+    let gone = (reported.updateValue(present, forKey: peer) ?? []).filter { !known.contains($0) }
+    // An object that comes back is news again, whatever it says.
+    for id in gone { samples[SampleKey(peer: peer, id: id)] = nil }
+    return gone
+  }
+
   /// The digest of decoded media; null when there is none.
   func digest(of media: DecodedMedia) -> Value {
-    guard hashesMedia else { return .null }
-    switch media {
-    case .none: return .null
-    case .audio(let block): return block.samples.isEmpty ? .null : .blob(hash.digest(block))
-    case .picture(let picture):
-      return picture.samples.isEmpty ? .null : .blob(hash.digest(picture))
-    }
+    guard hashesMedia, let digest = media.digest else { return .null }
+    return .blob(digest)
   }
 }
 
@@ -201,27 +193,4 @@ struct FrameShape: Hashable {
   var height: Int?
   var channels: Int?
   var samples: Int?
-}
-
-/// Digests decoded media; one context for all.
-///
-/// A minute of small video is a gigabyte of pictures: SHA-256 over them alone would cost more than
-/// a twentieth of the call. The digest has to notice that a decoder gave something else, nothing
-/// more: what guards the file is the chain of SHA-256 digests over the rows.
-private final class MediaHash {
-  private var code = GMAC()
-
-  func digest(_ block: AudioBlock) -> [UInt8] {
-    #if _endian(little)
-      return code.tag(block.samples.span.bytes)
-    #else
-      let bytes = littleEndianBytes(block.samples)
-      return code.tag(bytes.span.bytes)
-    #endif
-  }
-
-  func digest(_ picture: Picture) -> [UInt8] {
-    let samples = picture.samples
-    return code.tag(samples.span.bytes)
-  }
 }

@@ -94,7 +94,8 @@ package struct RowList: Hashable, Sendable {
 
   mutating func append(_ value: consuming Value) { values.append(value) }
 
-  mutating func append(_ table: Table, _ row: [Value]) {
+  /// Adds a row with as many values as its table has columns.
+  package mutating func append(_ table: Table, _ row: [Value]) {
     begin(table)
     values.append(contentsOf: row)
   }

@@ -22,16 +22,17 @@ final class WireStore {
 
   /// Adds the bytes of a datagram or frame; full pieces are written at once.
   func append(_ bytes: [UInt8]) throws(SQLiteError) {
-    rest.append(contentsOf: bytes)
     isFlushed = isFlushed && bytes.isEmpty
-    guard rest.count >= WirePiece.length else { return }
     var start = 0
-    while rest.count - start >= WirePiece.length {
-      try write(Array(rest[start..<start + WirePiece.length]))
-      start += WirePiece.length
+    while start < bytes.count {
+      let end = min(bytes.count, start + WirePiece.length - rest.count)
+      rest.append(contentsOf: bytes[start..<end])
+      start = end
+      guard rest.count == WirePiece.length else { return }
+      try write(rest)
+      rest.removeAll(keepingCapacity: true)
       piece += 1
     }
-    rest.removeFirst(start)
   }
 
   /// Writes the piece that is not full yet; it is replaced when more comes.

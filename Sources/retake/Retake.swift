@@ -20,6 +20,7 @@ struct Retake: AsyncParsableCommand {
     subcommands: [
       Record.self, ReplayCommand.self, InfoCommand.self, TimelineCommand.self, StatsCommand.self,
       SpeakersCommand.self, SQLCommand.self, ExportCommand.self, BenchCommand.self,
+      VerifyCommand.self, PinCommand.self, MinimiseCommand.self,
     ])
 }
 

@@ -3,6 +3,7 @@ import Lab
 import Media
 import Peer
 import RTP
+import SCTP
 import Tape
 import Wire
 
@@ -64,5 +65,43 @@ enum Samples {
     call.negotiate()
     call.run(for: .milliseconds(milliseconds))
     return received
+  }
+
+  /// An association with channels and messages under way, and every packet that it got so far.
+  static func associations() -> (association: SCTPAssociation, packets: [[UInt8]], now: Instant) {
+    var sides = [0, 1].map { side in
+      SCTPAssociation(entropy: Entropy(seed: [UInt8(side)]).stream("sctp"))
+    }
+    var packets: [[UInt8]] = []
+    var now = Instant.zero
+    var outbox = Outbox<SCTPAssociation.Output>()
+    var waiting: [(to: Int, bytes: [UInt8])] = []
+    func drive(_ side: Int, _ input: SCTPAssociation.Input) {
+      sides[side].step(input, at: now, into: &outbox)
+      while let output = outbox.next() {
+        if case .packet(let bytes) = output { waiting.append((1 - side, bytes)) }
+      }
+    }
+    for side in 0..<2 { drive(side, .start(SCTPParameters(isClient: side == 0))) }
+    for ordered in [true, false] { drive(0, .open(DataChannelInit(label: "c", ordered: ordered))) }
+    for round in 0..<200 {
+      now = now + .milliseconds(20)
+      for side in 0..<2 {
+        if let due = sides[side].deadline, due <= now { drive(side, .deadline) }
+        for channel in sides[side].channelNumbers {
+          let bytes = [UInt8](repeating: UInt8(round), count: round * 37 % 3000)
+          drive(side, .send(channel, binary: round % 2 == 0, bytes))
+        }
+      }
+      let sent = waiting
+      waiting = []
+      for (number, packet) in sent.enumerated() {
+        // Some are lost, so that there are gaps, retransmissions and forwards.
+        if (number + round) % 11 == 7 { continue }
+        if packet.to == 1 { packets.append(packet.bytes) }
+        drive(packet.to, .packet(packet.bytes))
+      }
+    }
+    return (sides[1], packets, now)
   }
 }

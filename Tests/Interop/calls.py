@@ -1,4 +1,4 @@
-"""The calls that are made, and one of them from the first process to the last check."""
+"""One call from the first process to the last check."""
 
 import asyncio
 import re
@@ -7,7 +7,9 @@ from dataclasses import dataclass, field
 
 import namespace
 import takes
-from peers import open_peer
+from peers.coturn import Coturn
+from peers.opening import open_peer
+from plan import Call
 from processes import ProcessError, end_orphans
 from reports import Report
 from retake import Recorder, look, replay
@@ -20,41 +22,6 @@ _LEAST_CONTRAST = 5.0
 _FEWEST_FRAMES = 10
 
 
-@dataclass(frozen=True)
-class Call:
-    """One way to call a peer."""
-
-    peer: str
-    # Who offers: `peer`, `retake`, or `page` for the page that Retake serves.
-    offerer: str
-    # The peer is told to wait for the handshake, so that Retake is the DTLS client.
-    peer_waits: bool = False
-    # The peer has no camera, so that it shows no address but an mDNS name, and only receives.
-    receives_only: bool = False
-
-    @property
-    def name(self):
-        """A name for people and for folders."""
-        words = [self.peer, "page" if self.offerer == "page" else f"{self.offerer}-offers"]
-        words += ["waits"] * self.peer_waits + ["mdns"] * self.receives_only
-        return "-".join(words)
-
-
-CALLS = [
-    Call("chromium", "peer"),
-    Call("chromium", "retake"),
-    Call("chromium", "retake", peer_waits=True),
-    Call("chromium", "page"),
-    Call("chromium", "peer", receives_only=True),
-    Call("aiortc", "peer"),
-    Call("aiortc", "retake"),
-    Call("aiortc", "retake", peer_waits=True),
-    Call("libwebrtc", "peer"),
-    Call("libwebrtc", "retake"),
-    Call("libwebrtc", "retake", peer_waits=True),
-]
-
-
 @dataclass
 class Outcome:
     """What became of a call."""
@@ -63,7 +30,8 @@ class Outcome:
     report: Report = field(default_factory=Report)
     take: takes.Take = field(default_factory=takes.Take)
     summary: str = ""
-    replays: int = 0
+    # How many replays were identical, of how many.
+    replays: tuple[int, int] = (0, 0)
     problems: list[str] = field(default_factory=list)
 
 
@@ -79,7 +47,7 @@ async def run(call, program, folder, seconds):
         outcome.problems.append(f"{type(error).__name__}: {error}")
     end_orphans()
     take = folder / "call.take"
-    outcome.take = takes.examine(take, outcome.report, not call.receives_only, True)
+    outcome.take = takes.examine(take, call, outcome.report)
     outcome.problems += outcome.take.problems
     if take.exists():
         problems, outcome.replays = await replay(program, take, folder)
@@ -89,20 +57,25 @@ async def run(call, program, folder, seconds):
 
 
 async def _record(call, program, folder, seconds, outcome):
-    # Without a permission Chromium leaves loopback out, whatever else it is told.
-    bind = namespace.address() if call.receives_only else "127.0.0.1"
-    send = "pattern" if call.receives_only else "echo"
-    recorder = await Recorder.start(program, folder, bind, send)
+    relay = await Coturn.start(folder) if call.relays else None
     try:
-        await _converse(call, recorder, folder, seconds, outcome)
-    except BaseException:
-        # Also of a call that failed there shall be a take to look into.
-        await recorder.abandon()
-        raise
+        bind = "127.0.0.1" if call.uses_loopback else namespace.address()
+        send = "echo" if call.echoes else "pattern"
+        options = relay.options if "retake" in call.relays else []
+        recorder = await Recorder.start(program, folder, bind, send, options)
+        try:
+            await _converse(call, recorder, relay, folder, seconds, outcome)
+        except BaseException:
+            # Also of a call that failed there shall be a take to look into.
+            await recorder.abandon()
+            raise
+    finally:
+        if relay:
+            await relay.end()
 
 
-async def _converse(call, recorder, folder, seconds, outcome):
-    peer = await open_peer(call.peer, folder, call.receives_only)
+async def _converse(call, recorder, relay, folder, seconds, outcome):
+    peer = await open_peer(call, folder, relay)
     try:
         answer = await _connect(call, recorder, peer, folder)
         await _hold(call, peer, seconds, outcome)
@@ -158,14 +131,17 @@ def _lacking(call, report):
     lacking = []
     if report.connection != "connected":
         lacking.append(f"connection is {report.connection}")
-    for direction in ["in"] if call.receives_only else ["in", "out"]:
-        for kind in ("audio", "video"):
+    for direction, kinds in (("in", call.receives), ("out", call.sends)):
+        for kind in kinds:
             count = report.frames(direction, kind)
             if count < _FEWEST_FRAMES:
                 lacking.append(f"{count} {kind} frames {direction}")
-    if not report.sound_energy:
+    if report.data_echo is not None and "hello" not in report.data_echo:
+        lacking.append(f"data: {report.data_echo}")
+    perceived = set(call.receives) & set(call.abilities.perceives)
+    if "audio" in perceived and not report.sound_energy:
         lacking.append("silence")
-    if (report.picture_contrast or 0) < _LEAST_CONTRAST:
+    if "video" in perceived and (report.picture_contrast or 0) < _LEAST_CONTRAST:
         lacking.append(f"picture contrast is {report.picture_contrast}")
     return lacking
 
@@ -174,7 +150,7 @@ def _judge(call, outcome, answer):
     report = outcome.report
     if call.peer_waits and report.dtls_role != "server":
         outcome.problems.append(f"the peer is {report.dtls_role or 'nothing'} of the handshake")
-    if _accepts_data(answer) and "hello" not in (report.data_echo or ""):
+    if call.abilities.data and _accepts_data(answer) and "hello" not in (report.data_echo or ""):
         outcome.problems.append("no echo on the data channel")
 
 

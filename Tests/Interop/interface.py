@@ -2,7 +2,8 @@
 
 import shutil
 
-from peers import open_peer
+from peers.opening import open_peer
+from plan import Call
 from retake import Recorder
 
 _TOO_LONG = 4 << 20
@@ -37,7 +38,7 @@ async def run(program, folder):
         _, headers, _ = await recorder.request("OPTIONS", "/offer", None, origin)
         if headers.get("Access-Control-Allow-Origin") not in ("*", origin["Origin"]):
             problems.append("OPTIONS /offer: other pages on loopback may not call")
-        peer = await open_peer("aiortc", folder)
+        peer = await open_peer(Call("aiortc", "peer"), folder)
         try:
             await recorder.offer(await peer.offer())
         finally:

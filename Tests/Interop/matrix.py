@@ -19,15 +19,16 @@ def show(outcomes):
 def _row(outcome):
     call, report, frames = outcome.call, outcome.report, outcome.take.frames
     offers = {"peer": call.peer, "retake": "retake", "page": "retake's page"}[call.offerer]
-    offers += " (mDNS name, receives)" if call.receives_only else ""
+    offers += f" ({', '.join(call.remarks)})" if call.remarks else ""
     return [
         call.peer,
         offers,
-        f"{report.dtls_version or '-'} {report.dtls_role}".strip(),
+        # Not every peer names the version; both sides have the same.
+        f"{report.dtls_version or outcome.take.dtls_version or '-'} {report.dtls_role}".strip(),
         report.srtp_profile or "-",
         f"{frames['in', 'audio']}/{frames['out', 'audio']}",
         f"{frames['in', 'video']}/{frames['out', 'video']}",
-        "echo" if report.data_echo else "-",
-        str(outcome.replays),
+        (report.data_echo or "-").removeprefix("hello from "),
+        f"{outcome.replays[0]} of {outcome.replays[1]}",
         "failed" if outcome.problems else "ok",
     ]

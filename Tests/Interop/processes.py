@@ -5,6 +5,8 @@ import ctypes
 import os
 import re
 import signal
+import socket
+from contextlib import ExitStack
 from pathlib import Path
 
 _PR_SET_CHILD_SUBREAPER = 36
@@ -121,6 +123,15 @@ class Child:
         async with self._news:
             self._open_pipes -= 1
             self._news.notify_all()
+
+
+def free_ports(count):
+    """Ports that nobody listens on, each another."""
+    with ExitStack() as probes:
+        found = [probes.enter_context(socket.socket()) for _ in range(count)]
+        for probe in found:
+            probe.bind(("127.0.0.1", 0))
+        return [probe.getsockname()[1] for probe in found]
 
 
 def adopt_orphans():

@@ -1,8 +1,10 @@
 """What a peer says about its side of a call, in the same words for every peer."""
 
+import re
 from dataclasses import dataclass, field
 
-_DTLS_VERSIONS = {"FEFF": "1.0", "FEFD": "1.2", "FEFC": "1.3"}
+# The versions of the handshake by their numbers on the wire.
+DTLS_VERSIONS = {"FEFF": "1.0", "FEFD": "1.2", "FEFC": "1.3"}
 
 
 @dataclass
@@ -41,6 +43,13 @@ class Report:
         """Frames of one kind over all streams of a direction."""
         return sum(s.frames for s in self.streams if (s.direction, s.kind) == (direction, kind))
 
+    def pair_retransmissions(self, descriptions):
+        """Fills in the streams of retransmissions where only the descriptions name them."""
+        pairs = dict(re.findall(r"a=ssrc-group:FID (\d+) (\d+)", "\n".join(descriptions)))
+        for stream in self.streams:
+            if stream.rtx_ssrc is None and (paired := pairs.get(str(stream.ssrc))):
+                stream.rtx_ssrc = int(paired)
+
 
 def from_json(members):
     """The report that a peer process printed."""
@@ -55,7 +64,7 @@ def from_w3c(connection, objects):
         match stats["type"]:
             case "transport":
                 version = stats.get("tlsVersion", "")
-                report.dtls_version = _DTLS_VERSIONS.get(version.upper(), version)
+                report.dtls_version = DTLS_VERSIONS.get(version.upper(), version)
                 report.dtls_role = stats.get("dtlsRole") or ""
                 report.srtp_profile = (stats.get("srtpCipher") or "").removeprefix("SRTP_")
             case "inbound-rtp":

@@ -4,13 +4,11 @@ import asyncio
 import json
 import shutil
 import signal
-import socket
-from contextlib import closing
 from pathlib import Path
 
 import aiohttp
 
-from processes import Child, ProcessError
+from processes import Child, ProcessError, free_ports
 
 _START_SECONDS = 20
 _REQUEST_SECONDS = 15
@@ -38,15 +36,16 @@ class Recorder:
         self.take = take
 
     @classmethod
-    async def start(cls, program, folder, bind, send):
+    async def start(cls, program, folder, bind, send, options=()):
         """Starts it on a free port; `bind` is the address that ICE gathers, or None for its own
         choice."""
         take = folder / "call.take"
-        port = _free_port()
+        (port,) = free_ports(1)
         arguments = [program, "record", "serve", "--out", take, "--listen", f"127.0.0.1:{port}"]
         arguments += ["--send", send, "--label", f"interop {folder.name}"]
         if bind:
             arguments += ["--bind", bind]
+        arguments += options
         child = await Child.start(arguments, folder / "record.log")
         client = aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=_REQUEST_SECONDS))
         recorder = cls(child, f"http://127.0.0.1:{port}", take, client)
@@ -123,7 +122,8 @@ class Recorder:
 
 
 async def replay(program, take, folder):
-    """Replays a take under every one of `REPLAYS`; the problems found, and how many ran."""
+    """Replays a take under every one of `REPLAYS`; the problems, and how many of how many were
+    identical."""
     tried = [each for each in REPLAYS if not each[1] or shutil.which(each[1][0])]
     slots = asyncio.Semaphore(2)
 
@@ -141,7 +141,8 @@ async def replay(program, take, folder):
         return None
 
     results = await asyncio.gather(*(one(n, *each) for n, each in enumerate(tried, 1)))
-    return [problem for problem in results if problem], len(tried)
+    problems = [problem for problem in results if problem]
+    return problems, (len(tried) - len(problems), len(tried))
 
 
 async def look(program, take, folder):
@@ -178,12 +179,6 @@ def _expected(reply, kind):
     if missing or reply["type"] != kind:
         raise ProcessError(f"the reply should be an {kind} with id, sdp and type: {reply}")
     return reply
-
-
-def _free_port():
-    with closing(socket.socket()) as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
 
 
 def is_private(path: Path):

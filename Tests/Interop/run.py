@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Calls real WebRTC peers with Retake in every direction, and replays each recorded call.
 
-Needs the packages of requirements.txt and Chromium: `make interop` sees to both.
+Needs the packages of requirements.txt, and browsers: `make interop` sees to both.
 """
 
 import argparse
@@ -13,10 +13,12 @@ import tempfile
 from pathlib import Path
 
 import namespace
+import plan
 from processes import adopt_orphans, end_orphans
 
 _ROOT = Path(__file__).resolve().parents[2]
-_PEERS = ["chromium", "aiortc", "libwebrtc"]
+# Variants of a peer, like the applications of a server, stand behind a dash.
+_PEERS = list(dict.fromkeys(name.partition("-")[0] for name in plan.ABILITIES))
 
 
 def _arguments():
@@ -55,11 +57,11 @@ async def _main(options, folder):
 
     outcomes = []
     problems = []
-    for call in calls.CALLS:
-        if call.peer not in options.peers or options.only not in call.name:
+    for call in plan.CALLS:
+        if call.peer.partition("-")[0] not in options.peers or options.only not in call.name:
             continue
-        if call.receives_only and not namespace.address():
-            print(f"{call.name}: left out, its mDNS messages need a private network")
+        if call.needs_private_network and not namespace.address():
+            print(f"{call.name}: left out, it needs a private network")
             continue
         outcome = await calls.run(call, options.retake, folder / call.name, options.seconds)
         outcomes.append(outcome)

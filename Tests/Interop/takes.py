@@ -6,6 +6,7 @@ from collections import Counter
 from contextlib import closing
 from dataclasses import dataclass, field
 
+from reports import DTLS_VERSIONS
 from retake import is_private
 
 # The transitions that every call goes through: a machine and the states of which one must be met.
@@ -17,6 +18,8 @@ _STATES = [
 # Loopback may drop a datagram when a busy machine does not read in time, hardly more.
 _LOSS = 0.02
 _FEWEST_FRAMES = 10
+# A sample that no noise of a codec reaches.
+_LOUD = 500
 
 
 @dataclass
@@ -29,14 +32,20 @@ class Take:
     packets: Counter = field(default_factory=Counter)
     # What Retake says about the handshake: version, profile, role.
     secured: dict = field(default_factory=dict)
+    # The types of the two candidates that media went between at the end.
+    path: dict = field(default_factory=dict)
+    # The loudest sample received.
+    peak: int = 0
     problems: list[str] = field(default_factory=list)
 
+    @property
+    def dtls_version(self):
+        """The version of the handshake as people write it."""
+        return DTLS_VERSIONS.get(self.secured.get("version"), "")
 
-def examine(path, report, sends, receives):
-    """Looks into a take and compares it with what the peer counted.
 
-    `sends` and `receives` say whether the peer sent and received media.
-    """
+def examine(path, call, report):
+    """Looks into the take of a call and compares it with what the peer counted."""
     take = Take()
     if not path.exists():
         take.problems.append("there is no take")
@@ -49,13 +58,13 @@ def examine(path, report, sends, receives):
     except sqlite3.Error as error:
         take.problems.append(f"sqlite: {error}")
         return take
-    directions = ["in"] * sends + ["out"] * receives
-    for direction in directions:
-        for kind in ("audio", "video"):
+    for direction, kinds in (("in", call.sends), ("out", call.receives)):
+        for kind in kinds:
             count = take.frames[direction, kind]
             if count < _FEWEST_FRAMES:
                 take.problems.append(f"take: {count} {kind} frames {direction}")
     _compare(take, report)
+    _judge_path(take, call)
     return take
 
 
@@ -84,6 +93,14 @@ def _read(database, take):
     secured = database.execute("SELECT detail FROM event WHERE type = 'secured'").fetchone()
     if secured:
         take.secured = json.loads(secured[0])
+    take.peak = database.execute(
+        "SELECT coalesce(max(peak), 0) FROM frame"
+        " WHERE (direction, kind, outcome) = ('in', 'audio', 'decoded')"
+    ).fetchone()[0]
+    path = database.execute(
+        "SELECT local_type, remote_type FROM selected_pair ORDER BY from_ns DESC LIMIT 1"
+    ).fetchone()
+    take.path = dict(zip(("retake", "peer"), path or ()))
     # A peer that only receives gives nothing to count on the way in.
     for direction in {direction for direction, _ in take.frames}:
         kind = "inbound-rtp" if direction == "in" else "outbound-rtp"
@@ -107,6 +124,15 @@ def _compare(take, report):
                 f"take: {rows} rows of {stream.kind} {mine} with SSRC {stream.ssrc}, "
                 f"the peer counted {stream.packets}"
             )
+
+
+def _judge_path(take, call):
+    """Sound came through, and media went through a relay where it had to, and only there."""
+    if "audio" in call.sends and take.peak < _LOUD:
+        take.problems.append("take: only silence was received")
+    for who, kind in take.path.items():
+        if (kind == "relay") != (who in call.relays):
+            take.problems.append(f"take: media went to a candidate of type {kind} of {who}")
 
 
 def _profile(name):

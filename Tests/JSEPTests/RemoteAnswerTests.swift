@@ -67,7 +67,7 @@ import Wire
     }
     #expect(side.negotiation.sections.allSatisfy { !$0.reducedSizeRTCP })
     let video = side.negotiation.sections[1].codecs[0]
-    #expect(video.feedback == ["goog-remb", "transport-cc", "ccm fir"])
+    #expect(video.feedback == ["goog-remb", "transport-cc", "ccm fir", "rrtr"])
     #expect(video.rtxPayloadType == nil)
     #expect(side.negotiation.sections[0].extensions.map(\.id) == [1, 2, 4])
     #expect(side.negotiation.sections[0].codecs[0].feedback.isEmpty)

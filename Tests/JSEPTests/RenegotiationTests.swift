@@ -131,7 +131,7 @@ import Wire
       #expect(Set(ids.map(\.id)).count == ids.count)
     }
     #expect(again.sections.map(\.mid) == ["0", "1", "2", "3", "4"])
-    #expect(again.bundles == [["0", "1", "3", "4"]])
+    #expect(again.bundles == [["0", "1", "2", "3", "4"]])
   }
 
   @Test func newNumbersAvoidThoseOfThePeer() throws {

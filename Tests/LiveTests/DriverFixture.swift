@@ -58,6 +58,7 @@ extension PeerInput {
       "datagram \(datagram.bytes) \(arrival.nanoseconds / 1_000_000)"
     case .deadline: "deadline"
     case .call(let id, let call): "call \(id) \(call)"
+    case .send(let id, let message): "send \(id) \(message.channel) \(message.bytes.count)"
     case .captured(let transceiver, _): "captured \(transceiver)"
     case .socketBound(let id, let address): "bound \(id) \(address)"
     case .socketFailed(let id, let code): "failed \(id) \(code)"

@@ -55,6 +55,7 @@ final class ToyEngine: PeerEngine {
     case .captured(let transceiver, _): tell("captured \(transceiver)", &outbox)
     case .signaling(let message): tell(message.message, &outbox)
     case .sendFailed(_, _, let code): tell("send \(code)", &outbox)
+    case .send(let id, _): outbox.append(.reply(id: id, .done))
     case .genesis: break
     }
   }

@@ -168,7 +168,9 @@ import Wire
     #expect(fixture.driver.nextTurn == nil)
     #expect(
       fixture.engine.inputs.dropFirst(2) == [
-        "105 call 1 getStats", "415 call 2 getStats", "420 call 3 getStats", "420 call 4 close",
+        "105 call 1 getStats(of: nil, codecTimes: nil)",
+        "415 call 2 getStats(of: nil, codecTimes: nil)",
+        "420 call 3 getStats(of: nil, codecTimes: nil)", "420 call 4 close",
       ])
   }
 }

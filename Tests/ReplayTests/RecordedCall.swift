@@ -42,7 +42,7 @@ final class RecordedCall: Sendable {
     _ = call.negotiate()
     for _ in 0..<seconds {
       call.run(for: .seconds(1))
-      call.call(0, .getStats)
+      call.call(0, .getStats())
     }
     call.call(0, .close)
     call.call(1, .close)

@@ -124,6 +124,60 @@ import Wire
     )
   }
 
+  @Test func messagesAndChannelsAreQueriedByTheWordsOfTheField() throws {
+    let folder = try TakeFolder()
+    var closed = SampleSteps.channel
+    closed.state = .closed
+    func step(_ input: PeerInput, _ outputs: [PeerOutput], at: Int64) -> StepRecord {
+      StepRecord(
+        peer: 1, at: Instant(nanoseconds: at), input: input, outputs: outputs, deadline: nil,
+        entropyDrawn: 0)
+    }
+    let text8 = Array("grüß".utf8)
+    let path = try folder.record([
+      step(.genesis(SampleSteps.genesis), [], at: 0),
+      step(
+        .call(id: 1, .createDataChannel(SampleSteps.channel.options)),
+        [.event(.dataChannel(SampleSteps.channel))], at: 10),
+      step(
+        .send(id: 2, DataMessage(channel: 3, isBinary: false, bytes: text8)),
+        [.reply(id: 2, .done)], at: 20),
+      step(
+        .send(id: 3, DataMessage(channel: 3, isBinary: true, bytes: [1, 2])),
+        [.reply(id: 3, .failure(PeerError(name: "TypeError", message: "no")))], at: 30),
+      step(
+        .deadline,
+        [
+          .event(.message(DataMessage(channel: 3, isBinary: true, bytes: [9, 9, 9]))),
+          .event(.message(DataMessage(channel: 3, isBinary: true, bytes: []))),
+          .event(.dataChannel(closed)),
+        ], at: 2_000_000_000),
+    ])
+    #expect(
+      try text(path, "SELECT step, direction, channel, kind, size, text, error FROM message") == """
+        step,direction,channel,kind,size,text,error\r
+        3,out,3,text,6,grüß,\r
+        4,out,3,binary,2,,TypeError: no\r
+        5,in,3,binary,3,,\r
+        5,in,3,binary,0,,\r\n
+        """)
+    #expect(
+      try text(path, "SELECT * FROM channel_total") == """
+        peer,channel,label,id,direction,from_ns,open_ns,closed_ns,messages_sent,bytes_sent,\
+        messages_received,bytes_received\r
+        1,3,"a ""label\""",7,out,10,10,2000000000,1,6,2,3\r\n
+        """)
+    let lines = try Timeline(path: path).entries.map { "\($0.lane): \($0.text)" }
+    #expect(
+      lines.filter { $0.hasPrefix("channel") || $0.hasPrefix("message") } == [
+        "channel: 3 \"a \"label\"\" open, stream 7, unordered, at most 2 retransmissions",
+        "message: -> text message, 6 bytes, channel 3",
+        "message: -> binary message, 2 bytes, channel 3, refused: TypeError: no",
+        "message: <- 2 binary messages, 0 to 3 bytes, 3 in all, channel 3",
+        "channel: 3 \"a \"label\"\" closed, 0 messages (0 bytes) sent, 0 (0 bytes) received",
+      ])
+  }
+
   @Test func anUnchangedStatsObjectHasNoNewRow() throws {
     let folder = try TakeFolder()
     let path = try folder.record(SampleSteps.all)
@@ -190,6 +244,7 @@ import Wire
     #expect(
       lanes == [
         "peer", "api", "signaling", "state", "candidate", "pair", "track", "media", "rtcp", "event",
+        "channel", "message",
       ])
     #expect(timeline.text.contains("dtls: new -> connecting"))
     #expect(timeline.json.hasPrefix("[{\"at_ns\":0"))

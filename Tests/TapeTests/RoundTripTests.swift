@@ -98,6 +98,25 @@ import Wire
     #expect(try connection.integer("SELECT count(digest) FROM frame") ?? 0 > 0)
   }
 
+  @Test func withoutTheMediaCopyOnlySentMessagesKeepTheirBytes() throws {
+    let folder = try TakeFolder()
+    let path = try folder.record(SampleSteps.all) { $0.keepsMedia = false }
+    let connection = try TakeFile.open(path)
+    func count(_ what: String) throws -> Int64? {
+      try connection.integer("SELECT count(*) FROM message WHERE \(what)")
+    }
+    #expect(try count("direction = 'in'") ?? 0 > 0)
+    #expect(try count("direction = 'in' AND (bytes IS NOT NULL OR digest IS NULL)") == 0)
+    #expect(try count("direction = 'out'") == 2)
+    #expect(try count("direction = 'out' AND bytes IS NOT NULL AND digest IS NULL") == 2)
+    // What is left replays: the bytes that went out are an input.
+    let sent = try steps(of: path).compactMap { step -> DataMessage? in
+      if case .send(_, let message) = step.input { return message }
+      return nil
+    }
+    #expect(sent.map(\.bytes) == [Array("é\u{0}".utf8), []])
+  }
+
   @Test func finishingTwiceGivesTheSameAnswer() throws {
     let folder = try TakeFolder()
     let writer = try TapeWriter(path: folder.file("a.take"), options: TapeWriter.Options())
@@ -123,6 +142,8 @@ func isEqual(_ left: PeerInput, _ right: PeerInput) -> Bool {
     left == right && leftID == rightID
   case (.captured(let leftID, let left), .captured(let rightID, let right)):
     leftID == rightID && isEqual(left, right)
+  case (.send(let leftID, let left), .send(let rightID, let right)):
+    left == right && leftID == rightID
   case (.socketBound(let leftID, let left), .socketBound(let rightID, let right)):
     left == right && leftID == rightID
   case (.socketFailed(let leftID, let left), .socketFailed(let rightID, let right)):

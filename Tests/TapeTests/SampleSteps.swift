@@ -4,6 +4,7 @@ import JSEP
 import Media
 import Peer
 import RTP
+import SCTP
 import SDP
 import Stats
 import Tape
@@ -59,30 +60,34 @@ enum SampleSteps {
     .call(
       id: 6,
       .addTransceiver(kind: .audio, direction: .recvonly, streamIDs: [], source: nil)),
-    .call(id: 7, .getStats),
+    .call(id: 7, .getStats()),
     .call(id: 8, .setDirection(transceiver: 1, .inactive)),
-    .call(id: 9, .setStreams(transceiver: 1, ["s", "t"])),
-    .call(id: 10, .setCodecPreferences(transceiver: 1, RTPCodec.capabilities(.video))),
-    .call(id: 11, .getParameters(transceiver: 1)),
-    .call(id: 12, .setParameters(transceiver: 1, parameters)),
+    .call(id: 29, .setStreams(transceiver: 1, ["s", "t"])),
+    .call(id: 30, .setCodecPreferences(transceiver: 1, RTPCodec.capabilities(.video))),
+    .call(id: 31, .getParameters(transceiver: 1)),
+    .call(id: 32, .setParameters(transceiver: 1, parameters)),
     .call(
-      id: 13,
+      id: 33,
       .addStream(MediaStreamInit(id: "s", tracks: [.init(id: "a", kind: .audio, source: .echo)]))),
-    .call(id: 14, .removeStream("s")),
-    .call(id: 15, .streams),
-    .call(id: 16, .readDescription(.currentRemote)),
+    .call(id: 34, .removeStream("s")),
+    .call(id: 35, .streams),
+    .call(id: 36, .readDescription(.currentRemote)),
     .call(
-      id: 17, .addTrack(kind: .audio, streamIDs: [], source: .application, trackID: "track")),
+      id: 37, .addTrack(kind: .audio, streamIDs: [], source: .application, trackID: "track")),
     .call(
-      id: 18,
+      id: 38,
       .addTransceiver(
         kind: .video, direction: .sendonly, streamIDs: [], source: nil,
         sendEncodings: [RTPEncoding(active: false, maxBitrate: 9, maxFramerate: 12.5)])),
     .call(
-      id: 19,
+      id: 39,
       .addTransceiver(
         kind: .video, direction: .sendonly, streamIDs: [], source: nil,
         sendEncodings: [RTPEncoding(maxFramerate: -.infinity, scaleResolutionDownBy: .infinity)])),
+    .call(id: 9, .createDataChannel(channel.options)),
+    .call(id: 10, .setBufferedAmountLowThreshold(channel: 3, .max)),
+    .send(id: 11, DataMessage(channel: 3, isBinary: false, bytes: Array("é\u{0}".utf8))),
+    .send(id: 12, DataMessage(channel: 3, isBinary: true, bytes: [])),
     .captured(transceiver: 1, .audio(AudioBlock(samples: [1, -1, 32767, -32768], channels: 2))),
     .captured(transceiver: 1, .audio(AudioBlock(samples: [1, -1, 32767, -32768], channels: 2))),
     .captured(transceiver: 1, .audio(AudioBlock(blank: 960, channels: 1))),
@@ -152,6 +157,16 @@ enum SampleSteps {
     id: 1, kind: .audio, mid: "0", direction: .sendrecv, currentDirection: nil,
     remoteStreamIDs: ["s"])
 
+  static let channel = DataChannelRecord(
+    channel: 3, isRemote: false,
+    options: DataChannelInit(
+      label: "a \"label\"", protocol: "p", ordered: false, maxRetransmits: 2, id: 7),
+    state: .open, counters: DataChannelCounters())
+
+  static let channelInfo = DataChannelInfo(
+    number: 3, isRemote: false, options: channel.options, readyState: .open, bufferedAmount: 5,
+    maxMessageSize: nil)
+
   static let report = StatsReport(objects: [
     StatsObject(
       id: "T", type: "transport", timestamp: 1.5,
@@ -173,8 +188,8 @@ enum SampleSteps {
     .reply(id: 2, .description(SessionDescription(type: .answer, sdp: "v=0\r\n"))),
     .reply(id: 3, .transceiver(info)),
     .reply(id: 4, .transceivers([info, info])),
-    .reply(id: 11, .parameters(parameters)),
-    .reply(id: 13, .streams(MediaStreams(local: [stream], remote: []))),
+    .reply(id: 31, .parameters(parameters)),
+    .reply(id: 33, .streams(MediaStreams(local: [stream], remote: []))),
     .reply(id: 7, .stats(report)),
     .reply(id: 5, .failure(PeerError(name: "InvalidStateError", message: "no"))),
     .event(.state(StateTransition(machine: "dtls", from: "new", to: "connecting"))),
@@ -197,6 +212,13 @@ enum SampleSteps {
     .event(.frame(frame(inbound: true, time: 0))),
     .event(.frame(frame(inbound: false, time: 0x8000_0000))),
     .event(.frame(sound)),
+    .reply(id: 9, .dataChannel(channelInfo)),
+    .reply(id: 13, .dataChannels([channelInfo])),
+    .event(.dataChannel(channel)),
+    .event(.message(DataMessage(channel: 3, isBinary: true, bytes: [0, 255]))),
+    .event(.message(DataMessage(channel: 3, isBinary: false, bytes: [0xff]))),
+    .event(.bufferedAmountLow(channel: 3)),
+    .event(.dataChannelError(channel: 3, "no stream is free")),
     .event(.refused(layer: "srtp", reason: "replayed")),
   ]
 

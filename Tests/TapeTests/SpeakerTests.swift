@@ -78,6 +78,30 @@ import Wire
     #expect(timeline.json.contains("\"what\":\"dominates\""))
   }
 
+  @Test func theLivePeerTellsTheSameDominantSpeakers() throws {
+    let folder = try TakeFolder()
+    let path = try turns(folder)
+    let timeline = try SpeakerTimeline(path: path)
+    for peer: Int64 in 1...2 {
+      var rows = ""
+      try SQLConsole.run(
+        path: path,
+        sql: """
+          SELECT coalesce(detail ->> '$.direction', 'nobody'), at_ns / 1000000 FROM event
+          WHERE type = 'speaker' AND peer = \(peer) ORDER BY row
+          """, format: .csv
+      ) { rows += $0 }
+      let told = rows.split(separator: "\r\n").dropFirst().map { $0.split(separator: ",") }
+      let expected = timeline.dominances.filter { timeline.participants[$0.participant].peer == peer }
+      let names = told.map { String($0[0]) }.filter { $0 != "nobody" }
+      #expect(names == expected.map { timeline.participants[$0.participant].direction })
+      for (line, dominance) in zip(told.filter { $0[0] != "nobody" }, expected) {
+        let late = (Int64(line[1]) ?? 0) - dominance.fromNanoseconds / 1_000_000
+        #expect((0...40).contains(late), "\(line)")
+      }
+    }
+  }
+
   @Test func aTakeWithoutSoundHasNoSpeakers() throws {
     let folder = try TakeFolder()
     let timeline = try SpeakerTimeline(path: try folder.record([]))

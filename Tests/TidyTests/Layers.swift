@@ -2,9 +2,10 @@
 enum Layers {
   /// All targets, lowest first: a target may import only what stands before it.
   static let order = [
-    "CSQLite", "CSRTP", "COpus", "CVPX", "CPcap", "COpenSSL", "CSupport",
+    "CSQLite", "CSRTP", "COpus", "CVPX", "CPcap", "COpenSSL", "CXXHash", "CSupport",
     "Wire", "Digests", "STUN", "ICE", "Secure", "RTP", "SCTP", "SDP", "JSEP", "Flow", "Media",
-    "Stats", "Speakers", "Peer", "Tape", "Queries", "Replay", "Lab", "Live", "Signaling", "retake",
+    "Stats", "Speakers", "Peer", "Tape", "Queries", "Replay", "Verify", "Lab", "Live",
+    "RetakeTesting", "Signaling", "retake",
   ]
 
   /// The deterministic core: no clock, no randomness, no input or output of its own.

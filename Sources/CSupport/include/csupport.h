@@ -10,5 +10,6 @@
 #include "csupport_opus.h"
 #include "csupport_poll.h"
 #include "csupport_vpx.h"
+#include "csupport_worker.h"
 
 #endif

@@ -56,7 +56,7 @@ struct BenchCall {
     call.negotiate()
     for _ in 0..<seconds {
       call.run(for: .seconds(1))
-      for peer in 0..<2 { call.call(peer, .getStats) }
+      for peer in 0..<2 { call.call(peer, .getStats()) }
     }
     for peer in 0..<2 { call.call(peer, .close) }
     var steps: [Int] = []

@@ -149,7 +149,7 @@ struct BenchCommand: ParsableCommand {
   /// The processor time of the same call with and without a take, in turns.
   private func measureRecording(_ folder: URL, _ table: inout BenchTable) throws {
     let pairs = max(3, 2 * rounds - 1)
-    let call = BenchCall(senders: [0, 1], seconds: max(2, seconds / 3))
+    let call = BenchCall(senders: [0, 1], seconds: seconds)
     var plain: [Double] = []
     var recorded: [Double] = []
     for pair in 0..<pairs {

@@ -1,6 +1,8 @@
 import ArgumentParser
 import Foundation
+import Media
 import Queries
+import Replay
 import Stats
 import Tape
 import Wire
@@ -9,11 +11,16 @@ import Wire
 struct StatsCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "stats",
-    abstract: "Show the W3C stats of every peer, at the end of the take or at any second of it.",
+    abstract: "Show the W3C stats of every peer, at the end of the take or at any instant of it.",
     discussion: """
+      Without --at the last samples of the recording are shown. With --at the stack is driven to \
+      that instant and asked there; --sampled shows the last samples before it instead.
+
       Examples:
         retake stats call.take
         retake stats call.take --at 12.5 --type inbound-rtp --json
+        retake stats call.take --series --type inbound-rtp --csv
+        retake stats call.take --sdk
         retake stats call.take --problems
       """)
 
@@ -22,16 +29,36 @@ struct StatsCommand: ParsableCommand {
   @Option(help: "The time in seconds since the take began.")
   var at: Double?
 
+  @Flag(help: "With --at: the last recorded samples, without a replay.")
+  var sampled = false
+
   @Option(help: "Only objects of this type; may be given several times.")
   var type: [String] = []
+
+  @Flag(help: "Print all samples in order instead, one JSON object per line.")
+  var series = false
+
+  @Flag(help: "With --series: one member per line, as comma-separated values.")
+  var csv = false
+
+  @Flag(help: "Print what each peer sends and receives in the form of the room SDKs, as JSON.")
+  var sdk = false
 
   @Flag(help: "Name what went wrong instead: when, the evidence, and the SQL that finds it.")
   var problems = false
 
   func validate() throws {
-    if problems, at != nil || !type.isEmpty {
-      throw ValidationError("--problems looks at the whole take; leave out --at and --type.")
+    if problems, at != nil || !type.isEmpty || series || sdk {
+      throw ValidationError("--problems looks at the whole take; leave out the other options.")
     }
+    if series, at != nil || sdk {
+      throw ValidationError("--series prints all samples; leave out --at and --sdk.")
+    }
+    if sdk, !type.isEmpty || sampled {
+      throw ValidationError("--sdk prints whole reports; leave out --type and --sampled.")
+    }
+    if csv, !series { throw ValidationError("--csv is a form of --series; give that too.") }
+    if sampled, at == nil { throw ValidationError("--sampled goes with --at.") }
     if let at, !(0...1e9).contains(at) {
       throw ValidationError("--at takes a time in seconds, not \(at).")
     }
@@ -41,11 +68,32 @@ struct StatsCommand: ParsableCommand {
     if problems {
       let found = try reading { () throws(TapeError) in try TakeProblems(path: options.take) }
       print(options.json ? found.json : found.text)
-      return
+    } else if series {
+      try printSeries()
+    } else if sdk {
+      try printSDK()
+    } else {
+      try printReport()
     }
-    let instant = at.map { Instant(nanoseconds: Int64($0 * 1e9)) }
-    let samples = try reading { () throws(TapeError) in
-      try StatSamples(path: options.take, at: instant)
+  }
+
+  // MARK: Reports
+
+  private var instant: Instant? { at.map { Instant(nanoseconds: Int64($0 * 1e9)) } }
+
+  private func printReport() throws {
+    let samples: StatSamples
+    if at != nil, !sampled {
+      let replayed = try replay()
+      samples = StatSamples(
+        peers: replayed.peers.map { peer in
+          StatSamples.Peer(
+            label: peer.label, objects: peer.report.objects.map(StatSamples.Object.init))
+        })
+    } else {
+      samples = try reading { () throws(TapeError) in
+        try StatSamples(path: options.take, at: instant)
+      }
     }
     if samples.peers.allSatisfy(\.objects.isEmpty) {
       throw CommandFailure(
@@ -61,6 +109,26 @@ struct StatsCommand: ParsableCommand {
           + types.joined(separator: ", "))
     }
     print(options.json ? json(samples) : text(samples))
+  }
+
+  /// The stats at `--at`, or at the end, from a replay.
+  private func replay() throws -> StatsReplay {
+    let progress = Progress("replaying")
+    defer { progress.clear() }
+    let found = try reading { () throws(TapeError) in
+      try StatsReplay(
+        path: options.take, until: instant.map { .time($0) }, toolchain: try Toolchain.current(for: options.take),
+        codecs: { LibraryCodecs() },
+        progress: { progress.show(String(format: "replaying: %.1f s", $0.seconds)) })
+    }
+    guard case .identical = found.replay.verdict else {
+      printError(found.replay.description)
+      throw CommandFailure(
+        .difference,
+        "\(options.take): the replay differs from the recording before that instant; "
+          + "--sampled shows the last recorded samples")
+    }
+    return found
   }
 
   private func isWanted(_ object: StatSamples.Object) -> Bool {
@@ -82,28 +150,43 @@ struct StatsCommand: ParsableCommand {
       lines.append(peer.label)
       for object in peer.objects where isWanted(object) {
         lines.append("  \(object.type)  \(object.id)")
-        for (name, value) in members(object.members) {
-          lines.append("    \(name.padding(toLength: 36, withPad: " ", startingAt: 0))\(value)")
+        for (name, value) in object.list {
+          lines.append(
+            "    \(name.padding(toLength: 36, withPad: " ", startingAt: 0))\(plain(value))")
         }
       }
     }
     return lines.joined(separator: "\n")
   }
 
-  /// The members of an object in their order; the text is made by Retake itself.
-  private func members(_ json: String) -> [(String, String)] {
-    guard
-      let object = try? JSONSerialization.jsonObject(with: Data(json.utf8)) as? [String: Any]
-    else { return [] }
-    // JSONSerialization loses the order of members, their places in the text give it back.
-    let places = object.keys.map { key in
-      (key, json.range(of: "\(jsonString(key)):")?.lowerBound ?? json.endIndex)
-    }
-    return places.sorted { $0.1 < $1.1 }.map { key, _ in (key, plain(object[key])) }
+  /// A JSON value for people: a text without its quotes, shortened when it is long.
+  private func plain(_ value: String) -> String {
+    guard value.hasPrefix("\"") else { return value }
+    let text = value.dropFirst().dropLast()
+    return text.count > 80 ? "\(text.prefix(77))..." : String(text)
   }
 
-  private func plain(_ value: Any?) -> String {
-    guard let text = value as? String else { return value.map { "\($0)" } ?? "" }
-    return text.count > 80 ? "\(text.prefix(77))..." : text
+  // MARK: Other forms
+
+  private func printSeries() throws {
+    let count = try reading { () throws(TapeError) in
+      try StatSeries.write(path: options.take, types: type, format: csv ? .csv : .lines) { text in
+        FileHandle.standardOutput.write(Data(text.utf8))
+      }
+    }
+    guard count == 0 else { return }
+    throw CommandFailure(
+      .difference,
+      "\(options.take): stat: there are no samples"
+        + (type.isEmpty ? "" : " of \(type.joined(separator: ", "))") + "; try another --type")
+  }
+
+  /// An object of the peers' labels, each with its local and its remote report.
+  private func printSDK() throws {
+    let peers = try replay().peers.map { peer in
+      "\(jsonString(peer.label)):{\"local\":\(peer.report.local.json),"
+        + "\"remote\":\(peer.report.remote.json)}"
+    }
+    print("{\(peers.joined(separator: ","))}")
   }
 }

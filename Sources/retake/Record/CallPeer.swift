@@ -10,7 +10,7 @@ import Wire
 /// One peer connection of a recording command, with what it sends and its signaling in the take.
 final class CallPeer: Sendable {
   let connection: PeerConnection
-  private let plan: SendPlan
+  let plan: SendPlan
   private let transport: String
   private let feeds = FileFeeds()
 
@@ -18,10 +18,13 @@ final class CallPeer: Sendable {
     self.connection = connection
     self.plan = plan
     self.transport = transport
+    Task { await connection.echoDataChannels() }
   }
 
-  /// Makes an offer with one audio and one video track and all candidates.
+  /// Makes an offer with one audio and one video track, a data channel and all candidates.
   func offer() async throws -> SessionDescription {
+    let channel = try await connection.createDataChannel("retake")
+    Task { await channel.echo() }
     for kind in [MediaKind.audio, .video] {
       let info = try await connection.addTrack(
         kind, source: plan.source(for: kind), streamIDs: ["retake"])
@@ -51,7 +54,7 @@ final class CallPeer: Sendable {
   }
 
   /// Waits for the candidates, so that plain signaling needs one message each way.
-  private func gatheredDescription() async throws -> SessionDescription {
+  func gatheredDescription() async throws -> SessionDescription {
     try await connection.waitForGatheringComplete()
     guard let description = try await connection.localDescription else {
       throw PeerError(name: "OperationError", message: "no local description was made")
@@ -60,15 +63,19 @@ final class CallPeer: Sendable {
     return description
   }
 
-  private func note(_ description: SessionDescription, isInbound: Bool) {
+  func note(_ description: SessionDescription, isInbound: Bool) {
+    note(description.type.rawValue, description.sdp, isInbound: isInbound)
+  }
+
+  /// Keeps a signaling message in the take.
+  func note(_ type: String, _ message: String, isInbound: Bool) {
     connection.noteSignaling(
       SignalingMessage(
-        isInbound: isInbound, transport: transport, type: description.type.rawValue,
-        message: description.sdp))
+        isInbound: isInbound, transport: transport, type: type, message: message))
   }
 
   /// Feeds a transceiver from its file once media can flow.
-  private func feed(_ transceiver: TransceiverInfo) throws {
+  func feed(_ transceiver: TransceiverInfo) throws {
     guard let path = plan.file(for: transceiver.kind) else { return }
     do throws(MediaFileError) {
       try feeds.start(path, kind: transceiver.kind, on: transceiver.id, of: connection)

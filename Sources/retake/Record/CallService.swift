@@ -14,11 +14,11 @@ actor CallService: CallHandling {
   nonisolated let endedCalls: AsyncStream<Void>
   private let ended: AsyncStream<Void>.Continuation
   private let options: RecordOptions
-  private let plan: SendPlan
+  let plan: SendPlan
   /// The session of all calls when one file was asked for, once it has begun.
   private var shared: Session?
   private let sharedPath: String
-  private var calls: [Call] = []
+  var calls: [Call] = []
   private var nextNumber = 1
   private var summaries: [String] = []
   private var failure: String?
@@ -26,12 +26,14 @@ actor CallService: CallHandling {
 
   private static let callsMaximum = 32
 
-  private struct Call {
+  struct Call {
     var id: String
     var peer: CallPeer
     var session: Session
     var path: String
     var isOver = false
+    /// What WHIP and WHEP know of the call; nil for a call by other signaling.
+    var exchange: SessionExchange?
   }
 
   init(options: RecordOptions, plan: SendPlan) throws {
@@ -123,14 +125,17 @@ actor CallService: CallHandling {
 
   // MARK: Calls
 
-  private func call(_ id: String) throws(CallRefusal) -> Call {
+  func call(_ id: String) throws(CallRefusal) -> Call {
     guard let call = calls.first(where: { $0.id == id }) else {
       throw CallRefusal(.unknownCall, "there is no call \(id)")
     }
     return call
   }
 
-  private func makeCall(role: String) throws(CallRefusal) -> Call {
+  /// Makes the peer of a new call; without an identifier it gets its number.
+  func makeCall(role: String, transport: String = "http", id: String? = nil)
+    throws(CallRefusal) -> Call
+  {
     guard isOpen else { throw CallRefusal(.busy, "the recording has not begun; try again") }
     guard calls.filter({ !$0.isOver }).count < CallService.callsMaximum else {
       throw CallRefusal(.busy, "there are \(CallService.callsMaximum) calls already")
@@ -149,9 +154,10 @@ actor CallService: CallHandling {
     } catch {
       throw CallRefusal(.failure, (error as? CommandFailure)?.message ?? "\(error)")
     }
-    let connection = session.makePeer(label: "call \(number)", role: role)
-    let peer = CallPeer(connection, sending: plan, transport: "http")
-    let call = Call(id: "call-\(number)", peer: peer, session: session, path: path)
+    let connection = session.makePeer(
+      label: "call \(number)", role: role, configuration: options.peerConfiguration)
+    let peer = CallPeer(connection, sending: plan, transport: transport)
+    let call = Call(id: id ?? "call-\(number)", peer: peer, session: session, path: path)
     calls.append(call)
     Task {
       await peer.waitUntilGone()
@@ -161,7 +167,7 @@ actor CallService: CallHandling {
   }
 
   /// Closes a call; a take of its own is completed.
-  private func end(_ id: String) async {
+  func end(_ id: String) async {
     guard let index = calls.firstIndex(where: { $0.id == id }), !calls[index].isOver else { return }
     calls[index].isOver = true
     let call = calls[index]

@@ -9,6 +9,10 @@ struct Record: AsyncParsableCommand {
         retake record demo --seconds 10
         retake record serve --listen 127.0.0.1:8080 --out calls/
         retake record call http://127.0.0.1:8081/offer --seconds 30
+        retake record whip https://live.example/whip --token SECRET
+        retake record whep https://live.example/whep --token SECRET
       """,
-    subcommands: [RecordDemo.self, RecordServe.self, RecordCall.self])
+    subcommands: [
+      RecordDemo.self, RecordServe.self, RecordCall.self, RecordWHIP.self, RecordWHEP.self,
+    ])
 }

@@ -32,7 +32,8 @@ struct RecordCall: AsyncParsableCommand {
     let path = try options.takePath(prefix: "call")
     let session = try openSession(options.sessionOptions(take: path))
     let stop = StopSignal()
-    let connection = session.makePeer(label: "retake", role: "caller")
+    let connection = session.makePeer(
+      label: "retake", role: "caller", configuration: options.peerConfiguration)
     let peer = CallPeer(connection, sending: plan, transport: "http")
     var failure: CommandFailure?
     do {

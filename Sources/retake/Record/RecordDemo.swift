@@ -4,6 +4,7 @@ import Lab
 import Live
 import Media
 import Peer
+import SCTP
 import SDP
 import Tape
 import Wire
@@ -84,11 +85,17 @@ struct RecordDemo: AsyncParsableCommand {
     }
     let session = try openSession(sessionOptions)
     let stop = StopSignal()
-    let caller = session.makePeer(label: "caller", role: "caller")
-    let callee = session.makePeer(label: "callee", role: "callee")
+    let caller = session.makePeer(
+      label: "caller", role: "caller", configuration: options.peerConfiguration)
+    let callee = session.makePeer(
+      label: "callee", role: "callee", configuration: options.peerConfiguration)
     var failure: CommandFailure?
     do {
+      let chat = try await caller.createDataChannel("chat")
+      Task { await callee.echoDataChannels() }
       try await connect(caller, callee)
+      let talk = Task { try await DemoTalk.run(on: chat) }
+      defer { talk.cancel() }
       let progress = Progress("recording", seconds: seconds)
       await stop.wait(seconds: seconds) {
         await progress.run { "\(caller.counters.picturesReceived) frames received" }
@@ -161,10 +168,11 @@ struct RecordDemo: AsyncParsableCommand {
           peer, .addTrack(kind: track.kind, streamIDs: ["demo"], source: track.source))
       }
     }
+    call.call.call(0, .createDataChannel(DataChannelInit(label: "chat")))
     if let error = call.call.negotiate() {
       throw CommandFailure(.inputOutput, "\(path): the call failed: \(error.message)")
     }
-    call.run(for: .milliseconds(Int64(seconds * 1000)))
+    DemoTalk.run(call, for: .milliseconds(Int64(seconds * 1000)))
     let received = (0..<2).map { peer in
       call.call.frames(of: peer, kind: .video, isInbound: true).count
     }

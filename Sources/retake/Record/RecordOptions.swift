@@ -2,6 +2,7 @@ public import ArgumentParser
 import Foundation
 import Live
 import Media
+public import Peer
 public import Wire
 
 /// What every way to record takes.
@@ -27,7 +28,24 @@ struct RecordOptions: ParsableArguments {
       """)
   var bind: [IPAddress] = []
 
+  @Option(
+    name: .customLong("ice-server"),
+    help: """
+      A STUN or TURN server for ICE as stun:HOST[:PORT] or turn:NAME:PASSWORD@HOST[:PORT], also \
+      with ?transport=tcp, or turns:; may be given several times.
+      """)
+  var iceServers: [ICEServerChoice] = []
+
+  @Option(
+    name: .customLong("ice-policy"),
+    help: "Which candidates ICE uses: all, or relay for those of TURN servers alone.")
+  var icePolicy = ICETransportPolicy.all
+
   func validate() throws {
+    let hasRelay = iceServers.contains { $0.server.username != nil }
+    if icePolicy == .relay, !hasRelay {
+      throw ValidationError("--ice-policy relay needs a TURN server: add --ice-server turn:...")
+    }
     if let seconds, seconds <= 0 || seconds > 1_000_000 {
       throw ValidationError("--seconds takes a number above 0, not \(seconds).")
     }
@@ -46,6 +64,14 @@ struct RecordOptions: ParsableArguments {
     options.keepsMedia = !omitsMedia
     options.bind = bind.isEmpty ? .automatic : .addresses(bind)
     return options
+  }
+
+  /// How the peers of the recording behave.
+  var peerConfiguration: PeerConfiguration {
+    var configuration = PeerConfiguration()
+    configuration.iceServers = iceServers.map(\.server)
+    configuration.iceTransportPolicy = icePolicy
+    return configuration
   }
 
   /// Whether `--out` names a folder.

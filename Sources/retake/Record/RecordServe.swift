@@ -14,8 +14,12 @@ struct RecordServe: AsyncParsableCommand {
       --out FILE all calls go into one take, which Ctrl-C ends; with a folder each call has a \
       take of its own, which ends when its peer leaves.
 
-      Example:
+      Publishers that speak WHIP (RFC 9725) are recorded at /whip, players that speak WHEP at \
+      /whep; a player is sent what --send says, or a pattern instead of an echo.
+
+      Examples:
         retake record serve --listen 127.0.0.1:8080 --out call.take
+        retake record serve --listen 192.0.2.1:8080 --token SECRET --out takes/
       """)
 
   @OptionGroup var options: RecordOptions
@@ -26,14 +30,31 @@ struct RecordServe: AsyncParsableCommand {
   @Option(help: "What to send: echo, pattern, or a .y4m or .wav file; may be given twice.")
   var send: [SendChoice] = []
 
+  @Option(help: "A bearer token that callers must give; the page has it in its address.")
+  var token: BearerToken?
+
+  @Option(help: "An ICE server to tell to WHIP and WHEP clients; may be given several times.")
+  var iceServer: [String] = []
+
   @Flag(help: "End the recording when the first call ends.")
   var once = false
+
+  func validate() throws {
+    for server in iceServer {
+      let isSafe = server.utf8.allSatisfy { $0 > 0x20 && $0 < 0x7f && $0 != 0x3c && $0 != 0x3e }
+      let schemes = ["stun:", "stuns:", "turn:", "turns:"]
+      guard isSafe, schemes.contains(where: { server.hasPrefix($0) }) else {
+        throw ValidationError("--ice-server takes an address like stun:HOST:PORT, not \(server).")
+      }
+    }
+  }
 
   func run() async throws {
     let plan = try SendPlan(send, default: .echo)
     let stop = StopSignal()
     let calls = try CallService(options: options, plan: plan)
-    let routes = SignalingRoutes(calls: calls)
+    let routes = SignalingRoutes(
+      calls: calls, sessions: SessionRoutes(sessions: calls, iceServers: iceServer), token: token)
     let server: HTTPServer
     do {
       server = try await HTTPServer.listen(host: listen.host, port: listen.port) { request in
@@ -48,7 +69,9 @@ struct RecordServe: AsyncParsableCommand {
       await server.shutdown()
       throw error
     }
-    printError("open \(server.url)/ in a browser, or POST an offer to \(server.url)/offer")
+    let page = server.url + "/" + (token.map { "#token=\($0.text)" } ?? "")
+    printError("open \(page) in a browser, or POST an offer to \(server.url)/offer")
+    printError("WHIP publishers go to \(server.url)/whip, WHEP players to \(server.url)/whep")
     printError("the take holds keys and media of the calls; Ctrl-C ends the recording")
     let endsWithCall = once
     await stop.wait(seconds: options.seconds) {

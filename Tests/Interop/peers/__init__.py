@@ -6,13 +6,3 @@
     report()         a Report of the call so far
     close()          ends the call and the peer
 """
-
-from peers.chromium import Chromium
-from peers.child import ChildPeer
-
-
-async def open_peer(name, folder, receives_only=False):
-    """Starts a peer; its logs go to `folder`."""
-    if name == "chromium":
-        return await Chromium.open(folder, receives_only=receives_only)
-    return await ChildPeer.open(f"{name}_peer.py", folder)

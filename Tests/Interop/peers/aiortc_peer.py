@@ -12,6 +12,7 @@ from aiortc import RTCConfiguration, RTCPeerConnection, RTCSessionDescription
 from aiortc.mediastreams import AudioStreamTrack, MediaStreamError, VideoStreamTrack
 
 from peers import lines, samples
+from peers.talk import Talk
 from reports import Report, Stream
 
 _SAMPLE_RATE = 8000
@@ -86,12 +87,17 @@ class AiortcPeer:
         self._connection = RTCPeerConnection(RTCConfiguration(iceServers=[]))
         self._sources = {"audio": Tone(), "video": Gradient()}
         self._ears = []
+        self._talk = Talk(
+            lambda label, ordered: self._connection.createDataChannel(label, ordered=ordered)
+        )
+        self._connection.on("datachannel", self._talk.begin)
         self._connection.on("track", lambda track: self._ears.append(Ear(track)))
 
     async def offer(self):
         """An offer of sound and pictures."""
         for source in self._sources.values():
             self._connection.addTrack(source)
+        self._talk.begin(self._connection.createDataChannel("chat"))
         await self._connection.setLocalDescription(await self._connection.createOffer())
         return self._connection.localDescription.sdp
 
@@ -123,6 +129,7 @@ class AiortcPeer:
                     Stream(stats.kind, "out", stats.ssrc, stats.packetsSent, sent)
                 )
         report.sound_energy = sum(ear.energy for ear in self._ears if ear.kind == "audio")
+        report.data_echo = self._talk.result
         report.picture_contrast = next(
             (ear.contrast for ear in self._ears if ear.kind == "video"), None
         )
@@ -130,6 +137,7 @@ class AiortcPeer:
 
     async def close(self):
         """Says goodbye to the other side."""
+        self._talk.end()
         await self._connection.close()
 
     def _describe_transport(self, report):

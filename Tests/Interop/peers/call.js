@@ -13,21 +13,101 @@
   };
 
   async function open() {
-    const connection = new RTCPeerConnection();
+    const connection = new RTCPeerConnection(window.call.configuration);
     connection.ontrack = (event) => {
       const player = document.querySelector("video");
       player.srcObject ??= new MediaStream();
       player.srcObject.addTrack(event.track);
     };
-    connection.ondatachannel = (event) => watch(event.channel);
+    connection.ondatachannel = (event) => watch(connection, event.channel);
     return connection;
   }
 
-  function watch(channel) {
-    echo = "";
-    channel.onopen = () => channel.send("hello");
-    channel.onmessage = (event) => (echo = String(event.data));
-    if (channel.readyState === "open") channel.onopen();
+  // Talks over a channel, own or announced, like talk.py: everything must come back.
+  function watch(connection, channel) {
+    if (echo !== null) return;
+    echo = "no echo yet";
+    talk(connection, line(channel)).catch((error) => (echo += "; " + error));
+  }
+
+  async function talk(connection, first) {
+    const sizes = [0, 1, 1200, 16384, 65535, 65536, 262144];
+    const text = (size) => "\u00e9".repeat(size >> 1) + "x".repeat(size % 2);
+    const block = (size) => Uint8Array.from({ length: size }, (_, i) => (i * 7) & 255);
+    const key = (data) => (typeof data === "string" ? "text " + data : "bytes " + data);
+    const own = (label, ordered) => line(connection.createDataChannel(label, { ordered }));
+    const same = async (line, sent, isOrdered) => {
+      await line.opened;
+      for (const message of sent) line.channel.send(message);
+      const back = [];
+      for (const _ of sent) back.push(key(await line.next()));
+      const expected = sent.map(key);
+      if (!isOrdered) [back, expected].forEach((list) => list.sort());
+      expected.forEach((message, i) => {
+        if (back[i] !== message) throw `message ${i} came back as ${back[i].slice(0, 40)}`;
+      });
+    };
+    await same(first, sizes.flatMap((size) => [text(size), block(size)]), true);
+    echo = "no echo without order";
+    const blocks = Array.from({ length: 50 }, (_, i) => block(100 + i));
+    await same(own("unordered", false), blocks, false);
+    echo = "no echo on many channels";
+    const many = Array.from({ length: 100 }, (_, i) => own("many " + i, i % 2 === 0));
+    await Promise.all(many.map((each) => same(each, [each.channel.label], true)));
+    echo = "many channels are not closed";
+    for (const each of many) each.channel.close();
+    await Promise.all(many.map((each) => each.closed));
+    echo = `hello from 102 channels, ${2 * sizes.length + 150} messages`;
+  }
+
+  // A channel whose messages can be awaited.
+  function line(channel) {
+    const waiting = [];
+    const readers = [];
+    channel.binaryType = "arraybuffer";
+    channel.onmessage = ({ data }) => {
+      const message = typeof data === "string" ? data : new Uint8Array(data);
+      readers.length ? readers.shift()(message) : waiting.push(message);
+    };
+    return {
+      channel,
+      opened: new Promise((done) => {
+        channel.onopen = done;
+        if (channel.readyState === "open") done();
+      }),
+      closed: new Promise((done) => (channel.onclose = done)),
+      next: () =>
+        new Promise((done) => (waiting.length ? done(waiting.shift()) : readers.push(done))),
+    };
+  }
+
+  // A camera whose pictures have something to see: a gradient that moves.
+  function draw() {
+    const picture = Object.assign(document.createElement("canvas"), { width: 640, height: 480 });
+    const context = picture.getContext("2d");
+    let number = 0;
+    setInterval(() => {
+      const shift = (number++ % 64) * 10;
+      const gradient = context.createLinearGradient(-shift, 0, 1280 - shift, 0);
+      for (let i = 0; i <= 4; i++) gradient.addColorStop(i / 4, i % 2 ? "white" : "black");
+      context.fillStyle = gradient;
+      context.fillRect(0, 0, 640, 480);
+    }, 40);
+    return picture.captureStream(25).getVideoTracks()[0];
+  }
+
+  // Firefox's own fake camera shows one colour at a time.
+  if (navigator.userAgent.includes("Firefox")) {
+    const capture = MediaDevices.prototype.getUserMedia;
+    MediaDevices.prototype.getUserMedia = async function (constraints) {
+      const stream = await capture.call(this, constraints);
+      for (const track of stream.getVideoTracks()) {
+        stream.removeTrack(track);
+        stream.addTrack(draw());
+        track.stop();
+      }
+      return stream;
+    };
   }
 
   async function addMedia(connection) {
@@ -73,6 +153,7 @@
   window.call = {
     connections,
     receivesOnly: false,
+    configuration: {},
 
     async offer() {
       const connection = await open();
@@ -83,7 +164,7 @@
         await addMedia(connection);
       }
       // As most applications do, whether or not the other side can.
-      watch(connection.createDataChannel("chat"));
+      watch(connection, connection.createDataChannel("chat"));
       return describe(connection, await connection.createOffer());
     },
 
@@ -105,7 +186,11 @@
         (await connection.getStats()).forEach((each) => stats.push({ ...each }));
       }
       const connection = connections.at(-1)?.connectionState ?? "new";
-      return { connection, stats, echo, contrast: contrast() };
+      const descriptions = connections.flatMap((each) => [
+        each.localDescription?.sdp ?? "",
+        each.remoteDescription?.sdp ?? "",
+      ]);
+      return { connection, stats, descriptions, echo, contrast: contrast() };
     },
   };
 })();

@@ -1,17 +1,13 @@
 """Debian's Chromium, headless, driven over the DevTools protocol."""
 
-import json
 import shutil
 import tempfile
-from pathlib import Path
 
-import reports
+from peers.browser import CALL_SCRIPT, Browser
 from peers.devtools import Page
 from processes import Child
 
 _START_SECONDS = 40
-_CALL_PAGE = Path(__file__).with_name("call.html")
-_CALL_SCRIPT = Path(__file__).with_name("call.js")
 
 _FLAGS = [
     "--headless=new",
@@ -34,19 +30,19 @@ _FLAGS = [
 _DEVICES = ["--use-fake-device-for-media-stream", "--use-fake-ui-for-media-stream"]
 
 
-class Chromium:
+class Chromium(Browser):
     """A browser with one page and one RTCPeerConnection in it."""
 
     def __init__(self, child, profile, page):
+        super().__init__(page)
         self._child = child
         self._profile = profile
-        self.page = page
 
     @classmethod
-    async def open(cls, folder, receives_only=False):
+    async def open(cls, folder, call, relay=None):
         """Starts a browser with a fresh profile; without devices it hides behind mDNS names."""
         profile = tempfile.mkdtemp(prefix="retake-chromium-")
-        flags = [*_FLAGS, *([] if receives_only else _DEVICES), f"--user-data-dir={profile}"]
+        flags = [*_FLAGS, *([] if call.hides else _DEVICES), f"--user-data-dir={profile}"]
         child = None
         try:
             child = await Child.start(
@@ -56,40 +52,18 @@ class Chromium:
                 r"DevTools listening on (ws://\S+)", _START_SECONDS, errors=True
             )
             page = await Page.open(listening.group(1))
-            script = _CALL_SCRIPT.read_text(encoding="utf-8")
-            await page.command("Page.addScriptToEvaluateOnNewDocument", source=script)
-            await page.load(_CALL_PAGE.as_uri(), ready="window.call !== undefined")
-            await page.evaluate(f"call.receivesOnly = {json.dumps(receives_only)}")
+            await page.command("Page.addScriptToEvaluateOnNewDocument", source=CALL_SCRIPT)
+            chromium = cls(child, profile, page)
+            configuration = relay.w3c if relay and "peer" in call.relays else {}
+            await chromium.prepare(
+                {"receivesOnly": not call.sends, "configuration": configuration}
+            )
         except BaseException:
             if child:
                 await child.end()
             shutil.rmtree(profile, ignore_errors=True)
             raise
-        return cls(child, profile, page)
-
-    async def visit(self, address):
-        """Lets a page of Retake make the call by itself."""
-        await self.page.load(address, ready="window.call && call.connections.length > 0")
-
-    async def offer(self):
-        """The browser's offer, with all of its candidates."""
-        return await self.page.evaluate("call.offer()")
-
-    async def accept(self, sdp):
-        """Takes the answer."""
-        await self.page.evaluate(f"call.accept({json.dumps(sdp)})")
-
-    async def answer(self, sdp):
-        """The browser's answer."""
-        return await self.page.evaluate(f"call.answer({json.dumps(sdp)})")
-
-    async def report(self):
-        """What the browser counts, and what the received picture looks like."""
-        seen = await self.page.evaluate("call.report()")
-        report = reports.from_w3c(seen["connection"], seen["stats"])
-        report.picture_contrast = seen["contrast"]
-        report.data_echo = seen["echo"]
-        return report
+        return chromium
 
     async def close(self):
         """Ends the browser and forgets its profile."""

@@ -9,6 +9,7 @@ import webrtc
 
 import reports
 from peers import lines, samples
+from peers.talk import Talk
 
 _SAMPLE_RATE = 48000
 _BLOCK = _SAMPLE_RATE // 100
@@ -25,10 +26,13 @@ class LibwebrtcPeer:
         self._contrast = None
         self._energy = 0.0
         self._connection.on("track", self._receive)
+        self._talk = Talk(self._open)
+        self._connection.on("datachannel", lambda event: self._talk.begin(event.channel))
 
     async def offer(self):
         """An offer of sound and pictures."""
         self._send()
+        self._talk.begin(self._open("chat", True))
         await self._connection.set_local_description(await self._connection.create_offer())
         return await self._gathered()
 
@@ -50,13 +54,19 @@ class LibwebrtcPeer:
         report = reports.from_w3c(state, [each.to_json() for each in stats])
         report.picture_contrast = self._contrast
         report.sound_energy = self._energy
+        report.data_echo = self._talk.result
         return report
 
     async def close(self):
         """Ends the connection."""
+        self._talk.end()
         for task in self._tasks:
             task.cancel()
         self._connection.close()
+
+    def _open(self, label, ordered):
+        settings = webrtc.RTCDataChannelInit(ordered=ordered)
+        return self._connection.create_data_channel(label, settings)
 
     async def _describe(self, kind, sdp):
         await self._connection.set_remote_description(

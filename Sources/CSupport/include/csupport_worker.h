@@ -1,0 +1,37 @@
+/// Copies of a process as checkpoints, and messages between them (fork, Unix sockets).
+///
+/// Swift does not import fork, because a process with several threads must not go on after it. A
+/// process that forks here has one thread.
+#ifndef CSUPPORT_WORKER_H
+#define CSUPPORT_WORKER_H
+
+#include <stdint.h>
+
+/// Forks; both sides get their end of a channel between them.
+///
+/// Gives 0 in the copy, its process number in the original, and a negative errno value when it
+/// fails or when the process has more than one thread. The copy ignores interrupts of the terminal
+/// and forgets its own children; it must end with csupport_worker_exit.
+int csupport_worker_fork(int *channel);
+
+/// Ends a copy at once, without running what was registered for the end of the original.
+void csupport_worker_exit(void);
+
+/// Sends bytes, and a descriptor with them unless it is negative; gives 0, or a negative errno
+/// value.
+int csupport_worker_send(int channel, const void *bytes, uint32_t count, int descriptor);
+
+/// Waits for a message; gives its length and the descriptor that came with it (or -1), or a
+/// negative errno value; -EPIPE when the other side is gone.
+int64_t csupport_worker_receive_length(int channel, int *descriptor);
+
+/// Reads exactly so many bytes of a message; gives 0, or a negative errno value.
+int csupport_worker_receive(int channel, void *bytes, uint32_t count);
+
+/// Does nothing: a place where a debugger stops a replay.
+void csupport_stop_here(void);
+
+/// Replaces the process by a program found on PATH; gives a negative errno value when it fails.
+int csupport_execute(const char *program, char *const arguments[]);
+
+#endif

@@ -1,0 +1,25 @@
+import CXXHash
+package import Wire
+
+/// The 128-bit XXH3 of messages, in its canonical form: 16 bytes, high byte first.
+///
+/// It notices any difference that chance could make, at the speed of memory, and is no protection
+/// against somebody who wants two messages to have the same one.
+package enum XXH3 {
+  /// How many bytes a digest has.
+  package static let length = 16
+
+  /// The digest of one message.
+  package static func hash(_ message: RawSpan) -> [UInt8] {
+    var canonical = XXH128_canonical_t()
+    let hash = message.withUnsafeBytes { bytes in
+      #if arch(x86_64)
+        XXH3_128bits_dispatch(bytes.baseAddress, bytes.count)
+      #else
+        XXH3_128bits(bytes.baseAddress, bytes.count)
+      #endif
+    }
+    XXH128_canonicalFromHash(&canonical, hash)
+    return withUnsafeBytes(of: canonical.digest) { [UInt8]($0) }
+  }
+}

@@ -1,0 +1,110 @@
+package import Wire
+
+/// What the streams and feedback of a transport stand at, as plain data for people who look into a
+/// call.
+package struct FlowSnapshot: Sendable {
+  /// A stream that is sent.
+  package struct Sending: Sendable {
+    package var counters: OutboundStreamCounters
+    /// Whether frames were dropped that others may depend on.
+    package var lostFrames: Bool
+    package var keyframeRequestedAt: Instant?
+  }
+
+  /// A stream that is received, with what it waits for.
+  package struct Receiving: Sendable {
+    package var counters: InboundStreamCounters
+    /// Extended sequence numbers that are missing and may still come, at most 50 of them.
+    package var missing: [Int64]
+    package var missingCount: Int
+    /// When missing packets are asked for next, or given up.
+    package var missingDue: Instant?
+    /// Everything up to this extended sequence number is delivered or given up.
+    package var deliveredThrough: Int64?
+    /// Complete frames that wait for what lies before them.
+    package var blockedFrames: Int
+    /// Bytes of packets that are held for frames.
+    package var heldBytes: Int
+    /// Whether nothing can be delivered before a key frame.
+    package var needsKeyframe: Bool
+  }
+
+  /// The bit rate and what it follows from, in bits per second.
+  package struct Congestion: Sendable {
+    package var target: UInt64
+    package var isEstimated: Bool
+    package var estimate: Double
+    package var maximum: Double
+    /// What the peer allows (REMB).
+    package var remoteMaximum: Double?
+    package var arrivalRate: Double?
+    /// The share of packets lost of late, 0 to 1.
+    package var lossFraction: Double
+    /// What the queues of the path do: steady, growing, shrinking.
+    package var delayTrend: String
+    package var cutAt: Instant?
+    /// The rate at which the path last proved to be full.
+    package var fullAt: Double?
+  }
+
+  package var isWritable: Bool
+  package var sending: [Sending]
+  package var receiving: [Receiving]
+  package var congestion: Congestion
+  package var pacerQueue: Int
+  package var pacerQueueBytes: UInt64
+  package var pacerResends: Int
+  package var pacerDue: Instant?
+  package var roundTrip: Interval?
+  package var reportDue: Instant?
+  package var arrivalReportDue: Instant?
+  package var refused: RefusedPackets
+  package var deadline: Instant?
+}
+
+extension MediaFlow {
+  /// The flow as it stands.
+  package var snapshot: FlowSnapshot {
+    FlowSnapshot(
+      isWritable: isWritable,
+      sending: senders.map {
+        FlowSnapshot.Sending(
+          counters: $0.snapshot, lostFrames: $0.lostFrames,
+          keyframeRequestedAt: $0.keyframeRequestedAt)
+      },
+      receiving: receivers.map(\.described), congestion: congestion.described,
+      pacerQueue: pacer.partCount, pacerQueueBytes: pacer.queuedBytes,
+      pacerResends: pacer.resendCount, pacerDue: pacer.due, roundTrip: roundTrip,
+      reportDue: reportDue, arrivalReportDue: arrivals.due, refused: refused, deadline: deadline)
+  }
+}
+
+extension ReceiveStream {
+  fileprivate var described: FlowSnapshot.Receiving {
+    let missing = missing.sequences
+    return FlowSnapshot.Receiving(
+      counters: snapshot, missing: Array(missing.prefix(50)), missingCount: missing.count,
+      missingDue: self.missing.due, deliveredThrough: assembler.floor,
+      blockedFrames: assembler.readyCount, heldBytes: assembler.heldBytes,
+      needsKeyframe: kind == .video && assembler.needsKey)
+  }
+}
+
+extension AdaptiveBitrate {
+  fileprivate var described: FlowSnapshot.Congestion {
+    FlowSnapshot.Congestion(
+      target: target, isEstimated: isEstimated, estimate: estimate, maximum: maximum,
+      remoteMaximum: remoteMaximum, arrivalRate: arrivalRate, lossFraction: lossFraction,
+      delayTrend: trend.signal.name, cutAt: cutAt, fullAt: fullAt)
+  }
+}
+
+extension DelayTrend.Signal {
+  fileprivate var name: String {
+    switch self {
+    case .steady: "steady"
+    case .growing: "growing"
+    case .shrinking: "shrinking"
+    }
+  }
+}

@@ -1,0 +1,189 @@
+import STUN
+package import Wire
+
+// Relayed candidates: what TURN servers carry looks to the rest of the agent as if it were sent
+// from, and came to, the relayed address.
+extension ICEAgent {
+  private static let redirectionsMaximum = 3
+
+  /// Whether a base of this agent may be used by peers.
+  func isBase(_ local: SocketAddress) -> Bool {
+    if gathering.relayIndex(at: local) != nil { return true }
+    return !relayOnly && gathering.socket(at: local) != nil
+  }
+
+  /// Whether bytes from a TURN server are for its client: anything but Binding messages.
+  func isForRelay(_ bytes: [UInt8]) -> Bool {
+    let span = bytes.span.bytes
+    return ChannelData.matches(span) || STUNMessage.matches(span) && !STUNMessage.isBinding(span)
+  }
+
+  /// Whether bytes are channel data around anything but STUN: what touches no state but counters.
+  func isRelayedMedia(_ bytes: [UInt8]) -> Bool {
+    bytes.count > ChannelData.headerLength && (0x40...0x4f).contains(bytes[0])
+      && bytes[ChannelData.headerLength] > 3
+  }
+
+  /// Sends from a base: through its server when it is a relayed address.
+  mutating func transmit(_ bytes: [UInt8], from base: SocketAddress, to target: SocketAddress) {
+    guard !gathering.relays.isEmpty, let index = gathering.relayIndex(at: base) else {
+      emit(.datagram(local: base, remote: target, bytes: bytes))
+      return
+    }
+    drive(relay: index, .send(bytes, to: target))
+    deadline = earliest(deadline, gathering.relays[index].client.deadline)
+  }
+
+  /// Whether a path begins at a relayed address.
+  package func isRelayed(_ local: SocketAddress) -> Bool {
+    gathering.relayIndex(at: local) != nil
+  }
+
+  // MARK: Gathering
+
+  /// Prepares to ask a TURN server; false when that was done already, or there are too many.
+  mutating func addRelay(
+    _ server: ICEServer, at address: SocketAddress, _ credentials: TURNCredentials,
+    from base: SocketAddress, due: Instant
+  ) -> Bool {
+    guard let socket = gathering.socket(at: base),
+      gathering.relayIndex(from: base, to: address) == nil
+    else { return false }
+    guard gathering.relays.count < ICEGathering.relaysMaximum else {
+      counters.overflows += 1
+      return false
+    }
+    let client = TURNClient(
+      credentials: credentials, wantsIPv6: !base.ip.isIPv4, entropy: entropy)
+    gathering.relays.append(
+      ICEGathering.Relay(
+        id: newRequestID(), epoch: epoch.number, server: server, address: address, base: base,
+        localPreference: socket.localPreference, client: client, beginAt: due))
+    return true
+  }
+
+  /// Does what is due for relays, and forgets those that are over.
+  mutating func runRelays() {
+    for index in gathering.relays.indices {
+      if let due = gathering.relays[index].beginAt {
+        guard due <= now else { continue }
+        gathering.relays[index].beginAt = nil
+        drive(relay: index, .begin)
+      } else if let due = gathering.relays[index].client.deadline, due <= now {
+        drive(relay: index, .deadline)
+      }
+    }
+    gathering.relays.removeAll { !$0.client.isAllocating && !$0.client.isAllocated }
+  }
+
+  /// The system refused to send to a server: it cannot be reached from here.
+  mutating func relayRefused(_ local: SocketAddress, _ remote: SocketAddress) {
+    guard let index = gathering.relayIndex(from: local, to: remote) else { return }
+    gathering.relays[index].sendFailures += 1
+    guard gathering.relays[index].sendFailures >= 3, gathering.relays[index].client.isAllocating
+    else { return }
+    drive(relay: index, .close)
+    emit(.serverFailed(remote, code: 0, reason: "the system cannot send to the server"))
+  }
+
+  // MARK: Ends
+
+  /// Ends allocations in order.
+  mutating func closeRelays(where isOver: (ICEGathering.Relay) -> Bool) {
+    for index in gathering.relays.indices where isOver(gathering.relays[index]) {
+      drive(relay: index, .close)
+    }
+    gathering.relays.removeAll(where: isOver)
+  }
+
+  /// Gives up relays whose own end is gone.
+  mutating func loseRelays(where isLost: (ICEGathering.Relay) -> Bool) {
+    for relay in gathering.relays where isLost(relay) {
+      if let relayed = relay.client.relayed { failBase(relayed) }
+    }
+    gathering.relays.removeAll(where: isLost)
+  }
+
+  private mutating func failBase(_ base: SocketAddress) {
+    gathering.candidates.removeAll { $0.base == base }
+    for index in checklist.indices where checklist[index].base == base { checklist[index].fail() }
+  }
+
+  // MARK: Clients
+
+  /// Steps the client of a relay and does what it wants.
+  mutating func drive(relay index: Int, _ input: TURNClient.Input) {
+    var outputs = Outbox<TURNClient.Output>()
+    swap(&outputs, &relayOutbox)
+    let before = gathering.relays[index].client.relayed
+    gathering.relays[index].client.step(input, at: now, into: &outputs)
+    while let output = outputs.next() { handle(output, of: index, before: before) }
+    swap(&outputs, &relayOutbox)
+  }
+
+  private mutating func handle(
+    _ output: TURNClient.Output, of index: Int, before: SocketAddress?
+  ) {
+    let relay = gathering.relays[index]
+    switch output {
+    case .send(let bytes): emit(.datagram(local: relay.base, remote: relay.address, bytes: bytes))
+    case .allocated(let relayed, let mapped): allocated(relay, relayed, mapped)
+    case .received(let bytes, let peer):
+      guard let local = relay.client.relayed else { return }
+      if STUNMessage.matches(bytes.span.bytes) {
+        takeSTUN(local, peer, bytes)
+      } else {
+        emit(.relayed(local: local, remote: peer, bytes: bytes))
+      }
+    case .refused(let ip):
+      guard let local = relay.client.relayed else { return }
+      for index in checklist.indices
+      where checklist[index].base == local && checklist[index].target.ip == ip {
+        checklist[index].fail()
+      }
+    case .redirected(let server): redirect(index, to: server)
+    case .failed(let code, let reason):
+      if let before { failBase(before) }
+      emit(.serverFailed(relay.address, code: code, reason: reason))
+    }
+  }
+
+  private mutating func allocated(
+    _ relay: ICEGathering.Relay, _ relayed: SocketAddress, _ mapped: SocketAddress?
+  ) {
+    if !relayOnly, let mapped, mapped.port != 0, mapped.ip.isIPv4 == relay.base.ip.isIPv4,
+      !mapped.ip.isUnspecified
+    {
+      addReflexive(mapped, base: relay.base, server: relay.address)
+    }
+    let foundation = gathering.foundation(
+      ICEGathering.FoundationKey(kind: .relayed, base: relay.base.ip, server: relay.address.ip))
+    let hidden = SocketAddress(
+      relayed.ip.isIPv4 ? IPAddress(ipv4: 0) : IPAddress(ipv6High: 0, low: 0), port: 0)
+    let priority = ICEPriority.candidate(.relayed, localPreference: relay.localPreference)
+    // Who wants relays only does not want to tell the own address (RFC 8828 section 5.2).
+    addLocal(
+      ICECandidate(
+        foundation: foundation, priority: priority, host: .address(relayed.ip), port: relayed.port,
+        kind: .relayed, related: relayOnly ? hidden : mapped ?? hidden,
+        extensions: [fragmentExtension]),
+      base: relayed)
+    for remote in remoteSide.candidates { addPair(base: relayed, remote: remote) }
+  }
+
+  private mutating func redirect(_ index: Int, to server: SocketAddress) {
+    let relay = gathering.relays[index]
+    guard relay.redirections < ICEAgent.redirectionsMaximum,
+      server.ip.isIPv4 == relay.address.ip.isIPv4, server != relay.address,
+      let credentials = relay.server.credentials
+    else {
+      emit(.serverFailed(relay.address, code: 300, reason: "the redirection leads nowhere"))
+      return
+    }
+    gathering.relays[index].address = server
+    gathering.relays[index].redirections += 1
+    gathering.relays[index].client = TURNClient(
+      credentials: credentials, wantsIPv6: !relay.base.ip.isIPv4, entropy: entropy)
+    gathering.relays[index].beginAt = now
+  }
+}

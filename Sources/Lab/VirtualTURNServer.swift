@@ -1,0 +1,137 @@
+package import STUN
+package import Wire
+
+/// A STUN and TURN server in virtual time (RFC 8489, RFC 8656) that insists on what clients must
+/// do: credentials, fresh nonces, permissions, channels that stay with their peer.
+package struct VirtualTURNServer {
+  /// What it sends: the source is its own end point or a relayed one.
+  package struct Departure: Sendable {
+    package var source: SocketAddress
+    package var destination: SocketAddress
+    package var bytes: [UInt8]
+  }
+
+  /// An allocation of one client.
+  package struct Allocation: Sendable {
+    package let client: SocketAddress
+    package let relayed: SocketAddress
+    package internal(set) var expiresAt: Instant
+    package internal(set) var permissions: [(ip: IPAddress, expiresAt: Instant)] = []
+    package internal(set) var channels: [(number: UInt16, peer: SocketAddress)] = []
+  }
+
+  /// The own end point.
+  package let address: SocketAddress
+  package let realm = "lab.example"
+  package var username = "user"
+  package var password = "password"
+  /// How long a nonce is good for; nil for ever.
+  package var nonceLifetime: Interval?
+  /// Where clients are sent instead.
+  package var alternate: SocketAddress?
+  /// Peers that are never let in.
+  package var forbidden: [IPAddress] = []
+  /// How long an allocation lasts without a refresh.
+  package var lifetimeSeconds: UInt32 = 600
+  /// An error that every Allocate request with the right credentials gets.
+  package var refusal: STUNErrorCode?
+
+  package internal(set) var allocations: [Allocation] = []
+  /// Datagrams relayed inside of channels, and inside of indications.
+  package private(set) var relayedByChannel = 0
+  package private(set) var relayedByIndication = 0
+
+  private var nonces: [(bytes: [UInt8], at: Instant)] = []
+  private var nextPort: UInt16 = 50_000
+  var departures: [Departure] = []
+  var now = Instant.zero
+
+  package init(address: SocketAddress) { self.address = address }
+
+  /// Takes a datagram at any of its end points and gives what it sends then.
+  package mutating func receive(
+    _ bytes: [UInt8], from source: SocketAddress, to destination: SocketAddress, at now: Instant
+  ) -> [Departure] {
+    self.now = now
+    departures = []
+    allocations.removeAll { $0.expiresAt < now }
+    if destination == address {
+      if let (number, range) = ChannelData.read(bytes.span.bytes) {
+        takeChannelData(number, Array(bytes[range]), from: source)
+      } else if let message = try? STUNMessage(bytes) {
+        take(message, from: source)
+      }
+    } else {
+      takePeerData(bytes, from: source, to: destination)
+    }
+    return departures
+  }
+
+  // MARK: Data
+
+  private mutating func takeChannelData(
+    _ number: UInt16, _ data: [UInt8], from client: SocketAddress
+  ) {
+    guard let allocation = allocations.first(where: { $0.client == client }),
+      let channel = allocation.channels.first(where: { $0.number == number }),
+      isPermitted(channel.peer.ip, allocation)
+    else { return }
+    relayedByChannel += 1
+    departures.append(
+      Departure(source: allocation.relayed, destination: channel.peer, bytes: data))
+  }
+
+  private mutating func takePeerData(
+    _ bytes: [UInt8], from peer: SocketAddress, to relayed: SocketAddress
+  ) {
+    guard let allocation = allocations.first(where: { $0.relayed == relayed }),
+      isPermitted(peer.ip, allocation)
+    else { return }
+    var data: [UInt8]
+    if let channel = allocation.channels.first(where: { $0.peer == peer }) {
+      relayedByChannel += 1
+      data = ChannelData.frame(bytes, channel: channel.number)
+    } else {
+      relayedByIndication += 1
+      // Nothing random is needed here: nobody answers an indication.
+      var writer = STUNWriter(
+        .indication, method: .data, transactionID: STUNTransactionID(high: 0, low: 0))
+      writer.xorPeerAddress(peer)
+      writer.attribute(.data, bytes)
+      data = writer.finish(fingerprint: false)
+    }
+    departures.append(Departure(source: address, destination: allocation.client, bytes: data))
+  }
+
+  func isPermitted(_ ip: IPAddress, _ allocation: Allocation) -> Bool {
+    allocation.permissions.contains { $0.ip == ip && $0.expiresAt >= now }
+  }
+
+  mutating func relay(_ data: [UInt8], of allocation: Allocation, to peer: SocketAddress) {
+    guard isPermitted(peer.ip, allocation) else { return }
+    relayedByIndication += 1
+    departures.append(Departure(source: allocation.relayed, destination: peer, bytes: data))
+  }
+
+  // MARK: Credentials
+
+  /// The nonce of the moment.
+  mutating func nonce() -> [UInt8] {
+    if let last = nonces.last, isFresh(last.at) { return last.bytes }
+    nonces.append((Array("nonce-\(nonces.count)".utf8), now))
+    return nonces[nonces.count - 1].bytes
+  }
+
+  func isFresh(_ nonce: [UInt8]) -> Bool {
+    nonces.contains { $0.bytes == nonce && isFresh($0.at) }
+  }
+
+  private func isFresh(_ madeAt: Instant) -> Bool {
+    nonceLifetime.map { madeAt + $0 > now } ?? true
+  }
+
+  mutating func newPort() -> UInt16 {
+    nextPort += 1
+    return nextPort
+  }
+}

@@ -1,0 +1,269 @@
+public import Peer
+public import SCTP
+import Synchronization
+
+/// A data channel of a connection (W3C RTCDataChannel).
+///
+/// It does not keep its connection: when that is released or closed, the channel closes. What comes
+/// on it waits in `messages` from its first moment, so nothing is lost between its announcement and
+/// the first read.
+public final class DataChannel: Sendable, Hashable {
+  private struct State {
+    var options: DataChannelInit
+    var readyState: DataChannelState
+    var bufferedAmountLowThreshold: UInt64 = 0
+    var streams: [Int: AsyncStream<DataChannelState>.Continuation] = [:]
+    var lastStream = 0
+  }
+
+  /// Names the channel in its connection: counted from 0 over both sides' channels; the take's
+  /// `channel.channel`.
+  public let number: UInt32
+  /// Whether the other side made the channel.
+  public let isRemote: Bool
+  /// What comes on the channel, from its first message on; ends when the channel is closed.
+  ///
+  /// For one reader: two would share the messages. An application that leaves more than 64 MiB
+  /// unread loses the channel.
+  public let messages: DataChannelMessages
+
+  private let inbox: MessageInbox
+  private let port: DataChannelPort?
+  private let state: Mutex<State>
+
+  init(_ record: DataChannelRecord, port: DataChannelPort?) {
+    number = record.channel
+    isRemote = record.isRemote
+    inbox = MessageInbox()
+    messages = DataChannelMessages(inbox: inbox)
+    self.port = port
+    state = Mutex(State(options: record.options, readyState: record.state))
+  }
+
+  // MARK: Attributes
+
+  /// What the channel was made with; `id` is its stream once the association has begun.
+  public var options: DataChannelInit { state.withLock { $0.options } }
+  /// W3C label.
+  public var label: String { options.label }
+  /// W3C protocol.
+  public var `protocol`: String { options.protocol }
+  /// W3C ordered.
+  public var ordered: Bool { options.ordered }
+  /// W3C maxPacketLifeTime in milliseconds; nil for no limit.
+  public var maxPacketLifeTime: UInt16? { options.maxPacketLifeTime }
+  /// W3C maxRetransmits; nil for no limit.
+  public var maxRetransmits: UInt16? { options.maxRetransmits }
+  /// W3C negotiated.
+  public var negotiated: Bool { options.negotiated }
+  /// W3C id: the stream; nil until the association has begun.
+  public var id: UInt16? { options.id }
+  /// W3C readyState.
+  public var readyState: DataChannelState { state.withLock { $0.readyState } }
+
+  /// The bytes given to `send` that were not sent yet (W3C bufferedAmount).
+  public var bufferedAmount: UInt64 {
+    get async { await info()?.bufferedAmount ?? 0 }
+  }
+
+  /// The largest message that the peer takes, in bytes; nil for any size (W3C maxMessageSize).
+  public var maxMessageSize: UInt64? {
+    get async { await info()?.maxMessageSize }
+  }
+
+  /// W3C bufferedAmountLowThreshold in bytes; 0 unless it was set.
+  public var bufferedAmountLowThreshold: UInt64 {
+    state.withLock { $0.bufferedAmountLowThreshold }
+  }
+
+  /// Sets the amount at which `bufferedAmountLow` is told when the buffered amount falls to it.
+  public func setBufferedAmountLowThreshold(_ threshold: UInt64) async throws(PeerError) {
+    try await perform(.setBufferedAmountLowThreshold(channel: number, threshold))
+    state.withLock { $0.bufferedAmountLowThreshold = threshold }
+  }
+
+  /// The present state, then the newest one whenever it changes; ends after `closed`.
+  public var stateChanges: AsyncStream<DataChannelState> {
+    let (stream, continuation) = AsyncStream.makeStream(
+      of: DataChannelState.self, bufferingPolicy: .bufferingNewest(1))
+    let id: Int? = state.withLock { state in
+      continuation.yield(state.readyState)
+      guard state.readyState != .closed else { return nil }
+      state.lastStream += 1
+      state.streams[state.lastStream] = continuation
+      return state.lastStream
+    }
+    guard let id else {
+      continuation.finish()
+      return stream
+    }
+    continuation.onTermination = { [weak self] _ in
+      self?.state.withLock { $0.streams[id] = nil }
+    }
+    return stream
+  }
+
+  /// Returns once messages can be sent; throws when the channel closes before or takes too long.
+  public func waitUntilOpen(timeout: Duration = .seconds(10)) async throws(PeerError) {
+    try await wait(for: "opening the data channel", timeout: timeout) { state in
+      state == .connecting ? nil : state == .open
+    }
+  }
+
+  /// Returns once the channel is closed; throws when that takes too long.
+  public func waitUntilClosed(timeout: Duration = .seconds(10)) async throws(PeerError) {
+    try await wait(for: "closing the data channel", timeout: timeout) { state in
+      state == .closed ? true : nil
+    }
+  }
+
+  // MARK: Messages
+
+  /// Sends a text message (W3C send).
+  public func send(_ text: String) async throws(PeerError) {
+    try await send(isBinary: false, Array(text.utf8))
+  }
+
+  /// Sends a binary message (W3C send).
+  public func send(_ bytes: [UInt8]) async throws(PeerError) {
+    try await send(isBinary: true, bytes)
+  }
+
+  /// Sends a message as it came from another channel.
+  public func send(_ message: DataChannelMessage) async throws(PeerError) {
+    switch message {
+    case .text(let text): try await send(text)
+    case .binary(let bytes): try await send(bytes)
+    }
+  }
+
+  /// Hands a message over, and returns when no more than 1 MiB of the channel is buffered.
+  ///
+  /// Awaiting every send so keeps a sender at the speed of the path. Messages keep the order of
+  /// the calls.
+  ///
+  /// - Throws: `InvalidStateError` unless the channel is open, `TypeError` when the message is
+  ///   larger than the peer takes, `OperationError` when senders that did not wait have filled the
+  ///   buffer (16 MiB), or when the channel closed before all was sent.
+  private func send(isBinary: Bool, _ bytes: [UInt8]) async throws(PeerError) {
+    let message = DataMessage(channel: number, isBinary: isBinary, bytes: bytes)
+    let reply = await reply { key, complete in .send(key, message, complete) }
+    if case .failure(let error) = reply { throw error }
+  }
+
+  /// Closes the channel after what was sent on it (W3C close); closing twice does nothing.
+  public func close() async {
+    _ = try? await perform(.closeDataChannel(number))
+  }
+
+  private func info() async -> DataChannelInfo? {
+    guard case .dataChannels(let all) = try? await perform(.dataChannels) else { return nil }
+    return all.first { $0.number == number }
+  }
+
+  // MARK: Calls as steps
+
+  @discardableResult
+  private func perform(_ call: PeerCall) async throws(PeerError) -> PeerReply {
+    let reply = await reply { key, complete in .call(key, call, complete) }
+    if case .failure(let error) = reply { throw error }
+    return reply
+  }
+
+  private func reply(
+    _ message:
+      @Sendable (MediaLoop.PeerKey, @escaping @Sendable (PeerReply) -> Void) ->
+      MediaLoop.Message
+  ) async -> PeerReply {
+    guard let port else { return .failure(.ended) }
+    return await withCheckedContinuation { continuation in
+      let isTaken = port.mailbox.post(
+        message(port.key) { continuation.resume(returning: $0) })
+      if !isTaken { continuation.resume(returning: .failure(.ended)) }
+    }
+  }
+
+  // MARK: The loop's side
+
+  /// Takes over what the stack tells of the channel.
+  func follow(_ record: DataChannelRecord) {
+    change(to: record.state, options: record.options)
+  }
+
+  /// Hands a message to the reader; one that reads too little loses the channel.
+  ///
+  /// - Returns: false when the channel is given up.
+  func take(_ message: DataMessage) -> Bool {
+    let content: DataChannelMessage =
+      message.isBinary
+      ? .binary(message.bytes) : .text(String(decoding: message.bytes, as: UTF8.self))
+    if inbox.put(content, size: message.bytes.count) { return true }
+    inbox.finish()
+    if let port { _ = port.mailbox.post(.call(port.key, .closeDataChannel(number)) { _ in }) }
+    return false
+  }
+
+  /// Ends the channel together with its connection.
+  func finish() { change(to: .closed, options: options) }
+
+  private func change(to readyState: DataChannelState, options: DataChannelInit) {
+    let streams = state.withLock { state in
+      state.options = options
+      guard state.readyState != readyState else {
+        return [AsyncStream<DataChannelState>.Continuation]()
+      }
+      state.readyState = readyState
+      for stream in state.streams.values { stream.yield(readyState) }
+      guard readyState == .closed else { return [] }
+      defer { state.streams = [:] }
+      return Array(state.streams.values)
+    }
+    guard readyState == .closed else { return }
+    for stream in streams { stream.finish() }
+    inbox.finish()
+  }
+
+  // MARK: Identity
+
+  /// Whether both are the same channel of the same connection.
+  public static func == (left: DataChannel, right: DataChannel) -> Bool { left === right }
+
+  /// Hashes the identity.
+  public func hash(into hasher: inout Hasher) { hasher.combine(ObjectIdentifier(self)) }
+}
+
+extension DataChannel {
+  /// Returns once a condition on the state is true; throws when it is false, or after a time.
+  private func wait(
+    for what: String, timeout: Duration,
+    until holds: @escaping @Sendable (DataChannelState) -> Bool?
+  ) async throws(PeerError) {
+    let changes = stateChanges
+    let outcome = await withTaskGroup(of: PeerError?.self) { group in
+      group.addTask {
+        for await state in changes {
+          if let isGood = holds(state) {
+            return isGood
+              ? nil
+              : PeerError(name: "InvalidStateError", message: "the data channel was closed")
+          }
+        }
+        return PeerError(name: "InvalidStateError", message: "the data channel was closed")
+      }
+      group.addTask {
+        try? await Task.sleep(for: timeout)
+        return PeerError(name: "TimeoutError", message: "\(what) took longer than \(timeout)")
+      }
+      let first = await group.next() ?? nil
+      group.cancelAll()
+      return first
+    }
+    if let outcome { throw outcome }
+  }
+}
+
+/// Where the calls of channels go: the loop and the peer on it.
+struct DataChannelPort: Sendable {
+  let mailbox: Mailbox<MediaLoop.Message>
+  let key: MediaLoop.PeerKey
+}

@@ -1,0 +1,121 @@
+import Synchronization
+
+/// A message of a data channel.
+public enum DataChannelMessage: Hashable, Sendable {
+  /// Text; what is not UTF-8 came with replacement characters.
+  case text(String)
+  /// Bytes.
+  case binary([UInt8])
+
+  /// The size in bytes; of text, in UTF-8.
+  public var count: Int {
+    switch self {
+    case .text(let text): text.utf8.count
+    case .binary(let bytes): bytes.count
+    }
+  }
+}
+
+/// The messages of a data channel in the order in which they came.
+public struct DataChannelMessages: AsyncSequence, Sendable {
+  /// The messages.
+  public typealias Element = DataChannelMessage
+
+  let inbox: MessageInbox
+
+  /// Takes messages out, one at a time.
+  public struct AsyncIterator: AsyncIteratorProtocol {
+    let inbox: MessageInbox
+
+    /// The next message; nil when the channel is closed and nothing is left, or on cancellation.
+    public func next() async -> DataChannelMessage? { await inbox.next() }
+  }
+
+  /// Begins to take messages out.
+  public func makeAsyncIterator() -> AsyncIterator { AsyncIterator(inbox: inbox) }
+}
+
+/// Messages that wait for their reader, limited by their bytes.
+final class MessageInbox: Sendable {
+  private typealias Reader = CheckedContinuation<DataChannelMessage?, Never>
+
+  private struct State {
+    var messages: [DataChannelMessage] = []
+    var head = 0
+    var bytes = 0
+    var readers: [(id: Int, continuation: Reader)] = []
+    var lastReader = 0
+    var isFinished = false
+
+    /// The oldest message.
+    mutating func take() -> DataChannelMessage? {
+      guard head < messages.count else { return nil }
+      let message = messages[head]
+      head += 1
+      bytes -= message.count + MessageInbox.overhead
+      if head > 64, head * 2 > messages.count {
+        messages.removeFirst(head)
+        head = 0
+      }
+      return message
+    }
+  }
+
+  /// What may wait, in bytes, and what a message counts beside its own.
+  private static let maximum = 64 << 20
+  private static let overhead = 64
+
+  private let state = Mutex(State())
+
+  /// Adds a message; gives false when too much waits already.
+  func put(_ message: DataChannelMessage, size: Int) -> Bool {
+    let (isTaken, reader) = state.withLock { state -> (Bool, Reader?) in
+      guard !state.isFinished else { return (true, nil) }
+      if !state.readers.isEmpty { return (true, state.readers.removeFirst().continuation) }
+      guard state.bytes + size <= MessageInbox.maximum || state.head == state.messages.count else {
+        return (false, nil)
+      }
+      state.bytes += message.count + MessageInbox.overhead
+      state.messages.append(message)
+      return (true, nil)
+    }
+    reader?.resume(returning: message)
+    return isTaken
+  }
+
+  /// No more messages come; what waits can still be read.
+  func finish() {
+    let readers = state.withLock { state in
+      state.isFinished = true
+      defer { state.readers = [] }
+      return state.readers
+    }
+    for reader in readers { reader.continuation.resume(returning: nil) }
+  }
+
+  /// The next message; nil after the last one, or when the reader's task is cancelled.
+  func next() async -> DataChannelMessage? {
+    let id = state.withLock { state in
+      state.lastReader += 1
+      return state.lastReader
+    }
+    return await withTaskCancellationHandler {
+      await withCheckedContinuation { continuation in
+        let isCancelled = Task.isCancelled
+        let (isOver, message) = state.withLock { state -> (Bool, DataChannelMessage?) in
+          if let message = state.take() { return (true, message) }
+          if state.isFinished || isCancelled { return (true, nil) }
+          state.readers.append((id, continuation))
+          return (false, nil)
+        }
+        if isOver { continuation.resume(returning: message) }
+      }
+    } onCancel: {
+      let reader = state.withLock { state in
+        let index = state.readers.firstIndex { $0.id == id }
+        return index.map { state.readers.remove(at: $0) }
+      }
+      reader?.continuation.resume(returning: nil)
+    }
+  }
+}

@@ -1,0 +1,52 @@
+public import Peer
+public import SCTP
+
+// Data channels of a connection.
+extension PeerConnection {
+  /// Makes a data channel (W3C createDataChannel); the first one needs negotiation.
+  ///
+  /// It may be made before there is a connection and opens with it; wait with `waitUntilOpen`.
+  ///
+  /// - Throws: `InvalidStateError` on a closed connection, `TypeError` for options that contradict
+  ///   each other, `OperationError` when the stream is taken or none is free.
+  public func createDataChannel(_ label: String, _ options: DataChannelInit = DataChannelInit())
+    async throws(PeerError) -> DataChannel
+  {
+    var options = options
+    options.label = label
+    guard case .dataChannel(let info) = try await perform(.createDataChannel(options)),
+      let channel = dataChannel(info.number)
+    else {
+      throw PeerError(name: "OperationError", message: "the data channel was closed at once")
+    }
+    return channel
+  }
+
+  /// The channels of both sides that are not closed, oldest first.
+  public var dataChannels: [DataChannel] { observers.channels }
+
+  /// A channel by its number; nil when it is closed.
+  func dataChannel(_ number: UInt32) -> DataChannel? { observers.channel(number) }
+
+  /// Calls a closure with every channel that the other side makes (W3C ondatachannel).
+  ///
+  /// Those that are there come first. Ends when the connection is closed.
+  public func forEachRemoteDataChannel(
+    _ body: @escaping @Sendable (DataChannel) async -> Void
+  ) async {
+    let events = events
+    await withTaskGroup { group in
+      var known: Set<UInt32> = []
+      for channel in dataChannels where channel.isRemote {
+        known.insert(channel.number)
+        group.addTask { await body(channel) }
+      }
+      for await event in events {
+        guard case .dataChannel(let channel) = event, known.insert(channel.number).inserted else {
+          continue
+        }
+        group.addTask { await body(channel) }
+      }
+    }
+  }
+}

@@ -1,0 +1,137 @@
+package import Media
+package import Peer
+import Synchronization
+import Tape
+import Wire
+
+/// A connection whose outside world is a take: what was received, bound, looked up and captured in
+/// the recording comes again, at the recorded instants of a clock that does not wait.
+///
+/// Where the recorded application called, the take waits for the present one to call. Nothing goes
+/// over a network.
+package final class RecordedPeer: Sendable {
+  /// What came of it.
+  package struct Report: Hashable, Sendable {
+    /// How many steps of the peer the take has, and how many were reached.
+    package var recordedSteps = 0
+    package var steps = 0
+    /// How many datagrams were sent as in the recording, byte for byte, and how many otherwise.
+    package var sentAsRecorded = 0
+    package var sentOtherwise = 0
+    /// Where the application called something else than the recorded one, in words.
+    package var deviations: [String] = []
+  }
+
+  /// The connection, as a session would give it.
+  package let connection: PeerConnection
+  /// The messages of the recorded application's signaling channel.
+  package let signaling: [SignalingMessage]
+  /// What the recorded application called.
+  package let calls: [PeerCall]
+
+  private let loop: MediaLoop
+  private let progress: Mutex<Report>
+
+  /// Opens a take; the steps up to the application's first call are made at once.
+  package init(
+    path: String, peer: UInt32, codecs: @escaping @Sendable () -> any CodecFactory
+  ) throws(SessionError) {
+    let script: RecordedScript
+    let mailbox: Mailbox<MediaLoop.Message>
+    do throws(TapeError) {
+      script = try RecordedScript(path: path, peer: peer)
+    } catch {
+      throw .take(error)
+    }
+    signaling = script.signaling
+    calls = script.calls
+    progress = Mutex(Report(recordedSteps: script.steps.count))
+    let observers = PeerObservers()
+    do throws(SystemError) {
+      mailbox = try Mailbox()
+      loop = MediaLoop(mailbox: mailbox)
+      connection = PeerConnection(
+        label: script.label, number: peer, loop: loop, key: loop.nextKey(), observers: observers)
+      let thread = try RecordedThread(
+        mailbox: mailbox, script: script, engine: { PeerMachine(codecs: codecs()) },
+        observer: { event, now in observers.observe(event, at: now) })
+      try startThread(named: "retake-take") { thread.run() }
+    } catch {
+      throw .system(error)
+    }
+  }
+
+  /// Lets the rest of the recording happen without waiting for further calls, and closes.
+  package func finish() async -> Report {
+    let report = await withCheckedContinuation { continuation in
+      let message = MediaLoop.Message.finishRecording { continuation.resume(returning: $0) }
+      if !loop.mailbox.post(message) { continuation.resume(returning: nil) }
+    }
+    if let report { progress.withLock { $0 = report } }
+    await connection.close()
+    await loop.stop()
+    return progress.withLock { $0 }
+  }
+}
+
+/// The steps of one peer of a take.
+struct RecordedScript: Sendable {
+  struct Step: Sendable {
+    var number: Int
+    var at: Instant
+    var input: PeerInput
+    /// The datagrams that were sent.
+    var sent: [[UInt8]]
+  }
+
+  private(set) var label = ""
+  private(set) var steps: [Step] = []
+
+  init(path: String, peer: UInt32) throws(TapeError) {
+    let reader = try TapeReader(path: path)
+    var peers: [UInt32] = []
+    do throws(TapeFault) {
+      while let chunk = try reader.next() {
+        for step in chunk.steps {
+          if !peers.contains(step.head.peer) { peers.append(step.head.peer) }
+          guard step.head.peer == peer else { continue }
+          append(step, chunk.rows)
+        }
+      }
+    } catch {
+      switch error {
+      case .unreadable(let reason): throw reason
+      case .altered(let alteration, _):
+        throw TapeError(path: path, place: "", reason: alteration.description)
+      }
+    }
+    guard !steps.isEmpty else {
+      throw TapeError(
+        path: path, place: "peer \(peer)",
+        reason: "the take has no such peer; it has "
+          + peers.map { "peer \($0)" }.joined(separator: ", "))
+    }
+  }
+
+  private mutating func append(_ step: TapeChunk.Step, _ rows: RowList) {
+    var sent: [[UInt8]] = []
+    for row in step.outputRows where rows.table(row) == .packet {
+      if case .blob(let bytes)? = rows.row(row).last { sent.append(bytes) }
+    }
+    if case .genesis = step.input, let row = step.inputRows.first,
+      case .text(let text) = rows[row, 2]
+    {
+      label = text
+    }
+    steps.append(
+      Step(number: step.head.number, at: step.head.at, input: step.input, sent: sent))
+  }
+
+  var signaling: [SignalingMessage] {
+    steps.compactMap { if case .signaling(let message) = $0.input { message } else { nil } }
+  }
+
+  var calls: [PeerCall] {
+    steps.compactMap { if case .call(_, let call) = $0.input { call } else { nil } }
+  }
+}

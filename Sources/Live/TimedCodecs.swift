@@ -1,0 +1,122 @@
+import Media
+import Peer
+import Wire
+
+/// Codecs that measure how long they work, for the stats that only a clock can give.
+///
+/// The stack has no clock: what is measured here goes into each getStats call as a part of the
+/// input, so that it is recorded and a replay reports the same.
+final class TimedCodecs: CodecFactory {
+  private let codecs: any CodecFactory
+  private var pictures: [CodecWatch] = []
+
+  init(_ codecs: any CodecFactory) { self.codecs = codecs }
+
+  /// How long the picture codecs of each track have worked so far.
+  var times: [CodecTime] { pictures.map(\.time) }
+
+  func audioEncoder(track: String, _ settings: OpusSettings) throws(CodecError)
+    -> any AudioEncoding
+  {
+    try codecs.audioEncoder(track: track, settings)
+  }
+
+  func audioDecoder(track: String, channels: Int) throws(CodecError) -> any AudioDecoding {
+    try codecs.audioDecoder(track: track, channels: channels)
+  }
+
+  func videoEncoder(track: String, _ settings: VP8Settings) throws(CodecError)
+    -> any VideoEncoding
+  {
+    TimedVideoEncoder(
+      try codecs.videoEncoder(track: track, settings), watch(track, isInbound: false))
+  }
+
+  func videoDecoder(track: String) throws(CodecError) -> any VideoDecoding {
+    TimedVideoDecoder(try codecs.videoDecoder(track: track), watch(track, isInbound: true))
+  }
+
+  /// The watch of one direction of a track; a codec that takes another one's place goes on with it.
+  private func watch(_ track: String, isInbound: Bool) -> CodecWatch {
+    let transceiver = UInt32(track) ?? 0
+    if let known = pictures.first(where: {
+      $0.time.transceiver == transceiver && $0.time.isInbound == isInbound
+    }) {
+      return known
+    }
+    let watch = CodecWatch(
+      CodecTime(transceiver: transceiver, isInbound: isInbound, nanoseconds: 0))
+    pictures.append(watch)
+    return watch
+  }
+}
+
+/// Adds up how long a codec works.
+private final class CodecWatch {
+  private(set) var time: CodecTime
+
+  init(_ time: CodecTime) { self.time = time }
+
+  func add(since begin: ContinuousClock.Instant) {
+    let length = begin.duration(to: .now).components
+    time.nanoseconds += length.seconds * 1_000_000_000 + length.attoseconds / 1_000_000_000
+  }
+}
+
+private final class TimedVideoEncoder: VideoEncoding {
+  private let encoder: any VideoEncoding
+  private let watch: CodecWatch
+
+  init(_ encoder: any VideoEncoding, _ watch: CodecWatch) {
+    self.encoder = encoder
+    self.watch = watch
+  }
+
+  var wantsPixels: Bool { encoder.wantsPixels }
+
+  func encode(_ picture: Picture, mediaTime: UInt32, forceKey: Bool) throws(CodecError)
+    -> EncodedVideo?
+  {
+    let begin = ContinuousClock.now
+    defer { watch.add(since: begin) }
+    return try encoder.encode(picture, mediaTime: mediaTime, forceKey: forceKey)
+  }
+
+  func setBitrate(_ bitsPerSecond: UInt64) { encoder.setBitrate(bitsPerSecond) }
+}
+
+private final class TimedVideoDecoder: VideoDecoding {
+  private let decoder: any VideoDecoding
+  private let watch: CodecWatch
+
+  init(_ decoder: any VideoDecoding, _ watch: CodecWatch) {
+    self.decoder = decoder
+    self.watch = watch
+  }
+
+  func decode(_ bytes: [UInt8]) throws(CodecError) -> DecodedVideo {
+    let begin = ContinuousClock.now
+    defer { watch.add(since: begin) }
+    return try decoder.decode(bytes)
+  }
+}
+
+/// The full client stack of a live peer: with codecs that measure their work.
+final class TimedPeer: PeerEngine {
+  private let codecs: TimedCodecs
+  private let machine: PeerMachine
+
+  /// Creates a peer with codecs of its own.
+  init() {
+    codecs = TimedCodecs(LibraryCodecs())
+    machine = PeerMachine(codecs: codecs)
+  }
+
+  func step(_ input: PeerInput, at now: Instant, into outbox: inout Outbox<PeerOutput>) {
+    machine.step(input, at: now, into: &outbox)
+  }
+
+  var deadline: Instant? { machine.deadline }
+  var entropyDrawn: UInt64 { machine.entropyDrawn }
+  var codecTimes: [CodecTime] { codecs.times }
+}

@@ -1,0 +1,29 @@
+/// The loudness of a stream of blocks: its energy since the beginning, and its level of late.
+///
+/// W3C: the energy is the sum of the squared samples as shares of full scale, times their
+/// duration; the level is the root mean square of a window of 100 ms. Both are taken from the
+/// loudest channel.
+struct LoudnessWindow: Hashable, Sendable {
+  /// In seconds (W3C totalAudioEnergy).
+  private(set) var totalEnergy = 0.0
+  /// The root mean square of the last full window, 0 to 1 (W3C audioLevel); nil before the first.
+  private(set) var level: Double?
+
+  private var energy = 0.0
+  private var length = 0
+
+  private static let windowLength = AudioBlock.sampleRate / 10
+
+  /// Takes the next block: the sum of its squared samples, and how many they are.
+  mutating func add(energy blockEnergy: UInt64, frameCount: Int) {
+    let value = Double(blockEnergy)
+    let scale = AudioLevel.fullScale
+    totalEnergy += value / (scale * scale) / Double(AudioBlock.sampleRate)
+    energy += value
+    length += frameCount
+    guard length >= LoudnessWindow.windowLength else { return }
+    level = AudioLevel.rootMeanSquare(energy: energy, frameCount: length)
+    energy = 0
+    length = 0
+  }
+}

@@ -1,0 +1,49 @@
+package import Wire
+
+/// What an audio playout holds and plans, as plain data for people who look into a call.
+package struct AudioPlayoutSnapshot: Sendable {
+  /// Packets that wait, and the time from the first sample played next to the last one held.
+  package var bufferedPackets: Int
+  package var buffered: Interval
+  package var targetDelay: Interval
+  /// The media time of the next sample, in ticks of 48 kHz.
+  package var playhead: Int64
+  package var isSilent: Bool
+  package var nextTick: Instant?
+  /// How long nothing but made-up sound has been played.
+  package var concealedRun: Interval
+  package var counters: AudioPlayoutCounters
+}
+
+/// What a video playout holds and plans.
+package struct VideoPlayoutSnapshot: Sendable {
+  package var waitingFrames: Int
+  package var waitingBytes: Int
+  /// How much later than the fastest transit frames are shown, and where that is going.
+  package var delay: Interval
+  package var targetDelay: Interval
+  /// When the oldest frame is shown.
+  package var nextShow: Instant?
+  package var counters: VideoPlayoutCounters
+}
+
+extension AudioPlayout {
+  /// The playout as it stands.
+  package var snapshot: AudioPlayoutSnapshot {
+    let end = buffer.entries.last?.end ?? playhead
+    return AudioPlayoutSnapshot(
+      bufferedPackets: buffer.entries.count,
+      buffered: interval(Int(clamping: max(0, end.subtractingReportingOverflow(playhead).0))),
+      targetDelay: targetDelay, playhead: playhead, isSilent: nextTick == nil, nextTick: nextTick,
+      concealedRun: interval(concealedRun), counters: counters)
+  }
+}
+
+extension VideoPlayout {
+  /// The playout as it stands.
+  package var snapshot: VideoPlayoutSnapshot {
+    VideoPlayoutSnapshot(
+      waitingFrames: queue.count, waitingBytes: queuedBytes, delay: delay,
+      targetDelay: targetDelay, nextShow: deadline, counters: counters)
+  }
+}

@@ -1,0 +1,69 @@
+package import Wire
+
+/// Why the pictures of an encoder are worse than their source (W3C qualityLimitationReason), and
+/// for how long each reason held.
+///
+/// Each second is judged when it is over. Pictures that were left out because the clock came late
+/// mean that the processor is too slow. A mean quantiser at which libwebrtc would make the pictures
+/// smaller (95 of VP8's 127) means that the bit rate is too low for them.
+package struct QualityLimitation: Hashable, Sendable {
+  /// The reasons of W3C RTCQualityLimitationReason, in the order of its durations record.
+  package enum Reason: String, CaseIterable, Sendable {
+    case none, cpu, bandwidth, other
+  }
+
+  /// The present reason.
+  package private(set) var reason = Reason.none
+
+  private var since: Instant?
+  private var durations = [Interval](repeating: .zero, count: Reason.allCases.count)
+  private var windowBegan: Instant?
+  private var pictures = 0
+  private var latePictures = 0
+  private var quantiserSum = 0
+
+  private static let window = Interval.seconds(1)
+  /// The mean quantiser from which on the bit rate is the limit.
+  private static let coarseQuantiser = 95
+  /// One picture of so many left out makes the processor the limit.
+  private static let lateShare = 10
+
+  package init() {}
+
+  /// Takes an encoded picture, and how many before it were left out because the clock came late.
+  package mutating func note(quantiser: UInt8, late: Int, at now: Instant) {
+    if since == nil { since = now }
+    let began = windowBegan ?? now
+    windowBegan = began
+    pictures += 1
+    latePictures += max(0, late)
+    quantiserSum += Int(quantiser)
+    guard now - began >= QualityLimitation.window else { return }
+    if latePictures * QualityLimitation.lateShare >= pictures + latePictures {
+      change(to: .cpu, at: now)
+    } else if quantiserSum >= pictures * QualityLimitation.coarseQuantiser {
+      change(to: .bandwidth, at: now)
+    } else {
+      change(to: .none, at: now)
+    }
+    windowBegan = now
+    (pictures, latePictures, quantiserSum) = (0, 0, 0)
+  }
+
+  /// How long each reason held up to an instant; empty before the first picture.
+  package func durations(at now: Instant) -> [(reason: Reason, length: Interval)] {
+    guard let since else { return [] }
+    return zip(Reason.allCases, durations).map { reason, length in
+      (reason, reason == self.reason ? length + max(.zero, now - since) : length)
+    }
+  }
+
+  private mutating func change(to next: Reason, at now: Instant) {
+    guard next != reason, let began = since else { return }
+    if let place = Reason.allCases.firstIndex(of: reason) {
+      durations[place] = durations[place] + (now - began)
+    }
+    reason = next
+    since = now
+  }
+}

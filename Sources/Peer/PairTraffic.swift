@@ -1,0 +1,70 @@
+import Wire
+
+/// What went over one candidate pair: the counters of W3C candidate-pair.
+struct PairTraffic {
+  /// The number of the pair in its agent; 0 for addresses that were no pair yet.
+  let pair: UInt32
+  let local: SocketAddress
+  let remote: SocketAddress
+  var packetsSent: UInt64 = 0
+  var packetsReceived: UInt64 = 0
+  var bytesSent: UInt64 = 0
+  var bytesReceived: UInt64 = 0
+  var lastSent: Instant?
+  var lastReceived: Instant?
+}
+
+/// The traffic of a transport by candidate pairs.
+///
+/// An ICE restart makes new pairs over old sockets; what goes over their addresses from then on
+/// counts for the newest pair.
+struct TrafficLedger {
+  private var entries: [PairTraffic] = []
+  /// Where the last packet of each direction was counted: the next one is most likely there too.
+  private var lastSending = 0
+  private var lastReceiving = 0
+
+  /// How many pairs are told apart; what goes over others counts in the transport's sums alone.
+  private static let pairsMaximum = 256
+
+  /// Takes note of a pair that may be new.
+  mutating func begin(_ pair: UInt32, _ local: SocketAddress, _ remote: SocketAddress) {
+    guard entries.count < TrafficLedger.pairsMaximum,
+      !entries.contains(where: { $0.pair == pair && $0.remote == remote && $0.local == local })
+    else { return }
+    entries.append(PairTraffic(pair: pair, local: local, remote: remote))
+    (lastSending, lastReceiving) = (entries.count - 1, entries.count - 1)
+  }
+
+  /// What went over a pair; nil when it is not known.
+  func traffic(of pair: UInt32, _ local: SocketAddress, _ remote: SocketAddress) -> PairTraffic? {
+    entries.last { $0.pair == pair && $0.remote == remote && $0.local == local }
+  }
+
+  mutating func sent(
+    _ bytes: Int, from local: SocketAddress, to remote: SocketAddress, at now: Instant
+  ) {
+    guard let index = place(local, remote, near: lastSending) else { return }
+    lastSending = index
+    entries[index].packetsSent += 1
+    entries[index].bytesSent += UInt64(bytes)
+    entries[index].lastSent = now
+  }
+
+  mutating func received(
+    _ bytes: Int, at local: SocketAddress, from remote: SocketAddress, at now: Instant
+  ) {
+    guard let index = place(local, remote, near: lastReceiving) else { return }
+    lastReceiving = index
+    entries[index].packetsReceived += 1
+    entries[index].bytesReceived += UInt64(bytes)
+    entries[index].lastReceived = now
+  }
+
+  private func place(_ local: SocketAddress, _ remote: SocketAddress, near guess: Int) -> Int? {
+    if guess < entries.count, entries[guess].remote == remote, entries[guess].local == local {
+      return guess
+    }
+    return entries.lastIndex { $0.remote == remote && $0.local == local }
+  }
+}

@@ -1,0 +1,74 @@
+import Flow
+import JSEP
+import Media
+import RTP
+import Stats
+import Wire
+
+// The stats objects of codecs: those that a stream in this report uses.
+extension PeerStack {
+  /// A codec as one direction has it: what its fmtp line says depends on who receives.
+  private struct CodecUse: Equatable {
+    var payloadType: UInt8
+    var parameters: String
+  }
+
+  func codecStats() -> [StatsObject] {
+    var objects: [StatsObject] = []
+    var known: [CodecUse] = []
+    for (mid, payloadType, isInbound) in codecUses {
+      guard let (section, codec) = negotiated(payloadType, mid) else { continue }
+      let use = use(of: codec, isInbound: isInbound)
+      guard !known.contains(use) else { continue }
+      known.append(use)
+      var stats = builder("codec", id(of: use))
+      stats.set("payloadType", codec.payloadType)
+      stats.set("transportId", transportID)
+      stats.set("mimeType", "\(section.kind.rawValue)/\(codec.displayName)")
+      stats.set("clockRate", codec.clockRate)
+      stats.set("channels", codec.channels)
+      if !use.parameters.isEmpty { stats.set("sdpFmtpLine", use.parameters) }
+      objects.append(stats.build())
+    }
+    return objects
+  }
+
+  /// The id of the codec that a stream uses; nil when it is no longer agreed on.
+  func codecID(_ payloadType: UInt8?, mid: String, isInbound: Bool) -> String? {
+    guard let payloadType, let (_, codec) = negotiated(payloadType, mid) else { return nil }
+    return id(of: use(of: codec, isInbound: isInbound))
+  }
+
+  /// What the streams of a report use, in their order.
+  private var codecUses: [(mid: String, payloadType: UInt8, isInbound: Bool)] {
+    let sent = flow.outbound.map { ($0.mid, $0.payloadType, false) }
+    let received = flow.inbound.filter { !$0.hasEnded }.compactMap { stream in
+      stream.payloadType.map { (stream.mid, $0, true) }
+    }
+    return sent + received
+  }
+
+  private func negotiated(_ payloadType: UInt8, _ mid: String)
+    -> (NegotiatedSection, NegotiatedCodec)?
+  {
+    guard let section = negotiation.sections.first(where: { $0.mid == mid }),
+      let codec = section.codecs.first(where: { $0.payloadType == payloadType })
+    else { return nil }
+    return (section, codec)
+  }
+
+  private func use(of codec: NegotiatedCodec, isInbound: Bool) -> CodecUse {
+    let own = CodecCapability.all.first { $0.name.lowercased() == codec.name }?.parameters ?? ""
+    return CodecUse(
+      payloadType: codec.payloadType, parameters: isInbound ? own : codec.parameters)
+  }
+
+  private func id(of use: CodecUse) -> String {
+    statsNames.id("C", "\(use.payloadType) \(use.parameters)")
+  }
+}
+
+extension NegotiatedCodec {
+  /// The encoding name as mime types spell it.
+  fileprivate var displayName: String { name == "vp8" ? "VP8" : name }
+}

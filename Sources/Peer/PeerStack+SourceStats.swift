@@ -1,0 +1,76 @@
+import JSEP
+import Media
+import Stats
+import Wire
+
+// The stats objects of what is captured and of what is played.
+extension PeerStack {
+  /// One object per attached source; a source that takes another one's place is another object
+  /// that counts from 0.
+  func mediaSourceStats() -> [StatsObject] {
+    tracks.sending.compactMap { track in
+      guard let id = mediaSourceID(of: track) else { return nil }
+      var stats = builder("media-source", id)
+      stats.set("trackIdentifier", trackIdentifier(track.transceiver))
+      stats.set("kind", track.kind.rawValue)
+      switch track.kind {
+      case .audio: add(track.audio?.counters ?? track.audioCounters, to: &stats)
+      case .video: add(track.video?.counters ?? track.videoCounters, of: track, to: &stats)
+      }
+      return stats.build()
+    }
+  }
+
+  /// The id of the source that is attached to a sender; nil when there is none.
+  func mediaSourceID(of track: SendingTrack) -> String? {
+    track.source == nil ? nil : statsNames.id("S", "\(track.transceiver) \(track.attachment)")
+  }
+
+  private func trackIdentifier(_ transceiver: UInt32) -> String? {
+    negotiation.transceivers.first { $0.id == transceiver }?.trackID
+  }
+
+  private func add(_ counters: AudioCaptureCounters, to stats: inout StatsBuilder) {
+    stats.set("audioLevel", counters.audioLevel)
+    stats.set("totalAudioEnergy", counters.totalAudioEnergy)
+    stats.set("totalSamplesDuration", counters.totalSamplesDuration)
+  }
+
+  private func add(
+    _ counters: VideoCaptureCounters, of track: SendingTrack, to stats: inout StatsBuilder
+  ) {
+    if counters.width > 0 {
+      stats.set("width", counters.width)
+      stats.set("height", counters.height)
+    }
+    stats.set("frames", counters.frames)
+    guard let origin = track.video?.origin else { return }
+    let elapsed = max(0, (now - origin).nanoseconds)
+    stats.set(
+      "framesPerSecond",
+      counters.framesPerSecond(atMediaTime: elapsed / 100_000 * 9 + elapsed % 100_000 * 9 / 100_000)
+    )
+  }
+
+  /// One object per track of sound that is played.
+  ///
+  /// The playout hands sound over as it makes it: no device delays it, and what is missing is
+  /// concealed before, so nothing is synthesised behind it.
+  func mediaPlayoutStats() -> [StatsObject] {
+    tracks.receiving.compactMap { track in
+      guard let counters = track.audio?.counters else { return nil }
+      var stats = builder("media-playout", mediaPlayoutID(of: track))
+      stats.set("kind", track.kind.rawValue)
+      stats.set("synthesizedSamplesDuration", 0.0)
+      stats.set("synthesizedSamplesEvents", 0)
+      stats.set("totalSamplesDuration", counters.totalSamplesDuration)
+      stats.set("totalPlayoutDelay", 0.0)
+      stats.set("totalSamplesCount", counters.totalSamplesReceived)
+      return stats.build()
+    }
+  }
+
+  func mediaPlayoutID(of track: ReceivingTrack) -> String {
+    statsNames.id("Y", String(track.transceiver))
+  }
+}

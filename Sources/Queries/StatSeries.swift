@@ -1,0 +1,93 @@
+import Stats
+package import Tape
+
+/// All samples of a take's stats in the order of time: what `retake stats --series` prints.
+///
+/// An object that did not change since the sample before has no line, as it has no row.
+package enum StatSeries {
+  /// How a series is printed.
+  package enum Format: String, CaseIterable, Sendable {
+    /// One object per line, in the shape of browsers with `at` and `peer` in front.
+    case lines
+    /// One member per line: `seconds,peer,type,id,member,value`.
+    case csv
+  }
+
+  /// Prints the samples of some types, or of all when none is named, in pieces.
+  ///
+  /// - Returns: how many samples of objects there were.
+  @discardableResult
+  package static func write(
+    path: String, types: [String], format: Format, write: (String) -> Void
+  ) throws(TapeError) -> Int {
+    let connection = try TakeFile.open(path)
+    var count = 0
+    var text = format == .csv ? "seconds,peer,type,id,member,value\r\n" : ""
+    do throws(SQLiteError) {
+      var statement = try connection.prepare(
+        """
+        SELECT stat.at_ns, peer.label, type, id, timestamp_ms, members
+        FROM stat JOIN peer ON peer.peer = stat.peer ORDER BY stat.row
+        """)
+      while try statement.step() {
+        let type = statement.text(2) ?? ""
+        guard types.isEmpty || types.contains(type) else { continue }
+        count += 1
+        let sample = Sample(
+          seconds: StatsValue.number(Double(statement.integer(0)) / 1e9).json,
+          peer: statement.text(1) ?? "",
+          object: StatSamples.Object(
+            id: statement.text(3) ?? "", type: type, timestamp: statement.real(4),
+            members: statement.text(5) ?? "{}"))
+        switch format {
+        case .lines: sample.appendLine(to: &text)
+        case .csv: sample.appendMembers(to: &text)
+        }
+        guard text.utf8.count >= pieceLength else { continue }
+        write(text)
+        text.removeAll(keepingCapacity: true)
+      }
+    } catch {
+      throw TapeError(path: path, error)
+    }
+    if !text.isEmpty { write(text) }
+    return count
+  }
+
+  private static let pieceLength = 1 << 16
+}
+
+private struct Sample {
+  var seconds: String
+  var peer: String
+  var object: StatSamples.Object
+
+  func appendLine(to text: inout String) {
+    text += "{\"at\":"
+    text += seconds
+    text += ",\"peer\":"
+    text += jsonString(peer)
+    text += ","
+    text += object.json.dropFirst()
+    text += "\n"
+  }
+
+  func appendMembers(to text: inout String) {
+    let head = "\(seconds),\(quoted(peer)),\(object.type),\(object.id),"
+    for (name, value) in StatMembers.list(object.members) {
+      text += head
+      text += name
+      text += ","
+      text += value.hasPrefix("\"") ? quoted(plain(value)) : value
+      text += "\r\n"
+    }
+  }
+
+  /// A JSON string without its quotes; what is escaped stays so.
+  private func plain(_ value: String) -> String { String(value.dropFirst().dropLast()) }
+
+  private func quoted(_ text: String) -> String {
+    let needsQuotes = text.utf8.contains { [0x22, 0x2c, 0x0a, 0x0d].contains($0) }
+    return needsQuotes ? "\"" + text.replacing("\"", with: "\"\"") + "\"" : text
+  }
+}

@@ -1,0 +1,231 @@
+package import Stats
+package import Tape
+import Wire
+
+/// A condition that names a place of a take in the words of its tables.
+///
+///     12.3s   step:120   state ice-connection failed   packet rtcp pli   packet in rtp sequence>=9
+///     frame in video key   event refused   call createOffer   message offer   stat freezeCount>0
+///
+/// After the subject, plain words must all describe the row and `field=value` (also `!=`, `<`,
+/// `<=`, `>`, `>=`, and `~` for "contains") must all hold; fields are the columns of the take.
+package struct StepCondition: Hashable, Sendable, CustomStringConvertible {
+  /// What a condition is about.
+  enum Subject: Hashable, Sendable {
+    case step(Int)
+    case time(Instant)
+    case rows([Table])
+    /// A member of a stats object, with the threshold first among the tests.
+    case stat
+  }
+
+  /// A comparison of a field with a value.
+  struct Test: Hashable, Sendable {
+    var field: String
+    var comparison: String
+    var value: String
+  }
+
+  let subject: Subject
+  let words: [String]
+  let tests: [Test]
+  /// The condition as it was written.
+  package let description: String
+
+  /// Reads a condition; throws with what is wrong and what would be right.
+  package init(_ text: String) throws(ConditionError) {
+    description = text.split(separator: " ").joined(separator: " ")
+    var tokens = description.split(separator: " ").map { String($0) }
+    guard !tokens.isEmpty else { throw ConditionError("a condition is empty; \(Self.examples)") }
+    let first = tokens.removeFirst()
+    if let place = try Self.place(first, &tokens) {
+      guard tokens.isEmpty else {
+        throw ConditionError("\"\(tokens.joined(separator: " "))\" follows \(first) for no reason")
+      }
+      (subject, words, tests) = (place, [], [])
+      return
+    }
+    var words: [String] = []
+    var tests: [Test] = []
+    if first == "ssrc", let value = tokens.first, UInt32(value) != nil {
+      tokens[0] = "ssrc=\(value)"
+    }
+    for token in tokens {
+      if let test = Self.test(token) { tests.append(test) } else { words.append(token.lowercased()) }
+    }
+    if first == "stat" {
+      guard words.isEmpty, !tests.isEmpty else {
+        throw ConditionError("stat takes a member and a threshold, as in: stat freezeCount>0")
+      }
+      (subject, self.words, self.tests) = (.stat, [], tests)
+      return
+    }
+    subject = .rows(try Self.tables(first, words: &words, tests: tests))
+    self.words = words
+    self.tests = tests
+    try checkFields()
+  }
+
+  /// Whether a replay stops before the step at this condition, and not after the step that meets
+  /// it.
+  package var stopsBefore: Bool {
+    switch subject {
+    case .step, .time: true
+    case .rows, .stat: false
+    }
+  }
+
+  /// Whether the condition looks at the machine and not only at the rows of a step.
+  package var needsStats: Bool { subject == .stat }
+
+  /// Whether datagrams are what the condition selects.
+  package var selectsPackets: Bool { subject == .rows([.packet]) }
+
+  static let examples =
+    "try 12.3s, step:120, 'state ice-connection failed', 'packet rtcp pli' or 'stat freezeCount>0'"
+
+  // MARK: Reading
+
+  private static func place(_ first: String, _ rest: inout [String]) throws(ConditionError)
+    -> Subject?
+  {
+    var value = first
+    if first == "step" || first == "time" || first == "at" {
+      guard !rest.isEmpty else { throw ConditionError("\(first) takes a number") }
+      value = (first == "step" ? "step:" : "") + rest.removeFirst()
+    }
+    if value.hasPrefix("step:") {
+      guard let number = Int(value.dropFirst(5)), number > 0 else {
+        throw ConditionError("step: takes a number from 1 on, not \(value.dropFirst(5))")
+      }
+      return .step(number)
+    }
+    let digits = value.hasSuffix("s") ? value.dropLast() : Substring(value)
+    guard let seconds = Double(digits), seconds.isFinite else { return nil }
+    guard (0...1e9).contains(seconds) else {
+      throw ConditionError("a time lies between 0 and 1000000000 s, not at \(value)")
+    }
+    return .time(Instant(nanoseconds: Int64((seconds * 1e9).rounded())))
+  }
+
+  private static func test(_ token: String) -> Test? {
+    guard let start = token.firstIndex(where: { "!=<>~".contains($0) }), start > token.startIndex
+    else { return nil }
+    let comparison = token[start...].prefix { "!=<>~".contains($0) }
+    guard ["!=", "<=", ">=", "=", "<", ">", "~"].contains(comparison) else { return nil }
+    return Test(
+      field: String(token[..<start]), comparison: String(comparison),
+      value: String(token[comparison.endIndex...]))
+  }
+
+  private static func tables(_ subject: String, words: inout [String], tests: [Test])
+    throws(ConditionError) -> [Table]
+  {
+    switch subject {
+    case "ssrc": return [.packet, .rtcp, .frame]
+    case "pair": return [.candidatePair]
+    case "call": return [.callRequest]
+    case "packet" where words.contains("rtcp") && (words.count > 1 || !tests.isEmpty):
+      // What is inside of an SRTCP compound stands in rows of its own.
+      words.removeAll { $0 == "rtcp" }
+      return [.rtcp]
+    default: break
+    }
+    let named = Table.allCases.filter {
+      $0.name == subject || subject == "message" && $0 == .signaling
+    }
+    guard !named.isEmpty else {
+      throw ConditionError("\"\(subject)\" is no place and no table; \(examples)")
+    }
+    return named
+  }
+
+  private func checkFields() throws(ConditionError) {
+    guard case .rows(let tables) = subject else { return }
+    for test in tests {
+      let isKnown = tables.contains { table in
+        table.columns.contains(test.field) || ["peer", "label"].contains(test.field)
+          || table == .packet && Self.packetFields.contains(test.field)
+          || table == .frame && Table.format.columns.contains(test.field)
+      }
+      guard isKnown else {
+        let names = (tables.first?.columns ?? []).joined(separator: ", ")
+        throw ConditionError(
+          "\(tables.first?.name ?? "") has no field \(test.field); it has \(names)")
+      }
+    }
+  }
+
+  private static let packetFields = [
+    "direction", "protocol", "size", "payload_type", "marker", "local", "remote",
+  ]
+
+  // MARK: Matching
+
+  /// Whether a step that is over meets the condition; `stats` is asked only when it has to be.
+  package func matches(
+    _ step: TapeChunk.Step, _ rows: RowList, _ memory: RowMemory, stats: () -> StatsReport
+  ) -> Bool {
+    switch subject {
+    case .step(let number): return step.head.number >= number
+    case .time(let instant): return step.head.at > instant
+    case .rows(let tables):
+      for row in step.rows where tables.contains(rows.table(row)) {
+        let facts = RowFacts(
+          rows: rows, row: row, peer: step.head.peer, isInput: step.inputRows.contains(row),
+          memory: memory)
+        if matches(facts) { return true }
+      }
+      return false
+    case .stat: return stats().objects.contains(where: matches)
+    }
+  }
+
+  private func matches(_ facts: RowFacts) -> Bool {
+    tests.allSatisfy { test in facts.field(test.field).map(test.holds) ?? false }
+      && words.allSatisfy(facts.has)
+  }
+
+  private func matches(_ object: StatsObject) -> Bool {
+    tests.allSatisfy { test in
+      let value: String?
+      switch object[test.field] {
+      case .integer(let number)?: value = String(number)
+      case .number(let number)?: value = String(number)
+      case .text(let text)?: value = text
+      case .flag(let flag)?: value = flag ? "true" : "false"
+      case .record?, nil: value = test.field == "type" ? object.type : nil
+      }
+      return value.map(test.holds) ?? false
+    }
+  }
+}
+
+extension StepCondition.Test {
+  /// Whether a value stands to the wanted one as it should; numbers are compared as such.
+  fileprivate func holds(_ actual: String) -> Bool {
+    if comparison == "~" { return actual.contains(value) }
+    if let left = Double(actual), let right = Double(value) {
+      switch comparison {
+      case "=": return left == right
+      case "!=": return left != right
+      case "<": return left < right
+      case "<=": return left <= right
+      case ">": return left > right
+      default: return left >= right
+      }
+    }
+    switch comparison {
+    case "=": return actual == value
+    case "!=": return actual != value
+    default: return false
+    }
+  }
+}
+
+/// Why a text is no condition, in one sentence.
+package struct ConditionError: Error, Hashable, Sendable, CustomStringConvertible {
+  package let description: String
+
+  package init(_ description: String) { self.description = description }
+}

@@ -1,0 +1,144 @@
+package import Media
+package import Peer
+package import Stats
+package import Tape
+package import Wire
+
+/// A take that is executed step by step on one thread, for those who want to stop and look.
+///
+/// What the stack does is compared with the recording on the way, as in a whole replay. Nothing
+/// here starts a thread, so a process that walks may be forked.
+package final class TapeWalk {
+  /// A step that was executed.
+  package struct Step: Sendable {
+    package var recorded: TapeChunk.Step
+    /// The rows of the chunk that the step stands in.
+    package var rows: RowList
+  }
+
+  package let path: String
+  package let header: TakeHeader
+  /// The time of the take's last step, and their number when the recording ended in order.
+  package let end: Instant
+  package let stepCount: Int?
+
+  /// The step that was executed last; nil at the beginning.
+  package private(set) var last: Step?
+  /// The first thing that the stack did differently.
+  package private(set) var divergence: Divergence?
+  package private(set) var memory = RowMemory()
+
+  private let reader: TapeReader
+  private let check: StepCheck
+  private var peers: DrivenPeers
+  private var outbox = Outbox<PeerOutput>()
+  private var chunk = TapeChunk()
+  private var position = 0
+
+  /// How many steps are read at once.
+  private static let chunkSteps = 64
+
+  /// Opens a take at its beginning; with `skipsCodecs` recorded frames stand in for the codecs.
+  package init(path: String, skipsCodecs: Bool, codecs: @escaping () -> any CodecFactory)
+    throws(TapeError)
+  {
+    self.path = path
+    reader = try TapeReader(path: path)
+    header = reader.header
+    end = try reader.lastTime() ?? .zero
+    stepCount = reader.ending?.steps
+    let script = skipsCodecs ? try FrameScript(path: path) : nil
+    peers = DrivenPeers(script: script, codecs: codecs, peer: { PeerMachine(codecs: $0) })
+    check = StepCheck(keepsMedia: header.keepsMedia, comparesMedia: !skipsCodecs)
+  }
+
+  /// The number of the step that was executed last; 0 at the beginning.
+  package var number: Int { last?.recorded.head.number ?? 0 }
+
+  /// The time of the step that was executed last.
+  package var at: Instant { last?.recorded.head.at ?? .zero }
+
+  /// The step that is executed next; nil at the end of the take.
+  package func next() throws(TapeError) -> StepHead? {
+    if position == chunk.steps.count {
+      do throws(TapeFault) {
+        guard let read = try reader.next(steps: TapeWalk.chunkSteps) else { return nil }
+        chunk = read
+        position = 0
+      } catch {
+        switch error {
+        case .unreadable(let reason): throw reason
+        case .altered(let alteration, _):
+          throw TapeError(
+            path: path, place: "step \(alteration.step)",
+            reason: "the file was altered: \(alteration.reason)")
+        }
+      }
+    }
+    return chunk.steps[position].head
+  }
+
+  /// Executes the next step; nil at the end of the take.
+  package func advance() throws(TapeError) -> Step? {
+    guard try next() != nil else { return nil }
+    let step = chunk.steps[position]
+    position += 1
+    let machine = peers.execute(step, chunk.rows, into: &outbox)
+    var outputs: [PeerOutput] = []
+    while let output = outbox.next() { outputs.append(output) }
+    memory.learn(chunk.rows, step.rows)
+    compare(step, outputs, machine)
+    last = Step(recorded: step, rows: chunk.rows)
+    return last
+  }
+
+  private func compare(
+    _ step: TapeChunk.Step, _ outputs: [PeerOutput], _ machine: any ReplayedPeer
+  ) {
+    guard divergence == nil else { return }
+    let result = ExecutedChunk.Step(
+      outputsEnd: outputs.count, deadline: machine.deadline, entropyDrawn: machine.entropyDrawn)
+    check.compare(step, chunk.rows, outputs[...], result)
+    if let finding = check.finding {
+      divergence = Divergence(
+        finding, peerLabel: peers.label(of: step.head.peer), path: path,
+        snapshot: machine.snapshot)
+    }
+  }
+
+  /// Whether the last step meets a condition.
+  package func meets(_ condition: StepCondition) -> Bool {
+    guard let last else { return false }
+    return condition.matches(last.recorded, last.rows, memory) {
+      stats(of: last.recorded.head.peer)
+    }
+  }
+
+  /// The number, label and state of every peer so far.
+  package var states: [(peer: UInt32, label: String, snapshot: PeerSnapshot)] {
+    peers.all.compactMap { peer in
+      peer.machine.snapshot.map { (peer.number, peer.label, $0) }
+    }
+  }
+
+  /// What getStats would give for a peer.
+  package func stats(of peer: UInt32) -> StatsReport {
+    peers.all.first { $0.number == peer }?.machine.stats ?? StatsReport()
+  }
+}
+
+extension TapeWalk.Step {
+  /// The step in words: its input on one line, then what followed.
+  package var lines: [String] {
+    [InputText(recorded).line] + recorded.outputRows.map { "  \(RowText(rows, $0).title)" }
+  }
+
+  /// The step as a JSON object.
+  package var json: String {
+    let head = recorded.head
+    let outputs = recorded.outputRows.map { jsonString(RowText(rows, $0).title) }
+    return "{\"step\":\(head.number),\"at_ns\":\(head.at.nanoseconds),\"peer\":\(head.peer),"
+      + "\"input\":\(jsonString(InputText(recorded).title)),"
+      + "\"outputs\":[\(outputs.joined(separator: ","))]}"
+  }
+}

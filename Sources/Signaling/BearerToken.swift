@@ -1,0 +1,44 @@
+/// A secret that requests carry as `Authorization: Bearer ...` (RFC 6750 section 2.1).
+package struct BearerToken: Hashable, Sendable {
+  /// The characters after `Bearer`.
+  package let text: String
+
+  /// Takes a token; nil unless it has the characters that RFC 6750 allows.
+  package init?(_ text: String) {
+    let isAllowed = text.utf8.allSatisfy { byte in
+      switch byte {
+      case 0x30...0x39, 0x41...0x5a, 0x61...0x7a: true
+      case 0x2d, 0x2e, 0x5f, 0x7e, 0x2b, 0x2f, 0x3d: true  // - . _ ~ + / =
+      default: false
+      }
+    }
+    guard isAllowed, !text.isEmpty else { return nil }
+    self.text = text
+  }
+
+  /// The value of the field that carries the token.
+  var field: String { "Bearer " + text }
+
+  /// The answer to a request that does not carry the token; nil when it does.
+  func refusal(of request: HTTPRequest) -> HTTPResponse? {
+    let words = (request.header("Authorization") ?? "").split(separator: " ")
+    let given = words.count == 2 && words[0].lowercased() == "bearer" ? words[1] : nil
+    if let given, given.utf8.equalsInConstantTime(text.utf8) { return nil }
+    let sentence =
+      given == nil
+      ? "this server wants a bearer token; give it as --token or as Authorization: Bearer TOKEN"
+      : "the bearer token is not the one of this server"
+    var response = HTTPResponse.problem(401, sentence)
+    let code = given == nil ? "" : ", error=\"invalid_token\""
+    response.headers.append(("WWW-Authenticate", "Bearer realm=\"retake\"" + code))
+    return response
+  }
+}
+
+extension Collection<UInt8> {
+  /// Compares without telling by the time taken where the first difference is.
+  fileprivate func equalsInConstantTime(_ other: some Collection<UInt8>) -> Bool {
+    guard count == other.count else { return false }
+    return zip(self, other).reduce(0) { $0 | ($1.0 ^ $1.1) } == 0
+  }
+}

@@ -1,0 +1,45 @@
+package import Tape
+
+/// What came of a session, measured in its take: states, frames, freezes, bit rates, loss, levels.
+package struct Measures: Hashable, Sendable {
+  /// In the order of the peers, then in the order in which a session goes.
+  package private(set) var all: [Measure] = []
+
+  /// Measures a take; nothing is verified or replayed.
+  package init(path: String) throws(TapeError) {
+    let connection = try TakeFile.open(path)
+    var found: [(peer: Int64, rule: Int, measure: Measure)] = []
+    do throws(SQLiteError) {
+      for (index, rule) in MeasureRule.all.enumerated() {
+        var statement = try connection.prepare(rule.sql)
+        while try statement.step() {
+          let peer = statement.integer(0)
+          let about = statement.text(1) ?? ""
+          let name = "peer \(peer)\(about.isEmpty ? "" : " " + about): \(rule.name)"
+          guard let measure = Measures.measure(name, statement.value(2), rule) else { continue }
+          found.append((peer, index, measure))
+        }
+      }
+    } catch {
+      throw TapeError(path: path, place: "measures", error)
+    }
+    found.sort { ($0.peer, $0.rule, $0.measure.name) < ($1.peer, $1.rule, $1.measure.name) }
+    all = found.map(\.measure)
+  }
+
+  private static func measure(_ name: String, _ value: Value?, _ rule: MeasureRule) -> Measure? {
+    switch value {
+    case .integer(let number): numeric(name, Double(number), rule)
+    case .real(let number): numeric(name, number, rule)
+    case .text(let words): Measure(name: name, value: .words(words))
+    default: nil
+    }
+  }
+
+  private static func numeric(_ name: String, _ number: Double, _ rule: MeasureRule) -> Measure {
+    Measure(name: name, value: .number(number), tolerance: rule.tolerance(of: number))
+  }
+
+  /// The value of a measure; nil when the take has none of it.
+  package subscript(name: String) -> MeasuredValue? { all.first { $0.name == name }?.value }
+}

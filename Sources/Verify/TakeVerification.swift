@@ -1,0 +1,176 @@
+import Foundation
+package import Media
+import Peer
+package import Replay
+package import Tape
+import Wire
+
+/// One take as a test: what was compared, and what came of it.
+package struct TakeVerification: Sendable {
+  /// How a test ended.
+  package enum Outcome: Hashable, Sendable {
+    case passed
+    /// The stack behaves differently.
+    case diverged(Divergence)
+    /// The file is not what was recorded.
+    case altered(Alteration)
+    /// What came of the session is not what was pinned.
+    case missed([Miss])
+    /// The take, or its pin, cannot be read.
+    case unreadable(TapeError)
+  }
+
+  package var path: String
+  package var mode: Pin.Mode
+  package var outcome: Outcome
+  /// What could not be compared here, and why.
+  package var notes: [String] = []
+  package var steps = 0
+  /// The length of the session.
+  package var durationNanoseconds: Int64 = 0
+  /// How long the test took.
+  package var elapsedSeconds = 0.0
+
+  package var isPassed: Bool { outcome == .passed }
+
+  /// How a peer of the stack under test is made, with its codecs.
+  package typealias MakePeer = @Sendable (any CodecFactory) -> any ReplayedPeer
+
+  /// The stack of this build.
+  package static let stack: MakePeer = { PeerMachine(codecs: $0) }
+
+  /// Runs a take as a test.
+  ///
+  /// - Parameters:
+  ///   - mode: how to compare; nil as the pin says, and exactly without one.
+  ///   - makePeer: the stack under test.
+  package static func run(
+    path: String, mode: Pin.Mode? = nil,
+    makePeer: @escaping MakePeer = stack
+  ) -> TakeVerification {
+    let clock = ContinuousClock()
+    let begin = clock.now
+    var result = TakeVerification(path: path, mode: mode ?? .exact, outcome: .passed)
+    do throws(TapeError) {
+      let pin = try Pin.read(forTake: path)
+      result.mode = mode ?? pin?.mode ?? .exact
+      switch result.mode {
+      case .exact: try result.compareExactly(makePeer)
+      case .meaning: try result.compareMeaning(pin, makePeer)
+      }
+    } catch {
+      result.outcome = .unreadable(error)
+    }
+    let elapsed = (clock.now - begin).components
+    result.elapsedSeconds = Double(elapsed.seconds) + Double(elapsed.attoseconds) / 1e18
+    return result
+  }
+
+  // MARK: Exactly
+
+  private mutating func compareExactly(_ makePeer: @escaping MakePeer) throws(TapeError) {
+    var options = Replayer.Options()
+    options.toolchain = try Toolchain.current(for: path)
+    let header = try TapeReader(path: path).header
+    let substitution = Substitution(of: header, by: options.toolchain ?? header.toolchain)
+    notes += substitution.notes
+    guard substitution.isReplayable else {
+      try auditOnly()
+      return
+    }
+    options.skipsCodecs = substitution.skipsCodecs
+    let replayer = try Replayer(
+      path: path, options: options, codecs: { LibraryCodecs() }, peer: makePeer)
+    let report = try replayer.run()
+    steps = report.steps
+    durationNanoseconds = report.durationNanoseconds
+    if !report.isComplete { notes.append("the recording was cut short") }
+    switch report.verdict {
+    case .identical: break
+    case .diverged(let divergence): outcome = .diverged(divergence)
+    case .altered(let alteration): outcome = .altered(alteration)
+    }
+  }
+
+  private mutating func auditOnly() throws(TapeError) {
+    let audit = try TapeAudit.run(path: path)
+    steps = audit.steps
+    durationNanoseconds = audit.at.nanoseconds
+    if let alteration = audit.alteration { outcome = .altered(alteration) }
+  }
+
+  // MARK: By meaning
+
+  private mutating func compareMeaning(_ pin: Pin?, _ makePeer: @escaping MakePeer)
+    throws(TapeError)
+  {
+    let audit = try TapeAudit.run(path: path)
+    steps = audit.steps
+    durationNanoseconds = audit.at.nanoseconds
+    if let alteration = audit.alteration {
+      outcome = .altered(alteration)
+      return
+    }
+    let wanted: Pin
+    if let pin {
+      wanted = pin
+    } else {
+      notes.append("no pin: compared with what the take itself says")
+      wanted = Pin(mode: .meaning, measures: try Measures(path: path))
+    }
+    let found = try TakeVerification.redriven(path, makePeer)
+    notes += found.notes
+    let misses = wanted.misses(of: found.measures)
+    if !misses.isEmpty { outcome = .missed(misses) }
+  }
+
+  /// What comes of a session when the stack is driven with its inputs on its own terms.
+  package static func redriven(_ path: String, _ makePeer: @escaping MakePeer)
+    throws(TapeError) -> (measures: Measures, summary: Redrive.Summary, notes: [String])
+  {
+    let folder = FileManager.default.temporaryDirectory
+      .appendingPathComponent("retake-verify-" + UUID().uuidString)
+    do {
+      try FileManager.default.createDirectory(
+        at: folder, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
+    } catch {
+      throw TapeError(
+        path: folder.path, place: "", reason: error.localizedDescription, kind: .failed)
+    }
+    defer { try? FileManager.default.removeItem(at: folder) }
+    let output = folder.appendingPathComponent("redriven.take").path
+    let header = try TapeReader(path: path).header
+    let substitution = Substitution(of: header, by: try Toolchain.current(for: path))
+    var options = Redrive.Options()
+    options.skipsCodecs = substitution.isReplayable && substitution.skipsCodecs
+    let redrive = try Redrive(
+      path: path, output: output, options: options, codecs: { LibraryCodecs() }, peer: makePeer)
+    let summary = try redrive.run()
+    return (try Measures(path: output), summary, substitution.notes)
+  }
+}
+
+/// What has to stand in for the libraries of this machine when a take was made with others.
+package struct Substitution: Hashable, Sendable {
+  /// Whether the take's frames stand in for the codecs.
+  package var skipsCodecs = false
+  /// Whether the rest can be compared byte for byte.
+  package var isReplayable = true
+  /// What is said about it.
+  package var notes: [String] = []
+
+  /// Compares the toolchains of a take and of this machine.
+  package init(of header: TakeHeader, by toolchain: Toolchain) {
+    let parts = toolchain.differences(from: header.toolchain).map(\.part)
+    guard !parts.isEmpty else { return }
+    let names = parts.joined(separator: ", ")
+    let isSameEngine = !parts.contains("openssl") && !parts.contains("srtp")
+    if isSameEngine, header.keepsMedia {
+      skipsCodecs = true
+      notes.append("made with other \(names): its frames stand in for the codecs")
+    } else {
+      isReplayable = false
+      notes.append("made with other \(names): only the file's own digests are checked")
+    }
+  }
+}

@@ -1,0 +1,95 @@
+import Dispatch
+import Foundation
+import Synchronization
+package import Tape
+
+/// Many takes as tests, on all cores.
+package struct VerificationRun: Sendable {
+  /// In the order of their paths.
+  package private(set) var results: [TakeVerification] = []
+  /// How long all of it took.
+  package private(set) var elapsedSeconds = 0.0
+
+  package var failures: [TakeVerification] { results.filter { !$0.isPassed } }
+
+  /// Results as they come in, in any order.
+  package typealias Progress = @Sendable (_ done: Int, _ latest: TakeVerification) -> Void
+
+  /// Runs takes; each of `jobs` threads runs one at a time.
+  package init(
+    takes: [String], mode: Pin.Mode? = nil, jobs: Int, progress: @escaping Progress = { _, _ in }
+  ) {
+    let clock = ContinuousClock()
+    let begin = clock.now
+    let board = Board(count: takes.count)
+    // Long takes first would need their lengths; in the order of paths the last ones may wait.
+    DispatchQueue.concurrentPerform(iterations: max(1, min(jobs, takes.count))) { _ in
+      while let index = board.next() {
+        let result = TakeVerification.run(path: takes[index], mode: mode)
+        progress(board.finish(index, result), result)
+      }
+    }
+    results = board.results
+    let elapsed = (clock.now - begin).components
+    elapsedSeconds = Double(elapsed.seconds) + Double(elapsed.attoseconds) / 1e18
+  }
+
+  /// The takes that paths name: files, and all `.take` files below folders, each once.
+  package static func takes(in paths: [String]) throws(TapeError) -> [String] {
+    var found: [String] = []
+    for path in paths {
+      var isFolder: ObjCBool = false
+      guard FileManager.default.fileExists(atPath: path, isDirectory: &isFolder) else {
+        throw TapeError(
+          path: path, place: "", reason: "there is no such file or folder", kind: .missing)
+      }
+      found += isFolder.boolValue ? takes(below: path) : [path]
+    }
+    var seen: Set<String> = []
+    found = found.filter { seen.insert($0).inserted }
+    guard !found.isEmpty else {
+      throw TapeError(
+        path: paths.joined(separator: " "), place: "",
+        reason: "there is no take in it; takes end in .take", kind: .missing)
+    }
+    return found
+  }
+
+  private static func takes(below folder: String) -> [String] {
+    let prefix = folder.hasSuffix("/") ? folder : folder + "/"
+    let names = FileManager.default.enumerator(atPath: folder)?.compactMap { $0 as? String } ?? []
+    return names.filter { $0.hasSuffix(".take") }.sorted().map { prefix + $0 }
+  }
+
+  /// Which take is next, and what came of those that are done.
+  private final class Board: Sendable {
+    private struct State {
+      var next = 0
+      var done = 0
+      var results: [TakeVerification?]
+    }
+
+    private let state: Mutex<State>
+
+    init(count: Int) { state = Mutex(State(results: Array(repeating: nil, count: count))) }
+
+    func next() -> Int? {
+      state.withLock { state in
+        guard state.next < state.results.count else { return nil }
+        defer { state.next += 1 }
+        return state.next
+      }
+    }
+
+    /// Keeps a result and says how many there are.
+    func finish(_ index: Int, _ result: TakeVerification) -> Int {
+      state.withLock { state in
+        state.results[index] = result
+        state.done += 1
+        return state.done
+      }
+    }
+
+    var results: [TakeVerification] { state.withLock { $0.results.compactMap { $0 } } }
+  }
+}

@@ -1,0 +1,113 @@
+import JSEP
+import Live
+import Media
+import Peer
+import SDP
+import Signaling
+import Wire
+
+// The peer of a session over WHIP or WHEP, on either side: media flows one way.
+extension CallPeer {
+  /// How a fragment of candidates is called in the take.
+  static let candidateType = "candidate"
+  /// How a fragment that restarts ICE is called in the take.
+  static let restartType = "restart"
+  /// How the end of a session is called in the take.
+  static let byeType = "bye"
+
+  // MARK: The client's side
+
+  /// Adds what the client of a session offers: to send everything, or to receive everything.
+  func prepareOffer(_ kind: SessionProtocol) async throws {
+    for media in [MediaKind.audio, .video] {
+      switch kind {
+      case .whip:
+        let info = try await connection.addTransceiver(
+          media, direction: .sendonly, source: plan.source(for: media), streamIDs: ["retake"])
+        try feed(info)
+      case .whep: try await connection.addTransceiver(media, direction: .recvonly)
+      }
+    }
+  }
+
+  /// Offers without waiting for candidates.
+  func bareOffer() async throws -> SessionDescription {
+    let offer = try await connection.createOffer()
+    try await connection.setLocalDescription(offer)
+    note(offer, isInbound: false)
+    return offer
+  }
+
+  /// Restarts ICE and gives what the other side must know.
+  func restartOffer() async throws -> SDPFragment {
+    try await connection.setLocalDescription(try await connection.createOffer(iceRestart: true))
+    return try await gatheredFragment()
+  }
+
+  // MARK: The server's side
+
+  /// Answers a client's offer.
+  ///
+  /// - Parameters:
+  ///   - kind: what the client does: publish or play.
+  ///   - isNoted: whether the offer goes into the take; one that was made up of a fragment does not.
+  func answer(_ offer: SessionDescription, _ kind: SessionProtocol) async throws
+    -> SessionDescription
+  {
+    note(offer, isInbound: true)
+    try await connection.setRemoteDescription(offer)
+    if kind == .whep {
+      for transceiver in try await connection.transceivers where transceiver.direction != .stopped {
+        let info = try await connection.addTrack(
+          transceiver.kind, source: plan.playerSource(for: transceiver.kind),
+          streamIDs: ["retake"])
+        try await connection.setDirection(.sendonly, of: info.id)
+        try feed(info)
+      }
+    }
+    try await connection.setLocalDescription()
+    return try await gatheredDescription()
+  }
+
+  /// Follows an ICE restart of the client.
+  ///
+  /// - Parameter offer: the offer that the client's fragment stands for.
+  /// - Returns: what the client must know.
+  func followRestart(_ offer: SessionDescription) async throws -> SDPFragment {
+    try await connection.setRemoteDescription(offer)
+    try await connection.setLocalDescription()
+    return try await gatheredFragment()
+  }
+
+  /// Hands candidates to the connection; those of another ICE session do nothing there.
+  func addCandidates(of fragment: SDPFragment) async throws {
+    for candidate in fragment.candidates {
+      try await connection.addICECandidate(
+        CandidateInit(
+          candidate: candidate.text, sdpMid: candidate.mid,
+          usernameFragment: fragment.credentials?.usernameFragment))
+    }
+    if fragment.hasEnded { try await connection.addICECandidate(nil) }
+  }
+
+  // MARK: Both sides
+
+  /// The own ICE parameters with all candidates.
+  private func gatheredFragment() async throws -> SDPFragment {
+    try await connection.waitForGatheringComplete()
+    guard let description = try await connection.localDescription else {
+      throw PeerError(name: "OperationError", message: "no local description was made")
+    }
+    let document = try SDPDocument(parsing: description.sdp)
+    return document.fragment(
+      candidates: document.sections.flatMap(\.candidates), hasEnded: true)
+  }
+}
+
+extension SendPlan {
+  /// What a player is sent: it has nothing that could be echoed to it.
+  func playerSource(for kind: MediaKind) -> MediaSource {
+    let source = source(for: kind)
+    return source == .echo ? SendChoice.generated(kind) : source
+  }
+}

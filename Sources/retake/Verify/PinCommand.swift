@@ -1,0 +1,62 @@
+import ArgumentParser
+import Foundation
+import Tape
+import Verify
+
+/// Writes down what a session has to come to.
+struct PinCommand: ParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "pin",
+    abstract: "Write down what a take came to, as checks for retake verify.",
+    discussion: """
+      Makes call.pin.json beside call.take: states, the time to connect, frames, freezes, bit \
+      rates, loss, requests, levels, each with a tolerance. Read it, change the tolerances, and \
+      take out the lines that do not matter. Only a take that replays as it was recorded can be \
+      pinned.
+
+      Examples:
+        retake pin call.take
+        retake pin call.take --mode exact --note "the freeze of June"
+      """)
+
+  @OptionGroup var options: TakeOptions
+
+  @Option(help: "How retake verify compares the take from now on: exact or meaning.")
+  var mode: VerifyMode = .meaning
+
+  @Option(help: "Free text in the pin: what the take is kept for.")
+  var note = ""
+
+  @Flag(help: "Replace a pin that is there.")
+  var force = false
+
+  func run() throws {
+    let take = options.take
+    let path = Pin.path(ofTake: take)
+    if !force, FileManager.default.fileExists(atPath: path) {
+      throw CommandFailure(
+        .usage, "\(path): the take is pinned already; edit it, or replace it with --force")
+    }
+    let good = TakeVerification.run(path: take, mode: .exact)
+    if case .unreadable(let error) = good.outcome { throw CommandFailure(error) }
+    guard good.isPassed else {
+      throw CommandFailure(
+        .difference, "\(take): only a good run can be pinned, and this one differs: \(good.summary)"
+      )
+    }
+    let pin = try reading { () throws(TapeError) in
+      let pin = Pin(mode: mode.mode, note: note, measures: try Measures(path: take))
+      try pin.write(forTake: take)
+      return pin
+    }
+    if options.json {
+      print(pin.text, terminator: "")
+    } else {
+      print("\(path): \(pin.checks.count) checks, compared \(described(pin.mode))")
+    }
+  }
+
+  private func described(_ mode: Pin.Mode) -> String {
+    mode == .exact ? "exactly" : "by meaning"
+  }
+}

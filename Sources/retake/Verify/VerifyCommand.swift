@@ -1,0 +1,109 @@
+import ArgumentParser
+import Foundation
+import Tape
+import Verify
+
+/// Takes as regression tests.
+struct VerifyCommand: ParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "verify",
+    abstract: "Run takes as tests: every one must replay as it was recorded or pinned.",
+    discussion: """
+      A folder stands for all takes below it. A take is compared exactly: every packet, state, \
+      frame, timer and random draw. With a pin beside it (call.pin.json, made by retake pin) it is \
+      compared as the pin says: exactly, or by what comes of the session within the pin's \
+      tolerances. Takes run in parallel on all cores. The exit status is 1 when one fails; its \
+      report, with the command that shows the failure again, is left in the folder of reports.
+
+      Examples:
+        retake verify Captures/
+        retake verify call.take --mode meaning
+        retake verify Captures/ --junit build/retake.xml --reports build/retake
+      """)
+
+  @Argument(help: "Takes, and folders of takes.", completion: .file(extensions: ["take"]))
+  var paths: [String]
+
+  @Option(help: "How to compare, whatever pins say: exact or meaning.")
+  var mode: VerifyMode?
+
+  @Option(help: "Write the results as JUnit XML to this file.")
+  var junit: String?
+
+  @Option(help: "The folder for the reports of takes that fail.")
+  var reports = "retake-reports"
+
+  @Option(help: "How many takes run at once; as many as there are cores by default.")
+  var jobs: Int?
+
+  @Flag(help: "Print JSON for programs.")
+  var json = false
+
+  func validate() throws {
+    if paths.isEmpty { throw ValidationError("Give a take or a folder of takes.") }
+    if let jobs, !(1...1024).contains(jobs) {
+      throw ValidationError("--jobs takes a number from 1 to 1024, not \(jobs).")
+    }
+  }
+
+  func run() throws {
+    let takes = try reading { () throws(TapeError) in try VerificationRun.takes(in: paths) }
+    let progress = Progress("verifying")
+    let (json, count) = (json, takes.count)
+    let run = VerificationRun(
+      takes: takes, mode: mode?.mode, jobs: jobs ?? ProcessInfo.processInfo.activeProcessorCount
+    ) { done, latest in
+      progress.clear()
+      // Whole lines in one write, so that those of several threads stay whole.
+      if !json { FileHandle.standardOutput.write(Data((latest.line + "\n").utf8)) }
+      if done < count { progress.show("verifying: \(done) of \(count)") }
+    }
+    progress.clear()
+    let written = try writeReports(run)
+    if let junit { try write(run.junit, to: junit) }
+    if json {
+      print(run.json)
+    } else {
+      print(run.totals)
+      for report in written { print("report: \(report)") }
+    }
+    if !run.failures.isEmpty { throw CommandFailure(.difference, "") }
+  }
+
+  private func writeReports(_ run: VerificationRun) throws -> [String] {
+    var names: [String: Int] = [:]
+    return try run.failures.map { failure in
+      let name = URL(fileURLWithPath: failure.path).deletingPathExtension().lastPathComponent
+      let count = names[name, default: 0] + 1
+      names[name] = count
+      let path = "\(reports)/\(name)\(count == 1 ? "" : "-\(count)").txt"
+      var meaning: String?
+      if case .diverged = failure.outcome { meaning = try? failure.meaning() }
+      try write(failure.report(meaning: meaning), to: path)
+      return path
+    }
+  }
+
+  private func write(_ text: String, to path: String) throws {
+    let url = URL(fileURLWithPath: path)
+    do {
+      try FileManager.default.createDirectory(
+        at: url.deletingLastPathComponent(), withIntermediateDirectories: true)
+      try Data(text.utf8).write(to: url)
+    } catch {
+      throw CommandFailure(.inputOutput, "\(path): \(error.localizedDescription)")
+    }
+  }
+}
+
+/// The modes by their names on the command line.
+enum VerifyMode: String, ExpressibleByArgument, CaseIterable {
+  case exact, meaning
+
+  var mode: Pin.Mode {
+    switch self {
+    case .exact: .exact
+    case .meaning: .meaning
+    }
+  }
+}

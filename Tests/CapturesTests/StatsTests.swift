@@ -1,0 +1,44 @@
+import Foundation
+import Media
+import Peer
+import Queries
+import Replay
+import Stats
+import Tape
+import Testing
+import Wire
+
+/// What a captured session recorded of its stats, a replay to the same instant must say too.
+@Suite struct StatsTests {
+  @Test(arguments: CapturesTests.takes)
+  func theStatsByReplayAreTheRecordedRows(name: String) throws {
+    let path = CapturesTests.folder.appendingPathComponent(name).path
+    let toolchain = try Toolchain.current(for: path)
+    let header = try TapeReader(path: path).header
+    if !toolchain.differences(from: header.toolchain).isEmpty, !header.keepsMedia {
+      print("\(name): made with another toolchain and without media, so it is not compared")
+      return
+    }
+    let all = try StatSamples.instants(path: path)
+    #expect(all.count >= 2)
+    // The first ones, one from the middle and the last: each costs a replay.
+    for place in Set([0, all.count / 2, all.count - 1]).sorted() {
+      let sampled = all[place]
+      let at = Wire.Instant(nanoseconds: sampled.atNanoseconds)
+      let index = Int(sampled.peer) - 1
+      let recorded = try StatSamples(path: path, at: at).peers[index]
+      let replay = try StatsReplay(
+        path: path, until: .step(sampled.step + 1), toolchain: toolchain, codecs: { LibraryCodecs() })
+      guard case .identical = replay.replay.verdict else {
+        Issue.record("\(replay.replay)")
+        return
+      }
+      let replayed = replay.peers[index].report
+      #expect(replayed.objects.count == Int(sampled.objectCount))
+      for object in replayed.objects {
+        let row = try #require(recorded.objects.first { $0.id == object.id }, "\(object.type)")
+        #expect(row.members == object.membersJSON, "\(name) \(at.nanoseconds) \(object.type)")
+      }
+    }
+  }
+}

@@ -1,0 +1,143 @@
+import Lab
+import Testing
+import Wire
+
+@testable import ICE
+
+/// What NATs let through, and what needs a TURN server.
+@Suite struct TraversalTests {
+  static let ends: [VirtualNAT.Kind?] = [nil] + VirtualNAT.Kind.allCases
+
+  /// Whether two ends find each other without a relay (RFC 5128 section 3.3).
+  private func meetDirectly(_ left: VirtualNAT.Kind?, _ right: VirtualNAT.Kind?) -> Bool {
+    switch (left, right) {
+    case (.symmetric, .symmetric), (.symmetric, .portRestricted), (.portRestricted, .symmetric):
+      false
+    default: true
+    }
+  }
+
+  private func meeting(
+    _ left: VirtualNAT.Kind?, _ right: VirtualNAT.Kind?, seed: UInt64, hasRelay: Bool,
+    relayOnly: [Bool] = [false, false]
+  ) -> VirtualMeeting {
+    let meeting = VirtualMeeting(seed: seed)
+    let serverIP = IPAddress(ipv4: 0xcb00_7101)
+    let server = SocketAddress(serverIP, port: 3478)
+    meeting.internet.server = VirtualTURNServer(address: server)
+    var servers = [ICEServer(host: .address(serverIP), port: 3478)]
+    if hasRelay {
+      servers.append(
+        ICEServer(
+          host: .address(serverIP), port: 3478,
+          credentials: TURNCredentials(username: "user", password: "password")))
+    }
+    for (index, kind) in [left, right].enumerated() {
+      let outside = IPAddress(ipv4: 0xc633_6401 + UInt32(index))
+      let inside = IPAddress(ipv4: 0x0a00_0002 + UInt32(index) << 8)
+      meeting.add(
+        [kind == nil ? outside : inside], nat: kind.map { VirtualNAT($0, address: outside) },
+        servers: servers, relayOnly: relayOnly[index])
+    }
+    return meeting
+  }
+
+  @Test(arguments: ends, ends)
+  func withoutARelayTheyMeetWhereTheoryAllows(left: VirtualNAT.Kind?, right: VirtualNAT.Kind?) {
+    for seed in 0..<4 {
+      let meeting = meeting(left, right, seed: UInt64(seed), hasRelay: false)
+      meeting.begin()
+      meeting.run(for: .seconds(40)) { $0.isConnected }
+      #expect(meeting.isConnected == meetDirectly(left, right), "seed \(seed)")
+    }
+  }
+
+  @Test(arguments: ends, ends)
+  func withARelayTheyAlwaysMeet(left: VirtualNAT.Kind?, right: VirtualNAT.Kind?) {
+    for seed in 0..<4 {
+      let meeting = meeting(left, right, seed: UInt64(seed), hasRelay: true)
+      meeting.internet.lossPerMille = seed < 2 ? 0 : 100
+      meeting.begin()
+      #expect(meeting.run(for: .seconds(5)) { $0.isConnected }, "seed \(seed)")
+      meeting.run(for: .seconds(40))
+      #expect(meeting.isConnected)
+      let kinds = meeting.agents.compactMap(\.selectedPair).map {
+        $0.local.kind == .relayed || $0.remote.kind == .relayed
+      }
+      // In the end media takes a relay only where it has to.
+      #expect(kinds == [Bool](repeating: !meetDirectly(left, right), count: 2), "seed \(seed)")
+      meeting.send([0x80, 1, 2], from: 0)
+      meeting.send([0x81, 3], from: 1)
+      if seed < 2 {
+        meeting.run(for: .seconds(1))
+        #expect(meeting.received == [[[0x81, 3]], [[0x80, 1, 2]]], "seed \(seed)")
+      }
+    }
+  }
+
+  @Test(arguments: [[true, true], [true, false], [false, true]])
+  func whoWantsRelaysOnlyTellsAndUsesNothingElse(relayOnly: [Bool]) throws {
+    for left in Self.ends {
+      let meeting = meeting(left, nil, seed: 9, hasRelay: true, relayOnly: relayOnly)
+      meeting.begin()
+      #expect(meeting.run(for: .seconds(5)) { $0.isConnected })
+      meeting.run(for: .seconds(10))
+      for (agent, isHidden) in zip(meeting.agents, relayOnly) where isHidden {
+        #expect(agent.localCandidates.map(\.kind) == [.relayed])
+        #expect(agent.localCandidates.first?.related?.ip.isUnspecified == true)
+        #expect(agent.pairs.allSatisfy { $0.local.kind == .relayed })
+      }
+      let server = try #require(meeting.internet.server)
+      let before = server.relayedByChannel
+      meeting.send([0x80], from: 0)
+      meeting.run(for: .seconds(1))
+      #expect(meeting.received[1] == [[0x80]])
+      #expect(meeting.internet.server?.relayedByChannel ?? 0 > before)
+    }
+  }
+
+  @Test func closingGivesTheAllocationsBack() {
+    let meeting = meeting(.symmetric, .symmetric, seed: 1, hasRelay: true)
+    meeting.begin()
+    meeting.run(for: .seconds(5)) { $0.isConnected }
+    #expect(meeting.internet.server?.allocations.count == 2)
+    for index in 0..<2 { meeting.step(index, .close) }
+    meeting.run(for: .seconds(1))
+    #expect(meeting.internet.server?.allocations.isEmpty == true)
+  }
+
+  @Test func aRelayedCallLastsForAnHour() {
+    let meeting = meeting(.symmetric, .symmetric, seed: 2, hasRelay: true)
+    meeting.internet.server?.nonceLifetime = .seconds(300)
+    meeting.begin()
+    meeting.run(for: .seconds(5)) { $0.isConnected }
+    meeting.run(for: .seconds(3600))
+    #expect(meeting.agents.allSatisfy { $0.connectionState == .completed })
+    meeting.send([0x80], from: 0)
+    meeting.run(for: .seconds(1))
+    #expect(meeting.received[1] == [[0x80]])
+  }
+
+  @Test func aRestartMovesToAnAllocationOfItsOwn() throws {
+    let meeting = meeting(.symmetric, .symmetric, seed: 3, hasRelay: true)
+    meeting.begin()
+    meeting.run(for: .seconds(5)) { $0.isConnected }
+    let before = try #require(meeting.agents[0].selectedPair).base
+    meeting.restart()
+    meeting.run(for: .seconds(20))
+    let after = try #require(meeting.agents[0].selectedPair)
+    #expect(after.base != before)
+    #expect(after.local.kind == .relayed || after.remote.kind == .relayed)
+    #expect(meeting.agents.allSatisfy { $0.connectionState == .completed })
+    #expect(meeting.internet.server?.allocations.count == 2)
+  }
+
+  @Test func wrongCredentialsAreToldAndTheRestGoesOn() {
+    let meeting = meeting(.fullCone, .fullCone, seed: 4, hasRelay: true)
+    meeting.internet.server?.password = "changed"
+    meeting.begin()
+    #expect(meeting.run(for: .seconds(5)) { $0.isConnected })
+    #expect(meeting.serverFailures == [[401], [401]])
+    #expect(meeting.agents.allSatisfy { $0.gatheringState == .complete })
+  }
+}

@@ -1,0 +1,47 @@
+"""A call in a page of a browser, whichever protocol the browser is driven with."""
+
+import json
+from pathlib import Path
+
+import reports
+
+CALL_PAGE = Path(__file__).with_name("call.html")
+CALL_SCRIPT = Path(__file__).with_name("call.js").read_text(encoding="utf-8")
+
+
+class Browser:
+    """One page with one RTCPeerConnection in it; `page` runs the script of `call.js`."""
+
+    def __init__(self, page):
+        self.page = page
+
+    async def prepare(self, settings):
+        """Loads the page of the call and sets members of `call`."""
+        await self.page.load(CALL_PAGE.as_uri(), ready="window.call !== undefined")
+        for name, value in settings.items():
+            await self.page.evaluate(f"void (call.{name} = {json.dumps(value)})")
+
+    async def visit(self, address):
+        """Lets a page of Retake make the call by itself."""
+        await self.page.load(address, ready="window.call && call.connections.length > 0")
+
+    async def offer(self):
+        """The browser's offer, with all of its candidates."""
+        return await self.page.evaluate("call.offer()")
+
+    async def accept(self, sdp):
+        """Takes the answer."""
+        await self.page.evaluate(f"call.accept({json.dumps(sdp)})")
+
+    async def answer(self, sdp):
+        """The browser's answer."""
+        return await self.page.evaluate(f"call.answer({json.dumps(sdp)})")
+
+    async def report(self):
+        """What the browser counts, and what the received picture looks like."""
+        seen = await self.page.evaluate("call.report()")
+        report = reports.from_w3c(seen["connection"], seen["stats"])
+        report.pair_retransmissions(seen["descriptions"])
+        report.picture_contrast = seen["contrast"]
+        report.data_echo = seen["echo"]
+        return report

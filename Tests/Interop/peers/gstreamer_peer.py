@@ -1,0 +1,234 @@
+"""GStreamer's webrtcbin as a peer: DTLS with an RSA certificate, ICE from libnice.
+
+Runs under the system's own Python, because the bindings come from Debian.
+"""
+
+import asyncio
+import re
+
+import gi
+
+gi.require_version("Gst", "1.0")
+gi.require_version("GstSdp", "1.0")
+gi.require_version("GstWebRTC", "1.0")
+from gi.repository import Gst, GstSdp, GstWebRTC
+
+from peers import lines, samples
+from reports import Report, Stream
+
+_GATHERING_SECONDS = 10
+_PROMISE_SECONDS = 10
+_PAYLOAD_TYPES = {"audio": 111, "video": 96}
+_SOURCES = {
+    "audio": (
+        "audiotestsrc is-live=true wave=sine freq=440 volume=0.3"
+        " ! audio/x-raw,rate=48000,channels=2 ! audioconvert"
+        " ! opusenc ! rtpopuspay pt={pt} name=audio"
+        " ! application/x-rtp,media=audio,encoding-name=OPUS,payload={pt} ! webrtc."
+    ),
+    "video": (
+        "videotestsrc is-live=true pattern=ball"
+        f" ! video/x-raw,width={samples.WIDTH},height={samples.HEIGHT},framerate=25/1"
+        " ! videoconvert ! vp8enc name=encoder deadline=1 cpu-used=8 keyframe-max-dist=50"
+        " ! rtpvp8pay pt={pt} name=video"
+        " ! application/x-rtp,media=video,encoding-name=VP8,payload={pt} ! webrtc."
+    ),
+}
+_SINKS = {
+    "audio": (
+        "queue ! rtpopusdepay ! opusdec ! audioconvert"
+        " ! audio/x-raw,format=S16LE,channels=1,rate=48000"
+        " ! appsink name=sink emit-signals=true sync=false"
+    ),
+    "video": (
+        "queue ! rtpvp8depay ! vp8dec ! videoconvert ! video/x-raw,format=I420"
+        " ! appsink name=sink emit-signals=true sync=false"
+    ),
+}
+_DTLS_ROLES = {True: "client", False: "server"}
+# Cipher and authentication as `dtlsenc` names them by number.
+_SRTP_PROFILES = {(1, 1): "AES128_CM_HMAC_SHA1_32", (1, 2): "AES128_CM_HMAC_SHA1_80"}
+
+
+class GstreamerPeer:
+    """A pipeline around one webrtcbin, with generated sound and pictures."""
+
+    def __init__(self):
+        self._pipeline = None
+        self._webrtc = None
+        # The bindings do not keep what C code still uses.
+        self._kept = []
+        self._sent = {"audio": 0, "video": 0}
+        self._received = {"audio": 0, "video": 0}
+        self._energy = 0.0
+        self._contrast = None
+
+    async def offer(self):
+        """An offer of sound and pictures."""
+        self._build(_PAYLOAD_TYPES)
+        return await self._describe("offer")
+
+    async def accept(self, sdp):
+        """Takes the answer."""
+        await self._set_remote(GstWebRTC.WebRTCSDPType.ANSWER, sdp)
+
+    async def answer(self, sdp):
+        """Answers with sound and pictures, in the formats of the offer."""
+        formats = {
+            kind: int(re.search(rf"a=rtpmap:(\d+) {codec}/", sdp, re.IGNORECASE).group(1))
+            for kind, codec in (("audio", "opus"), ("video", "VP8"))
+        }
+        self._build(formats)
+        await self._set_remote(GstWebRTC.WebRTCSDPType.OFFER, sdp)
+        return await self._describe("answer")
+
+    async def report(self):
+        """What webrtcbin counts, and what came out of the decoders."""
+        report = Report(connection=self._webrtc.get_property("connection-state").value_nick)
+        self._describe_transport(report)
+        kinds = self._kinds()
+        statistics = await self._promise("get-stats", None)
+        for index in range(statistics.n_fields()):
+            entry = statistics.get_value(statistics.nth_field_name(index))
+            self._add_stream(report, entry, kinds)
+        report.sound_energy = self._energy
+        report.picture_contrast = self._contrast
+        return report
+
+    async def close(self):
+        """Ends the pipeline."""
+        if self._pipeline:
+            self._pipeline.set_state(Gst.State.NULL)
+
+    def _build(self, formats):
+        parts = ["webrtcbin name=webrtc bundle-policy=max-bundle"]
+        parts += [_SOURCES[kind].format(pt=formats[kind]) for kind in ("audio", "video")]
+        self._pipeline = Gst.parse_launch(" ".join(parts))
+        self._webrtc = self._pipeline.get_by_name("webrtc")
+        self._webrtc.connect("pad-added", self._receive)
+        for name, kind in (("audio", "audio"), ("encoder", "video")):
+            pad = self._pipeline.get_by_name(name).get_static_pad("src")
+            pad.add_probe(
+                Gst.PadProbeType.BUFFER | Gst.PadProbeType.BUFFER_LIST, self._count_sent, kind
+            )
+        self._pipeline.set_state(Gst.State.PLAYING)
+
+    def _count_sent(self, _, info, kind):
+        listed = info.get_buffer_list() if info.type & Gst.PadProbeType.BUFFER_LIST else None
+        self._sent[kind] += listed.length() if listed else 1
+        return Gst.PadProbeReturn.OK
+
+    async def _describe(self, kind):
+        reply = await self._promise(f"create-{kind}", None)
+        description = reply.get_value(kind)
+        self._kept.append(description)
+        await self._promise("set-local-description", description)
+        gathered = asyncio.Event()
+        loop = asyncio.get_running_loop()
+
+        def look(*_):
+            if self._webrtc.get_property("ice-gathering-state").value_nick == "complete":
+                loop.call_soon_threadsafe(gathered.set)
+
+        self._webrtc.connect("notify::ice-gathering-state", look)
+        look()
+        await asyncio.wait_for(gathered.wait(), _GATHERING_SECONDS)
+        return self._webrtc.get_property("local-description").sdp.as_text()
+
+    async def _set_remote(self, kind, sdp):
+        _, message = GstSdp.SDPMessage.new()
+        GstSdp.sdp_message_parse_buffer(sdp.encode(), message)
+        description = GstWebRTC.WebRTCSessionDescription.new(kind, message)
+        self._kept += [message, description]
+        await self._promise("set-remote-description", description)
+
+    async def _promise(self, signal, argument):
+        """What webrtcbin replies to an action, which it does on a thread of its own."""
+        promise = Gst.Promise.new()
+        self._kept.append(promise)
+        self._webrtc.emit(signal, argument, promise)
+        done = asyncio.get_running_loop().run_in_executor(None, promise.wait)
+        result = await asyncio.wait_for(done, _PROMISE_SECONDS)
+        reply = promise.get_reply()
+        self._kept.append(reply)
+        if result != Gst.PromiseResult.REPLIED or (reply and reply.has_field("error")):
+            raise RuntimeError(f"{signal}: {reply.get_value('error') if reply else result}")
+        return reply
+
+    def _receive(self, _, pad):
+        if pad.direction != Gst.PadDirection.SRC:
+            return
+        kind = pad.get_current_caps().get_structure(0).get_string("media")
+        sink = Gst.parse_bin_from_description(_SINKS[kind], True)
+        take = self._watch if kind == "video" else self._hear
+        sink.get_by_name("sink").connect("new-sample", take)
+        self._pipeline.add(sink)
+        sink.sync_state_with_parent()
+        pad.link(sink.get_static_pad("sink"))
+
+    def _watch(self, sink):
+        sample = sink.emit("pull-sample")
+        plane = _bytes(sample)[: samples.WIDTH * samples.HEIGHT]
+        self._received["video"] += 1
+        self._contrast = samples.contrast(plane)
+        return Gst.FlowReturn.OK
+
+    def _hear(self, sink):
+        self._energy += samples.energy(_bytes(sink.emit("pull-sample")), 48000)
+        self._received["audio"] += 1
+        return Gst.FlowReturn.OK
+
+    def _kinds(self):
+        """What each SSRC of the descriptions carries; webrtcbin's statistics call all of it audio."""
+        kinds = {}
+        for side in ("local-description", "remote-description"):
+            description = self._webrtc.get_property(side)
+            for section in description.sdp.as_text().split("m=")[1:] if description else []:
+                for ssrc in re.findall(r"a=ssrc:(\d+) ", section):
+                    kinds[int(ssrc)] = section.partition(" ")[0]
+        return kinds
+
+    def _add_stream(self, report, entry, kinds):
+        if not isinstance(entry, Gst.Structure) or not entry.has_field("ssrc"):
+            return
+        kind = kinds.get(entry.get_value("ssrc"))
+        if kind is None:
+            return
+        match entry.get_value("type"):
+            case GstWebRTC.WebRTCStatsType.INBOUND_RTP:
+                direction, packets, frames = "in", "packets-received", self._received
+            case GstWebRTC.WebRTCStatsType.OUTBOUND_RTP:
+                direction, packets, frames = "out", "packets-sent", self._sent
+            case _:
+                return
+        report.streams.append(
+            Stream(kind, direction, entry.get_value("ssrc"), entry.get_value(packets), frames[kind])
+        )
+
+    def _describe_transport(self, report):
+        # Its statistics do not name the handshake; the elements inside know.
+        elements = self._webrtc.iterate_recurse()
+        while True:
+            result, element = elements.next()
+            if result != Gst.IteratorResult.OK:
+                return
+            if element.get_factory() is None or element.get_factory().get_name() != "dtlsenc":
+                continue
+            if element.get_property("connection-state").value_nick != "connected":
+                continue
+            chosen = element.get_property("srtp-cipher"), element.get_property("srtp-auth")
+            report.dtls_role = _DTLS_ROLES[element.get_property("is-client")]
+            report.srtp_profile = _SRTP_PROFILES.get(chosen, str(chosen))
+
+
+def _bytes(sample):
+    buffer = sample.get_buffer()
+    return buffer.extract_dup(0, buffer.get_size())
+
+
+async def main():
+    Gst.init(None)
+    await lines.serve(GstreamerPeer())
+
+
+asyncio.run(main())

@@ -1,0 +1,175 @@
+"""The plugins of a Janus server as peers: Retake is one user of them, or two."""
+
+import asyncio
+
+from peers.child import ChildPeer
+from peers.janus_server import QUIETEST, ROOM, JanusServer
+from reports import Report, Stream
+
+_DTLS_ROLES = {"active": "client", "passive": "server"}
+
+
+class Janus:
+    """A call with a plugin; whoever else takes part is a libwebrtc."""
+
+    def __init__(self, server, folder):
+        self._server = server
+        self._folder = folder
+        self._session = None
+        self._admin = None
+        self._handle = None
+        # What the plugin calls Retake.
+        self._user = None
+        self._others = []
+
+    @classmethod
+    async def open(cls, call, folder):
+        """Starts a server and takes a handle of the call's plugin."""
+        plugin = call.peer.removeprefix("janus-")
+        janus = _PLUGINS[plugin](await JanusServer.start(plugin, folder), folder)
+        try:
+            janus._session = await janus._server.session()
+            janus._admin = await janus._server.admin()
+            janus._handle = await janus._session.attach(plugin)
+        except BaseException:
+            await janus.close()
+            raise
+        return janus
+
+    async def report(self):
+        """What the server counts: packets, because it decodes nothing."""
+        request = {"janus": "handle_info", "handle_id": self._handle, **self._session.identity}
+        info = (await self._admin.request(request))["info"]
+        webrtc = info.get("webrtc", {})
+        dtls = webrtc.get("dtls", {})
+        report = Report(connection="connected" if dtls.get("ready") else "connecting")
+        report.dtls_role = _DTLS_ROLES.get(dtls.get("dtls-role"), "")
+        report.srtp_profile = dtls.get("srtp-profile", "").removeprefix("SRTP_")
+        for media in webrtc.get("media", {}).values():
+            report.streams += _streams(media)
+        report.sound_energy = self._loudness()
+        return report
+
+    async def close(self):
+        """Ends everybody and the server."""
+        for other in self._others:
+            await other.close()
+        for session in (self._session, self._admin):
+            if session:
+                await session.close()
+        await self._server.end()
+
+    def _loudness(self):
+        """The energy of one block at each mean level at which the plugin found Retake talking."""
+        told = (each.get("plugindata", {}).get("data", {}) for each in self._session.told)
+        talks = [
+            each for each in told
+            if "talking" in each.values() and self._user and each.get("id") == self._user
+        ]
+        # The bridge names no level; it was louder than its limit.
+        levels = [each.get("audio-level-dBov-avg", QUIETEST) for each in talks]
+        return sum(10 ** (-level / 10) for level in levels) or None
+
+    async def _bring(self):
+        """Another user with sound and pictures, and the offer it makes."""
+        folder = self._folder / f"other-{len(self._others) + 1}"
+        folder.mkdir()
+        other = await ChildPeer.open("libwebrtc_peer.py", folder)
+        self._others.append(other)
+        return other, await other.offer()
+
+    async def _send(self, body, kind=None, sdp=None, handle=None):
+        """What a plugin says to a request: its data and its description, if it gives one."""
+        reply = await self._session.message(handle or self._handle, body, kind, sdp)
+        return reply["plugindata"]["data"], reply.get("jsep", {}).get("sdp")
+
+
+class Echotest(Janus):
+    """Sends back what it receives."""
+
+    async def answer(self, sdp):
+        """The server's answer."""
+        _, answer = await self._send({"audio": True, "video": True}, "offer", sdp)
+        return answer
+
+
+class Videoroom(Janus):
+    """Publishers offer to it; to its subscribers it offers."""
+
+    async def answer(self, sdp):
+        """The server's answer to a publisher."""
+        joined, _ = await self._send({"request": "join", "ptype": "publisher", "room": ROOM})
+        self._user = joined["id"]
+        _, answer = await self._send({"request": "publish"}, "offer", sdp)
+        return answer
+
+    async def offer(self):
+        """The server's offer of what another user publishes."""
+        publisher, offer = await self._bring()
+        handle = await self._session.attach("videoroom")
+        joined, _ = await self._send(
+            {"request": "join", "ptype": "publisher", "room": ROOM}, handle=handle
+        )
+        _, answer = await self._send({"request": "publish"}, "offer", offer, handle)
+        await publisher.accept(answer)
+        await _connected(publisher)
+        request = {"request": "join", "ptype": "subscriber", "room": ROOM}
+        _, offer = await self._send({**request, "streams": [{"feed": joined["id"]}]})
+        return offer
+
+    async def accept(self, sdp):
+        """Takes a subscriber's answer."""
+        await self._send({"request": "start"}, "answer", sdp)
+
+
+class Audiobridge(Janus):
+    """Mixes what its users say, for each of them without the own voice."""
+
+    async def answer(self, sdp):
+        """The server's answer."""
+        await self._join()
+        _, answer = await self._send({"request": "configure", "muted": False}, "offer", sdp)
+        return answer
+
+    async def offer(self):
+        """The server's offer."""
+        await self._join()
+        _, offer = await self._send({"request": "configure", "generate_offer": True})
+        return offer
+
+    async def accept(self, sdp):
+        """Takes the answer."""
+        await self._send({"request": "configure", "muted": False}, "answer", sdp)
+
+    async def _join(self):
+        """Joins Retake, and before it somebody to be heard in the mix."""
+        other, offer = await self._bring()
+        handle = await self._session.attach("audiobridge")
+        await self._send({"request": "join", "room": ROOM}, handle=handle)
+        body = {"request": "configure", "muted": False}
+        _, answer = await self._send(body, "offer", offer, handle)
+        await other.accept(answer)
+        await _connected(other)
+        joined, _ = await self._send({"request": "join", "room": ROOM})
+        self._user = joined["id"]
+
+
+_PLUGINS = {"echotest": Echotest, "videoroom": Videoroom, "audiobridge": Audiobridge}
+
+
+async def _connected(other):
+    """Waits for the connection of another user."""
+    async with asyncio.timeout(15):
+        while (await other.report()).connection != "connected":
+            await asyncio.sleep(0.1)
+
+
+def _streams(media):
+    """The streams of an m-section both ways, as the server counts them."""
+    ssrcs, stats, kind = media["ssrc"], media["stats"], media["type"]
+    received, sent = stats["in"].get("packets", 0), stats["out"].get("packets", 0)
+    if "ssrc-peer" in ssrcs and received:
+        rtx = ssrcs.get("ssrc-peer-rtx")
+        yield Stream(kind, "in", ssrcs["ssrc-peer"], received, received, rtx)
+    if "ssrc" in ssrcs and sent:
+        yield Stream(kind, "out", ssrcs["ssrc"], sent, sent, ssrcs.get("ssrc-rtx"))

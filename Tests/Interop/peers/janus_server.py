@@ -1,0 +1,205 @@
+"""A Janus server of Debian with nothing of it open but what a call needs, and its two protocols."""
+
+import asyncio
+import itertools
+from pathlib import Path
+
+import aiohttp
+
+import namespace
+from processes import Child, ProcessError, free_ports
+
+ROOM = 1234
+# The mean level below which a room calls nobody talking, in dB under full scale.
+QUIETEST = 60
+_SECRET = "retake"
+_START_SECONDS = 15
+_REPLY_SECONDS = 15
+
+# Written into a folder of the call; Debian's own configuration is not used.
+_SETTINGS = {
+    "janus.jcfg": """
+general: {{
+  configs_folder = "{configs}"
+  plugins_folder = "{libraries}/plugins"
+  transports_folder = "{libraries}/transports"
+  events_folder = "{libraries}/events"
+  loggers_folder = "{libraries}/loggers"
+  debug_level = 4
+  admin_secret = "{secret}"
+}}
+media: {{ ipv6 = false }}
+nat: {{ {addresses} }}
+plugins: {{ disable = "{unused_plugins}" }}
+transports: {{ disable = "{unused_transports}" }}
+events: {{ broadcast = false }}
+""",
+    "janus.transport.websockets.jcfg": """
+general: {{ json = "compact", ws = true, ws_port = {port}, ws_ip = "127.0.0.1", wss = false }}
+admin: {{ admin_ws = true, admin_ws_port = {admin_port}, admin_ws_ip = "127.0.0.1" }}
+""",
+    "janus.plugin.echotest.jcfg": "general: {{ }}\n",
+    "janus.plugin.audiobridge.jcfg": """
+general: {{ }}
+room-{room}: {{ description = "Bridge", sampling_rate = 48000, audiolevel_event = true,
+  audio_active_packets = 10, audio_level_average = {quietest} }}
+""",
+    "janus.plugin.videoroom.jcfg": """
+general: {{ }}
+room-{room}: {{ description = "Room", publishers = 6, bitrate = 512000, fir_freq = 10,
+  audiocodec = "opus", videocodec = "vp8", audiolevel_event = true, audio_active_packets = 10,
+  audio_level_average = {quietest} }}
+""",
+}
+
+
+class JanusServer:
+    """A running server."""
+
+    def __init__(self, child, port, admin_port):
+        self._child = child
+        self._port = port
+        self._admin_port = admin_port
+
+    @classmethod
+    async def start(cls, plugin, folder):
+        """Starts a server with one plugin; its files and its log go to `folder`."""
+        port, admin_port = free_ports(2)
+        configs = folder / "janus"
+        configs.mkdir()
+        libraries = _libraries()
+        values = {
+            "configs": configs,
+            "libraries": libraries,
+            "secret": _SECRET,
+            "room": ROOM,
+            "quietest": QUIETEST,
+            "port": port,
+            "admin_port": admin_port,
+            "addresses": _addresses(),
+            "unused_plugins": _others(libraries / "plugins", plugin),
+            "unused_transports": _others(libraries / "transports", "websockets"),
+        }
+        for name, text in _SETTINGS.items():
+            (configs / name).write_text(text.format(**values), encoding="utf-8")
+        child = await Child.start(
+            ["janus", "--configs-folder", configs, "--config", configs / "janus.jcfg",
+             "--disable-colors"],
+            folder / "janus.log",
+        )
+        server = cls(child, port, admin_port)
+        try:
+            await (await server.session()).close()
+        except BaseException:
+            await server.end()
+            raise
+        return server
+
+    async def session(self):
+        """A session of its own, over a socket of its own."""
+        socket_ = await self._connect(self._port, "janus-protocol")
+        session = JanusSession(socket_, {})
+        reply = await session.request({"janus": "create"})
+        session.identity = {"session_id": reply["data"]["id"]}
+        return session
+
+    async def admin(self):
+        """The protocol for administrators, which tells what the server counts."""
+        socket_ = await self._connect(self._admin_port, "janus-admin-protocol")
+        return JanusSession(socket_, {"admin_secret": _SECRET})
+
+    async def end(self):
+        """Ends the server."""
+        await self._child.end()
+
+    async def _connect(self, port, protocol):
+        client = aiohttp.ClientSession()
+        try:
+            async with asyncio.timeout(_START_SECONDS):
+                while self._child.status is None:
+                    try:
+                        address = f"ws://127.0.0.1:{port}"
+                        return client, await client.ws_connect(address, protocols=[protocol])
+                    except aiohttp.ClientConnectionError:
+                        await asyncio.sleep(0.05)
+            raise ProcessError(f"janus ended with status {self._child.status}")
+        except BaseException:
+            await client.close()
+            raise
+
+
+class JanusSession:
+    """Requests and their replies over one socket; what Janus tells unasked is kept."""
+
+    def __init__(self, connection, identity):
+        self._client, self._socket = connection
+        self._numbers = itertools.count(1)
+        self._waiting = {}
+        # What every request says besides its own.
+        self.identity = identity
+        # Events of plugins and of the core, oldest first.
+        self.told = []
+        self._reader = asyncio.create_task(self._read())
+
+    async def request(self, message):
+        """Sends a request and gives the reply that completes it."""
+        transaction = f"t{next(self._numbers)}"
+        self._waiting[transaction] = asyncio.get_running_loop().create_future()
+        await self._socket.send_json({**message, **self.identity, "transaction": transaction})
+        reply = await asyncio.wait_for(self._waiting[transaction], _REPLY_SECONDS)
+        if reply["janus"] == "error":
+            raise RuntimeError(f"janus: {reply['error']['reason']}")
+        data = reply.get("plugindata", {}).get("data", {})
+        if "error" in data:
+            raise RuntimeError(f"janus: {data['error']}")
+        return reply
+
+    async def attach(self, plugin):
+        """A handle of a plugin."""
+        reply = await self.request({"janus": "attach", "plugin": f"janus.plugin.{plugin}"})
+        return reply["data"]["id"]
+
+    async def message(self, handle, body, kind=None, sdp=None):
+        """A message to a plugin, with a description when one is given; its event."""
+        request = {"janus": "message", "handle_id": handle, "body": body}
+        if sdp:
+            request["jsep"] = {"type": kind, "sdp": sdp}
+        return await self.request(request)
+
+    async def close(self):
+        """Lets go of the socket, with which the session ends."""
+        self._reader.cancel()
+        await self._socket.close()
+        await self._client.close()
+
+    async def _read(self):
+        async for message in self._socket:
+            reply = message.json()
+            # An acknowledgement only says that the reply will come as an event.
+            if reply["janus"] == "ack":
+                continue
+            waiting = self._waiting.pop(reply.get("transaction"), None)
+            if waiting and not waiting.done():
+                waiting.set_result(reply)
+            else:
+                self.told.append(reply)
+        for waiting in self._waiting.values():
+            if not waiting.done():
+                waiting.set_exception(ProcessError("janus closed the connection"))
+
+
+def _libraries():
+    for folder in sorted(Path("/usr/lib").glob("*/janus")):
+        return folder
+    raise FileNotFoundError("no janus in /usr/lib: run `make deps-interop`")
+
+
+def _others(folder, wanted):
+    names = {path.name for path in folder.glob("libjanus_*.so")}
+    return ",".join(sorted(names - {f"libjanus_{wanted}.so"}))
+
+
+def _addresses():
+    """Janus uses no loopback interface; outside of a private network it looks for itself."""
+    address = namespace.address()
+    return f'ice_enforce_list = "{address}"' if address else ""

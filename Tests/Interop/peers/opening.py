@@ -1,0 +1,24 @@
+"""Starts the peer of a call.
+
+Apart from the package itself, which the programs of the peers import too: less is installed there.
+"""
+
+from peers.chromium import Chromium
+from peers.child import ChildPeer
+from peers.firefox import Firefox
+from peers.janus import Janus
+
+
+async def open_peer(call, folder, relay=None):
+    """Starts the peer of a call, with a relay for it to use; its logs go to `folder`."""
+    match call.peer:
+        case "chromium":
+            return await Chromium.open(folder, call, relay)
+        case "firefox":
+            return await Firefox.open(folder)
+        case "gstreamer":
+            return await ChildPeer.open("gstreamer_peer.py", folder, python="/usr/bin/python3")
+        case name if name.startswith("janus-"):
+            return await Janus.open(call, folder)
+        case name:
+            return await ChildPeer.open(f"{name}_peer.py", folder)

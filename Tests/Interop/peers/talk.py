@@ -1,0 +1,107 @@
+"""What a peer says over data channels, and whether all of it comes back.
+
+`call.js` does the same in a browser.
+"""
+
+import asyncio
+
+# Two channels for the messages themselves, then many at once.
+_SIZES = [0, 1, 1_200, 16_384, 65_535, 65_536, 262_144]
+_UNORDERED = 50
+_CHANNELS = 100
+_SECONDS = 20
+
+
+class Talk:
+    """The conversation over the channels of one connection; `result` tells how it went."""
+
+    def __init__(self, open_channel):
+        # open_channel(label, ordered) makes a channel of the peer's own.
+        self._open = open_channel
+        self._task = None
+        # None before a channel is there, then what is lacking, at last `hello ...`.
+        self.result = None
+
+    def begin(self, channel):
+        """Talks over a channel, own or announced; a second one changes nothing."""
+        if self._task is None:
+            self.result = "no echo yet"
+            self._task = asyncio.ensure_future(self._run(_Line(channel)))
+
+    def end(self):
+        """Stops talking."""
+        if self._task:
+            self._task.cancel()
+
+    async def _run(self, first):
+        try:
+            async with asyncio.timeout(_SECONDS):
+                await self._sizes(first)
+                await self._any_order(_Line(self._open("unordered", False)))
+                await self._many()
+        except Exception as error:  # whatever the stack threw is what is lacking
+            self.result += f"; {type(error).__name__}: {error}"
+            return
+        messages = 2 * len(_SIZES) + _UNORDERED + _CHANNELS
+        self.result = f"hello from {_CHANNELS + 2} channels, {messages} messages"
+
+    async def _sizes(self, line):
+        await line.opened.wait()
+        sent = [kind(size) for size in _SIZES for kind in (_text, _block)]
+        for message in sent:
+            line.channel.send(message)
+        for message in sent:
+            back = await line.inbox.get()
+            self.result = f"echo of {type(message).__name__} of {len(message)}"
+            if back != message:
+                raise ValueError(f"a {type(back).__name__} of {len(back)} came back")
+
+    async def _any_order(self, line):
+        await line.opened.wait()
+        sent = [_block(100 + number) for number in range(_UNORDERED)]
+        for message in sent:
+            line.channel.send(message)
+        back = [await line.inbox.get() for _ in sent]
+        self.result = "echo without order"
+        if sorted(back) != sorted(sent):
+            raise ValueError("other messages came back")
+
+    async def _many(self):
+        lines = [_Line(self._open(f"many {n}", n % 2 == 0)) for n in range(_CHANNELS)]
+        for line in lines:
+            await line.opened.wait()
+            line.channel.send(line.channel.label)
+        self.result = "echo on many channels"
+        for line in lines:
+            if (back := await line.inbox.get()) != line.channel.label:
+                raise ValueError(f"{back} came back")
+            line.channel.close()
+        self.result = "closing of many channels"
+        for line in lines:
+            await line.closed.wait()
+
+
+class _Line:
+    """A channel with what came on it; the channels of aiortc and of libwebrtc look alike."""
+
+    def __init__(self, channel):
+        self.channel = channel
+        self.inbox = asyncio.Queue()
+        self.opened = asyncio.Event()
+        self.closed = asyncio.Event()
+        channel.on("open", lambda *_: self.opened.set())
+        channel.on("close", lambda *_: self.closed.set())
+        # libwebrtc gives an event with the data, aiortc the data.
+        channel.on("message", lambda what: self.inbox.put_nowait(getattr(what, "data", what)))
+        state = channel.readyState
+        if getattr(state, "value", state) == "open":
+            self.opened.set()
+
+
+def _text(size):
+    """Text of so many bytes in UTF-8, not all of them ASCII."""
+    return "é" * (size // 2) + "x" * (size % 2)
+
+
+def _block(size):
+    return bytes(number * 7 & 0xFF for number in range(size))

@@ -1,0 +1,115 @@
+"""The calls that are made: who is called, who offers, what goes which way."""
+
+from dataclasses import dataclass
+
+_MEDIA = ("audio", "video")
+
+
+@dataclass(frozen=True)
+class Abilities:
+    """What a peer can do in any call."""
+
+    # Its own loopback addresses are of use to it; the others need an interface beside loopback.
+    uses_loopback: bool = False
+    # What it measures of that which it receives: the loudness, the contrast of pictures.
+    perceives: tuple[str, ...] = _MEDIA
+    # It sends back what it receives, so that Retake must not do so too.
+    echoes: bool = False
+    # It opens a data channel and tells what comes back.
+    data: bool = False
+
+
+ABILITIES = {
+    "chromium": Abilities(uses_loopback=True, data=True),
+    "firefox": Abilities(data=True),
+    "aiortc": Abilities(uses_loopback=True),
+    "libwebrtc": Abilities(uses_loopback=True),
+    "gstreamer": Abilities(),
+    "janus-echotest": Abilities(perceives=(), echoes=True),
+    "janus-videoroom": Abilities(perceives=("audio",)),
+    "janus-audiobridge": Abilities(perceives=("audio",)),
+}
+
+
+@dataclass(frozen=True)
+class Call:
+    """One way to call a peer."""
+
+    peer: str
+    # Who offers: `peer`, `retake`, or `page` for the page that Retake serves.
+    offerer: str
+    # The peer is told to wait for the handshake, so that Retake is the DTLS client.
+    peer_waits: bool = False
+    # What the peer sends to Retake, and what it receives.
+    sends: tuple[str, ...] = _MEDIA
+    receives: tuple[str, ...] = _MEDIA
+    # The peer shows no address but an mDNS name, because it has no permission to use a camera.
+    hides: bool = False
+    # Who shows no address but one of a TURN server: `peer`, `retake`, or both.
+    relays: tuple[str, ...] = ()
+
+    @property
+    def name(self):
+        """A name for people and for folders."""
+        words = [self.peer, "page" if self.offerer == "page" else f"{self.offerer}-offers"]
+        words += ["waits"] * self.peer_waits + ["mdns"] * self.hides
+        words += [f"{who}-relays" for who in self.relays]
+        return "-".join(words)
+
+    @property
+    def needs_private_network(self):
+        """Whether it can be made nowhere else: mDNS messages and servers stay inside."""
+        return self.hides or bool(self.relays)
+
+    @property
+    def remarks(self):
+        """What is special about it, for people."""
+        remarks = ["mDNS name"] * self.hides
+        remarks += [f"{who} relays" for who in self.relays]
+        return remarks + ["receives"] * (not self.sends) + ["sends"] * (not self.receives)
+
+    @property
+    def abilities(self):
+        """What its peer can do in any call."""
+        return ABILITIES[self.peer]
+
+    @property
+    def echoes(self):
+        """Whether Retake sends back what it receives, instead of a test picture and a tone."""
+        return set(self.receives) <= set(self.sends) and not self.abilities.echoes
+
+    @property
+    def uses_loopback(self):
+        """Whether 127.0.0.1 is all that the two sides need."""
+        # Without a permission Chromium leaves loopback out, whatever else it is told.
+        return self.abilities.uses_loopback and not self.needs_private_network
+
+
+CALLS = [
+    Call("chromium", "peer"),
+    Call("chromium", "retake"),
+    Call("chromium", "retake", peer_waits=True),
+    Call("chromium", "page"),
+    Call("chromium", "peer", hides=True, sends=()),
+    Call("chromium", "peer", relays=("peer",)),
+    Call("chromium", "retake", relays=("peer",)),
+    Call("firefox", "peer"),
+    Call("firefox", "retake"),
+    Call("firefox", "retake", peer_waits=True),
+    Call("firefox", "page"),
+    Call("aiortc", "peer"),
+    Call("aiortc", "retake"),
+    Call("aiortc", "retake", peer_waits=True),
+    Call("libwebrtc", "peer"),
+    Call("libwebrtc", "retake"),
+    Call("libwebrtc", "retake", peer_waits=True),
+    Call("gstreamer", "peer"),
+    Call("gstreamer", "retake"),
+    Call("gstreamer", "retake", peer_waits=True),
+    Call("janus-echotest", "retake"),
+    Call("janus-echotest", "retake", peer_waits=True),
+    Call("janus-videoroom", "retake", sends=()),
+    Call("janus-videoroom", "peer", receives=()),
+    Call("janus-audiobridge", "retake", sends=("audio",), receives=("audio",)),
+    Call("janus-audiobridge", "peer", sends=("audio",), receives=("audio",)),
+]

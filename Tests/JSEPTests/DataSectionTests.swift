@@ -1,0 +1,152 @@
+import SDP
+import Testing
+import Wire
+
+@testable import JSEP
+
+@Suite struct DataSectionTests {
+  @Test(arguments: [
+    ("chromium-offer", "2", UInt16(5000), UInt64(262_144)),
+    ("chromium-datachannel-offer", "0", 5000, 262_144),
+    ("firefox-offer", "2", 5000, 1_073_741_823),
+    ("aiortc-offer", "2", 5000, 262_144),
+  ])
+  func offersOfOthersAreAnswered(name: String, mid: String, port: UInt16, size: UInt64) throws {
+    var side = Side("a")
+    try side.take(.offer, try sample(name))
+    let answer = try document(try side.answer())
+    #expect(
+      side.negotiation.data
+        == NegotiatedData(mid: mid, remotePort: port, remoteMaximumMessageSize: size))
+    let section = try #require(answer.sections.last)
+    #expect(section.kind == .application && section.mid == mid && !section.isRejected)
+    #expect(section.formats == ["webrtc-datachannel"] && section.transport == "UDP/DTLS/SCTP")
+    #expect(section.sctpPort == 5000 && section.maximumMessageSize == 1_048_576)
+    #expect(section.setup == .passive && section.fingerprints.count == 1)
+    #expect(!side.negotiation.negotiationIsNeeded)
+  }
+
+  @Test func anOfferOfDataAloneGetsItsTransportFromIt() throws {
+    let (side, answer) = try RemoteOfferTests.answer(try sample("chromium-datachannel-offer"))
+    #expect(side.negotiation.sections.isEmpty)
+    #expect(side.negotiation.remoteTransport?.usernameFragment != nil)
+    #expect(side.negotiation.remoteTransport?.localIsDTLSClient == false)
+    #expect(side.negotiation.transportMID == "0" && answer.bundles == [["0"]])
+  }
+
+  @Test func channelsAskForASectionAndGetIt() throws {
+    var left = Side("a")
+    var right = Side("b")
+    _ = try left.add(.audio)
+    try exchange(&left, &right)
+    #expect(!left.negotiation.negotiationIsNeeded && !left.negotiation.mayHaveData)
+    left.negotiation.wantData()
+    #expect(left.negotiation.negotiationIsNeeded)
+    let offer = try document(try left.offer())
+    #expect(offer.sections.map(\.kind) == [.audio, .application])
+    #expect(offer.bundles == [["0", "1"]] && offer.sections[1].sctpPort == 5000)
+    try right.take(try #require(left.negotiation.pendingLocal))
+    try left.take(try right.answer())
+    for side in [left, right] {
+      #expect(
+        side.negotiation.data
+          == NegotiatedData(mid: "1", remotePort: 5000, remoteMaximumMessageSize: 1_048_576))
+      #expect(side.negotiation.transportMID == "0" && !side.negotiation.negotiationIsNeeded)
+    }
+    // Later offers keep the section.
+    _ = try right.add(.video)
+    try exchange(&right, &left)
+    #expect(left.negotiation.data?.mid == "1" && right.negotiation.sections.count == 2)
+  }
+
+  @Test func anAnswerMayLeaveTheSizeAndThePortOut() throws {
+    // Janus names no size; the usual port goes without saying as well.
+    let side = try DataSectionTests.answered { section in
+      section.lines.removeAll { line in
+        ["a=max-message-size", "a=sctp-port"].contains { line.text.hasPrefix($0) }
+      }
+    }
+    #expect(
+      side.negotiation.data
+        == NegotiatedData(mid: "0", remotePort: 5000, remoteMaximumMessageSize: 65_536))
+  }
+
+  @Test func aRefusedSectionIsOfferedAgainInItsPlace() throws {
+    var side = try DataSectionTests.answered { section in section.port = 0 }
+    #expect(side.negotiation.data == nil && !side.negotiation.mayHaveData)
+    #expect(!side.negotiation.negotiationIsNeeded && !side.negotiation.wantsData)
+    _ = try side.add(.audio)
+    side.negotiation.wantData()
+    #expect(side.negotiation.negotiationIsNeeded)
+    let again = try document(try side.offer())
+    #expect(again.sections.map(\.port) == [9, 9])
+    #expect(again.sections.map(\.mid) == ["2", "1"])
+    #expect(again.sections.map(\.kind) == [.application, .audio])
+  }
+
+  @Test func aPeerMayEndTheAssociation() throws {
+    var side = Side("a")
+    try side.take(.offer, try sample("chromium-offer"))
+    _ = try side.answer()
+    side.negotiation.wantData()
+    let without = try sample("chromium-offer").with("m=application 56847", "m=application 0")
+    #expect(without.contains("m=application 0"))
+    try side.take(.offer, without)
+    let answer = try document(try side.answer())
+    #expect(side.negotiation.data == nil && !side.negotiation.wantsData)
+    #expect(answer.sections[2].isRejected && !side.negotiation.negotiationIsNeeded)
+  }
+
+  @Test func aRollbackForgetsTheOfferButNotTheWish() throws {
+    var side = Side("a")
+    _ = try side.add(.audio)
+    side.negotiation.wantData()
+    _ = try side.offer()
+    #expect(side.negotiation.mayHaveData)
+    try side.take(.rollback, "")
+    #expect(!side.negotiation.mayHaveData && side.negotiation.negotiationIsNeeded)
+  }
+
+  @Test(arguments: [
+    ("UDP/DTLS/SCTP", "DTLS/SCTP"), ("webrtc-datachannel", "5000"),
+    ("a=sctp-port:5000", "a=sctp-port:0"),
+  ])
+  func whatIsNoDataChannelSectionIsRejected(part: String, replacement: String) throws {
+    let offer = try sample("chromium-offer").with(part, replacement)
+    let (side, answer) = try RemoteOfferTests.answer(offer)
+    #expect(side.negotiation.data == nil && answer.sections[2].isRejected)
+    #expect(side.negotiation.sections.count == 2)
+  }
+
+  @Test func onlyOneAssociationIsAccepted() throws {
+    var offer = try SDPDocument(parsing: try sample("chromium-offer"))
+    var second = offer.sections[2]
+    second.lines = second.lines.map { $0.text == "a=mid:2" ? SDPLine(.mid, "3") : $0 }
+    offer.sections.append(second)
+    offer.lines = offer.lines.map {
+      $0.text.hasPrefix("a=group") ? SDPLine(.group, "BUNDLE 0 1 2 3") : $0
+    }
+    let (side, answer) = try RemoteOfferTests.answer(offer.text)
+    #expect(side.negotiation.data?.mid == "2")
+    #expect(answer.sections.map(\.isRejected) == [false, false, false, true])
+  }
+
+  @Test func anAnswerOfSomethingElseIsRefused() throws {
+    #expect(throws: JSEPError.self) {
+      _ = try DataSectionTests.answered { section in section.formats = ["t38"] }
+    }
+  }
+
+  /// A side that offered data and audio and got an answer changed by the test.
+  private static func answered(_ change: (inout SDPSection) -> Void) throws -> Side {
+    var side = Side("a")
+    var other = Side("b")
+    side.negotiation.wantData()
+    try other.take(try side.offer())
+    var first = try document(try other.answer())
+    change(&first.sections[0])
+    if first.sections[0].port == 0 { first.lines.removeAll { $0.text.hasPrefix("a=group") } }
+    try side.take(.answer, first.text)
+    return side
+  }
+}

@@ -1,0 +1,39 @@
+import Testing
+import Wire
+
+@testable import Media
+
+@Suite struct QualityLimitationTests {
+  /// Notes pictures at 30 per second for some seconds.
+  private func run(
+    _ limitation: inout QualityLimitation, from second: Int64, seconds: Int64, quantiser: UInt8,
+    late: Int = 0
+  ) {
+    for picture in 0..<(30 * seconds) {
+      let at = Interval(nanoseconds: second * 1_000_000_000 + picture * 1_000_000_000 / 30)
+      limitation.note(quantiser: quantiser, late: late, at: .zero + at)
+    }
+  }
+
+  @Test func goodPicturesAreNotLimited() {
+    var limitation = QualityLimitation()
+    #expect(limitation.durations(at: .zero).isEmpty)
+    run(&limitation, from: 0, seconds: 3, quantiser: 40)
+    #expect(limitation.reason == .none)
+    let durations = limitation.durations(at: .zero + .seconds(3))
+    #expect(durations.map(\.length) == [.seconds(3), .zero, .zero, .zero])
+  }
+
+  @Test func aLateClockIsTheProcessorAndCoarsePicturesAreTheBandwidth() {
+    var limitation = QualityLimitation()
+    run(&limitation, from: 0, seconds: 2, quantiser: 120)
+    #expect(limitation.reason == .bandwidth)
+    run(&limitation, from: 2, seconds: 2, quantiser: 120, late: 1)
+    #expect(limitation.reason == .cpu)
+    run(&limitation, from: 4, seconds: 2, quantiser: 20)
+    #expect(limitation.reason == .none)
+    let durations = limitation.durations(at: .zero + .seconds(6)).map(\.length)
+    #expect(durations.reduce(.zero, +) == .seconds(6))
+    for length in durations[..<3] { #expect(length > .milliseconds(900)) }
+  }
+}

@@ -1,0 +1,173 @@
+import Foundation
+import Media
+import Peer
+import Testing
+import Wire
+
+@testable import Replay
+@testable import Tape
+
+/// Whatever is changed in a take is noticed, at its step and in its layer.
+///
+/// Every change is tried in two ways. Left as it is, it breaks the digest chain, and the file has to
+/// be called altered at exactly that step. With the chain made anew it is the replay that has to
+/// notice: at exactly that step when an output was changed, and where the stack first does
+/// something else when it was an input. A plain loop over the stack says where that is.
+@Suite struct MutationTests {
+  static let mutations = 2_000
+  static let perTest = 50
+
+  @Test(arguments: 0..<mutations / perTest)
+  func aChangeIsNoticedAtItsStepAndInItsLayer(_ part: Int) throws {
+    let folder = try MutationFolder()
+    var ignored = 0
+    for number in part * Self.perTest..<(part + 1) * Self.perTest {
+      let base = try MutableTake.shared.get()
+      var take = base
+      let mutation = Mutation(number, of: &take)
+      let path = folder.file("\(number).take")
+      try take.write(to: path)
+      if try !isNoticed(mutation, path, number) { ignored += 1 }
+      if mutation.kind != .missingStep, mutation.kind != .doubledStep {
+        try folder.restoreChecks(of: path, from: base)
+        let alteration = try TapeAudit.run(path: path).alteration
+        #expect(alteration?.step == mutation.step, "\(number): \(mutation)")
+      }
+      try FileManager.default.removeItem(atPath: path)
+    }
+    #expect(ignored < Self.perTest / 4, "the stack takes too little notice of its inputs")
+  }
+
+  @Test func nothingIsNoticedWhenNothingWasChanged() throws {
+    let folder = try MutationFolder()
+    let base = try MutableTake.shared.get()
+    let path = folder.file("same.take")
+    try base.write(to: path)
+    #expect(try TapeAudit.run(path: path).alteration == nil)
+    #expect(try firstDifference(path) == nil)
+    for skipsCodecs in [false, true] {
+      var options = Replayer.Options()
+      options.skipsCodecs = skipsCodecs
+      let report = try replay(path, options)
+      guard case .identical = report.verdict else {
+        Issue.record("\(report)")
+        return
+      }
+      #expect(report.steps == base.steps.count)
+    }
+    // The digests alone tell files apart, and those of the same steps do not differ.
+    try folder.restoreChecks(of: path, from: base)
+    #expect(try TapeAudit.run(path: path).alteration == nil)
+  }
+
+  /// Whether a replay notices a change; false only where the stack itself does the same with it.
+  private func isNoticed(_ mutation: Mutation, _ path: String, _ number: Int) throws -> Bool {
+    let isOfInput = [.input, .datagramByte, .time, .seed, .setting, .missingStep, .doubledStep]
+      .contains(mutation.kind)
+    let report: ReplayReport
+    do {
+      report = try replay(path)
+    } catch let error as TapeError {
+      // An input that has no meaning any more is named by its step.
+      #expect(isOfInput && error.place == "step \(mutation.step)", "\(number): \(error)")
+      return true
+    }
+    let expected = isOfInput ? try firstDifference(path) : mutation.step
+    switch report.verdict {
+    case .identical:
+      #expect(isOfInput && expected == nil, "\(number): \(mutation) was not noticed")
+      return false
+    case .diverged(let divergence):
+      #expect(divergence.step == expected, "\(number): \(mutation), \(divergence)")
+      #expect(report.steps == divergence.step - 1)
+      #expect(divergence.layer == mutation.layer ?? divergence.layer, "\(number): \(mutation)")
+      #expect(!divergence.layer.isEmpty && divergence.recorded != divergence.replayed)
+    case .altered(let alteration):
+      Issue.record("\(number): \(mutation): \(alteration)")
+    }
+    return true
+  }
+
+  /// The first step of a take in which a fresh stack gives other rows, deadlines or counters.
+  private func firstDifference(_ path: String) throws -> Int? {
+    let reader = try TapeReader(path: path)
+    var peers: [UInt32: PeerMachine] = [:]
+    var transcript = Transcript(keepsMedia: true)
+    while let chunk = try reader.next() {
+      for step in chunk.steps {
+        let peer = peers[step.head.peer] ?? PeerMachine(codecs: LibraryCodecs())
+        peers[step.head.peer] = peer
+        if case .text(let label) = chunk.rows[step.rows.lowerBound, 2], step.head.kind == .genesis,
+          case .text(let role) = chunk.rows[step.rows.lowerBound, 3]
+        {
+          transcript.name(peer: step.head.peer, label: label, role: role)
+        }
+        var outbox = Outbox<PeerOutput>()
+        peer.step(step.input, at: step.head.at, into: &outbox)
+        transcript.begin(peer: step.head.peer, at: step.head.at)
+        transcript.append(step.input)
+        for output in outbox.take() { transcript.append(output) }
+        let made = (0..<transcript.rows.count).map { Array(transcript.rows.row($0)) }
+        guard made == step.rows.map({ Array(chunk.rows.row($0)) }),
+          (0..<made.count).map({ transcript.rows.table($0) })
+            == step.rows.map({ chunk.rows.table($0) }),
+          step.head.deadline == peer.deadline, step.head.entropyDrawn == peer.entropyDrawn
+        else { return step.head.number }
+      }
+    }
+    return nil
+  }
+}
+
+/// A folder for mutated takes.
+private final class MutationFolder {
+  let path = FileManager.default.temporaryDirectory.path + "/mutations-" + UUID().uuidString
+
+  init() throws {
+    try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: true)
+  }
+
+  deinit { try? FileManager.default.removeItem(atPath: path) }
+
+  func file(_ name: String) -> String { "\(path)/\(name)" }
+
+  /// Gives a changed take the checks and digests of the unchanged one, as if its file was edited.
+  func restoreChecks(of path: String, from base: MutableTake) throws {
+    let original = file("original.take")
+    if !FileManager.default.fileExists(atPath: original) { try base.write(to: original) }
+    let connection = try SQLiteConnection(path: path, mode: .readWrite)
+    let bodies = try heads(path)
+    for (index, before) in try heads(original).enumerated() {
+      var body = TapeBody(start: bodies[index].start)
+      for (head, old) in zip(bodies[index].heads, before.heads) {
+        var head = head
+        head.check = old.check
+        head.rowCount = old.rowCount
+        body.append(head)
+      }
+      try connection.execute(
+        """
+        UPDATE tape SET
+          body = x'\(hexadecimal(body.bytes))', digest = x'\(hexadecimal(before.digest))'
+        WHERE first_step = \(before.heads[0].number)
+        """)
+    }
+    var ending = try TakeFile.open(original).prepare("SELECT digest FROM ending")
+    _ = try ending.step()
+    try connection.execute("UPDATE ending SET digest = x'\(hexadecimal(ending.bytes(0)))'")
+  }
+
+  private func heads(_ path: String) throws -> [(start: Int64, heads: [StepHead], digest: [UInt8])]
+  {
+    var found: [(start: Int64, heads: [StepHead], digest: [UInt8])] = []
+    var rows = try TakeFile.open(path).prepare(
+      "SELECT first_step, steps, at_ns, body, digest FROM tape ORDER BY first_step")
+    while try rows.step() {
+      let heads = try TapeBody.heads(
+        rows.blob(3), first: Int(rows.integer(0)), count: Int(rows.integer(1)),
+        start: rows.integer(2))
+      found.append((rows.integer(2), heads, rows.bytes(4)))
+    }
+    return found
+  }
+}

@@ -1,0 +1,97 @@
+import Live
+import Media
+import Peer
+import RetakeTesting
+import SDP
+import Testing
+import Wire
+
+@Suite struct RecordedNetworkTests {
+  /// The callee's part of the recorded call, as its application made it.
+  private func answer(_ network: RecordedNetwork) async throws {
+    let connection = network.connection
+    try await connection.addTrack(
+      .audio, source: .tone(hertz: 440, pauseSeconds: 0), streamIDs: ["s"])
+    let offer = try #require(network.remoteDescriptions.first)
+    try await connection.setRemoteDescription(offer)
+    try await connection.setLocalDescription()
+  }
+
+  @Test func anApplicationThatDoesTheSameHasTheSameSession() async throws {
+    let recording = try Recording()
+    let network = try RecordedNetwork(recording.path, peer: 2)
+    #expect(network.connection.label == "callee")
+    #expect(network.signaling.map(\.type) == ["offer", "answer"])
+    try await answer(network)
+    try await network.connection.waitUntilConnected()
+    let report = try await network.connection.getStats()
+    #expect(!report.objects.isEmpty)
+    try await network.expectSameSession()
+    #expect(network.connection.states.connection == .closed)
+    #expect(network.connection.counters.audioReceived > 40)
+  }
+
+  @Test func theOffererGetsTheRecordedAnswer() async throws {
+    let recording = try Recording()
+    let network = try RecordedNetwork(recording.path)
+    let connection = network.connection
+    try await connection.addTrack(
+      .audio, source: .tone(hertz: 440, pauseSeconds: 0), streamIDs: ["s"])
+    try await connection.setLocalDescription()
+    let offer = try #require(try await connection.localDescription)
+    #expect(offer.sdp == network.signaling.first { !$0.isInbound }?.message)
+    try await connection.setRemoteDescription(network.remoteDescriptions[0])
+    try await connection.waitUntilConnected()
+    let report = await network.finish()
+    #expect(report.sentOtherwise == 0 && report.sentAsRecorded > 50)
+    #expect(report.deviations == [])
+    #expect(report.steps == report.recordedSteps)
+  }
+
+  @Test func anotherCallIsTold() async throws {
+    let recording = try Recording()
+    let network = try RecordedNetwork(recording.path, peer: 2)
+    try await network.connection.addTrack(.audio, source: .echo, streamIDs: ["s"])
+    try await network.connection.restartICE()
+    let difference = await #expect(throws: RecordedNetwork.Difference.self) {
+      try await network.expectSameSession()
+    }
+    let deviations = try #require(difference?.report.deviations)
+    #expect(deviations.count == 4, "\(deviations)")
+    #expect(deviations[0].contains("addTrack was called with other arguments"))
+    #expect(deviations[1].contains("restartICE was called where"))
+    #expect(deviations[2].contains("the recorded application called setRemoteDescription"))
+    #expect(difference?.description.contains(recording.path) == true)
+  }
+
+  @Test func aWrongDescriptionIsRefusedAsEver() async throws {
+    let recording = try Recording()
+    let network = try RecordedNetwork(recording.path, peer: 2)
+    try await network.connection.addTrack(
+      .audio, source: .tone(hertz: 440, pauseSeconds: 0), streamIDs: ["s"])
+    await #expect(throws: PeerError.self) {
+      try await network.connection.setRemoteDescription(
+        SessionDescription(type: .offer, sdp: "nonsense"))
+    }
+    await network.connection.close()
+    _ = await network.finish()
+  }
+
+  @Test func theEndOfTheTakeDoesNotEndTheConnection() async throws {
+    let recording = try Recording()
+    let network = try RecordedNetwork(recording.path, peer: 2)
+    try await answer(network)
+    await network.connection.close()
+    await network.connection.close()
+    #expect(try await network.connection.transceivers.count == 1)
+    _ = await network.finish()
+  }
+
+  @Test func aPeerThatTheTakeDoesNotHaveIsAnError() throws {
+    let recording = try Recording()
+    let error = #expect(throws: SessionError.self) {
+      _ = try RecordedNetwork(recording.path, peer: 7)
+    }
+    #expect(error?.description.contains("it has peer 1, peer 2") == true)
+  }
+}

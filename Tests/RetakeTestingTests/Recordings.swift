@@ -1,0 +1,33 @@
+import Foundation
+import Lab
+import Peer
+import Tape
+import Wire
+
+/// A folder with a recorded virtual call; it is gone after the test.
+final class Recording {
+  let folder = FileManager.default.temporaryDirectory.path + "/testing-" + UUID().uuidString
+  let path: String
+
+  init() throws {
+    try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
+    path = folder + "/call.take"
+    let link = LinkSettings()
+    let recorded = try RecordedVirtualCall(
+      path: path, seed: 4, links: [link, link], labels: ["caller", "callee"])
+    for peer in 0..<2 {
+      recorded.call.call(
+        peer, .addTrack(kind: .audio, streamIDs: ["s"], source: .tone(hertz: 440, pauseSeconds: 0)))
+    }
+    recorded.call.negotiate()
+    recorded.run(for: .milliseconds(1_200))
+    _ = try recorded.finish()
+  }
+
+  deinit { try? FileManager.default.removeItem(atPath: folder) }
+
+  /// Changes the take with SQL.
+  func alter(_ sql: String) throws {
+    try SQLiteConnection(path: path, mode: .readWrite).execute(sql)
+  }
+}

@@ -1,0 +1,15 @@
+// swift-tools-version: 6.2
+import PackageDescription
+
+// A package of somebody else that keeps captured calls as regression tests.
+let package = Package(
+  name: "sample",
+  dependencies: [.package(name: "retake", path: "../..")],
+  targets: [
+    .target(name: "Sample", dependencies: [.product(name: "Retake", package: "retake")]),
+    .testTarget(
+      name: "SampleTests",
+      dependencies: ["Sample", .product(name: "RetakeTesting", package: "retake")]),
+  ],
+  swiftLanguageModes: [.v6]
+)

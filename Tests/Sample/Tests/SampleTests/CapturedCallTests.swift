@@ -1,0 +1,26 @@
+import Foundation
+import Live
+import RetakeTesting
+import Sample
+import Testing
+
+/// The takes stand beside the package here; a package of its own keeps them in `Captures/`.
+private let captures = URL(fileURLWithPath: #filePath)
+  .deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent()
+  .deletingLastPathComponent().deletingLastPathComponent().appendingPathComponent("Captures").path
+
+@Suite struct CapturedCallTests {
+  @Test func theCallWithChromiumReplays() async throws {
+    try await expectReplay("\(captures)/chromium-peer-offers.take")
+  }
+
+  @Test func theEchoAnswersChromiumAsItDidThen() async throws {
+    let network = try RecordedNetwork("\(captures)/chromium-peer-offers.take")
+    let echo = Echo(network.connection)
+    let answer = try await echo.answer(network.remoteDescriptions[0])
+    #expect(answer?.sdp.contains("m=video") == true)
+    try await network.connection.waitUntilConnected()
+    try await network.expectSameSession()
+    #expect(network.connection.counters.picturesReceived > 20)
+  }
+}

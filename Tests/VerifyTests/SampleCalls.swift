@@ -1,0 +1,117 @@
+import Foundation
+import Lab
+import Media
+import Peer
+import Replay
+import Tape
+import Wire
+
+/// A folder that is gone after the test.
+final class Folder {
+  let path = FileManager.default.temporaryDirectory.path + "/verify-" + UUID().uuidString
+
+  init() throws {
+    try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: true)
+  }
+
+  deinit { try? FileManager.default.removeItem(atPath: path) }
+
+  func file(_ name: String) -> String { "\(path)/\(name)" }
+
+  func text(_ name: String) throws -> String {
+    try String(contentsOfFile: file(name), encoding: .utf8)
+  }
+}
+
+extension Folder {
+  /// Records a virtual call with sound and small pictures both ways.
+  func record(
+    _ name: String, seed: UInt64 = 3, milliseconds: Int64 = 1_500, lossPerMille: UInt64 = 0,
+    keepsMedia: Bool = true
+  ) throws -> String {
+    let path = file(name)
+    var link = LinkSettings()
+    link.lossPerMille = lossPerMille
+    let recorded = try RecordedVirtualCall(
+      path: path, seed: seed, links: [link, link], labels: ["caller", "callee"],
+      keepsMedia: keepsMedia)
+    for peer in 0..<2 {
+      recorded.call.call(
+        peer, .addTrack(kind: .audio, streamIDs: ["s"], source: .tone(hertz: 440, pauseSeconds: 1)))
+      recorded.call.call(
+        peer,
+        .addTrack(
+          kind: .video, streamIDs: ["s"],
+          source: .pattern(width: 64, height: 48, framesPerSecond: 15)))
+    }
+    recorded.call.negotiate()
+    recorded.run(for: .milliseconds(milliseconds))
+    _ = try recorded.finish()
+    return path
+  }
+}
+
+/// The digest over everything in a take.
+func digest(of path: String) throws -> [UInt8] {
+  var statement = try TakeFile.open(path).prepare("SELECT digest FROM ending")
+  _ = try statement.step()
+  return statement.bytes(0)
+}
+
+/// A stack that does something else than the real one with what it puts out.
+final class OtherPeer: ReplayedPeer {
+  private let inner: PeerMachine
+  private let change: (PeerOutput) -> [PeerOutput]
+
+  init(_ codecs: any CodecFactory, _ change: @escaping (PeerOutput) -> [PeerOutput]) {
+    inner = PeerMachine(codecs: codecs)
+    self.change = change
+  }
+
+  func step(_ input: PeerInput, at now: Instant, into outbox: inout Outbox<PeerOutput>) {
+    inner.step(input, at: now, into: &outbox)
+    for output in outbox.take() { for changed in change(output) { outbox.append(changed) } }
+  }
+
+  var deadline: Instant? { inner.deadline }
+  var entropyDrawn: UInt64 { inner.entropyDrawn }
+
+  /// Shows no pictures at all.
+  static func blind(_ codecs: any CodecFactory) -> any ReplayedPeer {
+    OtherPeer(codecs) { output in
+      if case .event(.frame(let frame)) = output, frame.kind == .video, frame.isInbound {
+        return []
+      }
+      return [output]
+    }
+  }
+
+  /// Calls the DTLS state by another name.
+  static func renaming(_ codecs: any CodecFactory) -> any ReplayedPeer {
+    OtherPeer(codecs) { output in
+      guard case .event(.state(var transition)) = output, transition.machine == "dtls" else {
+        return [output]
+      }
+      transition.to += "!"
+      return [.event(.state(transition))]
+    }
+  }
+}
+
+/// A stack whose timers are all late.
+final class LatePeer: ReplayedPeer {
+  private let inner: PeerMachine
+  private let delay: Interval
+
+  init(_ codecs: any CodecFactory, delay: Interval) {
+    inner = PeerMachine(codecs: codecs)
+    self.delay = delay
+  }
+
+  func step(_ input: PeerInput, at now: Instant, into outbox: inout Outbox<PeerOutput>) {
+    inner.step(input, at: now, into: &outbox)
+  }
+
+  var deadline: Instant? { inner.deadline.map { $0 + delay } }
+  var entropyDrawn: UInt64 { inner.entropyDrawn }
+}
