@@ -5,12 +5,12 @@
 CORE = libpcap-dev libsrtp2-dev libopus-dev libvpx-dev libsqlite3-dev libssl-dev libxxhash-dev \
 	pkg-config
 # What the tests drive besides: another date for a replay, and plain SQL on a take.
-TESTING = faketime sqlite3
+TESTING = faketime sqlite3 python3 curl openssl
 # What the calls with real peers need: the peers, Python's virtual environments, network namespaces.
 GSTREAMER = gstreamer1.0-plugins-base gstreamer1.0-plugins-good gstreamer1.0-plugins-bad \
 	gstreamer1.0-nice python3-gst-1.0 gir1.2-gst-plugins-base-1.0 gir1.2-gst-plugins-bad-1.0
 PEERS = chromium firefox-esr janus coturn $(GSTREAMER) \
-	python3 python3-venv iproute2 util-linux faketime
+	python3 python3-venv iproute2 util-linux faketime espeak-ng tshark
 
 PYTHON ?= python3
 # The take that `make demo` leaves behind.
@@ -21,7 +21,7 @@ INTEROP ?=
 VENV = .build/interop-venv
 RETAKE = .build/release/retake
 
-.PHONY: demo test lint interop bench release deps deps-test deps-lint deps-interop
+.PHONY: demo test sample changes determinism lint interop bench release deps deps-test deps-lint deps-interop
 
 # Two full stacks call each other over loopback; the take is replayed and looked into.
 demo: release
@@ -34,10 +34,23 @@ demo: release
 test: deps deps-test
 	swift test
 
+# A package of somebody else, whose tests replay captures through the RetakeTesting product.
+sample: deps deps-test
+	swift test --package-path Tests/Sample
+
+# Fourteen deliberate one-line changes of the stack, each of which the captures have to catch.
+changes: deps deps-test
+	$(PYTHON) Tests/Changes/run.py
+
+# Every capture in twenty processes: debug and release, other hash seeds, dates, CPU features.
+determinism: release deps-test
+	swift build --product retake
+	.ci/determinism
+
 # Style of the Swift sources, and syntax of the Python and shell files.
 lint: deps-lint
 	swift format lint --strict --recursive --parallel Package.swift Sources Tests
-	PYTHONPYCACHEPREFIX=.build/pycache $(PYTHON) -m compileall -q Tests/Interop
+	PYTHONPYCACHEPREFIX=.build/pycache $(PYTHON) -m compileall -q Tests/Interop Tests/Changes
 	for script in .ci/*; do sh -n "$$script" || exit 1; done
 
 # Calls with other stacks in every direction, recorded and replayed.

@@ -93,12 +93,17 @@ let package = Package(
     module("Queries", ["Wire", "Media", "Stats", "Speakers", "Tape"]),
     module(
       "Replay", ["Wire", "SDP", "RTP", "STUN", "ICE", "Flow", "Peer", "Media", "Tape", "Stats"]),
+    module(
+      "Debug",
+      [
+        "Wire", "CSupport", "SDP", "RTP", "Peer", "Media", "Stats", "Tape", "Queries", "Replay",
+      ]),
     module("Lab", ["Wire", "STUN", "ICE", "SDP", "Peer", "Media", "Tape"]),
     module(
       "Live",
       [
-        "Wire", "CSupport", "SDP", "JSEP", "ICE", "SCTP", "Secure", "Peer", "Media", "Stats",
-        "Tape",
+        "Wire", "CSupport", "COpenSSL", "STUN", "SDP", "JSEP", "ICE", "SCTP", "Secure", "Peer",
+        "Media", "Stats", "Speakers", "Tape",
       ]),
     module("Verify", ["Wire", "Peer", "Media", "Tape", "Replay"]),
     module("RetakeTesting", ["Live", "Media", "Peer", "SDP", "Tape", "Replay", "Verify"]),
@@ -106,9 +111,9 @@ let package = Package(
     .executableTarget(
       name: "retake",
       dependencies: [
-        "Wire", "ICE", "SDP", "JSEP", "Live", "Tape", "Queries", "Replay", "Lab", "Signaling",
+        "Wire", "ICE", "SDP", "JSEP", "Live", "Tape", "Queries", "Replay", "Debug", "Lab",
+        "Signaling", "Stats", "CSupport",
         "Verify",
-        "Stats",
         "CPcap",
         "Media", "Peer", "SCTP", "Secure",
         .product(name: "ArgumentParser", package: "swift-argument-parser"),
@@ -130,10 +135,13 @@ let package = Package(
         "Wire", "SCTP", "JSEP", "SDP", "Secure", "Media", "Stats", "Peer", "Tape", "Queries",
         "Replay", "Lab",
       ]),
+    tests(
+      "DebugTests",
+      ["Wire", "Media", "Peer", "Stats", "Tape", "Queries", "Replay", "Debug", "Lab"]),
     tests("VerifyTests", ["Wire", "Media", "Peer", "Tape", "Replay", "Verify", "Lab"]),
     tests(
       "RetakeTestingTests",
-      ["Wire", "Media", "Peer", "SDP", "Tape", "Lab", "Live", "RetakeTesting"]),
+      ["Wire", "Media", "Stats", "Peer", "SDP", "Tape", "Lab", "Live", "RetakeTesting"]),
     tests("SpeakersTests", ["Wire", "Speakers"]),
     tests(
       "PeerTests",

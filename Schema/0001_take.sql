@@ -334,8 +334,8 @@ CREATE TABLE signaling (
   peer      INTEGER NOT NULL,
   at_ns     INTEGER NOT NULL,
   direction TEXT NOT NULL,
-  transport TEXT NOT NULL,  -- http, loopback, whip, ...
-  type      TEXT NOT NULL,  -- offer, answer, candidate, bye, ...
+  transport TEXT NOT NULL,  -- http, loopback, whip, whep, ...
+  type      TEXT NOT NULL,  -- offer, answer, candidate, restart (of ICE), bye, ...
   message   TEXT NOT NULL   -- as on the channel
 );
 
@@ -387,11 +387,13 @@ CREATE TABLE network (
   peer      INTEGER NOT NULL,
   at_ns     INTEGER NOT NULL,
   direction TEXT NOT NULL,
-  -- interfaces, bind, bound, bind-failed, close, resolve, resolved, send-failed.
+  -- interfaces, bind, bound, bind-failed, close, resolve, resolved, send-failed; connect and
+  -- connect-tls ask for a connection to a TURN server, which is answered by bound or bind-failed
+  -- and whose messages are rows of `packet`, in the clear.
   kind      TEXT NOT NULL,
   request   INTEGER,        -- the number that an answer shares with its question
-  address   TEXT,           -- an address, a name, or several addresses with spaces between
-  remote    TEXT,           -- where a datagram could not be sent
+  address   TEXT,           -- addresses or names with spaces between
+  remote    TEXT,           -- where a datagram could not be sent, or a connection goes
   code      INTEGER         -- errno
 );
 
@@ -505,6 +507,21 @@ CREATE TABLE event (
   detail TEXT NOT NULL   -- JSON
 );
 
+-- The sound of each track, summed up over 100 ms; query the view `audio_level`.
+CREATE TABLE level (
+  row          INTEGER PRIMARY KEY,
+  step         INTEGER GENERATED ALWAYS AS (row >> 16) VIRTUAL,
+  peer         INTEGER NOT NULL,
+  at_ns        INTEGER NOT NULL,  -- the end of the 100 ms
+  track        INTEGER NOT NULL,  -- the transceiver's number
+  direction    TEXT NOT NULL,
+  energy       INTEGER NOT NULL,  -- the sum of the squared samples of the loudest channel
+  samples      INTEGER NOT NULL,  -- of one channel, at 48 kHz
+  peak         INTEGER NOT NULL,  -- the largest absolute sample
+  sender_level INTEGER,           -- the loudest RFC 6464 level of the packets; NULL: they had none
+  voice        INTEGER NOT NULL   -- 1: at least one packet was marked as speech
+);
+
 -- What every data channel carried, from its making to its end or that of the take.
 CREATE VIEW channel_total AS
 SELECT
@@ -614,18 +631,25 @@ FROM frame JOIN peer ON peer.peer = frame.peer
 WHERE frame.direction = 'in' AND frame.outcome = 'decoded'
 GROUP BY frame.peer, frame.track;
 
--- The loudness of every block of sound: its RMS in dB relative to full scale, at least -127.
+-- The loudness of every track in every 100 ms, on the scales in use.
 CREATE VIEW audio_level AS
 SELECT
-  step, peer, at_ns, track, direction,
-  CASE
-    WHEN direction = 'out' THEN -coalesce(audio_level, 127)
-    WHEN energy = 0 OR coalesce(samples, 0) = 0 THEN -127.0
-    ELSE max(-127.0, round(10 * log10(energy / (samples * 1073741824.0)), 1))
-  END AS dbov,
-  peak / 32767.0 AS level,
-  voice
-FROM frame WHERE kind = 'audio';
+  row >> 16 AS step, peer, at_ns, track, direction, voice,
+  -- The RMS in dB relative to full scale, at least -127.
+  CASE energy WHEN 0 THEN -127.0
+    ELSE max(-127.0, round(10 * log10(energy / (samples * 1073741824.0)), 1)) END AS dbov,
+  -- The same from 0 to 1, as W3C audioLevel has it.
+  round(min(1, sqrt(energy * 1.0 / samples) / 32767), 6) AS level,
+  -- And as meters show it: -60 dBov and less is 0, comfortable speech is 50 to 70.
+  CASE energy WHEN 0 THEN 0
+    ELSE CAST(max(0, min(100, round(
+      100 * (10 * log10(energy / (samples * 1073741824.0)) + 60) / 60))) AS INTEGER) END AS percent,
+  -sender_level AS sender_dbov,  -- what the sender's packets say (RFC 6464), the loudest of them
+  -- The audioLevel of libwebrtc's getStats: a peak that falls to a quarter in each 110 ms.
+  max(
+    peak, coalesce(lag(peak) OVER meter, 0) >> 2, coalesce(lag(peak, 2) OVER meter, 0) >> 4,
+    coalesce(lag(peak, 3) OVER meter, 0) >> 6) / 32767.0 AS libwebrtc_level
+FROM level WINDOW meter AS (PARTITION BY peer, track, direction ORDER BY row);
 
 -- Who spoke when: sound of -47 dBov or more, joined over pauses of up to half a second, for at
 -- least 0.2 s. Levels are the sender's (RFC 6464) where it told them, else those of the decoded
@@ -661,6 +685,73 @@ SELECT
 FROM numbered JOIN peer ON peer.peer = numbered.peer
 GROUP BY numbered.peer, track, direction, speech
 HAVING max(numbered.at_ns) - min(numbered.at_ns) >= 180000000;
+
+-- Who was the dominant speaker of each peer when, as the peer told its application.
+CREATE VIEW dominant_speaker AS
+SELECT peer, participant, track, direction, from_ns, to_ns, (to_ns - from_ns) / 1e9 AS seconds
+FROM (
+  SELECT
+    event.peer AS peer,
+    peer.label || '/' || (detail ->> '$.direction') || '/' || (detail ->> '$.track') AS participant,
+    detail ->> '$.track' AS track,
+    detail ->> '$.direction' AS direction,
+    event.at_ns AS from_ns,
+    coalesce(
+      lead(event.at_ns) OVER (PARTITION BY event.peer ORDER BY event.row),
+      (SELECT at_ns FROM ending), (SELECT max(at_ns) FROM tape)) AS to_ns
+  FROM event JOIN peer ON peer.peer = event.peer
+  WHERE event.type = 'speaker'
+)
+WHERE participant IS NOT NULL;
+
+-- What getStats said of every received stream, sample by sample.
+CREATE VIEW inbound_rtp AS
+SELECT
+  step, peer, at_ns, id,
+  members ->> '$.kind' AS kind,
+  members ->> '$.ssrc' AS ssrc,
+  members ->> '$.packetsReceived' AS packets_received,
+  members ->> '$.packetsLost' AS packets_lost,
+  members ->> '$.bytesReceived' AS bytes_received,
+  1e3 * (members ->> '$.jitter') AS jitter_ms,
+  members ->> '$.nackCount' AS nack_count,
+  members ->> '$.framesDecoded' AS frames_decoded,
+  members ->> '$.framesPerSecond' AS frames_per_second,
+  members ->> '$.freezeCount' AS freeze_count,
+  -- The mean time that a frame or sample has waited for its turn.
+  1e3 * (members ->> '$.jitterBufferDelay') / nullif(members ->> '$.jitterBufferEmittedCount', 0)
+    AS jitter_buffer_ms,
+  members ->> '$.concealedSamples' AS concealed_samples,
+  members ->> '$.audioLevel' AS audio_level
+FROM stat WHERE type = 'inbound-rtp';
+
+-- What getStats said of every sent stream, sample by sample.
+CREATE VIEW outbound_rtp AS
+SELECT
+  step, peer, at_ns, id,
+  members ->> '$.kind' AS kind,
+  members ->> '$.ssrc' AS ssrc,
+  members ->> '$.packetsSent' AS packets_sent,
+  members ->> '$.bytesSent' AS bytes_sent,
+  members ->> '$.retransmittedPacketsSent' AS retransmitted_packets_sent,
+  members ->> '$.targetBitrate' AS target_bits_per_second,
+  members ->> '$.framesEncoded' AS frames_encoded,
+  members ->> '$.framesPerSecond' AS frames_per_second,
+  members ->> '$.qualityLimitationReason' AS quality_limitation
+FROM stat WHERE type = 'outbound-rtp';
+
+-- Round trips that RTCP measured: of sent streams by report blocks, of received ones by extended
+-- reports; the time is that of the report.
+CREATE VIEW media_round_trip AS
+SELECT
+  stat.step AS step, stat.peer AS peer,
+  CAST(timestamp_ms * 1e6 AS INTEGER) - (SELECT start_unix_ns FROM take) AS at_ns,
+  CASE type WHEN 'remote-inbound-rtp' THEN 'out' ELSE 'in' END AS direction,
+  members ->> '$.ssrc' AS ssrc,
+  1e3 * (members ->> '$.roundTripTime') AS round_trip_ms
+FROM stat
+WHERE type IN ('remote-inbound-rtp', 'remote-outbound-rtp')
+  AND members ->> '$.roundTripTime' IS NOT NULL;
 
 -- Frames per second: encoded ('out'), and decoded and shown ('in').
 CREATE VIEW frame_rate AS

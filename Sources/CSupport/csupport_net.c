@@ -10,6 +10,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "csupport_sockaddr.h"
+
 /// A kernel time stamp older than this is taken for a step of the wall clock.
 #define AGE_MAXIMUM_NS INT64_C(1000000000)
 
@@ -25,7 +27,7 @@ int64_t csupport_realtime_ns(void) { return read_clock(CLOCK_REALTIME); }
 
 int csupport_close(int descriptor) { return close(descriptor) == 0 ? 0 : -errno; }
 
-static socklen_t to_sockaddr(const csupport_address *address, struct sockaddr_storage *storage) {
+socklen_t csupport_to_sockaddr(const csupport_address *address, struct sockaddr_storage *storage) {
   memset(storage, 0, sizeof *storage);
   if (address->family == 4) {
     struct sockaddr_in *in = (struct sockaddr_in *)storage;
@@ -41,7 +43,7 @@ static socklen_t to_sockaddr(const csupport_address *address, struct sockaddr_st
   return sizeof *in6;
 }
 
-static void from_sockaddr(const struct sockaddr_storage *storage, csupport_address *address) {
+void csupport_from_sockaddr(const struct sockaddr_storage *storage, csupport_address *address) {
   memset(address, 0, sizeof *address);
   if (storage->ss_family == AF_INET) {
     const struct sockaddr_in *in = (const struct sockaddr_in *)storage;
@@ -78,7 +80,7 @@ int csupport_udp_open(const csupport_address *address, int buffer_bytes, csuppor
       socket(is_ipv6 ? AF_INET6 : AF_INET, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
   if (descriptor < 0) return -errno;
   struct sockaddr_storage storage;
-  socklen_t length = to_sockaddr(address, &storage);
+  socklen_t length = csupport_to_sockaddr(address, &storage);
   int status = configure(descriptor, is_ipv6, buffer_bytes);
   if (status == 0 && bind(descriptor, (struct sockaddr *)&storage, length) != 0) status = -errno;
   length = sizeof storage;
@@ -89,7 +91,7 @@ int csupport_udp_open(const csupport_address *address, int buffer_bytes, csuppor
     close(descriptor);
     return status;
   }
-  from_sockaddr(&storage, bound);
+  csupport_from_sockaddr(&storage, bound);
   return descriptor;
 }
 
@@ -148,7 +150,7 @@ int csupport_udp_receive(int socket, csupport_datagram *datagrams, int count) {
     datagram->realtime_ns = 0;
     datagram->ecn = 0;
     datagram->dropped = 0;
-    from_sockaddr(&sources[i], &datagram->source);
+    csupport_from_sockaddr(&sources[i], &datagram->source);
     read_control(&messages[i].msg_hdr, datagram);
     int64_t age = datagram->realtime_ns == 0 ? 0 : realtime - datagram->realtime_ns;
     if (age < 0 || age > AGE_MAXIMUM_NS) age = 0;
@@ -159,7 +161,7 @@ int csupport_udp_receive(int socket, csupport_datagram *datagrams, int count) {
 
 int csupport_udp_send(int socket, const csupport_address *to, const uint8_t *bytes, size_t length) {
   struct sockaddr_storage storage;
-  socklen_t size = to_sockaddr(to, &storage);
+  socklen_t size = csupport_to_sockaddr(to, &storage);
   ssize_t sent;
   do {
     sent = sendto(socket, bytes, length, MSG_DONTWAIT | MSG_NOSIGNAL,

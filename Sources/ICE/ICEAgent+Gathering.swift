@@ -33,6 +33,7 @@ extension ICEAgent {
 
   /// Takes a socket into use: a host candidate, pairs with all that is known, questions to servers.
   mutating func socketBound(_ id: UInt32, _ address: SocketAddress) {
+    if connected(id, address) { return }
     guard let index = gathering.sockets.firstIndex(where: { $0.id == id }),
       gathering.sockets[index].address == nil
     else {
@@ -59,6 +60,7 @@ extension ICEAgent {
 
   /// Drops a socket that did not open or died, with its pairs.
   mutating func socketFailed(_ id: UInt32) {
+    connectionFailed(id)
     guard let index = gathering.sockets.firstIndex(where: { $0.id == id }) else { return }
     let socket = gathering.sockets.remove(at: index)
     guard let address = socket.address else { return }
@@ -133,7 +135,7 @@ extension ICEAgent {
     for query in gathering.queries {
       next = earliest(next, query.nextAttempt ?? keepAliveTime(query))
     }
-    for relay in gathering.relays { next = earliest(next, relay.beginAt ?? relay.client.deadline) }
+    for relay in gathering.relays { next = earliest(next, relay.wakeAt) }
     return next
   }
 

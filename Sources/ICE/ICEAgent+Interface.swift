@@ -157,7 +157,11 @@ extension ICEAgent {
   package enum Output {
     /// Open a UDP socket on this address (any port); answer with `socketBound` or `socketFailed`.
     case bindSocket(id: UInt32, IPAddress)
-    /// The socket is no longer needed.
+    /// Connect to a TURN server from this address, with TLS when asked for; answer with
+    /// `socketBound` or `socketFailed`. What comes and goes are its messages, one at a time; a lost
+    /// connection is a send that failed.
+    case openStream(id: UInt32, from: IPAddress, to: ICEServer, at: SocketAddress)
+    /// The socket or connection is no longer needed.
     case closeSocket(SocketAddress)
     /// Resolve a name and answer with `nameResolved`.
     case resolveName(id: UInt32, String)

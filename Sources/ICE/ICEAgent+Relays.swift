@@ -46,19 +46,24 @@ extension ICEAgent {
     _ server: ICEServer, at address: SocketAddress, _ credentials: TURNCredentials,
     from base: SocketAddress, due: Instant
   ) -> Bool {
-    guard let socket = gathering.socket(at: base),
-      gathering.relayIndex(from: base, to: address) == nil
-    else { return false }
+    let isStream = server.transport != .udp
+    let isKnown = gathering.relays.contains {
+      $0.epoch == epoch.number && $0.address == address && $0.server.transport == server.transport
+        && (isStream ? $0.base.ip == base.ip : $0.base == base)
+    }
+    guard let socket = gathering.socket(at: base), !isKnown else { return false }
     guard gathering.relays.count < ICEGathering.relaysMaximum else {
       counters.overflows += 1
       return false
     }
     let client = TURNClient(
-      credentials: credentials, wantsIPv6: !base.ip.isIPv4, entropy: entropy)
+      credentials: credentials, isReliable: isStream, wantsIPv6: !base.ip.isIPv4, entropy: entropy)
     gathering.relays.append(
       ICEGathering.Relay(
-        id: newRequestID(), epoch: epoch.number, server: server, address: address, base: base,
-        localPreference: socket.localPreference, client: client, beginAt: due))
+        id: newRequestID(), epoch: epoch.number, server: server, address: address,
+        base: isStream ? SocketAddress(base.ip, port: 0) : base,
+        localPreference: socket.localPreference - server.transport.drawback, client: client,
+        beginAt: due))
     return true
   }
 
@@ -68,17 +73,65 @@ extension ICEAgent {
       if let due = gathering.relays[index].beginAt {
         guard due <= now else { continue }
         gathering.relays[index].beginAt = nil
-        drive(relay: index, .begin)
+        begin(index)
+      } else if let due = gathering.relays[index].connectBy {
+        if due <= now { giveUp(relay: index, "the server does not answer") }
       } else if let due = gathering.relays[index].client.deadline, due <= now {
         drive(relay: index, .deadline)
       }
     }
-    gathering.relays.removeAll { !$0.client.isAllocating && !$0.client.isAllocated }
+    for relay in gathering.relays where relay.isOver { hangUp(relay) }
+    gathering.relays.removeAll(where: \.isOver)
+  }
+
+  private mutating func begin(_ index: Int) {
+    let relay = gathering.relays[index]
+    guard relay.isStream else {
+      drive(relay: index, .begin)
+      return
+    }
+    gathering.relays[index].connectBy = now + ICETiming.connectWait
+    emit(.openStream(id: relay.id, from: relay.base.ip, to: relay.server, at: relay.address))
+  }
+
+  /// Takes a connection to a server into use; false when it is not one.
+  mutating func connected(_ id: UInt32, _ address: SocketAddress) -> Bool {
+    guard
+      let index = gathering.relays.firstIndex(where: {
+        $0.isStream && $0.id == id && $0.connectBy != nil
+      })
+    else { return false }
+    gathering.relays[index].connectBy = nil
+    gathering.relays[index].base = address
+    drive(relay: index, .begin)
+    return true
+  }
+
+  mutating func connectionFailed(_ id: UInt32) {
+    guard let index = gathering.relays.firstIndex(where: { $0.isStream && $0.id == id }) else {
+      return
+    }
+    giveUp(relay: index, "the connection cannot be made")
+  }
+
+  private mutating func giveUp(relay index: Int, _ reason: String) {
+    gathering.relays[index].connectBy = nil
+    let address = gathering.relays[index].address
+    if let relayed = gathering.relays[index].client.relayed { failBase(relayed) }
+    drive(relay: index, .close)
+    emit(.serverFailed(address, code: 0, reason: reason))
+  }
+
+  /// Ends the connection that a relay has of its own.
+  private mutating func hangUp(_ relay: ICEGathering.Relay) {
+    if relay.isStream, relay.base.port != 0 { emit(.closeSocket(relay.base)) }
   }
 
   /// The system refused to send to a server: it cannot be reached from here.
   mutating func relayRefused(_ local: SocketAddress, _ remote: SocketAddress) {
     guard let index = gathering.relayIndex(from: local, to: remote) else { return }
+    // A connection that does not take anything any more is gone.
+    if gathering.relays[index].isStream { return giveUp(relay: index, "the connection is lost") }
     gathering.relays[index].sendFailures += 1
     guard gathering.relays[index].sendFailures >= 3, gathering.relays[index].client.isAllocating
     else { return }
@@ -92,6 +145,7 @@ extension ICEAgent {
   mutating func closeRelays(where isOver: (ICEGathering.Relay) -> Bool) {
     for index in gathering.relays.indices where isOver(gathering.relays[index]) {
       drive(relay: index, .close)
+      hangUp(gathering.relays[index])
     }
     gathering.relays.removeAll(where: isOver)
   }
@@ -151,8 +205,8 @@ extension ICEAgent {
   private mutating func allocated(
     _ relay: ICEGathering.Relay, _ relayed: SocketAddress, _ mapped: SocketAddress?
   ) {
-    if !relayOnly, let mapped, mapped.port != 0, mapped.ip.isIPv4 == relay.base.ip.isIPv4,
-      !mapped.ip.isUnspecified
+    if !relayOnly, !relay.isStream, let mapped, mapped.port != 0,
+      mapped.ip.isIPv4 == relay.base.ip.isIPv4, !mapped.ip.isUnspecified
     {
       addReflexive(mapped, base: relay.base, server: relay.address)
     }
@@ -180,10 +234,35 @@ extension ICEAgent {
       emit(.serverFailed(relay.address, code: 300, reason: "the redirection leads nowhere"))
       return
     }
+    hangUp(relay)
+    gathering.relays[index].id = newRequestID()
+    if relay.isStream { gathering.relays[index].base.port = 0 }
     gathering.relays[index].address = server
     gathering.relays[index].redirections += 1
     gathering.relays[index].client = TURNClient(
-      credentials: credentials, wantsIPv6: !relay.base.ip.isIPv4, entropy: entropy)
+      credentials: credentials, isReliable: relay.isStream, wantsIPv6: !relay.base.ip.isIPv4,
+      entropy: entropy)
     gathering.relays[index].beginAt = now
+  }
+}
+
+extension ICEGathering.Relay {
+  /// Whether the server is reached over a connection of its own.
+  var isStream: Bool { server.transport != .udp }
+
+  var isOver: Bool { !client.isAllocating && !client.isAllocated }
+
+  /// When it wants attention by itself.
+  var wakeAt: Instant? { beginAt ?? connectBy ?? client.deadline }
+}
+
+extension ICEServer.Transport {
+  /// How much less preferred a relay is that is reached this way: connections stall on loss.
+  var drawback: UInt16 {
+    switch self {
+    case .udp: 0
+    case .tcp: 0x4000
+    case .tls: 0x8000 - 0x1000
+    }
   }
 }

@@ -35,17 +35,20 @@ struct ICEGathering {
 
   /// A TURN server that is asked for an allocation from one own address.
   struct Relay {
-    let id: UInt32
+    /// Names the connection, when the transport is one.
+    var id: UInt32
     let epoch: UInt32
     let server: ICEServer
     /// The server's end point; another one after a redirection.
     var address: SocketAddress
-    /// The own end point.
-    let base: SocketAddress
+    /// The own end point; its port is 0 before a connection has one.
+    var base: SocketAddress
     let localPreference: UInt16
     var client: TURNClient
     /// When the allocation is asked for (Ta between two first requests).
     var beginAt: Instant?
+    /// When a connection that is being made is given up.
+    var connectBy: Instant?
     var redirections = 0
     var sendFailures = 0
   }

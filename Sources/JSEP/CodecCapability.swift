@@ -21,8 +21,8 @@ package struct CodecCapability: Hashable, Sendable {
   package static let all = [
     CodecCapability(
       kind: .audio, name: "opus", clockRate: 48_000, channels: 2,
-      parameters: "minptime=10;useinbandfec=1", feedback: ["transport-cc", "rrtr"], payloadType: 111,
-      rtxPayloadType: nil),
+      parameters: "minptime=10;useinbandfec=1", feedback: ["transport-cc", "rrtr"],
+      payloadType: 111, rtxPayloadType: nil),
     CodecCapability(
       kind: .video, name: "VP8", clockRate: 90_000, channels: nil, parameters: "",
       feedback: ["goog-remb", "transport-cc", "ccm fir", "nack", "nack pli", "rrtr"],

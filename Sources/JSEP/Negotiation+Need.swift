@@ -2,7 +2,8 @@ import SDP
 import Wire
 
 extension Negotiation {
-  /// Whether the transceivers or data channels want something that was not negotiated (W3C section 4.7.3).
+  /// Whether the transceivers or data channels want something that was not negotiated (W3C section
+  /// 4.7.3).
   ///
   /// False while an exchange is under way: the question is asked again when it ends.
   package var negotiationIsNeeded: Bool {

@@ -102,6 +102,7 @@ package final class VirtualCall {
       nextPort += 1
       sockets.append((address, peer))
       step(peer, .socketBound(id: id, address))
+    case .openStream(let id, _): step(peer, .socketFailed(id: id, code: 111))
     case .closeSocket(let address): sockets.removeAll { $0.address == address }
     case .resolveName(let id, _): step(peer, .nameResolved(id: id, []))
     case .reply(let id, let reply): replies[peer].append((id, reply))

@@ -13,6 +13,8 @@ package final class VirtualMeeting {
   package private(set) var received: [[[UInt8]]] = []
   /// What servers refused, per agent.
   package private(set) var serverFailures: [[UInt16]] = []
+  /// Whether nobody takes connections.
+  package var refusesStreams = false
   /// How long a signaling message takes.
   package var signalingDelay = Interval.milliseconds(20)
 
@@ -140,6 +142,13 @@ package final class VirtualMeeting {
       let address = SocketAddress(ip, port: nextPort)
       nextPort += 1
       schedule(after: .zero, index, .socketBound(id: id, address))
+    case .openStream(let id, let ip, _, _):
+      // Connections carry messages over the same paths, which must not lose any then.
+      let address = SocketAddress(ip, port: nextPort)
+      nextPort += 1
+      schedule(
+        after: internet.delay * 2, index,
+        refusesStreams ? .socketFailed(id: id) : .socketBound(id: id, address))
     case .datagram(let local, let remote, let bytes):
       internet.send(bytes, from: local, to: remote, of: hosts[index], at: now)
     case .relayed(_, _, let bytes): received[index].append(bytes)

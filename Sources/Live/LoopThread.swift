@@ -15,13 +15,14 @@ final class LoopThread {
   private static let timerTag: Poller.Tag = 1
 
   private let mailbox: Mailbox<MediaLoop.Message>
-  private let poller: Poller
+  let poller: Poller
   private let timer: WakeTimer
   private let batch = ReceiveBatch()
   private let resolver = NameResolver()
   /// In order of arrival, which is the order in which due deadlines are looked at.
   private var peers: [Resident] = []
   private var sockets: [Poller.Tag: (socket: UDPSocket, driver: PeerDriver)] = [:]
+  var streams: [Poller.Tag: OpenStream] = [:]
   private var lastTag = LoopThread.timerTag
   private var completions: [@Sendable () -> Void] = []
   private var isStopping = false
@@ -62,7 +63,7 @@ final class LoopThread {
     switch tag {
     case LoopThread.mailboxTag: for message in mailbox.takeAll() { handle(message) }
     case LoopThread.timerTag: timer.clear()
-    default: receive(tag)
+    default: if streams[tag] == nil { receive(tag) } else { advanceStream(tag) }
     }
   }
 
@@ -113,7 +114,7 @@ final class LoopThread {
     }
   }
 
-  private func driver(of key: MediaLoop.PeerKey) -> PeerDriver? {
+  func driver(of key: MediaLoop.PeerKey) -> PeerDriver? {
     peers.first { $0.key == key }?.driver
   }
 
@@ -163,6 +164,12 @@ final class LoopThread {
     try poller.add(socket.descriptor, tag: lastTag)
     sockets[lastTag] = (socket, driver)
     return (lastTag, socket)
+  }
+
+  /// A number for a descriptor that no other one had.
+  func nextTag() -> Poller.Tag {
+    lastTag += 1
+    return lastTag
   }
 
   /// Forgets a socket, which closes it.

@@ -176,6 +176,12 @@ package final class PeerDriver {
       } catch {
         waiting.append(.socketFailed(id: id, code: error.code))
       }
+    case .openStream(let id, let target):
+      do throws(SystemError) {
+        try port.openStream(target, id: id)
+      } catch {
+        waiting.append(.socketFailed(id: id, code: error.code))
+      }
     case .closeSocket(let local): port.close(local)
     case .resolveName(let id, let name): port.resolve(name, id: id)
     case .reply(let id, let reply):

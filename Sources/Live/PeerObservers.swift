@@ -11,6 +11,7 @@ final class PeerObservers: Sendable {
   private struct State {
     var states = PeerConnectionStates()
     var counters = MediaCounters()
+    var levels = TrackLevels()
     var events: [Int: AsyncStream<PeerConnectionEvent>.Continuation] = [:]
     var stateStreams: [Int: AsyncStream<PeerConnectionStates>.Continuation] = [:]
     var media: [Int: @Sendable (ReceivedMedia) -> Void] = [:]
@@ -32,6 +33,7 @@ final class PeerObservers: Sendable {
 
   var states: PeerConnectionStates { state.withLock { $0.states } }
   var counters: MediaCounters { state.withLock { $0.counters } }
+  var audioLevels: [TrackLevel] { state.withLock { $0.levels.all } }
 
   // MARK: The loop's side
 
@@ -45,6 +47,7 @@ final class PeerObservers: Sendable {
     // Yielding under the lock keeps what a new stream begins with and what follows in order.
     state.withLock { state in
       if case .state(let transition) = event { state.states.apply(transition) }
+      if case .trackEnded(let transceiver) = event { state.levels.forget(transceiver) }
       guard let told = PeerConnectionEvent(event, states: state.states) else { return }
       for stream in state.events.values { stream.yield(told) }
       guard case .state = event else { return }
@@ -98,6 +101,7 @@ final class PeerObservers: Sendable {
   private func observe(_ frame: FrameRecord, at now: Instant) {
     let sinks = state.withLock { state in
       state.counters.count(frame)
+      state.levels.add(frame)
       return frame.isInbound ? Array(state.media.values) : []
     }
     guard !sinks.isEmpty, let media = ReceivedMedia(frame, at: now) else { return }

@@ -24,6 +24,12 @@ final class Poller {
       csupport_poll_add(descriptor, watched, UInt32(CSUPPORT_READABLE), tag))
   }
 
+  /// Watches a descriptor for something to read, and for room to write when that is wanted.
+  func watch(_ watched: Int32, writing: Bool, tag: Tag) {
+    let interest = UInt32(CSUPPORT_READABLE) | (writing ? UInt32(CSUPPORT_WRITABLE) : 0)
+    _ = csupport_poll_modify(descriptor, watched, interest, tag)
+  }
+
   /// Ends watching a descriptor.
   func remove(_ watched: Int32) { _ = csupport_poll_remove(descriptor, watched) }
 

@@ -46,12 +46,13 @@ package final class RecordedPeer: Sendable {
     signaling = script.signaling
     calls = script.calls
     progress = Mutex(Report(recordedSteps: script.steps.count))
-    let observers = PeerObservers()
     do throws(SystemError) {
       mailbox = try Mailbox()
       loop = MediaLoop(mailbox: mailbox)
+      let key = loop.nextKey()
+      let observers = PeerObservers(port: DataChannelPort(mailbox: mailbox, key: key))
       connection = PeerConnection(
-        label: script.label, number: peer, loop: loop, key: loop.nextKey(), observers: observers)
+        label: script.label, number: peer, loop: loop, key: key, observers: observers)
       let thread = try RecordedThread(
         mailbox: mailbox, script: script, engine: { PeerMachine(codecs: codecs()) },
         observer: { event, now in observers.observe(event, at: now) })

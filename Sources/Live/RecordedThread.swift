@@ -3,8 +3,14 @@ import Wire
 
 /// Drives a peer from a take, and waits for the application where the recorded one called.
 final class RecordedThread {
-  private struct Waiting {
-    var call: PeerCall
+  /// What an application asks of its peer.
+  fileprivate enum Request: Hashable {
+    case call(PeerCall)
+    case send(DataMessage)
+  }
+
+  fileprivate struct Waiting {
+    var request: Request
     var complete: @Sendable (PeerReply) -> Void
   }
 
@@ -19,6 +25,8 @@ final class RecordedThread {
   private var next = 0
   private var now = Instant.zero
   private var waiting: [Waiting] = []
+  /// Requests that were made and have no reply yet.
+  private var unanswered: [(id: UInt32, complete: @Sendable (PeerReply) -> Void)] = []
   private var lastCallID: UInt32 = 1 << 31
   private var report = RecordedPeer.Report()
   private var waitsForCalls = true
@@ -48,16 +56,21 @@ final class RecordedThread {
       for message in mailbox.takeAll() { handle(message) }
     }
     for message in mailbox.close() { refuse(message) }
-    for call in waiting { call.complete(.failure(.ended)) }
+    for request in waiting { request.complete(.failure(.ended)) }
+    for request in unanswered { request.complete(.failure(.ended)) }
     for complete in completions { complete() }
   }
 
   private func handle(_ message: MediaLoop.Message) {
     switch message {
-    case .call(_, let call, let complete): take(call, complete)
+    case .call(_, let call, let complete): take(.call(call), complete)
+    case .send(_, let message, let complete): take(.send(message), complete)
     case .captured(_, _, _, let budget):
       // What was captured comes from the take.
       budget.giveBack()
+    case .send(_, _, let complete):
+      // So does what was sent on data channels.
+      complete(.done)
     case .finishRecording(let complete):
       waitsForCalls = false
       advance()
@@ -72,7 +85,7 @@ final class RecordedThread {
 
   private func refuse(_ message: MediaLoop.Message) {
     switch message {
-    case .call(_, _, let complete): complete(.failure(.ended))
+    case .call(_, _, let complete), .send(_, _, let complete): complete(.failure(.ended))
     case .captured(_, _, _, let budget): budget.giveBack()
     case .finishRecording(let complete): complete(report)
     case .remove(_, let complete), .stop(let complete): completions.append(complete)
@@ -86,76 +99,69 @@ final class RecordedThread {
   private func advance() {
     while next < script.steps.count {
       let recorded = script.steps[next]
-      if case .call(_, let call) = recorded.input, call.changesThings {
-        guard let first = waiting.first else {
-          if waitsForCalls || isClosed { return }
-          // Whoever tests the beginning of a call need not close it.
-          if call != .close {
-            note("step \(recorded.number): the recorded application called \(call.name)")
-          }
-          perform(recorded, recorded.input)
-          continue
-        }
-        waiting.removeFirst()
-        guard first.call.name == call.name else {
-          note(
-            "step \(recorded.number): \(first.call.name) was called where the recorded application "
-              + "called \(call.name)")
-          now = max(now, recorded.at)
-          answer(first)
-          continue
-        }
-        if first.call != call {
-          note("step \(recorded.number): \(call.name) was called with other arguments")
-        }
-        perform(recorded, first)
-      } else {
-        perform(recorded, recorded.input)
+      guard let wanted = Request(recorded.input), wanted.changesThings else {
+        perform(recorded)
+        continue
       }
+      guard let first = waiting.first else {
+        if waitsForCalls || isClosed { return }
+        // Whoever tests the beginning of a call need not close it.
+        if wanted != .call(.close) { note(recorded, "the recorded application called \(wanted)") }
+        perform(recorded)
+        continue
+      }
+      waiting.removeFirst()
+      guard first.request.description == wanted.description else {
+        note(
+          recorded,
+          "\(first.request) was called where the recorded application called \(wanted)")
+        now = max(now, recorded.at)
+        answer(first)
+        continue
+      }
+      if first.request != wanted { note(recorded, "\(wanted) was called with other arguments") }
+      perform(recorded, first)
     }
     // Behind the end of the recording, calls are answered as they come.
-    for call in waiting { answer(call) }
+    for request in waiting { answer(request) }
     waiting = []
   }
 
-  private func note(_ deviation: String) { report.deviations.append(deviation) }
-
-  private func take(_ call: PeerCall, _ complete: @escaping @Sendable (PeerReply) -> Void) {
-    let request = Waiting(call: call, complete: complete)
-    // What only looks is answered at once, and closing never waits for a call that does not come.
-    guard call.changesThings, call != .close || nextCall == .close else {
-      answer(request)
-      if call == .close { isClosed = true }
-      return
-    }
-    waiting.append(request)
-    advance()
-    if call == .close { isClosed = true }
+  private func note(_ recorded: RecordedScript.Step, _ deviation: String) {
+    report.deviations.append("step \(recorded.number): \(deviation)")
   }
 
-  /// The call that the recording waits for.
-  private var nextCall: PeerCall? {
-    guard next < script.steps.count, case .call(_, let call) = script.steps[next].input else {
-      return nil
+  private func take(_ request: Request, _ complete: @escaping @Sendable (PeerReply) -> Void) {
+    let isClose = request == .call(.close)
+    // What only looks is answered at once, and closing never waits for a call that does not come.
+    if !request.changesThings || isClose && nextRequest != request {
+      answer(Waiting(request: request, complete: complete))
+    } else {
+      waiting.append(Waiting(request: request, complete: complete))
+      advance()
     }
-    return call
+    if isClose { isClosed = true }
+  }
+
+  /// What the recording waits for.
+  private var nextRequest: Request? {
+    next < script.steps.count ? Request(script.steps[next].input) : nil
   }
 
   // MARK: Steps
 
-  /// Makes a recorded step with the application's own call.
-  private func perform(_ recorded: RecordedScript.Step, _ request: Waiting) {
-    lastCallID &+= 1
-    guard case .call(let id, _) = recorded.input else { return }
-    perform(recorded, .call(id: id, request.call), request)
-  }
-
-  private func perform(
-    _ recorded: RecordedScript.Step, _ input: PeerInput, _ request: Waiting? = nil
-  ) {
+  /// Makes a recorded step, with the application's own request where there is one.
+  private func perform(_ recorded: RecordedScript.Step, _ request: Waiting? = nil) {
     next += 1
     now = max(now, recorded.at)
     report.steps += 1
+    var input = recorded.input
+    if let request {
+      switch recorded.input {
+      case .call(let id, _), .send(let id, _): input = request.input(id: id)
+      default: break
+      }
+    }
     let sent = step(input, request)
     let same = zip(sent, recorded.sent).prefix { $0.0 == $0.1 }.count
     report.sentAsRecorded += same
@@ -165,37 +171,71 @@ final class RecordedThread {
   /// Makes a step that the recording does not have.
   private func answer(_ request: Waiting) {
     lastCallID &+= 1
-    report.sentOtherwise += step(.call(id: lastCallID, request.call), request).count
+    report.sentOtherwise += step(request.input(id: lastCallID), request).count
   }
 
   /// Makes a step and gives the datagrams that would be sent.
   private func step(_ input: PeerInput, _ request: Waiting?) -> [[UInt8]] {
     guard let engine else { return [] }
+    if let request {
+      switch input {
+      case .call(let id, _), .send(let id, _): unanswered.append((id, request.complete))
+      default: break
+      }
+    }
     engine.step(input, at: now, into: &outbox)
     var sent: [[UInt8]] = []
-    var reply: PeerReply?
+    var replies: [(complete: @Sendable (PeerReply) -> Void, reply: PeerReply)] = []
     while let output = outbox.next() {
       switch output {
       case .datagram(let datagram): sent.append(datagram.bytes)
-      case .reply(_, let given): reply = given
+      case .reply(let id, let reply):
+        guard let index = unanswered.firstIndex(where: { $0.id == id }) else { continue }
+        replies.append((unanswered.remove(at: index).complete, reply))
       case .event(let event): observer(event, now)
       case .bindSocket, .closeSocket, .resolveName: break
       }
     }
-    if let request { request.complete(reply ?? .failure(.ended)) }
+    // Callers hear of their replies after everything else that the step did.
+    for entry in replies { entry.complete(entry.reply) }
     return sent
   }
 }
 
-extension PeerCall {
-  /// Whether a call does more than look.
+extension RecordedThread.Waiting {
+  /// The request as an input.
+  fileprivate func input(id: UInt32) -> PeerInput {
+    switch request {
+    case .call(let call): .call(id: id, call)
+    case .send(let message): .send(id: id, message)
+    }
+  }
+}
+
+extension RecordedThread.Request: CustomStringConvertible {
+  /// The request in an input; nil when the input is none.
+  fileprivate init?(_ input: PeerInput) {
+    switch input {
+    case .call(_, let call): self = .call(call)
+    case .send(_, let message): self = .send(message)
+    default: return nil
+    }
+  }
+
+  /// Whether it does more than look.
   fileprivate var changesThings: Bool {
     switch self {
-    case .getStats, .localDescription, .transceivers: false
+    case .call(.getStats), .call(.localDescription), .call(.transceivers), .call(.dataChannels):
+      false
     default: true
     }
   }
 
   /// The name of the method.
-  fileprivate var name: String { String("\(self)".prefix { $0 != "(" }) }
+  fileprivate var description: String {
+    switch self {
+    case .call(let call): String("\(call)".prefix { $0 != "(" })
+    case .send: "send"
+    }
+  }
 }

@@ -35,6 +35,8 @@ package struct AudioPlayout: Machine {
   let track: String
   let channels: Int
   let codecs: any CodecFactory
+  /// What the delay is at least, whatever the arrivals say.
+  private let minimumDelay: Interval
   var decoder: (any AudioDecoding)?
   var hasFailed = false
 
@@ -60,8 +62,13 @@ package struct AudioPlayout: Machine {
 
   /// Creates the playout of a track.
   ///
-  /// - Parameter channels: 1 or 2: what the decoder puts out, whatever the sender coded.
-  package init(track: String, codecs: any CodecFactory, channels: Int = 1) {
+  /// - Parameters:
+  ///   - channels: 1 or 2: what the decoder puts out, whatever the sender coded.
+  ///   - minimumDelay: the least delay; at most 5 s are granted.
+  package init(
+    track: String, codecs: any CodecFactory, channels: Int = 1, minimumDelay: Interval = .zero
+  ) {
+    self.minimumDelay = min(minimumDelay, .seconds(5))
     self.track = track
     self.codecs = codecs
     self.channels = min(max(channels, 1), 2)
@@ -71,7 +78,10 @@ package struct AudioPlayout: Machine {
 
   /// The delay that the arrivals of the last seconds call for.
   package var targetDelay: Interval {
-    min(max(timing.spread + AudioPlayout.margin, AudioPlayout.leastDelay), AudioPlayout.mostDelay)
+    max(
+      minimumDelay,
+      min(max(timing.spread + AudioPlayout.margin, AudioPlayout.leastDelay), AudioPlayout.mostDelay)
+    )
   }
 
   package mutating func step(

@@ -35,6 +35,9 @@ package struct VideoPlayout: Machine {
 
   private let track: String
   private let codecs: any CodecFactory
+  /// What the delay is at least, and at most.
+  private let minimumDelay: Interval
+  private let maximumDelay: Interval
   private var decoder: (any VideoDecoding)?
   private var hasFailed = false
   private var timing = ArrivalSpread(clockRate: VideoPlayout.clockRate)
@@ -43,12 +46,17 @@ package struct VideoPlayout: Machine {
   private(set) var queuedBytes = 0
   private var newestTime: Int64?
   /// How much later than the fastest transit frames are shown now.
-  private(set) var delay = VideoPlayout.leastDelay
+  private(set) var delay: Interval
 
   /// Creates the playout of a track.
-  package init(track: String, codecs: any CodecFactory) {
+  ///
+  /// - Parameter minimumDelay: the least delay, whatever the arrivals say; at most 5 s are granted.
+  package init(track: String, codecs: any CodecFactory, minimumDelay: Interval = .zero) {
     self.track = track
     self.codecs = codecs
+    self.minimumDelay = max(VideoPlayout.leastDelay, min(minimumDelay, .seconds(5)))
+    maximumDelay = max(VideoPlayout.mostDelay, self.minimumDelay)
+    delay = self.minimumDelay
   }
 
   /// When the oldest frame is to be shown.
@@ -56,7 +64,7 @@ package struct VideoPlayout: Machine {
 
   /// The delay that the arrivals of the last seconds call for.
   package var targetDelay: Interval {
-    min(max(timing.spread, VideoPlayout.leastDelay), VideoPlayout.mostDelay)
+    min(max(timing.spread, minimumDelay), maximumDelay)
   }
 
   package mutating func step(
@@ -75,7 +83,7 @@ package struct VideoPlayout: Machine {
   private func dueTime(of frame: ReceivedFrame) -> Instant {
     min(
       timing.fastestArrival(of: frame.extendedTime) + delay,
-      frame.lastArrival + VideoPlayout.mostDelay)
+      frame.lastArrival + maximumDelay)
   }
 
   private mutating func take(
@@ -131,7 +139,7 @@ package struct VideoPlayout: Machine {
     // A late frame stops the picture anyway: the frames after it may have its delay at once.
     let lateness = timing.lateness(of: frame.extendedTime, arrival: frame.lastArrival)
     delay = max(delay, min(lateness, wanted))
-    delay = min(max(delay, VideoPlayout.leastDelay), VideoPlayout.mostDelay)
+    delay = min(max(delay, minimumDelay), maximumDelay)
   }
 
   private mutating func showAll(at now: Instant, into outbox: inout Outbox<Output>) {

@@ -35,13 +35,34 @@ package enum PeerInput: Sendable {
 package enum PeerOutput: Sendable {
   case datagram(Datagram)
   case bindSocket(id: UInt32, IPAddress)
+  /// Connect; answered like a socket. Messages of the connection are datagrams from its own end to
+  /// the target's, and `sendFailed` tells that it is lost.
+  case openStream(id: UInt32, StreamTarget)
   case closeSocket(SocketAddress)
   case resolveName(id: UInt32, String)
   case reply(id: UInt32, PeerReply)
   case event(PeerEvent)
 }
 
-/// A UDP datagram on a path.
+/// Where a connection to a TURN server goes.
+package struct StreamTarget: Hashable, Sendable {
+  /// The own address.
+  package var local: IPAddress
+  package var remote: SocketAddress
+  /// Whether TLS protects the connection; the messages of the take are the plain ones.
+  package var isSecure: Bool
+  /// The name or address that the server's certificate has to state.
+  package var name: String
+
+  package init(local: IPAddress, remote: SocketAddress, isSecure: Bool, name: String) {
+    self.local = local
+    self.remote = remote
+    self.isSecure = isSecure
+    self.name = name
+  }
+}
+
+/// A UDP datagram on a path, or a message on a connection.
 package struct Datagram: Hashable, Sendable {
   package var local: SocketAddress
   package var remote: SocketAddress
@@ -95,6 +116,9 @@ public struct PeerConfiguration: Hashable, Sendable, Codable {
   public var videoBitrateStart: UInt64 = 600_000
   /// The Opus bit rate in bits per second.
   public var audioBitrate: UInt32 = 32_000
+  /// The least delay of all playouts beyond the fastest transit, in milliseconds; nil lets the
+  /// arrivals alone decide (W3C RTCRtpReceiver.jitterBufferTarget, for all receivers).
+  public var jitterBufferMinimum: UInt32?
 
   /// Creates the default configuration.
   public init() {}
@@ -110,9 +134,9 @@ package enum CapturedMedia: Sendable {
 public struct SignalingMessage: Hashable, Sendable {
   /// Whether the message was received; else it was sent.
   public var isInbound: Bool
-  /// `http`, `loopback`, `whip`, ...
+  /// `http`, `loopback`, `whip`, `whep`, ...
   public var transport: String
-  /// `offer`, `answer`, `candidate`, `bye`, ...
+  /// `offer`, `answer`, `candidate`, `restart`, `bye`, ...
   public var type: String
   /// The message as on the channel.
   public var message: String

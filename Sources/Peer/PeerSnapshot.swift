@@ -2,6 +2,7 @@ package import Flow
 package import ICE
 import JSEP
 package import Media
+import SCTP
 import Secure
 package import Stats
 package import Wire
@@ -17,6 +18,7 @@ package struct PeerSnapshot: Sendable {
     package var iceConnection: String
     package var iceGathering: String
     package var dtls: String
+    package var sctp: String
     package var isClosed: Bool
     package var negotiationIsNeeded: Bool
   }
@@ -66,6 +68,14 @@ package struct PeerSnapshot: Sendable {
     package var video: VideoPlayoutSnapshot?
   }
 
+  /// A data channel that is not closed.
+  package struct Channel: Sendable {
+    package var number: UInt32
+    package var label: String
+    package var isOpen: Bool
+    package var bufferedBytes: UInt64
+  }
+
   /// How many random bytes a stream of randomness has given.
   package struct Drawn: Hashable, Sendable {
     package var stream: String
@@ -95,6 +105,7 @@ package struct PeerSnapshot: Sendable {
   package var videoBitrate: UInt64?
   package var ice: ICESnapshot
   package var flow: FlowSnapshot
+  package var channels: [Channel]
   package var refusals: [Refusal]
   package var entropy: [Drawn]
   package var deadlines: [Wake]
@@ -104,8 +115,10 @@ extension PeerMachine {
   /// The peer as it stands; nil before its genesis.
   package var snapshot: PeerSnapshot? { stack?.snapshot }
 
-  /// What getStats would give now, without a call.
-  package var stats: StatsReport { stack?.statsReport() ?? StatsReport() }
+  /// What getStats would give now, without a call and without the codecs' times.
+  package var stats: StatsReport {
+    (try? stack?.statsReport(of: nil, codecTimes: [])) ?? StatsReport()
+  }
 }
 
 extension PeerStack {
@@ -116,6 +129,7 @@ extension PeerStack {
       states: PeerSnapshot.States(
         connection: states.connection, signaling: states.signaling,
         iceConnection: states.iceConnection, iceGathering: states.iceGathering, dtls: states.dtls,
+        sctp: states.sctp,
         isClosed: isClosed, negotiationIsNeeded: states.negotiationIsNeeded),
       transport: describedTransport,
       transceivers: negotiation.transceivers.map {
@@ -125,6 +139,7 @@ extension PeerStack {
       },
       sending: tracks.sending.map(describe), receiving: tracks.receiving.map(describe),
       videoBitrate: tracks.videoBitrate, ice: agent.snapshot, flow: flow.snapshot,
+      channels: data.channels.map(describe),
       refusals: refusals.all.map { PeerSnapshot.Refusal(reason: $0.key, count: $0.count) },
       entropy: entropy.ledger.map { PeerSnapshot.Drawn(stream: $0.label, bytes: $0.drawn) },
       deadlines: wakes)
@@ -154,6 +169,12 @@ extension PeerStack {
       video: track.video?.snapshot)
   }
 
+  private func describe(_ channel: DataTransport.Known) -> PeerSnapshot.Channel {
+    PeerSnapshot.Channel(
+      number: channel.number.rawValue, label: channel.options.label, isOpen: channel.wasOpen,
+      bufferedBytes: data.association.bufferedAmount(of: channel.number))
+  }
+
   /// Who wants to be woken when, earliest first; equal times in the order of the layers.
   private var wakes: [PeerSnapshot.Wake] {
     var wakes: [PeerSnapshot.Wake] = []
@@ -162,7 +183,9 @@ extension PeerStack {
     }
     add("ice", agent.deadline)
     add("dtls", dtls?.deadline)
+    add("sctp", data.association.deadline)
     add("flow", flow.deadline)
+    add("establishment", establishment.deadline)
     for track in tracks.receiving {
       add("\(track.kind.rawValue) playout of transceiver \(track.transceiver)", track.deadline)
     }

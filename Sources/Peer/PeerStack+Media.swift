@@ -39,7 +39,8 @@ extension PeerStack {
       index = tracks.receiving.count
       tracks.receiving.append(
         ReceivingTrack(
-          transceiver: section.transceiverID, kind: section.kind, mid: frame.mid, codecs: codecs))
+          transceiver: section.transceiverID, kind: section.kind, mid: frame.mid, codecs: codecs,
+          minimumDelay: .milliseconds(Int64(genesis.configuration.jitterBufferMinimum ?? 0))))
     }
     switch frame.kind {
     case .audio: driveAudioPlayout(at: index, .frame(frame))

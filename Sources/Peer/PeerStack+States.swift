@@ -3,7 +3,8 @@ import JSEP
 import Secure
 import Wire
 
-/// The state machines that W3C defines for a peer connection, and those of the DTLS and SCTP transports.
+/// The state machines that W3C defines for a peer connection, and those of its DTLS and SCTP
+/// transports.
 struct ConnectionStates {
   enum Machine: String {
     case signaling

@@ -162,6 +162,13 @@ extension PeerStack {
   private func handle(_ output: ICEAgent.Output) {
     switch output {
     case .bindSocket(let id, let address): emit(.bindSocket(id: id, address))
+    case .openStream(let id, let local, let server, let remote):
+      emit(
+        .openStream(
+          id: id,
+          StreamTarget(
+            local: local, remote: remote, isSecure: server.transport == .tls,
+            name: server.host.description)))
     case .closeSocket(let address): emit(.closeSocket(address))
     case .resolveName(let id, let name): emit(.resolveName(id: id, name))
     case .datagram(let local, let remote, let bytes):

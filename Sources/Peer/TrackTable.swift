@@ -93,13 +93,20 @@ struct ReceivingTrack {
 
   var deadline: Instant? { earliest(audio?.deadline, video?.deadline) }
 
-  init(transceiver: UInt32, kind: MediaKind, mid: String, codecs: any CodecFactory) {
+  init(
+    transceiver: UInt32, kind: MediaKind, mid: String, codecs: any CodecFactory,
+    minimumDelay: Interval
+  ) {
     self.transceiver = transceiver
     self.kind = kind
     self.mid = mid
     switch kind {
-    case .audio: audio = AudioPlayout(track: String(transceiver), codecs: codecs)
-    case .video: video = VideoPlayout(track: String(transceiver), codecs: codecs)
+    case .audio:
+      audio = AudioPlayout(
+        track: String(transceiver), codecs: codecs, minimumDelay: minimumDelay)
+    case .video:
+      video = VideoPlayout(
+        track: String(transceiver), codecs: codecs, minimumDelay: minimumDelay)
     }
   }
 }

@@ -10,7 +10,7 @@ package struct ProblemRule: Sendable {
   /// All rules in the order in which a session can go wrong.
   package static let all: [ProblemRule] = [
     neverConnected, disconnected, flapping, relay, roundTrip, oneWay, loss, lossBurst, noKeyFrame,
-    freeze, silence, limited,
+    freeze, silence, mutedSpeech, limited,
   ]
 
   private static let neverConnected = ProblemRule(
@@ -194,6 +194,32 @@ package struct ProblemRule: Sendable {
           || ') in a row were digital silence' AS evidence
       FROM numbered WHERE is_silent
       GROUP BY peer, track, direction, run HAVING max(at_ns) - min(at_ns) >= 3000000000
+      """)
+
+  /// The packets say that somebody speaks, and what was decoded from them is silence.
+  private static let mutedSpeech = ProblemRule(
+    name: "silent-while-speaking",
+    sql: """
+      WITH
+        mute AS (
+          SELECT row, peer, track, at_ns
+          FROM level
+          WHERE direction = 'in' AND sender_level <= 47 AND energy < samples * 107.4
+        ),
+        spaced AS (
+          SELECT *, at_ns - lag(at_ns) OVER (PARTITION BY peer, track ORDER BY row) AS pause
+          FROM mute
+        ),
+        numbered AS (
+          SELECT *, sum(coalesce(pause, 1e9) > 5e8) OVER (PARTITION BY peer, track ORDER BY row)
+            AS run
+          FROM spaced
+        )
+      SELECT peer, min(at_ns) - 100000000 AS from_ns, max(at_ns) AS to_ns,
+        'the sender of audio track ' || track || ' spoke for '
+          || round((max(at_ns) - min(at_ns)) / 1e9 + 0.1, 1)
+          || ' s by its own level, and nothing was heard' AS evidence
+      FROM numbered GROUP BY peer, track, run HAVING count(*) >= 10
       """)
 
   private static let limited = ProblemRule(

@@ -87,7 +87,8 @@ package struct StatSamples: Sendable {
     do throws(SQLiteError) {
       var statement = try connection.prepare(
         """
-        SELECT peer, reply_at_ns, reply_step, iif(json_type(reply) = 'object', reply ->> '$.objects', reply)
+        SELECT peer, reply_at_ns, reply_step,
+          iif(json_type(reply) = 'object', reply ->> '$.objects', reply)
         FROM call
         WHERE name = 'getStats' AND reply IS NOT NULL
           AND arguments NOT LIKE '%"receiver"%' AND arguments NOT LIKE '%"sender"%'

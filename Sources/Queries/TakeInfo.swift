@@ -15,6 +15,10 @@ package struct TakeInfo: Sendable, Codable {
     /// Bytes of UDP payload.
     package var bytesIn: Int64 = 0
     package var bytesOut: Int64 = 0
+    /// Data channels of both sides, and the messages on them.
+    package var dataChannels: Int64 = 0
+    package var messagesIn: Int64 = 0
+    package var messagesOut: Int64 = 0
   }
 
   /// A machine with the states it went through.
@@ -127,6 +131,19 @@ package struct TakeInfo: Sendable, Codable {
         (peers[index].packetsOut, peers[index].bytesOut) = (packets.integer(2), packets.integer(3))
       }
     }
+    var channels = try connection.prepare(
+      """
+      SELECT peer, count(*), sum(messages_received), sum(messages_sent)
+      FROM channel_total GROUP BY peer
+      """)
+    while try channels.step() {
+      guard let index = peers.firstIndex(where: { $0.peer == channels.integer(0) }) else {
+        continue
+      }
+      peers[index].dataChannels = channels.integer(1)
+      peers[index].messagesIn = channels.integer(2)
+      peers[index].messagesOut = channels.integer(3)
+    }
     return peers
   }
 
@@ -169,6 +186,11 @@ extension TakeInfo: CustomStringConvertible {
       add("  packets", "\(peer.packetsIn) in, \(peer.packetsOut) out")
       add("  bytes", "\(peer.bytesIn) in, \(peer.bytesOut) out")
       for track in peer.tracks { add("  track", track) }
+      if peer.dataChannels > 0 {
+        add(
+          "  channels",
+          "\(peer.dataChannels), messages \(peer.messagesIn) in, \(peer.messagesOut) out")
+      }
       for states in peer.states {
         lines.append("    \(states.machine): \(states.states.joined(separator: ", "))")
       }

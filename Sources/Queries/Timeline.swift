@@ -116,7 +116,7 @@ package struct Timeline: Sendable {
     """,
     """
     SELECT row, at_ns, peer, 'event', type || CASE WHEN detail = '{}' THEN '' ELSE ' ' || detail END
-    FROM event WHERE type <> 'icecandidate'
+    FROM event WHERE type NOT IN ('icecandidate', 'bufferedamountlow')
     """,
   ]
 

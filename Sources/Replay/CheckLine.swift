@@ -10,12 +10,7 @@ final class CheckLine: Sendable {
     var hasFinding = false
   }
 
-  /// The check is the thread's until `finish` has returned, and the caller's from then on.
-  private struct Handover: @unchecked Sendable {
-    let check: StepCheck
-  }
-
-  private let handover: Handover
+  private let check: StepCheck
   private let state = Mutex(State())
   private let filled = DispatchSemaphore(value: 0)
   // It begins with 0 and is raised, because one that ends below its beginning is a fatal error.
@@ -27,7 +22,7 @@ final class CheckLine: Sendable {
 
   init(_ check: StepCheck) {
     for _ in 0..<CheckLine.depth { free.signal() }
-    handover = Handover(check: check)
+    self.check = check
     let thread = Thread { [self] in run() }
     thread.name = "take check"
     thread.start()
@@ -38,8 +33,8 @@ final class CheckLine: Sendable {
       filled.wait()
       let next = state.withLock { $0.waiting.isEmpty ? nil : $0.waiting.removeFirst() }
       guard let next else { break }
-      handover.check.compare(next)
-      if handover.check.isDone { state.withLock { $0.hasFinding = true } }
+      check.compare(next)
+      if check.isDone { state.withLock { $0.hasFinding = true } }
       free.signal()
     }
     done.signal()

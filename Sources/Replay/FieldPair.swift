@@ -85,7 +85,8 @@ extension FieldPair {
     let table = rows.table(row)
     var fields: [(name: String, value: String)] = []
     for (index, name) in table.columns.enumerated() {
-      if table == .packet, index == table.columns.count - 1, case .blob(let bytes) = rows[row, index]
+      if table == .packet, index == table.columns.count - 1,
+        case .blob(let bytes) = rows[row, index]
       {
         fields.append(("size", String(bytes.count)))
         fields += PacketFields.of(bytes)

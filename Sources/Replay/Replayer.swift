@@ -1,6 +1,5 @@
 package import Media
 package import Peer
-import Stats
 package import Tape
 package import Wire
 
@@ -106,7 +105,12 @@ package final class Replayer {
   ///
   /// Three threads share the work: one reads, this one executes, one compares.
   private func drive(_ progress: (Instant) -> Void) -> TapeFault? {
-    let feed = StepFeed(reader)
+    let feed: StepFeed
+    do throws(TapeError) {
+      feed = StepFeed(try TapeReader(path: path))
+    } catch {
+      return .unreadable(error)
+    }
     defer { feed.cancel() }
     let line = CheckLine(check)
     defer { line.finish() }
@@ -123,13 +127,13 @@ package final class Replayer {
     return nil
   }
 
-  private func isStop(before step: TapeChunk.Step, _ rows: RowList) -> Bool {
+  private func isStop(before step: TapeChunk.Step) -> Bool {
     switch options.until {
     case nil: false
     case .step(let number): step.head.number >= number
     case .time(let instant): step.head.at > instant
     case .condition(let condition):
-      condition.stopsBefore && condition.matches(step, rows, memory) { StatsReport() }
+      condition.stopsBefore && condition.isReached(before: step.head)
     }
   }
 
@@ -155,7 +159,7 @@ package final class Replayer {
   private func execute(_ chunk: TapeChunk) -> ExecutedChunk {
     var executed = ExecutedChunk(chunk)
     for step in chunk.steps {
-      if isStop(before: step, chunk.rows) {
+      if isStop(before: step) {
         stoppedEarly = true
         break
       }

@@ -106,7 +106,8 @@ struct RowFacts {
   private var packet: PacketText { PacketText(bytes) }
 
   private func integer(_ column: String) -> Int64? {
-    guard let index = table.columns.firstIndex(of: column), case .integer(let number) = rows[row, index]
+    guard let index = table.columns.firstIndex(of: column),
+      case .integer(let number) = rows[row, index]
     else { return nil }
     return number
   }

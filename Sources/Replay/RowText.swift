@@ -66,6 +66,9 @@ struct RowText {
       layer = "sctp"
       title =
         "message \(text("direction")) on data channel \(text("channel")), \(text("size")) bytes"
+    case .level:
+      layer = "media"
+      title = "level of track \(text("track")) \(text("direction"))"
     case .peer, .content, .callRequest, .signaling, .capture:
       layer = table.name
       title = "\(table.name) row"

@@ -44,7 +44,7 @@ package struct StatsReplay: Sendable {
     replay = try replayer.run(progress: progress)
     switch stop {
     case .time(let wanted): at = min(wanted, end)
-    case .step: at = Instant(nanoseconds: replay.durationNanoseconds)
+    case .step, .condition: at = Instant(nanoseconds: replay.durationNanoseconds)
     case nil: at = end
     }
     for (label, probe) in zip(replay.peers, probes) {

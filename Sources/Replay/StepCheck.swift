@@ -1,4 +1,5 @@
 import Peer
+import Synchronization
 import Tape
 import Wire
 
@@ -25,9 +26,11 @@ struct ExecutedChunk: Sendable {
 }
 
 /// Compares what the stack did with the recording, step by step, up to the first difference.
-final class StepCheck {
+///
+/// One thread compares while another may ask what was found.
+final class StepCheck: Sendable {
   /// A difference with all that a report about it says.
-  struct Finding {
+  struct Finding: Sendable {
     var difference: StepDifference
     var step: TapeChunk.Step
     var recordedRows: RowList
@@ -37,16 +40,44 @@ final class StepCheck {
     var history: ArraySlice<TapeChunk.Step>
   }
 
-  private(set) var finding: Finding?
+  private let comparison: Mutex<Comparison>
+
+  init(keepsMedia: Bool, comparesMedia: Bool) {
+    comparison = Mutex(Comparison(keepsMedia: keepsMedia, comparesMedia: comparesMedia))
+  }
+
+  /// The first difference.
+  var finding: Finding? { comparison.withLock { $0.finding } }
   /// The first output that differs after a difference inside, which the wire did not show yet.
-  private(set) var consequence: Finding?
+  var consequence: Finding? { comparison.withLock { $0.consequence } }
   /// Whether nothing more is to be found out.
-  var isDone: Bool { finding != nil && (consequence != nil || stepsAfter >= StepCheck.outlook) }
+  var isDone: Bool { comparison.withLock { $0.isDone } }
+  /// How many steps were equal.
+  var steps: Int { comparison.withLock { $0.steps } }
+  /// The time of the last of them.
+  var at: Instant { comparison.withLock { $0.at } }
+
+  /// Compares the executed steps of a chunk; nothing once all was found out.
+  func compare(_ executed: ExecutedChunk) { comparison.withLock { $0.compare(executed) } }
+
+  /// Compares one executed step; nothing once all was found out.
+  func compare(
+    _ step: TapeChunk.Step, _ rows: RowList, _ outputs: ArraySlice<PeerOutput>,
+    _ result: ExecutedChunk.Step
+  ) {
+    comparison.withLock { $0.compare(step, rows, outputs, result) }
+  }
+}
+
+/// What a check has compared so far.
+private struct Comparison {
+  private(set) var finding: StepCheck.Finding?
+  private(set) var consequence: StepCheck.Finding?
+  var isDone: Bool { finding != nil && (consequence != nil || stepsAfter >= Comparison.outlook) }
 
   /// For how many steps a difference inside is followed until it shows.
   private static let outlook = 4_096
   private var stepsAfter = 0
-  /// How many steps were equal, and the time of the last of them.
   private(set) var steps = 0
   private(set) var at = Instant.zero
 
@@ -59,8 +90,7 @@ final class StepCheck {
     transcript = Transcript(keepsMedia: keepsMedia, hashesMedia: comparesMedia)
   }
 
-  /// Compares the executed steps of a chunk; nothing once a difference was found.
-  func compare(_ executed: ExecutedChunk) {
+  mutating func compare(_ executed: ExecutedChunk) {
     guard !isDone else { return }
     var start = 0
     for (step, result) in zip(executed.chunk.steps, executed.steps) {
@@ -71,8 +101,7 @@ final class StepCheck {
     }
   }
 
-  /// Compares one executed step; nothing once all was found out.
-  func compare(
+  mutating func compare(
     _ step: TapeChunk.Step, _ rows: RowList, _ outputs: ArraySlice<PeerOutput>,
     _ result: ExecutedChunk.Step
   ) {
@@ -80,7 +109,7 @@ final class StepCheck {
     let isFirst = finding == nil
     if !isFirst { stepsAfter += 1 }
     if let difference = difference(step, rows, outputs, result, inside: isFirst) {
-      let found = Finding(
+      let found = StepCheck.Finding(
         difference: difference, step: step, recordedRows: rows,
         replayedRows: transcript.rows, deadline: result.deadline,
         entropyDrawn: result.entropyDrawn,
@@ -90,7 +119,7 @@ final class StepCheck {
       } else {
         finding = found
         // What shows at once needs no search for where it shows.
-        if !difference.isInside { stepsAfter = StepCheck.outlook }
+        if !difference.isInside { stepsAfter = Comparison.outlook }
       }
     }
     guard finding == nil else { return }
@@ -99,7 +128,7 @@ final class StepCheck {
     remember(step)
   }
 
-  private func difference(
+  private mutating func difference(
     _ step: TapeChunk.Step, _ rows: RowList, _ outputs: ArraySlice<PeerOutput>,
     _ result: ExecutedChunk.Step, inside looksInside: Bool
   ) -> StepDifference? {
@@ -114,7 +143,7 @@ final class StepCheck {
       head: step.head, deadline: result.deadline, entropyDrawn: result.entropyDrawn)
   }
 
-  private func remember(_ step: TapeChunk.Step) {
+  private mutating func remember(_ step: TapeChunk.Step) {
     if history.count == 2 * Divergence.historyLength {
       history.removeFirst(Divergence.historyLength)
     }

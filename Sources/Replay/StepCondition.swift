@@ -1,6 +1,6 @@
 package import Stats
 package import Tape
-import Wire
+package import Wire
 
 /// A condition that names a place of a take in the words of its tables.
 ///
@@ -51,7 +51,11 @@ package struct StepCondition: Hashable, Sendable, CustomStringConvertible {
       tokens[0] = "ssrc=\(value)"
     }
     for token in tokens {
-      if let test = Self.test(token) { tests.append(test) } else { words.append(token.lowercased()) }
+      if let test = Self.test(token) {
+        tests.append(test)
+      } else {
+        words.append(token.lowercased())
+      }
     }
     if first == "stat" {
       guard words.isEmpty, !tests.isEmpty else {
@@ -78,8 +82,11 @@ package struct StepCondition: Hashable, Sendable, CustomStringConvertible {
   /// Whether the condition looks at the machine and not only at the rows of a step.
   package var needsStats: Bool { subject == .stat }
 
-  /// Whether datagrams are what the condition selects.
-  package var selectsPackets: Bool { subject == .rows([.packet]) }
+  /// Whether the condition can select datagrams: as such, or by what they hold.
+  package var selectsDatagrams: Bool {
+    guard case .rows(let tables) = subject else { return false }
+    return tables.contains(.packet) || tables.contains(.rtcp)
+  }
 
   static let examples =
     "try 12.3s, step:120, 'state ice-connection failed', 'packet rtcp pli' or 'stat freezeCount>0'"
@@ -167,8 +174,7 @@ package struct StepCondition: Hashable, Sendable, CustomStringConvertible {
     _ step: TapeChunk.Step, _ rows: RowList, _ memory: RowMemory, stats: () -> StatsReport
   ) -> Bool {
     switch subject {
-    case .step(let number): return step.head.number >= number
-    case .time(let instant): return step.head.at > instant
+    case .step, .time: return isReached(before: step.head)
     case .rows(let tables):
       for row in step.rows where tables.contains(rows.table(row)) {
         let facts = RowFacts(
@@ -228,4 +234,56 @@ package struct ConditionError: Error, Hashable, Sendable, CustomStringConvertibl
   package let description: String
 
   package init(_ description: String) { self.description = description }
+}
+
+extension StepCondition {
+  /// Whether the place that the condition names lies before a step; only for places.
+  package func isReached(before step: StepHead) -> Bool {
+    switch subject {
+    case .step(let number): step.number >= number
+    case .time(let instant): step.at > instant
+    case .rows, .stat: false
+    }
+  }
+}
+
+extension StepCondition {
+  /// The step that the condition names; nil for anything else.
+  package var stepNumber: Int? {
+    if case .step(let number) = subject { return number }
+    return nil
+  }
+
+  /// The time that the condition names; nil for anything else.
+  package var instant: Instant? {
+    if case .time(let instant) = subject { return instant }
+    return nil
+  }
+
+  /// Words that conditions are made of, for completion.
+  package static var vocabulary: [String] {
+    Table.allCases.map(\.name) + ["message", "call", "pair", "ssrc", "step:", "stat"]
+      + [
+        "ice-connection", "ice-gathering", "connection", "signaling", "dtls", "failed", "connected",
+        "in", "out", "rtp", "rtcp", "stun", "pli", "fir", "nack", "video", "audio", "key",
+        "concealed", "recovered", "refused",
+      ]
+  }
+}
+
+extension StepCondition {
+  /// Whether the input of a step is a datagram that the condition selects.
+  ///
+  /// Rows of the step that tell of its contents count too: the RTCP blocks that it held.
+  package func selects(_ step: TapeChunk.Step, _ rows: RowList, _ memory: RowMemory) -> Bool {
+    guard step.head.kind == .datagram, case .rows(let tables) = subject else { return false }
+    return step.rows.contains { row in
+      guard tables.contains(rows.table(row)) else { return false }
+      let isInput = step.inputRows.contains(row)
+      let facts = RowFacts(
+        rows: rows, row: row, peer: step.head.peer, isInput: isInput, memory: memory)
+      return (isInput || facts.field("direction") == "in" && rows.table(row) != .packet)
+        && matches(facts)
+    }
+  }
 }

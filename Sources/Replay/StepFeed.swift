@@ -13,11 +13,8 @@ final class StepFeed: Sendable {
     var isCancelled = false
   }
 
-  /// The reader is made by one thread and used by the other one from then on.
-  private struct Handover: @unchecked Sendable {
-    let reader: TapeReader
-  }
-
+  /// Held by the thread that reads, from its beginning to its end.
+  private let reader: Mutex<TapeReader>
   private let state = Mutex(State())
   private let filled = DispatchSemaphore(value: 0)
   // It begins with 0 and is raised, because one that ends below its beginning is a fatal error.
@@ -28,10 +25,10 @@ final class StepFeed: Sendable {
   private static let chunkSteps = 64
   private static let depth = 8
 
-  init(_ reader: TapeReader) {
+  init(_ reader: sending TapeReader) {
+    self.reader = Mutex(reader)
     for _ in 0..<StepFeed.depth { free.signal() }
-    let handover = Handover(reader: reader)
-    let thread = Thread { [self] in read(handover.reader) }
+    let thread = Thread { [self] in self.reader.withLock { read($0) } }
     thread.name = "take reader"
     thread.start()
   }

@@ -15,6 +15,13 @@ package struct ToolchainDifference: Hashable, Sendable, Codable {
   package var part: String
   package var recorded: String
   package var present: String
+
+  /// Creates a difference.
+  package init(part: String, recorded: String, present: String) {
+    self.part = part
+    self.recorded = recorded
+    self.present = present
+  }
 }
 
 /// The result of a replay with what is worth telling about it.

@@ -7,8 +7,8 @@ public import SDP
 ///
 /// The application gets an ordinary `PeerConnection` and calls it as it always does. The answers of
 /// the network, of the peer and of the operating system, and what was captured, come from the take,
-/// at the recorded times of a clock that does not wait; nothing is sent anywhere. Where the recorded
-/// application called, the take waits until this one calls.
+/// at the recorded times of a clock that does not wait; nothing is sent anywhere. Where the
+/// recorded application called, the take waits until this one calls.
 ///
 ///     let network = try RecordedNetwork("Captures/june.take")
 ///     let app = MyApp(network.connection)
@@ -84,9 +84,9 @@ public final class RecordedNetwork: Sendable {
       deviations: report.deviations)
   }
 
-  /// Finishes, and throws `Difference` when the application or the stack did something else than in
-  /// the recording. Calls that the application did not make are no difference at the very end:
-  /// whoever tests the beginning of a call need not close it.
+  /// Finishes, and throws `Difference` when something was not as in the recording.
+  ///
+  /// Not to close the connection is no difference: whoever tests the beginning of a call need not.
   public func expectSameSession() async throws(Difference) {
     let report = await finish()
     guard report.deviations.isEmpty, report.sentOtherwise == 0 else {

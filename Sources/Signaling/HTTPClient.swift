@@ -8,6 +8,8 @@ public struct HTTPClient: Sendable {
   public var timeout: Duration
   /// The longest body that is taken, in bytes.
   public var bodyMaximum = 4 << 20
+  /// A file with the certificates of those who may vouch for servers, instead of the system's.
+  package var authorities: String?
 
   /// Creates a client.
   public init(timeout: Duration = .seconds(10)) { self.timeout = timeout }
@@ -48,13 +50,17 @@ public struct HTTPClient: Sendable {
     let loop = group.next()
     let promise = loop.makePromise(of: HTTPResponse.self)
     let bodyMaximum = bodyMaximum
+    let authorities = authorities
     // The limit below comes first: it holds for the whole exchange and says so.
     let connection = ClientBootstrap(group: loop)
       .connectTimeout(TimeAmount(timeout * 2))
       .channelInitializer { channel in
         channel.eventLoop.makeCompletedFuture {
           let pipeline = channel.pipeline.syncOperations
-          if target.isSecure { try pipeline.addHandler(TLSClientHandler(host: target.host)) }
+          if target.isSecure {
+            let role = TLSRole.client(host: target.host, authorities: authorities)
+            try pipeline.addHandler(TLSHandler(role))
+          }
           try pipeline.addHTTPClientHandlers()
           try pipeline.addHandler(
             HTTPRetrieval(head: head, body: body ?? [], bodyMaximum: bodyMaximum, promise: promise))

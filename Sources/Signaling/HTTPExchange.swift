@@ -4,9 +4,13 @@ import NIOHTTP1
 /// One connection of a server: collects requests, runs the handler, writes responses.
 ///
 /// The pipelining handler before it hands over one request at a time.
-final class HTTPExchange: ChannelInboundHandler {
+final class HTTPExchange: ChannelDuplexHandler {
   typealias InboundIn = HTTPServerRequestPart
+  typealias OutboundIn = Never
   typealias OutboundOut = HTTPServerResponsePart
+
+  /// Asks the connection to close once it has answered.
+  struct Farewell: Sendable {}
 
   private enum State {
     /// Between two requests.
@@ -23,6 +27,7 @@ final class HTTPExchange: ChannelInboundHandler {
   private let allowsAllOrigins: Bool
   private let handler: HTTPServer.Handler
   private var state = State.idle
+  private var isLeaving = false
 
   init(limits: HTTPServer.Limits, allowsAllOrigins: Bool, handler: @escaping HTTPServer.Handler) {
     self.limits = limits
@@ -80,7 +85,8 @@ final class HTTPExchange: ChannelInboundHandler {
     promise.futureResult.whenSuccess { response in
       let (exchange, context) = bound.value
       guard case .answering = exchange.state else { return }
-      exchange.write(response, to: head, keepsAlive: head.isKeepAlive, context)
+      exchange.write(
+        response, to: head, keepsAlive: head.isKeepAlive && !exchange.isLeaving, context)
     }
   }
 
@@ -138,6 +144,20 @@ final class HTTPExchange: ChannelInboundHandler {
   }
 
   // MARK: Failures and silence
+
+  func triggerUserOutboundEvent(
+    context: ChannelHandlerContext, event: Any, promise: EventLoopPromise<Void>?
+  ) {
+    guard event is Farewell else {
+      context.triggerUserOutboundEvent(event, promise: promise)
+      return
+    }
+    isLeaving = true
+    if case .answering = state { return }
+    // What was answered last goes out before the connection ends.
+    if case .finished = state { return }
+    context.close(promise: nil)
+  }
 
   func errorCaught(context: ChannelHandlerContext, error: any Error) {
     guard error is HTTPParserError else {

@@ -34,17 +34,22 @@ public final class HTTPServer: Sendable {
 
   private let channel: any Channel
   private let connections: OpenConnections
+  private let isSecure: Bool
 
   /// The server's address as a URL without a path.
   public var url: String {
-    host.contains(":") ? "http://[\(host)]:\(port)" : "http://\(host):\(port)"
+    let scheme = isSecure ? "https" : "http"
+    return host.contains(":") ? "\(scheme)://[\(host)]:\(port)" : "\(scheme)://\(host):\(port)"
   }
 
-  private init(host: String, port: Int, channel: any Channel, connections: OpenConnections) {
+  private init(
+    host: String, port: Int, channel: any Channel, connections: OpenConnections, isSecure: Bool
+  ) {
     self.host = host
     self.port = port
     self.channel = channel
     self.connections = connections
+    self.isSecure = isSecure
   }
 
   /// Starts to listen; port 0 finds a free port.
@@ -53,6 +58,16 @@ public final class HTTPServer: Sendable {
   public static func listen(
     host: String, port: Int, limits: Limits = Limits(), handler: @escaping Handler
   ) async throws(HTTPError) -> HTTPServer {
+    try await listen(host: host, port: port, limits: limits, identity: nil, handler: handler)
+  }
+
+  /// Starts to listen for HTTPS, or for HTTP without an identity.
+  package static func listen(
+    host: String, port: Int, limits: Limits = Limits(), identity: TLSIdentity?,
+    handler: @escaping Handler
+  ) async throws(HTTPError) -> HTTPServer {
+    // What is wrong with the files is told now, and not to the first client.
+    if let identity { _ = try TLSSession(.server(identity)) }
     guard (0...65_535).contains(port) else {
       throw HTTPError(reason: "cannot listen on \(host): \(port) is not a port")
     }
@@ -63,27 +78,28 @@ public final class HTTPServer: Sendable {
       .childChannelOption(.tcpOption(.tcp_nodelay), value: 1)
       .childChannelInitializer { channel in
         connections.admit(channel)
-          ? configure(channel, limits: limits, handler: handler)
+          ? configure(channel, limits: limits, identity: identity, handler: handler)
           : channel.close()
       }
     do {
       let channel = try await bootstrap.bind(host: host, port: port).get()
       return HTTPServer(
         host: channel.localAddress?.ipAddress ?? host, port: channel.localAddress?.port ?? port,
-        channel: channel, connections: connections)
+        channel: channel, connections: connections, isSecure: identity != nil)
     } catch {
       throw HTTPError(reason: "cannot listen on \(host):\(port): \(sentence(of: error))")
     }
   }
 
   private static func configure(
-    _ channel: any Channel, limits: Limits, handler: @escaping Handler
+    _ channel: any Channel, limits: Limits, identity: TLSIdentity?, handler: @escaping Handler
   ) -> EventLoopFuture<Void> {
     channel.eventLoop.makeCompletedFuture {
       var decoderLimits = NIOHTTPDecoderLimitConfiguration()
       decoderLimits.maxHeaderFieldSize = min(decoderLimits.maxHeaderFieldSize, limits.headerBytes)
       decoderLimits.maxHeaderListSize = limits.headerBytes
       let pipeline = channel.pipeline.syncOperations
+      if let identity { try pipeline.addHandler(TLSHandler(.server(identity))) }
       try pipeline.configureHTTPServerPipeline(
         withPipeliningAssistance: true, withErrorHandling: false,
         withEncoderConfiguration: .init(), withDecoderLimitConfiguration: decoderLimits)
@@ -95,10 +111,17 @@ public final class HTTPServer: Sendable {
     }
   }
 
-  /// Stops listening and closes all connections; answers under way are lost.
+  /// Stops listening and closes all connections; answers under way have two seconds.
   public func shutdown() async {
     try? await channel.close().get()
-    for connection in connections.closeAll() { try? await connection.close().get() }
+    for connection in connections.closeAll() {
+      let limit = connection.eventLoop.scheduleTask(in: .seconds(2)) {
+        connection.close(promise: nil)
+      }
+      connection.triggerUserOutboundEvent(HTTPExchange.Farewell(), promise: nil)
+      try? await connection.closeFuture.get()
+      limit.cancel()
+    }
   }
 }
 

@@ -5,6 +5,8 @@ package final class DatagramHistory {
   /// A datagram as it was sent or received.
   package struct Entry: Hashable, Sendable {
     package var atNanoseconds: Int64
+    /// Whether it was received; else it was sent.
+    package var isInbound: Bool
     package var source: SocketAddress
     package var destination: SocketAddress
     /// The UDP payload.
@@ -60,7 +62,7 @@ package final class DatagramHistory {
     else { throw unreadable() }
     let isInbound = packet.text(1) == "in"
     return Entry(
-      atNanoseconds: packet.integer(0), source: isInbound ? remote : local,
+      atNanoseconds: packet.integer(0), isInbound: isInbound, source: isInbound ? remote : local,
       destination: isInbound ? local : remote, bytes: packet.bytes(4))
   }
 

@@ -1,6 +1,6 @@
 import Digests
 import Media
-import Peer
+package import Peer
 import Wire
 
 // Digests of decoded media.
@@ -10,7 +10,7 @@ import Wire
 // else, nothing more: what guards the file is the chain of SHA-256 digests over the rows.
 extension DecodedMedia {
   /// The digest of what was decoded; nil when that is nothing.
-  var digest: [UInt8]? {
+  package var digest: [UInt8]? {
     switch self {
     case .none: return nil
     case .audio(let block): return block.samples.isEmpty ? nil : block.digest

@@ -7,6 +7,25 @@ package enum TakeSchema {
     [String(decoding: PackageResources._001_take_sql, as: UTF8.self)]
   }
 
+  /// The views of the newest format: their names and the queries behind them, in their order.
+  package static var views: [(name: String, query: String)] {
+    var views: [(name: String, query: String)] = []
+    var open: (name: String, lines: [Substring])?
+    for line in migrations.flatMap({ $0.split(separator: "\n") }) {
+      if let begun = open {
+        open?.lines.append(line)
+        let isComment = line.drop { $0 == " " }.hasPrefix("--")
+        guard line.hasSuffix(";"), !isComment else { continue }
+        views.append(
+          (begun.name, (begun.lines + [line.dropLast()]).joined(separator: "\n")))
+        open = nil
+      } else if line.hasPrefix("CREATE VIEW "), line.hasSuffix(" AS") {
+        open = (String(line.dropFirst("CREATE VIEW ".count).dropLast(" AS".count)), [])
+      }
+    }
+    return views
+  }
+
   /// Makes the tables of the newest format in an empty database.
   static func create(in connection: borrowing SQLiteConnection) throws(SQLiteError) {
     for sql in migrations { try connection.execute(sql) }

@@ -15,6 +15,10 @@ extension Transcript {
     case .datagram(let datagram): append(datagram, at: at, isInbound: false)
     case .bindSocket(let id, let address):
       network("bind", isInbound: false, request: id, address: address.description)
+    case .openStream(let id, let target):
+      network(
+        target.isSecure ? "connect-tls" : "connect", isInbound: false, request: id,
+        address: "\(target.local) \(target.name)", remote: target.remote.description)
     case .closeSocket(let address):
       network("close", isInbound: false, address: address.description)
     case .resolveName(let id, let name):
@@ -223,5 +227,17 @@ extension Transcript {
     add(.number(frame.energy))
     add(digest(of: frame.decoded))
     add(keepsMedia ? .blob(frame.bytes) : .null)
+    guard frame.kind == .audio,
+      let sum = meter.add(
+        frame, samples: shape.samples ?? AudioBlock.sampleRate / 50, of: peer, at: at)
+    else { return }
+    stampedRow(.level)
+    add(.number(frame.transceiver))
+    add(.text(directionName(frame.isInbound)))
+    add(.number(sum.energy))
+    add(.number(sum.samples))
+    add(.number(sum.peak))
+    add(.number(sum.senderLevel))
+    add(.flag(sum.isVoice))
   }
 }

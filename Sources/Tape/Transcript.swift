@@ -31,6 +31,7 @@ package struct Transcript {
   private var samples: [SampleKey: String] = [:]
   /// The objects of each peer's last whole report, in its order.
   private var reported: [UInt32: [String]] = [:]
+  var meter = LevelMeter()
 
   package init(keepsMedia: Bool, hashesMedia: Bool = true) {
     self.keepsMedia = keepsMedia

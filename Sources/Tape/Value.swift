@@ -100,6 +100,11 @@ package struct RowList: Hashable, Sendable {
     values.append(contentsOf: row)
   }
 
+  /// Adds a row of another list.
+  package mutating func append(_ other: RowList, _ row: Int) {
+    append(other.table(row), Array(other.row(row)))
+  }
+
   mutating func removeAll() {
     heads.removeAll(keepingCapacity: true)
     values.removeAll(keepingCapacity: true)

@@ -25,7 +25,7 @@ struct MeasureRule: Sendable {
   /// All rules in the order in which a session goes.
   static let all: [MeasureRule] = [
     states, connectedAfter, pair, streams, bitrateIn, bitrateOut, lost, nacks, keyFrameRequests,
-    frames, firstFrame, concealed, freezes, frozen, pictureSize, level, refused,
+    frames, firstFrame, concealed, freezes, frozen, pictureSize, level, messages, refused,
   ]
 
   private static let states = MeasureRule(
@@ -144,6 +144,13 @@ struct MeasureRule: Sendable {
     """
     SELECT peer, 'track ' || track || ' audio ' || direction, round(avg(dbov), 1)
     FROM audio_level GROUP BY peer, track, direction
+    """)
+
+  private static let messages = MeasureRule(
+    "messages",
+    """
+    SELECT peer, 'data channel ' || channel || ' ' || direction, count(*) FROM message
+    GROUP BY peer, channel, direction
     """)
 
   private static let refused = MeasureRule(

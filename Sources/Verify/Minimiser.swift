@@ -37,9 +37,11 @@ package struct Minimiser {
   ) throws(Refusal) -> Summary {
     let first = try divergence(of: path, makePeer)
     let short: Divergence
+    let isNew = !FileManager.default.fileExists(atPath: output)
     do throws(TapeError) {
       try shorten(path, to: first, output)
     } catch {
+      if isNew { try? FileManager.default.removeItem(atPath: output) }
       throw .unreadable(error)
     }
     do throws(Refusal) {

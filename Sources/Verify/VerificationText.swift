@@ -8,7 +8,7 @@ extension TakeVerification {
   package var line: String {
     let time = String(format: "%7.3f s", locale: Locale(identifier: "en_US_POSIX"), elapsedSeconds)
     let end = notes.isEmpty ? "" : " (\(notes.joined(separator: "; ")))"
-    guard !isPassed else { return "passed  \(time)  \(path): \(mode.rawValue), \(steps) steps\(end)" }
+    if isPassed { return "passed  \(time)  \(path): \(mode.rawValue), \(steps) steps\(end)" }
     return "FAILED  \(time)  \(path): \(summary)\(end)"
   }
 

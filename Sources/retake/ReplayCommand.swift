@@ -1,4 +1,6 @@
 import ArgumentParser
+import CSupport
+import Debug
 import Foundation
 import Media
 import Peer
@@ -18,7 +20,10 @@ struct ReplayCommand: ParsableCommand {
       Examples:
         retake replay call.take
         retake replay call.take --skip-codecs
-        retake replay call.take --until step:1234
+        retake replay call.take --until 12.3s
+        retake replay call.take --until 'state ice-connection failed'
+        retake replay call.take --until 'packet rtcp pli' --json
+        retake replay call.take --until step:1234 --lldb
       """)
 
   @OptionGroup var options: TakeOptions
@@ -26,14 +31,28 @@ struct ReplayCommand: ParsableCommand {
   @Flag(help: "Let recorded frames stand in for the codecs; all but decoded media is compared.")
   var skipCodecs = false
 
-  @Option(help: "Stop before a step (step:123) or at a time (12.5s).")
-  var until: ReplayLimit?
+  @Option(
+    help: """
+      Stop before a step (step:123) or at a time (12.5s), or after the step that meets a condition \
+      ('state ice-connection failed', 'packet rtcp pli'), and print the state of the stack.
+      """)
+  var until: String?
+
+  @Flag(help: "Open the place in lldb: with --until, just before the step.")
+  var lldb = false
+
+  @Flag(help: .hidden)
+  var stopHere = false
 
   func run() throws {
     var replayOptions = Replayer.Options()
     replayOptions.skipsCodecs = skipCodecs
-    replayOptions.until = until?.stop
-    let report = try reading { () throws(TapeError) in
+    let condition = try until.map { try parsed($0) }
+    replayOptions.until = condition.map { .condition($0) }
+    if lldb { try NativeDebugger(take: options.take).open(before: until ?? "step:1") }
+    if stopHere { return try walk(to: condition) }
+    var states: [(peer: UInt32, label: String, snapshot: PeerSnapshot)] = []
+    var report = try reading { () throws(TapeError) in
       replayOptions.toolchain = try Toolchain.current(for: options.take)
       let replayer = try Replayer(
         path: options.take, options: replayOptions, codecs: { LibraryCodecs() },
@@ -42,13 +61,82 @@ struct ReplayCommand: ParsableCommand {
       let end = try replayer.lastTime() ?? .zero
       let progress = Progress("replaying")
       defer { progress.clear() }
-      return try replayer.run { at in
+      let report = try replayer.run { at in
         progress.show(String(format: "replaying: %.1f of %.1f s", at.seconds, end.seconds))
       }
+      if report.stoppedEarly { states = replayer.states }
+      return report
     }
-    print(options.json ? report.json : report.description)
-    if case .identical = report.verdict { return }
-    throw CommandFailure(.difference, "")
+    if case .diverged(let divergence) = report.verdict {
+      report.verdict = .diverged(try looked(into: divergence))
+    }
+    print(options.json ? json(report, states) : text(report, states))
+    guard case .identical = report.verdict else { throw CommandFailure(.difference, "") }
+    if let condition, !condition.stopsBefore, !report.stoppedEarly {
+      throw CommandFailure(.difference, "\(options.take): nothing in it meets \"\(condition)\"")
+    }
+  }
+
+  private func parsed(_ text: String) throws -> StepCondition {
+    do throws(ConditionError) {
+      return try StepCondition(text)
+    } catch {
+      throw CommandFailure(.usage, "--until: \(error)")
+    }
+  }
+
+  // MARK: What the stack looked like
+
+  private func text(
+    _ report: ReplayReport, _ states: [(peer: UInt32, label: String, snapshot: PeerSnapshot)]
+  ) -> String {
+    let parts = states.map { state in
+      SnapshotTree("peer \(state.peer) \(state.label)", of: state.snapshot).lines
+        .joined(separator: "\n")
+    }
+    return ([report.description] + parts).joined(separator: "\n\n")
+  }
+
+  private func json(
+    _ report: ReplayReport, _ states: [(peer: UInt32, label: String, snapshot: PeerSnapshot)]
+  ) -> String {
+    guard !states.isEmpty else { return report.json }
+    let parts = states.map { state in
+      "\"\(state.peer)\" : " + SnapshotTree("", of: state.snapshot).json
+    }
+    return report.json.dropLast(2) + ",\n  \"states\" : {\(parts.joined(separator: ", "))}\n}"
+  }
+
+  /// Goes to a divergence once more, on one thread, to tell what the machine looks like there.
+  private func looked(into divergence: Divergence) throws -> Divergence {
+    try reading { () throws(TapeError) in
+      let walk = try TapeWalk(
+        path: options.take, skipsCodecs: skipCodecs, codecs: { LibraryCodecs() })
+      while walk.number < divergence.step, try walk.advance() != nil {}
+      guard var found = walk.divergence, found.step == divergence.step else { return divergence }
+      found.shows = divergence.shows
+      return found
+    }
+  }
+
+  /// Replays on one thread, calls the place where a debugger stops, and goes on to the end.
+  private func walk(to condition: StepCondition?) throws {
+    try reading { () throws(TapeError) in
+      let walk = try TapeWalk(
+        path: options.take, skipsCodecs: skipCodecs, codecs: { LibraryCodecs() })
+      var hasStopped = false
+      while let next = try walk.next() {
+        if !hasStopped, condition?.isReached(before: next) ?? true {
+          hasStopped = true
+          csupport_stop_here()
+        }
+        _ = try walk.advance()
+        if !hasStopped, let condition, !condition.stopsBefore, walk.meets(condition) {
+          hasStopped = true
+          csupport_stop_here()
+        }
+      }
+    }
   }
 
   /// Says before the replay what may explain a divergence.
@@ -58,22 +146,6 @@ struct ReplayCommand: ParsableCommand {
     for difference in differences {
       printError(
         "  \(difference.part): recorded \(difference.recorded), here \(difference.present)")
-    }
-  }
-}
-
-/// Where a replay ends, as `step:123` or `12.5s`.
-struct ReplayLimit: ExpressibleByArgument {
-  var stop: Replayer.Stop
-
-  init?(argument: String) {
-    if argument.hasPrefix("step:") {
-      guard let number = Int(argument.dropFirst(5)), number > 0 else { return nil }
-      stop = .step(number)
-    } else {
-      let digits = argument.hasSuffix("s") ? String(argument.dropLast()) : argument
-      guard let seconds = Double(digits), (0...1e9).contains(seconds) else { return nil }
-      stop = .time(Instant(nanoseconds: Int64(seconds * 1e9)))
     }
   }
 }

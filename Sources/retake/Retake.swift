@@ -19,8 +19,9 @@ struct Retake: AsyncParsableCommand {
     version: retakeVersion,
     subcommands: [
       Record.self, ReplayCommand.self, InfoCommand.self, TimelineCommand.self, StatsCommand.self,
-      SpeakersCommand.self, SQLCommand.self, ExportCommand.self, BenchCommand.self,
-      VerifyCommand.self, PinCommand.self, MinimiseCommand.self,
+      SpeakersCommand.self, SQLCommand.self, ExportCommand.self, DebugCommand.self,
+      WhatIfCommand.self, DiffCommand.self, BenchCommand.self, VerifyCommand.self,
+      PinCommand.self, MinimiseCommand.self, UpgradeCommand.self, MergeCommand.self,
     ])
 }
 

@@ -123,6 +123,10 @@ import Wire
     var outbox = Outbox<SCTPAssociation.Output>()
     for _ in 0..<count {
       var bytes = damage.damaged(samples.packets)
+      // Few packets of another association, which are dropped unread.
+      if bytes.count >= 12, damage.below(8) != 0 {
+        bytes.replaceSubrange(0..<8, with: samples.packets[1][0..<8])
+      }
       if bytes.count >= 12 {
         bytes.replaceSubrange(8..<12, with: [0, 0, 0, 0])
         let sum = CRC32C.checksum(of: bytes.span.bytes)
@@ -174,6 +178,35 @@ import Wire
     #expect(taken > count / 50)
   }
 
+  @Test func anyBytesMayBeAFragment() async throws {
+    var damage = Damage(seed: 7)
+    let routes = SessionRoutes(sessions: ParsingSessions())
+    let text = """
+      a=ice-ufrag:EsAw\r
+      a=ice-pwd:P2uYro0UCOQ4zxjKXaWCBui1\r
+      m=audio 9 RTP/AVP 0\r
+      a=mid:0\r
+      a=candidate:1 1 udp 2130706431 192.0.2.1 5000 typ host\r
+      a=end-of-candidates\r
+
+      """
+    let fields = [("Content-Type", "application/trickle-ice-sdpfrag"), ("If-Match", "*")]
+    let count = count(5)
+    var taken = 0
+    for _ in 0..<count {
+      let request = HTTPRequest(
+        method: "PATCH", target: "/whip/1", headers: fields.map { (name: $0.0, value: $0.1) },
+        body: damage.damaged([Array(text.utf8)]))
+      let status = await routes.respond(to: request)?.status
+      if status != 200, status != 204, status != 400 {
+        Issue.record("status \(status ?? 0) for a fragment")
+      }
+      taken += status == 400 ? 0 : 1
+    }
+    tell("ICE fragments", count, taken)
+    #expect(taken > count / 50)
+  }
+
   @Test func anyBytesMayBeSignaled() async throws {
     var damage = Damage(seed: 5)
     let routes = SignalingRoutes(calls: ParsingCalls(), page: "")
@@ -186,7 +219,7 @@ import Wire
     ].map { Array(try JSONEncoder().encode($0)) }
     let targets = ["/offer", "/answer", "/candidate", "/bye", "/stats?id=call-1", "/call/call%2d1"]
       .map { Array($0.utf8) }
-    let count = count(20)
+    let count = count(15)
     var taken = 0
     for _ in 0..<count {
       let target = damage.below(4) == 0 ? damage.damaged(targets) : targets[damage.below(4)]
@@ -261,4 +294,31 @@ private struct ParsingCalls: CallHandling {
   }
 
   func stats(call id: String?) async throws(CallRefusal) -> String { "{}" }
+}
+
+/// Sessions whose description is restarted by whatever fragment comes.
+private struct ParsingSessions: SessionHandling {
+  private static let description =
+    "v=0\r\no=- 1 1 IN IP4 127.0.0.1\r\ns=-\r\nt=0 0\r\nm=audio 9 UDP/TLS/RTP/SAVPF 111\r\n"
+    + "a=mid:0\r\na=ice-ufrag:abcd\r\na=ice-pwd:0123456789abcdefghijkl\r\n"
+
+  func open(_ kind: SessionProtocol, offer: String) async throws(CallRefusal) -> OpenedSession {
+    throw CallRefusal(.busy, "only fragments are taken")
+  }
+
+  func apply(
+    _ fragment: SDPFragment, text: String, to id: String, of kind: SessionProtocol,
+    match: SessionMatch
+  ) async throws(CallRefusal) -> RestartedSession? {
+    do throws(SDPError) {
+      let document = try SDPDocument(parsing: Self.description)
+      guard let restarted = document.restarted(by: fragment) else { return nil }
+      let again = try SDPDocument(parsing: restarted.text)
+      return RestartedSession(fragment: again.text, entityTag: "")
+    } catch {
+      throw CallRefusal(.failure, "a fragment makes a description that cannot be read: \(error)")
+    }
+  }
+
+  func close(_ id: String, of kind: SessionProtocol) async throws(CallRefusal) {}
 }

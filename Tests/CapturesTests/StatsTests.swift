@@ -28,7 +28,8 @@ import Wire
       let index = Int(sampled.peer) - 1
       let recorded = try StatSamples(path: path, at: at).peers[index]
       let replay = try StatsReplay(
-        path: path, until: .step(sampled.step + 1), toolchain: toolchain, codecs: { LibraryCodecs() })
+        path: path, until: .step(sampled.step + 1), toolchain: toolchain,
+        codecs: { LibraryCodecs() })
       guard case .identical = replay.replay.verdict else {
         Issue.record("\(replay.replay)")
         return

@@ -5,6 +5,7 @@ import Testing
 @Suite struct UsageTests {
   @Test(arguments: [
     [], ["record"], ["record", "demo"], ["record", "serve"], ["record", "call"], ["replay"],
+    ["record", "whip"], ["record", "whep"],
     ["info"], ["timeline"], ["stats"], ["sql"], ["export"],
   ])
   func helpShowsAnExample(verb: [String]) async throws {
@@ -28,6 +29,14 @@ import Testing
     (["record", "serve", "--send", "song.mp3"], "song.mp3"),
     (["record", "call"], "<url>"),
     (["record", "call", "ftp://127.0.0.1"], "ftp://127.0.0.1"),
+    (["record", "whip"], "<url>"),
+    (["record", "whip", "ftp://127.0.0.1"], "ftp://127.0.0.1"),
+    (["record", "whip", "http://127.0.0.1:9", "--send", "echo"], "--send echo"),
+    (["record", "whep", "http://127.0.0.1:9", "--token", "a b"], "--token"),
+    (["record", "whep", "http://127.0.0.1:9", "--restart-ice", "-1"], "--restart-ice"),
+    (["record", "serve", "--token", ""], "--token"),
+    (["record", "serve", "--tell-ice-server", "192.0.2.1"], "--tell-ice-server"),
+    (["record", "serve", "--certificate", "a.pem"], "--key"),
     (["replay"], "<take>"),
     (["replay", "a.take", "--until", "soon"], "--until"),
     (["replay", "a.take", "b.take"], "b.take"),
@@ -54,6 +63,7 @@ import Testing
     ["sql", "FILE", "SELECT 1"], ["export", "FILE", "--pcap", "x.pcap"],
     ["export", "FILE", "--media", "x"], ["record", "serve", "--send", "FILE.wav"],
     ["record", "call", "http://127.0.0.1:9", "--send", "FILE.y4m"],
+    ["record", "whip", "http://127.0.0.1:9", "--send", "FILE.y4m"],
   ])
   func aMissingFileIsNamed(arguments: [String]) async throws {
     let folder = try Folder()
@@ -102,6 +112,7 @@ import Testing
       ["record", "demo", "--out", path], ["record", "demo", "--seed", "1", "--out", path],
       ["record", "serve", "--listen", "127.0.0.1:0", "--out", path],
       ["record", "call", "http://127.0.0.1:9", "--out", path],
+      ["record", "whep", "http://127.0.0.1:9", "--out", path],
       ["export", made.path, "--pcap", path],
     ] {
       let outcome = try await Tool.run(arguments)

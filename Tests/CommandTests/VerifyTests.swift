@@ -62,11 +62,34 @@ import Testing
     #expect(outcome.status == 1 && outcome.errors.contains("nothing to shorten"))
   }
 
-  @Test(arguments: [
-    (["verify"], Int32(64)), (["verify", "/nowhere"], 66), (["pin", "/nowhere.take"], 66),
-    (["minimise", "/nowhere.take"], 66), (["verify", "x", "--jobs", "0"], 64),
-    (["verify", "x", "--mode", "loosely"], 64),
-  ])
+  @Test func aTakeIsMadeAnewAndTheNewOneReplays() async throws {
+    let made = try await Takes.copy()
+    let new = made.folder.file("new.take")
+    let outcome = try await Tool.run("upgrade", made.path, "--out", new)
+    #expect(outcome.status == 0 && outcome.output.contains("comes to the same"))
+    #expect(try await Tool.run("replay", new).status == 0)
+    #expect(try await Tool.run("upgrade", made.path, "--out", new).status == 74)
+  }
+
+  @Test func bothEndsOfACallAreLaidOnOneClock() async throws {
+    let made = try await Takes.copy()
+    let outcome = try await Tool.run(
+      "merge", made.path, made.path, "--first-peer", "1", "--second-peer", "2")
+    #expect(outcome.status == 0 && outcome.output.contains("lost %"), "\(outcome.output)")
+    #expect(try await Tool.run("merge", made.path, made.path).status == 65)
+    let same = try await Tool.run(
+      "merge", made.path, made.path, "--first-peer", "1", "--second-peer", "1", "--json")
+    #expect(same.status == 1 && same.errorLines.count == 1)
+  }
+
+  private static let wrongUses: [(arguments: [String], status: Int32)] = [
+    (["verify"], 64), (["verify", "/nowhere"], 66), (["pin", "/nowhere.take"], 66),
+    (["minimise", "/nowhere.take"], 66), (["merge", "/nowhere.take", "/nowhere.take"], 66),
+    (["upgrade", "/nowhere.take", "--out", "/nowhere.new"], 66),
+    (["verify", "x", "--jobs", "0"], 64), (["verify", "x", "--mode", "loosely"], 64),
+  ]
+
+  @Test(arguments: wrongUses)
   func wrongUsageHasTheRightStatus(_ arguments: [String], _ status: Int32) async throws {
     let outcome = try await Tool.run(arguments)
     #expect(outcome.status == status, "\(outcome.errors)")

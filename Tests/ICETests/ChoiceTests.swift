@@ -83,7 +83,7 @@ import Wire
           try ICECandidate(
             attribute: "candidate:0 1 udp \(20_000 - port) 192.0.2.2 \(port) typ host")))
     }
-    network.run(for: .milliseconds(240))
+    network.run(for: .milliseconds(49))
     #expect(node.agent.pairs.map(\.state) == [.inProgress, .frozen, .frozen, .frozen])
     #expect(network.run(for: .seconds(2)) { node.isConnected })
   }

@@ -137,7 +137,7 @@ final class Node {
     case .pair(let report): reports.append(report)
     case .selected(let local, let remote): selections.append((network.now, local, remote))
     case .role(let role): roles.append(role)
-    case .relayed, .serverFailed: break
+    case .relayed, .serverFailed, .openStream: break
     }
   }
 }

@@ -19,7 +19,7 @@ import Wire
 
   private func meeting(
     _ left: VirtualNAT.Kind?, _ right: VirtualNAT.Kind?, seed: UInt64, hasRelay: Bool,
-    relayOnly: [Bool] = [false, false]
+    relayOnly: [Bool] = [false, false], transport: ICEServer.Transport = .udp
   ) -> VirtualMeeting {
     let meeting = VirtualMeeting(seed: seed)
     let serverIP = IPAddress(ipv4: 0xcb00_7101)
@@ -29,7 +29,7 @@ import Wire
     if hasRelay {
       servers.append(
         ICEServer(
-          host: .address(serverIP), port: 3478,
+          host: .address(serverIP), port: 3478, transport: transport,
           credentials: TURNCredentials(username: "user", password: "password")))
     }
     for (index, kind) in [left, right].enumerated() {
@@ -75,6 +75,21 @@ import Wire
     }
   }
 
+  @Test func aThousandCallsConnectWithinTwoSecondsDespiteThirtyPercentLoss() {
+    var slowest = Instant.zero
+    for seed in 0..<1000 {
+      let meeting = VirtualMeeting(seed: UInt64(seed))
+      meeting.internet.lossPerMille = 300
+      for index in 0..<2 { meeting.add([IPAddress(ipv4: 0xc633_6401 + UInt32(index))]) }
+      meeting.begin()
+      #expect(meeting.run(for: .seconds(2)) { $0.isConnected }, "seed \(seed)")
+      slowest = max(slowest, meeting.now)
+    }
+    // The loss is felt: without it a call connects within the time of a few round trips.
+    #expect(slowest > .zero + .milliseconds(200))
+    print("slowest of 1000 calls with 30 % loss: \(slowest.nanoseconds / 1_000_000) ms")
+  }
+
   @Test(arguments: [[true, true], [true, false], [false, true]])
   func whoWantsRelaysOnlyTellsAndUsesNothingElse(relayOnly: [Bool]) throws {
     for left in Self.ends {
@@ -94,6 +109,36 @@ import Wire
       #expect(meeting.received[1] == [[0x80]])
       #expect(meeting.internet.server?.relayedByChannel ?? 0 > before)
     }
+  }
+
+  @Test(arguments: [ICEServer.Transport.tcp, .tls])
+  func aServerMayBeReachedOverAConnection(transport: ICEServer.Transport) throws {
+    let meeting = meeting(.symmetric, .symmetric, seed: 5, hasRelay: true, transport: transport)
+    meeting.begin()
+    #expect(meeting.run(for: .seconds(5)) { $0.isConnected })
+    meeting.run(for: .seconds(700))
+    meeting.send([0x80, 1], from: 0)
+    meeting.run(for: .seconds(1))
+    #expect(meeting.received[1] == [[0x80, 1]])
+    // A connection that is lost takes its allocation and the path along.
+    let server = try #require(meeting.internet.server)
+    for allocation in server.allocations {
+      for index in 0..<2 {
+        meeting.step(index, .sendFailed(local: allocation.client, remote: server.address))
+      }
+    }
+    meeting.run(for: .seconds(60))
+    #expect(meeting.agents.map(\.connectionState) == [.failed, .failed])
+    #expect(meeting.serverFailures == [[0], [0]])
+  }
+
+  @Test func aServerThatTakesNoConnectionsIsGivenUp() {
+    let meeting = meeting(.fullCone, nil, seed: 6, hasRelay: true, transport: .tcp)
+    meeting.refusesStreams = true
+    meeting.begin()
+    #expect(meeting.run(for: .seconds(5)) { $0.isConnected })
+    #expect(meeting.serverFailures == [[0], [0]])
+    #expect(meeting.agents.allSatisfy { $0.gatheringState == .complete })
   }
 
   @Test func closingGivesTheAllocationsBack() {

@@ -15,15 +15,16 @@ class Abilities:
     perceives: tuple[str, ...] = _MEDIA
     # It sends back what it receives, so that Retake must not do so too.
     echoes: bool = False
-    # It opens a data channel and tells what comes back.
+    # It talks over data channels and tells what comes back.
     data: bool = False
 
 
 ABILITIES = {
     "chromium": Abilities(uses_loopback=True, data=True),
     "firefox": Abilities(data=True),
-    "aiortc": Abilities(uses_loopback=True),
-    "libwebrtc": Abilities(uses_loopback=True),
+    "aiortc": Abilities(uses_loopback=True, data=True),
+    "libwebrtc": Abilities(uses_loopback=True, data=True),
+    # Its data channels do not bear the conversation: an empty message stops its pipeline.
     "gstreamer": Abilities(),
     "janus-echotest": Abilities(perceives=(), echoes=True),
     "janus-videoroom": Abilities(perceives=("audio",)),
@@ -74,6 +75,11 @@ class Call:
         return ABILITIES[self.peer]
 
     @property
+    def talks(self):
+        """Whether there is a conversation over data channels: Retake's page says little there."""
+        return self.abilities.data and self.offerer != "page"
+
+    @property
     def echoes(self):
         """Whether Retake sends back what it receives, instead of a test picture and a tone."""
         return set(self.receives) <= set(self.sends) and not self.abilities.echoes
@@ -93,6 +99,9 @@ CALLS = [
     Call("chromium", "peer", hides=True, sends=()),
     Call("chromium", "peer", relays=("peer",)),
     Call("chromium", "retake", relays=("peer",)),
+    Call("chromium", "peer", relays=("retake",)),
+    Call("chromium", "retake", relays=("retake",)),
+    Call("chromium", "retake", relays=("peer", "retake")),
     Call("firefox", "peer"),
     Call("firefox", "retake"),
     Call("firefox", "retake", peer_waits=True),

@@ -38,7 +38,7 @@ class Recorder:
     @classmethod
     async def start(cls, program, folder, bind, send, options=()):
         """Starts it on a free port; `bind` is the address that ICE gathers, or None for its own
-        choice."""
+        choice, `options` what else stands on its command line."""
         take = folder / "call.take"
         (port,) = free_ports(1)
         arguments = [program, "record", "serve", "--out", take, "--listen", f"127.0.0.1:{port}"]
@@ -93,6 +93,12 @@ class Recorder:
         if len(last) != 1 or not last[0].strip():
             raise ProcessError(f"record should end with one line of summary, it printed {last}")
         return last[0]
+
+    async def end_itself(self):
+        """Waits for the end of a recording that nobody interrupts."""
+        await self._client.close()
+        if status := await self._child.finish(_FINISH_SECONDS):
+            raise ProcessError(f"record ended with status {status} after its only call")
 
     async def abandon(self):
         """Ends it without a judgement, gracefully when it still can."""

@@ -6,6 +6,7 @@ Needs the packages of requirements.txt, and browsers: `make interop` sees to bot
 
 import argparse
 import asyncio
+import os
 import shutil
 import signal
 import sys
@@ -14,6 +15,7 @@ from pathlib import Path
 
 import namespace
 import plan
+from peers.talk import BRIEF
 from processes import adopt_orphans, end_orphans
 
 _ROOT = Path(__file__).resolve().parents[2]
@@ -37,6 +39,10 @@ def _arguments():
         "--seconds", type=float, default=5, help="how long a call is held (default: 5)",
     )
     parser.add_argument(
+        "--brief", action="store_true",
+        help="say little over data channels, so that the takes are small",
+    )
+    parser.add_argument(
         "--retake", type=Path, default=_ROOT / ".build/release/retake", metavar="PATH",
         help="the program under test (default: the release build)",
     )
@@ -54,6 +60,8 @@ async def _main(options, folder):
     import calls
     import interface
     import matrix
+    import sessions
+    import statistics_call
 
     outcomes = []
     problems = []
@@ -69,6 +77,21 @@ async def _main(options, folder):
     if "aiortc" in options.peers and options.only in "interface":
         found = await interface.run(options.retake, folder / "interface")
         problems += _tell("interface", found, "every wrong request was refused, calls go on")
+    if "aiortc" in options.peers and options.only in "sessions":
+        found = await sessions.run(options.retake, folder / "sessions")
+        problems += _tell("sessions", found, "published by WHIP and played by WHEP")
+    for peer in ("chromium", "firefox"):
+        name = f"statistics-{peer}"
+        if peer not in options.peers or options.only not in name:
+            continue
+        if peer == "firefox" and not namespace.address():
+            print(f"{name}: left out, it needs a private network")
+            continue
+        found, tables = await statistics_call.run(
+            options.retake, folder / name, options.seconds, peer
+        )
+        problems += _tell(name, found, "both ends count the same")
+        print("\n\n".join(tables))
     if outcomes:
         print()
         matrix.show(outcomes)
@@ -85,6 +108,8 @@ def _tell(name, problems, good):
 def main():
     """Runs what the command line asks for; the exit status is 1 when a call failed."""
     options = _arguments()
+    if options.brief:
+        os.environ[BRIEF] = "1"
     namespace.enter()
     adopt_orphans()
     # An end from outside takes the way of an interrupt, so that no process stays behind.

@@ -1,6 +1,7 @@
 import Live
 import Peer
 import SCTP
+import Stats
 import Testing
 import Wire
 

@@ -84,6 +84,10 @@ final class ScriptedPort: DatagramPort {
     return SocketAddress(ip, port: nextPort)
   }
 
+  func openStream(_ target: StreamTarget, id: UInt32) throws(SystemError) {
+    throw SystemError(operation: "connect", code: 111)
+  }
+
   func close(_ local: SocketAddress) { closed.append(local) }
 
   func send(_ datagram: Datagram) -> Int32 {

@@ -76,6 +76,14 @@ struct LoopbackCall {
     #expect(call.caller.counters.picturesSent > 4)
     let stats = try await call.caller.getStats()
     #expect(stats.objects.contains { $0.type == "inbound-rtp" })
+    let sent = try await call.caller.getStats(of: .sender(transceiver: 2))
+    let streams = sent.objects.filter { $0.type == "outbound-rtp" }
+    #expect(streams.count == 1)
+    // Live codecs are timed, and the time goes into the stats.
+    #expect(streams.first?["totalEncodeTime"] != nil)
+    let levels = call.caller.audioLevels
+    #expect(Set(levels.map(\.track.isInbound)) == [false, true])
+    #expect(levels.allSatisfy { (-20 ... -10).contains($0.decibels) && $0.percent > 60 })
     await call.caller.close()
     #expect(call.caller.connectionState == .closed)
     // The goodbye reaches the other side.

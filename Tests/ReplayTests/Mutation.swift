@@ -2,6 +2,7 @@ import Foundation
 import Lab
 import Media
 import Peer
+import SCTP
 import Wire
 
 @testable import Tape
@@ -16,7 +17,7 @@ struct LooseStep {
   var number: Int
 }
 
-/// A short call with loss, sound and pictures of a generator and of an application: what is mutated.
+/// A short call with loss, with sound and pictures of a generator and of an application.
 struct MutableTake: Sendable {
   var header: TakeHeader
   var steps: [LooseStep]
@@ -41,6 +42,7 @@ struct MutableTake: Sendable {
       .addTrack(
         kind: .video, streamIDs: ["s"], source: .pattern(width: 64, height: 48, framesPerSecond: 10)
       ))
+    call.call(0, .createDataChannel(DataChannelInit(label: "chat")))
     call.negotiate()
     for block in 0..<15 {
       let samples = (0..<960).map { Int16(($0 * (3 + block)) % 4_001 - 2_000) }
@@ -221,6 +223,7 @@ private func layerName(_ rows: RowList, _ row: Int) -> String? {
     return machine
   case .path, .network, .candidate, .candidatePair: return "ice"
   case .callReply, .event: return "api"
+  case .channel, .message: return "sctp"
   case .rtcp: return "rtcp"
   case .track: return "jsep"
   case .format, .frame: return "media"

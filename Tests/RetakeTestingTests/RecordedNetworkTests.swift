@@ -3,6 +3,7 @@ import Media
 import Peer
 import RetakeTesting
 import SDP
+import Stats
 import Testing
 import Wire
 

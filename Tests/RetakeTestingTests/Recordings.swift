@@ -1,5 +1,6 @@
 import Foundation
 import Lab
+import Media
 import Peer
 import Tape
 import Wire

@@ -18,7 +18,8 @@ import Testing
     }
     #expect(failure?.kind == "altered")
     #expect((failure?.step ?? 0) > 0)
-    #expect(failure?.description.contains("To see it again: retake replay \(recording.path)") == true)
+    let again = "To see it again: retake replay \(recording.path)"
+    #expect(failure?.description.contains(again) == true)
   }
 
   @Test func aMissedCheckIsAFailureThatNamesIt() async throws {

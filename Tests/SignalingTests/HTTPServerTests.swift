@@ -25,7 +25,7 @@ import Testing
   {
     let server = try await HTTPServerTests.server(host: host)
     #expect(server.port != 0)
-    let client = HTTPClient()
+    let client = HTTPClient.patient
     let got = try await client.get("\(server.url)/a%20b/c?x=1&y=%2B#part")
     #expect(got.status == 200)
     #expect(got.text == "GET /a b/c x=1,y=+ ")
@@ -40,7 +40,7 @@ import Testing
 
   @Test func pagesFromAnywhereMayCallALoopbackServer() async throws {
     let server = try await HTTPServerTests.server { _ in HTTPResponse(status: 204) }
-    let response = try await HTTPClient().send("OPTIONS", "\(server.url)/offer")
+    let response = try await HTTPClient.patient.send("OPTIONS", "\(server.url)/offer")
     func field(_ name: String) -> String? {
       response.headers.first { $0.name.lowercased() == name }?.value
     }
@@ -63,7 +63,8 @@ import Testing
     let chunked = try await raw.exchange(
       "POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n" + chunk + chunk + "0\r\n\r\n")
     #expect(chunked.hasPrefix("HTTP/1.1 413"))
-    let exact = try await HTTPClient().post(server.url, json: String(repeating: "x", count: 1000))
+    let exact = try await HTTPClient.patient.post(
+      server.url, json: String(repeating: "x", count: 1000))
     #expect(exact.status == 200)
     await server.shutdown()
   }
@@ -143,7 +144,7 @@ import Testing
         }
       }
     }
-    #expect(try await HTTPClient().get(server.url).status == 200)
+    #expect(try await HTTPClient.patient.get(server.url).status == 200)
     await server.shutdown()
   }
 
@@ -165,7 +166,7 @@ import Testing
       await gate.wait()
       return HTTPResponse(json: "{}")
     }
-    async let first = HTTPClient().get(server.url)
+    async let first = HTTPClient.patient.get(server.url)
     await arrived.wait()
     #expect(try await RawClient(port: server.port).exchange("GET / HTTP/1.1\r\n\r\n") == "")
     gate.open()
@@ -188,12 +189,13 @@ import Testing
   }
 
   @Test(arguments: [
-    ("https://a/", "only http://"), ("a", "only http://"), ("http://", "not a URL"),
+    ("ftp://a/", "only http://"), ("a", "only http://"), ("https://", "not a URL"),
+    ("http://", "not a URL"),
     ("http://a:b/", "port"), ("http://a:70000/", "port"), ("http://a b/", "not a URL"),
     ("http://a/\r\nX: y", "not a URL"), ("http://u@h/", "not a URL"), ("http://:80/", "not a URL"),
   ]) func urlsThatCannotBeCalledAreRefused(url: String, reason: String) async {
     do throws(HTTPError) {
-      _ = try await HTTPClient().get(url)
+      _ = try await HTTPClient.patient.get(url)
       Issue.record("\(url) was called")
     } catch { #expect(error.reason.contains(reason)) }
   }
@@ -270,4 +272,9 @@ extension String {
   func offset(of text: String) -> Int? {
     firstRange(of: text).map { utf8.distance(from: startIndex, to: $0.lowerBound) }
   }
+}
+
+extension HTTPClient {
+  /// A client that waits while the tests of other targets keep all threads busy.
+  static let patient = HTTPClient(timeout: .seconds(120))
 }

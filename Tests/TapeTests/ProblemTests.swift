@@ -1,4 +1,6 @@
+import Lab
 import Media
+import Peer
 import Testing
 import Wire
 
@@ -146,6 +148,84 @@ import Wire
     let found = try TakeProblems(path: path).problems.filter { $0.name == "no-key-frame" }
     #expect(found.map(\.evidence) == ["2 requests for a key frame of ssrc 7, none shown for 4.0 s"])
     #expect(found.first?.fromNanoseconds == 1_000_000_000)
+  }
+
+  @Test func aRelayInUseAndAPairThatFlapsAreTold() throws {
+    let folder = try TakeFolder()
+    let path = try folder.record(SampleSteps.call(packets: 0, payload: 0))
+    // Two pairs that take turns every second, one of them over a relay.
+    var rows: [String] = []
+    for turn in 0..<6 {
+      for pair in 1...2 {
+        let row = (10 + turn) * 65_536 + pair
+        let isSelected = turn % 2 + 1 == pair
+        rows.append(
+          """
+          (\(row), 1, \(turn + 1)000000000, \(pair), '10.0.0.1:1',
+            '\(pair == 1 ? "relay" : "host")', '10.0.0.2:2', 'host', '10.0.0.1:1', 'succeeded', 1,
+            \(isSelected ? 1 : 0), 1, 0, 0, 0, 0, 0, NULL, 0)
+          """)
+      }
+    }
+    try folder.alter(path, "INSERT INTO candidate_pair VALUES \(rows.joined(separator: ","))")
+    let found = try TakeProblems(path: path).problems
+    let relays = found.filter { $0.name == "relay-in-use" }
+    #expect(relays.first?.evidence == "10.0.0.1:1 (relay) to 10.0.0.2:2 (host)")
+    #expect(relays.first?.fromNanoseconds == 1_000_000_000)
+    #expect(relays.count == 3)
+    #expect(
+      found.filter { $0.name == "ice-flapping" }.map(\.evidence)
+        == ["6 changes of the selected pair within 10 s"])
+  }
+
+  @Test func lossAndItsShareAreTold() throws {
+    let folder = try TakeFolder()
+    let call = try FaultyCall(folder, seed: 8)
+    call.call.network.links[0].lossPerMille = 100
+    call.run(6000)
+    try call.finish()
+    let found = try TakeProblems(path: call.path).problems.filter { $0.name == "loss" }
+    #expect(Set(found.map(\.peer)) == [2])
+    #expect(found.allSatisfy { $0.evidence.contains("did not come (") })
+  }
+
+  @Test func anEncoderThatLacksBitsIsTold() throws {
+    let folder = try TakeFolder()
+    let path = folder.file("call.take")
+    var configuration = PeerConfiguration()
+    configuration.videoBitrateStart = 50_000
+    configuration.videoBitrateMaximum = 50_000
+    let recorded = try RecordedVirtualCall(
+      path: path, seed: 9, links: [LinkSettings(), LinkSettings()], labels: ["caller", "callee"],
+      configurations: [configuration, configuration])
+    recorded.call.call(
+      0,
+      .addTrack(
+        kind: .video, streamIDs: ["s"],
+        source: .pattern(width: 640, height: 480, framesPerSecond: 30)))
+    recorded.call.negotiate()
+    recorded.run(for: .seconds(4))
+    _ = try recorded.finish()
+    let found = try TakeProblems(path: path).problems.filter { $0.name == "encoder-limited" }
+    #expect(found.map(\.peer) == [1])
+    #expect(found.first?.evidence.hasSuffix("limited by bandwidth") == true)
+  }
+
+  @Test func speechThatIsNotHeardIsTold() throws {
+    let folder = try TakeFolder()
+    let call = try FaultyCall(folder, seed: 10, sound: .application, hasVideo: false)
+    call.talk(3000, speaker: 0)
+    try call.finish()
+    func told() throws -> [TakeProblems.Problem] {
+      try TakeProblems(path: call.path).problems.filter { $0.name == "silent-while-speaking" }
+    }
+    #expect(try told().isEmpty)
+    // The same call with a decoder that gives silence.
+    try folder.alter(call.path, "UPDATE level SET energy = 0 WHERE peer = 2 AND direction = 'in'")
+    let found = try told()
+    #expect(found.map(\.peer) == [2])
+    let length = try #require(found.first.map { $0.toNanoseconds - $0.fromNanoseconds })
+    #expect((2_500_000_000...3_200_000_000).contains(length))
   }
 
   @Test func everyRuleIsOneQueryThatAnyoneCanRun() throws {

@@ -1,4 +1,5 @@
 import Peer
+import SCTP
 import Testing
 import Wire
 
@@ -231,6 +232,8 @@ import Wire
     #expect(info.durationNanoseconds == SampleSteps.all.last?.at.nanoseconds)
     #expect(info.peers.map(\.label) == ["caller"])
     #expect(info.peers[0].tracks == ["1 video in vp8"])
+    #expect(info.peers[0].dataChannels == 1 && info.peers[0].messagesIn > 0)
+    #expect(info.description.contains("channels  1, messages"))
     #expect(info.peers[0].states.first?.machine == "dtls")
     #expect(info.description.contains("complete"))
     #expect(info.json.contains("\"label\":\"caller\""))

@@ -153,6 +153,13 @@ enum SampleSteps {
   static let stream = MediaStreamInfo(
     id: "s", tracks: [.init(id: nil, kind: .audio, transceiver: 1)])
 
+  /// A tenth of a second, which makes a row of levels.
+  static var longSound: FrameRecord {
+    var frame = sound
+    frame.decoded = .audio(AudioBlock(blank: 4800, channels: 1))
+    return frame
+  }
+
   static let info = TransceiverInfo(
     id: 1, kind: .audio, mid: "0", direction: .sendrecv, currentDirection: nil,
     remoteStreamIDs: ["s"])
@@ -219,6 +226,9 @@ enum SampleSteps {
     .event(.message(DataMessage(channel: 3, isBinary: false, bytes: [0xff]))),
     .event(.bufferedAmountLow(channel: 3)),
     .event(.dataChannelError(channel: 3, "no stream is free")),
+    .event(.frame(longSound)),
+    .event(.dominantSpeaker(SpeakingTrack(transceiver: 2, isInbound: true))),
+    .event(.dominantSpeaker(nil)),
     .event(.refused(layer: "srtp", reason: "replayed")),
   ]
 

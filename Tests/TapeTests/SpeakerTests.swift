@@ -92,7 +92,9 @@ import Wire
           """, format: .csv
       ) { rows += $0 }
       let told = rows.split(separator: "\r\n").dropFirst().map { $0.split(separator: ",") }
-      let expected = timeline.dominances.filter { timeline.participants[$0.participant].peer == peer }
+      let expected = timeline.dominances.filter {
+        timeline.participants[$0.participant].peer == peer
+      }
       let names = told.map { String($0[0]) }.filter { $0 != "nobody" }
       #expect(names == expected.map { timeline.participants[$0.participant].direction })
       for (line, dominance) in zip(told.filter { $0[0] != "nobody" }, expected) {

@@ -4,7 +4,7 @@ enum Layers {
   static let order = [
     "CSQLite", "CSRTP", "COpus", "CVPX", "CPcap", "COpenSSL", "CXXHash", "CSupport",
     "Wire", "Digests", "STUN", "ICE", "Secure", "RTP", "SCTP", "SDP", "JSEP", "Flow", "Media",
-    "Stats", "Speakers", "Peer", "Tape", "Queries", "Replay", "Verify", "Lab", "Live",
+    "Stats", "Speakers", "Peer", "Tape", "Queries", "Replay", "Debug", "Verify", "Lab", "Live",
     "RetakeTesting", "Signaling", "retake",
   ]
 

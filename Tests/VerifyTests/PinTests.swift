@@ -18,7 +18,8 @@ import Testing
 
   @Test func whatMattersIsMeasured() throws {
     let folder = try Folder()
-    let measures = try Measures(path: try folder.record("call.take", milliseconds: 3_000, lossPerMille: 30))
+    let path = try folder.record("call.take", milliseconds: 3_000, lossPerMille: 30)
+    let measures = try Measures(path: path)
     #expect(
       measures["peer 1 connection: states"] == .words("connecting > connected > closed"))
     #expect(measures["peer 2: selected pair"] == .words("host to host"))

@@ -58,6 +58,19 @@ func digest(of path: String) throws -> [UInt8] {
   return statement.bytes(0)
 }
 
+/// Copies a take as if it had been recorded with other libraries.
+func recast(_ path: String, as output: String, _ change: (inout Toolchain) -> Void) throws {
+  let reader = try TapeReader(path: path)
+  var header = reader.header
+  change(&header.toolchain)
+  header.toolchainText = CanonicalJSON.text(header.toolchain)
+  let copy = try TakeCopy(path: output, header: header)
+  while let chunk = try reader.next() {
+    for step in chunk.steps { try copy.append(step.head, chunk.rows, step.rows) }
+  }
+  try copy.finish()
+}
+
 /// A stack that does something else than the real one with what it puts out.
 final class OtherPeer: ReplayedPeer {
   private let inner: PeerMachine

@@ -94,20 +94,6 @@ import Wire
     }
   }
 
-  /// Copies a take as if it had been recorded with other libraries.
-  private func recast(_ path: String, as output: String, _ change: (inout Toolchain) -> Void) throws
-  {
-    let reader = try TapeReader(path: path)
-    var header = reader.header
-    change(&header.toolchain)
-    header.toolchainText = CanonicalJSON.text(header.toolchain)
-    let copy = try TakeCopy(path: output, header: header)
-    while let chunk = try reader.next() {
-      for step in chunk.steps { try copy.append(step.head, chunk.rows, step.rows) }
-    }
-    try copy.finish()
-  }
-
   // MARK: Many takes
 
   @Test func aFolderIsRunInParallelAndReportedInOrder() throws {
@@ -172,7 +158,8 @@ private final class XMLCheck: NSObject, XMLParserDelegate {
     switch element {
     case "testcase": cases.append(attributes["name"] ?? "")
     case "failure", "error": failed.append(cases.last ?? "")
-    case "testsuite": counts = attributes.filter { ["tests", "failures", "errors"].contains($0.key) }
+    case "testsuite":
+      counts = attributes.filter { ["tests", "failures", "errors"].contains($0.key) }
     default: break
     }
   }

@@ -55,6 +55,8 @@ struct BenchCommand: ParsableCommand {
       try measureCall(folder, &table)
       try measureReceiver(folder, &table)
       try measureRecording(folder, &table)
+      say("the stats of a call of \(StatsBench.seconds) s")
+      try StatsBench(path: folder.appendingPathComponent("stats.take").path).measure(&table)
     } catch let error as TapeError {
       throw CommandFailure(error)
     }

@@ -117,8 +117,8 @@ struct StatsCommand: ParsableCommand {
     defer { progress.clear() }
     let found = try reading { () throws(TapeError) in
       try StatsReplay(
-        path: options.take, until: instant.map { .time($0) }, toolchain: try Toolchain.current(for: options.take),
-        codecs: { LibraryCodecs() },
+        path: options.take, until: instant.map { .time($0) },
+        toolchain: try Toolchain.current(for: options.take), codecs: { LibraryCodecs() },
         progress: { progress.show(String(format: "replaying: %.1f s", $0.seconds)) })
     }
     guard case .identical = found.replay.verdict else {

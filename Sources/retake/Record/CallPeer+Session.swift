@@ -46,11 +46,7 @@ extension CallPeer {
 
   // MARK: The server's side
 
-  /// Answers a client's offer.
-  ///
-  /// - Parameters:
-  ///   - kind: what the client does: publish or play.
-  ///   - isNoted: whether the offer goes into the take; one that was made up of a fragment does not.
+  /// Answers a client's offer: receives what a publisher sends, sends what a player asks for.
   func answer(_ offer: SessionDescription, _ kind: SessionProtocol) async throws
     -> SessionDescription
   {

@@ -29,7 +29,7 @@ extension CallService: SessionHandling {
       }
       return OpenedSession(id: call.id, answer: answer.sdp, entityTag: tag)
     } catch {
-      await end(call.id)
+      await end(call.id, isRefused: true)
       throw CallRefusal(session: error)
     }
   }

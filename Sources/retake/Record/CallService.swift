@@ -63,7 +63,7 @@ actor CallService: CallHandling {
       let answer = try await call.peer.answer(SessionDescription(type: .offer, sdp: sdp))
       return CallDescription(id: call.id, sdp: answer.sdp, type: answer.type.rawValue)
     } catch {
-      await end(call.id)
+      await end(call.id, isRefused: true)
       throw CallRefusal(error)
     }
   }
@@ -103,7 +103,8 @@ actor CallService: CallHandling {
   }
 
   func end(call id: String) async throws(CallRefusal) {
-    _ = try call(id)
+    let call = try call(id)
+    if !call.isOver { call.peer.note(CallPeer.byeType, "", isInbound: true) }
     await end(id)
   }
 
@@ -167,13 +168,15 @@ actor CallService: CallHandling {
   }
 
   /// Closes a call; a take of its own is completed.
-  func end(_ id: String) async {
+  ///
+  /// - Parameter isRefused: whether the call never began, so that nobody waits for its end.
+  func end(_ id: String, isRefused: Bool = false) async {
     guard let index = calls.firstIndex(where: { $0.id == id }), !calls[index].isOver else { return }
     calls[index].isOver = true
     let call = calls[index]
     await call.peer.connection.close()
     if shared == nil { await complete(call.session, call.path, call.peer.mediaSummary) }
-    ended.yield()
+    if !isRefused { ended.yield() }
   }
 
   private func complete(_ session: Session, _ path: String, _ media: String) async {

@@ -19,7 +19,8 @@ struct RecordServe: AsyncParsableCommand {
 
       Examples:
         retake record serve --listen 127.0.0.1:8080 --out call.take
-        retake record serve --listen 192.0.2.1:8080 --token SECRET --out takes/
+        retake record serve --listen 192.0.2.1:8443 --certificate a.pem --key a.key \\
+          --token SECRET --out takes/
       """)
 
   @OptionGroup var options: RecordOptions
@@ -33,20 +34,37 @@ struct RecordServe: AsyncParsableCommand {
   @Option(help: "A bearer token that callers must give; the page has it in its address.")
   var token: BearerToken?
 
-  @Option(help: "An ICE server to tell to WHIP and WHEP clients; may be given several times.")
-  var iceServer: [String] = []
+  @Option(
+    name: .customLong("tell-ice-server"),
+    help: "An ICE server to tell to WHIP and WHEP clients; may be given several times.")
+  var toldICEServers: [String] = []
+
+  @Option(help: "A certificate in PEM: pages and signaling then go over HTTPS; needs --key.")
+  var certificate: String?
+
+  @Option(help: "The private key of --certificate in PEM.")
+  var key: String?
 
   @Flag(help: "End the recording when the first call ends.")
   var once = false
 
   func validate() throws {
-    for server in iceServer {
+    if (certificate == nil) != (key == nil) {
+      throw ValidationError("--certificate and --key belong together: give both or none.")
+    }
+    for server in toldICEServers {
       let isSafe = server.utf8.allSatisfy { $0 > 0x20 && $0 < 0x7f && $0 != 0x3c && $0 != 0x3e }
       let schemes = ["stun:", "stuns:", "turn:", "turns:"]
       guard isSafe, schemes.contains(where: { server.hasPrefix($0) }) else {
-        throw ValidationError("--ice-server takes an address like stun:HOST:PORT, not \(server).")
+        throw ValidationError(
+          "--tell-ice-server takes an address like stun:HOST:PORT, not \(server).")
       }
     }
+  }
+
+  private var identity: TLSIdentity? {
+    guard let certificate, let key else { return nil }
+    return TLSIdentity(certificate: certificate, key: key)
   }
 
   func run() async throws {
@@ -54,10 +72,13 @@ struct RecordServe: AsyncParsableCommand {
     let stop = StopSignal()
     let calls = try CallService(options: options, plan: plan)
     let routes = SignalingRoutes(
-      calls: calls, sessions: SessionRoutes(sessions: calls, iceServers: iceServer), token: token)
+      calls: calls, sessions: SessionRoutes(sessions: calls, iceServers: toldICEServers),
+      token: token)
     let server: HTTPServer
     do {
-      server = try await HTTPServer.listen(host: listen.host, port: listen.port) { request in
+      server = try await HTTPServer.listen(
+        host: listen.host, port: listen.port, identity: identity
+      ) { request in
         await routes.respond(to: request)
       }
     } catch {

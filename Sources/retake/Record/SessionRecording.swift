@@ -34,8 +34,8 @@ struct SessionRecording {
     let path = try options.takePath(prefix: name)
     let stop = StopSignal()
     let take = try openSession(options.sessionOptions(take: path))
-    var configuration = PeerConfiguration()
-    configuration.iceServers = await namedICEServers()
+    var configuration = options.peerConfiguration
+    configuration.iceServers += await namedICEServers()
     let connection = take.makePeer(
       label: "retake", role: "\(name) client", configuration: configuration)
     let peer = CallPeer(connection, sending: plan, transport: name)
@@ -69,15 +69,16 @@ struct SessionRecording {
   /// The servers that the endpoint names and that can be used.
   ///
   /// An endpoint that cannot be asked will fail the offer too, with a better reason.
-  private func namedICEServers() async -> [String] {
+  private func namedICEServers() async -> [ICEServerConfiguration] {
     let servers = (try? await client.iceServers()) ?? []
-    var usable = PeerConfiguration()
-    for server in servers {
+    return servers.compactMap { server in
       var trial = PeerConfiguration()
-      trial.iceServers = [server.uri]
-      if trial.firstUnusableICEServer == nil { usable.iceServers.append(server.uri) }
+      trial.iceServers = [
+        ICEServerConfiguration(
+          urls: [server.uri], username: server.username, credential: server.credential)
+      ]
+      return trial.firstUnusableICEServer == nil ? trial.iceServers.first : nil
     }
-    return usable.iceServers
   }
 
   private static func sentence(of error: any Error, _ url: String) -> String {

@@ -1,9 +1,11 @@
 """A call in a page of a browser, whichever protocol the browser is driven with."""
 
 import json
+import os
 from pathlib import Path
 
 import reports
+from peers.talk import BRIEF
 
 CALL_PAGE = Path(__file__).with_name("call.html")
 CALL_SCRIPT = Path(__file__).with_name("call.js").read_text(encoding="utf-8")
@@ -18,6 +20,7 @@ class Browser:
     async def prepare(self, settings):
         """Loads the page of the call and sets members of `call`."""
         await self.page.load(CALL_PAGE.as_uri(), ready="window.call !== undefined")
+        settings = {**settings, "brief": bool(os.environ.get(BRIEF))}
         for name, value in settings.items():
             await self.page.evaluate(f"void (call.{name} = {json.dumps(value)})")
 

@@ -39,10 +39,11 @@ class Chromium(Browser):
         self._profile = profile
 
     @classmethod
-    async def open(cls, folder, call, relay=None):
+    async def open(cls, folder, call, relay=None, flags=()):
         """Starts a browser with a fresh profile; without devices it hides behind mDNS names."""
         profile = tempfile.mkdtemp(prefix="retake-chromium-")
-        flags = [*_FLAGS, *([] if call.hides else _DEVICES), f"--user-data-dir={profile}"]
+        devices = [] if call.hides else _DEVICES
+        flags = [*_FLAGS, *devices, *flags, f"--user-data-dir={profile}"]
         child = None
         try:
             child = await Child.start(

@@ -66,6 +66,7 @@ class GstreamerPeer:
     async def offer(self):
         """An offer of sound and pictures."""
         self._build(_PAYLOAD_TYPES)
+        await self._know_formats()
         return await self._describe("offer")
 
     async def accept(self, sdp):
@@ -117,6 +118,12 @@ class GstreamerPeer:
         listed = info.get_buffer_list() if info.type & Gst.PadProbeType.BUFFER_LIST else None
         self._sent[kind] += listed.length() if listed else 1
         return Gst.PadProbeReturn.OK
+
+    async def _know_formats(self):
+        """Waits for the first packets: an offer made before says less of what will be sent."""
+        async with asyncio.timeout(_GATHERING_SECONDS):
+            while not all(pad.get_current_caps() for pad in self._webrtc.sinkpads):
+                await asyncio.sleep(0.02)
 
     async def _describe(self, kind):
         reply = await self._promise(f"create-{kind}", None)

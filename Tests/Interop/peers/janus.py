@@ -46,7 +46,8 @@ class Janus:
         report.dtls_role = _DTLS_ROLES.get(dtls.get("dtls-role"), "")
         report.srtp_profile = dtls.get("srtp-profile", "").removeprefix("SRTP_")
         for media in webrtc.get("media", {}).values():
-            report.streams += _streams(media)
+            if media["type"] in ("audio", "video"):
+                report.streams += _streams(media)
         report.sound_energy = self._loudness()
         return report
 

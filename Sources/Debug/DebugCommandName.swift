@@ -1,0 +1,86 @@
+/// The commands of a debugging session, with their short forms and what they do.
+package enum DebugCommandName: String, CaseIterable, Sendable {
+  case seek, next, back
+  case `continue`
+  case `break`
+  case delete, show, stats, steps, watch, mark, diff, picture, sound, lldb, help, quit
+
+  /// The command of a word: its name, a short form, or the beginning of one name only.
+  package static func find(_ word: String) -> DebugCommandName? {
+    if let exact = DebugCommandName(rawValue: word) { return exact }
+    if let short = shortForms.first(where: { $0.0 == word }) { return short.1 }
+    let fitting = allCases.filter { $0.rawValue.hasPrefix(word) }
+    return fitting.count == 1 ? fitting[0] : nil
+  }
+
+  private static let shortForms: [(String, DebugCommandName)] = [
+    ("n", .next), ("b", .back), ("c", .continue), ("s", .show), ("q", .quit), ("previous", .back),
+    ("prev", .back), ("exit", .quit), ("?", .help),
+  ]
+
+  /// What may follow the command.
+  package var usage: String {
+    switch self {
+    case .seek: "seek start | end | 12.3s | step:120 | CONDITION"
+    case .next: "next [COUNT | CONDITION]"
+    case .back: "back [COUNT | CONDITION]"
+    case .continue: "continue"
+    case .break: "break [CONDITION]"
+    case .delete: "delete [NUMBER]"
+    case .show: "show [PEER] [PATH]"
+    case .stats: "stats [TYPE]"
+    case .steps: "steps [COUNT]"
+    case .watch: "watch [PATH]"
+    case .mark: "mark"
+    case .diff: "diff [step:120]"
+    case .picture: "picture FILE.png [peer=1] [track=2]"
+    case .sound: "sound FILE.wav [peer=1] [track=1] [seconds=2]"
+    case .lldb: "lldb"
+    case .help: "help [COMMAND]"
+    case .quit: "quit"
+    }
+  }
+
+  /// What the command does.
+  package var summary: String {
+    switch self {
+    case .seek: "go to a place, or to the first step of the take that meets a condition"
+    case .next: "go on by steps, or to the next step that meets a condition (packet, event, state)"
+    case .back: "go back by steps, or to the last step before that meets a condition"
+    case .continue: "go on to the next breakpoint or to the end"
+    case .break: "stop there from now on; without a condition, list the breakpoints"
+    case .delete: "take a breakpoint away, or all"
+    case .show: "print the state of the stack, or the part at a path"
+    case .stats: "print what getStats would give here"
+    case .steps: "print the last steps"
+    case .watch: "print the value at a path after every move; without a path, stop that"
+    case .mark: "remember this place for diff"
+    case .diff: "tell what changed since the mark, or from here to another step"
+    case .picture: "write the picture shown at this point as PNG"
+    case .sound: "write the sound around this point as WAV"
+    case .lldb: "open this place in lldb, just before the next step"
+    case .help: "list the commands"
+    case .quit: "end the session"
+    }
+  }
+
+  /// The list of commands, or more about one.
+  static func help(_ word: String) -> String {
+    if let command = find(word) {
+      return "\(command.usage)\n  \(command.summary)"
+    }
+    let width = allCases.map(\.usage.count).max() ?? 0
+    let lines = allCases.map { command in
+      command.usage + String(repeating: " ", count: width - command.usage.count + 2)
+        + command.summary
+    }
+    return lines.joined(separator: "\n") + """
+
+
+      A condition names rows of the take: a table, words, and field=value (!= < <= > >= ~):
+        state ice-connection failed      packet rtcp pli         packet in rtp sequence>=100
+        frame in video key               event refused           ssrc 301774210
+        call createOffer                 message offer           stat freezeCount>0 kind=video
+      """
+  }
+}

@@ -1,0 +1,161 @@
+import Tape
+import Wire
+
+/// What of a take is compared with another one.
+struct SessionFacts {
+  struct Peer {
+    var number: Int64
+    var label: String
+    var configuration: String
+  }
+
+  struct Message {
+    var peer: Int64
+    var atNanoseconds: Int64
+    var direction: String
+    var type: String
+    var text: String
+  }
+
+  struct State {
+    var peer: Int64
+    var atNanoseconds: Int64
+    var machine: String
+    var to: String
+  }
+
+  /// A named value of a peer at a time: a track's codec, a count of frames, a stats member.
+  struct Fact {
+    var peer: Int64
+    var kind: String
+    var name: String
+    var value: String
+    var atNanoseconds: Int64
+  }
+
+  let path: String
+  let header: TakeHeader
+  private(set) var peers: [Peer] = []
+  private(set) var messages: [Message] = []
+  private(set) var states: [State] = []
+  private(set) var facts: [Fact] = []
+  private(set) var endNanoseconds: Int64 = 0
+
+  init(path: String) throws(TapeError) {
+    self.path = path
+    let connection = try TakeFile.open(path)
+    header = try TakeHeader.read(from: connection, path: path)
+    do throws(SQLiteError) {
+      endNanoseconds = try connection.integer("SELECT max(at_ns) FROM tape") ?? 0
+      try readPeers(connection)
+      try readMessages(connection)
+      try readStates(connection)
+      for query in SessionFacts.queries { try readFacts(connection, query) }
+    } catch {
+      throw TapeError(path: path, error)
+    }
+  }
+
+  private mutating func readPeers(_ connection: borrowing SQLiteConnection) throws(SQLiteError) {
+    var rows = try connection.prepare("SELECT peer, label, configuration FROM peer ORDER BY row")
+    while try rows.step() {
+      peers.append(
+        Peer(
+          number: rows.integer(0), label: rows.text(1) ?? "", configuration: rows.text(2) ?? ""))
+    }
+  }
+
+  private mutating func readMessages(_ connection: borrowing SQLiteConnection) throws(SQLiteError) {
+    var rows = try connection.prepare(
+      "SELECT peer, at_ns, direction, type, message FROM signaling ORDER BY row")
+    while try rows.step() {
+      messages.append(
+        Message(
+          peer: rows.integer(0), atNanoseconds: rows.integer(1), direction: rows.text(2) ?? "",
+          type: rows.text(3) ?? "", text: rows.text(4) ?? ""))
+    }
+  }
+
+  private mutating func readStates(_ connection: borrowing SQLiteConnection) throws(SQLiteError) {
+    var rows = try connection.prepare(
+      "SELECT peer, at_ns, machine, to_state FROM state ORDER BY row")
+    while try rows.step() {
+      states.append(
+        State(
+          peer: rows.integer(0), atNanoseconds: rows.integer(1), machine: rows.text(2) ?? "",
+          to: rows.text(3) ?? ""))
+    }
+  }
+
+  private mutating func readFacts(_ connection: borrowing SQLiteConnection, _ query: String)
+    throws(SQLiteError)
+  {
+    var rows = try connection.prepare(query)
+    while try rows.step() {
+      let value: String
+      switch rows.value(3) ?? .null {
+      case .real(let number): value = number.description
+      case .null: continue
+      case let other: value = other.summary
+      }
+      facts.append(
+        Fact(
+          peer: rows.integer(0), kind: rows.text(1) ?? "", name: rows.text(2) ?? "", value: value,
+          atNanoseconds: rows.integer(4)))
+    }
+  }
+
+  /// The members of stats that say how a session went.
+  private static let members = [
+    "packetsReceived", "packetsLost", "packetsSent", "nackCount", "pliCount", "firCount",
+    "retransmittedPacketsSent", "retransmittedPacketsReceived", "framesDecoded", "framesDropped",
+    "framesEncoded", "freezeCount", "totalFreezesDuration", "concealedSamples",
+    "concealmentEvents", "packetsDiscarded", "jitter", "targetBitrate", "frameWidth", "frameHeight",
+  ]
+
+  /// Peer, kind, name, value and time of what is compared by value.
+  private static var queries: [String] {
+    [
+      """
+      SELECT peer, 'track', 'track ' || track || ' ' || kind || ' ' || direction,
+        codec || ' payload type ' || payload_type, at_ns
+      FROM track ORDER BY row
+      """,
+      """
+      SELECT peer, 'pair', 'selected pair', local_type || ' to ' || remote_type, from_ns
+      FROM selected_pair ORDER BY from_ns
+      """,
+      """
+      SELECT peer, 'frames', 'track ' || track || ' ' || kind || ' ' || outcome, count(*),
+        min(at_ns)
+      FROM frame GROUP BY peer, track, kind, outcome ORDER BY min(frame.row)
+      """,
+      """
+      SELECT peer, 'first frame', 'track ' || track || ' ' || kind || ', ms',
+        round(since_genesis_ms, 1), at_ns
+      FROM first_frame ORDER BY at_ns
+      """,
+      """
+      SELECT peer, 'freeze', 'track ' || track, group_concat(
+          round(from_ns / 1e9, 3) || ' s for ' || round(gap_ms) || ' ms', ', '), min(from_ns)
+      FROM freeze GROUP BY peer, track
+      """,
+      """
+      SELECT peer, 'event', 'refused ' || (detail ->> '$.layer') || ': ' || (detail ->> '$.reason'),
+        count(*), min(at_ns)
+      FROM event WHERE type = 'refused' GROUP BY peer, detail ->> '$.layer', detail ->> '$.reason'
+      """,
+      """
+      SELECT stat.peer, 'stats',
+        stat.type || ' ' || coalesce(stat.members ->> '$.kind', '')
+          || ' mid ' || coalesce(stat.members ->> '$.mid', '') || ' ' || member.key,
+        member.value, stat.at_ns
+      FROM stat, json_each(stat.members) AS member
+      WHERE stat.row IN (SELECT max(row) FROM stat GROUP BY peer, id)
+        AND stat.type IN ('inbound-rtp', 'outbound-rtp')
+        AND member.key IN (\(members.map { "'\($0)'" }.joined(separator: ", ")))
+      ORDER BY stat.peer, stat.type, stat.row
+      """,
+    ]
+  }
+}

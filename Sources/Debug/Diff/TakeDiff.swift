@@ -1,0 +1,266 @@
+import Foundation
+import Queries
+package import Replay
+import Stats
+package import Tape
+
+/// How two sessions differ, or one session under two builds: on one clock, earliest first.
+package struct TakeDiff: Sendable {
+  /// What the clocks of the two takes are set by.
+  package enum Alignment: String, CaseIterable, Sendable {
+    /// The beginning of each take.
+    case start
+    /// The first `connected` of each take.
+    case connected
+    /// The wall clock.
+    case wall
+  }
+
+  /// One difference.
+  package struct Difference: Hashable, Sendable, Codable {
+    /// On the clock of the first take.
+    package var atNanoseconds: Int64
+    package var peer: Int64
+    /// `setup`, `signaling`, `state`, `track`, `pair`, `frames`, `first frame`, `freeze`, `event`,
+    /// `stats`.
+    package var kind: String
+    package var what: String
+    package var left: String
+    package var right: String
+  }
+
+  package let paths: [String]
+  package let alignment: Alignment
+  /// How much later the clock of the second take begins than that of the first.
+  package let offsetNanoseconds: Int64
+  package let common: CommonRun
+  package private(set) var differences: [Difference] = []
+
+  /// States at times that differ by less are the same.
+  private static let stateTolerance: Int64 = 100_000_000
+  /// Counts that differ by less than this share, and by less than this number, are the same.
+  private static let countTolerance = 0.1
+  private static let countLeast = 3.0
+
+  /// Compares two takes.
+  package init(_ left: String, _ right: String, alignment: Alignment) throws(TapeError) {
+    paths = [left, right]
+    self.alignment = alignment
+    let (before, after) = (try SessionFacts(path: left), try SessionFacts(path: right))
+    common = try CommonRun(left, right)
+    offsetNanoseconds = TakeDiff.offset(before, after, alignment)
+    compareSetup(before, after)
+    for peer in before.peers {
+      let other =
+        after.peers.first { !peer.label.isEmpty && $0.label == peer.label }
+        ?? after.peers.first { $0.number == peer.number }
+      guard let other else {
+        add(0, peer.number, "setup", "peer \(peer.label)", "takes part", "is missing")
+        continue
+      }
+      if peer.configuration != other.configuration {
+        add(0, peer.number, "setup", "configuration", peer.configuration, other.configuration)
+      }
+      compareMessages(before, after, peer.number, other.number)
+      compareStates(before, after, peer.number, other.number)
+      compareFacts(before, after, peer.number, other.number)
+    }
+    differences = differences.enumerated().sorted {
+      ($0.element.atNanoseconds, $0.offset) < ($1.element.atNanoseconds, $1.offset)
+    }.map(\.element)
+  }
+
+  private static func offset(_ left: SessionFacts, _ right: SessionFacts, _ alignment: Alignment)
+    -> Int64
+  {
+    func connected(_ facts: SessionFacts) -> Int64 {
+      facts.states.first { $0.machine == "connection" && $0.to == "connected" }?.atNanoseconds ?? 0
+    }
+    return switch alignment {
+    case .start: 0
+    case .connected: connected(left) - connected(right)
+    case .wall: right.header.startUnixNanoseconds - left.header.startUnixNanoseconds
+    }
+  }
+
+  private mutating func add(
+    _ at: Int64, _ peer: Int64, _ kind: String, _ what: String, _ left: String, _ right: String
+  ) {
+    differences.append(
+      Difference(
+        atNanoseconds: at, peer: peer, kind: kind, what: what, left: left, right: right))
+  }
+
+  private mutating func compareSetup(_ left: SessionFacts, _ right: SessionFacts) {
+    if left.header.toolVersion != right.header.toolVersion {
+      add(0, 0, "setup", "tool version", left.header.toolVersion, right.header.toolVersion)
+    }
+    for difference in right.header.toolchain.differences(from: left.header.toolchain) {
+      add(0, 0, "setup", difference.part, difference.there, difference.here)
+    }
+  }
+
+  // MARK: Signaling
+
+  private mutating func compareMessages(
+    _ left: SessionFacts, _ right: SessionFacts, _ peer: Int64, _ other: Int64
+  ) {
+    let before = left.messages.filter { $0.peer == peer }
+    let after = right.messages.filter { $0.peer == other }
+    for index in 0..<max(before.count, after.count) {
+      let old = index < before.count ? before[index] : nil
+      let new = index < after.count ? after[index] : nil
+      let at =
+        old?.atNanoseconds ?? (new.map { $0.atNanoseconds + offsetNanoseconds } ?? 0)
+      guard let old, let new, old.direction == new.direction, old.type == new.type else {
+        add(
+          at, peer, "signaling", "message \(index + 1)",
+          old.map { "\($0.type) \($0.direction)" } ?? "none",
+          new.map { "\($0.type) \($0.direction)" } ?? "none")
+        // What follows is another conversation.
+        return
+      }
+      for line in DescriptionDiff(old.text, new.text).lines {
+        let isAdded = line.contains(": + ")
+        add(
+          at, peer, "signaling", "\(old.type) \(old.direction)", isAdded ? "" : line,
+          isAdded ? line : "")
+      }
+    }
+  }
+
+  // MARK: States
+
+  private mutating func compareStates(
+    _ left: SessionFacts, _ right: SessionFacts, _ peer: Int64, _ other: Int64
+  ) {
+    let before = left.states.filter { $0.peer == peer }
+    let after = right.states.filter { $0.peer == other }
+    var machines: [String] = []
+    for state in before + after where !machines.contains(state.machine) {
+      machines.append(state.machine)
+    }
+    for machine in machines {
+      let old = before.filter { $0.machine == machine }
+      let new = after.filter { $0.machine == machine }
+      for index in 0..<max(old.count, new.count) {
+        let (here, there) = (
+          index < old.count ? old[index] : nil, index < new.count ? new[index] : nil
+        )
+        let arrival = there.map { $0.atNanoseconds + offsetNanoseconds }
+        let at = min(here?.atNanoseconds ?? .max, arrival ?? .max)
+        guard let here, let arrival, here.to == there?.to else {
+          add(
+            at, peer, "state", machine, here.map { text($0.to, $0.atNanoseconds) } ?? "no more",
+            there.map { text($0.to, arrival ?? 0) } ?? "no more")
+          break
+        }
+        if (here.atNanoseconds - arrival).magnitude > UInt64(Self.stateTolerance) {
+          add(
+            at, peer, "state", machine, text(here.to, here.atNanoseconds), text(here.to, arrival))
+        }
+      }
+    }
+  }
+
+  private func text(_ state: String, _ at: Int64) -> String { "\(state) at \(seconds(at)) s" }
+
+  // MARK: Values
+
+  private mutating func compareFacts(
+    _ left: SessionFacts, _ right: SessionFacts, _ peer: Int64, _ other: Int64
+  ) {
+    let before = left.facts.filter { $0.peer == peer }
+    var after = right.facts.filter { $0.peer == other }
+    for fact in before {
+      guard let index = after.firstIndex(where: { $0.kind == fact.kind && $0.name == fact.name })
+      else {
+        add(time(fact), peer, fact.kind, fact.name, fact.value, "none")
+        continue
+      }
+      let new = after.remove(at: index)
+      if !isClose(fact, new) {
+        add(time(fact), peer, fact.kind, fact.name, fact.value, new.value)
+      }
+    }
+    for fact in after {
+      add(time(fact) + offsetNanoseconds, peer, fact.kind, fact.name, "none", fact.value)
+    }
+  }
+
+  /// A sum stands at the end of its session; everything else at its beginning.
+  private func time(_ fact: SessionFacts.Fact) -> Int64 {
+    fact.kind == "frames" ? .max / 2 : fact.atNanoseconds
+  }
+
+  private func isClose(_ left: SessionFacts.Fact, _ right: SessionFacts.Fact) -> Bool {
+    if left.value == right.value { return true }
+    guard left.kind == "stats" || left.kind == "frames" || left.kind == "first frame",
+      let old = Double(left.value), let new = Double(right.value)
+    else { return false }
+    let distance = abs(old - new)
+    // Whether something happened at all counts, however little it was.
+    if (old == 0) != (new == 0), left.name.hasSuffix("Count") { return false }
+    return distance <= Self.countTolerance * max(old, new) || distance < Self.countLeast
+  }
+
+  private func seconds(_ nanoseconds: Int64) -> String {
+    String(
+      format: "%.3f", locale: Locale(identifier: "en_US_POSIX"), Double(nanoseconds) / 1e9)
+  }
+
+  // MARK: Printing
+
+  /// Whether nothing worth telling differs.
+  package var isEmpty: Bool { differences.isEmpty && common.difference == nil }
+
+  /// The differences for people, first one first.
+  package var text: String {
+    var lines = ["\(paths[0]) and \(paths[1]), clocks set by \(alignment.rawValue)"]
+    if let difference = common.difference {
+      lines.append(
+        common.steps == 0
+          ? "other sessions from the first step on"
+          : "the same up to step \(common.steps) at \(seconds(common.atNanoseconds)) s; then "
+            + difference)
+      if common.steps > 0 {
+        lines += common.fields.prefix(20).map {
+          "  \($0.name): \($0.recorded ?? "-") | \($0.replayed ?? "-")"
+        }
+      }
+    } else {
+      lines.append("the same in every step")
+    }
+    guard !differences.isEmpty else {
+      return (lines + ["no difference of meaning"]).joined(separator: "\n")
+    }
+    let rows = differences.map { difference in
+      [
+        difference.atNanoseconds >= .max / 4 ? "total" : seconds(difference.atNanoseconds),
+        difference.peer == 0 ? "" : String(difference.peer), difference.kind, difference.what,
+        shortened(difference.left), shortened(difference.right),
+      ]
+    }
+    let table = TextTable(
+      columns: ["seconds", "peer", "kind", "what", "first take", "second take"], rows: rows,
+      alignsRight: [true, true])
+    return (lines + ["", table.text]).joined(separator: "\n")
+  }
+
+  private func shortened(_ text: String) -> String {
+    text.count > 70 ? text.prefix(67) + "..." : text
+  }
+
+  /// The differences as a JSON object.
+  package var json: String {
+    let encoder = JSONEncoder()
+    encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
+    func encoded(_ value: some Encodable) -> String {
+      (try? encoder.encode(value)).map { String(decoding: $0, as: UTF8.self) } ?? "null"
+    }
+    return "{\"takes\":[\(paths.map(jsonString).joined(separator: ","))],"
+      + "\"alignment\":\(jsonString(alignment.rawValue)),"
+      + "\"offset_ns\":\(offsetNanoseconds),\"common\":\(encoded(common)),"
+      + "\"differences\":\(encoded(differences))}"
+  }
+}

@@ -1,0 +1,187 @@
+import Stats
+import Wire
+
+/// A snapshot as a tree of named values, for printing, looking up and comparing.
+///
+/// It is made by reflection, so that a new field of a layer shows without anybody listing it here.
+package struct SnapshotTree: Hashable, Sendable, Codable {
+  /// What a value is.
+  package enum Kind: String, Sendable, Codable {
+    case text, number, seconds, absent, record, list
+  }
+
+  package var name: String
+  package var kind: Kind
+  /// The value of a leaf: a number in digits, a time in seconds.
+  package var value: String
+  package var children: [SnapshotTree]
+
+  init(_ name: String, _ kind: Kind, _ value: String = "", _ children: [SnapshotTree] = []) {
+    self.name = name
+    self.kind = kind
+    self.value = value
+    self.children = children
+  }
+
+  /// Reads a value of plain data: numbers, texts, times, and structures, lists and options of
+  /// them.
+  package init(_ name: String, of value: Any) {
+    switch value {
+    case let text as String: self.init(name, .text, text)
+    case let flag as Bool: self.init(name, .number, flag ? "true" : "false")
+    case let number as any BinaryInteger: self.init(name, .number, "\(number)")
+    case let number as Double: self.init(name, .number, StatsValue.number(number).json)
+    case let instant as Instant: self.init(name, .seconds, Self.seconds(instant.nanoseconds))
+    case let interval as Interval: self.init(name, .seconds, Self.seconds(interval.nanoseconds))
+    default: self.init(name, reflecting: value)
+    }
+  }
+
+  private init(_ name: String, reflecting value: Any) {
+    let mirror = Mirror(reflecting: value)
+    switch mirror.displayStyle {
+    case .optional:
+      if let some = mirror.children.first {
+        self.init(name, of: some.value)
+      } else {
+        self.init(name, .absent)
+      }
+    case .collection, .set, .dictionary:
+      self.init(
+        name, .list, "",
+        mirror.children.enumerated().map { SnapshotTree(String($0.offset), of: $0.element.value) })
+    case .enum: self.init(name, .text, (value as? any RawRepresentable).map(Self.raw) ?? "\(value)")
+    default:
+      if let raw = value as? any RawRepresentable {
+        self.init(name, .text, Self.raw(raw))
+      } else {
+        self.init(
+          name, .record, "",
+          mirror.children.compactMap { child in
+            child.label.map { SnapshotTree($0, of: child.value) }
+          })
+      }
+    }
+  }
+
+  private static func raw(_ value: any RawRepresentable) -> String { "\(value.rawValue)" }
+
+  private static func seconds(_ nanoseconds: Int64) -> String {
+    let digits = String(nanoseconds.magnitude % 1_000_000_000)
+    let fraction = String(repeating: "0", count: 9 - digits.count) + digits
+    return (nanoseconds < 0 ? "-" : "") + String(nanoseconds.magnitude / 1_000_000_000) + "."
+      + fraction.prefix(6)
+  }
+
+  // MARK: Looking
+
+  /// The part of the tree at a path such as `flow.receiving[1].missing`; nil when there is none.
+  package subscript(path: String) -> SnapshotTree? {
+    var tree = self
+    for part in path.split(whereSeparator: { $0 == "." || $0 == "[" || $0 == "]" }) {
+      guard let next = tree.children.first(where: { $0.name == part }) else { return nil }
+      tree = next
+    }
+    return tree
+  }
+
+  /// Every path of the tree that begins with a text, for completion.
+  package func paths(below prefix: String) -> [String] {
+    leaves(recursive: true).map(\.path).filter { $0.hasPrefix(prefix) }
+  }
+
+  /// Every leaf with its path.
+  package var leaves: [(path: String, value: String)] {
+    leaves(recursive: false).map { ($0.path, $0.tree.text) }
+  }
+
+  private func leaves(recursive: Bool) -> [(path: String, tree: SnapshotTree)] {
+    var found: [(path: String, tree: SnapshotTree)] = []
+    func walk(_ tree: SnapshotTree, _ path: String) {
+      for child in tree.children {
+        let below =
+          tree.kind == .list
+          ? "\(path)[\(child.name)]" : path.isEmpty ? child.name : "\(path).\(child.name)"
+        if child.children.isEmpty || recursive { found.append((below, child)) }
+        if !child.children.isEmpty { walk(child, below) }
+      }
+    }
+    walk(self, "")
+    return found
+  }
+
+  /// What differs in another state of the same thing: the path, the value here and there.
+  package func changes(to other: SnapshotTree) -> [(path: String, before: String, after: String)] {
+    let after = other.leaves
+    var rest: [String: String] = [:]
+    for leaf in after { rest[leaf.path] = leaf.value }
+    var changes: [(path: String, before: String, after: String)] = []
+    var known: Set<String> = []
+    for leaf in leaves {
+      known.insert(leaf.path)
+      let now = rest[leaf.path] ?? "-"
+      if now != leaf.value { changes.append((leaf.path, leaf.value, now)) }
+    }
+    changes += after.filter { !known.contains($0.path) }.map { ($0.path, "-", $0.value) }
+    return changes
+  }
+
+  // MARK: Printing
+
+  /// A leaf in words; the size of anything else.
+  package var text: String {
+    switch kind {
+    case .text: value.isEmpty ? "\"\"" : value
+    case .number: value
+    case .seconds: value + " s"
+    case .absent: "-"
+    case .record: "\(children.count) fields"
+    case .list: children.isEmpty ? "none" : "\(children.count) entries"
+    }
+  }
+
+  /// The tree on indented lines; a record of few short values takes one.
+  package var lines: [String] { lines(indent: "") }
+
+  private func lines(indent: String) -> [String] {
+    guard !children.isEmpty else { return ["\(indent)\(name): \(text)"] }
+    if let short = oneLine, (indent + short).count <= 100 { return [indent + short] }
+    if kind == .list, children.allSatisfy({ $0.children.isEmpty }) {
+      return ["\(indent)\(name):"] + wrapped(indent: indent + "  ")
+    }
+    return ["\(indent)\(name):"] + children.flatMap { $0.lines(indent: indent + "  ") }
+  }
+
+  /// The values of a list on as few lines as they need.
+  private func wrapped(indent: String) -> [String] {
+    var lines: [String] = []
+    var line = indent
+    for (index, child) in children.enumerated() {
+      let part = child.text + (index + 1 < children.count ? "," : "")
+      if line.count + part.count > 98, line != indent {
+        lines.append(line)
+        line = indent
+      }
+      line += (line == indent ? "" : " ") + part
+    }
+    return lines + [line]
+  }
+
+  private var oneLine: String? {
+    guard children.allSatisfy({ $0.children.isEmpty }) else { return nil }
+    let parts = children.map { kind == .list ? $0.text : "\($0.name) \($0.text)" }
+    return "\(name): " + parts.joined(separator: ", ")
+  }
+
+  /// The tree as JSON: times and lengths in seconds, what is absent as null.
+  package var json: String {
+    switch kind {
+    case .text: jsonString(value)
+    case .number, .seconds: value
+    case .absent: "null"
+    case .record:
+      "{" + children.map { "\(jsonString($0.name)):\($0.json)" }.joined(separator: ",") + "}"
+    case .list: "[" + children.map(\.json).joined(separator: ",") + "]"
+    }
+  }
+}

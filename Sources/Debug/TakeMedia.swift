@@ -1,0 +1,200 @@
+import Foundation
+import Media
+import Peer
+import Tape
+package import Wire
+
+/// Pictures and sound of a take at a point of it, decoded from the frames that it keeps.
+package struct TakeMedia {
+  /// Whose media is wanted, from words such as `peer=1 track=2 seconds=3`.
+  package struct Choice: Sendable {
+    var peer: Int64?
+    var track: Int64?
+    var seconds = 2.0
+
+    /// Reads the words that are understood and passes over the others.
+    package init(_ words: some Sequence<String>) {
+      for word in words {
+        let parts = word.split(separator: "=", maxSplits: 1).map { String($0) }
+        guard parts.count == 2 else { continue }
+        switch parts[0] {
+        case "peer": peer = Int64(parts[1])
+        case "track": track = Int64(parts[1])
+        case "seconds": seconds = min(max(Double(parts[1]) ?? 2, 0.02), 600)
+        default: break
+        }
+      }
+    }
+  }
+
+  let path: String
+
+  /// Looks into a take; nothing is read before something is wanted.
+  package init(path: String) { self.path = path }
+
+  /// A track that was received.
+  private struct Track {
+    var peer: Int64
+    var number: Int64
+  }
+
+  /// Writes the picture that a track showed at an instant; gives a line about it.
+  package func writePicture(_ file: String, _ choice: Choice, at instant: Instant)
+    throws(DebugFailure) -> String
+  {
+    let (track, picture, shownAt, isExact) = try reading { connection in
+      try self.picture(connection, choice, at: instant)
+    }
+    try write(PNG.file(picture), to: file)
+    let exact = isExact ? "the same samples as in the recording" : "not the recorded samples"
+    return "\(file): \(picture.width)x\(picture.height), peer \(track.peer) track \(track.number), "
+      + "shown from \(seconds(shownAt)) s on; \(exact)"
+  }
+
+  /// Writes the sound that a track played around an instant; gives a line about it.
+  package func writeSound(_ file: String, _ choice: Choice, around instant: Instant)
+    throws(DebugFailure) -> String
+  {
+    let half = Interval(nanoseconds: Int64(choice.seconds * 5e8))
+    let (track, blocks, begin) = try reading { connection in
+      try self.sound(connection, choice, from: instant - half, to: instant + half)
+    }
+    let channels = blocks.first?.channels ?? 1
+    let samples = blocks.flatMap(WAVWriter.samples)
+    let format = WAVFormat(channels: channels, sampleRate: AudioBlock.sampleRate)
+    try write(WAVWriter.header(format, dataByteCount: samples.count) + samples, to: file)
+    let length = Double(samples.count) / Double(2 * channels * AudioBlock.sampleRate)
+    return "\(file): \(String(format: "%.2f", length)) s of sound, peer \(track.peer) track "
+      + "\(track.number), from \(seconds(begin)) s on"
+  }
+
+  // MARK: Decoding
+
+  private func picture(
+    _ connection: borrowing SQLiteConnection, _ choice: Choice, at instant: Instant
+  ) throws -> (Track, Picture, Int64, Bool) {
+    let track = try self.track(connection, choice, kind: "video", at: instant)
+    var statement = try connection.prepare(
+      """
+      SELECT bytes, at_ns, digest FROM frame
+      WHERE peer = ?1 AND track = ?2 AND direction = 'in' AND kind = 'video'
+        AND outcome = 'decoded' AND at_ns <= ?3
+        AND row >= (
+          SELECT max(row) FROM frame WHERE peer = ?1 AND track = ?2 AND direction = 'in'
+            AND kind = 'video' AND outcome = 'decoded' AND key = 1 AND at_ns <= ?3
+        )
+      ORDER BY row
+      """)
+    bind(track, instant, to: &statement)
+    let decoder = try LibraryCodecs().videoDecoder(track: "\(track.number)")
+    var shown: (picture: Picture, at: Int64, digest: [UInt8])?
+    while try statement.step() {
+      let picture = try decoder.decode(statement.bytes(0)).picture
+      shown = (picture, statement.integer(1), statement.bytes(2))
+    }
+    guard let shown else { throw DebugFailure.command("no picture was shown before this point") }
+    let digest = DecodedMedia.picture(shown.picture).digest
+    return (track, shown.picture, shown.at, digest == shown.digest)
+  }
+
+  private func sound(
+    _ connection: borrowing SQLiteConnection, _ choice: Choice, from begin: Instant,
+    to end: Instant
+  ) throws -> (Track, [AudioBlock], Int64) {
+    let track = try self.track(connection, choice, kind: "audio", at: end)
+    var statement = try connection.prepare(
+      """
+      SELECT bytes, at_ns, outcome, samples FROM frame
+      WHERE peer = ?1 AND track = ?2 AND direction = 'in' AND kind = 'audio'
+        AND at_ns <= ?3 AND at_ns >= ?4
+      ORDER BY row
+      """)
+    bind(track, end, to: &statement)
+    // A second before it brings the decoder into the state that it had.
+    statement.bind((begin - .seconds(1)).nanoseconds, at: 4)
+    let decoder = try LibraryCodecs().audioDecoder(track: "\(track.number)", channels: 1)
+    var blocks: [AudioBlock] = []
+    var beginsAt: Int64?
+    while try statement.step() {
+      let count = max(120, Int(clamping: statement.integer(3)))
+      let outcome = statement.text(2) ?? ""
+      // What a block was recovered from is the packet played after it.
+      let request: AudioDecodeRequest =
+        outcome == "decoded" ? .payload(statement.bytes(0)) : .conceal(frameCount: count)
+      let block =
+        (try? decoder.decode(request).block) ?? AudioBlock(blank: count, channels: 1)
+      guard statement.integer(1) >= begin.nanoseconds else { continue }
+      beginsAt = beginsAt ?? statement.integer(1)
+      blocks.append(block)
+    }
+    guard let beginsAt else { throw DebugFailure.command("no sound was played around this point") }
+    return (track, blocks, beginsAt)
+  }
+
+  private func bind(_ track: Track, _ instant: Instant, to statement: inout SQLiteStatement) {
+    statement.bind(track.peer, at: 1)
+    statement.bind(track.number, at: 2)
+    statement.bind(instant.nanoseconds, at: 3)
+  }
+
+  /// The track that was chosen, or the first one of the kind that had a frame by then.
+  private func track(
+    _ connection: borrowing SQLiteConnection, _ choice: Choice, kind: String, at instant: Instant
+  ) throws -> Track {
+    var statement = try connection.prepare(
+      """
+      SELECT DISTINCT peer, track FROM format
+      WHERE direction = 'in' AND kind = '\(kind)'
+        AND row <= (SELECT max(row) FROM frame_store WHERE at_ns <= \(instant.nanoseconds))
+      ORDER BY peer, track
+      """)
+    var known: [String] = []
+    while try statement.step() {
+      let track = Track(peer: statement.integer(0), number: statement.integer(1))
+      if choice.peer ?? track.peer == track.peer, choice.track ?? track.number == track.number {
+        return track
+      }
+      known.append("peer=\(track.peer) track=\(track.number)")
+    }
+    throw DebugFailure.command(
+      known.isEmpty
+        ? "no \(kind) was received before this point"
+        : "there is no such \(kind) track; there is \(known.joined(separator: ", "))")
+  }
+
+  // MARK: Files
+
+  private func reading<Value>(_ body: (borrowing SQLiteConnection) throws -> Value)
+    throws(DebugFailure) -> Value
+  {
+    do {
+      let connection = try TakeFile.open(path)
+      guard try TakeHeader.read(from: connection, path: path).keepsMedia else {
+        throw DebugFailure.command(
+          "\(path) was recorded without its media; retake export --media replays it instead")
+      }
+      return try body(connection)
+    } catch let failure as DebugFailure {
+      throw failure
+    } catch let error as TapeError {
+      throw .take(error)
+    } catch let error as SQLiteError {
+      throw .take(TapeError(path: path, error))
+    } catch {
+      throw .command("\(path): a frame cannot be decoded: \(error)")
+    }
+  }
+
+  private func write(_ bytes: [UInt8], to file: String) throws(DebugFailure) {
+    do {
+      try Data(bytes).write(to: URL(filePath: file), options: .withoutOverwriting)
+    } catch {
+      throw .command("\(file) cannot be written: \(error.localizedDescription)")
+    }
+  }
+
+  private func seconds(_ nanoseconds: Int64) -> String {
+    String(
+      format: "%.3f", locale: Locale(identifier: "en_US_POSIX"), Double(nanoseconds) / 1e9)
+  }
+}

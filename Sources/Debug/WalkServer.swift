@@ -1,0 +1,175 @@
+import CSupport
+import Foundation
+import Replay
+import Stats
+import Tape
+import Wire
+
+/// A walk that does what a debugger on the other side of a channel asks for.
+///
+/// It lives in a process of its own. A copy of that process is a checkpoint: it has the whole
+/// machine, with everything that OpenSSL, libsrtp2 and the codecs keep in memory, and goes on from
+/// where the original was when it was copied.
+///
+/// A copy reads the take through the connection that it inherits. That is safe because it only
+/// reads, inside of the transaction that the first process opened and keeps open, and ends without
+/// closing anything.
+final class WalkServer {
+  private let walk: TapeWalk
+  private var channel: WalkChannel
+  /// The last steps, for looking back; a step keeps its chunk alive, so these are texts.
+  private var recent: [TapeWalk.Step] = []
+  /// Whether a stats condition held after the last step, by its text.
+  private var held: [String: Bool] = [:]
+
+  private static let recentMaximum = 20
+  private static let progressInterval = Duration.milliseconds(200)
+
+  init(_ walk: TapeWalk, _ channel: WalkChannel) {
+    self.walk = walk
+    self.channel = channel
+  }
+
+  /// Serves until the debugger is gone, and ends the process.
+  func serve() -> Never {
+    do {
+      while true {
+        let (request, _) = try channel.receive(WalkRequest.self)
+        try answer(request)
+      }
+    } catch {
+      csupport_worker_exit()
+    }
+    // Not reached: the process has ended.
+    exit(0)
+  }
+
+  private func answer(_ request: WalkRequest) throws {
+    var reply = WalkReply()
+    var copy: WalkChannel?
+    do {
+      switch request {
+      case .run(let order): try run(order, &reply)
+      case .findLast(let condition, let step):
+        reply.found = try findLast(StepCondition(condition), before: step)
+      case .look(let order): look(order, &reply)
+      case .copy: copy = try fork()
+      }
+    } catch let failure as WalkFailure {
+      reply.error = failure.description
+    } catch let error as TapeError {
+      reply.error = error.description
+    } catch let error as ConditionError {
+      reply.error = error.description
+    }
+    try send(reply, passing: copy)
+  }
+
+  private func send(_ reply: WalkReply, passing copy: WalkChannel? = nil) throws {
+    var reply = reply
+    reply.step = walk.number
+    reply.atNanoseconds = walk.at.nanoseconds
+    reply.divergence = walk.divergence?.description
+    try channel.send(reply, passing: copy)
+  }
+
+  /// Copies the process; the copy serves its own channel and never comes back from here.
+  private func fork() throws -> WalkChannel? {
+    let (toCopy, inCopy) = try WalkChannel.fork()
+    if let inCopy {
+      channel = inCopy
+      serve()
+    }
+    return toCopy
+  }
+
+  // MARK: Walking
+
+  private func run(_ order: WalkOrder, _ reply: inout WalkReply) throws {
+    var conditions: [(number: Int, condition: StepCondition)] = []
+    for (number, text) in order.conditions.enumerated() {
+      conditions.append((number, try StepCondition(text)))
+    }
+    guard let next = try walk.next() else {
+      reply.isAtEnd = true
+      return
+    }
+    // A place that was passed already is not passed again.
+    conditions.removeAll { $0.condition.stopsBefore && $0.condition.isReached(before: next) }
+    for (_, condition) in conditions where condition.needsStats {
+      held[condition.description] = walk.meets(condition)
+    }
+    let clock = ContinuousClock()
+    var (toldAt, copiedAt) = (clock.now, clock.now)
+    var left = order.steps ?? .max
+    while let next = try walk.next() {
+      if left == 0 || next.number >= order.before ?? .max { return }
+      if let hit = conditions.first(where: {
+        $0.condition.stopsBefore && $0.condition.isReached(before: next)
+      }) {
+        reply.hit = hit.number
+        return
+      }
+      let wasDivergent = walk.divergence != nil
+      try advance()
+      left -= 1
+      if let hit = conditions.first(where: { !$0.condition.stopsBefore && holds($0.condition) }) {
+        reply.hit = hit.number
+        return
+      }
+      if order.stopsAtDivergence, !wasDivergent, walk.divergence != nil { return }
+      guard walk.number & 15 == 0 else { continue }
+      let now = clock.now
+      if let beyond = order.checkpointsBeyond, walk.number > beyond,
+        now - copiedAt >= .seconds(order.checkpointSeconds)
+      {
+        copiedAt = now
+        try send(WalkReply(kind: .checkpoint), passing: try fork())
+      }
+      if now - toldAt >= WalkServer.progressInterval {
+        toldAt = now
+        try send(WalkReply(kind: .progress))
+      }
+    }
+    reply.isAtEnd = true
+  }
+
+  private func advance() throws {
+    guard let step = try walk.advance() else { return }
+    if recent.count == WalkServer.recentMaximum { recent.removeFirst() }
+    recent.append(step)
+  }
+
+  /// Whether a condition holds now; one about stats only when it did not hold before.
+  private func holds(_ condition: StepCondition) -> Bool {
+    let holds = walk.meets(condition)
+    guard condition.needsStats else { return holds }
+    return held.updateValue(holds, forKey: condition.description) == false && holds
+  }
+
+  private func findLast(_ condition: StepCondition, before step: Int) throws -> Int? {
+    var found: Int?
+    if condition.needsStats { held[condition.description] = walk.meets(condition) }
+    while let next = try walk.next(), next.number < step {
+      try advance()
+      if holds(condition) { found = walk.number }
+    }
+    return found
+  }
+
+  // MARK: Looking
+
+  private func look(_ order: LookOrder, _ reply: inout WalkReply) {
+    reply.isAtEnd = (try? walk.next()) == nil
+    if order.states {
+      reply.states = walk.states.map {
+        WalkReply.State(
+          peer: $0.peer, label: $0.label, tree: SnapshotTree("peer \($0.peer)", of: $0.snapshot))
+      }
+    }
+    if order.stats { reply.stats = walk.states.map { walk.stats(of: $0.peer).json } }
+    reply.recent = recent.suffix(order.recent).map {
+      WalkReply.Step(number: $0.recorded.head.number, lines: $0.lines, json: $0.json)
+    }
+  }
+}

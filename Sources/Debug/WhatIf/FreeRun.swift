@@ -1,0 +1,196 @@
+package import Media
+package import Peer
+import Replay
+package import Tape
+package import Wire
+
+/// The stack running freely from the inputs of a take: what it does is not compared, but told.
+///
+/// The inputs come in open loop: at their recorded times, whatever the stack does. Only deadlines
+/// are not taken from the recording: the stack is woken when it wants to be. Where nothing is
+/// changed, that gives the recorded session again.
+package final class FreeRun {
+  /// What is different from the recording.
+  package struct Changes: Sendable {
+    package var edits: [PacketEdit] = []
+    /// What becomes of the configuration of every peer.
+    package var configure: @Sendable (inout PeerConfiguration) -> Void = { _ in }
+    /// Whose inputs are changed; nil for all peers'.
+    package var peer: UInt32?
+    /// Where chance in the edits comes from.
+    package var seed: UInt64 = 1
+
+    package init() {}
+  }
+
+  /// A datagram that comes later than it was recorded, or again.
+  private struct Held {
+    var at: Instant
+    var order: Int
+    var peer: UInt32
+    var datagram: Datagram
+  }
+
+  private struct Driven {
+    var number: UInt32
+    var machine: PeerMachine
+    var outcome: PeerOutcome
+    /// The time of the last input: no later one may be earlier.
+    var at: Instant
+  }
+
+  private let reader: TapeReader
+  private let changes: Changes
+  private let codecs: () -> any CodecFactory
+  private var editor: PacketEditor
+  private var memory = RowMemory()
+  private var peers: [Driven] = []
+  private var held: [Held] = []
+  private var order = 0
+  private var outbox = Outbox<PeerOutput>()
+
+  /// A live recorder serves a deadline a little late; until then another one is not made up.
+  private static let patience = Interval.milliseconds(5)
+  /// A stack that wants to be woken again and again at one instant is given up on.
+  private static let wakesMaximum = 10_000
+
+  /// Opens a take.
+  package init(path: String, changes: Changes, codecs: @escaping () -> any CodecFactory)
+    throws(TapeError)
+  {
+    reader = try TapeReader(path: path)
+    self.changes = changes
+    self.codecs = codecs
+    editor = PacketEditor(changes.edits, seed: changes.seed)
+  }
+
+  /// The time of the last step of the take, for progress.
+  package func lastTime() throws(TapeError) -> Instant? { try reader.lastTime() }
+
+  /// How many datagrams each edit changed.
+  package var changed: [Int] { editor.changed }
+
+  /// Runs to the end of the take and gives what came out for each peer.
+  package func run(progress: (Instant) -> Void = { _ in }) throws(TapeError) -> [PeerOutcome] {
+    var end = Instant.zero
+    while let chunk = try next() {
+      for step in chunk.steps {
+        memory.learn(chunk.rows, step.rows)
+        passTime(until: step.head.at, patience: FreeRun.patience)
+        feed(step, chunk.rows)
+        end = step.head.at
+      }
+      progress(end)
+    }
+    passTime(until: end, patience: .zero)
+    return peers.map { peer in
+      var outcome = peer.outcome
+      outcome.finish(at: end, stats: peer.machine.stats)
+      return outcome
+    }
+  }
+
+  private func next() throws(TapeError) -> TapeChunk? {
+    do throws(TapeFault) {
+      return try reader.next(steps: 64)
+    } catch {
+      switch error {
+      case .unreadable(let reason): throw reason
+      case .altered(let alteration, _):
+        throw TapeError(
+          path: reader.path, place: "step \(alteration.step)",
+          reason: "the file was altered: \(alteration.reason)")
+      }
+    }
+  }
+
+  // MARK: Time
+
+  /// Does what is due before an instant: held datagrams, and deadlines that nobody recorded.
+  private func passTime(until instant: Instant, patience: Interval) {
+    for _ in 0..<FreeRun.wakesMaximum {
+      let wake = peers.indices.compactMap { index in
+        peers[index].machine.deadline.map { (at: $0, index: index) }
+      }.min { ($0.at, $0.index) < ($1.at, $1.index) }
+      let arrival = held.first?.at
+      if let arrival, arrival <= instant, arrival <= wake?.at ?? instant {
+        let datagram = held.removeFirst()
+        step(
+          datagram.peer, .datagram(datagram.datagram, arrival: datagram.at), at: datagram.at)
+      } else if let wake, wake.at + patience < instant {
+        step(peers[wake.index].number, .deadline, at: wake.at)
+      } else {
+        return
+      }
+    }
+  }
+
+  private func feed(_ step: TapeChunk.Step, _ rows: RowList) {
+    let (peer, at) = (step.head.peer, step.head.at)
+    switch step.input {
+    case .deadline:
+      // The stack may have other plans than it had in the recording.
+      guard let due = machine(peer)?.deadline, due <= at else { return }
+      self.step(peer, .deadline, at: at)
+    case .genesis(var genesis):
+      if isChanged(peer) { changes.configure(&genesis.configuration) }
+      var label = ""
+      if let row = step.inputRows.first, case .text(let text) = rows[row, 2] { label = text }
+      peers.append(
+        Driven(
+          number: peer, machine: PeerMachine(codecs: codecs()),
+          outcome: PeerOutcome(peer: peer, label: label), at: at))
+      self.step(peer, .genesis(genesis), at: at)
+    case .datagram(let datagram, let arrival) where isChanged(peer):
+      edit(step, rows, datagram, arrival)
+    case .call(_, .close):
+      if let index = peers.firstIndex(where: { $0.number == peer }) {
+        peers[index].outcome.sample(peers[index].machine.stats)
+      }
+      fallthrough
+    default: self.step(peer, step.input, at: at)
+    }
+  }
+
+  private func isChanged(_ peer: UInt32) -> Bool { changes.peer ?? peer == peer }
+
+  private func machine(_ peer: UInt32) -> PeerMachine? {
+    peers.first { $0.number == peer }?.machine
+  }
+
+  private func edit(
+    _ step: TapeChunk.Step, _ rows: RowList, _ datagram: Datagram, _ arrival: Instant
+  ) {
+    let (peer, at) = (step.head.peer, step.head.at)
+    var datagram = datagram
+    var delay: Interval?
+    for action in editor.actions(step, rows, memory) {
+      switch action {
+      case .drop: return
+      case .delay(let length): delay = (delay ?? .zero) + length
+      case .duplicate: hold(peer, datagram, at: at + (delay ?? .zero))
+      case .corrupt:
+        if let last = datagram.bytes.indices.last { datagram.bytes[last] ^= 0xff }
+      }
+    }
+    if let delay {
+      hold(peer, datagram, at: arrival + delay)
+    } else {
+      self.step(peer, .datagram(datagram, arrival: arrival), at: at)
+    }
+  }
+
+  private func hold(_ peer: UInt32, _ datagram: Datagram, at instant: Instant) {
+    let index = held.lastIndex { $0.at <= instant }.map { $0 + 1 } ?? 0
+    held.insert(Held(at: instant, order: order, peer: peer, datagram: datagram), at: index)
+    order += 1
+  }
+
+  private func step(_ peer: UInt32, _ input: PeerInput, at instant: Instant) {
+    guard let index = peers.firstIndex(where: { $0.number == peer }) else { return }
+    let now = max(instant, peers[index].at)
+    peers[index].at = now
+    peers[index].machine.step(input, at: now, into: &outbox)
+    while let output = outbox.next() { peers[index].outcome.take(output, at: now) }
+  }
+}

@@ -1,0 +1,130 @@
+package import Replay
+import Tape
+package import Wire
+
+/// What happens to some of the datagrams that a take says came in.
+///
+///     drop 'packet rtp ssrc=1 from=1.2s to=1.5s'      corrupt 'packet rtp share=2%'
+///     delay '80ms packet rtp every=10'                 duplicate 'packet stun'
+package struct PacketEdit: Hashable, Sendable {
+  /// What is done.
+  package enum Action: Hashable, Sendable {
+    case drop
+    case delay(Interval)
+    case duplicate
+    case corrupt
+  }
+
+  package let action: Action
+  /// Which datagrams, in the words of the take.
+  package let condition: StepCondition
+  /// The part of the take that counts.
+  let from: Instant
+  let to: Instant
+  /// Every so many of them, the first one included.
+  let every: Int
+  /// How many of a thousand of them, by seeded chance.
+  let share: UInt64
+  /// The edit as it was written.
+  package let description: String
+
+  /// Reads a selector: a condition about packets with `from=`, `to=`, `every=` and `share=`.
+  package init(_ action: Action, _ text: String) throws(ConditionError) {
+    self.action = action
+    description = "\(action.name) \(text)"
+    var rest: [Substring] = []
+    var (from, to, every, share) = (Instant.zero, Instant(nanoseconds: .max), 1, UInt64(1000))
+    for word in text.split(separator: " ") {
+      let parts = word.split(separator: "=", maxSplits: 1)
+      switch (parts.first, parts.count) {
+      case ("from", 2): from = try Self.time(parts[1])
+      case ("to", 2): to = try Self.time(parts[1])
+      case ("every", 2):
+        guard let number = Int(parts[1]), number > 0 else {
+          throw ConditionError("every= takes a number from 1 on, not \(parts[1])")
+        }
+        every = number
+      case ("share", 2):
+        let digits = parts[1].hasSuffix("%") ? parts[1].dropLast() : parts[1]
+        guard let percent = Double(digits), (0...100).contains(percent) else {
+          throw ConditionError("share= takes a percentage from 0 to 100, not \(parts[1])")
+        }
+        share = UInt64(percent * 10)
+      default: rest.append(word)
+      }
+    }
+    (self.from, self.to, self.every, self.share) = (from, to, every, share)
+    condition = try StepCondition(rest.isEmpty ? "packet" : rest.joined(separator: " "))
+    guard condition.selectsDatagrams else {
+      throw ConditionError(
+        "\"\(condition)\" selects no datagrams; try 'packet rtp ssrc=1' or 'packet rtcp pli'")
+    }
+  }
+
+  /// Reads what stands before the selector of a delay: `80ms packet rtp`.
+  package init(delay text: String) throws(ConditionError) {
+    let words = text.split(separator: " ", maxSplits: 1)
+    guard let first = words.first, first.hasSuffix("ms"), let length = Double(first.dropLast(2)),
+      (0...60_000).contains(length)
+    else {
+      throw ConditionError("a delay begins with its length, as in '80ms packet rtp'")
+    }
+    try self.init(
+      .delay(.microseconds(Int64(length * 1000))), words.count > 1 ? String(words[1]) : "packet")
+  }
+
+  private static func time(_ text: Substring) throws(ConditionError) -> Instant {
+    let digits = text.hasSuffix("s") ? text.dropLast() : text
+    guard let seconds = Double(digits), (0...1e9).contains(seconds) else {
+      throw ConditionError("\(text) is no time; write it as 1.25s")
+    }
+    return Instant(nanoseconds: Int64(seconds * 1e9))
+  }
+}
+
+extension PacketEdit.Action {
+  fileprivate var name: String {
+    switch self {
+    case .drop: "drop"
+    case .delay(let length): "delay by \(length.milliseconds) ms"
+    case .duplicate: "duplicate"
+    case .corrupt: "corrupt"
+    }
+  }
+}
+
+/// Decides what becomes of each datagram.
+struct PacketEditor {
+  private let edits: [PacketEdit]
+  private var counts: [Int]
+  private let chance: EntropyStream
+  /// How many datagrams each edit changed.
+  private(set) var changed: [Int]
+
+  init(_ edits: [PacketEdit], seed: UInt64) {
+    self.edits = edits
+    counts = edits.map { _ in 0 }
+    changed = edits.map { _ in 0 }
+    chance = Entropy(seed: (0..<8).map { UInt8(truncatingIfNeeded: seed >> (8 * $0)) })
+      .stream("what-if")
+  }
+
+  /// The edits that apply to a step, in their order.
+  mutating func actions(
+    _ step: TapeChunk.Step, _ rows: RowList, _ memory: RowMemory
+  ) -> [PacketEdit.Action] {
+    var actions: [PacketEdit.Action] = []
+    for (index, edit) in edits.enumerated()
+    where (edit.from...edit.to).contains(step.head.at)
+      && edit.condition.selects(step, rows, memory)
+    {
+      defer { counts[index] += 1 }
+      guard counts[index] % edit.every == 0, chance.integer(below: 1000) < edit.share else {
+        continue
+      }
+      changed[index] += 1
+      actions.append(edit.action)
+    }
+    return actions
+  }
+}

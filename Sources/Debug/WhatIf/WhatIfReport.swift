@@ -1,0 +1,138 @@
+import Foundation
+import Queries
+import Stats
+
+/// The outcomes of a session as it was recorded and as it might have been, side by side.
+package struct WhatIfReport: Sendable {
+  package let path: String
+  /// What was changed, in words, with how many datagrams it met where that can be counted.
+  package let changes: [String]
+  package let recorded: [PeerOutcome]
+  package let changed: [PeerOutcome]
+
+  package init(
+    path: String, changes: [String], recorded: [PeerOutcome], changed: [PeerOutcome]
+  ) {
+    (self.path, self.changes) = (path, changes)
+    (self.recorded, self.changed) = (recorded, changed)
+  }
+
+  /// What the comparison rests on.
+  package static let meaning =
+    "Open loop: what came in is what was recorded, whatever the stack did; what the other side "
+    + "would have sent in answer (retransmissions, key frames, another bit rate) is not known."
+
+  private struct Row {
+    var peer: String
+    var name: String
+    var before: String
+    var after: String
+
+    var isEqual: Bool { before == after }
+  }
+
+  private func pairs() -> [(before: PeerOutcome, after: PeerOutcome)] {
+    recorded.compactMap { outcome in
+      changed.first { $0.peer == outcome.peer }.map { (outcome, $0) }
+    }
+  }
+
+  private func rows(_ before: PeerOutcome, _ after: PeerOutcome) -> [Row] {
+    let peer = "\(before.peer) \(before.label)".trimmingCharacters(in: .whitespaces)
+    var rows: [Row] = []
+    for machine in ["connection", "ice-connection", "dtls"] {
+      rows.append(
+        Row(
+          peer: peer, name: machine, before: states(before, machine),
+          after: states(after, machine)))
+    }
+    var names = before.measures.map(\.name)
+    names += after.measures.map(\.name).filter { !names.contains($0) }
+    for name in names {
+      rows.append(
+        Row(
+          peer: peer, name: name, before: value(before, name), after: value(after, name)))
+    }
+    rows.append(
+      Row(
+        peer: peer, name: "refused", before: before.refusals.joined(separator: "; "),
+        after: after.refusals.joined(separator: "; ")))
+    return rows
+  }
+
+  private func states(_ outcome: PeerOutcome, _ machine: String) -> String {
+    outcome.states.filter { $0.machine == machine }.map {
+      "\($0.state) \(seconds($0.atNanoseconds))"
+    }.joined(separator: ", ")
+  }
+
+  private func value(_ outcome: PeerOutcome, _ name: String) -> String {
+    guard let value = outcome.measures.first(where: { $0.name == name })?.value else { return "0" }
+    return value.rounded() == value ? String(Int64(value)) : decimal(value, 1)
+  }
+
+  private func seconds(_ nanoseconds: Int64) -> String { decimal(Double(nanoseconds) / 1e9, 3) }
+
+  private func decimal(_ value: Double, _ digits: Int) -> String {
+    String(format: "%.\(digits)f", locale: Locale(identifier: "en_US_POSIX"), value)
+  }
+
+  /// Freezes of one side that have no part in any of the other side.
+  private func freezes(_ outcome: PeerOutcome, missingIn other: PeerOutcome) -> [PeerOutcome.Freeze]
+  {
+    outcome.freezes.filter { freeze in
+      !other.freezes.contains {
+        $0.track == freeze.track && $0.fromNanoseconds < freeze.toNanoseconds
+          && $0.toNanoseconds > freeze.fromNanoseconds
+      }
+    }
+  }
+
+  private func line(_ freeze: PeerOutcome.Freeze, of outcome: PeerOutcome) -> String {
+    "peer \(outcome.peer), video track \(freeze.track), at \(seconds(freeze.fromNanoseconds)) s "
+      + "for \(Int(freeze.seconds * 1000)) ms"
+  }
+
+  /// The report for people: what differs, with the freezes that went or came.
+  package var text: String {
+    var lines = changes.map { "what if: \($0)" } + [Self.meaning, ""]
+    let rows = pairs().flatMap { self.rows($0.before, $0.after) }
+    let different = rows.filter { !$0.isEqual }
+    if different.isEmpty {
+      lines.append("nothing comes out differently")
+    } else {
+      let table = TextTable(
+        columns: ["peer", "outcome", "as recorded", "what if"],
+        rows: different.map { [$0.peer, $0.name, $0.before, $0.after] },
+        alignsRight: [false, false, true, true])
+      lines += table.text.split(separator: "\n").map { String($0) }
+      lines.append("\(rows.count - different.count) other outcomes are the same")
+    }
+    for (before, after) in pairs() {
+      lines += freezes(before, missingIn: after).map { "freeze gone: \(line($0, of: before))" }
+      lines += freezes(after, missingIn: before).map { "freeze added: \(line($0, of: after))" }
+    }
+    return lines.joined(separator: "\n")
+  }
+
+  /// The report as a JSON object.
+  package var json: String {
+    func list(_ values: [String]) -> String { "[\(values.joined(separator: ","))]" }
+    func freeze(_ freeze: PeerOutcome.Freeze) -> String {
+      "{\"track\":\(freeze.track),\"from_ns\":\(freeze.fromNanoseconds),"
+        + "\"to_ns\":\(freeze.toNanoseconds)}"
+    }
+    let peers = pairs().map { before, after in
+      let rows = self.rows(before, after).map {
+        "{\"outcome\":\(jsonString($0.name)),\"recorded\":\(jsonString($0.before)),"
+          + "\"changed\":\(jsonString($0.after)),\"equal\":\($0.isEqual)}"
+      }
+      return "{\"peer\":\(before.peer),\"label\":\(jsonString(before.label)),"
+        + "\"outcomes\":\(list(rows)),"
+        + "\"freezes_gone\":\(list(freezes(before, missingIn: after).map(freeze))),"
+        + "\"freezes_added\":\(list(freezes(after, missingIn: before).map(freeze)))}"
+    }
+    return "{\"take\":\(jsonString(path)),\"changes\":\(list(changes.map(jsonString))),"
+      + "\"meaning\":\(jsonString(Self.meaning)),\"peers\":\(list(peers))}"
+  }
+}

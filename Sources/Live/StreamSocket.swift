@@ -1,0 +1,127 @@
+import COpenSSL
+import CSupport
+import Glibc
+import Peer
+import STUN
+import Wire
+
+/// A connection to a TURN server that never blocks, with TLS when asked for; closed when nobody
+/// holds it any longer.
+///
+/// Messages go in and come out whole: what the stack sees of a stream is what it would see of
+/// datagrams, so that it does not matter to a take how the bytes were cut on their way.
+final class StreamSocket {
+  /// What a look at the connection led to.
+  enum Progress {
+    case waiting
+    case opened
+    case failed(Int32)
+  }
+
+  let descriptor: Int32
+  let remote: SocketAddress
+  /// The own end point, once connected.
+  private(set) var local: SocketAddress
+  private(set) var isOpen = false
+  private let target: StreamTarget
+  private var tls: OpaquePointer?
+  private var isConnected = false
+  private var framing = StreamFraming()
+  private var outgoing: [UInt8] = []
+
+  /// How much may wait for a server that does not read; media beyond that is late anyway.
+  private static let outgoingMaximum = 1 << 18
+  private static let readCapacity = 1 << 14
+
+  init(to target: StreamTarget) throws(SystemError) {
+    self.target = target
+    remote = target.remote
+    local = SocketAddress(target.local, port: 0)
+    var from = csupport_address(local)
+    var to = csupport_address(target.remote)
+    descriptor = try checked("connect to \(target.remote)", csupport_tcp_connect(&from, &to))
+  }
+
+  deinit {
+    if let tls { csupport_tls_close(tls) }
+    _ = csupport_close(descriptor)
+  }
+
+  /// Whether it wants to know when it can be written to.
+  var wantsToWrite: Bool { !isOpen || !outgoing.isEmpty }
+
+  /// Goes on with what is under way, and reads messages into a list.
+  func advance(into messages: inout [[UInt8]]) -> Progress {
+    var progress = Progress.waiting
+    if !isOpen {
+      let status = open()
+      guard status != 0 else { return .waiting }
+      guard status > 0 else { return .failed(-status) }
+      isOpen = true
+      progress = .opened
+    }
+    let flushed = flush()
+    if flushed < 0 { return .failed(-flushed) }
+    let status = read(into: &messages)
+    return status < 0 ? .failed(-status) : progress
+  }
+
+  /// Sends a message; gives 0, or the positive errno of a refusal.
+  ///
+  /// Too much of it is dropped as datagrams are.
+  func send(_ message: [UInt8]) -> Int32 {
+    guard isOpen else { return ENOTCONN }
+    guard outgoing.count < StreamSocket.outgoingMaximum else { return 0 }
+    outgoing += StreamFraming.framed(message)
+    return -min(flush(), 0)
+  }
+
+  /// 1 when the connection is there, 0 while it is not, else a negative errno.
+  private func open() -> Int32 {
+    if !isConnected {
+      var bound = csupport_address()
+      let status = csupport_tcp_connected(descriptor, &bound)
+      guard status > 0 else { return status }
+      isConnected = true
+      local = SocketAddress(bound) ?? local
+      guard target.isSecure else { return 1 }
+      tls = csupport_tls_open(descriptor, target.name)
+      if tls == nil { return -EPROTO }
+    }
+    guard let tls else { return 1 }
+    return csupport_tls_handshake(tls)
+  }
+
+  private func flush() -> Int32 {
+    while !outgoing.isEmpty {
+      let count = outgoing.withUnsafeBufferPointer { bytes in
+        if let tls { return csupport_tls_write(tls, bytes.baseAddress, bytes.count) }
+        return csupport_tcp_write(descriptor, bytes.baseAddress, bytes.count)
+      }
+      guard count > 0 else { return count }
+      outgoing.removeFirst(Int(count))
+    }
+    return 0
+  }
+
+  private func read(into messages: inout [[UInt8]]) -> Int32 {
+    while true {
+      var count: Int32 = 0
+      let bytes = [UInt8](unsafeUninitializedCapacity: StreamSocket.readCapacity) { room, used in
+        if let tls {
+          count = csupport_tls_read(tls, room.baseAddress, room.count)
+        } else {
+          count = csupport_tcp_read(descriptor, room.baseAddress, room.count)
+        }
+        used = Int(max(0, count))
+      }
+      guard count > 0 else { return count }
+      framing.append(bytes)
+      do throws(StreamFraming.Refusal) {
+        while let message = try framing.next() { messages.append(message) }
+      } catch {
+        return -EPROTO
+      }
+    }
+  }
+}

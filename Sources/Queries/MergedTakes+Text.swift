@@ -1,0 +1,39 @@
+package import Tape
+
+extension MergedTakes: CustomStringConvertible {
+  /// The offset of the clocks and a table of both ways.
+  package var description: String {
+    var lines = [
+      "\(second) begins \(milliseconds(Double(offsetNanoseconds) / 1e6)) after \(first), "
+        + "within \(milliseconds(uncertaintyMilliseconds)); "
+        + "by their wall clocks \(milliseconds(Double(wallClockOffsetNanoseconds) / 1e6))"
+    ]
+    if let driftPartsPerMillion {
+      lines.append("its clock runs \(fixed(driftPartsPerMillion)) millionths faster")
+    }
+    let rows = ways.map { way in
+      [
+        way.from, way.to, String(way.sent), String(way.received), fixed(way.lostPercent),
+        fixed(way.leastMilliseconds), fixed(way.medianMilliseconds),
+        fixed(way.percentile95Milliseconds), fixed(way.mostMilliseconds),
+      ]
+    }
+    let table = TextTable(
+      columns: ["from", "to", "sent", "came", "lost %", "least ms", "median", "95 %", "most"],
+      rows: rows,
+      alignsRight: [false, false, true, true, true, true, true, true, true])
+    return lines.joined(separator: "\n") + "\n" + table.text
+  }
+
+  /// Everything, with the delays in each second, as a JSON object.
+  package var json: String { CanonicalJSON.text(self) }
+
+  private func milliseconds(_ value: Double) -> String { fixed(value) + " ms" }
+
+  /// A number with three digits after the point.
+  private func fixed(_ value: Double) -> String {
+    let scaled = (value * 1_000).rounded()
+    guard scaled.magnitude < 9e15 else { return "?" }
+    return (scaled < 0 ? "-" : "") + thousandths(Int64(scaled.magnitude))
+  }
+}

@@ -1,0 +1,257 @@
+package import Tape
+
+/// Two takes of the two ends of a call on one clock, by the datagrams that both of them saw.
+///
+/// A datagram that one end sent and the other received has the same bytes in both takes. The least
+/// times of both directions give the distance of the two clocks, on the assumption of NTP (RFC 5905
+/// section 8): that the fastest datagram took equally long both ways. What is left is the time that
+/// each datagram took.
+package struct MergedTakes: Sendable, Codable {
+  /// One way between the two ends.
+  package struct Way: Sendable, Codable {
+    /// The end that sent.
+    package var from: String
+    /// The end that received.
+    package var to: String
+    /// How many datagrams were sent while the other end recorded, and how many of them came.
+    package var sent = 0
+    package var received = 0
+    /// One-way delays of those that came, in milliseconds.
+    package var leastMilliseconds = 0.0
+    package var medianMilliseconds = 0.0
+    package var percentile95Milliseconds = 0.0
+    package var mostMilliseconds = 0.0
+    /// The delays in each second of the first take in which something came.
+    package var seconds: [Second] = []
+
+    /// How many of a hundred were lost.
+    package var lostPercent: Double {
+      sent > 0 ? 100 * Double(sent - received) / Double(sent) : 0
+    }
+  }
+
+  /// What happened one way in one second of the first take.
+  package struct Second: Sendable, Codable {
+    package var second: Int
+    package var sent = 0
+    package var received = 0
+    package var medianMilliseconds = 0.0
+    package var mostMilliseconds = 0.0
+  }
+
+  /// Why two takes cannot be merged.
+  package enum Refusal: Error, Sendable {
+    case unreadable(TapeError)
+    /// They have too few datagrams in common, one way or both.
+    case nothingInCommon(String)
+  }
+
+  package var first: String
+  package var second: String
+  /// What has to be added to a time of the second take to get the same moment in the first one.
+  package var offsetNanoseconds: Int64
+  /// The same by the wall clocks of the two machines, which may be wrong.
+  package var wallClockOffsetNanoseconds: Int64
+  /// By how much the second clock runs faster than the first, in millionths; nil for short calls.
+  package var driftPartsPerMillion: Double?
+  package var ways: [Way]
+
+  /// Half of the shortest round trip: how far off the offset is at most, if one way took all of it.
+  package var uncertaintyMilliseconds: Double {
+    (ways.map(\.leastMilliseconds).reduce(0, +)) / 2
+  }
+
+  /// Merges two takes, or two peers of them.
+  package init(
+    first: String, peer firstPeer: Int64? = nil, second: String, peer secondPeer: Int64? = nil
+  ) throws(Refusal) {
+    let left = try Side(first, firstPeer)
+    let right = try Side(second, secondPeer)
+    self.first = first
+    self.second = second
+    wallClockOffsetNanoseconds = right.start - left.start
+    let there = Passage.all(from: left, to: right)
+    let back = Passage.all(from: right, to: left)
+    for (passages, from, to) in [(there, first, second), (back, second, first)] {
+      guard passages.count >= MergedTakes.fewest else {
+        throw .nothingInCommon(
+          "\(passages.count) of the datagrams that \(from) sent were received in \(to), and at "
+            + "least \(MergedTakes.fewest) are needed; are these the two ends of one call?")
+      }
+    }
+    let clock = ClockDistance(there: there, back: back)
+    offsetNanoseconds = clock.offset
+    driftPartsPerMillion = clock.drift.map { $0 * 1e6 }
+    ways = [
+      Way(from: first, to: second, there, sent: left.sent, moment: { $0 }) { passage in
+        passage.received + clock.offset(at: passage.received) - passage.sent
+      },
+      Way(
+        from: second, to: first, back, sent: right.sent, moment: { $0 + clock.offset(at: $0) }
+      ) { passage in
+        passage.received - passage.sent - clock.offset(at: passage.sent)
+      },
+    ]
+  }
+
+  /// How many datagrams the takes must have in common each way.
+  private static let fewest = 3
+}
+
+/// One end: its datagrams with their times.
+private struct Side {
+  var start: Int64 = 0
+  var sent: [(at: Int64, bytes: [UInt8])] = []
+  var received: [[UInt8]: Int64] = [:]
+
+  init(_ path: String, _ peer: Int64?) throws(MergedTakes.Refusal) {
+    do throws(TapeError) {
+      let history = try DatagramHistory(path: path, peer: peer)
+      start = history.startUnixNanoseconds
+      guard peer != nil || history.peers.count == 1 else {
+        throw TapeError(
+          path: path, place: "",
+          reason: "it has several peers: "
+            + history.peers.map { "\($0.number) \($0.label)" }.joined(separator: ", ")
+            + "; say which one is the end of this call")
+      }
+      while let entry = try history.next() {
+        if entry.isInbound {
+          // Of a datagram that came twice, the first one tells the delay.
+          if received[entry.bytes] == nil { received[entry.bytes] = entry.atNanoseconds }
+        } else {
+          sent.append((entry.atNanoseconds, entry.bytes))
+        }
+      }
+    } catch {
+      throw .unreadable(error)
+    }
+  }
+}
+
+/// A datagram that both ends saw: when it was sent and received, each by the clock of its end.
+private struct Passage {
+  var sent: Int64
+  var received: Int64
+
+  static func all(from sender: Side, to receiver: Side) -> [Passage] {
+    var taken: Set<[UInt8]> = []
+    return sender.sent.compactMap { entry in
+      guard let received = receiver.received[entry.bytes], taken.insert(entry.bytes).inserted else {
+        return nil
+      }
+      return Passage(sent: entry.at, received: received)
+    }
+  }
+}
+
+/// How far two clocks are apart.
+private struct ClockDistance {
+  /// What to add to the second clock's time, at `origin` of it.
+  private(set) var offset: Int64 = 0
+  /// How much faster the second clock runs; nil when the call is too short to say.
+  private(set) var drift: Double?
+  private var origin: Int64 = 0
+
+  /// The length of the parts of a call whose least delays are compared, and how many it takes.
+  private static let part: Int64 = 10_000_000_000
+  private static let fewestParts = 3
+
+  /// - Parameters:
+  ///   - there: from the first end to the second.
+  ///   - back: from the second end to the first.
+  init(there: [Passage], back: [Passage]) {
+    origin = there.first?.received ?? 0
+    var parts: [Int64: (there: Int64, back: Int64)] = [:]
+    for passage in there {
+      let part = (passage.received - origin) / ClockDistance.part
+      let known = parts[part, default: (.max, .max)].there
+      parts[part, default: (.max, .max)].there = min(known, passage.received - passage.sent)
+    }
+    for passage in back {
+      let part = (passage.sent - origin) / ClockDistance.part
+      let known = parts[part, default: (.max, .max)].back
+      parts[part, default: (.max, .max)].back = min(known, passage.received - passage.sent)
+    }
+    // there = delay - offset, back = delay + offset: half of the difference is the offset.
+    let least = parts.values.reduce((there: Int64.max, back: Int64.max)) {
+      (min($0.there, $1.there), min($0.back, $1.back))
+    }
+    offset = (least.back - least.there) / 2
+    fit(
+      parts.filter { $0.value.there != .max && $0.value.back != .max }
+        .map { (part: $0.key, offset: Double(($0.value.back - $0.value.there) / 2)) }
+        .sorted { $0.part < $1.part })
+  }
+
+  /// Lays a line through the offsets of the parts.
+  private mutating func fit(_ parts: [(part: Int64, offset: Double)]) {
+    guard parts.count >= ClockDistance.fewestParts else { return }
+    let count = Double(parts.count)
+    let times = parts.map { (Double($0.part) + 0.5) * Double(ClockDistance.part) }
+    let meanTime = times.reduce(0, +) / count
+    let meanOffset = parts.map(\.offset).reduce(0, +) / count
+    var above = 0.0
+    var below = 0.0
+    for (time, part) in zip(times, parts) {
+      above += (time - meanTime) * (part.offset - meanOffset)
+      below += (time - meanTime) * (time - meanTime)
+    }
+    let slope = above / below
+    drift = -slope
+    offset = Int64(meanOffset - slope * meanTime)
+  }
+
+  /// What to add to a time of the second clock.
+  func offset(at instant: Int64) -> Int64 {
+    guard let drift else { return offset }
+    return offset - Int64(drift * Double(instant - origin))
+  }
+}
+
+extension MergedTakes.Way {
+  /// Counts one way.
+  ///
+  /// - Parameters:
+  ///   - moment: a time of the sending end by the first clock.
+  ///   - delay: the time that a datagram took.
+  fileprivate init(
+    from: String, to: String, _ passages: [Passage], sent: [(at: Int64, bytes: [UInt8])],
+    moment: (Int64) -> Int64, delay: (Passage) -> Int64
+  ) {
+    self.from = from
+    self.to = to
+    // What was sent before the other end was there, or when it had gone, was not lost on the way.
+    let delays = passages.map { (at: moment($0.sent), delay: Double(delay($0)) / 1e6) }
+    let first = passages.first?.sent ?? 0
+    let last = passages.last?.sent ?? 0
+    let counted = sent.filter { (first...max(first, last)).contains($0.at) }
+    self.sent = counted.count
+    received = delays.count
+    let sorted = delays.map(\.delay).sorted()
+    leastMilliseconds = sorted.first ?? 0
+    medianMilliseconds = sorted.part(50)
+    percentile95Milliseconds = sorted.part(95)
+    mostMilliseconds = sorted.last ?? 0
+    var bySecond: [Int: (sent: Int, delays: [Double])] = [:]
+    for entry in counted { bySecond[second(moment(entry.at)), default: (0, [])].sent += 1 }
+    for entry in delays { bySecond[second(entry.at), default: (0, [])].delays.append(entry.delay) }
+    seconds = bySecond.sorted { $0.key < $1.key }.map { second, values in
+      let sorted = values.delays.sorted()
+      return MergedTakes.Second(
+        second: second, sent: values.sent, received: sorted.count,
+        medianMilliseconds: sorted.part(50), mostMilliseconds: sorted.last ?? 0)
+    }
+  }
+
+  private func second(_ nanoseconds: Int64) -> Int {
+    Int((Double(nanoseconds) / 1e9).rounded(.down))
+  }
+}
+
+extension [Double] {
+  /// The value that so many of a hundred of these sorted ones do not exceed.
+  fileprivate func part(_ percent: Int) -> Double {
+    isEmpty ? 0 : self[Swift.min(count - 1, count * percent / 100)]
+  }
+}

@@ -1,0 +1,96 @@
+import NIOCore
+
+/// TLS between a socket and its HTTP: what comes in clear, what goes out encrypted.
+final class TLSHandler: ChannelDuplexHandler {
+  typealias InboundIn = ByteBuffer
+  typealias InboundOut = ByteBuffer
+  typealias OutboundIn = ByteBuffer
+  typealias OutboundOut = ByteBuffer
+
+  private let session: TLSSession
+  private var isConnected = false
+  private var isOver = false
+
+  init(_ role: TLSRole) throws(HTTPError) { session = try TLSSession(role) }
+
+  func channelActive(context: ChannelHandlerContext) {
+    // The HTTP after this may speak once the handshake is done.
+    advance(context)
+  }
+
+  func channelRead(context: ChannelHandlerContext, data: NIOAny) {
+    var buffer = unwrapInboundIn(data)
+    session.receive(buffer.readBytes(length: buffer.readableBytes) ?? [])
+    advance(context)
+  }
+
+  func write(context: ChannelHandlerContext, data: NIOAny, promise: EventLoopPromise<Void>?) {
+    var buffer = unwrapOutboundIn(data)
+    guard session.write(buffer.readBytes(length: buffer.readableBytes) ?? []) else {
+      promise?.fail(HTTPError(reason: session.failure))
+      return
+    }
+    send(context, promise)
+  }
+
+  func close(
+    context: ChannelHandlerContext, mode: CloseMode, promise: EventLoopPromise<Void>?
+  ) {
+    guard isConnected, !isOver else {
+      context.close(mode: mode, promise: promise)
+      return
+    }
+    isOver = true
+    session.shutdown()
+    // What is still on its way to the socket must not be cut off.
+    let farewell = context.eventLoop.makePromise(of: Void.self)
+    let bound = NIOLoopBound(context, eventLoop: context.eventLoop)
+    farewell.futureResult.whenComplete { _ in bound.value.close(mode: mode, promise: promise) }
+    send(context, farewell)
+  }
+
+  private func advance(_ context: ChannelHandlerContext) {
+    guard !isOver else { return }
+    if !isConnected {
+      let progress = session.handshake()
+      send(context, nil)
+      switch progress {
+      case .waiting: return
+      case .failed:
+        fail(context)
+        return
+      case .done:
+        isConnected = true
+        context.fireChannelActive()
+      }
+    }
+    while !isOver {
+      switch session.read() {
+      case .bytes(let bytes):
+        context.fireChannelRead(wrapInboundOut(context.channel.allocator.buffer(bytes: bytes)))
+      case .waiting:
+        send(context, nil)
+        context.fireChannelReadComplete()
+        return
+      case .closed:
+        isOver = true
+        context.close(promise: nil)
+      case .failed: fail(context)
+      }
+    }
+  }
+
+  private func fail(_ context: ChannelHandlerContext) {
+    isOver = true
+    context.fireErrorCaught(HTTPError(reason: session.failure))
+    context.close(promise: nil)
+  }
+
+  private func send(_ context: ChannelHandlerContext, _ promise: EventLoopPromise<Void>?) {
+    let bytes = session.takeOutput()
+    guard promise != nil || !bytes.isEmpty else { return }
+    // Also an empty write is done only after those before it.
+    context.writeAndFlush(
+      wrapOutboundOut(context.channel.allocator.buffer(bytes: bytes)), promise: promise)
+  }
+}

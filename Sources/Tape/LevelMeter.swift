@@ -1,0 +1,59 @@
+import Media
+import Peer
+import Wire
+
+/// Sums up the blocks of sound of each track over 100 ms: the rows of `level`.
+struct LevelMeter {
+  /// What was heard of a track in the last tenth of a second.
+  struct Sum {
+    var began: Instant
+    var energy: UInt64 = 0
+    var samples: Int64 = 0
+    var peak: UInt16 = 0
+    /// The loudest level that the sender put into its packets; nil when it put none.
+    var senderLevel: UInt8?
+    var isVoice = false
+  }
+
+  private struct Track {
+    var peer: UInt32
+    var transceiver: UInt32
+    var isInbound: Bool
+    var sum: Sum?
+  }
+
+  private var tracks: [Track] = []
+
+  /// How many samples make a row: 100 ms.
+  private static let window = Int64(AudioBlock.sampleRate / 10)
+  /// What lies longer apart is not summed up together.
+  private static let longestWindow = Interval.milliseconds(300)
+  /// A transceiver number comes from this side, so there are few; more have no rows.
+  private static let tracksMaximum = 1024
+
+  /// Takes a block; gives the sum of a tenth of a second when that is full.
+  mutating func add(_ frame: borrowing FrameRecord, samples: Int, of peer: UInt32, at now: Instant)
+    -> Sum?
+  {
+    let transceiver = frame.transceiver
+    let isInbound = frame.isInbound
+    let known = tracks.firstIndex {
+      $0.transceiver == transceiver && $0.isInbound == isInbound && $0.peer == peer
+    }
+    if known == nil {
+      guard tracks.count < LevelMeter.tracksMaximum else { return nil }
+      tracks.append(Track(peer: peer, transceiver: transceiver, isInbound: isInbound))
+    }
+    let index = known ?? tracks.count - 1
+    var sum = tracks[index].sum ?? Sum(began: now)
+    if now - sum.began > LevelMeter.longestWindow { sum = Sum(began: now) }
+    sum.energy &+= frame.energy
+    sum.samples += Int64(samples)
+    sum.peak = max(sum.peak, frame.peak)
+    if let level = frame.audioLevel { sum.senderLevel = min(level, sum.senderLevel ?? level) }
+    sum.isVoice = sum.isVoice || frame.isVoice
+    let isFull = sum.samples >= LevelMeter.window
+    tracks[index].sum = isFull ? nil : sum
+    return isFull ? sum : nil
+  }
+}

@@ -1,0 +1,85 @@
+import Foundation
+import Media
+package import Replay
+package import Tape
+
+/// A take made anew by this build: its inputs, and what this stack with these libraries and this
+/// schema does with them.
+package struct Upgrade: Sendable, Codable {
+  package var path: String
+  package var output: String
+  package var formatBefore: Int64
+  package var format: Int64
+  package var toolVersionBefore: String
+  package var toolVersion: String
+  /// The libraries and CPU features that differ.
+  package var toolchain: [ToolchainDifference]
+  package var stepsBefore: Int
+  package var steps: Int
+  /// The first recorded step that came out different; nil when none did.
+  package var firstDifference: Int?
+  /// What the session no longer comes to.
+  package var misses: [Miss]
+
+  /// Writes the new take; `output` must not exist.
+  package init(
+    path: String, output: String,
+    makePeer: @escaping TakeVerification.MakePeer = TakeVerification.stack
+  ) throws(TapeError) {
+    self.path = path
+    self.output = output
+    let before = try TapeReader(path: path).header
+    let present = try Toolchain.current(for: path)
+    var header = before
+    header.format = TakeHeader.currentFormat
+    header.toolVersion = retakeVersion
+    header.toolchain = present
+    header.toolchainText = CanonicalJSON.text(present)
+    (formatBefore, format) = (before.format, header.format)
+    (toolVersionBefore, toolVersion) = (before.toolVersion, header.toolVersion)
+    toolchain = present.differences(from: before.toolchain).map {
+      ToolchainDifference(part: $0.part, recorded: $0.there, present: $0.here)
+    }
+    var options = Redrive.Options()
+    options.header = header
+    let isNew = !FileManager.default.fileExists(atPath: output)
+    let summary: Redrive.Summary
+    do throws(TapeError) {
+      summary = try Redrive(
+        path: path, output: output, options: options, codecs: { LibraryCodecs() }, peer: makePeer
+      ).run()
+    } catch {
+      // Half of a take is worse than none; a file that was there before is not ours to remove.
+      if isNew { try? FileManager.default.removeItem(atPath: output) }
+      throw error
+    }
+    stepsBefore = summary.recordedSteps
+    steps = summary.steps
+    firstDifference = summary.firstDifference
+    misses = Pin(mode: .meaning, measures: try Measures(path: path))
+      .misses(of: try Measures(path: output))
+  }
+
+  /// What changed, on several lines.
+  package var text: String {
+    var lines = ["\(output): \(steps) steps, \(path) had \(stepsBefore)"]
+    if format != formatBefore { lines.append("  format \(formatBefore) is now \(format)") }
+    if toolVersion != toolVersionBefore {
+      lines.append("  recorded by Retake \(toolVersionBefore), made anew by \(toolVersion)")
+    }
+    lines += toolchain.map { "  \($0.part): \($0.recorded) is now \($0.present)" }
+    if let firstDifference {
+      lines.append("  step \(firstDifference) is the first that came out different")
+    } else {
+      lines.append("  every step came out as it was recorded")
+    }
+    lines.append(
+      misses.isEmpty
+        ? "  the session comes to the same" : "  the session no longer comes to the same:")
+    lines += misses.map { "    \($0)" }
+    return lines.joined(separator: "\n")
+  }
+
+  /// The same as a JSON object.
+  package var json: String { CanonicalJSON.text(self) }
+}

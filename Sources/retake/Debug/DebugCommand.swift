@@ -1,0 +1,106 @@
+import ArgumentParser
+import Debug
+import Foundation
+import Replay
+import Tape
+import Wire
+
+/// Walks through a take forward and backward.
+struct DebugCommand: ParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "debug",
+    abstract: "Walk through a take forward and backward and look into the stack anywhere.",
+    discussion: """
+      The stack runs from the take step by step. Commands come from the terminal (with editing, \
+      history and completion), from --command, or from standard input; "help" lists them. Going \
+      back is quick: the session keeps copies of the replaying process as checkpoints.
+
+      Examples:
+        retake debug call.take
+        retake debug call.take -c 'seek 12.3s' -c 'show 1 flow.receiving[1]'
+        retake debug call.take -c 'seek state ice-connection failed' -c 'back packet in stun'
+        echo 'next packet rtcp pli' | retake debug call.take --json
+      """)
+
+  @OptionGroup var options: TakeOptions
+
+  @Option(name: [.customShort("c"), .long], help: "A command; may be given several times.")
+  var command: [String] = []
+
+  func run() throws {
+    let progress = Progress("replaying")
+    let session = try debugging {
+      () throws(DebugFailure) in
+      try DebugSession(path: options.take) { at in
+        progress.show(String(format: "replaying: %.1f s", Double(at.nanoseconds) / 1e9))
+      }
+    }
+    let console = DebugConsole(session)
+    if !command.isEmpty {
+      for line in command where try !answer(line, console, progress) { return }
+    } else if isatty(STDIN_FILENO) != 0 {
+      try talk(console, progress)
+    } else {
+      while let line = readLine() {
+        if try !answer(line, console, progress) { return }
+      }
+    }
+  }
+
+  /// Executes a line of a script, whose first failure ends it; false when the session is to end.
+  private func answer(_ line: String, _ console: DebugConsole, _ progress: Progress) throws -> Bool
+  {
+    let answer = try debugging { () throws(DebugFailure) in try console.execute(line) }
+    progress.clear()
+    if let step = answer.opensDebuggerAt {
+      try NativeDebugger(take: options.take).open(before: "step:\(step)")
+    }
+    if options.json {
+      print(answer.json)
+    } else if !answer.text.isEmpty {
+      print(answer.text)
+    }
+    // Whoever drives the session through pipes waits for the answer.
+    fflush(nil)
+    return !answer.ends
+  }
+
+  /// Talks with a person: a failure is told, and the session goes on.
+  private func talk(_ console: DebugConsole, _ progress: Progress) throws {
+    print("\(options.take): \(String(format: "%.3f", console.duration)) s; help lists the commands")
+    let editor = LineEditor { console.completions(of: $0) }
+    var last = ""
+    while let line = editor.readLine(prompt: "(\(console.place)) ") {
+      // An empty line repeats a move, as in other debuggers.
+      let isMove = ["n", "next", "b", "back"].contains(
+        String(last.split(separator: " ").first ?? ""))
+      let wanted = line.isEmpty && isMove ? last : line
+      last = wanted
+      do {
+        let answer = try console.execute(wanted)
+        progress.clear()
+        if answer.ends { return }
+        if let step = answer.opensDebuggerAt {
+          try NativeDebugger(take: options.take).open(before: "step:\(step)")
+        }
+        if !answer.text.isEmpty { print(answer.text) }
+      } catch let failure as DebugFailure {
+        progress.clear()
+        print(failure.description)
+      }
+    }
+  }
+}
+
+/// Runs something of a session, or fails with one sentence and the right status.
+func debugging<Value>(_ body: () throws(DebugFailure) -> Value) throws -> Value {
+  do throws(DebugFailure) {
+    return try body()
+  } catch {
+    switch error {
+    case .take(let error): throw CommandFailure(error)
+    case .condition, .command: throw CommandFailure(.usage, error.description)
+    case .walk: throw CommandFailure(.inputOutput, error.description)
+    }
+  }
+}

@@ -1,0 +1,148 @@
+import ArgumentParser
+import Debug
+import Foundation
+import Media
+import Peer
+import Replay
+import Tape
+import Wire
+
+/// Runs a recorded session under other circumstances.
+struct WhatIfCommand: ParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "whatif",
+    abstract: "Run a take with other packets or settings and compare what comes out.",
+    discussion: """
+      The stack runs freely from the recorded inputs, once as recorded and once changed; compared \
+      are states, frames, freezes, concealment and bit rates, not bytes. It is an open loop: the \
+      other side's packets are those of the recording, whatever this side does.
+
+      A selector is a condition about packets that came in, as for --until, with from=1.2s, \
+      to=1.5s, every=3 and share=10% to choose among them.
+
+      Examples:
+        retake whatif call.take --jitter-buffer 400
+        retake whatif call.take --drop 'packet rtp ssrc=301774210 share=5%'
+        retake whatif call.take --delay '80ms packet rtp from=2s to=3s' --peer 1
+        retake whatif call.take --set videoBitrateMaximum=300000
+      """)
+
+  @OptionGroup var options: TakeOptions
+
+  @Option(help: ArgumentHelp("Leave these packets out.", valueName: "selector"))
+  var drop: [String] = []
+
+  @Option(help: ArgumentHelp("Let these packets come later.", valueName: "80ms selector"))
+  var delay: [String] = []
+
+  @Option(help: ArgumentHelp("Let these packets come twice.", valueName: "selector"))
+  var duplicate: [String] = []
+
+  @Option(help: ArgumentHelp("Change the last byte of these packets.", valueName: "selector"))
+  var corrupt: [String] = []
+
+  @Option(help: "Let all playouts delay by at least so many milliseconds.")
+  var jitterBuffer: UInt32?
+
+  @Option(
+    name: .customLong("set"),
+    help: ArgumentHelp(
+      "Change a setting of the peers' configuration.", valueName: "name=value"))
+  var settings: [String] = []
+
+  @Option(help: "Change only this peer, by its number.")
+  var peer: UInt32?
+
+  @Option(help: "The seed of what share= chooses.")
+  var seed: UInt64 = 1
+
+  func run() throws {
+    var changes = FreeRun.Changes()
+    changes.edits = try edits()
+    changes.peer = peer
+    changes.seed = seed
+    let configured = try configuration()
+    changes.configure = { $0 = configured($0) }
+    guard !changes.edits.isEmpty || jitterBuffer != nil || !settings.isEmpty else {
+      throw CommandFailure(
+        .usage,
+        "whatif needs a change: --drop, --delay, --duplicate, --corrupt, --jitter-buffer "
+          + "or --set")
+    }
+    let recorded = try outcomes(FreeRun.Changes(), "as recorded")
+    let changed = try outcomes(changes, "what if")
+    var words = zip(changes.edits, changed.counts).map { "\($0): \($1) packets" }
+    if let jitterBuffer { words.append("jitter buffers of at least \(jitterBuffer) ms") }
+    words += settings
+    if let peer { words = words.map { "\($0), peer \(peer) only" } }
+    let report = WhatIfReport(
+      path: options.take, changes: words, recorded: recorded.outcomes, changed: changed.outcomes)
+    print(options.json ? report.json : report.text)
+  }
+
+  private func edits() throws -> [PacketEdit] {
+    do throws(ConditionError) {
+      var edits: [PacketEdit] = []
+      for text in drop { edits.append(try PacketEdit(.drop, text)) }
+      for text in delay { edits.append(try PacketEdit(delay: text)) }
+      for text in duplicate { edits.append(try PacketEdit(.duplicate, text)) }
+      for text in corrupt { edits.append(try PacketEdit(.corrupt, text)) }
+      return edits
+    } catch {
+      throw CommandFailure(.usage, error.description)
+    }
+  }
+
+  /// What the settings make of a configuration; they are checked on the default one first.
+  private func configuration() throws -> @Sendable (PeerConfiguration) -> PeerConfiguration {
+    var values: [(name: String, value: String)] = []
+    if let jitterBuffer { values.append(("jitterBufferMinimum", String(jitterBuffer))) }
+    for setting in settings {
+      let parts = setting.split(separator: "=", maxSplits: 1).map { String($0) }
+      guard parts.count == 2 else {
+        throw CommandFailure(.usage, "--set takes name=value, not \"\(setting)\"")
+      }
+      values.append((parts[0], parts[1]))
+    }
+    let chosen = values
+    guard Self.apply(chosen, to: PeerConfiguration()) != nil else {
+      let names = Mirror(reflecting: PeerConfiguration()).children.compactMap(\.label)
+      throw CommandFailure(
+        .usage, "a setting is not understood; there are \(names.joined(separator: ", "))")
+    }
+    return { Self.apply(chosen, to: $0) ?? $0 }
+  }
+
+  /// Replaces members of a configuration by their names; nil when one does not exist or fit.
+  private static func apply(
+    _ values: [(name: String, value: String)], to configuration: PeerConfiguration
+  ) -> PeerConfiguration? {
+    let known = Mirror(reflecting: configuration).children.compactMap(\.label)
+    guard let data = try? JSONEncoder().encode(configuration),
+      var object = try? JSONSerialization.jsonObject(with: data) as? [String: Any]
+    else { return nil }
+    for (name, value) in values {
+      guard known.contains(name) else { return nil }
+      object[name] =
+        (try? JSONSerialization.jsonObject(with: Data(value.utf8), options: .fragmentsAllowed))
+        ?? value
+    }
+    guard let changed = try? JSONSerialization.data(withJSONObject: object) else { return nil }
+    return try? JSONDecoder().decode(PeerConfiguration.self, from: changed)
+  }
+
+  private func outcomes(_ changes: FreeRun.Changes, _ what: String) throws
+    -> (outcomes: [PeerOutcome], counts: [Int])
+  {
+    let progress = Progress(what)
+    defer { progress.clear() }
+    return try reading { () throws(TapeError) in
+      let run = try FreeRun(path: options.take, changes: changes, codecs: { LibraryCodecs() })
+      let end = try run.lastTime() ?? .zero
+      let outcomes = try run.run { at in
+        progress.show(String(format: "\(what): %.1f of %.1f s", at.seconds, end.seconds))
+      }
+      return (outcomes, run.changed)
+    }
+  }
+}

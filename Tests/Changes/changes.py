@@ -1,0 +1,88 @@
+"""The deliberate changes of the stack that the captures have to catch: one line each."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Change:
+    """A line of the stack with another value in it."""
+
+    name: str
+    path: str
+    before: str
+    after: str
+    # The layers of which the report has to name one: where the change shows first in any capture.
+    layers: tuple[str, ...]
+
+    @property
+    def switched(self):
+        """The line with both values; which one holds is decided when the program runs."""
+        head, separator, old = self.before.rpartition(" = ")
+        if separator:
+            new = self.after.removeprefix(head + separator)
+        else:
+            indent = len(self.before) - len(self.before.lstrip())
+            head, old, new = self.before[:indent], self.before.lstrip(), self.after.lstrip()
+        # A case of a switch, `case .host: 126`, keeps its pattern.
+        pattern, colon, value = old.partition(": ")
+        if old.startswith("case ") and colon:
+            head, old, new = head + pattern + colon, value, new.partition(": ")[2]
+        return f'{head}{separator}isChanged("{self.name}") ? {new} : {old}'
+
+
+CHANGES = [
+    Change(
+        "DTLS retransmission timer", "Sources/Secure/RetransmissionTimer.swift",
+        "  static let initial = Interval.milliseconds(100)",
+        "  static let initial = Interval.milliseconds(130)", ("timer",)),
+    Change(
+        "ICE pacing", "Sources/ICE/ICETiming.swift",
+        "  static let paceSmall = Interval.milliseconds(20)",
+        "  static let paceSmall = Interval.milliseconds(25)", ("timer",)),
+    Change(
+        "consent interval", "Sources/ICE/ICETiming.swift",
+        "  static let consentIntervalMinimum = Interval.seconds(4)",
+        "  static let consentIntervalMinimum = Interval.seconds(1)", ("timer", "ice")),
+    Change(
+        "candidate priority", "Sources/ICE/ICECandidate.swift",
+        "      case .host: 126", "      case .host: 125", ("ice",)),
+    Change(
+        "patience before a NACK", "Sources/Flow/MissingPackets.swift",
+        "  static let reorderedTime = Interval.milliseconds(10)",
+        "  static let reorderedTime = Interval.milliseconds(12)", ("timer",)),
+    Change(
+        "reordering before a NACK", "Sources/Flow/MissingPackets.swift",
+        "  static let reorderedPackets: Int64 = 3", "  static let reorderedPackets: Int64 = 1",
+        ("rtcp", "rtp", "timer")),
+    Change(
+        "NACK limit", "Sources/Flow/MissingPackets.swift",
+        "  static let maximumTries = 10", "  static let maximumTries = 1",
+        ("rtcp", "rtp", "timer")),
+    Change(
+        "transport feedback interval", "Sources/Flow/ArrivalLog.swift",
+        "  private static let interval = Interval.milliseconds(100)",
+        "  private static let interval = Interval.milliseconds(120)", ("timer",)),
+    Change(
+        "pacing of video", "Sources/Flow/Pacer.swift",
+        "  static let burst = Interval.milliseconds(5)",
+        "  static let burst = Interval.milliseconds(7)", ("timer", "rtp")),
+    Change(
+        "largest packet", "Sources/Flow/SendStream.swift",
+        "  static let largestPacket = 1200", "  static let largestPacket = 1100", ("rtp",)),
+    Change(
+        "key frame request spacing", "Sources/Flow/ReceiveStream.swift",
+        "  private static let keyframeSpacing = Interval.milliseconds(300)",
+        "  private static let keyframeSpacing = Interval.milliseconds(400)", ("timer", "rtcp")),
+    Change(
+        "jitter target of sound", "Sources/Media/AudioPlayout.swift",
+        "  package static let leastDelay = Interval.milliseconds(40)",
+        "  package static let leastDelay = Interval.milliseconds(60)", ("timer", "media")),
+    Change(
+        "jitter target of pictures", "Sources/Media/VideoPlayout.swift",
+        "  package static let leastDelay = Interval.milliseconds(10)",
+        "  package static let leastDelay = Interval.milliseconds(15)", ("timer", "media")),
+    Change(
+        "Opus complexity", "Sources/Media/Codecs.swift",
+        "  package var complexity: Int32 = 5", "  package var complexity: Int32 = 4",
+        ("media",)),
+]

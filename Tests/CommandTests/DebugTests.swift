@@ -1,0 +1,165 @@
+import Foundation
+import Testing
+
+/// Sessions of `retake debug`, `whatif` and `diff` as scripts drive them.
+@Suite struct DebugTests {
+  private func debug(_ path: String, _ commands: String...) async throws -> Tool.Outcome {
+    try await Tool.run(["debug", path] + commands.flatMap { ["-c", $0] })
+  }
+
+  private func json(_ text: Substring) throws -> [String: Any] {
+    try #require(
+      try JSONSerialization.jsonObject(with: Data(text.utf8)) as? [String: Any], "\(text)")
+  }
+
+  /// Wherever a session comes from, a place looks the same: a checkpoint is the process it copies.
+  @Test func aPlaceLooksTheSameFromBothSides() async throws {
+    let made = try await Takes.lossyCall()
+    let forward = try await debug(made.path, "seek 1.5s", "show")
+    #expect(forward.status == 0, "\(forward.errors)")
+    let back = try await debug(
+      made.path, "seek end", "seek 1.5s", "back 60", "next 60", "show")
+    #expect(back.status == 0, "\(back.errors)")
+    let shown = forward.output.split(separator: "\n").drop { !$0.hasPrefix("peer 1") }
+    #expect(shown.count > 100)
+    #expect(Array(back.output.split(separator: "\n").suffix(shown.count)) == Array(shown))
+    #expect(!forward.output.contains("diverged") && !back.output.contains("diverged"))
+  }
+
+  @Test func aScriptOnStandardInputGivesJSON() async throws {
+    let made = try await Takes.lossyCall()
+    let outcome = try await Tool.shell(
+      """
+      printf '%s\\n' 'seek state connection connected' 'next packet in rtp' back \
+        'break packet rtcp sr' continue 'watch flow.congestion.target' 'next 3' 'steps 2' mark \
+        'next 40' diff quit 'not reached' | "$RETAKE" debug '\(made.path)' --json
+      """)
+    #expect(outcome.status == 0, "\(outcome.errors)")
+    let lines = outcome.output.split(separator: "\n")
+    #expect(lines.count == 11)
+    let connected = try Takes.number(
+      made.path,
+      "SELECT min(step) FROM state WHERE machine = 'connection' AND to_state = 'connected'")
+    let packet = try Takes.number(
+      made.path,
+      """
+      SELECT min(step) FROM packet WHERE direction = 'in' AND protocol = 'rtp'
+        AND step > \(connected)
+      """)
+    #expect(try json(lines[0])["step"] as? Int64 == connected)
+    #expect(try json(lines[1])["step"] as? Int64 == packet)
+    #expect(try json(lines[2])["step"] as? Int64 == packet - 1)
+    #expect((try json(lines[4])["note"] as? String)?.contains("breakpoint 1") == true)
+    #expect((try json(lines[6])["watched"] as? [String: Any])?.count == 2)
+    #expect((try json(lines[7])["steps"] as? [Any])?.count == 2)
+    #expect((try json(lines[10])["changes"] as? [Any])?.isEmpty == false)
+  }
+
+  @Test func goingBackFindsWhatSQLFinds() async throws {
+    let made = try await Takes.lossyCall()
+    let end = try Takes.number(made.path, "SELECT steps FROM ending")
+    for (condition, sql) in [
+      ("packet rtcp nack", "rtcp WHERE type = 'nack'"),
+      ("frame in video peer=1", "frame WHERE kind = 'video' AND direction = 'in' AND peer = 1"),
+      ("state ice-connection completed", "state WHERE to_state = 'completed'"),
+      ("call setRemoteDescription", "call_request WHERE name = 'setRemoteDescription'"),
+    ] {
+      let step = try Takes.number(made.path, "SELECT max(step) FROM \(sql) AND step < \(end)")
+      let outcome = try await debug(made.path, "seek end", "back \(condition)")
+      #expect(outcome.output.contains("after step \(step)\n"), "\(condition): \(outcome.output)")
+    }
+    let none = try await debug(made.path, "seek 1s", "back state connection failed")
+    #expect(none.output.contains("nothing earlier meets"))
+  }
+
+  @Test(arguments: [
+    ("fly", "no command"), ("seek", "takes a place"), ("seek nowhere", "nowhere"),
+    ("show 1 colour", "nothing at \"colour\""), ("delete 3", "no breakpoint 3"),
+    ("diff", "mark"), ("picture", "name of a file"), ("break packet colour=red", "no field colour"),
+  ])
+  func aWrongCommandEndsAScriptInOneSentence(_ command: String, _ words: String) async throws {
+    let made = try await Takes.lossyCall()
+    let outcome = try await debug(made.path, "next 30", command, "next")
+    #expect(outcome.status == 64)
+    #expect(outcome.errorLines.count == 1 && outcome.errors.contains(words), "\(outcome.errors)")
+  }
+
+  @Test func replaysStopAtConditionsAndShowTheStack() async throws {
+    let made = try await Takes.lossyCall()
+    let text = try await Tool.run("replay", made.path, "--until", "state dtls connected peer=1")
+    #expect(text.status == 0, "\(text.errors)")
+    #expect(
+      text.output.contains("peer 1 caller:") && text.output.contains("dtls: connected")
+        || text.output.contains("dtls connected"))
+    let outcome = try await Tool.run("replay", made.path, "--until", "1.2s", "--json")
+    let states = try json(Substring(outcome.output))["states"] as? [String: [String: Any]]
+    #expect(states?.keys.sorted() == ["1", "2"])
+    #expect(((states?["1"]?["flow"] as? [String: Any])?["receiving"] as? [Any])?.count == 2)
+    let none = try await Tool.run("replay", made.path, "--until", "state connection failed")
+    #expect(none.status == 1)
+    #expect(none.errors.contains("nothing in it meets"))
+  }
+
+  @Test func sessionsAreComparedAndRunAgain() async throws {
+    let made = try await Takes.lossyCall()
+    let same = try await Tool.run("diff", made.path, made.path)
+    #expect(same.status == 0 && same.output.contains("the same in every step"))
+    let other = try await Takes.virtual("--seed", "8")
+    let diff = try await Tool.run("diff", made.path, other.path, "--json")
+    #expect(diff.status == 1)
+    #expect((try json(Substring(diff.output))["differences"] as? [Any])?.isEmpty == false)
+    let dropped = try await Tool.run(
+      "whatif", made.path, "--drop", "packet rtp from=1s to=1.5s", "--peer", "2", "--json")
+    #expect(dropped.status == 0, "\(dropped.errors)")
+    #expect((try json(Substring(dropped.output))["peers"] as? [Any])?.count == 2)
+    for arguments in [
+      ["whatif", made.path], ["whatif", made.path, "--set", "colour=1"],
+      ["whatif", made.path, "--drop", "state failed"], ["whatif", made.path, "--delay", "packet"],
+    ] {
+      let outcome = try await Tool.run(arguments)
+      #expect(outcome.status == 64 && outcome.errorLines.count == 1, "\(outcome.errors)")
+    }
+  }
+
+  /// The README's walk-through, word for word, in a copy of the folder that it names.
+  @Test func theWalkThroughOfTheReadmeFindsTheFreezeAndLetsItVanish() async throws {
+    let root = Self.root
+    let readme = try String(contentsOf: root.appending(path: "README.md"), encoding: .utf8)
+    let section = try #require(
+      readme.components(separatedBy: "### Debugging a call\n").dropFirst().first)
+    let commands = section.components(separatedBy: "\n#")[0].split(separator: "\n")
+      .filter { $0.hasPrefix("    retake ") }.map { $0.dropFirst(11) }
+    try #require(commands.count == 4)
+    let folder = try Folder()
+    let captures = folder.file("Captures")
+    try FileManager.default.createDirectory(atPath: captures, withIntermediateDirectories: false)
+    let name = "virtual-heavy-loss.take"
+    try FileManager.default.copyItem(
+      at: root.appending(path: "Captures/\(name)"), to: URL(filePath: "\(captures)/\(name)"))
+    var outputs: [String] = []
+    for command in commands {
+      let outcome = try await Tool.shell("cd '\(folder.path)' && \"$RETAKE\" \(command)")
+      #expect(outcome.status == 0, "\(command): \(outcome.errors)")
+      outputs.append(outcome.output)
+    }
+    #expect(outputs[0].contains("freeze"))
+    // Packets are missing while the picture stands still.
+    #expect(outputs[1].contains { $0.isNumber } && outputs[1].contains("missing: "))
+    #expect(!outputs[1].contains("missing: none"))
+    #expect(outputs[2].contains("the same samples as in the recording"))
+    #expect(FileManager.default.fileExists(atPath: folder.file("frozen.png")))
+    #expect(outputs[3].contains("freeze gone"))
+    #expect(!outputs[3].contains("freeze added"))
+  }
+
+  /// The folder with the manifest, found upwards from this file.
+  private static let root: URL = {
+    var folder = URL(filePath: #filePath).deletingLastPathComponent()
+    while folder.path != "/",
+      !FileManager.default.fileExists(atPath: folder.appending(path: "Package.swift").path)
+    {
+      folder.deleteLastPathComponent()
+    }
+    return folder
+  }()
+}

@@ -1,0 +1,64 @@
+import Foundation
+import Media
+import Testing
+import Wire
+
+@testable import Debug
+
+@Suite struct TakeMediaTests {
+  @Test func thePictureIsTheRecordedOne() throws {
+    let take = try LabTake.shared.get()
+    let file = "\(take.folder)/\(UUID().uuidString).png"
+    let line = try TakeMedia(path: take.path).writePicture(
+      file, TakeMedia.Choice(["peer=2", "track=2"]), at: .zero + .milliseconds(1500))
+    #expect(line.contains("96x64, peer 2 track 2"))
+    #expect(line.contains("the same samples as in the recording"))
+    let bytes = [UInt8](try Data(contentsOf: URL(filePath: file)))
+    #expect(Array(bytes.prefix(8)) == [0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a])
+    #expect(Array(bytes[16..<24]) == [0, 0, 0, 96, 0, 0, 0, 64])
+  }
+
+  @Test func theSoundLastsAsLongAsWanted() throws {
+    let take = try LabTake.shared.get()
+    let file = "\(take.folder)/\(UUID().uuidString).wav"
+    let line = try TakeMedia(path: take.path).writeSound(
+      file, TakeMedia.Choice(["seconds=1"]), around: .zero + .milliseconds(1300))
+    #expect(line.contains("1.0"))
+    let bytes = try Data(contentsOf: URL(filePath: file))
+    #expect((92_000...100_100).contains(bytes.count))
+    #expect(bytes.dropFirst(44).contains { $0 != 0 })
+  }
+
+  @Test func whatIsNotThereIsSaid() throws {
+    let take = try LabTake.shared.get()
+    let media = TakeMedia(path: take.path)
+    for (choice, words) in [("track=9", "no such video track"), ("peer=1", "cannot be written")] {
+      let error = #expect(throws: DebugFailure.self) {
+        try media.writePicture(
+          "/dev/null/x.png", TakeMedia.Choice([choice]), at: .zero + .seconds(1))
+      }
+      #expect(error?.description.contains(words) == true)
+    }
+    let early = #expect(throws: DebugFailure.self) {
+      try media.writePicture("x.png", TakeMedia.Choice([String]()), at: .zero)
+    }
+    #expect(early?.description.contains("no video was received before this point") == true)
+    let bare = try LabTake(seconds: 1, keepsMedia: false)
+    let error = #expect(throws: DebugFailure.self) {
+      try TakeMedia(path: bare.path).writePicture(
+        "x.png", TakeMedia.Choice([String]()), at: .zero + .seconds(1))
+    }
+    #expect(error?.description.contains("without its media") == true)
+  }
+
+  /// Sizes, a checksum and colours against values computed by hand.
+  @Test func aPNGHasTheColoursOfThePicture() {
+    // 2x2: black, white, and the same below; no colour.
+    let picture = Picture(width: 2, height: 2, samples: [16, 235, 16, 235, 128, 128])
+    let file = PNG.file(picture)
+    // Signature 8, IHDR 25, IDAT 12 + 2 + 5 + 14 + 4, IEND 12.
+    #expect(file.count == 8 + 25 + 37 + 12)
+    #expect(Array(file[48..<62]) == [0, 0, 0, 0, 255, 255, 255, 0, 0, 0, 0, 255, 255, 255])
+    #expect(Array(file.suffix(4)) == [0xae, 0x42, 0x60, 0x82])
+  }
+}

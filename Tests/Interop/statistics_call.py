@@ -1,0 +1,174 @@
+"""Calls with browsers, measured from both ends; with Chromium two voices take turns in it."""
+
+import asyncio
+import json
+import math
+import sqlite3
+from contextlib import closing
+
+import namespace
+import statistics_members as members
+import statistics_tshark
+import statistics_voices as voices
+from peers.chromium import Chromium
+from peers.firefox import Firefox
+from plan import Call
+from processes import Child, ProcessError, end_orphans
+from retake import Recorder, replay
+
+# How often the browser is asked; the last but one report is compared, when all goes on around it.
+_SAMPLE_SECONDS = 1.0
+# Packets that left this long before a report may not have arrived, or may not be counted yet.
+_UNDER_WAY_NS = 80_000_000
+_LOOK_SECONDS = 60
+
+
+async def run(program, folder, seconds, peer):
+    """Makes the call with a browser; the problems and the tables."""
+    folder.mkdir(parents=True, exist_ok=True)
+    try:
+        length = max(seconds, 4 * voices.TURN_SECONDS)
+        reports, take = await _record(program, folder, length, peer)
+        problems, tables = await _look(program, take, folder, reports, peer == "chromium")
+    except Exception as error:  # a browser may fail in any way: the comparison failed
+        return [f"{type(error).__name__}: {error}"], []
+    found, _ = await replay(program, take, folder)
+    return problems + found, tables
+
+
+async def _record(program, folder, seconds, peer):
+    if peer == "chromium":
+        microphone, sent = voices.make(folder)
+        bind, send = "127.0.0.1", str(sent)
+    else:
+        # It gathers no loopback addresses, and its microphone is a tone.
+        bind, send = namespace.address(), "pattern"
+    recorder = await Recorder.start(program, folder, bind, send)
+    try:
+        if peer == "chromium":
+            flags = [f"--use-file-for-fake-audio-capture={microphone}"]
+            browser = await Chromium.open(folder, Call("chromium", "peer"), flags=flags)
+        else:
+            browser = await Firefox.open(folder)
+        try:
+            answer = await recorder.offer(await browser.offer())
+            await browser.accept(answer)
+            reports = []
+            for _ in range(math.ceil(seconds / _SAMPLE_SECONDS)):
+                await asyncio.sleep(_SAMPLE_SECONDS)
+                reports.append((await browser.page.evaluate("call.report()"))["stats"])
+            await recorder.finish()
+        finally:
+            await browser.close()
+    except BaseException:
+        await recorder.abandon()
+        raise
+    finally:
+        end_orphans()
+    return reports, recorder.take
+
+
+async def _look(program, take, folder, reports, speaks):
+    last = reports[-2]
+    stamp = next(each["timestamp"] for each in last if each["type"] == "transport")
+    with closing(sqlite3.connect(f"file:{take}?mode=ro", uri=True)) as database:
+        start = database.execute("SELECT start_unix_ns FROM take").fetchone()[0]
+        at = int(stamp * 1e6) - start
+        under_way = {
+            ssrc: count + 1 for ssrc, count in database.execute(
+                "SELECT ssrc, count(*) FROM packet WHERE protocol = 'rtp'"
+                " AND at_ns BETWEEN ? AND ? GROUP BY ssrc",
+                (at - _UNDER_WAY_NS, at + _UNDER_WAY_NS),
+            )
+        }
+        ours = await _json(program, folder, "stats", take, "--at", f"{at / 1e9:.6f}", "--json")
+        mirrored = next(iter(ours.values()))
+        comparison = members.Comparison(
+            members.by_id(last), members.by_id(mirrored), lambda ssrc: under_way.get(ssrc, 2)
+        )
+        lines = comparison.run()
+        if speaks:
+            lines += _levels(database, reports, start)
+    table, problems = members.show(lines)
+    shark, found = statistics_tshark.check(program, take, folder)
+    problems += found
+    if not speaks:
+        return problems, [table, shark]
+    problems += _turns(await _json(program, folder, "speakers", take, "--json"))
+    return problems, [table, await _text(program, folder, "speakers", take), shark]
+
+
+def _levels(database, reports, start):
+    """How loud both sides find the same sound: the energy between the first and the last report.
+
+    libwebrtc takes the level from peaks, so Retake's column of that kind is what it is compared
+    with.
+    """
+    lines = []
+    for direction, kind in (("in", "media-source"), ("out", "inbound-rtp")):
+        first, last = (_audio(report, kind) for report in (reports[1], reports[-1]))
+        if first is None or last is None:
+            lines.append(members.Line(f"audio {direction} level", None, None))
+            continue
+        energy = last["totalAudioEnergy"] - first["totalAudioEnergy"]
+        duration = last["totalSamplesDuration"] - first["totalSamplesDuration"]
+        span = [int(each["timestamp"] * 1e6) - start for each in (first, last)]
+        levels = [row[0] for row in database.execute(
+            "SELECT libwebrtc_level FROM audio_level WHERE direction = ? AND at_ns BETWEEN ? AND ?",
+            (direction, *span),
+        )]
+        own = sum(level * level for level in levels) / max(len(levels), 1)
+        lines.append(
+            members.level(
+                f"audio {direction} level, dB, from {kind}", _decibels(energy / duration),
+                _decibels(own),
+            )
+        )
+    return lines
+
+
+def _audio(report, kind):
+    return next(
+        (each for each in report if each["type"] == kind and each["kind"] == "audio"), None
+    )
+
+
+def _decibels(power):
+    return 10 * math.log10(power) if power > 0 else -127.0
+
+
+def _turns(speaking):
+    """Both voices must be found, each dominant about half of the time, by turns."""
+    participants = {each["participant"]: each for each in speaking["participants"]}
+    spans = [each for each in speaking["times"] if each["what"] == "dominates"]
+    problems = []
+    for name, each in participants.items():
+        turns = sum(span["participant"] == name for span in spans)
+        if turns < 2:
+            problems.append(f"speakers: {name} dominated {turns} times")
+        if each["dominant_ns"] < each["speaking_ns"] / 2:
+            problems.append(
+                f"speakers: {name} spoke {each['speaking_ns'] / 1e9:.1f} s and dominated "
+                f"{each['dominant_ns'] / 1e9:.1f} s"
+            )
+    order = [span["participant"] for span in spans]
+    if any(one == other for one, other in zip(order, order[1:])):
+        # A pause within a turn may end a dominance; most changes are between the voices.
+        changes = sum(one != other for one, other in zip(order, order[1:]))
+        if changes * 2 < len(order):
+            problems.append(f"speakers: the turns are {order}")
+    if len(participants) != 2:
+        problems.append(f"speakers: the participants are {sorted(participants)}")
+    return problems
+
+
+async def _text(program, folder, *arguments):
+    child = await Child.start([program, *arguments], folder / f"{arguments[0]}.log")
+    status = await child.finish(_LOOK_SECONDS)
+    if status != 0:
+        raise ProcessError(f"{arguments[0]}: status {status}: {' '.join(child.errors[-1:])}")
+    return "\n".join(child.output)
+
+
+async def _json(program, folder, *arguments):
+    return json.loads(await _text(program, folder, *arguments))

@@ -1,0 +1,221 @@
+"""What a peer's getStats says of a call against what Retake's mirrored objects say.
+
+What one side sends the other receives, so every counter exists twice. Both reports are of the same
+instant: Retake's is made by replaying its take to the timestamp of the peer's.
+"""
+
+from dataclasses import dataclass
+
+# Counters of packets and frames: they may differ by what was under way.
+_STREAM_COUNTERS = [
+    ("packetsSent", "packetsReceived", 1),
+    ("bytesSent", "bytesReceived", 1200),
+    ("retransmittedPacketsSent", "retransmittedPacketsReceived", 1),
+    ("framesSent", "framesReceived", 1),
+    ("framesEncoded", "framesDecoded", 1),
+    ("keyFramesEncoded", "keyFramesDecoded", 1),
+    ("qpSum", "qpSum", 127),
+    ("nackCount", "nackCount", 1),
+    ("pliCount", "pliCount", 1),
+    ("firCount", "firCount", 1),
+]
+# Facts that both sides agree on.
+_STREAM_FACTS = ["kind", "frameWidth", "frameHeight", "mid"]
+_CODEC_FACTS = ["payloadType", "mimeType", "clockRate", "channels"]
+_TRANSPORT_FACTS = ["tlsVersion", "dtlsCipher", "srtpCipher"]
+_JITTER_SECONDS = 0.005
+_ROUND_TRIP_SECONDS = 0.003
+_RATE_SHARE = 0.02
+_LEVEL_DECIBELS = 1.0
+
+
+@dataclass
+class Line:
+    """One member on both sides."""
+
+    what: str
+    theirs: object
+    ours: object
+    # The largest difference that is allowed, None for equality.
+    allowed: float | None = None
+
+    @property
+    def is_good(self):
+        if self.theirs is None or self.ours is None:
+            return False
+        if self.allowed is None:
+            return self.theirs == self.ours
+        return abs(self.theirs - self.ours) <= self.allowed
+
+
+class Comparison:
+    """Collects the lines of a comparison between a peer's report and Retake's."""
+
+    def __init__(self, theirs, ours, under_way):
+        """`under_way(ssrc)` gives how many packets of a stream may be between the two sides."""
+        self.lines = []
+        self._theirs = theirs
+        self._ours = ours
+        self._under_way = under_way
+
+    def run(self):
+        """Compares everything that both have; the lines."""
+        for stream in _of_type(self._theirs, "outbound-rtp"):
+            self._stream(stream, self._theirs, self._ours, True)
+        for stream in _of_type(self._ours, "outbound-rtp"):
+            self._stream(stream, self._ours, self._theirs, False)
+        self._transport()
+        return self.lines
+
+    def _add(self, what, theirs, ours, allowed=None):
+        self.lines.append(Line(what, theirs, ours, allowed))
+
+    def _pair(self, what, sent, received, sent_by_them, allowed=None):
+        theirs, ours = (sent, received) if sent_by_them else (received, sent)
+        self._add(what, theirs, ours, allowed)
+
+    def _stream(self, sent, sender, receiver, by_them):
+        received = _find(receiver, "inbound-rtp", sent["ssrc"])
+        name = f"{sent['kind']} {'in' if by_them else 'out'}"
+        if received is None:
+            self._add(f"{name} ssrc", sent["ssrc"], None)
+            return
+        slack = self._under_way(sent["ssrc"])
+        for mine, mirrored, unit in _STREAM_COUNTERS:
+            if mine in sent and mirrored in received:
+                self._pair(
+                    f"{name} {mine}/{mirrored}", sent[mine], received[mirrored], by_them,
+                    slack * unit,
+                )
+        for fact in _STREAM_FACTS:
+            if fact in sent and fact in received:
+                self._pair(f"{name} {fact}", sent[fact], received[fact], by_them)
+        if sent.get("framesPerSecond") and received.get("framesPerSecond"):
+            # Both count frames in a second: where that begins decides over one of them.
+            allowed = max(1, sent["framesPerSecond"] * _RATE_SHARE)
+            self._pair(
+                f"{name} framesPerSecond", sent["framesPerSecond"], received["framesPerSecond"],
+                by_them, allowed,
+            )
+        self._codec(name, sent, received, sender, receiver, by_them)
+        self._reports(name, sent, received, sender, receiver, by_them)
+
+    def _codec(self, name, sent, received, sender, receiver, by_them):
+        mine, mirrored = sender.get(sent.get("codecId")), receiver.get(received.get("codecId"))
+        if mine is None or mirrored is None:
+            self._pair(f"{name} codec", mine and mine["id"], mirrored and mirrored["id"], by_them)
+            return
+        for fact in _CODEC_FACTS:
+            if fact in mine and fact in mirrored:
+                self._pair(f"{name} codec.{fact}", mine[fact], mirrored[fact], by_them)
+
+    def _reports(self, name, sent, received, sender, receiver, by_them):
+        """What the receiver reported to the sender, and the round trip that both measured."""
+        report = _find(sender, "remote-inbound-rtp", sent["ssrc"])
+        if report is None:
+            self._pair(f"{name} remote-inbound-rtp", None, sent["ssrc"], by_them)
+            return
+        self._pair(
+            f"{name} jitter (reported)", report["jitter"], received["jitter"], by_them,
+            _JITTER_SECONDS,
+        )
+        self._pair(
+            f"{name} packetsLost (reported)", report["packetsLost"], received["packetsLost"],
+            by_them, self._under_way(sent["ssrc"]),
+        )
+        answered = _find(receiver, "remote-outbound-rtp", sent["ssrc"])
+        if answered is None:
+            self._pair(f"{name} remote-outbound-rtp", sent["ssrc"], None, by_them)
+            return
+        if "roundTripTime" in report and "roundTripTime" in answered:
+            self._pair(
+                f"{name} roundTripTime (RTCP)", report["roundTripTime"],
+                answered["roundTripTime"], by_them, _ROUND_TRIP_SECONDS,
+            )
+
+    def _transport(self):
+        theirs = next(_of_type(self._theirs, "transport"))
+        ours = next(_of_type(self._ours, "transport"))
+        for fact in _TRANSPORT_FACTS:
+            self._add(f"transport {fact}", theirs.get(fact), ours.get(fact))
+        roles = sorted([str(theirs.get("dtlsRole")), str(ours.get("dtlsRole"))])
+        self._add("transport dtlsRole (both)", " ".join(roles), "client server")
+        for mine, mirrored in (("local", "remote"), ("remote", "local")):
+            self._add(
+                f"certificate {mine}/{mirrored} fingerprint",
+                self._fingerprint(self._theirs, theirs, mine),
+                self._fingerprint(self._ours, ours, mirrored),
+            )
+        pair = self._theirs[theirs["selectedCandidatePairId"]]
+        own = self._ours[ours["selectedCandidatePairId"]]
+        for mine, mirrored in (
+            ("requestsSent", "requestsReceived"), ("requestsReceived", "requestsSent"),
+            ("responsesSent", "responsesReceived"), ("responsesReceived", "responsesSent"),
+        ):
+            # Checks go out several times a second, and both sides count those that were lost.
+            self._add(f"candidate-pair {mine}/{mirrored}", pair.get(mine), own.get(mirrored), 3)
+        slack = sum(
+            self._under_way(stream["ssrc"]) for report in (self._theirs, self._ours)
+            for stream in _of_type(report, "outbound-rtp")
+        )
+        # Reports and feedback come on top of the streams.
+        for mine, mirrored in (
+            ("packetsSent", "packetsReceived"), ("packetsReceived", "packetsSent"),
+        ):
+            self._add(
+                f"candidate-pair {mine}/{mirrored}", pair.get(mine), own.get(mirrored), slack + 5
+            )
+        self._add(
+            "candidate-pair currentRoundTripTime", pair.get("currentRoundTripTime"),
+            own.get("currentRoundTripTime"), _ROUND_TRIP_SECONDS,
+        )
+
+    @staticmethod
+    def _fingerprint(report, transport, side):
+        certificate = report.get(transport.get(f"{side}CertificateId"), {})
+        return str(certificate.get("fingerprint")).upper()
+
+
+def level(what, theirs, ours):
+    """A line for two levels in dB relative to full scale."""
+    return Line(what, round(theirs, 2), round(ours, 2), _LEVEL_DECIBELS)
+
+
+def by_id(objects):
+    """A report as a dictionary of its objects."""
+    return {each["id"]: each for each in objects}
+
+
+def show(lines):
+    """The table of all members with both values, and the problems in it."""
+    rows = [("member", "peer", "retake", "allowed", "")]
+    for line in lines:
+        allowed = "equal" if line.allowed is None else _short(line.allowed)
+        rows.append(
+            (line.what, _short(line.theirs), _short(line.ours), allowed,
+             "" if line.is_good else "differs")
+        )
+    widths = [max(len(row[column]) for row in rows) for column in range(5)]
+    text = "\n".join(
+        "  ".join(cell.ljust(width) for cell, width in zip(row, widths)).rstrip() for row in rows
+    )
+    problems = [
+        f"{line.what}: {_short(line.theirs)} against {_short(line.ours)}"
+        for line in lines if not line.is_good
+    ]
+    return text, problems
+
+
+def _short(value):
+    if isinstance(value, float):
+        return f"{value:.6g}"
+    text = str(value)
+    return text if len(text) <= 40 else text[:37] + "..."
+
+
+def _of_type(report, kind):
+    return (each for each in report.values() if each["type"] == kind)
+
+
+def _find(report, kind, ssrc):
+    return next((each for each in _of_type(report, kind) if each.get("ssrc") == ssrc), None)

@@ -1,0 +1,202 @@
+"""Loss, packets and jitter of a take's RTP streams as tshark computes them from its packets.
+
+tshark computes jitter only where it knows the clock of a payload type, which it learns from a
+session description. An exported capture has all streams on one pair of ports; here each stream gets
+ports of its own and a call set-up (SIP) in front that describes it. Its jitter of pictures is shown
+but not judged: with several packets at one RTP time it follows a rule of its own, not RFC 3550.
+"""
+
+import re
+import shutil
+import sqlite3
+import struct
+import subprocess
+from contextlib import closing
+from dataclasses import dataclass
+
+_FIRST_PORT = 20000
+_LOSS_RTP_TYPES = range(64, 96)
+# tshark rounds to microseconds, and leaves out packets with a marker of a talk spurt in part.
+_JITTER_MS = 0.02
+_JITTER_SHARE = 0.02
+# What getStats says was rounded to ticks of the RTP clock.
+_OWN_JITTER_MS = 0.1
+
+
+@dataclass
+class _Stream:
+    direction: str
+    ssrc: int
+    payload_type: int
+    clock_rate: int
+
+
+def check(program, take, folder):
+    """Compares every stream of the first peer of a take; a table and the problems."""
+    if shutil.which("tshark") is None:
+        return "", ["no tshark in PATH: run `make deps-interop`"]
+    pcap = folder / "exported.pcap"
+    pcap.unlink(missing_ok=True)
+    subprocess.run(
+        [program, "export", take, "--pcap", pcap, "--peer", "1"], check=True, capture_output=True
+    )
+    with closing(sqlite3.connect(f"file:{take}?mode=ro", uri=True)) as database:
+        streams = _streams(database)
+        ours = {(s.direction, s.ssrc): _ours(database, s) for s in streams}
+        inbound = {row[0] for row in database.execute(
+            "SELECT DISTINCT remote FROM path WHERE direction = 'in' AND peer = 1")}
+        problems = _own(database, streams)
+    separated = folder / "streams.pcap"
+    _separate(pcap, separated, streams, inbound)
+    theirs = _tshark(separated)
+    rows = [("stream", "packets", "tshark", "lost", "tshark", "jitter ms", "tshark")]
+    for number, stream in enumerate(streams):
+        mine, other = ours[stream.direction, stream.ssrc], theirs.get(_FIRST_PORT + 2 * number)
+        name = f"{stream.direction} {stream.ssrc} type {stream.payload_type}"
+        if other is None:
+            problems.append(f"tshark: no stream {name}")
+            continue
+        pairs = list(zip(mine, other))
+        rows.append((name, *(f"{value:g}" for pair in pairs for value in pair)))
+        if mine[:2] != other[:2]:
+            problems.append(f"tshark: {name}: {other} against {mine}")
+        elif stream.clock_rate == 48000 and (
+            abs(mine[2] - other[2]) > _JITTER_MS + _JITTER_SHARE * mine[2]
+        ):
+            problems.append(f"tshark: {name}: the jitter is {other[2]} against {mine[2]:.3f} ms")
+    widths = [max(len(row[column]) for row in rows) for column in range(7)]
+    table = "\n".join("  ".join(c.rjust(w) for c, w in zip(row, widths)) for row in rows)
+    return table, problems
+
+
+def _streams(database):
+    """The media streams; those of retransmissions have no steady clock."""
+    rows = database.execute(
+        "SELECT s.direction, s.ssrc, s.payload_type, max(t.clock_rate) FROM stream AS s"
+        " JOIN track AS t ON t.peer = s.peer AND t.direction = s.direction"
+        " AND t.payload_type = s.payload_type WHERE s.peer = 1 AND s.packets > 20"
+        " GROUP BY 1, 2, 3 ORDER BY 1, 2"
+    )
+    return [_Stream(*row) for row in rows]
+
+
+def _ours(database, stream):
+    """Packets and losses as the views have them, and the mean jitter of RFC 3550 section 6.4.1."""
+    packets, lost = database.execute(
+        "SELECT packets, lost FROM stream JOIN loss USING (peer, direction, ssrc)"
+        " WHERE peer = 1 AND direction = ? AND ssrc = ? AND payload_type = ?",
+        (stream.direction, stream.ssrc, stream.payload_type),
+    ).fetchone()
+    jitters = [jitter for _, jitter in _jitters(database, stream)]
+    return packets, lost, sum(jitters) / max(len(jitters), 1)
+
+
+def _jitters(database, stream):
+    """The row of each packet with the jitter in ms after it."""
+    jitter, last = 0.0, None
+    for row, at, time in database.execute(
+        "SELECT row, at_ns, rtp_time FROM packet WHERE peer = 1 AND protocol = 'rtp'"
+        " AND direction = ? AND ssrc = ? AND payload_type = ? ORDER BY row",
+        (stream.direction, stream.ssrc, stream.payload_type),
+    ):
+        if last is not None:
+            ticks = (time - last[1] + 0x80000000 & 0xFFFFFFFF) - 0x80000000
+            spread = abs((at - last[0]) / 1e6 - ticks * 1e3 / stream.clock_rate)
+            jitter += (spread - jitter) / 16
+            yield row, jitter
+        last = (at, time)
+
+
+def _own(database, streams):
+    """What getStats said last of received streams against their packets up to then."""
+    problems = []
+    for stream in streams:
+        told = database.execute(
+            "SELECT row, 1e3 * (members ->> '$.jitter') FROM stat WHERE peer = 1"
+            " AND type = 'inbound-rtp' AND members ->> '$.ssrc' = ? ORDER BY row DESC",
+            (stream.ssrc,),
+        ).fetchone()
+        if stream.direction != "in" or told is None:
+            continue
+        before = [jitter for row, jitter in _jitters(database, stream) if row < told[0]]
+        if abs(before[-1] - told[1]) > _OWN_JITTER_MS:
+            problems.append(f"stat: {stream.ssrc}: jitter {told[1]} against {before[-1]:.3f} ms")
+    return problems
+
+
+def _separate(source, target, streams, remotes):
+    """Gives each stream ports of its own, with a description in front."""
+    ports = {
+        (s.direction, s.ssrc, s.payload_type): _FIRST_PORT + 2 * n for n, s in enumerate(streams)
+    }
+    data = source.read_bytes()
+    out = [data[:24]]
+    offset = 24
+    first = True
+    while offset + 16 <= len(data):
+        head = data[offset : offset + 8]
+        length = struct.unpack_from("<I", data, offset + 8)[0]
+        packet = data[offset + 16 : offset + 16 + length]
+        offset += 16 + length
+        if first:
+            for stream in streams:
+                port = ports[stream.direction, stream.ssrc, stream.payload_type]
+                out.append(_record(head, _udp(5060, 5060, _invite(stream, port))))
+            first = False
+        if packet[0] >> 4 != 4:
+            continue
+        payload = packet[28:]
+        if len(payload) < 12 or payload[0] >> 6 != 2 or payload[1] & 0x7F in _LOSS_RTP_TYPES:
+            continue
+        port = int.from_bytes(packet[20:22])
+        source_address = "{}.{}.{}.{}:{}".format(*packet[12:16], port)
+        direction = "in" if source_address in remotes else "out"
+        ssrc = struct.unpack(">I", payload[8:12])[0]
+        port = ports.get((direction, ssrc, payload[1] & 0x7F))
+        if port:
+            out.append(_record(head, _udp(port, port, payload)))
+    target.write_bytes(b"".join(out))
+
+
+def _record(head, packet):
+    return head + struct.pack("<II", len(packet), len(packet)) + packet
+
+
+def _udp(source, target, payload):
+    """An IPv4 packet from 10.0.0.1 to 10.0.0.2."""
+    addresses = bytes([10, 0, 0, 1, 10, 0, 0, 2])
+    datagram = struct.pack(">HHHH", source, target, 8 + len(payload), 0) + payload
+    header = struct.pack(">BBHHHBBH", 0x45, 0, 20 + len(datagram), 0, 0x4000, 64, 17, 0)
+    return header + addresses + datagram
+
+
+def _invite(stream, port):
+    kind, name = ("audio", "opus") if stream.clock_rate == 48000 else ("video", "VP8")
+    body = (
+        "v=0\r\no=- 1 1 IN IP4 10.0.0.2\r\ns=-\r\nc=IN IP4 10.0.0.2\r\nt=0 0\r\n"
+        f"m={kind} {port} RTP/AVP {stream.payload_type}\r\n"
+        f"a=rtpmap:{stream.payload_type} {name}/{stream.clock_rate}\r\n"
+    )
+    return (
+        "INVITE sip:b@10.0.0.2 SIP/2.0\r\nVia: SIP/2.0/UDP 10.0.0.1:5060;branch=z9hG4bK"
+        f"{port}\r\nFrom: <sip:a@10.0.0.1>;tag={port}\r\nTo: <sip:b@10.0.0.2>\r\n"
+        f"Call-ID: {port}\r\nCSeq: 1 INVITE\r\nContent-Type: application/sdp\r\n"
+        f"Content-Length: {len(body)}\r\n\r\n{body}"
+    ).encode()
+
+
+def _tshark(path):
+    """By port: packets, lost packets, mean jitter in ms."""
+    printed = subprocess.run(
+        ["tshark", "-r", path, "-q", "-n", "-z", "rtp,streams"],
+        check=True, capture_output=True, text=True,
+    ).stdout
+    found = {}
+    for line in printed.splitlines():
+        match = re.match(
+            r"\s*[\d.]+\s+[\d.]+\s+10\.0\.0\.1\s+(\d+)\s+10\.0\.0\.2\s+\d+\s+0x[0-9A-F]+\s+.*?"
+            r"\s(\d+)\s+(-?\d+) \([^)]*\)\s+(.*)$", line)
+        if match:
+            numbers = [float(word) for word in match.group(4).replace("X", "").split()]
+            found[int(match.group(1))] = (int(match.group(2)), int(match.group(3)), numbers[4])
+    return found
