@@ -193,7 +193,7 @@ final class RecordedThread {
         guard let index = unanswered.firstIndex(where: { $0.id == id }) else { continue }
         replies.append((unanswered.remove(at: index).complete, reply))
       case .event(let event): observer(event, now)
-      case .bindSocket, .closeSocket, .resolveName: break
+      case .bindSocket, .openStream, .closeSocket, .resolveName: break
       }
     }
     // Callers hear of their replies after everything else that the step did.
@@ -225,7 +225,8 @@ extension RecordedThread.Request: CustomStringConvertible {
   /// Whether it does more than look.
   fileprivate var changesThings: Bool {
     switch self {
-    case .call(.getStats), .call(.localDescription), .call(.transceivers), .call(.dataChannels):
+    case .call(.getStats), .call(.localDescription), .call(.transceivers), .call(.dataChannels),
+      .call(.streams), .call(.readDescription):
       false
     default: true
     }

@@ -29,7 +29,7 @@ import Wire
   @Test func aCallThatIsNotAnsweredTimesOut() {
     var configuration = PeerConfiguration()
     configuration.establishmentTimeoutMilliseconds = 5_000
-    let call = VirtualCall(seed: 61, configuration: configuration)
+    let call = VirtualCall(seed: 61, configurations: [configuration, configuration])
     call.call(0, .addTrack(kind: .audio, streamIDs: [], source: .echo))
     call.run(for: .seconds(3))
     #expect(states(call, 0).isEmpty)
@@ -43,7 +43,7 @@ import Wire
   @Test func aCallThatComesAboutLateIsEstablishedAllTheSame() {
     var configuration = PeerConfiguration()
     configuration.establishmentTimeoutMilliseconds = 2_000
-    let call = VirtualCall(seed: 62, configuration: configuration)
+    let call = VirtualCall(seed: 62, configurations: [configuration, configuration])
     call.call(0, .addTrack(kind: .audio, streamIDs: [], source: .echo))
     call.network.links[0].lossPerMille = 1000
     #expect(call.negotiate() == nil)
@@ -57,7 +57,7 @@ import Wire
   @Test func noLimitNeverTimesOut() {
     var configuration = PeerConfiguration()
     configuration.establishmentTimeoutMilliseconds = 0
-    let call = VirtualCall(seed: 63, configuration: configuration)
+    let call = VirtualCall(seed: 63, configurations: [configuration, configuration])
     call.call(0, .addTrack(kind: .audio, streamIDs: [], source: .echo))
     call.call(0, .setLocalDescription(nil))
     call.run(for: .seconds(100))

@@ -166,7 +166,7 @@ import Wire
     }
     configuration.srtpProtections = [profile]
     configuration.answersAsDTLSClient = answersAsClient
-    let call = VirtualCall(seed: 85, configuration: configuration)
+    let call = VirtualCall(seed: 85, configurations: [configuration, configuration])
     call.call(0, .addTrack(kind: .audio, streamIDs: [], source: RunningCallTests.tone))
     #expect(call.negotiate() == nil)
     call.run(for: .seconds(1))
@@ -192,7 +192,7 @@ import Wire
       PeerCertificate(
         algorithm: .ecdsaP256, seed: [1], createdUnixSeconds: 0, lifetimeSeconds: 100)
     ]
-    let call = VirtualCall(seed: 86, configuration: configuration)
+    let call = VirtualCall(seed: 86, configurations: [configuration, configuration])
     call.call(0, .addTrack(kind: .audio, streamIDs: [], source: RunningCallTests.tone))
     let error = call.call(0, .createOffer(iceRestart: false)).error
     #expect(error?.name == "InvalidAccessError")
@@ -202,7 +202,7 @@ import Wire
   @Test func maxBundleOffersWorkBetweenTwoStacks() {
     var configuration = PeerConfiguration()
     configuration.bundlePolicy = .maxBundle
-    let call = VirtualCall(seed: 87, configuration: configuration)
+    let call = VirtualCall(seed: 87, configurations: [configuration, configuration])
     call.call(0, .addTrack(kind: .audio, streamIDs: [], source: RunningCallTests.tone))
     call.call(0, .addTrack(kind: .video, streamIDs: [], source: RunningCallTests.pattern))
     #expect(call.negotiate() == nil)
