@@ -102,8 +102,8 @@ let package = Package(
     module(
       "Live",
       [
-        "Wire", "CSupport", "COpenSSL", "STUN", "SDP", "JSEP", "ICE", "SCTP", "Peer", "Media",
-        "Stats", "Speakers", "Tape",
+        "Wire", "CSupport", "COpenSSL", "STUN", "SDP", "JSEP", "ICE", "SCTP", "Secure", "Peer",
+        "Media", "Stats", "Speakers", "Tape",
       ]),
     module("Verify", ["Wire", "Peer", "Media", "Tape", "Replay"]),
     module("RetakeTesting", ["Live", "Media", "Peer", "SDP", "Tape", "Replay", "Verify"]),
@@ -130,10 +130,14 @@ let package = Package(
         "Queries", "Lab",
       ]),
     tests(
+      "ReplayTests",
+      [
+        "Wire", "SCTP", "JSEP", "SDP", "Secure", "Media", "Stats", "Peer", "Tape", "Queries",
+        "Replay", "Lab",
+      ]),
+    tests(
       "DebugTests",
       ["Wire", "Media", "Peer", "Stats", "Tape", "Queries", "Replay", "Debug", "Lab"]),
-    tests(
-      "ReplayTests", ["Wire", "SCTP", "Media", "Stats", "Peer", "Tape", "Queries", "Replay", "Lab"]),
     tests("VerifyTests", ["Wire", "Media", "Peer", "Tape", "Replay", "Verify", "Lab"]),
     tests(
       "RetakeTestingTests",
@@ -141,14 +145,17 @@ let package = Package(
     tests("SpeakersTests", ["Wire", "Speakers"]),
     tests(
       "PeerTests",
-      ["Wire", "ICE", "JSEP", "SCTP", "SDP", "Flow", "Media", "Stats", "Peer", "Tape", "Lab"]),
+      [
+        "Wire", "ICE", "JSEP", "SCTP", "SDP", "Secure", "Flow", "Media", "Stats", "Peer", "Tape",
+        "Lab",
+      ]),
     tests("CSupportTests", ["CSupport", "COpus", "CVPX"]),
     tests("SecureTests", ["Secure", "Wire", "Digests", "CSupport", "COpenSSL"]),
     tests("STUNTests", ["Wire", "Digests", "STUN"]),
     tests("ICETests", ["Wire", "STUN", "ICE", "Lab"]),
     tests(
       "LiveTests",
-      ["Wire", "SDP", "JSEP", "ICE", "SCTP", "Media", "Stats", "Peer", "Tape", "Live"]),
+      ["Wire", "SDP", "JSEP", "ICE", "SCTP", "Secure", "Media", "Stats", "Peer", "Tape", "Live"]),
     tests("SignalingTests", ["SDP", "Signaling"] + nio),
     tests("MediaTests", ["Media", "RTP", "Wire", "COpus"]),
     .testTarget(

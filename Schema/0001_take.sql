@@ -276,7 +276,8 @@ CREATE TABLE state (
   step       INTEGER GENERATED ALWAYS AS (row >> 16) VIRTUAL,
   peer       INTEGER NOT NULL,
   at_ns      INTEGER NOT NULL,
-  machine    TEXT NOT NULL,  -- signaling, ice-connection, ice-gathering, connection, dtls, sctp
+  -- signaling, ice-connection, ice-gathering, connection, dtls, sctp, establishment
+  machine    TEXT NOT NULL,
   from_state TEXT NOT NULL,  -- the state that was left, as W3C spells it
   to_state   TEXT NOT NULL   -- the state that was entered
 );
@@ -500,8 +501,8 @@ CREATE TABLE event (
   step   INTEGER GENERATED ALWAYS AS (row >> 16) VIRTUAL,
   peer   INTEGER NOT NULL,
   at_ns  INTEGER NOT NULL,
-  -- negotiationneeded, icecandidate, track, trackended, secured, speaker, bufferedamountlow,
-  -- datachannelerror, refused.
+  -- negotiationneeded, icecandidate, track, trackended, addstream, removestream, secured,
+  -- speaker, bufferedamountlow, datachannelerror, refused.
   type   TEXT NOT NULL,
   detail TEXT NOT NULL   -- JSON
 );

@@ -4,10 +4,9 @@
 #include <openssl/evp.h>
 #include <openssl/rand.h>
 
-#define DAY INT64_C(86400)
-
-EVP_PKEY *csupport_key_new(OSSL_LIB_CTX *library) {
-  return EVP_PKEY_Q_keygen(library, NULL, "EC", "P-256");
+EVP_PKEY *csupport_key_new(OSSL_LIB_CTX *library, int is_rsa) {
+  return is_rsa ? EVP_PKEY_Q_keygen(library, NULL, "RSA", (size_t)2048)
+                : EVP_PKEY_Q_keygen(library, NULL, "EC", "P-256");
 }
 
 /// Sets a positive serial number of 8 drawn bytes.
@@ -34,12 +33,12 @@ static int set_names(X509 *certificate) {
   return done;
 }
 
-X509 *csupport_certificate_new(OSSL_LIB_CTX *library, EVP_PKEY *key, int64_t unix_time) {
+X509 *csupport_certificate_new(OSSL_LIB_CTX *library, EVP_PKEY *key, int64_t begin, int64_t end) {
   X509 *certificate = X509_new_ex(library, NULL);
   if (certificate == NULL) return NULL;
   if (set_serial(certificate, library) && X509_set_version(certificate, X509_VERSION_3)
-      && ASN1_TIME_set(X509_getm_notBefore(certificate), (time_t)(unix_time - DAY)) != NULL
-      && ASN1_TIME_set(X509_getm_notAfter(certificate), (time_t)(unix_time + 30 * DAY)) != NULL
+      && ASN1_TIME_set(X509_getm_notBefore(certificate), (time_t)begin) != NULL
+      && ASN1_TIME_set(X509_getm_notAfter(certificate), (time_t)end) != NULL
       && X509_set_pubkey(certificate, key) && set_names(certificate)
       && X509_sign(certificate, key, EVP_sha256())) {
     return certificate;

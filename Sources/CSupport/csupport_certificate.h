@@ -6,11 +6,11 @@
 
 #include <openssl/x509.h>
 
-/// Draws a P-256 key in a library context; NULL when OpenSSL refuses.
-EVP_PKEY *csupport_key_new(OSSL_LIB_CTX *library);
+/// Draws a P-256 key, or an RSA key of 2048 bits, in a library context; NULL when OpenSSL refuses.
+EVP_PKEY *csupport_key_new(OSSL_LIB_CTX *library, int is_rsa);
 
-/// Makes a self-signed certificate with a drawn serial number, valid from a day before until
-/// 30 days after a Unix time in seconds; NULL when OpenSSL refuses.
-X509 *csupport_certificate_new(OSSL_LIB_CTX *library, EVP_PKEY *key, int64_t unix_time);
+/// Makes a self-signed certificate with a drawn serial number, valid between two Unix times in
+/// seconds; NULL when OpenSSL refuses.
+X509 *csupport_certificate_new(OSSL_LIB_CTX *library, EVP_PKEY *key, int64_t begin, int64_t end);
 
 #endif

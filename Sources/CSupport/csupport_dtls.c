@@ -18,6 +18,7 @@
 static const char ciphers[] =
     "ECDHE-ECDSA-AES128-GCM-SHA256:ECDHE-RSA-AES128-GCM-SHA256:"
     "ECDHE-ECDSA-CHACHA20-POLY1305:ECDHE-RSA-CHACHA20-POLY1305:"
+    "ECDHE-ECDSA-AES256-GCM-SHA384:ECDHE-RSA-AES256-GCM-SHA384:"
     "ECDHE-ECDSA-AES128-SHA:ECDHE-RSA-AES128-SHA:"
     "ECDHE-ECDSA-AES256-SHA:ECDHE-RSA-AES256-SHA";
 // Other curves than these two may draw blinding values, in a number that depends on the processor.
@@ -25,7 +26,6 @@ static const char groups[] = "X25519:P-256";
 static const char signatures[] =
     "ECDSA+SHA256:RSA-PSS+SHA256:RSA+SHA256:ECDSA+SHA384:RSA-PSS+SHA384:RSA+SHA384:"
     "ECDSA+SHA512:RSA-PSS+SHA512:RSA+SHA512";
-static const char srtp_profiles[] = "SRTP_AEAD_AES_128_GCM:SRTP_AES128_CM_SHA1_80";
 
 /// The time-out that OpenSSL believes in, and by how much the clock moves to make it pass.
 #define TIMEOUT_US 60000000u
@@ -34,12 +34,15 @@ static const char srtp_profiles[] = "SRTP_AEAD_AES_128_GCM:SRTP_AES128_CM_SHA1_8
 #define CLOCK_START_S (1 << 30)
 /// No peer needs a longer certificate chain, in bytes.
 #define CERTIFICATES_MAXIMUM (16 * 1024)
+/// One certificate for each type of key.
+#define OWN_CERTIFICATES_MAXIMUM 2
 
 struct csupport_dtls {
   csupport_dtls_callbacks callbacks;
   csupport_library library;
-  EVP_PKEY *key;
-  X509 *certificate;
+  EVP_PKEY *keys[OWN_CERTIFICATES_MAXIMUM];
+  X509 *certificates[OWN_CERTIFICATES_MAXIMUM];
+  size_t certificate_count;
   SSL_CTX *context;
   SSL *connection;
   csupport_frozen_clock clock;
@@ -128,7 +131,18 @@ static int verify(X509_STORE_CTX *store, void *argument) {
   return accepted;
 }
 
-static int configure(csupport_dtls *dtls) {
+/// Gives the context every certificate; the cipher suite decides which one is shown.
+static int use_certificates(csupport_dtls *dtls) {
+  for (size_t index = 0; index < dtls->certificate_count; index++) {
+    if (SSL_CTX_use_certificate(dtls->context, dtls->certificates[index]) != 1
+        || SSL_CTX_use_PrivateKey(dtls->context, dtls->keys[index]) != 1) {
+      return 0;
+    }
+  }
+  return dtls->certificate_count > 0;
+}
+
+static int configure(csupport_dtls *dtls, const char *srtp_profiles) {
   SSL_CTX *context = dtls->context;
   SSL_CTX_set_security_level(context, 1);
   SSL_CTX_set_session_cache_mode(context, SSL_SESS_CACHE_OFF);
@@ -144,30 +158,51 @@ static int configure(csupport_dtls *dtls) {
          && SSL_CTX_set_cipher_list(context, ciphers)
          && SSL_CTX_set1_groups_list(context, groups)
          && SSL_CTX_set1_sigalgs_list(context, signatures)
-         && SSL_CTX_use_certificate(context, dtls->certificate) == 1
-         && SSL_CTX_use_PrivateKey(context, dtls->key) == 1
+         && use_certificates(dtls)
          && SSL_CTX_set_tlsext_use_srtp(context, srtp_profiles) == 0;
 }
 
-csupport_dtls *csupport_dtls_new(const csupport_dtls_callbacks *callbacks, int64_t unix_time) {
+csupport_dtls *csupport_dtls_new(const csupport_dtls_callbacks *callbacks) {
   pthread_once(&datagram_method_once, make_datagram_method);
   csupport_dtls *dtls = calloc(1, sizeof *dtls);
   if (dtls == NULL) return NULL;
   dtls->callbacks = *callbacks;
   dtls->clock.seconds = CLOCK_START_S;
   csupport_frozen_clock *before = csupport_clock_freeze(&dtls->clock);
-  // The order of these draws is part of every take.
   int made = datagram_method != NULL
-             && csupport_library_open(&dtls->library, callbacks->draw, callbacks->user)
-             && (dtls->key = csupport_key_new(dtls->library.context)) != NULL
-             && (dtls->certificate = csupport_certificate_new(dtls->library.context, dtls->key,
-                                                              unix_time)) != NULL
-             && (dtls->context = SSL_CTX_new_ex(dtls->library.context, NULL, DTLS_method())) != NULL
-             && configure(dtls);
+             && csupport_library_open(&dtls->library, callbacks->draw, callbacks->user);
   csupport_clock_freeze(before);
   if (made) return dtls;
   csupport_dtls_free(dtls);
   return NULL;
+}
+
+// The order of the draws in the next two functions is part of every take.
+
+X509 *csupport_dtls_add_certificate(csupport_dtls *dtls, int is_rsa, int64_t begin, int64_t end) {
+  if (dtls->certificate_count == OWN_CERTIFICATES_MAXIMUM || dtls->context != NULL) return NULL;
+  csupport_frozen_clock *before = csupport_clock_freeze(&dtls->clock);
+  EVP_PKEY *key = csupport_key_new(dtls->library.context, is_rsa);
+  X509 *certificate =
+      key == NULL ? NULL : csupport_certificate_new(dtls->library.context, key, begin, end);
+  csupport_clock_freeze(before);
+  if (certificate == NULL) {
+    EVP_PKEY_free(key);
+    return NULL;
+  }
+  dtls->keys[dtls->certificate_count] = key;
+  dtls->certificates[dtls->certificate_count] = certificate;
+  dtls->certificate_count++;
+  return certificate;
+}
+
+int csupport_dtls_prepare(csupport_dtls *dtls, const char *srtp_profiles) {
+  if (dtls->context != NULL) return 0;
+  csupport_frozen_clock *before = csupport_clock_freeze(&dtls->clock);
+  dtls->context = SSL_CTX_new_ex(dtls->library.context, NULL, DTLS_method());
+  int prepared = dtls->context != NULL && configure(dtls, srtp_profiles);
+  csupport_clock_freeze(before);
+  return prepared;
 }
 
 void csupport_dtls_free(csupport_dtls *dtls) {
@@ -175,14 +210,14 @@ void csupport_dtls_free(csupport_dtls *dtls) {
   csupport_frozen_clock *before = csupport_clock_freeze(&dtls->clock);
   SSL_free(dtls->connection);
   SSL_CTX_free(dtls->context);
-  X509_free(dtls->certificate);
-  EVP_PKEY_free(dtls->key);
+  for (size_t index = 0; index < dtls->certificate_count; index++) {
+    X509_free(dtls->certificates[index]);
+    EVP_PKEY_free(dtls->keys[index]);
+  }
   csupport_library_close(&dtls->library);
   csupport_clock_freeze(before);
   free(dtls);
 }
-
-X509 *csupport_dtls_certificate(const csupport_dtls *dtls) { return dtls->certificate; }
 
 SSL *csupport_dtls_connection(const csupport_dtls *dtls) { return dtls->connection; }
 
@@ -223,6 +258,15 @@ int csupport_dtls_start(csupport_dtls *dtls, int is_server, long mtu) {
   }
   csupport_clock_freeze(before);
   return started;
+}
+
+void csupport_dtls_reset(csupport_dtls *dtls) {
+  csupport_frozen_clock *before = csupport_clock_freeze(&dtls->clock);
+  SSL_free(dtls->connection);
+  dtls->connection = NULL;
+  dtls->input = NULL;
+  dtls->is_armed = 0;
+  csupport_clock_freeze(before);
 }
 
 /// Puts a datagram where OpenSSL reads it, under the association's clock.

@@ -9,14 +9,16 @@ struct AnswerReading {
   /// Checks an answer against its offer (RFC 3264 section 6, RFC 9429 section 5.11).
   init(_ answer: SDPDocument, to offer: SDPDocument) throws(JSEPError) {
     guard answer.sections.count == offer.sections.count else {
+      let line = answer.line(ofSection: min(answer.sections.count, offer.sections.count))
       throw JSEPError(
         .invalidAccess,
-        "the answer has \(answer.sections.count) m-sections, the offer \(offer.sections.count)")
+        "line \(line): the answer has \(answer.sections.count) m-sections, the offer"
+          + " \(offer.sections.count)")
     }
     var accepted: [Int] = []
     for (index, section) in answer.sections.enumerated() {
       let offered = offer.sections[index]
-      let place = JSEPError.place(of: section, at: index)
+      let place = JSEPError.place(in: answer, at: index)
       guard section.kind == offered.kind, section.mid == nil || section.mid == offered.mid else {
         throw JSEPError(
           .invalidAccess, "\(place) answers \(JSEPError.place(of: offered, at: index))")
@@ -46,7 +48,7 @@ struct AnswerReading {
     try AnswerReading.checkBundle(answer, offer, accepted)
     transport = try TransportReading(answer, section: first, bundle: accepted)
     guard transport?.setup != .actpass else {
-      let place = JSEPError.place(of: answer.sections[first], at: first)
+      let place = JSEPError.place(in: answer, at: first)
       throw JSEPError(.invalidAccess, "\(place) answers with a=setup:actpass")
     }
   }
@@ -59,7 +61,7 @@ struct AnswerReading {
     let mids = accepted.map { answer.sections[$0].mid ?? offer.sections[$0].mid ?? "" }
     let group = Set(answer.bundles.first { $0.contains(mids[0]) } ?? [])
     for (index, mid) in zip(accepted, mids) where !group.contains(mid) {
-      let place = JSEPError.place(of: answer.sections[index], at: index)
+      let place = JSEPError.place(in: answer, at: index)
       throw JSEPError(.invalidAccess, "\(place) is not bundled with the others")
     }
   }

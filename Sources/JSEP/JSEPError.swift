@@ -7,6 +7,8 @@ package struct JSEPError: Error, Hashable, Sendable {
     case syntax = "RTCError"
     case invalidModification = "InvalidModificationError"
     case operation = "OperationError"
+    /// An identifier of a stream or track that is in use already; not a name of W3C's.
+    case duplicateID = "DuplicateIDError"
   }
   package var kind: Kind
   package var reason: String

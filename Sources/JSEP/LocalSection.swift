@@ -12,6 +12,8 @@ struct LocalSection {
   var setup: SetupRole
   var isOffer: Bool
   var reducedSizeRTCP: Bool
+  /// Whether a peer that does not know BUNDLE must reject the section (RFC 9143 section 6).
+  var isLeftToBundle = false
   /// Whether receivers on both sides may measure the round trip (RFC 3611 section 5.1).
   var measuresReceiverRoundTrip: Bool
 
@@ -23,15 +25,20 @@ struct LocalSection {
   /// The lines of the section without candidates, in the order that libwebrtc uses.
   func section(_ sender: Transceiver, cname: String, transport own: LocalTransport) -> SDPSection {
     var section = SDPSection(
-      kind: SectionKind(kind), port: LocalSection.unknownPort, transport: transport,
+      kind: SectionKind(kind), port: isLeftToBundle ? 0 : LocalSection.unknownPort,
+      transport: transport,
       formats: media.codecs.flatMap { [$0.payloadType] + ($0.rtxPayloadType.map { [$0] } ?? []) }
         .map { String($0) })
     section.connection = .unknown
     section.append(own, setup)
     if let mid { section.append(SDPLine(.mid, mid)) }
+    if isLeftToBundle { section.append(.bundleOnly) }
     for (uri, id) in media.extensions { section.append(ExtensionMap(id: UInt16(id), uri: uri)) }
     section.append(direction.attributeName)
-    if direction.sends { append(msidsOf: sender, to: &section) }
+    // An answer names the streams of all that this side wants to send, even where the offer does
+    // not take it: else both sides would find them missing and offer without end (W3C section
+    // 4.7.3).
+    if direction.sends || sender.direction.sends { append(msidsOf: sender, to: &section) }
     section.append(.rtcpMux)
     if isOffer { section.append(.rtcpMuxOnly) }
     if reducedSizeRTCP { section.append(.rtcpReducedSize) }
@@ -101,7 +108,9 @@ extension SDPSection {
     append(SDPLine(.iceUsernameFragment, own.usernameFragment))
     append(SDPLine(.icePassword, own.password))
     append(SDPLine(.iceOptions, "trickle"))
-    append(Fingerprint(algorithm: own.fingerprintAlgorithm, value: own.fingerprint))
+    for print in own.fingerprints {
+      append(Fingerprint(algorithm: print.algorithm, value: print.value))
+    }
     append(setup)
   }
 }

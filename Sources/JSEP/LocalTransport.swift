@@ -4,9 +4,8 @@ package import Wire
 package struct LocalTransport: Hashable, Sendable {
   package var usernameFragment: String
   package var password: String
-  /// Hash name and value of the certificate's fingerprint.
-  package var fingerprintAlgorithm: String
-  package var fingerprint: String
+  /// The fingerprint of every certificate.
+  package var fingerprints: [CertificateFingerprint]
   /// The candidates gathered so far, each as the text after `a=` (`candidate:...`).
   package var candidates: [String]
   package var gatheringIsComplete: Bool
@@ -14,16 +13,28 @@ package struct LocalTransport: Hashable, Sendable {
   package var defaultAddress: SocketAddress?
 
   package init(
-    usernameFragment: String, password: String, fingerprintAlgorithm: String, fingerprint: String,
+    usernameFragment: String, password: String, fingerprints: [CertificateFingerprint],
     candidates: [String] = [], gatheringIsComplete: Bool = false,
     defaultAddress: SocketAddress? = nil
   ) {
     self.usernameFragment = usernameFragment
     self.password = password
-    self.fingerprintAlgorithm = fingerprintAlgorithm
-    self.fingerprint = fingerprint
+    self.fingerprints = fingerprints
     self.candidates = candidates
     self.gatheringIsComplete = gatheringIsComplete
     self.defaultAddress = defaultAddress
+  }
+}
+
+/// The hash of a certificate as descriptions state it (RFC 8122 section 5).
+package struct CertificateFingerprint: Hashable, Sendable {
+  /// The hash function's name: `sha-256`, ...
+  package var algorithm: String
+  /// Upper-case hexadecimal bytes with colons between.
+  package var value: String
+
+  package init(algorithm: String, value: String) {
+    self.algorithm = algorithm
+    self.value = value
   }
 }

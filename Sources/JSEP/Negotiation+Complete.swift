@@ -51,6 +51,25 @@ extension Negotiation {
     return stopped + [.sectionsAgreed] + tracks
   }
 
+  /// Takes over what an offer and a provisional answer agree on, for media to flow until the final
+  /// one comes; nothing is stopped or given up yet (RFC 9429 section 4.1.10.1).
+  mutating func agreeProvisionally(offer: SDPDocument, answer: SDPDocument, peerAnswered: Bool)
+    -> [Change]
+  {
+    sections = []
+    var tracks: [Change] = []
+    for index in slots.indices {
+      let answered = answer.sections[index]
+      guard answered.port != 0, !offer.sections[index].isRejected,
+        let place = transceivers.firstIndex(where: { $0.id == slots[index].transceiverID })
+      else { continue }
+      let section = agreement(index, offer, answer, transceivers[place], peerAnswered)
+      sections.append(section)
+      tracks += settle(place, section, peerAnswered ? answered : nil)
+    }
+    return [.sectionsAgreed] + tracks
+  }
+
   /// Gives a transceiver its agreed direction; tells when the peer's track begins or ends.
   private mutating func settle(
     _ place: Int, _ section: NegotiatedSection, _ answered: SDPSection?

@@ -10,6 +10,7 @@ extension Negotiation {
       throw wrongState("createOffer")
     }
     let slots = plannedSlots()
+    var kinds: [MediaKind] = []
     var numbers = numbers
     let foreign = ForeignNumbers(documents.currentRemote)
     var document = SDPDocument(origin: Origin(sessionID: sessionID, sessionVersion: 0))
@@ -25,11 +26,15 @@ extension Negotiation {
         continue
       }
       let agreed = sections.first { $0.mid == slot.mid }
-      let section = LocalSection(
+      let media = numbers.offer(kind: transceiver.kind, agreed: agreed, foreign: foreign)
+      var section = LocalSection(
         kind: transceiver.kind, mid: slot.mid, transport: slot.transport,
-        media: numbers.offer(kind: transceiver.kind, agreed: agreed, foreign: foreign),
+        media: media.preferring(transceiver.codecPreferences),
         direction: transceiver.direction.media, setup: .actpass, isOffer: true,
         reducedSizeRTCP: true, measuresReceiverRoundTrip: true)
+      section.isLeftToBundle =
+        agreed == nil && bundlePolicy.leavesToBundle(transceiver.kind, after: kinds)
+      kinds.append(transceiver.kind)
       document.sections.append(section.section(transceiver, cname: cname, transport: transport))
     }
     return keep(document, slots, .offer, transport, bundles: true, allowsMixed: false)
@@ -54,7 +59,10 @@ extension Negotiation {
             transport: transport, setup: setup))
         continue
       }
-      guard let transceiver = liveTransceiver(slot), let media = reading.media[index] else {
+      guard let transceiver = liveTransceiver(slot),
+        let media = reading.media[index]?.preferring(transceiver.codecPreferences),
+        !media.codecs.isEmpty
+      else {
         document.sections.append(LocalSection.rejected(slot, transport, setup))
         continue
       }
@@ -109,14 +117,17 @@ extension Negotiation {
 
   /// The DTLS role to answer with: the one the association has, or the one the offer leaves.
   ///
-  /// When the offer leaves the choice this side is the server, whose bytes do not depend on the
-  /// version of OpenSSL.
+  /// When the offer leaves the choice this side is the server unless it is told otherwise.
   private func answeredSetup(_ reading: TransportReading?) -> SetupRole {
     guard let reading else { return .passive }
     if let isClient = remoteTransport?.establishedRole(for: reading) {
       return isClient ? .active : .passive
     }
-    return reading.setup == .passive ? .active : .passive
+    switch reading.setup {
+    case .passive: return .active
+    case .active: return .passive
+    default: return answersAsDTLSClient ? .active : .passive
+    }
   }
 
   /// Completes a description with its session lines and keeps it for being set.

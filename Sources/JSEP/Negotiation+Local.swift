@@ -68,6 +68,9 @@ extension Negotiation {
     pendingLocal = answer
     documents.pendingLocal = made.document
     changes += settleRole(bySetupOf: made.document)
+    if let offer = documents.pendingRemote {
+      changes += agreeProvisionally(offer: offer, answer: made.document, peerAnswered: false)
+    }
     return changes + [.localDescriptionSet]
   }
 

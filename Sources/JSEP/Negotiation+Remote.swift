@@ -101,7 +101,8 @@ extension Negotiation {
     guard offer.sections.count >= before.count else {
       throw JSEPError(
         .invalidAccess,
-        "the offer has \(offer.sections.count) m-sections where the session has \(before.count)")
+        "line \(offer.line(ofSection: offer.sections.count)): the offer has"
+          + " \(offer.sections.count) m-sections where the session has \(before.count)")
     }
     var mids: [String] = []
     var taken = Set(offer.sections.compactMap(\.mid))
@@ -116,13 +117,15 @@ extension Negotiation {
       guard section.kind == slot.kind, section.mid == (slot.midIsSignaled ? slot.mid : nil) else {
         throw JSEPError(
           .invalidAccess,
-          "\(JSEPError.place(of: section, at: index)) was \(slot.kind.rawValue), mid \(slot.mid)")
+          "\(JSEPError.place(in: offer, at: index)) was \(slot.kind.rawValue), mid \(slot.mid)")
       }
       mids.append(slot.mid)
     }
     // A name that was made up may clash with one that the peer gives later.
-    guard Set(mids).count == mids.count else {
-      throw JSEPError(.invalidAccess, "two m-sections of the offer have the same mid")
+    for index in offer.sections.indices where mids[..<index].contains(mids[index]) {
+      throw JSEPError(
+        .invalidAccess,
+        "\(JSEPError.place(in: offer, at: index)) has the mid \(mids[index]) of another m-section")
     }
     return mids
   }
@@ -148,7 +151,7 @@ extension Negotiation {
     guard isFinal else {
       pendingRemote = description
       documents.pendingRemote = answer
-      return changes
+      return changes + agreeProvisionally(offer: offer, answer: answer, peerAnswered: true)
     }
     currentLocal = pendingLocal
     currentRemote = description

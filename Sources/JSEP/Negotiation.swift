@@ -20,7 +20,9 @@ package struct Negotiation {
   package internal(set) var pendingRemote: SessionDescription?
 
   let entropy: EntropyStream
-  let cname: String
+  package let cname: String
+  let bundlePolicy: BundlePolicy
+  let answersAsDTLSClient: Bool
   /// The session identifier of the `o=` line: below 2^62, as RFC 9429 section 5.2.1 wants it.
   let sessionID: UInt64
   /// The m-sections of the latest description that was applied, in order.
@@ -58,25 +60,37 @@ package struct Negotiation {
   }
 
   /// Creates the machine of a peer; `cname` is the RTCP name of all that it sends.
-  package init(entropy: EntropyStream, cname: String) {
+  package init(
+    entropy: EntropyStream, cname: String, bundlePolicy: BundlePolicy = .balanced,
+    answersAsDTLSClient: Bool = false
+  ) {
     self.entropy = entropy
     self.cname = cname
+    self.bundlePolicy = bundlePolicy
+    self.answersAsDTLSClient = answersAsDTLSClient
     sessionID = entropy.integer(UInt64.self) >> 2
   }
 
   /// Makes a transceiver, or with `byAddTrack` takes over one whose sender never had anything to
   /// send (W3C addTrack); gives its identifier.
+  ///
+  /// The track gets the identifier that is given, which no other sent track may have, or a drawn
+  /// one.
   package mutating func addTransceiver(
-    kind: MediaKind, direction: TransceiverDirection, streamIDs: [String], byAddTrack: Bool
+    kind: MediaKind, direction: TransceiverDirection, streamIDs: [String], byAddTrack: Bool,
+    trackID: String? = nil
   ) throws(JSEPError) -> UInt32 {
     try checkNotClosed()
     try check(direction)
     try check(streamIDs)
+    if let trackID { try check(newTrack: trackID) }
     if byAddTrack, let index = transceivers.firstIndex(where: { $0.isFree(for: kind) }) {
       transceivers[index].add(track: streamIDs)
+      if let trackID { transceivers[index].trackID = trackID }
       return transceivers[index].id
     }
     var made = makeTransceiver(kind: kind, direction: direction, streamIDs: streamIDs)
+    if let trackID { made.trackID = trackID }
     made.wasMadeByAddTrack = byAddTrack
     made.hasLocalTrack = byAddTrack || direction.sends
     transceivers.append(made)
@@ -143,13 +157,27 @@ package struct Negotiation {
   /// The pending or else current local description with the candidates gathered since (W3C
   /// localDescription).
   package func localDescription(_ transport: LocalTransport) -> SessionDescription? {
-    if let description = pendingLocal, let document = documents.pendingLocal {
-      return SessionDescription(type: description.type, sdp: document.filled(with: transport).text)
+    description(.pendingLocal, transport) ?? description(.currentLocal, transport)
+  }
+
+  /// A description by its place, own ones with the candidates gathered since.
+  package func description(_ slot: DescriptionSlot, _ transport: LocalTransport)
+    -> SessionDescription?
+  {
+    switch slot {
+    case .currentLocal: filled(currentLocal, documents.currentLocal, transport)
+    case .pendingLocal: filled(pendingLocal, documents.pendingLocal, transport)
+    case .remote: pendingRemote ?? currentRemote
+    case .currentRemote: currentRemote
+    case .pendingRemote: pendingRemote
     }
-    if let description = currentLocal, let document = documents.currentLocal {
-      return SessionDescription(type: description.type, sdp: document.filled(with: transport).text)
-    }
-    return nil
+  }
+
+  private func filled(
+    _ description: SessionDescription?, _ document: SDPDocument?, _ transport: LocalTransport
+  ) -> SessionDescription? {
+    guard let description, let document else { return nil }
+    return SessionDescription(type: description.type, sdp: document.filled(with: transport).text)
   }
 
   /// The m-line index of a mid in the peer's description, for addIceCandidate.
@@ -187,7 +215,7 @@ extension Negotiation {
     if signalingState == .closed { throw JSEPError(.invalidState, "the connection is closed") }
   }
 
-  private func liveIndex(of transceiver: UInt32) throws(JSEPError) -> Int {
+  func liveIndex(of transceiver: UInt32) throws(JSEPError) -> Int {
     try checkNotClosed()
     guard let index = transceivers.firstIndex(where: { $0.id == transceiver }) else {
       throw JSEPError(.invalidAccess, "there is no transceiver \(transceiver)")
@@ -208,6 +236,19 @@ extension Negotiation {
   private func check(_ streamIDs: [String]) throws(JSEPError) {
     for id in streamIDs where !id.isToken || id.utf8.count > 255 {
       throw JSEPError(.invalidAccess, "a stream identifier must be a token of 1 to 255 characters")
+    }
+    guard Set(streamIDs).count == streamIDs.count else {
+      throw JSEPError(.duplicateID, "a track is given twice to the same stream")
+    }
+  }
+
+  /// Tracks that are sent have identifiers of their own, whatever their streams and kinds.
+  private func check(newTrack id: String) throws(JSEPError) {
+    guard id.isToken, id.utf8.count <= 255 else {
+      throw JSEPError(.invalidAccess, "a track identifier must be a token of 1 to 255 characters")
+    }
+    guard !transceivers.contains(where: { $0.hasLocalTrack && $0.trackID == id }) else {
+      throw JSEPError(.duplicateID, "a track with the identifier \(id) is sent already")
     }
   }
 

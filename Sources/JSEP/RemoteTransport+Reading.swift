@@ -20,7 +20,7 @@ struct TransportReading {
   /// (RFC 9143 section 7.1.3).
   init(_ document: SDPDocument, section index: Int, bundle: [Int]) throws(JSEPError) {
     let sections = ([index] + bundle.filter { $0 != index }).map { document.sections[$0] }
-    let place = JSEPError.place(of: document.sections[index], at: index)
+    let place = JSEPError.place(in: document, at: index)
     var credentials: (usernameFragment: String, password: String, section: SDPSection)?
     for section in sections {
       guard let fragment = section.iceUsernameFragment ?? document.iceUsernameFragment,
@@ -75,6 +75,11 @@ extension RemoteTransport {
 }
 
 extension JSEPError {
+  /// How error messages name an m-section of a description that was read: with its line.
+  static func place(in document: SDPDocument, at index: Int) -> String {
+    "line \(document.line(ofSection: index)), \(place(of: document.sections[index], at: index))"
+  }
+
   /// How error messages name an m-section.
   static func place(of section: SDPSection, at index: Int) -> String {
     "m-section \(index) (\(section.kind.rawValue)\(section.mid.map { ", mid \($0)" } ?? ""))"

@@ -13,7 +13,7 @@ extension SDPDocument {
       var section = sections[index]
       // Candidates of another ICE generation do not belong into this description.
       guard section.iceUsernameFragment == transport.usernameFragment else { continue }
-      if let address = transport.defaultAddress {
+      if let address = transport.defaultAddress, !section.has(.bundleOnly) {
         section.port = address.port
         section.connection = ConnectionData(address.ip)
       }

@@ -33,6 +33,8 @@ package struct Transceiver: Hashable, Sendable {
   package var remoteTrackIsLive = false
   /// Whether a remote offer made it; taking the offer back takes it away again.
   package var wasMadeForRemoteOffer = false
+  /// The codecs to negotiate, the preferred one first; empty for the defaults.
+  package var codecPreferences: [RTPCodec] = []
 
   package init(
     id: UInt32, kind: MediaKind, direction: TransceiverDirection, streamIDs: [String],

@@ -13,6 +13,26 @@ extension PeerConnection {
     try await wait(for: "a connection", timeout: timeout) { $0.connection == .connected }
   }
 
+  /// Returns once the call came about: the exchange is over, ICE is connected and all local
+  /// candidates are known.
+  ///
+  /// - Throws: `TimeoutError` after the configuration's `establishmentTimeoutMilliseconds`, as the
+  ///   stack's own clock and the take have it.
+  public func waitUntilEstablished() async throws(PeerError) {
+    for await states in stateChanges {
+      switch states.establishment {
+      case .established: return
+      case .timedOut:
+        throw PeerError(name: "TimeoutError", message: "the call was not established in time")
+      case .new, .establishing, .closed: break
+      }
+      if states.connection == .failed {
+        throw PeerError(name: "NetworkError", message: "the connection failed")
+      }
+    }
+    throw PeerError(name: "InvalidStateError", message: "the connection was closed")
+  }
+
   /// Returns once a condition on the states holds.
   ///
   /// - Throws: `TimeoutError` after the time limit, `InvalidStateError` when the connection was

@@ -84,20 +84,23 @@ public final class PeerConnection: Sendable {
 
   /// Adds a track that is sent from a source, on a free transceiver or a new one (W3C addTrack).
   @discardableResult
-  public func addTrack(_ kind: MediaKind, source: MediaSource, streamIDs: [String] = [])
-    async throws(PeerError) -> TransceiverInfo
-  {
-    try await transceiver(.addTrack(kind: kind, streamIDs: streamIDs, source: source))
+  public func addTrack(
+    _ kind: MediaKind, source: MediaSource, streamIDs: [String] = [], trackID: String? = nil
+  ) async throws(PeerError) -> TransceiverInfo {
+    try await transceiver(
+      .addTrack(kind: kind, streamIDs: streamIDs, source: source, trackID: trackID))
   }
 
   /// Adds a transceiver; without a source it sends nothing until it gets one (W3C addTransceiver).
   @discardableResult
   public func addTransceiver(
     _ kind: MediaKind, direction: TransceiverDirection = .sendrecv, source: MediaSource? = nil,
-    streamIDs: [String] = []
+    streamIDs: [String] = [], sendEncodings: [RTPEncoding] = []
   ) async throws(PeerError) -> TransceiverInfo {
     try await transceiver(
-      .addTransceiver(kind: kind, direction: direction, streamIDs: streamIDs, source: source))
+      .addTransceiver(
+        kind: kind, direction: direction, streamIDs: streamIDs, source: source,
+        sendEncodings: sendEncodings.isEmpty ? nil : sendEncodings))
   }
 
   /// Stops sending on a transceiver (W3C removeTrack); negotiation is needed.

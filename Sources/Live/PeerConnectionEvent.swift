@@ -17,6 +17,8 @@ public enum PeerConnectionEvent: Hashable, Sendable {
   case secureState(SecureState)
   /// W3C connectionstatechange.
   case connectionState(ConnectionState)
+  /// Whether the call came about.
+  case establishment(EstablishmentState)
   /// W3C icecandidate: a local candidate to signal; nil when there are no more.
   case iceCandidate(CandidateInit?)
   /// W3C negotiationneeded.
@@ -25,6 +27,10 @@ public enum PeerConnectionEvent: Hashable, Sendable {
   case track(TransceiverInfo)
   /// The peer no longer sends on this transceiver.
   case trackEnded(transceiver: UInt32)
+  /// The peer sends a stream that it did not send before; never told of own streams.
+  case streamAdded(MediaStreamInfo)
+  /// The peer sends nothing of a stream any more.
+  case streamRemoved(id: String)
   /// W3C RTCSctpTransport statechange.
   case sctpState(SCTPState)
   /// W3C datachannel: the other side made this channel.
@@ -51,6 +57,7 @@ public enum PeerConnectionEvent: Hashable, Sendable {
       case "ice-connection": self = .iceConnectionState(states.iceConnection)
       case "ice-gathering": self = .iceGatheringState(states.iceGathering)
       case "dtls": self = .secureState(states.secure)
+      case "establishment": self = .establishment(states.establishment)
       case "connection": self = .connectionState(states.connection)
       case "sctp": self = .sctpState(states.sctp)
       default: return nil
@@ -61,6 +68,8 @@ public enum PeerConnectionEvent: Hashable, Sendable {
       self = .secured(cipherSuite: transport.cipherSuite, profile: transport.profile)
     case .track(let info): self = .track(info)
     case .trackEnded(let transceiver): self = .trackEnded(transceiver: transceiver)
+    case .streamAdded(let stream): self = .streamAdded(stream)
+    case .streamRemoved(let id): self = .streamRemoved(id: id)
     case .dominantSpeaker(let speaker): self = .dominantSpeaker(speaker)
     case .refused(let layer, let reason): self = .refused(layer: layer, reason: reason)
     case .candidate, .candidatePair, .trackNegotiated, .rtcp, .frame, .dataChannel, .message,

@@ -33,6 +33,20 @@ public enum SecureState: String, Hashable, Sendable {
   case failed
 }
 
+/// Whether a call came about: exchange over, ICE connected and all local candidates known.
+public enum EstablishmentState: String, Hashable, Sendable {
+  /// No description was set.
+  case new
+  /// The conditions do not hold yet.
+  case establishing
+  /// The conditions held once; later states do not take that back.
+  case established
+  /// The conditions did not hold in time; they may later.
+  case timedOut = "timed-out"
+  /// The connection was closed.
+  case closed
+}
+
 /// All states of a connection at one moment.
 public struct PeerConnectionStates: Hashable, Sendable {
   /// The offer/answer exchange.
@@ -43,6 +57,8 @@ public struct PeerConnectionStates: Hashable, Sendable {
   public internal(set) var iceGathering = ICEGatheringState.new
   /// DTLS.
   public internal(set) var secure = SecureState.new
+  /// Whether the call came about.
+  public internal(set) var establishment = EstablishmentState.new
   /// The association of the data channels; `connecting` also when there is none.
   public internal(set) var sctp = SCTPState.connecting
   /// All transports together.
@@ -59,6 +75,8 @@ public struct PeerConnectionStates: Hashable, Sendable {
     case "ice-connection": iceConnection = ICEConnectionState(rawValue: to) ?? iceConnection
     case "ice-gathering": iceGathering = ICEGatheringState(rawValue: to) ?? iceGathering
     case "dtls": secure = SecureState(rawValue: to) ?? secure
+    case "establishment":
+      establishment = EstablishmentState(rawValue: to) ?? establishment
     case "sctp": sctp = SCTPState(rawValue: to) ?? sctp
     case "connection": connection = ConnectionState(rawValue: to) ?? connection
     default: break

@@ -225,7 +225,8 @@ extension RecordedThread.Request: CustomStringConvertible {
   /// Whether it does more than look.
   fileprivate var changesThings: Bool {
     switch self {
-    case .call(.getStats), .call(.localDescription), .call(.transceivers), .call(.dataChannels):
+    case .call(.getStats), .call(.localDescription), .call(.transceivers), .call(.dataChannels),
+      .call(.streams), .call(.readDescription):
       false
     default: true
     }

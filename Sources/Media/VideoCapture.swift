@@ -13,6 +13,9 @@ package struct VideoCapture: Machine {
     case picture(Picture)
     case requestKeyframe
     case bitrate(UInt64)
+    /// The most frames per second (nil for no limit) and the factor, at least 1, by which pictures
+    /// are made smaller (W3C maxFramerate and scaleResolutionDownBy).
+    case limits(framesPerSecond: Double?, scaleDownBy: Double)
     case deadline
   }
   package enum Output {
@@ -63,6 +66,8 @@ package struct VideoCapture: Machine {
   private var hasFailed = false
   private var wantsKeyframe = true
   private var bitrate = VideoCapture.startBitrate
+  private var thinner = FrameThinner()
+  private var scaleDownBy = 1.0
   /// The last media time, not wrapped.
   private var lastMediaTime: Int64?
 
@@ -110,6 +115,9 @@ package struct VideoCapture: Machine {
       guard bitsPerSecond != bitrate else { return }
       bitrate = bitsPerSecond
       encoder?.setBitrate(bitsPerSecond)
+    case .limits(let framesPerSecond, let factor):
+      thinner.limit(to: framesPerSecond)
+      scaleDownBy = factor
     case .deadline:
       guard let deadline, now >= deadline else { return }
       tick(at: now, into: &outbox)
@@ -139,7 +147,9 @@ package struct VideoCapture: Machine {
     self.clock?.nextFrame = number + 1
     let rate = clock.framesPerSecond
     let mediaTime = number / rate * 90_000 + number % rate * 90_000 / rate
-    guard let encoder = openEncoder(clock.width, clock.height, into: &outbox) else { return }
+    let size = PictureScaler.size(
+      width: clock.width, height: clock.height, dividedBy: scaleDownBy)
+    guard let encoder = openEncoder(size.width, size.height, into: &outbox) else { return }
     encode(
       picture(number, wantsPixels: encoder.wantsPixels), mediaTime, into: &outbox)
   }
@@ -162,11 +172,15 @@ package struct VideoCapture: Machine {
     counters.captureTimes.note(mediaTime)
     let sides = 1...LibraryVP8Encoder.largestSide
     guard sides.contains(picture.width), sides.contains(picture.height),
-      lastMediaTime.map({ mediaTime - $0 >= VideoCapture.leastDistance }) ?? true
+      lastMediaTime.map({ mediaTime - $0 >= VideoCapture.leastDistance }) ?? true,
+      thinner.admits(mediaTime)
     else {
       counters.framesSkipped &+= 1
       return
     }
+    let size = PictureScaler.size(
+      width: picture.width, height: picture.height, dividedBy: scaleDownBy)
+    let picture = PictureScaler.scaled(picture, width: size.width, height: size.height)
     guard let encoder = openEncoder(picture.width, picture.height, into: &outbox) else { return }
     lastMediaTime = mediaTime
     let wireTime = UInt32(truncatingIfNeeded: mediaTime)

@@ -14,17 +14,30 @@ package enum PeerCall: Hashable, Sendable, Codable {
   case setRemoteDescription(SessionDescription)
   /// A trickled candidate; nil means that there are no more.
   case addICECandidate(CandidateInit?)
-  case addTrack(kind: MediaKind, streamIDs: [String], source: MediaSource)
+  case addTrack(
+    kind: MediaKind, streamIDs: [String], source: MediaSource, trackID: String? = nil)
   case addTransceiver(
-    kind: MediaKind, direction: TransceiverDirection, streamIDs: [String], source: MediaSource?)
+    kind: MediaKind, direction: TransceiverDirection, streamIDs: [String], source: MediaSource?,
+    sendEncodings: [RTPEncoding]? = nil)
   case removeTrack(transceiver: UInt32)
   case setDirection(transceiver: UInt32, TransceiverDirection)
   /// Replaces what a sender sends, without negotiation; nil sends nothing.
   case replaceSource(transceiver: UInt32, MediaSource?)
   case stopTransceiver(UInt32)
+  case setStreams(transceiver: UInt32, [String])
+  case setCodecPreferences(transceiver: UInt32, [RTPCodec])
+  case getParameters(transceiver: UInt32)
+  case setParameters(transceiver: UInt32, RTPSendParameters)
+  /// Adds all tracks of a stream, or none.
+  case addStream(MediaStreamInit)
+  case removeStream(String)
+  /// Reads the streams that are sent and received.
+  case streams
   case restartICE
   /// Reads the pending or else current local description with the candidates gathered so far.
   case localDescription
+  /// Reads another description.
+  case readDescription(DescriptionSlot)
   /// Reads the transceivers.
   case transceivers
   /// Makes a data channel (W3C createDataChannel).
@@ -68,6 +81,8 @@ package enum PeerReply: Hashable, Sendable {
   case description(SessionDescription)
   case transceiver(TransceiverInfo)
   case transceivers([TransceiverInfo])
+  case parameters(RTPSendParameters)
+  case streams(MediaStreams)
   case dataChannel(DataChannelInfo)
   case dataChannels([DataChannelInfo])
   case stats(StatsReport)
@@ -80,6 +95,11 @@ public struct PeerError: Error, Hashable, Sendable, Codable, CustomStringConvert
   public var name: String
   /// What is wrong, in words.
   public var message: String
+
+  /// The name of the error about an identifier that another stream or track has already.
+  public static let duplicateIDName = "DuplicateIDError"
+  /// Whether a stream or track was refused because another one has its identifier.
+  public var isDuplicateID: Bool { name == PeerError.duplicateIDName }
 
   /// Creates an error.
   public init(name: String, message: String) {

@@ -22,6 +22,10 @@ package enum PeerEvent: Sendable {
   case track(TransceiverInfo)
   /// The peer no longer sends on this transceiver.
   case trackEnded(transceiver: UInt32)
+  /// The peer sends a stream that it did not send before.
+  case streamAdded(MediaStreamInfo)
+  /// The peer sends nothing of a stream any more.
+  case streamRemoved(id: String)
   /// What an m-section agreed on; the take's `track` rows.
   case trackNegotiated(TrackRecord)
   /// An RTCP block in the clear.
@@ -44,7 +48,8 @@ package enum PeerEvent: Sendable {
 
 /// A transition of a state machine.
 package struct StateTransition: Hashable, Sendable {
-  /// `signaling`, `ice-connection`, `ice-gathering`, `connection`, `dtls`, `sctp`.
+  /// `signaling`, `ice-connection`, `ice-gathering`, `connection`, `dtls`, `sctp`,
+  /// `establishment`.
   package var machine: String
   package var from: String
   package var to: String

@@ -1,6 +1,8 @@
 package import ICE
+public import JSEP
 package import Media
 package import SDP
+public import Secure
 package import Stats
 package import Wire
 
@@ -93,6 +95,21 @@ public struct PeerConfiguration: Hashable, Sendable, Codable {
   public var iceServers: [ICEServerConfiguration] = []
   /// Which candidates may be used.
   public var iceTransportPolicy = ICETransportPolicy.all
+  /// What an offer allows a peer that does not know BUNDLE.
+  public var bundlePolicy = BundlePolicy.balanced
+  /// The certificates to identify with, at most one for each algorithm; none has one made from the
+  /// peer's seed.
+  public var certificates: [PeerCertificate] = []
+  /// The SRTP profiles to negotiate, the preferred one first.
+  public var srtpProtections = SRTPProtection.preferred
+  /// Whether answers take the DTLS client's role when the offer leaves the choice; the server's
+  /// bytes do not depend on the version of OpenSSL, so takes travel better without.
+  public var answersAsDTLSClient = false
+  /// How long a connection may take to be established, counted from its first description, in
+  /// milliseconds; 0 sets no limit.
+  public var establishmentTimeoutMilliseconds: UInt32 = 30_000
+  /// Whether a connection counts as established only when all local candidates are known.
+  public var establishmentNeedsAllCandidates = true
   /// What all video may spend at most, in bits per second.
   public var videoBitrateMaximum: UInt64 = 2_500_000
   /// What video begins with, in bits per second.

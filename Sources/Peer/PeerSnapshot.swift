@@ -185,6 +185,7 @@ extension PeerStack {
     add("dtls", dtls?.deadline)
     add("sctp", data.association.deadline)
     add("flow", flow.deadline)
+    add("establishment", establishment.deadline)
     for track in tracks.receiving {
       add("\(track.kind.rawValue) playout of transceiver \(track.transceiver)", track.deadline)
     }

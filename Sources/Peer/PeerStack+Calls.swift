@@ -29,13 +29,15 @@ extension PeerStack {
     case .setLocalDescription(let description): try setLocal(description)
     case .setRemoteDescription(let description): try setRemote(description)
     case .addICECandidate(let candidate): try addRemote(candidate)
-    case .addTrack(let kind, let streamIDs, let source):
-      return .transceiver(try addTrack(kind, streamIDs, source))
-    case .addTransceiver(let kind, let direction, let streamIDs, let source):
+    case .addTrack(let kind, let streamIDs, let source, let trackID):
+      return .transceiver(try addTrack(kind, streamIDs, source, trackID))
+    case .addTransceiver(let kind, let direction, let streamIDs, let source, let encodings):
+      for encoding in encodings ?? [] { try check(encoding) }
       let id = try mapped { () throws(JSEPError) in
         try negotiation.addTransceiver(
           kind: kind, direction: direction, streamIDs: streamIDs, byAddTrack: false)
       }
+      setFirstEncoding(encodings ?? [], of: id, kind)
       setSource(source, of: id, kind)
       return .transceiver(try info(id))
     case .removeTrack(let id): try removeTrack(id)
@@ -52,6 +54,9 @@ extension PeerStack {
     case .localDescription:
       guard let description = negotiation.localDescription(localTransport) else { return .done }
       return .description(description)
+    case .setStreams, .setCodecPreferences, .getParameters, .setParameters, .addStream,
+      .removeStream, .streams, .readDescription:
+      return try laterResult(of: call)
     case .transceivers: return .transceivers(negotiation.transceivers.map(TransceiverInfo.init))
     case .createDataChannel(let options): return .dataChannel(try createDataChannel(options))
     case .closeDataChannel(let number): try closeDataChannel(number)
@@ -65,7 +70,29 @@ extension PeerStack {
     return .done
   }
 
-  private func mapped<Value>(_ body: () throws(JSEPError) -> Value) throws(PeerError) -> Value {
+  /// The calls about senders, streams and descriptions.
+  private func laterResult(of call: PeerCall) throws(PeerError) -> PeerReply {
+    switch call {
+    case .setStreams(let id, let streamIDs):
+      try mapped { () throws(JSEPError) in try negotiation.setStreams(streamIDs, of: id) }
+    case .setCodecPreferences(let id, let codecs):
+      try mapped { () throws(JSEPError) in
+        try negotiation.setCodecPreferences(codecs, of: id)
+      }
+    case .getParameters(let id): return .parameters(try parameters(of: id))
+    case .setParameters(let id, let parameters): try setParameters(parameters, of: id)
+    case .addStream(let stream): return .streams(try addStream(stream))
+    case .removeStream(let id): try removeStream(id)
+    case .streams: return .streams(streams())
+    case .readDescription(let slot):
+      guard let description = negotiation.description(slot, localTransport) else { return .done }
+      return .description(description)
+    default: break
+    }
+    return .done
+  }
+
+  func mapped<Value>(_ body: () throws(JSEPError) -> Value) throws(PeerError) -> Value {
     do throws(JSEPError) {
       return try body()
     } catch {
@@ -82,13 +109,25 @@ extension PeerStack {
     let isNext = transport.nextCredentials != nil
     return LocalTransport(
       usernameFragment: credentials.usernameFragment, password: credentials.password,
-      fingerprintAlgorithm: dtls?.fingerprint.algorithm ?? "sha-256",
-      fingerprint: dtls?.fingerprint.value ?? "", candidates: isNext ? [] : candidates.lines,
+      fingerprints: ownFingerprints, candidates: isNext ? [] : candidates.lines,
       gatheringIsComplete: !isNext && candidates.isComplete,
       defaultAddress: isNext ? nil : candidates.defaultAddress)
   }
 
+  private var ownFingerprints: [CertificateFingerprint] {
+    (dtls?.fingerprints ?? []).map {
+      CertificateFingerprint(algorithm: $0.algorithm, value: $0.value)
+    }
+  }
+
+  /// Refuses descriptions that could state no certificate.
+  private func checkCertificate() throws(PeerError) {
+    guard let failure = transport.failure else { return }
+    throw PeerError(name: "InvalidAccessError", message: "no DTLS transport: \(failure)")
+  }
+
   private func offer() throws(PeerError) -> SessionDescription {
+    try checkCertificate()
     if transport.restartIsWanted, transport.nextCredentials == nil, transport.path != nil {
       transport.nextCredentials = ICECredentials(from: entropy.stream("ice"))
     }
@@ -96,13 +135,18 @@ extension PeerStack {
   }
 
   private func answer() throws(PeerError) -> SessionDescription {
-    try mapped { () throws(JSEPError) in try negotiation.createAnswer(localTransport) }
+    try checkCertificate()
+    return try mapped { () throws(JSEPError) in try negotiation.createAnswer(localTransport) }
   }
 
   private func setLocal(_ given: SessionDescription?) throws(PeerError) {
-    let description: SessionDescription
+    var description: SessionDescription
     if let given, given.type == .rollback || !given.sdp.isEmpty {
       description = given
+    } else if let given {
+      // W3C: an empty text stands for what was created, here also for what can be created.
+      description = given.type == .offer ? try offer() : try answer()
+      description.type = given.type
     } else if negotiation.signalingState == .haveRemoteOffer
       || negotiation.signalingState == .haveLocalPranswer
     {
@@ -127,14 +171,21 @@ extension PeerStack {
   private func setRemote(_ description: SessionDescription) throws(PeerError) {
     let wasOfferer = negotiation.signalingState == .haveLocalOffer
     let changes = try mapped { () throws(JSEPError) in try negotiation.setRemote(description) }
-    if description.type == .offer, !transport.hasRole {
+    // An own first offer that crossed the peer's was taken back, and with it the role.
+    if description.type == .offer, !transport.hasRole || negotiation.currentLocal == nil {
       transport.hasRole = true
       drive(.role(.controlled))
     }
     apply(changes, isAnswerToOwnOffer: wasOfferer)
+    // An own restart that was taken back for a crossing offer has begun all the same: the agent
+    // goes on with the peer's credentials, which did not change.
+    if transport.remoteUsernameFragment == nil, description.type != .rollback {
+      applyRemoteTransport(isAnswerToOwnOffer: wasOfferer)
+    }
   }
 
   private func apply(_ changes: [Negotiation.Change], isAnswerToOwnOffer: Bool = false) {
+    tracks.senders.endTransactions()
     for change in changes {
       switch change {
       case .signalingState(_, let to): self.change(.signaling, to: to.rawValue)
@@ -150,6 +201,7 @@ extension PeerStack {
         if let index = tracks.sendingIndex(of: id) { stopCapture(at: index) }
       }
     }
+    tellStreams()
   }
 
   /// Hands the peer's transport parameters to the agent; changed credentials are an ICE restart.
@@ -209,23 +261,24 @@ extension PeerStack {
 
   // MARK: Tracks
 
-  private func addTrack(_ kind: MediaKind, _ streamIDs: [String], _ source: MediaSource)
-    throws(PeerError) -> TransceiverInfo
-  {
+  private func addTrack(
+    _ kind: MediaKind, _ streamIDs: [String], _ source: MediaSource, _ trackID: String?
+  ) throws(PeerError) -> TransceiverInfo {
     let id = try mapped { () throws(JSEPError) in
       try negotiation.addTransceiver(
-        kind: kind, direction: .sendrecv, streamIDs: streamIDs, byAddTrack: true)
+        kind: kind, direction: .sendrecv, streamIDs: streamIDs, byAddTrack: true,
+        trackID: trackID)
     }
     setSource(source, of: id, kind)
     return try info(id)
   }
 
-  private func removeTrack(_ id: UInt32) throws(PeerError) {
+  func removeTrack(_ id: UInt32) throws(PeerError) {
     try mapped { () throws(JSEPError) in try negotiation.removeTrack(from: id) }
     setSource(nil, of: id, try info(id).kind)
   }
 
-  private func setSource(_ source: MediaSource?, of id: UInt32, _ kind: MediaKind) {
+  func setSource(_ source: MediaSource?, of id: UInt32, _ kind: MediaKind) {
     if let index = tracks.sendingIndex(of: id) {
       guard tracks.sending[index].source != source else { return }
       stopCapture(at: index)
@@ -239,7 +292,7 @@ extension PeerStack {
     updateCaptures()
   }
 
-  private func info(_ id: UInt32) throws(PeerError) -> TransceiverInfo {
+  func info(_ id: UInt32) throws(PeerError) -> TransceiverInfo {
     guard let transceiver = negotiation.transceivers.first(where: { $0.id == id }) else {
       throw PeerError(name: "InvalidAccessError", message: "there is no transceiver \(id)")
     }
@@ -268,7 +321,9 @@ extension PeerCall {
   /// Whether the call has a meaning on a closed connection.
   var worksAfterClose: Bool {
     switch self {
-    case .getStats, .close, .localDescription, .transceivers, .dataChannels: true
+    case .getStats, .close, .localDescription, .transceivers, .streams, .readDescription,
+      .dataChannels:
+      true
     default: false
     }
   }

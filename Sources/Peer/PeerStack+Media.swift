@@ -186,8 +186,10 @@ extension PeerStack {
       tracks.sending[$0].isRunning && tracks.sending[$0].kind == .video
     }
     guard !running.isEmpty else { return }
-    let share = total / UInt64(running.count)
-    for index in running {
+    let limits = running.map {
+      tracks.senders.encoding(of: tracks.sending[$0].transceiver, .video).maxBitrate
+    }
+    for (index, share) in zip(running, PeerStack.shares(of: total, limits: limits)) {
       tracks.sending[index].bitrate = share
       driveVideoCapture(at: index, .bitrate(share))
     }
@@ -223,6 +225,7 @@ extension PeerStack {
       let section = negotiation.sections.first { $0.transceiverID == track.transceiver }
       let isWanted =
         !isClosed && srtp != nil && track.source != nil && section?.direction.sends == true
+        && tracks.senders.encoding(of: track.transceiver, track.kind).active
       if let section, isWanted {
         if track.mid != section.mid { startCapture(at: index, section) }
       } else if track.isRunning {
@@ -241,7 +244,9 @@ extension PeerStack {
     switch section.kind {
     case .audio:
       var settings = OpusSettings()
-      settings.bitrate = Int32(clamping: genesis.configuration.audioBitrate)
+      let bitrate = audioBitrate(of: transceiver)
+      tracks.sending[index].audioBitrate = bitrate
+      settings.bitrate = Int32(clamping: bitrate)
       tracks.sending[index].audio = AudioCapture(
         track: String(transceiver), source: source, settings: settings, codecs: codecs,
         origin: tracks.sending[index].origin, counters: tracks.sending[index].audioCounters)
@@ -250,9 +255,11 @@ extension PeerStack {
       tracks.sending[index].video = VideoCapture(
         track: String(transceiver), source: source, codecs: codecs,
         origin: tracks.sending[index].origin, counters: tracks.sending[index].videoCounters)
-      let bitrate = tracks.videoBitrate ?? genesis.configuration.videoBitrateStart
+      let limit = tracks.senders.encoding(of: transceiver, .video).maxBitrate ?? .max
+      let bitrate = min(tracks.videoBitrate ?? genesis.configuration.videoBitrateStart, limit)
       tracks.sending[index].bitrate = bitrate
       driveVideoCapture(at: index, .bitrate(bitrate))
+      applyEncoding(at: index)
       driveVideoCapture(at: index, .start)
     }
   }

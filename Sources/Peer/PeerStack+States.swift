@@ -12,6 +12,7 @@ struct ConnectionStates {
     case iceGathering = "ice-gathering"
     case connection
     case dtls
+    case establishment
     case sctp
   }
 
@@ -20,6 +21,7 @@ struct ConnectionStates {
   var iceGathering = "new"
   var connection = "new"
   var dtls = "new"
+  var establishment = "new"
   var sctp = "new"
   /// Whether something of the negotiation changed since it was last asked whether it is needed;
   /// the answer takes a look at the descriptions, which is too much for every packet.
@@ -37,6 +39,7 @@ struct ConnectionStates {
       case .iceGathering: iceGathering
       case .connection: connection
       case .dtls: dtls
+      case .establishment: establishment
       case .sctp: sctp
       }
     }
@@ -47,6 +50,7 @@ struct ConnectionStates {
       case .iceGathering: iceGathering = newValue
       case .connection: connection = newValue
       case .dtls: dtls = newValue
+      case .establishment: establishment = newValue
       case .sctp: sctp = newValue
       }
     }
@@ -76,6 +80,7 @@ extension PeerStack {
   /// What is derived from the layers is brought up to date at the end of each step.
   func settleStates() {
     change(.connection, to: states.aggregated(isClosed: isClosed))
+    settleEstablishment()
     if states.negotiationMayBeNeeded {
       states.negotiationMayBeNeeded = false
       states.negotiationIsNeeded = negotiation.negotiationIsNeeded

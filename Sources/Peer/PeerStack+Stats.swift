@@ -107,7 +107,9 @@ extension PeerStack {
 
   private func certificateStats() -> [StatsObject] {
     var objects: [StatsObject] = []
-    if let dtls { objects.append(certificate(dtls.certificate, isLocal: true)) }
+    if let own = transport.secured?.localCertificate ?? dtls?.certificates.first {
+      objects.append(certificate(own, isLocal: true))
+    }
     if let secured = transport.secured {
       objects.append(certificate(secured.remoteCertificate, isLocal: false))
     }

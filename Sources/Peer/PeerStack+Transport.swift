@@ -19,6 +19,10 @@ struct TransportState {
   /// Why the transport cannot work at all.
   var failure: String?
   var dtlsRole: DTLSRole?
+  /// What the association under way, or the last one, expects of the peer's certificate.
+  var remoteFingerprints: [Fingerprint] = []
+  /// Whether ICE was restarted and has not selected a path since.
+  var pathIsOld = false
   var secured: DTLSResult?
   var hasRole = false
   var remoteUsernameFragment: String?
@@ -206,6 +210,7 @@ extension PeerStack {
 
   private func select(_ local: SocketAddress, _ remote: SocketAddress) {
     transport.path = (local, remote)
+    transport.pathIsOld = false
     transport.pathIsRelayed = agent.isRelayed(local)
     transport.selectedPairChanges += 1
     startDTLSIfReady()
@@ -235,6 +240,8 @@ extension PeerStack {
   /// Gives the agent fresh credentials and forgets the old generation's candidates.
   func restartICE(with credentials: ICECredentials) {
     transport.nextCredentials = nil
+    transport.pathIsOld = true
+    transport.remoteUsernameFragment = nil
     transport.knownRemoteCandidates = []
     candidates = LocalCandidates()
     transport.wantsGathering = true
@@ -269,16 +276,28 @@ extension PeerStack {
 
   /// Starts the handshake once the roles are agreed and there is a path: its time limit runs from
   /// here.
+  ///
+  /// Other fingerprints mean another association (RFC 8842 section 4), with whoever is at the end
+  /// of the path that ICE finds; media goes on with the keys of the former one until then.
   func startDTLSIfReady() {
-    guard let dtls, dtls.state == .new, transport.path != nil,
-      let remote = negotiation.remoteTransport, let isClient = remote.localIsDTLSClient
+    guard let dtls, transport.path != nil, let remote = negotiation.remoteTransport,
+      let isClient = remote.localIsDTLSClient
     else { return }
-    let role: DTLSRole = isClient ? .client : .server
-    transport.dtlsRole = role
     let fingerprints = remote.fingerprints.map {
       Fingerprint(algorithm: $0.algorithm, value: $0.value)
     }
-    drive(.start(role, remoteFingerprints: fingerprints))
+    let isFirst = dtls.state == .new
+    guard isFirst || fingerprints != transport.remoteFingerprints && !transport.pathIsOld else {
+      return
+    }
+    let role: DTLSRole = isClient ? .client : .server
+    transport.dtlsRole = role
+    transport.remoteFingerprints = fingerprints
+    transport.waitingForPath = []
+    drive(
+      isFirst
+        ? DTLSTransport.Input.start(role, remoteFingerprints: fingerprints)
+        : .restart(role, remoteFingerprints: fingerprints))
   }
 
   private func secure(_ result: DTLSResult) {
@@ -325,6 +344,7 @@ extension SRTPProfile {
     switch self {
     case .aes128CMSHA1_80: "SRTP_AES128_CM_HMAC_SHA1_80"
     case .aeadAES128GCM: "SRTP_AEAD_AES_128_GCM"
+    case .aeadAES256GCM: "SRTP_AEAD_AES_256_GCM"
     default: "profile \(rawValue)"
     }
   }

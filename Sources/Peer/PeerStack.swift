@@ -27,11 +27,14 @@ final class PeerStack {
   var srtp: SRTPContext?
   var flow: MediaFlow
   var tracks = TrackTable()
+  /// What was told of the peer's streams.
+  var remoteStreams: [MediaStreamInfo] = []
   var data: DataTransport
   var speakers = SpeakerWatch()
 
   var transport = TransportState()
   var states = ConnectionStates()
+  var establishment = Establishment()
   var candidates = LocalCandidates()
   var refusals = RefusalLedger()
   let statsNames: StatsNames
@@ -52,7 +55,10 @@ final class PeerStack {
     let entropy = Entropy(seed: genesis.seed)
     self.entropy = entropy
     let cname = entropy.stream("cname").iceString(16)
-    negotiation = Negotiation(entropy: entropy.stream("jsep"), cname: cname)
+    negotiation = Negotiation(
+      entropy: entropy.stream("jsep"), cname: cname,
+      bundlePolicy: genesis.configuration.bundlePolicy,
+      answersAsDTLSClient: genesis.configuration.answersAsDTLSClient)
     agent = ICEAgent(
       servers: genesis.configuration.parsedICEServers,
       relayOnly: genesis.configuration.iceTransportPolicy == .relay,
@@ -63,7 +69,10 @@ final class PeerStack {
     statsNames = StatsNames(entropy: entropy.stream("stats"))
     var failure: String?
     do {
-      dtls = try DTLSTransport(entropy: entropy.stream("dtls"), wallClock: genesis.wallClock)
+      dtls = try DTLSTransport(
+        entropy: entropy.stream("dtls"), wallClock: genesis.wallClock,
+        certificates: genesis.configuration.certificates,
+        profiles: genesis.configuration.srtpProtections)
     } catch {
       dtls = nil
       failure = error.reason
@@ -110,6 +119,7 @@ final class PeerStack {
     var first = earliest(agent.deadline, dtls?.deadline)
     first = earliest(first, data.association.deadline)
     first = earliest(first, flow.deadline)
+    first = earliest(first, establishment.deadline)
     return earliest(first, tracks.deadline)
   }
 

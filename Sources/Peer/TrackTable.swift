@@ -13,6 +13,8 @@ struct SendingTrack {
   /// The section that the capture feeds while it runs.
   var mid: String?
   var ssrc: UInt32 = 0
+  /// What the sound encoder that runs may spend, in bits per second.
+  var audioBitrate: UInt32 = 0
   /// Where media time is 0: the first capture's start, kept by those that follow on the SSRC.
   var origin: Instant?
   var totals = SendingTotals()
@@ -112,6 +114,7 @@ struct ReceivingTrack {
 /// The tracks of a peer in the order in which they came about.
 struct TrackTable {
   var sending: [SendingTrack] = []
+  var senders = SenderTable()
   var receiving: [ReceivingTrack] = []
   /// What all video encoders together may spend, once a layer below said so.
   var videoBitrate: UInt64?

@@ -8,6 +8,19 @@ extension SDPDocument {
   }
 }
 
+extension SDPDocument {
+  /// The number of the line, counted from 1, that an m-section begins with; that of the last line
+  /// for a section that is not there.
+  package func line(ofSection index: Int) -> Int {
+    // The v=, o= and s= lines, the session's lines and those of the sections before.
+    let head = 3 + lines.count
+    guard sections.indices.contains(index) else {
+      return sections.reduce(head) { $0 + 1 + $1.lines.count }
+    }
+    return sections[..<index].reduce(head + 1) { $0 + 1 + $1.lines.count }
+  }
+}
+
 extension SDPSection {
   /// The text of the section; every line ends with CRLF.
   package var text: String {

@@ -10,6 +10,12 @@ final class CertificateVerifier {
   /// Why the certificate was refused, in words.
   private(set) var refusal: String?
 
+  /// Prepares for another association.
+  func forget() {
+    accepted = nil
+    refusal = nil
+  }
+
   /// Whether a certificate in DER matches; keeps it, or the reason why it does not.
   ///
   /// Of several hash functions only the strongest known one counts, so that a weak one cannot be

@@ -30,18 +30,54 @@ final class DTLSAssociation {
   var acceptsCertificate: ([UInt8]) -> Bool = { _ in false }
 
   private let entropy: EntropyStream
+  /// Where a given certificate is drawn from while it is made; nil for the own stream.
+  private var certificateEntropy: EntropyStream?
   private var handle: OpaquePointer?
+  /// The own certificates in DER.
+  private(set) var certificates: [[UInt8]] = []
   private var sent: [[UInt8]] = []
 
-  /// Draws a key and makes its certificate, valid around a Unix time in seconds.
-  init(entropy: EntropyStream, unixSeconds: Int64) throws(SecureError) {
+  /// Draws a P-256 key and makes its certificate, valid around a Unix time in seconds.
+  convenience init(
+    entropy: EntropyStream, unixSeconds: Int64,
+    profiles: [SRTPProtection] = SRTPProtection.preferred
+  ) throws(SecureError) {
+    try self.init(entropy)
+    try add(
+      .ecdsaP256, from: unixSeconds,
+      to: unixSeconds + PeerCertificate.defaultLifetimeSeconds)
+    try prepare(profiles)
+  }
+
+  /// Makes certificates that were given: at most one for each algorithm.
+  convenience init(
+    entropy: EntropyStream, certificates: [PeerCertificate], profiles: [SRTPProtection]
+  ) throws(SecureError) {
+    try self.init(entropy)
+    for (index, certificate) in certificates.enumerated() {
+      guard !certificates[..<index].contains(where: { $0.algorithm == certificate.algorithm })
+      else {
+        throw SecureError(
+          reason: "there are two certificates with a key of type \(certificate.algorithm.rawValue)")
+      }
+      certificateEntropy = try certificate.entropy()
+      try add(
+        certificate.algorithm, from: certificate.createdUnixSeconds,
+        to: certificate.expiresUnixSeconds)
+    }
+    certificateEntropy = nil
+    try prepare(profiles)
+  }
+
+  private init(_ entropy: EntropyStream) throws(SecureError) {
     self.entropy = entropy
     var callbacks = csupport_dtls_callbacks()
     // The C object lives no longer than this one, so it may hold an unowned reference.
     callbacks.user = Unmanaged.passUnretained(self).toOpaque()
     callbacks.draw = { user, bytes, count in
       guard let user, let bytes else { return 0 }
-      let entropy = DTLSAssociation.from(user).entropy
+      let association = DTLSAssociation.from(user)
+      let entropy = association.certificateEntropy ?? association.entropy
       for index in 0..<count { bytes[index] = entropy.byte() }
       return 1
     }
@@ -55,8 +91,27 @@ final class DTLSAssociation {
       let certificate = [UInt8](UnsafeBufferPointer(start: bytes, count: count))
       return DTLSAssociation.from(user).acceptsCertificate(certificate) ? 1 : 0
     }
-    handle = csupport_dtls_new(&callbacks, unixSeconds)
+    handle = csupport_dtls_new(&callbacks)
     if handle == nil {
+      throw SecureError(reason: "OpenSSL cannot be opened: \(Self.libraryError())")
+    }
+  }
+
+  /// Makes a certificate; clocks of peers may lag, so it is valid from a day before already.
+  private func add(
+    _ algorithm: CertificateAlgorithm, from created: Int64, to expires: Int64
+  ) throws(SecureError) {
+    let made = csupport_dtls_add_certificate(
+      handle, algorithm == .rsa2048 ? 1 : 0, created - 86_400, expires)
+    guard let made, let bytes = Self.bytes(of: made) else {
+      throw SecureError(reason: "OpenSSL cannot make a certificate: \(Self.libraryError())")
+    }
+    certificates.append(bytes)
+  }
+
+  private func prepare(_ profiles: [SRTPProtection]) throws(SecureError) {
+    let names = profiles.map(\.libraryName).joined(separator: ":")
+    guard csupport_dtls_prepare(handle, names) == 1 else {
       throw SecureError(reason: "OpenSSL cannot make a DTLS context: \(Self.libraryError())")
     }
   }
@@ -67,11 +122,10 @@ final class DTLSAssociation {
     Unmanaged<DTLSAssociation>.fromOpaque(user).takeUnretainedValue()
   }
 
-  /// The own certificate in DER.
-  var certificate: [UInt8] {
-    let x509 = csupport_dtls_certificate(handle)
+  /// A certificate in DER.
+  private static func bytes(of x509: OpaquePointer) -> [UInt8]? {
     let length = i2d_X509(x509, nil)
-    guard length > 0 else { return [] }
+    guard length > 0 else { return nil }
     return [UInt8](unsafeUninitializedCapacity: Int(length)) { buffer, count in
       var position = buffer.baseAddress
       count = Int(max(0, i2d_X509(x509, &position)))
@@ -81,6 +135,12 @@ final class DTLSAssociation {
   /// Takes a role; comes before everything else.
   func start(_ role: DTLSRole) -> Bool {
     csupport_dtls_start(handle, role == .server ? 1 : 0, Self.mtu) == 1
+  }
+
+  /// Forgets the association with the peer, so that another one can be started.
+  func reset() {
+    csupport_dtls_reset(handle)
+    sent = []
   }
 
   /// Goes on with the handshake, with a datagram or without.
@@ -173,7 +233,8 @@ extension DTLSAssociation {
       receiveKey: Array(role == .client ? server : client),
       version: hexadecimal(UInt16(truncatingIfNeeded: SSL_version(connection))),
       cipherSuite: cipherSuite(connection),
-      remoteCertificate: remoteCertificate)
+      remoteCertificate: remoteCertificate,
+      localCertificate: SSL_get_certificate(connection).flatMap(Self.bytes) ?? [])
   }
 
   private func exportKeys(_ connection: OpaquePointer, count: Int) -> [UInt8]? {
@@ -199,13 +260,19 @@ extension DTLSAssociation {
 
 extension SRTPProfile {
   /// The length of a master key in bytes; nil for a profile that is not supported.
-  var keyLength: Int? { saltLength == nil ? nil : 16 }
+  var keyLength: Int? {
+    switch self {
+    case .aes128CMSHA1_80, .aeadAES128GCM: 16
+    case .aeadAES256GCM: 32
+    default: nil
+    }
+  }
 
   /// The length of a master salt in bytes (RFC 5764 section 4.1.2, RFC 7714 section 12).
   var saltLength: Int? {
     switch self {
     case .aes128CMSHA1_80: 14
-    case .aeadAES128GCM: 12
+    case .aeadAES128GCM, .aeadAES256GCM: 12
     default: nil
     }
   }

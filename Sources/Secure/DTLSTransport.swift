@@ -9,6 +9,9 @@ package final class DTLSTransport: Machine {
   package enum Input {
     /// Begins in a role; the peer's certificate must match one of the fingerprints.
     case start(DTLSRole, remoteFingerprints: [Fingerprint])
+    /// Begins another association with the same certificates, whatever became of the one before:
+    /// the peer has other fingerprints (RFC 8842 section 4).
+    case restart(DTLSRole, remoteFingerprints: [Fingerprint])
     /// A datagram of the DTLS range. Those that come before `start` are kept, up to a small limit.
     case datagram([UInt8])
     /// Data for the peer over the established association (SCTP packets).
@@ -33,10 +36,10 @@ package final class DTLSTransport: Machine {
   /// How long a handshake may take.
   package static let handshakeMaximum = Interval.seconds(30)
 
-  /// The fingerprint of the own certificate, sha-256.
-  package let fingerprint: Fingerprint
-  /// The own certificate in DER.
-  package let certificate: [UInt8]
+  /// The fingerprints of the own certificates, sha-256.
+  package let fingerprints: [Fingerprint]
+  /// The own certificates in DER.
+  package let certificates: [[UInt8]]
   package private(set) var state: DTLSState = .new
   /// How many inputs came in a state that has no use for them.
   package private(set) var dropped: UInt64 = 0
@@ -48,18 +51,31 @@ package final class DTLSTransport: Machine {
   private var timer = RetransmissionTimer()
   private var handshakeEnd: Instant?
 
-  /// Makes the key and the certificate, which is valid around the take's beginning.
+  /// Makes the given certificates, or a key and a certificate that is valid around the take's
+  /// beginning.
   ///
   /// The first one in a process also checks whether OpenSSL can be driven deterministically.
-  package init(entropy: EntropyStream, wallClock: WallClock) throws(SecureError) {
+  package init(
+    entropy: EntropyStream, wallClock: WallClock, certificates given: [PeerCertificate] = [],
+    profiles: [SRTPProtection] = SRTPProtection.preferred
+  ) throws(SecureError) {
     _ = try Self.engineFingerprint()
-    association = try DTLSAssociation(
-      entropy: entropy, unixSeconds: wallClock.unixNanosecondsAtZero / 1_000_000_000)
-    certificate = association.certificate
-    guard let fingerprint = Fingerprint(algorithm: "sha-256", certificate: certificate) else {
+    let now = wallClock.unixNanosecondsAtZero / 1_000_000_000
+    guard !profiles.isEmpty else { throw SecureError(reason: "no SRTP profile may be negotiated") }
+    guard !given.contains(where: { $0.hasExpired(atUnixSeconds: now) }) else {
+      throw SecureError(reason: "a certificate has expired")
+    }
+    if given.isEmpty {
+      association = try DTLSAssociation(entropy: entropy, unixSeconds: now, profiles: profiles)
+    } else {
+      association = try DTLSAssociation(
+        entropy: entropy, certificates: given, profiles: profiles)
+    }
+    certificates = association.certificates
+    fingerprints = certificates.compactMap { Fingerprint(algorithm: "sha-256", certificate: $0) }
+    guard fingerprints.count == certificates.count else {
       throw SecureError(reason: "OpenSSL has no SHA-256")
     }
-    self.fingerprint = fingerprint
     association.acceptsCertificate = { [verifier] in verifier.accepts($0) }
   }
 
@@ -68,6 +84,9 @@ package final class DTLSTransport: Machine {
   package func step(_ input: Input, at now: Instant, into outbox: inout Outbox<Output>) {
     switch (input, state) {
     case (.start(let role, let fingerprints), .new):
+      start(role, fingerprints, at: now, into: &outbox)
+    case (.restart(let role, let fingerprints), _):
+      if state != .new { forget() }
       start(role, fingerprints, at: now, into: &outbox)
     case (.datagram(let bytes), .new):
       keep(bytes)
@@ -107,6 +126,14 @@ extension DTLSTransport {
     var kept: [[UInt8]] = []
     swap(&kept, &early)
     for bytes in kept { step(.datagram(bytes), at: now, into: &outbox) }
+  }
+
+  private func forget() {
+    association.reset()
+    verifier.forget()
+    early = []
+    timer = RetransmissionTimer()
+    handshakeEnd = nil
   }
 
   private func keep(_ bytes: [UInt8]) {

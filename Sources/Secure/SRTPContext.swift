@@ -35,7 +35,7 @@ package struct SRTPContext: ~Copyable {
     let inbound = try SRTPSession(profile, key: receiveKey, ssrcs: ssrc_any_inbound)
     self.outbound = outbound
     self.inbound = inbound
-    tagLength = profile == .aeadAES128GCM ? 16 : 10
+    tagLength = profile == .aes128CMSHA1_80 ? 10 : 16
   }
 
   /// Turns an RTP packet into an SRTP packet in place.
@@ -136,10 +136,14 @@ private final class SRTPSession {
         reason: "an SRTP key and salt have \(key.count) bytes instead of \(keyLength + saltLength)")
     }
     var policy = srtp_policy_t()
-    if profile == .aeadAES128GCM {
+    switch profile {
+    case .aeadAES128GCM:
       srtp_crypto_policy_set_aes_gcm_128_16_auth(&policy.rtp)
       srtp_crypto_policy_set_aes_gcm_128_16_auth(&policy.rtcp)
-    } else {
+    case .aeadAES256GCM:
+      srtp_crypto_policy_set_aes_gcm_256_16_auth(&policy.rtp)
+      srtp_crypto_policy_set_aes_gcm_256_16_auth(&policy.rtcp)
+    default:
       srtp_crypto_policy_set_rtp_default(&policy.rtp)
       srtp_crypto_policy_set_rtcp_default(&policy.rtcp)
     }

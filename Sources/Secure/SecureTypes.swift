@@ -29,6 +29,7 @@ package struct SRTPProfile: RawRepresentable, Hashable, Sendable {
 
   package static let aes128CMSHA1_80 = SRTPProfile(rawValue: 0x0001)
   package static let aeadAES128GCM = SRTPProfile(rawValue: 0x0007)
+  package static let aeadAES256GCM = SRTPProfile(rawValue: 0x0008)
 }
 
 /// What a finished handshake established.
@@ -43,10 +44,12 @@ package struct DTLSResult: Sendable {
   package var cipherSuite: String
   /// The peer's certificate.
   package var remoteCertificate: [UInt8]
+  /// The own certificate that was shown.
+  package var localCertificate: [UInt8]
 
   package init(
     profile: SRTPProfile, sendKey: [UInt8], receiveKey: [UInt8], version: String,
-    cipherSuite: String, remoteCertificate: [UInt8]
+    cipherSuite: String, remoteCertificate: [UInt8], localCertificate: [UInt8]
   ) {
     self.profile = profile
     self.sendKey = sendKey
@@ -54,5 +57,6 @@ package struct DTLSResult: Sendable {
     self.version = version
     self.cipherSuite = cipherSuite
     self.remoteCertificate = remoteCertificate
+    self.localCertificate = localCertificate
   }
 }

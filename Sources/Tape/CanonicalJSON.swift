@@ -6,6 +6,9 @@ package enum CanonicalJSON {
   package static func text(_ value: some Encodable) -> String {
     let encoder = JSONEncoder()
     encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
+    // An application may ask for nonsense, and the take must hold what it asked for.
+    encoder.nonConformingFloatEncodingStrategy = .convertToString(
+      positiveInfinity: "Infinity", negativeInfinity: "-Infinity", nan: "NaN")
     // What is encoded here are plain values of this package; there is nothing that could fail.
     guard let data = try? encoder.encode(value) else { return "null" }
     return String(decoding: data, as: UTF8.self)
@@ -13,6 +16,9 @@ package enum CanonicalJSON {
 
   /// The value in the text; nil when the text does not hold one.
   package static func value<Result: Decodable>(_ type: Result.Type, from text: String) -> Result? {
-    try? JSONDecoder().decode(type, from: Data(text.utf8))
+    let decoder = JSONDecoder()
+    decoder.nonConformingFloatDecodingStrategy = .convertFromString(
+      positiveInfinity: "Infinity", negativeInfinity: "-Infinity", nan: "NaN")
+    return try? decoder.decode(type, from: Data(text.utf8))
   }
 }

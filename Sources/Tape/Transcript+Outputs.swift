@@ -40,6 +40,8 @@ extension Transcript {
         ]).json
     case .transceiver(let info): text = CanonicalJSON.text(info)
     case .transceivers(let list): text = CanonicalJSON.text(list)
+    case .parameters(let parameters): text = CanonicalJSON.text(parameters)
+    case .streams(let streams): text = CanonicalJSON.text(streams)
     case .dataChannel(let info): text = CanonicalJSON.text(info)
     case .dataChannels(let list): text = CanonicalJSON.text(list)
     case .stats(let report): text = summary(of: report)
@@ -111,6 +113,11 @@ extension Transcript {
       add(.text(CanonicalJSON.text(info)))
     case .trackEnded(let transceiver):
       detail("trackended", [("transceiver", .integer(Int64(transceiver)))])
+    case .streamAdded(let stream):
+      stampedRow(.event)
+      add(.text("addstream"))
+      add(.text(CanonicalJSON.text(stream)))
+    case .streamRemoved(let id): detail("removestream", [("id", .text(id))])
     case .trackNegotiated(let track): append(track)
     case .rtcp(let block):
       stampedRow(.rtcp)

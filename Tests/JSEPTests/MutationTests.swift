@@ -46,6 +46,48 @@ import Wire
     }
   }
 
+  /// Every sample with every line removed, doubled or cut gives an answer or one error that names
+  /// a line, or the line that is missing.
+  @Test(arguments: [
+    "aiortc-answer", "aiortc-offer", "chromium-answer", "chromium-datachannel-offer",
+    "chromium-offer", "chromium-recvonly-offer", "chromium-simulcast-offer",
+    "chromium-unencrypted-offer", "firefox-answer", "firefox-offer", "firefox-recvonly-answer",
+    "gstreamer-offer", "janus-answer", "janus-audiobridge-answer", "janus-offer",
+    "janus-recording-offer", "libwebrtc-answer", "libwebrtc-offer",
+  ])
+  func anErrorNamesItsLine(name: String) throws {
+    let lines = try sample(name).split(separator: "\r\n").map { String($0) }
+    for index in lines.indices {
+      var removed = lines
+      removed.remove(at: index)
+      var doubled = lines
+      doubled.insert(lines[index], at: index)
+      var cut = lines
+      cut[index] = String(lines[index].prefix(index * 7 % lines[index].utf8.count))
+      for changed in [removed, doubled, cut] {
+        var side = Side("a")
+        _ = try side.add(.audio, byAddTrack: true)
+        do throws(JSEPError) {
+          let text = changed.joined(separator: "\r\n") + "\r\n"
+          side.changes += try side.negotiation.setRemote(
+            SessionDescription(type: .offer, sdp: text))
+          // The answers are left to every third line, for speed.
+          guard index % 3 == 0 else { continue }
+          let answer = try side.negotiation.createAnswer(side.transport)
+          side.changes += try side.negotiation.setLocal(answer)
+          #expect(side.negotiation.signalingState == .stable)
+        } catch {
+          let digits =
+            error.reason.hasPrefix("line ")
+            ? error.reason.dropFirst(5).prefix { $0.isNumber } : ""
+          let number = Int(digits) ?? 0
+          let isMissing = error.reason.contains("= line")
+          #expect((1...changed.count).contains(number) || isMissing, "\(error.reason)")
+        }
+      }
+    }
+  }
+
   @Test(arguments: 0..<2)
   func randomDamageToAnAnswerDoesNoHarm(seed: Int) throws {
     var random = SeededGenerator(state: UInt64(seed))

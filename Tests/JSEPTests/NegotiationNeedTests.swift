@@ -58,4 +58,19 @@ import Wire
     #expect(!right.negotiation.negotiationIsNeeded && !left.negotiation.negotiationIsNeeded)
     #expect(left.negotiation.transceivers.isEmpty)
   }
+
+  @Test func sidesThatBothOnlySendDoNotOfferWithoutEnd() throws {
+    var left = Side("a")
+    var right = Side("b")
+    _ = try left.add(.audio, byAddTrack: true)
+    _ = try right.add(.audio, byAddTrack: true)
+    try exchange(&left, &right)
+    try left.negotiation.setDirection(.sendonly, of: 1)
+    try exchange(&left, &right)
+    try right.negotiation.setDirection(.sendonly, of: 1)
+    try exchange(&right, &left)
+    #expect(left.agreed == ["0 audio inactive"])
+    #expect(right.agreed == ["0 audio inactive"])
+    #expect(!left.negotiation.negotiationIsNeeded && !right.negotiation.negotiationIsNeeded)
+  }
 }

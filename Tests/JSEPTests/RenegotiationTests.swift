@@ -104,7 +104,7 @@ import Wire
 
   @Test func anotherCertificateMeansANewAssociation() throws {
     var (left, right) = try RenegotiationTests.call()
-    right.transport.fingerprint = "AA:BB"
+    right.transport.fingerprints[0].value = "AA:BB"
     // Until now left was the client; as offerer right leaves the choice to left again.
     try exchange(&right, &left)
     #expect(left.negotiation.remoteTransport?.fingerprints.map(\.value) == ["AA:BB"])

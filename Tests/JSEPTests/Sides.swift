@@ -16,9 +16,12 @@ struct Side {
       entropy: Entropy(seed: Array(name.utf8)).stream("sdp"), cname: "cname-" + name)
     transport = LocalTransport(
       usernameFragment: name + "Frag", password: name + "0123456789abcdefghijklmn",
-      fingerprintAlgorithm: "sha-256",
-      fingerprint: Array(name.utf8).map { String($0, radix: 16).uppercased() }
-        .joined(separator: ":"))
+      fingerprints: [
+        CertificateFingerprint(
+          algorithm: "sha-256",
+          value: Array(name.utf8).map { String($0, radix: 16).uppercased() }
+            .joined(separator: ":"))
+      ])
   }
 
   mutating func add(

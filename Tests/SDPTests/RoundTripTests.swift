@@ -4,6 +4,17 @@ import Testing
 
 @Suite struct RoundTripTests {
   @Test(arguments: Samples.names)
+  func sectionsBeginWhereTheirLineNumbersSay(name: String) throws {
+    let lines = try Samples.lines(name)
+    let document = try SDPDocument(parsing: try Samples.text(name))
+    for index in document.sections.indices {
+      let number = document.line(ofSection: index)
+      #expect(lines[number - 1].hasPrefix("m=\(document.sections[index].kind.rawValue)"))
+    }
+    #expect(document.line(ofSection: document.sections.count) == lines.count)
+  }
+
+  @Test(arguments: Samples.names)
   func printingGivesTheSameText(name: String) throws {
     let text = try Samples.text(name)
     let document = try SDPDocument(parsing: text)

@@ -6,9 +6,10 @@ enum Samples {
     "aiortc-answer", "aiortc-offer", "chromium-answer", "chromium-datachannel-offer",
     "chromium-offer", "chromium-recvonly-offer", "chromium-simulcast-offer",
     "chromium-unencrypted-offer", "firefox-answer", "firefox-offer", "firefox-recvonly-answer",
-    "janus-answer", "janus-offer", "chromium-called", "firefox-called", "gstreamer-called",
-    "gstreamer-offer", "janus-bridge-called", "janus-bridge-offer", "janus-echo-called",
-    "janus-room-called", "libwebrtc-called",
+    "janus-answer", "janus-audiobridge-answer", "janus-offer", "janus-recording-offer",
+    "libwebrtc-answer", "libwebrtc-offer", "chromium-called", "firefox-called",
+    "gstreamer-called", "gstreamer-offer", "janus-bridge-called", "janus-bridge-offer",
+    "janus-echo-called", "janus-room-called", "libwebrtc-called",
   ]
 
   /// The text of a sample, byte for byte.

@@ -18,11 +18,19 @@ final class DTLSPair {
     /// What the transport sent, and where in the tape.
     var steps: [[[UInt8]]] = []
 
-    init(_ role: DTLSRole, seed: [UInt8]) throws {
+    init(_ role: DTLSRole, seed: [UInt8], _ options: Options = Options()) throws {
       self.role = role
       entropy = Entropy(seed: seed).stream("dtls")
-      transport = try DTLSTransport(entropy: entropy, wallClock: .test)
+      transport = try DTLSTransport(
+        entropy: entropy, wallClock: .test, certificates: options.certificates,
+        profiles: options.profiles)
     }
+  }
+
+  /// How an end identifies and what it negotiates.
+  struct Options {
+    var certificates: [PeerCertificate] = []
+    var profiles = SRTPProtection.preferred
   }
 
   /// Decides what becomes of a datagram: the delays of the copies that arrive, none when it is
@@ -42,11 +50,13 @@ final class DTLSPair {
   private let execute: (@escaping () -> Void) -> Void
 
   init(
-    seed: UInt8 = 1, link: @escaping Link = { _, bytes in [(DTLSPair.delay, bytes)] },
+    seed: UInt8 = 1, client clientOptions: Options = Options(),
+    server serverOptions: Options = Options(),
+    link: @escaping Link = { _, bytes in [(DTLSPair.delay, bytes)] },
     execute: @escaping (@escaping () -> Void) -> Void = { $0() }
   ) throws {
-    client = try End(.client, seed: [seed, 1])
-    server = try End(.server, seed: [seed, 2])
+    client = try End(.client, seed: [seed, 1], clientOptions)
+    server = try End(.server, seed: [seed, 2], serverOptions)
     self.link = link
     self.execute = execute
   }
@@ -130,6 +140,13 @@ final class DTLSPair {
   var transcript: [[UInt8]] {
     client.sent + server.sent + [client.result?.sendKey ?? [], client.result?.receiveKey ?? []]
   }
+}
+
+extension DTLSTransport {
+  /// The fingerprint of the first own certificate.
+  var fingerprint: Fingerprint { fingerprints[0] }
+  /// The first own certificate.
+  var certificate: [UInt8] { certificates[0] }
 }
 
 extension WallClock {

@@ -2,10 +2,13 @@ import Secure
 import Testing
 
 @Suite struct SRTPTests {
-  static let profiles: [SRTPProfile] = [.aes128CMSHA1_80, .aeadAES128GCM]
+  static let profiles: [SRTPProfile] = [
+    .aes128CMSHA1_80, .aeadAES128GCM, .aeadAES256GCM,
+  ]
 
   static func key(_ profile: SRTPProfile, _ first: UInt8) -> [UInt8] {
-    (0..<(profile == .aeadAES128GCM ? 28 : 30)).map { first &+ $0 }
+    let count: UInt8 = profile == .aeadAES256GCM ? 44 : profile == .aeadAES128GCM ? 28 : 30
+    return (0..<count).map { first &+ $0 }
   }
 
   static func rtp(_ sequence: UInt16, ssrc: UInt32 = 7, count: Int = 20) -> [UInt8] {
@@ -24,14 +27,14 @@ import Testing
       let plain = Self.rtp(sequence, ssrc: UInt32(sequence % 3), count: Int(sequence) * 20)
       var packet = plain
       try alice.protectRTP(&packet)
-      #expect(packet.count == plain.count + (profile == .aeadAES128GCM ? 16 : 10))
+      #expect(packet.count == plain.count + (profile == .aes128CMSHA1_80 ? 10 : 16))
       #expect(packet.prefix(12) == plain.prefix(12))
       #expect(plain.count == 12 || packet[12...].prefix(8) != plain[12...].prefix(8))
       try bob.unprotectRTP(&packet)
       #expect(packet == plain)
       var control = Self.rtcp
       try bob.protectRTCP(&control)
-      #expect(control.count == 8 + 4 + (profile == .aeadAES128GCM ? 16 : 10))
+      #expect(control.count == 8 + 4 + (profile == .aes128CMSHA1_80 ? 10 : 16))
       #expect(control.count <= Self.rtcp.count + SRTPContext.overhead)
       try alice.unprotectRTCP(&control)
       #expect(control == Self.rtcp)
@@ -158,7 +161,7 @@ import Testing
     }
     #expect(throws: SecureError.self) {
       let key = [UInt8](repeating: 1, count: 44)
-      _ = try SRTPContext(profile: SRTPProfile(rawValue: 8), sendKey: key, receiveKey: key)
+      _ = try SRTPContext(profile: SRTPProfile(rawValue: 9), sendKey: key, receiveKey: key)
     }
   }
 

@@ -37,6 +37,21 @@ import Testing
         81c8000bcafebabe
         c98b8b5df0392a55852b6c21ac8e7025 c52c6fbea2b3b446ea31123ba88ce61e 80000001
         """),
+    // The same by another implementation, with the key derivation of RFC 6188.
+    Vector(
+      profile: .aeadAES256GCM,
+      key: """
+        000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f
+        a0a1a2a3a4a5a6a7a8a9aaab
+        """,
+      rtp: """
+        800f1234decafbadcafebabe
+        0af7f21e8a90bdad7a425c9c31ed4bb1 d90238917e7390a2793500e1681acaea
+        """,
+      rtcp: """
+        81c8000bcafebabe
+        8abfafa780070a90e80f9161cf4aac08 1ed93aaa53c15b0f3ed1a3b984167b03 80000001
+        """),
   ]
 
   @Test(arguments: vectors) func referencePacketsComeOut(vector: Vector) throws {

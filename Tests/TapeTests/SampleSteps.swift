@@ -62,6 +62,28 @@ enum SampleSteps {
       .addTransceiver(kind: .audio, direction: .recvonly, streamIDs: [], source: nil)),
     .call(id: 7, .getStats()),
     .call(id: 8, .setDirection(transceiver: 1, .inactive)),
+    .call(id: 29, .setStreams(transceiver: 1, ["s", "t"])),
+    .call(id: 30, .setCodecPreferences(transceiver: 1, RTPCodec.capabilities(.video))),
+    .call(id: 31, .getParameters(transceiver: 1)),
+    .call(id: 32, .setParameters(transceiver: 1, parameters)),
+    .call(
+      id: 33,
+      .addStream(MediaStreamInit(id: "s", tracks: [.init(id: "a", kind: .audio, source: .echo)]))),
+    .call(id: 34, .removeStream("s")),
+    .call(id: 35, .streams),
+    .call(id: 36, .readDescription(.currentRemote)),
+    .call(
+      id: 37, .addTrack(kind: .audio, streamIDs: [], source: .application, trackID: "track")),
+    .call(
+      id: 38,
+      .addTransceiver(
+        kind: .video, direction: .sendonly, streamIDs: [], source: nil,
+        sendEncodings: [RTPEncoding(active: false, maxBitrate: 9, maxFramerate: 12.5)])),
+    .call(
+      id: 39,
+      .addTransceiver(
+        kind: .video, direction: .sendonly, streamIDs: [], source: nil,
+        sendEncodings: [RTPEncoding(maxFramerate: -.infinity, scaleResolutionDownBy: .infinity)])),
     .call(id: 9, .createDataChannel(channel.options)),
     .call(id: 10, .setBufferedAmountLowThreshold(channel: 3, .max)),
     .send(id: 11, DataMessage(channel: 3, isBinary: false, bytes: Array("é\u{0}".utf8))),
@@ -123,6 +145,14 @@ enum SampleSteps {
     return frame
   }
 
+  static let parameters = RTPSendParameters(
+    transactionId: "t", encodings: [RTPEncoding(maxBitrate: .max, scaleResolutionDownBy: 1.5)],
+    codecs: [.init(payloadType: 96, codec: RTPCodec(mimeType: "video/VP8", clockRate: 90_000))],
+    headerExtensions: [.init(uri: "urn:x", id: 14)], cname: "c", reducedSizeRTCP: true)
+
+  static let stream = MediaStreamInfo(
+    id: "s", tracks: [.init(id: nil, kind: .audio, transceiver: 1)])
+
   /// A tenth of a second, which makes a row of levels.
   static var longSound: FrameRecord {
     var frame = sound
@@ -165,6 +195,8 @@ enum SampleSteps {
     .reply(id: 2, .description(SessionDescription(type: .answer, sdp: "v=0\r\n"))),
     .reply(id: 3, .transceiver(info)),
     .reply(id: 4, .transceivers([info, info])),
+    .reply(id: 31, .parameters(parameters)),
+    .reply(id: 33, .streams(MediaStreams(local: [stream], remote: []))),
     .reply(id: 7, .stats(report)),
     .reply(id: 5, .failure(PeerError(name: "InvalidStateError", message: "no"))),
     .event(.state(StateTransition(machine: "dtls", from: "new", to: "connecting"))),
@@ -180,6 +212,8 @@ enum SampleSteps {
           remoteFingerprint: "AA"))),
     .event(.track(info)),
     .event(.trackEnded(transceiver: 1)),
+    .event(.streamAdded(stream)),
+    .event(.streamRemoved(id: "s")),
     .event(.trackNegotiated(track)),
     .event(.rtcp(RTCPRecord(isInbound: true, type: "pli", ssrc: .max, fields: "{}"))),
     .event(.frame(frame(inbound: true, time: 0))),

@@ -36,19 +36,27 @@ enum {
   CSUPPORT_DTLS_DONE = 1,     ///< The handshake is finished.
 };
 
-/// Draws a P-256 key and makes its certificate and context; `unix_time` in seconds gives the
-/// certificate's validity. Gives NULL when OpenSSL refuses.
-csupport_dtls *csupport_dtls_new(const csupport_dtls_callbacks *callbacks, int64_t unix_time);
+/// Opens a library for an association; gives NULL when OpenSSL refuses. Certificates are added,
+/// then the context is prepared, then it can be started.
+csupport_dtls *csupport_dtls_new(const csupport_dtls_callbacks *callbacks);
+
+/// Draws a P-256 key, or an RSA key of 2048 bits, and makes its certificate, valid between two Unix
+/// times in seconds; one of each type can be added. Gives NULL when OpenSSL refuses.
+X509 *csupport_dtls_add_certificate(csupport_dtls *dtls, int is_rsa, int64_t begin, int64_t end);
+
+/// Makes the context from the certificates and the names of SRTP profiles with colons between, the
+/// preferred one first; gives 1 or 0.
+int csupport_dtls_prepare(csupport_dtls *dtls, const char *srtp_profiles);
 
 /// Frees the association; tells the peer nothing.
 void csupport_dtls_free(csupport_dtls *dtls);
 
-/// The own certificate.
-X509 *csupport_dtls_certificate(const csupport_dtls *dtls);
-
 /// Takes a role, with datagrams of at most `mtu` bytes; gives 1 or 0. Comes before all that
 /// follows.
 int csupport_dtls_start(csupport_dtls *dtls, int is_server, long mtu);
+
+/// Forgets the connection, so that another one can be started with the same certificates.
+void csupport_dtls_reset(csupport_dtls *dtls);
 
 /// The connection for OpenSSL's inquiries; NULL before the start.
 SSL *csupport_dtls_connection(const csupport_dtls *dtls);

@@ -1,0 +1,52 @@
+public import Wire
+
+/// A codec as applications name it (W3C RTCRtpCodec).
+public struct RTPCodec: Hashable, Sendable, Codable {
+  /// `audio/opus`, `video/VP8`, `video/rtx`, ...
+  public var mimeType: String
+  /// In Hz.
+  public var clockRate: UInt32
+  /// The number of audio channels, when there are several.
+  public var channels: UInt8?
+  /// The parameters as an fmtp line gives them, when there are any.
+  public var sdpFmtpLine: String?
+
+  /// Creates a codec.
+  public init(
+    mimeType: String, clockRate: UInt32, channels: UInt8? = nil, sdpFmtpLine: String? = nil
+  ) {
+    self.mimeType = mimeType
+    self.clockRate = clockRate
+    self.channels = channels
+    self.sdpFmtpLine = sdpFmtpLine
+  }
+
+  /// All codecs of a kind that can be sent and received (W3C RTCRtpSender.getCapabilities), with
+  /// the retransmission format at the end where there is one.
+  public static func capabilities(_ kind: MediaKind) -> [RTPCodec] {
+    let known = CodecCapability.all.filter { $0.kind == kind }
+    var codecs = known.map { RTPCodec($0) }
+    if let repaired = known.first(where: { $0.rtxPayloadType != nil }) {
+      codecs.append(
+        RTPCodec(mimeType: "\(kind.rawValue)/rtx", clockRate: repaired.clockRate))
+    }
+    return codecs
+  }
+
+  /// A codec that this side supports.
+  package init(_ capability: CodecCapability) {
+    self.init(
+      mimeType: "\(capability.kind.rawValue)/\(capability.name)", clockRate: capability.clockRate,
+      channels: capability.channels,
+      sdpFmtpLine: capability.parameters.isEmpty ? nil : capability.parameters)
+  }
+
+  /// Whether two name the same codec; MIME types are compared without case.
+  func isSame(as other: RTPCodec) -> Bool {
+    mimeType.lowercased() == other.mimeType.lowercased() && clockRate == other.clockRate
+      && channels == other.channels && sdpFmtpLine == other.sdpFmtpLine
+  }
+
+  /// Whether it is the retransmission format (RFC 4588).
+  var isRetransmission: Bool { mimeType.lowercased().hasSuffix("/rtx") }
+}

@@ -1,0 +1,95 @@
+public import JSEP
+public import Media
+public import Peer
+public import SDP
+
+// Senders, streams and the descriptions beside `localDescription`.
+extension PeerConnection {
+  // MARK: Senders
+
+  /// How a transceiver sends (W3C RTCRtpSender.getParameters); change the encodings and set it.
+  public func getParameters(of transceiver: UInt32) async throws(PeerError) -> RTPSendParameters {
+    let reply = try await perform(.getParameters(transceiver: transceiver))
+    guard case .parameters(let parameters) = reply else {
+      throw PeerError(name: "OperationError", message: "no parameters were read")
+    }
+    return parameters
+  }
+
+  /// Changes how a transceiver sends, without negotiation (W3C RTCRtpSender.setParameters).
+  ///
+  /// - Throws: `InvalidStateError` when the parameters were not read before or were set since,
+  ///   `InvalidModificationError` when something besides the encodings was changed, `RangeError`
+  ///   for values that mean nothing.
+  public func setParameters(_ parameters: RTPSendParameters, of transceiver: UInt32)
+    async throws(PeerError)
+  {
+    try await perform(.setParameters(transceiver: transceiver, parameters))
+  }
+
+  /// Sets the streams that a sent track belongs to (W3C RTCRtpSender.setStreams); negotiation is
+  /// needed.
+  public func setStreams(_ streamIDs: [String], of transceiver: UInt32) async throws(PeerError) {
+    try await perform(.setStreams(transceiver: transceiver, streamIDs))
+  }
+
+  /// Sets which codecs the next exchange may agree on, the preferred one first; none returns to the
+  /// defaults (W3C RTCRtpTransceiver.setCodecPreferences).
+  ///
+  /// - Throws: `InvalidModificationError` for codecs that are not among
+  ///   `RTPCodec.capabilities`, or when none of them carries media.
+  public func setCodecPreferences(_ codecs: [RTPCodec], of transceiver: UInt32)
+    async throws(PeerError)
+  {
+    try await perform(.setCodecPreferences(transceiver: transceiver, codecs))
+  }
+
+  /// Replaces what a transceiver sends without negotiation (W3C replaceTrack); nil sends nothing.
+  public func replaceTrack(_ transceiver: UInt32, with source: MediaSource?)
+    async throws(PeerError)
+  {
+    try await perform(.replaceSource(transceiver: transceiver, source))
+  }
+
+  // MARK: Streams
+
+  /// Sends all tracks of a stream, or none (the API from before transceivers).
+  ///
+  /// - Throws: `DuplicateIDError` when the stream or one of its tracks has the identifier of
+  ///   another one that is sent.
+  @discardableResult
+  public func addStream(_ stream: MediaStreamInit) async throws(PeerError) -> MediaStreams {
+    guard case .streams(let streams) = try await perform(.addStream(stream)) else {
+      return MediaStreams()
+    }
+    return streams
+  }
+
+  /// Stops sending the tracks of a stream; tracks that stand in other streams too go on there.
+  public func removeStream(_ id: String) async throws(PeerError) {
+    try await perform(.removeStream(id))
+  }
+
+  /// The streams that are sent and received.
+  public var streams: MediaStreams {
+    get async throws(PeerError) {
+      guard case .streams(let streams) = try await perform(.streams) else { return MediaStreams() }
+      return streams
+    }
+  }
+
+  // MARK: Descriptions
+
+  /// A description of the exchange under way or of the last one; nil when there is none.
+  public func description(_ slot: DescriptionSlot) async throws(PeerError) -> SessionDescription? {
+    guard case .description(let description) = try await perform(.readDescription(slot)) else {
+      return nil
+    }
+    return description
+  }
+
+  /// The peer's pending or else current description (W3C remoteDescription).
+  public var remoteDescription: SessionDescription? {
+    get async throws(PeerError) { try await description(.remote) }
+  }
+}

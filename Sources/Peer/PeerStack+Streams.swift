@@ -1,0 +1,82 @@
+import JSEP
+import Wire
+
+// The stream API from before transceivers, as a layer over them.
+extension PeerStack {
+  /// The streams that transceivers send and receive.
+  func streams() -> MediaStreams {
+    var streams = MediaStreams()
+    for transceiver in negotiation.transceivers {
+      if transceiver.hasLocalTrack {
+        streams.local.add(
+          MediaStreamInfo.Track(
+            id: transceiver.trackID, kind: transceiver.kind, transceiver: transceiver.id),
+          to: transceiver.streamIDs)
+      }
+      if transceiver.remoteTrackIsLive {
+        streams.remote.add(
+          MediaStreamInfo.Track(
+            id: transceiver.remoteTrackID, kind: transceiver.kind, transceiver: transceiver.id),
+          to: transceiver.remoteStreamIDs)
+      }
+    }
+    return streams
+  }
+
+  /// Adds all tracks of a stream, or none.
+  func addStream(_ stream: MediaStreamInit) throws(PeerError) -> MediaStreams {
+    guard !stream.tracks.isEmpty else {
+      throw PeerError(name: "InvalidAccessError", message: "the stream \(stream.id) has no track")
+    }
+    guard !streams().local.contains(where: { $0.id == stream.id }) else {
+      throw PeerError(
+        name: PeerError.duplicateIDName,
+        message: "a stream with the identifier \(stream.id) is sent already")
+    }
+    // The negotiation is a value: what is refused half-way leaves nothing behind.
+    var next = negotiation
+    var added: [(UInt32, MediaStreamInit.Track)] = []
+    for track in stream.tracks {
+      let id = try mapped { () throws(JSEPError) in
+        try next.addTransceiver(
+          kind: track.kind, direction: .sendrecv, streamIDs: [stream.id], byAddTrack: true,
+          trackID: track.id)
+      }
+      added.append((id, track))
+    }
+    negotiation = next
+    for (id, track) in added { setSource(track.source, of: id, track.kind) }
+    return streams()
+  }
+
+  /// Ends sending the tracks of a stream; those that stand in others too go on in these.
+  func removeStream(_ id: String) throws(PeerError) {
+    let members = negotiation.transceivers.filter { $0.hasLocalTrack && $0.streamIDs.contains(id) }
+    guard !members.isEmpty else {
+      throw PeerError(
+        name: "InvalidAccessError", message: "no stream with the identifier \(id) is sent")
+    }
+    for member in members {
+      let others = member.streamIDs.filter { $0 != id }
+      if others.isEmpty || member.isStopping {
+        try removeTrack(member.id)
+      } else {
+        try mapped { () throws(JSEPError) in try negotiation.setStreams(others, of: member.id) }
+      }
+    }
+  }
+
+  /// Tells which of the peer's streams began or ended since the last time.
+  func tellStreams() {
+    guard !isClosed else { return }
+    let before = remoteStreams
+    let after = streams().remote
+    remoteStreams = after
+    for stream in after where !before.contains(where: { $0.id == stream.id }) {
+      tell(.streamAdded(stream))
+    }
+    for stream in before where !after.contains(where: { $0.id == stream.id }) {
+      tell(.streamRemoved(id: stream.id))
+    }
+  }
+}

@@ -1,0 +1,81 @@
+public import JSEP
+
+/// How one encoding is sent (W3C RTCRtpEncodingParameters).
+public struct RTPEncoding: Hashable, Sendable, Codable {
+  /// Whether anything is sent.
+  public var active = true
+  /// The most that is spent, in bits per second; nil leaves it to the connection.
+  public var maxBitrate: UInt64?
+  /// The most pictures per second; nil leaves it to the source.
+  public var maxFramerate: Double?
+  /// By how much both sides of a picture are made smaller: 1 or more; nil for sound.
+  public var scaleResolutionDownBy: Double?
+
+  /// Creates an encoding with these limits.
+  public init(
+    active: Bool = true, maxBitrate: UInt64? = nil, maxFramerate: Double? = nil,
+    scaleResolutionDownBy: Double? = nil
+  ) {
+    self.active = active
+    self.maxBitrate = maxBitrate
+    self.maxFramerate = maxFramerate
+    self.scaleResolutionDownBy = scaleResolutionDownBy
+  }
+}
+
+/// How a transceiver sends (W3C RTCRtpSendParameters).
+public struct RTPSendParameters: Hashable, Sendable, Codable {
+  /// A codec with its payload type (W3C RTCRtpCodecParameters).
+  public struct Codec: Hashable, Sendable, Codable {
+    /// 0 to 127.
+    public var payloadType: UInt8
+    /// What the payload type stands for.
+    public var codec: RTPCodec
+
+    /// Creates a codec with its payload type.
+    public init(payloadType: UInt8, codec: RTPCodec) {
+      self.payloadType = payloadType
+      self.codec = codec
+    }
+  }
+
+  /// A header extension with its identifier (W3C RTCRtpHeaderExtensionParameters).
+  public struct HeaderExtension: Hashable, Sendable, Codable {
+    /// What the extension is.
+    public var uri: String
+    /// 1 to 14.
+    public var id: UInt8
+
+    /// Creates an extension with its identifier.
+    public init(uri: String, id: UInt8) {
+      self.uri = uri
+      self.id = id
+    }
+  }
+
+  /// Ties the parameters that are set to those that were read before; they may be set once.
+  public var transactionId: String
+  /// How the encodings are sent: exactly one here.
+  public var encodings: [RTPEncoding]
+  /// The agreed codecs, the one that is sent first; cannot be set.
+  public var codecs: [Codec]
+  /// The agreed header extensions; cannot be set.
+  public var headerExtensions: [HeaderExtension]
+  /// The RTCP name of all that is sent; cannot be set.
+  public var cname: String
+  /// Whether RTCP of reduced size was agreed (RFC 5506); cannot be set.
+  public var reducedSizeRTCP: Bool
+
+  /// Creates parameters; only those that a connection gave out can be set.
+  public init(
+    transactionId: String, encodings: [RTPEncoding], codecs: [Codec],
+    headerExtensions: [HeaderExtension], cname: String, reducedSizeRTCP: Bool
+  ) {
+    self.transactionId = transactionId
+    self.encodings = encodings
+    self.codecs = codecs
+    self.headerExtensions = headerExtensions
+    self.cname = cname
+    self.reducedSizeRTCP = reducedSizeRTCP
+  }
+}

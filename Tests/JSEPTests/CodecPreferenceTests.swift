@@ -1,0 +1,69 @@
+import SDP
+import Testing
+import Wire
+
+@testable import JSEP
+
+@Suite struct CodecPreferenceTests {
+  private static let vp8 = RTPCodec(mimeType: "video/VP8", clockRate: 90_000)
+  private static let rtx = RTPCodec(mimeType: "video/rtx", clockRate: 90_000)
+  private static let opus = RTPCodec(
+    mimeType: "audio/opus", clockRate: 48_000, channels: 2,
+    sdpFmtpLine: "minptime=10;useinbandfec=1")
+
+  @Test func theCapabilitiesAreWhatIsOffered() {
+    #expect(RTPCodec.capabilities(.audio) == [Self.opus])
+    #expect(RTPCodec.capabilities(.video) == [Self.vp8, Self.rtx])
+  }
+
+  private static let preferences: [([RTPCodec], [String])] = [
+    ([vp8, rtx], ["96", "97"]), ([rtx, vp8], ["96", "97"]), ([vp8], ["96"]), ([], ["96", "97"]),
+    ([RTPCodec(mimeType: "VIDEO/vp8", clockRate: 90_000)], ["96"]), ([vp8, vp8], ["96"]),
+  ]
+
+  @Test(arguments: preferences)
+  func offersAndAnswersFollowThePreferences(codecs: [RTPCodec], formats: [String]) throws {
+    var offerer = Side("a")
+    var answerer = Side("b")
+    let id = try offerer.add(.video)
+    try offerer.negotiation.setCodecPreferences(codecs, of: id)
+    let offer = try offerer.offer()
+    #expect(try document(offer).sections[0].formats == formats)
+
+    // The same preferences in an answer to an offer of everything.
+    _ = try answerer.add(.video, byAddTrack: true)
+    var other = Side("c")
+    _ = try other.add(.video)
+    try answerer.negotiation.setCodecPreferences(codecs, of: 1)
+    try answerer.take(try other.offer())
+    let answer = try answerer.answer()
+    #expect(try document(answer).sections[0].formats == formats)
+    try other.take(answer)
+    let rtx = other.negotiation.sections[0].codecs[0].rtxPayloadType
+    #expect((rtx == nil) == (formats.count == 1))
+  }
+
+  @Test(arguments: [
+    [rtx], [opus], [RTPCodec(mimeType: "video/H264", clockRate: 90_000)],
+    [vp8, RTPCodec(mimeType: "video/VP8", clockRate: 48_000)],
+  ])
+  func whatCannotBeSentIsRefused(codecs: [RTPCodec]) throws {
+    var side = Side("a")
+    let id = try side.add(.video)
+    let error = #expect(throws: JSEPError.self) {
+      try side.negotiation.setCodecPreferences(codecs, of: id)
+    }
+    #expect(error?.kind == .invalidModification)
+    #expect(try document(try side.offer()).sections[0].formats == ["96", "97"])
+  }
+
+  @Test func aStoppedTransceiverHasNoPreferences() throws {
+    var side = Side("a")
+    let id = try side.add(.video)
+    try side.negotiation.stop(transceiver: id)
+    let error = #expect(throws: JSEPError.self) {
+      try side.negotiation.setCodecPreferences([Self.vp8], of: id)
+    }
+    #expect(error?.kind == .invalidState)
+  }
+}

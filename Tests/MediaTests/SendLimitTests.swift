@@ -1,0 +1,79 @@
+import RTP
+import Testing
+import Wire
+
+@testable import Media
+
+@Suite struct SendLimitTests {
+  private static let pattern = MediaSource.pattern(width: 64, height: 48, framesPerSecond: 30)
+
+  private static let factors: [(Double, Int, Int)] = [
+    (1, 64, 48), (2, 32, 24), (1.5, 42, 32), (3, 21, 16), (100, 1, 1), (0.5, 64, 48),
+    (.infinity, 1, 1), (.nan, 64, 48),
+  ]
+
+  @Test(arguments: factors)
+  func picturesAreMadeSmallerByTheFactor(factor: Double, width: Int, height: Int) {
+    for codecs in [BlankCodecs() as any CodecFactory, LibraryCodecs()] {
+      var machine = VideoCapture(track: "v", source: Self.pattern, codecs: codecs)
+      let outputs = drive(
+        &machine,
+        [
+          (.zero, .limits(framesPerSecond: nil, scaleDownBy: factor)), (.zero, .start),
+        ], until: milliseconds(200), deadline: .deadline)
+      let frames = outputs.compactMap(\.output.frame)
+      #expect(frames.count == 7)
+      #expect(frames.allSatisfy { Int($0.width) == width && Int($0.height) == height })
+      #expect(machine.counters.width == 64)
+    }
+  }
+
+  @Test(arguments: [(30.0, 300), (60, 300), (10, 100), (20, 200), (15, 150), (1, 10), (0, 300)])
+  func noMoreFramesAreSentThanTheLimitAllows(limit: Double, count: Int) {
+    var machine = VideoCapture(track: "v", source: Self.pattern, codecs: BlankCodecs())
+    let outputs = drive(
+      &machine, [(.zero, .limits(framesPerSecond: limit, scaleDownBy: 1)), (.zero, .start)],
+      until: milliseconds(9_999), deadline: .deadline)
+    let frames = outputs.compactMap(\.output.frame)
+    #expect(abs(frames.count - count) <= 1)
+    #expect(machine.counters.framesSkipped == UInt64(300 - frames.count))
+  }
+
+  @Test func aLimitCanBeTakenBackInARunningCapture() {
+    var machine = VideoCapture(track: "v", source: Self.pattern, codecs: BlankCodecs())
+    let outputs = drive(
+      &machine,
+      [
+        (.zero, .start), (milliseconds(1_000), .limits(framesPerSecond: 5, scaleDownBy: 2)),
+        (milliseconds(2_000), .limits(framesPerSecond: nil, scaleDownBy: 1)),
+      ], until: milliseconds(2_999), deadline: .deadline)
+    let frames = outputs.compactMap { output in output.output.frame.map { (output.at, $0) } }
+    let limited = frames.filter { $0.0 > milliseconds(1_001) && $0.0 < milliseconds(1_999) }
+    #expect((4...6).contains(limited.count))
+    #expect(limited.allSatisfy { $0.1.width == 32 })
+    #expect((59...62).contains(frames.count - limited.count))
+    #expect(frames.last?.1.width == 64)
+  }
+
+  @Test func smallerPicturesHaveTheMeanOfTheirPixels() {
+    // Two rows of 4 pixels and the chroma of 2 by 1.
+    let picture = Picture(
+      width: 4, height: 2, samples: [0, 10, 100, 200, 20, 10, 100, 201, 40, 60, 7, 9])
+    let half = PictureScaler.scaled(picture, width: 2, height: 1)
+    #expect(half.samples == [10, 150, 50, 8])
+    #expect(PictureScaler.scaled(picture, width: 4, height: 2) === picture)
+    let odd = PictureScaler.scaled(picture, width: 3, height: 1)
+    #expect(odd.samples.count == Picture.byteCount(width: 3, height: 1))
+    let blank = Picture(width: 4, height: 2, samples: [])
+    #expect(PictureScaler.scaled(blank, width: 2, height: 1).samples.isEmpty)
+    // A larger picture is not made.
+    #expect(PictureScaler.scaled(picture, width: 8, height: 4).samples.isEmpty)
+  }
+}
+
+extension VideoCapture.Output {
+  fileprivate var frame: EncodedFrame? {
+    if case .encoded(let frame, _) = self { return frame }
+    return nil
+  }
+}
