@@ -36,7 +36,7 @@ import Testing
       """)
     #expect(outcome.status == 0, "\(outcome.errors)")
     let lines = outcome.output.split(separator: "\n")
-    #expect(lines.count == 11)
+    #expect(lines.count == 12)
     let connected = try Takes.number(
       made.path,
       "SELECT min(step) FROM state WHERE machine = 'connection' AND to_state = 'connected'")

@@ -103,6 +103,7 @@ import Wire
     #expect(doubled[0].refusals.contains("srtp: replayed packet"))
   }
 
+  /// Packets that come in time wait for those that do not.
   @Test func aDelayComesOutAsDelay() throws {
     let take = try LabTake.shared.get()
     let before = try outcomes(take) { _ in }.outcomes

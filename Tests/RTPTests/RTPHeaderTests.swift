@@ -59,7 +59,7 @@ import Wire
     // payload type 64 to 95 is RTCP whatever the marker bit says
     ("80c8", DatagramClass.rtcp), ("81c9", .rtcp), ("8fcd", .rtcp), ("80cf", .rtcp),
     ("80ef", .rtp), ("9060", .rtp), ("bf7f", .rtp), ("0001", .stun), ("0301", .stun),
-    ("16fe", .dtls), ("14fe", .dtls), ("3ffe", .dtls), ("4000", .other), ("10fe", .other),
+    ("16fe", .dtls), ("14fe", .dtls), ("3ffe", .dtls), ("4000", .channelData), ("10fe", .other),
     ("c0c8", .other), ("80", .other), ("", .other),
   ])
   func datagramsAreToldApart(hex: String, expected: DatagramClass) {

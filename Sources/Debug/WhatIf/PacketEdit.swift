@@ -6,7 +6,7 @@ package import Wire
 ///
 ///     drop 'packet rtp ssrc=1 from=1.2s to=1.5s'      corrupt 'packet rtp share=2%'
 ///     delay '80ms packet rtp every=10'                 duplicate 'packet stun'
-package struct PacketEdit: Hashable, Sendable {
+package struct PacketEdit: Hashable, Sendable, CustomStringConvertible {
   /// What is done.
   package enum Action: Hashable, Sendable {
     case drop
@@ -96,14 +96,15 @@ extension PacketEdit.Action {
 /// Decides what becomes of each datagram.
 struct PacketEditor {
   private let edits: [PacketEdit]
-  private var counts: [Int]
+  /// How many datagrams of each peer each edit selected: a stream of one peer is spread evenly.
+  private var counts: [[UInt32: Int]]
   private let chance: EntropyStream
   /// How many datagrams each edit changed.
   private(set) var changed: [Int]
 
   init(_ edits: [PacketEdit], seed: UInt64) {
     self.edits = edits
-    counts = edits.map { _ in 0 }
+    counts = edits.map { _ in [:] }
     changed = edits.map { _ in 0 }
     chance = Entropy(seed: (0..<8).map { UInt8(truncatingIfNeeded: seed >> (8 * $0)) })
       .stream("what-if")
@@ -118,8 +119,9 @@ struct PacketEditor {
     where (edit.from...edit.to).contains(step.head.at)
       && edit.condition.selects(step, rows, memory)
     {
-      defer { counts[index] += 1 }
-      guard counts[index] % edit.every == 0, chance.integer(below: 1000) < edit.share else {
+      let count = counts[index][step.head.peer, default: 0]
+      counts[index][step.head.peer] = count + 1
+      guard count % edit.every == 0, chance.integer(below: 1000) < edit.share else {
         continue
       }
       changed[index] += 1
