@@ -5,7 +5,7 @@ import Wire
 /// The file of a take while it is written, and all that must go on from step to step.
 ///
 /// One thread at a time uses it: the one that creates it, then the writer's.
-final class TapeStore: @unchecked Sendable {
+final class TapeStore {
   private let path: String
   private let connection: SQLiteConnection
   private let inserts: RowInserts

@@ -51,6 +51,8 @@ package final class TapeWriter: Sendable {
   }
 
   private let queue = Mutex(Queue())
+  /// The file: the writer's thread has it for as long as it lives.
+  private let store: Mutex<TapeStore>
   private let wake = DispatchSemaphore(value: 0)
   private let room = DispatchSemaphore(value: 0)
   private let done = DispatchSemaphore(value: 0)
@@ -67,8 +69,8 @@ package final class TapeWriter: Sendable {
   package init(path: String, options: Options) throws(TapeError) {
     self.path = path
     self.options = options
-    let store = try TapeStore(path: path, options: options)
-    let thread = Thread { [self] in run(store) }
+    store = Mutex(try TapeStore(path: path, options: options))
+    let thread = Thread { [self] in store.withLock { run($0) } }
     thread.name = "take"
     thread.start()
   }

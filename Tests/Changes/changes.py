@@ -72,7 +72,7 @@ CHANGES = [
     Change(
         "key frame request spacing", "Sources/Flow/ReceiveStream.swift",
         "  private static let keyframeSpacing = Interval.milliseconds(300)",
-        "  private static let keyframeSpacing = Interval.milliseconds(400)", ("timer", "rtcp")),
+        "  private static let keyframeSpacing = Interval.milliseconds(20)", ("timer", "rtcp")),
     Change(
         "jitter target of sound", "Sources/Media/AudioPlayout.swift",
         "  package static let leastDelay = Interval.milliseconds(40)",
@@ -83,6 +83,6 @@ CHANGES = [
         "  package static let leastDelay = Interval.milliseconds(15)", ("timer", "media")),
     Change(
         "Opus complexity", "Sources/Media/Codecs.swift",
-        "  package var complexity: Int32 = 5", "  package var complexity: Int32 = 4",
+        "  package var complexity: Int32 = 5", "  package var complexity: Int32 = 0",
         ("media",)),
 ]
