@@ -30,9 +30,16 @@ demo: release
 	$(RETAKE) replay $(TAKE)
 	$(RETAKE) info $(TAKE)
 
+# Tests that talk over sockets, which need the processors' attention in time; and a long computation
+# that would keep it from everybody else.
+SOCKETS = ^(SignalingTests|LiveTests)\.
+LONG = ^ReplayTests\.MutationTests
+
 # The unit and property tests, with every captured session as a regression test.
 test: deps deps-test
-	swift test
+	swift test --skip '$(SOCKETS)' --skip '$(LONG)'
+	swift test --skip-build --filter '$(SOCKETS)'
+	swift test --skip-build --filter '$(LONG)'
 
 # A package of somebody else, whose tests replay captures through the RetakeTesting product.
 sample: deps deps-test
