@@ -131,10 +131,11 @@ class Comparison:
         if answered is None:
             self._pair(f"{name} remote-outbound-rtp", sent["ssrc"], None, by_them)
             return
-        if "roundTripTime" in report and "roundTripTime" in answered:
+        # The two ends measure different exchanges, so their last ones need not be alike.
+        if report.get("roundTripTimeMeasurements") and answered.get("roundTripTimeMeasurements"):
             self._pair(
-                f"{name} roundTripTime (RTCP)", report["roundTripTime"],
-                answered["roundTripTime"], by_them, _ROUND_TRIP_SECONDS,
+                f"{name} roundTripTime (RTCP, mean)", _mean_round_trip(report),
+                _mean_round_trip(answered), by_them, _ROUND_TRIP_SECONDS,
             )
 
     def _transport(self):
@@ -185,6 +186,10 @@ def level(what, theirs, ours):
     return Line(what, round(theirs, 2), round(ours, 2), _LEVEL_DECIBELS)
 
 
+def _mean_round_trip(report):
+    return report["totalRoundTripTime"] / report["roundTripTimeMeasurements"]
+
+
 def by_id(objects):
     """A report as a dictionary of its objects."""
     return {each["id"]: each for each in objects}
@@ -196,7 +201,7 @@ def excuse_firefox(lines):
     It has no certificates and few counters of pairs, smooths its round trip over RTCP, and does not
     count the packets that it sends again to probe for bandwidth.
     """
-    own_rules = ("retransmittedPacketsSent", "roundTripTime (RTCP)")
+    own_rules = ("retransmittedPacketsSent", "roundTripTime (RTCP")
     for line in lines:
         if line.theirs in (None, "NONE") or any(words in line.what for words in own_rules):
             line.is_judged = False
