@@ -89,8 +89,7 @@ async def _look(program, take, folder, reports, speaks):
         lines = comparison.run()
         if speaks:
             lines += _levels(database, reports, start)
-        else:
-            members.excuse_firefox(lines)
+        members.excuse(lines, is_firefox=not speaks)
     table, problems = members.show(lines)
     shark, found = statistics_tshark.check(program, take, folder)
     problems += found

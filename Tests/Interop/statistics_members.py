@@ -195,15 +195,16 @@ def by_id(objects):
     return {each["id"]: each for each in objects}
 
 
-def excuse_firefox(lines):
-    """Leaves unjudged what Firefox does not report or counts in its own way.
+def excuse(lines, is_firefox):
+    """Leaves unjudged what browsers do not report or count in their own way.
 
-    It has no certificates and few counters of pairs, smooths its round trip over RTCP, and does not
-    count the packets that it sends again to probe for bandwidth.
+    They send old packets again to probe for bandwidth and do not count those as retransmissions.
+    Firefox has no certificates and few counters of pairs, and smooths its round trip over RTCP.
     """
-    own_rules = ("retransmittedPacketsSent", "roundTripTime (RTCP")
     for line in lines:
-        if line.theirs in (None, "NONE") or any(words in line.what for words in own_rules):
+        if "retransmittedPacketsSent" in line.what:
+            line.is_judged = False
+        elif is_firefox and (line.theirs in (None, "NONE") or "roundTripTime (RTCP" in line.what):
             line.is_judged = False
 
 
