@@ -1,7 +1,7 @@
 import Foundation
-package import Replay
+import Replay
 import Stats
-package import Wire
+import Wire
 
 /// The commands of a debugging session: each takes a line and gives text, or JSON for programs.
 package final class DebugConsole {

@@ -1,4 +1,4 @@
-package import Wire
+import Wire
 
 /// The CRC-32 of ITU V.42 over bytes, as STUN's FINGERPRINT uses it (RFC 8489 section 14.7).
 package func crc32(_ bytes: RawSpan) -> UInt32 {

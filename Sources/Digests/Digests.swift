@@ -1,5 +1,5 @@
 import COpenSSL
-package import Wire
+import Wire
 
 /// An incremental SHA-256 (FIPS 180-4) over OpenSSL.
 package struct SHA256: ~Copyable {

@@ -1,5 +1,5 @@
 import CXXHash
-package import Wire
+import Wire
 
 /// The 128-bit XXH3 of messages, in its canonical form: 16 bytes, high byte first.
 ///

@@ -1,4 +1,4 @@
-package import SDP
+import SDP
 import Wire
 
 /// What both sides agreed on for data channels: one SCTP association over DTLS (RFC 8841).

@@ -1,6 +1,6 @@
-package import Media
+import Media
 package import Peer
-package import SDP
+import SDP
 package import Tape
 package import Wire
 

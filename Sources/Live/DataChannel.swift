@@ -239,26 +239,14 @@ extension DataChannel {
     until holds: @escaping @Sendable (DataChannelState) -> Bool?
   ) async throws(PeerError) {
     let changes = stateChanges
-    let outcome = await withTaskGroup(of: PeerError?.self) { group in
-      group.addTask {
-        for await state in changes {
-          if let isGood = holds(state) {
-            return isGood
-              ? nil
-              : PeerError(name: "InvalidStateError", message: "the data channel was closed")
-          }
-        }
-        return PeerError(name: "InvalidStateError", message: "the data channel was closed")
+    try await TimeLimit.wait(for: what, within: timeout) {
+      for await state in changes {
+        guard let isGood = holds(state) else { continue }
+        if isGood { return nil }
+        break
       }
-      group.addTask {
-        try? await Task.sleep(for: timeout)
-        return PeerError(name: "TimeoutError", message: "\(what) took longer than \(timeout)")
-      }
-      let first = await group.next() ?? nil
-      group.cancelAll()
-      return first
+      return PeerError(name: "InvalidStateError", message: "the data channel was closed")
     }
-    if let outcome { throw outcome }
   }
 }
 

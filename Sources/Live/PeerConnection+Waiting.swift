@@ -30,36 +30,28 @@ extension PeerConnection {
         throw PeerError(name: "NetworkError", message: "the connection failed")
       }
     }
+    try TimeLimit.throwIfCancelled("the call")
     throw PeerError(name: "InvalidStateError", message: "the connection was closed")
   }
 
   /// Returns once a condition on the states holds.
   ///
   /// - Throws: `TimeoutError` after the time limit, `InvalidStateError` when the connection was
-  ///   closed, `NetworkError` when it failed before the condition held.
+  ///   closed, `NetworkError` when it failed before the condition held, `AbortError` when the
+  ///   task was cancelled.
   public func wait(
     for what: String, timeout: Duration,
     until holds: @escaping @Sendable (PeerConnectionStates) -> Bool
   ) async throws(PeerError) {
     let changes = stateChanges
-    let outcome = await withTaskGroup(of: PeerError?.self) { group in
-      group.addTask {
-        for await states in changes {
-          if holds(states) { return nil }
-          if states.connection == .failed {
-            return PeerError(name: "NetworkError", message: "the connection failed")
-          }
+    try await TimeLimit.wait(for: what, within: timeout) {
+      for await states in changes {
+        if holds(states) { return nil }
+        if states.connection == .failed {
+          return PeerError(name: "NetworkError", message: "the connection failed")
         }
-        return PeerError(name: "InvalidStateError", message: "the connection was closed")
       }
-      group.addTask {
-        try? await Task.sleep(for: timeout)
-        return PeerError(name: "TimeoutError", message: "\(what) took longer than \(timeout)")
-      }
-      let first = await group.next() ?? nil
-      group.cancelAll()
-      return first
+      return PeerError(name: "InvalidStateError", message: "the connection was closed")
     }
-    if let outcome { throw outcome }
   }
 }

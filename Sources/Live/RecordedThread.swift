@@ -68,9 +68,6 @@ final class RecordedThread {
     case .captured(_, _, _, let budget):
       // What was captured comes from the take.
       budget.giveBack()
-    case .send(_, _, let complete):
-      // So does what was sent on data channels.
-      complete(.done)
     case .finishRecording(let complete):
       waitsForCalls = false
       advance()

@@ -1,4 +1,4 @@
-package import Wire
+import Wire
 
 /// The beginning of a VP8 frame, as far as it is needed without a decoder (RFC 6386 section 9).
 package struct VP8FrameHeader: Hashable, Sendable {

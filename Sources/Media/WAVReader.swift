@@ -1,4 +1,4 @@
-package import Wire
+import Wire
 
 /// Reads 16-bit PCM WAV from pieces of any size and gives it at 48 kHz: give bytes with `append`,
 /// then take blocks with `next` until there is none; after `finish` take the rest.

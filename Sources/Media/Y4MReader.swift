@@ -1,4 +1,4 @@
-package import Wire
+import Wire
 
 /// Reads YUV4MPEG2 from pieces of any size: give bytes with `append`, then take pictures with
 /// `next` until there is none.

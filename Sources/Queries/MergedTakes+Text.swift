@@ -1,4 +1,4 @@
-package import Tape
+import Tape
 
 extension MergedTakes: CustomStringConvertible {
   /// The offset of the clocks and a table of both ways.

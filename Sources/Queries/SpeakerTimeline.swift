@@ -65,9 +65,7 @@ package struct SpeakerTimeline: Sendable, Codable {
   package init(path: String) throws(TapeError) {
     let connection = try TakeFile.open(path)
     do throws(SQLiteError) {
-      var labels: [Int64: String] = [:]
-      var peers = try connection.prepare("SELECT peer, label FROM peer")
-      while try peers.step() { labels[peers.integer(0)] = peers.text(1) }
+      let labels = try PeerLabels(connection)
       var listener = SpeakerListener()
       var statement = try connection.prepare(SpeakerTimeline.query)
       while try statement.step() {

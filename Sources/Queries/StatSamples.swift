@@ -57,13 +57,9 @@ package struct StatSamples: Sendable {
   package init(path: String, at instant: Wire.Instant?) throws(TapeError) {
     let connection = try TakeFile.open(path)
     do throws(SQLiteError) {
-      var labels = try connection.prepare("SELECT peer, label FROM peer ORDER BY peer")
-      while try labels.step() {
-        let number = labels.integer(0)
+      for (peer, label) in try PeerLabels(connection).entries {
         peers.append(
-          Peer(
-            label: labels.text(1) ?? "",
-            objects: try StatSamples.objects(of: number, connection, at: instant)))
+          Peer(label: label, objects: try StatSamples.objects(of: peer, connection, at: instant)))
       }
     } catch {
       throw TapeError(path: path, error)

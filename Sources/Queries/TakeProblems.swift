@@ -16,14 +16,13 @@ package struct TakeProblems: Sendable {
 
   /// In the order of their beginnings.
   package private(set) var problems: [Problem] = []
-  private var labels: [(peer: Int64, label: String)] = []
+  private var labels = PeerLabels()
 
   /// Runs every rule over a take.
   package init(path: String) throws(TapeError) {
     let connection = try TakeFile.open(path)
     do throws(SQLiteError) {
-      var peers = try connection.prepare("SELECT peer, label FROM peer ORDER BY row")
-      while try peers.step() { labels.append((peers.integer(0), peers.text(1) ?? "")) }
+      labels = try PeerLabels(connection)
       for rule in ProblemRule.all {
         var statement = try connection.prepare(rule.sql)
         while try statement.step() {
@@ -68,7 +67,7 @@ package struct TakeProblems: Sendable {
   }
 
   private func label(of peer: Int64) -> String {
-    let label = labels.first { $0.peer == peer }?.label ?? ""
+    let label = labels[peer] ?? ""
     return label.isEmpty ? String(peer) : "\(peer) \(label)"
   }
 

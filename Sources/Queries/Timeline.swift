@@ -15,14 +15,13 @@ package struct Timeline: Sendable {
   }
 
   package private(set) var entries: [Entry] = []
-  private var labels: [(peer: Int64, label: String)] = []
+  private var labels = PeerLabels()
 
   /// Reads the timeline of a take.
   package init(path: String) throws(TapeError) {
     let connection = try TakeFile.open(path)
     do throws(SQLiteError) {
-      var peers = try connection.prepare("SELECT peer, label FROM peer ORDER BY row")
-      while try peers.step() { labels.append((peers.integer(0), peers.text(1) ?? "")) }
+      labels = try PeerLabels(connection)
       var statement = try connection.prepare(
         Timeline.queries.joined(separator: "\nUNION ALL\n") + "\nORDER BY row")
       while try statement.step() {
@@ -135,7 +134,7 @@ package struct Timeline: Sendable {
   }
 
   private func name(of peer: Int64) -> String {
-    let label = labels.first { $0.peer == peer }?.label ?? ""
+    let label = labels[peer] ?? ""
     return label.isEmpty ? String(peer) : "\(peer) \(label)"
   }
 

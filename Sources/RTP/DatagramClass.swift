@@ -1,4 +1,4 @@
-package import Wire
+import Wire
 
 /// Which protocol a datagram on a shared transport belongs to, by its first bytes (RFC 7983).
 package enum DatagramClass: Hashable, Sendable {

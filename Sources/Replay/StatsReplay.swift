@@ -1,5 +1,5 @@
 package import Media
-package import Peer
+import Peer
 package import Stats
 package import Tape
 package import Wire

@@ -38,15 +38,7 @@ enum Samples {
   /// A call between two peers with sound and small pictures, before anything was signaled.
   static func call(seed: UInt64) -> VirtualCall {
     let call = VirtualCall(seed: seed)
-    for peer in 0..<2 {
-      call.call(
-        peer, .addTrack(kind: .audio, streamIDs: ["s"], source: .tone(hertz: 440, pauseSeconds: 0)))
-      call.call(
-        peer,
-        .addTrack(
-          kind: .video, streamIDs: ["s"],
-          source: .pattern(width: 64, height: 48, framesPerSecond: 5)))
-    }
+    call.addMedia(pictures: .pattern(width: 64, height: 48, framesPerSecond: 5))
     return call
   }
 
@@ -58,10 +50,7 @@ enum Samples {
         received.append((Int(step.peer) - 1, datagram))
       }
     }
-    for peer in 0..<2 {
-      call.call(
-        peer, .addTrack(kind: .audio, streamIDs: ["s"], source: .tone(hertz: 440, pauseSeconds: 0)))
-    }
+    call.addMedia()
     call.negotiate()
     call.run(for: .milliseconds(milliseconds))
     return received

@@ -20,15 +20,7 @@ final class LabTake: Sendable {
     let recorded = try RecordedVirtualCall(
       path: path, seed: seed, links: [link, link], labels: ["caller", "callee"],
       keepsMedia: keepsMedia)
-    for peer in 0..<2 {
-      recorded.call.call(
-        peer, .addTrack(kind: .audio, streamIDs: ["s"], source: .tone(hertz: 440, pauseSeconds: 0)))
-      recorded.call.call(
-        peer,
-        .addTrack(
-          kind: .video, streamIDs: ["s"],
-          source: .pattern(width: 96, height: 64, framesPerSecond: 15)))
-    }
+    recorded.call.addMedia(pictures: .pattern(width: 96, height: 64, framesPerSecond: 15))
     _ = recorded.call.negotiate()
     recorded.run(for: .seconds(seconds))
     _ = try recorded.finish()

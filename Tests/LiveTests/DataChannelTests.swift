@@ -27,7 +27,7 @@ import Wire
     try await channel.waitUntilOpen()
     #expect(channel.id == 0 && channel.label == "chat" && channel.protocol == "lines")
     #expect(await channel.maxMessageSize == 1 << 20)
-    var messages = channel.messages.makeAsyncIterator()
+    let messages = channel.messages.makeAsyncIterator()
     let sent: [DataChannelMessage] = [
       .text("hällo"), .text(""), .binary([]), .binary([0, 255]),
       .binary([UInt8](repeating: 9, count: 300_000)),

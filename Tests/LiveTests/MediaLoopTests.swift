@@ -252,6 +252,20 @@ final class ToyEngine: PeerEngine {
     #expect(await waiting.value == "InvalidStateError")
     try await session.finish()
   }
+
+  @Test func aCancelledWaitSaysThatItWasCancelled() async throws {
+    let session = try MediaLoopTests.session("127.0.0.1")
+    let peer = session.makePeer(label: "peer")
+    let waiting = Task { () -> String in
+      do throws(PeerError) {
+        try await peer.waitUntilConnected(timeout: .seconds(30))
+        return ""
+      } catch { return error.name }
+    }
+    waiting.cancel()
+    #expect(await waiting.value == "AbortError")
+    try await session.finish()
+  }
 }
 
 extension Session {

@@ -13,15 +13,7 @@ import Wire
   static func call(seed: UInt64, link: LinkSettings = LinkSettings(), seconds: Int64) -> VirtualCall
   {
     let call = VirtualCall(seed: seed, links: [link, link])
-    for peer in 0..<2 {
-      call.call(
-        peer, .addTrack(kind: .audio, streamIDs: ["s"], source: .tone(hertz: 440, pauseSeconds: 0)))
-      call.call(
-        peer,
-        .addTrack(
-          kind: .video, streamIDs: ["s"],
-          source: .pattern(width: 160, height: 120, framesPerSecond: 15)))
-    }
+    call.addMedia(pictures: .pattern(width: 160, height: 120, framesPerSecond: 15))
     #expect(call.negotiate() == nil)
     call.run(for: .seconds(seconds))
     return call

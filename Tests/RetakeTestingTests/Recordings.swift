@@ -16,10 +16,7 @@ final class Recording {
     let link = LinkSettings()
     let recorded = try RecordedVirtualCall(
       path: path, seed: 4, links: [link, link], labels: ["caller", "callee"])
-    for peer in 0..<2 {
-      recorded.call.call(
-        peer, .addTrack(kind: .audio, streamIDs: ["s"], source: .tone(hertz: 440, pauseSeconds: 0)))
-    }
+    recorded.call.addMedia()
     recorded.call.negotiate()
     recorded.run(for: .milliseconds(1_200))
     _ = try recorded.finish()

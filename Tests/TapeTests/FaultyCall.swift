@@ -21,15 +21,8 @@ final class FaultyCall {
     link.delay = delay
     recorded = try RecordedVirtualCall(
       path: path, seed: seed, links: [link, link], labels: ["caller", "callee"])
-    for peer in 0..<2 {
-      call.call(peer, .addTrack(kind: .audio, streamIDs: ["s"], source: sound))
-      guard hasVideo else { continue }
-      call.call(
-        peer,
-        .addTrack(
-          kind: .video, streamIDs: ["s"],
-          source: .pattern(width: 96, height: 64, framesPerSecond: 15)))
-    }
+    call.addMedia(
+      sound: sound, pictures: hasVideo ? .pattern(width: 96, height: 64, framesPerSecond: 15) : nil)
     call.negotiate()
   }
 

@@ -20,10 +20,7 @@ import Wire
     worse.jitter = jitter
     let recorded = try RecordedVirtualCall(
       path: path, seed: 12, links: [worse, link], labels: ["caller", "callee"])
-    for peer in 0..<2 {
-      recorded.call.call(
-        peer, .addTrack(kind: .audio, streamIDs: ["s"], source: .tone(hertz: 440, pauseSeconds: 0)))
-    }
+    recorded.call.addMedia()
     recorded.call.negotiate()
     recorded.run(for: .seconds(seconds))
     _ = try recorded.finish()

@@ -35,15 +35,7 @@ extension Folder {
     let recorded = try RecordedVirtualCall(
       path: path, seed: seed, links: [link, link], labels: ["caller", "callee"],
       keepsMedia: keepsMedia)
-    for peer in 0..<2 {
-      recorded.call.call(
-        peer, .addTrack(kind: .audio, streamIDs: ["s"], source: .tone(hertz: 440, pauseSeconds: 0)))
-      recorded.call.call(
-        peer,
-        .addTrack(
-          kind: .video, streamIDs: ["s"],
-          source: .pattern(width: 64, height: 48, framesPerSecond: 15)))
-    }
+    recorded.call.addMedia(pictures: .pattern(width: 64, height: 48, framesPerSecond: 15))
     recorded.call.negotiate()
     recorded.run(for: .milliseconds(milliseconds))
     _ = try recorded.finish()

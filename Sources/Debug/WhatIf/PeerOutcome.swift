@@ -1,7 +1,7 @@
 import Media
 import Peer
-package import Stats
-package import Wire
+import Stats
+import Wire
 
 /// What became of a session for one peer: what people would have seen and heard of it.
 package struct PeerOutcome: Sendable {

@@ -39,20 +39,12 @@ struct BenchCall {
         tape.writer.record(record)
       }
     }
-    for peer in senders {
-      call.call(
-        peer,
-        .addTrack(
-          kind: .audio, streamIDs: ["bench"],
-          source: .tone(hertz: BenchCall.hertz, pauseSeconds: 0)))
-      call.call(
-        peer,
-        .addTrack(
-          kind: .video, streamIDs: ["bench"],
-          source: .pattern(
-            width: BenchCall.width, height: BenchCall.height,
-            framesPerSecond: BenchCall.framesPerSecond)))
-    }
+    call.addMedia(
+      sound: .tone(hertz: BenchCall.hertz, pauseSeconds: 0),
+      pictures: .pattern(
+        width: BenchCall.width, height: BenchCall.height,
+        framesPerSecond: BenchCall.framesPerSecond),
+      from: senders)
     call.negotiate()
     for _ in 0..<seconds {
       call.run(for: .seconds(1))

@@ -2,7 +2,7 @@ public import ArgumentParser
 import Foundation
 import Live
 import Media
-public import Peer
+import Peer
 public import Wire
 
 /// What every way to record takes.
