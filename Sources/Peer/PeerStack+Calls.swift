@@ -266,6 +266,9 @@ extension PeerStack {
     change(.signaling, to: "closed")
     change(.dtls, to: "closed")
     change(.iceConnection, to: "closed")
+    for track in tracks.receiving where track.kind == .audio {
+      forgetSpeaker(track.transceiver, isInbound: true)
+    }
     tracks.receiving = []
   }
 }
