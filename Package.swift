@@ -116,7 +116,7 @@ let package = Package(
         "Signaling", "Stats", "CSupport",
         "Verify",
         "CPcap",
-        "Media", "Peer", "SCTP", "Secure",
+        "Media", "Peer", "RTP", "SCTP", "Secure", "Transport",
         .product(name: "ArgumentParser", package: "swift-argument-parser"),
       ],
       swiftSettings: settings),

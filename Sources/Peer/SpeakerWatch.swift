@@ -20,8 +20,7 @@ struct SpeakerWatch {
   }()
 
   /// Takes the level of a voice's next block; gives what is to be told.
-  mutating func hear(_ level: SoundLevel, of track: SpeakingTrack, at now: Instant) -> [PeerEvent]
-  {
+  mutating func hear(_ level: SoundLevel, of track: SpeakingTrack, at now: Instant) -> [PeerEvent] {
     guard let number = names.number(of: track) else { return [] }
     var events = speech.hear(level, of: number, at: now).compactMap { event(of: $0) }
     step(.level(level, of: number), at: now, &events)
