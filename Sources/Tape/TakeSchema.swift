@@ -1,6 +1,6 @@
 /// The schema of takes: the numbered files of Schema/, embedded in the binary.
 package enum TakeSchema {
-  /// The SQL of every migration in order; the first one makes format 1.
+  /// The SQL of every file in order; together they make the newest format.
   ///
   /// SwiftPM names the constant after the file and puts `_` for a leading digit.
   package static var migrations: [String] {
