@@ -65,7 +65,8 @@ let package = Package(
     module("Wire", []),
     module("Digests", ["Wire", "COpenSSL", "CXXHash"]),
     module("STUN", ["Wire", "Digests"]),
-    module("ICE", ["Wire", "STUN"]),
+    module("TURN", ["Wire", "STUN"]),
+    module("ICE", ["Wire", "STUN", "TURN"]),
     module("Secure", ["Wire", "Digests", "CSupport", "COpenSSL", "CSRTP"]),
     module("RTP", ["Wire"]),
     module("SCTP", ["Wire"]),
@@ -79,7 +80,7 @@ let package = Package(
     module(
       "Peer",
       [
-        "Wire", "ICE", "Secure", "RTP", "SCTP", "SDP", "JSEP", "Transport", "Flow", "Media",
+        "Wire", "TURN", "ICE", "Secure", "RTP", "SCTP", "SDP", "JSEP", "Transport", "Flow", "Media",
         "Stats", "Speakers", "Digests",
       ]),
 
@@ -99,11 +100,11 @@ let package = Package(
       [
         "Wire", "CSupport", "SDP", "RTP", "Peer", "Media", "Stats", "Tape", "Queries", "Replay",
       ]),
-    module("Lab", ["Wire", "STUN", "ICE", "SDP", "Peer", "Media", "Tape"]),
+    module("Lab", ["Wire", "STUN", "TURN", "ICE", "SDP", "Peer", "Media", "Tape"]),
     module(
       "Live",
       [
-        "Wire", "CSupport", "COpenSSL", "STUN", "SDP", "JSEP", "ICE", "SCTP", "Secure", "Peer",
+        "Wire", "CSupport", "COpenSSL", "TURN", "SDP", "JSEP", "ICE", "SCTP", "Secure", "Peer",
         "Media", "Stats", "Speakers", "Tape",
       ]),
     module("Verify", ["Wire", "Peer", "Media", "Tape", "Replay"]),
@@ -153,7 +154,8 @@ let package = Package(
     tests("CSupportTests", ["CSupport", "COpus", "CVPX"]),
     tests("SecureTests", ["Secure", "Wire", "Digests", "CSupport", "COpenSSL"]),
     tests("STUNTests", ["Wire", "Digests", "STUN"]),
-    tests("ICETests", ["Wire", "STUN", "ICE", "Lab"]),
+    tests("TURNTests", ["Wire", "STUN", "TURN", "Lab"]),
+    tests("ICETests", ["Wire", "STUN", "TURN", "ICE", "Lab"]),
     tests(
       "LiveTests",
       ["Wire", "SDP", "JSEP", "ICE", "SCTP", "Secure", "Media", "Stats", "Peer", "Tape", "Live"]),

@@ -1,9 +1,6 @@
-package import ICE
 public import JSEP
 package import Media
-package import SDP
 public import Secure
-package import Stats
 package import Wire
 
 /// Everything that can happen to a peer: the one gate through which the outside world comes in.
