@@ -55,7 +55,7 @@ extension PeerStack {
       guard let description = negotiation.localDescription(localTransport) else { return .done }
       return .description(description)
     case .setStreams, .setCodecPreferences, .getParameters, .setParameters, .addStream,
-      .removeStream, .streams, .readDescription:
+      .removeStream, .streams, .readDescription, .sources, .observeLoudest, .limitAudioSlots:
       return try laterResult(of: call)
     case .transceivers: return .transceivers(negotiation.transceivers.map(TransceiverInfo.init))
     case .createDataChannel(let options): return .dataChannel(try createDataChannel(options))
@@ -70,7 +70,7 @@ extension PeerStack {
     return .done
   }
 
-  /// The calls about senders, streams and descriptions.
+  /// The calls about senders, streams, descriptions and speakers.
   private func laterResult(of call: PeerCall) throws(PeerError) -> PeerReply {
     switch call {
     case .setStreams(let id, let streamIDs):
@@ -87,6 +87,10 @@ extension PeerStack {
     case .readDescription(let slot):
       guard let description = negotiation.description(slot, localTransport) else { return .done }
       return .description(description)
+    case .sources(let id): return .sources(try sources(of: id))
+    case .observeLoudest(let settings): speakers.observeLoudest(settings)
+    case .limitAudioSlots(let count):
+      for event in speakers.limitSlots(count) { tell(event) }
     default: break
     }
     return .done
