@@ -104,8 +104,8 @@ let package = Package(
     module(
       "Live",
       [
-        "Wire", "CSupport", "COpenSSL", "TURN", "SDP", "JSEP", "ICE", "SCTP", "Secure", "Peer",
-        "Media", "Stats", "Speakers", "Tape",
+        "Wire", "CSupport", "COpenSSL", "STUN", "TURN", "RTP", "SDP", "JSEP", "ICE", "SCTP", "Secure",
+        "Peer", "Media", "Stats", "Speakers", "Tape",
       ]),
     module("Verify", ["Wire", "Peer", "Media", "Tape", "Replay"]),
     module("RetakeTesting", ["Live", "Media", "Peer", "SDP", "Tape", "Replay", "Verify"]),

@@ -104,6 +104,7 @@ final class PeerStack {
     var first = earliest(transport.deadline, data.association.deadline)
     first = earliest(first, flow.deadline)
     first = earliest(first, establishment.deadline)
+    first = earliest(first, speakers.deadline)
     return earliest(first, tracks.deadline)
   }
 
@@ -111,6 +112,9 @@ final class PeerStack {
     if let due = transport.deadline, due <= now { drive(PeerTransport.Input.deadline) }
     if let due = data.association.deadline, due <= now { drive(SCTPAssociation.Input.deadline) }
     reachTrackDeadlines()
+    if let due = speakers.deadline, due <= now {
+      for event in speakers.reachDeadline(at: now) { tell(event) }
+    }
     if let due = flow.deadline, due <= now { drive(MediaFlow.Input.deadline) }
   }
 

@@ -69,6 +69,9 @@ struct RowText {
     case .level:
       layer = "media"
       title = "level of track \(text("track")) \(text("direction"))"
+    case .contribution:
+      layer = "media"
+      title = "voice \(text("contributor")) in track \(text("track")) \(text("direction"))"
     case .speech:
       layer = "media"
       title = "speech \(text("phase")) on track \(text("track")) \(text("direction"))"

@@ -24,6 +24,7 @@ package enum Table: UInt8, CaseIterable, Sendable {
   case message = 20
   case level = 21
   case speech = 22
+  case contribution = 23
 
   /// The table's name for people: that of its view, where it has one.
   package var name: String {
@@ -119,6 +120,7 @@ package enum Table: UInt8, CaseIterable, Sendable {
       """
     case .message: "peer at_ns direction channel call binary size digest bytes"
     case .level: "peer at_ns track direction energy samples peak meter sender_level voice"
+    case .contribution: "peer at_ns track direction contributor dbov"
     case .speech: "peer at_ns track direction contributor phase from_ns to_ns blocks decibels"
     }
   }

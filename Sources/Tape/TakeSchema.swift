@@ -26,6 +26,17 @@ package enum TakeSchema {
     return views
   }
 
+  /// Puts the views of this version over those in the file: what a stranger wrote into a file as a
+  /// view is not run.
+  package static func putViews(
+    over connection: borrowing SQLiteConnection
+  ) throws(SQLiteError) {
+    let views = views.map { "CREATE TEMP VIEW \($0.name) AS\n\($0.query);" }
+    try connection.execute("PRAGMA query_only = OFF")
+    try connection.execute(views.joined(separator: "\n"))
+    try connection.execute("PRAGMA query_only = ON")
+  }
+
   /// Makes the tables of the newest format in an empty database.
   static func create(in connection: borrowing SQLiteConnection) throws(SQLiteError) {
     for sql in migrations { try connection.execute(sql) }
