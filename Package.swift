@@ -102,8 +102,8 @@ let package = Package(
     module(
       "Live",
       [
-        "Wire", "CSupport", "COpenSSL", "STUN", "SDP", "JSEP", "ICE", "SCTP", "Secure", "Peer",
-        "Media", "Stats", "Speakers", "Tape",
+        "Wire", "CSupport", "COpenSSL", "STUN", "SDP", "JSEP", "ICE", "SCTP", "Secure", "RTP",
+        "Peer", "Media", "Stats", "Speakers", "Tape",
       ]),
     module("Verify", ["Wire", "Peer", "Media", "Tape", "Replay"]),
     module("RetakeTesting", ["Live", "Media", "Peer", "SDP", "Tape", "Replay", "Verify"]),
@@ -115,7 +115,7 @@ let package = Package(
         "Signaling", "Stats", "CSupport",
         "Verify",
         "CPcap",
-        "Media", "Peer", "SCTP", "Secure",
+        "Media", "Peer", "RTP", "SCTP", "Secure",
         .product(name: "ArgumentParser", package: "swift-argument-parser"),
       ],
       swiftSettings: settings),
