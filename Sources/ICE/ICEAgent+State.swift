@@ -72,7 +72,8 @@ extension ICEAgent {
       return checklist[index].epoch == epoch.number ? .disconnected : .checking
     }
     if hasFailed { return .failed }
-    if checkingSince != nil { return .checking }
+    // A path that was there and is gone may still be replaced.
+    if checkingSince != nil { return hadPath ? .disconnected : .checking }
     switch connectionState {
     case .new, .failed: return connectionState
     default: return .checking

@@ -55,9 +55,7 @@ final class PeerStack {
       answersAsDTLSClient: genesis.configuration.answersAsDTLSClient)
     transport = PeerTransport(
       entropy: entropy, wallClock: genesis.wallClock,
-      servers: genesis.configuration.parsedICEServers,
-      relayOnly: genesis.configuration.iceTransportPolicy == .relay,
-      certificates: genesis.configuration.certificates,
+      ice: genesis.configuration.iceSettings, certificates: genesis.configuration.certificates,
       profiles: genesis.configuration.srtpProtections)
     flow = MediaFlow(
       entropy: entropy.stream("rtp"), wallClock: genesis.wallClock, cname: cname)
@@ -83,6 +81,8 @@ final class PeerStack {
     case .call(let id, let call): emit(.reply(id: id, perform(call)))
     case .send(let id, let message): send(message, call: id)
     case .captured(let transceiver, let media): capture(media, for: transceiver)
+    case .streamAccepted(let local, let remote):
+      drive(.streamAccepted(local: local, remote: remote))
     case .socketBound(let id, let address): drive(.socketBound(id: id, address))
     case .socketFailed(let id, _): drive(.socketFailed(id: id))
     case .nameResolved(let id, let addresses): drive(.nameResolved(id: id, addresses))
