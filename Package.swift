@@ -67,11 +67,13 @@ let package = Package(
     module("STUN", ["Wire", "Digests"]),
     module("TURN", ["Wire", "STUN"]),
     module("ICE", ["Wire", "STUN", "TURN"]),
+    module("MulticastDNS", ["Wire"]),
     module("Secure", ["Wire", "Digests", "CSupport", "COpenSSL", "CSRTP"]),
     module("RTP", ["Wire"]),
     module("SCTP", ["Wire"]),
     module("SDP", ["Wire"]),
     module("JSEP", ["Wire", "SDP"]),
+    module("Transport", ["Wire", "ICE", "Secure", "RTP", "JSEP"]),
     module("Flow", ["Wire", "RTP"]),
     module("Media", ["Wire", "RTP", "CSupport", "COpus", "CVPX"]),
     module("Stats", ["Wire"]),
@@ -79,8 +81,8 @@ let package = Package(
     module(
       "Peer",
       [
-        "Wire", "TURN", "ICE", "Secure", "RTP", "SCTP", "SDP", "JSEP", "Flow", "Media", "Stats",
-        "Speakers", "Digests",
+        "Wire", "TURN", "ICE", "Secure", "RTP", "SCTP", "SDP", "JSEP", "Transport", "Flow",
+        "Media", "Stats", "Speakers", "Digests",
       ]),
 
     // What records, replays and drives the core.
@@ -103,7 +105,8 @@ let package = Package(
     module(
       "Live",
       [
-        "Wire", "CSupport", "COpenSSL", "TURN", "SDP", "JSEP", "ICE", "SCTP", "Secure", "Peer",
+        "Wire", "CSupport", "COpenSSL", "TURN", "MulticastDNS", "SDP", "JSEP", "ICE", "SCTP",
+        "Secure", "Peer",
         "Media", "Stats", "Speakers", "Tape",
       ]),
     module("Verify", ["Wire", "Peer", "Media", "Tape", "Replay"]),
@@ -154,10 +157,14 @@ let package = Package(
     tests("SecureTests", ["Secure", "Wire", "Digests", "CSupport", "COpenSSL"]),
     tests("STUNTests", ["Wire", "Digests", "STUN"]),
     tests("TURNTests", ["Wire", "STUN", "TURN", "Lab"]),
+    tests("MulticastDNSTests", ["Wire", "MulticastDNS"]),
     tests("ICETests", ["Wire", "STUN", "TURN", "ICE", "Lab"]),
     tests(
       "LiveTests",
-      ["Wire", "SDP", "JSEP", "ICE", "SCTP", "Secure", "Media", "Stats", "Peer", "Tape", "Live"]),
+      [
+        "Wire", "TURN", "SDP", "JSEP", "ICE", "SCTP", "Secure", "Media", "Stats", "Peer", "Tape",
+        "Live",
+      ]),
     tests("SignalingTests", ["SDP", "Signaling"] + nio),
     tests("MediaTests", ["Media", "RTP", "Wire", "COpus"]),
     .testTarget(

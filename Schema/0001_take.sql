@@ -387,9 +387,10 @@ CREATE TABLE network (
   peer      INTEGER NOT NULL,
   at_ns     INTEGER NOT NULL,
   direction TEXT NOT NULL,
-  -- interfaces, bind, bound, bind-failed, close, resolve, resolved, send-failed; connect and
-  -- connect-tls ask for a connection to a TURN server, which is answered by bound or bind-failed
-  -- and whose messages are rows of `packet`, in the clear.
+  -- interfaces, bind, bound, bind-failed, close, resolve, resolved, send-failed; publish gives a
+  -- name that multicast questions are answered for. connect and connect-tls ask for a connection
+  -- to a TURN server, connect-peer for one to the other side, listen for a port where those are
+  -- accepted; bound or bind-failed answer them, and messages are rows of `packet`, in the clear.
   kind      TEXT NOT NULL,
   request   INTEGER,        -- the number that an answer shares with its question
   address   TEXT,           -- addresses or names with spaces between

@@ -47,6 +47,8 @@ package struct ICEAgent: Machine {
   var checkingSince: Instant?
   /// When the first pair of this epoch was found to work.
   var firstSuccessAt: Instant?
+  /// Whether a pair of this epoch was in use since checks began, or began again after failure.
+  var hadPath = false
   /// Whether checks of this epoch led to nothing and stopped.
   var hasFailed = false
   var isCompleted = false
@@ -127,6 +129,7 @@ package struct ICEAgent: Machine {
   private mutating func take(_ input: Input) {
     switch input {
     case .gather(let addresses): gather(addresses)
+    case .interfaces(let addresses): learnInterfaces(addresses)
     case .socketBound(let id, let address): socketBound(id, address)
     case .socketFailed(let id): socketFailed(id)
     case .nameResolved(let id, let addresses): nameResolved(id, addresses)

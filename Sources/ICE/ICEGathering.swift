@@ -60,6 +60,8 @@ struct ICEGathering {
     /// When a connection that is being made is given up.
     var connectBy: Instant?
     var redirections = 0
+    /// How often an allocation that was lost was asked for anew.
+    var renewals = 0
     var sendFailures = 0
   }
 

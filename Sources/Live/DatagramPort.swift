@@ -1,4 +1,3 @@
-package import Peer
 package import Wire
 
 /// What a driver can do to the outside world on behalf of its peer.
@@ -7,10 +6,16 @@ package protocol DatagramPort: AnyObject {
   func bind(_ ip: IPAddress) throws(SystemError) -> SocketAddress
   /// Begins to connect; the outcome comes as an input with this number.
   func openStream(_ target: StreamTarget, id: UInt32) throws(SystemError)
+  /// Listens for connections on an address and a free port.
+  func listen(_ ip: IPAddress) throws(SystemError) -> SocketAddress
+  /// Closes one connection of those that share an end point.
+  func closeStream(_ local: SocketAddress, _ remote: SocketAddress)
   /// Closes the socket or connection that is bound to an end point.
   func close(_ local: SocketAddress)
   /// Sends a datagram; gives 0, or the positive errno of the refusal.
   func send(_ datagram: Datagram) -> Int32
   /// Looks a name up; the answer comes as an input.
   func resolve(_ name: String, id: UInt32)
+  /// Answers multicast questions for a name with an address, as long as the peer lasts.
+  func publish(_ name: String, _ ip: IPAddress)
 }

@@ -171,11 +171,9 @@ package final class PeerDriver {
       let code = port.send(datagram)
       if code != 0 { refused(datagram, code: code) }
     case .bindSocket(let id, let ip):
-      do throws(SystemError) {
-        waiting.append(.socketBound(id: id, try port.bind(ip)))
-      } catch {
-        waiting.append(.socketFailed(id: id, code: error.code))
-      }
+      open(id) { () throws(SystemError) in try port.bind(ip) }
+    case .listen(let id, let ip):
+      open(id) { () throws(SystemError) in try port.listen(ip) }
     case .openStream(let id, let target):
       do throws(SystemError) {
         try port.openStream(target, id: id)
@@ -183,11 +181,22 @@ package final class PeerDriver {
         waiting.append(.socketFailed(id: id, code: error.code))
       }
     case .closeSocket(let local): port.close(local)
+    case .closeStream(let local, let remote): port.closeStream(local, remote)
+    case .publishName(let name, let ip): port.publish(name, ip)
     case .resolveName(let id, let name): port.resolve(name, id: id)
     case .reply(let id, let reply):
       guard let index = replies.firstIndex(where: { $0.id == id }) else { return }
       given.append((replies.remove(at: index).complete, reply))
     case .event(let event): observer(event, now)
+    }
+  }
+
+  /// Answers the question for a socket.
+  private func open(_ id: UInt32, _ opening: () throws(SystemError) -> SocketAddress) {
+    do throws(SystemError) {
+      waiting.append(.socketBound(id: id, try opening()))
+    } catch {
+      waiting.append(.socketFailed(id: id, code: error.code))
     }
   }
 

@@ -22,6 +22,8 @@ package enum PeerInput: Sendable {
   case captured(transceiver: UInt32, CapturedMedia)
   case socketBound(id: UInt32, SocketAddress)
   case socketFailed(id: UInt32, code: Int32)
+  /// Somebody connected to the socket that listens at the local end.
+  case streamAccepted(local: SocketAddress, remote: SocketAddress)
   case nameResolved(id: UInt32, [IPAddress])
   case sendFailed(local: SocketAddress, remote: SocketAddress, code: Int32)
   /// A signaling message that the application sent or received: kept in the take, not acted on.
@@ -35,41 +37,16 @@ package enum PeerOutput: Sendable {
   /// Connect; answered like a socket. Messages of the connection are datagrams from its own end to
   /// the target's, and `sendFailed` tells that it is lost.
   case openStream(id: UInt32, StreamTarget)
+  /// Listen for connections on an address; answered like a socket.
+  case listen(id: UInt32, IPAddress)
   case closeSocket(SocketAddress)
+  /// Close one connection of the peer's, made or accepted.
+  case closeStream(local: SocketAddress, remote: SocketAddress)
   case resolveName(id: UInt32, String)
+  /// Answer multicast questions for a name (RFC 6762) with an address, until the peer is gone.
+  case publishName(String, IPAddress)
   case reply(id: UInt32, PeerReply)
   case event(PeerEvent)
-}
-
-/// Where a connection to a TURN server goes.
-package struct StreamTarget: Hashable, Sendable {
-  /// The own address.
-  package var local: IPAddress
-  package var remote: SocketAddress
-  /// Whether TLS protects the connection; the messages of the take are the plain ones.
-  package var isSecure: Bool
-  /// The name or address that the server's certificate has to state.
-  package var name: String
-
-  package init(local: IPAddress, remote: SocketAddress, isSecure: Bool, name: String) {
-    self.local = local
-    self.remote = remote
-    self.isSecure = isSecure
-    self.name = name
-  }
-}
-
-/// A UDP datagram on a path, or a message on a connection.
-package struct Datagram: Hashable, Sendable {
-  package var local: SocketAddress
-  package var remote: SocketAddress
-  package var bytes: [UInt8]
-
-  package init(local: SocketAddress, remote: SocketAddress, bytes: [UInt8]) {
-    self.local = local
-    self.remote = remote
-    self.bytes = bytes
-  }
 }
 
 /// What a peer starts from.
@@ -92,6 +69,10 @@ public struct PeerConfiguration: Hashable, Sendable, Codable {
   public var iceServers: [ICEServerConfiguration] = []
   /// Which candidates may be used.
   public var iceTransportPolicy = ICETransportPolicy.all
+  /// Whether connections may carry a call (ICE-TCP, RFC 6544); nil leaves it at UDP.
+  public var iceTCP: ICETCPPolicy?
+  /// What host candidates show of the own addresses; nil shows them.
+  public var iceAddressPrivacy: ICEAddressPrivacy?
   /// What an offer allows a peer that does not know BUNDLE.
   public var bundlePolicy = BundlePolicy.balanced
   /// The certificates to identify with, at most one for each algorithm; none has one made from the

@@ -127,6 +127,7 @@ struct InputText {
     case .socketFailed(let id, let code): return "socket \(id) failed with error \(code)"
     case .nameResolved(let id, let addresses):
       return "name \(id) resolved to " + addresses.map(\.description).joined(separator: " ")
+    case .streamAccepted(let local, let remote): return "\(remote) connected to \(local)"
     case .sendFailed(_, let remote, let code): return "sending to \(remote) failed with \(code)"
     case .signaling(let message):
       return "signaling \(message.type) \(message.isInbound ? "received" : "sent")"

@@ -47,7 +47,7 @@ struct InputReader: ~Copyable {
     case (.captured, .capture): return captured(row)
     case (.signaling, .signaling): return row.signaling
     case (.interfaces, .network), (.socketBound, .network), (.socketFailed, .network),
-      (.nameResolved, .network), (.sendFailed, .network):
+      (.nameResolved, .network), (.sendFailed, .network), (.streamAccepted, .network):
       return row.network(head.kind)
     default: return nil
     }
@@ -212,6 +212,9 @@ private struct Columns {
         return nil
       }
       return .sendFailed(local: local, remote: remote, code: code)
+    case .streamAccepted:
+      guard let local = address(5), let remote = address(6) else { return nil }
+      return .streamAccepted(local: local, remote: remote)
     default: return nil
     }
   }

@@ -18,6 +18,8 @@ extension Transcript {
     case .socketBound(let id, let address):
       network("bound", request: id, address: address.description)
     case .socketFailed(let id, let code): network("bind-failed", request: id, code: code)
+    case .streamAccepted(let local, let remote):
+      network("accepted", address: local.description, remote: remote.description)
     case .nameResolved(let id, let addresses):
       network("resolved", request: id, address: listed(addresses))
     case .sendFailed(let local, let remote, let code):

@@ -17,10 +17,17 @@ extension Transcript {
       network("bind", isInbound: false, request: id, address: address.description)
     case .openStream(let id, let target):
       network(
-        target.isSecure ? "connect-tls" : "connect", isInbound: false, request: id,
-        address: "\(target.local) \(target.name)", remote: target.remote.description)
+        target.rowKind, isInbound: false, request: id, address: "\(target.local) \(target.name)",
+        remote: target.remote.description)
+    case .listen(let id, let address):
+      network("listen", isInbound: false, request: id, address: address.description)
     case .closeSocket(let address):
       network("close", isInbound: false, address: address.description)
+    case .closeStream(let local, let remote):
+      network(
+        "close", isInbound: false, address: local.description, remote: remote.description)
+    case .publishName(let name, let address):
+      network("publish", isInbound: false, address: "\(name) \(address)")
     case .resolveName(let id, let name):
       network("resolve", isInbound: false, request: id, address: name)
     case .reply(let id, let reply): append(reply, id: id)
@@ -239,5 +246,16 @@ extension Transcript {
     add(.number(sum.peak))
     add(.number(sum.senderLevel))
     add(.flag(sum.isVoice))
+  }
+}
+
+extension StreamTarget {
+  /// How a row calls the question for such a connection.
+  fileprivate var rowKind: String {
+    switch kind {
+    case .server: "connect"
+    case .secureServer: "connect-tls"
+    case .peer: "connect-peer"
+    }
   }
 }

@@ -62,6 +62,7 @@ extension PeerInput {
     case .captured(let transceiver, _): "captured \(transceiver)"
     case .socketBound(let id, let address): "bound \(id) \(address)"
     case .socketFailed(let id, let code): "failed \(id) \(code)"
+    case .streamAccepted(_, let remote): "accepted \(remote)"
     case .nameResolved(let id, let addresses): "resolved \(id) \(addresses)"
     case .sendFailed(_, let remote, let code): "refused \(remote) \(code)"
     case .signaling(let message): "signaling \(message.type)"
@@ -88,12 +89,18 @@ final class ScriptedPort: DatagramPort {
     throw SystemError(operation: "connect", code: 111)
   }
 
+  func listen(_ ip: IPAddress) throws(SystemError) -> SocketAddress { try bind(ip) }
+
   func close(_ local: SocketAddress) { closed.append(local) }
+
+  func closeStream(_ local: SocketAddress, _ remote: SocketAddress) { closed.append(remote) }
 
   func send(_ datagram: Datagram) -> Int32 {
     if sendCode == 0 { sent.append(datagram) }
     return sendCode
   }
+
+  func publish(_ name: String, _ ip: IPAddress) { names.append("\(name) is \(ip)") }
 
   func resolve(_ name: String, id: UInt32) { names.append("\(id) \(name)") }
 }

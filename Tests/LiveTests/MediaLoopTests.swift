@@ -56,7 +56,7 @@ final class ToyEngine: PeerEngine {
     case .signaling(let message): tell(message.message, &outbox)
     case .sendFailed(_, _, let code): tell("send \(code)", &outbox)
     case .send(let id, _): outbox.append(.reply(id: id, .done))
-    case .genesis: break
+    case .genesis, .streamAccepted: break
     }
   }
 
