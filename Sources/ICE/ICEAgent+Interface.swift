@@ -166,8 +166,8 @@ extension ICEAgent {
     /// connects is told with `streamAccepted`.
     case listen(id: UInt32, IPAddress)
     /// Connect from this address to a TURN server, with TLS when it says so, or to the peer; answer
-    /// with `socketBound` or `socketFailed`. What comes and goes are messages, one at a time; a lost
-    /// connection is a send that failed.
+    /// with `socketBound` or `socketFailed`. What comes and goes are messages, one at a time; a
+    /// lost connection is a send that failed.
     case openStream(id: UInt32, from: IPAddress, to: SocketAddress, server: ICEServer?)
     /// The socket or connection to a server is no longer needed.
     case closeSocket(SocketAddress)

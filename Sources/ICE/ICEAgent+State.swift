@@ -36,8 +36,9 @@ extension ICEAgent {
       hasPairs = true
       isOpen = isOpen || pair.isUndecided
     }
+    // What worked once may come back, or another interface may come.
     let isOver =
-      hasPairs && !isOpen && remoteSide.hasEnded && remoteSide.names.isEmpty
+      hasPairs && !isOpen && !hadPath && remoteSide.hasEnded && remoteSide.names.isEmpty
       && gatheringState == .complete
     if isOver || since + ICETiming.checkingPatience <= now { giveUp() }
   }

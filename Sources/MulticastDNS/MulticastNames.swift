@@ -156,7 +156,7 @@ package struct MulticastNames: Machine {
     _ message: DNSMessage, to asker: SocketAddress, at now: Instant,
     _ outbox: inout Outbox<Output>
   ) {
-    // Whoever asks from another port does not know multicast, and gets a plain answer (section 6.7).
+    // Whoever asks from another port knows no multicast, and gets a plain answer (section 6.7).
     let isLegacy = asker.port != MulticastNames.port
     var answers: [DNSMessage.Record] = []
     var names: [String] = []

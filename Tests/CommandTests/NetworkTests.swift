@@ -4,20 +4,7 @@ import Testing
 extension LiveTests {
   /// Calls over networks of their own, with links that can be given and taken away (network
   /// namespaces, which need root).
-  @Suite(.enabled(if: NetworkTests.isPossible)) struct NetworkTests {
-    static let isPossible: Bool = {
-      guard Tool.has("ip") || FileManager.default.isExecutableFile(atPath: "/usr/sbin/ip"),
-        Tool.has("unshare")
-      else { return false }
-      let process = Process()
-      process.executableURL = URL(filePath: "/usr/bin/unshare")
-      process.arguments = ["-n", "/bin/sh", "-c", "PATH=$PATH:/usr/sbin ip link set lo up"]
-      process.standardError = FileHandle.nullDevice
-      guard (try? process.run()) != nil else { return false }
-      process.waitUntilExit()
-      return process.terminationStatus == 0
-    }()
-
+  @Suite(.enabled(if: Networks.arePossible)) struct NetworkTests {
     /// Runs a server and a caller in a network, and gives what they printed.
     ///
     /// `links` prepares the network; `server` and `call` are further options; `meanwhile` runs
@@ -27,11 +14,12 @@ extension LiveTests {
     ) async throws {
       let script = """
         set -e; PATH=$PATH:/usr/sbin; cd \(folder.path)
+        pause() { read -t $1 nothing <>pipe || true; }
         ip link set lo up; \(links)
         $RETAKE record serve --listen 127.0.0.1:0 --once --out serve.take \(server) 2>serve.err &
         serve=$!; trap 'kill $serve 2>/dev/null || true' EXIT
-        n=0; until grep -q /offer serve.err; do n=$((n+1)); test $n -lt 200; read -t 0.05 x <> pipe \
-        || true; done
+        n=0
+        until grep -q /offer serve.err; do n=$((n+1)); test $n -lt 200; pause 0.05; done
         url=$(tr ' ' '\\n' <serve.err | grep '/offer$' | head -1)
         (\(meanwhile)) &
         $RETAKE record call $url --out call.take \(call)
@@ -81,7 +69,7 @@ extension LiveTests {
       try await call(
         in: folder, links: cable + "; ip addr add 10.9.0.2/24 dev a", server: "--bind 10.9.0.1",
         call: "--seconds 8",
-        meanwhile: "read -t 2 x <> pipe || true; ip addr del 10.9.0.1/24 dev a; "
+        meanwhile: "pause 2; ip addr del 10.9.0.1/24 dev a; "
           + "ip addr add 10.9.0.1/24 dev a")
       let changes = "SELECT count(*) FROM network WHERE kind = 'interfaces'"
       #expect(try Takes.number(folder.file("call.take"), changes) >= 2)
@@ -103,6 +91,23 @@ extension LiveTests {
       #expect(try Takes.number(folder.file("call.take"), pairs) >= 1)
     }
   }
+}
+
+/// Network namespaces, where this system allows them.
+enum Networks {
+  /// Whether a command may have a network of its own.
+  static let arePossible: Bool = {
+    guard Tool.has("ip") || FileManager.default.isExecutableFile(atPath: "/usr/sbin/ip"),
+      Tool.has("unshare")
+    else { return false }
+    let process = Process()
+    process.executableURL = URL(filePath: "/usr/bin/unshare")
+    process.arguments = ["-n", "/bin/sh", "-c", "PATH=$PATH:/usr/sbin ip link set lo up"]
+    process.standardError = FileHandle.nullDevice
+    guard (try? process.run()) != nil else { return false }
+    process.waitUntilExit()
+    return process.terminationStatus == 0
+  }()
 }
 
 extension String {

@@ -137,7 +137,7 @@ import Wire
     meeting.run(for: .seconds(3))
     let before = try #require(meeting.agents[0].selectedPair?.base)
     meeting.restart()
-    meeting.run(for: .seconds(12))
+    meeting.run(for: .seconds(20))
     let after = try #require(meeting.agents[0].selectedPair?.base)
     #expect(before != after)
     #expect(meeting.agents.allSatisfy { $0.connectionState == .completed })
