@@ -151,8 +151,11 @@ extension ICEAgent {
     emit(.gatheringState(state))
   }
 
-  mutating func addLocal(_ candidate: ICECandidate, base: SocketAddress) {
-    gathering.candidates.append(ICEGathering.LocalCandidate(candidate: candidate, base: base))
+  mutating func addLocal(
+    _ candidate: ICECandidate, base: SocketAddress, server: ICEServer? = nil
+  ) {
+    gathering.candidates.append(
+      ICEGathering.LocalCandidate(candidate: candidate, base: base, server: server))
     emit(.localCandidate(candidate))
   }
 
@@ -177,7 +180,7 @@ extension ICEAgent {
         priority: ICEPriority.candidate(.serverReflexive, localPreference: socket.localPreference),
         host: .address(mapped.ip), port: mapped.port, kind: .serverReflexive, related: base,
         extensions: [fragmentExtension]),
-      base: base)
+      base: base, server: gathering.server(at: server))
   }
 
   private mutating func ask(_ server: ICEGathering.Server, from base: SocketAddress) {

@@ -52,7 +52,8 @@ extension LoopThread {
     closeStream(tag)
     if entry.stream.isOpen {
       entry.driver.take(
-        .sendFailed(local: entry.stream.local, remote: entry.stream.remote, code: code))
+        .sendFailed(
+          SendFailure(local: entry.stream.local, remote: entry.stream.remote, code: code)))
     } else {
       entry.driver.take(.socketFailed(id: entry.id, code: code))
     }

@@ -193,8 +193,19 @@ package final class PeerDriver {
 
   /// Tells the peer that a path refuses packets: once per path until the peer has heard it.
   private func refused(_ datagram: Datagram, code: Int32) {
-    for case .sendFailed(datagram.local, datagram.remote, _) in waiting[waitingHead...] { return }
-    waiting.append(.sendFailed(local: datagram.local, remote: datagram.remote, code: code))
+    var failure = SendFailure(local: datagram.local, remote: datagram.remote, code: code)
+    let known = waiting.indices[waitingHead...].first { index in
+      guard case .sendFailed(let told) = waiting[index] else { return false }
+      return told.local == failure.local && told.remote == failure.remote
+    }
+    if let known, case .sendFailed(let told) = waiting[known] { failure = told }
+    failure.packets += 1
+    failure.bytes += datagram.bytes.count
+    if let known {
+      waiting[known] = .sendFailed(failure)
+    } else {
+      waiting.append(.sendFailed(failure))
+    }
   }
 }
 

@@ -26,9 +26,30 @@ package enum PeerInput: Sendable {
   case socketBound(id: UInt32, SocketAddress)
   case socketFailed(id: UInt32, code: Int32)
   case nameResolved(id: UInt32, [IPAddress])
-  case sendFailed(local: SocketAddress, remote: SocketAddress, code: Int32)
+  case sendFailed(SendFailure)
   /// A signaling message that the application sent or received: kept in the take, not acted on.
   case signaling(SignalingMessage)
+}
+
+/// Datagrams of one path that the system refused to send, or a connection that broke.
+package struct SendFailure: Hashable, Sendable {
+  package var local: SocketAddress
+  package var remote: SocketAddress
+  /// The errno of the first.
+  package var code: Int32
+  /// How many there were, and their bytes.
+  package var packets: Int
+  package var bytes: Int
+
+  package init(
+    local: SocketAddress, remote: SocketAddress, code: Int32, packets: Int = 0, bytes: Int = 0
+  ) {
+    self.local = local
+    self.remote = remote
+    self.code = code
+    self.packets = packets
+    self.bytes = bytes
+  }
 }
 
 /// What a peer wants done or tells.

@@ -21,7 +21,7 @@ extension PeerTransport {
     case socketBound(id: UInt32, SocketAddress)
     case socketFailed(id: UInt32)
     case nameResolved(id: UInt32, [IPAddress])
-    case sendFailed(local: SocketAddress, remote: SocketAddress)
+    case sendFailed(local: SocketAddress, remote: SocketAddress, packets: Int = 0, bytes: Int = 0)
 
     /// A local description is set: candidates may be gathered.
     case gather

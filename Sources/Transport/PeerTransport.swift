@@ -109,7 +109,9 @@ package struct PeerTransport: Machine, ~Copyable {
     case .socketBound(let id, let address): drive(.socketBound(id: id, address))
     case .socketFailed(let id): drive(.socketFailed(id: id))
     case .nameResolved(let id, let addresses): drive(.nameResolved(id: id, addresses))
-    case .sendFailed(let local, let remote): drive(.sendFailed(local: local, remote: remote))
+    case .sendFailed(let local, let remote, let packets, let bytes):
+      traffic.discarded(packets, bytes, from: local, to: remote)
+      drive(.sendFailed(local: local, remote: remote))
     case .interfaces(let addresses): learn(addresses)
     case .gather: gather()
     case .role(let role): take(role)

@@ -63,7 +63,7 @@ extension PeerInput {
     case .socketBound(let id, let address): "bound \(id) \(address)"
     case .socketFailed(let id, let code): "failed \(id) \(code)"
     case .nameResolved(let id, let addresses): "resolved \(id) \(addresses)"
-    case .sendFailed(_, let remote, let code): "refused \(remote) \(code)"
+    case .sendFailed(let failure): "refused \(failure.remote) \(failure.code)"
     case .signaling(let message): "signaling \(message.type)"
     }
   }
