@@ -395,7 +395,9 @@ CREATE TABLE network (
   request   INTEGER,        -- the number that an answer shares with its question
   address   TEXT,           -- addresses or names with spaces between
   remote    TEXT,           -- where a datagram could not be sent, or a connection goes
-  code      INTEGER         -- errno
+  code      INTEGER,        -- errno
+  packets   INTEGER,        -- how many datagrams the system refused to send
+  bytes     INTEGER         -- the bytes of them
 );
 
 -- Sound and pictures that the application handed to a sender.

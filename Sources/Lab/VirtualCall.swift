@@ -146,7 +146,7 @@ package final class VirtualCall {
       let datagram = Datagram(local: local, remote: remote, bytes: bytes)
       step(peer, .datagram(datagram, arrival: delivery.at))
     case .lost(let local, let remote):
-      step(peer, .sendFailed(local: local, remote: remote, code: 104))
+      step(peer, .sendFailed(SendFailure(local: local, remote: remote, code: 104)))
     }
   }
 

@@ -1,3 +1,4 @@
+package import Peer
 package import Wire
 
 /// What a driver can do to the outside world on behalf of its peer.
@@ -15,23 +16,9 @@ package protocol DatagramPort: AnyObject {
   /// Takes a datagram over, which goes out at once or with the next `flush`.
   func send(_ datagram: Datagram)
   /// Sends what was taken over, and gives the refusals since the last time, oldest first.
-  func flush() -> [PathRefusal]
+  func flush() -> [SendFailure]
   /// Looks a name up; the answer comes as an input.
   func resolve(_ name: String, id: UInt32)
   /// Answers multicast questions for a name with an address, as long as the peer lasts.
   func publish(_ name: String, _ ip: IPAddress)
-}
-
-/// A path on which the system refused to send.
-package struct PathRefusal: Hashable, Sendable {
-  package var local: SocketAddress
-  package var remote: SocketAddress
-  /// The positive errno.
-  package var code: Int32
-
-  package init(local: SocketAddress, remote: SocketAddress, code: Int32) {
-    self.local = local
-    self.remote = remote
-    self.code = code
-  }
 }

@@ -220,13 +220,18 @@ package final class PeerDriver {
   /// Sends what waits, and tells the peer which paths refuse packets: once per path until the peer
   /// has heard it.
   private func flush() {
-    for refusal in port.flush() {
-      let isKnown = waiting[waitingHead...].contains {
-        if case .sendFailed(refusal.local, refusal.remote, _) = $0 { true } else { false }
+    for failure in port.flush() {
+      let known = waiting.indices[waitingHead...].first { index in
+        guard case .sendFailed(let told) = waiting[index] else { return false }
+        return told.local == failure.local && told.remote == failure.remote
       }
-      guard !isKnown else { continue }
-      waiting.append(
-        .sendFailed(local: refusal.local, remote: refusal.remote, code: refusal.code))
+      guard let known, case .sendFailed(var told) = waiting[known] else {
+        waiting.append(.sendFailed(failure))
+        continue
+      }
+      told.packets += failure.packets
+      told.bytes += failure.bytes
+      waiting[known] = .sendFailed(told)
     }
   }
 }

@@ -10,7 +10,7 @@ final class SocketSet: DatagramPort {
   private let batch: SendBatch
   private var sockets: [(tag: Poller.Tag, socket: UDPSocket)] = []
   /// What connections refused.
-  private var refusals: [PathRefusal] = []
+  private var refusals: [SendFailure] = []
   private var listeners: [(tag: Poller.Tag, socket: ListenSocket)] = []
   private var streams: [(tag: Poller.Tag, stream: StreamSocket)] = []
 
@@ -107,17 +107,17 @@ final class SocketSet: DatagramPort {
       return batch.add(datagram.bytes, to: datagram.remote, over: entry.socket)
     }
     guard let index = streamIndex(datagram.local, datagram.remote) else {
-      refusals.append(PathRefusal(local: datagram.local, remote: datagram.remote, code: EBADF))
+      refusals.append(SendFailure(datagram, code: EBADF))
       return
     }
     let entry = streams[index]
     let code = entry.stream.send(datagram.bytes)
     thread.watch(entry.tag)
     guard code != 0 else { return }
-    refusals.append(PathRefusal(local: datagram.local, remote: datagram.remote, code: code))
+    refusals.append(SendFailure(datagram, code: code))
   }
 
-  func flush() -> [PathRefusal] {
+  func flush() -> [SendFailure] {
     let refused = batch.flush()
     guard !refusals.isEmpty else { return refused }
     defer { refusals = [] }

@@ -86,7 +86,11 @@ final class PeerStack {
     case .socketBound(let id, let address): drive(.socketBound(id: id, address))
     case .socketFailed(let id, _): drive(.socketFailed(id: id))
     case .nameResolved(let id, let addresses): drive(.nameResolved(id: id, addresses))
-    case .sendFailed(let local, let remote, _): drive(.sendFailed(local: local, remote: remote))
+    case .sendFailed(let failure):
+      drive(
+        .sendFailed(
+          local: failure.local, remote: failure.remote, packets: failure.packets,
+          bytes: failure.bytes))
     case .signaling: break
     }
   }

@@ -134,7 +134,8 @@ struct InputText {
     case .nameResolved(let id, let addresses):
       return "name \(id) resolved to " + addresses.map(\.description).joined(separator: " ")
     case .streamAccepted(let local, let remote): return "\(remote) connected to \(local)"
-    case .sendFailed(_, let remote, let code): return "sending to \(remote) failed with \(code)"
+    case .sendFailed(let failure):
+      return "sending to \(failure.remote) failed with \(failure.code)"
     case .signaling(let message):
       return "signaling \(message.type) \(message.isInbound ? "received" : "sent")"
     }

@@ -208,10 +208,11 @@ private struct Columns {
       guard let id: UInt32 = number(4), let addresses else { return nil }
       return .nameResolved(id: id, addresses)
     case .sendFailed:
-      guard let local = address(5), let remote = address(6), let code: Int32 = number(7) else {
-        return nil
-      }
-      return .sendFailed(local: local, remote: remote, code: code)
+      guard let local = address(5), let remote = address(6), let code: Int32 = number(7),
+        let packets: Int = number(8), let bytes: Int = number(9)
+      else { return nil }
+      return .sendFailed(
+        SendFailure(local: local, remote: remote, code: code, packets: packets, bytes: bytes))
     case .streamAccepted:
       guard let local = address(5), let remote = address(6) else { return nil }
       return .streamAccepted(local: local, remote: remote)

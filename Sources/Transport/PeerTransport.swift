@@ -117,7 +117,9 @@ package struct PeerTransport: Machine, ~Copyable {
     case .streamAccepted(let local, let remote):
       drive(.streamAccepted(local: local, remote: remote))
     case .nameResolved(let id, let addresses): drive(.nameResolved(id: id, addresses))
-    case .sendFailed(let local, let remote): drive(.sendFailed(local: local, remote: remote))
+    case .sendFailed(let local, let remote, let packets, let bytes):
+      traffic.discarded(packets, bytes, from: local, to: remote)
+      drive(.sendFailed(local: local, remote: remote))
     case .interfaces(let addresses): learn(addresses)
     case .gather: gather()
     case .role(let role): take(role)

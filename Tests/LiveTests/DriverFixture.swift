@@ -64,7 +64,7 @@ extension PeerInput {
     case .socketFailed(let id, let code): "failed \(id) \(code)"
     case .streamAccepted(_, let remote): "accepted \(remote)"
     case .nameResolved(let id, let addresses): "resolved \(id) \(addresses)"
-    case .sendFailed(_, let remote, let code): "refused \(remote) \(code)"
+    case .sendFailed(let failure): "refused \(failure.remote) \(failure.code)"
     case .signaling(let message): "signaling \(message.type)"
     }
   }
@@ -80,7 +80,7 @@ final class ScriptedPort: DatagramPort {
   /// How often something was flushed.
   private(set) var flushes = 0
   private var flushed = 0
-  private var refusals: [PathRefusal] = []
+  private var refusals: [SendFailure] = []
   private var nextPort: UInt16 = 1000
 
   func bind(_ ip: IPAddress) throws(SystemError) -> SocketAddress {
@@ -102,10 +102,10 @@ final class ScriptedPort: DatagramPort {
   func send(_ datagram: Datagram) {
     if sendCode == 0 { return sent.append(datagram) }
     refusals.append(
-      PathRefusal(local: datagram.local, remote: datagram.remote, code: sendCode))
+      SendFailure(datagram, code: sendCode))
   }
 
-  func flush() -> [PathRefusal] {
+  func flush() -> [SendFailure] {
     defer { refusals = [] }
     flushes += sent.count > flushed ? 1 : 0
     flushed = sent.count

@@ -99,7 +99,7 @@ enum SampleSteps {
     .streamAccepted(local: local, remote: remote),
     .nameResolved(id: 3, [remote.ip]),
     .nameResolved(id: 4, []),
-    .sendFailed(local: local, remote: remote, code: -101),
+    .sendFailed(SendFailure(local: local, remote: remote, code: -101, packets: 2, bytes: 2400)),
     .signaling(
       SignalingMessage(isInbound: true, transport: "http", type: "offer", message: "{}")),
     .datagram(datagram([]), arrival: Instant(nanoseconds: 5)),
