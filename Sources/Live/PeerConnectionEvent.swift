@@ -72,8 +72,8 @@ public enum PeerConnectionEvent: Hashable, Sendable {
     case .streamRemoved(let id): self = .streamRemoved(id: id)
     case .dominantSpeaker(let speaker): self = .dominantSpeaker(speaker)
     case .refused(let layer, let reason): self = .refused(layer: layer, reason: reason)
-    case .candidate, .candidatePair, .trackNegotiated, .rtcp, .frame, .dataChannel, .message,
-      .bufferedAmountLow, .dataChannelError:
+    case .certificate, .keyLog, .candidate, .candidatePair, .trackNegotiated, .rtcp, .frame,
+      .dataChannel, .message, .bufferedAmountLow, .dataChannelError:
       return nil
     }
   }

@@ -302,8 +302,7 @@ extension PeerStack {
 
   private func secure(_ result: DTLSResult) {
     do throws(SecureError) {
-      srtp = try SRTPContext(
-        profile: result.profile, sendKey: result.sendKey, receiveKey: result.receiveKey)
+      srtp = try security.protection(result)
     } catch {
       refuse(layer: "srtp", error.reason)
       return
@@ -315,6 +314,11 @@ extension PeerStack {
           version: result.version, cipherSuite: result.cipherSuite,
           profile: result.profile.description, role: transport.dtlsRole?.rawValue ?? "",
           remoteFingerprint: certificateFingerprint(result.remoteCertificate).value)))
+    tell(
+      .keyLog(
+        KeyLog(
+          secrets: result.secrets, localCertificate: result.localCertificate,
+          remoteCertificate: result.remoteCertificate)))
     drive(MediaFlow.Input.writable(true))
     updateCaptures()
   }

@@ -18,12 +18,13 @@ final class PeerStack {
   let genesis: Genesis
   let entropy: Entropy
   let codecs: any CodecFactory
+  let security: any SecurityFactory
 
   var negotiation: Negotiation {
     didSet { states.negotiationMayBeNeeded = true }
   }
   var agent: ICEAgent
-  let dtls: DTLSTransport?
+  let dtls: (any DTLSTransporting)?
   var srtp: SRTPContext?
   var flow: MediaFlow
   var tracks = TrackTable()
@@ -49,9 +50,10 @@ final class PeerStack {
   /// The instant of the step under way.
   var now = Instant.zero
 
-  init(_ genesis: Genesis, codecs: any CodecFactory) {
+  init(_ genesis: Genesis, codecs: any CodecFactory, security: any SecurityFactory) {
     self.genesis = genesis
     self.codecs = codecs
+    self.security = security
     let entropy = Entropy(seed: genesis.seed)
     self.entropy = entropy
     let cname = entropy.stream("cname").iceString(16)
@@ -69,7 +71,7 @@ final class PeerStack {
     statsNames = StatsNames(entropy: entropy.stream("stats"))
     var failure: String?
     do {
-      dtls = try DTLSTransport(
+      dtls = try security.transport(
         entropy: entropy.stream("dtls"), wallClock: genesis.wallClock,
         certificates: genesis.configuration.certificates,
         profiles: genesis.configuration.srtpProtections)
@@ -108,6 +110,7 @@ final class PeerStack {
 
   private func begin() {
     if let failure = transport.failure { refuse(layer: "dtls", failure) }
+    for certificate in dtls?.certificates ?? [] { tell(.certificate(certificate)) }
     let configuration = genesis.configuration
     drive(
       MediaFlow.Input.bitrateLimits(

@@ -23,6 +23,7 @@ package enum Table: UInt8, CaseIterable, Sendable {
   case channel = 19
   case message = 20
   case level = 21
+  case clock = 22
 
   /// The table's name for people: that of its view, where it has one.
   package var name: String {
@@ -52,6 +53,14 @@ package enum Table: UInt8, CaseIterable, Sendable {
     switch self {
     case .path, .format, .content: storageName
     default: "row"
+    }
+  }
+
+  /// The format of takes that has the table first.
+  var format: Int64 {
+    switch self {
+    case .clock: 2
+    default: 1
     }
   }
 
@@ -118,6 +127,7 @@ package enum Table: UInt8, CaseIterable, Sendable {
       """
     case .message: "peer at_ns direction channel call binary size digest bytes"
     case .level: "peer at_ns track direction energy samples peak sender_level voice"
+    case .clock: "peer at_ns added_ns"
     }
   }
 }

@@ -1,6 +1,6 @@
 /// The schema of takes: the numbered files of Schema/, embedded in the binary.
 package enum TakeSchema {
-  /// The SQL of every migration in order; the first one makes format 1.
+  /// The SQL of every migration in order.
   ///
   /// SwiftPM names the constant after the file and puts `_` for a leading digit.
   package static var migrations: [String] {
@@ -26,13 +26,15 @@ package enum TakeSchema {
     return views
   }
 
-  /// Makes the tables of the newest format in an empty database.
-  static func create(in connection: borrowing SQLiteConnection) throws(SQLiteError) {
+  /// Makes the tables in an empty database; the newest format has those of all others.
+  static func create(
+    in connection: borrowing SQLiteConnection, format: Int64 = TakeHeader.currentFormat
+  ) throws(SQLiteError) {
     for sql in migrations { try connection.execute(sql) }
     try connection.execute(
       """
       PRAGMA application_id = \(TakeHeader.applicationID);
-      PRAGMA user_version = \(TakeHeader.currentFormat);
+      PRAGMA user_version = \(format);
       """)
   }
 }
