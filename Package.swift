@@ -71,6 +71,7 @@ let package = Package(
     module("SCTP", ["Wire"]),
     module("SDP", ["Wire"]),
     module("JSEP", ["Wire", "SDP"]),
+    module("Transport", ["Wire", "ICE", "Secure", "RTP", "JSEP"]),
     module("Flow", ["Wire", "RTP"]),
     module("Media", ["Wire", "RTP", "CSupport", "COpus", "CVPX"]),
     module("Stats", ["Wire"]),
@@ -78,8 +79,8 @@ let package = Package(
     module(
       "Peer",
       [
-        "Wire", "ICE", "Secure", "RTP", "SCTP", "SDP", "JSEP", "Flow", "Media", "Stats",
-        "Speakers", "Digests",
+        "Wire", "ICE", "Secure", "RTP", "SCTP", "SDP", "JSEP", "Transport", "Flow", "Media",
+        "Stats", "Speakers", "Digests",
       ]),
 
     // What records, replays and drives the core.
@@ -118,7 +119,7 @@ let package = Package(
         "Signaling", "Stats", "CSupport",
         "Verify",
         "CPcap",
-        "Media", "Peer", "SCTP", "Secure",
+        "Media", "Peer", "RTP", "SCTP", "Secure", "Transport",
         .product(name: "ArgumentParser", package: "swift-argument-parser"),
       ],
       swiftSettings: settings),

@@ -47,6 +47,8 @@ package enum PeerEvent: Sendable {
   case dataChannelError(channel: UInt32, String)
   /// Another track became the dominant speaker among those sent and received; nil: nobody is.
   case dominantSpeaker(SpeakingTrack?)
+  /// Somebody speaks, still speaks, or has spoken; the take's `speech` rows.
+  case speech(SpeechRecord)
   /// Something was refused and counted: what and why, for the timeline.
   case refused(layer: String, reason: String)
 }

@@ -1,5 +1,6 @@
 package import Media
 package import Secure
+package import Transport
 package import Wire
 
 /// The full client stack of one peer connection as one deterministic machine.
@@ -10,6 +11,8 @@ package final class PeerMachine: Machine {
   private let codecs: any CodecFactory
   private var security: any SecurityFactory
   private(set) var stack: PeerStack?
+  /// Sees every packet in the clear, for those who look into a replay; set it before the genesis.
+  package var onlooker: ((ClearPacket) -> Void)?
 
   /// Creates a peer that waits for its genesis.
   package init(codecs: any CodecFactory, security: any SecurityFactory = LibrarySecurity()) {
@@ -23,6 +26,7 @@ package final class PeerMachine: Machine {
   package func step(_ input: PeerInput, at now: Instant, into outbox: inout Outbox<PeerOutput>) {
     if case .genesis(let genesis) = input, stack == nil {
       stack = PeerStack(genesis, codecs: codecs, security: security)
+      stack?.transport.onlooker = onlooker
     }
     stack?.step(input, at: now, into: &outbox)
   }

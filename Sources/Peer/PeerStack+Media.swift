@@ -2,6 +2,7 @@ import Flow
 import JSEP
 import Media
 import RTP
+import Transport
 import Wire
 
 // Media between the packets below and the sources and codecs above.
@@ -17,8 +18,8 @@ extension PeerStack {
 
   private func handle(_ output: consuming MediaFlow.Output) {
     switch consume output {
-    case .rtp(let packet): sendProtected(packet, isRTCP: false)
-    case .rtcp(let packet): sendProtected(packet, isRTCP: true)
+    case .rtp(let packet): drive(PeerTransport.Input.rtp(packet))
+    case .rtcp(let packet): drive(PeerTransport.Input.rtcp(packet))
     case .received(let frame): play(frame)
     case .keyframeRequested(let mid): requestKeyframe(mid)
     case .targetBitrate(let bitrate): shareBitrate(bitrate)
@@ -224,7 +225,7 @@ extension PeerStack {
       let track = tracks.sending[index]
       let section = negotiation.sections.first { $0.transceiverID == track.transceiver }
       let isWanted =
-        !isClosed && srtp != nil && track.source != nil && section?.direction.sends == true
+        !isClosed && transport.isSecured && track.source != nil && section?.direction.sends == true
         && tracks.senders.encoding(of: track.transceiver, track.kind).active
       if let section, isWanted {
         if track.mid != section.mid { startCapture(at: index, section) }

@@ -23,7 +23,9 @@ package enum Table: UInt8, CaseIterable, Sendable {
   case channel = 19
   case message = 20
   case level = 21
-  case clock = 22
+  case speech = 22
+  case contribution = 23
+  case clock = 24
 
   /// The table's name for people: that of its view, where it has one.
   package var name: String {
@@ -59,8 +61,8 @@ package enum Table: UInt8, CaseIterable, Sendable {
   /// The format of takes that has the table first.
   var format: Int64 {
     switch self {
-    case .clock: 2
-    default: 1
+    case .clock: 3
+    default: 2
     }
   }
 
@@ -126,7 +128,9 @@ package enum Table: UInt8, CaseIterable, Sendable {
       max_retransmits negotiated priority messages_sent bytes_sent messages_received bytes_received
       """
     case .message: "peer at_ns direction channel call binary size digest bytes"
-    case .level: "peer at_ns track direction energy samples peak sender_level voice"
+    case .level: "peer at_ns track direction energy samples peak meter sender_level voice"
+    case .contribution: "peer at_ns track direction contributor dbov"
+    case .speech: "peer at_ns track direction contributor phase from_ns to_ns blocks decibels"
     case .clock: "peer at_ns added_ns"
     }
   }

@@ -138,9 +138,11 @@ extension Transcript {
       detail(
         "speaker",
         [
+          ("contributor", speaker?.contributor.map { .integer(Int64($0)) }),
           ("direction", speaker.map { .text(directionName($0.isInbound)) }),
           ("track", speaker.map { .integer(Int64($0.transceiver)) }),
         ])
+    case .speech(let speech): append(speech)
     case .refused(let layer, let reason):
       detail("refused", [("layer", .text(layer)), ("reason", .text(reason))])
     }
@@ -243,17 +245,8 @@ extension Transcript {
     add(.number(frame.energy))
     add(digest(of: frame.decoded))
     add(keepsMedia ? .blob(frame.bytes) : .null)
-    guard frame.kind == .audio,
-      let sum = meter.add(
-        frame, samples: shape.samples ?? AudioBlock.sampleRate / 50, of: peer, at: at)
-    else { return }
-    stampedRow(.level)
-    add(.number(frame.transceiver))
-    add(.text(directionName(frame.isInbound)))
-    add(.number(sum.energy))
-    add(.number(sum.samples))
-    add(.number(sum.peak))
-    add(.number(sum.senderLevel))
-    add(.flag(sum.isVoice))
+    if frame.kind == .audio {
+      appendLevel(frame, samples: shape.samples ?? AudioBlock.sampleRate / 50)
+    }
   }
 }

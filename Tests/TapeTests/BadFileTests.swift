@@ -51,6 +51,13 @@ import Wire
     #expect(try error(path).reason.contains(wanted))
   }
 
+  @Test func anOlderFormatIsRefusedByItsNumber() throws {
+    let folder = try TakeFolder()
+    let path = try folder.record([])
+    try folder.alter(path, "PRAGMA user_version = 1")
+    #expect(try error(path).reason.contains("format 1, made by an older Retake"))
+  }
+
   @Test func aTakeWithoutATableIsRefused() throws {
     let folder = try TakeFolder()
     let path = try folder.record([])

@@ -229,6 +229,12 @@ enum SampleSteps {
     .event(.frame(longSound)),
     .event(.dominantSpeaker(SpeakingTrack(transceiver: 2, isInbound: true))),
     .event(.dominantSpeaker(nil)),
+    .event(
+      .speech(
+        SpeechRecord(
+          track: SpeakingTrack(transceiver: 2, isInbound: true, contributor: 0xfeed_beef),
+          phase: "ended", from: .zero + .milliseconds(20), to: .zero + .milliseconds(900),
+          blocks: 40, decibels: -1200))),
     .event(.refused(layer: "srtp", reason: "replayed")),
   ]
 
