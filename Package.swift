@@ -106,8 +106,8 @@ let package = Package(
     module(
       "Live",
       [
-        "Wire", "CSupport", "COpenSSL", "STUN", "SDP", "JSEP", "ICE", "SCTP", "Secure", "Peer",
-        "Media", "Stats", "Speakers", "Tape",
+        "Wire", "CSupport", "COpenSSL", "STUN", "RTP", "SDP", "JSEP", "ICE", "SCTP", "Secure",
+        "Peer", "Media", "Stats", "Speakers", "Tape",
       ]),
     module("Verify", ["Wire", "Peer", "Media", "Tape", "Replay"]),
     module("RetakeTesting", ["Live", "Media", "Peer", "SDP", "Tape", "Replay", "Verify"]),

@@ -512,8 +512,9 @@ CREATE TABLE event (
   peer   INTEGER NOT NULL,
   at_ns  INTEGER NOT NULL,
   -- negotiationneeded, icecandidate, track, trackended, addstream, removestream, secured,
-  -- speaker, bufferedamountlow, datachannelerror, refused; and for the take alone, certificate (an
-  -- own one) and keylog (secret: what all keys of a DTLS association derive from).
+  -- speaker, loudest, audiosubscribed, audiounsubscribed, bufferedamountlow, datachannelerror,
+  -- refused; and for the take alone, certificate (an own one) and keylog (secret: what all keys of
+  -- a DTLS association derive from).
   type   TEXT NOT NULL,
   detail TEXT NOT NULL   -- JSON
 );
@@ -532,6 +533,18 @@ CREATE TABLE level (
   meter        INTEGER NOT NULL,  -- the same or a quarter of the meter 100 ms before
   sender_level INTEGER,           -- the loudest RFC 6464 level of the packets; NULL: they had none
   voice        INTEGER NOT NULL   -- 1: at least one packet was marked as speech
+);
+
+-- The voices that a mixer put together, for each 100 ms of `level`.
+CREATE TABLE contribution (
+  row         INTEGER PRIMARY KEY,
+  step        INTEGER GENERATED ALWAYS AS (row >> 16) VIRTUAL,
+  peer        INTEGER NOT NULL,
+  at_ns       INTEGER NOT NULL,  -- the end of the 100 ms
+  track       INTEGER NOT NULL,  -- the transceiver's number
+  direction   TEXT NOT NULL,     -- 'out': what this peer sends on of what it received
+  contributor INTEGER NOT NULL,  -- its SSRC before the mixer, the CSRC of the packets
+  dbov        INTEGER            -- the loudest level that the packets tell (RFC 6465); NULL: none
 );
 
 -- Speech as the peer noticed it: a row when it began, that is when it had lasted 0.2 s, one with

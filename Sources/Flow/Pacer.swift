@@ -1,3 +1,4 @@
+import RTP
 import Wire
 
 /// One packet's share of a frame that waits, or that was sent and may be asked for again.
@@ -12,6 +13,7 @@ struct PayloadPart {
   var marker: Bool
   var audioLevel: UInt8?
   var isVoice = false
+  var contributors: [Contributor] = []
   var queuedAt: Instant
 }
 

@@ -115,7 +115,9 @@ struct SendStream {
         PayloadPart(
           frame: frame.bytes, range: 0..<frame.bytes.count, timestamp: timestamp, pictureID: nil,
           isFirst: true, marker: frame.isVoice && !wasVoice, audioLevel: frame.audioLevel,
-          isVoice: frame.isVoice, queuedAt: now)
+          isVoice: frame.isVoice,
+          // Who is told of contributors without their levels learns nothing it could show.
+          contributors: map.mixerLevels == 0 ? [] : frame.contributors, queuedAt: now)
       ]
     }
     let limit = payloadLimit - SendStream.descriptorLength
@@ -157,6 +159,7 @@ struct SendStream {
     header.mid = isAcknowledged ? nil : midBytes
     header.audioLevel = part.audioLevel
     header.isVoice = part.isVoice
+    header.contributors = part.contributors
     header.absoluteSendTime = sendTime
     header.transportSequence = transportSequence
     let packet = build(header, original: nil, part)

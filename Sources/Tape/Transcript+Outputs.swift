@@ -44,6 +44,7 @@ extension Transcript {
     case .streams(let streams): text = CanonicalJSON.text(streams)
     case .dataChannel(let info): text = CanonicalJSON.text(info)
     case .dataChannels(let list): text = CanonicalJSON.text(list)
+    case .sources(let sources): text = CanonicalJSON.text(sources)
     case .stats(let report): text = summary(of: report)
     case .failure(let error): failure = error.description
     }
@@ -99,7 +100,7 @@ extension Transcript {
         ])
     case .candidate(let isLocal, let candidate): append(candidate, isLocal: isLocal)
     case .candidatePair(let pair): append(pair)
-    case .certificate, .keyLog: if format >= 2 { appendSecret(event) }
+    case .certificate, .keyLog: if format >= 3 { appendSecret(event) }
     case .secured(let transport):
       detail(
         "secured",
@@ -135,20 +136,17 @@ extension Transcript {
       detail(
         "datachannelerror", [("channel", .integer(Int64(channel))), ("reason", .text(reason))])
     case .dominantSpeaker(let speaker):
-      detail(
-        "speaker",
-        [
-          ("contributor", speaker?.contributor.map { .integer(Int64($0)) }),
-          ("direction", speaker.map { .text(directionName($0.isInbound)) }),
-          ("track", speaker.map { .integer(Int64($0.transceiver)) }),
-        ])
+      detail("speaker", speaker.map { members(of: $0) } ?? [])
+    case .loudestSpeakers(let volumes): appendLoudest(volumes)
+    case .audioSlot(let track, let isHeld):
+      detail(isHeld ? "audiosubscribed" : "audiounsubscribed", members(of: track))
     case .speech(let speech): append(speech)
     case .refused(let layer, let reason):
       detail("refused", [("layer", .text(layer)), ("reason", .text(reason))])
     }
   }
 
-  /// What lets a take outlive the libraries that it was made with; format 1 did not have it.
+  /// What lets a take outlive the libraries that it was made with; format 2 did not have it.
   private mutating func appendSecret(_ event: PeerEvent) {
     switch event {
     case .certificate(let bytes):
@@ -163,7 +161,7 @@ extension Transcript {
     }
   }
 
-  private mutating func detail(_ type: String, _ members: [(String, StatsValue?)]) {
+  mutating func detail(_ type: String, _ members: [(String, StatsValue?)]) {
     stampedRow(.event)
     add(.text(type))
     add(.text(DetailText(members).json))
