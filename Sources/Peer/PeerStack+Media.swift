@@ -247,7 +247,10 @@ extension PeerStack {
         !isClosed && transport.isSecured && track.source != nil && section?.direction.sends == true
         && tracks.senders.encoding(of: track.transceiver, track.kind).active
       if let section, isWanted {
-        if track.mid != section.mid { startCapture(at: index, section) }
+        let codec = section.sentCodec?.name ?? ""
+        // An encoder makes frames of one codec, so another one goes on in its place.
+        if track.isRunning, track.codec != codec { stopCapture(at: index) }
+        if tracks.sending[index].mid != section.mid { startCapture(at: index, section) }
       } else if track.isRunning {
         stopCapture(at: index)
       }
@@ -261,6 +264,7 @@ extension PeerStack {
     tracks.sending[index].ssrc =
       negotiation.transceivers.first { $0.id == transceiver }?.ssrc ?? 0
     tracks.sending[index].mid = section.mid
+    tracks.sending[index].codec = section.sentCodec?.name ?? ""
     switch section.kind {
     case .audio:
       var settings = OpusSettings()
@@ -273,7 +277,8 @@ extension PeerStack {
       driveAudioCapture(at: index, .start)
     case .video:
       tracks.sending[index].video = VideoCapture(
-        track: String(transceiver), source: source, codecs: codecs,
+        track: String(transceiver), source: source,
+        codec: CodecName(rawValue: tracks.sending[index].codec), codecs: codecs,
         origin: tracks.sending[index].origin, counters: tracks.sending[index].videoCounters)
       let limit = tracks.senders.encoding(of: transceiver, .video).maxBitrate ?? .max
       let bitrate = min(tracks.videoBitrate ?? genesis.configuration.videoBitrateStart, limit)

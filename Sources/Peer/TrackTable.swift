@@ -12,6 +12,8 @@ struct SendingTrack {
   var video: VideoCapture?
   /// The section that the capture feeds while it runs.
   var mid: String?
+  /// What the capture encodes, by the encoding name in lower case.
+  var codec = ""
   var ssrc: UInt32 = 0
   /// What the sound encoder that runs may spend, in bits per second.
   var audioBitrate: UInt32 = 0

@@ -8,6 +8,7 @@ package struct CodecName: RawRepresentable, Hashable, Sendable {
 
   package static let opus = CodecName(rawValue: "opus")
   package static let vp8 = CodecName(rawValue: "vp8")
+  package static let vp9 = CodecName(rawValue: "vp9")
 }
 
 /// A source that was mixed into a block of sound (CSRC, RFC 3550 section 5.1).

@@ -70,7 +70,9 @@ import Wire
   @Test func theOfferIsWrittenAsExpected() throws {
     var side = Side("a")
     _ = try side.add(.audio, streams: ["left", "right"])
-    _ = try side.add(.video, streams: [])
+    let id = try side.add(.video, streams: [])
+    let codecs = RTPCodec.capabilities(.video)
+    try side.negotiation.setCodecPreferences([codecs[0]] + codecs.suffix(1), of: id)
     side.transport.candidates = ["candidate:1 1 udp 2130706431 192.0.2.1 50000 typ host"]
     let offer = try document(try side.offer())
     let audio = side.negotiation.transceivers[0]

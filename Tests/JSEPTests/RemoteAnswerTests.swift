@@ -121,7 +121,8 @@ import Wire
       answer.lines.removeAll { $0.text.hasPrefix("a=group") }
       answer.append(SectionGroup(semantics: "BUNDLE", mids: ["0"]))
     case .noMux: drop("a=rtcp-mux")
-    case .noCodec: drop("a=rtpmap:96")
+    case .noCodec:
+      drop("a=rtpmap")
     case .noFingerprint: drop("a=fingerprint")
     case .noCredentials: drop("a=ice-pwd")
     case .unparsable: answer.lines.insert(SDPLine(.setup, "perhaps"), at: 2)
