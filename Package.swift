@@ -95,13 +95,16 @@ let package = Package(
       ], resources: [.embedInCode("Schema/0001_take.sql")]),
     module("Queries", ["Wire", "Media", "Stats", "Speakers", "Tape"]),
     module(
-      "Replay", ["Wire", "SDP", "RTP", "STUN", "ICE", "Flow", "Peer", "Media", "Tape", "Stats"]),
+      "Replay",
+      [
+        "Wire", "SDP", "RTP", "STUN", "ICE", "Secure", "Flow", "Peer", "Media", "Tape", "Stats",
+      ]),
     module(
       "Debug",
       [
         "Wire", "CSupport", "SDP", "RTP", "Peer", "Media", "Stats", "Tape", "Queries", "Replay",
       ]),
-    module("Lab", ["Wire", "STUN", "TURN", "ICE", "SDP", "Peer", "Media", "Tape"]),
+    module("Lab", ["Wire", "STUN", "TURN", "ICE", "SDP", "Secure", "Peer", "Media", "Tape"]),
     module(
       "Live",
       [

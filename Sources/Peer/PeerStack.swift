@@ -17,6 +17,7 @@ final class PeerStack {
   let genesis: Genesis
   let entropy: Entropy
   let codecs: any CodecFactory
+  let security: any SecurityFactory
 
   var negotiation: Negotiation {
     didSet { states.negotiationMayBeNeeded = true }
@@ -43,9 +44,10 @@ final class PeerStack {
   /// The instant of the step under way.
   var now = Instant.zero
 
-  init(_ genesis: Genesis, codecs: any CodecFactory) {
+  init(_ genesis: Genesis, codecs: any CodecFactory, security: any SecurityFactory) {
     self.genesis = genesis
     self.codecs = codecs
+    self.security = security
     let entropy = Entropy(seed: genesis.seed)
     self.entropy = entropy
     let cname = entropy.stream("cname").iceString(16)
@@ -56,7 +58,7 @@ final class PeerStack {
     transport = PeerTransport(
       entropy: entropy, wallClock: genesis.wallClock,
       ice: genesis.configuration.iceSettings, certificates: genesis.configuration.certificates,
-      profiles: genesis.configuration.srtpProtections)
+      profiles: genesis.configuration.srtpProtections, security: security)
     flow = MediaFlow(
       entropy: entropy.stream("rtp"), wallClock: genesis.wallClock, cname: cname)
     data = DataTransport(entropy: entropy.stream("sctp"))
@@ -97,6 +99,7 @@ final class PeerStack {
 
   private func begin() {
     if let failure = transport.failure { refuse(layer: "dtls", failure) }
+    for certificate in transport.certificates { tell(.certificate(certificate)) }
     let configuration = genesis.configuration
     drive(
       MediaFlow.Input.bitrateLimits(

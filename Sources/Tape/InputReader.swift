@@ -36,6 +36,7 @@ struct InputReader: ~Copyable {
       guard addContent(rows.row(next)) else { return nil }
       next += 1
     }
+    if head.kind == .genesis, next < end, rows.table(next) == .clock { next += 1 }
     guard next < end else { return nil }
     let row = Columns(rows, next)
     defer { next += 1 }

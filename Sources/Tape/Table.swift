@@ -25,6 +25,7 @@ package enum Table: UInt8, CaseIterable, Sendable {
   case level = 21
   case speech = 22
   case contribution = 23
+  case clock = 24
 
   /// The table's name for people: that of its view, where it has one.
   package var name: String {
@@ -54,6 +55,14 @@ package enum Table: UInt8, CaseIterable, Sendable {
     switch self {
     case .path, .format, .content: storageName
     default: "row"
+    }
+  }
+
+  /// The format of takes that has the table first.
+  var format: Int64 {
+    switch self {
+    case .clock: 3
+    default: 2
     }
   }
 
@@ -122,6 +131,7 @@ package enum Table: UInt8, CaseIterable, Sendable {
     case .level: "peer at_ns track direction energy samples peak meter sender_level voice"
     case .contribution: "peer at_ns track direction contributor dbov"
     case .speech: "peer at_ns track direction contributor phase from_ns to_ns blocks decibels"
+    case .clock: "peer at_ns added_ns"
     }
   }
 }

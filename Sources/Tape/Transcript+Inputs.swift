@@ -41,6 +41,11 @@ extension Transcript {
 
   private mutating func append(_ genesis: Genesis) {
     let words = words(of: peer)
+    let clock = clock(of: peer)
+    if clock != .zero {
+      stampedRow(.clock)
+      add(.number(clock.nanoseconds))
+    }
     stampedRow(.peer)
     add(.text(words.label))
     add(.text(words.role))

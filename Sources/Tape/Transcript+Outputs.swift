@@ -107,6 +107,7 @@ extension Transcript {
         ])
     case .candidate(let isLocal, let candidate): append(candidate, isLocal: isLocal)
     case .candidatePair(let pair): append(pair)
+    case .certificate, .keyLog: if format >= 3 { appendSecret(event) }
     case .secured(let transport):
       detail(
         "secured",
@@ -149,6 +150,21 @@ extension Transcript {
     case .speech(let speech): append(speech)
     case .refused(let layer, let reason):
       detail("refused", [("layer", .text(layer)), ("reason", .text(reason))])
+    }
+  }
+
+  /// What lets a take outlive the libraries that it was made with; format 2 did not have it.
+  private mutating func appendSecret(_ event: PeerEvent) {
+    switch event {
+    case .certificate(let bytes):
+      stampedRow(.event)
+      add(.text("certificate"))
+      add(.text(CanonicalJSON.text(CertificateText(bytes))))
+    case .keyLog(let log):
+      stampedRow(.event)
+      add(.text("keylog"))
+      add(.text(CanonicalJSON.text(KeyLogText(log))))
+    default: break
     }
   }
 
