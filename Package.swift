@@ -95,19 +95,21 @@ let package = Package(
       ], resources: [.embedInCode("Schema/0001_take.sql")]),
     module("Queries", ["Wire", "Media", "Stats", "Speakers", "Tape"]),
     module(
-      "Replay", ["Wire", "SDP", "RTP", "STUN", "ICE", "Flow", "Peer", "Media", "Tape", "Stats"]),
+      "Replay",
+      [
+        "Wire", "SDP", "RTP", "STUN", "ICE", "Secure", "Flow", "Peer", "Media", "Tape", "Stats",
+      ]),
     module(
       "Debug",
       [
         "Wire", "CSupport", "SDP", "RTP", "Peer", "Media", "Stats", "Tape", "Queries", "Replay",
       ]),
-    module("Lab", ["Wire", "STUN", "TURN", "ICE", "SDP", "Peer", "Media", "Tape"]),
+    module("Lab", ["Wire", "STUN", "TURN", "ICE", "SDP", "Secure", "Peer", "Media", "Tape"]),
     module(
       "Live",
       [
-        "Wire", "CSupport", "COpenSSL", "TURN", "MulticastDNS", "SDP", "JSEP", "ICE", "SCTP",
-        "Secure", "Peer",
-        "Media", "Stats", "Speakers", "Tape",
+        "Wire", "CSupport", "COpenSSL", "STUN", "TURN", "MulticastDNS", "RTP", "SDP", "JSEP", "ICE",
+        "SCTP", "Secure", "Peer", "Media", "Stats", "Speakers", "Tape",
       ]),
     module("Verify", ["Wire", "Peer", "Media", "Tape", "Replay"]),
     module("RetakeTesting", ["Live", "Media", "Peer", "SDP", "Tape", "Replay", "Verify"]),
@@ -119,7 +121,7 @@ let package = Package(
         "Signaling", "Stats", "CSupport",
         "Verify",
         "CPcap",
-        "Media", "Peer", "SCTP", "Secure",
+        "Media", "Peer", "RTP", "SCTP", "Secure", "Transport",
         .product(name: "ArgumentParser", package: "swift-argument-parser"),
       ],
       swiftSettings: settings),
@@ -150,8 +152,8 @@ let package = Package(
     tests(
       "PeerTests",
       [
-        "Wire", "ICE", "JSEP", "SCTP", "SDP", "Secure", "Flow", "Media", "Stats", "Peer", "Tape",
-        "Lab",
+        "Wire", "ICE", "JSEP", "SCTP", "SDP", "Secure", "RTP", "Flow", "Media", "Stats", "Peer",
+        "Tape", "Lab",
       ]),
     tests("CSupportTests", ["CSupport", "COpus", "CVPX"]),
     tests("SecureTests", ["Secure", "Wire", "Digests", "CSupport", "COpenSSL"]),

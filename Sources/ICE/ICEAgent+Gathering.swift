@@ -178,8 +178,11 @@ extension ICEAgent {
     emit(.gatheringState(state))
   }
 
-  mutating func addLocal(_ candidate: ICECandidate, base: SocketAddress) {
-    gathering.candidates.append(ICEGathering.LocalCandidate(candidate: candidate, base: base))
+  mutating func addLocal(
+    _ candidate: ICECandidate, base: SocketAddress, server: ICEServer? = nil
+  ) {
+    gathering.candidates.append(
+      ICEGathering.LocalCandidate(candidate: candidate, base: base, server: server))
     // After the end of candidates was told, there are none until a restart (W3C webrtc-pc section
     // 5.6.1): the peer learns such a path from the checks that come over it.
     emit(
@@ -208,7 +211,7 @@ extension ICEAgent {
         host: .address(mapped.ip), port: mapped.port, kind: .serverReflexive,
         related: settings.hidesAddresses ? .hidden(isIPv4: base.ip.isIPv4) : base,
         extensions: [fragmentExtension]),
-      base: base)
+      base: base, server: gathering.server(at: server))
   }
 
   private mutating func ask(_ server: ICEGathering.Server, from base: SocketAddress) {

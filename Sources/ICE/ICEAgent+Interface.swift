@@ -72,6 +72,16 @@ package struct ICEServer: Hashable, Sendable {
     self.transport = transport
     self.credentials = credentials
   }
+
+  /// The server's URI (RFC 7064 section 3.1, RFC 7065 section 3.1), with all that has a usual
+  /// value written out.
+  package var url: String {
+    var text = "\(host)"
+    if case .address(let address) = host, !address.isIPv4 { text = "[\(text)]" }
+    guard credentials != nil else { return "stun:\(text):\(port)" }
+    let scheme = transport == .tls ? "turns" : "turn"
+    return "\(scheme):\(text):\(port)?transport=\(transport == .udp ? "udp" : "tcp")"
+  }
 }
 
 /// A candidate pair as it stands, for events, stats and the take.

@@ -281,7 +281,7 @@ extension ICEAgent {
         foundation: foundation, priority: priority, host: .address(relayed.ip), port: relayed.port,
         kind: .relayed, related: isSecret ? hidden : mapped ?? hidden,
         extensions: [fragmentExtension]),
-      base: relayed)
+      base: relayed, server: relay.server)
     for remote in remoteSide.candidates { addPair(base: relayed, remote: remote) }
   }
 

@@ -123,6 +123,11 @@ package struct ICEAgent: Machine {
     selectedIndex.map { checklist[$0].report(isSelected: true) }
   }
 
+  /// The server that an own reflexive or relayed candidate came from.
+  package func server(of candidate: ICECandidate) -> ICEServer? {
+    gathering.candidates.first { $0.candidate == candidate }?.server
+  }
+
   /// The own candidates of the present epoch, in the order in which they became known.
   package var localCandidates: [ICECandidate] { gathering.candidates.map(\.candidate) }
 

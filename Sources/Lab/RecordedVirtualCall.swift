@@ -1,4 +1,5 @@
 package import Peer
+package import Secure
 package import Tape
 package import Wire
 
@@ -11,7 +12,8 @@ package final class RecordedVirtualCall {
   /// Creates the take and the peers, named by the labels.
   package init(
     path: String, seed: UInt64, links: [LinkSettings], labels: [String], label: String = "",
-    keepsMedia: Bool = true, configurations: [PeerConfiguration] = []
+    keepsMedia: Bool = true, configurations: [PeerConfiguration] = [],
+    security: any SecurityFactory = LibrarySecurity()
   ) throws(TapeError) {
     var options = TapeWriter.Options()
     options.label = label
@@ -25,7 +27,8 @@ package final class RecordedVirtualCall {
     self.writer = writer
     let numbers = labels.map { writer.addPeer(label: $0, role: $0) }
     call = VirtualCall(
-      seed: seed, links: links, configurations: configurations, peerNumbers: numbers
+      seed: seed, links: links, configurations: configurations, peerNumbers: numbers,
+      security: security
     ) { writer.record($0) }
   }
 
@@ -37,6 +40,9 @@ package final class RecordedVirtualCall {
       for peer in call.network.links.indices { call.call(peer, .getStats()) }
     }
   }
+
+  /// Completes the take in the middle of the call.
+  package func cutOff() throws(TapeError) -> TapeWriter.Summary { try writer.finish() }
 
   /// Closes the peers and completes the take.
   package func finish() throws(TapeError) -> TapeWriter.Summary {

@@ -1,6 +1,7 @@
 import Media
 package import Peer
 import SDP
+package import Secure
 package import Tape
 package import Wire
 
@@ -42,7 +43,8 @@ package final class VirtualCall {
   package init(
     seed: UInt64, links: [LinkSettings] = [LinkSettings(), LinkSettings()],
     configurations: [PeerConfiguration] = [], unixNanoseconds: Int64 = labEpoch,
-    peerNumbers: [UInt32]? = nil, sink: StepSink? = nil
+    peerNumbers: [UInt32]? = nil, security: any SecurityFactory = LibrarySecurity(),
+    sink: StepSink? = nil
   ) {
     let entropy = Entropy(seed: (0..<8).map { UInt8(truncatingIfNeeded: seed >> (8 * $0)) })
     network = VirtualNetwork(entropy: entropy.stream("network"), links: links)
@@ -50,7 +52,7 @@ package final class VirtualCall {
     streams.delay = links.first?.delay ?? .zero
     let seeds = entropy.stream("seeds")
     let codecs = LibraryCodecs()
-    peers = links.map { _ in PeerMachine(codecs: codecs) }
+    peers = links.map { _ in PeerMachine(codecs: codecs, security: security) }
     events = links.map { _ in [] }
     replies = links.map { _ in [] }
     addresses = links.indices.map { IPAddress(ipv4: 0x0a00_0001 + UInt32($0)) }
@@ -146,7 +148,7 @@ package final class VirtualCall {
       let datagram = Datagram(local: local, remote: remote, bytes: bytes)
       step(peer, .datagram(datagram, arrival: delivery.at))
     case .lost(let local, let remote):
-      step(peer, .sendFailed(local: local, remote: remote, code: 104))
+      step(peer, .sendFailed(SendFailure(local: local, remote: remote, code: 104)))
     }
   }
 

@@ -1,3 +1,4 @@
+package import Peer
 package import Wire
 
 /// What a driver can do to the outside world on behalf of its peer.
@@ -12,8 +13,10 @@ package protocol DatagramPort: AnyObject {
   func closeStream(_ local: SocketAddress, _ remote: SocketAddress)
   /// Closes the socket or connection that is bound to an end point.
   func close(_ local: SocketAddress)
-  /// Sends a datagram; gives 0, or the positive errno of the refusal.
-  func send(_ datagram: Datagram) -> Int32
+  /// Takes a datagram over, which goes out at once or with the next `flush`.
+  func send(_ datagram: Datagram)
+  /// Sends what was taken over, and gives the refusals since the last time, oldest first.
+  func flush() -> [SendFailure]
   /// Looks a name up; the answer comes as an input.
   func resolve(_ name: String, id: UInt32)
   /// Answers multicast questions for a name with an address, as long as the peer lasts.

@@ -66,7 +66,8 @@ extension LoopThread {
       entry.driver.take(.socketFailed(id: id, code: code))
     } else {
       entry.driver.take(
-        .sendFailed(local: entry.stream.local, remote: entry.stream.remote, code: code))
+        .sendFailed(
+          SendFailure(local: entry.stream.local, remote: entry.stream.remote, code: code)))
     }
   }
 

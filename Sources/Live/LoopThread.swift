@@ -23,6 +23,8 @@ final class LoopThread {
   let poller: Poller
   private let timer: WakeTimer
   private let batch = ReceiveBatch()
+  /// What the peer that has its turn sends.
+  let outgoing = SendBatch()
   private let resolver = NameResolver()
   let multicast = MulticastPort()
   private let links: LinkWatch?
@@ -85,6 +87,8 @@ final class LoopThread {
   private func receive(_ tag: Poller.Tag) {
     guard let (socket, driver) = sockets[tag] else { return }
     let count = batch.receive(from: socket.descriptor)
+    driver.beginBurst()
+    defer { driver.endBurst() }
     for index in 0..<count {
       // A step may have closed the socket; what it still held is of no interest then.
       guard sockets[tag] != nil else { return }

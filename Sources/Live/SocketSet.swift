@@ -7,7 +7,10 @@ final class SocketSet: DatagramPort {
   private let key: MediaLoop.PeerKey
   /// The thread outlives its peers.
   private unowned let thread: LoopThread
+  private let batch: SendBatch
   private var sockets: [(tag: Poller.Tag, socket: UDPSocket)] = []
+  /// What connections refused.
+  private var refusals: [SendFailure] = []
   private var listeners: [(tag: Poller.Tag, socket: ListenSocket)] = []
   private var streams: [(tag: Poller.Tag, stream: StreamSocket)] = []
 
@@ -17,6 +20,7 @@ final class SocketSet: DatagramPort {
   init(key: MediaLoop.PeerKey, thread: LoopThread) {
     self.key = key
     self.thread = thread
+    batch = thread.outgoing
   }
 
   // MARK: Opening
@@ -69,6 +73,7 @@ final class SocketSet: DatagramPort {
   // MARK: Closing
 
   func close(_ local: SocketAddress) {
+    batch.send()
     if let index = listeners.firstIndex(where: { $0.socket.local == local }) {
       thread.closeListener(listeners.remove(at: index).tag)
     } else if let index = streams.firstIndex(where: { $0.stream.isOpen && $0.stream.local == local }
@@ -88,6 +93,7 @@ final class SocketSet: DatagramPort {
   func forget(_ tag: Poller.Tag) { streams.removeAll { $0.tag == tag } }
 
   func closeAll() {
+    batch.send()
     for entry in sockets { thread.close(entry.tag) }
     for entry in listeners { thread.closeListener(entry.tag) }
     for entry in streams { thread.closeStream(entry.tag) }
@@ -96,15 +102,24 @@ final class SocketSet: DatagramPort {
 
   // MARK: Sending
 
-  func send(_ datagram: Datagram) -> Int32 {
+  func send(_ datagram: Datagram) {
     for entry in sockets where entry.socket.local == datagram.local {
-      return entry.socket.send(datagram.bytes, to: datagram.remote)
+      return batch.add(datagram.bytes, to: datagram.remote, over: entry.socket)
     }
-    guard let index = streamIndex(datagram.local, datagram.remote) else { return EBADF }
+    guard let index = streamIndex(datagram.local, datagram.remote) else {
+      refusals.append(SendFailure(datagram, code: EBADF))
+      return
+    }
     let entry = streams[index]
     entry.stream.send(datagram.bytes)
     thread.watch(entry.tag)
-    return 0
+  }
+
+  func flush() -> [SendFailure] {
+    let refused = batch.flush()
+    guard !refusals.isEmpty else { return refused }
+    defer { refusals = [] }
+    return refusals + refused
   }
 
   private func streamIndex(_ local: SocketAddress, _ remote: SocketAddress) -> Int? {

@@ -25,9 +25,37 @@ package enum PeerInput: Sendable {
   /// Somebody connected to the socket that listens at the local end.
   case streamAccepted(local: SocketAddress, remote: SocketAddress)
   case nameResolved(id: UInt32, [IPAddress])
-  case sendFailed(local: SocketAddress, remote: SocketAddress, code: Int32)
+  case sendFailed(SendFailure)
   /// A signaling message that the application sent or received: kept in the take, not acted on.
   case signaling(SignalingMessage)
+}
+
+/// Datagrams of one path that the system refused to send, or a connection that broke.
+package struct SendFailure: Hashable, Sendable {
+  package var local: SocketAddress
+  package var remote: SocketAddress
+  /// The errno of the first.
+  package var code: Int32
+  /// How many there were, and their bytes.
+  package var packets: Int
+  package var bytes: Int
+
+  package init(
+    local: SocketAddress, remote: SocketAddress, code: Int32, packets: Int = 0, bytes: Int = 0
+  ) {
+    self.local = local
+    self.remote = remote
+    self.code = code
+    self.packets = packets
+    self.bytes = bytes
+  }
+
+  /// The refusal of one datagram.
+  package init(_ datagram: Datagram, code: Int32) {
+    self.init(
+      local: datagram.local, remote: datagram.remote, code: code, packets: 1,
+      bytes: datagram.bytes.count)
+  }
 }
 
 /// What a peer wants done or tells.

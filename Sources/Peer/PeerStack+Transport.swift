@@ -71,6 +71,11 @@ extension PeerStack {
           version: result.version, cipherSuite: result.cipherSuite,
           profile: result.profile.description, role: role.rawValue,
           remoteFingerprint: certificateFingerprint(result.remoteCertificate).value)))
+    tell(
+      .keyLog(
+        KeyLog(
+          secrets: result.secrets, localCertificate: result.localCertificate,
+          remoteCertificate: result.remoteCertificate)))
     drive(MediaFlow.Input.writable(true))
     updateCaptures()
   }

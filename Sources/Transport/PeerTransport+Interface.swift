@@ -22,7 +22,7 @@ extension PeerTransport {
     case socketFailed(id: UInt32)
     case streamAccepted(local: SocketAddress, remote: SocketAddress)
     case nameResolved(id: UInt32, [IPAddress])
-    case sendFailed(local: SocketAddress, remote: SocketAddress)
+    case sendFailed(local: SocketAddress, remote: SocketAddress, packets: Int = 0, bytes: Int = 0)
 
     /// A local description is set: candidates may be gathered.
     case gather

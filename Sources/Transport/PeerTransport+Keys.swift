@@ -29,7 +29,9 @@ extension PeerTransport {
     case .datagram(let bytes): sendHandshake(bytes)
     case .state(let state): emit(.dtlsState(state))
     case .established(let result): secure(result)
-    case .data(let packet): emit(.data(packet))
+    case .data(let packet):
+      show(.sctp, received: packet)
+      emit(.data(packet))
     case .failure(let reason): emit(.refused(layer: "dtls", reason))
     }
   }

@@ -13,6 +13,7 @@ extension PeerTransport {
   mutating func receive(_ datagram: Datagram, arrival: Instant) {
     guard !isClosed else { return }
     self.arrival = arrival
+    receivingPath = (datagram.local, datagram.remote)
     switch DatagramClass(datagram.bytes.span.bytes) {
     case .stun, .channelData:
       drive(
@@ -44,6 +45,7 @@ extension PeerTransport {
     }
     count(received: datagram)
     tellTrafficReceived(datagram)
+    show(isRTCP ? .rtcp : .rtp, received: packet)
     emit(isRTCP ? .rtcp(packet, arrival: arrival) : .rtp(packet, arrival: arrival))
   }
 
@@ -78,6 +80,7 @@ extension PeerTransport {
 
   mutating func sendProtected(_ packet: consuming [UInt8], isRTCP: Bool) {
     guard srtp != nil, path != nil else { return }
+    show(isRTCP ? .rtcp : .rtp, sent: packet)
     do throws(SRTPContext.Refusal) {
       if isRTCP {
         try srtp?.protectRTCP(&packet)

@@ -61,14 +61,18 @@ package struct PeerTransport: Machine, ~Copyable {
   var lastSentTold = Instant(nanoseconds: .min)
   var isClosed = false
 
+  /// Sees every packet in the clear; changes nothing of what happens.
+  package var onlooker: ((ClearPacket) -> Void)?
+
   var agentOutputs = Outbox<ICEAgent.Output>()
   var dtlsOutputs = Outbox<DTLSTransport.Output>()
   /// The outputs of the step under way.
   var outbox = Outbox<Output>()
   /// The instant of the step under way.
   var now = Instant.zero
-  /// The kernel's receive time of the datagram under way.
+  /// The kernel's receive time of the datagram under way, and where it came.
   var arrival = Instant.zero
+  var receivingPath: (local: SocketAddress, remote: SocketAddress)?
 
   /// Draws the certificate that identifies the peer, unless some are given.
   ///
@@ -103,7 +107,9 @@ package struct PeerTransport: Machine, ~Copyable {
     switch consume input {
     case .rtp(let packet): sendProtected(packet, isRTCP: false)
     case .rtcp(let packet): sendProtected(packet, isRTCP: true)
-    case .data(let packet): drive(DTLSTransport.Input.send(packet))
+    case .data(let packet):
+      show(.sctp, sent: packet)
+      drive(DTLSTransport.Input.send(packet))
     case .datagram(let datagram, let arrival): receive(datagram, arrival: arrival)
     case .deadline: reachDeadline()
     case .socketBound(let id, let address): drive(.socketBound(id: id, address))
@@ -111,7 +117,9 @@ package struct PeerTransport: Machine, ~Copyable {
     case .streamAccepted(let local, let remote):
       drive(.streamAccepted(local: local, remote: remote))
     case .nameResolved(let id, let addresses): drive(.nameResolved(id: id, addresses))
-    case .sendFailed(let local, let remote): drive(.sendFailed(local: local, remote: remote))
+    case .sendFailed(let local, let remote, let packets, let bytes):
+      traffic.discarded(packets, bytes, from: local, to: remote)
+      drive(.sendFailed(local: local, remote: remote))
     case .interfaces(let addresses): learn(addresses)
     case .gather: gather()
     case .role(let role): take(role)

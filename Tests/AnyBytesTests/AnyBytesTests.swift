@@ -82,9 +82,11 @@ import Wire
       }
       _ = RTX.unwrap(span, header: header)
       _ = OpusPacket(Array(bytes[payload]))
-      var reader = ByteReader(span.extracting(payload))
-      if (try? VP8Descriptor(parsing: &reader)) != nil {
-        _ = try? RTP.VP8FrameHeader(parsing: reader.rest())
+      for codec in [CodecName.vp8, .vp9] {
+        guard let packet = PicturePacket(span.extracting(payload), codec: codec) else { continue }
+        if case .slice(let range) = packet.content, range.upperBound > payload.count {
+          Issue.record("a \(codec.rawValue) slice ends at \(range.upperBound) of \(payload.count)")
+        }
       }
     }
     tell("RTP", count, taken)
@@ -281,8 +283,18 @@ private struct ParsingCalls: CallHandling {
     return CallDescription(id: "call-1", sdp: sdp, type: "answer")
   }
 
+  func follow(offer sdp: String, call id: String) async throws(CallRefusal) -> CallDescription {
+    try await begin(offer: sdp)
+  }
+
   func makeOffer() async throws(CallRefusal) -> CallDescription {
     CallDescription(id: "call-1", sdp: "", type: "offer")
+  }
+
+  func makeOffer(call id: String, changing changes: OfferChanges) async throws(CallRefusal)
+    -> CallDescription
+  {
+    try await makeOffer()
   }
 
   func accept(answer sdp: String, call id: String) async throws(CallRefusal) { try parse(sdp) }

@@ -64,7 +64,7 @@ extension PeerInput {
     case .socketFailed(let id, let code): "failed \(id) \(code)"
     case .streamAccepted(_, let remote): "accepted \(remote)"
     case .nameResolved(let id, let addresses): "resolved \(id) \(addresses)"
-    case .sendFailed(_, let remote, let code): "refused \(remote) \(code)"
+    case .sendFailed(let failure): "refused \(failure.remote) \(failure.code)"
     case .signaling(let message): "signaling \(message.type)"
     }
   }
@@ -77,6 +77,10 @@ final class ScriptedPort: DatagramPort {
   private(set) var sent: [Datagram] = []
   private(set) var closed: [SocketAddress] = []
   private(set) var names: [String] = []
+  /// How often something was flushed.
+  private(set) var flushes = 0
+  private var flushed = 0
+  private var refusals: [SendFailure] = []
   private var nextPort: UInt16 = 1000
 
   func bind(_ ip: IPAddress) throws(SystemError) -> SocketAddress {
@@ -95,9 +99,17 @@ final class ScriptedPort: DatagramPort {
 
   func closeStream(_ local: SocketAddress, _ remote: SocketAddress) { closed.append(remote) }
 
-  func send(_ datagram: Datagram) -> Int32 {
-    if sendCode == 0 { sent.append(datagram) }
-    return sendCode
+  func send(_ datagram: Datagram) {
+    if sendCode == 0 { return sent.append(datagram) }
+    refusals.append(
+      SendFailure(datagram, code: sendCode))
+  }
+
+  func flush() -> [SendFailure] {
+    defer { refusals = [] }
+    flushes += sent.count > flushed ? 1 : 0
+    flushed = sent.count
+    return refusals
   }
 
   func publish(_ name: String, _ ip: IPAddress) { names.append("\(name) is \(ip)") }
