@@ -93,7 +93,11 @@ let package = Package(
       ], resources: [.embedInCode("Schema/0001_take.sql")]),
     module("Queries", ["Wire", "Media", "Stats", "Speakers", "Tape"]),
     module(
-      "Replay", ["Wire", "SDP", "RTP", "STUN", "ICE", "Flow", "Peer", "Media", "Tape", "Stats"]),
+      "Replay",
+      [
+        "Wire", "SDP", "RTP", "SCTP", "STUN", "ICE", "Flow", "Transport", "Peer", "Media", "Tape",
+        "Stats",
+      ]),
     module(
       "Debug",
       [

@@ -223,11 +223,16 @@ final class DTLSAssociation {
 extension DTLSAssociation {
   private var connection: OpaquePointer? { csupport_dtls_connection(handle) }
 
-  /// What the finished handshake agreed on; nil when the peer supports no SRTP profile of ours.
+  /// What the finished handshake agreed on; nil when its keys cannot be had.
   func result(role: DTLSRole, remoteCertificate: [UInt8]) -> DTLSResult? {
-    guard let connection, let selected = SSL_get_selected_srtp_profile(connection) else {
-      return nil
-    }
+    guard let connection else { return nil }
+    var result = DTLSResult(
+      profile: nil, sendKey: [], receiveKey: [],
+      version: hexadecimal(UInt16(truncatingIfNeeded: SSL_version(connection))),
+      cipherSuite: cipherSuite(connection),
+      remoteCertificate: remoteCertificate,
+      localCertificate: SSL_get_certificate(connection).flatMap(Self.bytes) ?? [])
+    guard let selected = SSL_get_selected_srtp_profile(connection) else { return result }
     let profile = SRTPProfile(rawValue: UInt16(truncatingIfNeeded: selected.pointee.id))
     guard let length = profile.keyLength, let salt = profile.saltLength,
       let material = exportKeys(connection, count: 2 * (length + salt))
@@ -235,14 +240,10 @@ extension DTLSAssociation {
     // client key, server key, client salt, server salt (RFC 5764 section 4.2)
     let client = material[..<length] + material[(2 * length)..<(2 * length + salt)]
     let server = material[length..<(2 * length)] + material[(2 * length + salt)...]
-    return DTLSResult(
-      profile: profile,
-      sendKey: Array(role == .client ? client : server),
-      receiveKey: Array(role == .client ? server : client),
-      version: hexadecimal(UInt16(truncatingIfNeeded: SSL_version(connection))),
-      cipherSuite: cipherSuite(connection),
-      remoteCertificate: remoteCertificate,
-      localCertificate: SSL_get_certificate(connection).flatMap(Self.bytes) ?? [])
+    result.profile = profile
+    result.sendKey = Array(role == .client ? client : server)
+    result.receiveKey = Array(role == .client ? server : client)
+    return result
   }
 
   private func exportKeys(_ connection: OpaquePointer, count: Int) -> [UInt8]? {

@@ -67,12 +67,15 @@ extension PeerTransport {
   }
 
   private mutating func secure(_ result: DTLSResult) {
-    do throws(SecureError) {
-      srtp = try SRTPContext(
-        profile: result.profile, sendKey: result.sendKey, receiveKey: result.receiveKey)
-    } catch {
-      emit(.refused(layer: "srtp", error.reason))
-      return
+    srtp = nil
+    if let profile = result.profile {
+      do throws(SecureError) {
+        srtp = try SRTPContext(
+          profile: profile, sendKey: result.sendKey, receiveKey: result.receiveKey)
+      } catch {
+        emit(.refused(layer: "srtp", error.reason))
+        return
+      }
     }
     secured = result
     emit(.secured(result, dtlsRole ?? .client))
