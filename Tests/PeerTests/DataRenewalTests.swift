@@ -44,6 +44,7 @@ import Wire
       #expect(refusal?.name == (size == 0 ? nil : "TypeError"))
       call.run(for: .seconds(1))
     }
+    call.run(for: .seconds(10))
     #expect(call.state("sctp", of: 0) == "closed", "more than the peer takes ends the association")
   }
 
