@@ -65,7 +65,9 @@ let package = Package(
     module("Wire", []),
     module("Digests", ["Wire", "COpenSSL", "CXXHash"]),
     module("STUN", ["Wire", "Digests"]),
-    module("ICE", ["Wire", "STUN"]),
+    module("TURN", ["Wire", "STUN"]),
+    module("ICE", ["Wire", "STUN", "TURN"]),
+    module("MulticastDNS", ["Wire"]),
     module("Secure", ["Wire", "Digests", "CSupport", "COpenSSL", "CSRTP"]),
     module("RTP", ["Wire"]),
     module("SCTP", ["Wire"]),
@@ -79,8 +81,8 @@ let package = Package(
     module(
       "Peer",
       [
-        "Wire", "ICE", "Secure", "RTP", "SCTP", "SDP", "JSEP", "Transport", "Flow", "Media",
-        "Stats", "Speakers", "Digests",
+        "Wire", "TURN", "ICE", "Secure", "RTP", "SCTP", "SDP", "JSEP", "Transport", "Flow",
+        "Media", "Stats", "Speakers", "Digests",
       ]),
 
     // What records, replays and drives the core.
@@ -95,20 +97,20 @@ let package = Package(
     module(
       "Replay",
       [
-        "Wire", "SDP", "RTP", "SCTP", "STUN", "ICE", "Flow", "Transport", "Peer", "Media", "Tape",
-        "Stats",
+        "Wire", "SDP", "RTP", "SCTP", "STUN", "ICE", "Secure", "Flow", "Transport", "Peer", "Media",
+        "Tape", "Stats",
       ]),
     module(
       "Debug",
       [
         "Wire", "CSupport", "SDP", "RTP", "Peer", "Media", "Stats", "Tape", "Queries", "Replay",
       ]),
-    module("Lab", ["Wire", "STUN", "ICE", "SDP", "Peer", "Media", "Tape"]),
+    module("Lab", ["Wire", "STUN", "TURN", "ICE", "SDP", "Secure", "Peer", "Media", "Tape"]),
     module(
       "Live",
       [
-        "Wire", "CSupport", "COpenSSL", "STUN", "SDP", "JSEP", "ICE", "SCTP", "Secure", "Peer",
-        "Media", "Stats", "Speakers", "Tape",
+        "Wire", "CSupport", "COpenSSL", "STUN", "TURN", "MulticastDNS", "RTP", "SDP", "JSEP", "ICE",
+        "SCTP", "Secure", "Peer", "Media", "Stats", "Speakers", "Tape",
       ]),
     module("Verify", ["Wire", "Peer", "Media", "Tape", "Replay"]),
     module("RetakeTesting", ["Live", "Media", "Peer", "SDP", "Tape", "Replay", "Verify"]),
@@ -151,16 +153,21 @@ let package = Package(
     tests(
       "PeerTests",
       [
-        "Wire", "ICE", "JSEP", "SCTP", "SDP", "Secure", "Flow", "Media", "Stats", "Peer", "Tape",
-        "Lab",
+        "Wire", "ICE", "JSEP", "SCTP", "SDP", "Secure", "RTP", "Flow", "Media", "Stats", "Peer",
+        "Tape", "Lab",
       ]),
     tests("CSupportTests", ["CSupport", "COpus", "CVPX"]),
     tests("SecureTests", ["Secure", "Wire", "Digests", "CSupport", "COpenSSL"]),
     tests("STUNTests", ["Wire", "Digests", "STUN"]),
-    tests("ICETests", ["Wire", "STUN", "ICE", "Lab"]),
+    tests("TURNTests", ["Wire", "STUN", "TURN", "Lab"]),
+    tests("MulticastDNSTests", ["Wire", "MulticastDNS"]),
+    tests("ICETests", ["Wire", "STUN", "TURN", "ICE", "Lab"]),
     tests(
       "LiveTests",
-      ["Wire", "SDP", "JSEP", "ICE", "SCTP", "Secure", "Media", "Stats", "Peer", "Tape", "Live"]),
+      [
+        "Wire", "TURN", "SDP", "JSEP", "ICE", "SCTP", "Secure", "Media", "Stats", "Peer", "Tape",
+        "Live",
+      ]),
     tests("SignalingTests", ["SDP", "Signaling"] + nio),
     tests("MediaTests", ["Media", "RTP", "Wire", "COpus"]),
     .testTarget(

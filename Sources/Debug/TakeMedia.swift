@@ -1,6 +1,7 @@
 import Foundation
 import Media
 import Peer
+import RTP
 import Tape
 package import Wire
 
@@ -76,7 +77,7 @@ package struct TakeMedia {
     let track = try self.track(connection, choice, kind: "video", at: instant)
     var statement = try connection.prepare(
       """
-      SELECT bytes, at_ns, digest FROM frame
+      SELECT bytes, at_ns, digest, codec FROM frame
       WHERE peer = ?1 AND track = ?2 AND direction = 'in' AND kind = 'video'
         AND outcome = 'decoded' AND at_ns <= ?3
         AND row >= (
@@ -86,10 +87,15 @@ package struct TakeMedia {
       ORDER BY row
       """)
     bind(track, instant, to: &statement)
-    let decoder = try LibraryCodecs().videoDecoder(track: "\(track.number)")
+    var decoder: (any VideoDecoding)?
     var shown: (picture: Picture, at: Int64, digest: [UInt8])?
     while try statement.step() {
-      let picture = try decoder.decode(statement.bytes(0)).picture
+      let used =
+        try decoder
+        ?? LibraryCodecs().videoDecoder(
+          track: "\(track.number)", CodecName(rawValue: statement.text(3) ?? ""))
+      decoder = used
+      let picture = try used.decode(statement.bytes(0)).picture
       shown = (picture, statement.integer(1), statement.bytes(2))
     }
     guard let shown else { throw DebugFailure.command("no picture was shown before this point") }

@@ -1,3 +1,4 @@
+import RTP
 import Wire
 
 /// One packet's share of a frame that waits, or that was sent and may be asked for again.
@@ -6,12 +7,16 @@ import Wire
 struct PayloadPart {
   var frame: [UInt8]
   var range: Range<Int>
+  /// What the payload format writes before the bytes.
+  var prefix: PayloadPrefix
+  /// The numbers of the codec that made the frame: another one may have been agreed on since.
+  var payloadType: UInt8
+  var rtxPayloadType: UInt8?
   var timestamp: UInt32
-  var pictureID: UInt16?
-  var isFirst: Bool
   var marker: Bool
   var audioLevel: UInt8?
   var isVoice = false
+  var contributors: [Contributor] = []
   var queuedAt: Instant
 }
 

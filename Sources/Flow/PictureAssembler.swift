@@ -1,7 +1,7 @@
 import RTP
 import Wire
 
-/// Puts the packets of a VP8 stream together to frames and gives these in decoding order.
+/// Puts the packets of a stream of pictures together to frames and gives these in decoding order.
 ///
 /// A frame is complete when all packets from its first one to the marker are there. Frames follow
 /// each other when no sequence number or no picture identifier lies between them. What is bounded:
@@ -13,10 +13,11 @@ struct PictureAssembler {
     var timestamp: UInt32
     var marker: Bool
     var arrival: Instant
-    /// The packet, and where the VP8 data lies in it: empty for one that only fills its number.
+    /// The packet, and where the codec's data lies in it: empty for one that only fills its
+    /// number.
     var bytes: [UInt8] = []
     var payload = 0..<0
-    var begins = false
+    var beginning = PicturePacket.Beginning.no
     var isKey = false
     var pictureID: UInt16?
     var hasLongPictureID = true
@@ -52,6 +53,8 @@ struct PictureAssembler {
 
   /// Everything up to this number is delivered or given up.
   private(set) var floor: Int64?
+  /// Whether what stands at the floor ended a frame, as far as is known.
+  private var floorEndsFrame = false
   /// Whether the next frame to deliver has to be a key frame.
   private(set) var needsKey = true
   /// Frames that were complete and yet not delivered.
@@ -91,9 +94,14 @@ struct PictureAssembler {
     if heldBytes + packet.bytes.count > PictureAssembler.maximumBytes { restart(before: sequence) }
     heldBytes += packet.bytes.count
     newest = max(newest ?? sequence, sequence)
-    if packet.begins, packet.isKey { newestKeyStart = max(newestKeyStart ?? sequence, sequence) }
+    if packet.beginning != .no, packet.isKey {
+      newestKeyStart = max(newestKeyStart ?? sequence, sequence)
+    }
     slots[place(sequence)] = Slot(packet: packet)
-    return completeFrames(from: sequence, at: now)
+    var pictures = completeFrames(from: sequence, at: now)
+    // What comes next may be known to begin a frame only now.
+    if slot(sequence)?.start == nil { pictures += completeFrames(from: sequence + 1, at: now) }
+    return pictures
   }
 
   /// Gives up everything up to a packet that cannot be had any more.
@@ -102,6 +110,7 @@ struct PictureAssembler {
     needsKey = true
     missedSomething = true
     release(through: sequence)
+    floorEndsFrame = false
   }
 
   /// The next frame in decoding order with its bytes; nil when it is not there yet.
@@ -116,6 +125,7 @@ struct PictureAssembler {
         droppedCount += 1
         missedSomething = true
         release(through: head.last)
+        floorEndsFrame = true
       }
       guard ready.first?.isKey == true else { return nil }
     } else if let head = ready.first, !follows(head) {
@@ -128,6 +138,7 @@ struct PictureAssembler {
     ready.removeFirst()
     let bytes = payload(of: head)
     release(through: head.last)
+    floorEndsFrame = true
     needsKey = false
     missedSomething = false
     lastPictureID = head.pictureID
@@ -141,16 +152,7 @@ struct PictureAssembler {
     var pictures: [Picture] = []
     var sequence = first
     while let slot = slot(sequence), slot.start == nil, !slot.packet.payload.isEmpty {
-      let start: Int64
-      if slot.packet.begins {
-        start = sequence
-      } else if let before = self.slot(sequence - 1), let known = before.start,
-        !before.packet.marker, before.packet.timestamp == slot.packet.timestamp
-      {
-        start = known
-      } else {
-        break
-      }
+      guard let start = start(of: slot.packet) else { break }
       slots[place(sequence)]?.start = start
       if slot.packet.marker, let picture = picture(from: start, through: sequence, at: now) {
         let index = ready.lastIndex { $0.first < picture.first }.map { $0 + 1 } ?? 0
@@ -162,6 +164,21 @@ struct PictureAssembler {
     return pictures
   }
 
+  /// The first packet of the frame that a packet belongs to; nil while that is not known.
+  private func start(of packet: Packet) -> Int64? {
+    if let before = slot(packet.sequence - 1) {
+      let goesOn = !before.packet.marker && before.packet.timestamp == packet.timestamp
+      if goesOn, let known = before.start { return known }
+      if packet.beginning == .certain { return packet.sequence }
+      return goesOn || packet.beginning == .no ? nil : packet.sequence
+    }
+    switch packet.beginning {
+    case .certain: return packet.sequence
+    case .possible: return floorEndsFrame && packet.sequence - 1 == floor ? packet.sequence : nil
+    case .no: return nil
+    }
+  }
+
   private func picture(from first: Int64, through last: Int64, at now: Instant) -> Picture? {
     guard let head = slot(first)?.packet else { return nil }
     var picture = Picture(
@@ -171,6 +188,7 @@ struct PictureAssembler {
     for sequence in first...last {
       guard let packet = slot(sequence)?.packet else { return nil }
       picture.length += packet.payload.count
+      if packet.isKey { picture.isKey = true }
       picture.firstArrival = min(picture.firstArrival, packet.arrival)
       picture.lastArrival = max(picture.lastArrival, packet.arrival)
     }
@@ -235,6 +253,7 @@ struct PictureAssembler {
     for index in slots.indices { slots[index] = nil }
     heldBytes = 0
     floor = sequence - 1
+    floorEndsFrame = false
     newest = nil
     needsKey = true
     missedSomething = true

@@ -184,15 +184,16 @@ struct ReceiveStream {
     guard !payload.isEmpty else { return }
     counters.framesReceived += 1
     let timestamp = packet.header.timestamp
-    outbox.append(
-      .received(
-        ReceivedFrame(
-          mid: mid, ssrc: ssrc, kind: .audio, codec: packet.codec.name,
-          payloadType: packet.codec.payloadType, firstSequence: sequence, lastSequence: sequence,
-          rtpTime: timestamp, extendedTime: timestamps.unwrap(timestamp),
-          firstArrival: packet.arrival, lastArrival: packet.arrival,
-          bytes: Array(packet.bytes[payload]), isKey: true,
-          audioLevel: packet.extensions.audioLevel, isVoice: packet.extensions.isVoice)))
+    var frame = ReceivedFrame(
+      mid: mid, ssrc: ssrc, kind: .audio, codec: packet.codec.name,
+      payloadType: packet.codec.payloadType, firstSequence: sequence, lastSequence: sequence,
+      rtpTime: timestamp, extendedTime: timestamps.unwrap(timestamp),
+      firstArrival: packet.arrival, lastArrival: packet.arrival,
+      bytes: Array(packet.bytes[payload]), isKey: true,
+      audioLevel: packet.extensions.audioLevel, isVoice: packet.extensions.isVoice)
+    frame.contributors = packet.extensions.contributors(
+      of: packet.header, in: packet.bytes.span.bytes)
+    outbox.append(.received(frame))
   }
 
   // MARK: - Pictures
@@ -237,17 +238,22 @@ struct ReceiveStream {
     var part = PictureAssembler.Packet(
       sequence: sequence, timestamp: packet.header.timestamp, marker: packet.header.marker,
       arrival: packet.arrival)
-    guard !payload.isEmpty, packet.codec.name == .vp8 else { return part }
-    let bytes = packet.bytes.span.bytes
-    var reader = ByteReader(bytes.extracting(payload))
-    guard let descriptor = try? VP8Descriptor(parsing: &reader), !reader.isAtEnd
+    guard !payload.isEmpty,
+      let read = PicturePacket(
+        packet.bytes.span.bytes.extracting(payload), codec: packet.codec.name)
     else { return part }
-    part.bytes = packet.bytes
-    part.payload = payload.lowerBound + reader.offset..<payload.upperBound
-    part.begins = descriptor.beginsFrame
-    part.pictureID = descriptor.pictureID
-    part.hasLongPictureID = descriptor.hasLongPictureID
-    if part.begins { part.isKey = bytes.byte(at: part.payload.lowerBound) & 1 == 0 }
+    part.beginning = read.beginning
+    part.isKey = read.isKey
+    part.pictureID = read.pictureID
+    part.hasLongPictureID = read.hasLongPictureID
+    switch read.content {
+    case .slice(let range):
+      part.bytes = packet.bytes
+      part.payload = payload.lowerBound + range.lowerBound..<payload.lowerBound + range.upperBound
+    case .bytes(let bytes):
+      part.bytes = bytes
+      part.payload = 0..<bytes.count
+    }
     return part
   }
 

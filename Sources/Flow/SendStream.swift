@@ -7,9 +7,6 @@ struct SendStream {
   static let largestPacket = 1200
   /// What SRTP adds at most: the tag of AES-GCM (RFC 7714) is longer than that of RFC 3711.
   static let protectionOverhead = 16
-  /// The length of the VP8 descriptor written here.
-  private static let descriptorLength = 4
-
   let mid: String
   let kind: MediaKind
   let ssrc: UInt32
@@ -86,9 +83,9 @@ struct SendStream {
       - RTX.overhead
   }
 
-  /// Whether retransmissions have a stream of their own.
-  private var rtx: (ssrc: UInt32, payloadType: UInt8)? {
-    guard let rtxSSRC, let payloadType = codec.rtxPayloadType else { return nil }
+  /// Where retransmissions of a part go; nil when they have no stream of their own.
+  private func rtx(of part: PayloadPart) -> (ssrc: UInt32, payloadType: UInt8)? {
+    guard let rtxSSRC, let payloadType = part.rtxPayloadType else { return nil }
     return (rtxSSRC, payloadType)
   }
 
@@ -109,23 +106,18 @@ struct SendStream {
     let timestamp = frame.mediaTime &+ timestampOffset
     lastFrame = (timestamp, now)
     countFrame(frame)
-    guard kind == .video else {
-      defer { wasVoice = frame.isVoice }
-      return [
-        PayloadPart(
-          frame: frame.bytes, range: 0..<frame.bytes.count, timestamp: timestamp, pictureID: nil,
-          isFirst: true, marker: frame.isVoice && !wasVoice, audioLevel: frame.audioLevel,
-          isVoice: frame.isVoice, queuedAt: now)
-      ]
-    }
-    let limit = payloadLimit - SendStream.descriptorLength
-    let split = PayloadSplit(length: frame.bytes.count, limit: limit)
-    let id = pictureID
-    pictureID = (pictureID + 1) & 0x7fff
-    return (0..<split.count).map { index in
+    let shares = PayloadShare.all(of: frame, pictureID: pictureID, limit: payloadLimit)
+    let isSpurt = frame.isVoice && !wasVoice
+    wasVoice = frame.isVoice
+    if kind == .video { pictureID = (pictureID + 1) & 0x7fff }
+    return shares.enumerated().map { index, share in
       PayloadPart(
-        frame: frame.bytes, range: split[index], timestamp: timestamp, pictureID: id,
-        isFirst: index == 0, marker: index == split.count - 1, queuedAt: now)
+        frame: frame.bytes, range: share.range, prefix: share.prefix,
+        payloadType: codec.payloadType, rtxPayloadType: codec.rtxPayloadType,
+        timestamp: timestamp, marker: kind == .video ? index == shares.count - 1 : isSpurt,
+        audioLevel: frame.audioLevel, isVoice: frame.isVoice,
+        // Who is told of contributors without their levels learns nothing it could show.
+        contributors: map.mixerLevels == 0 ? [] : frame.contributors, queuedAt: now)
     }
   }
 
@@ -152,18 +144,19 @@ struct SendStream {
     for part: PayloadPart, transportSequence: UInt16, sendTime: UInt32, at now: Instant
   ) -> [UInt8] {
     var header = OutgoingHeader(
-      payloadType: codec.payloadType, sequence: sequence, timestamp: part.timestamp, ssrc: ssrc)
+      payloadType: part.payloadType, sequence: sequence, timestamp: part.timestamp, ssrc: ssrc)
     header.marker = part.marker
     header.mid = isAcknowledged ? nil : midBytes
     header.audioLevel = part.audioLevel
     header.isVoice = part.isVoice
+    header.contributors = part.contributors
     header.absoluteSendTime = sendTime
     header.transportSequence = transportSequence
     let packet = build(header, original: nil, part)
     if kind == .video, codec.feedback.contains("nack") {
       history.append(
         PacketHistory.Entry(
-          sequence: sequence, part: part, packet: rtx == nil ? packet : nil))
+          sequence: sequence, part: part, packet: rtx(of: part) == nil ? packet : nil))
     }
     sequence &+= 1
     mediaPackets &+= 1
@@ -185,6 +178,7 @@ struct SendStream {
     let part = entry.part
     let bytes: [UInt8]
     let payload = payloadLength(part)
+    let rtx = rtx(of: part)
     if let rtx {
       var header = OutgoingHeader(
         payloadType: rtx.payloadType, sequence: rtxSequence, timestamp: part.timestamp,
@@ -215,19 +209,17 @@ struct SendStream {
   private func build(
     _ header: OutgoingHeader, original: UInt16?, _ part: PayloadPart
   ) -> [UInt8] {
-    let overhead = RTX.overhead + SendStream.descriptorLength + MediaFlow.reservedOverhead
+    let overhead = RTX.overhead + part.prefix.length + MediaFlow.reservedOverhead
     var writer = ByteWriter(capacity: header.length(map: map) + part.range.count + overhead)
     header.write(into: &writer, map: map)
     if let original { writer.uint16(original) }
-    if let pictureID = part.pictureID {
-      VP8Descriptor(beginsPartition: part.isFirst, pictureID: pictureID).write(into: &writer)
-    }
+    part.prefix.write(into: &writer)
     writer.append(part.frame.span.bytes.extracting(part.range))
     return writer.bytes
   }
 
   private func payloadLength(_ part: PayloadPart) -> Int {
-    part.range.count + (part.pictureID == nil ? 0 : SendStream.descriptorLength)
+    part.range.count + part.prefix.length
   }
 
   private mutating func count(_ packet: [UInt8], payload: Int) {

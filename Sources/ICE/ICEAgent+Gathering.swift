@@ -1,25 +1,12 @@
 import STUN
+import TURN
 import Wire
 
 extension ICEAgent {
   /// Asks for one socket per address, best address first, and for the addresses of server names.
   mutating func gather(_ addresses: [IPAddress]) {
     changeGathering(to: .gathering)
-    for address in ICEPriority.ordered(addresses) where !address.isUnspecified {
-      let isAsked = gathering.sockets.contains { $0.epoch == epoch.number && $0.asked == address }
-      guard !isAsked else { continue }
-      guard gathering.sockets.count < ICEGathering.socketsMaximum else {
-        counters.overflows += 1
-        continue
-      }
-      let id = newRequestID()
-      gathering.sockets.append(
-        ICEGathering.Socket(
-          id: id, epoch: epoch.number, asked: address,
-          localPreference: 65535 - gathering.socketsAsked))
-      gathering.socketsAsked += 1
-      emit(.bindSocket(id: id, address))
-    }
+    openSockets(on: addresses)
     for index in gathering.servers.indices {
       guard case .name(let name) = gathering.servers[index].server.host,
         gathering.servers[index].addresses == nil, gathering.servers[index].nameID == nil
@@ -31,9 +18,43 @@ extension ICEAgent {
     gathering.namesUntil = now + ICETiming.nameWait
   }
 
+  /// Asks for the sockets of the addresses that have none yet.
+  mutating func openSockets(on addresses: [IPAddress]) {
+    for address in ICEPriority.ordered(addresses) where !address.isUnspecified {
+      let isAsked = gathering.sockets.contains { $0.epoch == epoch.number && $0.asked == address }
+      guard !isAsked else { continue }
+      guard gathering.sockets.count < ICEGathering.socketsMaximum else {
+        counters.overflows += 1
+        continue
+      }
+      open(on: address)
+    }
+  }
+
+  /// Asks for the sockets of one address.
+  private mutating func open(on address: IPAddress) {
+    let localPreference = 65535 - gathering.socketsAsked
+    gathering.socketsAsked += 1
+    if settings.usesUDP {
+      let id = newRequestID()
+      gathering.sockets.append(
+        ICEGathering.Socket(
+          id: id, epoch: epoch.number, asked: address, localPreference: localPreference))
+      emit(.bindSocket(id: id, address))
+    }
+    guard settings.usesTCP, !settings.relayOnly else { return }
+    let id = newRequestID()
+    gathering.sockets.append(
+      ICEGathering.Socket(
+        id: id, epoch: epoch.number, asked: address, localPreference: localPreference,
+        isListener: true))
+    emit(.listen(id: id, address))
+    gatherTCP(address, localPreference: localPreference)
+  }
+
   /// Takes a socket into use: a host candidate, pairs with all that is known, questions to servers.
   mutating func socketBound(_ id: UInt32, _ address: SocketAddress) {
-    if connected(id, address) { return }
+    if connected(id, address) || peerConnected(id, address) { return }
     guard let index = gathering.sockets.firstIndex(where: { $0.id == id }),
       gathering.sockets[index].address == nil
     else {
@@ -43,16 +64,20 @@ extension ICEAgent {
     }
     gathering.sockets[index].address = address
     let socket = gathering.sockets[index]
+    if socket.isListener {
+      return addTCP(
+        .passive, address, port: address.port, localPreference: socket.localPreference)
+    }
     for server in gathering.servers { ask(server, from: address) }
     // With relays only, nothing is sent from the address itself (RFC 8828 section 5.2, mode 4).
-    guard !relayOnly else { return }
+    guard !settings.relayOnly else { return }
     let foundation = gathering.foundation(
       ICEGathering.FoundationKey(kind: .host, base: address.ip, server: nil))
     addLocal(
       ICECandidate(
         foundation: foundation,
         priority: ICEPriority.candidate(.host, localPreference: socket.localPreference),
-        host: .address(address.ip), port: address.port, kind: .host,
+        host: shown(address.ip), port: address.port, kind: .host,
         extensions: [fragmentExtension]),
       base: address)
     for remote in remoteSide.candidates { addPair(base: address, remote: remote) }
@@ -61,21 +86,23 @@ extension ICEAgent {
   /// Drops a socket that did not open or died, with its pairs.
   mutating func socketFailed(_ id: UInt32) {
     connectionFailed(id)
+    peerConnectionFailed(id)
     guard let index = gathering.sockets.firstIndex(where: { $0.id == id }) else { return }
     let socket = gathering.sockets.remove(at: index)
-    guard let address = socket.address else { return }
+    if let address = socket.address { lose(address) }
+  }
+
+  /// Drops all that began at the end point of a socket.
+  mutating func lose(_ address: SocketAddress) {
     gathering.queries.removeAll { $0.base == address }
     loseRelays { $0.base == address }
-    gathering.candidates.removeAll { $0.base == address }
-    for index in checklist.indices where checklist[index].base == address {
-      checklist[index].fail()
-    }
+    failBase(address)
   }
 
   mutating func serverResolved(_ index: Int, _ addresses: [IPAddress]) {
     gathering.servers[index].nameID = nil
     gathering.servers[index].addresses = Array(addresses.prefix(2))
-    for socket in gathering.sockets where socket.epoch == epoch.number {
+    for socket in gathering.sockets where socket.epoch == epoch.number && !socket.isListener {
       if let address = socket.address { ask(gathering.servers[index], from: address) }
     }
   }
@@ -151,9 +178,15 @@ extension ICEAgent {
     emit(.gatheringState(state))
   }
 
-  mutating func addLocal(_ candidate: ICECandidate, base: SocketAddress) {
-    gathering.candidates.append(ICEGathering.LocalCandidate(candidate: candidate, base: base))
-    emit(.localCandidate(candidate))
+  mutating func addLocal(
+    _ candidate: ICECandidate, base: SocketAddress, server: ICEServer? = nil
+  ) {
+    gathering.candidates.append(
+      ICEGathering.LocalCandidate(candidate: candidate, base: base, server: server))
+    // After the end of candidates was told, there are none until a restart (W3C webrtc-pc section
+    // 5.6.1): the peer learns such a path from the checks that come over it.
+    emit(
+      gatheringState == .complete ? .unsignaledCandidate(candidate) : .localCandidate(candidate))
   }
 
   mutating func addReflexive(
@@ -175,9 +208,10 @@ extension ICEAgent {
       ICECandidate(
         foundation: foundation,
         priority: ICEPriority.candidate(.serverReflexive, localPreference: socket.localPreference),
-        host: .address(mapped.ip), port: mapped.port, kind: .serverReflexive, related: base,
+        host: .address(mapped.ip), port: mapped.port, kind: .serverReflexive,
+        related: settings.hidesAddresses ? .hidden(isIPv4: base.ip.isIPv4) : base,
         extensions: [fragmentExtension]),
-      base: base)
+      base: base, server: gathering.server(at: server))
   }
 
   private mutating func ask(_ server: ICEGathering.Server, from base: SocketAddress) {
@@ -194,7 +228,7 @@ extension ICEAgent {
         }
       }
       gathering.nextQueryAt = due + ICETiming.paceSmall
-      guard server.server.credentials == nil, !relayOnly else { continue }
+      guard server.server.credentials == nil, !settings.relayOnly else { continue }
       gathering.queries.append(
         ICEGathering.Query(
           base: base, server: address,
@@ -205,11 +239,11 @@ extension ICEAgent {
   private mutating func runQuery(at index: Int) {
     let query = gathering.queries[index]
     if let due = query.nextAttempt, due <= now {
-      guard query.attempts < ICETiming.queryWaits.count else {
+      guard query.attempts < TURNTiming.queryWaits.count else {
         gathering.queries[index].nextAttempt = nil
         return
       }
-      gathering.queries[index].nextAttempt = now + ICETiming.queryWaits[query.attempts]
+      gathering.queries[index].nextAttempt = now + TURNTiming.queryWaits[query.attempts]
       gathering.queries[index].attempts += 1
       let message = STUNWriter(.request, transactionID: query.transaction).finish()
       emit(.datagram(local: query.base, remote: query.server, bytes: message))

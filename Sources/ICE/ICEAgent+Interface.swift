@@ -1,3 +1,4 @@
+package import TURN
 package import Wire
 
 /// The username fragment and password of one side (RFC 8445 section 5.3).
@@ -71,6 +72,16 @@ package struct ICEServer: Hashable, Sendable {
     self.transport = transport
     self.credentials = credentials
   }
+
+  /// The server's URI (RFC 7064 section 3.1, RFC 7065 section 3.1), with all that has a usual
+  /// value written out.
+  package var url: String {
+    var text = "\(host)"
+    if case .address(let address) = host, !address.isIPv4 { text = "[\(text)]" }
+    guard credentials != nil else { return "stun:\(text):\(port)" }
+    let scheme = transport == .tls ? "turns" : "turn"
+    return "\(scheme):\(text):\(port)?transport=\(transport == .udp ? "udp" : "tcp")"
+  }
 }
 
 /// A candidate pair as it stands, for events, stats and the take.
@@ -120,10 +131,14 @@ extension ICEAgent {
   package enum Input {
     /// Begins gathering on these local addresses, one socket each.
     case gather([IPAddress])
+    /// The addresses that the host has now, after gathering has begun.
+    case interfaces([IPAddress])
     /// The socket that was asked for is open at this end point.
     case socketBound(id: UInt32, SocketAddress)
     /// The socket that was asked for could not be opened, or died.
     case socketFailed(id: UInt32)
+    /// Somebody connected to the socket that listens at this end point.
+    case streamAccepted(local: SocketAddress, remote: SocketAddress)
     /// The addresses of a name that was asked for; empty when there are none.
     case nameResolved(id: UInt32, [IPAddress])
     /// Sets or changes the role before checks begin.
@@ -157,12 +172,19 @@ extension ICEAgent {
   package enum Output {
     /// Open a UDP socket on this address (any port); answer with `socketBound` or `socketFailed`.
     case bindSocket(id: UInt32, IPAddress)
-    /// Connect to a TURN server from this address, with TLS when asked for; answer with
-    /// `socketBound` or `socketFailed`. What comes and goes are its messages, one at a time; a lost
-    /// connection is a send that failed.
-    case openStream(id: UInt32, from: IPAddress, to: ICEServer, at: SocketAddress)
-    /// The socket or connection is no longer needed.
+    /// Listen for connections on this address (any port); answered like a UDP socket. Whoever
+    /// connects is told with `streamAccepted`.
+    case listen(id: UInt32, IPAddress)
+    /// Connect from this address to a TURN server, with TLS when it says so, or to the peer; answer
+    /// with `socketBound` or `socketFailed`. What comes and goes are messages, one at a time; a
+    /// lost connection is a send that failed.
+    case openStream(id: UInt32, from: IPAddress, to: SocketAddress, server: ICEServer?)
+    /// The socket or connection to a server is no longer needed.
     case closeSocket(SocketAddress)
+    /// The connection to the peer, or to whoever connected, is no longer needed.
+    case closeStream(local: SocketAddress, remote: SocketAddress)
+    /// Answer multicast questions for this name with this address.
+    case publishName(String, IPAddress)
     /// Resolve a name and answer with `nameResolved`.
     case resolveName(id: UInt32, String)
     /// Send a datagram.
@@ -175,6 +197,8 @@ extension ICEAgent {
     case connectionState(ICEConnectionState)
     /// A new local candidate to be signaled; nil when there are no more.
     case localCandidate(ICECandidate?)
+    /// A local candidate that became known after that: the peer learns it from checks.
+    case unsignaledCandidate(ICECandidate)
     /// A remote candidate became known: signaled, resolved, or peer-reflexive.
     case remoteCandidate(ICECandidate)
     /// A pair was made or changed its state, nomination or selection.

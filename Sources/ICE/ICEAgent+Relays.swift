@@ -1,21 +1,43 @@
 import STUN
+import TURN
 package import Wire
 
 // Relayed candidates: what TURN servers carry looks to the rest of the agent as if it were sent
 // from, and came to, the relayed address.
 extension ICEAgent {
   private static let redirectionsMaximum = 3
+  private static let renewalsMaximum = 5
 
-  /// Whether a base of this agent may be used by peers.
-  func isBase(_ local: SocketAddress) -> Bool {
+  /// Whether a path begins at this agent and may be used by peers.
+  func isBase(_ local: SocketAddress, _ remote: SocketAddress) -> Bool {
     if gathering.relayIndex(at: local) != nil { return true }
-    return !relayOnly && gathering.socket(at: local) != nil
+    guard !settings.relayOnly else { return false }
+    if let socket = gathering.socket(at: local), !socket.isListener { return true }
+    return gathering.connectionIndex(local, remote) != nil
   }
 
-  /// Whether bytes from a TURN server are for its client: anything but Binding messages.
-  func isForRelay(_ bytes: [UInt8]) -> Bool {
+  /// Hands what a TURN server sends to its client: anything but Binding messages.
+  ///
+  /// Returns false when it is not for a client.
+  mutating func takeRelayMessage(
+    _ local: SocketAddress, _ server: SocketAddress, _ bytes: [UInt8]
+  ) -> Bool {
+    guard let index = gathering.relayIndex(from: local, to: server) else { return false }
     let span = bytes.span.bytes
-    return ChannelData.matches(span) || STUNMessage.matches(span) && !STUNMessage.isBinding(span)
+    guard ChannelData.matches(span) || STUNMessage.matches(span) && !STUNMessage.isBinding(span)
+    else { return false }
+    drive(relay: index, .received(bytes))
+    return true
+  }
+
+  /// Lets a peer in where a base is a relayed address.
+  mutating func letIn(_ ip: IPAddress, at base: SocketAddress) {
+    if let relay = gathering.relayIndex(at: base) { drive(relay: relay, .permit(ip)) }
+  }
+
+  /// Wants a channel where a base is a relayed address, because media goes this way.
+  mutating func bindChannel(to target: SocketAddress, at base: SocketAddress) {
+    if let relay = gathering.relayIndex(at: base) { drive(relay: relay, .bind(target)) }
   }
 
   /// Whether bytes are channel data around anything but STUN: what touches no state but counters.
@@ -91,7 +113,8 @@ extension ICEAgent {
       return
     }
     gathering.relays[index].connectBy = now + ICETiming.connectWait
-    emit(.openStream(id: relay.id, from: relay.base.ip, to: relay.server, at: relay.address))
+    emit(
+      .openStream(id: relay.id, from: relay.base.ip, to: relay.address, server: relay.server))
   }
 
   /// Takes a connection to a server into use; false when it is not one.
@@ -122,6 +145,16 @@ extension ICEAgent {
     emit(.serverFailed(address, code: 0, reason: reason))
   }
 
+  private mutating func loseStream(of index: Int) {
+    let relay = gathering.relays[index]
+    guard let relayed = relay.client.relayed else {
+      return giveUp(relay: index, "the connection is lost")
+    }
+    emit(.serverFailed(relay.address, code: 0, reason: "the connection is lost"))
+    hangUp(relay)
+    renew(index, lost: relayed)
+  }
+
   /// Ends the connection that a relay has of its own.
   private mutating func hangUp(_ relay: ICEGathering.Relay) {
     if relay.isStream, relay.base.port != 0 { emit(.closeSocket(relay.base)) }
@@ -131,7 +164,7 @@ extension ICEAgent {
   mutating func relayRefused(_ local: SocketAddress, _ remote: SocketAddress) {
     guard let index = gathering.relayIndex(from: local, to: remote) else { return }
     // A connection that does not take anything any more is gone.
-    if gathering.relays[index].isStream { return giveUp(relay: index, "the connection is lost") }
+    if gathering.relays[index].isStream { return loseStream(of: index) }
     gathering.relays[index].sendFailures += 1
     guard gathering.relays[index].sendFailures >= 3, gathering.relays[index].client.isAllocating
     else { return }
@@ -154,11 +187,12 @@ extension ICEAgent {
   mutating func loseRelays(where isLost: (ICEGathering.Relay) -> Bool) {
     for relay in gathering.relays where isLost(relay) {
       if let relayed = relay.client.relayed { failBase(relayed) }
+      hangUp(relay)
     }
     gathering.relays.removeAll(where: isLost)
   }
 
-  private mutating func failBase(_ base: SocketAddress) {
+  mutating func failBase(_ base: SocketAddress) {
     gathering.candidates.removeAll { $0.base == base }
     for index in checklist.indices where checklist[index].base == base { checklist[index].fail() }
   }
@@ -197,31 +231,57 @@ extension ICEAgent {
       }
     case .redirected(let server): redirect(index, to: server)
     case .failed(let code, let reason):
-      if let before { failBase(before) }
       emit(.serverFailed(relay.address, code: code, reason: reason))
+      if let before { renew(index, lost: before) }
     }
+  }
+
+  /// Asks for another allocation where one was lost: the server was started anew, or did not answer
+  /// for a while.
+  ///
+  /// The new address is not signaled; the peer learns it from checks.
+  private mutating func renew(_ index: Int, lost relayed: SocketAddress) {
+    failBase(relayed)
+    let relay = gathering.relays[index]
+    guard relay.epoch == epoch.number, relay.renewals < ICEAgent.renewalsMaximum,
+      let credentials = relay.server.credentials
+    else { return }
+    if relay.isStream { gathering.relays[index].base.port = 0 }
+    gathering.relays[index].id = newRequestID()
+    gathering.relays[index].renewals += 1
+    gathering.relays[index].client = TURNClient(
+      credentials: credentials, isReliable: relay.isStream, wantsIPv6: !relay.base.ip.isIPv4,
+      entropy: entropy)
+    // At once the first time, later ones after a while that doubles.
+    let wait = relay.renewals == 0 ? Interval.zero : .seconds(1 << Int64(relay.renewals - 1))
+    gathering.relays[index].beginAt = now + wait
+  }
+
+  /// Makes sure of the allocation behind a silent path.
+  mutating func verifyRelay(at base: SocketAddress) {
+    if let relay = gathering.relayIndex(at: base) { drive(relay: relay, .verify) }
   }
 
   private mutating func allocated(
     _ relay: ICEGathering.Relay, _ relayed: SocketAddress, _ mapped: SocketAddress?
   ) {
-    if !relayOnly, !relay.isStream, let mapped, mapped.port != 0,
+    if !settings.relayOnly, !relay.isStream, let mapped, mapped.port != 0,
       mapped.ip.isIPv4 == relay.base.ip.isIPv4, !mapped.ip.isUnspecified
     {
       addReflexive(mapped, base: relay.base, server: relay.address)
     }
     let foundation = gathering.foundation(
       ICEGathering.FoundationKey(kind: .relayed, base: relay.base.ip, server: relay.address.ip))
-    let hidden = SocketAddress(
-      relayed.ip.isIPv4 ? IPAddress(ipv4: 0) : IPAddress(ipv6High: 0, low: 0), port: 0)
+    let hidden = SocketAddress.hidden(isIPv4: relayed.ip.isIPv4)
+    let isSecret = settings.relayOnly || settings.hidesAddresses
     let priority = ICEPriority.candidate(.relayed, localPreference: relay.localPreference)
     // Who wants relays only does not want to tell the own address (RFC 8828 section 5.2).
     addLocal(
       ICECandidate(
         foundation: foundation, priority: priority, host: .address(relayed.ip), port: relayed.port,
-        kind: .relayed, related: relayOnly ? hidden : mapped ?? hidden,
+        kind: .relayed, related: isSecret ? hidden : mapped ?? hidden,
         extensions: [fragmentExtension]),
-      base: relayed)
+      base: relayed, server: relay.server)
     for remote in remoteSide.candidates { addPair(base: relayed, remote: remote) }
   }
 

@@ -1,4 +1,5 @@
 import STUN
+import TURN
 import Wire
 
 /// Sockets, servers and own candidates of an agent.
@@ -17,7 +18,16 @@ struct ICEGathering {
     let epoch: UInt32
     let asked: IPAddress
     let localPreference: UInt16
+    /// Whether connections come to it; else datagrams.
+    var isListener = false
     var address: SocketAddress?
+  }
+
+  /// An open connection to the peer, or to whoever connected to a listener.
+  struct Connection {
+    let local: SocketAddress
+    let remote: SocketAddress
+    let openedAt: Instant
   }
 
   /// A question to a STUN server about the mapping of one socket.
@@ -50,6 +60,8 @@ struct ICEGathering {
     /// When a connection that is being made is given up.
     var connectBy: Instant?
     var redirections = 0
+    /// How often an allocation that was lost was asked for anew.
+    var renewals = 0
     var sendFailures = 0
   }
 
@@ -57,6 +69,8 @@ struct ICEGathering {
   struct LocalCandidate {
     var candidate: ICECandidate
     let base: SocketAddress
+    /// Who told or gave the address, for reflexive and relayed candidates.
+    var server: ICEServer?
   }
 
   /// What makes two candidates share a foundation (RFC 8445 section 5.1.1.3).
@@ -64,6 +78,7 @@ struct ICEGathering {
     let kind: ICECandidate.Kind
     let base: IPAddress
     let server: IPAddress?
+    var isTCP = false
   }
 
   static let serversMaximum = 4
@@ -75,10 +90,13 @@ struct ICEGathering {
   var sockets: [Socket] = []
   var queries: [Query] = []
   var relays: [Relay] = []
+  var connections: [Connection] = []
   var candidates: [LocalCandidate] = []
   private var foundations: [FoundationKey] = []
   /// How many sockets were asked for in this epoch: the next one gets the next lower preference.
   var socketsAsked: UInt16 = 0
+  /// The names that stand for own addresses; the same for the whole session.
+  var names: [(ip: IPAddress, name: String)] = []
   /// When the next question may be asked for the first time (Ta).
   var nextQueryAt = Instant.zero
   /// When names of servers are no longer waited for.
@@ -98,6 +116,13 @@ struct ICEGathering {
     return String(foundations.count)
   }
 
+  /// The server at an end point.
+  func server(at address: SocketAddress) -> ICEServer? {
+    servers.first {
+      $0.server.port == address.port && $0.addresses?.contains(address.ip) == true
+    }?.server
+  }
+
   /// The open socket with an end point.
   func socket(at address: SocketAddress) -> Socket? {
     for socket in sockets where socket.address == address { return socket }
@@ -115,6 +140,18 @@ struct ICEGathering {
     for index in relays.indices
     where relays[index].address == server && relays[index].base == base { return index }
     return nil
+  }
+
+  /// The end points of an epoch that pairs can begin at: open sockets, relayed addresses, and
+  /// addresses that connections can begin at.
+  func bases(of epoch: UInt32) -> [SocketAddress] {
+    sockets.filter { $0.epoch == epoch }.compactMap(\.address)
+      + relays.filter { $0.epoch == epoch }.compactMap(\.client.relayed)
+      + candidates.filter { $0.candidate.tcpType == .active }.map(\.base)
+  }
+
+  func connectionIndex(_ local: SocketAddress, _ remote: SocketAddress) -> Int? {
+    connections.firstIndex { $0.local == local && $0.remote == remote }
   }
 
   /// How much the socket or relay of a base is preferred; nil when there is none.

@@ -56,15 +56,15 @@ struct LocalSection {
 
   private func append(_ codec: NegotiatedCodec, to section: inout SDPSection) {
     let type = codec.payloadType
-    let capability = CodecCapability.all.first { $0.name.lowercased() == codec.name }
     section.append(
       RTPMap(
-        payloadType: type, name: capability?.name ?? codec.name, clockRate: codec.clockRate,
+        payloadType: type, name: codec.displayName, clockRate: codec.clockRate,
         channels: codec.channels))
     for feedback in codec.feedback {
       section.append(RTCPFeedback(payloadType: type, feedback: feedback))
     }
-    if let parameters = capability?.parameters, !parameters.isEmpty {
+    let parameters = codec.ownParameters
+    if !parameters.isEmpty {
       section.append(FormatParameters(format: String(type), parameters: parameters))
     }
     if let rtx = codec.rtxPayloadType {

@@ -6,8 +6,6 @@ package struct NegotiatedCodec: Hashable, Sendable {
   package var clockRate: UInt32
   package var channels: UInt8?
   /// The peer's fmtp value, which says what it wants to receive; empty when there is none.
-  ///
-  /// The own value is always that of the codec's capability.
   package var parameters: String
   package var rtxPayloadType: UInt8?
   /// What both sides listed of `nack`, `nack pli`, `ccm fir`, `goog-remb`, `transport-cc`.
@@ -25,4 +23,18 @@ package struct NegotiatedCodec: Hashable, Sendable {
     self.rtxPayloadType = rtxPayloadType
     self.feedback = feedback
   }
+
+  /// What tells the codec from others of the section.
+  package var format: CodecFormat? { CodecFormat(name: name, parameters: parameters) }
+
+  /// The encoding name as mime types and rtpmap lines spell it.
+  package var displayName: String { CodecCapability.named(name)?.name ?? name }
+
+  /// The own fmtp value, which says what this side wants to receive; empty when there is none.
+  package var ownParameters: String {
+    CodecCapability.named(name)?.ownParameters(answering: parameters) ?? ""
+  }
+
+  /// Whether frames are taken and given on as they are, because there is no library for them.
+  package var isPassedThrough: Bool { CodecCapability.named(name)?.isPassedThrough ?? false }
 }

@@ -30,6 +30,9 @@ package struct NegotiatedSection: Hashable, Sendable {
     self.reducedSizeRTCP = reducedSizeRTCP
   }
 
+  /// The codec to send with: the first one that can be encoded, or else the first one.
+  package var sentCodec: NegotiatedCodec? { codecs.first { !$0.isPassedThrough } ?? codecs.first }
+
   package static func == (left: Self, right: Self) -> Bool {
     left.mid == right.mid && left.transceiverID == right.transceiverID && left.kind == right.kind
       && left.direction == right.direction && left.codecs == right.codecs

@@ -41,6 +41,21 @@ public struct RTPCodec: Hashable, Sendable, Codable {
       sdpFmtpLine: capability.parameters.isEmpty ? nil : capability.parameters)
   }
 
+  /// A codec that was agreed on, as this side receives it.
+  package init(_ codec: NegotiatedCodec, _ kind: MediaKind) {
+    self.init(
+      mimeType: "\(kind.rawValue)/\(codec.displayName)", clockRate: codec.clockRate,
+      channels: codec.channels,
+      sdpFmtpLine: codec.ownParameters.isEmpty ? nil : codec.ownParameters)
+  }
+
+  /// What tells the codec from others; nil when the parameters name no format.
+  var format: CodecFormat? {
+    mimeType.split(separator: "/").last.flatMap {
+      CodecFormat(name: String($0), parameters: sdpFmtpLine ?? "")
+    }
+  }
+
   /// Whether two name the same codec; MIME types are compared without case.
   func isSame(as other: RTPCodec) -> Bool {
     mimeType.lowercased() == other.mimeType.lowercased() && clockRate == other.clockRate

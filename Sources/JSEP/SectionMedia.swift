@@ -11,20 +11,22 @@ struct SectionMedia {
 }
 
 extension SectionMedia {
-  /// Reads what a section lists, in its order of preference; a codec listed twice counts once.
+  /// Reads what a section lists, in its order of preference; a format listed twice counts once.
   init(reading section: SDPSection, kind: MediaKind) {
     let formats = PayloadFormats(section)
     codecs = []
     for payloadType in formats.listed {
+      let parameters = formats.parameters[Int(payloadType)]?.parameters ?? ""
       guard let map = formats.maps[Int(payloadType)],
-        let capability = CodecCapability.matching(map, kind: kind),
-        !codecs.contains(where: { $0.name == capability.name.lowercased() })
+        let capability = CodecCapability.matching(map, parameters: parameters, kind: kind),
+        let format = CodecFormat(name: map.name, parameters: parameters),
+        !codecs.contains(where: { $0.format == format })
       else { continue }
       codecs.append(
         NegotiatedCodec(
           payloadType: payloadType, name: capability.name.lowercased(),
           clockRate: capability.clockRate, channels: capability.channels,
-          parameters: formats.parameters[Int(payloadType)]?.parameters ?? "",
+          parameters: parameters,
           rtxPayloadType: capability.rtxPayloadType == nil ? nil : formats.rtx(of: payloadType),
           feedback: capability.feedback.filter { formats.lists($0, for: payloadType) }))
     }
@@ -46,7 +48,8 @@ extension SectionMedia {
     -> SectionMedia
   {
     let codecs = answer.codecs.compactMap { answered -> NegotiatedCodec? in
-      guard let offered = offer.codecs.first(where: { $0.name == answered.name }) else {
+      guard let offered = offer.codecs.first(where: { $0.format == answered.format })
+      else {
         return nil
       }
       var codec = answered

@@ -7,7 +7,7 @@ import Wire
 /// (RFC 9143 section 9.1).
 struct SessionNumbers {
   private struct Codec {
-    var name: String
+    var format: CodecFormat
     var payloadType: UInt8
     var rtxPayloadType: UInt8?
   }
@@ -18,10 +18,11 @@ struct SessionNumbers {
   /// Takes over what a section agreed on.
   mutating func learn(_ section: NegotiatedSection) {
     for codec in section.codecs {
-      let place = codecs.firstIndex { $0.name == codec.name }
+      guard let format = codec.format else { continue }
+      let place = codecs.firstIndex { $0.format == format }
       let known = place.flatMap { codecs[$0].rtxPayloadType }
       let learnt = Codec(
-        name: codec.name, payloadType: codec.payloadType,
+        format: format, payloadType: codec.payloadType,
         rtxPayloadType: codec.rtxPayloadType ?? known)
       if let place { codecs[place] = learnt } else { codecs.append(learnt) }
     }
@@ -38,8 +39,12 @@ struct SessionNumbers {
   mutating func offer(
     kind: MediaKind, agreed: NegotiatedSection?, foreign: ForeignNumbers
   ) -> SectionMedia {
-    let codecs = CodecCapability.all.filter { $0.kind == kind }.map { capability in
+    var codecs = CodecCapability.all.filter { $0.kind == kind }.compactMap { capability in
       codec(capability, agreed: agreed, foreign: foreign)
+    }
+    // A variant that the peer brought along stays on the list (RFC 9429 section 5.2.2).
+    codecs += (agreed?.codecs ?? []).filter { known in
+      !codecs.contains { $0.format == known.format }
     }
     var extensions = agreed?.extensions ?? []
     for capability in ExtensionCapability.all
@@ -55,10 +60,10 @@ struct SessionNumbers {
 
   private mutating func codec(
     _ capability: CodecCapability, agreed: NegotiatedSection?, foreign: ForeignNumbers
-  ) -> NegotiatedCodec {
-    let name = capability.name.lowercased()
-    let before = agreed?.codecs.first { $0.name == name }
-    let known = codecs.first { $0.name == name }
+  ) -> NegotiatedCodec? {
+    guard let format = capability.format else { return nil }
+    let before = agreed?.codecs.first { $0.format == format }
+    let known = codecs.first { $0.format == format }
     let payloadType =
       before?.payloadType ?? known?.payloadType ?? free(capability.payloadType, foreign)
     var rtxPayloadType: UInt8?
@@ -68,12 +73,12 @@ struct SessionNumbers {
         ?? free(preferred, foreign, besides: payloadType)
     }
     if known?.rtxPayloadType != rtxPayloadType || known == nil {
-      codecs.removeAll { $0.name == name }
+      codecs.removeAll { $0.format == format }
       codecs.append(
-        Codec(name: name, payloadType: payloadType, rtxPayloadType: rtxPayloadType))
+        Codec(format: format, payloadType: payloadType, rtxPayloadType: rtxPayloadType))
     }
     return NegotiatedCodec(
-      payloadType: payloadType, name: name, clockRate: capability.clockRate,
+      payloadType: payloadType, name: format.name, clockRate: capability.clockRate,
       channels: capability.channels, parameters: capability.parameters,
       rtxPayloadType: rtxPayloadType, feedback: capability.feedback)
   }

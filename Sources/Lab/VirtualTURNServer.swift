@@ -1,4 +1,5 @@
 package import STUN
+import TURN
 package import Wire
 
 /// A STUN and TURN server in virtual time (RFC 8489, RFC 8656) that insists on what clients must
@@ -65,6 +66,12 @@ package struct VirtualTURNServer {
       takePeerData(bytes, from: source, to: destination)
     }
     return departures
+  }
+
+  /// Forgets everything, as a server does that is started anew.
+  package mutating func restart() {
+    allocations = []
+    nonces = []
   }
 
   // MARK: Data

@@ -49,6 +49,13 @@ public enum PeerConnectionEvent: Hashable, Sendable {
   case speechBegan(SpeakingTrack)
   /// A track has been silent for half a second, or has ended, after it spoke.
   case speechEnded(SpeakingTrack)
+  /// The loudest tracks of an interval, the loudest first, as `observeLoudest` asked for; none: all
+  /// are silent.
+  case loudestSpeakers([SpeakerVolume])
+  /// A received track took one of the slots of `limitAudioSlots`.
+  case audioSubscribed(SpeakingTrack)
+  /// A received track lost its slot.
+  case audioUnsubscribed(SpeakingTrack)
   /// Something from the network was refused and counted.
   case refused(layer: String, reason: String)
 
@@ -81,9 +88,12 @@ public enum PeerConnectionEvent: Hashable, Sendable {
       case "ended": self = .speechEnded(speech.track)
       default: return nil
       }
+    case .loudestSpeakers(let volumes): self = .loudestSpeakers(volumes)
+    case .audioSlot(let track, let isHeld):
+      self = isHeld ? .audioSubscribed(track) : .audioUnsubscribed(track)
     case .refused(let layer, let reason): self = .refused(layer: layer, reason: reason)
-    case .candidate, .candidatePair, .trackNegotiated, .rtcp, .frame, .dataChannel, .message,
-      .bufferedAmountLow, .dataChannelError:
+    case .certificate, .keyLog, .candidate, .candidatePair, .trackNegotiated, .rtcp, .frame,
+      .dataChannel, .message, .bufferedAmountLow, .dataChannelError:
       return nil
     }
   }

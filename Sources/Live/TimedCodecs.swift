@@ -1,5 +1,6 @@
 import Media
 import Peer
+import RTP
 import Wire
 
 /// Codecs that measure how long they work, for the stats that only a clock can give.
@@ -25,15 +26,17 @@ final class TimedCodecs: CodecFactory {
     try codecs.audioDecoder(track: track, channels: channels)
   }
 
-  func videoEncoder(track: String, _ settings: VP8Settings) throws(CodecError)
+  func videoEncoder(track: String, _ settings: VideoSettings) throws(CodecError)
     -> any VideoEncoding
   {
     TimedVideoEncoder(
       try codecs.videoEncoder(track: track, settings), watch(track, isInbound: false))
   }
 
-  func videoDecoder(track: String) throws(CodecError) -> any VideoDecoding {
-    TimedVideoDecoder(try codecs.videoDecoder(track: track), watch(track, isInbound: true))
+  func videoDecoder(track: String, _ codec: CodecName) throws(CodecError)
+    -> any VideoDecoding
+  {
+    TimedVideoDecoder(try codecs.videoDecoder(track: track, codec), watch(track, isInbound: true))
   }
 
   /// The watch of one direction of a track; a codec that takes another one's place goes on with it.

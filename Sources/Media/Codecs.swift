@@ -1,11 +1,14 @@
+package import RTP
+
 /// Makes codecs for tracks.
 ///
 /// A replay that skips the codecs brings its own, which reads the take.
 package protocol CodecFactory: AnyObject {
   func audioEncoder(track: String, _ settings: OpusSettings) throws(CodecError) -> any AudioEncoding
   func audioDecoder(track: String, channels: Int) throws(CodecError) -> any AudioDecoding
-  func videoEncoder(track: String, _ settings: VP8Settings) throws(CodecError) -> any VideoEncoding
-  func videoDecoder(track: String) throws(CodecError) -> any VideoDecoding
+  func videoEncoder(track: String, _ settings: VideoSettings) throws(CodecError)
+    -> any VideoEncoding
+  func videoDecoder(track: String, _ codec: CodecName) throws(CodecError) -> any VideoDecoding
 }
 
 /// A failure inside a codec library.
@@ -24,14 +27,19 @@ package struct OpusSettings: Hashable, Sendable {
   package init() {}
 }
 
-/// Everything that decides the bytes of a VP8 encoder; one thread, negative `cpuUsed` (rule 4).
-package struct VP8Settings: Hashable, Sendable {
+/// Everything that decides the bytes of a video encoder: one thread, and no measured effort (rule 4).
+package struct VideoSettings: Hashable, Sendable {
+  package var codec: CodecName
   package var width: Int
   package var height: Int
   package var framesPerSecond: Int
   package var bitrate: UInt64
-  package var cpuUsed: Int32 = -6
-  package init(width: Int, height: Int, framesPerSecond: Int, bitrate: UInt64) {
+  /// libvpx's measure of haste: negative for VP8, 0 to 9 for VP9.
+  package var cpuUsed: Int32 { codec == .vp9 ? 7 : -6 }
+  package init(
+    codec: CodecName, width: Int, height: Int, framesPerSecond: Int, bitrate: UInt64
+  ) {
+    self.codec = codec
     self.width = width
     self.height = height
     self.framesPerSecond = framesPerSecond
@@ -113,7 +121,7 @@ package protocol VideoEncoding: AnyObject {
 package struct EncodedVideo: Hashable, Sendable {
   package var bytes: [UInt8]
   package var isKey: Bool
-  /// The quantiser, 0 to 127 for VP8.
+  /// The quantiser index: 0 to 127 for VP8, 0 to 255 for VP9.
   package var quantiser: UInt8
   package init(bytes: [UInt8], isKey: Bool, quantiser: UInt8) {
     self.bytes = bytes

@@ -1,7 +1,8 @@
 import COpus
 import CVPX
+package import RTP
 
-/// The real codecs: Opus by libopus and VP8 by libvpx, each on the calling thread.
+/// The real codecs: Opus by libopus, VP8 and VP9 by libvpx, each on the calling thread.
 package final class LibraryCodecs: CodecFactory {
   package init() {}
 
@@ -28,12 +29,17 @@ package final class LibraryCodecs: CodecFactory {
   }
 
   package func videoEncoder(
-    track: String, _ settings: VP8Settings
+    track: String, _ settings: VideoSettings
   ) throws(CodecError) -> any VideoEncoding {
-    try LibraryVP8Encoder(settings)
+    try LibraryVPXEncoder(settings)
   }
 
-  package func videoDecoder(track: String) throws(CodecError) -> any VideoDecoding {
-    try LibraryVP8Decoder()
+  package func videoDecoder(
+    track: String, _ codec: CodecName
+  ) throws(CodecError) -> any VideoDecoding {
+    guard codec == .vp8 || codec == .vp9 else {
+      throw CodecError(reason: "no decoder for \(codec.rawValue)")
+    }
+    return try LibraryVPXDecoder(codec)
   }
 }

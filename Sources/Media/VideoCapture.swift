@@ -59,6 +59,7 @@ package struct VideoCapture: Machine {
   package private(set) var origin: Instant?
 
   private let track: String
+  private let codec: CodecName
   private let codecs: any CodecFactory
   private var clock: Clock?
   private var encoder: (any VideoEncoding)?
@@ -74,13 +75,15 @@ package struct VideoCapture: Machine {
   /// Creates the capture of a track.
   ///
   /// - Parameters:
+  ///   - codec: one that a library encodes.
   ///   - origin: the instant of media time 0 when this capture goes on where another one of the
   ///     same stream ended (W3C replaceTrack); nil lets it begin with the first start.
   ///   - counters: what an earlier capture of the same source counted.
   package init(
-    track: String, source: MediaSource, codecs: any CodecFactory, origin: Instant? = nil,
-    counters: VideoCaptureCounters = VideoCaptureCounters()
+    track: String, source: MediaSource, codec: CodecName, codecs: any CodecFactory,
+    origin: Instant? = nil, counters: VideoCaptureCounters = VideoCaptureCounters()
   ) {
+    self.codec = codec
     self.counters = counters
     self.track = track
     self.codecs = codecs
@@ -170,7 +173,7 @@ package struct VideoCapture: Machine {
     counters.width = picture.width
     counters.height = picture.height
     counters.captureTimes.note(mediaTime)
-    let sides = 1...LibraryVP8Encoder.largestSide
+    let sides = 1...LibraryVPXEncoder.largestSide
     guard sides.contains(picture.width), sides.contains(picture.height),
       lastMediaTime.map({ mediaTime - $0 >= VideoCapture.leastDistance }) ?? true,
       thinner.admits(mediaTime)
@@ -190,7 +193,7 @@ package struct VideoCapture: Machine {
       if encoded.isKey { wantsKeyframe = false }
       counters.count(encoded)
       let frame = EncodedFrame(
-        kind: .video, codec: .vp8, mediaTime: wireTime, bytes: encoded.bytes,
+        kind: .video, codec: codec, mediaTime: wireTime, bytes: encoded.bytes,
         isKey: encoded.isKey, width: UInt16(clamping: picture.width),
         height: UInt16(clamping: picture.height))
       outbox.append(.encoded(frame, quantiser: encoded.quantiser))
@@ -205,8 +208,8 @@ package struct VideoCapture: Machine {
   ) -> (any VideoEncoding)? {
     if let encoder { return encoder }
     let rate = clock.map { Int($0.framesPerSecond) } ?? VideoCapture.expectedFramesPerSecond
-    let settings = VP8Settings(
-      width: width, height: height, framesPerSecond: rate, bitrate: bitrate)
+    let settings = VideoSettings(
+      codec: codec, width: width, height: height, framesPerSecond: rate, bitrate: bitrate)
     do throws(CodecError) {
       encoder = try codecs.videoEncoder(track: track, settings)
     } catch {

@@ -39,7 +39,8 @@ package struct VideoPlayout: Machine {
   private let minimumDelay: Interval
   private let maximumDelay: Interval
   private var decoder: (any VideoDecoding)?
-  private var hasFailed = false
+  /// What the decoder decodes, or was to decode when it could not be made.
+  private var decoded: CodecName?
   private var timing = ArrivalSpread(clockRate: VideoPlayout.clockRate)
   private var ssrc: UInt32?
   private(set) var queue: [ReceivedFrame] = []
@@ -164,14 +165,11 @@ package struct VideoPlayout: Machine {
   }
 
   private mutating func decode(_ frame: ReceivedFrame) throws(CodecError) -> DecodedVideo {
-    guard frame.codec == .vp8 else {
-      throw CodecError(reason: "no decoder for \(frame.codec.rawValue)")
-    }
-    if decoder == nil, !hasFailed {
+    if decoded != frame.codec {
       // Once is enough: a library that is not there will not come.
-      hasFailed = true
-      decoder = try codecs.videoDecoder(track: track)
-      hasFailed = false
+      decoded = frame.codec
+      decoder = nil
+      decoder = try codecs.videoDecoder(track: track, frame.codec)
     }
     guard let decoder else { throw CodecError(reason: "no video decoder") }
     return try decoder.decode(frame.bytes)

@@ -57,7 +57,7 @@ extension PeerStack {
       }
       return .description(description)
     case .setStreams, .setCodecPreferences, .getParameters, .setParameters, .addStream,
-      .removeStream, .streams, .readDescription:
+      .removeStream, .streams, .readDescription, .sources, .observeLoudest, .limitAudioSlots:
       return try laterResult(of: call)
     case .transceivers: return .transceivers(negotiation.transceivers.map(TransceiverInfo.init))
     case .createDataChannel(let options): return .dataChannel(try createDataChannel(options))
@@ -72,7 +72,7 @@ extension PeerStack {
     return .done
   }
 
-  /// The calls about senders, streams and descriptions.
+  /// The calls about senders, streams, descriptions and speakers.
   private func laterResult(of call: PeerCall) throws(PeerError) -> PeerReply {
     switch call {
     case .setStreams(let id, let streamIDs):
@@ -91,6 +91,10 @@ extension PeerStack {
         return .done
       }
       return .description(description)
+    case .sources(let id): return .sources(try sources(of: id))
+    case .observeLoudest(let settings): speakers.observeLoudest(settings)
+    case .limitAudioSlots(let count):
+      for event in speakers.limitSlots(count) { tell(event) }
     default: break
     }
     return .done

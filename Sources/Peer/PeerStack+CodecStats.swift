@@ -58,17 +58,12 @@ extension PeerStack {
   }
 
   private func use(of codec: NegotiatedCodec, isInbound: Bool) -> CodecUse {
-    let own = CodecCapability.all.first { $0.name.lowercased() == codec.name }?.parameters ?? ""
-    return CodecUse(
-      payloadType: codec.payloadType, parameters: isInbound ? own : codec.parameters)
+    CodecUse(
+      payloadType: codec.payloadType,
+      parameters: isInbound ? codec.ownParameters : codec.parameters)
   }
 
   private func id(of use: CodecUse) -> String {
     statsNames.id("C", "\(use.payloadType) \(use.parameters)")
   }
-}
-
-extension NegotiatedCodec {
-  /// The encoding name as mime types spell it.
-  fileprivate var displayName: String { name == "vp8" ? "VP8" : name }
 }

@@ -66,10 +66,21 @@ extension PeerStack {
       record.energy = played.decoded.energy
       record.audioLevel = isOwnPacket ? played.frame?.audioLevel : nil
       record.isVoice = isOwnPacket && played.frame?.isVoice ?? false
+      record.contributors = isOwnPacket ? played.frame?.contributors ?? [] : []
       tell(.frame(record))
       hear(record, frameCount: played.decoded.block.frameCount)
-      if isOwnPacket { tracks.receiving[index].lastPlayed = (record.rtpTime, now) }
-      echo(.audio(played.decoded.block), of: transceiver)
+      let level =
+        record.audioLevel
+        ?? AudioLevel.level(
+          energy: record.energy, frameCount: played.decoded.block.frameCount)
+      if isOwnPacket {
+        tracks.receiving[index].lastPlayed = (record.rtpTime, now)
+        tracks.receiving[index].sources.play(record, level: level, at: now)
+      }
+      // To send on what was decoded is to mix it (RFC 3550 section 7.1).
+      echo(
+        .audio(played.decoded.block), of: transceiver,
+        from: [Contributor(source: record.ssrc, level: level)])
     }
   }
 
@@ -80,8 +91,10 @@ extension PeerStack {
     while let output = outputs.next() {
       switch output {
       case .shown(let frame, let decoded):
-        tell(.frame(videoRecord(transceiver, frame, decoded)))
+        let record = videoRecord(transceiver, frame, decoded)
+        tell(.frame(record))
         tracks.receiving[index].lastPlayed = (frame.rtpTime, now)
+        tracks.receiving[index].sources.play(record, level: nil, at: now)
         echo(.picture(decoded.picture), of: transceiver)
       case .undecodable(let frame):
         tell(.frame(videoRecord(transceiver, frame, nil)))
@@ -102,10 +115,13 @@ extension PeerStack {
   }
 
   /// Feeds what a transceiver received to its own sender, when that is the sender's source.
-  private func echo(_ media: CapturedMedia, of transceiver: UInt32) {
+  private func echo(
+    _ media: CapturedMedia, of transceiver: UInt32, from contributors: [Contributor] = []
+  ) {
     guard let index = tracks.sendingIndex(of: transceiver), tracks.sending[index].source == .echo,
       tracks.sending[index].isRunning
     else { return }
+    tracks.sending[index].contributors = contributors
     feed(media, at: index)
   }
 
@@ -148,9 +164,11 @@ extension PeerStack {
     }
   }
 
-  private func send(_ frame: EncodedFrame, quantiser: UInt8, from index: Int) {
+  private func send(_ encoded: EncodedFrame, quantiser: UInt8, from index: Int) {
     let track = tracks.sending[index]
     guard let mid = track.mid else { return }
+    var frame = encoded
+    if track.source == .echo { frame.contributors = track.contributors }
     var record = FrameRecord(
       transceiver: track.transceiver, kind: frame.kind, isInbound: false, codec: frame.codec,
       ssrc: track.ssrc, rtpTime: frame.mediaTime, isKey: frame.isKey, width: Int(frame.width),
@@ -160,6 +178,7 @@ extension PeerStack {
     record.isVoice = frame.isVoice
     record.peak = frame.peak
     record.energy = frame.energy
+    record.contributors = frame.contributors
     tracks.sending[index].totals.add(
       frame, quantiser: quantiser, bitrate: track.bitrate,
       late: track.video?.counters.framesLate ?? 0, at: now)
@@ -228,7 +247,10 @@ extension PeerStack {
         !isClosed && transport.isSecured && track.source != nil && section?.direction.sends == true
         && tracks.senders.encoding(of: track.transceiver, track.kind).active
       if let section, isWanted {
-        if track.mid != section.mid { startCapture(at: index, section) }
+        let codec = section.sentCodec?.name ?? ""
+        // An encoder makes frames of one codec, so another one goes on in its place.
+        if track.isRunning, track.codec != codec { stopCapture(at: index) }
+        if tracks.sending[index].mid != section.mid { startCapture(at: index, section) }
       } else if track.isRunning {
         stopCapture(at: index)
       }
@@ -242,6 +264,7 @@ extension PeerStack {
     tracks.sending[index].ssrc =
       negotiation.transceivers.first { $0.id == transceiver }?.ssrc ?? 0
     tracks.sending[index].mid = section.mid
+    tracks.sending[index].codec = section.sentCodec?.name ?? ""
     switch section.kind {
     case .audio:
       var settings = OpusSettings()
@@ -254,7 +277,8 @@ extension PeerStack {
       driveAudioCapture(at: index, .start)
     case .video:
       tracks.sending[index].video = VideoCapture(
-        track: String(transceiver), source: source, codecs: codecs,
+        track: String(transceiver), source: source,
+        codec: CodecName(rawValue: tracks.sending[index].codec), codecs: codecs,
         origin: tracks.sending[index].origin, counters: tracks.sending[index].videoCounters)
       let limit = tracks.senders.encoding(of: transceiver, .video).maxBitrate ?? .max
       let bitrate = min(tracks.videoBitrate ?? genesis.configuration.videoBitrateStart, limit)

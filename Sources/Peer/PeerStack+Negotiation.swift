@@ -14,14 +14,12 @@ extension PeerStack {
   }
 
   private func flowSection(_ section: NegotiatedSection) -> FlowSection {
-    let codecs = section.codecs.map { codec in
-      FlowSection.Codec(
-        payloadType: codec.payloadType, name: CodecName(rawValue: codec.name),
-        clockRate: codec.clockRate, rtxPayloadType: codec.rtxPayloadType, feedback: codec.feedback)
-    }
+    let codecs = section.codecs.map { FlowSection.Codec($0) }
     let transceiver = negotiation.transceivers.first { $0.id == section.transceiverID }
     var sending: FlowSection.Sending?
-    if section.direction.sends, let codec = codecs.first, let transceiver {
+    if section.direction.sends, let codec = section.sentCodec.map({ FlowSection.Codec($0) }),
+      let transceiver
+    {
       sending = FlowSection.Sending(
         ssrc: transceiver.ssrc, rtxSSRC: codec.rtxPayloadType == nil ? nil : transceiver.rtxSSRC,
         codec: codec)
@@ -41,14 +39,14 @@ extension PeerStack {
   private func announceTracks() {
     var records: [TrackRecord] = []
     for section in negotiation.sections {
-      guard let codec = section.codecs.first else { continue }
       let transceiver = negotiation.transceivers.first { $0.id == section.transceiverID }
       let sequenceID = section.extensions.first {
         $0.uri == HeaderExtensionURI.transportSequence.rawValue
       }
       for isInbound in [false, true] {
         let isActive = isInbound ? section.direction.receives : section.direction.sends
-        guard isActive else { continue }
+        guard isActive, let codec = isInbound ? section.codecs.first : section.sentCodec
+        else { continue }
         records.append(
           TrackRecord(
             transceiver: section.transceiverID, mid: section.mid, kind: section.kind,
@@ -72,5 +70,13 @@ extension PeerStack {
       if isStale, track.kind == .audio { forgetSpeaker(track.transceiver, isInbound: true) }
       return isStale
     }
+  }
+}
+
+extension FlowSection.Codec {
+  fileprivate init(_ codec: NegotiatedCodec) {
+    self.init(
+      payloadType: codec.payloadType, name: CodecName(rawValue: codec.name),
+      clockRate: codec.clockRate, rtxPayloadType: codec.rtxPayloadType, feedback: codec.feedback)
   }
 }

@@ -19,12 +19,10 @@ extension PeerStack {
   }
 
   private func sentCodecs(_ section: NegotiatedSection) -> [RTPSendParameters.Codec] {
-    let known = RTPCodec.capabilities(section.kind)
     var codecs: [RTPSendParameters.Codec] = []
     for codec in section.codecs {
-      let type = "\(section.kind.rawValue)/\(codec.name)"
-      guard let named = known.first(where: { $0.mimeType.lowercased() == type }) else { continue }
-      codecs.append(.init(payloadType: codec.payloadType, codec: named))
+      codecs.append(
+        .init(payloadType: codec.payloadType, codec: RTPCodec(codec, section.kind)))
       if let rtx = codec.rtxPayloadType {
         let codec = RTPCodec(
           mimeType: "\(section.kind.rawValue)/rtx", clockRate: codec.clockRate,

@@ -43,3 +43,34 @@ package struct SpeechRecord: Hashable, Sendable {
     self.decibels = decibels
   }
 }
+
+/// A voice that is among the loudest, and the mean of its levels in dBov: 0 is full scale.
+public struct SpeakerVolume: Hashable, Sendable {
+  /// The voice.
+  public var track: SpeakingTrack
+  /// From -127, silence, to 0.
+  public var decibels: Int
+
+  /// Describes a voice.
+  public init(track: SpeakingTrack, decibels: Int) {
+    self.track = track
+    self.decibels = decibels
+  }
+}
+
+/// Which of the loudest voices are told, and how often.
+public struct LoudestSettings: Hashable, Sendable, Codable {
+  /// How many are told at most.
+  public var count: Int
+  /// The least mean level in dBov, -127 to 0.
+  public var threshold: Int
+  /// The time between reports, 250 to 5000 ms.
+  public var intervalMilliseconds: Int
+
+  /// Chooses; as media servers do where nothing is said.
+  public init(count: Int = 1, threshold: Int = -80, intervalMilliseconds: Int = 1000) {
+    self.count = count
+    self.threshold = threshold
+    self.intervalMilliseconds = intervalMilliseconds
+  }
+}

@@ -12,6 +12,8 @@ struct SendingTrack {
   var video: VideoCapture?
   /// The section that the capture feeds while it runs.
   var mid: String?
+  /// What the capture encodes, by the encoding name in lower case.
+  var codec = ""
   var ssrc: UInt32 = 0
   /// What the sound encoder that runs may spend, in bits per second.
   var audioBitrate: UInt32 = 0
@@ -25,6 +27,9 @@ struct SendingTrack {
   var videoCounters = VideoCaptureCounters()
   /// What the encoder of pictures may spend, in bits per second.
   var bitrate: UInt64 = 0
+
+  /// The sources of the sound that is fed to the encoder, when it is not an own one.
+  var contributors: [Contributor] = []
 
   var isRunning: Bool { mid != nil }
   var deadline: Instant? { isRunning ? earliest(audio?.deadline, video?.deadline) : nil }
@@ -90,6 +95,7 @@ struct ReceivingTrack {
   var video: VideoPlayout?
   /// The RTP time of what was played or shown last, and when.
   var lastPlayed: (rtpTime: UInt32, at: Instant)?
+  var sources = SourceHistory()
 
   var deadline: Instant? { earliest(audio?.deadline, video?.deadline) }
 

@@ -64,6 +64,7 @@ package struct SpeakerTimeline: Sendable, Codable {
   package init(path: String) throws(TapeError) {
     let connection = try TakeFile.open(path)
     do throws(SQLiteError) {
+      try TakeSchema.putViews(over: connection)
       let labels = try PeerLabels(connection)
       try readLevels(connection, labels)
       try readSpeeches(connection, labels)

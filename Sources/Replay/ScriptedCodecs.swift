@@ -1,4 +1,5 @@
 import Media
+import RTP
 
 /// Codecs that answer from a take instead of computing: encoders give the recorded frames, decoders
 /// blank results of the recorded shape, loudness and quantiser.
@@ -29,13 +30,15 @@ final class ScriptedCodecs: CodecFactory {
     ScriptedAudioDecoder(script, try voice(track, isInbound: true), channels: channels)
   }
 
-  func videoEncoder(track: String, _ settings: VP8Settings) throws(CodecError)
+  func videoEncoder(track: String, _ settings: VideoSettings) throws(CodecError)
     -> any VideoEncoding
   {
     ScriptedVideoEncoder(script, try voice(track, isInbound: false))
   }
 
-  func videoDecoder(track: String) throws(CodecError) -> any VideoDecoding {
+  func videoDecoder(track: String, _ codec: CodecName) throws(CodecError)
+    -> any VideoDecoding
+  {
     ScriptedVideoDecoder(script, try voice(track, isInbound: true))
   }
 }

@@ -26,13 +26,26 @@ package enum TakeSchema {
     return views
   }
 
-  /// Makes the tables of the newest format in an empty database.
-  static func create(in connection: borrowing SQLiteConnection) throws(SQLiteError) {
+  /// Puts the views of this version over those in the file: what a stranger wrote into a file as a
+  /// view is not run.
+  package static func putViews(
+    over connection: borrowing SQLiteConnection
+  ) throws(SQLiteError) {
+    let views = views.map { "CREATE TEMP VIEW \($0.name) AS\n\($0.query);" }
+    try connection.execute("PRAGMA query_only = OFF")
+    try connection.execute(views.joined(separator: "\n"))
+    try connection.execute("PRAGMA query_only = ON")
+  }
+
+  /// Makes the tables in an empty database; the newest format has those of all others.
+  static func create(
+    in connection: borrowing SQLiteConnection, format: Int64 = TakeHeader.currentFormat
+  ) throws(SQLiteError) {
     for sql in migrations { try connection.execute(sql) }
     try connection.execute(
       """
       PRAGMA application_id = \(TakeHeader.applicationID);
-      PRAGMA user_version = \(TakeHeader.currentFormat);
+      PRAGMA user_version = \(format);
       """)
   }
 }

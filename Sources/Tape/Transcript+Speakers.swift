@@ -1,5 +1,7 @@
 import Media
 import Peer
+import RTP
+import Stats
 import Wire
 
 // The rows of how loud it was and who spoke.
@@ -16,6 +18,32 @@ extension Transcript {
     add(.number(sum.meter))
     add(.number(sum.senderLevel))
     add(.flag(sum.isVoice))
+    for contributor in sum.contributors {
+      stampedRow(.contribution)
+      add(.number(frame.transceiver))
+      add(.text(directionName(frame.isInbound)))
+      add(.number(contributor.source))
+      add(.number(contributor.level.map { -Int64($0) }))
+    }
+  }
+
+  /// The loudest voices, and how loud they are.
+  mutating func appendLoudest(_ volumes: [SpeakerVolume]) {
+    let list = volumes.map { volume in
+      DetailText(members(of: volume.track) + [("dbov", .integer(Int64(volume.decibels)))]).json
+    }
+    stampedRow(.event)
+    add(.text("loudest"))
+    add(.text("{\"speakers\":[\(list.joined(separator: ","))]}"))
+  }
+
+  /// The name of a voice.
+  func members(of track: SpeakingTrack) -> [(String, StatsValue?)] {
+    [
+      ("contributor", track.contributor.map { .integer(Int64($0)) }),
+      ("direction", .text(directionName(track.isInbound))),
+      ("track", .integer(Int64(track.transceiver))),
+    ]
   }
 
   mutating func append(_ speech: SpeechRecord) {

@@ -67,15 +67,11 @@ extension PeerTransport {
   }
 
   private mutating func secure(_ result: DTLSResult) {
-    srtp = nil
-    if let profile = result.profile {
-      do throws(SecureError) {
-        srtp = try SRTPContext(
-          profile: profile, sendKey: result.sendKey, receiveKey: result.receiveKey)
-      } catch {
-        emit(.refused(layer: "srtp", error.reason))
-        return
-      }
+    do throws(SecureError) {
+      srtp = try security.protection(result)
+    } catch {
+      emit(.refused(layer: "srtp", error.reason))
+      return
     }
     secured = result
     emit(.secured(result, dtlsRole ?? .client))

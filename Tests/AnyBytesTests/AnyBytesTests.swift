@@ -82,9 +82,11 @@ import Wire
       }
       _ = RTX.unwrap(span, header: header)
       _ = OpusPacket(Array(bytes[payload]))
-      var reader = ByteReader(span.extracting(payload))
-      if (try? VP8Descriptor(parsing: &reader)) != nil {
-        _ = try? RTP.VP8FrameHeader(parsing: reader.rest())
+      for codec in [CodecName.vp8, .vp9] {
+        guard let packet = PicturePacket(span.extracting(payload), codec: codec) else { continue }
+        if case .slice(let range) = packet.content, range.upperBound > payload.count {
+          Issue.record("a \(codec.rawValue) slice ends at \(range.upperBound) of \(payload.count)")
+        }
       }
     }
     tell("RTP", count, taken)

@@ -61,9 +61,9 @@ async def _record(call, program, folder, seconds, outcome):
     try:
         bind = "127.0.0.1" if call.uses_loopback else namespace.address()
         send = "echo" if call.echoes else "pattern"
-        options = list(relay.options) if "retake" in call.relays else []
+        options = call.options + (relay.options if "retake" in call.relays else [])
         if call.says:
-            options += ["--say", ",".join(map(str, call.says))]
+            options = options + ["--say", ",".join(map(str, call.says))]
         recorder = await Recorder.start(program, folder, bind, send, options)
         try:
             await _converse(call, recorder, relay, folder, seconds, outcome)

@@ -52,6 +52,10 @@ class Call:
     receives: tuple[str, ...] = _MEDIA
     # The peer shows no address but an mDNS name, because it has no permission to use a camera.
     hides: bool = False
+    # Retake has no UDP, so that a connection has to carry the call.
+    tcp: bool = False
+    # Retake shows names in the place of its addresses.
+    names: bool = False
     # Who shows no address but one of a TURN server: `peer`, `retake`, or both.
     relays: tuple[str, ...] = ()
 
@@ -60,18 +64,24 @@ class Call:
         """A name for people and for folders."""
         words = [self.peer, "page" if self.offerer == "page" else f"{self.offerer}-offers"]
         words += ["waits"] * self.peer_waits + ["mdns"] * self.hides
+        words += ["tcp"] * self.tcp + ["names"] * self.names
         words += [f"{who}-relays" for who in self.relays]
         return "-".join(words)
 
     @property
+    def options(self):
+        """What the call needs on Retake's command line."""
+        return ["--ice-tcp", "only"] * self.tcp + ["--ice-names"] * self.names
+
+    @property
     def needs_private_network(self):
         """Whether it can be made nowhere else: mDNS messages and servers stay inside."""
-        return self.hides or bool(self.relays)
+        return self.hides or self.names or bool(self.relays)
 
     @property
     def remarks(self):
         """What is special about it, for people."""
-        remarks = ["mDNS name"] * self.hides
+        remarks = ["mDNS name"] * self.hides + ["names"] * self.names + ["TCP"] * self.tcp
         remarks += [f"{who} relays" for who in self.relays]
         return remarks + ["receives"] * (not self.sends) + ["sends"] * (not self.receives)
 
@@ -108,6 +118,9 @@ CALLS = [
     Call("chromium", "retake", peer_waits=True),
     Call("chromium", "page"),
     Call("chromium", "peer", hides=True, sends=()),
+    Call("chromium", "peer", names=True),
+    Call("chromium", "peer", tcp=True),
+    Call("chromium", "retake", tcp=True),
     Call("chromium", "peer", relays=("peer",)),
     Call("chromium", "retake", relays=("peer",)),
     Call("chromium", "peer", relays=("retake",)),
@@ -123,6 +136,7 @@ CALLS = [
     Call("libwebrtc", "peer"),
     Call("libwebrtc", "retake"),
     Call("libwebrtc", "retake", peer_waits=True),
+    Call("libwebrtc", "peer", tcp=True),
     Call("gstreamer", "peer"),
     Call("gstreamer", "retake"),
     Call("gstreamer", "retake", peer_waits=True),

@@ -11,14 +11,25 @@ import Wire
     mimeType: "audio/opus", clockRate: 48_000, channels: 2,
     sdpFmtpLine: "minptime=10;useinbandfec=1")
 
+  private static let vp9 = RTPCodec(
+    mimeType: "video/VP9", clockRate: 90_000, sdpFmtpLine: "profile-id=0")
+  private static let h264 = RTPCodec(
+    mimeType: "video/H264", clockRate: 90_000,
+    sdpFmtpLine: "level-asymmetry-allowed=1;packetization-mode=0;profile-level-id=42e01f")
+  /// What is offered without preferences: VP8, VP9, four variants of H.264, each with its RTX.
+  private static let allFormats = ["96", "97", "98", "99"] + (102...109).map { String($0) }
+
   @Test func theCapabilitiesAreWhatIsOffered() {
     #expect(RTPCodec.capabilities(.audio) == [Self.opus])
-    #expect(RTPCodec.capabilities(.video) == [Self.vp8, Self.rtx])
+    let video = RTPCodec.capabilities(.video)
+    #expect(video.first == Self.vp8 && video[1] == Self.vp9 && video.last == Self.rtx)
+    #expect(video.contains(Self.h264) && video.count == 7)
   }
 
   private static let preferences: [([RTPCodec], [String])] = [
-    ([vp8, rtx], ["96", "97"]), ([rtx, vp8], ["96", "97"]), ([vp8], ["96"]), ([], ["96", "97"]),
+    ([vp8, rtx], ["96", "97"]), ([rtx, vp8], ["96", "97"]), ([vp8], ["96"]), ([], allFormats),
     ([RTPCodec(mimeType: "VIDEO/vp8", clockRate: 90_000)], ["96"]), ([vp8, vp8], ["96"]),
+    ([vp9, vp8, rtx], ["98", "99", "96", "97"]), ([h264, rtx, vp8], ["104", "105", "96", "97"]),
   ]
 
   @Test(arguments: preferences)
@@ -54,7 +65,7 @@ import Wire
       try side.negotiation.setCodecPreferences(codecs, of: id)
     }
     #expect(error?.kind == .invalidModification)
-    #expect(try document(try side.offer()).sections[0].formats == ["96", "97"])
+    #expect(try document(try side.offer()).sections[0].formats == Self.allFormats)
   }
 
   @Test func aStoppedTransceiverHasNoPreferences() throws {

@@ -70,7 +70,9 @@ import Wire
   @Test func theOfferIsWrittenAsExpected() throws {
     var side = Side("a")
     _ = try side.add(.audio, streams: ["left", "right"])
-    _ = try side.add(.video, streams: [])
+    let id = try side.add(.video, streams: [])
+    let codecs = RTPCodec.capabilities(.video)
+    try side.negotiation.setCodecPreferences([codecs[0]] + codecs.suffix(1), of: id)
     side.transport.candidates = ["candidate:1 1 udp 2130706431 192.0.2.1 50000 typ host"]
     let offer = try document(try side.offer())
     let audio = side.negotiation.transceivers[0]
@@ -85,7 +87,8 @@ import Wire
         "a=setup:actpass", "a=mid:0", "a=extmap:1 urn:ietf:params:rtp-hdrext:ssrc-audio-level",
         "a=extmap:2 http://www.webrtc.org/experiments/rtp-hdrext/abs-send-time",
         "a=extmap:3 http://www.ietf.org/id/draft-holmer-rmcat-transport-wide-cc-extensions-01",
-        "a=extmap:4 urn:ietf:params:rtp-hdrext:sdes:mid", "a=sendrecv",
+        "a=extmap:4 urn:ietf:params:rtp-hdrext:sdes:mid",
+        "a=extmap:5 urn:ietf:params:rtp-hdrext:csrc-audio-level", "a=sendrecv",
         "a=msid:left \(audio.trackID)", "a=msid:right \(audio.trackID)", "a=rtcp-mux",
         "a=rtcp-mux-only", "a=rtcp-rsize", "a=rtcp-xr:rcvr-rtt=all",
         "a=rtpmap:111 opus/48000/2", "a=rtcp-fb:111 transport-cc", "a=rtcp-fb:111 rrtr",

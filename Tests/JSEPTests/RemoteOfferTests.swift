@@ -46,7 +46,10 @@ import Wire
       #expect(answered.reducesRTCPSize == offered.reducesRTCPSize)
       #expect(answered.simulcast == nil && answered.rids.isEmpty)
     }
-    #expect(answer.sections.filter { $0.kind != .application }.map(\.formats) == formats)
+    // The codec that is preferred; CodecChoiceTests looks at the others.
+    let media = answer.sections.filter { $0.kind != .application }
+    #expect(zip(media, formats).allSatisfy { Array($0.formats.prefix($1.count)) == $1 })
+    #expect(media.count == formats.count)
     #expect(answer.bundles == offer.bundles)
     #expect(answer.allowsMixedExtensions == offer.allowsMixedExtensions)
   }
@@ -135,7 +138,7 @@ import Wire
     let codec = side.negotiation.sections[1].codecs[0]
     #expect(codec.feedback == ["goog-remb", "ccm fir", "nack pli"])
     #expect(codec.rtxPayloadType == 98)
-    #expect(answer.sections[1].rtpMaps.map(\.text) == ["97 VP8/90000", "98 rtx/90000"])
+    #expect(answer.sections[1].rtpMaps.prefix(2).map(\.text) == ["97 VP8/90000", "98 rtx/90000"])
   }
 
   @Test func extensionIdentifiersMustFitAndAgree() throws {

@@ -119,9 +119,11 @@ import Wire
     _ = try side.add(.audio)
     _ = try side.add(.video)
     let again = try document(try side.offer())
+    // What is new since has numbers that mean nothing else, and the same ones in both sections.
+    let video = ["120", "124", "121", "125"] + (102...108).map { String($0) } + ["96"]
     #expect(
       again.sections.map(\.formats) == [
-        ["109"], ["120", "124"], ["webrtc-datachannel"], ["109"], ["120", "124"],
+        ["109"], video, ["webrtc-datachannel"], ["109"], video,
       ])
     for section in again.sections where section.kind != .application {
       let ids = section.extensionMaps
@@ -147,7 +149,7 @@ import Wire
     _ = try side.answer()
     _ = try side.add(.audio)
     let audio = try document(try side.offer()).sections[1]
-    #expect(audio.formats == ["96"])
+    #expect(audio.formats == ["110"])
     let ids = audio.extensionMaps.map(\.id)
     #expect(Set(ids).count == ids.count && !ids.contains(2))
     #expect(audio.extensionMaps.first { $0.uri.hasSuffix(":mid") }?.id == 1)

@@ -188,7 +188,7 @@ extension VideoCapture.Output {
   @Test(arguments: [7, 24, 30, 60]) func thePatternTicksWithoutDrift(rate: Int) {
     var machine = VideoCapture(
       track: "v", source: .pattern(width: 64, height: 48, framesPerSecond: rate),
-      codecs: BlankCodecs())
+      codec: .vp8, codecs: BlankCodecs())
     let outputs = drive(
       &machine, [(milliseconds(5), .start)], until: milliseconds(10_004), deadline: .deadline)
     let frames = outputs.compactMap(\.output.frame)
@@ -199,7 +199,7 @@ extension VideoCapture.Output {
   }
 
   @Test func aLateClockLeavesPicturesOut() {
-    var machine = VideoCapture(track: "v", source: pattern, codecs: BlankCodecs())
+    var machine = VideoCapture(track: "v", source: pattern, codec: .vp8, codecs: BlankCodecs())
     var outbox = Outbox<VideoCapture.Output>()
     machine.step(.start, at: .zero, into: &outbox)
     machine.step(.deadline, at: .zero, into: &outbox)
@@ -211,7 +211,7 @@ extension VideoCapture.Output {
 
   @Test func keyFramesComeOnRequestAndBitRatesArePassedOn() {
     let codecs = BlankCodecs()
-    var machine = VideoCapture(track: "v", source: pattern, codecs: codecs)
+    var machine = VideoCapture(track: "v", source: pattern, codec: .vp8, codecs: codecs)
     _ = drive(
       &machine,
       [
@@ -224,8 +224,8 @@ extension VideoCapture.Output {
   }
 
   @Test func blankAndRealCodecsHaveTheSameTiming() {
-    var real = VideoCapture(track: "v", source: pattern, codecs: LibraryCodecs())
-    var blank = VideoCapture(track: "v", source: pattern, codecs: BlankCodecs())
+    var real = VideoCapture(track: "v", source: pattern, codec: .vp8, codecs: LibraryCodecs())
+    var blank = VideoCapture(track: "v", source: pattern, codec: .vp8, codecs: BlankCodecs())
     let script: [(Instant, VideoCapture.Input)] = [
       (.zero, .start), (milliseconds(200), .stop), (milliseconds(333), .start),
     ]
@@ -237,7 +237,8 @@ extension VideoCapture.Output {
   }
 
   @Test func applicationPicturesCarryTheirTimeAndMayChangeTheirSize() throws {
-    var machine = VideoCapture(track: "v", source: .application, codecs: LibraryCodecs())
+    var machine = VideoCapture(
+      track: "v", source: .application, codec: .vp8, codecs: LibraryCodecs())
     var outbox = Outbox<VideoCapture.Output>()
     let small = TestPattern(width: 32, height: 32).picture(0)
     let large = TestPattern(width: 64, height: 32).picture(0)
@@ -257,7 +258,7 @@ extension VideoCapture.Output {
 
   @Test func aReplacedSourceGoesOnInMediaTime() {
     var machine = VideoCapture(
-      track: "v", source: pattern, codecs: BlankCodecs(), origin: milliseconds(1_000))
+      track: "v", source: pattern, codec: .vp8, codecs: BlankCodecs(), origin: milliseconds(1_000))
     let outputs = drive(
       &machine, [(milliseconds(2_010), .start)], until: milliseconds(2_070), deadline: .deadline)
     #expect(outputs.compactMap(\.output.frame?.mediaTime) == [93_000, 96_000])

@@ -15,7 +15,7 @@ import Wire
   @Test(arguments: factors)
   func picturesAreMadeSmallerByTheFactor(factor: Double, width: Int, height: Int) {
     for codecs in [BlankCodecs() as any CodecFactory, LibraryCodecs()] {
-      var machine = VideoCapture(track: "v", source: Self.pattern, codecs: codecs)
+      var machine = VideoCapture(track: "v", source: Self.pattern, codec: .vp8, codecs: codecs)
       let outputs = drive(
         &machine,
         [
@@ -30,7 +30,7 @@ import Wire
 
   @Test(arguments: [(30.0, 300), (60, 300), (10, 100), (20, 200), (15, 150), (1, 10), (0, 300)])
   func noMoreFramesAreSentThanTheLimitAllows(limit: Double, count: Int) {
-    var machine = VideoCapture(track: "v", source: Self.pattern, codecs: BlankCodecs())
+    var machine = VideoCapture(track: "v", source: Self.pattern, codec: .vp8, codecs: BlankCodecs())
     let outputs = drive(
       &machine, [(.zero, .limits(framesPerSecond: limit, scaleDownBy: 1)), (.zero, .start)],
       until: milliseconds(9_999), deadline: .deadline)
@@ -40,7 +40,7 @@ import Wire
   }
 
   @Test func aLimitCanBeTakenBackInARunningCapture() {
-    var machine = VideoCapture(track: "v", source: Self.pattern, codecs: BlankCodecs())
+    var machine = VideoCapture(track: "v", source: Self.pattern, codec: .vp8, codecs: BlankCodecs())
     let outputs = drive(
       &machine,
       [

@@ -28,11 +28,13 @@ final class BlankCodecs: CodecFactory {
   func audioDecoder(track: String, channels: Int) -> any AudioDecoding {
     BlankAudioDecoder(self, channels)
   }
-  func videoEncoder(track: String, _ settings: VP8Settings) -> any VideoEncoding {
+  func videoEncoder(track: String, _ settings: VideoSettings) -> any VideoEncoding {
     bitrates.append(settings.bitrate)
     return BlankVideoEncoder(self)
   }
-  func videoDecoder(track: String) -> any VideoDecoding { BlankVideoDecoder(self) }
+  func videoDecoder(track: String, _ codec: CodecName) -> any VideoDecoding {
+    BlankVideoDecoder(self)
+  }
 }
 
 private final class BlankAudioEncoder: AudioEncoding {

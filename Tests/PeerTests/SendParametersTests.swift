@@ -34,8 +34,9 @@ import Wire
     let call = CallTests.call(seed: 40, seconds: 1)
     let video = try parameters(call, 2)
     #expect(video.encodings == [RTPEncoding(scaleResolutionDownBy: 1)])
-    #expect(video.codecs.map(\.payloadType) == [96, 97])
-    #expect(video.codecs.map(\.codec.mimeType) == ["video/VP8", "video/rtx"])
+    #expect(video.codecs.prefix(4).map(\.payloadType) == [96, 97, 98, 99])
+    #expect(
+      video.codecs.prefix(3).map(\.codec.mimeType) == ["video/VP8", "video/rtx", "video/VP9"])
     #expect(video.codecs[1].codec.sdpFmtpLine == "apt=96")
     #expect(!video.headerExtensions.isEmpty && !video.cname.isEmpty && video.reducedSizeRTCP)
     let audio = try parameters(call, 1)

@@ -96,9 +96,10 @@ enum SampleSteps {
     .captured(transceiver: 2, .picture(picture)),
     .socketBound(id: 1, local),
     .socketFailed(id: 2, code: 98),
+    .streamAccepted(local: local, remote: remote),
     .nameResolved(id: 3, [remote.ip]),
     .nameResolved(id: 4, []),
-    .sendFailed(local: local, remote: remote, code: -101),
+    .sendFailed(SendFailure(local: local, remote: remote, code: -101, packets: 2, bytes: 2400)),
     .signaling(
       SignalingMessage(isInbound: true, transport: "http", type: "offer", message: "{}")),
     .datagram(datagram([]), arrival: Instant(nanoseconds: 5)),
@@ -142,6 +143,7 @@ enum SampleSteps {
     frame.energy = 50_000
     frame.audioLevel = 30
     frame.isVoice = true
+    frame.contributors = [Contributor(source: 0xfeed_beef, level: 30)]
     return frame
   }
 
@@ -190,6 +192,11 @@ enum SampleSteps {
     .datagram(datagram([22, 254, 253])),
     .bindSocket(id: 1, local.ip),
     .closeSocket(local),
+    .listen(id: 9, local.ip),
+    .openStream(
+      id: 10, StreamTarget(local: local.ip, remote: remote, kind: .peer, name: "")),
+    .closeStream(local: local, remote: remote),
+    .publishName("a.local", local.ip),
     .resolveName(id: 3, "a.local"),
     .reply(id: 1, .done),
     .reply(id: 2, .description(SessionDescription(type: .answer, sdp: "v=0\r\n"))),
@@ -235,6 +242,17 @@ enum SampleSteps {
           track: SpeakingTrack(transceiver: 2, isInbound: true, contributor: 0xfeed_beef),
           phase: "ended", from: .zero + .milliseconds(20), to: .zero + .milliseconds(900),
           blocks: 40, decibels: -1200))),
+    .event(
+      .loudestSpeakers([
+        SpeakerVolume(track: SpeakingTrack(transceiver: 2, isInbound: true), decibels: -20)
+      ])),
+    .event(.audioSlot(SpeakingTrack(transceiver: 2, isInbound: true), isHeld: true)),
+    .reply(
+      id: 14,
+      .sources(
+        ReceivedSources(contributing: [
+          ReceivedSource(source: .max, timestamp: 1.5, rtpTimestamp: 9, audioLevel: nil)
+        ]))),
     .event(.refused(layer: "srtp", reason: "replayed")),
   ]
 

@@ -1,4 +1,5 @@
 import Media
+import RTP
 import Secure
 import Tape
 import Wire
@@ -53,8 +54,8 @@ struct LibraryFloor {
     while try frames.step() {
       let time = frames.integer(0)
       let bitrate = UInt64(clamping: frames.integer(2))
-      let settings = VP8Settings(
-        width: BenchCall.width, height: BenchCall.height,
+      let settings = VideoSettings(
+        codec: .vp8, width: BenchCall.width, height: BenchCall.height,
         framesPerSecond: BenchCall.framesPerSecond, bitrate: bitrate)
       let used = try encoder ?? LibraryCodecs().videoEncoder(track: "", settings)
       encoder = used
@@ -101,7 +102,7 @@ struct LibraryFloor {
       frames.bind(tracks.integer(1), at: 2)
       let codecs = LibraryCodecs()
       if tracks.text(2) == MediaKind.video.rawValue {
-        let decoder = try codecs.videoDecoder(track: "")
+        let decoder = try codecs.videoDecoder(track: "", .vp8)
         while try frames.step() {
           let bytes = frames.bytes(0)
           videoDecoding += try measured { _ = try decoder.decode(bytes) }

@@ -67,13 +67,12 @@ private final class Notes {
     }
   }
 
-  /// Notes a datagram that is not one of those which hold a packet in the clear.
+  /// Notes a datagram that neither protects a packet nor agrees on how to.
   func note(_ datagram: Datagram, isInbound: Bool, at: Instant) {
     switch DatagramClass(datagram.bytes.span.bytes) {
-    case .rtp, .rtcp: return
-    // Application data of TLS (RFC 8446 section 5.1, as in DTLS 1.2).
-    case .dtls where datagram.bytes.first == 23: return
-    default: break
+    // A handshake would make Wireshark take what follows for SRTP.
+    case .rtp, .rtcp, .dtls: return
+    case .stun, .channelData, .other: break
     }
     let (source, destination) =
       isInbound ? (datagram.remote, datagram.local) : (datagram.local, datagram.remote)

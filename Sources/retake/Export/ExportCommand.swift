@@ -14,7 +14,8 @@ struct ExportCommand: ParsableCommand {
       sent and as received; --peer takes those of one.
 
       With --clear it replays the take and writes RTP and RTCP without SRTP, and SCTP without \
-      DTLS: Wireshark then shows all of it, with no keys.
+      DTLS: Wireshark then shows all of it, with no keys (it finds RTP when its heuristic rtp_udp \
+      is on). Handshakes are left out.
 
       --media replays the take and writes what every received track showed and played into one \
       .y4m or .wav file each.

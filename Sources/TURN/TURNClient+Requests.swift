@@ -19,7 +19,7 @@ extension TURNClient {
   mutating func request(_ purpose: Purpose, renewals: Int = 0) {
     let id = STUNTransactionID(from: entropy)
     let bytes = message(purpose, id)
-    let wait = isReliable ? TURNClient.reliableWait : ICETiming.queryWaits[0]
+    let wait = isReliable ? TURNClient.reliableWait : TURNTiming.queryWaits[0]
     transactions.removeAll { $0.purpose == purpose }
     transactions.append(
       Transaction(purpose: purpose, id: id, bytes: bytes, dueAt: now + wait, renewals: renewals))
@@ -31,9 +31,9 @@ extension TURNClient {
   mutating func runTransactions() {
     for index in transactions.indices where transactions[index].dueAt <= now {
       let attempts = transactions[index].attempts
-      guard !isReliable, attempts < ICETiming.queryWaits.count else { continue }
+      guard !isReliable, attempts < TURNTiming.queryWaits.count else { continue }
       transactions[index].attempts += 1
-      transactions[index].dueAt = now + ICETiming.queryWaits[attempts]
+      transactions[index].dueAt = now + TURNTiming.queryWaits[attempts]
       transmit(transactions[index].bytes)
     }
     let silent = transactions.filter { $0.dueAt <= now }.map(\.purpose)
@@ -59,6 +59,15 @@ extension TURNClient {
       takeError(error, transaction, message)
     }
     updateDeadline()
+  }
+
+  /// A refresh before its time: a server that has forgotten the allocation says so.
+  mutating func verify() {
+    guard state == .allocated, !transactions.contains(where: { $0.purpose == .refresh }) else {
+      return
+    }
+    refreshAt = nil
+    request(.refresh)
   }
 
   /// Tells the server once that the allocation is no longer needed; it ends by itself otherwise.
@@ -121,7 +130,7 @@ extension TURNClient {
       }
       state = .allocated
       self.relayed = relayed
-      if !isReliable { keepAliveAt = now + ICETiming.relayKeepAlive }
+      if !isReliable { keepAliveAt = now + TURNTiming.keepAlive }
       scheduleRefresh(message.lifetime)
       outbox.append(.allocated(relayed: relayed, mapped: message.mappedAddress))
     case .refresh: scheduleRefresh(message.lifetime)
@@ -150,6 +159,10 @@ extension TURNClient {
     case 440 where transaction.purpose == .allocate && wantsIPv6:
       wantsIPv6 = false
       request(.allocate, renewals: transaction.renewals)
+    // The server knows no allocation, whatever was asked about it (RFC 8656 sections 8, 10, 12).
+    case 437 where state == .allocated:
+      end()
+      outbox.append(.failed(code: error.code, reason: error.reason))
     case 300 where transaction.purpose == .allocate:
       guard let server = message.alternateServer, server.port != 0 else {
         fail(.allocate, code: error.code, reason: error.reason)

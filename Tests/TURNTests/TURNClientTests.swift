@@ -3,7 +3,7 @@ import STUN
 import Testing
 import Wire
 
-@testable import ICE
+@testable import TURN
 
 /// A client and a server that are joined without loss or delay.
 private struct Bench {
@@ -121,6 +121,17 @@ private struct Bench {
       return
     }
     #expect(server == peer && !bench.client.isAllocated)
+  }
+
+  @Test func aServerThatForgotTheAllocationSaysSo() {
+    for input in [TURNClient.Input.verify, .permit(peer.ip), .bind(peer)] {
+      var bench = Bench()
+      bench.step(.begin)
+      bench.server.restart()
+      bench.step(input)
+      #expect(bench.failures == [437])
+      #expect(bench.client.relayed == nil && bench.client.deadline == nil)
+    }
   }
 
   @Test func silenceIsRetriedThenGivenUp() {

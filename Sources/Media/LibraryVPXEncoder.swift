@@ -1,16 +1,17 @@
 import CSupport
 import CVPX
+import RTP
 import Wire
 
-/// A VP8 encoder by libvpx for live video: constant bit rate, no look-ahead, one thread.
+/// A VP8 or VP9 encoder by libvpx for live video: constant bit rate, no look-ahead, one thread.
 ///
-/// A negative `cpuUsed` fixes the effort; a positive one would let libvpx measure its own run time
-/// and make the bytes depend on the machine's load.
-final class LibraryVP8Encoder: VideoEncoding {
-  /// The largest width and height of VP8 (RFC 6386 section 9.1).
+/// A negative `cpuUsed` fixes the effort of VP8; a positive one would let libvpx measure its own
+/// run time and make the bytes depend on the machine's load. VP9 has no such measuring.
+final class LibraryVPXEncoder: VideoEncoding {
+  /// The largest width and height of VP8 (RFC 6386 section 9.1), and far enough for VP9.
   static let largestSide = 16_383
 
-  private let settings: VP8Settings
+  private let settings: VideoSettings
   private let context: UnsafeMutablePointer<vpx_codec_ctx_t>
   private var configuration = vpx_codec_enc_cfg_t()
   private var isOpen = false
@@ -19,7 +20,7 @@ final class LibraryVP8Encoder: VideoEncoding {
   private var presentationTime: Int64 = 0
   private var lastMediaTime: UInt32?
 
-  init(_ settings: VP8Settings) throws(CodecError) {
+  init(_ settings: VideoSettings) throws(CodecError) {
     self.settings = settings
     bitrate = settings.bitrate
     unsafe context = UnsafeMutablePointer<vpx_codec_ctx_t>.allocate(capacity: 1)
@@ -33,6 +34,12 @@ final class LibraryVP8Encoder: VideoEncoding {
   }
 
   var wantsPixels: Bool { true }
+
+  private var isVP9: Bool { settings.codec == .vp9 }
+  private var name: String { isVP9 ? "VP9" : "VP8" }
+  private var interface: OpaquePointer? {
+    unsafe isVP9 ? vpx_codec_vp9_cx() : vpx_codec_vp8_cx()
+  }
 
   func setBitrate(_ bitsPerSecond: UInt64) {
     guard bitsPerSecond != bitrate else { return }
@@ -54,7 +61,7 @@ final class LibraryVP8Encoder: VideoEncoding {
     {
       try open(width: picture.width, height: picture.height)
     }
-    guard isOpen else { throw CodecError(reason: "the VP8 encoder is not open") }
+    guard isOpen else { throw CodecError(reason: "the \(name) encoder is not open") }
     advance(to: mediaTime)
     // A picture without content is grey: the encoder is called all the same, so that a replay
     // which has no pixels sees the same order of calls.
@@ -95,23 +102,31 @@ final class LibraryVP8Encoder: VideoEncoding {
       unsafe bytes.append(contentsOf: UnsafeRawBufferPointer(start: frame.buf, count: frame.sz))
     }
     guard !bytes.isEmpty else { return nil }
-    let header = VP8FrameHeader(bytes.span.bytes)
-    return EncodedVideo(bytes: bytes, isKey: isKey, quantiser: header?.quantiser ?? 0)
+    return EncodedVideo(bytes: bytes, isKey: isKey, quantiser: quantiser(of: bytes))
+  }
+
+  /// The quantiser index of the frame that was just encoded, on the codec's own scale.
+  private func quantiser(of bytes: [UInt8]) -> UInt8 {
+    guard isVP9 else { return VP8FrameHeader(bytes.span.bytes)?.quantiser ?? 0 }
+    var quantiser: Int32 = 0
+    _ = unsafe vpx_codec_control_VP8E_GET_LAST_QUANTIZER(
+      context, Int32(VP8E_GET_LAST_QUANTIZER.rawValue), &quantiser)
+    return UInt8(clamping: quantiser)
   }
 
   /// Begins, or begins anew with another size; the first picture is then a key frame.
   private func open(width: Int, height: Int) throws(CodecError) {
     if isOpen { unsafe vpx_codec_destroy(context) }
     isOpen = false
-    let sides = 1...LibraryVP8Encoder.largestSide
+    let sides = 1...LibraryVPXEncoder.largestSide
     guard sides.contains(width), sides.contains(height) else {
-      throw CodecError(reason: "VP8 has no pictures of \(width) by \(height)")
+      throw CodecError(reason: "\(name) has no pictures of \(width) by \(height)")
     }
-    var status = unsafe vpx_codec_enc_config_default(vpx_codec_vp8_cx(), &configuration, 0)
+    var status = unsafe vpx_codec_enc_config_default(interface, &configuration, 0)
     guard status == VPX_CODEC_OK else { throw failure("has no configuration", status) }
     configure(width: width, height: height)
     unsafe context.pointee = vpx_codec_ctx_t()
-    status = unsafe csupport_vpx_encoder_init(context, vpx_codec_vp8_cx(), &configuration, 0)
+    status = unsafe csupport_vpx_encoder_init(context, interface, &configuration, 0)
     guard status == VPX_CODEC_OK else { throw failure("cannot be opened", status) }
     isOpen = true
     try control()
@@ -124,7 +139,7 @@ final class LibraryVP8Encoder: VideoEncoding {
     configuration.g_threads = 1
     configuration.g_pass = VPX_RC_ONE_PASS
     configuration.g_lag_in_frames = 0
-    configuration.g_error_resilient = UInt32(VPX_ERROR_RESILIENT_DEFAULT)
+    configuration.g_error_resilient = isVP9 ? 0 : UInt32(VPX_ERROR_RESILIENT_DEFAULT)
     configuration.rc_end_usage = VPX_CBR
     configuration.rc_target_bitrate = kilobits(bitrate)
     configuration.rc_dropframe_thresh = 0
@@ -141,27 +156,43 @@ final class LibraryVP8Encoder: VideoEncoding {
   }
 
   private func control() throws(CodecError) {
-    let cpuUsed = min(settings.cpuUsed, -1)
     // A key frame may take half of the optimal buffer, in percent of a frame's share.
     let intraPercent = max(300, 600 * min(settings.framesPerSecond, 240) / 20)
     let statuses = unsafe [
-      vpx_codec_control_VP8E_SET_CPUUSED(context, Int32(VP8E_SET_CPUUSED.rawValue), cpuUsed),
-      vpx_codec_control_VP8E_SET_NOISE_SENSITIVITY(
-        context, Int32(VP8E_SET_NOISE_SENSITIVITY.rawValue), 0),
+      vpx_codec_control_VP8E_SET_CPUUSED(
+        context, Int32(VP8E_SET_CPUUSED.rawValue), settings.cpuUsed),
       vpx_codec_control_VP8E_SET_STATIC_THRESHOLD(
         context, Int32(VP8E_SET_STATIC_THRESHOLD.rawValue), 1),
-      vpx_codec_control_VP8E_SET_TOKEN_PARTITIONS(
-        context, Int32(VP8E_SET_TOKEN_PARTITIONS.rawValue), 0),
       vpx_codec_control_VP8E_SET_MAX_INTRA_BITRATE_PCT(
         context, Int32(VP8E_SET_MAX_INTRA_BITRATE_PCT.rawValue), UInt32(clamping: intraPercent)),
     ]
-    for status in statuses where status != VPX_CODEC_OK {
+    for status in statuses + (isVP9 ? controlVP9() : controlVP8()) where status != VPX_CODEC_OK {
       throw failure("refuses a setting", status)
     }
   }
 
+  private func controlVP8() -> [vpx_codec_err_t] {
+    unsafe [
+      vpx_codec_control_VP8E_SET_NOISE_SENSITIVITY(
+        context, Int32(VP8E_SET_NOISE_SENSITIVITY.rawValue), 0),
+      vpx_codec_control_VP8E_SET_TOKEN_PARTITIONS(
+        context, Int32(VP8E_SET_TOKEN_PARTITIONS.rawValue), 0),
+    ]
+  }
+
+  private func controlVP9() -> [vpx_codec_err_t] {
+    unsafe [
+      vpx_codec_control_VP9E_SET_NOISE_SENSITIVITY(
+        context, Int32(VP9E_SET_NOISE_SENSITIVITY.rawValue), 0),
+      vpx_codec_control_VP9E_SET_TILE_COLUMNS(context, Int32(VP9E_SET_TILE_COLUMNS.rawValue), 0),
+      vpx_codec_control_VP9E_SET_ROW_MT(context, Int32(VP9E_SET_ROW_MT.rawValue), 0),
+      // What changes little is refreshed in turn, which suits a constant bit rate.
+      vpx_codec_control_VP9E_SET_AQ_MODE(context, Int32(VP9E_SET_AQ_MODE.rawValue), 3),
+    ]
+  }
+
   private func failure(_ what: String, _ status: vpx_codec_err_t) -> CodecError {
-    CodecError(reason: "the VP8 encoder \(what): \(vpxReason(status))")
+    CodecError(reason: "the \(name) encoder \(what): \(vpxReason(status))")
   }
 }
 

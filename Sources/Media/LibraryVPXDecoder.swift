@@ -1,26 +1,30 @@
 import CSupport
 import CVPX
+import RTP
 import Wire
 
-/// A VP8 decoder by libvpx on one thread.
+/// A VP8 or VP9 decoder by libvpx on one thread.
 ///
 /// After a frame that it refuses, and before the first one, it refuses everything up to the next
 /// key frame: what stands on a broken frame would be shown broken.
-final class LibraryVP8Decoder: VideoDecoding {
+final class LibraryVPXDecoder: VideoDecoding {
   /// The most pixels of a picture: a forged header must not make libvpx take gigabytes.
   static let mostPixels = 4_096 * 4_096
 
+  private let isVP9: Bool
   private let context: UnsafeMutablePointer<vpx_codec_ctx_t>
   private var isOpen = false
   private var needsKey = true
 
-  init() throws(CodecError) {
+  init(_ codec: CodecName) throws(CodecError) {
+    isVP9 = codec == .vp9
     unsafe context = UnsafeMutablePointer<vpx_codec_ctx_t>.allocate(capacity: 1)
     unsafe context.initialize(to: vpx_codec_ctx_t())
     var configuration = vpx_codec_dec_cfg_t(threads: 1, w: 0, h: 0)
-    let status = unsafe csupport_vpx_decoder_init(context, vpx_codec_vp8_dx(), &configuration, 0)
+    let interface = unsafe isVP9 ? vpx_codec_vp9_dx() : vpx_codec_vp8_dx()
+    let status = unsafe csupport_vpx_decoder_init(context, interface, &configuration, 0)
     guard status == VPX_CODEC_OK else {
-      throw CodecError(reason: "cannot create a VP8 decoder: \(vpxReason(status))")
+      throw CodecError(reason: "cannot create a \(name) decoder: \(vpxReason(status))")
     }
     isOpen = true
   }
@@ -31,35 +35,67 @@ final class LibraryVP8Decoder: VideoDecoding {
   }
 
   func decode(_ bytes: [UInt8]) throws(CodecError) -> DecodedVideo {
-    guard let header = VP8FrameHeader(bytes.span.bytes) else {
-      throw refused("the frame has no VP8 header")
+    guard let header = FrameHeader(bytes.span.bytes, isVP9: isVP9) else {
+      throw refused("the frame has no \(name) header")
     }
     if needsKey && !header.isKey { throw refused("a key frame is awaited") }
-    if header.isKey {
-      guard header.width > 0, header.height > 0,
-        header.width * header.height <= LibraryVP8Decoder.mostPixels
-      else { throw refused("pictures of \(header.width) by \(header.height)") }
+    if let (width, height) = header.size {
+      guard width > 0, height > 0, width * height <= LibraryVPXDecoder.mostPixels
+      else { throw refused("pictures of \(width) by \(height)") }
     }
     let status = unsafe bytes.withUnsafeBufferPointer { buffer in
       unsafe vpx_codec_decode(
         context, buffer.baseAddress, UInt32(clamping: buffer.count), nil, 0)
     }
     guard status == VPX_CODEC_OK else { throw refused(vpxReason(status)) }
+    // VP9 knows whether a frame is corrupt only when it was fetched.
+    var iterator: vpx_codec_iter_t?
+    let image = unsafe vpx_codec_get_frame(context, &iterator)
     var corrupted: Int32 = 0
     let asked = unsafe vpx_codec_control_VP8D_GET_FRAME_CORRUPTED(
       context, Int32(VP8D_GET_FRAME_CORRUPTED.rawValue), &corrupted)
     guard asked == VPX_CODEC_OK, corrupted == 0 else { throw refused("the frame is corrupt") }
-    var iterator: vpx_codec_iter_t?
-    guard let image = unsafe vpx_codec_get_frame(context, &iterator),
-      let picture = unsafe Picture(copying: image.pointee)
+    guard let image = unsafe image, let picture = unsafe Picture(copying: image.pointee)
     else { throw refused("the frame is not for showing") }
     needsKey = false
-    return DecodedVideo(picture: picture, quantiser: header.quantiser)
+    return DecodedVideo(picture: picture, quantiser: header.quantiser ?? lastQuantiser)
+  }
+
+  private var name: String { isVP9 ? "VP9" : "VP8" }
+
+  /// The quantiser index of the last frame, on VP9's scale.
+  private var lastQuantiser: UInt8 {
+    var quantiser: Int32 = 0
+    _ = unsafe vpx_codec_control_VPXD_GET_LAST_QUANTIZER(
+      context, Int32(VPXD_GET_LAST_QUANTIZER.rawValue), &quantiser)
+    return UInt8(clamping: quantiser)
   }
 
   private func refused(_ reason: String) -> CodecError {
     needsKey = true
-    return CodecError(reason: "VP8 cannot decode: \(reason)")
+    return CodecError(reason: "\(name) cannot decode: \(reason)")
+  }
+}
+
+/// What is looked at before libvpx gets a frame.
+private struct FrameHeader {
+  var isKey: Bool
+  /// nil where the frame has the size of earlier ones.
+  var size: (width: Int, height: Int)?
+  /// nil where libvpx has to tell it.
+  var quantiser: UInt8?
+
+  init?(_ bytes: RawSpan, isVP9: Bool) {
+    if isVP9 {
+      guard let header = try? VP9FrameHeader(parsing: bytes) else { return nil }
+      isKey = header.isKey
+      if header.width > 0 { size = (header.width, header.height) }
+    } else {
+      guard let header = VP8FrameHeader(bytes) else { return nil }
+      isKey = header.isKey
+      if isKey { size = (header.width, header.height) }
+      quantiser = header.quantiser
+    }
   }
 }
 
