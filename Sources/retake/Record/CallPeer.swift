@@ -12,9 +12,14 @@ final class CallPeer: Sendable {
   let connection: PeerConnection
   let plan: SendPlan
   private let transport: String
+  let videoCodec: VideoCodecChoice?
   private let feeds = FileFeeds()
 
-  init(_ connection: PeerConnection, sending plan: SendPlan, transport: String) {
+  init(
+    _ connection: PeerConnection, sending plan: SendPlan, transport: String,
+    preferring videoCodec: VideoCodecChoice?
+  ) {
+    self.videoCodec = videoCodec
     self.connection = connection
     self.plan = plan
     self.transport = transport
@@ -30,7 +35,7 @@ final class CallPeer: Sendable {
         kind, source: plan.source(for: kind), streamIDs: ["retake"])
       try feed(info)
     }
-    try await connection.setLocalDescription()
+    try await describe()
     return try await gatheredDescription()
   }
 
@@ -43,8 +48,14 @@ final class CallPeer: Sendable {
         transceiver.kind, source: plan.source(for: transceiver.kind), streamIDs: ["retake"])
       try feed(info)
     }
-    try await connection.setLocalDescription()
+    try await describe()
     return try await gatheredDescription()
+  }
+
+  /// Makes and sets the own description, with the preferred codec first.
+  func describe() async throws {
+    try await connection.prefer(videoCodec)
+    try await connection.setLocalDescription()
   }
 
   /// Takes the peer's answer.

@@ -41,6 +41,14 @@ struct RecordOptions: ParsableArguments {
     help: "Which candidates ICE uses: all, or relay for those of TURN servers alone.")
   var icePolicy = ICETransportPolicy.all
 
+  @Option(
+    name: .customLong("video-codec"),
+    help: """
+      The codec of pictures to prefer. H.264 is not encoded here: it is recorded as it comes, and \
+      sent back with --send echo.
+      """)
+  var videoCodec: VideoCodecChoice?
+
   func validate() throws {
     let hasRelay = iceServers.contains { $0.server.username != nil }
     if icePolicy == .relay, !hasRelay {
