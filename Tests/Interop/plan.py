@@ -48,6 +48,8 @@ class Call:
     hides: bool = False
     # Who shows no address but one of a TURN server: `peer`, `retake`, or both.
     relays: tuple[str, ...] = ()
+    # The only codec of pictures that the peer takes part with.
+    codec: str = "vp8"
 
     @property
     def name(self):
@@ -55,6 +57,7 @@ class Call:
         words = [self.peer, "page" if self.offerer == "page" else f"{self.offerer}-offers"]
         words += ["waits"] * self.peer_waits + ["mdns"] * self.hides
         words += [f"{who}-relays" for who in self.relays]
+        words += [self.codec] * (self.codec != "vp8")
         return "-".join(words)
 
     @property
@@ -96,6 +99,10 @@ CALLS = [
     Call("chromium", "retake"),
     Call("chromium", "retake", peer_waits=True),
     Call("chromium", "page"),
+    Call("chromium", "peer", codec="vp9"),
+    Call("chromium", "retake", codec="vp9"),
+    Call("chromium", "peer", codec="h264"),
+    Call("chromium", "retake", codec="h264"),
     Call("chromium", "peer", hides=True, sends=()),
     Call("chromium", "peer", relays=("peer",)),
     Call("chromium", "retake", relays=("peer",)),
@@ -106,15 +113,19 @@ CALLS = [
     Call("firefox", "retake"),
     Call("firefox", "retake", peer_waits=True),
     Call("firefox", "page"),
+    Call("firefox", "peer", codec="vp9"),
     Call("aiortc", "peer"),
     Call("aiortc", "retake"),
     Call("aiortc", "retake", peer_waits=True),
+    Call("aiortc", "peer", codec="h264"),
     Call("libwebrtc", "peer"),
     Call("libwebrtc", "retake"),
     Call("libwebrtc", "retake", peer_waits=True),
     Call("gstreamer", "peer"),
     Call("gstreamer", "retake"),
     Call("gstreamer", "retake", peer_waits=True),
+    Call("gstreamer", "peer", codec="vp9"),
+    Call("gstreamer", "peer", codec="h264"),
     Call("janus-echotest", "retake"),
     Call("janus-echotest", "retake", peer_waits=True),
     Call("janus-videoroom", "retake", sends=()),

@@ -19,11 +19,11 @@ class ChildPeer:
         self._asked = 0
 
     @classmethod
-    async def open(cls, program, folder, python=sys.executable):
+    async def open(cls, program, folder, call, python=sys.executable):
         """Starts one of the programs beside this file and waits until it is ready."""
         path = Path(__file__).with_name(program)
         environment = {"PYTHONPATH": str(path.parent.parent), "PYTHONUNBUFFERED": "1"}
-        child = await Child.start([python, path], folder / "peer.log", environment)
+        child = await Child.start([python, path, call.codec], folder / "peer.log", environment)
         try:
             await child.line("^ready$", _START_SECONDS)
         except BaseException:
