@@ -64,9 +64,10 @@ lint: deps-lint
 interop: release deps-interop $(VENV)/ready
 	$(VENV)/bin/python Tests/Interop/run.py --retake $(RETAKE) $(INTEROP)
 
-# How fast recording and replaying are on this machine.
-bench: release
-	$(RETAKE) bench
+# How fast recording, replaying and data channels are on this machine, beside other libraries.
+bench: release $(VENV)/ready
+	$(RETAKE) bench takes
+	$(VENV)/bin/python Tests/Interop/throughput.py --retake $(RETAKE)
 
 release: deps
 	swift build -c release --product retake
@@ -83,7 +84,8 @@ deps-lint:
 deps-interop:
 	@.ci/packages $(PEERS)
 
-$(VENV)/ready: Tests/Interop/requirements.txt | deps-interop
+$(VENV)/ready: Tests/Interop/requirements.txt
+	@.ci/packages python3-venv
 	$(PYTHON) -m venv --clear $(VENV)
 	$(VENV)/bin/pip install --quiet --disable-pip-version-check --requirement $<
 	touch $@

@@ -65,12 +65,14 @@ let package = Package(
     module("Wire", []),
     module("Digests", ["Wire", "COpenSSL", "CXXHash"]),
     module("STUN", ["Wire", "Digests"]),
-    module("ICE", ["Wire", "STUN"]),
+    module("TURN", ["Wire", "STUN"]),
+    module("ICE", ["Wire", "STUN", "TURN"]),
     module("Secure", ["Wire", "Digests", "CSupport", "COpenSSL", "CSRTP"]),
     module("RTP", ["Wire"]),
     module("SCTP", ["Wire"]),
     module("SDP", ["Wire"]),
     module("JSEP", ["Wire", "SDP"]),
+    module("Transport", ["Wire", "ICE", "Secure", "RTP", "JSEP"]),
     module("Flow", ["Wire", "RTP"]),
     module("Media", ["Wire", "RTP", "CSupport", "COpus", "CVPX"]),
     module("Stats", ["Wire"]),
@@ -78,8 +80,8 @@ let package = Package(
     module(
       "Peer",
       [
-        "Wire", "ICE", "Secure", "RTP", "SCTP", "SDP", "JSEP", "Flow", "Media", "Stats",
-        "Speakers", "Digests",
+        "Wire", "TURN", "ICE", "Secure", "RTP", "SCTP", "SDP", "JSEP", "Transport", "Flow", "Media",
+        "Stats", "Speakers", "Digests",
       ]),
 
     // What records, replays and drives the core.
@@ -98,11 +100,11 @@ let package = Package(
       [
         "Wire", "CSupport", "SDP", "RTP", "Peer", "Media", "Stats", "Tape", "Queries", "Replay",
       ]),
-    module("Lab", ["Wire", "STUN", "ICE", "SDP", "Peer", "Media", "Tape"]),
+    module("Lab", ["Wire", "STUN", "TURN", "ICE", "SDP", "Peer", "Media", "Tape"]),
     module(
       "Live",
       [
-        "Wire", "CSupport", "COpenSSL", "STUN", "SDP", "JSEP", "ICE", "SCTP", "Secure", "RTP",
+        "Wire", "CSupport", "COpenSSL", "STUN", "TURN", "RTP", "SDP", "JSEP", "ICE", "SCTP", "Secure",
         "Peer", "Media", "Stats", "Speakers", "Tape",
       ]),
     module("Verify", ["Wire", "Peer", "Media", "Tape", "Replay"]),
@@ -115,7 +117,7 @@ let package = Package(
         "Signaling", "Stats", "CSupport",
         "Verify",
         "CPcap",
-        "Media", "Peer", "RTP", "SCTP", "Secure",
+        "Media", "Peer", "RTP", "SCTP", "Secure", "Transport",
         .product(name: "ArgumentParser", package: "swift-argument-parser"),
       ],
       swiftSettings: settings),
@@ -152,7 +154,8 @@ let package = Package(
     tests("CSupportTests", ["CSupport", "COpus", "CVPX"]),
     tests("SecureTests", ["Secure", "Wire", "Digests", "CSupport", "COpenSSL"]),
     tests("STUNTests", ["Wire", "Digests", "STUN"]),
-    tests("ICETests", ["Wire", "STUN", "ICE", "Lab"]),
+    tests("TURNTests", ["Wire", "STUN", "TURN", "Lab"]),
+    tests("ICETests", ["Wire", "STUN", "TURN", "ICE", "Lab"]),
     tests(
       "LiveTests",
       ["Wire", "SDP", "JSEP", "ICE", "SCTP", "Secure", "Media", "Stats", "Peer", "Tape", "Live"]),

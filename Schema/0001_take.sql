@@ -503,7 +503,8 @@ CREATE TABLE event (
   peer   INTEGER NOT NULL,
   at_ns  INTEGER NOT NULL,
   -- negotiationneeded, icecandidate, track, trackended, addstream, removestream, secured,
-  -- speaker, bufferedamountlow, datachannelerror, refused.
+  -- speaker, loudest, audiosubscribed, audiounsubscribed, bufferedamountlow, datachannelerror,
+  -- refused.
   type   TEXT NOT NULL,
   detail TEXT NOT NULL   -- JSON
 );
@@ -519,8 +520,38 @@ CREATE TABLE level (
   energy       INTEGER NOT NULL,  -- the sum of the squared samples of the loudest channel
   samples      INTEGER NOT NULL,  -- of one channel, at 48 kHz
   peak         INTEGER NOT NULL,  -- the largest absolute sample
+  meter        INTEGER NOT NULL,  -- the same or a quarter of the meter 100 ms before
   sender_level INTEGER,           -- the loudest RFC 6464 level of the packets; NULL: they had none
   voice        INTEGER NOT NULL   -- 1: at least one packet was marked as speech
+);
+
+-- The voices that a mixer put together, for each 100 ms of `level`.
+CREATE TABLE contribution (
+  row         INTEGER PRIMARY KEY,
+  step        INTEGER GENERATED ALWAYS AS (row >> 16) VIRTUAL,
+  peer        INTEGER NOT NULL,
+  at_ns       INTEGER NOT NULL,  -- the end of the 100 ms
+  track       INTEGER NOT NULL,  -- the transceiver's number
+  direction   TEXT NOT NULL,     -- 'out': what this peer sends on of what it received
+  contributor INTEGER NOT NULL,  -- its SSRC before the mixer, the CSRC of the packets
+  dbov        INTEGER            -- the loudest level that the packets tell (RFC 6465); NULL: none
+);
+
+-- Speech as the peer noticed it: a row when it began, that is when it had lasted 0.2 s, one with
+-- each second that it lasts, and one when it is over; query the view `speaker`.
+CREATE TABLE speech (
+  row         INTEGER PRIMARY KEY,
+  step        INTEGER GENERATED ALWAYS AS (row >> 16) VIRTUAL,
+  peer        INTEGER NOT NULL,
+  at_ns       INTEGER NOT NULL,
+  track       INTEGER NOT NULL,  -- the transceiver's number
+  direction   TEXT NOT NULL,
+  contributor INTEGER,           -- who of those mixed into the track (CSRC); NULL: all of it
+  phase       TEXT NOT NULL,     -- began, lasts, ended
+  from_ns     INTEGER NOT NULL,  -- the first block of -47 dBov or more
+  to_ns       INTEGER NOT NULL,  -- the end of the last one
+  blocks      INTEGER NOT NULL,  -- how many there were, of 20 ms
+  decibels    INTEGER NOT NULL   -- the sum of their levels in dBov
 );
 
 -- What every data channel carried, from its making to its end or that of the take.
@@ -646,56 +677,40 @@ SELECT
     ELSE CAST(max(0, min(100, round(
       100 * (10 * log10(energy / (samples * 1073741824.0)) + 60) / 60))) AS INTEGER) END AS percent,
   -sender_level AS sender_dbov,  -- what the sender's packets say (RFC 6464), the loudest of them
-  -- The audioLevel of libwebrtc's getStats: a peak that falls to a quarter in each 110 ms.
-  max(
-    peak, coalesce(lag(peak) OVER meter, 0) >> 2, coalesce(lag(peak, 2) OVER meter, 0) >> 4,
-    coalesce(lag(peak, 3) OVER meter, 0) >> 6) / 32767.0 AS libwebrtc_level
-FROM level WINDOW meter AS (PARTITION BY peer, track, direction ORDER BY row);
+  meter / 32767.0 AS libwebrtc_level  -- as the audioLevel of libwebrtc's getStats behaves
+FROM level;
 
 -- Who spoke when: sound of -47 dBov or more, joined over pauses of up to half a second, for at
--- least 0.2 s. Levels are the sender's (RFC 6464) where it told them, else those of the decoded
--- sound. `retake speakers` also tells who dominated among several.
+-- least 0.2 s. Levels are the sender's (RFC 6464), or the mixer's (RFC 6465), where it told them,
+-- else those of the decoded sound. Speech whose end the take does not have is known to the second.
 CREATE VIEW speaker AS
-WITH
-  loud AS (
-    SELECT frame_store.row AS row, format.peer AS peer, format.track AS track,
-      format.direction AS direction, frame_store.at_ns AS at_ns,
-      coalesce(
-        -frame_store.audio_level, round(10 * log10(energy / (samples * 1073741824.0)))) AS dbov
-    FROM frame_store JOIN format USING (format)
-    WHERE format.kind = 'audio' AND dbov >= -47
-  ),
-  spaced AS (
-    SELECT *, at_ns - lag(at_ns) OVER (PARTITION BY peer, track, direction ORDER BY row) AS pause
-    FROM loud
-  ),
-  numbered AS (
-    SELECT *, sum(coalesce(pause, 1e9) > 5e8)
-      OVER (PARTITION BY peer, track, direction ORDER BY row) AS speech
-    FROM spaced
-  )
 SELECT
-  numbered.peer AS peer,
-  peer.label || '/' || direction || '/' || track AS participant,  -- who: label, in or out, track
+  speech.peer AS peer,
+  -- Who: label of the peer, in or out, track, and the CSRC of a voice in a mix.
+  peer.label || '/' || direction || '/' || track || coalesce('/' || contributor, '') AS participant,
   track,
   direction,
-  min(numbered.at_ns) AS from_ns,
-  max(numbered.at_ns) + 20000000 AS to_ns,
-  (max(numbered.at_ns) + 20000000 - min(numbered.at_ns)) / 1e9 AS seconds,
-  round(avg(dbov), 1) AS dbov                                     -- the mean while speaking
-FROM numbered JOIN peer ON peer.peer = numbered.peer
-GROUP BY numbered.peer, track, direction, speech
-HAVING max(numbered.at_ns) - min(numbered.at_ns) >= 180000000;
+  contributor,
+  from_ns,
+  max(to_ns) AS to_ns,
+  (max(to_ns) - from_ns) / 1e9 AS seconds,
+  round(decibels * 1.0 / blocks, 1) AS dbov  -- the mean while speaking
+FROM speech JOIN peer ON peer.peer = speech.peer
+GROUP BY speech.peer, track, direction, contributor, from_ns;
 
 -- Who was the dominant speaker of each peer when, as the peer told its application.
 CREATE VIEW dominant_speaker AS
-SELECT peer, participant, track, direction, from_ns, to_ns, (to_ns - from_ns) / 1e9 AS seconds
+SELECT
+  peer, participant, track, direction, contributor, from_ns, to_ns,
+  (to_ns - from_ns) / 1e9 AS seconds
 FROM (
   SELECT
     event.peer AS peer,
-    peer.label || '/' || (detail ->> '$.direction') || '/' || (detail ->> '$.track') AS participant,
+    peer.label || '/' || (detail ->> '$.direction') || '/' || (detail ->> '$.track')
+      || coalesce('/' || (detail ->> '$.contributor'), '') AS participant,
     detail ->> '$.track' AS track,
     detail ->> '$.direction' AS direction,
+    detail ->> '$.contributor' AS contributor,
     event.at_ns AS from_ns,
     coalesce(
       lead(event.at_ns) OVER (PARTITION BY event.peer ORDER BY event.row),

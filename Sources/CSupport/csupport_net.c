@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <netinet/in.h>
 #include <netinet/ip.h>
+#include <netinet/udp.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
@@ -166,6 +167,33 @@ int csupport_udp_send(int socket, const csupport_address *to, const uint8_t *byt
   do {
     sent = sendto(socket, bytes, length, MSG_DONTWAIT | MSG_NOSIGNAL,
                   (const struct sockaddr *)&storage, size);
+  } while (sent < 0 && errno == EINTR);
+  return sent < 0 ? -errno : 0;
+}
+
+int csupport_udp_send_segments(int socket, const csupport_address *to, const uint8_t *bytes,
+                               size_t length, uint16_t segment) {
+  struct sockaddr_storage storage;
+  struct iovec vector = {(void *)bytes, length};
+  // The union aligns the control message.
+  union {
+    struct cmsghdr header;
+    uint8_t bytes[CMSG_SPACE(sizeof segment)];
+  } control = {0};
+  struct msghdr message = {.msg_name = &storage,
+                           .msg_namelen = csupport_to_sockaddr(to, &storage),
+                           .msg_iov = &vector,
+                           .msg_iovlen = 1,
+                           .msg_control = &control,
+                           .msg_controllen = sizeof control};
+  struct cmsghdr *header = CMSG_FIRSTHDR(&message);
+  header->cmsg_level = SOL_UDP;
+  header->cmsg_type = UDP_SEGMENT;
+  header->cmsg_len = CMSG_LEN(sizeof segment);
+  memcpy(CMSG_DATA(header), &segment, sizeof segment);
+  ssize_t sent;
+  do {
+    sent = sendmsg(socket, &message, MSG_DONTWAIT | MSG_NOSIGNAL);
   } while (sent < 0 && errno == EINTR);
   return sent < 0 ? -errno : 0;
 }

@@ -16,6 +16,7 @@ struct PayloadPart {
   var marker: Bool
   var audioLevel: UInt8?
   var isVoice = false
+  var contributors: [Contributor] = []
   var queuedAt: Instant
 }
 

@@ -184,15 +184,16 @@ struct ReceiveStream {
     guard !payload.isEmpty else { return }
     counters.framesReceived += 1
     let timestamp = packet.header.timestamp
-    outbox.append(
-      .received(
-        ReceivedFrame(
-          mid: mid, ssrc: ssrc, kind: .audio, codec: packet.codec.name,
-          payloadType: packet.codec.payloadType, firstSequence: sequence, lastSequence: sequence,
-          rtpTime: timestamp, extendedTime: timestamps.unwrap(timestamp),
-          firstArrival: packet.arrival, lastArrival: packet.arrival,
-          bytes: Array(packet.bytes[payload]), isKey: true,
-          audioLevel: packet.extensions.audioLevel, isVoice: packet.extensions.isVoice)))
+    var frame = ReceivedFrame(
+      mid: mid, ssrc: ssrc, kind: .audio, codec: packet.codec.name,
+      payloadType: packet.codec.payloadType, firstSequence: sequence, lastSequence: sequence,
+      rtpTime: timestamp, extendedTime: timestamps.unwrap(timestamp),
+      firstArrival: packet.arrival, lastArrival: packet.arrival,
+      bytes: Array(packet.bytes[payload]), isKey: true,
+      audioLevel: packet.extensions.audioLevel, isVoice: packet.extensions.isVoice)
+    frame.contributors = packet.extensions.contributors(
+      of: packet.header, in: packet.bytes.span.bytes)
+    outbox.append(.received(frame))
   }
 
   // MARK: - Pictures

@@ -120,7 +120,9 @@ struct SendStream {
         frame: frame.bytes, range: share.range, prefix: share.prefix,
         payloadType: codec.payloadType, rtxPayloadType: codec.rtxPayloadType,
         timestamp: timestamp, marker: kind == .video ? index == shares.count - 1 : isSpurt,
-        audioLevel: frame.audioLevel, isVoice: frame.isVoice, queuedAt: now)
+        audioLevel: frame.audioLevel, isVoice: frame.isVoice,
+        // Who is told of contributors without their levels learns nothing it could show.
+        contributors: map.mixerLevels == 0 ? [] : frame.contributors, queuedAt: now)
     }
   }
 
@@ -152,6 +154,7 @@ struct SendStream {
     header.mid = isAcknowledged ? nil : midBytes
     header.audioLevel = part.audioLevel
     header.isVoice = part.isVoice
+    header.contributors = part.contributors
     header.absoluteSendTime = sendTime
     header.transportSequence = transportSequence
     let packet = build(header, original: nil, part)

@@ -19,16 +19,22 @@ struct CandidatePair {
   let id: UInt32
   /// The number of the credentials that its checks use.
   let epoch: UInt32
-  /// The own end point.
-  let base: SocketAddress
+  /// The own end point; its port is 0 while a pair that makes its connection has none.
+  var base: SocketAddress
   /// The peer's end point.
   let target: SocketAddress
   /// Equal for pairs that share fate in the frozen algorithm (RFC 8445 section 6.1.2.6).
   let foundation: String
+  /// The priority that checks state (RFC 8445 section 7.1.1).
+  let reflexivePriority: UInt32
+  /// Whether this side makes the connection that carries it.
+  let isActive: Bool
+  /// The number under which the connection was asked for.
+  var connectionID: UInt32?
   var local: ICECandidate
   var remote: ICECandidate
-  var priority: UInt64
-  var state: ICEPairReport.State
+  var priority: UInt64 = 0
+  var state = ICEPairReport.State.frozen
   var isNominated = false
 
   /// Requests without a response that are still remembered, oldest first.
@@ -67,7 +73,7 @@ struct CandidatePair {
 
   init(
     id: UInt32, epoch: UInt32, base: SocketAddress, target: SocketAddress, local: ICECandidate,
-    remote: ICECandidate, priority: UInt64, state: ICEPairReport.State
+    remote: ICECandidate
   ) {
     self.id = id
     self.epoch = epoch
@@ -76,8 +82,11 @@ struct CandidatePair {
     foundation = "\(local.foundation):\(remote.foundation)"
     self.local = local
     self.remote = remote
-    self.priority = priority
-    self.state = state
+    isActive = local.tcpType == .active
+    // The local preference is that of the base (bits 8 to 23).
+    let preference = UInt16(truncatingIfNeeded: local.priority >> 8)
+    reflexivePriority = ICEPriority.candidate(
+      .peerReflexive, isTCP: local.isTCP, localPreference: preference)
   }
 
   /// Whether the outcome of the pair is open.
@@ -88,8 +97,11 @@ struct CandidatePair {
     }
   }
 
+  /// Whether it must get its connection before it can be checked.
+  var needsConnection: Bool { isActive && base.port == 0 }
+
   /// The lower type preference of both ends: what makes a path much better than another.
-  var directness: UInt32 { min(local.kind.typePreference, remote.kind.typePreference) }
+  var directness: UInt32 { min(local.typePreference, remote.typePreference) }
 
   mutating func change(to new: ICEPairReport.State) {
     guard state != new else { return }
@@ -108,6 +120,7 @@ struct CandidatePair {
     attempts = 0
     nextAttempt = nil
     sendFailures = 0
+    connectionID = nil
     change(to: .waiting)
   }
 
@@ -115,6 +128,7 @@ struct CandidatePair {
   mutating func fail() {
     nextAttempt = nil
     isNominating = false
+    connectionID = nil
     change(to: .failed)
   }
 

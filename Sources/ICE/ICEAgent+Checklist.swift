@@ -3,15 +3,14 @@ import Wire
 extension ICEAgent {
   /// Makes the pair of a base and a remote candidate unless it cannot work or is there already.
   mutating func addPair(base: SocketAddress, remote: ICECandidate) {
-    guard remote.transport == "udp", let target = remote.address,
-      base.ip.isIPv4 == target.ip.isIPv4,
+    guard let target = remote.address, base.ip.isIPv4 == target.ip.isIPv4,
       // Link-local addresses reach link-local addresses only (RFC 8445 section 6.1.2.2).
       base.ip.isIPv4 || base.ip.isLinkLocal == target.ip.isLinkLocal,
-      pairIndex(base, target) == nil, let local = baseCandidate(of: base)
+      let local = baseCandidate(of: base), local.pairs(with: remote), !hasPair(base, local, target)
     else { return }
     var pair = CandidatePair(
       id: lastPairID + 1, epoch: epoch.number, base: base, target: target, local: local,
-      remote: remote, priority: 0, state: .frozen)
+      remote: remote)
     pair.priority = pairPriority(pair)
     guard makeRoom(for: pair) else {
       counters.overflows += 1
@@ -23,7 +22,7 @@ extension ICEAgent {
       pair.state = .waiting
     }
     checklist.append(pair)
-    if let relay = gathering.relayIndex(at: base) { drive(relay: relay, .permit(target.ip)) }
+    letIn(target.ip, at: base)
     reviveAfterFailure()
   }
 
@@ -92,6 +91,17 @@ extension ICEAgent {
     if !triggered.isEmpty { return true }
     return checklist.contains {
       $0.epoch == epoch.number && ($0.state == .waiting || $0.state == .frozen)
+    }
+  }
+
+  /// Whether a pair is there already; one that makes its connection is known by the address that it
+  /// begins at, because its port is its own.
+  private func hasPair(_ base: SocketAddress, _ local: ICECandidate, _ target: SocketAddress)
+    -> Bool
+  {
+    guard local.tcpType == .active else { return pairIndex(base, target) != nil }
+    return checklist.contains {
+      $0.isActive && $0.base.ip == base.ip && $0.target == target && $0.epoch == epoch.number
     }
   }
 

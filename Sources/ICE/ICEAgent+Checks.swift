@@ -7,7 +7,8 @@ extension ICEAgent {
     guard epoch.remote != nil, !hasFailed else { return }
     for index in checklist.indices {
       guard let due = checklist[index].nextAttempt, due <= now else { continue }
-      if checklist[index].attempts < ICETiming.checkWaits.count {
+      // Nothing gets lost on a connection, so that silence is an answer.
+      if !checklist[index].local.isTCP, checklist[index].attempts < ICETiming.checkWaits.count {
         sendCheck(on: index)
       } else {
         checklist[index].fail()
@@ -18,7 +19,7 @@ extension ICEAgent {
     nextPacedAt = now + (isSmall ? ICETiming.paceSmall : ICETiming.paceLarge)
     guard let index = nextToCheck() else { return }
     checklist[index].change(to: .inProgress)
-    sendCheck(on: index)
+    if checklist[index].needsConnection { connect(index) } else { sendCheck(on: index) }
   }
 
   /// Sends a Binding request on a pair (RFC 8445 section 7.2.4); each one is a transaction.
@@ -29,8 +30,7 @@ extension ICEAgent {
     let nominates = pair.isNominating && role == .controlling
     var writer = STUNWriter(.request, transactionID: transaction)
     writer.username("\(remote.usernameFragment):\(epoch.local.usernameFragment)")
-    let preference = gathering.localPreference(of: pair.base) ?? 0
-    writer.priority(ICEPriority.candidate(.peerReflexive, localPreference: preference))
+    writer.priority(pair.reflexivePriority)
     switch role {
     case .controlling: writer.iceControlling(tieBreaker)
     case .controlled: writer.iceControlled(tieBreaker)
@@ -44,7 +44,8 @@ extension ICEAgent {
       checklist[index].consentRequestsSent += 1
     } else {
       checklist[index].attempts += 1
-      checklist[index].nextAttempt = now + checkWait(after: checklist[index].attempts)
+      let wait = pair.local.isTCP ? ICETiming.connectWait : checkWait(after: pair.attempts + 1)
+      checklist[index].nextAttempt = now + wait
     }
     transmit(bytes, from: pair.base, to: pair.target)
   }
@@ -89,6 +90,7 @@ extension ICEAgent {
     counters.sendFailures += 1
     queryRefused(local, remote)
     relayRefused(local, remote)
+    if streamLost(local, remote) { return }
     guard let index = pairIndex(local, remote) else { return }
     checklist[index].sendFailures += 1
     // A pair that worked is judged by silence: a full queue or a flapping interface may pass.
@@ -191,16 +193,15 @@ extension ICEAgent {
       checklist[index].local = local.candidate
       return
     }
-    guard gathering.candidates.count < ICEGathering.localCandidatesMaximum,
-      let preference = gathering.localPreference(of: base)
-    else { return }
+    guard gathering.candidates.count < ICEGathering.localCandidatesMaximum else { return }
+    let pair = checklist[index]
     let foundation = gathering.foundation(
-      ICEGathering.FoundationKey(kind: .peerReflexive, base: base.ip, server: nil))
-    let priority = ICEPriority.candidate(
-      .peerReflexive, localPreference: preference)
+      ICEGathering.FoundationKey(
+        kind: .peerReflexive, base: base.ip, server: nil, isTCP: pair.local.isTCP))
     let candidate = ICECandidate(
-      foundation: foundation, priority: priority, host: .address(mapped.ip), port: mapped.port,
-      kind: .peerReflexive, related: base)
+      foundation: foundation, transport: pair.local.transport, priority: pair.reflexivePriority,
+      host: .address(mapped.ip), port: mapped.port, kind: .peerReflexive, related: base,
+      extensions: pair.local.tcpType.map { [ICECandidate.tcpType($0)] } ?? [])
     gathering.candidates.append(ICEGathering.LocalCandidate(candidate: candidate, base: base))
     checklist[index].local = candidate
   }

@@ -98,9 +98,7 @@ extension ICEAgent {
     }
     checklist[index].hasNews = true
     selectedSince = now
-    if let relay = gathering.relayIndex(at: checklist[index].base) {
-      drive(relay: relay, .bind(checklist[index].target))
-    }
+    bindChannel(to: checklist[index].target, at: checklist[index].base)
     // Right after a check that was answered, the next one is only due in its time.
     if let answeredAt = checklist[index].answeredAt, now - answeredAt < .seconds(1) {
       nextConsentAt = answeredAt + consentInterval()

@@ -1,4 +1,5 @@
 import STUN
+import TURN
 import Wire
 
 extension ICEAgent {
@@ -12,13 +13,7 @@ extension ICEAgent {
         counters.overflows += 1
         continue
       }
-      let id = newRequestID()
-      gathering.sockets.append(
-        ICEGathering.Socket(
-          id: id, epoch: epoch.number, asked: address,
-          localPreference: 65535 - gathering.socketsAsked))
-      gathering.socketsAsked += 1
-      emit(.bindSocket(id: id, address))
+      open(on: address)
     }
     for index in gathering.servers.indices {
       guard case .name(let name) = gathering.servers[index].server.host,
@@ -31,9 +26,30 @@ extension ICEAgent {
     gathering.namesUntil = now + ICETiming.nameWait
   }
 
+  /// Asks for the sockets of one address.
+  private mutating func open(on address: IPAddress) {
+    let localPreference = 65535 - gathering.socketsAsked
+    gathering.socketsAsked += 1
+    if settings.usesUDP {
+      let id = newRequestID()
+      gathering.sockets.append(
+        ICEGathering.Socket(
+          id: id, epoch: epoch.number, asked: address, localPreference: localPreference))
+      emit(.bindSocket(id: id, address))
+    }
+    guard settings.usesTCP, !settings.relayOnly else { return }
+    let id = newRequestID()
+    gathering.sockets.append(
+      ICEGathering.Socket(
+        id: id, epoch: epoch.number, asked: address, localPreference: localPreference,
+        isListener: true))
+    emit(.listen(id: id, address))
+    gatherTCP(address, localPreference: localPreference)
+  }
+
   /// Takes a socket into use: a host candidate, pairs with all that is known, questions to servers.
   mutating func socketBound(_ id: UInt32, _ address: SocketAddress) {
-    if connected(id, address) { return }
+    if connected(id, address) || peerConnected(id, address) { return }
     guard let index = gathering.sockets.firstIndex(where: { $0.id == id }),
       gathering.sockets[index].address == nil
     else {
@@ -43,16 +59,20 @@ extension ICEAgent {
     }
     gathering.sockets[index].address = address
     let socket = gathering.sockets[index]
+    if socket.isListener {
+      return addTCP(
+        .passive, address, port: address.port, localPreference: socket.localPreference)
+    }
     for server in gathering.servers { ask(server, from: address) }
     // With relays only, nothing is sent from the address itself (RFC 8828 section 5.2, mode 4).
-    guard !relayOnly else { return }
+    guard !settings.relayOnly else { return }
     let foundation = gathering.foundation(
       ICEGathering.FoundationKey(kind: .host, base: address.ip, server: nil))
     addLocal(
       ICECandidate(
         foundation: foundation,
         priority: ICEPriority.candidate(.host, localPreference: socket.localPreference),
-        host: .address(address.ip), port: address.port, kind: .host,
+        host: shown(address.ip), port: address.port, kind: .host,
         extensions: [fragmentExtension]),
       base: address)
     for remote in remoteSide.candidates { addPair(base: address, remote: remote) }
@@ -61,6 +81,7 @@ extension ICEAgent {
   /// Drops a socket that did not open or died, with its pairs.
   mutating func socketFailed(_ id: UInt32) {
     connectionFailed(id)
+    peerConnectionFailed(id)
     guard let index = gathering.sockets.firstIndex(where: { $0.id == id }) else { return }
     let socket = gathering.sockets.remove(at: index)
     guard let address = socket.address else { return }
@@ -75,7 +96,7 @@ extension ICEAgent {
   mutating func serverResolved(_ index: Int, _ addresses: [IPAddress]) {
     gathering.servers[index].nameID = nil
     gathering.servers[index].addresses = Array(addresses.prefix(2))
-    for socket in gathering.sockets where socket.epoch == epoch.number {
+    for socket in gathering.sockets where socket.epoch == epoch.number && !socket.isListener {
       if let address = socket.address { ask(gathering.servers[index], from: address) }
     }
   }
@@ -175,7 +196,8 @@ extension ICEAgent {
       ICECandidate(
         foundation: foundation,
         priority: ICEPriority.candidate(.serverReflexive, localPreference: socket.localPreference),
-        host: .address(mapped.ip), port: mapped.port, kind: .serverReflexive, related: base,
+        host: .address(mapped.ip), port: mapped.port, kind: .serverReflexive,
+        related: settings.hidesAddresses ? .hidden(isIPv4: base.ip.isIPv4) : base,
         extensions: [fragmentExtension]),
       base: base)
   }
@@ -194,7 +216,7 @@ extension ICEAgent {
         }
       }
       gathering.nextQueryAt = due + ICETiming.paceSmall
-      guard server.server.credentials == nil, !relayOnly else { continue }
+      guard server.server.credentials == nil, !settings.relayOnly else { continue }
       gathering.queries.append(
         ICEGathering.Query(
           base: base, server: address,
@@ -205,11 +227,11 @@ extension ICEAgent {
   private mutating func runQuery(at index: Int) {
     let query = gathering.queries[index]
     if let due = query.nextAttempt, due <= now {
-      guard query.attempts < ICETiming.queryWaits.count else {
+      guard query.attempts < TURNTiming.queryWaits.count else {
         gathering.queries[index].nextAttempt = nil
         return
       }
-      gathering.queries[index].nextAttempt = now + ICETiming.queryWaits[query.attempts]
+      gathering.queries[index].nextAttempt = now + TURNTiming.queryWaits[query.attempts]
       gathering.queries[index].attempts += 1
       let message = STUNWriter(.request, transactionID: query.transaction).finish()
       emit(.datagram(local: query.base, remote: query.server, bytes: message))

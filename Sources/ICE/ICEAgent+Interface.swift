@@ -1,3 +1,4 @@
+package import TURN
 package import Wire
 
 /// The username fragment and password of one side (RFC 8445 section 5.3).
@@ -124,6 +125,8 @@ extension ICEAgent {
     case socketBound(id: UInt32, SocketAddress)
     /// The socket that was asked for could not be opened, or died.
     case socketFailed(id: UInt32)
+    /// Somebody connected to the socket that listens at this end point.
+    case streamAccepted(local: SocketAddress, remote: SocketAddress)
     /// The addresses of a name that was asked for; empty when there are none.
     case nameResolved(id: UInt32, [IPAddress])
     /// Sets or changes the role before checks begin.
@@ -157,12 +160,19 @@ extension ICEAgent {
   package enum Output {
     /// Open a UDP socket on this address (any port); answer with `socketBound` or `socketFailed`.
     case bindSocket(id: UInt32, IPAddress)
-    /// Connect to a TURN server from this address, with TLS when asked for; answer with
-    /// `socketBound` or `socketFailed`. What comes and goes are its messages, one at a time; a lost
+    /// Listen for connections on this address (any port); answered like a UDP socket. Whoever
+    /// connects is told with `streamAccepted`.
+    case listen(id: UInt32, IPAddress)
+    /// Connect from this address to a TURN server, with TLS when it says so, or to the peer; answer
+    /// with `socketBound` or `socketFailed`. What comes and goes are messages, one at a time; a lost
     /// connection is a send that failed.
-    case openStream(id: UInt32, from: IPAddress, to: ICEServer, at: SocketAddress)
-    /// The socket or connection is no longer needed.
+    case openStream(id: UInt32, from: IPAddress, to: SocketAddress, server: ICEServer?)
+    /// The socket or connection to a server is no longer needed.
     case closeSocket(SocketAddress)
+    /// The connection to the peer, or to whoever connected, is no longer needed.
+    case closeStream(local: SocketAddress, remote: SocketAddress)
+    /// Answer multicast questions for this name with this address.
+    case publishName(String, IPAddress)
     /// Resolve a name and answer with `nameResolved`.
     case resolveName(id: UInt32, String)
     /// Send a datagram.

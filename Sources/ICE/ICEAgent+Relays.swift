@@ -1,4 +1,5 @@
 import STUN
+import TURN
 package import Wire
 
 // Relayed candidates: what TURN servers carry looks to the rest of the agent as if it were sent
@@ -6,16 +7,36 @@ package import Wire
 extension ICEAgent {
   private static let redirectionsMaximum = 3
 
-  /// Whether a base of this agent may be used by peers.
-  func isBase(_ local: SocketAddress) -> Bool {
+  /// Whether a path begins at this agent and may be used by peers.
+  func isBase(_ local: SocketAddress, _ remote: SocketAddress) -> Bool {
     if gathering.relayIndex(at: local) != nil { return true }
-    return !relayOnly && gathering.socket(at: local) != nil
+    guard !settings.relayOnly else { return false }
+    if let socket = gathering.socket(at: local), !socket.isListener { return true }
+    return gathering.connectionIndex(local, remote) != nil
   }
 
-  /// Whether bytes from a TURN server are for its client: anything but Binding messages.
-  func isForRelay(_ bytes: [UInt8]) -> Bool {
+  /// Hands what a TURN server sends to its client: anything but Binding messages.
+  ///
+  /// Returns false when it is not for a client.
+  mutating func takeRelayMessage(
+    _ local: SocketAddress, _ server: SocketAddress, _ bytes: [UInt8]
+  ) -> Bool {
+    guard let index = gathering.relayIndex(from: local, to: server) else { return false }
     let span = bytes.span.bytes
-    return ChannelData.matches(span) || STUNMessage.matches(span) && !STUNMessage.isBinding(span)
+    guard ChannelData.matches(span) || STUNMessage.matches(span) && !STUNMessage.isBinding(span)
+    else { return false }
+    drive(relay: index, .received(bytes))
+    return true
+  }
+
+  /// Lets a peer in where a base is a relayed address.
+  mutating func letIn(_ ip: IPAddress, at base: SocketAddress) {
+    if let relay = gathering.relayIndex(at: base) { drive(relay: relay, .permit(ip)) }
+  }
+
+  /// Wants a channel where a base is a relayed address, because media goes this way.
+  mutating func bindChannel(to target: SocketAddress, at base: SocketAddress) {
+    if let relay = gathering.relayIndex(at: base) { drive(relay: relay, .bind(target)) }
   }
 
   /// Whether bytes are channel data around anything but STUN: what touches no state but counters.
@@ -91,7 +112,8 @@ extension ICEAgent {
       return
     }
     gathering.relays[index].connectBy = now + ICETiming.connectWait
-    emit(.openStream(id: relay.id, from: relay.base.ip, to: relay.server, at: relay.address))
+    emit(
+      .openStream(id: relay.id, from: relay.base.ip, to: relay.address, server: relay.server))
   }
 
   /// Takes a connection to a server into use; false when it is not one.
@@ -205,21 +227,21 @@ extension ICEAgent {
   private mutating func allocated(
     _ relay: ICEGathering.Relay, _ relayed: SocketAddress, _ mapped: SocketAddress?
   ) {
-    if !relayOnly, !relay.isStream, let mapped, mapped.port != 0,
+    if !settings.relayOnly, !relay.isStream, let mapped, mapped.port != 0,
       mapped.ip.isIPv4 == relay.base.ip.isIPv4, !mapped.ip.isUnspecified
     {
       addReflexive(mapped, base: relay.base, server: relay.address)
     }
     let foundation = gathering.foundation(
       ICEGathering.FoundationKey(kind: .relayed, base: relay.base.ip, server: relay.address.ip))
-    let hidden = SocketAddress(
-      relayed.ip.isIPv4 ? IPAddress(ipv4: 0) : IPAddress(ipv6High: 0, low: 0), port: 0)
+    let hidden = SocketAddress.hidden(isIPv4: relayed.ip.isIPv4)
+    let isSecret = settings.relayOnly || settings.hidesAddresses
     let priority = ICEPriority.candidate(.relayed, localPreference: relay.localPreference)
     // Who wants relays only does not want to tell the own address (RFC 8828 section 5.2).
     addLocal(
       ICECandidate(
         foundation: foundation, priority: priority, host: .address(relayed.ip), port: relayed.port,
-        kind: .relayed, related: relayOnly ? hidden : mapped ?? hidden,
+        kind: .relayed, related: isSecret ? hidden : mapped ?? hidden,
         extensions: [fragmentExtension]),
       base: relayed)
     for remote in remoteSide.candidates { addPair(base: relayed, remote: remote) }

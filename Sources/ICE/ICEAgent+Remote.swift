@@ -200,7 +200,7 @@ extension ICEAgent {
       }
       learnSignaled(candidate)
     case .name(let name):
-      guard candidate.transport == "udp" else { return }
+      guard candidate.isTCP ? settings.usesTCP : candidate.transport == "udp" else { return }
       if remoteSide.names.contains(where: { $0.candidate == candidate }) {
         counters.duplicates += 1
         return
@@ -221,13 +221,7 @@ extension ICEAgent {
     case .none: counters.overflows += 1
     case .some(false): counters.duplicates += 1
     case .some(true):
-      for socket in gathering.sockets where socket.epoch == epoch.number {
-        if let base = socket.address { addPair(base: base, remote: candidate) }
-      }
-      for index in gathering.relays.indices where gathering.relays[index].epoch == epoch.number {
-        guard let base = gathering.relays[index].client.relayed else { continue }
-        addPair(base: base, remote: candidate)
-      }
+      for base in gathering.bases(of: epoch.number) { addPair(base: base, remote: candidate) }
     }
   }
 
@@ -235,7 +229,9 @@ extension ICEAgent {
   /// states and counters stay.
   private mutating func rename(to candidate: ICECandidate) {
     for index in checklist.indices
-    where checklist[index].epoch == epoch.number && checklist[index].target == candidate.address {
+    where checklist[index].epoch == epoch.number && checklist[index].target == candidate.address
+      && checklist[index].remote.transport == candidate.transport
+    {
       checklist[index].remote = candidate
       checklist[index].priority = pairPriority(checklist[index])
       checklist[index].hasNews = true

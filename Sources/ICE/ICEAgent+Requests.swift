@@ -4,16 +4,12 @@ import Wire
 extension ICEAgent {
   /// Takes a datagram that claims to be STUN, or what a TURN server sends.
   mutating func takeDatagram(_ local: SocketAddress, _ remote: SocketAddress, _ bytes: [UInt8]) {
-    if let index = gathering.relayIndex(from: local, to: remote), isForRelay(bytes) {
-      drive(relay: index, .received(bytes))
-    } else {
-      takeSTUN(local, remote, bytes)
-    }
+    if !takeRelayMessage(local, remote, bytes) { takeSTUN(local, remote, bytes) }
   }
 
   /// Takes a datagram that claims to be STUN, on its way through a relay or not.
   mutating func takeSTUN(_ local: SocketAddress, _ remote: SocketAddress, _ bytes: [UInt8]) {
-    guard isBase(local) else {
+    guard isBase(local, remote) else {
       counters.unknownSocket += 1
       return
     }
@@ -45,16 +41,20 @@ extension ICEAgent {
     _ local: SocketAddress, _ remote: SocketAddress, priority: UInt32, usesCandidate: Bool,
     count: UInt64 = 1
   ) {
-    if pairIndex(local, remote) == nil {
+    let isTCP = gathering.connectionIndex(local, remote) != nil
+    // A connection that this side made belongs to a pair, or is about to be closed.
+    if pairIndex(local, remote) == nil, !isTCP || gathering.socket(at: local) != nil {
       remoteSide.reflexiveCount += 1
       let candidate = ICECandidate(
-        foundation: "prflx\(remoteSide.reflexiveCount)", priority: priority,
-        host: .address(remote.ip), port: remote.port, kind: .peerReflexive)
+        foundation: "prflx\(remoteSide.reflexiveCount)", transport: isTCP ? "tcp" : "udp",
+        priority: priority, host: .address(remote.ip), port: remote.port, kind: .peerReflexive,
+        // Whoever connected here is the active side (RFC 6544 section 7.2).
+        extensions: isTCP ? [ICECandidate.tcpType(.active)] : [])
       // It is paired only with the socket that it reached (section 7.3.1.4).
       if learnRemote(candidate) == nil {
         counters.overflows += 1
       } else {
-        addPair(base: local, remote: signaled(at: remote) ?? candidate)
+        addPair(base: local, remote: isTCP ? candidate : signaled(at: remote) ?? candidate)
       }
     }
     guard let index = pairIndex(local, remote) else { return }

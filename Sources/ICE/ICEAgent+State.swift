@@ -12,6 +12,7 @@ extension ICEAgent {
     considerNomination()
     updateSelection()
     runConsent()
+    closeStreams()
     report()
     deadline = nextDeadline()
   }
@@ -90,7 +91,7 @@ extension ICEAgent {
 
   private func nextDeadline() -> Instant? {
     var next = earliest(gatheringDeadline, lifeDeadline)
-    next = earliest(next, retireAt)
+    next = earliest(earliest(next, retireAt), streamsDeadline)
     guard epoch.remote != nil, !hasFailed else { return next }
     next = earliest(next, nominationDueAt)
     if hasUncheckedPairs { next = earliest(next, nextPacedAt) }

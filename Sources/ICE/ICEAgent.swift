@@ -1,4 +1,5 @@
 import STUN
+import TURN
 package import Wire
 
 /// A full ICE agent for one component (RFC 8445, 8838, 7675) without I/O.
@@ -17,8 +18,7 @@ package struct ICEAgent: Machine {
   package internal(set) var deadline: Instant?
 
   let entropy: EntropyStream
-  /// Whether only relayed candidates are used.
-  let relayOnly: Bool
+  let settings: ICESettings
   var tieBreaker: UInt64
   /// The instant and the outputs of the step under way.
   var now = Instant.zero
@@ -69,15 +69,13 @@ package struct ICEAgent: Machine {
   var consentAskedAt: Instant?
 
   /// Creates an agent that waits for `gather`; credentials and tie-breaker come from the entropy.
-  ///
-  /// With `relayOnly` nothing but TURN servers is spoken to (W3C iceTransportPolicy `relay`).
-  package init(servers: [ICEServer], relayOnly: Bool = false, entropy: EntropyStream) {
+  package init(_ settings: ICESettings = ICESettings(), entropy: EntropyStream) {
     self.entropy = entropy
-    self.relayOnly = relayOnly
+    self.settings = settings
     localCredentials = ICECredentials(from: entropy)
     tieBreaker = entropy.integer(UInt64.self)
     epoch = ICEEpoch(number: 0, local: localCredentials)
-    gathering = ICEGathering(servers)
+    gathering = ICEGathering(settings.servers)
   }
 
   package mutating func step(_ input: Input, at now: Instant, into outbox: inout Outbox<Output>) {
@@ -137,6 +135,7 @@ package struct ICEAgent: Machine {
     case .remoteCandidate(let candidate): takeRemote(candidate)
     case .remoteEndOfCandidates: endRemoteCandidates()
     case .restart(let credentials): restart(credentials)
+    case .streamAccepted(let local, let remote): streamAccepted(local, remote)
     case .datagram(let local, let remote, let bytes): takeDatagram(local, remote, bytes)
     case .sendFailed(let local, let remote): sendFailed(local, remote)
     case .trafficSent, .trafficReceived, .relay, .deadline: break
@@ -177,7 +176,11 @@ package struct ICEAgent: Machine {
     for socket in gathering.sockets {
       if let address = socket.address { emit(.closeSocket(address)) }
     }
+    for connection in gathering.connections {
+      emit(.closeStream(local: connection.local, remote: connection.remote))
+    }
     gathering.sockets = []
+    gathering.connections = []
     gathering.queries = []
     deadline = nil
     connectionState = .closed

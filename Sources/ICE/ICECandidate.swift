@@ -13,15 +13,6 @@ public struct ICECandidate: Hashable, Sendable {
     /// An address on a TURN server.
     case relayed = "relay"
 
-    /// The recommended type preference (RFC 8445 section 5.1.2.2).
-    package var typePreference: UInt32 {
-      switch self {
-      case .host: 126
-      case .peerReflexive: 110
-      case .serverReflexive: 100
-      case .relayed: 0
-      }
-    }
   }
 
   /// Where the candidate is reached: an address, or a name still to be resolved (mDNS).

@@ -1,4 +1,5 @@
 import STUN
+import TURN
 import Wire
 
 /// Sockets, servers and own candidates of an agent.
@@ -17,7 +18,16 @@ struct ICEGathering {
     let epoch: UInt32
     let asked: IPAddress
     let localPreference: UInt16
+    /// Whether connections come to it; else datagrams.
+    var isListener = false
     var address: SocketAddress?
+  }
+
+  /// An open connection to the peer, or to whoever connected to a listener.
+  struct Connection {
+    let local: SocketAddress
+    let remote: SocketAddress
+    let openedAt: Instant
   }
 
   /// A question to a STUN server about the mapping of one socket.
@@ -64,6 +74,7 @@ struct ICEGathering {
     let kind: ICECandidate.Kind
     let base: IPAddress
     let server: IPAddress?
+    var isTCP = false
   }
 
   static let serversMaximum = 4
@@ -75,10 +86,13 @@ struct ICEGathering {
   var sockets: [Socket] = []
   var queries: [Query] = []
   var relays: [Relay] = []
+  var connections: [Connection] = []
   var candidates: [LocalCandidate] = []
   private var foundations: [FoundationKey] = []
   /// How many sockets were asked for in this epoch: the next one gets the next lower preference.
   var socketsAsked: UInt16 = 0
+  /// The names that stand for own addresses; the same for the whole session.
+  var names: [(ip: IPAddress, name: String)] = []
   /// When the next question may be asked for the first time (Ta).
   var nextQueryAt = Instant.zero
   /// When names of servers are no longer waited for.
@@ -115,6 +129,18 @@ struct ICEGathering {
     for index in relays.indices
     where relays[index].address == server && relays[index].base == base { return index }
     return nil
+  }
+
+  /// The end points of an epoch that pairs can begin at: open sockets, relayed addresses, and
+  /// addresses that connections can begin at.
+  func bases(of epoch: UInt32) -> [SocketAddress] {
+    sockets.filter { $0.epoch == epoch }.compactMap(\.address)
+      + relays.filter { $0.epoch == epoch }.compactMap(\.client.relayed)
+      + candidates.filter { $0.candidate.tcpType == .active }.map(\.base)
+  }
+
+  func connectionIndex(_ local: SocketAddress, _ remote: SocketAddress) -> Int? {
+    connections.firstIndex { $0.local == local && $0.remote == remote }
   }
 
   /// How much the socket or relay of a base is preferred; nil when there is none.

@@ -3,8 +3,33 @@ package import Wire
 /// The arithmetic of candidate and pair priorities (RFC 8445 sections 5.1.2 and 6.1.2.3).
 package enum ICEPriority {
   /// The priority of a candidate of component 1 (RFC 8445 section 5.1.2.1).
-  package static func candidate(_ kind: ICECandidate.Kind, localPreference: UInt16) -> UInt32 {
-    kind.typePreference << 24 | UInt32(localPreference) << 8 | 255
+  package static func candidate(
+    _ kind: ICECandidate.Kind, isTCP: Bool = false, localPreference: UInt16
+  ) -> UInt32 {
+    typePreference(kind, isTCP: isTCP) << 24 | UInt32(localPreference) << 8 | 255
+  }
+
+  /// How much a kind of candidate is preferred.
+  package static func typePreference(_ kind: ICECandidate.Kind, isTCP: Bool) -> UInt32 {
+    switch kind {
+    case .host: isTCP ? 90 : 126
+    case .peerReflexive: isTCP ? 80 : 110
+    case .serverReflexive: 100
+    case .relayed: 0
+    }
+  }
+
+  /// The local preference of a TCP candidate on an address: who can begin comes before who waits
+  /// (RFC 6544 section 4.2, for candidates on own addresses).
+  static func localPreference(_ type: ICETCPType, of address: UInt16) -> UInt16 {
+    let direction: UInt16 =
+      switch type {
+      case .active: 6
+      case .passive: 4
+      case .simultaneousOpen: 2
+      }
+    // Addresses are numbered down from the greatest value; 13 bits of that remain.
+    return direction << 13 | address & 0x1fff
   }
 
   /// The priority of a pair: the lower of both sides first, so that they agree on the order.

@@ -47,14 +47,6 @@ enum ICETiming {
   /// How long the old path stays open after a restart led to a new one.
   static let retirement = Interval.seconds(5)
 
-  /// How long each request to a STUN or TURN server waits: 250 ms, doubled up to 2 s.
-  static let queryWaits = [250, 500, 1000, 2000, 2000, 2000, 2000]
-    .map { Interval.milliseconds($0) }
-  /// When a permission or channel on a TURN server is prolonged; the former last 5 minutes
-  /// (RFC 8656 section 9).
-  static let permissionRefresh = Interval.seconds(240)
-  /// Between two messages to a TURN server that has nothing to relay.
-  static let relayKeepAlive = Interval.seconds(25)
   /// How long a connection to a TURN server may take.
   static let connectWait = Interval.milliseconds(9500)
   /// How long the names of STUN servers are waited for.

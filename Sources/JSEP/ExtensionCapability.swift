@@ -23,6 +23,9 @@ package struct ExtensionCapability: Hashable, Sendable {
       uri: "urn:ietf:params:rtp-hdrext:sdes:mid", id: 4, kinds: [.audio, .video],
       isOffered: true),
     ExtensionCapability(
+      uri: "urn:ietf:params:rtp-hdrext:csrc-audio-level", id: 5, kinds: [.audio],
+      isOffered: true),
+    ExtensionCapability(
       uri: "urn:ietf:params:rtp-hdrext:sdes:rtp-stream-id", id: 10, kinds: [.video],
       isOffered: false),
     ExtensionCapability(

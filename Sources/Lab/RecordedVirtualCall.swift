@@ -38,6 +38,9 @@ package final class RecordedVirtualCall {
     }
   }
 
+  /// Completes the take in the middle of the call.
+  package func cutOff() throws(TapeError) -> TapeWriter.Summary { try writer.finish() }
+
   /// Closes the peers and completes the take.
   package func finish() throws(TapeError) -> TapeWriter.Summary {
     for peer in call.network.links.indices { call.call(peer, .close) }

@@ -1,4 +1,5 @@
 import STUN
+import TURN
 import Wire
 
 extension VirtualTURNServer {

@@ -18,6 +18,8 @@ final class LoopThread {
   let poller: Poller
   private let timer: WakeTimer
   private let batch = ReceiveBatch()
+  /// What the peer that has its turn sends.
+  let outgoing = SendBatch()
   private let resolver = NameResolver()
   /// In order of arrival, which is the order in which due deadlines are looked at.
   private var peers: [Resident] = []
@@ -70,6 +72,8 @@ final class LoopThread {
   private func receive(_ tag: Poller.Tag) {
     guard let (socket, driver) = sockets[tag] else { return }
     let count = batch.receive(from: socket)
+    driver.beginBurst()
+    defer { driver.endBurst() }
     for index in 0..<count {
       // A step may have closed the socket; what it still held is of no interest then.
       guard sockets[tag] != nil else { return }

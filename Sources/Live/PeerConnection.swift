@@ -180,11 +180,6 @@ public final class PeerConnection: Sendable {
   /// How many frames went through the codecs.
   public var counters: MediaCounters { observers.counters }
 
-  /// How loud each track of sound was in the last 100 ms, sent ones and heard ones.
-  ///
-  /// Who speaks is told by `PeerConnectionEvent.dominantSpeaker`.
-  public var audioLevels: [TrackLevel] { observers.audioLevels }
-
   /// What happens from now on, in order; every use gives a stream of its own.
   ///
   /// A reader that stays more than 4096 events behind loses the oldest. `close` ends the stream.

@@ -46,6 +46,17 @@ public enum PeerConnectionEvent: Hashable, Sendable {
   case secured(cipherSuite: String, profile: String)
   /// Another track became the dominant speaker among those sent and received; nil: nobody is.
   case dominantSpeaker(SpeakingTrack?)
+  /// A track began to speak, 0.2 s ago.
+  case speechBegan(SpeakingTrack)
+  /// A track has been silent for half a second, or has ended, after it spoke.
+  case speechEnded(SpeakingTrack)
+  /// The loudest tracks of an interval, the loudest first, as `observeLoudest` asked for; none: all
+  /// are silent.
+  case loudestSpeakers([SpeakerVolume])
+  /// A received track took one of the slots of `limitAudioSlots`.
+  case audioSubscribed(SpeakingTrack)
+  /// A received track lost its slot.
+  case audioUnsubscribed(SpeakingTrack)
   /// Something from the network was refused and counted.
   case refused(layer: String, reason: String)
 
@@ -72,6 +83,15 @@ public enum PeerConnectionEvent: Hashable, Sendable {
     case .streamAdded(let stream): self = .streamAdded(stream)
     case .streamRemoved(let id): self = .streamRemoved(id: id)
     case .dominantSpeaker(let speaker): self = .dominantSpeaker(speaker)
+    case .speech(let speech):
+      switch speech.phase {
+      case "began": self = .speechBegan(speech.track)
+      case "ended": self = .speechEnded(speech.track)
+      default: return nil
+      }
+    case .loudestSpeakers(let volumes): self = .loudestSpeakers(volumes)
+    case .audioSlot(let track, let isHeld):
+      self = isHeld ? .audioSubscribed(track) : .audioUnsubscribed(track)
     case .refused(let layer, let reason): self = .refused(layer: layer, reason: reason)
     case .candidate, .candidatePair, .trackNegotiated, .rtcp, .frame, .dataChannel, .message,
       .bufferedAmountLow, .dataChannelError:

@@ -13,6 +13,8 @@ package final class PeerDriver {
 
   /// How many inputs that follow from each other one turn handles before the loop looks at others.
   package static let turnMaximum = 256
+  /// How long a datagram may wait for more that go the same way.
+  package static let burstMaximum = Interval.microseconds(300)
 
   private let engine: any PeerEngine
   private let clock: TakeClock
@@ -32,6 +34,8 @@ package final class PeerDriver {
   private var deadline: Instant?
   private var stats: StatsSchedule
   private var isClosed = false
+  /// Since when datagrams wait for the end of a burst.
+  private var burstBegin: Instant?
 
   /// The instant of the last step: instants never go back.
   package private(set) var now = Instant.zero
@@ -74,6 +78,16 @@ package final class PeerDriver {
   package func take(_ datagram: Datagram, arrivalMonotonicNanoseconds: Int64) {
     let arrival = clock.instant(monotonicNanoseconds: arrivalMonotonicNanoseconds)
     step(.datagram(datagram, arrival: min(arrival, advance())))
+    drain()
+  }
+
+  /// Begins a series of inputs whose datagrams may go out together.
+  package func beginBurst() { burstBegin = advance() }
+
+  /// Ends the series, and sends what waits.
+  package func endBurst() {
+    burstBegin = nil
+    flush()
     drain()
   }
 
@@ -135,6 +149,10 @@ package final class PeerDriver {
 
   private func step(_ input: PeerInput) {
     let now = advance()
+    if let begin = burstBegin, now - begin > PeerDriver.burstMaximum {
+      flush()
+      burstBegin = now
+    }
     engine.step(input, at: now, into: &outbox)
     deadline = engine.deadline
     if let recorder {
@@ -147,6 +165,7 @@ package final class PeerDriver {
     } else {
       while let output = outbox.next() { perform(output) }
     }
+    if burstBegin == nil { flush() }
     for entry in given { entry.complete(entry.reply) }
     given.removeAll(keepingCapacity: true)
   }
@@ -167,9 +186,7 @@ package final class PeerDriver {
 
   private func perform(_ output: PeerOutput) {
     switch output {
-    case .datagram(let datagram):
-      let code = port.send(datagram)
-      if code != 0 { refused(datagram, code: code) }
+    case .datagram(let datagram): port.send(datagram)
     case .bindSocket(let id, let ip):
       do throws(SystemError) {
         waiting.append(.socketBound(id: id, try port.bind(ip)))
@@ -191,10 +208,17 @@ package final class PeerDriver {
     }
   }
 
-  /// Tells the peer that a path refuses packets: once per path until the peer has heard it.
-  private func refused(_ datagram: Datagram, code: Int32) {
-    for case .sendFailed(datagram.local, datagram.remote, _) in waiting[waitingHead...] { return }
-    waiting.append(.sendFailed(local: datagram.local, remote: datagram.remote, code: code))
+  /// Sends what waits, and tells the peer which paths refuse packets: once per path until the peer
+  /// has heard it.
+  private func flush() {
+    for refusal in port.flush() {
+      let isKnown = waiting[waitingHead...].contains {
+        if case .sendFailed(refusal.local, refusal.remote, _) = $0 { true } else { false }
+      }
+      guard !isKnown else { continue }
+      waiting.append(
+        .sendFailed(local: refusal.local, remote: refusal.remote, code: refusal.code))
+    }
   }
 }
 

@@ -34,6 +34,7 @@ final class PeerObservers: Sendable {
   var states: PeerConnectionStates { state.withLock { $0.states } }
   var counters: MediaCounters { state.withLock { $0.counters } }
   var audioLevels: [TrackLevel] { state.withLock { $0.levels.all } }
+  var occupantLevels: [TrackLevel] { state.withLock { $0.levels.ofOccupants } }
 
   // MARK: The loop's side
 
@@ -47,6 +48,9 @@ final class PeerObservers: Sendable {
     // Yielding under the lock keeps what a new stream begins with and what follows in order.
     state.withLock { state in
       if case .state(let transition) = event { state.states.apply(transition) }
+      if case .audioSlot(let track, let isHeld) = event {
+        state.levels.note(track, isHeld: isHeld)
+      }
       if case .trackEnded(let transceiver) = event { state.levels.forget(transceiver) }
       guard let told = PeerConnectionEvent(event, states: state.states) else { return }
       for stream in state.events.values { stream.yield(told) }

@@ -56,11 +56,14 @@ final class WakeTimer {
 
   deinit { _ = csupport_close(descriptor) }
 
-  /// Sets the timer to an absolute time, which may have passed; nil stops it.
+  /// Makes the timer fire at an absolute time, which may have passed, or before.
+  ///
+  /// Deadlines move away with nearly every packet; firing once too early is cheaper than as many
+  /// system calls.
   func arm(monotonicNanoseconds: Int64?) {
-    guard armedNanoseconds != monotonicNanoseconds else { return }
+    guard let monotonicNanoseconds, monotonicNanoseconds < armedNanoseconds ?? .max else { return }
     armedNanoseconds = monotonicNanoseconds
-    _ = csupport_timer_set(descriptor, monotonicNanoseconds ?? -1)
+    _ = csupport_timer_set(descriptor, monotonicNanoseconds)
   }
 
   /// Takes note that the timer has fired.

@@ -7,12 +7,16 @@ final class SocketSet: DatagramPort {
   private let key: MediaLoop.PeerKey
   /// The thread outlives its peers.
   private unowned let thread: LoopThread
+  private let batch: SendBatch
   private var sockets: [(tag: Poller.Tag, socket: UDPSocket)] = []
+  /// What connections refused.
+  private var refusals: [PathRefusal] = []
   private var streams: [(tag: Poller.Tag, stream: StreamSocket)] = []
 
   init(key: MediaLoop.PeerKey, thread: LoopThread) {
     self.key = key
     self.thread = thread
+    batch = thread.outgoing
   }
 
   func bind(_ ip: IPAddress) throws(SystemError) -> SocketAddress {
@@ -37,6 +41,7 @@ final class SocketSet: DatagramPort {
   }
 
   func close(_ local: SocketAddress) {
+    batch.send()
     if let index = streams.firstIndex(where: { $0.stream.isOpen && $0.stream.local == local }) {
       return thread.closeStream(streams.remove(at: index).tag)
     }
@@ -45,22 +50,31 @@ final class SocketSet: DatagramPort {
   }
 
   func closeAll() {
+    batch.send()
     for entry in sockets { thread.close(entry.tag) }
     sockets = []
     for entry in streams { thread.closeStream(entry.tag) }
     streams = []
   }
 
-  func send(_ datagram: Datagram) -> Int32 {
+  func send(_ datagram: Datagram) {
     for entry in sockets where entry.socket.local == datagram.local {
-      return entry.socket.send(datagram.bytes, to: datagram.remote)
+      return batch.add(datagram.bytes, to: datagram.remote, over: entry.socket)
     }
+    var code = EBADF
     for entry in streams where entry.stream.isOpen && entry.stream.local == datagram.local {
-      let code = entry.stream.send(datagram.bytes)
+      code = entry.stream.send(datagram.bytes)
       thread.watch(entry.tag)
-      return code
     }
-    return EBADF
+    guard code != 0 else { return }
+    refusals.append(PathRefusal(local: datagram.local, remote: datagram.remote, code: code))
+  }
+
+  func flush() -> [PathRefusal] {
+    let refused = batch.flush()
+    guard !refusals.isEmpty else { return refused }
+    defer { refusals = [] }
+    return refusals + refused
   }
 
   func resolve(_ name: String, id: UInt32) { thread.resolve(name, id: id, for: key) }

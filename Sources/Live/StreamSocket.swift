@@ -2,7 +2,7 @@ import COpenSSL
 import CSupport
 import Glibc
 import Peer
-import STUN
+import TURN
 import Wire
 
 /// A connection to a TURN server that never blocks, with TLS when asked for; closed when nobody
@@ -26,7 +26,7 @@ final class StreamSocket {
   private let target: StreamTarget
   private var tls: OpaquePointer?
   private var isConnected = false
-  private var framing = StreamFraming()
+  private var framing = TURNFraming()
   private var outgoing: [UInt8] = []
 
   /// How much may wait for a server that does not read; media beyond that is late anyway.
@@ -72,7 +72,7 @@ final class StreamSocket {
   func send(_ message: [UInt8]) -> Int32 {
     guard isOpen else { return ENOTCONN }
     guard outgoing.count < StreamSocket.outgoingMaximum else { return 0 }
-    outgoing += StreamFraming.framed(message)
+    outgoing += TURNFraming.framed(message)
     return -min(flush(), 0)
   }
 
@@ -117,7 +117,7 @@ final class StreamSocket {
       }
       guard count > 0 else { return count }
       framing.append(bytes)
-      do throws(StreamFraming.Refusal) {
+      do throws(TURNFraming.Refusal) {
         while let message = try framing.next() { messages.append(message) }
       } catch {
         return -EPROTO

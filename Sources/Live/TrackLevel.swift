@@ -1,5 +1,6 @@
 import Media
 public import Peer
+import RTP
 import Speakers
 import Wire
 
@@ -29,9 +30,13 @@ struct TrackLevels {
     var energy: UInt64 = 0
     var frameCount = 0
     var level: SoundLevel?
+    /// The loudest level that a mixer told of a voice; 0 is the loudest (RFC 6465).
+    var loudest: UInt8?
   }
 
   private var meters: [Meter] = []
+  /// Who holds an audio slot, in the order of the slots.
+  private var occupants: [SpeakingTrack] = []
 
   private static let window = AudioBlock.sampleRate / 10
 
@@ -40,27 +45,61 @@ struct TrackLevels {
     meters.compactMap { meter in meter.level.map { TrackLevel(meter.track, $0) } }
   }
 
+  /// The tracks that hold an audio slot; silence for those of which no window is full.
+  var ofOccupants: [TrackLevel] {
+    occupants.map { track in
+      TrackLevel(track, meters.first { $0.track == track }?.level ?? .silence)
+    }
+  }
+
+  /// Takes note that a track took an audio slot or lost it.
+  mutating func note(_ track: SpeakingTrack, isHeld: Bool) {
+    occupants.removeAll { $0 == track }
+    if isHeld { occupants.append(track) }
+  }
+
   /// Takes a block of sound.
   mutating func add(_ frame: FrameRecord) {
     guard frame.kind == .audio else { return }
     var frameCount = AudioBlock.sampleRate / 50
     if case .audio(let block) = frame.decoded { frameCount = block.frameCount }
-    let track = SpeakingTrack(transceiver: frame.transceiver, isInbound: frame.isInbound)
+    var track = SpeakingTrack(transceiver: frame.transceiver, isInbound: frame.isInbound)
+    add(track, energy: frame.energy, frameCount: frameCount)
+    for voice in frame.contributors where frame.isInbound {
+      guard let level = voice.level else { continue }
+      track.contributor = voice.source
+      add(track, told: level, frameCount: frameCount)
+    }
+  }
+
+  private mutating func add(
+    _ track: SpeakingTrack, energy: UInt64 = 0, told: UInt8? = nil, frameCount: Int
+  ) {
     let known = meters.firstIndex { $0.track == track }
-    if known == nil { meters.append(Meter(track: track)) }
+    if known == nil {
+      guard meters.count < TrackLevels.metersMaximum else { return }
+      meters.append(Meter(track: track))
+    }
     let index = known ?? meters.count - 1
-    meters[index].energy &+= frame.energy
+    meters[index].energy &+= energy
     meters[index].frameCount += frameCount
+    if let told { meters[index].loudest = min(told, meters[index].loudest ?? told) }
     guard meters[index].frameCount >= TrackLevels.window else { return }
-    let level = AudioLevel.level(
-      energy: meters[index].energy, frameCount: meters[index].frameCount)
+    let level =
+      meters[index].loudest
+      ?? AudioLevel.level(energy: meters[index].energy, frameCount: meters[index].frameCount)
     meters[index].level = SoundLevel(headerExtension: level)
+    meters[index].loudest = nil
     meters[index].energy = 0
     meters[index].frameCount = 0
   }
 
-  /// Forgets a track that is no longer received.
+  /// Who sends a track may name ever new voices in it.
+  private static let metersMaximum = 1024
+
+  /// Forgets a track that is no longer received, with the voices in it.
   mutating func forget(_ transceiver: UInt32) {
     meters.removeAll { $0.track.transceiver == transceiver && $0.track.isInbound }
+    occupants.removeAll { $0.transceiver == transceiver }
   }
 }

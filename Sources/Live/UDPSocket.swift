@@ -1,4 +1,5 @@
 import CSupport
+import Glibc
 import Wire
 
 /// A bound UDP socket that never blocks; closed when nobody holds it any longer.
@@ -9,6 +10,8 @@ final class UDPSocket {
   /// The last destination in the form that the system wants: most packets go the same way.
   private var lastRemote: SocketAddress?
   private var lastDestination = csupport_address()
+  /// Whether the kernel cuts what it is given into datagrams.
+  private var sendsSegments = true
 
   /// What is wished for the kernel's buffers, for bursts of key frames.
   private static let bufferBytes: Int32 = 1 << 20
@@ -24,15 +27,43 @@ final class UDPSocket {
 
   deinit { _ = csupport_close(descriptor) }
 
-  /// Sends a datagram without waiting; gives 0, or the positive errno of a refusal.
-  func send(_ bytes: [UInt8], to remote: SocketAddress) -> Int32 {
+  /// Sends datagrams of one length, the last one maybe shorter, without waiting.
+  ///
+  /// - Returns: 0, or the positive errno of the first refusal.
+  func send(_ bytes: [UInt8], inDatagramsOf segment: Int, to remote: SocketAddress) -> Int32 {
     if lastRemote != remote {
       lastDestination = csupport_address(remote)
       lastRemote = remote
     }
-    return bytes.withUnsafeBufferPointer {
-      -csupport_udp_send(descriptor, &lastDestination, $0.baseAddress, $0.count)
+    return bytes.withUnsafeBufferPointer { bytes in
+      guard bytes.count > segment else {
+        return -csupport_udp_send(descriptor, &lastDestination, bytes.baseAddress, bytes.count)
+      }
+      let code = sendTogether(bytes, segment)
+      return code == 0 ? 0 : sendEach(bytes, segment)
     }
+  }
+
+  private func sendTogether(_ bytes: UnsafeBufferPointer<UInt8>, _ segment: Int) -> Int32 {
+    guard sendsSegments, let segment = UInt16(exactly: segment) else { return EINVAL }
+    let code = -csupport_udp_send_segments(
+      descriptor, &lastDestination, bytes.baseAddress, bytes.count, segment)
+    // Kernels and network cards that cannot do it are not asked again.
+    if code == EINVAL || code == EIO { sendsSegments = false }
+    return code
+  }
+
+  /// Sends one datagram after the other: what one of them is refused for need not hold for all.
+  private func sendEach(_ bytes: UnsafeBufferPointer<UInt8>, _ segment: Int) -> Int32 {
+    var refusal: Int32 = 0
+    for start in stride(from: 0, to: bytes.count, by: segment) {
+      let datagram = bytes[start..<min(start + segment, bytes.count)]
+      let code = -csupport_udp_send(
+        descriptor, &lastDestination, UnsafeBufferPointer(rebasing: datagram).baseAddress,
+        datagram.count)
+      if refusal == 0 { refusal = code }
+    }
+    return refusal
   }
 }
 

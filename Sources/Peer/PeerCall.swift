@@ -49,6 +49,12 @@ package enum PeerCall: Hashable, Sendable, Codable {
   /// Reads the stats, all of them or those of a sender or receiver; what the codecs' processors
   /// took so far comes with the call, because it is measured outside.
   case getStats(of: StatsSelector? = nil, codecTimes: [CodecTime]? = nil)
+  /// Reads who was played lately (W3C getSynchronizationSources, getContributingSources).
+  case sources(transceiver: UInt32)
+  /// Tells the loudest voices from now on; nil: no more.
+  case observeLoudest(LoudestSettings?)
+  /// Gives so many received voices an audio slot; nil: there are no slots.
+  case limitAudioSlots(Int?)
   case close
 }
 
@@ -86,6 +92,7 @@ package enum PeerReply: Hashable, Sendable {
   case dataChannel(DataChannelInfo)
   case dataChannels([DataChannelInfo])
   case stats(StatsReport)
+  case sources(ReceivedSources)
   case failure(PeerError)
 }
 

@@ -1,4 +1,5 @@
 import ICE
+import TURN
 import Wire
 
 /// W3C RTCIceServer: addresses of one STUN or TURN service.

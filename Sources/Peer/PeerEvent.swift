@@ -42,6 +42,12 @@ package enum PeerEvent: Sendable {
   case dataChannelError(channel: UInt32, String)
   /// Another track became the dominant speaker among those sent and received; nil: nobody is.
   case dominantSpeaker(SpeakingTrack?)
+  /// Somebody speaks, still speaks, or has spoken; the take's `speech` rows.
+  case speech(SpeechRecord)
+  /// The loudest voices of an interval, the loudest first, as asked for; none: all are silent.
+  case loudestSpeakers([SpeakerVolume])
+  /// A received voice took an audio slot, or lost it.
+  case audioSlot(SpeakingTrack, isHeld: Bool)
   /// Something was refused and counted: what and why, for the timeline.
   case refused(layer: String, reason: String)
 }
@@ -139,6 +145,8 @@ package struct FrameRecord: Sendable {
   package var energy: UInt64 = 0
   package var audioLevel: UInt8?
   package var isVoice = false
+  /// The sources that a mixer put together.
+  package var contributors: [Contributor] = []
 
   package init(
     transceiver: UInt32, kind: MediaKind, isInbound: Bool, codec: CodecName, ssrc: UInt32,

@@ -1,9 +1,6 @@
-package import ICE
 public import JSEP
 package import Media
-package import SDP
 public import Secure
-package import Stats
 package import Wire
 
 /// Everything that can happen to a peer: the one gate through which the outside world comes in.
@@ -42,37 +39,6 @@ package enum PeerOutput: Sendable {
   case resolveName(id: UInt32, String)
   case reply(id: UInt32, PeerReply)
   case event(PeerEvent)
-}
-
-/// Where a connection to a TURN server goes.
-package struct StreamTarget: Hashable, Sendable {
-  /// The own address.
-  package var local: IPAddress
-  package var remote: SocketAddress
-  /// Whether TLS protects the connection; the messages of the take are the plain ones.
-  package var isSecure: Bool
-  /// The name or address that the server's certificate has to state.
-  package var name: String
-
-  package init(local: IPAddress, remote: SocketAddress, isSecure: Bool, name: String) {
-    self.local = local
-    self.remote = remote
-    self.isSecure = isSecure
-    self.name = name
-  }
-}
-
-/// A UDP datagram on a path, or a message on a connection.
-package struct Datagram: Hashable, Sendable {
-  package var local: SocketAddress
-  package var remote: SocketAddress
-  package var bytes: [UInt8]
-
-  package init(local: SocketAddress, remote: SocketAddress, bytes: [UInt8]) {
-    self.local = local
-    self.remote = remote
-    self.bytes = bytes
-  }
 }
 
 /// What a peer starts from.

@@ -1,4 +1,5 @@
 package import Media
+package import Transport
 package import Wire
 
 /// The full client stack of one peer connection as one deterministic machine.
@@ -8,6 +9,8 @@ package import Wire
 package final class PeerMachine: Machine {
   private let codecs: any CodecFactory
   private(set) var stack: PeerStack?
+  /// Sees every packet in the clear, for those who look into a replay; set it before the genesis.
+  package var onlooker: ((ClearPacket) -> Void)?
 
   /// Creates a peer that waits for its genesis.
   package init(codecs: any CodecFactory) { self.codecs = codecs }
@@ -15,6 +18,7 @@ package final class PeerMachine: Machine {
   package func step(_ input: PeerInput, at now: Instant, into outbox: inout Outbox<PeerOutput>) {
     if case .genesis(let genesis) = input, stack == nil {
       stack = PeerStack(genesis, codecs: codecs)
+      stack?.transport.onlooker = onlooker
     }
     stack?.step(input, at: now, into: &outbox)
   }

@@ -5,6 +5,7 @@ package import Media
 import SCTP
 import Secure
 package import Stats
+import Transport
 package import Wire
 
 /// The whole state of a peer after a step, as plain data for people who look into a call.
@@ -138,7 +139,7 @@ extension PeerStack {
           currentDirection: $0.currentDirection?.rawValue)
       },
       sending: tracks.sending.map(describe), receiving: tracks.receiving.map(describe),
-      videoBitrate: tracks.videoBitrate, ice: agent.snapshot, flow: flow.snapshot,
+      videoBitrate: tracks.videoBitrate, ice: transport.agent.snapshot, flow: flow.snapshot,
       channels: data.channels.map(describe),
       refusals: refusals.all.map { PeerSnapshot.Refusal(reason: $0.key, count: $0.count) },
       entropy: entropy.ledger.map { PeerSnapshot.Drawn(stream: $0.label, bytes: $0.drawn) },
@@ -150,9 +151,10 @@ extension PeerStack {
       local: transport.path?.local.description, remote: transport.path?.remote.description,
       failure: transport.failure, dtlsRole: transport.dtlsRole?.rawValue,
       cipherSuite: transport.secured?.cipherSuite,
-      srtpProfile: transport.secured?.profile.description, packetsSent: transport.packetsSent,
-      packetsReceived: transport.packetsReceived, bytesSent: transport.bytesSent,
-      bytesReceived: transport.bytesReceived)
+      srtpProfile: transport.secured?.profile.description,
+      packetsSent: transport.counters.packetsSent,
+      packetsReceived: transport.counters.packetsReceived, bytesSent: transport.counters.bytesSent,
+      bytesReceived: transport.counters.bytesReceived)
   }
 
   private func describe(_ track: SendingTrack) -> PeerSnapshot.Sending {
@@ -181,8 +183,8 @@ extension PeerStack {
     func add(_ layer: String, _ at: Instant?) {
       if let at { wakes.append(PeerSnapshot.Wake(layer: layer, at: at)) }
     }
-    add("ice", agent.deadline)
-    add("dtls", dtls?.deadline)
+    add("ice", transport.deadlines.ice)
+    add("dtls", transport.deadlines.dtls)
     add("sctp", data.association.deadline)
     add("flow", flow.deadline)
     add("establishment", establishment.deadline)

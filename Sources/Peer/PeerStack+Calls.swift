@@ -4,7 +4,7 @@ import JSEP
 import Media
 import SCTP
 import SDP
-import Secure
+import Transport
 import Wire
 
 // The application programming interface as inputs and replies.
@@ -23,7 +23,7 @@ extension PeerStack {
   private func result(of call: PeerCall) throws(PeerError) -> PeerReply {
     switch call {
     case .createOffer(let iceRestart):
-      if iceRestart { transport.restartIsWanted = true }
+      if iceRestart { drive(PeerTransport.Input.restart) }
       return .description(try offer())
     case .createAnswer: return .description(try answer())
     case .setLocalDescription(let description): try setLocal(description)
@@ -48,14 +48,16 @@ extension PeerStack {
       try mapped { () throws(JSEPError) in try negotiation.stop(transceiver: id) }
       if let index = tracks.sendingIndex(of: id) { stopCapture(at: index) }
     case .restartICE:
-      transport.restartIsWanted = true
+      drive(PeerTransport.Input.restart)
       states.negotiationWasNeeded = true
       tell(.negotiationNeeded)
     case .localDescription:
-      guard let description = negotiation.localDescription(localTransport) else { return .done }
+      guard let description = negotiation.localDescription(transport.localParameters) else {
+        return .done
+      }
       return .description(description)
     case .setStreams, .setCodecPreferences, .getParameters, .setParameters, .addStream,
-      .removeStream, .streams, .readDescription:
+      .removeStream, .streams, .readDescription, .sources, .observeLoudest, .limitAudioSlots:
       return try laterResult(of: call)
     case .transceivers: return .transceivers(negotiation.transceivers.map(TransceiverInfo.init))
     case .createDataChannel(let options): return .dataChannel(try createDataChannel(options))
@@ -70,7 +72,7 @@ extension PeerStack {
     return .done
   }
 
-  /// The calls about senders, streams and descriptions.
+  /// The calls about senders, streams, descriptions and speakers.
   private func laterResult(of call: PeerCall) throws(PeerError) -> PeerReply {
     switch call {
     case .setStreams(let id, let streamIDs):
@@ -85,8 +87,14 @@ extension PeerStack {
     case .removeStream(let id): try removeStream(id)
     case .streams: return .streams(streams())
     case .readDescription(let slot):
-      guard let description = negotiation.description(slot, localTransport) else { return .done }
+      guard let description = negotiation.description(slot, transport.localParameters) else {
+        return .done
+      }
       return .description(description)
+    case .sources(let id): return .sources(try sources(of: id))
+    case .observeLoudest(let settings): speakers.observeLoudest(settings)
+    case .limitAudioSlots(let count):
+      for event in speakers.limitSlots(count) { tell(event) }
     default: break
     }
     return .done
@@ -102,24 +110,6 @@ extension PeerStack {
 
   // MARK: Descriptions
 
-  /// This side of the transport as descriptions state it: the next generation's, once one is
-  /// wanted.
-  private var localTransport: LocalTransport {
-    let credentials = transport.nextCredentials ?? agent.localCredentials
-    let isNext = transport.nextCredentials != nil
-    return LocalTransport(
-      usernameFragment: credentials.usernameFragment, password: credentials.password,
-      fingerprints: ownFingerprints, candidates: isNext ? [] : candidates.lines,
-      gatheringIsComplete: !isNext && candidates.isComplete,
-      defaultAddress: isNext ? nil : candidates.defaultAddress)
-  }
-
-  private var ownFingerprints: [CertificateFingerprint] {
-    (dtls?.fingerprints ?? []).map {
-      CertificateFingerprint(algorithm: $0.algorithm, value: $0.value)
-    }
-  }
-
   /// Refuses descriptions that could state no certificate.
   private func checkCertificate() throws(PeerError) {
     guard let failure = transport.failure else { return }
@@ -128,15 +118,17 @@ extension PeerStack {
 
   private func offer() throws(PeerError) -> SessionDescription {
     try checkCertificate()
-    if transport.restartIsWanted, transport.nextCredentials == nil, transport.path != nil {
-      transport.nextCredentials = ICECredentials(from: entropy.stream("ice"))
+    drive(PeerTransport.Input.offering)
+    return try mapped { () throws(JSEPError) in
+      try negotiation.createOffer(transport.localParameters)
     }
-    return try mapped { () throws(JSEPError) in try negotiation.createOffer(localTransport) }
   }
 
   private func answer() throws(PeerError) -> SessionDescription {
     try checkCertificate()
-    return try mapped { () throws(JSEPError) in try negotiation.createAnswer(localTransport) }
+    return try mapped { () throws(JSEPError) in
+      try negotiation.createAnswer(transport.localParameters)
+    }
   }
 
   private func setLocal(_ given: SessionDescription?) throws(PeerError) {
@@ -155,15 +147,9 @@ extension PeerStack {
       description = try offer()
     }
     let changes = try mapped { () throws(JSEPError) in try negotiation.setLocal(description) }
-    if description.type == .offer, !transport.hasRole {
-      transport.hasRole = true
-      drive(.role(.controlling))
-    }
-    if description.type == .offer, let next = transport.nextCredentials,
-      description.sdp.contains("a=ice-ufrag:\(next.usernameFragment)")
-    {
-      transport.restartIsWanted = false
-      restartICE(with: next)
+    if description.type == .offer {
+      if !transport.hasRole { drive(.role(.controlling)) }
+      drive(.offered(description.sdp))
     }
     apply(changes)
   }
@@ -173,14 +159,13 @@ extension PeerStack {
     let changes = try mapped { () throws(JSEPError) in try negotiation.setRemote(description) }
     // An own first offer that crossed the peer's was taken back, and with it the role.
     if description.type == .offer, !transport.hasRole || negotiation.currentLocal == nil {
-      transport.hasRole = true
       drive(.role(.controlled))
     }
     apply(changes, isAnswerToOwnOffer: wasOfferer)
     // An own restart that was taken back for a crossing offer has begun all the same: the agent
     // goes on with the peer's credentials, which did not change.
     if transport.remoteUsernameFragment == nil, description.type != .rollback {
-      applyRemoteTransport(isAnswerToOwnOffer: wasOfferer)
+      drive(.remote(negotiation.remoteTransport, answersOwnOffer: wasOfferer))
     }
   }
 
@@ -189,8 +174,9 @@ extension PeerStack {
     for change in changes {
       switch change {
       case .signalingState(_, let to): self.change(.signaling, to: to.rawValue)
-      case .localDescriptionSet: gather()
-      case .remoteTransport: applyRemoteTransport(isAnswerToOwnOffer: isAnswerToOwnOffer)
+      case .localDescriptionSet: drive(.gather)
+      case .remoteTransport:
+        drive(.remote(negotiation.remoteTransport, answersOwnOffer: isAnswerToOwnOffer))
       case .sectionsAgreed: applySections()
       case .trackAdded(let id, _):
         if let info = try? info(id) { tell(.track(info)) }
@@ -204,30 +190,6 @@ extension PeerStack {
     tellStreams()
   }
 
-  /// Hands the peer's transport parameters to the agent; changed credentials are an ICE restart.
-  private func applyRemoteTransport(isAnswerToOwnOffer: Bool) {
-    guard let remote = negotiation.remoteTransport else { return }
-    if transport.remoteUsernameFragment != remote.usernameFragment {
-      if transport.remoteUsernameFragment != nil, !isAnswerToOwnOffer {
-        restartICE(with: ICECredentials(from: entropy.stream("ice")))
-      }
-      transport.remoteUsernameFragment = remote.usernameFragment
-      let credentials = ICECredentials(
-        usernameFragment: remote.usernameFragment, password: remote.password)
-      drive(.remoteCredentials(credentials, lite: remote.isLite))
-    }
-    for line in remote.candidates where !transport.knownRemoteCandidates.contains(line) {
-      transport.knownRemoteCandidates.append(line)
-      do throws(ICECandidateError) {
-        drive(.remoteCandidate(try ICECandidate(attribute: line)))
-      } catch {
-        refuse(layer: "ice", error.description)
-      }
-    }
-    if remote.endOfCandidates { drive(.remoteEndOfCandidates) }
-    startDTLSIfReady()
-  }
-
   // MARK: Candidates
 
   private func addRemote(_ candidate: CandidateInit?) throws(PeerError) {
@@ -235,7 +197,7 @@ extension PeerStack {
       throw PeerError(name: "InvalidStateError", message: "there is no remote description")
     }
     guard let candidate, !candidate.candidate.isEmpty else {
-      drive(.remoteEndOfCandidates)
+      drive(PeerTransport.Input.remoteEndOfCandidates)
       return
     }
     if let mid = candidate.sdpMid, negotiation.remoteMLineIndex(ofMID: mid) == nil {
@@ -252,12 +214,8 @@ extension PeerStack {
     if let fragment = candidate.usernameFragment, fragment != transport.remoteUsernameFragment {
       return
     }
-    guard transport.knownRemoteCandidates.count < PeerStack.remoteCandidatesMaximum else { return }
-    transport.knownRemoteCandidates.append(candidate.candidate)
-    drive(.remoteCandidate(parsed))
+    drive(.remoteCandidate(candidate.candidate, parsed))
   }
-
-  private static let remoteCandidatesMaximum = 200
 
   // MARK: Tracks
 
@@ -306,13 +264,15 @@ extension PeerStack {
     for index in tracks.sending.indices { stopCapture(at: index) }
     drive(MediaFlow.Input.close)
     drive(SCTPAssociation.Input.abort)
-    drive(DTLSTransport.Input.close)
-    drive(ICEAgent.Input.close)
+    drive(PeerTransport.Input.close)
     isClosed = true
     apply(negotiation.close())
     change(.signaling, to: "closed")
     change(.dtls, to: "closed")
     change(.iceConnection, to: "closed")
+    for track in tracks.receiving where track.kind == .audio {
+      forgetSpeaker(track.transceiver, isInbound: true)
+    }
     tracks.receiving = []
   }
 }

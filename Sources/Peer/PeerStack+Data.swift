@@ -1,6 +1,7 @@
 import JSEP
 import SCTP
 import Secure
+import Transport
 import Wire
 
 /// The association of a peer and its data channels.
@@ -111,7 +112,9 @@ extension PeerStack {
       dropRefusedChannels()
       return
     }
-    guard !data.isStarted, dtls?.state == .connected, let role = transport.dtlsRole else { return }
+    guard !data.isStarted, transport.dtlsState == .connected, let role = transport.dtlsRole else {
+      return
+    }
     data.isStarted = true
     drive(
       .start(
@@ -155,7 +158,7 @@ extension PeerStack {
 
   private func handle(_ output: SCTPAssociation.Output) {
     switch output {
-    case .packet(let bytes): drive(DTLSTransport.Input.send(bytes))
+    case .packet(let bytes): drive(.data(bytes))
     case .state(let state): change(.sctp, to: state.rawValue)
     case .failure(let reason): refuse(layer: "sctp", reason)
     case .channelAnnounced(let number):

@@ -2,6 +2,7 @@ import Flow
 import JSEP
 import Media
 import RTP
+import Transport
 import Wire
 
 // Media between the packets below and the sources and codecs above.
@@ -17,8 +18,8 @@ extension PeerStack {
 
   private func handle(_ output: consuming MediaFlow.Output) {
     switch consume output {
-    case .rtp(let packet): sendProtected(packet, isRTCP: false)
-    case .rtcp(let packet): sendProtected(packet, isRTCP: true)
+    case .rtp(let packet): drive(PeerTransport.Input.rtp(packet))
+    case .rtcp(let packet): drive(PeerTransport.Input.rtcp(packet))
     case .received(let frame): play(frame)
     case .keyframeRequested(let mid): requestKeyframe(mid)
     case .targetBitrate(let bitrate): shareBitrate(bitrate)
@@ -65,10 +66,21 @@ extension PeerStack {
       record.energy = played.decoded.energy
       record.audioLevel = isOwnPacket ? played.frame?.audioLevel : nil
       record.isVoice = isOwnPacket && played.frame?.isVoice ?? false
+      record.contributors = isOwnPacket ? played.frame?.contributors ?? [] : []
       tell(.frame(record))
       hear(record, frameCount: played.decoded.block.frameCount)
-      if isOwnPacket { tracks.receiving[index].lastPlayed = (record.rtpTime, now) }
-      echo(.audio(played.decoded.block), of: transceiver)
+      let level =
+        record.audioLevel
+        ?? AudioLevel.level(
+          energy: record.energy, frameCount: played.decoded.block.frameCount)
+      if isOwnPacket {
+        tracks.receiving[index].lastPlayed = (record.rtpTime, now)
+        tracks.receiving[index].sources.play(record, level: level, at: now)
+      }
+      // To send on what was decoded is to mix it (RFC 3550 section 7.1).
+      echo(
+        .audio(played.decoded.block), of: transceiver,
+        from: [Contributor(source: record.ssrc, level: level)])
     }
   }
 
@@ -79,15 +91,19 @@ extension PeerStack {
     while let output = outputs.next() {
       switch output {
       case .shown(let frame, let decoded):
-        tell(.frame(videoRecord(transceiver, frame, "decoded", decoded)))
+        let record = videoRecord(transceiver, frame, "decoded", decoded)
+        tell(.frame(record))
         tracks.receiving[index].lastPlayed = (frame.rtpTime, now)
+        tracks.receiving[index].sources.play(record, level: nil, at: now)
         echo(.picture(decoded.picture), of: transceiver)
       case .undecodable(let frame):
         tell(.frame(videoRecord(transceiver, frame, "undecodable")))
         drive(.requestKeyframe(mid: frame.mid))
       case .passed(let frame):
-        tell(.frame(videoRecord(transceiver, frame, "not decoded")))
+        let record = videoRecord(transceiver, frame, "not decoded")
+        tell(.frame(record))
         tracks.receiving[index].lastPlayed = (frame.rtpTime, now)
+        tracks.receiving[index].sources.play(record, level: nil, at: now)
         passOn(frame, of: transceiver)
       }
     }
@@ -105,10 +121,13 @@ extension PeerStack {
   }
 
   /// Feeds what a transceiver received to its own sender, when that is the sender's source.
-  private func echo(_ media: CapturedMedia, of transceiver: UInt32) {
+  private func echo(
+    _ media: CapturedMedia, of transceiver: UInt32, from contributors: [Contributor] = []
+  ) {
     guard let index = tracks.sendingIndex(of: transceiver), tracks.sending[index].source == .echo,
       tracks.sending[index].isRunning
     else { return }
+    tracks.sending[index].contributors = contributors
     feed(media, at: index)
   }
 
@@ -168,9 +187,11 @@ extension PeerStack {
     }
   }
 
-  private func send(_ frame: EncodedFrame, quantiser: UInt8, from index: Int) {
+  private func send(_ encoded: EncodedFrame, quantiser: UInt8, from index: Int) {
     let track = tracks.sending[index]
     guard let mid = track.mid else { return }
+    var frame = encoded
+    if track.source == .echo { frame.contributors = track.contributors }
     var record = FrameRecord(
       transceiver: track.transceiver, kind: frame.kind, isInbound: false, codec: frame.codec,
       ssrc: track.ssrc, rtpTime: frame.mediaTime, isKey: frame.isKey, width: Int(frame.width),
@@ -180,6 +201,7 @@ extension PeerStack {
     record.isVoice = frame.isVoice
     record.peak = frame.peak
     record.energy = frame.energy
+    record.contributors = frame.contributors
     tracks.sending[index].totals.add(
       frame, quantiser: quantiser, bitrate: track.bitrate,
       late: track.video?.counters.framesLate ?? 0, at: now)
@@ -249,7 +271,7 @@ extension PeerStack {
       let track = tracks.sending[index]
       let section = negotiation.sections.first { $0.transceiverID == track.transceiver }
       let isWanted =
-        !isClosed && srtp != nil && track.source != nil && section?.direction.sends == true
+        !isClosed && transport.isSecured && track.source != nil && section?.direction.sends == true
         && tracks.senders.encoding(of: track.transceiver, track.kind).active
       if let section, isWanted {
         let codec = section.sentCodec?.name ?? ""

@@ -9,7 +9,6 @@ extension PeerStack {
     drive(.configure(negotiation.sections.map(flowSection)))
     announceTracks()
     dropStalePlayouts()
-    startDTLSIfReady()
     startDataIfReady()
     updateCaptures()
   }

@@ -5,6 +5,7 @@ import Media
 import RTP
 import Secure
 import Stats
+import Transport
 import Wire
 
 // W3C getStats over what the layers count. Members that do not apply are absent, cumulative ones
@@ -84,16 +85,18 @@ extension PeerStack {
 
   private func transportStats() -> StatsObject {
     var stats = builder("transport", transportID)
-    stats.set("packetsSent", transport.packetsSent)
-    stats.set("packetsReceived", transport.packetsReceived)
-    stats.set("bytesSent", transport.bytesSent)
-    stats.set("bytesReceived", transport.bytesReceived)
-    stats.set("iceRole", transport.hasRole ? agent.role.rawValue : "unknown")
-    stats.set("iceLocalUsernameFragment", agent.localCredentials.usernameFragment)
+    stats.set("packetsSent", transport.counters.packetsSent)
+    stats.set("packetsReceived", transport.counters.packetsReceived)
+    stats.set("bytesSent", transport.counters.bytesSent)
+    stats.set("bytesReceived", transport.counters.bytesReceived)
+    stats.set("iceRole", transport.hasRole ? transport.agent.role.rawValue : "unknown")
+    stats.set("iceLocalUsernameFragment", transport.agent.localCredentials.usernameFragment)
     stats.set("dtlsState", states.dtls)
     stats.set("iceState", states.iceConnection)
-    stats.set("selectedCandidatePairId", agent.pairs.first { $0.selected }.map(pairID))
-    if dtls != nil { stats.set("localCertificateId", certificateID(isLocal: true)) }
+    stats.set("selectedCandidatePairId", transport.agent.pairs.first { $0.selected }.map(pairID))
+    if transport.localCertificate != nil {
+      stats.set("localCertificateId", certificateID(isLocal: true))
+    }
     if let secured = transport.secured {
       stats.set("remoteCertificateId", certificateID(isLocal: false))
       stats.set("tlsVersion", secured.version)
@@ -101,13 +104,13 @@ extension PeerStack {
       stats.set("dtlsRole", transport.dtlsRole?.rawValue)
       stats.set("srtpCipher", secured.profile.description)
     }
-    stats.set("selectedCandidatePairChanges", transport.selectedPairChanges)
+    stats.set("selectedCandidatePairChanges", transport.counters.selectedPairChanges)
     return stats.build()
   }
 
   private func certificateStats() -> [StatsObject] {
     var objects: [StatsObject] = []
-    if let own = transport.secured?.localCertificate ?? dtls?.certificates.first {
+    if let own = transport.localCertificate {
       objects.append(certificate(own, isLocal: true))
     }
     if let secured = transport.secured {
@@ -128,7 +131,7 @@ extension PeerStack {
   private func candidateStats() -> [StatsObject] {
     var objects: [StatsObject] = []
     var known: [String] = []
-    for pair in agent.pairs {
+    for pair in transport.agent.pairs {
       for (candidate, isLocal) in [(pair.local, true), (pair.remote, false)] {
         let id = candidateID(candidate, isLocal: isLocal)
         guard !known.contains(id) else { continue }
@@ -159,11 +162,12 @@ extension PeerStack {
   /// The fragment that the candidate was signaled with, else its side's present one.
   private func usernameFragment(of candidate: ICECandidate, isLocal: Bool) -> String? {
     candidate.extensions.first { $0.name == "ufrag" }?.value
-      ?? (isLocal ? agent.localCredentials.usernameFragment : transport.remoteUsernameFragment)
+      ?? (isLocal
+        ? transport.agent.localCredentials.usernameFragment : transport.remoteUsernameFragment)
   }
 
   private func pairStats() -> [StatsObject] {
-    agent.pairs.map { pair in
+    transport.agent.pairs.map { pair in
       var stats = builder("candidate-pair", pairID(pair))
       stats.set("transportId", transportID)
       stats.set("localCandidateId", candidateID(pair.local, isLocal: true))

@@ -1,17 +1,16 @@
 import Flow
-import ICE
 import JSEP
 import Media
 import RTP
 import SCTP
-import Secure
+import Transport
 import Wire
 
 /// The layers of a peer and what connects them.
 ///
 ///     calls ──▶ Negotiation ──▶ sections, transport parameters
-///     datagrams ◀──▶ ICE agent, DTLS, SRTP ◀──▶ MediaFlow ◀──▶ captures and playouts
-///                              DTLS ◀──▶ SCTP association ◀──▶ data channels
+///     datagrams ◀──▶ PeerTransport ◀── RTP ──▶ MediaFlow ◀──▶ captures and playouts
+///                                  ◀── SCTP ─▶ SCTPAssociation ◀──▶ data channels
 ///
 /// The extensions in this folder hold one concern each: calls, transport, media, states, stats.
 final class PeerStack {
@@ -22,9 +21,7 @@ final class PeerStack {
   var negotiation: Negotiation {
     didSet { states.negotiationMayBeNeeded = true }
   }
-  var agent: ICEAgent
-  let dtls: DTLSTransport?
-  var srtp: SRTPContext?
+  var transport: PeerTransport
   var flow: MediaFlow
   var tracks = TrackTable()
   /// What was told of the peer's streams.
@@ -32,16 +29,13 @@ final class PeerStack {
   var data: DataTransport
   var speakers = SpeakerWatch()
 
-  var transport = TransportState()
   var states = ConnectionStates()
   var establishment = Establishment()
-  var candidates = LocalCandidates()
   var refusals = RefusalLedger()
   let statsNames: StatsNames
   var isClosed = false
 
-  var agentOutputs = Outbox<ICEAgent.Output>()
-  var dtlsOutputs = Outbox<DTLSTransport.Output>()
+  var transportOutputs = Outbox<PeerTransport.Output>()
   var dataOutputs = Outbox<SCTPAssociation.Output>()
   var flowOutputs = Outbox<MediaFlow.Output>()
   /// The outputs of the step under way.
@@ -59,25 +53,16 @@ final class PeerStack {
       entropy: entropy.stream("jsep"), cname: cname,
       bundlePolicy: genesis.configuration.bundlePolicy,
       answersAsDTLSClient: genesis.configuration.answersAsDTLSClient)
-    agent = ICEAgent(
+    transport = PeerTransport(
+      entropy: entropy, wallClock: genesis.wallClock,
       servers: genesis.configuration.parsedICEServers,
       relayOnly: genesis.configuration.iceTransportPolicy == .relay,
-      entropy: entropy.stream("ice"))
+      certificates: genesis.configuration.certificates,
+      profiles: genesis.configuration.srtpProtections)
     flow = MediaFlow(
       entropy: entropy.stream("rtp"), wallClock: genesis.wallClock, cname: cname)
     data = DataTransport(entropy: entropy.stream("sctp"))
     statsNames = StatsNames(entropy: entropy.stream("stats"))
-    var failure: String?
-    do {
-      dtls = try DTLSTransport(
-        entropy: entropy.stream("dtls"), wallClock: genesis.wallClock,
-        certificates: genesis.configuration.certificates,
-        profiles: genesis.configuration.srtpProtections)
-    } catch {
-      dtls = nil
-      failure = error.reason
-    }
-    if let failure { transport.failure = failure }
   }
 
   /// Applies an input and moves everything that follows from it into the outbox of the caller.
@@ -92,8 +77,8 @@ final class PeerStack {
   private func apply(_ input: PeerInput) {
     switch input {
     case .genesis: begin()
-    case .interfaces(let addresses): learnInterfaces(addresses)
-    case .datagram(let datagram, let arrival): receive(datagram, arrival: arrival)
+    case .interfaces(let addresses): drive(.interfaces(addresses))
+    case .datagram(let datagram, let arrival): drive(.datagram(datagram, arrival: arrival))
     case .deadline: reachDeadline()
     case .call(let id, let call): emit(.reply(id: id, perform(call)))
     case .send(let id, let message): send(message, call: id)
@@ -116,18 +101,20 @@ final class PeerStack {
 
   /// When any layer wants to be woken next.
   var deadline: Instant? {
-    var first = earliest(agent.deadline, dtls?.deadline)
-    first = earliest(first, data.association.deadline)
+    var first = earliest(transport.deadline, data.association.deadline)
     first = earliest(first, flow.deadline)
     first = earliest(first, establishment.deadline)
+    first = earliest(first, speakers.deadline)
     return earliest(first, tracks.deadline)
   }
 
   private func reachDeadline() {
-    if let due = agent.deadline, due <= now { drive(ICEAgent.Input.deadline) }
-    if let due = dtls?.deadline, due <= now { drive(DTLSTransport.Input.deadline) }
+    if let due = transport.deadline, due <= now { drive(PeerTransport.Input.deadline) }
     if let due = data.association.deadline, due <= now { drive(SCTPAssociation.Input.deadline) }
     reachTrackDeadlines()
+    if let due = speakers.deadline, due <= now {
+      for event in speakers.reachDeadline(at: now) { tell(event) }
+    }
     if let due = flow.deadline, due <= now { drive(MediaFlow.Input.deadline) }
   }
 

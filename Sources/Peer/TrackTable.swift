@@ -28,6 +28,9 @@ struct SendingTrack {
   /// What the encoder of pictures may spend, in bits per second.
   var bitrate: UInt64 = 0
 
+  /// The sources of the sound that is fed to the encoder, when it is not an own one.
+  var contributors: [Contributor] = []
+
   var isRunning: Bool { mid != nil }
   var deadline: Instant? { isRunning ? earliest(audio?.deadline, video?.deadline) : nil }
 
@@ -92,6 +95,7 @@ struct ReceivingTrack {
   var video: VideoPlayout?
   /// The RTP time of what was played or shown last, and when.
   var lastPlayed: (rtpTime: UInt32, at: Instant)?
+  var sources = SourceHistory()
 
   var deadline: Instant? { earliest(audio?.deadline, video?.deadline) }
 

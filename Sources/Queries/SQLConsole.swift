@@ -21,7 +21,7 @@ package enum SQLConsole {
   ) throws(TapeError) {
     let connection = try TakeFile.open(path)
     do throws(SQLiteError) {
-      try addViews(connection)
+      try TakeSchema.putViews(over: connection)
       var statement = try connection.prepare(sql)
       guard statement.isReadOnly else {
         throw SQLiteError(code: .readOnly, message: "a take is only read, never written")
@@ -41,15 +41,6 @@ package enum SQLConsole {
 
   /// The place in errors about the query itself rather than the take.
   package static let queryPlace = "sql"
-
-  /// Puts the views of this version over those in the file: a take of an older version gets the
-  /// newer ones, and what a stranger wrote into a file as a view is not run.
-  private static func addViews(_ connection: borrowing SQLiteConnection) throws(SQLiteError) {
-    let views = TakeSchema.views.map { "CREATE TEMP VIEW \($0.name) AS\n\($0.query);" }
-    try connection.execute("PRAGMA query_only = OFF")
-    try connection.execute(views.joined(separator: "\n"))
-    try connection.execute("PRAGMA query_only = ON")
-  }
 
   private static func names(_ statement: borrowing SQLiteStatement) -> [String] {
     (0..<statement.columnCount).map { statement.columnName($0) }

@@ -16,14 +16,14 @@ extension SpeakerTimeline {
         ]
       }, alignsRight: [true, true, true, false, false, true])
     let levels = TextTable(
-      columns: ["who", "speaks", "dominates", "dBov", "loudest", "of 100", "silent blocks"],
+      columns: ["who", "speaks", "dominates", "dBov", "loudest", "of 100", "silent"],
       rows: participants.map { participant in
         [
           participant.name, seconds(participant.speakingNanoseconds),
           seconds(participant.dominantNanoseconds),
           participant.meanTenthsOfDecibels.map(tenths) ?? "", String(participant.loudestDecibels),
           String(participant.loudestPercent),
-          "\(participant.silentBlocks) of \(participant.blocks)",
+          "\(seconds(participant.silentNanoseconds)) of \(seconds(participant.heardNanoseconds))",
         ]
       }, alignsRight: [false, true, true, true, true, true, true])
     return (entries.isEmpty ? "Nobody spoke.\n" : times.text) + "\n" + levels.text
@@ -35,13 +35,14 @@ extension SpeakerTimeline {
       DetailText([
         ("participant", .text(participant.name)), ("peer", .integer(participant.peer)),
         ("track", .integer(participant.track)), ("direction", .text(participant.direction)),
+        ("contributor", participant.contributor.map { .integer($0) }),
         ("speaking_ns", .integer(participant.speakingNanoseconds)),
         ("dominant_ns", .integer(participant.dominantNanoseconds)),
         ("dbov", participant.meanTenthsOfDecibels.map { .number(Double($0) / 10) }),
         ("loudest_dbov", .integer(Int64(participant.loudestDecibels))),
         ("loudest_percent", .integer(Int64(participant.loudestPercent))),
-        ("blocks", .integer(participant.blocks)),
-        ("silent_blocks", .integer(participant.silentBlocks)),
+        ("heard_ns", .integer(participant.heardNanoseconds)),
+        ("silent_ns", .integer(participant.silentNanoseconds)),
       ]).json
     }
     let what = entries.map { entry in

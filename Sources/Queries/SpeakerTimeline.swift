@@ -2,18 +2,14 @@ import Media
 import Speakers
 import Stats
 package import Tape
-import Wire
 
 /// Who spoke when in a take, and how loud everybody was: what `retake speakers` prints.
 ///
-/// Participants are the audio tracks of each peer, those it sends and those it hears. Speech is
-/// found in the blocks of sound that the take keeps: by the level that the sender put into the
-/// header extension (RFC 6464), else by what was decoded. All of it is computed when asked for.
-/// Frames are a part of the transcript that replays verify, so rows of speakers would say nothing
-/// new, and takes of today gain from a better rule of tomorrow. The view `speaker` applies the rule
-/// for intervals in SQL; who dominates among several needs the memory of `DominantSpeaker`.
+/// Participants are the audio tracks of each peer, those it sends and those it hears, and the
+/// voices that a mixer named in what it sent. The peer itself noticed who spoke and who dominated,
+/// and a replay verifies that it notices the same again; here it is only read.
 package struct SpeakerTimeline: Sendable, Codable {
-  /// An audio track as one peer sends or hears it.
+  /// A voice as one peer sends or hears it.
   package struct Participant: Sendable, Codable {
     package var peer: Int64
     /// The label of the peer.
@@ -22,21 +18,24 @@ package struct SpeakerTimeline: Sendable, Codable {
     package var track: Int64
     /// `in` for what the peer hears, `out` for what it sends.
     package var direction: String
-    /// Blocks of sound of 20 ms.
-    package var blocks: Int64 = 0
-    /// Blocks without any sound.
-    package var silentBlocks: Int64 = 0
+    /// The source that was mixed into the track (CSRC); nil for the track itself.
+    package var contributor: Int64?
+    /// How much of its sound the take has levels of, and how much of that is silence.
+    package var heardNanoseconds: Int64 = 0
+    package var silentNanoseconds: Int64 = 0
     /// The mean level while speaking in tenths of dBov; nil when the participant never spoke.
     package var meanTenthsOfDecibels: Int?
-    /// The loudest block in dBov, and as a meter from 0 to 100 shows it.
+    /// The loudest moment in dBov, and as a meter from 0 to 100 shows it.
     package var loudestDecibels = SoundLevel.silence.dbov
     package var loudestPercent = 0
     /// How long it spoke, and how long it was the dominant speaker of its peer.
     package var speakingNanoseconds: Int64 = 0
     package var dominantNanoseconds: Int64 = 0
 
-    /// The name in the view `speaker`: label, direction and track.
-    package var name: String { "\(label)/\(direction)/\(track)" }
+    /// The name in the view `speaker`: label, direction, track, and the contributor if any.
+    package var name: String {
+      "\(label)/\(direction)/\(track)" + (contributor.map { "/\($0)" } ?? "")
+    }
   }
 
   /// A time in which a participant spoke, short pauses included.
@@ -65,54 +64,99 @@ package struct SpeakerTimeline: Sendable, Codable {
   package init(path: String) throws(TapeError) {
     let connection = try TakeFile.open(path)
     do throws(SQLiteError) {
+      try TakeSchema.putViews(over: connection)
       let labels = try PeerLabels(connection)
-      var listener = SpeakerListener()
-      var statement = try connection.prepare(SpeakerTimeline.query)
-      while try statement.step() {
-        let (peer, track) = (statement.integer(0), statement.integer(1))
-        let direction = statement.text(2) ?? ""
-        let found = participants.firstIndex {
-          $0.track == track && $0.peer == peer && $0.direction == direction
-        }
-        if found == nil {
-          participants.append(
-            Participant(
-              peer: peer, label: labels[peer] ?? "", track: track, direction: direction))
-        }
-        let index = found ?? participants.count - 1
-        let level =
-          statement.isNull(4)
-          ? SoundLevel(
-            headerExtension: AudioLevel.level(
-              energy: UInt64(clamping: statement.integer(5)),
-              frameCount: Int(clamping: statement.integer(6))))
-          : SoundLevel(headerExtension: UInt8(clamping: statement.integer(4)))
-        note(level, of: index)
-        listener.hear(level, of: index, peer: peer, at: statement.integer(3))
-      }
-      listener.finish()
-      (speeches, dominances) = (listener.speeches, listener.dominances)
+      try readLevels(connection, labels)
+      try readSpeeches(connection, labels)
+      try readDominances(connection, labels)
     } catch {
       throw TapeError(path: path, error)
     }
     addTimes()
   }
 
-  private static let query = """
-    SELECT format.peer, format.track, format.direction, frame_store.at_ns,
-      frame_store.audio_level, frame_store.energy, format.samples
-    FROM frame_store JOIN format USING (format)
-    WHERE format.kind = 'audio' ORDER BY frame_store.row
-    """
+  // MARK: Reading
 
-  private mutating func note(_ level: SoundLevel, of index: Int) {
-    participants[index].blocks += 1
-    if level == .silence { participants[index].silentBlocks += 1 }
-    if level.dbov > participants[index].loudestDecibels {
-      participants[index].loudestDecibels = level.dbov
-      participants[index].loudestPercent = level.percent
+  /// What the sender's packets say counts before what was decoded, as it does for the peer.
+  private mutating func readLevels(_ connection: borrowing SQLiteConnection, _ labels: PeerLabels)
+    throws(SQLiteError)
+  {
+    var rows = try connection.prepare(
+      """
+      SELECT peer, track, direction, NULL, sum(samples),
+        sum(iif(coalesce(sender_level = 127, energy = 0), samples, 0)),
+        min(sender_level), max(iif(sender_level IS NULL, energy / samples, NULL))
+      FROM level WHERE samples > 0 GROUP BY peer, track, direction ORDER BY min(row)
+      """)
+    while try rows.step() {
+      let index = place(of: rows, labels)
+      // Samples at 48 kHz.
+      participants[index].heardNanoseconds = rows.integer(4) * 62_500 / 3
+      participants[index].silentNanoseconds = rows.integer(5) * 62_500 / 3
+      var loudest = SoundLevel.silence
+      if !rows.isNull(6) {
+        loudest = SoundLevel(headerExtension: UInt8(clamping: rows.integer(6)))
+      }
+      if !rows.isNull(7) {
+        let level = AudioLevel.level(energy: UInt64(clamping: rows.integer(7)), frameCount: 1)
+        loudest = max(loudest, SoundLevel(headerExtension: level))
+      }
+      participants[index].loudestDecibels = loudest.dbov
+      participants[index].loudestPercent = loudest.percent
     }
   }
+
+  private mutating func readSpeeches(
+    _ connection: borrowing SQLiteConnection, _ labels: PeerLabels
+  ) throws(SQLiteError) {
+    var rows = try connection.prepare(
+      """
+      SELECT peer, track, direction, contributor, from_ns, to_ns, CAST(round(10 * dbov) AS INTEGER)
+      FROM speaker ORDER BY from_ns
+      """)
+    while try rows.step() {
+      speeches.append(
+        Speech(
+          participant: place(of: rows, labels), fromNanoseconds: rows.integer(4),
+          toNanoseconds: rows.integer(5), meanTenthsOfDecibels: Int(rows.integer(6))))
+    }
+  }
+
+  private mutating func readDominances(
+    _ connection: borrowing SQLiteConnection, _ labels: PeerLabels
+  ) throws(SQLiteError) {
+    var rows = try connection.prepare(
+      """
+      SELECT peer, track, direction, contributor, from_ns, to_ns
+      FROM dominant_speaker ORDER BY from_ns
+      """)
+    while try rows.step() {
+      dominances.append(
+        Dominance(
+          participant: place(of: rows, labels), fromNanoseconds: rows.integer(4),
+          toNanoseconds: rows.integer(5)))
+    }
+  }
+
+  /// The participant that the first columns of a row name.
+  private mutating func place(of rows: borrowing SQLiteStatement, _ labels: PeerLabels) -> Int {
+    let (peer, track) = (rows.integer(0), rows.integer(1))
+    let direction = rows.text(2) ?? ""
+    let contributor = rows.isNull(3) ? nil : rows.integer(3)
+    let known = participants.firstIndex {
+      $0.track == track && $0.peer == peer && $0.direction == direction
+        && $0.contributor == contributor
+    }
+    if known == nil {
+      participants.append(
+        Participant(
+          peer: peer, label: labels[peer] ?? "", track: track, direction: direction,
+          contributor: contributor))
+    }
+    return known ?? participants.count - 1
+  }
+
+  // MARK: Totals
 
   private mutating func addTimes() {
     speeches.sort { ($0.fromNanoseconds, $0.participant) < ($1.fromNanoseconds, $1.participant) }
@@ -133,101 +177,5 @@ package struct SpeakerTimeline: Sendable, Codable {
       participants[dominance.participant].dominantNanoseconds +=
         dominance.toNanoseconds - dominance.fromNanoseconds
     }
-  }
-}
-
-/// Finds speech in the levels of all participants of a take.
-struct SpeakerListener {
-  /// From this level on a block holds speech: the gate of the dominant-speaker algorithm.
-  static let gate = SoundLevel(dbov: -47)
-  /// Pauses up to this belong to the speech around them; shorter speech is a click.
-  static let longestPause: Int64 = 500_000_000
-  static let shortestSpeech: Int64 = 200_000_000
-  /// The length of a block.
-  static let blockLength: Int64 = 20_000_000
-
-  private struct Spurt {
-    var from: Int64
-    var last: Int64
-    var sum = 0
-    var count = 0
-  }
-
-  private struct Room {
-    var peer: Int64
-    var machine: DominantSpeaker
-    var dominant: (participant: Int, from: Int64)?
-    var last: Int64 = 0
-  }
-
-  private var spurts: [Spurt?] = []
-  private var rooms: [Room] = []
-  private var outbox = Outbox<DominantSpeaker.Output>()
-  private(set) var speeches: [SpeakerTimeline.Speech] = []
-  private(set) var dominances: [SpeakerTimeline.Dominance] = []
-
-  /// Takes the level of the next block; blocks come in the order of their rows.
-  mutating func hear(_ level: SoundLevel, of participant: Int, peer: Int64, at: Int64) {
-    while spurts.count <= participant { spurts.append(nil) }
-    if level >= SpeakerListener.gate {
-      if let spurt = spurts[participant],
-        at.subtractingReportingOverflow(spurt.last).partialValue > SpeakerListener.longestPause
-      {
-        end(spurt, of: participant)
-        spurts[participant] = nil
-      }
-      var spurt = spurts[participant] ?? Spurt(from: at, last: at)
-      spurt.last = max(spurt.last, at)
-      spurt.sum += level.dbov
-      spurt.count += 1
-      spurts[participant] = spurt
-    }
-    let room = room(of: peer)
-    let now = Instant(nanoseconds: at)
-    while let due = rooms[room].machine.deadline, due < now { step(room, .deadline, at: due) }
-    step(room, .level(level, of: participant), at: now)
-    rooms[room].last = max(rooms[room].last, at)
-  }
-
-  /// Ends what is still open.
-  mutating func finish() {
-    for (participant, spurt) in spurts.enumerated() {
-      if let spurt { end(spurt, of: participant) }
-    }
-    for room in rooms.indices { endDominance(in: room, at: rooms[room].last) }
-    spurts = []
-  }
-
-  private mutating func end(_ spurt: Spurt, of participant: Int) {
-    let to = spurt.last.addingReportingOverflow(SpeakerListener.blockLength).partialValue
-    guard to.subtractingReportingOverflow(spurt.from).partialValue >= SpeakerListener.shortestSpeech
-    else { return }
-    speeches.append(
-      SpeakerTimeline.Speech(
-        participant: participant, fromNanoseconds: spurt.from, toNanoseconds: to,
-        meanTenthsOfDecibels: spurt.sum * 10 / spurt.count))
-  }
-
-  private mutating func room(of peer: Int64) -> Int {
-    if let index = rooms.firstIndex(where: { $0.peer == peer }) { return index }
-    var settings = DominantSpeaker.Settings()
-    settings.silenceTimeout = .seconds(1)
-    rooms.append(Room(peer: peer, machine: DominantSpeaker(settings: settings)))
-    return rooms.count - 1
-  }
-
-  private mutating func step(_ room: Int, _ input: DominantSpeaker.Input, at now: Instant) {
-    rooms[room].machine.step(input, at: now, into: &outbox)
-    for case .dominant(let participant) in outbox.take() {
-      endDominance(in: room, at: now.nanoseconds)
-      rooms[room].dominant = participant.map { ($0, now.nanoseconds) }
-    }
-  }
-
-  private mutating func endDominance(in room: Int, at end: Int64) {
-    guard let (participant, from) = rooms[room].dominant.take() else { return }
-    dominances.append(
-      SpeakerTimeline.Dominance(participant: participant, fromNanoseconds: from, toNanoseconds: end)
-    )
   }
 }

@@ -15,6 +15,18 @@ package struct CodecName: RawRepresentable, Hashable, Sendable {
   package var isPassedThrough: Bool { self == .h264 }
 }
 
+/// A source that was mixed into a block of sound (CSRC, RFC 3550 section 5.1).
+package struct Contributor: Hashable, Sendable {
+  package var source: UInt32
+  /// Its level as RFC 6465 carries it: 0 loudest to 127 silent; nil when the mixer told none.
+  package var level: UInt8?
+
+  package init(source: UInt32, level: UInt8?) {
+    self.source = source
+    self.level = level
+  }
+}
+
 /// What an encoder made of one block of sound or one picture, before packets.
 package struct EncodedFrame: Hashable, Sendable {
   package var kind: MediaKind
@@ -36,6 +48,8 @@ package struct EncodedFrame: Hashable, Sendable {
   /// The largest absolute sample, and the sum of the squares of the loudest channel's samples.
   package var peak: UInt16 = 0
   package var energy: UInt64 = 0
+  /// The sources that the sound was mixed from; empty for an own one.
+  package var contributors: [Contributor] = []
 
   package init(
     kind: MediaKind, codec: CodecName, mediaTime: UInt32, bytes: [UInt8], isKey: Bool,
@@ -75,6 +89,8 @@ package struct ReceivedFrame: Hashable, Sendable {
   /// The RFC 6464 level and voice bit, where the packet carried them.
   package var audioLevel: UInt8?
   package var isVoice: Bool
+  /// The sources that a mixer put together, as the packet lists them.
+  package var contributors: [Contributor] = []
 
   package init(
     mid: String, ssrc: UInt32, kind: MediaKind, codec: CodecName, payloadType: UInt8,

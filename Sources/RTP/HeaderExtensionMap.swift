@@ -14,6 +14,9 @@ package struct HeaderExtensionURI: RawRepresentable, Hashable, Sendable {
   /// The level of the sound in a packet (RFC 6464).
   package static let audioLevel = HeaderExtensionURI(
     rawValue: "urn:ietf:params:rtp-hdrext:ssrc-audio-level")
+  /// The levels of the voices that a mixer put together, in the order of the CSRC list (RFC 6465).
+  package static let mixerLevels = HeaderExtensionURI(
+    rawValue: "urn:ietf:params:rtp-hdrext:csrc-audio-level")
   /// When the packet left its sender, as a 6.18 fixed point number of seconds.
   package static let absoluteSendTime = HeaderExtensionURI(
     rawValue: "http://www.webrtc.org/experiments/rtp-hdrext/abs-send-time")
@@ -28,6 +31,7 @@ package struct HeaderExtensionMap: Hashable, Sendable {
   package var streamID: UInt8 = 0
   package var repairedStreamID: UInt8 = 0
   package var audioLevel: UInt8 = 0
+  package var mixerLevels: UInt8 = 0
   package var absoluteSendTime: UInt8 = 0
   package var transportSequence: UInt8 = 0
 
@@ -43,6 +47,7 @@ package struct HeaderExtensionMap: Hashable, Sendable {
     case .streamID: set(&streamID)
     case .repairedStreamID: set(&repairedStreamID)
     case .audioLevel: set(&audioLevel)
+    case .mixerLevels: set(&mixerLevels)
     case .absoluteSendTime: set(&absoluteSendTime)
     case .transportSequence: set(&transportSequence)
     default: break

@@ -10,6 +10,8 @@ package struct HeaderExtensions: Hashable, Sendable {
   /// 0 loudest to 127 silent (RFC 6464).
   package var audioLevel: UInt8?
   package var isVoice = false
+  /// A byte per contributing source, the level in its low 7 bits (RFC 6465 section 4).
+  package var mixerLevels: Range<Int>?
   /// The low 24 bits are seconds as a 6.18 fixed point number.
   package var absoluteSendTime: UInt32?
   package var transportSequence: UInt16?
@@ -57,10 +59,24 @@ package struct HeaderExtensions: Hashable, Sendable {
     case map.audioLevel where range.count >= 1:
       audioLevel = byte(0) & 0x7f
       isVoice = byte(0) & 0x80 != 0
+    case map.mixerLevels where !range.isEmpty: mixerLevels = range
     case map.mid where !range.isEmpty: mid = range
     case map.streamID where !range.isEmpty: streamID = range
     case map.repairedStreamID where !range.isEmpty: repairedStreamID = range
     default: break
+    }
+  }
+
+  /// The contributing sources of a packet, with the levels that a mixer told of them; levels that
+  /// are not one for each source tell nothing.
+  package func contributors(of header: RTPHeader, in bytes: RawSpan) -> [Contributor] {
+    guard header.contributorCount > 0, header.headerLength <= bytes.byteCount else { return [] }
+    let levels = mixerLevels.flatMap { $0.count == header.contributorCount ? $0 : nil }
+    return (0..<header.contributorCount).map { index in
+      let offset = RTPHeader.fixedLength + 4 * index
+      let source = (0..<4).reduce(UInt32(0)) { $0 << 8 | UInt32(bytes.byte(at: offset + $1)) }
+      return Contributor(
+        source: source, level: levels.map { bytes.byte(at: $0.lowerBound + index) & 0x7f })
     }
   }
 }
@@ -79,6 +95,8 @@ package struct OutgoingHeader: Hashable, Sendable {
   package var repairedStreamID: [UInt8]?
   package var audioLevel: UInt8?
   package var isVoice = false
+  /// At most 15; their levels are written when all are known.
+  package var contributors: [Contributor] = []
   package var absoluteSendTime: UInt32?
   package var transportSequence: UInt16?
 
@@ -100,25 +118,35 @@ package struct OutgoingHeader: Hashable, Sendable {
     add(map.streamID, streamID?.count)
     add(map.repairedStreamID, repairedStreamID?.count)
     add(map.audioLevel, audioLevel == nil ? nil : 1)
+    add(map.mixerLevels, mixerLevels?.count)
     add(map.absoluteSendTime, absoluteSendTime == nil ? nil : 3)
     add(map.transportSequence, transportSequence == nil ? nil : 2)
-    return RTPHeader.fixedLength + (length == 0 ? 0 : 4 + (length + 3) / 4 * 4)
+    return fixedLength + (length == 0 ? 0 : 4 + (length + 3) / 4 * 4)
+  }
+
+  /// The header without its extensions.
+  private var fixedLength: Int { RTPHeader.fixedLength + 4 * contributors.count }
+
+  private var mixerLevels: [UInt8]? {
+    let levels = contributors.compactMap(\.level)
+    return levels.isEmpty || levels.count < contributors.count ? nil : levels
   }
 
   /// Writes the header; the payload follows.
   package func write(into writer: inout ByteWriter, map: HeaderExtensionMap) {
     let start = writer.count
     let length = length(map: map)
-    let hasExtensions = length > RTPHeader.fixedLength
-    writer.uint8(hasExtensions ? 0x90 : 0x80)
+    let hasExtensions = length > fixedLength
+    writer.uint8((hasExtensions ? 0x90 : 0x80) | UInt8(truncatingIfNeeded: contributors.count & 15))
     writer.uint8(payloadType & 0x7f | (marker ? 0x80 : 0))
     writer.uint16(sequence)
     writer.uint32(timestamp)
     writer.uint32(ssrc)
+    for contributor in contributors { writer.uint32(contributor.source) }
     guard hasExtensions else { return }
     let twoByte = needsTwoByteForm(map)
     writer.uint16(twoByte ? 0x1000 : 0xbede)
-    writer.uint16(UInt16(truncatingIfNeeded: (length - RTPHeader.fixedLength - 4) / 4))
+    writer.uint16(UInt16(truncatingIfNeeded: (length - fixedLength - 4) / 4))
     func text(_ id: UInt8, _ value: [UInt8]?) {
       guard id != 0, let value else { return }
       begin(id, value.count, twoByte, &writer)
@@ -131,6 +159,7 @@ package struct OutgoingHeader: Hashable, Sendable {
       begin(map.audioLevel, 1, twoByte, &writer)
       writer.uint8(audioLevel & 0x7f | (isVoice ? 0x80 : 0))
     }
+    text(map.mixerLevels, mixerLevels)
     if map.absoluteSendTime != 0, let absoluteSendTime {
       begin(map.absoluteSendTime, 3, twoByte, &writer)
       writer.uint24(absoluteSendTime)
@@ -161,6 +190,7 @@ package struct OutgoingHeader: Hashable, Sendable {
     return isTooLarge(map.mid, mid) || isTooLarge(map.streamID, streamID)
       || isTooLarge(map.repairedStreamID, repairedStreamID)
       || map.audioLevel > 14 && audioLevel != nil
+      || isTooLarge(map.mixerLevels, mixerLevels)
       || map.absoluteSendTime > 14 && absoluteSendTime != nil
       || map.transportSequence > 14 && transportSequence != nil
   }

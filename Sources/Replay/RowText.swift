@@ -69,6 +69,12 @@ struct RowText {
     case .level:
       layer = "media"
       title = "level of track \(text("track")) \(text("direction"))"
+    case .contribution:
+      layer = "media"
+      title = "voice \(text("contributor")) in track \(text("track")) \(text("direction"))"
+    case .speech:
+      layer = "media"
+      title = "speech \(text("phase")) on track \(text("track")) \(text("direction"))"
     case .peer, .content, .callRequest, .signaling, .capture:
       layer = table.name
       title = "\(table.name) row"

@@ -72,20 +72,5 @@ package struct STUNMessage: Sendable {
     fingerprintOffset = fingerprint
   }
 
-  static func padded(_ length: Int) -> Int { (length + 3) & ~3 }
-}
-
-extension RawSpan {
-  /// The big-endian integer at an offset; the bytes must lie inside.
-  func uint16(at offset: Int) -> UInt16 {
-    UInt16(byte(at: offset)) << 8 | UInt16(byte(at: offset + 1))
-  }
-
-  func uint32(at offset: Int) -> UInt32 {
-    UInt32(uint16(at: offset)) << 16 | UInt32(uint16(at: offset + 2))
-  }
-
-  func uint64(at offset: Int) -> UInt64 {
-    UInt64(uint32(at: offset)) << 32 | UInt64(uint32(at: offset + 4))
-  }
+  package static func padded(_ length: Int) -> Int { (length + 3) & ~3 }
 }

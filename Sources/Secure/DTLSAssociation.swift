@@ -36,6 +36,8 @@ final class DTLSAssociation {
   /// The own certificates in DER.
   private(set) var certificates: [[UInt8]] = []
   private var sent: [[UInt8]] = []
+  /// The length of the longest datagram so far: no message is longer.
+  private var readCapacity = 0
 
   /// Draws a P-256 key and makes its certificate, valid around a Unix time in seconds.
   convenience init(
@@ -145,6 +147,7 @@ final class DTLSAssociation {
 
   /// Goes on with the handshake, with a datagram or without.
   func handshake(_ datagram: [UInt8] = []) -> Progress {
+    learn(datagram)
     let result = datagram.withUnsafeBufferPointer {
       csupport_dtls_handshake(handle, $0.baseAddress, $0.count)
     }
@@ -156,10 +159,16 @@ final class DTLSAssociation {
     }
   }
 
+  private func learn(_ datagram: [UInt8]) {
+    readCapacity = min(max(readCapacity, datagram.count), Self.messageMaximum)
+  }
+
   /// Reads the first message of a datagram, or the next one of the datagram before.
   func read(_ datagram: [UInt8] = []) -> Reading {
     var result: Int32 = 0
-    let message = [UInt8](unsafeUninitializedCapacity: Self.messageMaximum) { buffer, count in
+    learn(datagram)
+    guard readCapacity > 0 else { return .nothing }
+    let message = [UInt8](unsafeUninitializedCapacity: readCapacity) { buffer, count in
       result = datagram.withUnsafeBufferPointer {
         csupport_dtls_read(handle, $0.baseAddress, $0.count, buffer.baseAddress, buffer.count)
       }
@@ -193,10 +202,9 @@ final class DTLSAssociation {
   }
 
   /// Gives away the datagrams that were sent since the last time.
-  func takeSent() -> [[UInt8]] {
-    var taken: [[UInt8]] = []
-    swap(&taken, &sent)
-    return taken
+  func takeSent(_ body: ([UInt8]) -> Void) {
+    for datagram in sent { body(datagram) }
+    sent.removeAll(keepingCapacity: true)
   }
 
   /// How often OpenSSL asked for the time.

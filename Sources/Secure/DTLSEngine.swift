@@ -115,7 +115,8 @@ private struct DTLSEngineCheck: ~Copyable {
 
   /// Takes what an end sent and adds it to the trace, with the number of bytes drawn for it.
   private mutating func record(_ end: End) -> [[UInt8]] {
-    let sent = end.association.takeSent()
+    var sent: [[UInt8]] = []
+    end.association.takeSent { sent.append($0) }
     var line = ByteWriter()
     line.append(end.role.rawValue)
     line.uint64(end.entropy.drawn)

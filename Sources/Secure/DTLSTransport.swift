@@ -227,7 +227,7 @@ extension DTLSTransport {
   }
 
   private func flush(into outbox: inout Outbox<Output>) {
-    for datagram in association.takeSent() { outbox.append(.datagram(datagram)) }
+    association.takeSent { outbox.append(.datagram($0)) }
   }
 
   private func change(to state: DTLSState, into outbox: inout Outbox<Output>) {

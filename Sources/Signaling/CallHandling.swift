@@ -75,13 +75,41 @@ public struct CallRefusal: Error, Hashable, Sendable, CustomStringConvertible {
   public var description: String { reason }
 }
 
+/// What an offer of this side in a running call shall change.
+public struct OfferChanges: Hashable, Sendable {
+  /// Whether it begins another generation of ICE.
+  public var restartsICE: Bool
+  /// Kinds of media that are sent besides: `audio` or `video`, once for each track.
+  public var additions: [String]
+  /// The mids of the m-sections that are stopped.
+  public var stops: [String]
+  /// Directions, as in SDP, by the mids that get them.
+  public var directions: [String: String]
+
+  /// Creates a list of changes; without any the offer repeats what is agreed.
+  public init(
+    restartsICE: Bool = false, additions: [String] = [], stops: [String] = [],
+    directions: [String: String] = [:]
+  ) {
+    self.restartsICE = restartsICE
+    self.additions = additions
+    self.stops = stops
+    self.directions = directions
+  }
+}
+
 /// What signaling asks of whoever runs the calls; knows nothing of HTTP.
 public protocol CallHandling: Sendable {
   /// Begins a call with the peer's offer and gives the answer.
   func begin(offer sdp: String) async throws(CallRefusal) -> CallDescription
+  /// Takes another offer of the peer in a call that runs, and gives the answer.
+  func follow(offer sdp: String, call id: String) async throws(CallRefusal) -> CallDescription
   /// Begins a call with an offer of this side.
   func makeOffer() async throws(CallRefusal) -> CallDescription
-  /// Completes a call that this side offered, with the peer's answer.
+  /// Makes another offer in a call that runs.
+  func makeOffer(call id: String, changing changes: OfferChanges) async throws(CallRefusal)
+    -> CallDescription
+  /// Completes what this side offered, with the peer's answer.
   func accept(answer sdp: String, call id: String) async throws(CallRefusal)
   /// Adds a candidate of the peer; nil when it has no more.
   func add(_ candidate: CallCandidate?, call id: String) async throws(CallRefusal)

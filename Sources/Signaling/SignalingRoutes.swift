@@ -1,14 +1,17 @@
 /// The HTTP face of `retake record serve`: plain JSON, so that any peer can be scripted.
 ///
 ///     GET    /           the page
-///     POST   /offer      {sdp, type}                      → {id, sdp, type}
-///     POST   /mkoffer                                     → {id, sdp, type}
+///     POST   /offer      {sdp, type}, or also the id      → {id, sdp, type}
+///     POST   /mkoffer    nothing, or {id, iceRestart,
+///                        add, stop, directions}           → {id, sdp, type}
 ///     POST   /answer     {id, sdp, type}                  → {}
 ///     POST   /candidate  {id, candidate, sdpMid, ...}     → {}
 ///     POST   /bye        {id}                             → {}
 ///     DELETE /call/ID                                     → {}
 ///     GET    /stats      all calls, or ?id=ID             → stats as JSON
 ///     /whip, /whep       as in `SessionRoutes`
+///
+/// With the id of a call that runs, an offer changes that call.
 ///
 /// Refusals are JSON objects whose `error` is one sentence.
 public struct SignalingRoutes: Sendable {
@@ -78,11 +81,15 @@ public struct SignalingRoutes: Sendable {
     switch request.path {
     case "/": return HTTPResponse(type: "text/html; charset=utf-8", body: Array(page.utf8))
     case "/stats": return HTTPResponse(json: try await calls.stats(call: request.query("id")))
-    case "/mkoffer": return HTTPResponse(json: encodedJSON(try await calls.makeOffer()))
+    case "/mkoffer": return HTTPResponse(json: encodedJSON(try await makeOffer(request)))
     case "/offer":
       let description = try body(DescriptionBody.self, of: request, "{sdp, type}")
       try description.check(type: "offer")
-      return HTTPResponse(json: encodedJSON(try await calls.begin(offer: description.sdp)))
+      guard let id = description.id else {
+        return HTTPResponse(json: encodedJSON(try await calls.begin(offer: description.sdp)))
+      }
+      let answer = try await calls.follow(offer: description.sdp, call: id)
+      return HTTPResponse(json: encodedJSON(answer))
     case "/answer":
       let description = try body(DescriptionBody.self, of: request, "{id, sdp, type}")
       try description.check(type: "answer")
@@ -97,6 +104,17 @@ public struct SignalingRoutes: Sendable {
       try await calls.end(call: String(request.path.dropFirst(SignalingRoutes.callPrefix.count)))
     }
     return HTTPResponse(json: "{}")
+  }
+
+  private func makeOffer(_ request: HTTPRequest) async throws(CallRefusal) -> CallDescription {
+    guard !request.body.isEmpty else { return try await calls.makeOffer() }
+    let body = try body(
+      OfferBody.self, of: request, "{id, iceRestart, add, stop, directions}, or nothing")
+    if let id = body.id { return try await calls.makeOffer(call: id, changing: body.changes) }
+    guard body.changes == OfferChanges() else {
+      throw CallRefusal(.badRequest, "/mkoffer needs the id of the call that shall change")
+    }
+    return try await calls.makeOffer()
   }
 
   private func body<Body: Decodable>(_ type: Body.Type, of request: HTTPRequest, _ shape: String)
@@ -125,7 +143,7 @@ extension CallRefusal.Kind {
   }
 }
 
-/// A description that came in; the identifier belongs to answers only.
+/// A description that came in; the identifier belongs to answers and to calls that run.
 private struct DescriptionBody: Decodable {
   var id: String?
   var sdp: String
@@ -137,6 +155,21 @@ private struct DescriptionBody: Decodable {
       throw CallRefusal(.badRequest, "the type is \(type.prefix(20)) where \(wanted) is expected")
     }
     if sdp.isEmpty { throw CallRefusal(.badRequest, "the sdp is empty") }
+  }
+}
+
+/// What an offer of this side shall change; all of it may be missing.
+private struct OfferBody: Decodable {
+  var id: String?
+  var iceRestart: Bool?
+  var add: [String]?
+  var stop: [String]?
+  var directions: [String: String]?
+
+  var changes: OfferChanges {
+    OfferChanges(
+      restartsICE: iceRestart ?? false, additions: add ?? [], stops: stop ?? [],
+      directions: directions ?? [:])
   }
 }
 

@@ -22,8 +22,8 @@ package struct AudioSlots: Sendable {
 
   /// How many are heard at once where nothing else is said.
   package static let usualCount = 4
-  /// From this level on sound is speech: the gate of the dominant-speaker algorithm.
-  package static let gate = SoundLevel(dbov: -47)
+  /// From this level on sound is speech.
+  package static let gate = SpeechDetector.gate
   /// Who spoke within this time still speaks.
   private static let hold = Interval.milliseconds(500)
 

@@ -23,6 +23,8 @@ package enum Table: UInt8, CaseIterable, Sendable {
   case channel = 19
   case message = 20
   case level = 21
+  case speech = 22
+  case contribution = 23
 
   /// The table's name for people: that of its view, where it has one.
   package var name: String {
@@ -117,7 +119,9 @@ package enum Table: UInt8, CaseIterable, Sendable {
       max_retransmits negotiated priority messages_sent bytes_sent messages_received bytes_received
       """
     case .message: "peer at_ns direction channel call binary size digest bytes"
-    case .level: "peer at_ns track direction energy samples peak sender_level voice"
+    case .level: "peer at_ns track direction energy samples peak meter sender_level voice"
+    case .contribution: "peer at_ns track direction contributor dbov"
+    case .speech: "peer at_ns track direction contributor phase from_ns to_ns blocks decibels"
     }
   }
 }

@@ -79,11 +79,18 @@ package enum TakeFile {
       throw TapeError(
         path: path, place: "",
         reason:
-          "it has format \(format), made by a newer Retake; this one reads formats up to "
+          "it has format \(format), made by a newer Retake; this one reads format "
           + "\(TakeHeader.currentFormat), so install a newer one")
     }
     guard format >= 1 else {
       throw TapeError(path: path, place: "", reason: "it has no format number; it is damaged")
+    }
+    guard format == TakeHeader.currentFormat else {
+      throw TapeError(
+        path: path, place: "",
+        reason:
+          "it has format \(format), made by an older Retake; this one reads format "
+          + "\(TakeHeader.currentFormat), so read it with the one that made it, or record anew")
     }
   }
 

@@ -1,6 +1,6 @@
 /// The schema of takes: the numbered files of Schema/, embedded in the binary.
 package enum TakeSchema {
-  /// The SQL of every migration in order; the first one makes format 1.
+  /// The SQL of every file in order; together they make the newest format.
   ///
   /// SwiftPM names the constant after the file and puts `_` for a leading digit.
   package static var migrations: [String] {
@@ -24,6 +24,17 @@ package enum TakeSchema {
       }
     }
     return views
+  }
+
+  /// Puts the views of this version over those in the file: what a stranger wrote into a file as a
+  /// view is not run.
+  package static func putViews(
+    over connection: borrowing SQLiteConnection
+  ) throws(SQLiteError) {
+    let views = views.map { "CREATE TEMP VIEW \($0.name) AS\n\($0.query);" }
+    try connection.execute("PRAGMA query_only = OFF")
+    try connection.execute(views.joined(separator: "\n"))
+    try connection.execute("PRAGMA query_only = ON")
   }
 
   /// Makes the tables of the newest format in an empty database.

@@ -44,6 +44,7 @@ extension Transcript {
     case .streams(let streams): text = CanonicalJSON.text(streams)
     case .dataChannel(let info): text = CanonicalJSON.text(info)
     case .dataChannels(let list): text = CanonicalJSON.text(list)
+    case .sources(let sources): text = CanonicalJSON.text(sources)
     case .stats(let report): text = summary(of: report)
     case .failure(let error): failure = error.description
     }
@@ -134,18 +135,17 @@ extension Transcript {
       detail(
         "datachannelerror", [("channel", .integer(Int64(channel))), ("reason", .text(reason))])
     case .dominantSpeaker(let speaker):
-      detail(
-        "speaker",
-        [
-          ("direction", speaker.map { .text(directionName($0.isInbound)) }),
-          ("track", speaker.map { .integer(Int64($0.transceiver)) }),
-        ])
+      detail("speaker", speaker.map { members(of: $0) } ?? [])
+    case .loudestSpeakers(let volumes): appendLoudest(volumes)
+    case .audioSlot(let track, let isHeld):
+      detail(isHeld ? "audiosubscribed" : "audiounsubscribed", members(of: track))
+    case .speech(let speech): append(speech)
     case .refused(let layer, let reason):
       detail("refused", [("layer", .text(layer)), ("reason", .text(reason))])
     }
   }
 
-  private mutating func detail(_ type: String, _ members: [(String, StatsValue?)]) {
+  mutating func detail(_ type: String, _ members: [(String, StatsValue?)]) {
     stampedRow(.event)
     add(.text(type))
     add(.text(DetailText(members).json))
@@ -227,17 +227,8 @@ extension Transcript {
     add(.number(frame.energy))
     add(digest(of: frame.decoded))
     add(keepsMedia ? .blob(frame.bytes) : .null)
-    guard frame.kind == .audio,
-      let sum = meter.add(
-        frame, samples: shape.samples ?? AudioBlock.sampleRate / 50, of: peer, at: at)
-    else { return }
-    stampedRow(.level)
-    add(.number(frame.transceiver))
-    add(.text(directionName(frame.isInbound)))
-    add(.number(sum.energy))
-    add(.number(sum.samples))
-    add(.number(sum.peak))
-    add(.number(sum.senderLevel))
-    add(.flag(sum.isVoice))
+    if frame.kind == .audio {
+      appendLevel(frame, samples: shape.samples ?? AudioBlock.sampleRate / 50)
+    }
   }
 }

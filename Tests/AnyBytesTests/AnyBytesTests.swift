@@ -287,8 +287,18 @@ private struct ParsingCalls: CallHandling {
     return CallDescription(id: "call-1", sdp: sdp, type: "answer")
   }
 
+  func follow(offer sdp: String, call id: String) async throws(CallRefusal) -> CallDescription {
+    try await begin(offer: sdp)
+  }
+
   func makeOffer() async throws(CallRefusal) -> CallDescription {
     CallDescription(id: "call-1", sdp: "", type: "offer")
+  }
+
+  func makeOffer(call id: String, changing changes: OfferChanges) async throws(CallRefusal)
+    -> CallDescription
+  {
+    try await makeOffer()
   }
 
   func accept(answer sdp: String, call id: String) async throws(CallRefusal) { try parse(sdp) }

@@ -67,6 +67,49 @@ import Testing
     #expect(Array(try #require(capture.packets.first).bytes[28...]) == payload)
   }
 
+  @Test func packetsCanBeTakenWithoutTheirProtection() async throws {
+    let made = try await Takes.lossyCall()
+    let folder = try Folder()
+    let path = folder.file("clear.pcap")
+    let outcome = try await Tool.run("export", made.path, "--pcap", path, "--clear", "--peer", "1")
+    #expect(outcome.status == 0, "\(outcome.errors)")
+    let packets = try Capture(Data(contentsOf: folder.url("clear.pcap"))).packets.map(\.bytes)
+    #expect(outcome.output == "\(path): \(packets.count) packets\n")
+    #expect(packets.allSatisfy { $0[0] == 0x45 && checksum(Array($0[..<20])) == 0 })
+    // What the encoder made stands in a packet as it is.
+    let frame = try Takes.bytes(
+      made.path,
+      """
+      SELECT bytes FROM frame WHERE peer = 1 AND direction = 'out' AND kind = 'audio'
+      ORDER BY row LIMIT 1 OFFSET 5
+      """)
+    #expect(packets.contains { $0[9] == 17 && $0.suffix(frame.count).elementsEqual(frame) })
+    // RTCP begins with a report and its length says where the next block begins: none is encrypted.
+    let reports = packets.map { Array($0.dropFirst(28)) }
+      .filter { $0.count > 8 && [200, 201].contains($0[1]) && $0[0] >> 6 == 2 }
+    let sent = try Takes.number(
+      made.path,
+      """
+      SELECT count(*) FROM (
+        SELECT DISTINCT step, direction FROM rtcp WHERE peer = 1 AND type IN ('sr', 'rr'))
+      """)
+    #expect(reports.count == sent)
+    // What travelled in DTLS is there as SCTP, between the ports that WebRTC uses.
+    let association = packets.filter { $0[9] == 132 }
+    #expect(association.allSatisfy { Array($0[20..<24]) == [0x13, 0x88, 0x13, 0x88] })
+    #expect(
+      association.isEmpty
+        == (try Takes.number(made.path, "SELECT count(*) FROM message WHERE peer = 1") == 0))
+    #expect(!packets.contains { $0[9] == 17 && (20...63).contains($0[28]) })
+  }
+
+  @Test func whatIsNotProtectedNeedsAPacketCapture() async throws {
+    let made = try await Takes.lossyCall()
+    let outcome = try await Tool.run("export", made.path, "--clear", "--media", "folder")
+    #expect(outcome.status == 64)
+    #expect(outcome.errors.contains("--pcap FILE"))
+  }
+
   @Test func onePeersPacketsCanBeTakenAlone() async throws {
     let made = try await Takes.lossyCall()
     let folder = try Folder()

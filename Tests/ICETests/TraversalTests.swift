@@ -1,4 +1,5 @@
 import Lab
+import TURN
 import Testing
 import Wire
 

@@ -54,6 +54,13 @@ class Child:
         """The exit status, negative for a signal; None while it runs."""
         return self._process.returncode
 
+    @property
+    def processor_seconds(self):
+        """What the process used of the processors so far, with all its threads."""
+        fields = Path(f"/proc/{self._process.pid}/stat").read_text().rpartition(")")[2].split()
+        # utime and stime are the 14th and the 15th field, of which the name in brackets is one.
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
     async def write(self, line):
         """Gives the child a line to read."""
         self._process.stdin.write(line.encode() + b"\n")

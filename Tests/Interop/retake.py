@@ -58,12 +58,22 @@ class Recorder:
 
     async def offer(self, sdp):
         """Gives Retake an offer; its answer."""
-        reply = await self._post("/offer", {"type": "offer", "sdp": sdp})
-        return _expected(reply, "answer")["sdp"]
+        return (await self.begin(sdp))[1]
 
-    async def make_offer(self):
-        """Asks Retake for an offer; the identifier of the call and the offer."""
-        reply = _expected(await self._post("/mkoffer", {}), "offer")
+    async def begin(self, sdp):
+        """Gives Retake an offer; the identifier of the call and the answer."""
+        reply = _expected(await self._post("/offer", {"type": "offer", "sdp": sdp}), "answer")
+        return reply["id"], reply["sdp"]
+
+    async def offer_again(self, identifier, sdp):
+        """Gives Retake another offer in a call that runs; its answer."""
+        message = {"id": identifier, "type": "offer", "sdp": sdp}
+        return _expected(await self._post("/offer", message), "answer")["sdp"]
+
+    async def make_offer(self, **changes):
+        """Asks Retake for an offer, in a call that runs when its `id` is given; the identifier of
+        the call and the offer."""
+        reply = _expected(await self._post("/mkoffer", changes), "offer")
         return reply["id"], reply["sdp"]
 
     async def answer(self, identifier, sdp):

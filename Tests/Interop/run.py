@@ -60,6 +60,7 @@ async def _main(options, folder):
     import calls
     import interface
     import matrix
+    import negotiations
     import sessions
     import statistics_call
 
@@ -80,6 +81,15 @@ async def _main(options, folder):
     if "aiortc" in options.peers and options.only in "sessions":
         found = await sessions.run(options.retake, folder / "sessions")
         problems += _tell("sessions", found, "published by WHIP and played by WHEP")
+    for peer in ("chromium", "firefox"):
+        name = f"negotiations-{peer}"
+        if peer not in options.peers or options.only not in name:
+            continue
+        if peer == "firefox" and not namespace.address():
+            print(f"{name}: left out, it needs a private network")
+            continue
+        found = await negotiations.run(options.retake, folder / name, peer)
+        problems += _tell(name, found, f"{len(negotiations.STEPS)} more exchanges by both sides")
     for peer in ("chromium", "firefox"):
         name = f"statistics-{peer}"
         if peer not in options.peers or options.only not in name:

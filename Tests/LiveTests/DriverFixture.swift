@@ -76,6 +76,10 @@ final class ScriptedPort: DatagramPort {
   private(set) var sent: [Datagram] = []
   private(set) var closed: [SocketAddress] = []
   private(set) var names: [String] = []
+  /// How often something was flushed.
+  private(set) var flushes = 0
+  private var flushed = 0
+  private var refusals: [PathRefusal] = []
   private var nextPort: UInt16 = 1000
 
   func bind(_ ip: IPAddress) throws(SystemError) -> SocketAddress {
@@ -90,9 +94,17 @@ final class ScriptedPort: DatagramPort {
 
   func close(_ local: SocketAddress) { closed.append(local) }
 
-  func send(_ datagram: Datagram) -> Int32 {
-    if sendCode == 0 { sent.append(datagram) }
-    return sendCode
+  func send(_ datagram: Datagram) {
+    if sendCode == 0 { return sent.append(datagram) }
+    refusals.append(
+      PathRefusal(local: datagram.local, remote: datagram.remote, code: sendCode))
+  }
+
+  func flush() -> [PathRefusal] {
+    defer { refusals = [] }
+    flushes += sent.count > flushed ? 1 : 0
+    flushed = sent.count
+    return refusals
   }
 
   func resolve(_ name: String, id: UInt32) { names.append("\(id) \(name)") }

@@ -84,6 +84,19 @@ struct LoopbackCall {
     let levels = call.caller.audioLevels
     #expect(Set(levels.map(\.track.isInbound)) == [false, true])
     #expect(levels.allSatisfy { (-20 ... -10).contains($0.decibels) && $0.percent > 60 })
+    #expect(call.caller.occupantLevels.isEmpty)
+    let slots = call.caller.events
+    try await call.caller.limitAudioSlots()
+    try await call.caller.observeLoudest(LoudestSettings(count: 2, intervalMilliseconds: 250))
+    var hasSlot = false
+    for await event in slots {
+      if case .audioSubscribed(let track) = event { hasSlot = track.isInbound }
+      if case .loudestSpeakers(let volumes) = event, volumes.count == 2, hasSlot { break }
+    }
+    #expect(call.caller.occupantLevels.map(\.track.isInbound) == [true])
+    #expect(call.caller.occupantLevels.allSatisfy { $0.percent > 60 })
+    let sources = try await call.caller.sources(of: 1)
+    #expect(sources.synchronization.count == 1 && sources.contributing.isEmpty)
     await call.caller.close()
     #expect(call.caller.connectionState == .closed)
     // The goodbye reaches the other side.

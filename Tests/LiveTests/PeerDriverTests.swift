@@ -24,8 +24,8 @@ import Wire
     fixture.driver.take(.interfaces([]))
     #expect(
       fixture.engine.inputs == [
-        "0 interfaces []", "0 bound 7 127.0.0.1:1000", "0 refused 127.0.0.1:2000 \(ENETUNREACH)",
-        "0 bound 8 127.0.0.1:1001",
+        "0 interfaces []", "0 bound 7 127.0.0.1:1000", "0 bound 8 127.0.0.1:1001",
+        "0 refused 127.0.0.1:2000 \(ENETUNREACH)",
       ])
     #expect(fixture.port.names == ["9 host.invalid"])
   }
@@ -49,6 +49,31 @@ import Wire
     #expect(fixture.engine.inputs.count == 2)
     fixture.driver.take(.interfaces([]))
     #expect(fixture.engine.inputs.count == 4)
+  }
+
+  @Test func datagramsOfABurstGoOutTogetherAndNeverMuchLater() {
+    let fixture = DriverFixture { _, input, _, outbox in
+      if case .datagram = input { outbox.append(.datagram(DriverFixture.datagram([7]))) }
+    }
+    func take() {
+      fixture.driver.take(DriverFixture.datagram([1]), arrivalMonotonicNanoseconds: 0)
+    }
+    for _ in 0..<2 { take() }
+    #expect(fixture.port.flushes == 2)
+    fixture.driver.beginBurst()
+    for _ in 0..<10 { take() }
+    #expect(fixture.port.flushes == 2)
+    fixture.driver.endBurst()
+    #expect(fixture.port.flushes == 3)
+    fixture.driver.beginBurst()
+    take()
+    fixture.clock.advance(by: PeerDriver.burstMaximum + .microseconds(1))
+    take()
+    #expect(fixture.port.flushes == 4)
+    fixture.port.sendCode = EPERM
+    take()
+    fixture.driver.endBurst()
+    #expect(fixture.engine.inputs.last == "0 refused 127.0.0.1:2000 \(EPERM)")
   }
 
   @Test func aPeerThatAnswersEveryRefusalWithAPacketDoesNotHoldTheLoop() {

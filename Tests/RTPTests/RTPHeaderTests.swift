@@ -106,6 +106,46 @@ import Wire
     }
   }
 
+  @Test func contributorsAndTheirLevelsReadBack() throws {
+    var map = Self.map
+    map.add(uri: HeaderExtensionURI.mixerLevels.rawValue, id: 5)
+    var header = OutgoingHeader(payloadType: 111, sequence: 1, timestamp: 2, ssrc: 3)
+    header.audioLevel = 20
+    header.contributors = (0..<15).map { Contributor(source: 0xffff_fff0 + $0, level: UInt8($0)) }
+    let written = header.contributors
+    var writer = ByteWriter()
+    header.write(into: &writer, map: map)
+    #expect(writer.count == header.length(map: map))
+    writer.append([1, 2, 3])
+    let packet = writer.bytes
+    let read = try RTPHeader(parsing: packet.span.bytes)
+    #expect(Array(packet[read.payload]) == [1, 2, 3])
+    let values = HeaderExtensions(parsing: packet.span.bytes, header: read, map: map)
+    #expect(values.contributors(of: read, in: packet.span.bytes) == written)
+    // Without the extension the sources are there and their levels are not.
+    let other = HeaderExtensions(parsing: packet.span.bytes, header: read, map: Self.map)
+    #expect(
+      other.contributors(of: read, in: packet.span.bytes).map(\.source) == written.map(\.source))
+    #expect(other.contributors(of: read, in: packet.span.bytes).allSatisfy { $0.level == nil })
+  }
+
+  @Test(arguments: [
+    // Two sources and two levels, of which the top bit is reserved (RFC 6465 section 4).
+    ("bede0001 51 82 05 00", [UInt8(2), 5]),
+    // One level for two sources, and three of them.
+    ("bede0001 50 02 00 00", nil), ("bede0001 52 02 03 04", nil),
+  ])
+  func levelsCountWhenEverySourceHasOne(elements: String, levels: [UInt8]?) throws {
+    var map = HeaderExtensionMap()
+    map.add(uri: HeaderExtensionURI.mixerLevels.rawValue, id: 5)
+    let packet = octets("926f0001 00000000 00000001 0000000a 0000000b" + elements)
+    let header = try RTPHeader(parsing: packet.span.bytes)
+    let values = HeaderExtensions(parsing: packet.span.bytes, header: header, map: map)
+    let contributors = values.contributors(of: header, in: packet.span.bytes)
+    #expect(contributors.map(\.source) == [10, 11])
+    #expect(contributors.compactMap(\.level) == levels ?? [])
+  }
+
   @Test func aHeaderWithoutExtensionsHasTwelveBytes() {
     var header = OutgoingHeader(payloadType: 111, sequence: 1, timestamp: 2, ssrc: 3)
     header.transportSequence = 7

@@ -21,6 +21,21 @@ final class ScriptedCalls: CallHandling {
     return CallDescription(id: "c2", sdp: "v=0 \"quoted\"\r\n", type: "offer")
   }
 
+  func follow(offer sdp: String, call id: String) async throws(CallRefusal) -> CallDescription {
+    note("offer \(id) \(sdp)")
+    if id != "c1" { throw CallRefusal(.unknownCall, "there is no call \(id)") }
+    return CallDescription(id: id, sdp: "answer to \(sdp)", type: "answer")
+  }
+
+  func makeOffer(call id: String, changing changes: OfferChanges) async throws(CallRefusal)
+    -> CallDescription
+  {
+    note(
+      "mkoffer \(id) \(changes.restartsICE) \(changes.additions) \(changes.stops) "
+        + "\(changes.directions)")
+    return CallDescription(id: id, sdp: "changed", type: "offer")
+  }
+
   func accept(answer sdp: String, call id: String) async throws(CallRefusal) {
     note("answer \(id) \(sdp)")
     if id != "c2" { throw CallRefusal(.unknownCall, "there is no call \(id)") }
@@ -78,6 +93,26 @@ final class ScriptedCalls: CallHandling {
     Case(
       request: "POST /mkoffer", status: 200,
       response: #"{"id":"c2","sdp":"v=0 \"quoted\"\r\n","type":"offer"}"#, asked: ["mkoffer"]),
+    Case(
+      request: "POST /offer", body: #"{"id":"c1","sdp":"x"}"#, status: 200,
+      response: #"{"id":"c1","sdp":"answer to x","type":"answer"}"#, asked: ["offer c1 x"]),
+    Case(
+      request: "POST /offer", body: #"{"id":"c9","sdp":"x"}"#, status: 404,
+      response: "there is no call c9", asked: ["offer c9 x"]),
+    Case(
+      request: "POST /mkoffer", body: "{}", status: 200,
+      response: #"{"id":"c2","sdp":"v=0 \"quoted\"\r\n","type":"offer"}"#, asked: ["mkoffer"]),
+    Case(
+      request: "POST /mkoffer",
+      body: #"{"id":"c1","iceRestart":true,"add":["video"],"directions":{"0":"inactive"}}"#,
+      status: 200, response: #"{"id":"c1","sdp":"changed","type":"offer"}"#,
+      asked: [#"mkoffer c1 true ["video"] [] ["0": "inactive"]"#]),
+    Case(
+      request: "POST /mkoffer", body: #"{"stop":["1"]}"#, status: 400,
+      response: "needs the id of the call"),
+    Case(
+      request: "POST /mkoffer", body: #"{"add":"video"}"#, status: 400,
+      response: "wants a JSON object"),
     Case(
       request: "POST /answer", body: #"{"id":"c2","sdp":"y","type":"answer"}"#, status: 200,
       response: "{}", asked: ["answer c2 y"]),

@@ -46,8 +46,15 @@ import Wire
   @Test func aNewerFormatIsRefusedByItsNumber() throws {
     let folder = try TakeFolder()
     let path = try folder.record([])
-    try folder.alter(path, "PRAGMA user_version = 2")
-    #expect(try error(path).reason.contains("format 2, made by a newer Retake"))
+    try folder.alter(path, "PRAGMA user_version = 3")
+    #expect(try error(path).reason.contains("format 3, made by a newer Retake"))
+  }
+
+  @Test func anOlderFormatIsRefusedByItsNumber() throws {
+    let folder = try TakeFolder()
+    let path = try folder.record([])
+    try folder.alter(path, "PRAGMA user_version = 1")
+    #expect(try error(path).reason.contains("format 1, made by an older Retake"))
   }
 
   @Test func aTakeWithoutATableIsRefused() throws {

@@ -142,6 +142,7 @@ enum SampleSteps {
     frame.energy = 50_000
     frame.audioLevel = 30
     frame.isVoice = true
+    frame.contributors = [Contributor(source: 0xfeed_beef, level: 30)]
     return frame
   }
 
@@ -229,6 +230,23 @@ enum SampleSteps {
     .event(.frame(longSound)),
     .event(.dominantSpeaker(SpeakingTrack(transceiver: 2, isInbound: true))),
     .event(.dominantSpeaker(nil)),
+    .event(
+      .speech(
+        SpeechRecord(
+          track: SpeakingTrack(transceiver: 2, isInbound: true, contributor: 0xfeed_beef),
+          phase: "ended", from: .zero + .milliseconds(20), to: .zero + .milliseconds(900),
+          blocks: 40, decibels: -1200))),
+    .event(
+      .loudestSpeakers([
+        SpeakerVolume(track: SpeakingTrack(transceiver: 2, isInbound: true), decibels: -20)
+      ])),
+    .event(.audioSlot(SpeakingTrack(transceiver: 2, isInbound: true), isHeld: true)),
+    .reply(
+      id: 14,
+      .sources(
+        ReceivedSources(contributing: [
+          ReceivedSource(source: .max, timestamp: 1.5, rtpTimestamp: 9, audioLevel: nil)
+        ]))),
     .event(.refused(layer: "srtp", reason: "replayed")),
   ]
 

@@ -55,6 +55,13 @@ int csupport_udp_receive(int socket, csupport_datagram *datagrams, int count);
 /// Sends a datagram without waiting; gives 0, or -EAGAIN when the socket's buffer is full.
 int csupport_udp_send(int socket, const csupport_address *to, const uint8_t *bytes, size_t length);
 
+/// Sends datagrams of `segment` bytes each, the last one maybe shorter, in one call without waiting
+/// (UDP generic segmentation offload); gives 0, or an error when the kernel took none of them.
+///
+/// At most 64 datagrams and 65,000 bytes; EINVAL and EIO also mean that kernel or path cannot.
+int csupport_udp_send_segments(int socket, const csupport_address *to, const uint8_t *bytes,
+                               size_t length, uint16_t segment);
+
 /// Closes a descriptor of any kind.
 int csupport_close(int descriptor);
 

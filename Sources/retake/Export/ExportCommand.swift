@@ -13,11 +13,16 @@ struct ExportCommand: ParsableCommand {
       and times in nanoseconds, for Wireshark. A take of two peers holds most datagrams twice, as \
       sent and as received; --peer takes those of one.
 
+      With --clear it replays the take and writes RTP and RTCP without SRTP, and SCTP without \
+      DTLS: Wireshark then shows all of it, with no keys (it finds RTP when its heuristic rtp_udp \
+      is on). Handshakes are left out.
+
       --media replays the take and writes what every received track showed and played into one \
       .y4m or .wav file each; pictures of H.264, which are not decoded here, become a .h264 file.
 
       Examples:
         retake export call.take --pcap call.pcap
+        retake export call.take --pcap clear.pcap --clear --peer 1
         retake export call.take --media call-media --peer 1
       """)
 
@@ -26,6 +31,9 @@ struct ExportCommand: ParsableCommand {
 
   @Option(help: "The packet capture to write; - is standard output.")
   var pcap: String?
+
+  @Flag(help: "Write the packets as they are without their protection.")
+  var clear = false
 
   @Option(help: "The folder to write media into; it is made when it is not there.")
   var media: String?
@@ -39,6 +47,9 @@ struct ExportCommand: ParsableCommand {
   func validate() throws {
     if pcap == nil, media == nil {
       throw ValidationError("Say what to write: --pcap FILE, --media FOLDER, or both.")
+    }
+    if clear, pcap == nil {
+      throw ValidationError("--clear is about packets: give --pcap FILE too.")
     }
     if !(1...120).contains(rate) {
       throw ValidationError("--rate takes a number from 1 to 120, not \(rate).")
@@ -62,26 +73,27 @@ struct ExportCommand: ParsableCommand {
       try DatagramHistory(path: take, peer: peer)
     }
     try check(history.peers)
-    let file = try CaptureFile(path)
+    var file = try PacketFile(path, startUnixNanoseconds: history.startUnixNanoseconds)
+    if clear {
+      let replay = ClearReplay(take: take, peers: history.peers, only: peer)
+      let (report, written) = try replay.run(into: file)
+      tell("\(path): \(written.count) packets")
+      return try check(report, "packets")
+    }
     let progress = Progress("exporting packets")
     defer { progress.clear() }
-    var written = 0
     while let entry = try reading({ () throws(TapeError) in try history.next() }) {
-      guard entry.bytes.count <= UDPPacket.payloadMaximum else { continue }
-      file.append(
-        UDPPacket.bytes(
-          from: entry.source, to: entry.destination, payload: entry.bytes,
-          identification: UInt16(truncatingIfNeeded: written)),
-        unixNanoseconds: history.startUnixNanoseconds + entry.atNanoseconds)
-      written += 1
-      if written % 1000 == 0 {
+      file.datagram(
+        from: entry.source, to: entry.destination, entry.bytes,
+        atNanoseconds: entry.atNanoseconds)
+      if file.count % 1000 == 0 {
         try file.flush()
-        progress.show("exporting packets: \(written) of \(history.count)")
+        progress.show("exporting packets: \(file.count) of \(history.count)")
       }
     }
     try file.flush()
     progress.clear()
-    tell("\(path): \(written) packets")
+    tell("\(path): \(file.count) packets")
   }
 
   /// Refuses the number of a peer that the take does not have.
@@ -90,6 +102,16 @@ struct ExportCommand: ParsableCommand {
     let known = peers.map { "\($0.number) (\($0.label))" }.joined(separator: ", ")
     throw CommandFailure(
       .usage, "\(take): --peer \(peer): there is no such peer; the take has \(known)")
+  }
+
+  /// Says where an export ends that a difference cut short.
+  private func check(_ report: ReplayReport, _ what: String) throws {
+    guard case .identical = report.verdict else {
+      printError(report.description)
+      throw CommandFailure(
+        .difference,
+        "\(take): the replay came to step \(report.steps + 1), so the \(what) end there")
+    }
   }
 
   // MARK: Media
@@ -108,12 +130,7 @@ struct ExportCommand: ParsableCommand {
     let tracks = TrackFiles(folder: folder, framesPerSecond: rate)
     let report = try MediaReplay(take: take, peers: peers, only: peer, tracks: tracks).run()
     for line in try tracks.finish() { tell(line) }
-    guard case .identical = report.verdict else {
-      printError(report.description)
-      throw CommandFailure(
-        .difference,
-        "\(take): the replay came to step \(report.steps + 1), so the media end there")
-    }
+    try check(report, "media")
     if tracks.isEmpty {
       tell("\(take): no track was received\(peer.map { " by peer \($0)" } ?? "")")
     }

@@ -5,6 +5,7 @@ import Media
 import Peer
 import SDP
 import Signaling
+import Synchronization
 import Wire
 
 /// One peer connection of a recording command, with what it sends and its signaling in the take.
@@ -14,6 +15,8 @@ final class CallPeer: Sendable {
   private let transport: String
   let videoCodec: VideoCodecChoice?
   private let feeds = FileFeeds()
+  /// The transceivers that were given something to send.
+  private let sending = Mutex<Set<UInt32>>([])
 
   init(
     _ connection: PeerConnection, sending plan: SendPlan, transport: String,
@@ -30,25 +33,50 @@ final class CallPeer: Sendable {
   func offer() async throws -> SessionDescription {
     let channel = try await connection.createDataChannel("retake")
     Task { await channel.echo() }
-    for kind in [MediaKind.audio, .video] {
-      let info = try await connection.addTrack(
-        kind, source: plan.source(for: kind), streamIDs: ["retake"])
-      try feed(info)
+    for kind in [MediaKind.audio, .video] { try await send(kind) }
+    try await connection.setLocalDescription()
+    return try await gatheredDescription()
+  }
+
+  /// Answers an offer, the first or a later one: every track that the peer can receive is sent
+  /// something.
+  func answer(_ offer: SessionDescription) async throws -> SessionDescription {
+    note(offer, isInbound: true)
+    try await connection.setRemoteDescription(offer)
+    for transceiver in try await connection.transceivers where transceiver.direction != .stopped {
+      guard !sending.withLock({ $0.contains(transceiver.id) }) else { continue }
+      try await send(transceiver.kind)
     }
     try await describe()
     return try await gatheredDescription()
   }
 
-  /// Answers an offer: every track that the peer can receive is sent something.
-  func answer(_ offer: SessionDescription) async throws -> SessionDescription {
-    note(offer, isInbound: true)
-    try await connection.setRemoteDescription(offer)
-    for transceiver in try await connection.transceivers where transceiver.direction != .stopped {
-      let info = try await connection.addTrack(
-        transceiver.kind, source: plan.source(for: transceiver.kind), streamIDs: ["retake"])
-      try feed(info)
+  /// Offers changes in a call that runs.
+  func offer(changing changes: OfferChanges) async throws -> SessionDescription {
+    let transceivers = try await connection.transceivers
+    func transceiver(_ mid: String) throws(PeerError) -> UInt32 {
+      guard let found = transceivers.first(where: { $0.mid == mid }) else {
+        throw PeerError(
+          name: "InvalidAccessError", message: "no m-section of audio or video has the mid \(mid)")
+      }
+      return found.id
     }
-    try await describe()
+    for mid in changes.stops { try await connection.stopTransceiver(try transceiver(mid)) }
+    for (mid, direction) in changes.directions.sorted(by: { $0.key < $1.key }) {
+      guard let direction = TransceiverDirection(rawValue: direction), direction != .stopped else {
+        throw PeerError(name: "TypeError", message: "\(direction) is no direction of an m-section")
+      }
+      try await connection.setDirection(direction, of: try transceiver(mid))
+    }
+    for addition in changes.additions {
+      guard let kind = MediaKind(rawValue: addition) else {
+        throw PeerError(name: "TypeError", message: "\(addition) is neither audio nor video")
+      }
+      try await send(kind)
+    }
+    try await connection.prefer(videoCodec)
+    let offer = try await connection.createOffer(iceRestart: changes.restartsICE)
+    try await connection.setLocalDescription(offer)
     return try await gatheredDescription()
   }
 
@@ -56,6 +84,14 @@ final class CallPeer: Sendable {
   func describe() async throws {
     try await connection.prefer(videoCodec)
     try await connection.setLocalDescription()
+  }
+
+  /// Sends something of a kind on a transceiver that is free for it, or on a new one.
+  private func send(_ kind: MediaKind) async throws {
+    let info = try await connection.addTrack(
+      kind, source: plan.source(for: kind), streamIDs: ["retake"])
+    sending.withLock { _ = $0.insert(info.id) }
+    try feed(info)
   }
 
   /// Takes the peer's answer.

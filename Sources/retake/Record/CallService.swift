@@ -79,6 +79,31 @@ actor CallService: CallHandling {
     }
   }
 
+  func follow(offer sdp: String, call id: String) async throws(CallRefusal) -> CallDescription {
+    try await describe(id) { peer in
+      try await peer.answer(SessionDescription(type: .offer, sdp: sdp))
+    }
+  }
+
+  func makeOffer(call id: String, changing changes: OfferChanges) async throws(CallRefusal)
+    -> CallDescription
+  {
+    try await describe(id) { peer in try await peer.offer(changing: changes) }
+  }
+
+  /// A description in a call that runs, which goes on when there is none.
+  private func describe(
+    _ id: String, _ make: @Sendable (CallPeer) async throws -> SessionDescription
+  ) async throws(CallRefusal) -> CallDescription {
+    let call = try call(id)
+    do {
+      let description = try await make(call.peer)
+      return CallDescription(id: id, sdp: description.sdp, type: description.type.rawValue)
+    } catch {
+      throw CallRefusal(error)
+    }
+  }
+
   func accept(answer sdp: String, call id: String) async throws(CallRefusal) {
     let call = try call(id)
     do {

@@ -84,7 +84,7 @@ def _sound(frame):
 class AiortcPeer:
     """One RTCPeerConnection of aiortc."""
 
-    def __init__(self, codec):
+    def __init__(self, codec="vp8"):
         self._codec = codec
         self._connection = RTCPeerConnection(RTCConfiguration(iceServers=[]))
         self._sources = {"audio": Tone(), "video": Gradient()}
@@ -169,7 +169,7 @@ class AiortcPeer:
 
 
 async def main():
-    await lines.serve(AiortcPeer(sys.argv[1]))
+    await lines.serve(AiortcPeer(*sys.argv[1:]))
 
 
 asyncio.run(main())

@@ -40,6 +40,22 @@ class Browser:
         """The browser's answer."""
         return await self.page.evaluate(f"call.answer({json.dumps(sdp)})")
 
+    async def change(self, script):
+        """Runs a script that changes the call, for the next offer to state."""
+        await self.page.evaluate(f"void (() => {{ {script} }})()")
+
+    async def offer_again(self):
+        """Another offer in the call that runs."""
+        return await self.page.evaluate("call.reoffer()")
+
+    async def answer_again(self, sdp):
+        """The answer to another offer, for which an own one that waits is taken back."""
+        return await self.page.evaluate(f"call.reanswer({json.dumps(sdp)})")
+
+    async def flow(self):
+        """How many frames, or packets of sound, came and went, by mid."""
+        return await self.page.evaluate("call.flow()")
+
     async def report(self):
         """What the browser counts, and what the received picture looks like."""
         seen = await self.page.evaluate("call.report()")

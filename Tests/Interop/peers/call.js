@@ -197,6 +197,45 @@
       return describe(connection, await connection.createAnswer());
     },
 
+    // Another exchange in the call that runs. An own offer that waits is taken back for the peer's.
+    async reoffer() {
+      return describe(connections[0], await connections[0].createOffer());
+    },
+
+    async reanswer(sdp) {
+      await connections[0].setRemoteDescription({ type: "offer", sdp });
+      return describe(connections[0], await connections[0].createAnswer());
+    },
+
+    transceiver(mid) {
+      return connections[0].getTransceivers().find((each) => each.mid === mid);
+    },
+
+    // A second camera.
+    addPicture() {
+      const isPicture = ({ track }) => track?.kind === "video";
+      const track = connections[0].getSenders().find(isPicture).track.clone();
+      connections[0].addTrack(track, new MediaStream([track]));
+    },
+
+    // How many frames came and went, or packets of sound, by the mids of what is not stopped.
+    async flow() {
+      const counts = {};
+      for (const { mid, sender, receiver, currentDirection } of connections[0].getTransceivers()) {
+        if (!mid || currentDirection === "stopped") continue;
+        counts[mid] = { in: 0, out: 0 };
+        for (const each of (await receiver.getStats()).values()) {
+          if (each.type !== "inbound-rtp") continue;
+          counts[mid].in += each.framesDecoded ?? each.packetsReceived;
+        }
+        for (const each of (await sender.getStats()).values()) {
+          if (each.type !== "outbound-rtp") continue;
+          counts[mid].out += each.framesEncoded ?? each.packetsSent;
+        }
+      }
+      return counts;
+    },
+
     async report() {
       const stats = [];
       for (const connection of connections) {

@@ -19,11 +19,11 @@ class ChildPeer:
         self._asked = 0
 
     @classmethod
-    async def open(cls, program, folder, call, python=sys.executable):
+    async def open(cls, program, folder, python=sys.executable, arguments=()):
         """Starts one of the programs beside this file and waits until it is ready."""
         path = Path(__file__).with_name(program)
         environment = {"PYTHONPATH": str(path.parent.parent), "PYTHONUNBUFFERED": "1"}
-        child = await Child.start([python, path, call.codec], folder / "peer.log", environment)
+        child = await Child.start([python, path, *arguments], folder / "peer.log", environment)
         try:
             await child.line("^ready$", _START_SECONDS)
         except BaseException:
@@ -46,6 +46,15 @@ class ChildPeer:
     async def report(self):
         """What the peer counts."""
         return reports.from_json(await self._ask("report"))
+
+    async def received(self):
+        """How many bytes of messages came, of a peer that only counts."""
+        return await self._ask("received")
+
+    @property
+    def processor_seconds(self):
+        """What the process used of the processors so far."""
+        return self._child.processor_seconds
 
     async def close(self):
         """Ends the process."""

@@ -69,7 +69,7 @@ _SRTP_PROFILES = {(1, 1): "AES128_CM_HMAC_SHA1_32", (1, 2): "AES128_CM_HMAC_SHA1
 class GstreamerPeer:
     """A pipeline around one webrtcbin, with generated sound and pictures."""
 
-    def __init__(self, codec):
+    def __init__(self, codec="vp8"):
         self._words = {"codec": codec.upper()} | _CODECS[codec]
         self._pipeline = None
         self._webrtc = None
@@ -270,7 +270,7 @@ def _bytes(sample):
 
 async def main():
     Gst.init(None)
-    await lines.serve(GstreamerPeer(sys.argv[1]))
+    await lines.serve(GstreamerPeer(*sys.argv[1:]))
 
 
 asyncio.run(main())

@@ -15,7 +15,6 @@ class Janus:
     def __init__(self, server, folder):
         self._server = server
         self._folder = folder
-        self._call = None
         self._session = None
         self._admin = None
         self._handle = None
@@ -28,7 +27,6 @@ class Janus:
         """Starts a server and takes a handle of the call's plugin."""
         plugin = call.peer.removeprefix("janus-")
         janus = _PLUGINS[plugin](await JanusServer.start(plugin, folder), folder)
-        janus._call = call
         try:
             janus._session = await janus._server.session()
             janus._admin = await janus._server.admin()
@@ -77,7 +75,7 @@ class Janus:
         """Another user with sound and pictures, and the offer it makes."""
         folder = self._folder / f"other-{len(self._others) + 1}"
         folder.mkdir()
-        other = await ChildPeer.open("libwebrtc_peer.py", folder, self._call)
+        other = await ChildPeer.open("libwebrtc_peer.py", folder)
         self._others.append(other)
         return other, await other.offer()
 

@@ -33,4 +33,6 @@ async def _run(peer, command, argument):
             return await peer.accept(argument)
         case "report":
             return dataclasses.asdict(await peer.report())
+        case "received":
+            return peer.received
     raise ValueError(f"no command {command}")

@@ -18,9 +18,9 @@ async def open_peer(call, folder, relay=None):
             return await Firefox.open(folder, call)
         case "gstreamer":
             return await ChildPeer.open(
-                "gstreamer_peer.py", folder, call, python="/usr/bin/python3"
+                "gstreamer_peer.py", folder, python="/usr/bin/python3", arguments=[call.codec]
             )
         case name if name.startswith("janus-"):
             return await Janus.open(call, folder)
         case name:
-            return await ChildPeer.open(f"{name}_peer.py", folder, call)
+            return await ChildPeer.open(f"{name}_peer.py", folder, arguments=[call.codec])

@@ -1,24 +1,24 @@
-import Wire
+package import Wire
 
 /// What went over one candidate pair: the counters of W3C candidate-pair.
-struct PairTraffic {
+package struct PairTraffic {
   /// The number of the pair in its agent; 0 for addresses that were no pair yet.
-  let pair: UInt32
-  let local: SocketAddress
-  let remote: SocketAddress
-  var packetsSent: UInt64 = 0
-  var packetsReceived: UInt64 = 0
-  var bytesSent: UInt64 = 0
-  var bytesReceived: UInt64 = 0
-  var lastSent: Instant?
-  var lastReceived: Instant?
+  package let pair: UInt32
+  package let local: SocketAddress
+  package let remote: SocketAddress
+  package var packetsSent: UInt64 = 0
+  package var packetsReceived: UInt64 = 0
+  package var bytesSent: UInt64 = 0
+  package var bytesReceived: UInt64 = 0
+  package var lastSent: Instant?
+  package var lastReceived: Instant?
 }
 
 /// The traffic of a transport by candidate pairs.
 ///
 /// An ICE restart makes new pairs over old sockets; what goes over their addresses from then on
 /// counts for the newest pair.
-struct TrafficLedger {
+package struct TrafficLedger {
   private var entries: [PairTraffic] = []
   /// Where the last packet of each direction was counted: the next one is most likely there too.
   private var lastSending = 0
@@ -37,7 +37,9 @@ struct TrafficLedger {
   }
 
   /// What went over a pair; nil when it is not known.
-  func traffic(of pair: UInt32, _ local: SocketAddress, _ remote: SocketAddress) -> PairTraffic? {
+  package func traffic(of pair: UInt32, _ local: SocketAddress, _ remote: SocketAddress)
+    -> PairTraffic?
+  {
     entries.last { $0.pair == pair && $0.remote == remote && $0.local == local }
   }
 

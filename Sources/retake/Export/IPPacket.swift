@@ -1,36 +1,31 @@
 import Wire
 
-/// A datagram with the IP and UDP headers that it had on the wire, as far as a take knows them.
-enum UDPPacket {
+/// A packet with the headers that it had on the wire, as far as a take knows them.
+enum IPPacket {
   /// The largest payload that a UDP datagram over IPv4 can have.
   static let payloadMaximum = 65_507
 
-  /// The bytes of the packet: IPv4 (RFC 791) or IPv6 (RFC 8200), UDP (RFC 768), payload.
+  private static let udp: UInt8 = 17
+  private static let sctp: UInt8 = 132
+  private static let hopLimit: UInt8 = 64
+
+  /// The bytes of a datagram: IPv4 (RFC 791) or IPv6 (RFC 8200), UDP (RFC 768), payload.
   ///
   /// The addresses must be of one family and the payload no longer than `payloadMaximum`.
-  static func bytes(
+  static func datagram(
     from source: SocketAddress, to destination: SocketAddress, payload: [UInt8],
     identification: UInt16
   ) -> [UInt8] {
     let length = UInt16(clamping: 8 + payload.count)
     var writer = ByteWriter(capacity: 48 + payload.count)
-    if source.ip.isIPv4 {
-      writer.append(header4(source.ip, destination.ip, length, identification))
-    } else {
-      writer.uint32(6 << 28)
-      writer.uint16(length)
-      writer.uint8(protocolNumber)
-      writer.uint8(hopLimit)
-      writer.append(source.ip.bytes)
-      writer.append(destination.ip.bytes)
-    }
+    writer.append(header(udp, source.ip, destination.ip, length, identification))
     let begin = writer.count
     writer.uint16(source.port)
     writer.uint16(destination.port)
     writer.uint16(length)
     writer.uint16(0)
     writer.append(payload)
-    var sum = UInt64(protocolNumber) + UInt64(length)
+    var sum = UInt64(udp) + UInt64(length)
     add(source.ip.bytes[...], to: &sum)
     add(destination.ip.bytes[...], to: &sum)
     add(writer.bytes[begin...], to: &sum)
@@ -40,19 +35,33 @@ enum UDPPacket {
     return writer.bytes
   }
 
-  private static let protocolNumber: UInt8 = 17
-  private static let hopLimit: UInt8 = 64
-
-  private static func header4(
-    _ source: IPAddress, _ destination: IPAddress, _ length: UInt16, _ identification: UInt16
+  /// The bytes of an SCTP packet that travels without DTLS and UDP (RFC 9260).
+  static func association(
+    from source: IPAddress, to destination: IPAddress, packet: [UInt8], identification: UInt16
   ) -> [UInt8] {
-    var writer = ByteWriter(capacity: 20)
+    header(sctp, source, destination, UInt16(clamping: packet.count), identification) + packet
+  }
+
+  private static func header(
+    _ number: UInt8, _ source: IPAddress, _ destination: IPAddress, _ length: UInt16,
+    _ identification: UInt16
+  ) -> [UInt8] {
+    var writer = ByteWriter(capacity: 40)
+    guard source.isIPv4 else {
+      writer.uint32(6 << 28)
+      writer.uint16(length)
+      writer.uint8(number)
+      writer.uint8(hopLimit)
+      writer.append(source.bytes)
+      writer.append(destination.bytes)
+      return writer.bytes
+    }
     writer.uint16(0x4500)
     writer.uint16(20 + length)
     writer.uint16(identification)
     writer.uint16(0x4000)  // not to be fragmented
     writer.uint8(hopLimit)
-    writer.uint8(protocolNumber)
+    writer.uint8(number)
     writer.uint16(0)
     writer.append(source.bytes)
     writer.append(destination.bytes)

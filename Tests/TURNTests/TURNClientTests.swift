@@ -3,7 +3,7 @@ import STUN
 import Testing
 import Wire
 
-@testable import ICE
+@testable import TURN
 
 /// A client and a server that are joined without loss or delay.
 private struct Bench {

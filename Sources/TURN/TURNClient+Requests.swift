@@ -19,7 +19,7 @@ extension TURNClient {
   mutating func request(_ purpose: Purpose, renewals: Int = 0) {
     let id = STUNTransactionID(from: entropy)
     let bytes = message(purpose, id)
-    let wait = isReliable ? TURNClient.reliableWait : ICETiming.queryWaits[0]
+    let wait = isReliable ? TURNClient.reliableWait : TURNTiming.queryWaits[0]
     transactions.removeAll { $0.purpose == purpose }
     transactions.append(
       Transaction(purpose: purpose, id: id, bytes: bytes, dueAt: now + wait, renewals: renewals))
@@ -31,9 +31,9 @@ extension TURNClient {
   mutating func runTransactions() {
     for index in transactions.indices where transactions[index].dueAt <= now {
       let attempts = transactions[index].attempts
-      guard !isReliable, attempts < ICETiming.queryWaits.count else { continue }
+      guard !isReliable, attempts < TURNTiming.queryWaits.count else { continue }
       transactions[index].attempts += 1
-      transactions[index].dueAt = now + ICETiming.queryWaits[attempts]
+      transactions[index].dueAt = now + TURNTiming.queryWaits[attempts]
       transmit(transactions[index].bytes)
     }
     let silent = transactions.filter { $0.dueAt <= now }.map(\.purpose)
@@ -121,7 +121,7 @@ extension TURNClient {
       }
       state = .allocated
       self.relayed = relayed
-      if !isReliable { keepAliveAt = now + ICETiming.relayKeepAlive }
+      if !isReliable { keepAliveAt = now + TURNTiming.keepAlive }
       scheduleRefresh(message.lifetime)
       outbox.append(.allocated(relayed: relayed, mapped: message.mappedAddress))
     case .refresh: scheduleRefresh(message.lifetime)

@@ -26,7 +26,7 @@ extension TURNClient {
   mutating func grant(_ ip: IPAddress) {
     guard let index = permissions.firstIndex(where: { $0.ip == ip }) else { return }
     permissions[index].isGranted = true
-    permissions[index].refreshAt = now + ICETiming.permissionRefresh
+    permissions[index].refreshAt = now + TURNTiming.permissionRefresh
     let waiting = permissions[index].waiting
     permissions[index].waiting = []
     for entry in waiting { indicate(entry.bytes, to: entry.peer) }
@@ -44,7 +44,7 @@ extension TURNClient {
   mutating func bound(_ number: UInt16) {
     guard let index = channels.firstIndex(where: { $0.number == number }) else { return }
     channels[index].isBound = true
-    channels[index].refreshAt = now + ICETiming.permissionRefresh
+    channels[index].refreshAt = now + TURNTiming.permissionRefresh
     if let place = permissions.firstIndex(where: { $0.ip == channels[index].peer.ip }) {
       permissions[place].usedAt = now
     }
@@ -71,7 +71,7 @@ extension TURNClient {
 
   /// Prolongs the permissions in use; the others lapse, and are asked for again when needed.
   private mutating func refreshPermissions() {
-    let limit = now - ICETiming.permissionRefresh
+    let limit = now - TURNTiming.permissionRefresh
     permissions.removeAll { permission in
       guard let due = permission.refreshAt, due <= now else { return false }
       let hasChannel = channels.contains { $0.peer.ip == permission.ip }
@@ -87,10 +87,10 @@ extension TURNClient {
   /// Keeps the mapping of a NAT before the server while nothing else is sent.
   private mutating func keepAlive() {
     guard let due = keepAliveAt, due <= now else { return }
-    if sentAt + ICETiming.relayKeepAlive <= now {
+    if sentAt + TURNTiming.keepAlive <= now {
       let id = STUNTransactionID(from: entropy)
       transmit(STUNWriter(.indication, transactionID: id).finish())
     }
-    keepAliveAt = sentAt + ICETiming.relayKeepAlive
+    keepAliveAt = sentAt + TURNTiming.keepAlive
   }
 }

@@ -1,9 +1,10 @@
+import STUN
 import Testing
 import Wire
 
-@testable import STUN
+@testable import TURN
 
-@Suite struct StreamFramingTests {
+@Suite struct TURNFramingTests {
   private let messages: [[UInt8]] = [
     STUNWriter(.indication, transactionID: STUNTransactionID(high: 1, low: 2)).finish(),
     ChannelData.frame([1, 2, 3, 4, 5], channel: 0x4000),
@@ -13,9 +14,9 @@ import Wire
 
   @Test(arguments: [1, 2, 3, 5, 19, 1000])
   func messagesComeOutWholeHoweverTheStreamIsCut(size: Int) throws {
-    let stream = messages.flatMap(StreamFraming.framed)
+    let stream = messages.flatMap(TURNFraming.framed)
     #expect(stream.count % 4 == 0)
-    var framing = StreamFraming()
+    var framing = TURNFraming()
     var found: [[UInt8]] = []
     for start in stride(from: 0, to: stream.count, by: size) {
       framing.append(stream[start..<min(start + size, stream.count)])
@@ -26,22 +27,22 @@ import Wire
 
   @Test func bytesThatBeginNoMessageEndTheStream() {
     for first in [0x04, 0x16, 0x50, 0x80, 0xff] as [UInt8] {
-      var framing = StreamFraming()
+      var framing = TURNFraming()
       framing.append([first, 0, 0, 4, 0, 0, 0, 0])
-      #expect(throws: StreamFraming.Refusal.self) { try framing.next() }
+      #expect(throws: TURNFraming.Refusal.self) { try framing.next() }
     }
-    var odd = StreamFraming()
+    var odd = TURNFraming()
     odd.append([0, 1, 0, 3, 0x21, 0x12, 0xa4, 0x42])
-    #expect(throws: StreamFraming.Refusal.self) { try odd.next() }
+    #expect(throws: TURNFraming.Refusal.self) { try odd.next() }
   }
 
   @Test func anyBytesAreCutOrRefused() {
     let entropy = Entropy(seed: [4]).stream("mutate")
     for _ in 0..<2000 {
-      var framing = StreamFraming()
+      var framing = TURNFraming()
       var total = 0
       for _ in 0..<8 {
-        var bytes = StreamFraming.framed(messages[Int(entropy.integer(below: 4))])
+        var bytes = TURNFraming.framed(messages[Int(entropy.integer(below: 4))])
         if entropy.integer(below: 3) == 0 {
           bytes[Int(entropy.integer(below: UInt64(bytes.count)))] = entropy.byte()
         }

@@ -1,6 +1,8 @@
+import STUN
+
 /// Cuts a stream of a TURN server into its messages: STUN, and channel data with padding
 /// (RFC 8656 section 12.5).
-package struct StreamFraming: Sendable {
+package struct TURNFraming: Sendable {
   /// What cannot be cut: bytes that begin no message.
   package struct Refusal: Error, Hashable, Sendable {}
 

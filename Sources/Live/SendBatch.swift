@@ -1,0 +1,57 @@
+import Wire
+
+/// Datagrams of one path that go to the kernel in one call: most of what sending costs is the call.
+///
+/// The kernel cuts the bytes into datagrams of one length, of which only the last may be shorter.
+final class SendBatch {
+  /// What one call takes at most (`UDP_MAX_SEGMENTS`, and the length of an IP packet).
+  private static let datagramsMaximum = 64
+  private static let bytesMaximum = 65_000
+
+  private var socket: UDPSocket?
+  private var remote = SocketAddress(IPAddress(ipv4: 0), port: 0)
+  private var bytes: [UInt8] = []
+  /// The length of all datagrams but the last.
+  private var segment = 0
+  private var count = 0
+  private var refusals: [PathRefusal] = []
+
+  /// Adds a datagram; those that cannot go with it are sent first.
+  func add(_ datagram: [UInt8], to remote: SocketAddress, over socket: UDPSocket) {
+    if !takes(datagram.count, to: remote, over: socket) {
+      send()
+      self.socket = socket
+      self.remote = remote
+      segment = datagram.count
+    }
+    bytes.append(contentsOf: datagram)
+    count += 1
+  }
+
+  private func takes(_ length: Int, to remote: SocketAddress, over socket: UDPSocket) -> Bool {
+    // A last datagram that was shorter shows in the sum.
+    self.socket === socket && self.remote == remote && length <= segment && length > 0
+      && bytes.count == count * segment && count < SendBatch.datagramsMaximum
+      && bytes.count + length <= SendBatch.bytesMaximum
+  }
+
+  /// Sends what waits, and gives the refusals since the last time.
+  func flush() -> [PathRefusal] {
+    send()
+    guard !refusals.isEmpty else { return [] }
+    defer { refusals = [] }
+    return refusals
+  }
+
+  /// Sends what waits; refusals are told with the next `flush`.
+  func send() {
+    guard let socket, count > 0 else { return }
+    let code = socket.send(bytes, inDatagramsOf: segment, to: remote)
+    if code != 0 {
+      refusals.append(PathRefusal(local: socket.local, remote: remote, code: code))
+    }
+    self.socket = nil
+    bytes.removeAll(keepingCapacity: true)
+    count = 0
+  }
+}

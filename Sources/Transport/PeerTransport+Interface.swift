@@ -1,0 +1,82 @@
+package import ICE
+package import JSEP
+package import Secure
+package import Wire
+
+extension PeerTransport {
+  /// What can happen to a transport.
+  package enum Input {
+    /// A packet in the clear for the peer; dropped while there are no keys.
+    case rtp([UInt8])
+    case rtcp([UInt8])
+    /// An SCTP packet for the peer.
+    case data([UInt8])
+
+    /// A datagram and the kernel's receive time.
+    case datagram(Datagram, arrival: Instant)
+    /// The deadline was reached.
+    case deadline
+    /// The addresses that may be gathered on.
+    case interfaces([IPAddress])
+    case socketBound(id: UInt32, SocketAddress)
+    case socketFailed(id: UInt32)
+    case nameResolved(id: UInt32, [IPAddress])
+    case sendFailed(local: SocketAddress, remote: SocketAddress)
+
+    /// A local description is set: candidates may be gathered.
+    case gather
+    /// Who chooses the pair, as the exchange has it.
+    case role(ICERole)
+    /// The next offer shall begin another generation of ICE.
+    case restart
+    /// An offer is about to be written.
+    case offering
+    /// This offer became the local description.
+    case offered(String)
+    /// The peer's description has these parameters now; nil when it was taken back.
+    case remote(RemoteTransport?, answersOwnOffer: Bool)
+    /// The peer signaled a candidate, also as text.
+    case remoteCandidate(String, ICECandidate)
+    case remoteEndOfCandidates
+    /// Says goodbye and stops everything.
+    case close
+  }
+
+  /// What a transport wants done or tells.
+  package enum Output {
+    case datagram(Datagram)
+    case bindSocket(id: UInt32, IPAddress)
+    /// Connect; answered like a socket.
+    case openStream(id: UInt32, StreamTarget)
+    case closeSocket(SocketAddress)
+    case resolveName(id: UInt32, String)
+
+    /// A packet of the peer in the clear, with the kernel's receive time.
+    case rtp([UInt8], arrival: Instant)
+    case rtcp([UInt8], arrival: Instant)
+    /// An SCTP packet of the peer.
+    case data([UInt8])
+
+    case gatheringState(ICEGatheringState)
+    case iceState(ICEConnectionState)
+    case dtlsState(DTLSState)
+    /// A local candidate to be signaled; nil when there are no more.
+    case localCandidate(ICECandidate?)
+    case remoteCandidate(ICECandidate)
+    /// A pair was made or changed.
+    case pair(ICEPairReport)
+    /// The handshake is finished and packets can be protected.
+    case secured(DTLSResult, DTLSRole)
+    /// Something was refused: by which layer, and why.
+    case refused(layer: StaticString, String)
+  }
+}
+
+/// What went over a transport, without ICE's own messages.
+package struct TransportCounters: Hashable, Sendable {
+  package var packetsSent: UInt64 = 0
+  package var packetsReceived: UInt64 = 0
+  package var bytesSent: UInt64 = 0
+  package var bytesReceived: UInt64 = 0
+  package var selectedPairChanges: UInt64 = 0
+}

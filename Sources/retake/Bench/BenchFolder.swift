@@ -1,0 +1,19 @@
+import Foundation
+
+/// A folder for the takes of one measurement.
+struct BenchFolder {
+  let url: URL
+
+  init() throws(CommandFailure) {
+    url = FileManager.default.temporaryDirectory
+      .appendingPathComponent("retake-bench-\(ProcessInfo.processInfo.processIdentifier)")
+    do {
+      try FileManager.default.createDirectory(at: url, withIntermediateDirectories: true)
+    } catch {
+      throw CommandFailure(.inputOutput, "\(url.path): \(error.localizedDescription)")
+    }
+  }
+
+  /// Removes the folder and all that is in it.
+  func remove() { try? FileManager.default.removeItem(at: url) }
+}

@@ -1,0 +1,168 @@
+"""A call that is negotiated again and again by both sides, while media flows."""
+
+import asyncio
+import re
+import shutil
+from dataclasses import dataclass, field
+
+import namespace
+from peers.opening import open_peer
+from plan import Call
+from processes import ProcessError, end_orphans
+from retake import Recorder, look, replay
+
+_CALL_SECONDS = 120
+_FLOW_SECONDS = 15
+_POLL_SECONDS = 0.1
+# So many frames more mean that media flows; none in so many seconds that it does not.
+_MORE = 5
+_QUIET_SECONDS = 0.6
+
+
+@dataclass(frozen=True)
+class Step:
+    """One exchange of offer and answer, and what flows from then on."""
+
+    name: str
+    # By mid: `in` is what the peer receives, `out` what it sends.
+    flows: dict
+    # The peer runs this and offers; or else Retake offers these changes.
+    peer: str | None = None
+    retake: dict = field(default_factory=dict)
+    # The other side has an offer of its own under way, which gives way.
+    glare: bool = False
+
+
+_BOTH = ("in", "out")
+# The browsers number sections alike: sound 0, pictures 1, data 2, and so on.
+STEPS = [
+    Step("peer adds pictures", {"0": _BOTH, "1": _BOTH, "3": _BOTH}, peer="call.addPicture()"),
+    Step(
+        "peer stops receiving", {"0": _BOTH, "1": ("out",), "3": _BOTH},
+        peer="call.transceiver('1').direction = 'sendonly'",
+    ),
+    Step(
+        "Retake holds the sound", {"0": (), "1": ("out",), "3": _BOTH},
+        retake={"directions": {"0": "inactive"}},
+    ),
+    Step(
+        "Retake resumes the sound", {"0": _BOTH, "1": ("out",), "3": _BOTH},
+        retake={"directions": {"0": "sendrecv"}},
+    ),
+    Step(
+        "peer stops a section", {"0": _BOTH, "1": ("out",)}, peer="call.transceiver('3').stop()",
+    ),
+    # The section that was stopped is used again, under another mid.
+    Step(
+        "Retake adds pictures", {"0": _BOTH, "1": ("out",), "*": ("in",)},
+        retake={"add": ["video"]},
+    ),
+    Step(
+        "Retake restarts ICE", {"0": _BOTH, "1": ("out",), "*": ("in",)},
+        retake={"iceRestart": True},
+    ),
+    Step(
+        "peer restarts ICE", {"0": _BOTH, "1": ("out",), "*": ("in",)},
+        peer="call.connections[0].restartIce()",
+    ),
+    Step(
+        "offers cross, the peer's gives way", {"0": _BOTH, "1": ("out",), "*": ("in",)},
+        retake={}, glare=True,
+    ),
+    Step(
+        "offers cross, Retake's gives way", {"0": _BOTH, "1": _BOTH, "*": ("in",)},
+        peer="call.transceiver('1').direction = 'sendrecv'", glare=True,
+    ),
+]
+
+
+async def run(program, folder, browser):
+    """Makes the call with a browser and replays it; the problems found."""
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    problems = []
+    try:
+        async with asyncio.timeout(_CALL_SECONDS):
+            await _record(program, folder, Call(browser, "peer"))
+    except Exception as error:  # a peer's stack may throw anything: the call failed
+        problems.append(f"{type(error).__name__}: {error}")
+    end_orphans()
+    take = folder / "call.take"
+    if take.exists():
+        found, _ = await replay(program, take, folder)
+        problems += found + await look(program, take, folder)
+    return problems
+
+
+async def _record(program, folder, call):
+    bind = "127.0.0.1" if call.uses_loopback else namespace.address()
+    recorder = await Recorder.start(program, folder, bind, "pattern")
+    try:
+        peer = await open_peer(call, folder)
+        try:
+            identifier, answer = await recorder.begin(await peer.offer())
+            await peer.accept(answer)
+            await _check(peer, "the first exchange", {"0": _BOTH, "1": _BOTH})
+            for step in STEPS:
+                await _negotiate(step, peer, recorder, identifier)
+                await _check(peer, step.name, step.flows)
+        finally:
+            await peer.close()
+        await recorder.finish()
+    except BaseException:
+        await recorder.abandon()
+        raise
+
+
+async def _negotiate(step, peer, recorder, identifier):
+    if step.peer is None:
+        if step.glare:
+            await peer.offer_again()
+        _, offer = await recorder.make_offer(id=identifier, **step.retake)
+        await recorder.answer(identifier, await peer.answer_again(offer))
+        return
+    if step.glare:
+        await recorder.make_offer(id=identifier)
+    await peer.change(step.peer)
+    offer = await peer.offer_again()
+    await peer.accept(await recorder.offer_again(identifier, offer))
+
+
+async def _check(peer, name, flows):
+    """Waits until just what shall flow does."""
+    loop = asyncio.get_running_loop()
+    end = loop.time() + _FLOW_SECONDS
+    first = await peer.flow()
+    while True:
+        now = await peer.flow()
+        expected = _named(flows, now)
+        lacking = [
+            f"{mid} {way}" for mid, ways in expected.items() for way in ways
+            if _count(now, mid, way) < _count(first, mid, way) + _MORE
+        ]
+        if not lacking:
+            break
+        if loop.time() > end:
+            raise ProcessError(f"{name}: nothing flows at {', '.join(lacking)}: {now}")
+        await asyncio.sleep(_POLL_SECONDS)
+    before = await peer.flow()
+    await asyncio.sleep(_QUIET_SECONDS)
+    now = await peer.flow()
+    for mid, ways in expected.items():
+        for way in _BOTH:
+            if way not in ways and _count(now, mid, way) != _count(before, mid, way):
+                raise ProcessError(f"{name}: {mid} {way} flows still: {now}")
+    if unexpected := now.keys() - expected.keys():
+        raise ProcessError(f"{name}: {sorted(unexpected)} should be no more: {now}")
+
+
+def _named(flows, counts):
+    """The flows by mid, where `*` stands for the section that has another name."""
+    others = [mid for mid in counts if mid not in flows and re.fullmatch(r"\w+", mid)]
+    return {
+        (others[0] if mid == "*" and others else mid): ways for mid, ways in flows.items()
+    }
+
+
+def _count(counts, mid, way):
+    return counts.get(mid, {}).get(way, 0)

@@ -1,0 +1,67 @@
+import Glibc
+import Testing
+import Wire
+
+@testable import Live
+
+@Suite(.timeLimit(.minutes(1))) struct SendBatchTests {
+  private static let loopback = IPAddress(ipv4: 0x7f00_0001)
+
+  /// Waits for so many datagrams on a socket.
+  private func receive(_ count: Int, from socket: UDPSocket) throws -> [[UInt8]] {
+    let poller = try Poller()
+    try poller.add(socket.descriptor, tag: 1)
+    let batch = ReceiveBatch()
+    var datagrams: [[UInt8]] = []
+    while datagrams.count < count {
+      _ = try poller.wait(waits: true)
+      for index in 0..<batch.receive(from: socket) {
+        if let entry = batch.entry(at: index) { datagrams.append(entry.bytes) }
+      }
+    }
+    return datagrams
+  }
+
+  @Test func datagramsStayApartAndInOrderWhateverTheirLengths() throws {
+    let sender = try UDPSocket(on: SendBatchTests.loopback)
+    let receiver = try UDPSocket(on: SendBatchTests.loopback)
+    let batch = SendBatch()
+    // Equal ones, a shorter one, one that is longer than that, an empty one, more than one call
+    // takes, and more bytes than one call takes.
+    var lengths = [1200, 1200, 1200, 700, 700, 1200, 0, 5]
+    lengths += [Int](repeating: 20, count: 150) + [Int](repeating: 8000, count: 10)
+    let sent = lengths.enumerated().map { number, length in
+      [UInt8](repeating: UInt8(truncatingIfNeeded: number), count: length)
+    }
+    for datagram in sent { batch.add(datagram, to: receiver.local, over: sender) }
+    #expect(batch.flush() == [])
+    #expect(try receive(sent.count, from: receiver) == sent)
+  }
+
+  @Test func eachPathGetsItsOwnDatagrams() throws {
+    let sender = try UDPSocket(on: SendBatchTests.loopback)
+    let receivers = try (0..<2).map { _ in try UDPSocket(on: SendBatchTests.loopback) }
+    let batch = SendBatch()
+    for number in 0..<10 {
+      batch.add([UInt8(number)], to: receivers[number / 3 % 2].local, over: sender)
+    }
+    #expect(batch.flush() == [])
+    #expect(try receive(6, from: receivers[0]) == [0, 1, 2, 6, 7, 8].map { [$0] })
+    #expect(try receive(4, from: receivers[1]) == [3, 4, 5, 9].map { [$0] })
+  }
+
+  @Test func aRefusalNamesItsPath() throws {
+    let sender = try UDPSocket(on: SendBatchTests.loopback)
+    let receiver = try UDPSocket(on: SendBatchTests.loopback)
+    let batch = SendBatch()
+    // No socket of IPv4 reaches an address of IPv6.
+    let foreign = SocketAddress(IPAddress(ipv6High: 0, low: 1), port: 9)
+    for byte in 0..<3 { batch.add([UInt8(byte)], to: foreign, over: sender) }
+    batch.add([9], to: receiver.local, over: sender)
+    let refusals = batch.flush()
+    #expect(refusals.map(\.remote) == [foreign] && refusals.map(\.local) == [sender.local])
+    #expect(refusals.allSatisfy { $0.code > 0 })
+    #expect(try receive(1, from: receiver) == [[9]])
+    #expect(batch.flush() == [])
+  }
+}
