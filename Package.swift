@@ -67,6 +67,7 @@ let package = Package(
     module("STUN", ["Wire", "Digests"]),
     module("TURN", ["Wire", "STUN"]),
     module("ICE", ["Wire", "STUN", "TURN"]),
+    module("MulticastDNS", ["Wire"]),
     module("Secure", ["Wire", "Digests", "CSupport", "COpenSSL", "CSRTP"]),
     module("RTP", ["Wire"]),
     module("SCTP", ["Wire"]),
@@ -80,8 +81,8 @@ let package = Package(
     module(
       "Peer",
       [
-        "Wire", "TURN", "ICE", "Secure", "RTP", "SCTP", "SDP", "JSEP", "Transport", "Flow", "Media",
-        "Stats", "Speakers", "Digests",
+        "Wire", "TURN", "ICE", "Secure", "RTP", "SCTP", "SDP", "JSEP", "Transport", "Flow",
+        "Media", "Stats", "Speakers", "Digests",
       ]),
 
     // What records, replays and drives the core.
@@ -94,18 +95,21 @@ let package = Package(
       ], resources: [.embedInCode("Schema/0001_take.sql")]),
     module("Queries", ["Wire", "Media", "Stats", "Speakers", "Tape"]),
     module(
-      "Replay", ["Wire", "SDP", "RTP", "STUN", "ICE", "Flow", "Peer", "Media", "Tape", "Stats"]),
+      "Replay",
+      [
+        "Wire", "SDP", "RTP", "STUN", "ICE", "Secure", "Flow", "Peer", "Media", "Tape", "Stats",
+      ]),
     module(
       "Debug",
       [
         "Wire", "CSupport", "SDP", "RTP", "Peer", "Media", "Stats", "Tape", "Queries", "Replay",
       ]),
-    module("Lab", ["Wire", "STUN", "TURN", "ICE", "SDP", "Peer", "Media", "Tape"]),
+    module("Lab", ["Wire", "STUN", "TURN", "ICE", "SDP", "Secure", "Peer", "Media", "Tape"]),
     module(
       "Live",
       [
-        "Wire", "CSupport", "COpenSSL", "STUN", "TURN", "RTP", "SDP", "JSEP", "ICE", "SCTP", "Secure",
-        "Peer", "Media", "Stats", "Speakers", "Tape",
+        "Wire", "CSupport", "COpenSSL", "STUN", "TURN", "MulticastDNS", "RTP", "SDP", "JSEP", "ICE",
+        "SCTP", "Secure", "Peer", "Media", "Stats", "Speakers", "Tape",
       ]),
     module("Verify", ["Wire", "Peer", "Media", "Tape", "Replay"]),
     module("RetakeTesting", ["Live", "Media", "Peer", "SDP", "Tape", "Replay", "Verify"]),
@@ -155,10 +159,14 @@ let package = Package(
     tests("SecureTests", ["Secure", "Wire", "Digests", "CSupport", "COpenSSL"]),
     tests("STUNTests", ["Wire", "Digests", "STUN"]),
     tests("TURNTests", ["Wire", "STUN", "TURN", "Lab"]),
+    tests("MulticastDNSTests", ["Wire", "MulticastDNS"]),
     tests("ICETests", ["Wire", "STUN", "TURN", "ICE", "Lab"]),
     tests(
       "LiveTests",
-      ["Wire", "SDP", "JSEP", "ICE", "SCTP", "Secure", "Media", "Stats", "Peer", "Tape", "Live"]),
+      [
+        "Wire", "TURN", "SDP", "JSEP", "ICE", "SCTP", "Secure", "Media", "Stats", "Peer", "Tape",
+        "Live",
+      ]),
     tests("SignalingTests", ["SDP", "Signaling"] + nio),
     tests("MediaTests", ["Media", "RTP", "Wire", "COpus"]),
     .testTarget(

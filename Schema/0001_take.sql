@@ -64,6 +64,16 @@ CREATE TABLE peer (
   configuration TEXT NOT NULL      -- JSON
 );
 
+-- What was added to the times of a peer when its take was laid on the clock of another one (retake
+-- merge --out); the peer itself lives in its own time. Peers without a row kept their times.
+CREATE TABLE clock (
+  row      INTEGER PRIMARY KEY,
+  step     INTEGER GENERATED ALWAYS AS (row >> 16) VIRTUAL,
+  peer     INTEGER NOT NULL,
+  at_ns    INTEGER NOT NULL,
+  added_ns INTEGER NOT NULL  -- at_ns of the peer's rows less this is the peer's own time
+);
+
 -- The address pairs that datagrams went over, written down once each.
 CREATE TABLE path (
   path      INTEGER PRIMARY KEY,  -- its number, in order of first use
@@ -388,14 +398,17 @@ CREATE TABLE network (
   peer      INTEGER NOT NULL,
   at_ns     INTEGER NOT NULL,
   direction TEXT NOT NULL,
-  -- interfaces, bind, bound, bind-failed, close, resolve, resolved, send-failed; connect and
-  -- connect-tls ask for a connection to a TURN server, which is answered by bound or bind-failed
-  -- and whose messages are rows of `packet`, in the clear.
+  -- interfaces, bind, bound, bind-failed, close, resolve, resolved, send-failed; publish gives a
+  -- name that multicast questions are answered for. connect and connect-tls ask for a connection
+  -- to a TURN server, connect-peer for one to the other side, listen for a port where those are
+  -- accepted; bound or bind-failed answer them, and messages are rows of `packet`, in the clear.
   kind      TEXT NOT NULL,
   request   INTEGER,        -- the number that an answer shares with its question
   address   TEXT,           -- addresses or names with spaces between
   remote    TEXT,           -- where a datagram could not be sent, or a connection goes
-  code      INTEGER         -- errno
+  code      INTEGER,        -- errno
+  packets   INTEGER,        -- how many datagrams the system refused to send
+  bytes     INTEGER         -- the bytes of them
 );
 
 -- Sound and pictures that the application handed to a sender.
@@ -504,7 +517,8 @@ CREATE TABLE event (
   at_ns  INTEGER NOT NULL,
   -- negotiationneeded, icecandidate, track, trackended, addstream, removestream, secured,
   -- speaker, loudest, audiosubscribed, audiounsubscribed, bufferedamountlow, datachannelerror,
-  -- refused.
+  -- refused; and for the take alone, certificate (an own one) and keylog (secret: what all keys of
+  -- a DTLS association derive from).
   type   TEXT NOT NULL,
   detail TEXT NOT NULL   -- JSON
 );
@@ -620,6 +634,27 @@ SELECT
   max(position) - min(position) + 1 - count(DISTINCT position) AS lost
 FROM extended
 GROUP BY peer, direction, ssrc;
+
+-- How long RTP packets were on their way between two peers of a take: of `merge --out`, or of a
+-- call with oneself. As good as the common clock is; a packet that came twice has two rows.
+CREATE VIEW one_way_delay AS
+SELECT
+  sent.step AS step, sent.peer AS from_peer, came.peer AS to_peer, sent.at_ns AS at_ns,
+  sent.ssrc AS ssrc, sent.sequence AS sequence, sent.size AS size,
+  (came.at_ns - sent.at_ns) / 1e6 AS delay_ms  -- NULL: it did not come
+FROM (
+  SELECT packet_store.row >> 16 AS step, path.peer AS peer, at_ns, size, marker_type, rtp_time,
+    ssrc & 0xffffffff AS ssrc, sequence & 0xffff AS sequence
+  FROM packet_store JOIN path USING (path)
+  WHERE path.direction = 'out' AND marker_type IS NOT NULL
+) AS sent LEFT JOIN (
+  SELECT path.peer AS peer, at_ns, size, marker_type, rtp_time,
+    ssrc & 0xffffffff AS ssrc, sequence & 0xffff AS sequence
+  FROM packet_store JOIN path USING (path)
+  WHERE path.direction = 'in' AND marker_type IS NOT NULL
+) AS came
+  ON came.ssrc = sent.ssrc AND came.sequence = sent.sequence AND came.rtp_time = sent.rtp_time
+    AND came.size = sent.size AND came.marker_type = sent.marker_type AND came.peer <> sent.peer;
 
 -- How much the spacing of packets differed from the spacing of their RTP times, per second: the
 -- mean of |D(i-1, i)| of RFC 3550 section 6.4.1.

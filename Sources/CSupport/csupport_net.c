@@ -41,6 +41,7 @@ socklen_t csupport_to_sockaddr(const csupport_address *address, struct sockaddr_
   in6->sin6_family = AF_INET6;
   in6->sin6_port = htons(address->port);
   memcpy(&in6->sin6_addr, address->ip, 16);
+  in6->sin6_scope_id = address->scope;
   return sizeof *in6;
 }
 

@@ -51,6 +51,39 @@ int csupport_tcp_connected(int socket, csupport_address *local) {
   return 1;
 }
 
+int csupport_tcp_listen(const csupport_address *address, csupport_address *bound) {
+  int descriptor = socket(
+      address->family == 6 ? AF_INET6 : AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+  if (descriptor < 0) return -errno;
+  int on = 1;
+  // Accepted connections inherit it.
+  (void)setsockopt(descriptor, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+  struct sockaddr_storage storage;
+  socklen_t length = csupport_to_sockaddr(address, &storage);
+  int status = bind(descriptor, (struct sockaddr *)&storage, length) == 0 ? 0 : -errno;
+  if (status == 0 && listen(descriptor, 16) != 0) status = -errno;
+  length = sizeof storage;
+  if (status == 0 && getsockname(descriptor, (struct sockaddr *)&storage, &length) != 0) {
+    status = -errno;
+  }
+  if (status == 0) {
+    csupport_from_sockaddr(&storage, bound);
+    return descriptor;
+  }
+  close(descriptor);
+  return status;
+}
+
+int csupport_tcp_accept(int socket, csupport_address *remote) {
+  struct sockaddr_storage storage;
+  socklen_t length = sizeof storage;
+  int descriptor = accept4(
+      socket, (struct sockaddr *)&storage, &length, SOCK_NONBLOCK | SOCK_CLOEXEC);
+  if (descriptor < 0) return -errno;
+  csupport_from_sockaddr(&storage, remote);
+  return descriptor;
+}
+
 int csupport_tcp_read(int socket, uint8_t *bytes, size_t capacity) {
   ssize_t count = recv(socket, bytes, (size_t)limited(capacity), 0);
   if (count > 0) return (int)count;

@@ -102,7 +102,7 @@ package final class DebugConsole {
     if what.isEmpty || Int(what) != nil {
       let count = max(1, Int(what) ?? 1)
       if forward {
-        try session.run(until: [], steps: count)
+        try session.run(steps: count)
       } else {
         try session.seek(before: session.position.step + 1 - count)
       }

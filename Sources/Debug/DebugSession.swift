@@ -15,14 +15,15 @@ package struct DebugPosition: Hashable, Sendable {
 ///
 /// The walk happens in other processes: the present one, and its copies at earlier steps as
 /// checkpoints. Going back is to let a copy of the nearest checkpoint go on to the place. Going
-/// forward leaves a checkpoint after every quarter of a second of work, and when there are many of
-/// them, every second one is given up and the distance doubles; so any place that was passed once
-/// is at most a second or two away, however long the take.
+/// forward leaves checkpoints an equal number of steps apart, so many over the whole take that any
+/// place that was passed once is a small part of the take away, and their number is bounded.
 package final class DebugSession {
   private struct Checkpoint {
     var step: Int
     var at: Instant
     var channel: WalkChannel
+    /// Left while going back, not at its place in the row.
+    var isExtra = false
   }
 
   package let path: String
@@ -34,11 +35,19 @@ package final class DebugSession {
   private let anchor: TapeWalk
   private var present: WalkChannel
   private var checkpoints: [Checkpoint]
-  private var checkpointSeconds = 0.25
+  /// How many steps checkpoints are apart.
+  private let stride: Int
+  /// What tells the steps that conditions name; made when it is first asked.
+  private var finder: StepFinder?
   /// Called now and then during long work, with the place that was reached.
   private let progress: (Instant) -> Void
 
-  private static let checkpointMaximum = 40
+  /// How many checkpoints a whole take gets, but for those of a short one, which are not closer
+  /// than it takes to replay in a moment.
+  private static let checkpointMaximum = 96
+  private static let strideMinimum = 250
+  /// How many checkpoints are left while going back.
+  private static let extraMaximum = 8
   /// Before a place that is gone back to, another checkpoint is left: most often one goes on
   /// going back.
   private static let backStride = 48
@@ -53,12 +62,17 @@ package final class DebugSession {
     self.progress = progress
     let walk: TapeWalk
     do throws(TapeError) {
-      let keepsMedia = try TapeReader(path: path).header.keepsMedia
-      walk = try TapeWalk(path: path, skipsCodecs: keepsMedia, codecs: { LibraryCodecs() })
+      let header = try TapeReader(path: path).header
+      let substitution = try Substitution(of: path, header, by: try Toolchain.current(for: path))
+      walk = try TapeWalk(
+        path: path, skipsCodecs: header.keepsMedia, security: substitution.security,
+        codecs: { LibraryCodecs() })
     } catch {
       throw .take(error)
     }
     anchor = walk
+    stride = max(
+      DebugSession.strideMinimum, walk.stepCount / DebugSession.checkpointMaximum + 1)
     do throws(WalkFailure) {
       let (toCopy, inCopy) = try WalkChannel.fork()
       if let inCopy { WalkServer(walk, inCopy).serve() }
@@ -81,18 +95,56 @@ package final class DebugSession {
 
   /// Goes on from here until a condition holds; gives the number of the one that did.
   @discardableResult
-  package func run(until conditions: [StepCondition], steps: Int? = nil, before: Int? = nil)
+  package func run(until conditions: [StepCondition]) throws(DebugFailure) -> Int? {
+    guard conditions.allSatisfy(\.isAboutRows) else {
+      return try walk(until: conditions)
+    }
+    // Where rows decide, the take's tables tell the place, and the nearest checkpoint leads there.
+    var nearest: (step: Int, number: Int)?
+    for (number, condition) in conditions.enumerated() {
+      guard
+        let step = try finding({ finder throws(TapeError) in
+          try finder.first(condition, after: position.step)
+        })
+      else { continue }
+      if step < nearest?.step ?? .max { nearest = (step, number) }
+    }
+    try seek(before: (nearest?.step ?? anchor.stepCount) + 1)
+    position.isAtEnd = position.step == anchor.stepCount
+    // A difference to the recording ends the way early.
+    return position.step == nearest?.step ? nearest?.number : nil
+  }
+
+  /// Goes on by a number of steps.
+  package func run(steps: Int) throws(DebugFailure) { try walk(until: [], steps: steps) }
+
+  /// Lets the present process go on.
+  @discardableResult
+  private func walk(until conditions: [StepCondition], steps: Int? = nil, before: Int? = nil)
     throws(DebugFailure) -> Int?
   {
     var order = WalkOrder()
     order.conditions = conditions.map(\.description)
     order.steps = steps
     order.before = before
-    order.checkpointsBeyond = checkpoints.last?.step ?? 0
-    order.checkpointSeconds = checkpointSeconds
+    order.checkpointsBeyond = checkpoints.last { !$0.isExtra }?.step ?? 0
+    order.checkpointSteps = stride
     let reply = try ask(.run(order))
     position.isAtEnd = reply.isAtEnd
     return reply.hit
+  }
+
+  private func finding<Result>(_ body: (StepFinder) throws(TapeError) -> Result)
+    throws(DebugFailure) -> Result
+  {
+    do throws(TapeError) {
+      if let finder { return try body(finder) }
+      let made = try StepFinder(path: path)
+      finder = made
+      return try body(made)
+    } catch {
+      throw .take(error)
+    }
   }
 
   /// Goes to just before a step, in whichever direction it lies.
@@ -101,8 +153,8 @@ package final class DebugSession {
     if wanted <= position.step {
       if wanted - DebugSession.backStride > 0 {
         try activate { $0.step < wanted - DebugSession.backStride }
-        try run(until: [], before: wanted - DebugSession.backStride)
-        try keepCheckpoint()
+        try walk(until: [], before: wanted - DebugSession.backStride)
+        try keepCheckpoint(isExtra: true)
       } else {
         try activate { $0.step < wanted }
       }
@@ -112,7 +164,7 @@ package final class DebugSession {
       try activate { $0.step < wanted }
     }
     // A checkpoint may stand exactly there.
-    if position.step < wanted - 1 { try run(until: [], before: wanted) }
+    if position.step < wanted - 1 { try walk(until: [], before: wanted) }
   }
 
   /// Goes to just before the first step after a time.
@@ -127,12 +179,19 @@ package final class DebugSession {
     } catch {
       throw .condition(error)
     }
-    try run(until: [condition])
+    try walk(until: [condition])
   }
 
   /// Goes back to just after the last step before this one that meets the condition; false when
   /// there is none, and then nothing moves.
   package func goBack(to condition: StepCondition) throws(DebugFailure) -> Bool {
+    if condition.isAboutRows {
+      let found = try finding { finder throws(TapeError) in
+        try finder.last(condition, before: position.step)
+      }
+      if let found { try seek(before: found + 1) }
+      return found != nil
+    }
     var limit = position.step
     for checkpoint in checkpoints.reversed() where checkpoint.step < limit - 1 {
       let scratch = try copy(of: checkpoint.channel)
@@ -179,7 +238,7 @@ package final class DebugSession {
     let (kept, place) = (present, position)
     defer { (present, position) = (kept, place) }
     try activate { $0.step < step }
-    if position.step < step - 1 { try run(until: [], before: step) }
+    if position.step < step - 1 { try walk(until: [], before: step) }
     return try states()
   }
 
@@ -235,18 +294,26 @@ package final class DebugSession {
     }
   }
 
-  private func keepCheckpoint() throws(DebugFailure) {
-    keep(Checkpoint(step: position.step, at: position.at, channel: try copy(of: present)))
+  private func keepCheckpoint(isExtra: Bool = false) throws(DebugFailure) {
+    keep(
+      Checkpoint(
+        step: position.step, at: position.at, channel: try copy(of: present), isExtra: isExtra))
   }
 
   private func keep(_ checkpoint: Checkpoint) {
     let index = checkpoints.lastIndex { $0.step < checkpoint.step }.map { $0 + 1 } ?? 0
     if index < checkpoints.count, checkpoints[index].step == checkpoint.step { return }
     checkpoints.insert(checkpoint, at: index)
-    guard checkpoints.count > DebugSession.checkpointMaximum else { return }
-    checkpointSeconds *= 2
-    // The first one stays: everything can be reached from it.
-    checkpoints = checkpoints.enumerated().filter { $0.offset % 2 == 0 }.map(\.element)
+    // The farthest from here is needed least.
+    let extras = checkpoints.indices.filter { checkpoints[$0].isExtra }
+    guard extras.count > DebugSession.extraMaximum,
+      let farthest = extras.max(by: { distance($0) < distance($1) })
+    else { return }
+    checkpoints.remove(at: farthest)
+  }
+
+  private func distance(_ index: Int) -> UInt {
+    (checkpoints[index].step - position.step).magnitude
   }
 }
 

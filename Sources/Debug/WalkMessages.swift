@@ -18,9 +18,9 @@ struct WalkOrder: Codable {
   var steps: Int?
   /// Stop before this step, whatever else.
   var before: Int?
-  /// Copies that serve as checkpoints are made beyond this step, so many seconds apart.
+  /// Copies that serve as checkpoints are made beyond this step, so many steps apart.
   var checkpointsBeyond: Int?
-  var checkpointSeconds = 0.0
+  var checkpointSteps = 1
   /// Stop where the stack does something else than the recording.
   var stopsAtDivergence = true
 }

@@ -100,7 +100,7 @@ final class WalkServer {
       held[condition.description] = walk.meets(condition)
     }
     let clock = ContinuousClock()
-    var (toldAt, copiedAt) = (clock.now, clock.now)
+    var toldAt = clock.now
     var left = order.steps ?? .max
     while let next = try walk.next() {
       if left == 0 || next.number >= order.before ?? .max { return }
@@ -118,14 +118,13 @@ final class WalkServer {
         return
       }
       if order.stopsAtDivergence, !wasDivergent, walk.divergence != nil { return }
-      guard walk.number & 15 == 0 else { continue }
-      let now = clock.now
       if let beyond = order.checkpointsBeyond, walk.number > beyond,
-        now - copiedAt >= .seconds(order.checkpointSeconds)
+        walk.number.isMultiple(of: order.checkpointSteps)
       {
-        copiedAt = now
         try send(WalkReply(kind: .checkpoint), passing: try fork())
       }
+      guard walk.number & 15 == 0 else { continue }
+      let now = clock.now
       if now - toldAt >= WalkServer.progressInterval {
         toldAt = now
         try send(WalkReply(kind: .progress))

@@ -9,6 +9,8 @@ struct IncomingBitrate {
   private static let maximum = 100_000_000.0
 
   private var current = IncomingBitrate.initial
+  /// The last estimate, in bits per second; nil before the first.
+  private(set) var latest: UInt64?
   private var bytes = 0
   private var since: Instant?
   private var fractionLost: UInt8 = 0
@@ -35,6 +37,7 @@ struct IncomingBitrate {
     current = min(max(current, IncomingBitrate.minimum), IncomingBitrate.maximum)
     bytes = 0
     self.since = now
-    return UInt64(current)
+    latest = UInt64(current)
+    return latest
   }
 }

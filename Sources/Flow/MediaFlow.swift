@@ -134,6 +134,10 @@ package struct MediaFlow: Machine {
     congestion.isEstimated ? congestion.target : nil
   }
 
+  /// What the path to here carries as this side told the peer by REMB, in bits per second; nil
+  /// before it did, and always when the peer estimates for itself.
+  package var availableIncomingBitrate: UInt64? { reportsBitrate ? incoming.latest : nil }
+
   /// Does what is due, whatever the input was: a step that happens anyway saves a wake.
   private mutating func work(at now: Instant, into outbox: inout Outbox<Output>) {
     announceTarget(at: now, into: &outbox)

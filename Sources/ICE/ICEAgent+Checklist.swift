@@ -80,9 +80,22 @@ extension ICEAgent {
   /// Checks every other pair once more, because the one in use is silent.
   mutating func recheckOthers() {
     for index in checklist.indices
-    where checklist[index].epoch == epoch.number && checklist[index].id != selectedID {
+    where checklist[index].epoch == epoch.number && checklist[index].id != selectedID
+      && hasBase(checklist[index])
+    {
       checklist[index].restartChecks()
     }
+  }
+
+  /// Whether there is still something to send from, or to connect from.
+  private func hasBase(_ pair: CandidatePair) -> Bool {
+    if pair.isActive {
+      return gathering.candidates.contains {
+        $0.candidate.tcpType == .active && $0.base.ip == pair.base.ip
+      }
+    }
+    if pair.local.isTCP { return gathering.connectionIndex(pair.base, pair.target) != nil }
+    return gathering.localPreference(of: pair.base) != nil
   }
 
   /// Whether a check waits for its turn.

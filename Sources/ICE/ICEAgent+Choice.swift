@@ -98,6 +98,7 @@ extension ICEAgent {
     }
     checklist[index].hasNews = true
     selectedSince = now
+    if checklist[index].epoch == epoch.number { hadPath = true }
     bindChannel(to: checklist[index].target, at: checklist[index].base)
     // Right after a check that was answered, the next one is only due in its time.
     if let answeredAt = checklist[index].answeredAt, now - answeredAt < .seconds(1) {

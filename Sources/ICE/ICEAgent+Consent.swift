@@ -18,6 +18,7 @@ extension ICEAgent {
     isSilent = silent
     if silent {
       isCompleted = false
+      verifyRelay(at: checklist[index].base)
       recheckOthers()
     }
   }
@@ -40,6 +41,7 @@ extension ICEAgent {
   /// Stops checking: nothing works, until something new turns up.
   mutating func giveUp() {
     hasFailed = true
+    hadPath = false
     triggered = []
     for index in checklist.indices
     where checklist[index].epoch == epoch.number && checklist[index].state != .succeeded {

@@ -6,15 +6,7 @@ extension ICEAgent {
   /// Asks for one socket per address, best address first, and for the addresses of server names.
   mutating func gather(_ addresses: [IPAddress]) {
     changeGathering(to: .gathering)
-    for address in ICEPriority.ordered(addresses) where !address.isUnspecified {
-      let isAsked = gathering.sockets.contains { $0.epoch == epoch.number && $0.asked == address }
-      guard !isAsked else { continue }
-      guard gathering.sockets.count < ICEGathering.socketsMaximum else {
-        counters.overflows += 1
-        continue
-      }
-      open(on: address)
-    }
+    openSockets(on: addresses)
     for index in gathering.servers.indices {
       guard case .name(let name) = gathering.servers[index].server.host,
         gathering.servers[index].addresses == nil, gathering.servers[index].nameID == nil
@@ -24,6 +16,19 @@ extension ICEAgent {
       emit(.resolveName(id: id, name))
     }
     gathering.namesUntil = now + ICETiming.nameWait
+  }
+
+  /// Asks for the sockets of the addresses that have none yet.
+  mutating func openSockets(on addresses: [IPAddress]) {
+    for address in ICEPriority.ordered(addresses) where !address.isUnspecified {
+      let isAsked = gathering.sockets.contains { $0.epoch == epoch.number && $0.asked == address }
+      guard !isAsked else { continue }
+      guard gathering.sockets.count < ICEGathering.socketsMaximum else {
+        counters.overflows += 1
+        continue
+      }
+      open(on: address)
+    }
   }
 
   /// Asks for the sockets of one address.
@@ -84,13 +89,14 @@ extension ICEAgent {
     peerConnectionFailed(id)
     guard let index = gathering.sockets.firstIndex(where: { $0.id == id }) else { return }
     let socket = gathering.sockets.remove(at: index)
-    guard let address = socket.address else { return }
+    if let address = socket.address { lose(address) }
+  }
+
+  /// Drops all that began at the end point of a socket.
+  mutating func lose(_ address: SocketAddress) {
     gathering.queries.removeAll { $0.base == address }
     loseRelays { $0.base == address }
-    gathering.candidates.removeAll { $0.base == address }
-    for index in checklist.indices where checklist[index].base == address {
-      checklist[index].fail()
-    }
+    failBase(address)
   }
 
   mutating func serverResolved(_ index: Int, _ addresses: [IPAddress]) {
@@ -172,9 +178,15 @@ extension ICEAgent {
     emit(.gatheringState(state))
   }
 
-  mutating func addLocal(_ candidate: ICECandidate, base: SocketAddress) {
-    gathering.candidates.append(ICEGathering.LocalCandidate(candidate: candidate, base: base))
-    emit(.localCandidate(candidate))
+  mutating func addLocal(
+    _ candidate: ICECandidate, base: SocketAddress, server: ICEServer? = nil
+  ) {
+    gathering.candidates.append(
+      ICEGathering.LocalCandidate(candidate: candidate, base: base, server: server))
+    // After the end of candidates was told, there are none until a restart (W3C webrtc-pc section
+    // 5.6.1): the peer learns such a path from the checks that come over it.
+    emit(
+      gatheringState == .complete ? .unsignaledCandidate(candidate) : .localCandidate(candidate))
   }
 
   mutating func addReflexive(
@@ -199,7 +211,7 @@ extension ICEAgent {
         host: .address(mapped.ip), port: mapped.port, kind: .serverReflexive,
         related: settings.hidesAddresses ? .hidden(isIPv4: base.ip.isIPv4) : base,
         extensions: [fragmentExtension]),
-      base: base)
+      base: base, server: gathering.server(at: server))
   }
 
   private mutating func ask(_ server: ICEGathering.Server, from base: SocketAddress) {

@@ -72,6 +72,16 @@ package struct ICEServer: Hashable, Sendable {
     self.transport = transport
     self.credentials = credentials
   }
+
+  /// The server's URI (RFC 7064 section 3.1, RFC 7065 section 3.1), with all that has a usual
+  /// value written out.
+  package var url: String {
+    var text = "\(host)"
+    if case .address(let address) = host, !address.isIPv4 { text = "[\(text)]" }
+    guard credentials != nil else { return "stun:\(text):\(port)" }
+    let scheme = transport == .tls ? "turns" : "turn"
+    return "\(scheme):\(text):\(port)?transport=\(transport == .udp ? "udp" : "tcp")"
+  }
 }
 
 /// A candidate pair as it stands, for events, stats and the take.
@@ -121,6 +131,8 @@ extension ICEAgent {
   package enum Input {
     /// Begins gathering on these local addresses, one socket each.
     case gather([IPAddress])
+    /// The addresses that the host has now, after gathering has begun.
+    case interfaces([IPAddress])
     /// The socket that was asked for is open at this end point.
     case socketBound(id: UInt32, SocketAddress)
     /// The socket that was asked for could not be opened, or died.
@@ -164,8 +176,8 @@ extension ICEAgent {
     /// connects is told with `streamAccepted`.
     case listen(id: UInt32, IPAddress)
     /// Connect from this address to a TURN server, with TLS when it says so, or to the peer; answer
-    /// with `socketBound` or `socketFailed`. What comes and goes are messages, one at a time; a lost
-    /// connection is a send that failed.
+    /// with `socketBound` or `socketFailed`. What comes and goes are messages, one at a time; a
+    /// lost connection is a send that failed.
     case openStream(id: UInt32, from: IPAddress, to: SocketAddress, server: ICEServer?)
     /// The socket or connection to a server is no longer needed.
     case closeSocket(SocketAddress)
@@ -185,6 +197,8 @@ extension ICEAgent {
     case connectionState(ICEConnectionState)
     /// A new local candidate to be signaled; nil when there are no more.
     case localCandidate(ICECandidate?)
+    /// A local candidate that became known after that: the peer learns it from checks.
+    case unsignaledCandidate(ICECandidate)
     /// A remote candidate became known: signaled, resolved, or peer-reflexive.
     case remoteCandidate(ICECandidate)
     /// A pair was made or changed its state, nomination or selection.

@@ -14,22 +14,6 @@ extension ICEAgent {
   }
 }
 
-extension EntropyStream {
-  /// A version 4 UUID (RFC 9562 section 5.4), in lower case.
-  func uuid() -> String {
-    var bytes = bytes(16)
-    bytes[6] = bytes[6] & 0x0f | 0x40
-    bytes[8] = bytes[8] & 0x3f | 0x80
-    var text = ""
-    for (place, byte) in bytes.enumerated() {
-      if [4, 6, 8, 10].contains(place) { text += "-" }
-      let digits = String(byte, radix: 16)
-      text += digits.utf8.count == 1 ? "0" + digits : digits
-    }
-    return text
-  }
-}
-
 extension SocketAddress {
   /// What stands for an address that is not told (RFC 8839 section 5.1).
   static func hidden(isIPv4: Bool) -> SocketAddress {

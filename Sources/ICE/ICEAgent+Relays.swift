@@ -6,6 +6,7 @@ package import Wire
 // from, and came to, the relayed address.
 extension ICEAgent {
   private static let redirectionsMaximum = 3
+  private static let renewalsMaximum = 5
 
   /// Whether a path begins at this agent and may be used by peers.
   func isBase(_ local: SocketAddress, _ remote: SocketAddress) -> Bool {
@@ -144,6 +145,16 @@ extension ICEAgent {
     emit(.serverFailed(address, code: 0, reason: reason))
   }
 
+  private mutating func loseStream(of index: Int) {
+    let relay = gathering.relays[index]
+    guard let relayed = relay.client.relayed else {
+      return giveUp(relay: index, "the connection is lost")
+    }
+    emit(.serverFailed(relay.address, code: 0, reason: "the connection is lost"))
+    hangUp(relay)
+    renew(index, lost: relayed)
+  }
+
   /// Ends the connection that a relay has of its own.
   private mutating func hangUp(_ relay: ICEGathering.Relay) {
     if relay.isStream, relay.base.port != 0 { emit(.closeSocket(relay.base)) }
@@ -153,7 +164,7 @@ extension ICEAgent {
   mutating func relayRefused(_ local: SocketAddress, _ remote: SocketAddress) {
     guard let index = gathering.relayIndex(from: local, to: remote) else { return }
     // A connection that does not take anything any more is gone.
-    if gathering.relays[index].isStream { return giveUp(relay: index, "the connection is lost") }
+    if gathering.relays[index].isStream { return loseStream(of: index) }
     gathering.relays[index].sendFailures += 1
     guard gathering.relays[index].sendFailures >= 3, gathering.relays[index].client.isAllocating
     else { return }
@@ -176,11 +187,12 @@ extension ICEAgent {
   mutating func loseRelays(where isLost: (ICEGathering.Relay) -> Bool) {
     for relay in gathering.relays where isLost(relay) {
       if let relayed = relay.client.relayed { failBase(relayed) }
+      hangUp(relay)
     }
     gathering.relays.removeAll(where: isLost)
   }
 
-  private mutating func failBase(_ base: SocketAddress) {
+  mutating func failBase(_ base: SocketAddress) {
     gathering.candidates.removeAll { $0.base == base }
     for index in checklist.indices where checklist[index].base == base { checklist[index].fail() }
   }
@@ -219,9 +231,35 @@ extension ICEAgent {
       }
     case .redirected(let server): redirect(index, to: server)
     case .failed(let code, let reason):
-      if let before { failBase(before) }
       emit(.serverFailed(relay.address, code: code, reason: reason))
+      if let before { renew(index, lost: before) }
     }
+  }
+
+  /// Asks for another allocation where one was lost: the server was started anew, or did not answer
+  /// for a while.
+  ///
+  /// The new address is not signaled; the peer learns it from checks.
+  private mutating func renew(_ index: Int, lost relayed: SocketAddress) {
+    failBase(relayed)
+    let relay = gathering.relays[index]
+    guard relay.epoch == epoch.number, relay.renewals < ICEAgent.renewalsMaximum,
+      let credentials = relay.server.credentials
+    else { return }
+    if relay.isStream { gathering.relays[index].base.port = 0 }
+    gathering.relays[index].id = newRequestID()
+    gathering.relays[index].renewals += 1
+    gathering.relays[index].client = TURNClient(
+      credentials: credentials, isReliable: relay.isStream, wantsIPv6: !relay.base.ip.isIPv4,
+      entropy: entropy)
+    // At once the first time, later ones after a while that doubles.
+    let wait = relay.renewals == 0 ? Interval.zero : .seconds(1 << Int64(relay.renewals - 1))
+    gathering.relays[index].beginAt = now + wait
+  }
+
+  /// Makes sure of the allocation behind a silent path.
+  mutating func verifyRelay(at base: SocketAddress) {
+    if let relay = gathering.relayIndex(at: base) { drive(relay: relay, .verify) }
   }
 
   private mutating func allocated(
@@ -243,7 +281,7 @@ extension ICEAgent {
         foundation: foundation, priority: priority, host: .address(relayed.ip), port: relayed.port,
         kind: .relayed, related: isSecret ? hidden : mapped ?? hidden,
         extensions: [fragmentExtension]),
-      base: relayed)
+      base: relayed, server: relay.server)
     for remote in remoteSide.candidates { addPair(base: relayed, remote: remote) }
   }
 

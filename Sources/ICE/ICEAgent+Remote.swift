@@ -97,6 +97,7 @@ extension ICEAgent {
     checkingSince = nil
     firstSuccessAt = nil
     hasFailed = false
+    hadPath = false
     isCompleted = false
     nominatedID = nil
     nominatedAt = nil

@@ -36,8 +36,9 @@ extension ICEAgent {
       hasPairs = true
       isOpen = isOpen || pair.isUndecided
     }
+    // What worked once may come back, or another interface may come.
     let isOver =
-      hasPairs && !isOpen && remoteSide.hasEnded && remoteSide.names.isEmpty
+      hasPairs && !isOpen && !hadPath && remoteSide.hasEnded && remoteSide.names.isEmpty
       && gatheringState == .complete
     if isOver || since + ICETiming.checkingPatience <= now { giveUp() }
   }
@@ -72,7 +73,8 @@ extension ICEAgent {
       return checklist[index].epoch == epoch.number ? .disconnected : .checking
     }
     if hasFailed { return .failed }
-    if checkingSince != nil { return .checking }
+    // A path that was there and is gone may still be replaced.
+    if checkingSince != nil { return hadPath ? .disconnected : .checking }
     switch connectionState {
     case .new, .failed: return connectionState
     default: return .checking

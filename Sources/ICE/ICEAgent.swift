@@ -47,6 +47,8 @@ package struct ICEAgent: Machine {
   var checkingSince: Instant?
   /// When the first pair of this epoch was found to work.
   var firstSuccessAt: Instant?
+  /// Whether a pair of this epoch was in use since checks began, or began again after failure.
+  var hadPath = false
   /// Whether checks of this epoch led to nothing and stopped.
   var hasFailed = false
   var isCompleted = false
@@ -121,12 +123,18 @@ package struct ICEAgent: Machine {
     selectedIndex.map { checklist[$0].report(isSelected: true) }
   }
 
+  /// The server that an own reflexive or relayed candidate came from.
+  package func server(of candidate: ICECandidate) -> ICEServer? {
+    gathering.candidates.first { $0.candidate == candidate }?.server
+  }
+
   /// The own candidates of the present epoch, in the order in which they became known.
   package var localCandidates: [ICECandidate] { gathering.candidates.map(\.candidate) }
 
   private mutating func take(_ input: Input) {
     switch input {
     case .gather(let addresses): gather(addresses)
+    case .interfaces(let addresses): learnInterfaces(addresses)
     case .socketBound(let id, let address): socketBound(id, address)
     case .socketFailed(let id): socketFailed(id)
     case .nameResolved(let id, let addresses): nameResolved(id, addresses)

@@ -60,6 +60,8 @@ struct ICEGathering {
     /// When a connection that is being made is given up.
     var connectBy: Instant?
     var redirections = 0
+    /// How often an allocation that was lost was asked for anew.
+    var renewals = 0
     var sendFailures = 0
   }
 
@@ -67,6 +69,8 @@ struct ICEGathering {
   struct LocalCandidate {
     var candidate: ICECandidate
     let base: SocketAddress
+    /// Who told or gave the address, for reflexive and relayed candidates.
+    var server: ICEServer?
   }
 
   /// What makes two candidates share a foundation (RFC 8445 section 5.1.1.3).
@@ -110,6 +114,13 @@ struct ICEGathering {
     if let index = foundations.firstIndex(of: key) { return String(index + 1) }
     foundations.append(key)
     return String(foundations.count)
+  }
+
+  /// The server at an end point.
+  func server(at address: SocketAddress) -> ICEServer? {
+    servers.first {
+      $0.server.port == address.port && $0.addresses?.contains(address.ip) == true
+    }?.server
   }
 
   /// The open socket with an end point.

@@ -200,7 +200,7 @@ extension Negotiation {
     nextTransceiverID += 1
     let ssrc = drawSSRC(besides: 0)
     return Transceiver(
-      id: id, kind: kind, direction: direction, streamIDs: streamIDs, trackID: drawUUID(),
+      id: id, kind: kind, direction: direction, streamIDs: streamIDs, trackID: entropy.uuid(),
       ssrc: ssrc, rtxSSRC: drawSSRC(besides: ssrc))
   }
 
@@ -258,19 +258,6 @@ extension Negotiation {
       let isTaken = transceivers.contains { $0.ssrc == ssrc || $0.rtxSSRC == ssrc }
       if ssrc != 0, ssrc != other, !isTaken { return ssrc }
     }
-  }
-
-  /// A random UUID (RFC 9562 section 5.4), the form that browsers give track identifiers.
-  private func drawUUID() -> String {
-    var bytes = entropy.bytes(16)
-    bytes[6] = bytes[6] & 0x0f | 0x40
-    bytes[8] = bytes[8] & 0x3f | 0x80
-    var text = ""
-    for (index, byte) in bytes.enumerated() {
-      if [4, 6, 8, 10].contains(index) { text += "-" }
-      text += (byte < 16 ? "0" : "") + String(byte, radix: 16)
-    }
-    return text
   }
 }
 

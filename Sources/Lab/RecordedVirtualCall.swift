@@ -1,4 +1,5 @@
 package import Peer
+package import Secure
 package import Tape
 package import Wire
 
@@ -11,7 +12,8 @@ package final class RecordedVirtualCall {
   /// Creates the take and the peers, named by the labels.
   package init(
     path: String, seed: UInt64, links: [LinkSettings], labels: [String], label: String = "",
-    keepsMedia: Bool = true, configurations: [PeerConfiguration] = []
+    keepsMedia: Bool = true, configurations: [PeerConfiguration] = [],
+    security: any SecurityFactory = LibrarySecurity()
   ) throws(TapeError) {
     var options = TapeWriter.Options()
     options.label = label
@@ -25,7 +27,8 @@ package final class RecordedVirtualCall {
     self.writer = writer
     let numbers = labels.map { writer.addPeer(label: $0, role: $0) }
     call = VirtualCall(
-      seed: seed, links: links, configurations: configurations, peerNumbers: numbers
+      seed: seed, links: links, configurations: configurations, peerNumbers: numbers,
+      security: security
     ) { writer.record($0) }
   }
 

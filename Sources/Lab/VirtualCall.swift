@@ -1,6 +1,7 @@
 import Media
 package import Peer
 import SDP
+package import Secure
 package import Tape
 package import Wire
 
@@ -13,6 +14,8 @@ package final class VirtualCall {
 
   package private(set) var now = Instant.zero
   package var network: VirtualNetwork
+  /// The connections between peers; they are as slow as the first link, and lose nothing.
+  package var streams: VirtualStreams
   /// What each peer told, with the instant, for assertions.
   package private(set) var events: [[(at: Instant, event: PeerEvent)]]
 
@@ -29,6 +32,8 @@ package final class VirtualCall {
   private var sockets: [(address: SocketAddress, peer: Int)] = []
   private var nextPort: UInt16 = 40_000
   private var nextCall: UInt32 = 1
+  /// The names that peers made known to their link.
+  private var names: [String: IPAddress] = [:]
   private var outbox = Outbox<PeerOutput>()
   private let sink: StepSink?
   private let peerNumbers: [UInt32]
@@ -38,13 +43,16 @@ package final class VirtualCall {
   package init(
     seed: UInt64, links: [LinkSettings] = [LinkSettings(), LinkSettings()],
     configurations: [PeerConfiguration] = [], unixNanoseconds: Int64 = labEpoch,
-    peerNumbers: [UInt32]? = nil, sink: StepSink? = nil
+    peerNumbers: [UInt32]? = nil, security: any SecurityFactory = LibrarySecurity(),
+    sink: StepSink? = nil
   ) {
     let entropy = Entropy(seed: (0..<8).map { UInt8(truncatingIfNeeded: seed >> (8 * $0)) })
     network = VirtualNetwork(entropy: entropy.stream("network"), links: links)
+    streams = VirtualStreams(entropy: entropy.stream("streams"))
+    streams.delay = links.first?.delay ?? .zero
     let seeds = entropy.stream("seeds")
     let codecs = LibraryCodecs()
-    peers = links.map { _ in PeerMachine(codecs: codecs) }
+    peers = links.map { _ in PeerMachine(codecs: codecs, security: security) }
     events = links.map { _ in [] }
     replies = links.map { _ in [] }
     addresses = links.indices.map { IPAddress(ipv4: 0x0a00_0001 + UInt32($0)) }
@@ -96,24 +104,58 @@ package final class VirtualCall {
 
   private func perform(_ output: PeerOutput, of peer: Int) {
     switch output {
-    case .datagram(let datagram): network.send(datagram, from: peer, at: now)
+    case .datagram(let datagram):
+      let isOnStream = streams.send(
+        datagram.bytes, from: datagram.local, to: datagram.remote, at: now)
+      if !isOnStream { network.send(datagram, from: peer, at: now) }
     case .bindSocket(let id, let ip):
-      let address = SocketAddress(ip, port: nextPort)
-      nextPort += 1
+      let address = newEnd(ip)
       sockets.append((address, peer))
       step(peer, .socketBound(id: id, address))
-    case .openStream(let id, _): step(peer, .socketFailed(id: id, code: 111))
-    case .closeSocket(let address): sockets.removeAll { $0.address == address }
-    case .resolveName(let id, _): step(peer, .nameResolved(id: id, []))
+    case .listen(let id, let ip):
+      let address = newEnd(ip)
+      streams.listen(at: address, of: peer)
+      step(peer, .socketBound(id: id, address))
+    case .openStream(let id, let target):
+      guard target.kind == .peer else { step(peer, .socketFailed(id: id, code: 111)); return }
+      streams.connect(
+        id: id, from: newEnd(target.local), to: target.remote, of: peer, at: now)
+    case .closeSocket(let address):
+      sockets.removeAll { $0.address == address }
+      streams.stopListening(at: address)
+    case .closeStream(let local, let remote): streams.close(local, remote, at: now)
+    case .publishName(let name, let ip): names[name] = ip
+    case .resolveName(let id, let name):
+      step(peer, .nameResolved(id: id, names[name].map { [$0] } ?? []))
     case .reply(let id, let reply): replies[peer].append((id, reply))
     case .event(let event): events[peer].append((now, keepsMedia ? event : event.withoutMedia))
+    }
+  }
+
+  private func newEnd(_ ip: IPAddress) -> SocketAddress {
+    defer { nextPort += 1 }
+    return SocketAddress(ip, port: nextPort)
+  }
+
+  private func take(_ delivery: VirtualStreams.Delivery) {
+    let peer = delivery.host
+    switch delivery.event {
+    case .connected(let id, let local): step(peer, .socketBound(id: id, local))
+    case .refused(let id): step(peer, .socketFailed(id: id, code: 111))
+    case .accepted(let local, let remote):
+      step(peer, .streamAccepted(local: local, remote: remote))
+    case .message(let local, let remote, let bytes):
+      let datagram = Datagram(local: local, remote: remote, bytes: bytes)
+      step(peer, .datagram(datagram, arrival: delivery.at))
+    case .lost(let local, let remote):
+      step(peer, .sendFailed(SendFailure(local: local, remote: remote, code: 104)))
     }
   }
 
   /// Lets virtual time pass: arrivals and deadlines happen in their order.
   package func run(until end: Instant) {
     while true {
-      var next = network.nextArrival
+      var next = earliest(network.nextArrival, streams.nextArrival)
       for peer in peers { next = earliest(next, peer.deadline) }
       guard let next, next <= end else { break }
       now = max(now, next)
@@ -123,6 +165,10 @@ package final class VirtualCall {
         } else if let socket = sockets.first(where: { $0.address == delivery.datagram.local }) {
           step(socket.peer, .datagram(delivery.datagram, arrival: delivery.at))
         }
+        continue
+      }
+      if let delivery = streams.next(until: now) {
+        take(delivery)
         continue
       }
       for index in peers.indices {

@@ -28,6 +28,8 @@ package struct VirtualInternet {
 
   /// How many of a thousand datagrams are lost on every hop between a host and another end.
   package var lossPerMille: UInt64 = 0
+  /// Whether a firewall drops every datagram.
+  package var blocksDatagrams = false
   /// What every datagram takes, and what chance adds to that at most.
   package var delay = Interval.milliseconds(20)
   package var jitter = Interval.milliseconds(5)
@@ -50,6 +52,11 @@ package struct VirtualInternet {
     }
     hosts.append(host)
     return hosts.count - 1
+  }
+
+  /// Gives a host other addresses.
+  package mutating func move(_ host: Int, to addresses: [IPAddress]) {
+    hosts[host].addresses = addresses
   }
 
   /// When the next datagram arrives anywhere.
@@ -109,6 +116,7 @@ package struct VirtualInternet {
     _ bytes: [UInt8], from source: SocketAddress, to destination: SocketAddress, at now: Instant
   ) {
     // Between two relayed addresses of one server nothing gets lost.
+    if blocksDatagrams { return }
     let isInside = source.ip == destination.ip
     guard isInside || chance.integer(below: 1000) >= lossPerMille else { return }
     let extra = chance.integer(below: UInt64(max(jitter.nanoseconds, 1)))

@@ -5,6 +5,7 @@ package import Wire
 package final class VirtualMeeting {
   package private(set) var now = Instant.zero
   package var internet: VirtualInternet
+  package var streams: VirtualStreams
   /// The agents; the first one is controlling.
   package private(set) var agents: [ICEAgent] = []
   /// When each agent was connected first.
@@ -13,8 +14,12 @@ package final class VirtualMeeting {
   package private(set) var received: [[[UInt8]]] = []
   /// What servers refused, per agent.
   package private(set) var serverFailures: [[UInt16]] = []
-  /// Whether nobody takes connections.
-  package var refusesStreams = false
+  /// The names that agents made known to their link.
+  package private(set) var names: [String: IPAddress] = [:]
+  /// The states of each agent's connection, in order.
+  package private(set) var states: [[ICEConnectionState]] = []
+  /// The candidates that each agent signaled.
+  package private(set) var candidates: [[ICECandidate]] = []
   /// How long a signaling message takes.
   package var signalingDelay = Interval.milliseconds(20)
 
@@ -27,20 +32,29 @@ package final class VirtualMeeting {
   package init(seed: UInt64) {
     entropy = Entropy(seed: (0..<8).map { UInt8(truncatingIfNeeded: seed >> (8 * $0)) })
     internet = VirtualInternet(entropy: entropy.stream("internet"))
+    streams = VirtualStreams(entropy: entropy.stream("streams"))
   }
 
   /// Adds an agent on a host of its own.
   package func add(
-    _ hostAddresses: [IPAddress], nat: VirtualNAT? = nil, servers: [ICEServer] = [],
-    relayOnly: Bool = false
+    _ hostAddresses: [IPAddress], nat: VirtualNAT? = nil, settings: ICESettings = ICESettings()
   ) {
     hosts.append(internet.addHost(hostAddresses, nat: nat))
     addresses.append(hostAddresses)
     let source = entropy.stream(agents.isEmpty ? "first" : "second")
-    agents.append(ICEAgent(servers: servers, relayOnly: relayOnly, entropy: source))
+    agents.append(ICEAgent(settings, entropy: source))
     connectedAt.append(nil)
+    states.append([])
+    candidates.append([])
     received.append([])
     serverFailures.append([])
+  }
+
+  /// Changes the addresses of an agent's host, and tells the agent.
+  package func change(_ index: Int, to hostAddresses: [IPAddress]) {
+    addresses[index] = hostAddresses
+    internet.move(hosts[index], to: hostAddresses)
+    step(index, .interfaces(hostAddresses))
   }
 
   /// Begins on both sides: credentials are known at once, candidates follow.
@@ -72,8 +86,15 @@ package final class VirtualMeeting {
     if agents[index].isRelayed(pair.base) {
       step(index, .relay(local: pair.base, remote: target, bytes: bytes))
     } else {
-      internet.send(bytes, from: pair.base, to: target, of: hosts[index], at: now)
+      transmit(bytes, from: pair.base, to: target, of: index)
     }
+  }
+
+  private func transmit(
+    _ bytes: [UInt8], from local: SocketAddress, to remote: SocketAddress, of index: Int
+  ) {
+    if streams.send(bytes, from: local, to: remote, at: now) { return }
+    internet.send(bytes, from: local, to: remote, of: hosts[index], at: now)
   }
 
   /// Lets time pass until a condition holds; false when it does not in time.
@@ -84,7 +105,8 @@ package final class VirtualMeeting {
     let end = now + limit
     var standing = 0
     while !isDone(self) {
-      var next = earliest(internet.nextArrival, events.first?.at)
+      var next = earliest(
+        earliest(internet.nextArrival, streams.nextArrival), events.first?.at)
       for agent in agents { next = earliest(next, agent.deadline) }
       guard let next, next <= end else {
         now = end
@@ -113,8 +135,9 @@ package final class VirtualMeeting {
 
   private func runOnce() {
     if let arrival = internet.next(until: now), let index = hosts.firstIndex(of: arrival.host) {
-      arrive(arrival, index)
+      arrive(arrival.bytes, arrival.local, arrival.remote, index)
     }
+    if let delivery = streams.next(until: now) { take(delivery) }
     while let first = events.first, first.at <= now {
       events.removeFirst()
       step(first.index, first.input)
@@ -124,40 +147,66 @@ package final class VirtualMeeting {
     }
   }
 
-  private func arrive(_ arrival: VirtualInternet.Arrival, _ index: Int) {
-    // STUN and channel data are the agent's, all else belongs to the layers above (RFC 7983).
-    let first = arrival.bytes.first ?? 0
-    if first < 4 || (0x40...0x4f).contains(first) {
-      step(
-        index,
-        .datagram(local: arrival.local, remote: arrival.remote, bytes: arrival.bytes))
-    } else {
-      received[index].append(arrival.bytes)
+  private func take(_ delivery: VirtualStreams.Delivery) {
+    let index = delivery.host
+    switch delivery.event {
+    case .connected(let id, let local): step(index, .socketBound(id: id, local))
+    case .refused(let id): step(index, .socketFailed(id: id))
+    case .accepted(let local, let remote):
+      step(index, .streamAccepted(local: local, remote: remote))
+    case .message(let local, let remote, let bytes): arrive(bytes, local, remote, index)
+    case .lost(let local, let remote): step(index, .sendFailed(local: local, remote: remote))
     }
+  }
+
+  private func arrive(
+    _ bytes: [UInt8], _ local: SocketAddress, _ remote: SocketAddress, _ index: Int
+  ) {
+    // STUN and channel data are the agent's, all else belongs to the layers above (RFC 7983).
+    let first = bytes.first ?? 0
+    if first < 4 || (0x40...0x4f).contains(first) {
+      step(index, .datagram(local: local, remote: remote, bytes: bytes))
+    } else {
+      received[index].append(bytes)
+    }
+  }
+
+  private func newEnd(_ ip: IPAddress) -> SocketAddress {
+    defer { nextPort += 1 }
+    return SocketAddress(ip, port: nextPort)
   }
 
   private func take(_ output: ICEAgent.Output, _ index: Int) {
     switch output {
     case .bindSocket(let id, let ip):
-      let address = SocketAddress(ip, port: nextPort)
-      nextPort += 1
+      schedule(after: .zero, index, .socketBound(id: id, newEnd(ip)))
+    case .listen(let id, let ip):
+      let address = newEnd(ip)
+      streams.listen(at: address, of: index)
       schedule(after: .zero, index, .socketBound(id: id, address))
+    case .openStream(let id, let ip, let remote, nil):
+      streams.connect(id: id, from: newEnd(ip), to: remote, of: index, at: now)
     case .openStream(let id, let ip, _, _):
       // Connections carry messages over the same paths, which must not lose any then.
-      let address = SocketAddress(ip, port: nextPort)
-      nextPort += 1
       schedule(
         after: internet.delay * 2, index,
-        refusesStreams ? .socketFailed(id: id) : .socketBound(id: id, address))
+        streams.refuses ? .socketFailed(id: id) : .socketBound(id: id, newEnd(ip)))
+    case .closeSocket(let address): streams.stopListening(at: address)
+    case .closeStream(let local, let remote): streams.close(local, remote, at: now)
+    case .publishName(let name, let ip): names[name] = ip
+    case .resolveName(let id, let name):
+      schedule(after: .zero, index, .nameResolved(id: id, names[name].map { [$0] } ?? []))
     case .datagram(let local, let remote, let bytes):
-      internet.send(bytes, from: local, to: remote, of: hosts[index], at: now)
+      transmit(bytes, from: local, to: remote, of: index)
     case .relayed(_, _, let bytes): received[index].append(bytes)
     case .serverFailed(_, let code, _): serverFailures[index].append(code)
     case .localCandidate(let candidate):
+      if let candidate { candidates[index].append(candidate) }
       guard agents.count == 2 else { return }
       let input = candidate.map { ICEAgent.Input.remoteCandidate($0) } ?? .remoteEndOfCandidates
       schedule(after: signalingDelay, 1 - index, input)
     case .connectionState(let state):
+      states[index].append(state)
       if state == .connected || state == .completed {
         connectedAt[index] = connectedAt[index] ?? now
       }

@@ -1,4 +1,3 @@
-package import Peer
 package import Wire
 
 /// How one direction of a virtual path treats datagrams.

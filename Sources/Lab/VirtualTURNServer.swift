@@ -68,6 +68,12 @@ package struct VirtualTURNServer {
     return departures
   }
 
+  /// Forgets everything, as a server does that is started anew.
+  package mutating func restart() {
+    allocations = []
+    nonces = []
+  }
+
   // MARK: Data
 
   private mutating func takeChannelData(

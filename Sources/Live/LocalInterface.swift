@@ -3,7 +3,7 @@ public import Wire
 
 /// Which local addresses ICE gathers on.
 public enum BindPolicy: Hashable, Sendable {
-  /// Every address but loopback ones, and those only when there is nothing else.
+  /// Every address but loopback and link-local ones, and those only when there is nothing else.
   case automatic
   /// These addresses, in this order; loopback may be named.
   case addresses([IPAddress])
@@ -47,7 +47,7 @@ extension BindPolicy {
   /// The addresses to gather on, each once, in an order that depends only on the interfaces.
   ///
   /// Interfaces come in the kernel's order, on each of them IPv4 before IPv6. Link-local addresses
-  /// are left out: they are of no use without a zone, and candidates cannot carry one.
+  /// count, like loopback ones, when there is nothing else.
   package func addresses(among interfaces: [LocalInterface]) -> [IPAddress] {
     if case .addresses(let named) = self, !named.isEmpty,
       !named.contains(where: { $0.isUnspecified })
@@ -59,9 +59,19 @@ extension BindPolicy {
       if left.address.isIPv4 != right.address.isIPv4 { return left.address.isIPv4 }
       return left.address.bytes.lexicographicallyPrecedes(right.address.bytes)
     }
-    let usable = sorted.map(\.address).filter { !$0.isLinkLocal && !$0.isUnspecified }
-    let routed = usable.filter { !$0.isLoopback }
+    let usable = sorted.map(\.address).filter { !$0.isUnspecified }
+    let routed = usable.filter { !$0.isLoopback && !$0.isLinkLocal }
     return (routed.isEmpty ? usable : routed).withoutRepetition
+  }
+
+  /// Those of the addresses that there are at present.
+  func present(among interfaces: [LocalInterface]) -> [IPAddress] {
+    let addresses = addresses(among: interfaces)
+    guard case .addresses = self else { return addresses }
+    // All of 127.0.0.0/8 is there without being listed.
+    return addresses.filter { address in
+      address.isLoopback || interfaces.contains { $0.address == address }
+    }
   }
 }
 

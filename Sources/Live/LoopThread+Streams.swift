@@ -8,10 +8,20 @@ struct OpenStream {
   let stream: StreamSocket
   let driver: PeerDriver
   let port: SocketSet
-  let id: UInt32
+  /// Nil for one that the other side made.
+  let id: UInt32?
+}
+
+/// A socket that listens for connections to a peer.
+struct OpenListener {
+  let socket: ListenSocket
+  let driver: PeerDriver
+  let port: SocketSet
 }
 
 extension LoopThread {
+  // MARK: Connections
+
   /// Begins a connection whose messages go to a peer.
   func connect(_ target: StreamTarget, id: UInt32, for key: MediaLoop.PeerKey, port: SocketSet)
     throws(SystemError) -> (tag: Poller.Tag, stream: StreamSocket)
@@ -34,12 +44,13 @@ extension LoopThread {
     var messages: [[UInt8]] = []
     let progress = entry.stream.advance(into: &messages)
     let now = csupport_monotonic_ns()
-    if entry.stream.isOpen, !wasOpen {
+    if entry.stream.isOpen, !wasOpen, let id = entry.id {
       guard entry.port.isFree(entry.stream.local) else {
+        entry.port.forget(tag)
         closeStream(tag)
-        return entry.driver.take(.socketFailed(id: entry.id, code: EADDRINUSE))
+        return entry.driver.take(.socketFailed(id: id, code: EADDRINUSE))
       }
-      entry.driver.take(.socketBound(id: entry.id, entry.stream.local))
+      entry.driver.take(.socketBound(id: id, entry.stream.local))
     }
     for message in messages {
       guard streams[tag] != nil else { return }
@@ -49,12 +60,14 @@ extension LoopThread {
     }
     guard case .failed(let code) = progress else { return watch(tag) }
     guard streams[tag] != nil else { return }
+    entry.port.forget(tag)
     closeStream(tag)
-    if entry.stream.isOpen {
-      entry.driver.take(
-        .sendFailed(local: entry.stream.local, remote: entry.stream.remote, code: code))
+    if !entry.stream.isOpen, let id = entry.id {
+      entry.driver.take(.socketFailed(id: id, code: code))
     } else {
-      entry.driver.take(.socketFailed(id: entry.id, code: code))
+      entry.driver.take(
+        .sendFailed(
+          SendFailure(local: entry.stream.local, remote: entry.stream.remote, code: code)))
     }
   }
 
@@ -68,5 +81,39 @@ extension LoopThread {
   func closeStream(_ tag: Poller.Tag) {
     guard let entry = streams.removeValue(forKey: tag) else { return }
     poller.remove(entry.stream.descriptor)
+  }
+
+  // MARK: Listeners
+
+  /// Listens for connections to a peer.
+  func listen(on ip: IPAddress, for key: MediaLoop.PeerKey, port: SocketSet) throws(SystemError)
+    -> (tag: Poller.Tag, socket: ListenSocket)
+  {
+    guard let driver = driver(of: key) else {
+      throw SystemError(operation: "listen for connections on \(ip)", code: EBADF)
+    }
+    let socket = try ListenSocket(on: ip)
+    let tag = nextTag()
+    try poller.add(socket.descriptor, tag: tag)
+    listeners[tag] = OpenListener(socket: socket, driver: driver, port: port)
+    return (tag, socket)
+  }
+
+  /// Takes the connections that wait at a listener.
+  func accept(_ tag: Poller.Tag) {
+    while let listener = listeners[tag], let stream = listener.socket.accept() {
+      let streamTag = nextTag()
+      guard (try? poller.add(stream.descriptor, tag: streamTag)) != nil else { continue }
+      streams[streamTag] = OpenStream(
+        stream: stream, driver: listener.driver, port: listener.port, id: nil)
+      listener.port.adopt(streamTag, stream)
+      listener.driver.take(.streamAccepted(local: stream.local, remote: stream.remote))
+    }
+  }
+
+  /// Forgets a listener, which closes it; connections that it accepted stay.
+  func closeListener(_ tag: Poller.Tag) {
+    guard let entry = listeners.removeValue(forKey: tag) else { return }
+    poller.remove(entry.socket.descriptor)
   }
 }

@@ -1,4 +1,5 @@
 import Glibc
+import MulticastDNS
 import Peer
 import Wire
 
@@ -9,10 +10,14 @@ final class LoopThread {
     var driver: PeerDriver
     var port: SocketSet
     var clock: TakeClock
+    let bind: BindPolicy
+    /// Where the peer was told that it may gather.
+    var interfaces: [IPAddress]
   }
 
   private static let mailboxTag: Poller.Tag = 0
   private static let timerTag: Poller.Tag = 1
+  private static let linksTag: Poller.Tag = 2
 
   private let mailbox: Mailbox<MediaLoop.Message>
   let poller: Poller
@@ -21,11 +26,14 @@ final class LoopThread {
   /// What the peer that has its turn sends.
   let outgoing = SendBatch()
   private let resolver = NameResolver()
+  let multicast = MulticastPort()
+  private let links: LinkWatch?
   /// In order of arrival, which is the order in which due deadlines are looked at.
   private var peers: [Resident] = []
   private var sockets: [Poller.Tag: (socket: UDPSocket, driver: PeerDriver)] = [:]
   var streams: [Poller.Tag: OpenStream] = [:]
-  private var lastTag = LoopThread.timerTag
+  var listeners: [Poller.Tag: OpenListener] = [:]
+  private var lastTag = LoopThread.linksTag
   private var completions: [@Sendable () -> Void] = []
   private var isStopping = false
 
@@ -35,6 +43,9 @@ final class LoopThread {
     timer = try WakeTimer()
     try poller.add(mailbox.descriptor, tag: LoopThread.mailboxTag)
     try poller.add(timer.descriptor, tag: LoopThread.timerTag)
+    // Without it, addresses stay what they were at the beginning.
+    links = try? LinkWatch()
+    if let links { try poller.add(links.descriptor, tag: LoopThread.linksTag) }
   }
 
   /// Handles events until it is told to stop.
@@ -43,6 +54,7 @@ final class LoopThread {
       let isIdle = arm()
       guard let count = try? poller.wait(waits: isIdle) else { break }
       for index in 0..<count { handle(poller.tag(at: index)) }
+      multicast.takeTurn()
       for peer in peers { peer.driver.takeTurn() }
     }
     finish()
@@ -50,7 +62,7 @@ final class LoopThread {
 
   /// Sets the timer to the earliest turn; gives false when a turn is due already.
   private func arm() -> Bool {
-    var earliestNanoseconds: Int64?
+    var earliestNanoseconds = multicast.wakeNanoseconds
     for peer in peers {
       guard let turn = peer.driver.nextTurn else { continue }
       if turn <= peer.driver.now { return false }
@@ -65,13 +77,16 @@ final class LoopThread {
     switch tag {
     case LoopThread.mailboxTag: for message in mailbox.takeAll() { handle(message) }
     case LoopThread.timerTag: timer.clear()
-    default: if streams[tag] == nil { receive(tag) } else { advanceStream(tag) }
+    case LoopThread.linksTag: linksChanged()
+    case _ where streams[tag] != nil: advanceStream(tag)
+    case _ where listeners[tag] != nil: accept(tag)
+    default: if !multicast.receive(tag, into: batch) { receive(tag) }
     }
   }
 
   private func receive(_ tag: Poller.Tag) {
     guard let (socket, driver) = sockets[tag] else { return }
-    let count = batch.receive(from: socket)
+    let count = batch.receive(from: socket.descriptor)
     driver.beginBurst()
     defer { driver.endBurst() }
     for index in 0..<count {
@@ -128,14 +143,19 @@ final class LoopThread {
       engine: setup.makeEngine(), clock: setup.clock, recorder: setup.recorder,
       peerNumber: setup.peerNumber, statsInterval: setup.statsInterval, port: port,
       observer: setup.observer)
-    peers.append(Resident(key: setup.key, driver: driver, port: port, clock: setup.clock))
-    driver.begin(setup.genesis, interfaces: setup.interfaces)
+    let interfaces = setup.bind.addresses(among: LocalInterface.all())
+    peers.append(
+      Resident(
+        key: setup.key, driver: driver, port: port, clock: setup.clock, bind: setup.bind,
+        interfaces: interfaces))
+    driver.begin(setup.genesis, interfaces: interfaces)
   }
 
   private func remove(_ key: MediaLoop.PeerKey) {
     guard let index = peers.firstIndex(where: { $0.key == key }) else { return }
     let peer = peers.remove(at: index)
     peer.port.closeAll()
+    multicast.withdraw(owner: key)
     peer.driver.abandon()
   }
 
@@ -152,6 +172,23 @@ final class LoopThread {
       }
     }
     for complete in completions { complete() }
+  }
+
+  // MARK: Interfaces
+
+  /// Tells the peers whose addresses have changed.
+  private func linksChanged() {
+    links?.clear()
+    multicast.joinLinks()
+    let present = LocalInterface.all()
+    for index in peers.indices {
+      let addresses = peers[index].bind.present(among: present)
+      // An IPv6 address can only be bound a while after it came: then it is told once more.
+      guard addresses != peers[index].interfaces || peers[index].port.wasRefused else { continue }
+      peers[index].interfaces = addresses
+      peers[index].port.wasRefused = false
+      peers[index].driver.take(.interfaces(addresses))
+    }
   }
 
   // MARK: Sockets and names, for the ports of the peers
@@ -182,11 +219,29 @@ final class LoopThread {
     poller.remove(entry.socket.descriptor)
   }
 
-  /// Looks a name up on another thread; the answer comes through the mailbox.
+  /// Looks a name up: one of the link by asking there, others on another thread; the answer comes
+  /// through the mailbox.
   func resolve(_ name: String, id: UInt32, for key: MediaLoop.PeerKey) {
     let mailbox = mailbox
+    if MulticastNames.isLocal(name) {
+      openMulticast()
+      // Where the system does not let us ask, it may know itself.
+      if multicast.isOpen {
+        return multicast.resolve(name) { addresses in
+          _ = mailbox.post(.resolved(key, id: id, addresses))
+        }
+      }
+    }
     resolver.resolve(name) { addresses in
       _ = mailbox.post(.resolved(key, id: id, addresses))
     }
   }
+
+  /// Answers questions on the links for a name of a peer.
+  func publish(_ name: String, _ ip: IPAddress, for key: MediaLoop.PeerKey) {
+    openMulticast()
+    multicast.publish(name, ip, owner: key)
+  }
+
+  private func openMulticast() { multicast.open(poller) { nextTag() } }
 }

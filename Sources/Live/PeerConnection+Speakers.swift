@@ -20,7 +20,8 @@ extension PeerConnection {
     try await perform(.limitAudioSlots(count))
   }
 
-  /// Has the loudest tracks told from now on, by `PeerConnectionEvent.loudestSpeakers`; nil ends it.
+  /// Has the loudest tracks told from now on, by `PeerConnectionEvent.loudestSpeakers`; nil ends
+  /// that.
   public func observeLoudest(_ settings: LoudestSettings?) async throws(PeerError) {
     try await perform(.observeLoudest(settings))
   }

@@ -93,8 +93,8 @@ public enum PeerConnectionEvent: Hashable, Sendable {
     case .audioSlot(let track, let isHeld):
       self = isHeld ? .audioSubscribed(track) : .audioUnsubscribed(track)
     case .refused(let layer, let reason): self = .refused(layer: layer, reason: reason)
-    case .candidate, .candidatePair, .trackNegotiated, .rtcp, .frame, .dataChannel, .message,
-      .bufferedAmountLow, .dataChannelError:
+    case .certificate, .keyLog, .candidate, .candidatePair, .trackNegotiated, .rtcp, .frame,
+      .dataChannel, .message, .bufferedAmountLow, .dataChannelError:
       return nil
     }
   }

@@ -188,11 +188,9 @@ package final class PeerDriver {
     switch output {
     case .datagram(let datagram): port.send(datagram)
     case .bindSocket(let id, let ip):
-      do throws(SystemError) {
-        waiting.append(.socketBound(id: id, try port.bind(ip)))
-      } catch {
-        waiting.append(.socketFailed(id: id, code: error.code))
-      }
+      open(id) { () throws(SystemError) in try port.bind(ip) }
+    case .listen(let id, let ip):
+      open(id) { () throws(SystemError) in try port.listen(ip) }
     case .openStream(let id, let target):
       do throws(SystemError) {
         try port.openStream(target, id: id)
@@ -200,6 +198,8 @@ package final class PeerDriver {
         waiting.append(.socketFailed(id: id, code: error.code))
       }
     case .closeSocket(let local): port.close(local)
+    case .closeStream(let local, let remote): port.closeStream(local, remote)
+    case .publishName(let name, let ip): port.publish(name, ip)
     case .resolveName(let id, let name): port.resolve(name, id: id)
     case .reply(let id, let reply):
       guard let index = replies.firstIndex(where: { $0.id == id }) else { return }
@@ -208,16 +208,30 @@ package final class PeerDriver {
     }
   }
 
+  /// Answers the question for a socket.
+  private func open(_ id: UInt32, _ opening: () throws(SystemError) -> SocketAddress) {
+    do throws(SystemError) {
+      waiting.append(.socketBound(id: id, try opening()))
+    } catch {
+      waiting.append(.socketFailed(id: id, code: error.code))
+    }
+  }
+
   /// Sends what waits, and tells the peer which paths refuse packets: once per path until the peer
   /// has heard it.
   private func flush() {
-    for refusal in port.flush() {
-      let isKnown = waiting[waitingHead...].contains {
-        if case .sendFailed(refusal.local, refusal.remote, _) = $0 { true } else { false }
+    for failure in port.flush() {
+      let known = waiting.indices[waitingHead...].first { index in
+        guard case .sendFailed(let told) = waiting[index] else { return false }
+        return told.local == failure.local && told.remote == failure.remote
       }
-      guard !isKnown else { continue }
-      waiting.append(
-        .sendFailed(local: refusal.local, remote: refusal.remote, code: refusal.code))
+      guard let known, case .sendFailed(var told) = waiting[known] else {
+        waiting.append(.sendFailed(failure))
+        continue
+      }
+      told.packets += failure.packets
+      told.bytes += failure.bytes
+      waiting[known] = .sendFailed(told)
     }
   }
 }

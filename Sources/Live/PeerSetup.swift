@@ -8,7 +8,7 @@ struct PeerSetup: Sendable {
   /// Makes the engine on the loop's thread, where it stays.
   var makeEngine: @Sendable () -> any PeerEngine
   var genesis: Genesis
-  var interfaces: [IPAddress]
+  var bind: BindPolicy
   var clock: TakeClock
   var recorder: (any StepSink)?
   var peerNumber: UInt32

@@ -41,9 +41,9 @@ final class ReceiveBatch {
   /// Reads what waits in a socket; gives how many datagrams there are, 0 also after an error.
   ///
   /// An error of a UDP socket is about something sent earlier; reading it has cleared it.
-  func receive(from socket: UDPSocket) -> Int {
+  func receive(from descriptor: Int32) -> Int {
     let count = csupport_udp_receive(
-      socket.descriptor, datagrams, Int32(ReceiveBatch.datagramsMaximum))
+      descriptor, datagrams, Int32(ReceiveBatch.datagramsMaximum))
     return Int(max(0, count))
   }
 

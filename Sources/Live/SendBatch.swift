@@ -1,3 +1,4 @@
+import Peer
 import Wire
 
 /// Datagrams of one path that go to the kernel in one call: most of what sending costs is the call.
@@ -14,7 +15,7 @@ final class SendBatch {
   /// The length of all datagrams but the last.
   private var segment = 0
   private var count = 0
-  private var refusals: [PathRefusal] = []
+  private var refusals: [SendFailure] = []
 
   /// Adds a datagram; those that cannot go with it are sent first.
   func add(_ datagram: [UInt8], to remote: SocketAddress, over socket: UDPSocket) {
@@ -36,7 +37,7 @@ final class SendBatch {
   }
 
   /// Sends what waits, and gives the refusals since the last time.
-  func flush() -> [PathRefusal] {
+  func flush() -> [SendFailure] {
     send()
     guard !refusals.isEmpty else { return [] }
     defer { refusals = [] }
@@ -48,7 +49,8 @@ final class SendBatch {
     guard let socket, count > 0 else { return }
     let code = socket.send(bytes, inDatagramsOf: segment, to: remote)
     if code != 0 {
-      refusals.append(PathRefusal(local: socket.local, remote: remote, code: code))
+      refusals.append(SendFailure(
+          local: socket.local, remote: remote, code: code, packets: count, bytes: bytes.count))
     }
     self.socket = nil
     bytes.removeAll(keepingCapacity: true)

@@ -119,8 +119,8 @@ public final class Session: Sendable {
       key: key, makeEngine: makeEngine,
       genesis: Genesis(
         seed: drawSeed(), wallClock: clock.wallClock, configuration: configuration),
-      interfaces: options.bind.addresses(among: LocalInterface.all()), clock: clock,
-      recorder: tape, peerNumber: number, statsInterval: options.statsInterval,
+      bind: options.bind, clock: clock, recorder: tape, peerNumber: number,
+      statsInterval: options.statsInterval,
       observer: { event, now in observers.observe(event, at: now) })
     let connection = PeerConnection(
       label: label, number: number, loop: loop, key: key, observers: observers)

@@ -10,8 +10,12 @@ final class SocketSet: DatagramPort {
   private let batch: SendBatch
   private var sockets: [(tag: Poller.Tag, socket: UDPSocket)] = []
   /// What connections refused.
-  private var refusals: [PathRefusal] = []
+  private var refusals: [SendFailure] = []
+  private var listeners: [(tag: Poller.Tag, socket: ListenSocket)] = []
   private var streams: [(tag: Poller.Tag, stream: StreamSocket)] = []
+
+  /// Whether the system refused a socket since the peer was last told of its addresses.
+  var wasRefused = false
 
   init(key: MediaLoop.PeerKey, thread: LoopThread) {
     self.key = key
@@ -19,10 +23,18 @@ final class SocketSet: DatagramPort {
     batch = thread.outgoing
   }
 
+  // MARK: Opening
+
   func bind(_ ip: IPAddress) throws(SystemError) -> SocketAddress {
-    var opened = try thread.open(on: ip, for: key)
+    var opened: (tag: Poller.Tag, socket: UDPSocket)
+    do throws(SystemError) {
+      opened = try thread.open(on: ip, for: key)
+    } catch {
+      wasRefused = true
+      throw error
+    }
     // An end point names one socket; the kernel counts UDP and TCP ports apart.
-    while streams.contains(where: { $0.stream.local == opened.socket.local }) {
+    while isTCP(opened.socket.local) {
       let taken = opened.tag
       opened = try thread.open(on: ip, for: key)
       thread.close(taken)
@@ -31,51 +43,96 @@ final class SocketSet: DatagramPort {
     return opened.socket.local
   }
 
+  func listen(_ ip: IPAddress) throws(SystemError) -> SocketAddress {
+    var opened = try thread.listen(on: ip, for: key, port: self)
+    while !isFree(opened.socket.local) {
+      let taken = opened.tag
+      opened = try thread.listen(on: ip, for: key, port: self)
+      thread.closeListener(taken)
+    }
+    listeners.append(opened)
+    return opened.socket.local
+  }
+
   func openStream(_ target: StreamTarget, id: UInt32) throws(SystemError) {
     streams.append(try thread.connect(target, id: id, for: key, port: self))
   }
+
+  /// Takes a connection that came to a listener.
+  func adopt(_ tag: Poller.Tag, _ stream: StreamSocket) { streams.append((tag, stream)) }
 
   /// Whether the own end of a connection is that of no socket: it names the connection.
   func isFree(_ local: SocketAddress) -> Bool {
     !sockets.contains { $0.socket.local == local }
   }
 
+  private func isTCP(_ local: SocketAddress) -> Bool {
+    streams.contains { $0.stream.local == local } || listeners.contains { $0.socket.local == local }
+  }
+
+  // MARK: Closing
+
   func close(_ local: SocketAddress) {
     batch.send()
-    if let index = streams.firstIndex(where: { $0.stream.isOpen && $0.stream.local == local }) {
-      return thread.closeStream(streams.remove(at: index).tag)
+    if let index = listeners.firstIndex(where: { $0.socket.local == local }) {
+      thread.closeListener(listeners.remove(at: index).tag)
+    } else if let index = streams.firstIndex(where: { $0.stream.isOpen && $0.stream.local == local }
+    ) {
+      thread.closeStream(streams.remove(at: index).tag)
+    } else if let index = sockets.firstIndex(where: { $0.socket.local == local }) {
+      thread.close(sockets.remove(at: index).tag)
     }
-    guard let index = sockets.firstIndex(where: { $0.socket.local == local }) else { return }
-    thread.close(sockets.remove(at: index).tag)
   }
+
+  func closeStream(_ local: SocketAddress, _ remote: SocketAddress) {
+    guard let index = streamIndex(local, remote) else { return }
+    thread.closeStream(streams.remove(at: index).tag)
+  }
+
+  /// Takes note that a connection is gone.
+  func forget(_ tag: Poller.Tag) { streams.removeAll { $0.tag == tag } }
 
   func closeAll() {
     batch.send()
     for entry in sockets { thread.close(entry.tag) }
-    sockets = []
+    for entry in listeners { thread.closeListener(entry.tag) }
     for entry in streams { thread.closeStream(entry.tag) }
-    streams = []
+    (sockets, listeners, streams) = ([], [], [])
   }
+
+  // MARK: Sending
 
   func send(_ datagram: Datagram) {
     for entry in sockets where entry.socket.local == datagram.local {
       return batch.add(datagram.bytes, to: datagram.remote, over: entry.socket)
     }
-    var code = EBADF
-    for entry in streams where entry.stream.isOpen && entry.stream.local == datagram.local {
-      code = entry.stream.send(datagram.bytes)
-      thread.watch(entry.tag)
+    guard let index = streamIndex(datagram.local, datagram.remote) else {
+      refusals.append(SendFailure(datagram, code: EBADF))
+      return
     }
+    let entry = streams[index]
+    let code = entry.stream.send(datagram.bytes)
+    thread.watch(entry.tag)
     guard code != 0 else { return }
-    refusals.append(PathRefusal(local: datagram.local, remote: datagram.remote, code: code))
+    refusals.append(SendFailure(datagram, code: code))
   }
 
-  func flush() -> [PathRefusal] {
+  func flush() -> [SendFailure] {
     let refused = batch.flush()
     guard !refusals.isEmpty else { return refused }
     defer { refusals = [] }
     return refusals + refused
   }
 
+  private func streamIndex(_ local: SocketAddress, _ remote: SocketAddress) -> Int? {
+    streams.firstIndex {
+      $0.stream.isOpen && $0.stream.local == local && $0.stream.remote == remote
+    }
+  }
+
+  // MARK: Names
+
   func resolve(_ name: String, id: UInt32) { thread.resolve(name, id: id, for: key) }
+
+  func publish(_ name: String, _ ip: IPAddress) { thread.publish(name, ip, for: key) }
 }

@@ -1,12 +1,12 @@
 import COpenSSL
 import CSupport
 import Glibc
-import Peer
+import ICE
 import TURN
 import Wire
 
-/// A connection to a TURN server that never blocks, with TLS when asked for; closed when nobody
-/// holds it any longer.
+/// A connection that never blocks, to a TURN server, with TLS when asked for, or to the other side
+/// of a call; closed when nobody holds it any longer.
 ///
 /// Messages go in and come out whole: what the stack sees of a stream is what it would see of
 /// datagrams, so that it does not matter to a take how the bytes were cut on their way.
@@ -23,23 +23,39 @@ final class StreamSocket {
   /// The own end point, once connected.
   private(set) var local: SocketAddress
   private(set) var isOpen = false
-  private let target: StreamTarget
+  /// The name that a certificate has to state, where TLS is asked for.
+  private let secureName: String?
+  private let framing: any MessageFraming.Type
+  private var incoming: StreamCutter
   private var tls: OpaquePointer?
   private var isConnected = false
-  private var framing = TURNFraming()
   private var outgoing: [UInt8] = []
 
-  /// How much may wait for a server that does not read; media beyond that is late anyway.
+  /// How much may wait for an end that does not read; media beyond that is late anyway.
   private static let outgoingMaximum = 1 << 18
   private static let readCapacity = 1 << 14
 
   init(to target: StreamTarget) throws(SystemError) {
-    self.target = target
+    secureName = target.kind == .secureServer ? target.name : nil
+    framing = target.kind == .peer ? ICEFraming.self : TURNFraming.self
+    incoming = StreamCutter(framing)
     remote = target.remote
     local = SocketAddress(target.local, port: 0)
-    var from = csupport_address(local)
+    var from = csupport_address(own: local)
     var to = csupport_address(target.remote)
     descriptor = try checked("connect to \(target.remote)", csupport_tcp_connect(&from, &to))
+  }
+
+  /// Takes a connection over that the other side of a call made.
+  init(accepted descriptor: Int32, local: SocketAddress, remote: SocketAddress) {
+    self.descriptor = descriptor
+    self.local = local
+    self.remote = remote
+    secureName = nil
+    framing = ICEFraming.self
+    incoming = StreamCutter(framing)
+    isConnected = true
+    isOpen = true
   }
 
   deinit {
@@ -72,7 +88,7 @@ final class StreamSocket {
   func send(_ message: [UInt8]) -> Int32 {
     guard isOpen else { return ENOTCONN }
     guard outgoing.count < StreamSocket.outgoingMaximum else { return 0 }
-    outgoing += TURNFraming.framed(message)
+    outgoing += framing.framed(message)
     return -min(flush(), 0)
   }
 
@@ -84,8 +100,8 @@ final class StreamSocket {
       guard status > 0 else { return status }
       isConnected = true
       local = SocketAddress(bound) ?? local
-      guard target.isSecure else { return 1 }
-      tls = csupport_tls_open(descriptor, target.name)
+      guard let secureName else { return 1 }
+      tls = csupport_tls_open(descriptor, secureName)
       if tls == nil { return -EPROTO }
     }
     guard let tls else { return 1 }
@@ -116,9 +132,9 @@ final class StreamSocket {
         used = Int(max(0, count))
       }
       guard count > 0 else { return count }
-      framing.append(bytes)
-      do throws(TURNFraming.Refusal) {
-        while let message = try framing.next() { messages.append(message) }
+      incoming.append(bytes)
+      do throws(FramingError) {
+        while let message = try incoming.next() { messages.append(message) }
       } catch {
         return -EPROTO
       }

@@ -18,7 +18,7 @@ final class UDPSocket {
 
   /// Opens a socket on an address and a free port.
   init(on ip: IPAddress) throws(SystemError) {
-    var wanted = csupport_address(SocketAddress(ip, port: 0))
+    var wanted = csupport_address(own: SocketAddress(ip, port: 0))
     var bound = csupport_address()
     descriptor = try checked(
       "open a UDP socket on \(ip)", csupport_udp_open(&wanted, UDPSocket.bufferBytes, &bound))
@@ -68,6 +68,15 @@ final class UDPSocket {
 }
 
 extension csupport_address {
+  /// The form of an own end point, with the interface that a link-local address is on.
+  ///
+  /// A socket that is bound on an interface stays there, so that nothing else needs to name it.
+  init(own address: SocketAddress) {
+    self.init(address)
+    guard !address.ip.isIPv4, address.ip.isLinkLocal else { return }
+    scope = LocalInterface.all().first { $0.address == address.ip }?.index ?? 0
+  }
+
   /// The form of an end point that the C shims take.
   init(_ address: SocketAddress) {
     self.init()

@@ -28,7 +28,28 @@ public enum ICETransportPolicy: String, Hashable, Sendable, Codable, CaseIterabl
   case relay
 }
 
+/// Whether connections between the two sides may carry a call (ICE-TCP, RFC 6544).
+public enum ICETCPPolicy: String, Hashable, Sendable, Codable, CaseIterable {
+  /// TCP candidates are gathered beside those for UDP, and used where UDP finds no way.
+  case also
+  /// No other candidates are gathered: neither UDP nor servers are used.
+  case only
+}
+
+/// What host candidates show instead of the own addresses.
+public enum ICEAddressPrivacy: String, Hashable, Sendable, Codable, CaseIterable {
+  /// Names that only hosts of the same link resolve, by multicast questions (RFC 6762).
+  case names
+}
+
 extension PeerConfiguration {
+  /// What the ICE agent may use.
+  var iceSettings: ICESettings {
+    ICESettings(
+      servers: parsedICEServers, relayOnly: iceTransportPolicy == .relay,
+      usesUDP: iceTCP != .only, usesTCP: iceTCP != nil, hidesAddresses: iceAddressPrivacy != nil)
+  }
+
   /// The servers among `iceServers`; URIs that cannot be used are left out.
   var parsedICEServers: [ICEServer] {
     iceServers.flatMap { entry in entry.urls.compactMap { ICEServer(uri: $0, of: entry) } }

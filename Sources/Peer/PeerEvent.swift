@@ -2,6 +2,7 @@ package import Flow
 package import ICE
 package import Media
 package import RTP
+package import Secure
 package import Wire
 
 /// Something a peer tells: for the application, for the take, or for both.
@@ -16,8 +17,12 @@ package enum PeerEvent: Sendable {
   case candidate(isLocal: Bool, ICECandidate)
   /// A pair was made or changed.
   case candidatePair(ICEPairReport)
+  /// An own certificate in DER; for the take alone.
+  case certificate([UInt8])
   /// The DTLS association was established.
   case secured(SecuredTransport)
+  /// The secrets of the association that was established; for the take alone.
+  case keyLog(KeyLog)
   /// W3C track: the peer sends on this transceiver.
   case track(TransceiverInfo)
   /// The peer no longer sends on this transceiver.
@@ -83,6 +88,22 @@ package struct SecuredTransport: Hashable, Sendable {
     self.profile = profile
     self.role = role
     self.remoteFingerprint = remoteFingerprint
+  }
+}
+
+/// What it takes to read what an association protects: a take holds it, nobody else is told.
+package struct KeyLog: Hashable, Sendable {
+  package var secrets: DTLSSecrets
+  /// The certificates that both sides showed, in DER.
+  package var localCertificate: [UInt8]
+  package var remoteCertificate: [UInt8]
+
+  package init(
+    secrets: DTLSSecrets, localCertificate: [UInt8], remoteCertificate: [UInt8]
+  ) {
+    self.secrets = secrets
+    self.localCertificate = localCertificate
+    self.remoteCertificate = remoteCertificate
   }
 }
 

@@ -22,10 +22,40 @@ package enum PeerInput: Sendable {
   case captured(transceiver: UInt32, CapturedMedia)
   case socketBound(id: UInt32, SocketAddress)
   case socketFailed(id: UInt32, code: Int32)
+  /// Somebody connected to the socket that listens at the local end.
+  case streamAccepted(local: SocketAddress, remote: SocketAddress)
   case nameResolved(id: UInt32, [IPAddress])
-  case sendFailed(local: SocketAddress, remote: SocketAddress, code: Int32)
+  case sendFailed(SendFailure)
   /// A signaling message that the application sent or received: kept in the take, not acted on.
   case signaling(SignalingMessage)
+}
+
+/// Datagrams of one path that the system refused to send, or a connection that broke.
+package struct SendFailure: Hashable, Sendable {
+  package var local: SocketAddress
+  package var remote: SocketAddress
+  /// The errno of the first.
+  package var code: Int32
+  /// How many there were, and their bytes.
+  package var packets: Int
+  package var bytes: Int
+
+  package init(
+    local: SocketAddress, remote: SocketAddress, code: Int32, packets: Int = 0, bytes: Int = 0
+  ) {
+    self.local = local
+    self.remote = remote
+    self.code = code
+    self.packets = packets
+    self.bytes = bytes
+  }
+
+  /// The refusal of one datagram.
+  package init(_ datagram: Datagram, code: Int32) {
+    self.init(
+      local: datagram.local, remote: datagram.remote, code: code, packets: 1,
+      bytes: datagram.bytes.count)
+  }
 }
 
 /// What a peer wants done or tells.
@@ -35,8 +65,14 @@ package enum PeerOutput: Sendable {
   /// Connect; answered like a socket. Messages of the connection are datagrams from its own end to
   /// the target's, and `sendFailed` tells that it is lost.
   case openStream(id: UInt32, StreamTarget)
+  /// Listen for connections on an address; answered like a socket.
+  case listen(id: UInt32, IPAddress)
   case closeSocket(SocketAddress)
+  /// Close one connection of the peer's, made or accepted.
+  case closeStream(local: SocketAddress, remote: SocketAddress)
   case resolveName(id: UInt32, String)
+  /// Answer multicast questions for a name (RFC 6762) with an address, until the peer is gone.
+  case publishName(String, IPAddress)
   case reply(id: UInt32, PeerReply)
   case event(PeerEvent)
 }
@@ -61,6 +97,10 @@ public struct PeerConfiguration: Hashable, Sendable, Codable {
   public var iceServers: [ICEServerConfiguration] = []
   /// Which candidates may be used.
   public var iceTransportPolicy = ICETransportPolicy.all
+  /// Whether connections may carry a call (ICE-TCP, RFC 6544); nil leaves it at UDP.
+  public var iceTCP: ICETCPPolicy?
+  /// What host candidates show of the own addresses; nil shows them.
+  public var iceAddressPrivacy: ICEAddressPrivacy?
   /// What an offer allows a peer that does not know BUNDLE.
   public var bundlePolicy = BundlePolicy.balanced
   /// The certificates to identify with, at most one for each algorithm; none has one made from the

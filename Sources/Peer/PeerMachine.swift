@@ -1,4 +1,5 @@
 package import Media
+package import Secure
 package import Transport
 package import Wire
 
@@ -8,16 +9,23 @@ package import Wire
 /// puts out is handed to the next one within the same step.
 package final class PeerMachine: Machine {
   private let codecs: any CodecFactory
+  private var security: any SecurityFactory
   private(set) var stack: PeerStack?
   /// Sees every packet in the clear, for those who look into a replay; set it before the genesis.
   package var onlooker: ((ClearPacket) -> Void)?
 
   /// Creates a peer that waits for its genesis.
-  package init(codecs: any CodecFactory) { self.codecs = codecs }
+  package init(codecs: any CodecFactory, security: any SecurityFactory = LibrarySecurity()) {
+    self.codecs = codecs
+    self.security = security
+  }
+
+  /// Lets something else secure the transport; comes before the genesis.
+  package func use(_ security: any SecurityFactory) { self.security = security }
 
   package func step(_ input: PeerInput, at now: Instant, into outbox: inout Outbox<PeerOutput>) {
     if case .genesis(let genesis) = input, stack == nil {
-      stack = PeerStack(genesis, codecs: codecs)
+      stack = PeerStack(genesis, codecs: codecs, security: security)
       stack?.transport.onlooker = onlooker
     }
     stack?.step(input, at: now, into: &outbox)

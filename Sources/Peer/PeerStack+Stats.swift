@@ -151,6 +151,10 @@ extension PeerStack {
     stats.set("protocol", candidate.transport)
     stats.set("candidateType", candidate.kind.rawValue)
     stats.set("priority", candidate.priority)
+    if isLocal, let server = transport.agent.server(of: candidate) {
+      stats.set("url", server.url)
+      if candidate.kind == .relayed { stats.set("relayProtocol", server.transport.rawValue) }
+    }
     stats.set("foundation", candidate.foundation)
     stats.set("relatedAddress", candidate.related.map { "\($0.ip)" })
     stats.set("relatedPort", candidate.related?.port)
@@ -186,14 +190,17 @@ extension PeerStack {
       stats.set("lastPacketReceivedTimestamp", traffic?.lastReceived.map(milliseconds))
       stats.set("totalRoundTripTime", pair.totalRoundTrip)
       stats.set("currentRoundTripTime", pair.currentRoundTrip)
-      if pair.selected, let bitrate = flow.availableOutgoingBitrate {
-        stats.set("availableOutgoingBitrate", Double(bitrate))
+      if pair.selected {
+        stats.set("availableOutgoingBitrate", flow.availableOutgoingBitrate.map(Double.init))
+        stats.set("availableIncomingBitrate", flow.availableIncomingBitrate.map(Double.init))
       }
       stats.set("requestsReceived", pair.requestsReceived)
       stats.set("requestsSent", pair.requestsSent)
       stats.set("responsesReceived", pair.responsesReceived)
       stats.set("responsesSent", pair.responsesSent)
       stats.set("consentRequestsSent", pair.consentRequestsSent)
+      stats.set("packetsDiscardedOnSend", traffic?.packetsDiscarded ?? 0)
+      stats.set("bytesDiscardedOnSend", traffic?.bytesDiscarded ?? 0)
       return stats.build()
     }
   }

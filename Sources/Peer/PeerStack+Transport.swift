@@ -20,8 +20,11 @@ extension PeerStack {
     case .datagram(let datagram): emit(.datagram(datagram))
     case .bindSocket(let id, let address): emit(.bindSocket(id: id, address))
     case .openStream(let id, let target): emit(.openStream(id: id, target))
+    case .listen(let id, let address): emit(.listen(id: id, address))
     case .closeSocket(let address): emit(.closeSocket(address))
+    case .closeStream(let local, let remote): emit(.closeStream(local: local, remote: remote))
     case .resolveName(let id, let name): emit(.resolveName(id: id, name))
+    case .publishName(let name, let address): emit(.publishName(name, address))
     case .rtp(let packet, let arrival): drive(.rtp(packet, arrival: arrival))
     case .rtcp(let packet, let arrival): drive(.rtcp(packet, arrival: arrival))
     case .data(let packet): receiveData(packet)
@@ -29,6 +32,7 @@ extension PeerStack {
     case .iceState(let state): change(.iceConnection, to: state.rawValue)
     case .dtlsState(let state): follow(state)
     case .localCandidate(let candidate): signal(candidate)
+    case .unsignaledCandidate(let candidate): tell(.candidate(isLocal: true, candidate))
     case .remoteCandidate(let candidate): tell(.candidate(isLocal: false, candidate))
     case .pair(let pair): tell(.candidatePair(pair))
     case .secured(let result, let role): secure(result, role)
@@ -67,6 +71,11 @@ extension PeerStack {
           version: result.version, cipherSuite: result.cipherSuite,
           profile: result.profile.description, role: role.rawValue,
           remoteFingerprint: certificateFingerprint(result.remoteCertificate).value)))
+    tell(
+      .keyLog(
+        KeyLog(
+          secrets: result.secrets, localCertificate: result.localCertificate,
+          remoteCertificate: result.remoteCertificate)))
     drive(MediaFlow.Input.writable(true))
     updateCaptures()
   }

@@ -17,6 +17,7 @@ final class PeerStack {
   let genesis: Genesis
   let entropy: Entropy
   let codecs: any CodecFactory
+  let security: any SecurityFactory
 
   var negotiation: Negotiation {
     didSet { states.negotiationMayBeNeeded = true }
@@ -43,9 +44,10 @@ final class PeerStack {
   /// The instant of the step under way.
   var now = Instant.zero
 
-  init(_ genesis: Genesis, codecs: any CodecFactory) {
+  init(_ genesis: Genesis, codecs: any CodecFactory, security: any SecurityFactory) {
     self.genesis = genesis
     self.codecs = codecs
+    self.security = security
     let entropy = Entropy(seed: genesis.seed)
     self.entropy = entropy
     let cname = entropy.stream("cname").iceString(16)
@@ -55,10 +57,8 @@ final class PeerStack {
       answersAsDTLSClient: genesis.configuration.answersAsDTLSClient)
     transport = PeerTransport(
       entropy: entropy, wallClock: genesis.wallClock,
-      servers: genesis.configuration.parsedICEServers,
-      relayOnly: genesis.configuration.iceTransportPolicy == .relay,
-      certificates: genesis.configuration.certificates,
-      profiles: genesis.configuration.srtpProtections)
+      ice: genesis.configuration.iceSettings, certificates: genesis.configuration.certificates,
+      profiles: genesis.configuration.srtpProtections, security: security)
     flow = MediaFlow(
       entropy: entropy.stream("rtp"), wallClock: genesis.wallClock, cname: cname)
     data = DataTransport(entropy: entropy.stream("sctp"))
@@ -83,16 +83,23 @@ final class PeerStack {
     case .call(let id, let call): emit(.reply(id: id, perform(call)))
     case .send(let id, let message): send(message, call: id)
     case .captured(let transceiver, let media): capture(media, for: transceiver)
+    case .streamAccepted(let local, let remote):
+      drive(.streamAccepted(local: local, remote: remote))
     case .socketBound(let id, let address): drive(.socketBound(id: id, address))
     case .socketFailed(let id, _): drive(.socketFailed(id: id))
     case .nameResolved(let id, let addresses): drive(.nameResolved(id: id, addresses))
-    case .sendFailed(let local, let remote, _): drive(.sendFailed(local: local, remote: remote))
+    case .sendFailed(let failure):
+      drive(
+        .sendFailed(
+          local: failure.local, remote: failure.remote, packets: failure.packets,
+          bytes: failure.bytes))
     case .signaling: break
     }
   }
 
   private func begin() {
     if let failure = transport.failure { refuse(layer: "dtls", failure) }
+    for certificate in transport.certificates { tell(.certificate(certificate)) }
     let configuration = genesis.configuration
     drive(
       MediaFlow.Input.bitrateLimits(

@@ -115,7 +115,8 @@ package struct Timeline: Sendable {
     """,
     """
     SELECT row, at_ns, peer, 'event', type || CASE WHEN detail = '{}' THEN '' ELSE ' ' || detail END
-    FROM event WHERE type NOT IN ('icecandidate', 'bufferedamountlow')
+    FROM event WHERE type NOT IN (
+      'icecandidate', 'bufferedamountlow', 'certificate', 'keylog')
     """,
   ]
 

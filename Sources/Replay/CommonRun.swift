@@ -17,8 +17,8 @@ package struct CommonRun: Hashable, Sendable, Codable {
   package init(_ left: String, _ right: String) throws(TapeError) {
     let readers = (try TapeReader(path: left), try TapeReader(path: right))
     while true {
-      let before = try CommonRun.next(readers.0)
-      let after = try CommonRun.next(readers.1)
+      let before = try readers.0.chunk(steps: 1)
+      let after = try readers.1.chunk(steps: 1)
       guard let before, let after else {
         if before != nil || after != nil {
           difference = "\(before == nil ? left : right) ends after step \(steps)"
@@ -31,20 +31,6 @@ package struct CommonRun: Hashable, Sendable, Codable {
       }
       steps += 1
       atNanoseconds = before.steps[0].head.at.nanoseconds
-    }
-  }
-
-  private static func next(_ reader: TapeReader) throws(TapeError) -> TapeChunk? {
-    do throws(TapeFault) {
-      return try reader.next(steps: 1)
-    } catch {
-      switch error {
-      case .unreadable(let reason): throw reason
-      case .altered(let alteration, _):
-        throw TapeError(
-          path: reader.path, place: "step \(alteration.step)",
-          reason: "the file was altered: \(alteration.reason)")
-      }
     }
   }
 

@@ -21,12 +21,24 @@ extension FieldPair {
     switch difference {
     case .deadline, .entropy: return []
     case .row(let before, let after):
-      return joined(
-        before.map { fields(left, $0) } ?? [], after.map { fields(right, $0) } ?? [])
+      return telling(
+        joined(before.map { fields(left, $0) } ?? [], after.map { fields(right, $0) } ?? []))
     case .value(let before, let after, _):
-      return joined(fields(left, before), fields(right, after))
+      return telling(joined(fields(left, before), fields(right, after)))
     }
   }
+
+  /// Of many fields those that differ, and the first ones, which say what the message is.
+  private static func telling(_ pairs: [FieldPair]) -> [FieldPair] {
+    guard pairs.count > FieldPair.manyFields, pairs.contains(where: { !$0.isEqual }) else {
+      return pairs
+    }
+    return pairs.enumerated().filter { $0.offset < FieldPair.namingFields || !$0.element.isEqual }
+      .map(\.element)
+  }
+
+  private static let manyFields = 32
+  private static let namingFields = 6
 
   /// What the recording and the machine tell of the inside after the step.
   ///
@@ -90,6 +102,8 @@ extension FieldPair {
       {
         fields.append(("size", String(bytes.count)))
         fields += PacketFields.of(bytes)
+      } else if case .text(let text) = rows[row, index], let parts = DocumentFields(text) {
+        fields += parts.all.map { ("\(name).\($0.name)", $0.value) }
       } else {
         fields.append((name, RowText.value(rows, row, index)))
       }

@@ -42,7 +42,7 @@ final class FrameScript {
   private static let lookahead = 256
 
   init(path: String) throws(TapeError) {
-    connection = try TakeFile.open(path)
+    connection = try TakeFile.open(path, cacheKilobytes: TapeReader.cacheKilobytes)
     do throws(SQLiteError) {
       statement = try connection.prepare(
         """

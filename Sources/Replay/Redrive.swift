@@ -14,6 +14,8 @@ package final class Redrive {
   package struct Options: Sendable {
     /// Whether recorded frames stand in for the codecs.
     package var skipsCodecs = false
+    /// What of DTLS and SRTP is taken from the recording.
+    package var security: RecordedSecurity.Parts = []
     /// The `take` row of the new take; nil: that of the old one.
     package var header: TakeHeader?
     package init() {}
@@ -34,11 +36,12 @@ package final class Redrive {
   private let path: String
   private let reader: TapeReader
   private let copy: TakeCopy
-  private let script: FrameScript?
-  private let makeCodecs: () -> any CodecFactory
-  private let makePeer: (any CodecFactory) -> any ReplayedPeer
-  private var peers: [RedrivenPeer] = []
+  private var peers: DrivenPeers
+  /// The deadline that was recorded after each peer's last step.
+  private var recordedDeadlines: [Instant?] = []
   private var transcript: Transcript
+  /// What the old take would say, where it has another format.
+  private var comparison: Transcript?
   private var outbox = Outbox<PeerOutput>()
   private var now = Instant.zero
   private var summary = Summary()
@@ -59,18 +62,24 @@ package final class Redrive {
         path: path, place: "",
         reason: "it was recorded without its media, so nothing can stand in for the codecs")
     }
-    script = options.skipsCodecs ? try FrameScript(path: path) : nil
-    makeCodecs = codecs
-    makePeer = peer
+    let script = options.skipsCodecs ? try FrameScript(path: path) : nil
+    peers = DrivenPeers(
+      script: script, security: options.security, codecs: codecs, peer: peer)
     copy = try TakeCopy(path: output, header: options.header ?? reader.header)
+    let format = (options.header ?? reader.header).format
     transcript = Transcript(
-      keepsMedia: reader.header.keepsMedia, hashesMedia: !options.skipsCodecs)
+      keepsMedia: reader.header.keepsMedia, hashesMedia: !options.skipsCodecs, format: format)
+    if format != reader.header.format {
+      comparison = Transcript(
+        keepsMedia: reader.header.keepsMedia, hashesMedia: !options.skipsCodecs,
+        format: reader.header.format)
+    }
   }
 
   /// Drives all inputs; throws when the take cannot be read or the new one cannot be written.
   package func run(progress: (Instant) -> Void = { _ in }) throws(TapeError) -> Summary {
     let isComplete = reader.ending != nil
-    while let chunk = try next() {
+    while let chunk = try reader.chunk() {
       for step in chunk.steps { try follow(step, chunk.rows) }
       progress(now)
     }
@@ -79,38 +88,47 @@ package final class Redrive {
     return summary
   }
 
-  private func next() throws(TapeError) -> TapeChunk? {
-    do throws(TapeFault) {
-      return try reader.next()
-    } catch {
-      switch error {
-      case .unreadable(let reason): throw reason
-      case .altered(let alteration, _):
-        throw TapeError(path: path, place: "", reason: alteration.description)
-      }
-    }
-  }
-
   // MARK: Steps
 
   private func follow(_ step: TapeChunk.Step, _ rows: RowList) throws(TapeError) {
     try fireTimers(before: step.head.at)
     summary.recordedSteps += 1
-    let index = peerIndex(step, rows)
-    defer { peers[index].recordedDeadline = step.head.deadline }
-    if step.head.kind == .deadline, !peers[index].wantsTimer(at: step.head.at) {
+    let index = peers.index(of: step, rows)
+    if index == recordedDeadlines.count {
+      recordedDeadlines.append(nil)
+      let words = PeerWords(step, rows)
+      transcript.adopt(words, of: step.head.peer)
+      comparison?.adopt(words, of: step.head.peer)
+    }
+    defer { recordedDeadlines[index] = step.head.deadline }
+    if step.head.kind == .deadline, !wantsTimer(index, at: step.head.at) {
       summary.timersLeftOut += 1
       note(step.head.number)
       return
     }
     now = max(now, step.head.at)
-    script?.begin(step: step.head.number)
-    let head = try execute(step.input, kind: step.head.kind, index)
-    if now != step.head.at || head.deadline != step.head.deadline
+    var step = step
+    let recordedAt = step.head.at
+    step.head.at = now
+    let peer = peers.execute(step, rows, into: &outbox)
+    let head = try write(step.input, kind: step.head.kind, peer)
+    if now != recordedAt || head.deadline != step.head.deadline
       || head.entropyDrawn != step.head.entropyDrawn || !isSame(rows, step.rows)
     {
       note(step.head.number)
     }
+  }
+
+  /// The timer that a peer has and its recording has not.
+  private func ownTimer(_ index: Int) -> Instant? {
+    let due = peers.all[index].deadline
+    return due == recordedDeadlines[index] ? nil : due
+  }
+
+  /// Whether a timer that was recorded is one of this stack too.
+  private func wantsTimer(_ index: Int, at instant: Instant) -> Bool {
+    guard let due = peers.all[index].deadline else { return false }
+    return due == recordedDeadlines[index] || due <= instant
   }
 
   /// Fires the timers that the recorded stack did not have and this one has.
@@ -118,8 +136,8 @@ package final class Redrive {
     var budget = Redrive.timersPerInstant
     while budget > 0 {
       var chosen: (index: Int, due: Instant)?
-      for (index, peer) in peers.enumerated() {
-        guard let due = peer.ownTimer, due < limit, due < chosen?.due ?? limit else { continue }
+      for index in peers.all.indices {
+        guard let due = ownTimer(index), due < limit, due < chosen?.due ?? limit else { continue }
         chosen = (index, due)
       }
       guard let chosen else { return }
@@ -127,7 +145,9 @@ package final class Redrive {
       now = max(now, chosen.due)
       summary.timersAdded += 1
       note(summary.recordedSteps + 1)
-      _ = try execute(.deadline, kind: .deadline, chosen.index)
+      let peer = peers.all[chosen.index]
+      peer.step(.deadline, at: now, into: &outbox)
+      _ = try write(.deadline, kind: .deadline, peer)
     }
   }
 
@@ -135,18 +155,22 @@ package final class Redrive {
     if summary.firstDifference == nil { summary.firstDifference = step }
   }
 
-  private func execute(_ input: PeerInput, kind: StepKind, _ index: Int) throws(TapeError)
+  /// Writes down what a peer was given and what it did.
+  private func write(_ input: PeerInput, kind: StepKind, _ peer: DrivenPeer) throws(TapeError)
     -> StepHead
   {
-    let machine = peers[index].machine
-    machine.step(input, at: now, into: &outbox)
-    transcript.begin(peer: peers[index].number, at: now)
+    transcript.begin(peer: peer.number, at: now)
     transcript.append(input)
-    while let output = outbox.next() { transcript.append(output) }
+    comparison?.begin(peer: peer.number, at: now)
+    comparison?.append(input)
+    while let output = outbox.next() {
+      transcript.append(output)
+      comparison?.append(output)
+    }
     let rows = transcript.rows
     let head = StepHead(
-      number: copy.steps + 1, kind: kind, peer: peers[index].number, at: now,
-      deadline: machine.deadline, entropyDrawn: machine.entropyDrawn, rowCount: rows.count)
+      number: copy.steps + 1, kind: kind, peer: peer.number, at: now,
+      deadline: peer.deadline, entropyDrawn: peer.entropyDrawn, rowCount: rows.count)
     try copy.append(head, rows, 0..<rows.count)
     return head
   }
@@ -154,45 +178,7 @@ package final class Redrive {
   /// Whether the rows of the step under way are the recorded ones.
   private func isSame(_ rows: RowList, _ range: Range<Int>) -> Bool {
     StepDifference(
-      recorded: rows, range, replayed: transcript.rows, comparesMedia: script == nil) == nil
-  }
-
-  private func peerIndex(_ step: TapeChunk.Step, _ rows: RowList) -> Int {
-    if let known = peers.firstIndex(where: { $0.number == step.head.peer }) { return known }
-    transcript.adoptName(of: step, rows)
-    let codecs: any CodecFactory =
-      script.map { ScriptedCodecs(peer: step.head.peer, script: $0) } ?? makeCodecs()
-    peers.append(RedrivenPeer(number: step.head.peer, machine: makePeer(codecs)))
-    return peers.count - 1
-  }
-}
-
-/// A peer that is driven, and the timer that its recording had.
-private struct RedrivenPeer {
-  var number: UInt32
-  var machine: any ReplayedPeer
-  /// The deadline that was recorded after the peer's last step.
-  var recordedDeadline: Instant?
-
-  /// The timer that the recording does not have.
-  var ownTimer: Instant? {
-    let due = machine.deadline
-    return due == recordedDeadline ? nil : due
-  }
-
-  /// Whether a timer that was recorded is one of this stack too.
-  func wantsTimer(at instant: Instant) -> Bool {
-    guard let due = machine.deadline else { return false }
-    return due == recordedDeadline || due <= instant
-  }
-}
-
-extension Transcript {
-  /// Takes the words of a peer, which no input has, from its row.
-  mutating func adoptName(of step: TapeChunk.Step, _ rows: RowList) {
-    guard let row = step.inputRows.first, rows.table(row) == .peer,
-      case .text(let label) = rows[row, 2], case .text(let role) = rows[row, 3]
-    else { return }
-    name(peer: step.head.peer, label: label, role: role)
+      recorded: rows, range, replayed: (comparison ?? transcript).rows,
+      comparesMedia: peers.script == nil) == nil
   }
 }

@@ -1,9 +1,12 @@
 package import Peer
+package import Secure
 package import Stats
 package import Wire
 
 /// A peer as a replay drives it: the full stack, or a small one in tests.
 package protocol ReplayedPeer: AnyObject {
+  /// Lets something else secure the transport; comes before the genesis.
+  func use(_ security: any SecurityFactory)
   /// Applies one input at an instant and appends what follows from it.
   func step(_ input: PeerInput, at now: Instant, into outbox: inout Outbox<PeerOutput>)
   /// When the peer wants its deadline input.
@@ -17,6 +20,7 @@ package protocol ReplayedPeer: AnyObject {
 }
 
 extension ReplayedPeer {
+  package func use(_ security: any SecurityFactory) {}
   package var snapshot: PeerSnapshot? { nil }
   package var stats: StatsReport { StatsReport() }
 }

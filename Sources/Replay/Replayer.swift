@@ -20,6 +20,8 @@ package final class Replayer {
     package var until: Stop?
     /// Whether recorded frames stand in for the codecs; all but decoded media is compared still.
     package var skipsCodecs = false
+    /// What of DTLS and SRTP is taken from the recording.
+    package var security: RecordedSecurity.Parts = []
     /// The toolchain that the replay runs on; nil when it is not known.
     package var toolchain: Toolchain?
     package init() {}
@@ -63,9 +65,9 @@ package final class Replayer {
           "it was recorded without its media, so the codecs cannot be skipped; replay it whole")
     }
     let script = options.skipsCodecs ? try FrameScript(path: path) : nil
-    peers = DrivenPeers(script: script, codecs: codecs, peer: peer)
-    check = StepCheck(
-      keepsMedia: reader.header.keepsMedia, comparesMedia: !options.skipsCodecs)
+    peers = DrivenPeers(
+      script: script, security: options.security, codecs: codecs, peer: peer)
+    check = StepCheck(reader.header, comparesMedia: !options.skipsCodecs)
   }
 
   /// The time of the last step of the take, for progress.
@@ -96,7 +98,8 @@ package final class Replayer {
       path: path, verdict: verdict, steps: steps, durationNanoseconds: at.nanoseconds,
       elapsedSeconds: Double(elapsed.seconds) + Double(elapsed.attoseconds) / 1e18,
       peers: peers.all.map(\.label), isComplete: isComplete, skippedCodecs: options.skipsCodecs,
-      stoppedEarly: stoppedEarly, toolchainDifferences: toolchainDifferences)
+      substituted: peers.substituted?.words(options.security) ?? [], stoppedEarly: stoppedEarly,
+      toolchainDifferences: toolchainDifferences)
   }
 
   private var stoppedEarly = false
@@ -147,6 +150,9 @@ package final class Replayer {
     return condition.matches(step, rows, memory) { machine.stats }
   }
 
+  /// The peers as far as they were driven.
+  var drivenPeers: [DrivenPeer] { peers.all }
+
   /// The number, label and state of every peer where the replay ended.
   package var states: [(peer: UInt32, label: String, snapshot: PeerSnapshot)] {
     peers.all.compactMap { peer in
@@ -163,14 +169,14 @@ package final class Replayer {
         stoppedEarly = true
         break
       }
-      let machine = peers.execute(step, chunk.rows, into: &outbox)
+      let peer = peers.execute(step, chunk.rows, into: &outbox)
       while let output = outbox.next() { executed.outputs.append(output) }
       executed.steps.append(
         ExecutedChunk.Step(
-          outputsEnd: executed.outputs.count, deadline: machine.deadline,
-          entropyDrawn: machine.entropyDrawn))
+          outputsEnd: executed.outputs.count, deadline: peer.deadline,
+          entropyDrawn: peer.entropyDrawn))
       memory.learn(chunk.rows, step.rows)
-      if isStop(after: step, chunk.rows, machine) {
+      if isStop(after: step, chunk.rows, peer.machine) {
         stoppedEarly = true
         break
       }

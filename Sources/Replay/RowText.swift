@@ -57,8 +57,8 @@ struct RowText {
       layer = "stats"
       title = "stats object \(text("type")) \(text("id"))"
     case .event:
-      layer = "api"
-      title = "event \(text("type"))"
+      let event = EventText(type: text("type"), detail: text("detail"))
+      (layer, title) = (event.layer, event.title)
     case .channel:
       layer = "sctp"
       title = "data channel \(text("channel")) \(text("state"))"
@@ -75,7 +75,7 @@ struct RowText {
     case .speech:
       layer = "media"
       title = "speech \(text("phase")) on track \(text("track")) \(text("direction"))"
-    case .peer, .content, .callRequest, .signaling, .capture:
+    case .peer, .content, .callRequest, .signaling, .capture, .clock:
       layer = table.name
       title = "\(table.name) row"
     }
@@ -93,6 +93,34 @@ struct RowText {
       return "payload type \(number & 0x7f)\(number & 0x80 == 0 ? "" : " with marker")"
     default: return String(number)
     }
+  }
+}
+
+/// An event in words.
+private struct EventText {
+  let layer: String
+  let title: String
+
+  init(type: String, detail: String) {
+    switch type {
+    case "secured", "keylog", "certificate": layer = "dtls"
+    case "track", "trackended", "addstream", "removestream", "negotiationneeded": layer = "jsep"
+    case "icecandidate": layer = "ice"
+    case "speaker": layer = "media"
+    case "bufferedamountlow", "datachannelerror": layer = "sctp"
+    case "refused":
+      let refusal = CanonicalJSON.value(Refusal.self, from: detail)
+      layer = refusal?.layer ?? "api"
+      title = "event refused: \(refusal?.reason ?? detail)"
+      return
+    default: layer = "api"
+    }
+    title = "event \(type)"
+  }
+
+  private struct Refusal: Decodable {
+    var layer: String
+    var reason: String
   }
 }
 
@@ -133,7 +161,9 @@ struct InputText {
     case .socketFailed(let id, let code): return "socket \(id) failed with error \(code)"
     case .nameResolved(let id, let addresses):
       return "name \(id) resolved to " + addresses.map(\.description).joined(separator: " ")
-    case .sendFailed(_, let remote, let code): return "sending to \(remote) failed with \(code)"
+    case .streamAccepted(let local, let remote): return "\(remote) connected to \(local)"
+    case .sendFailed(let failure):
+      return "sending to \(failure.remote) failed with \(failure.code)"
     case .signaling(let message):
       return "signaling \(message.type) \(message.isInbound ? "received" : "sent")"
     }

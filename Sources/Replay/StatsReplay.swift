@@ -1,5 +1,6 @@
 package import Media
 import Peer
+import Secure
 package import Stats
 package import Tape
 package import Wire
@@ -32,7 +33,11 @@ package struct StatsReplay: Sendable {
   ) throws(TapeError) {
     var options = Replayer.Options()
     options.until = stop
-    options.skipsCodecs = try TapeReader(path: path).header.keepsMedia
+    let header = try TapeReader(path: path).header
+    options.skipsCodecs = header.keepsMedia
+    options.security = try Substitution(
+      of: path, header, by: toolchain ?? header.toolchain
+    ).security
     options.toolchain = toolchain
     var probes: [ProbedPeer] = []
     let replayer = try Replayer(path: path, options: options, codecs: codecs) { codecs in
@@ -47,8 +52,8 @@ package struct StatsReplay: Sendable {
     case .step, .condition: at = Instant(nanoseconds: replay.durationNanoseconds)
     case nil: at = end
     }
-    for (label, probe) in zip(replay.peers, probes) {
-      peers.append(PeerStats(label: label, report: probe.stats(at: at)))
+    for (driven, probe) in zip(replayer.drivenPeers, probes) {
+      peers.append(PeerStats(label: driven.label, report: probe.stats(at: at - driven.clock)))
     }
   }
 }
@@ -59,6 +64,8 @@ private final class ProbedPeer: ReplayedPeer {
   private var codecTimes: [CodecTime]?
 
   init(_ machine: PeerMachine) { self.machine = machine }
+
+  func use(_ security: any SecurityFactory) { machine.use(security) }
 
   func step(_ input: PeerInput, at now: Instant, into outbox: inout Outbox<PeerOutput>) {
     if case .call(_, .getStats(_, let times)) = input { codecTimes = times }

@@ -42,8 +42,9 @@ final class StepCheck: Sendable {
 
   private let comparison: Mutex<Comparison>
 
-  init(keepsMedia: Bool, comparesMedia: Bool) {
-    comparison = Mutex(Comparison(keepsMedia: keepsMedia, comparesMedia: comparesMedia))
+  /// Begins the check of a take; decoded media is not compared where nothing was decoded.
+  init(_ header: TakeHeader, comparesMedia: Bool) {
+    comparison = Mutex(Comparison(header, comparesMedia: comparesMedia))
   }
 
   /// The first difference.
@@ -85,9 +86,10 @@ private struct Comparison {
   private let comparesMedia: Bool
   private var history: [TapeChunk.Step] = []
 
-  init(keepsMedia: Bool, comparesMedia: Bool) {
+  init(_ header: TakeHeader, comparesMedia: Bool) {
     self.comparesMedia = comparesMedia
-    transcript = Transcript(keepsMedia: keepsMedia, hashesMedia: comparesMedia)
+    transcript = Transcript(
+      keepsMedia: header.keepsMedia, hashesMedia: comparesMedia, format: header.format)
   }
 
   mutating func compare(_ executed: ExecutedChunk) {
@@ -132,7 +134,9 @@ private struct Comparison {
     _ step: TapeChunk.Step, _ rows: RowList, _ outputs: ArraySlice<PeerOutput>,
     _ result: ExecutedChunk.Step, inside looksInside: Bool
   ) -> StepDifference? {
-    if step.head.kind == .genesis { transcript.adoptName(of: step, rows) }
+    if step.head.kind == .genesis {
+      transcript.adopt(PeerWords(step, rows), of: step.head.peer)
+    }
     transcript.begin(peer: step.head.peer, at: step.head.at)
     transcript.append(step.input)
     for output in outputs { transcript.append(output) }

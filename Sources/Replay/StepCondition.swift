@@ -82,6 +82,12 @@ package struct StepCondition: Hashable, Sendable, CustomStringConvertible {
   /// Whether the condition looks at the machine and not only at the rows of a step.
   package var needsStats: Bool { subject == .stat }
 
+  /// Whether the rows of a step alone decide.
+  package var isAboutRows: Bool {
+    if case .rows = subject { return true }
+    return false
+  }
+
   /// Whether the condition can select datagrams: as such, or by what they hold.
   package var selectsDatagrams: Bool {
     guard case .rows(let tables) = subject else { return false }
@@ -187,7 +193,8 @@ package struct StepCondition: Hashable, Sendable, CustomStringConvertible {
     }
   }
 
-  private func matches(_ facts: RowFacts) -> Bool {
+  /// Whether a row meets the condition.
+  func matches(_ facts: RowFacts) -> Bool {
     tests.allSatisfy { test in facts.field(test.field).map(test.holds) ?? false }
       && words.allSatisfy(facts.has)
   }

@@ -18,9 +18,9 @@ package final class TapeWalk {
 
   package let path: String
   package let header: TakeHeader
-  /// The time of the take's last step, and their number when the recording ended in order.
+  /// The time of the take's last step, and the number of all.
   package let end: Instant
-  package let stepCount: Int?
+  package let stepCount: Int
 
   /// The step that was executed last; nil at the beginning.
   package private(set) var last: Step?
@@ -39,17 +39,19 @@ package final class TapeWalk {
   private static let chunkSteps = 64
 
   /// Opens a take at its beginning; with `skipsCodecs` recorded frames stand in for the codecs.
-  package init(path: String, skipsCodecs: Bool, codecs: @escaping () -> any CodecFactory)
-    throws(TapeError)
-  {
+  package init(
+    path: String, skipsCodecs: Bool, security: RecordedSecurity.Parts = [],
+    codecs: @escaping () -> any CodecFactory
+  ) throws(TapeError) {
     self.path = path
     reader = try TapeReader(path: path)
     header = reader.header
     end = try reader.lastTime() ?? .zero
-    stepCount = reader.ending?.steps
+    stepCount = try reader.stepCount()
     let script = skipsCodecs ? try FrameScript(path: path) : nil
-    peers = DrivenPeers(script: script, codecs: codecs, peer: { PeerMachine(codecs: $0) })
-    check = StepCheck(keepsMedia: header.keepsMedia, comparesMedia: !skipsCodecs)
+    peers = DrivenPeers(
+      script: script, security: security, codecs: codecs, peer: { PeerMachine(codecs: $0) })
+    check = StepCheck(header, comparesMedia: !skipsCodecs)
   }
 
   /// The number of the step that was executed last; 0 at the beginning.
@@ -61,19 +63,8 @@ package final class TapeWalk {
   /// The step that is executed next; nil at the end of the take.
   package func next() throws(TapeError) -> StepHead? {
     if position == chunk.steps.count {
-      do throws(TapeFault) {
-        guard let read = try reader.next(steps: TapeWalk.chunkSteps) else { return nil }
-        chunk = read
-        position = 0
-      } catch {
-        switch error {
-        case .unreadable(let reason): throw reason
-        case .altered(let alteration, _):
-          throw TapeError(
-            path: path, place: "step \(alteration.step)",
-            reason: "the file was altered: \(alteration.reason)")
-        }
-      }
+      guard let read = try reader.chunk(steps: TapeWalk.chunkSteps) else { return nil }
+      (chunk, position) = (read, 0)
     }
     return chunk.steps[position].head
   }
@@ -83,26 +74,27 @@ package final class TapeWalk {
     guard try next() != nil else { return nil }
     let step = chunk.steps[position]
     position += 1
-    let machine = peers.execute(step, chunk.rows, into: &outbox)
+    let peer = peers.execute(step, chunk.rows, into: &outbox)
     var outputs: [PeerOutput] = []
     while let output = outbox.next() { outputs.append(output) }
     memory.learn(chunk.rows, step.rows)
-    compare(step, outputs, machine)
+    compare(step, outputs, peer)
     last = Step(recorded: step, rows: chunk.rows)
     return last
   }
 
   private func compare(
-    _ step: TapeChunk.Step, _ outputs: [PeerOutput], _ machine: any ReplayedPeer
+    _ step: TapeChunk.Step, _ outputs: [PeerOutput], _ peer: DrivenPeer
   ) {
     guard divergence == nil else { return }
     let result = ExecutedChunk.Step(
-      outputsEnd: outputs.count, deadline: machine.deadline, entropyDrawn: machine.entropyDrawn)
+      outputsEnd: outputs.count, deadline: peer.deadline,
+      entropyDrawn: peer.entropyDrawn)
     check.compare(step, chunk.rows, outputs[...], result)
     if let finding = check.finding {
       divergence = Divergence(
         finding, peerLabel: peers.label(of: step.head.peer), path: path,
-        snapshot: machine.snapshot)
+        snapshot: peer.machine.snapshot)
     }
   }
 

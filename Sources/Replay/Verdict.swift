@@ -39,6 +39,8 @@ package struct ReplayReport: Sendable {
   /// Whether the recording ended in order; else its recorder was killed.
   package var isComplete: Bool
   package var skippedCodecs: Bool
+  /// What was taken from the recording in place of what this machine's libraries make, in words.
+  package var substituted: [String]
   /// Whether the replay ended where it was asked to, before the end of the take.
   package var stoppedEarly: Bool
   package var toolchainDifferences: [ToolchainDifference]
@@ -63,6 +65,7 @@ extension ReplayReport: CustomStringConvertible {
         + "\(decimal(Double(durationNanoseconds) / 1e9, 3)) s replayed in "
         + "\(decimal(elapsedSeconds, 3)) s (\(decimal(speed, 0))x)"
         + (skippedCodecs ? ", codecs skipped" : "") + end
+        + substituted.map { "\n  \($0)" }.joined()
     case .diverged(let divergence): return divergence.description + toolchainText
     case .altered(let alteration): return "\(path): \(alteration)"
     }
@@ -91,7 +94,7 @@ extension ReplayReport: CustomStringConvertible {
     return ReportJSON(
       path: path, result: result, steps: steps, durationSeconds: Double(durationNanoseconds) / 1e9,
       elapsedSeconds: elapsedSeconds, peers: peers, complete: isComplete,
-      skippedCodecs: skippedCodecs, stoppedEarly: stoppedEarly,
+      skippedCodecs: skippedCodecs, substituted: substituted, stoppedEarly: stoppedEarly,
       toolchainDifferences: toolchainDifferences, divergence: divergence, alteration: alteration
     ).text
   }
@@ -107,6 +110,7 @@ private struct ReportJSON: Encodable {
   var peers: [String]
   var complete: Bool
   var skippedCodecs: Bool
+  var substituted: [String]
   var stoppedEarly: Bool
   var toolchainDifferences: [ToolchainDifference]
   var divergence: Divergence?

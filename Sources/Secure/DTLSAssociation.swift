@@ -229,20 +229,31 @@ extension DTLSAssociation {
       return nil
     }
     let profile = SRTPProfile(rawValue: UInt16(truncatingIfNeeded: selected.pointee.id))
-    guard let length = profile.keyLength, let salt = profile.saltLength,
-      let material = exportKeys(connection, count: 2 * (length + salt))
+    guard let length = profile.keyingMaterialLength,
+      let material = exportKeys(connection, count: length),
+      let keys = profile.keys(in: material, role: role)
     else { return nil }
-    // client key, server key, client salt, server salt (RFC 5764 section 4.2)
-    let client = material[..<length] + material[(2 * length)..<(2 * length + salt)]
-    let server = material[length..<(2 * length)] + material[(2 * length + salt)...]
     return DTLSResult(
-      profile: profile,
-      sendKey: Array(role == .client ? client : server),
-      receiveKey: Array(role == .client ? server : client),
+      profile: profile, sendKey: keys.send, receiveKey: keys.receive,
       version: hexadecimal(UInt16(truncatingIfNeeded: SSL_version(connection))),
       cipherSuite: cipherSuite(connection),
       remoteCertificate: remoteCertificate,
-      localCertificate: SSL_get_certificate(connection).flatMap(Self.bytes) ?? [])
+      localCertificate: SSL_get_certificate(connection).flatMap(Self.bytes) ?? [],
+      secrets: secrets(connection))
+  }
+
+  private func secrets(_ connection: OpaquePointer) -> DTLSSecrets {
+    func bytes(_ capacity: Int, _ read: (UnsafeMutablePointer<UInt8>?, Int) -> Int) -> [UInt8] {
+      var bytes = [UInt8](repeating: 0, count: capacity)
+      let count = bytes.withUnsafeMutableBufferPointer { read($0.baseAddress, $0.count) }
+      return Array(bytes.prefix(count))
+    }
+    return DTLSSecrets(
+      clientRandom: bytes(32) { SSL_get_client_random(connection, $0, $1) },
+      serverRandom: bytes(32) { SSL_get_server_random(connection, $0, $1) },
+      masterSecret: bytes(48) {
+        SSL_SESSION_get_master_key(SSL_get_session(connection), $0, $1)
+      })
   }
 
   private func exportKeys(_ connection: OpaquePointer, count: Int) -> [UInt8]? {

@@ -5,6 +5,14 @@ import CSRTP
 /// Packets are changed in place: they grow by the authentication tag (and by SRTCP's index) when
 /// they are protected, and shrink by it on the way back. Encryption draws no randomness.
 package struct SRTPContext: ~Copyable {
+  /// Where protected packets come from that were made before, perhaps by another library.
+  package protocol Recording: AnyObject {
+    /// The packet that was sent in place of one with this head and length; nil when there was none.
+    func sent(like packet: [UInt8], isRTCP: Bool) -> [UInt8]?
+    /// Tells that a packet was taken from here, which this library would have made otherwise.
+    func didReplace(isRTCP: Bool)
+  }
+
   /// Why a packet was refused.
   package enum Refusal: Error, Hashable, Sendable {
     /// The authentication tag does not fit.
@@ -28,13 +36,25 @@ package struct SRTPContext: ~Copyable {
   private let inbound: SRTPSession
   /// The length of the authentication tag, in bytes.
   private let tagLength: Int
+  /// What was sent before, and the means to open it.
+  private let recording: (any Recording)?
+  private let witness: SRTPSession?
 
   /// Makes the keys of both directions, from a master key followed by its salt for each.
-  package init(profile: SRTPProfile, sendKey: [UInt8], receiveKey: [UInt8]) throws(SecureError) {
+  ///
+  /// Of a recording those packets are taken that have the same contents as those made here.
+  package init(
+    profile: SRTPProfile, sendKey: [UInt8], receiveKey: [UInt8],
+    recording: (any Recording)? = nil
+  ) throws(SecureError) {
     let outbound = try SRTPSession(profile, key: sendKey, ssrcs: ssrc_any_outbound)
     let inbound = try SRTPSession(profile, key: receiveKey, ssrcs: ssrc_any_inbound)
+    let witness =
+      recording == nil ? nil : try SRTPSession(profile, key: sendKey, ssrcs: ssrc_any_inbound)
     self.outbound = outbound
     self.inbound = inbound
+    self.recording = recording
+    self.witness = witness
     tagLength = profile == .aes128CMSHA1_80 ? 10 : 16
   }
 
@@ -42,14 +62,20 @@ package struct SRTPContext: ~Copyable {
   ///
   /// A refused packet keeps its length, but its bytes mean nothing any more.
   package mutating func protectRTP(_ packet: inout [UInt8]) throws(Refusal) {
+    guard recording != nil else { return try protect(&packet, minimum: 12, srtp_protect) }
+    let plain = packet
     try protect(&packet, minimum: 12, srtp_protect)
+    replace(&packet, plain, isRTCP: false)
   }
 
   /// Turns an RTCP compound packet into an SRTCP packet in place.
   ///
   /// A refused packet keeps its length, but its bytes mean nothing any more.
   package mutating func protectRTCP(_ packet: inout [UInt8]) throws(Refusal) {
+    guard recording != nil else { return try protect(&packet, minimum: 8, srtp_protect_rtcp) }
+    let plain = packet
     try protect(&packet, minimum: 8, srtp_protect_rtcp)
+    replace(&packet, plain, isRTCP: true)
   }
 
   /// Turns an SRTP packet into an RTP packet in place.
@@ -65,6 +91,25 @@ package struct SRTPContext: ~Copyable {
   package mutating func unprotectRTCP(_ packet: inout [UInt8]) throws(Refusal) {
     // The index of 4 bytes stands before the tag, or after it with AEAD.
     try unprotect(&packet, minimum: 8 + 4 + tagLength, srtp_unprotect_rtcp)
+  }
+
+  /// Takes the recorded packet in place of one just made, when it holds the same in the clear.
+  private func replace(_ packet: inout [UInt8], _ plain: [UInt8], isRTCP: Bool) {
+    guard let recording, let witness, let sent = recording.sent(like: packet, isRTCP: isRTCP)
+    else { return }
+    var opened = sent
+    var length = Int32(truncatingIfNeeded: sent.count)
+    // Every packet is opened, also an equal one: that counts the wraps of the sequence number.
+    let status = opened.withUnsafeMutableBytes {
+      isRTCP
+        ? srtp_unprotect_rtcp(witness.handle, $0.baseAddress, &length)
+        : srtp_unprotect(witness.handle, $0.baseAddress, &length)
+    }
+    guard sent != packet, status == srtp_err_status_ok,
+      opened.prefix(Int(length)).elementsEqual(plain)
+    else { return }
+    packet = sent
+    recording.didReplace(isRTCP: isRTCP)
   }
 
   private typealias Operation = (

@@ -18,3 +18,14 @@ public enum SRTPProtection: String, Hashable, Sendable, Codable, CaseIterable {
     self == .aes128CMSHA1_80 ? "SRTP_AES128_CM_SHA1_80" : rawValue
   }
 }
+
+extension SRTPProtection {
+  /// The profile's number on the wire.
+  package var profile: SRTPProfile {
+    switch self {
+    case .aeadAES128GCM: .aeadAES128GCM
+    case .aeadAES256GCM: .aeadAES256GCM
+    case .aes128CMSHA1_80: .aes128CMSHA1_80
+    }
+  }
+}

@@ -46,10 +46,13 @@ package struct DTLSResult: Sendable {
   package var remoteCertificate: [UInt8]
   /// The own certificate that was shown.
   package var localCertificate: [UInt8]
+  /// What the keys of the association derive from.
+  package var secrets: DTLSSecrets
 
   package init(
     profile: SRTPProfile, sendKey: [UInt8], receiveKey: [UInt8], version: String,
-    cipherSuite: String, remoteCertificate: [UInt8], localCertificate: [UInt8]
+    cipherSuite: String, remoteCertificate: [UInt8], localCertificate: [UInt8],
+    secrets: DTLSSecrets
   ) {
     self.profile = profile
     self.sendKey = sendKey
@@ -58,5 +61,6 @@ package struct DTLSResult: Sendable {
     self.cipherSuite = cipherSuite
     self.remoteCertificate = remoteCertificate
     self.localCertificate = localCertificate
+    self.secrets = secrets
   }
 }

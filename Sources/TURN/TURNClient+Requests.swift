@@ -61,6 +61,15 @@ extension TURNClient {
     updateDeadline()
   }
 
+  /// A refresh before its time: a server that has forgotten the allocation says so.
+  mutating func verify() {
+    guard state == .allocated, !transactions.contains(where: { $0.purpose == .refresh }) else {
+      return
+    }
+    refreshAt = nil
+    request(.refresh)
+  }
+
   /// Tells the server once that the allocation is no longer needed; it ends by itself otherwise.
   mutating func close() {
     if state == .allocated {
@@ -150,6 +159,10 @@ extension TURNClient {
     case 440 where transaction.purpose == .allocate && wantsIPv6:
       wantsIPv6 = false
       request(.allocate, renewals: transaction.renewals)
+    // The server knows no allocation, whatever was asked about it (RFC 8656 sections 8, 10, 12).
+    case 437 where state == .allocated:
+      end()
+      outbox.append(.failed(code: error.code, reason: error.reason))
     case 300 where transaction.purpose == .allocate:
       guard let server = message.alternateServer, server.port != 0 else {
         fail(.allocate, code: error.code, reason: error.reason)

@@ -30,6 +30,8 @@ package struct TURNClient: Machine {
     case bind(SocketAddress)
     /// Data for a peer.
     case send([UInt8], to: SocketAddress)
+    /// Asks the server whether the allocation is still there, because peers are silent.
+    case verify
     /// The deadline was reached.
     case deadline
     /// Ends the allocation.
@@ -147,6 +149,7 @@ package struct TURNClient: Machine {
     case .permit(let ip): _ = permission(for: ip)
     case .bind(let peer): bind(peer)
     case .send(let bytes, let peer): send(bytes, to: peer)
+    case .verify: verify()
     case .deadline: runTimers()
     case .close: close()
     }

@@ -36,6 +36,7 @@ struct InputReader: ~Copyable {
       guard addContent(rows.row(next)) else { return nil }
       next += 1
     }
+    if head.kind == .genesis, next < end, rows.table(next) == .clock { next += 1 }
     guard next < end else { return nil }
     let row = Columns(rows, next)
     defer { next += 1 }
@@ -47,7 +48,7 @@ struct InputReader: ~Copyable {
     case (.captured, .capture): return captured(row)
     case (.signaling, .signaling): return row.signaling
     case (.interfaces, .network), (.socketBound, .network), (.socketFailed, .network),
-      (.nameResolved, .network), (.sendFailed, .network):
+      (.nameResolved, .network), (.sendFailed, .network), (.streamAccepted, .network):
       return row.network(head.kind)
     default: return nil
     }
@@ -208,10 +209,14 @@ private struct Columns {
       guard let id: UInt32 = number(4), let addresses else { return nil }
       return .nameResolved(id: id, addresses)
     case .sendFailed:
-      guard let local = address(5), let remote = address(6), let code: Int32 = number(7) else {
-        return nil
-      }
-      return .sendFailed(local: local, remote: remote, code: code)
+      guard let local = address(5), let remote = address(6), let code: Int32 = number(7),
+        let packets: Int = number(8), let bytes: Int = number(9)
+      else { return nil }
+      return .sendFailed(
+        SendFailure(local: local, remote: remote, code: code, packets: packets, bytes: bytes))
+    case .streamAccepted:
+      guard let local = address(5), let remote = address(6) else { return nil }
+      return .streamAccepted(local: local, remote: remote)
     default: return nil
     }
   }

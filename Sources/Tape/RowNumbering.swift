@@ -1,12 +1,14 @@
-/// Numbers paths, formats and contents anew when some of them are left out of a copy.
+/// Numbers paths, formats and contents anew in a copy that leaves some of them out, or that takes
+/// them from several takes.
 ///
 /// They are counted in the order of first use over all peers of a take, so without one peer those
-/// of the others are other numbers.
+/// of the others are other numbers, and what two takes have both is written down once.
 package struct RowNumbering {
   private var numbers: [Key: Int64] = [:]
-  private var last: [Table: Int64] = [:]
+  private var known: [Table: Numbering<[Value]>] = [:]
 
   private struct Key: Hashable {
+    var source: Int
     var table: Table
     var number: Int64
   }
@@ -14,19 +16,25 @@ package struct RowNumbering {
   package init() {}
 
   /// The rows of a step with numbers that leave nothing out.
-  package mutating func renumbered(_ rows: RowList, _ range: Range<Int>) -> RowList {
+  ///
+  /// - Parameter source: which take the rows are of, when there are several.
+  package mutating func renumbered(_ rows: RowList, _ range: Range<Int>, source: Int = 0)
+    -> RowList
+  {
     var copy = RowList()
     for row in range {
       let table = rows.table(row)
       var values = Array(rows.row(row))
       if table.key != "row", case .integer(let number) = values[0] {
-        let next = (last[table] ?? 0) + 1
-        last[table] = next
-        numbers[Key(table: table, number: number)] = next
+        // What is the same is told by all the rest of the row; of contents the digest is enough.
+        let what = table == .content ? [values[1]] : Array(values.dropFirst())
+        let (next, isNew) = known[table, default: Numbering()].number(of: what)
+        numbers[Key(source: source, table: table, number: number)] = next
+        guard isNew else { continue }
         values[0] = .integer(next)
       } else if let (column, named) = RowNumbering.reference(in: table),
         case .integer(let number) = values[column],
-        let known = numbers[Key(table: named, number: number)]
+        let known = numbers[Key(source: source, table: named, number: number)]
       {
         values[column] = .integer(known)
       }

@@ -17,6 +17,7 @@ package enum StepKind: UInt8, CaseIterable, Sendable {
   case sendFailed = 9
   case signaling = 10
   case send = 11
+  case streamAccepted = 12
 
   /// The kind of an input.
   package init(_ input: borrowing PeerInput) {
@@ -33,6 +34,7 @@ package enum StepKind: UInt8, CaseIterable, Sendable {
     case .sendFailed: self = .sendFailed
     case .signaling: self = .signaling
     case .send: self = .send
+    case .streamAccepted: self = .streamAccepted
     }
   }
 }

@@ -25,6 +25,7 @@ package enum Table: UInt8, CaseIterable, Sendable {
   case level = 21
   case speech = 22
   case contribution = 23
+  case clock = 24
 
   /// The table's name for people: that of its view, where it has one.
   package var name: String {
@@ -57,6 +58,14 @@ package enum Table: UInt8, CaseIterable, Sendable {
     }
   }
 
+  /// The format of takes that has the table first.
+  var format: Int64 {
+    switch self {
+    case .clock: 3
+    default: 2
+    }
+  }
+
   /// The columns of the storage table: the bytes of packets stand in `wire`, those of frames in
   /// `media`.
   var storageColumns: [String] {
@@ -85,7 +94,7 @@ package enum Table: UInt8, CaseIterable, Sendable {
     case .format:
       "format peer track kind direction codec ssrc outcome key voice width height channels samples"
     case .content: "content digest bytes"
-    case .network: "peer at_ns direction kind request address remote code"
+    case .network: "peer at_ns direction kind request address remote code packets bytes"
     case .callRequest: "peer at_ns call name arguments"
     case .callReply: "peer at_ns call reply error"
     case .signaling: "peer at_ns direction transport type message"
@@ -122,6 +131,7 @@ package enum Table: UInt8, CaseIterable, Sendable {
     case .level: "peer at_ns track direction energy samples peak meter sender_level voice"
     case .contribution: "peer at_ns track direction contributor dbov"
     case .speech: "peer at_ns track direction contributor phase from_ns to_ns blocks decibels"
+    case .clock: "peer at_ns added_ns"
     }
   }
 }

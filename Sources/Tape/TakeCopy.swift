@@ -36,7 +36,7 @@ package final class TakeCopy {
         PRAGMA synchronous = OFF;
         BEGIN IMMEDIATE;
         """)
-      try TakeSchema.create(in: connection)
+      try TakeSchema.create(in: connection, format: header.format)
       try header.insert(into: connection)
       tapeInsert = InsertStatement(
         try connection.prepare("INSERT INTO tape VALUES (?, ?, ?, ?, ?)"))

@@ -6,7 +6,11 @@ package enum TakeFile {
   ///
   /// A take whose recorder was killed has a write-ahead log beside it, which SQLite merges in
   /// memory; nothing is written to the take itself.
-  package static func open(_ path: String) throws(TapeError) -> SQLiteConnection {
+  ///
+  /// Whoever reads every table once and in order needs few pages at hand.
+  package static func open(_ path: String, cacheKilobytes: Int = 16_000) throws(TapeError)
+    -> SQLiteConnection
+  {
     try checkBeginning(of: path)
     let opened: SQLiteConnection
     let application: Int64
@@ -18,7 +22,7 @@ package enum TakeFile {
         PRAGMA query_only = ON;
         PRAGMA trusted_schema = OFF;
         PRAGMA cell_size_check = ON;
-        PRAGMA cache_size = -16000;
+        PRAGMA cache_size = -\(cacheKilobytes);
         """)
       application = try connection.integer("PRAGMA application_id") ?? 0
       format = try connection.integer("PRAGMA user_version") ?? 0

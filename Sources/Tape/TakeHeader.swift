@@ -4,9 +4,13 @@ import Wire
 package struct TakeHeader: Hashable, Sendable {
   /// "RTKE": the application_id of a take.
   package static let applicationID: Int64 = 0x5254_4b45
-  /// The version of the schema that this code writes, and the only one that it reads: rows are the
-  /// transcript, so other rows come from another stack.
-  package static let currentFormat: Int64 = 2
+  /// The version of the schema that this code writes, and the newest that it reads.
+  ///
+  /// 3 added what a take needs to outlive its libraries, the events `certificate` and `keylog`, and
+  /// the table `clock`.
+  package static let currentFormat: Int64 = 3
+  /// The oldest that it reads: rows are the transcript, so other rows come from another stack.
+  package static let oldestFormat: Int64 = 2
 
   package var format = TakeHeader.currentFormat
   /// Unix time at the take's zero instant.

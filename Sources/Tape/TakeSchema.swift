@@ -37,13 +37,15 @@ package enum TakeSchema {
     try connection.execute("PRAGMA query_only = ON")
   }
 
-  /// Makes the tables of the newest format in an empty database.
-  static func create(in connection: borrowing SQLiteConnection) throws(SQLiteError) {
+  /// Makes the tables in an empty database; the newest format has those of all others.
+  static func create(
+    in connection: borrowing SQLiteConnection, format: Int64 = TakeHeader.currentFormat
+  ) throws(SQLiteError) {
     for sql in migrations { try connection.execute(sql) }
     try connection.execute(
       """
       PRAGMA application_id = \(TakeHeader.applicationID);
-      PRAGMA user_version = \(TakeHeader.currentFormat);
+      PRAGMA user_version = \(format);
       """)
   }
 }

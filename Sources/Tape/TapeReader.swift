@@ -34,10 +34,14 @@ package final class TapeReader {
   private var fault: TapeFault?
   private var isAtEnd = false
 
+  /// A few pages for each table: they are read once and in order. Every checkpoint of a debugger
+  /// has these pages of its own.
+  package static let cacheKilobytes = 1_000
+
   /// Opens a take and checks that it is one; nothing but its head is read yet.
   package init(path: String) throws(TapeError) {
     self.path = path
-    connection = try TakeFile.open(path)
+    connection = try TakeFile.open(path, cacheKilobytes: TapeReader.cacheKilobytes)
     header = try TakeHeader.read(from: connection, path: path)
     do throws(SQLiteError) {
       // One transaction, so that all cursors see the same moment of a take that still grows.
@@ -48,7 +52,7 @@ package final class TapeReader {
       var cursors: [TableCursor] = []
       let wire = try WireCursor(connection, table: "wire")
       let media = try WireCursor(connection, table: "media")
-      for table in Table.allCases {
+      for table in Table.allCases where table.format <= header.format {
         cursors.append(try TableCursor(table, connection, table == .frame ? media : wire))
       }
       self.wire = wire
@@ -60,6 +64,17 @@ package final class TapeReader {
       throw TapeError(path: path, error)
     }
     chain = StepChain(takeDigest: header.digest)
+  }
+
+  /// How many steps the take has; one whose recorder was killed has those that it holds.
+  package func stepCount() throws(TapeError) -> Int {
+    if let ending { return ending.steps }
+    do throws(SQLiteError) {
+      let last = "SELECT first_step + steps - 1 FROM tape ORDER BY first_step DESC LIMIT 1"
+      return Int(try connection.integer(last) ?? 0)
+    } catch {
+      throw TapeError(path: path, place: "tape", error)
+    }
   }
 
   private static func ending(_ connection: borrowing SQLiteConnection) throws(SQLiteError)
@@ -102,6 +117,21 @@ package final class TapeReader {
     }
     if chunk.steps.isEmpty, let fault { throw fault }
     return chunk.steps.isEmpty ? nil : chunk
+  }
+
+  /// The next steps for whoever only reads: a file that was altered is an error like another.
+  package func chunk(steps limit: Int = 256) throws(TapeError) -> TapeChunk? {
+    do throws(TapeFault) {
+      return try next(steps: limit)
+    } catch {
+      switch error {
+      case .unreadable(let reason): throw reason
+      case .altered(let alteration, _):
+        throw TapeError(
+          path: path, place: "step \(alteration.step)",
+          reason: "the file was altered: \(alteration.reason)")
+      }
+    }
   }
 
   // MARK: Heads
@@ -239,73 +269,5 @@ package final class TapeReader {
     let names = range.prefix(8).map { rows.table($0).name }.joined(separator: ", ")
     return "\(range.count) row\(range.count == 1 ? "" : "s"): \(names)"
       + (range.count > 8 ? ", ..." : "")
-  }
-}
-
-/// The rows of one table in their order, one ahead.
-private final class TableCursor {
-  let table: Table
-  /// The number of the row that comes next; the largest number at the end.
-  private(set) var next: Int64 = .min
-  private var statement: SQLiteStatement
-  private let stream: WireCursor
-
-  init(_ table: Table, _ connection: borrowing SQLiteConnection, _ stream: WireCursor)
-    throws(SQLiteError)
-  {
-    self.table = table
-    self.stream = stream
-    let columns = table.storageColumns.joined(separator: ", ")
-    statement = try connection.prepare(
-      "SELECT row, \(columns) FROM \(table.storageName) ORDER BY \(table.key)")
-    try advance()
-  }
-
-  private func advance() throws(SQLiteError) {
-    next = try statement.step() ? statement.integer(0) : .max
-  }
-
-  /// What is wrong with a row that could not be read.
-  var damage: String {
-    switch table {
-    case .packet: "the bytes of a datagram are not where they were"
-    case .frame: "the bytes of a frame are not where they were"
-    default: "a text was changed"
-    }
-  }
-
-  /// The columns that say where the row's bytes stand in the stream, when they stand there.
-  private func place(_ column: Int) -> (size: Int, position: Int)? {
-    switch table {
-    case .packet: (column, column + 1)
-    case .frame: statement.isNull(column) ? nil : (TableCursor.frameSizeColumn, column)
-    default: nil
-    }
-  }
-
-  /// Where a row of `frame_store` says how many bytes it has; `row` comes before the columns.
-  private static let frameSizeColumn = 1 + (Table.frame.columns.firstIndex(of: "size") ?? 0)
-
-  /// Reads the present row and goes to the next; false when it is damaged.
-  func read(into rows: inout RowList) throws(SQLiteError) -> Bool {
-    rows.begin(table)
-    var isGood = true
-    let count = table.columns.count
-    for column in 1...count {
-      if column == count, let place = place(column) {
-        isGood = isGood && statement.integer(place.position) == stream.position
-        if let bytes = try stream.take(statement.integer(place.size)) {
-          rows.append(.blob(bytes))
-          continue
-        }
-      } else if let value = statement.value(column) {
-        rows.append(value)
-        continue
-      }
-      rows.append(.null)
-      isGood = false
-    }
-    try advance()
-    return isGood
   }
 }

@@ -18,11 +18,14 @@ extension Transcript {
     case .socketBound(let id, let address):
       network("bound", request: id, address: address.description)
     case .socketFailed(let id, let code): network("bind-failed", request: id, code: code)
+    case .streamAccepted(let local, let remote):
+      network("accepted", address: local.description, remote: remote.description)
     case .nameResolved(let id, let addresses):
       network("resolved", request: id, address: listed(addresses))
-    case .sendFailed(let local, let remote, let code):
+    case .sendFailed(let failure):
       network(
-        "send-failed", address: local.description, remote: remote.description, code: code)
+        "send-failed", address: failure.local.description, remote: failure.remote.description,
+        code: failure.code, packets: failure.packets, bytes: failure.bytes)
     case .signaling(let message):
       stampedRow(.signaling)
       add(.text(directionName(message.isInbound)))
@@ -38,6 +41,11 @@ extension Transcript {
 
   private mutating func append(_ genesis: Genesis) {
     let words = words(of: peer)
+    let clock = clock(of: peer)
+    if clock != .zero {
+      stampedRow(.clock)
+      add(.number(clock.nanoseconds))
+    }
     stampedRow(.peer)
     add(.text(words.label))
     add(.text(words.role))
@@ -82,7 +90,7 @@ extension Transcript {
   /// Adds a row about the operating system.
   mutating func network(
     _ kind: String, isInbound: Bool = true, request: UInt32? = nil, address: String? = nil,
-    remote: String? = nil, code: Int32? = nil
+    remote: String? = nil, code: Int32? = nil, packets: Int? = nil, bytes: Int? = nil
   ) {
     stampedRow(.network)
     add(.text(directionName(isInbound)))
@@ -91,6 +99,8 @@ extension Transcript {
     add(.text(address))
     add(.text(remote))
     add(.number(code))
+    add(.number(packets))
+    add(.number(bytes))
   }
 }
 

@@ -17,10 +17,17 @@ extension Transcript {
       network("bind", isInbound: false, request: id, address: address.description)
     case .openStream(let id, let target):
       network(
-        target.isSecure ? "connect-tls" : "connect", isInbound: false, request: id,
-        address: "\(target.local) \(target.name)", remote: target.remote.description)
+        target.rowKind, isInbound: false, request: id, address: "\(target.local) \(target.name)",
+        remote: target.remote.description)
+    case .listen(let id, let address):
+      network("listen", isInbound: false, request: id, address: address.description)
     case .closeSocket(let address):
       network("close", isInbound: false, address: address.description)
+    case .closeStream(let local, let remote):
+      network(
+        "close", isInbound: false, address: local.description, remote: remote.description)
+    case .publishName(let name, let address):
+      network("publish", isInbound: false, address: "\(name) \(address)")
     case .resolveName(let id, let name):
       network("resolve", isInbound: false, request: id, address: name)
     case .reply(let id, let reply): append(reply, id: id)
@@ -100,6 +107,7 @@ extension Transcript {
         ])
     case .candidate(let isLocal, let candidate): append(candidate, isLocal: isLocal)
     case .candidatePair(let pair): append(pair)
+    case .certificate, .keyLog: if format >= 3 { appendSecret(event) }
     case .secured(let transport):
       detail(
         "secured",
@@ -142,6 +150,21 @@ extension Transcript {
     case .speech(let speech): append(speech)
     case .refused(let layer, let reason):
       detail("refused", [("layer", .text(layer)), ("reason", .text(reason))])
+    }
+  }
+
+  /// What lets a take outlive the libraries that it was made with; format 2 did not have it.
+  private mutating func appendSecret(_ event: PeerEvent) {
+    switch event {
+    case .certificate(let bytes):
+      stampedRow(.event)
+      add(.text("certificate"))
+      add(.text(CanonicalJSON.text(CertificateText(bytes))))
+    case .keyLog(let log):
+      stampedRow(.event)
+      add(.text("keylog"))
+      add(.text(CanonicalJSON.text(KeyLogText(log))))
+    default: break
     }
   }
 
@@ -229,6 +252,28 @@ extension Transcript {
     add(keepsMedia ? .blob(frame.bytes) : .null)
     if frame.kind == .audio {
       appendLevel(frame, samples: shape.samples ?? AudioBlock.sampleRate / 50)
+    }
+  }
+}
+
+extension StreamTarget {
+  /// How a row calls the question for such a connection.
+  fileprivate var rowKind: String {
+    switch kind {
+    case .server: "connect"
+    case .secureServer: "connect-tls"
+    case .peer: "connect-peer"
+    }
+  }
+}
+
+extension StreamTarget {
+  /// How a row calls the question for such a connection.
+  fileprivate var rowKind: String {
+    switch kind {
+    case .server: "connect"
+    case .secureServer: "connect-tls"
+    case .peer: "connect-peer"
     }
   }
 }

@@ -17,6 +17,8 @@ package struct Transcript {
   let keepsMedia: Bool
   /// Whether decoded results are hashed; a replay that skips the codecs has none.
   let hashesMedia: Bool
+  /// The format of the take: an older one says less.
+  let format: Int64
 
   var peer: UInt32 = 0
   var at = Instant.zero
@@ -27,20 +29,30 @@ package struct Transcript {
   private var formats = Numbering<FormatKey>()
   private var contents = Numbering<[UInt8]>()
   private var labels: [UInt32: (label: String, role: String)] = [:]
+  private var clocks: [UInt32: Interval] = [:]
   private var transportSequenceIDs: [UInt32: UInt8] = [:]
   private var samples: [SampleKey: String] = [:]
   /// The objects of each peer's last whole report, in its order.
   private var reported: [UInt32: [String]] = [:]
   var meter = LevelMeter()
 
-  package init(keepsMedia: Bool, hashesMedia: Bool = true) {
+  package init(
+    keepsMedia: Bool, hashesMedia: Bool = true, format: Int64 = TakeHeader.currentFormat
+  ) {
     self.keepsMedia = keepsMedia
     self.hashesMedia = hashesMedia
+    self.format = format
   }
 
   /// Tells the words that go into the `peer` row.
   package mutating func name(peer: UInt32, label: String, role: String) {
     labels[peer] = (label, role)
+  }
+
+  /// Takes over what no input has, from the rows of a peer's first step.
+  package mutating func adopt(_ words: PeerWords, of peer: UInt32) {
+    name(peer: peer, label: words.label, role: words.role)
+    clocks[peer] = words.clock
   }
 
   /// Begins the rows of a step.
@@ -101,6 +113,9 @@ package struct Transcript {
   // MARK: Small memories
 
   func words(of peer: UInt32) -> (label: String, role: String) { labels[peer] ?? ("", "") }
+
+  /// What was added to the peer's times.
+  func clock(of peer: UInt32) -> Interval { clocks[peer] ?? .zero }
 
   var transportSequenceID: UInt8 {
     get { transportSequenceIDs[peer] ?? 0 }

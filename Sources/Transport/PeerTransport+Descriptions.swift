@@ -1,4 +1,4 @@
-package import ICE
+import ICE
 package import JSEP
 import Secure
 import Wire

@@ -20,8 +20,9 @@ extension PeerTransport {
     case interfaces([IPAddress])
     case socketBound(id: UInt32, SocketAddress)
     case socketFailed(id: UInt32)
+    case streamAccepted(local: SocketAddress, remote: SocketAddress)
     case nameResolved(id: UInt32, [IPAddress])
-    case sendFailed(local: SocketAddress, remote: SocketAddress)
+    case sendFailed(local: SocketAddress, remote: SocketAddress, packets: Int = 0, bytes: Int = 0)
 
     /// A local description is set: candidates may be gathered.
     case gather
@@ -48,8 +49,12 @@ extension PeerTransport {
     case bindSocket(id: UInt32, IPAddress)
     /// Connect; answered like a socket.
     case openStream(id: UInt32, StreamTarget)
+    /// Listen for connections; answered like a socket.
+    case listen(id: UInt32, IPAddress)
     case closeSocket(SocketAddress)
+    case closeStream(local: SocketAddress, remote: SocketAddress)
     case resolveName(id: UInt32, String)
+    case publishName(String, IPAddress)
 
     /// A packet of the peer in the clear, with the kernel's receive time.
     case rtp([UInt8], arrival: Instant)
@@ -62,6 +67,8 @@ extension PeerTransport {
     case dtlsState(DTLSState)
     /// A local candidate to be signaled; nil when there are no more.
     case localCandidate(ICECandidate?)
+    /// A local candidate that is used without being signaled.
+    case unsignaledCandidate(ICECandidate)
     case remoteCandidate(ICECandidate)
     /// A pair was made or changed.
     case pair(ICEPairReport)

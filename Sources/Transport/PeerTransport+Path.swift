@@ -13,15 +13,13 @@ extension PeerTransport {
   private mutating func handle(_ output: ICEAgent.Output) {
     switch output {
     case .bindSocket(let id, let address): emit(.bindSocket(id: id, address))
-    case .openStream(let id, let local, let server, let remote):
-      emit(
-        .openStream(
-          id: id,
-          StreamTarget(
-            local: local, remote: remote, isSecure: server.transport == .tls,
-            name: server.host.description)))
+    case .listen(let id, let address): emit(.listen(id: id, address))
+    case .openStream(let id, let local, let remote, let server):
+      emit(.openStream(id: id, StreamTarget(from: local, to: remote, server: server)))
     case .closeSocket(let address): emit(.closeSocket(address))
+    case .closeStream(let local, let remote): emit(.closeStream(local: local, remote: remote))
     case .resolveName(let id, let name): emit(.resolveName(id: id, name))
+    case .publishName(let name, let address): emit(.publishName(name, address))
     case .datagram(let local, let remote, let bytes):
       emit(.datagram(Datagram(local: local, remote: remote, bytes: bytes)))
     case .relayed(let local, let remote, let bytes):
@@ -31,6 +29,7 @@ extension PeerTransport {
     case .gatheringState(let state): emit(.gatheringState(state))
     case .connectionState(let state): emit(.iceState(state))
     case .localCandidate(let candidate): keep(candidate)
+    case .unsignaledCandidate(let candidate): emit(.unsignaledCandidate(candidate))
     case .remoteCandidate(let candidate): emit(.remoteCandidate(candidate))
     case .pair(let pair):
       if let remote = pair.remote.address { traffic.begin(pair.id, pair.base, remote) }
@@ -44,7 +43,8 @@ extension PeerTransport {
   private mutating func keep(_ candidate: ICECandidate?) {
     if let candidate {
       candidates.append(candidate.description)
-      if defaultAddress == nil { defaultAddress = candidate.address }
+      // The protocol of media sections is UDP.
+      if defaultAddress == nil, !candidate.isTCP { defaultAddress = candidate.address }
     } else {
       gatheringIsComplete = true
     }
@@ -64,7 +64,11 @@ extension PeerTransport {
 
   mutating func learn(_ addresses: [IPAddress]) {
     interfaces = addresses
-    if wantsGathering { gather() }
+    if wantsGathering {
+      gather()
+    } else if agent.gatheringState != .new {
+      drive(ICEAgent.Input.interfaces(addresses))
+    }
   }
 
   /// Begins gathering once a local description is set and the interfaces are known.
@@ -76,5 +80,18 @@ extension PeerTransport {
     guard !gatheringIsComplete, agent.gatheringState == .new || wantsGathering else { return }
     wantsGathering = false
     drive(.gather(interfaces))
+  }
+}
+
+extension StreamTarget {
+  fileprivate init(from local: IPAddress, to remote: SocketAddress, server: ICEServer?) {
+    let kind: Kind =
+      switch server?.transport {
+      case nil: .peer
+      case .tls: .secureServer
+      case .tcp, .udp: .server
+      }
+    self.init(
+      local: local, remote: remote, kind: kind, name: server?.host.description ?? "")
   }
 }

@@ -78,11 +78,11 @@ package struct PeerTransport: Machine, ~Copyable {
   ///
   /// When there can be none, `failure` says why and no description can be made.
   package init(
-    entropy: Entropy, wallClock: WallClock, servers: [ICEServer], relayOnly: Bool,
-    certificates: [PeerCertificate], profiles: [SRTPProtection]
+    entropy: Entropy, wallClock: WallClock, ice: ICESettings, certificates: [PeerCertificate],
+    profiles: [SRTPProtection]
   ) {
     self.entropy = entropy.stream("ice")
-    agent = ICEAgent(servers: servers, relayOnly: relayOnly, entropy: self.entropy)
+    agent = ICEAgent(ice, entropy: self.entropy)
     do throws(SecureError) {
       dtls = try DTLSTransport(
         entropy: entropy.stream("dtls"), wallClock: wallClock, certificates: certificates,
@@ -114,8 +114,12 @@ package struct PeerTransport: Machine, ~Copyable {
     case .deadline: reachDeadline()
     case .socketBound(let id, let address): drive(.socketBound(id: id, address))
     case .socketFailed(let id): drive(.socketFailed(id: id))
+    case .streamAccepted(let local, let remote):
+      drive(.streamAccepted(local: local, remote: remote))
     case .nameResolved(let id, let addresses): drive(.nameResolved(id: id, addresses))
-    case .sendFailed(let local, let remote): drive(.sendFailed(local: local, remote: remote))
+    case .sendFailed(let local, let remote, let packets, let bytes):
+      traffic.discarded(packets, bytes, from: local, to: remote)
+      drive(.sendFailed(local: local, remote: remote))
     case .interfaces(let addresses): learn(addresses)
     case .gather: gather()
     case .role(let role): take(role)

@@ -10,6 +10,9 @@ package struct PairTraffic {
   package var packetsReceived: UInt64 = 0
   package var bytesSent: UInt64 = 0
   package var bytesReceived: UInt64 = 0
+  /// What the socket refused.
+  package var packetsDiscarded: UInt64 = 0
+  package var bytesDiscarded: UInt64 = 0
   package var lastSent: Instant?
   package var lastReceived: Instant?
 }
@@ -61,6 +64,14 @@ package struct TrafficLedger {
     entries[index].packetsReceived += 1
     entries[index].bytesReceived += UInt64(bytes)
     entries[index].lastReceived = now
+  }
+
+  mutating func discarded(
+    _ packets: Int, _ bytes: Int, from local: SocketAddress, to remote: SocketAddress
+  ) {
+    guard let index = place(local, remote, near: lastSending) else { return }
+    entries[index].packetsDiscarded &+= UInt64(max(0, packets))
+    entries[index].bytesDiscarded &+= UInt64(max(0, bytes))
   }
 
   private func place(_ local: SocketAddress, _ remote: SocketAddress, near guess: Int) -> Int? {

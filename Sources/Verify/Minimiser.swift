@@ -84,7 +84,7 @@ package struct Minimiser {
     let reader = try TapeReader(path: path)
     let copy = try TakeCopy(path: output, header: reader.header)
     var numbers = RowNumbering()
-    while let chunk = try next(reader) {
+    while let chunk = try reader.chunk() {
       for step in chunk.steps where step.head.number <= divergence.step {
         guard step.head.peer == divergence.peer else { continue }
         let rows = numbers.renumbered(chunk.rows, step.rows)
@@ -93,18 +93,6 @@ package struct Minimiser {
       if let last = chunk.steps.last, last.head.number >= divergence.step { break }
     }
     try copy.finish()
-  }
-
-  private static func next(_ reader: TapeReader) throws(TapeError) -> TapeChunk? {
-    do throws(TapeFault) {
-      return try reader.next()
-    } catch {
-      switch error {
-      case .unreadable(let reason): throw reason
-      case .altered(let alteration, _):
-        throw TapeError(path: reader.path, place: "", reason: alteration.description)
-      }
-    }
   }
 
   private static func stepCount(_ path: String) throws(Refusal) -> Int {

@@ -72,18 +72,21 @@ package struct TakeVerification: Sendable {
     var options = Replayer.Options()
     options.toolchain = try Toolchain.current(for: path)
     let header = try TapeReader(path: path).header
-    let substitution = Substitution(of: header, by: options.toolchain ?? header.toolchain)
+    let substitution = try Substitution(
+      of: path, header, by: options.toolchain ?? header.toolchain)
     notes += substitution.notes
     guard substitution.isReplayable else {
       try auditOnly()
       return
     }
     options.skipsCodecs = substitution.skipsCodecs
+    options.security = substitution.security
     let replayer = try Replayer(
       path: path, options: options, codecs: { LibraryCodecs() }, peer: makePeer)
     let report = try replayer.run()
     steps = report.steps
     durationNanoseconds = report.durationNanoseconds
+    notes += report.substituted
     if !report.isComplete { notes.append("the recording was cut short") }
     switch report.verdict {
     case .identical: break
@@ -140,37 +143,13 @@ package struct TakeVerification: Sendable {
     defer { try? FileManager.default.removeItem(at: folder) }
     let output = folder.appendingPathComponent("redriven.take").path
     let header = try TapeReader(path: path).header
-    let substitution = Substitution(of: header, by: try Toolchain.current(for: path))
+    let substitution = try Substitution(of: path, header, by: try Toolchain.current(for: path))
     var options = Redrive.Options()
     options.skipsCodecs = substitution.isReplayable && substitution.skipsCodecs
+    options.security = substitution.security
     let redrive = try Redrive(
       path: path, output: output, options: options, codecs: { LibraryCodecs() }, peer: makePeer)
     let summary = try redrive.run()
     return (try Measures(path: output), summary, substitution.notes)
-  }
-}
-
-/// What has to stand in for the libraries of this machine when a take was made with others.
-package struct Substitution: Hashable, Sendable {
-  /// Whether the take's frames stand in for the codecs.
-  package var skipsCodecs = false
-  /// Whether the rest can be compared byte for byte.
-  package var isReplayable = true
-  /// What is said about it.
-  package var notes: [String] = []
-
-  /// Compares the toolchains of a take and of this machine.
-  package init(of header: TakeHeader, by toolchain: Toolchain) {
-    let parts = toolchain.differences(from: header.toolchain).map(\.part)
-    guard !parts.isEmpty else { return }
-    let names = parts.joined(separator: ", ")
-    let isSameEngine = !parts.contains("openssl") && !parts.contains("srtp")
-    if isSameEngine, header.keepsMedia {
-      skipsCodecs = true
-      notes.append("made with other \(names): its frames stand in for the codecs")
-    } else {
-      isReplayable = false
-      notes.append("made with other \(names): only the file's own digests are checked")
-    }
   }
 }

@@ -18,6 +18,9 @@ package struct Upgrade: Sendable, Codable {
   package var steps: Int
   /// The first recorded step that came out different; nil when none did.
   package var firstDifference: Int?
+  /// What was taken over from the recording, because this machine's libraries would make it
+  /// otherwise.
+  package var substituted: [String]
   /// What the session no longer comes to.
   package var misses: [Miss]
 
@@ -33,8 +36,13 @@ package struct Upgrade: Sendable, Codable {
     var header = before
     header.format = TakeHeader.currentFormat
     header.toolVersion = retakeVersion
+    let substitution = try Substitution(of: path, before, by: present)
     header.toolchain = present
-    header.toolchainText = CanonicalJSON.text(present)
+    // The flights and keys stay those of the library that made them.
+    if substitution.security.contains(.dtls) { header.toolchain.openssl = before.toolchain.openssl }
+    if substitution.security.contains(.srtp) { header.toolchain.srtp = before.toolchain.srtp }
+    header.toolchainText = CanonicalJSON.text(header.toolchain)
+    substituted = substitution.notes.filter { !$0.contains("frames") }
     (formatBefore, format) = (before.format, header.format)
     (toolVersionBefore, toolVersion) = (before.toolVersion, header.toolVersion)
     toolchain = present.differences(from: before.toolchain).map {
@@ -42,6 +50,7 @@ package struct Upgrade: Sendable, Codable {
     }
     var options = Redrive.Options()
     options.header = header
+    options.security = substitution.security
     let isNew = !FileManager.default.fileExists(atPath: output)
     let summary: Redrive.Summary
     do throws(TapeError) {
@@ -68,6 +77,7 @@ package struct Upgrade: Sendable, Codable {
       lines.append("  recorded by Retake \(toolVersionBefore), made anew by \(toolVersion)")
     }
     lines += toolchain.map { "  \($0.part): \($0.recorded) is now \($0.present)" }
+    lines += substituted.map { "  \($0)" }
     if let firstDifference {
       lines.append("  step \(firstDifference) is the first that came out different")
     } else {

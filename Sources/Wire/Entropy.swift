@@ -97,6 +97,19 @@ package final class EntropyStream {
     return String(decoding: bytes(count).map { alphabet[Int($0 & 63)] }, as: UTF8.self)
   }
 
+  /// A random UUID in lower case (RFC 9562 section 5.4).
+  package func uuid() -> String {
+    var bytes = bytes(16)
+    bytes[6] = bytes[6] & 0x0f | 0x40
+    bytes[8] = bytes[8] & 0x3f | 0x80
+    var text = ""
+    for (index, byte) in bytes.enumerated() {
+      if [4, 6, 8, 10].contains(index) { text += "-" }
+      text += (byte < 16 ? "0" : "") + String(byte, radix: 16)
+    }
+    return text
+  }
+
   private func refill() {
     var work = state
     for _ in 0..<10 {

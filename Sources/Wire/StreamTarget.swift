@@ -1,17 +1,26 @@
-/// Where a connection to a TURN server goes.
+/// Where a connection goes, and what it carries.
 package struct StreamTarget: Hashable, Sendable {
+  /// Whom a connection leads to, which says how its messages are told apart.
+  package enum Kind: Hashable, Sendable {
+    /// A TURN server (RFC 8656 section 12.5).
+    case server
+    /// A TURN server, inside of TLS; the messages of the take are the plain ones.
+    case secureServer
+    /// The other side of the call (RFC 6544 section 3, RFC 4571).
+    case peer
+  }
+
   /// The own address.
   package var local: IPAddress
   package var remote: SocketAddress
-  /// Whether TLS protects the connection; the messages of the take are the plain ones.
-  package var isSecure: Bool
-  /// The name or address that the server's certificate has to state.
+  package var kind: Kind
+  /// The name or address that a server's certificate has to state.
   package var name: String
 
-  package init(local: IPAddress, remote: SocketAddress, isSecure: Bool, name: String) {
+  package init(local: IPAddress, remote: SocketAddress, kind: Kind, name: String) {
     self.local = local
     self.remote = remote
-    self.isSecure = isSecure
+    self.kind = kind
     self.name = name
   }
 }

@@ -20,6 +20,7 @@ struct ReplayCommand: ParsableCommand {
       Examples:
         retake replay call.take
         retake replay call.take --skip-codecs
+        retake replay old.take --substitute
         retake replay call.take --until 12.3s
         retake replay call.take --until 'state ice-connection failed'
         retake replay call.take --until 'packet rtcp pli' --json
@@ -30,6 +31,13 @@ struct ReplayCommand: ParsableCommand {
 
   @Flag(help: "Let recorded frames stand in for the codecs; all but decoded media is compared.")
   var skipCodecs = false
+
+  @Flag(
+    help: """
+      Take from the recording what another OpenSSL, libsrtp2 or codec made otherwise, and compare \
+      all the rest; where the libraries are the same, do so with all of them.
+      """)
+  var substitute = false
 
   @Option(
     help: """
@@ -51,6 +59,9 @@ struct ReplayCommand: ParsableCommand {
     replayOptions.until = condition.map { .condition($0) }
     if lldb { try NativeDebugger(take: options.take).open(before: until ?? "step:1") }
     if stopHere { return try walk(to: condition) }
+    let substitution = try chosenSubstitution()
+    replayOptions.skipsCodecs = skipCodecs || substitution.skipsCodecs
+    replayOptions.security = substitution.security
     var states: [(peer: UInt32, label: String, snapshot: PeerSnapshot)] = []
     var report = try reading { () throws(TapeError) in
       replayOptions.toolchain = try Toolchain.current(for: options.take)
@@ -68,7 +79,7 @@ struct ReplayCommand: ParsableCommand {
       return report
     }
     if case .diverged(let divergence) = report.verdict {
-      report.verdict = .diverged(try looked(into: divergence))
+      report.verdict = .diverged(try looked(into: divergence, replayOptions))
     }
     print(options.json ? json(report, states) : text(report, states))
     guard case .identical = report.verdict else { throw CommandFailure(.difference, "") }
@@ -108,10 +119,13 @@ struct ReplayCommand: ParsableCommand {
   }
 
   /// Goes to a divergence once more, on one thread, to tell what the machine looks like there.
-  private func looked(into divergence: Divergence) throws -> Divergence {
+  private func looked(into divergence: Divergence, _ replayOptions: Replayer.Options) throws
+    -> Divergence
+  {
     try reading { () throws(TapeError) in
       let walk = try TapeWalk(
-        path: options.take, skipsCodecs: skipCodecs, codecs: { LibraryCodecs() })
+        path: options.take, skipsCodecs: replayOptions.skipsCodecs,
+        security: replayOptions.security, codecs: { LibraryCodecs() })
       while walk.number < divergence.step, try walk.advance() != nil {}
       guard var found = walk.divergence, found.step == divergence.step else { return divergence }
       found.shows = divergence.shows
@@ -146,6 +160,27 @@ struct ReplayCommand: ParsableCommand {
     for difference in differences {
       printError(
         "  \(difference.part): recorded \(difference.recorded), here \(difference.present)")
+    }
+    if !substitute { printError("  --substitute takes from the recording what they made") }
+  }
+
+  /// What stands in for the libraries, when that was asked for.
+  private func chosenSubstitution() throws -> Substitution {
+    guard substitute else { return Substitution() }
+    return try reading { () throws(TapeError) in
+      let header = try TapeReader(path: options.take).header
+      let present = try Toolchain.current(for: options.take)
+      let chosen =
+        present == header.toolchain
+        ? try Substitution(all: options.take, header)
+        : try Substitution(of: options.take, header, by: present)
+      guard chosen.isReplayable else {
+        throw TapeError(
+          path: options.take, place: "",
+          reason: "nothing can stand in for its libraries: "
+            + chosen.notes.joined(separator: "; "))
+      }
+      return chosen
     }
   }
 }

@@ -63,6 +63,20 @@ import Wire
     let expected = try take.number("SELECT step FROM \(sql) ORDER BY row LIMIT 1")
     let end = try take.number("SELECT steps FROM ending")
     #expect(Int64(walk.number) == expected ?? end)
+
+    // The finder says the same without a walk, from the front and from the back.
+    let finder = try StepFinder(path: take.path)
+    #expect(try finder.first(condition, after: 0).map { Int64($0) } == expected)
+    let last = try take.number("SELECT step FROM \(sql) ORDER BY row DESC LIMIT 1")
+    // SQL cannot name a message that is inside of a DTLS record.
+    if !text.contains("dtls client") {
+      #expect(try finder.last(condition, before: .max >> 17).map { Int64($0) } == last)
+    }
+    if let first = try finder.first(condition, after: 0) {
+      #expect(try finder.last(condition, before: first) == nil)
+      #expect(try finder.first(condition, after: first - 1) == first)
+      #expect(try finder.first(condition, after: first) != first)
+    }
   }
 
   @Test func aStatsThresholdHoldsOnceItIsPassed() throws {

@@ -95,7 +95,8 @@ import Wire
   @Test func aNameThatIsNeverAnsweredDoesNotHoldGatheringUp() {
     let source = Entropy(seed: [1]).stream("ice")
     var agent = ICEAgent(
-      servers: [ICEServer(host: .name("lost.example.org"), port: 3478)], entropy: source)
+      ICESettings(servers: [ICEServer(host: .name("lost.example.org"), port: 3478)]),
+      entropy: source)
     var outbox = Outbox<ICEAgent.Output>()
     agent.step(.gather([]), at: .zero, into: &outbox)
     #expect(agent.gatheringState == .gathering)
@@ -122,7 +123,7 @@ import Wire
 
   @Test func aSocketThatDoesNotOpenIsLeftOut() throws {
     let source = Entropy(seed: [1]).stream("ice")
-    var agent = ICEAgent(servers: [], entropy: source)
+    var agent = ICEAgent(entropy: source)
     var outbox = Outbox<ICEAgent.Output>()
     let addresses = try ["192.0.2.1", "192.0.2.2"].map { try #require(IPAddress($0)) }
     agent.step(.gather(addresses + addresses), at: .zero, into: &outbox)

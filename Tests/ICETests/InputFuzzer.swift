@@ -18,7 +18,9 @@ struct InputFuzzer {
     self.entropy = entropy
     let seed = entropy.bytes(16)
     agent = ICEAgent(
-      servers: [ICEServer(host: .name("s"), port: 3478)],
+      ICESettings(
+        servers: [ICEServer(host: .name("s"), port: 3478)], usesTCP: entropy.byte() & 1 == 0,
+        hidesAddresses: entropy.byte() & 1 == 0),
       entropy: Entropy(seed: seed + [1]).stream("ice"))
     right = ICECredentials(from: entropy)
   }
@@ -39,7 +41,15 @@ struct InputFuzzer {
   }
 
   private mutating func draw() -> ICEAgent.Input {
-    switch draw(22) {
+    switch draw(26) {
+    case 22: return .interfaces((0..<draw(3)).map { _ in address().ip })
+    case 23: return .streamAccepted(local: address(), remote: address())
+    case 24:
+      let type: ICETCPType = [.active, .passive, .simultaneousOpen][draw(3)]
+      return .remoteCandidate(
+        ICECandidate(
+          foundation: "t", transport: "tcp", priority: 7, host: .address(address().ip),
+          port: address().port, kind: .host, extensions: [ICECandidate.tcpType(type)]))
     case 0: return .gather((0..<draw(3)).map { _ in address().ip })
     case 1...3:
       guard !bound.isEmpty else { return .deadline }
@@ -99,7 +109,8 @@ struct InputFuzzer {
     agent.step(input, at: now, into: &outbox)
     for output in outbox.take() {
       switch output {
-      case .bindSocket(let id, let ip):
+      case .bindSocket(let id, let ip), .listen(let id, let ip),
+        .openStream(let id, let ip, _, _):
         bound.append((id, SocketAddress(ip, port: UInt16(5000 + draw(4)))))
       case .resolveName(let id, _): names.append(id)
       case .datagram(let local, let remote, let bytes):

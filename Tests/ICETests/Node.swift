@@ -137,7 +137,9 @@ final class Node {
     case .pair(let report): reports.append(report)
     case .selected(let local, let remote): selections.append((network.now, local, remote))
     case .role(let role): roles.append(role)
-    case .relayed, .serverFailed, .openStream: break
+    case .relayed, .serverFailed, .openStream, .listen, .closeStream, .publishName,
+      .unsignaledCandidate:
+      break
     }
   }
 }

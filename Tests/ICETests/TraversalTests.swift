@@ -38,7 +38,7 @@ import Wire
       let inside = IPAddress(ipv4: 0x0a00_0002 + UInt32(index) << 8)
       meeting.add(
         [kind == nil ? outside : inside], nat: kind.map { VirtualNAT($0, address: outside) },
-        servers: servers, relayOnly: relayOnly[index])
+        settings: ICESettings(servers: servers, relayOnly: relayOnly[index]))
     }
     return meeting
   }
@@ -137,7 +137,7 @@ import Wire
 
   @Test func aServerThatTakesNoConnectionsIsGivenUp() {
     let meeting = meeting(.fullCone, nil, seed: 6, hasRelay: true, transport: .tcp)
-    meeting.refusesStreams = true
+    meeting.streams.refuses = true
     meeting.begin()
     #expect(meeting.run(for: .seconds(5)) { $0.isConnected })
     #expect(meeting.serverFailures == [[0], [0]])
@@ -164,6 +164,34 @@ import Wire
     meeting.send([0x80], from: 0)
     meeting.run(for: .seconds(1))
     #expect(meeting.received[1] == [[0x80]])
+  }
+
+  @Test(arguments: [ICEServer.Transport.udp, .tcp])
+  func anAllocationThatTheServerForgotIsMadeAnew(transport: ICEServer.Transport) throws {
+    let meeting = meeting(
+      nil, nil, seed: 6, hasRelay: true, relayOnly: [true, false], transport: transport)
+    meeting.begin()
+    #expect(meeting.run(for: .seconds(5)) { $0.isConnected })
+    meeting.run(for: .seconds(20))
+    let before = try #require(meeting.agents[0].selectedPair?.base)
+    let signaled = meeting.candidates.map(\.count)
+    meeting.internet.server?.restart()
+    let isBack: (VirtualMeeting) -> Bool = { meeting in
+      let after = meeting.agents[0].selectedPair?.base
+      let end = meeting.agents[1].selectedPair?.remote.address
+      return after != before && after == end
+        && meeting.agents.allSatisfy {
+          $0.connectionState == .connected || $0.connectionState == .completed
+        }
+    }
+    #expect(meeting.run(for: .seconds(20), until: isBack))
+    #expect(meeting.states[0].contains(.disconnected))
+    #expect(meeting.serverFailures[0] == [437])
+    #expect(meeting.candidates.map(\.count) == signaled)
+    meeting.send([0x80, 5], from: 0)
+    meeting.send([0x81, 6], from: 1)
+    meeting.run(for: .seconds(1))
+    #expect(meeting.received == [[[0x81, 6]], [[0x80, 5]]])
   }
 
   @Test func aRestartMovesToAnAllocationOfItsOwn() throws {

@@ -49,10 +49,12 @@ final class VirtualNetwork {
     entropy = Entropy(seed: [self.seed, seedHigh, 1]).stream("net")
   }
 
-  func addNode(_ addresses: [String], servers: [ICEServer] = [], nat: String? = nil) -> Node {
+  func addNode(
+    _ addresses: [String], servers: [ICEServer] = [], nat: String? = nil
+  ) -> Node {
     let source = Entropy(seed: [seed, seedHigh, 2, UInt8(nodes.count)]).stream("ice")
     let node = Node(
-      network: self, agent: ICEAgent(servers: servers, entropy: source),
+      network: self, agent: ICEAgent(ICESettings(servers: servers), entropy: source),
       addresses: addresses.compactMap { IPAddress($0) }, nat: nat.flatMap { IPAddress($0) },
       basePort: UInt16(10_000 + 1000 * nodes.count))
     nodes.append(node)

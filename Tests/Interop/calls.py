@@ -61,7 +61,7 @@ async def _record(call, program, folder, seconds, outcome):
     try:
         bind = "127.0.0.1" if call.uses_loopback else namespace.address()
         send = "echo" if call.echoes else "pattern"
-        options = relay.options if "retake" in call.relays else []
+        options = call.options + (relay.options if "retake" in call.relays else [])
         recorder = await Recorder.start(program, folder, bind, send, options)
         try:
             await _converse(call, recorder, relay, folder, seconds, outcome)

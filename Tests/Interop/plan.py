@@ -46,6 +46,10 @@ class Call:
     receives: tuple[str, ...] = _MEDIA
     # The peer shows no address but an mDNS name, because it has no permission to use a camera.
     hides: bool = False
+    # Retake has no UDP, so that a connection has to carry the call.
+    tcp: bool = False
+    # Retake shows names in the place of its addresses.
+    names: bool = False
     # Who shows no address but one of a TURN server: `peer`, `retake`, or both.
     relays: tuple[str, ...] = ()
     # The only codec of pictures that the peer takes part with.
@@ -56,19 +60,25 @@ class Call:
         """A name for people and for folders."""
         words = [self.peer, "page" if self.offerer == "page" else f"{self.offerer}-offers"]
         words += ["waits"] * self.peer_waits + ["mdns"] * self.hides
+        words += ["tcp"] * self.tcp + ["names"] * self.names
         words += [f"{who}-relays" for who in self.relays]
         words += [self.codec] * (self.codec != "vp8")
         return "-".join(words)
 
     @property
+    def options(self):
+        """What the call needs on Retake's command line."""
+        return ["--ice-tcp", "only"] * self.tcp + ["--ice-names"] * self.names
+
+    @property
     def needs_private_network(self):
         """Whether it can be made nowhere else: mDNS messages and servers stay inside."""
-        return self.hides or bool(self.relays)
+        return self.hides or self.names or bool(self.relays)
 
     @property
     def remarks(self):
         """What is special about it, for people."""
-        remarks = ["mDNS name"] * self.hides
+        remarks = ["mDNS name"] * self.hides + ["names"] * self.names + ["TCP"] * self.tcp
         remarks += [f"{who} relays" for who in self.relays]
         return remarks + ["receives"] * (not self.sends) + ["sends"] * (not self.receives)
 
@@ -104,6 +114,9 @@ CALLS = [
     Call("chromium", "peer", codec="h264"),
     Call("chromium", "retake", codec="h264"),
     Call("chromium", "peer", hides=True, sends=()),
+    Call("chromium", "peer", names=True),
+    Call("chromium", "peer", tcp=True),
+    Call("chromium", "retake", tcp=True),
     Call("chromium", "peer", relays=("peer",)),
     Call("chromium", "retake", relays=("peer",)),
     Call("chromium", "peer", relays=("retake",)),
@@ -121,6 +134,7 @@ CALLS = [
     Call("libwebrtc", "peer"),
     Call("libwebrtc", "retake"),
     Call("libwebrtc", "retake", peer_waits=True),
+    Call("libwebrtc", "peer", tcp=True),
     Call("gstreamer", "peer"),
     Call("gstreamer", "retake"),
     Call("gstreamer", "retake", peer_waits=True),

@@ -69,7 +69,7 @@ import Wire
     let video = side.negotiation.sections[1].codecs[0]
     #expect(video.feedback == ["goog-remb", "transport-cc", "ccm fir", "rrtr"])
     #expect(video.rtxPayloadType == nil)
-    #expect(side.negotiation.sections[0].extensions.map(\.id) == [1, 2, 4])
+    #expect(side.negotiation.sections[0].extensions.map(\.id) == [1, 2, 4, 5])
     #expect(side.negotiation.sections[0].codecs[0].feedback.isEmpty)
   }
 
@@ -84,7 +84,7 @@ import Wire
     try side.take(.answer, answer)
     #expect(side.agreed == ["0 audio sendonly"])
     #expect(side.negotiation.sections[0].remoteSSRCs.isEmpty)
-    #expect(side.negotiation.sections[0].extensions.map(\.id) == [2, 3, 4])
+    #expect(side.negotiation.sections[0].extensions.map(\.id) == [2, 3, 4, 5])
     #expect(!side.changes.contains(.trackAdded(transceiver: 1, streamIDs: [])))
   }
 

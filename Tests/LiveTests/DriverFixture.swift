@@ -62,8 +62,9 @@ extension PeerInput {
     case .captured(let transceiver, _): "captured \(transceiver)"
     case .socketBound(let id, let address): "bound \(id) \(address)"
     case .socketFailed(let id, let code): "failed \(id) \(code)"
+    case .streamAccepted(_, let remote): "accepted \(remote)"
     case .nameResolved(let id, let addresses): "resolved \(id) \(addresses)"
-    case .sendFailed(_, let remote, let code): "refused \(remote) \(code)"
+    case .sendFailed(let failure): "refused \(failure.remote) \(failure.code)"
     case .signaling(let message): "signaling \(message.type)"
     }
   }
@@ -79,7 +80,7 @@ final class ScriptedPort: DatagramPort {
   /// How often something was flushed.
   private(set) var flushes = 0
   private var flushed = 0
-  private var refusals: [PathRefusal] = []
+  private var refusals: [SendFailure] = []
   private var nextPort: UInt16 = 1000
 
   func bind(_ ip: IPAddress) throws(SystemError) -> SocketAddress {
@@ -92,20 +93,26 @@ final class ScriptedPort: DatagramPort {
     throw SystemError(operation: "connect", code: 111)
   }
 
+  func listen(_ ip: IPAddress) throws(SystemError) -> SocketAddress { try bind(ip) }
+
   func close(_ local: SocketAddress) { closed.append(local) }
+
+  func closeStream(_ local: SocketAddress, _ remote: SocketAddress) { closed.append(remote) }
 
   func send(_ datagram: Datagram) {
     if sendCode == 0 { return sent.append(datagram) }
     refusals.append(
-      PathRefusal(local: datagram.local, remote: datagram.remote, code: sendCode))
+      SendFailure(datagram, code: sendCode))
   }
 
-  func flush() -> [PathRefusal] {
+  func flush() -> [SendFailure] {
     defer { refusals = [] }
     flushes += sent.count > flushed ? 1 : 0
     flushed = sent.count
     return refusals
   }
+
+  func publish(_ name: String, _ ip: IPAddress) { names.append("\(name) is \(ip)") }
 
   func resolve(_ name: String, id: UInt32) { names.append("\(id) \(name)") }
 }

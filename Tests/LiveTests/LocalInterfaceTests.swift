@@ -27,9 +27,9 @@ import Wire
       ],
       gathered: ["198.51.100.4", "192.0.2.9", "2001:db8::2"]),
     Case(
-      name: "loopback when there is nothing else",
+      name: "loopback and link-local when there is nothing else",
       interfaces: [("lo", 1, "::1"), ("lo", 1, "127.0.0.1"), ("eth0", 2, "fe80::1")],
-      gathered: ["127.0.0.1", "::1"]),
+      gathered: ["127.0.0.1", "::1", "fe80::1"]),
     Case(
       name: "named addresses in their order, each once", bind: ["::1", "127.0.0.1", "::1"],
       interfaces: [("eth0", 2, "192.0.2.1")], gathered: ["::1", "127.0.0.1"]),

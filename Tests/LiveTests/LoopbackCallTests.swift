@@ -15,15 +15,18 @@ struct LoopbackCall {
   let caller: PeerConnection
   let callee: PeerConnection
 
-  init(take: String? = nil, address: String = "127.0.0.1", statsInterval: Interval? = nil) throws {
+  init(
+    take: String? = nil, address: String = "127.0.0.1", statsInterval: Interval? = nil,
+    configuration: PeerConfiguration = PeerConfiguration()
+  ) throws {
     var options = Session.Options()
     options.takePath = take
     options.label = "loopback"
     options.statsInterval = statsInterval
     options.bind = .addresses([try #require(IPAddress(address))])
     session = try Session(options)
-    caller = session.makePeer(label: "caller", role: "caller")
-    callee = session.makePeer(label: "callee", role: "callee")
+    caller = session.makePeer(label: "caller", role: "caller", configuration: configuration)
+    callee = session.makePeer(label: "callee", role: "callee", configuration: configuration)
   }
 
   /// Carries an offer and its answer with all candidates, and waits for both connections.

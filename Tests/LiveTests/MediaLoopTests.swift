@@ -54,9 +54,9 @@ final class ToyEngine: PeerEngine {
       tell("deadline \(late <= now ? "reached" : "early")", &outbox)
     case .captured(let transceiver, _): tell("captured \(transceiver)", &outbox)
     case .signaling(let message): tell(message.message, &outbox)
-    case .sendFailed(_, _, let code): tell("send \(code)", &outbox)
+    case .sendFailed(let failure): tell("send \(failure.code)", &outbox)
     case .send(let id, _): outbox.append(.reply(id: id, .done))
-    case .genesis: break
+    case .genesis, .streamAccepted: break
     }
   }
 

@@ -15,7 +15,7 @@ import Wire
     var datagrams: [[UInt8]] = []
     while datagrams.count < count {
       _ = try poller.wait(waits: true)
-      for index in 0..<batch.receive(from: socket) {
+      for index in 0..<batch.receive(from: socket.descriptor) {
         if let entry = batch.entry(at: index) { datagrams.append(entry.bytes) }
       }
     }

@@ -93,7 +93,8 @@ import Wire
     }
     #expect(found.what == "an output that was not recorded")
     #expect(found.recorded == "nothing")
-    #expect(found.replayed == "event refused")
+    #expect(found.replayed == "event refused: y")
+    #expect(found.layer == "x")
   }
 
   @Test func anotherStateIsNamedByItsMachine() throws {

@@ -2,6 +2,7 @@ import Foundation
 import Lab
 import Media
 import Peer
+import Secure
 import Tape
 import Wire
 
@@ -106,6 +107,8 @@ final class BentPeer: ReplayedPeer {
     self.counter = counter
     self.bend = bend
   }
+
+  func use(_ security: any SecurityFactory) { inner.use(security) }
 
   func step(_ input: PeerInput, at now: Instant, into outbox: inout Outbox<PeerOutput>) {
     counter.step += 1

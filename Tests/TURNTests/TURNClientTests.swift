@@ -123,6 +123,17 @@ private struct Bench {
     #expect(server == peer && !bench.client.isAllocated)
   }
 
+  @Test func aServerThatForgotTheAllocationSaysSo() {
+    for input in [TURNClient.Input.verify, .permit(peer.ip), .bind(peer)] {
+      var bench = Bench()
+      bench.step(.begin)
+      bench.server.restart()
+      bench.step(input)
+      #expect(bench.failures == [437])
+      #expect(bench.client.relayed == nil && bench.client.deadline == nil)
+    }
+  }
+
   @Test func silenceIsRetriedThenGivenUp() {
     for (isReliable, count) in [(false, 7), (true, 1)] {
       var bench = Bench(isReliable: isReliable)

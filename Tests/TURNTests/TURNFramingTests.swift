@@ -1,8 +1,7 @@
 import STUN
+import TURN
 import Testing
 import Wire
-
-@testable import TURN
 
 @Suite struct TURNFramingTests {
   private let messages: [[UInt8]] = [
@@ -16,7 +15,7 @@ import Wire
   func messagesComeOutWholeHoweverTheStreamIsCut(size: Int) throws {
     let stream = messages.flatMap(TURNFraming.framed)
     #expect(stream.count % 4 == 0)
-    var framing = TURNFraming()
+    var framing = StreamCutter(TURNFraming.self)
     var found: [[UInt8]] = []
     for start in stride(from: 0, to: stream.count, by: size) {
       framing.append(stream[start..<min(start + size, stream.count)])
@@ -27,19 +26,19 @@ import Wire
 
   @Test func bytesThatBeginNoMessageEndTheStream() {
     for first in [0x04, 0x16, 0x50, 0x80, 0xff] as [UInt8] {
-      var framing = TURNFraming()
+      var framing = StreamCutter(TURNFraming.self)
       framing.append([first, 0, 0, 4, 0, 0, 0, 0])
-      #expect(throws: TURNFraming.Refusal.self) { try framing.next() }
+      #expect(throws: FramingError.self) { try framing.next() }
     }
-    var odd = TURNFraming()
+    var odd = StreamCutter(TURNFraming.self)
     odd.append([0, 1, 0, 3, 0x21, 0x12, 0xa4, 0x42])
-    #expect(throws: TURNFraming.Refusal.self) { try odd.next() }
+    #expect(throws: FramingError.self) { try odd.next() }
   }
 
   @Test func anyBytesAreCutOrRefused() {
     let entropy = Entropy(seed: [4]).stream("mutate")
     for _ in 0..<2000 {
-      var framing = TURNFraming()
+      var framing = StreamCutter(TURNFraming.self)
       var total = 0
       for _ in 0..<8 {
         var bytes = TURNFraming.framed(messages[Int(entropy.integer(below: 4))])

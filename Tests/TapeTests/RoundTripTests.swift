@@ -148,10 +148,10 @@ func isEqual(_ left: PeerInput, _ right: PeerInput) -> Bool {
     left == right && leftID == rightID
   case (.socketFailed(let leftID, let left), .socketFailed(let rightID, let right)):
     left == right && leftID == rightID
+  case (.streamAccepted(let a, let b), .streamAccepted(let c, let d)): a == c && b == d
   case (.nameResolved(let leftID, let left), .nameResolved(let rightID, let right)):
     left == right && leftID == rightID
-  case (.sendFailed(let a, let b, let c), .sendFailed(let d, let e, let f)):
-    a == d && b == e && c == f
+  case (.sendFailed(let left), .sendFailed(let right)): left == right
   case (.signaling(let left), .signaling(let right)): left == right
   default: false
   }

@@ -96,9 +96,10 @@ enum SampleSteps {
     .captured(transceiver: 2, .picture(picture)),
     .socketBound(id: 1, local),
     .socketFailed(id: 2, code: 98),
+    .streamAccepted(local: local, remote: remote),
     .nameResolved(id: 3, [remote.ip]),
     .nameResolved(id: 4, []),
-    .sendFailed(local: local, remote: remote, code: -101),
+    .sendFailed(SendFailure(local: local, remote: remote, code: -101, packets: 2, bytes: 2400)),
     .signaling(
       SignalingMessage(isInbound: true, transport: "http", type: "offer", message: "{}")),
     .datagram(datagram([]), arrival: Instant(nanoseconds: 5)),
@@ -191,6 +192,11 @@ enum SampleSteps {
     .datagram(datagram([22, 254, 253])),
     .bindSocket(id: 1, local.ip),
     .closeSocket(local),
+    .listen(id: 9, local.ip),
+    .openStream(
+      id: 10, StreamTarget(local: local.ip, remote: remote, kind: .peer, name: "")),
+    .closeStream(local: local, remote: remote),
+    .publishName("a.local", local.ip),
     .resolveName(id: 3, "a.local"),
     .reply(id: 1, .done),
     .reply(id: 2, .description(SessionDescription(type: .answer, sdp: "v=0\r\n"))),

@@ -3,7 +3,8 @@ enum Layers {
   /// All targets, lowest first: a target may import only what stands before it.
   static let order = [
     "CSQLite", "CSRTP", "COpus", "CVPX", "CPcap", "COpenSSL", "CXXHash", "CSupport",
-    "Wire", "Digests", "STUN", "TURN", "ICE", "Secure", "RTP", "SCTP", "SDP", "JSEP", "Transport",
+    "Wire", "Digests", "STUN", "TURN", "ICE", "MulticastDNS", "Secure", "RTP", "SCTP", "SDP",
+    "JSEP", "Transport",
     "Flow", "Media",
     "Stats", "Speakers", "Peer", "Tape", "Queries", "Replay", "Debug", "Verify", "Lab", "Live",
     "RetakeTesting", "Signaling", "retake",
@@ -11,7 +12,8 @@ enum Layers {
 
   /// The deterministic core: no clock, no randomness, no input or output of its own.
   static let core = [
-    "Wire", "Digests", "STUN", "TURN", "ICE", "Secure", "RTP", "SCTP", "SDP", "JSEP", "Transport",
+    "Wire", "Digests", "STUN", "TURN", "ICE", "MulticastDNS", "Secure", "RTP", "SCTP", "SDP",
+    "JSEP", "Transport",
     "Flow", "Media",
     "Stats", "Speakers", "Peer",
   ]

@@ -19,6 +19,64 @@ import Verify
     #expect(result.isPassed && result.notes == [], "\(result.line)")
   }
 
+  @Test func aTakeOfAnotherOpenSSLKeepsItsFlights() throws {
+    let folder = try Folder()
+    let path = try folder.record("call.take", lossPerMille: 50)
+    let old = folder.file("old.take")
+    try recast(path, as: old) { $0.openssl = "0.9, engine 1" }
+    let upgrade = try Upgrade(path: old, output: folder.file("new.take"))
+    #expect(upgrade.firstDifference == nil && upgrade.misses == [], "\(upgrade.text)")
+    #expect(upgrade.substituted.count == 1)
+    #expect(upgrade.text.contains("key log"))
+    let header = try TapeReader(path: folder.file("new.take")).header
+    #expect(header.toolchain.openssl == "0.9, engine 1")
+    #expect(TakeVerification.run(path: folder.file("new.take")).isPassed)
+  }
+
+  @Test func aTakeOfTheFirstFormatReplaysAndIsMadeAnew() throws {
+    let folder = try Folder()
+    let path = try folder.record("call.take")
+    let old = folder.file("old.take")
+    try writeFirstFormat(path, as: old)
+    #expect(try TapeReader(path: old).header.format == 1)
+    let result = TakeVerification.run(path: old)
+    #expect(result.isPassed && result.notes == [], "\(result.line)")
+    // What it does not have is told where it would be needed.
+    let other = folder.file("other.take")
+    try recast(old, as: other) { $0.openssl = "0.9" }
+    #expect(TakeVerification.run(path: other).notes.first?.contains("without a key log") == true)
+
+    let upgrade = try Upgrade(path: old, output: folder.file("new.take"))
+    #expect(upgrade.formatBefore == 1 && upgrade.format == TakeHeader.currentFormat)
+    #expect(upgrade.firstDifference == nil && upgrade.misses == [], "\(upgrade.text)")
+    #expect(try digest(of: folder.file("new.take")) == digest(of: path))
+  }
+
+  /// Copies a take as the first format had it: without key logs and certificates.
+  private func writeFirstFormat(_ path: String, as output: String) throws {
+    let reader = try TapeReader(path: path)
+    var header = reader.header
+    header.format = 1
+    let copy = try TakeCopy(path: output, header: header)
+    while let chunk = try reader.next() {
+      for step in chunk.steps {
+        var rows = RowList()
+        for row in step.rows {
+          let values = Array(chunk.rows.row(row))
+          if chunk.rows.table(row) == .event,
+            [.text("keylog"), .text("certificate")].contains(values[2])
+          {
+            continue
+          }
+          rows.append(chunk.rows.table(row), values)
+        }
+        try copy.append(step.head, rows, 0..<rows.count)
+      }
+    }
+    try copy.finish()
+    try SQLiteConnection(path: output, mode: .readWrite).execute("DROP TABLE clock")
+  }
+
   @Test func whatChangedIsTold() throws {
     let folder = try Folder()
     let path = try folder.record("call.take")

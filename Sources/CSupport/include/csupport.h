@@ -9,6 +9,7 @@
 #include "csupport_net.h"
 #include "csupport_opus.h"
 #include "csupport_poll.h"
+#include "csupport_link.h"
 #include "csupport_stream.h"
 #include "csupport_vpx.h"
 #include "csupport_worker.h"

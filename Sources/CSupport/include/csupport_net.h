@@ -18,6 +18,8 @@ typedef struct {
   uint8_t family;
   /// The port in host order.
   uint16_t port;
+  /// The kernel's number of the interface that a link-local IPv6 address is meant on, or 0.
+  uint32_t scope;
 } csupport_address;
 
 /// A datagram that was received, or room for one.

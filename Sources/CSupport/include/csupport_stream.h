@@ -18,6 +18,12 @@ int csupport_tcp_connect(const csupport_address *from, const csupport_address *t
 /// The outcome of connecting: 1 with the own end point when it is done, 0 while it is not.
 int csupport_tcp_connected(int socket, csupport_address *local);
 
+/// Opens a socket that listens on an address; gives the descriptor and where it is bound.
+int csupport_tcp_listen(const csupport_address *address, csupport_address *bound);
+
+/// Takes the next connection that waits; gives its descriptor, or -EAGAIN when there is none.
+int csupport_tcp_accept(int socket, csupport_address *remote);
+
 /// Reads what there is; gives 0 when nothing waits, -ECONNRESET when the other side has ended.
 int csupport_tcp_read(int socket, uint8_t *bytes, size_t capacity);
 

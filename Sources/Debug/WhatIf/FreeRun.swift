@@ -37,6 +37,11 @@ package final class FreeRun {
     var outcome: PeerOutcome
     /// The time of the last input: no later one may be earlier.
     var at: Instant
+    /// What was added to the peer's own times.
+    var clock: Interval
+
+    /// When the peer wants to be woken, by the clock of the take.
+    var deadline: Instant? { machine.deadline.map { $0 + clock } }
   }
 
   private let reader: TapeReader
@@ -73,7 +78,7 @@ package final class FreeRun {
   /// Runs to the end of the take and gives what came out for each peer.
   package func run(progress: (Instant) -> Void = { _ in }) throws(TapeError) -> [PeerOutcome] {
     var end = Instant.zero
-    while let chunk = try next() {
+    while let chunk = try reader.chunk(steps: 64) {
       for step in chunk.steps {
         memory.learn(chunk.rows, step.rows)
         passTime(until: step.head.at, patience: FreeRun.patience)
@@ -90,27 +95,13 @@ package final class FreeRun {
     }
   }
 
-  private func next() throws(TapeError) -> TapeChunk? {
-    do throws(TapeFault) {
-      return try reader.next(steps: 64)
-    } catch {
-      switch error {
-      case .unreadable(let reason): throw reason
-      case .altered(let alteration, _):
-        throw TapeError(
-          path: reader.path, place: "step \(alteration.step)",
-          reason: "the file was altered: \(alteration.reason)")
-      }
-    }
-  }
-
   // MARK: Time
 
   /// Does what is due before an instant: held datagrams, and deadlines that nobody recorded.
   private func passTime(until instant: Instant, patience: Interval) {
     for _ in 0..<FreeRun.wakesMaximum {
       let wake = peers.indices.compactMap { index in
-        peers[index].machine.deadline.map { (at: $0, index: index) }
+        peers[index].deadline.map { (at: $0, index: index) }
       }.min { ($0.at, $0.index) < ($1.at, $1.index) }
       let arrival = held.first?.at
       if let arrival, arrival <= instant, arrival <= wake?.at ?? instant {
@@ -130,16 +121,15 @@ package final class FreeRun {
     switch step.input {
     case .deadline:
       // The stack may have other plans than it had in the recording.
-      guard let due = machine(peer)?.deadline, due <= at else { return }
+      guard let due = driven(peer)?.deadline, due <= at else { return }
       self.step(peer, .deadline, at: at)
     case .genesis(var genesis):
       if isChanged(peer) { changes.configure(&genesis.configuration) }
-      var label = ""
-      if let row = step.inputRows.first, case .text(let text) = rows[row, 2] { label = text }
+      let words = PeerWords(step, rows)
       peers.append(
         Driven(
           number: peer, machine: PeerMachine(codecs: codecs()),
-          outcome: PeerOutcome(peer: peer, label: label), at: at))
+          outcome: PeerOutcome(peer: peer, label: words.label), at: at, clock: words.clock))
       self.step(peer, .genesis(genesis), at: at)
     case .datagram(let datagram, let arrival) where isChanged(peer):
       edit(step, rows, datagram, arrival)
@@ -154,9 +144,7 @@ package final class FreeRun {
 
   private func isChanged(_ peer: UInt32) -> Bool { changes.peer ?? peer == peer }
 
-  private func machine(_ peer: UInt32) -> PeerMachine? {
-    peers.first { $0.number == peer }?.machine
-  }
+  private func driven(_ peer: UInt32) -> Driven? { peers.first { $0.number == peer } }
 
   private func edit(
     _ step: TapeChunk.Step, _ rows: RowList, _ datagram: Datagram, _ arrival: Instant
@@ -190,7 +178,12 @@ package final class FreeRun {
     guard let index = peers.firstIndex(where: { $0.number == peer }) else { return }
     let now = max(instant, peers[index].at)
     peers[index].at = now
-    peers[index].machine.step(input, at: now, into: &outbox)
+    let clock = peers[index].clock
+    var input = input
+    if case .datagram(let datagram, let arrival) = input {
+      input = .datagram(datagram, arrival: arrival - clock)
+    }
+    peers[index].machine.step(input, at: now - clock, into: &outbox)
     while let output = outbox.next() { peers[index].outcome.take(output, at: now) }
   }
 }

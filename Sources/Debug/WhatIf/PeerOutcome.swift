@@ -4,7 +4,11 @@ import Stats
 import Wire
 
 /// What became of a session for one peer: what people would have seen and heard of it.
-package struct PeerOutcome: Sendable {
+package struct PeerOutcome: Sendable, Codable {
+  private enum CodingKeys: CodingKey {
+    case peer, label, states, freezes, measures, refusals
+  }
+
   /// A time in which a picture stood still.
   package struct Freeze: Hashable, Sendable, Codable {
     package var fromNanoseconds: Int64

@@ -25,6 +25,7 @@ struct WhatIfCommand: ParsableCommand {
         retake whatif call.take --drop 'packet rtp ssrc=301774210 share=5%'
         retake whatif call.take --delay '80ms packet rtp from=2s to=3s' --peer 1
         retake whatif call.take --set videoBitrateMaximum=300000
+        retake whatif call.take --build ../other/.build/release/retake
       """)
 
   @OptionGroup var options: TakeOptions
@@ -50,6 +51,12 @@ struct WhatIfCommand: ParsableCommand {
       "Change a setting of the peers' configuration.", valueName: "name=value"))
   var settings: [String] = []
 
+  @Option(help: "Let another retake executable run it: its stack against this one.")
+  var build: String?
+
+  @Flag(help: .hidden)
+  var outcomes = false
+
   @Option(help: "Change only this peer, by its number.")
   var peer: UInt32?
 
@@ -63,17 +70,26 @@ struct WhatIfCommand: ParsableCommand {
     changes.seed = seed
     let configured = try configuration()
     changes.configure = { $0 = configured($0) }
-    guard !changes.edits.isEmpty || jitterBuffer != nil || !settings.isEmpty else {
+    if outcomes {
+      // What another build asks for.
+      let run = try run(changes, "what if")
+      return print(
+        CanonicalJSON.text(OtherBuild.Answer(outcomes: run.outcomes, counts: run.counts)))
+    }
+    guard !changes.edits.isEmpty || jitterBuffer != nil || !settings.isEmpty || build != nil else {
       throw CommandFailure(
         .usage,
-        "whatif needs a change: --drop, --delay, --duplicate, --corrupt, --jitter-buffer "
-          + "or --set")
+        "whatif needs a change: --drop, --delay, --duplicate, --corrupt, --jitter-buffer, --set "
+          + "or --build")
     }
-    let recorded = try outcomes(FreeRun.Changes(), "as recorded")
-    let changed = try outcomes(changes, "what if")
+    let recorded = try run(FreeRun.Changes(), "as recorded")
+    let changed =
+      try build.map { try OtherBuild(path: $0).run(options.take, arguments) }
+      ?? run(changes, "what if")
     var words = zip(changes.edits, changed.counts).map { "\($0): \($1) packets" }
     if let jitterBuffer { words.append("jitter buffers of at least \(jitterBuffer) ms") }
     words += settings
+    if let build { words.append("the stack of \(build)") }
     if let peer { words = words.map { "\($0), peer \(peer) only" } }
     let report = WhatIfReport(
       path: options.take, changes: words, recorded: recorded.outcomes, changed: changed.outcomes)
@@ -131,7 +147,20 @@ struct WhatIfCommand: ParsableCommand {
     return try? JSONDecoder().decode(PeerConfiguration.self, from: changed)
   }
 
-  private func outcomes(_ changes: FreeRun.Changes, _ what: String) throws
+  /// The same changes as another build is told them.
+  private var arguments: [String] {
+    var list: [String] = []
+    for (name, values) in [
+      ("--drop", drop), ("--delay", delay), ("--duplicate", duplicate), ("--corrupt", corrupt),
+      ("--set", settings), ("--jitter-buffer", jitterBuffer.map { ["\($0)"] } ?? []),
+      ("--peer", peer.map { ["\($0)"] } ?? []), ("--seed", ["\(seed)"]),
+    ] {
+      list += values.flatMap { [name, $0] }
+    }
+    return list
+  }
+
+  private func run(_ changes: FreeRun.Changes, _ what: String) throws
     -> (outcomes: [PeerOutcome], counts: [Int])
   {
     let progress = Progress(what)

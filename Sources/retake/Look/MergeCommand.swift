@@ -1,6 +1,7 @@
 import ArgumentParser
 import Queries
 import Tape
+import Wire
 
 /// Two ends of a call on one clock.
 struct MergeCommand: ParsableCommand {
@@ -11,10 +12,13 @@ struct MergeCommand: ParsableCommand {
       Datagrams that both takes hold, as sent and as received, tell how far the clocks of the two \
       machines are apart: the fastest ones are taken to need equally long both ways. The rest of \
       every datagram's time is its one-way delay, and what did not come was lost on the way. \
-      --json also gives the delays in each second.
+      --json also gives the delays in each second. With --out both ends go into one take on \
+      the clock of the first, which replays like any other; its view one_way_delay has the time \
+      of every packet.
 
       Examples:
         retake merge here.take there.take
+        retake merge here.take there.take --out joint.take
         retake merge both.take both.take --first-peer 1 --second-peer 2
       """)
 
@@ -30,19 +34,41 @@ struct MergeCommand: ParsableCommand {
   @Option(help: "The peer of the second take, when it has several.")
   var secondPeer: Int64?
 
+  @Option(help: "Write both ends into a take on one clock.", completion: .file())
+  var out: String?
+
   @Flag(help: "Print JSON for programs.")
   var json = false
 
   func run() throws {
-    do throws(MergedTakes.Refusal) {
+    do {
       let merged = try MergedTakes(
         first: first, peer: firstPeer, second: second, peer: secondPeer)
       print(json ? merged.json : merged.description)
-    } catch {
+      if let out { try join(merged, out) }
+    } catch let error as MergedTakes.Refusal {
       switch error {
       case .unreadable(let reason): throw CommandFailure(reason)
       case .nothingInCommon(let reason): throw CommandFailure(.difference, reason)
       }
     }
   }
+
+  private func join(_ merged: MergedTakes, _ out: String) throws {
+    let ends = [
+      JointTake.End(path: first, peer: number(firstPeer), added: .zero),
+      JointTake.End(
+        path: second, peer: number(secondPeer),
+        added: Interval(nanoseconds: merged.offsetNanoseconds)),
+    ]
+    let made = try reading { () throws(TapeError) in try JointTake.write(ends, to: out) }
+    if !json { print("\(out): \(made.steps) steps of \(made.peers) peers on one clock") }
+    if !made.toolchainDifferences.isEmpty {
+      printError(
+        "retake: \(second): made with other \(made.toolchainDifferences.joined(separator: ", ")) "
+          + "than \(first); a replay of \(out) needs --substitute where that matters")
+    }
+  }
+
+  private func number(_ peer: Int64?) -> UInt32? { peer.flatMap { UInt32(exactly: $0) } }
 }

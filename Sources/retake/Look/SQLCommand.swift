@@ -1,6 +1,7 @@
 import ArgumentParser
 import Foundation
 import Queries
+import Stats
 import Tape
 
 /// SQL over a take.
@@ -39,6 +40,11 @@ struct SQLCommand: ParsableCommand {
   func run() throws {
     if schema {
       for migration in TakeSchema.migrations { print(migration) }
+      print(
+        "-- What stat.members has, by stat.type, and what of the standard cannot exist here:\n--")
+      for line in StatsMembers.text.split(separator: "\n", omittingEmptySubsequences: false) {
+        print(line.isEmpty ? "--" : "-- \(line)")
+      }
       return
     }
     guard let take, let query else { return }

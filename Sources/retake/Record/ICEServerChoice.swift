@@ -27,3 +27,5 @@ struct ICEServerChoice: ExpressibleByArgument {
 }
 
 extension ICETransportPolicy: ExpressibleByArgument {}
+
+extension ICETCPPolicy: ExpressibleByArgument {}

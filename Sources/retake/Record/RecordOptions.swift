@@ -49,7 +49,24 @@ struct RecordOptions: ParsableArguments {
       """)
   var videoCodec: VideoCodecChoice?
 
+  @Option(
+    name: .customLong("ice-tcp"),
+    help: """
+      Let connections carry the call: also, beside UDP, or only, without UDP and servers. Default: \
+      UDP alone.
+      """)
+  var iceTCP: ICETCPPolicy?
+
+  @Flag(
+    name: .customLong("ice-names"),
+    help: "Show random names in the place of the own addresses, which only hosts nearby resolve.")
+  var hidesAddresses = false
+
   func validate() throws {
+    if icePolicy == .relay, iceTCP == .only {
+      throw ValidationError(
+        "--ice-policy relay needs a server and --ice-tcp only uses none: leave one of them out.")
+    }
     let hasRelay = iceServers.contains { $0.server.username != nil }
     if icePolicy == .relay, !hasRelay {
       throw ValidationError("--ice-policy relay needs a TURN server: add --ice-server turn:...")
@@ -79,6 +96,8 @@ struct RecordOptions: ParsableArguments {
     var configuration = PeerConfiguration()
     configuration.iceServers = iceServers.map(\.server)
     configuration.iceTransportPolicy = icePolicy
+    configuration.iceTCP = iceTCP
+    configuration.iceAddressPrivacy = hidesAddresses ? .names : nil
     return configuration
   }
 

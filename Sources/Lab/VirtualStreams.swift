@@ -1,0 +1,147 @@
+package import Wire
+
+/// Connections between hosts in virtual time: nothing on them gets lost, but what is lost below
+/// holds up all that follows.
+package struct VirtualStreams {
+  /// What a connection leads to at a host.
+  package enum Event: Sendable {
+    /// The connection asked for with this number is there; this is the own end.
+    case connected(id: UInt32, SocketAddress)
+    case refused(id: UInt32)
+    /// Somebody connected to a listener.
+    case accepted(local: SocketAddress, remote: SocketAddress)
+    case message(local: SocketAddress, remote: SocketAddress, bytes: [UInt8])
+    /// The other end closed it, or the network did.
+    case lost(local: SocketAddress, remote: SocketAddress)
+  }
+
+  /// An event at a host.
+  package struct Delivery: Sendable {
+    package var at: Instant
+    package var host: Int
+    package var event: Event
+  }
+
+  /// One direction of a connection.
+  private struct Direction {
+    let host: Int
+    let local: SocketAddress
+    let remote: SocketAddress
+    let remoteHost: Int
+    /// When the last message arrives: later ones do not overtake it.
+    var lastArrival = Instant.zero
+  }
+
+  /// What every segment takes.
+  package var delay = Interval.milliseconds(10)
+  /// How many of a thousand segments are lost, and how long it takes until one is sent again.
+  package var lossPerMille: UInt64 = 0
+  package var retransmission = Interval.milliseconds(200)
+  /// Whether nobody takes connections.
+  package var refuses = false
+
+  private let chance: EntropyStream
+  private var listeners: [(address: SocketAddress, host: Int)] = []
+  private var directions: [Direction] = []
+  /// Earliest first.
+  private var pending: [Delivery] = []
+
+  package init(entropy: EntropyStream) { chance = entropy }
+
+  /// How many connections are open.
+  package var count: Int { directions.count / 2 }
+
+  /// When something happens next.
+  package var nextArrival: Instant? { pending.first?.at }
+
+  /// The next event at or before an instant.
+  package mutating func next(until limit: Instant) -> Delivery? {
+    guard let first = pending.first, first.at <= limit else { return nil }
+    return pending.removeFirst()
+  }
+
+  /// Accepts connections at an end point.
+  package mutating func listen(at address: SocketAddress, of host: Int) {
+    listeners.append((address, host))
+  }
+
+  /// Ends accepting; connections stay.
+  package mutating func stopListening(at address: SocketAddress) {
+    listeners.removeAll { $0.address == address }
+  }
+
+  /// Begins a connection; its outcome takes a round trip.
+  package mutating func connect(
+    id: UInt32, from local: SocketAddress, to remote: SocketAddress, of host: Int, at now: Instant
+  ) {
+    let trip = delay + penalty()
+    guard !refuses, let listener = listeners.first(where: { $0.address == remote }) else {
+      return insert(Delivery(at: now + trip + trip, host: host, event: .refused(id: id)))
+    }
+    directions.append(
+      Direction(host: host, local: local, remote: remote, remoteHost: listener.host))
+    directions.append(
+      Direction(host: listener.host, local: remote, remote: local, remoteHost: host))
+    insert(
+      Delivery(
+        at: now + trip, host: listener.host, event: .accepted(local: remote, remote: local)))
+    insert(Delivery(at: now + trip + trip, host: host, event: .connected(id: id, local)))
+  }
+
+  /// Takes a message for a connection; false when there is none with these ends.
+  package mutating func send(
+    _ bytes: [UInt8], from local: SocketAddress, to remote: SocketAddress, at now: Instant
+  ) -> Bool {
+    guard
+      let index = directions.firstIndex(where: { $0.local == local && $0.remote == remote })
+    else { return false }
+    let at = max(now + delay + penalty(), directions[index].lastArrival)
+    directions[index].lastArrival = at
+    insert(
+      Delivery(
+        at: at, host: directions[index].remoteHost,
+        event: .message(local: remote, remote: local, bytes: bytes)))
+    return true
+  }
+
+  /// Closes a connection from one end.
+  package mutating func close(_ local: SocketAddress, _ remote: SocketAddress, at now: Instant) {
+    guard let own = directions.first(where: { $0.local == local && $0.remote == remote }) else {
+      return
+    }
+    remove(own)
+    insert(
+      Delivery(
+        at: now + delay, host: own.remoteHost, event: .lost(local: remote, remote: local)))
+  }
+
+  /// Breaks all connections, as a box on the way does that forgets them.
+  package mutating func breakAll(at now: Instant) {
+    for direction in directions {
+      insert(
+        Delivery(
+          at: now, host: direction.host,
+          event: .lost(local: direction.local, remote: direction.remote)))
+    }
+    directions = []
+  }
+
+  private mutating func remove(_ own: Direction) {
+    directions.removeAll {
+      $0.local == own.local && $0.remote == own.remote
+        || $0.local == own.remote && $0.remote == own.local
+    }
+  }
+
+  private func penalty() -> Interval {
+    guard lossPerMille > 0 else { return .zero }
+    var total = Interval.zero
+    while chance.integer(below: 1000) < lossPerMille { total = total + retransmission }
+    return total
+  }
+
+  private mutating func insert(_ delivery: Delivery) {
+    let place = pending.firstIndex { $0.at > delivery.at } ?? pending.endIndex
+    pending.insert(delivery, at: place)
+  }
+}

@@ -1,0 +1,218 @@
+package import Wire
+
+/// Names of the link (RFC 6762, as far as WebRTC needs it): answers questions for names of this
+/// host, and finds the addresses of others.
+///
+/// Names are random, so that nobody else can have them: they are neither probed nor announced
+/// (draft-ietf-mmusic-mdns-ice-candidates section 3.1.1).
+package struct MulticastNames: Machine {
+  /// What can happen.
+  package enum Input {
+    /// Finds the addresses of a name; answered by `resolved` with the number.
+    case resolve(id: UInt64, String)
+    /// Answers questions for a name with an address, on behalf of an owner.
+    case publish(String, IPAddress, owner: UInt64)
+    /// Takes the names of an owner back.
+    case withdraw(owner: UInt64)
+    /// A datagram that came to the multicast port.
+    case received([UInt8], from: SocketAddress)
+    case deadline
+  }
+
+  /// What is to be done.
+  package enum Output: Hashable {
+    /// Send this to everybody on every link.
+    case multicast([UInt8])
+    /// Send this to one asker.
+    case unicast([UInt8], to: SocketAddress)
+    /// The addresses of a name; none when nobody answered.
+    case resolved(id: UInt64, [IPAddress])
+  }
+
+  /// The port of multicast DNS.
+  package static let port: UInt16 = 5353
+  /// Where questions and answers go.
+  package static let group = IPAddress(ipv4: 0xe000_00fb)
+  package static let groupIPv6 = IPAddress(ipv6High: 0xff02_0000_0000_0000, low: 0xfb)
+
+  private struct Question {
+    let name: String
+    var ids: [UInt64]
+    var attempts = 0
+    var dueAt: Instant
+  }
+
+  private struct Published {
+    let name: String
+    let ip: IPAddress
+    let owner: UInt64
+    /// When everybody was last told.
+    var toldAt: Instant?
+  }
+
+  /// How long each of the questions waits for an answer (RFC 6762 section 5.2 wants a second
+  /// between the first two).
+  private static let waits = [1, 2, 2].map { Interval.seconds($0) }
+  private static let questionsMaximum = 64
+  private static let publishedMaximum = 256
+  /// How long others may keep an address (RFC 6762 section 10).
+  private static let lifetime: UInt32 = 120
+  /// The most that a resolver which does not know multicast may keep it (section 6.7).
+  private static let legacyLifetime: UInt32 = 10
+
+  private var questions: [Question] = []
+  private var published: [Published] = []
+
+  package init() {}
+
+  package var deadline: Instant? {
+    var next: Instant?
+    for question in questions { next = earliest(next, question.dueAt) }
+    return next
+  }
+
+  /// Whether a name is one of the link.
+  package static func isLocal(_ name: String) -> Bool { name.lowercased().hasSuffix(".local") }
+
+  package mutating func step(_ input: Input, at now: Instant, into outbox: inout Outbox<Output>) {
+    switch input {
+    case .resolve(let id, let name): resolve(name.lowercased(), id, at: now, &outbox)
+    case .publish(let name, let ip, let owner):
+      guard published.count < MulticastNames.publishedMaximum else { return }
+      published.append(Published(name: name.lowercased(), ip: ip, owner: owner))
+    case .withdraw(let owner): published.removeAll { $0.owner == owner }
+    case .received(let bytes, let source):
+      guard let message = DNSMessage(bytes) else { return }
+      if message.isResponse {
+        // Answers from another port are forged (RFC 6762 section 6).
+        if source.port == MulticastNames.port { learn(message, &outbox) }
+      } else {
+        answer(message, to: source, at: now, &outbox)
+      }
+    case .deadline: ask(at: now, &outbox)
+    }
+  }
+
+  // MARK: Asking
+
+  private mutating func resolve(
+    _ name: String, _ id: UInt64, at now: Instant, _ outbox: inout Outbox<Output>
+  ) {
+    let own = published.filter { $0.name == name }.map(\.ip)
+    if !own.isEmpty { return outbox.append(.resolved(id: id, own)) }
+    if let index = questions.firstIndex(where: { $0.name == name }) {
+      return questions[index].ids.append(id)
+    }
+    guard questions.count < MulticastNames.questionsMaximum else {
+      return outbox.append(.resolved(id: id, []))
+    }
+    questions.append(Question(name: name, ids: [id], dueAt: now))
+    ask(at: now, &outbox)
+  }
+
+  /// Asks what is due, and gives up what was asked often enough.
+  private mutating func ask(at now: Instant, _ outbox: inout Outbox<Output>) {
+    for index in questions.indices where questions[index].dueAt <= now {
+      let attempts = questions[index].attempts
+      guard attempts < MulticastNames.waits.count else { continue }
+      questions[index].attempts += 1
+      questions[index].dueAt = now + MulticastNames.waits[attempts]
+      let name = questions[index].name
+      let message = DNSMessage(questions: [
+        DNSMessage.Question(name: name, type: .a), DNSMessage.Question(name: name, type: .aaaa),
+      ])
+      outbox.append(.multicast(message.bytes))
+    }
+    finish({ $0.dueAt <= now }, [], &outbox)
+  }
+
+  /// Takes the addresses out of an answer that anybody may have asked for.
+  private mutating func learn(_ message: DNSMessage, _ outbox: inout Outbox<Output>) {
+    var names: [String] = []
+    for record in message.answers where !names.contains(record.name) { names.append(record.name) }
+    for name in names {
+      let addresses = message.answers.compactMap { record -> IPAddress? in
+        guard record.name == name, record.lifetime > 0, case .address(let ip) = record.value else {
+          return nil
+        }
+        return ip
+      }
+      if !addresses.isEmpty { finish({ $0.name == name }, addresses, &outbox) }
+    }
+  }
+
+  private mutating func finish(
+    _ isOver: (Question) -> Bool, _ addresses: [IPAddress], _ outbox: inout Outbox<Output>
+  ) {
+    for question in questions where isOver(question) {
+      for id in question.ids { outbox.append(.resolved(id: id, addresses)) }
+    }
+    questions.removeAll(where: isOver)
+  }
+
+  // MARK: Answering
+
+  private mutating func answer(
+    _ message: DNSMessage, to asker: SocketAddress, at now: Instant,
+    _ outbox: inout Outbox<Output>
+  ) {
+    // Whoever asks from another port knows no multicast, and gets a plain answer (section 6.7).
+    let isLegacy = asker.port != MulticastNames.port
+    var answers: [DNSMessage.Record] = []
+    var names: [String] = []
+    for question in message.questions where !names.contains(question.name) {
+      let own = published.filter { $0.name == question.name }
+      guard !own.isEmpty else { continue }
+      let types = message.questions.filter { $0.name == question.name }.map(\.type)
+      names.append(question.name)
+      answers += records(own, types, message.answers, isLegacy: isLegacy)
+    }
+    guard !answers.isEmpty else { return }
+    var response = DNSMessage(isResponse: true, answers: answers)
+    if isLegacy {
+      response.id = message.id
+      response.questions = message.questions
+      return outbox.append(.unicast(response.bytes, to: asker))
+    }
+    // Everybody is told at most once a second (section 6).
+    let isRecent = published.contains { entry in
+      names.contains(entry.name) && entry.toldAt.map { now - $0 < .seconds(1) } == true
+    }
+    let wantsUnicast = message.questions.contains { names.contains($0.name) && $0.wantsUnicast }
+    // A datagram to this host's port reaches only one of those that share it.
+    let isHere = asker.ip.isLoopback || published.contains { $0.ip == asker.ip }
+    if !isHere, isRecent || wantsUnicast {
+      return outbox.append(.unicast(response.bytes, to: asker))
+    }
+    for index in published.indices where names.contains(published[index].name) {
+      published[index].toldAt = now
+    }
+    outbox.append(.multicast(response.bytes))
+  }
+
+  /// The addresses of the types that are asked for, or the news that there are none of them
+  /// (section 6.1); without what the asker knows already (section 7.1).
+  private func records(
+    _ own: [Published], _ types: [DNSType], _ known: [DNSMessage.Record], isLegacy: Bool
+  ) -> [DNSMessage.Record] {
+    let lifetime = isLegacy ? MulticastNames.legacyLifetime : MulticastNames.lifetime
+    let present: [DNSType] = own.map { $0.ip.isIPv4 ? .a : .aaaa }
+    var answers: [DNSMessage.Record] = []
+    for (entry, type) in zip(own, present) where types.contains(type) || types.contains(.any) {
+      let record = DNSMessage.Record(
+        name: entry.name, value: .address(entry.ip), lifetime: lifetime, isUnique: !isLegacy)
+      let isKnown = known.contains {
+        $0.name == record.name && $0.value == record.value && $0.lifetime >= lifetime / 2
+      }
+      if !isKnown { answers.append(record) }
+    }
+    let isMissing = types.contains { ($0 == .a || $0 == .aaaa) && !present.contains($0) }
+    if isMissing, let name = own.first?.name {
+      answers.append(
+        DNSMessage.Record(
+          name: name, value: .types(present.sorted { $0.rawValue < $1.rawValue }),
+          lifetime: lifetime, isUnique: !isLegacy))
+    }
+    return answers
+  }
+}

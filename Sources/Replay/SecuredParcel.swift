@@ -1,0 +1,165 @@
+import Peer
+import RTP
+import Secure
+import Tape
+import Wire
+
+/// What a recorded step tells of DTLS and SRTP, in its order.
+struct SecuredParcel {
+  /// Something that DTLS put out.
+  enum Item {
+    case datagram([UInt8])
+    case data(DTLSRecord)
+    case state(DTLSState)
+    case established(DTLSResult)
+    case failure(String)
+  }
+
+  private var items: [Item] = []
+  private var protected: [[UInt8]] = []
+  /// The certificates that the peer made in this step.
+  private(set) var certificates: [[UInt8]] = []
+
+  init() {}
+
+  init(_ step: TapeChunk.Step, _ rows: RowList) {
+    var secured: SecuredText?
+    for row in step.outputRows {
+      switch rows.table(row) {
+      case .packet:
+        if case .blob(let bytes)? = rows.row(row).last { add(RelayedBytes.inside(bytes)) }
+      case .state:
+        if text(rows, row, 2) == "dtls", let state = DTLSState(rawValue: text(rows, row, 4)) {
+          items.append(.state(state))
+        }
+      case .event:
+        let detail = text(rows, row, 3)
+        switch text(rows, row, 2) {
+        case "certificate":
+          if let made = CanonicalJSON.value(CertificateText.self, from: detail) {
+            certificates.append(made.bytes)
+          }
+        case "secured": secured = CanonicalJSON.value(SecuredText.self, from: detail)
+        case "keylog":
+          if let secured, let log = CanonicalJSON.value(KeyLogText.self, from: detail)?.log {
+            addResult(secured, log)
+          }
+        case "refused":
+          let refusal = CanonicalJSON.value(Refusal.self, from: detail)
+          if let refusal, refusal.layer == "dtls" { items.append(.failure(refusal.reason)) }
+        default: break
+        }
+      default: break
+      }
+    }
+  }
+
+  private struct Refusal: Decodable {
+    var layer: String
+    var reason: String
+  }
+
+  private func text(_ rows: RowList, _ row: Int, _ column: Int) -> String {
+    if case .text(let text) = rows[row, column] { return text }
+    return ""
+  }
+
+  private mutating func add(_ bytes: [UInt8]) {
+    switch DatagramClass(bytes.span.bytes) {
+    case .dtls:
+      let records = DTLSRecord.all(in: bytes)
+      if records.count == 1, records[0].type == DTLSRecord.applicationData {
+        items.append(.data(records[0]))
+      } else {
+        items.append(.datagram(bytes))
+      }
+    case .rtp, .rtcp: protected.append(bytes)
+    default: break
+    }
+  }
+
+  private mutating func addResult(_ secured: SecuredText, _ log: KeyLog) {
+    guard let profile = SRTPProtection(rawValue: secured.profile)?.profile,
+      let role = DTLSRole(rawValue: secured.role),
+      let keys = log.secrets.srtpKeys(profile, cipherSuite: secured.cipherSuite, role: role)
+    else { return }
+    items.append(
+      .established(
+        DTLSResult(
+          profile: profile, sendKey: keys.send, receiveKey: keys.receive,
+          version: secured.version, cipherSuite: secured.cipherSuite,
+          remoteCertificate: log.remoteCertificate, localCertificate: log.localCertificate,
+          secrets: log.secrets)))
+  }
+
+  /// Why DTLS could not begin at all.
+  var failure: String? {
+    if certificates.isEmpty, case .failure(let reason)? = items.first { return reason }
+    return nil
+  }
+
+  /// Takes what comes next, up to a record with data.
+  mutating func takeTransportItems() -> [Item] {
+    let end =
+      items.firstIndex {
+        if case .data = $0 { return true }
+        return false
+      } ?? items.count
+    defer { items.removeSubrange(..<end) }
+    return Array(items[..<end])
+  }
+
+  /// Takes the next record with data.
+  mutating func takeDataRecord() -> DTLSRecord? {
+    for (index, item) in items.enumerated() {
+      guard case .data(let record) = item else { continue }
+      items.remove(at: index)
+      return record
+    }
+    return nil
+  }
+
+  /// Takes the protected packet with the same length and the same bytes in the clear.
+  mutating func takeProtected(like packet: [UInt8], isRTCP: Bool) -> [UInt8]? {
+    let clear = isRTCP ? 8 : RTPHead.length(packet)
+    let index = protected.firstIndex {
+      $0.count == packet.count && $0.prefix(clear).elementsEqual(packet.prefix(clear))
+    }
+    return index.map { protected.remove(at: $0) }
+  }
+}
+
+/// The part of an RTP packet that SRTP leaves in the clear (RFC 3711 section 3.1).
+private enum RTPHead {
+  static func length(_ packet: [UInt8]) -> Int {
+    guard packet.count >= 12 else { return packet.count }
+    let sources = 12 + 4 * Int(packet[0] & 15)
+    guard packet[0] & 0x10 != 0, packet.count >= sources + 4 else { return sources }
+    return sources + 4 + 4 * (Int(packet[sources + 2]) << 8 | Int(packet[sources + 3]))
+  }
+}
+
+/// A datagram that goes through a TURN server.
+private enum RelayedBytes {
+  private static let sendIndication = 0x0016
+  private static let dataAttribute = 0x0013
+
+  /// What is inside of a channel message or a Send indication (RFC 8656 sections 12.4 and 11.1);
+  /// other bytes as they are.
+  static func inside(_ bytes: [UInt8]) -> [UInt8] {
+    func number(_ offset: Int) -> Int? {
+      guard offset >= 0, offset + 1 < bytes.count else { return nil }
+      return Int(bytes[offset]) << 8 | Int(bytes[offset + 1])
+    }
+    if let first = bytes.first, (0x40..<0x50).contains(first), let length = number(2) {
+      return Array(bytes.dropFirst(4).prefix(length))
+    }
+    guard number(0) == sendIndication else { return bytes }
+    var offset = 20
+    while let type = number(offset), let length = number(offset + 2) {
+      if type == dataAttribute { return Array(bytes.dropFirst(offset + 4).prefix(length)) }
+      offset += 4 + (length + 3) / 4 * 4
+    }
+    return bytes
+  }
+}

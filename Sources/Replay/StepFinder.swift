@@ -1,0 +1,129 @@
+package import Tape
+import Wire
+
+/// Finds the steps of a take whose rows meet a condition, by its tables and without driving the
+/// stack: a table of an hour is read in a moment.
+package final class StepFinder {
+  private let path: String
+  private let connection: SQLiteConnection
+  private var memory = RowMemory()
+
+  /// Opens a take and learns what its rows refer to by number.
+  package init(path: String) throws(TapeError) {
+    self.path = path
+    connection = try TakeFile.open(path)
+    for table in [Table.peer, .path, .format] {
+      try scan(
+        table, "SELECT row, 0, 0, \(table.columns.joined(separator: ", ")) FROM \(table.name)"
+      ) { rows, _ in
+        memory.learn(rows, 0..<1)
+        return false
+      }
+    }
+  }
+
+  /// The first step after one that meets a condition about rows; nil when there is none, and for
+  /// other conditions.
+  package func first(_ condition: StepCondition, after step: Int) throws(TapeError) -> Int? {
+    try find(condition, "row >= \(Int64(step + 1) << 16)", "ASC") { $0.min() }
+  }
+
+  /// The last step before one that meets a condition about rows; nil when there is none, and for
+  /// other conditions.
+  package func last(_ condition: StepCondition, before step: Int) throws(TapeError) -> Int? {
+    try find(condition, "row < \(Int64(step) << 16)", "DESC") { $0.max() }
+  }
+
+  private func find(
+    _ condition: StepCondition, _ range: String, _ order: String, among: ([Int]) -> Int?
+  ) throws(TapeError) -> Int? {
+    guard case .rows(let tables) = condition.subject else { return nil }
+    var found: [Int] = []
+    for table in tables {
+      try scan(table, query(table, condition, range, order)) { rows, head in
+        let facts = RowFacts(
+          rows: rows, row: 0, peer: head.peer, isInput: head.isInput, memory: memory)
+        guard condition.matches(facts) else { return false }
+        found.append(head.step)
+        return true
+      }
+    }
+    return among(found)
+  }
+
+  private struct Head {
+    var step: Int
+    var peer: UInt32
+    /// Whether the row is a datagram that came in.
+    var isInput: Bool
+  }
+
+  /// Goes through the rows of a query until the body has seen enough.
+  private func scan(
+    _ table: Table, _ sql: String, _ body: (RowList, Head) -> Bool
+  ) throws(TapeError) {
+    do throws(SQLiteError) {
+      var statement = try connection.prepare(sql)
+      while try statement.step() {
+        let values = table.columns.indices.map { statement.value(3 + $0) ?? .null }
+        var rows = RowList()
+        rows.append(table, values)
+        let head = Head(
+          step: Int(statement.integer(0) >> 16),
+          peer: UInt32(truncatingIfNeeded: statement.integer(1)),
+          isInput: statement.integer(2) == 1)
+        if body(rows, head) { return }
+      }
+    } catch {
+      throw TapeError(path: path, place: table.name, error)
+    }
+  }
+
+  private func query(_ table: Table, _ condition: StepCondition, _ range: String, _ order: String)
+    -> String
+  {
+    let end = "ORDER BY store.row \(order)"
+    switch table {
+    case .packet:
+      let columns = table.columns.dropLast().map { "store.\($0)" }.joined(separator: ", ")
+      let bytes = "(SELECT bytes FROM packet WHERE packet.row = store.row)"
+      return """
+        SELECT store.row, path.peer, path.direction = 'in', \(columns), \(bytes)
+        FROM packet_store AS store CROSS JOIN path USING (path)
+        WHERE store.\(range) \(narrowed(condition)) \(end)
+        """
+    case .frame:
+      let columns = table.columns.dropLast().map { "store.\($0)" }.joined(separator: ", ")
+      return """
+        SELECT store.row, format.peer, 0, \(columns), NULL
+        FROM frame_store AS store CROSS JOIN format USING (format)
+        WHERE store.\(range) \(end)
+        """
+    default:
+      let peer = table.columns.contains("peer") ? "peer" : "0"
+      return """
+        SELECT row, \(peer), 0, \(table.columns.joined(separator: ", "))
+        FROM \(table.storageName) AS store WHERE \(range) \(end)
+        """
+    }
+  }
+
+  /// What a condition about datagrams says in columns, so that the bytes of others are not read.
+  private func narrowed(_ condition: StepCondition) -> String {
+    var terms = ""
+    for word in condition.words {
+      switch word {
+      case "in", "out": terms += " AND path.direction = '\(word)'"
+      case "rtp": terms += " AND store.marker_type IS NOT NULL"
+      case "rtcp": terms += " AND store.marker_type IS NULL AND store.ssrc IS NOT NULL"
+      case "stun", "dtls": terms += " AND store.ssrc IS NULL"
+      default: break
+      }
+    }
+    for test in condition.tests where test.field == "ssrc" && test.comparison == "=" {
+      guard let ssrc = UInt32(test.value) else { continue }
+      terms += " AND store.ssrc = \(Int32(bitPattern: ssrc))"
+    }
+    return terms
+  }
+}

@@ -1,0 +1,70 @@
+package import Tape
+
+/// What has to stand in for the libraries of this machine when a take was made with others.
+package struct Substitution: Hashable, Sendable {
+  /// Whether the take's frames stand in for the codecs.
+  package var skipsCodecs = false
+  /// What of DTLS and SRTP is taken from the recording.
+  package var security: RecordedSecurity.Parts = []
+  /// Whether the rest can be compared byte for byte.
+  package var isReplayable = true
+  /// What is said about it.
+  package var notes: [String] = []
+
+  package init() {}
+
+  /// Compares the toolchains of a take and of this machine; throws when the take cannot be read.
+  package init(of path: String, _ header: TakeHeader, by toolchain: Toolchain) throws(TapeError) {
+    try self.init(
+      of: path, header, parts: toolchain.differences(from: header.toolchain).map(\.part))
+  }
+
+  /// Lets recorded results stand in for everything that a library makes, wherever the take has
+  /// them; throws when the take cannot be read.
+  package init(all path: String, _ header: TakeHeader) throws(TapeError) {
+    try self.init(of: path, header, parts: ["openssl", "srtp", "opus", "vpx"])
+  }
+
+  private init(of path: String, _ header: TakeHeader, parts: [String]) throws(TapeError) {
+    guard !parts.isEmpty else { return }
+    let names = parts.joined(separator: ", ")
+    // Features of the processor change the results of codecs only.
+    if parts.contains(where: { ["opus", "vpx", "cpu"].contains($0) }) {
+      isReplayable = header.keepsMedia
+      skipsCodecs = header.keepsMedia
+      if skipsCodecs {
+        notes.append("made with other \(names): its frames stand in for the codecs")
+      } else {
+        notes.append("made with other \(names) and without media: only its digests are checked")
+        return
+      }
+    }
+    if parts.contains("openssl") {
+      guard try Substitution.hasKeyLog(path) else {
+        isReplayable = false
+        notes.append("made with other \(names) and without a key log: only its digests are checked")
+        return
+      }
+      security.insert(.dtls)
+      notes.append("made with other openssl: its key log and flights stand in for DTLS")
+    }
+    if parts.contains("srtp") {
+      security.insert(.srtp)
+      notes.append("made with other srtp: its packets stand where they hold the same")
+    }
+  }
+
+  /// Whether a take tells the secrets of its associations; old ones do not.
+  private static func hasKeyLog(_ path: String) throws(TapeError) -> Bool {
+    let connection = try TakeFile.open(path)
+    do throws(SQLiteError) {
+      return try connection.integer(
+        """
+        SELECT NOT EXISTS (SELECT 1 FROM event WHERE type = 'secured')
+          OR EXISTS (SELECT 1 FROM event WHERE type = 'keylog')
+        """) == 1
+    } catch {
+      throw TapeError(path: path, place: "event", error)
+    }
+  }
+}

@@ -1,0 +1,156 @@
+import COpenSSL
+import Wire
+
+/// A record of DTLS 1.2 (RFC 6347 section 4.1).
+package struct DTLSRecord: Sendable {
+  package static let alert: UInt8 = 21
+  package static let applicationData: UInt8 = 23
+
+  package var type: UInt8
+  package var epoch: UInt16
+  /// 48 bits, counted in each epoch.
+  package var sequence: UInt64
+  package var fragment: [UInt8]
+
+  /// How many bytes stand before the fragment.
+  fileprivate static let headLength = 13
+
+  package init(type: UInt8, epoch: UInt16, sequence: UInt64, fragment: [UInt8]) {
+    self.type = type
+    self.epoch = epoch
+    self.sequence = sequence
+    self.fragment = fragment
+  }
+
+  /// The records of a datagram; what does not look like one ends them.
+  package static func all(in datagram: [UInt8]) -> [DTLSRecord] {
+    var records: [DTLSRecord] = []
+    var reader = ByteReader(datagram.span.bytes)
+    do throws(ReadError) {
+      while reader.remaining > 0 {
+        let type = try reader.uint8()
+        try reader.skip(2)
+        let epoch = try reader.uint16()
+        let sequence = UInt64(try reader.uint16()) << 32 | UInt64(try reader.uint32())
+        let length = Int(try reader.uint16())
+        let start = reader.offset
+        try reader.skip(length)
+        records.append(
+          DTLSRecord(
+            type: type, epoch: epoch, sequence: sequence,
+            fragment: Array(datagram[start..<reader.offset])))
+      }
+    } catch {
+      // Cut short: what was read so far is what there is.
+    }
+    return records
+  }
+
+  /// The record as on the wire.
+  package var bytes: [UInt8] { head(length: fragment.count) + fragment }
+
+  fileprivate func head(length: Int) -> [UInt8] {
+    numbered
+      .reduce(into: [type, 0xfe, 0xfd]) { $0.append($1) }
+      + [UInt8(truncatingIfNeeded: length >> 8), UInt8(truncatingIfNeeded: length)]
+  }
+
+  /// Epoch and sequence number in eight bytes.
+  fileprivate var numbered: [UInt8] {
+    let number = UInt64(epoch) << 48 | sequence & 0xffff_ffff_ffff
+    return (0..<8).map { UInt8(truncatingIfNeeded: number >> UInt64(56 - 8 * $0)) }
+  }
+
+  /// What is authenticated besides the text (RFC 5246 section 6.2.3.3).
+  fileprivate func additional(_ length: Int) -> [UInt8] {
+    numbered + [
+      type, 0xfe, 0xfd, UInt8(truncatingIfNeeded: length >> 8), UInt8(truncatingIfNeeded: length),
+    ]
+  }
+}
+
+/// Opens and seals the records that one side of an association sends, by its logged secrets.
+package struct DTLSRecordProtection {
+  private let cipher: OpaquePointer
+  private let key: [UInt8]
+  private let salt: [UInt8]
+  /// Whether the record carries eight bytes of its nonce (RFC 5288 section 3), or its number is
+  /// mixed into all of it (RFC 7905 section 2).
+  private var isExplicit: Bool { salt.count == 4 }
+
+  private static let tagLength = 16
+
+  /// Derives the keys of a side; nil for a cipher suite without AEAD.
+  package init?(_ secrets: DTLSSecrets, cipherSuite: String, sender: DTLSRole) {
+    let (keyLength, saltLength): (Int, Int)
+    let found: OpaquePointer?
+    if cipherSuite.contains("AES_128_GCM") {
+      (keyLength, saltLength, found) = (16, 4, EVP_aes_128_gcm())
+    } else if cipherSuite.contains("AES_256_GCM") {
+      (keyLength, saltLength, found) = (32, 4, EVP_aes_256_gcm())
+    } else if cipherSuite.contains("CHACHA20_POLY1305") {
+      (keyLength, saltLength, found) = (32, 12, EVP_chacha20_poly1305())
+    } else {
+      return nil
+    }
+    let block = secrets.keyBlock(count: 2 * (keyLength + saltLength), cipherSuite: cipherSuite)
+    guard let found, block.count == 2 * (keyLength + saltLength) else { return nil }
+    cipher = found
+    let place = sender == .client ? 0 : 1
+    key = Array(block[place * keyLength..<(place + 1) * keyLength])
+    let salts = block[(2 * keyLength)...]
+    salt = Array(salts.dropFirst(place * saltLength).prefix(saltLength))
+  }
+
+  /// The text of a record; nil when it is not this side's, or damaged.
+  package func open(_ record: DTLSRecord) -> [UInt8]? {
+    let prefix = isExplicit ? 8 : 0
+    let length = record.fragment.count - prefix - Self.tagLength
+    guard length >= 0 else { return nil }
+    let text = Array(record.fragment[prefix..<prefix + length])
+    var tag = Array(record.fragment.suffix(Self.tagLength))
+    return crypt(
+      text, nonce(record, Array(record.fragment.prefix(prefix))), record.additional(length),
+      tag: &tag, seals: false)
+  }
+
+  /// A record with a text sealed under the number, and the nonce, of another one.
+  package func seal(_ text: [UInt8], like record: DTLSRecord) -> DTLSRecord? {
+    let prefix = isExplicit ? Array(record.fragment.prefix(8)) : []
+    guard prefix.count == (isExplicit ? 8 : 0) else { return nil }
+    var tag = [UInt8](repeating: 0, count: Self.tagLength)
+    guard
+      let sealed = crypt(
+        text, nonce(record, prefix), record.additional(text.count), tag: &tag, seals: true)
+    else { return nil }
+    var copy = record
+    copy.fragment = prefix + sealed + tag
+    return copy
+  }
+
+  private func nonce(_ record: DTLSRecord, _ prefix: [UInt8]) -> [UInt8] {
+    guard !isExplicit else { return salt + prefix }
+    return zip(salt, [0, 0, 0, 0] + record.numbered).map { $0 ^ $1 }
+  }
+
+  private func crypt(
+    _ text: [UInt8], _ nonce: [UInt8], _ additional: [UInt8], tag: inout [UInt8], seals: Bool
+  ) -> [UInt8]? {
+    let context = EVP_CIPHER_CTX_new()
+    defer { EVP_CIPHER_CTX_free(context) }
+    let count = Int32(Self.tagLength)
+    var length: Int32 = 0
+    guard EVP_CipherInit_ex(context, cipher, nil, key, nonce, seals ? 1 : 0) == 1,
+      EVP_CipherUpdate(context, nil, &length, additional, Int32(additional.count)) == 1,
+      seals || EVP_CIPHER_CTX_ctrl(context, EVP_CTRL_AEAD_SET_TAG, count, &tag) == 1
+    else { return nil }
+    var result = [UInt8](repeating: 0, count: text.count + Self.tagLength)
+    guard EVP_CipherUpdate(context, &result, &length, text, Int32(text.count)) == 1 else {
+      return nil
+    }
+    var rest = [UInt8](repeating: 0, count: 32)
+    guard EVP_CipherFinal_ex(context, &rest, &length) == 1 else { return nil }
+    if seals, EVP_CIPHER_CTX_ctrl(context, EVP_CTRL_AEAD_GET_TAG, count, &tag) != 1 { return nil }
+    return Array(result.prefix(text.count))
+  }
+}

@@ -1,0 +1,291 @@
+/// Every member of the W3C statistics (webrtc-stats, without the provisional ones): which of them
+/// reports here have, and why the others cannot exist.
+///
+/// `retake sql --schema` prints it, and a test holds reports against it.
+package struct StatsMembers: Sendable {
+  /// The W3C type, and for streams and sources `audio` or `video`.
+  package var type: String
+  package var kind: String?
+  /// What reports have, as soon as it applies.
+  package var given: [String]
+  /// What they never have, with the reason.
+  package var missing: [(members: [String], reason: String)]
+
+  private init(
+    _ type: String, _ kind: String? = nil, _ given: String,
+    missing: [(members: String, reason: String)] = []
+  ) {
+    self.type = type
+    self.kind = kind
+    self.given = given.words
+    self.missing = missing.map { ($0.members.words, $0.reason) }
+  }
+
+  /// All types, as people read them.
+  package static var text: String {
+    all.map { entry in
+      let title = entry.type + (entry.kind.map { " (\($0))" } ?? "")
+      let given = "  \(entry.given.joined(separator: " "))"
+      let missing = entry.missing.map {
+        "  without \($0.members.joined(separator: ", ")): \($0.reason)"
+      }
+      return ([title, given] + missing).joined(separator: "\n")
+    }.joined(separator: "\n\n")
+  }
+
+  private static let noECN = "ECN of RTP (RFC 6679, L4S) is not used"
+
+  /// All types in the order of the standard.
+  package static let all: [StatsMembers] = [
+    StatsMembers(
+      "codec",
+      """
+      transportId payloadType mimeType clockRate channels sdpFmtpLine
+      """),
+    StatsMembers(
+      "inbound-rtp", "audio",
+      """
+      ssrc kind transportId codecId trackIdentifier mid remoteId playoutId packetsReceived \
+      packetsLost jitter lastPacketReceivedTimestamp headerBytesReceived bytesReceived \
+      packetsDiscarded fecPacketsReceived fecPacketsDiscarded nackCount \
+      retransmittedPacketsReceived retransmittedBytesReceived estimatedPlayoutTimestamp \
+      jitterBufferDelay jitterBufferTargetDelay jitterBufferEmittedCount \
+      jitterBufferMinimumDelay totalSamplesReceived concealedSamples \
+      silentConcealedSamples concealmentEvents insertedSamplesForDeceleration \
+      removedSamplesForAcceleration audioLevel totalAudioEnergy totalSamplesDuration
+      """,
+      missing: [
+        (
+          """
+          packetsReceivedWithEct1 packetsReceivedWithCe packetsReportedAsLost \
+          packetsReportedAsLostButRecovered
+          """, noECN
+        ),
+        (
+          """
+          fecBytesReceived fecSsrc
+          """, "Opus carries its FEC inside of its packets"
+        ),
+        (
+          """
+          rtxSsrc
+          """, "sound is not sent again"
+        ),
+        (
+          """
+          totalProcessingDelay
+          """, "only the codecs of pictures are timed"
+        ),
+      ]),
+    StatsMembers(
+      "inbound-rtp", "video",
+      """
+      ssrc kind transportId codecId trackIdentifier mid remoteId packetsReceived \
+      packetsLost jitter lastPacketReceivedTimestamp headerBytesReceived bytesReceived \
+      packetsDiscarded nackCount firCount pliCount retransmittedPacketsReceived \
+      retransmittedBytesReceived rtxSsrc estimatedPlayoutTimestamp jitterBufferDelay \
+      jitterBufferTargetDelay jitterBufferEmittedCount jitterBufferMinimumDelay \
+      framesReceived framesDecoded keyFramesDecoded framesRendered framesDropped \
+      frameWidth frameHeight framesPerSecond qpSum totalDecodeTime totalInterFrameDelay \
+      totalSquaredInterFrameDelay pauseCount totalPausesDuration freezeCount \
+      totalFreezesDuration totalProcessingDelay framesAssembledFromMultiplePackets \
+      totalAssemblyTime decoderImplementation powerEfficientDecoder
+      """,
+      missing: [
+        (
+          """
+          packetsReceivedWithEct1 packetsReceivedWithCe packetsReportedAsLost \
+          packetsReportedAsLostButRecovered
+          """, noECN
+        ),
+        (
+          """
+          fecPacketsReceived fecPacketsDiscarded fecBytesReceived fecSsrc
+          """, "no FlexFEC or ULPFEC is agreed on"
+        ),
+        (
+          """
+          totalCorruptionProbability totalSquaredCorruptionProbability \
+          corruptionMeasurements
+          """, "the corruption detection extension is not agreed on"
+        ),
+      ]),
+    StatsMembers(
+      "outbound-rtp", "audio",
+      """
+      ssrc kind transportId codecId mid mediaSourceId remoteId encodingIndex packetsSent \
+      bytesSent headerBytesSent retransmittedPacketsSent retransmittedBytesSent \
+      targetBitrate totalPacketSendDelay nackCount active
+      """,
+      missing: [
+        (
+          """
+          packetsSentWithEct1
+          """, noECN
+        ),
+        (
+          """
+          rid
+          """, "there is one encoding"
+        ),
+        (
+          """
+          rtxSsrc
+          """, "sound is not sent again"
+        ),
+      ]),
+    StatsMembers(
+      "outbound-rtp", "video",
+      """
+      ssrc kind transportId codecId mid mediaSourceId remoteId encodingIndex packetsSent \
+      bytesSent headerBytesSent retransmittedPacketsSent retransmittedBytesSent rtxSsrc \
+      targetBitrate totalEncodedBytesTarget totalPacketSendDelay frameWidth frameHeight \
+      framesPerSecond framesSent hugeFramesSent framesEncoded keyFramesEncoded qpSum \
+      totalEncodeTime qualityLimitationReason qualityLimitationDurations \
+      qualityLimitationResolutionChanges nackCount firCount pliCount encoderImplementation \
+      powerEfficientEncoder active scalabilityMode
+      """,
+      missing: [
+        (
+          """
+          packetsSentWithEct1
+          """, noECN
+        ),
+        (
+          """
+          rid
+          """, "there is one encoding"
+        ),
+        (
+          """
+          psnrSum psnrMeasurements
+          """, "the encoder does not measure it"
+        ),
+      ]),
+    StatsMembers(
+      "remote-inbound-rtp",
+      """
+      ssrc kind transportId codecId localId packetsReceived packetsLost jitter \
+      fractionLost roundTripTime totalRoundTripTime roundTripTimeMeasurements
+      """,
+      missing: [
+        (
+          """
+          packetsWithBleachedEct1Marking packetsReceivedWithEct1 packetsReceivedWithCe \
+          packetsReportedAsLost packetsReportedAsLostButRecovered
+          """, noECN
+        )
+      ]),
+    StatsMembers(
+      "remote-outbound-rtp",
+      """
+      ssrc kind transportId codecId localId packetsSent bytesSent remoteTimestamp \
+      reportsSent roundTripTime totalRoundTripTime roundTripTimeMeasurements
+      """),
+    StatsMembers(
+      "media-source", "audio",
+      """
+      trackIdentifier kind audioLevel totalAudioEnergy totalSamplesDuration
+      """,
+      missing: [
+        (
+          """
+          echoReturnLoss echoReturnLossEnhancement
+          """, "there is no echo canceller"
+        )
+      ]),
+    StatsMembers(
+      "media-source", "video",
+      """
+      trackIdentifier kind width height frames framesPerSecond
+      """),
+    StatsMembers(
+      "media-playout",
+      """
+      kind synthesizedSamplesDuration synthesizedSamplesEvents totalSamplesDuration \
+      totalPlayoutDelay totalSamplesCount
+      """),
+    StatsMembers(
+      "peer-connection",
+      """
+      dataChannelsOpened dataChannelsClosed
+      """),
+    StatsMembers(
+      "data-channel",
+      """
+      label protocol dataChannelIdentifier state messagesSent bytesSent messagesReceived \
+      bytesReceived
+      """),
+    StatsMembers(
+      "transport",
+      """
+      packetsSent packetsReceived bytesSent bytesReceived iceRole iceLocalUsernameFragment \
+      dtlsState iceState selectedCandidatePairId localCertificateId remoteCertificateId \
+      tlsVersion dtlsCipher dtlsRole srtpCipher selectedCandidatePairChanges
+      """,
+      missing: [
+        (
+          """
+          ccfbMessagesSent ccfbMessagesReceived
+          """, "feedback is transport-cc, not RFC 8888"
+        )
+      ]),
+    StatsMembers(
+      "candidate-pair",
+      """
+      transportId localCandidateId remoteCandidateId state nominated priority packetsSent \
+      packetsReceived bytesSent bytesReceived lastPacketSentTimestamp \
+      lastPacketReceivedTimestamp totalRoundTripTime currentRoundTripTime \
+      availableOutgoingBitrate availableIncomingBitrate requestsReceived requestsSent \
+      responsesReceived responsesSent consentRequestsSent packetsDiscardedOnSend \
+      bytesDiscardedOnSend
+      """),
+    StatsMembers(
+      "local-candidate",
+      """
+      transportId address port protocol candidateType priority url relayProtocol \
+      foundation relatedAddress relatedPort usernameFragment
+      """,
+      missing: [
+        (
+          """
+          tcpType
+          """, "candidates are UDP"
+        )
+      ]),
+    StatsMembers(
+      "remote-candidate",
+      """
+      transportId address port protocol candidateType priority foundation relatedAddress \
+      relatedPort usernameFragment
+      """,
+      missing: [
+        (
+          """
+          url relayProtocol
+          """, "only the other side knows its servers"
+        ),
+        (
+          """
+          tcpType
+          """, "candidates of TCP are not paired"
+        ),
+      ]),
+    StatsMembers(
+      "certificate",
+      """
+      fingerprint fingerprintAlgorithm base64Certificate
+      """,
+      missing: [
+        (
+          """
+          issuerCertificateId
+          """, "DTLS certificates are self-signed, and chains are not kept"
+        )
+      ]),
+  ]
+}
+
+extension String {
+  fileprivate var words: [String] { split(separator: " ").map(String.init) }
+}

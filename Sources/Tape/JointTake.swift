@@ -1,0 +1,176 @@
+package import Wire
+
+/// Writes the peers of two takes into one, on the clock of the first: the two ends of a call as a
+/// take of two peers.
+///
+/// Every peer keeps its own time, to the nanosecond, or it would not do the same again; the rows
+/// say what was added to it, and a replay takes that away.
+package struct JointTake {
+  /// One end: a take, perhaps one of its peers only, and what its times need to be on the common
+  /// clock.
+  package struct End: Sendable {
+    package var path: String
+    package var peer: UInt32?
+    package var added: Interval
+
+    package init(path: String, peer: UInt32?, added: Interval) {
+      self.path = path
+      self.peer = peer
+      self.added = added
+    }
+  }
+
+  /// What was written.
+  package struct Summary: Sendable, Codable {
+    package var path: String
+    package var steps: Int
+    package var peers: Int
+    /// The libraries that the two recordings do not share: the second end replays exactly only
+    /// with its own.
+    package var toolchainDifferences: [String]
+  }
+
+  private let sources: [Source]
+  private let copy: TakeCopy
+  private var numbers = RowNumbering()
+  private var peers: [PeerKey: UInt32] = [:]
+
+  private struct PeerKey: Hashable {
+    var source: Int
+    var peer: UInt32
+  }
+
+  /// Joins two ends; the file must not exist.
+  package static func write(_ ends: [End], to path: String) throws(TapeError) -> Summary {
+    var joint = try JointTake(ends, path)
+    return try joint.run(path)
+  }
+
+  private init(_ ends: [End], _ path: String) throws(TapeError) {
+    // Nothing happens before the take begins.
+    let earliest = ends.map(\.added).min() ?? .zero
+    var sources: [Source] = []
+    for end in ends {
+      sources.append(try Source(end, added: Interval.zero - earliest + end.added))
+    }
+    self.sources = sources
+    guard var header = sources.first?.reader.header else {
+      throw TapeError(path: path, place: "", reason: "there is nothing to join")
+    }
+    for source in sources {
+      guard source.reader.header.keepsMedia == header.keepsMedia else {
+        throw TapeError(
+          path: source.reader.path, place: "",
+          reason: "one of the two takes keeps its media and the other does not; "
+            + "record both alike to join them")
+      }
+      guard source.reader.header.format == header.format else {
+        throw TapeError(
+          path: source.reader.path, place: "",
+          reason: "the two takes have different formats; retake upgrade makes them alike")
+      }
+      guard source.reader.header.format >= Table.clock.format else {
+        throw TapeError(
+          path: source.reader.path, place: "",
+          reason: "it has format \(header.format), which has one clock only; make it anew "
+            + "with retake upgrade")
+      }
+    }
+    let labels = sources.map(\.reader.header.label).filter { !$0.isEmpty }
+    header.label = labels.joined(separator: " and ")
+    header.startUnixNanoseconds += earliest.nanoseconds - (ends.first?.added.nanoseconds ?? 0)
+    header.startText = utcText(unixNanoseconds: header.startUnixNanoseconds)
+    copy = try TakeCopy(path: path, header: header)
+  }
+
+  private mutating func run(_ path: String) throws(TapeError) -> Summary {
+    while let index = try nextSource() {
+      guard let step = sources[index].take() else { break }
+      try append(step.step, step.rows, index)
+    }
+    try copy.finish(isComplete: sources.allSatisfy { $0.reader.ending != nil })
+    let toolchains = sources.map(\.reader.header.toolchain)
+    let differences = toolchains.dropFirst().flatMap { $0.differences(from: toolchains[0]) }
+    return Summary(
+      path: path, steps: copy.steps, peers: peers.count,
+      toolchainDifferences: differences.map(\.part))
+  }
+
+  /// The take whose next step comes first; nil at the end of all.
+  private func nextSource() throws(TapeError) -> Int? {
+    var first: (index: Int, at: Instant)?
+    for (index, source) in sources.enumerated() {
+      guard let at = try source.next() else { continue }
+      if at < first?.at ?? Instant(nanoseconds: .max) { first = (index, at) }
+    }
+    return first?.index
+  }
+
+  private mutating func append(_ step: TapeChunk.Step, _ rows: RowList, _ source: Int)
+    throws(TapeError)
+  {
+    let added = sources[source].added
+    let key = PeerKey(source: source, peer: step.head.peer)
+    let number = peers[key] ?? UInt32(peers.count + 1)
+    peers[key] = number
+    var head = step.head
+    head.peer = number
+    head.at = head.at + added
+    head.deadline = head.deadline.map { $0 + added }
+    var moved = RowList()
+    if head.kind == .genesis {
+      let clock = PeerWords(step, rows).clock + added
+      if clock != .zero {
+        moved.append(
+          .clock, [.number(number), .number(head.at.nanoseconds), .number(clock.nanoseconds)])
+      }
+    }
+    for row in step.rows where rows.table(row) != .clock {
+      let table = rows.table(row)
+      var values = Array(rows.row(row))
+      if let column = table.columns.firstIndex(of: "peer") { values[column] = .number(number) }
+      if let column = table.columns.firstIndex(of: "at_ns"), case .integer(let at) = values[column]
+      {
+        values[column] = .integer(at + added.nanoseconds)
+      }
+      moved.append(table, values)
+    }
+    let numbered = numbers.renumbered(moved, 0..<moved.count, source: source)
+    try copy.append(head, numbered, 0..<numbered.count)
+  }
+}
+
+/// The steps of one end in their order.
+private final class Source {
+  let reader: TapeReader
+  let added: Interval
+  private let peer: UInt32?
+  private var chunk = TapeChunk()
+  private var position = 0
+
+  init(_ end: JointTake.End, added: Interval) throws(TapeError) {
+    reader = try TapeReader(path: end.path)
+    peer = end.peer
+    self.added = added
+  }
+
+  /// The time of the next step on the common clock; nil at the end.
+  func next() throws(TapeError) -> Instant? {
+    while true {
+      while position < chunk.steps.count {
+        let head = chunk.steps[position].head
+        if peer == nil || head.peer == peer { return head.at + added }
+        position += 1
+      }
+      guard let read = try reader.chunk() else { return nil }
+      (chunk, position) = (read, 0)
+    }
+  }
+
+  /// Takes the next step, which is there.
+  func take() -> (step: TapeChunk.Step, rows: RowList)? {
+    guard position < chunk.steps.count else { return nil }
+    defer { position += 1 }
+    return (chunk.steps[position], chunk.rows)
+  }
+}

@@ -1,0 +1,40 @@
+import Debug
+import Foundation
+import Tape
+
+/// Another build of this tool, asked what its stack makes of a take.
+struct OtherBuild {
+  /// What it answers.
+  struct Answer: Codable {
+    var outcomes: [PeerOutcome]
+    var counts: [Int]
+  }
+
+  let path: String
+
+  /// Runs `whatif` there with the same changes.
+  func run(_ take: String, _ changes: [String]) throws -> (outcomes: [PeerOutcome], counts: [Int]) {
+    let process = Process()
+    process.executableURL = URL(fileURLWithPath: path)
+    process.arguments = ["whatif", take, "--outcomes"] + changes
+    let output = Pipe()
+    process.standardOutput = output
+    do {
+      try process.run()
+    } catch {
+      throw CommandFailure(
+        .noSuchFile, "\(path): it cannot be started: \(error.localizedDescription)")
+    }
+    let data = output.fileHandleForReading.readDataToEndOfFile()
+    process.waitUntilExit()
+    guard process.terminationStatus == 0,
+      let answer = CanonicalJSON.value(Answer.self, from: String(decoding: data, as: UTF8.self))
+    else {
+      throw CommandFailure(
+        .inputOutput,
+        "\(path): it did not say what becomes of \(take); give the retake of another build that "
+          + "knows whatif --outcomes")
+    }
+    return (answer.outcomes, answer.counts)
+  }
+}

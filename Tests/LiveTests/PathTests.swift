@@ -1,0 +1,50 @@
+import Live
+import Peer
+import SDP
+import Stats
+import Testing
+import Wire
+
+/// Calls over connections between real stacks.
+@Suite(.timeLimit(.minutes(1)), .serialized) struct PathTests {
+  @Test(arguments: ["127.0.0.1", "::1"])
+  func aCallNeedsNoDatagrams(address: String) async throws {
+    var configuration = PeerConfiguration()
+    configuration.iceTCP = .only
+    let call = try LoopbackCall(address: address, configuration: configuration)
+    for peer in [call.caller, call.callee] {
+      try await peer.addTrack(.audio, source: LoopbackCallTests.tone)
+      try await peer.addTrack(.video, source: LoopbackCallTests.pattern)
+    }
+    try await call.connect()
+    await LoopbackCall.receive(pictures: 5, blocks: 20, of: call.caller)
+    await LoopbackCall.receive(pictures: 5, blocks: 20, of: call.callee)
+    let stats = try await call.caller.getStats()
+    let candidates = stats.objects.filter { $0.type == "local-candidate" }
+    #expect(!candidates.isEmpty)
+    #expect(candidates.allSatisfy { $0["protocol"] == .text("tcp") })
+    try await call.session.finish()
+  }
+
+  @Test func aLoopbackCallConnectsWithinTwoHundredMilliseconds() async throws {
+    let call = try LoopbackCall()
+    try await call.caller.addTrack(.audio, source: LoopbackCallTests.tone)
+    let begin = ContinuousClock.now
+    try await call.connect()
+    let taken = ContinuousClock.now - begin
+    print("ICE, DTLS and signaling of a call over loopback: \(taken)")
+    #expect(taken < .milliseconds(200))
+    try await call.session.finish()
+  }
+
+  @Test func namesOfTheOwnSessionAreResolved() async throws {
+    var configuration = PeerConfiguration()
+    configuration.iceAddressPrivacy = .names
+    let call = try LoopbackCall(configuration: configuration)
+    try await call.caller.addTrack(.audio, source: LoopbackCallTests.tone)
+    try await call.connect()
+    let offer = try #require(try await call.caller.localDescription)
+    #expect(offer.sdp.contains(".local ") && !offer.sdp.contains(" 127.0.0.1 "))
+    try await call.session.finish()
+  }
+}

@@ -1,0 +1,131 @@
+import Glibc
+import ICE
+import TURN
+import Testing
+import Wire
+
+@testable import Live
+
+/// Connections over the system's own TCP.
+@Suite(.timeLimit(.minutes(1))) struct StreamSocketTests {
+  private static let loopback = IPAddress(ipv4: 0x7f00_0001)
+
+  /// Waits for descriptors without spinning.
+  private struct Waiter {
+    let poller: Poller
+
+    init(_ streams: [StreamSocket]) throws {
+      poller = try Poller()
+      for (index, stream) in streams.enumerated() {
+        try poller.add(stream.descriptor, tag: Poller.Tag(index))
+        poller.watch(stream.descriptor, writing: true, tag: Poller.Tag(index))
+      }
+    }
+  }
+
+  /// Both ends of a connection.
+  private func connected(to kind: StreamTarget.Kind = .peer) throws -> (
+    StreamSocket, StreamSocket, ListenSocket
+  ) {
+    let listener = try ListenSocket(on: Self.loopback)
+    let client = try StreamSocket(
+      to: StreamTarget(local: Self.loopback, remote: listener.local, kind: kind, name: ""))
+    let waiter = try Waiter([client])
+    var messages: [[UInt8]] = []
+    while !client.isOpen {
+      _ = try waiter.poller.wait(waits: true)
+      if case .failed(let code) = client.advance(into: &messages) {
+        throw SystemError(operation: "connect", code: code)
+      }
+    }
+    let server = try #require(listener.accept())
+    return (client, server, listener)
+  }
+
+  /// Reads until so many messages have come.
+  private func read(_ count: Int, from reader: StreamSocket, while writer: StreamSocket) throws
+    -> [[UInt8]]
+  {
+    let waiter = try Waiter([reader, writer])
+    var messages: [[UInt8]] = []
+    var none: [[UInt8]] = []
+    while messages.count < count {
+      _ = try waiter.poller.wait(waits: true)
+      _ = writer.advance(into: &none)
+      if case .failed(let code) = reader.advance(into: &messages) {
+        throw SystemError(operation: "read", code: code)
+      }
+    }
+    return messages
+  }
+
+  @Test func messagesArriveWholeInBothDirections() throws {
+    let (client, server, listener) = try connected()
+    #expect(server.remote == client.local && server.local == listener.local)
+    let messages: [[UInt8]] = (1...200).map { [UInt8](repeating: UInt8($0), count: $0 * 7) }
+    for message in messages { #expect(client.send(message) == 0) }
+    #expect(try read(messages.count, from: server, while: client) == messages)
+    #expect(server.send([9, 9]) == 0)
+    #expect(try read(1, from: client, while: server) == [[9, 9]])
+  }
+
+  @Test func aClosedPortRefuses() throws {
+    // A port that was free a moment ago.
+    let port = try ListenSocket(on: Self.loopback).local
+    let target = StreamTarget(local: Self.loopback, remote: port, kind: .peer, name: "")
+    // The kernel refuses at once or with the first event.
+    guard let client = try? StreamSocket(to: target) else { return }
+    let waiter = try Waiter([client])
+    _ = try waiter.poller.wait(waits: true)
+    var messages: [[UInt8]] = []
+    guard case .failed(let code) = client.advance(into: &messages) else {
+      Issue.record("connected to nobody")
+      return
+    }
+    #expect(code == ECONNREFUSED)
+  }
+
+  @Test func anEndThatClosesIsNoticed() throws {
+    let (client, accepted, _) = try connected()
+    var server: StreamSocket? = accepted
+    #expect(server?.send([1, 2, 3]) == 0)
+    server = nil
+    _ = server
+    try endsWithReset(client)
+  }
+
+  private func endsWithReset(_ client: StreamSocket) throws {
+    let waiter = try Waiter([client])
+    var messages: [[UInt8]] = []
+    while true {
+      _ = try waiter.poller.wait(waits: true)
+      guard case .failed(let code) = client.advance(into: &messages) else { continue }
+      #expect(code == ECONNRESET)
+      return
+    }
+  }
+
+  @Test func whatAnEndDoesNotReadIsBounded() throws {
+    let (client, server, _) = try connected()
+    let message = [UInt8](repeating: 1, count: 60_000)
+    // Far more than the buffers of the system take: the rest is dropped, not kept.
+    for _ in 0..<400 { #expect(client.send(message) == 0) }
+    #expect(client.wantsToWrite)
+    let messages = try read(4, from: server, while: client)
+    #expect(messages.allSatisfy { $0 == message })
+  }
+
+  @Test func bytesThatAreNoMessageEndAConnectionToAServer() throws {
+    let (client, server, _) = try connected(to: .server)
+    // Framed for a peer, which to the other framing begins with a length of STUN that is odd.
+    #expect(server.send([1, 2, 3]) == 0)
+    let waiter = try Waiter([client])
+    var messages: [[UInt8]] = []
+    while true {
+      _ = try waiter.poller.wait(waits: true)
+      guard case .failed(let code) = client.advance(into: &messages) else { continue }
+      #expect(code == EPROTO)
+      return
+    }
+  }
+}

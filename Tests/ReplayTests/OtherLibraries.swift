@@ -1,0 +1,125 @@
+import Foundation
+import Lab
+import Media
+import Peer
+import SCTP
+import Secure
+import Tape
+import Wire
+
+@testable import Replay
+
+/// Libraries as another version of them would be: this OpenSSL draws its randomness elsewhere, so
+/// that certificates, keys and every flight are others.
+struct OtherLibraries: SecurityFactory {
+  func transport(
+    entropy: EntropyStream, wallClock: WallClock, certificates: [PeerCertificate],
+    profiles: [SRTPProtection]
+  ) throws(SecureError) -> any DTLSTransporting {
+    _ = entropy.bytes(7)
+    return try LibrarySecurity().transport(
+      entropy: entropy, wallClock: wallClock, certificates: certificates, profiles: profiles)
+  }
+
+  func protection(_ result: DTLSResult) throws(SecureError) -> SRTPContext {
+    try LibrarySecurity().protection(result)
+  }
+}
+
+/// A take that was made with other libraries.
+struct ForeignTake {
+  let path: String
+
+  /// Records a call with media and messages over a path that loses packets.
+  init(
+    in folder: String, keepsMedia: Bool = true, configurations: [PeerConfiguration] = [],
+    server: VirtualTURNServer? = nil
+  ) throws {
+    path = folder + "/foreign.take"
+    var link = LinkSettings()
+    link.lossPerMille = 100
+    link.jitter = .milliseconds(8)
+    let recording = try RecordedVirtualCall(
+      path: path, seed: 11, links: [link, link], labels: ["caller", "callee"],
+      keepsMedia: keepsMedia, configurations: configurations, security: OtherLibraries())
+    let call = recording.call
+    call.server = server
+    call.call(0, .createDataChannel(DataChannelInit(label: "chat")))
+    call.call(
+      0, .addTrack(kind: .audio, streamIDs: ["s"], source: .tone(hertz: 440, pauseSeconds: 2)))
+    call.call(
+      1,
+      .addTrack(
+        kind: .video, streamIDs: ["s"], source: .pattern(width: 64, height: 48, framesPerSecond: 8))
+    )
+    _ = call.negotiate(gatheringTime: .milliseconds(300))
+    recording.run(for: .seconds(4))
+    for number in 0..<20 {
+      call.send(
+        number % 2,
+        DataMessage(
+          channel: 0, isBinary: true, bytes: [UInt8](repeating: UInt8(number), count: number * 90)))
+    }
+    recording.run(for: .seconds(3))
+    _ = try recording.finish()
+  }
+
+  /// A copy in which the control packets of every stream carry indices that begin with 1, as a
+  /// library that counts so would protect them (RFC 3711 section 3.4 lets a sender begin anywhere).
+  func countingFromOne(_ path: String) throws {
+    let reader = try TapeReader(path: self.path)
+    let copy = try TakeCopy(path: path, header: reader.header)
+    var sealers: [UInt32: Sealer] = [:]
+    while let chunk = try reader.next() {
+      for step in chunk.steps {
+        var rows = RowList()
+        for row in step.rows {
+          var values = Array(chunk.rows.row(row))
+          if step.outputRows.contains(row) {
+            if chunk.rows.table(row) == .event, values[2] == .text("keylog"),
+              case .text(let text) = values[3]
+            {
+              let role: DTLSRole = step.head.peer == 1 ? .client : .server
+              sealers[step.head.peer] = try Sealer(text, role)
+            } else if chunk.rows.table(row) == .packet, case .blob(let bytes)? = values.last,
+              bytes.count > 8, bytes[0] >= 128, (192..<224).contains(bytes[1])
+            {
+              values[values.count - 1] = .blob(try sealers[step.head.peer]?.next(bytes) ?? bytes)
+            }
+          }
+          rows.append(chunk.rows.table(row), values)
+        }
+        try copy.append(step.head, rows, 0..<rows.count)
+      }
+    }
+    try copy.finish()
+  }
+
+  /// Opens control packets and protects them with the next index.
+  private final class Sealer {
+    private var opener: SRTPContext
+    private var sealer: SRTPContext
+    private var known: Set<[UInt8]> = []
+
+    init(_ text: String, _ role: DTLSRole) throws {
+      let log = CanonicalJSON.value(KeyLogText.self, from: text)?.log
+      let keys = log?.secrets.srtpKeys(
+        .aeadAES128GCM, cipherSuite: "TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256", role: role)
+      opener = try SRTPContext(
+        profile: .aeadAES128GCM, sendKey: keys?.receive ?? [], receiveKey: keys?.send ?? [])
+      sealer = try SRTPContext(
+        profile: .aeadAES128GCM, sendKey: keys?.send ?? [], receiveKey: keys?.receive ?? [])
+    }
+
+    func next(_ bytes: [UInt8]) throws -> [UInt8] {
+      var packet = bytes
+      try opener.unprotectRTCP(&packet)
+      if known.insert(Array(bytes[4..<8])).inserted {
+        var first = packet
+        try sealer.protectRTCP(&first)
+      }
+      try sealer.protectRTCP(&packet)
+      return packet
+    }
+  }
+}
