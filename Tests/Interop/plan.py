@@ -68,7 +68,10 @@ class Call:
     @property
     def options(self):
         """What the call needs on Retake's command line."""
-        return ["--ice-tcp", "only"] * self.tcp + ["--ice-names"] * self.names
+        options = ["--ice-tcp", "only"] * self.tcp + ["--ice-names"] * self.names
+        # Browsers send what the other side likes best, whatever they answer themselves.
+        prefers = self.codec != "vp8" and self.offerer == "retake"
+        return options + ["--video-codec", self.codec] * prefers
 
     @property
     def needs_private_network(self):

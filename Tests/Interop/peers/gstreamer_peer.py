@@ -243,23 +243,7 @@ class GstreamerPeer:
             if element.get_property("connection-state").value_nick != "connected":
                 continue
             chosen = element.get_property("srtp-cipher"), element.get_property("srtp-auth")
-            report.dtls_role = # The elements of each codec of pictures.
-_CODECS = {
-    "vp8": {
-        "encoder": "vp8enc deadline=1 cpu-used=8 keyframe-max-dist=50",
-        "payloader": "rtpvp8pay", "depayloader": "rtpvp8depay", "decoder": "vp8dec",
-    },
-    "vp9": {
-        "encoder": "vp9enc deadline=1 cpu-used=8 keyframe-max-dist=50",
-        "payloader": "rtpvp9pay", "depayloader": "rtpvp9depay", "decoder": "vp9dec",
-    },
-    "h264": {
-        "encoder": "openh264enc gop-size=50 complexity=low",
-        "payloader": "rtph264pay config-interval=-1 aggregate-mode=zero-latency",
-        "depayloader": "rtph264depay", "decoder": "openh264dec",
-    },
-}
-_DTLS_ROLES[element.get_property("is-client")]
+            report.dtls_role = _DTLS_ROLES[element.get_property("is-client")]
             report.srtp_profile = _SRTP_PROFILES.get(chosen, str(chosen))
 
 
