@@ -198,9 +198,10 @@ CREATE TABLE format (
   track     INTEGER NOT NULL,     -- the transceiver's number
   kind      TEXT NOT NULL,        -- audio, video
   direction TEXT NOT NULL,
-  codec     TEXT NOT NULL,        -- opus, vp8
+  codec     TEXT NOT NULL,        -- opus, vp8, vp9, h264
   ssrc      INTEGER NOT NULL,
-  -- encoded, decoded, recovered (from in-band FEC), concealed, undecodable.
+  -- encoded, decoded, recovered (from in-band FEC), concealed, undecodable; not decoded and
+  -- passed on for codecs without a library, whose frames stay as they came.
   outcome   TEXT NOT NULL,
   key       INTEGER NOT NULL,     -- 1: a decoder can begin here
   voice     INTEGER NOT NULL,     -- 1: speech
@@ -694,7 +695,7 @@ SELECT
     WHERE state.peer = frame.peer AND machine = 'connection' AND to_state = 'connected'
   )) / 1e6 AS since_connected_ms
 FROM frame JOIN peer ON peer.peer = frame.peer
-WHERE frame.direction = 'in' AND frame.outcome = 'decoded'
+WHERE frame.direction = 'in' AND frame.outcome IN ('decoded', 'not decoded')
 GROUP BY frame.peer, frame.track;
 
 -- The loudness of every track in every 100 ms, on the scales in use.
@@ -811,7 +812,8 @@ SELECT
   sum(key) AS key_frames,
   max(width) AS width,
   max(height) AS height
-FROM frame WHERE kind = 'video' AND outcome IN ('encoded', 'decoded')
+FROM frame
+WHERE kind = 'video' AND outcome IN ('encoded', 'decoded', 'not decoded', 'passed on')
 GROUP BY peer, track, direction, second;
 
 -- Where the size of the pictures of a track changed; the first size has no size before it.
@@ -836,7 +838,7 @@ WITH
       frame_store.at_ns - lag(frame_store.at_ns) OVER (
         PARTITION BY format.peer, format.track ORDER BY frame_store.row) AS gap_ns
     FROM frame_store JOIN format USING (format)
-    WHERE kind = 'video' AND direction = 'in' AND outcome = 'decoded'
+    WHERE kind = 'video' AND direction = 'in' AND outcome IN ('decoded', 'not decoded')
   ),
   averaged AS (
     SELECT *, avg(gap_ns) OVER before AS mean_ns, count(*) OVER before AS gaps

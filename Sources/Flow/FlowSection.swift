@@ -13,11 +13,14 @@ package struct FlowSection: Hashable, Sendable {
     /// The rtcp-fb values that both sides agreed on: `nack`, `nack pli`, `ccm fir`, `goog-remb`,
     /// `transport-cc`.
     package var feedback: [String]
+    /// Whether the peer takes units of H.264 in parts (packetization mode 1).
+    package var fragments: Bool
 
     package init(
       payloadType: UInt8, name: CodecName, clockRate: UInt32, rtxPayloadType: UInt8?,
-      feedback: [String]
+      feedback: [String], fragments: Bool = true
     ) {
+      self.fragments = fragments
       self.payloadType = payloadType
       self.name = name
       self.clockRate = clockRate

@@ -94,9 +94,6 @@ struct PictureAssembler {
     if heldBytes + packet.bytes.count > PictureAssembler.maximumBytes { restart(before: sequence) }
     heldBytes += packet.bytes.count
     newest = max(newest ?? sequence, sequence)
-    if packet.beginning != .no, packet.isKey {
-      newestKeyStart = max(newestKeyStart ?? sequence, sequence)
-    }
     slots[place(sequence)] = Slot(packet: packet)
     var pictures = completeFrames(from: sequence, at: now)
     // What comes next may be known to begin a frame only now.
@@ -154,6 +151,7 @@ struct PictureAssembler {
     while let slot = slot(sequence), slot.start == nil, !slot.packet.payload.isEmpty {
       guard let start = start(of: slot.packet) else { break }
       slots[place(sequence)]?.start = start
+      if slot.packet.isKey { newestKeyStart = max(newestKeyStart ?? start, start) }
       if slot.packet.marker, let picture = picture(from: start, through: sequence, at: now) {
         let index = ready.lastIndex { $0.first < picture.first }.map { $0 + 1 } ?? 0
         ready.insert(picture, at: index)

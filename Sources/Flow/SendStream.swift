@@ -103,10 +103,15 @@ struct SendStream {
 
   /// Cuts a frame into packets' shares.
   mutating func split(_ frame: EncodedFrame, at now: Instant) -> [PayloadPart] {
+    let shares = PayloadShare.all(
+      of: frame, pictureID: pictureID, limit: payloadLimit, fragments: codec.fragments)
+    guard !shares.isEmpty else {
+      discardFrame()
+      return []
+    }
     let timestamp = frame.mediaTime &+ timestampOffset
     lastFrame = (timestamp, now)
     countFrame(frame)
-    let shares = PayloadShare.all(of: frame, pictureID: pictureID, limit: payloadLimit)
     let isSpurt = frame.isVoice && !wasVoice
     wasVoice = frame.isVoice
     if kind == .video { pictureID = (pictureID + 1) & 0x7fff }

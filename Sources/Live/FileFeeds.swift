@@ -81,6 +81,7 @@ public final class FileFeeds: Sendable {
       switch media {
       case .audio(let block): connection.send(block, on: transceiver)
       case .picture(let picture): connection.send(picture, on: transceiver)
+      case .encodedPicture: break  // no file has any
       }
       if Task.isCancelled { return }
     }

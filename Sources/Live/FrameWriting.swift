@@ -118,6 +118,30 @@ package struct PictureWriter: FrameWriting {
   }
 }
 
+/// Writes pictures that are not decoded here one after the other, as a byte stream.
+package struct StreamWriter: FrameWriting {
+  private let file: MediaFile
+  private var frameCount = 0
+  private var failure: MediaFileError?
+
+  package init(_ file: MediaFile) { self.file = file }
+
+  package mutating func write(_ media: ReceivedMedia) {
+    guard failure == nil, case .encodedPicture(let picture) = media.content else { return }
+    do throws(MediaFileError) {
+      try file.write(picture.bytes)
+      frameCount += 1
+    } catch {
+      failure = error
+    }
+  }
+
+  package mutating func finish() -> Result<Int, MediaFileError> {
+    if let failure { return .failure(failure) }
+    return .success(frameCount)
+  }
+}
+
 extension AudioBlock {
   /// The block with one or two channels: two are averaged, one is doubled.
   func converted(toChannels wanted: Int) -> AudioBlock {

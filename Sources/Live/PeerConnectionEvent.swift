@@ -2,6 +2,7 @@ public import ICE
 public import JSEP
 public import Media
 public import Peer
+import RTP
 public import SCTP
 public import Wire
 
@@ -99,7 +100,17 @@ public enum PeerConnectionEvent: Hashable, Sendable {
   }
 }
 
-/// Decoded media as the playout gives it out.
+/// A picture as it came, of a codec that is not decoded here.
+public struct EncodedPicture: Hashable, Sendable {
+  /// The codec by its encoding name in lower case: `h264`.
+  public var codec: String
+  /// Whether a decoder can begin here.
+  public var isKey: Bool
+  /// The encoded bytes; of H.264 a byte stream with start codes (H.264 annex B).
+  public var bytes: [UInt8]
+}
+
+/// Media as the playout gives it out.
 public struct ReceivedMedia: Sendable {
   /// A block of sound or a picture.
   public enum Content: Sendable {
@@ -107,6 +118,8 @@ public struct ReceivedMedia: Sendable {
     case audio(AudioBlock)
     /// A picture to show now.
     case picture(Picture)
+    /// A picture of a codec that is not decoded here, at the time to show it.
+    case encodedPicture(EncodedPicture)
   }
 
   /// The transceiver that received it.
@@ -124,6 +137,9 @@ public struct ReceivedMedia: Sendable {
   package init?(_ frame: FrameRecord, at: Instant) {
     guard frame.isInbound else { return nil }
     switch frame.decoded {
+    case .none where frame.codec.isPassedThrough:
+      content = .encodedPicture(
+        EncodedPicture(codec: frame.codec.rawValue, isKey: frame.isKey, bytes: frame.bytes))
     case .none, .digest: return nil
     case .audio(let block): content = .audio(block)
     case .picture(let picture): content = .picture(picture)
@@ -145,7 +161,7 @@ public struct MediaCounters: Hashable, Sendable {
   public internal(set) var audioConcealed = 0
   /// Pictures that were encoded and sent.
   public internal(set) var picturesSent = 0
-  /// Pictures that were decoded.
+  /// Pictures that were decoded, or came in a codec that is not decoded here.
   public internal(set) var picturesReceived = 0
   /// Pictures that the decoder refused.
   public internal(set) var picturesUndecodable = 0

@@ -27,7 +27,7 @@ package struct OpusSettings: Hashable, Sendable {
   package init() {}
 }
 
-/// Everything that decides the bytes of a video encoder: one thread, and no measured effort (rule 4).
+/// Everything that decides the bytes of a video encoder: one thread, no measured effort (rule 4).
 package struct VideoSettings: Hashable, Sendable {
   package var codec: CodecName
   package var width: Int

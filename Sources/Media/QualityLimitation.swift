@@ -1,3 +1,4 @@
+package import RTP
 package import Wire
 
 /// Why the pictures of an encoder are worse than their source (W3C qualityLimitationReason), and
@@ -5,7 +6,7 @@ package import Wire
 ///
 /// Each second is judged when it is over. Pictures that were left out because the clock came late
 /// mean that the processor is too slow. A mean quantiser at which libwebrtc would make the pictures
-/// smaller (95 of VP8's 127) means that the bit rate is too low for them.
+/// smaller (95 of VP8's 127, 205 of VP9's 255) means that the bit rate is too low for them.
 package struct QualityLimitation: Hashable, Sendable {
   /// The reasons of W3C RTCQualityLimitationReason, in the order of its durations record.
   package enum Reason: String, CaseIterable, Sendable {
@@ -23,15 +24,15 @@ package struct QualityLimitation: Hashable, Sendable {
   private var quantiserSum = 0
 
   private static let window = Interval.seconds(1)
-  /// The mean quantiser from which on the bit rate is the limit.
-  private static let coarseQuantiser = 95
   /// One picture of so many left out makes the processor the limit.
   private static let lateShare = 10
 
   package init() {}
 
   /// Takes an encoded picture, and how many before it were left out because the clock came late.
-  package mutating func note(quantiser: UInt8, late: Int, at now: Instant) {
+  package mutating func note(
+    quantiser: UInt8, of codec: CodecName = .vp8, late: Int, at now: Instant
+  ) {
     if since == nil { since = now }
     let began = windowBegan ?? now
     windowBegan = began
@@ -41,7 +42,7 @@ package struct QualityLimitation: Hashable, Sendable {
     guard now - began >= QualityLimitation.window else { return }
     if latePictures * QualityLimitation.lateShare >= pictures + latePictures {
       change(to: .cpu, at: now)
-    } else if quantiserSum >= pictures * QualityLimitation.coarseQuantiser {
+    } else if quantiserSum >= pictures * (codec == .vp9 ? 205 : 95) {
       change(to: .bandwidth, at: now)
     } else {
       change(to: .none, at: now)

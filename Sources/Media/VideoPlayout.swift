@@ -17,6 +17,8 @@ package struct VideoPlayout: Machine {
     case shown(ReceivedFrame, DecodedVideo)
     /// The decoder refused a frame; a key frame is needed.
     case undecodable(ReceivedFrame)
+    /// A frame of a codec that is passed through undecoded, at the time when it would be shown.
+    case passed(ReceivedFrame)
   }
 
   /// The least and the most that frames are delayed beyond the fastest transit.
@@ -154,6 +156,10 @@ package struct VideoPlayout: Machine {
     counters.jitterBufferDelay =
       counters.jitterBufferDelay + max(.zero, now - frame.firstArrival)
     counters.jitterBufferTargetDelay = counters.jitterBufferTargetDelay + targetDelay
+    guard !frame.codec.isPassedThrough else {
+      outbox.append(.passed(frame))
+      return
+    }
     do throws(CodecError) {
       let decoded = try decode(frame)
       counters.countShown(decoded, isKey: frame.isKey, at: now)

@@ -153,7 +153,8 @@ package struct FrameRecord: Sendable {
   package var height: Int
   /// The encoded bytes; empty for concealed sound.
   package var bytes: [UInt8]
-  /// How the result came about: `decoded`, `recovered`, `concealed`, `undecodable`, `encoded`.
+  /// How the result came about: `decoded`, `recovered`, `concealed`, `undecodable`, `encoded`;
+  /// `not decoded` and `passed on` for frames of codecs without a library.
   package var outcome: String
   /// The decoded result, whose digest goes into the take.
   package var decoded: DecodedMedia

@@ -91,27 +91,33 @@ extension PeerStack {
     while let output = outputs.next() {
       switch output {
       case .shown(let frame, let decoded):
-        let record = videoRecord(transceiver, frame, decoded)
+        let record = videoRecord(transceiver, frame, "decoded", decoded)
         tell(.frame(record))
         tracks.receiving[index].lastPlayed = (frame.rtpTime, now)
         tracks.receiving[index].sources.play(record, level: nil, at: now)
         echo(.picture(decoded.picture), of: transceiver)
       case .undecodable(let frame):
-        tell(.frame(videoRecord(transceiver, frame, nil)))
+        tell(.frame(videoRecord(transceiver, frame, "undecodable")))
         drive(.requestKeyframe(mid: frame.mid))
+      case .passed(let frame):
+        let record = videoRecord(transceiver, frame, "not decoded")
+        tell(.frame(record))
+        tracks.receiving[index].lastPlayed = (frame.rtpTime, now)
+        tracks.receiving[index].sources.play(record, level: nil, at: now)
+        passOn(frame, of: transceiver)
       }
     }
   }
 
-  private func videoRecord(_ transceiver: UInt32, _ frame: ReceivedFrame, _ decoded: DecodedVideo?)
-    -> FrameRecord
-  {
+  private func videoRecord(
+    _ transceiver: UInt32, _ frame: ReceivedFrame, _ outcome: String, _ decoded: DecodedVideo? = nil
+  ) -> FrameRecord {
     FrameRecord(
       transceiver: transceiver, kind: .video, isInbound: true, codec: frame.codec, ssrc: frame.ssrc,
       rtpTime: frame.rtpTime, isKey: frame.isKey, width: decoded?.picture.width ?? 0,
       height: decoded?.picture.height ?? 0, bytes: frame.bytes,
-      outcome: decoded == nil ? "undecodable" : "decoded",
-      decoded: decoded.map { .picture($0.picture) } ?? .none, quantiser: decoded?.quantiser ?? 0)
+      outcome: outcome, decoded: decoded.map { .picture($0.picture) } ?? .none,
+      quantiser: decoded?.quantiser ?? 0)
   }
 
   /// Feeds what a transceiver received to its own sender, when that is the sender's source.
@@ -123,6 +129,23 @@ extension PeerStack {
     else { return }
     tracks.sending[index].contributors = contributors
     feed(media, at: index)
+  }
+
+  /// Sends a frame back as it came, where the echo of the same codec is what is sent.
+  private func passOn(_ frame: ReceivedFrame, of transceiver: UInt32) {
+    guard let index = tracks.sendingIndex(of: transceiver), tracks.sending[index].source == .echo,
+      tracks.sending[index].codec == frame.codec.rawValue, let mid = tracks.sending[index].mid
+    else { return }
+    tell(
+      .frame(
+        FrameRecord(
+          transceiver: transceiver, kind: .video, isInbound: false, codec: frame.codec,
+          ssrc: tracks.sending[index].ssrc, rtpTime: frame.rtpTime, isKey: frame.isKey, width: 0,
+          height: 0, bytes: frame.bytes, outcome: "passed on", decoded: .none, quantiser: 0)))
+    let passed = EncodedFrame(
+      kind: .video, codec: frame.codec, mediaTime: frame.rtpTime, bytes: frame.bytes,
+      isKey: frame.isKey)
+    drive(.frame(mid: mid, passed))
   }
 
   // MARK: Sending
@@ -191,6 +214,10 @@ extension PeerStack {
     guard let index = tracks.sending.firstIndex(where: { $0.mid == mid && $0.kind == .video })
     else { return }
     driveVideoCapture(at: index, .requestKeyframe)
+    // Only the peer can make a key frame of what is its own.
+    if tracks.sending[index].source == .echo, tracks.sending[index].video == nil {
+      drive(.requestKeyframe(mid: mid))
+    }
   }
 
   private func reportLoss(_ share: UInt8, _ mid: String) {
@@ -276,9 +303,18 @@ extension PeerStack {
         origin: tracks.sending[index].origin, counters: tracks.sending[index].audioCounters)
       driveAudioCapture(at: index, .start)
     case .video:
+      let codec = CodecName(rawValue: tracks.sending[index].codec)
+      if codec.isPassedThrough {
+        guard source != .echo else { return }
+        refuse(
+          layer: "encoder",
+          "nothing can be encoded as \(codec.rawValue), which is all that the peer takes: send back"
+            + " what comes (echo), or let the peer take VP8 or VP9")
+        return
+      }
       tracks.sending[index].video = VideoCapture(
         track: String(transceiver), source: source,
-        codec: CodecName(rawValue: tracks.sending[index].codec), codecs: codecs,
+        codec: codec, codecs: codecs,
         origin: tracks.sending[index].origin, counters: tracks.sending[index].videoCounters)
       let limit = tracks.senders.encoding(of: transceiver, .video).maxBitrate ?? .max
       let bitrate = min(tracks.videoBitrate ?? genesis.configuration.videoBitrateStart, limit)

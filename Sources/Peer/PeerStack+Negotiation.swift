@@ -78,5 +78,6 @@ extension FlowSection.Codec {
     self.init(
       payloadType: codec.payloadType, name: CodecName(rawValue: codec.name),
       clockRate: codec.clockRate, rtxPayloadType: codec.rtxPayloadType, feedback: codec.feedback)
+    if case .h264(let mode, _) = codec.format?.variant { fragments = mode > 0 }
   }
 }

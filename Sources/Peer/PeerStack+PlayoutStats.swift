@@ -1,5 +1,6 @@
 import Flow
 import Media
+import RTP
 import Stats
 import Wire
 
@@ -36,6 +37,12 @@ extension PeerStack {
     stats.set("framesAssembledFromMultiplePackets", stream.framesAssembledFromMultiplePackets)
     stats.set("totalAssemblyTime", stream.totalAssemblyTime)
     guard let counters = playout?.counters else { return }
+    defer { addJitterBuffer(counters, to: &stats) }
+    // Where nothing is decoded there is nothing to count.
+    guard stream.codec?.isPassedThrough != true else {
+      stats.set("framesDropped", stream.framesDropped)
+      return
+    }
     stats.set("framesDecoded", counters.framesDecoded)
     stats.set("keyFramesDecoded", counters.keyFramesDecoded)
     stats.set("framesRendered", counters.framesDecoded)
@@ -57,6 +64,9 @@ extension PeerStack {
     stats.set("totalPausesDuration", counters.totalPausesDuration)
     stats.set("freezeCount", counters.freezeCount)
     stats.set("totalFreezesDuration", counters.totalFreezesDuration)
+  }
+
+  private func addJitterBuffer(_ counters: VideoPlayoutCounters, to stats: inout StatsBuilder) {
     stats.set("jitterBufferDelay", counters.jitterBufferDelay)
     stats.set("jitterBufferTargetDelay", counters.jitterBufferTargetDelay)
     stats.set("jitterBufferMinimumDelay", counters.jitterBufferMinimumDelay)

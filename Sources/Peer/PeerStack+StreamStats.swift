@@ -43,9 +43,12 @@ extension PeerStack {
     to stats: inout StatsBuilder
   ) {
     let totals = track?.totals ?? SendingTotals()
-    stats.set("framesEncoded", totals.framesEncoded)
-    stats.set("keyFramesEncoded", totals.keyFramesEncoded)
-    stats.set("qpSum", totals.quantiserSum)
+    // What is passed on was encoded elsewhere.
+    if !stream.codec.isPassedThrough {
+      stats.set("framesEncoded", totals.framesEncoded)
+      stats.set("keyFramesEncoded", totals.keyFramesEncoded)
+      stats.set("qpSum", totals.quantiserSum)
+    }
     stats.set("framesSent", stream.framesSent)
     stats.set("hugeFramesSent", stream.hugeFramesSent)
     stats.set("totalEncodedBytesTarget", UInt64(max(0, totals.targetBytes)))

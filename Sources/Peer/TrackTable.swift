@@ -80,7 +80,8 @@ struct SendingTotals {
     targetBytes += Double(bitrate) / 8 * Double(min(ticks, 90_000)) / 90_000
     rate.note(now.nanoseconds)
     limitation.note(
-      quantiser: quantiser, late: Int(clamping: late >= framesLate ? late - framesLate : late),
+      quantiser: quantiser, of: frame.codec,
+      late: Int(clamping: late >= framesLate ? late - framesLate : late),
       at: now)
     framesLate = late
   }

@@ -148,7 +148,8 @@ package struct ProblemRule: Sendable {
           SELECT peer, ssrc, at_ns, (
             SELECT min(frame.at_ns) FROM frame
             WHERE frame.peer = rtcp.peer AND frame.ssrc = rtcp.ssrc AND frame.direction = 'in'
-              AND frame.key = 1 AND frame.outcome = 'decoded' AND frame.at_ns > rtcp.at_ns
+              AND frame.key = 1 AND frame.outcome IN ('decoded', 'not decoded')
+              AND frame.at_ns > rtcp.at_ns
           ) AS answer_ns
           FROM rtcp WHERE direction = 'out' AND type IN ('pli', 'fir')
         ),

@@ -80,9 +80,9 @@ package struct Timeline: Sendable {
     """,
     """
     SELECT min(row), at_ns, peer, 'media', 'first ' || kind || ' frame '
-      || CASE direction WHEN 'in' THEN 'decoded' ELSE 'sent' END || ', track ' || track
-      || CASE kind WHEN 'video' THEN ', ' || width || 'x' || height ELSE '' END
-    FROM frame WHERE outcome IN ('decoded', 'encoded')
+      || CASE direction WHEN 'in' THEN outcome ELSE 'sent' END || ', track ' || track
+      || CASE WHEN width > 0 THEN ', ' || width || 'x' || height ELSE '' END
+    FROM frame WHERE outcome IN ('decoded', 'encoded', 'not decoded', 'passed on')
     GROUP BY peer, track, direction
     """,
     """

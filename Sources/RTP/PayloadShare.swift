@@ -11,13 +11,17 @@ package struct PayloadShare: Hashable, Sendable {
     self.range = range
   }
 
-  /// Cuts a frame into shares; none when its codec cannot be sent in packets of this size.
+  /// Cuts a frame into shares; none when it cannot be sent in packets of this size.
   ///
   /// - Parameters:
   ///   - pictureID: the running number of the picture, 15 bits.
   ///   - limit: the most bytes of a payload.
-  package static func all(of frame: EncodedFrame, pictureID: UInt16, limit: Int) -> [PayloadShare] {
+  ///   - fragments: whether units of H.264 may be cut (packetization mode 1).
+  package static func all(
+    of frame: EncodedFrame, pictureID: UInt16, limit: Int, fragments: Bool = true
+  ) -> [PayloadShare] {
     switch frame.codec {
+    case .h264: return h264(frame, limit: limit, fragments: fragments)
     case .vp8:
       return split(frame, limit) { isFirst, _ in .vp8(pictureID: pictureID, isFirst: isFirst) }
     case .vp9:
@@ -46,12 +50,19 @@ package enum PayloadPrefix: Hashable, Sendable {
   /// In flexible mode, where every picture names the one before it: patterns need not be told.
   case vp9(pictureID: UInt16, isKey: Bool, isFirst: Bool, isLast: Bool)
 
+  /// Of a part of a unit of H.264 (RFC 6184 section 5.8).
+  case h264Fragment(unitHeader: UInt8, isFirst: Bool, isLast: Bool)
+
+  /// The length of what stands before a part of a unit.
+  static let fragmentLength = 2
+
   /// How many bytes it has.
   package var length: Int {
     switch self {
     case .none: 0
     case .vp8: 4
     case .vp9(_, let isKey, _, _): isKey ? 3 : 4
+    case .h264Fragment: PayloadPrefix.fragmentLength
     }
   }
 
@@ -70,6 +81,9 @@ package enum PayloadPrefix: Hashable, Sendable {
       descriptor.endsFrame = isLast
       if !isKey { descriptor.references = [1] }
       descriptor.write(into: &writer)
+    case .h264Fragment(let header, let isFirst, let isLast):
+      writer.uint8(header & 0xe0 | H264UnitType.fragment.rawValue)
+      writer.uint8((isFirst ? 0x80 : 0) | (isLast ? 0x40 : 0) | header & 0x1f)
     }
   }
 }

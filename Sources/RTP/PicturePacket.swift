@@ -33,6 +33,7 @@ package struct PicturePacket: Hashable, Sendable {
     switch codec {
     case .vp8: self.init(vp8: payload)
     case .vp9: self.init(vp9: payload)
+    case .h264: self.init(h264: payload)
     default: return nil
     }
   }
@@ -60,5 +61,15 @@ package struct PicturePacket: Hashable, Sendable {
     beginning = descriptor.beginsPicture ? .certain : .possible
     guard descriptor.beginsPicture, !descriptor.isInterPredicted else { return }
     isKey = (try? VP9FrameHeader(parsing: reader.rest()))?.isKey ?? false
+  }
+
+  private init?(h264 payload: RawSpan) {
+    guard let read = H264Payload(payload) else { return nil }
+    content = .bytes(read.bytes)
+    isKey = read.isKey
+    guard let first = read.firstUnit else { return }
+    // Nothing tells the first packet of a frame but these units, which stand before all others.
+    let isFirst = first == .sequenceParameters || first == .accessUnitDelimiter
+    beginning = isFirst ? .certain : .possible
   }
 }

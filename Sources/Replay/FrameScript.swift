@@ -106,6 +106,8 @@ final class FrameScript {
       audioLevel: statement.isNull(12) ? nil : UInt8(clamping: statement.integer(12)),
       peak: UInt16(clamping: statement.integer(13)),
       energy: UInt64(bitPattern: statement.integer(14)), bytes: bytes)
+    // No codec is asked about these, so they would wait for ever.
+    if entry.outcome == "not decoded" || entry.outcome == "passed on" { return }
     if let queue = waiting.firstIndex(where: { $0.voice == voice }) {
       waiting[queue].entries.append(entry)
     } else {

@@ -7,7 +7,7 @@ import Synchronization
 /// A small HTTP/1.1 server for signaling: whole requests in, whole responses out.
 ///
 /// The parser is NIO's. Header and body sizes are limited, idle connections are closed, and pages
-/// from anywhere may call a server that listens on loopback (CORS).
+/// from anywhere may call a server that listens on loopback, or that asks for a token (CORS).
 public final class HTTPServer: Sendable {
   /// Answers a request; runs outside of the network's threads.
   public typealias Handler = @Sendable (HTTPRequest) async -> HTTPResponse
@@ -62,9 +62,11 @@ public final class HTTPServer: Sendable {
   }
 
   /// Starts to listen for HTTPS, or for HTTP without an identity.
+  ///
+  /// - Parameter allowsAllOrigins: whether pages from anywhere may call; nil allows it on loopback.
   package static func listen(
     host: String, port: Int, limits: Limits = Limits(), identity: TLSIdentity?,
-    handler: @escaping Handler
+    allowsAllOrigins: Bool? = nil, handler: @escaping Handler
   ) async throws(HTTPError) -> HTTPServer {
     // What is wrong with the files is told now, and not to the first client.
     if let identity { _ = try TLSSession(.server(identity)) }
@@ -78,7 +80,9 @@ public final class HTTPServer: Sendable {
       .childChannelOption(.tcpOption(.tcp_nodelay), value: 1)
       .childChannelInitializer { channel in
         connections.admit(channel)
-          ? configure(channel, limits: limits, identity: identity, handler: handler)
+          ? configure(
+            channel, limits: limits, identity: identity, allowsAllOrigins: allowsAllOrigins,
+            handler: handler)
           : channel.close()
       }
     do {
@@ -92,7 +96,8 @@ public final class HTTPServer: Sendable {
   }
 
   private static func configure(
-    _ channel: any Channel, limits: Limits, identity: TLSIdentity?, handler: @escaping Handler
+    _ channel: any Channel, limits: Limits, identity: TLSIdentity?, allowsAllOrigins: Bool?,
+    handler: @escaping Handler
   ) -> EventLoopFuture<Void> {
     channel.eventLoop.makeCompletedFuture {
       var decoderLimits = NIOHTTPDecoderLimitConfiguration()
@@ -106,7 +111,8 @@ public final class HTTPServer: Sendable {
       try pipeline.addHandler(IdleStateHandler(allTimeout: .seconds(limits.idleSeconds)))
       try pipeline.addHandler(
         HTTPExchange(
-          limits: limits, allowsAllOrigins: channel.localAddress?.isLoopback ?? false,
+          limits: limits,
+          allowsAllOrigins: allowsAllOrigins ?? channel.localAddress?.isLoopback ?? false,
           handler: handler))
     }
   }

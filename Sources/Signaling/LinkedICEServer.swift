@@ -11,6 +11,26 @@ package struct LinkedICEServer: Hashable, Sendable {
     self.credential = credential
   }
 
+  /// The value of the `Link` field that names the server.
+  package var field: String {
+    var field = "<\(uri)>; rel=\"ice-server\""
+    if let username { field += "; username=\(LinkedICEServer.quoted(username))" }
+    if let credential {
+      field += "; credential=\(LinkedICEServer.quoted(credential)); credential-type=\"password\""
+    }
+    return field
+  }
+
+  /// A text as a quoted string (RFC 9110 section 5.6.4).
+  private static func quoted(_ text: String) -> String {
+    var quoted = "\""
+    for character in text {
+      if character == "\"" || character == "\\" { quoted += "\\" }
+      quoted.append(character)
+    }
+    return quoted + "\""
+  }
+
   /// How many servers a response may name.
   private static let countMaximum = 32
 

@@ -11,10 +11,10 @@ import SDP
 /// Refusals are problem details (RFC 9457).
 package struct SessionRoutes: Sendable {
   private let sessions: any SessionHandling
-  private let iceServers: [String]
+  private let iceServers: [LinkedICEServer]
 
   /// Creates the routes to sessions; the ICE servers are told to every client.
-  package init(sessions: any SessionHandling, iceServers: [String] = []) {
+  package init(sessions: any SessionHandling, iceServers: [LinkedICEServer] = []) {
     self.sessions = sessions
     self.iceServers = iceServers
   }
@@ -82,7 +82,7 @@ package struct SessionRoutes: Sendable {
 
   /// One field for each ICE server (RFC 9725 section 4.6).
   private var links: [(name: String, value: String)] {
-    iceServers.map { ("Link", "<\($0)>; rel=\"ice-server\"") }
+    iceServers.map { ("Link", $0.field) }
   }
 
   // MARK: Sessions

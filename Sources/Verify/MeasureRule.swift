@@ -97,7 +97,8 @@ struct MeasureRule: Sendable {
     "frames", least: 2, part: 0.03,
     """
     SELECT peer, \(track), count(*) FROM frame
-    WHERE outcome IN ('encoded', 'decoded', 'recovered') GROUP BY peer, track, direction
+    WHERE outcome IN ('encoded', 'decoded', 'recovered', 'not decoded', 'passed on')
+    GROUP BY peer, track, direction
     """)
 
   private static let firstFrame = MeasureRule(

@@ -82,10 +82,14 @@ import Wire
       }
       _ = RTX.unwrap(span, header: header)
       _ = OpusPacket(Array(bytes[payload]))
-      for codec in [CodecName.vp8, .vp9] {
-        guard let packet = PicturePacket(span.extracting(payload), codec: codec) else { continue }
-        if case .slice(let range) = packet.content, range.upperBound > payload.count {
-          Issue.record("a \(codec.rawValue) slice ends at \(range.upperBound) of \(payload.count)")
+      for codec in [CodecName.vp8, .vp9, .h264] {
+        switch PicturePacket(span.extracting(payload), codec: codec)?.content {
+        case .slice(let range) where range.upperBound > payload.count:
+          Issue.record("a slice of \(codec.rawValue) ends at \(range.upperBound)")
+        // Start codes are longer than the lengths that they stand for.
+        case .bytes(let made) where made.count > 4 + 2 * payload.count:
+          Issue.record("\(payload.count) bytes of \(codec.rawValue) became \(made.count)")
+        default: break
         }
       }
     }

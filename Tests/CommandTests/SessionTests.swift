@@ -109,10 +109,14 @@ extension LiveTests {
       let server = try await serve("whip", ["--once", "--out", path])
       let head = "v=0\r\no=- 1 1 IN IP4 127.0.0.1\r\ns=-\r\nt=0 0\r\n"
       let section = "m=audio 9 UDP/TLS/RTP/SAVPF 111\r\na=mid:0\r\na=rtpmap:111 opus/48000/2\r\n"
-      for (sdp, status, word) in [
+      var unknown = head + section + "a=rtcp-mux\r\na=sendonly\r\n"
+      unknown = unknown.replacing("opus/48000/2", with: "AV1/90000")
+      let refusals: [(String, String, String)] = [
         ("hello", "400", "line 1"), (head + section + "a=recvonly\r\n", "422", "try /whep"),
         (head + section + "a=rtcp-mux\r\na=sendonly\r\n", "422", "ice-ufrag"),
-      ] {
+        (unknown, "422", "must be opus, pictures VP8, VP9 or H264"),
+      ]
+      for (sdp, status, word) in refusals {
         let answer = try await post(server.url, sdp, "application/sdp")
         #expect(answer.status == status, "\(answer)")
         #expect(answer.body.contains(word), "\(answer)")

@@ -210,9 +210,11 @@ enum Agreed {
   static let rtxSSRC: UInt32 = 0x1000_0002
   static let audioSSRC: UInt32 = 0x2000_0001
 
-  static func vp8(feedback: [String] = allFeedback, rtx: Bool = true) -> FlowSection.Codec {
+  static func picture(
+    _ name: CodecName, feedback: [String] = allFeedback, rtx: Bool = true
+  ) -> FlowSection.Codec {
     FlowSection.Codec(
-      payloadType: 96, name: .vp8, clockRate: 90_000, rtxPayloadType: rtx ? 97 : nil,
+      payloadType: 96, name: name, clockRate: 90_000, rtxPayloadType: rtx ? 97 : nil,
       feedback: feedback)
   }
 
@@ -222,10 +224,11 @@ enum Agreed {
 
   /// The sending and the receiving side of a video section.
   static func video(
-    feedback: [String] = allFeedback, rtx: Bool = true, announced: Bool = true,
+    _ name: CodecName = .vp8, feedback: [String] = allFeedback, rtx: Bool = true,
+    announced: Bool = true,
     reducedSize: Bool = true
   ) -> [FlowSection] {
-    let codec = vp8(feedback: feedback, rtx: rtx)
+    let codec = picture(name, feedback: feedback, rtx: rtx)
     let sending = FlowSection.Sending(
       ssrc: videoSSRC, rtxSSRC: rtx ? rtxSSRC : nil, codec: codec)
     let receiving = FlowSection.Receiving(
@@ -260,16 +263,29 @@ enum Agreed {
 final class Camera {
   private(set) var frames: [EncodedFrame] = []
   private var generator = SeededGenerator(seed: 99)
+  private let codec: CodecName
   var wantsKey = true
   var keySize = 12_000
   var size = 3_000
 
+  init(_ codec: CodecName = .vp8) { self.codec = codec }
+
   func frame(at now: Instant) -> EncodedFrame {
     var bytes = [UInt8](repeating: 0, count: wantsKey ? keySize : size)
     for index in bytes.indices { bytes[index] = UInt8.random(in: 0...255, using: &generator) }
-    bytes[0] = bytes[0] & 0xfe | (wantsKey ? 0 : 1)
+    switch codec {
+    case .vp9:
+      bytes.replaceSubrange(0..<5, with: [wantsKey ? 0x82 : 0x86, 0x49, 0x83, 0x42, 0x20])
+    case .h264:
+      // No zeros, so that no start code is among them.
+      bytes = bytes.map { max(1, $0) }
+      let parameters: [UInt8] = [0, 0, 0, 1, 0x67, 1, 2, 3] + [0, 0, 0, 1, 0x68, 1]
+      let head: [UInt8] = [0, 0, 0, 1, wantsKey ? 0x65 : 0x41]
+      bytes = (wantsKey ? parameters : []) + head + bytes
+    default: bytes[0] = bytes[0] & 0xfe | (wantsKey ? 0 : 1)
+    }
     let frame = EncodedFrame(
-      kind: .video, codec: .vp8, mediaTime: UInt32(truncatingIfNeeded: now.milliseconds90),
+      kind: .video, codec: codec, mediaTime: UInt32(truncatingIfNeeded: now.milliseconds90),
       bytes: bytes, isKey: wantsKey, width: 640, height: 360)
     frames.append(frame)
     wantsKey = false

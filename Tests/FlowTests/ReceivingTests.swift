@@ -233,6 +233,16 @@ import Wire
       step(.rtp(bytes, arrival: now))
     }
 
+    /// Lets time pass, with all deadlines in it.
+    mutating func wait(_ length: Interval) {
+      let end = now + length
+      while let due = flow.deadline, due <= end {
+        now = max(now, due)
+        step(.deadline)
+      }
+      now = end
+    }
+
     var frames: [ReceivedFrame] {
       outputs.compactMap { if case .received(let frame) = $0 { frame } else { nil } }
     }

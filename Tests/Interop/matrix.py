@@ -1,7 +1,8 @@
 """The table at the end of a run."""
 
 _HEADINGS = [
-    "peer", "offers", "peer's DTLS", "SRTP", "audio in/out", "video in/out", "data", "replays",
+    "peer", "offers", "peer's DTLS", "SRTP", "audio in/out", "video in/out", "codec",
+    "data", "replays",
     "verdict",
 ]
 
@@ -34,6 +35,7 @@ def _row(outcome):
         report.srtp_profile or "-",
         f"{frames['in', 'audio']}/{frames['out', 'audio']}",
         f"{frames['in', 'video']}/{frames['out', 'video']}",
+        "+".join(sorted(outcome.take.codecs)) or "-",
         _data(outcome),
         f"{outcome.replays[0]} of {outcome.replays[1]}",
         "failed" if outcome.problems else "ok",

@@ -58,6 +58,8 @@ class Call:
     names: bool = False
     # Who shows no address but one of a TURN server: `peer`, `retake`, or both.
     relays: tuple[str, ...] = ()
+    # The only codec of pictures that the peer takes part with.
+    codec: str = "vp8"
 
     @property
     def name(self):
@@ -66,12 +68,16 @@ class Call:
         words += ["waits"] * self.peer_waits + ["mdns"] * self.hides
         words += ["tcp"] * self.tcp + ["names"] * self.names
         words += [f"{who}-relays" for who in self.relays]
+        words += [self.codec] * (self.codec != "vp8")
         return "-".join(words)
 
     @property
     def options(self):
         """What the call needs on Retake's command line."""
-        return ["--ice-tcp", "only"] * self.tcp + ["--ice-names"] * self.names
+        options = ["--ice-tcp", "only"] * self.tcp + ["--ice-names"] * self.names
+        # Browsers send what the other side likes best, whatever they answer themselves.
+        prefers = self.codec != "vp8" and self.offerer == "retake"
+        return options + ["--video-codec", self.codec] * prefers
 
     @property
     def needs_private_network(self):
@@ -117,6 +123,10 @@ CALLS = [
     Call("chromium", "retake"),
     Call("chromium", "retake", peer_waits=True),
     Call("chromium", "page"),
+    Call("chromium", "peer", codec="vp9"),
+    Call("chromium", "retake", codec="vp9"),
+    Call("chromium", "peer", codec="h264"),
+    Call("chromium", "retake", codec="h264"),
     Call("chromium", "peer", hides=True, sends=()),
     Call("chromium", "peer", names=True),
     Call("chromium", "peer", tcp=True),
@@ -130,9 +140,11 @@ CALLS = [
     Call("firefox", "retake"),
     Call("firefox", "retake", peer_waits=True),
     Call("firefox", "page"),
+    Call("firefox", "peer", codec="vp9"),
     Call("aiortc", "peer"),
     Call("aiortc", "retake"),
     Call("aiortc", "retake", peer_waits=True),
+    Call("aiortc", "peer", codec="h264"),
     Call("libwebrtc", "peer"),
     Call("libwebrtc", "retake"),
     Call("libwebrtc", "retake", peer_waits=True),
@@ -140,6 +152,8 @@ CALLS = [
     Call("gstreamer", "peer"),
     Call("gstreamer", "retake"),
     Call("gstreamer", "retake", peer_waits=True),
+    Call("gstreamer", "peer", codec="vp9"),
+    Call("gstreamer", "peer", codec="h264"),
     Call("janus-echotest", "retake"),
     Call("janus-echotest", "retake", peer_waits=True),
     Call("janus-videoroom", "retake", sends=()),

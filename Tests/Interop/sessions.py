@@ -23,31 +23,36 @@ _TOKEN = "interop-token"
 _KINDS = {"whip": ("recvonly", "out"), "whep": ("sendonly", "in")}
 
 
+# Many publishers, OBS among them, know no codec of pictures but H.264.
+_SESSIONS = [("whip", "vp8"), ("whep", "vp8"), ("whip", "h264")]
+
+
 async def run(program, folder):
     """Publishes and plays with aiortc; the problems found."""
     problems = []
-    for kind in _KINDS:
-        place = folder / kind
+    for kind, codec in _SESSIONS:
+        name = f"{kind}-{codec}"
+        place = folder / name
         shutil.rmtree(place, ignore_errors=True)
         place.mkdir(parents=True)
         try:
             async with asyncio.timeout(_SESSION_SECONDS):
-                problems += [f"{kind}: {each}" for each in await _session(kind, program, place)]
+                found = await _session(kind, codec, program, place)
         except Exception as error:  # a peer's stack may throw anything: the session failed
-            problems.append(f"{kind}: {type(error).__name__}: {error}")
+            problems.append(f"{name}: {type(error).__name__}: {error}")
             continue
-        found, _ = await replay(program, place / "call.take", place)
-        problems += [f"{kind}: {each}" for each in found]
-        problems += [f"{kind}: {each}" for each in _examine(kind, place / "call.take")]
+        differences, _ = await replay(program, place / "call.take", place)
+        found += differences + _examine(kind, codec, place / "call.take")
+        problems += [f"{name}: {each}" for each in found]
     return problems
 
 
-async def _session(kind, program, folder):
+async def _session(kind, codec, program, folder):
     recorder = await Recorder.start(
         program, folder, "127.0.0.1", "pattern", ["--token", _TOKEN, "--once"]
     )
     try:
-        peer = await open_peer(Call("aiortc", "peer"), folder)
+        peer = await open_peer(Call("aiortc", "peer", codec=codec), folder)
         try:
             return await _converse(kind, recorder, peer)
         finally:
@@ -110,7 +115,7 @@ async def _wait_for_media(peer, way):
         await asyncio.sleep(_POLL_SECONDS)
 
 
-def _examine(kind, take):
+def _examine(kind, codec, take):
     """What the take must hold: the messages, and frames one way only."""
     problems = []
     with closing(sqlite3.connect(f"file:{take}?mode=ro", uri=True)) as database:
@@ -124,6 +129,9 @@ def _examine(kind, take):
         counts = dict(database.execute(query, [way]))
         if min(counts.get("audio", 0), counts.get("video", 0)) < _FEWEST_FRAMES:
             problems.append(f"take: frames {way}: {counts}")
+        pictures = "SELECT DISTINCT codec FROM frame WHERE kind = 'video'"
+        if (codecs := database.execute(pictures).fetchall()) != [(codec,)]:
+            problems.append(f"take: pictures of {codecs}, not {codec}")
         if other := dict(database.execute(query, ["out" if way == "in" else "in"])):
             problems.append(f"take: frames the other way: {other}")
     return problems

@@ -49,7 +49,7 @@ async def _record(program, folder, seconds, peer):
             flags = [f"--use-file-for-fake-audio-capture={microphone}"]
             browser = await Chromium.open(folder, Call("chromium", "peer"), flags=flags)
         else:
-            browser = await Firefox.open(folder)
+            browser = await Firefox.open(folder, Call("firefox", "peer"))
         try:
             answer = await recorder.offer(await browser.offer())
             await browser.accept(answer)

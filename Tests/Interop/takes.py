@@ -28,6 +28,8 @@ class Take:
 
     # Frames by direction (`in`: received by Retake) and kind.
     frames: Counter = field(default_factory=Counter)
+    # The codecs of the pictures.
+    codecs: set[str] = field(default_factory=set)
     # RTP packets by direction and SSRC.
     packets: Counter = field(default_factory=Counter)
     # What Retake says about the handshake: version, profile, role.
@@ -66,6 +68,8 @@ def examine(path, call, report):
             count = take.frames[direction, kind]
             if count < _FEWEST_FRAMES:
                 take.problems.append(f"take: {count} {kind} frames {direction}")
+    if take.codecs - {call.codec}:
+        take.problems.append(f"take: pictures of {sorted(take.codecs)}, not {call.codec}")
     _compare(take, report)
     _judge_path(take, call)
     return take
@@ -83,12 +87,15 @@ def _read(database, take):
     if not {"offer", "answer"} <= kinds:
         take.problems.append(f"take: signaling has only {sorted(kinds)}")
     for direction, kind, count, pictures in database.execute(
-        "SELECT direction, kind, count(*), count(DISTINCT digest) FROM frame"
-        " WHERE outcome IN ('decoded', 'encoded') GROUP BY 1, 2"
+        "SELECT direction, kind, count(*), count(DISTINCT coalesce(digest, bytes)) FROM frame"
+        " WHERE outcome IN ('decoded', 'encoded', 'not decoded', 'passed on') GROUP BY 1, 2"
     ):
         take.frames[direction, kind] = count
         if (direction, kind) == ("in", "video") and count > 1 and pictures < 2:
             take.problems.append("take: all received pictures are the same")
+    take.codecs = {
+        codec for (codec,) in database.execute("SELECT codec FROM frame WHERE kind = 'video'")
+    }
     for direction, ssrc, count in database.execute(
         "SELECT direction, ssrc, count(*) FROM packet WHERE protocol = 'rtp' GROUP BY 1, 2"
     ):

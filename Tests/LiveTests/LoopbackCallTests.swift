@@ -49,7 +49,7 @@ struct LoopbackCall {
       let isEnough = counts.withLock { counts in
         switch media.content {
         case .audio: counts.blocks += 1
-        case .picture: counts.pictures += 1
+        case .picture, .encodedPicture: counts.pictures += 1
         }
         return counts.pictures >= pictures && counts.blocks >= blocks
       }

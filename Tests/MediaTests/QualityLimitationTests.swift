@@ -1,3 +1,4 @@
+import RTP
 import Testing
 import Wire
 
@@ -7,11 +8,11 @@ import Wire
   /// Notes pictures at 30 per second for some seconds.
   private func run(
     _ limitation: inout QualityLimitation, from second: Int64, seconds: Int64, quantiser: UInt8,
-    late: Int = 0
+    of codec: CodecName = .vp8, late: Int = 0
   ) {
     for picture in 0..<(30 * seconds) {
       let at = Interval(nanoseconds: second * 1_000_000_000 + picture * 1_000_000_000 / 30)
-      limitation.note(quantiser: quantiser, late: late, at: .zero + at)
+      limitation.note(quantiser: quantiser, of: codec, late: late, at: .zero + at)
     }
   }
 
@@ -22,6 +23,16 @@ import Wire
     #expect(limitation.reason == .none)
     let durations = limitation.durations(at: .zero + .seconds(3))
     #expect(durations.map(\.length) == [.seconds(3), .zero, .zero, .zero])
+  }
+
+  /// The scale of VP9 is twice as long.
+  @Test(arguments: [(UInt8(120), QualityLimitation.Reason.none), (210, .bandwidth)])
+  func quantisersAreJudgedOnTheScaleOfTheirCodec(
+    quantiser: UInt8, reason: QualityLimitation.Reason
+  ) {
+    var limitation = QualityLimitation()
+    run(&limitation, from: 0, seconds: 3, quantiser: quantiser, of: .vp9)
+    #expect(limitation.reason == reason)
   }
 
   @Test func aLateClockIsTheProcessorAndCoarsePicturesAreTheBandwidth() {

@@ -281,5 +281,5 @@ import Wire
 }
 
 extension StatsValue {
-  fileprivate var text: String? { if case .text(let text) = self { text } else { nil } }
+  var text: String? { if case .text(let text) = self { text } else { nil } }
 }

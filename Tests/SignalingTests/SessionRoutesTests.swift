@@ -75,6 +75,8 @@ final class ScriptedSessions: SessionHandling {
         "Location: /whip/s1", "ETag: \"t1\"", "Content-Type: application/sdp",
         "Accept-Patch: application/trickle-ice-sdpfrag",
         "Link: <stun:192.0.2.7:3478>; rel=\"ice-server\"",
+        "Link: <turn:192.0.2.7?transport=tcp>; rel=\"ice-server\"; username=\"me\";"
+          + " credential=\"a\\\"b\\\\c\"; credential-type=\"password\"",
       ], asked: ["whip offer x"]),
     Case(
       request: "POST /whep", fields: ["content-type: Application/SDP; charset=utf-8"], body: "x",
@@ -177,11 +179,25 @@ final class ScriptedSessions: SessionHandling {
       method: String(words[0]), target: String(words[1]), headers: fields, body: body)
   }
 
+  private static let servers = [
+    LinkedICEServer(uri: "stun:192.0.2.7:3478"),
+    LinkedICEServer(
+      uri: "turn:192.0.2.7?transport=tcp", username: "me", credential: "a\"b\\c"),
+  ]
+
+  /// What this side tells is what this side reads.
+  @Test func toldServersAreReadBack() async throws {
+    let routes = SessionRoutes(sessions: ScriptedSessions(), iceServers: Self.servers)
+    let request = HTTPRequest(method: "OPTIONS", target: "/whip", headers: [], body: [])
+    let response = try #require(await routes.respond(to: request))
+    #expect(LinkedICEServer.all(in: response) == Self.servers)
+  }
+
   @Test(arguments: opening + going) func answers(_ row: Case) async {
     let sessions = ScriptedSessions()
     let routes = SignalingRoutes(
       calls: ScriptedCalls(),
-      sessions: SessionRoutes(sessions: sessions, iceServers: ["stun:192.0.2.7:3478"]), token: nil)
+      sessions: SessionRoutes(sessions: sessions, iceServers: Self.servers), token: nil)
     let response = await routes.respond(to: Self.request(row))
     #expect(response.status == row.status)
     if response.status < 300 {
@@ -225,6 +241,17 @@ final class ScriptedSessions: SessionHandling {
   func whatIsNoTokenIsRefused(text: String) { #expect(BearerToken(text) == nil) }
 
   // MARK: Other origins
+
+  /// Off loopback others must not reach what no token protects; the server can be told so.
+  @Test(arguments: [(nil, true), (true, true), (false, false)])
+  func otherOriginsMayBeKeptOut(allows: Bool?, expected: Bool) async throws {
+    let server = try await HTTPServer.listen(
+      host: "127.0.0.1", port: 0, identity: nil, allowsAllOrigins: allows
+    ) { _ in HTTPResponse(status: 204) }
+    let asked = try await HTTPClient.patient.send("OPTIONS", server.url + "/whip")
+    #expect((asked.header("Access-Control-Allow-Origin") == "*") == expected)
+    await server.shutdown()
+  }
 
   @Test func pagesOfOtherOriginsMayPublish() async throws {
     let routes = SignalingRoutes(

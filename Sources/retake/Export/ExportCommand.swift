@@ -18,7 +18,7 @@ struct ExportCommand: ParsableCommand {
       is on). Handshakes are left out.
 
       --media replays the take and writes what every received track showed and played into one \
-      .y4m or .wav file each.
+      .y4m or .wav file each; pictures of H.264, which are not decoded here, become a .h264 file.
 
       Examples:
         retake export call.take --pcap call.pcap

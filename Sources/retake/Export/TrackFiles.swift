@@ -8,6 +8,8 @@ final class TrackFiles {
     var peer: Int64
     var transceiver: UInt32
     var kind: MediaKind
+    /// How its file's name ends, which tells what the file holds.
+    var ending: String
     var path: String
     var begin: Instant
     var writer: any FrameWriting
@@ -33,12 +35,18 @@ final class TrackFiles {
   func write(_ media: ReceivedMedia, _ kind: MediaKind, of peer: (number: Int64, label: String)) {
     guard failure == nil else { return }
     count += 1
+    let ending =
+      switch media.content {
+      case .audio: "wav"
+      case .picture: "y4m"
+      case .encodedPicture(let picture): picture.codec
+      }
     let known = tracks.firstIndex {
-      $0.peer == peer.number && $0.transceiver == media.transceiver && $0.kind == kind
+      $0.peer == peer.number && $0.transceiver == media.transceiver && $0.ending == ending
     }
     do throws(CommandFailure) {
       // An autoclosure would lose the type of the error, so this is no `??`.
-      let index = if let known { known } else { try add(media, kind, peer) }
+      let index = if let known { known } else { try add(media, kind, ending, peer) }
       tracks[index].writer.write(media)
     } catch {
       failure = error
@@ -46,10 +54,10 @@ final class TrackFiles {
   }
 
   private func add(
-    _ media: ReceivedMedia, _ kind: MediaKind, _ peer: (number: Int64, label: String)
+    _ media: ReceivedMedia, _ kind: MediaKind, _ ending: String,
+    _ peer: (number: Int64, label: String)
   ) throws(CommandFailure) -> Int {
     let label = String(peer.label.map { $0.isASCII && ($0.isLetter || $0.isNumber) ? $0 : "-" })
-    let ending = kind == .audio ? "wav" : "y4m"
     let name = "peer\(peer.number)-\(label)-track\(media.transceiver)-\(kind.rawValue).\(ending)"
     let path = (folder as NSString).appendingPathComponent(name)
     guard !FileManager.default.fileExists(atPath: path) else {
@@ -58,17 +66,18 @@ final class TrackFiles {
     let writer: any FrameWriting
     do throws(MediaFileError) {
       let file = try MediaFile(path, for: .creating)
-      switch kind {
+      switch media.content {
       case .audio: writer = SoundWriter(file)
-      case .video: writer = PictureWriter(file, framesPerSecond: framesPerSecond)
+      case .picture: writer = PictureWriter(file, framesPerSecond: framesPerSecond)
+      case .encodedPicture: writer = StreamWriter(file)
       }
     } catch {
       throw CommandFailure(.inputOutput, error.description)
     }
     tracks.append(
       Track(
-        peer: peer.number, transceiver: media.transceiver, kind: kind, path: path, begin: media.at,
-        writer: writer))
+        peer: peer.number, transceiver: media.transceiver, kind: kind, ending: ending, path: path,
+        begin: media.at, writer: writer))
     return tracks.count - 1
   }
 

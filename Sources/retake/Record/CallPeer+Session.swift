@@ -28,6 +28,7 @@ extension CallPeer {
       case .whep: try await connection.addTransceiver(media, direction: .recvonly)
       }
     }
+    try await connection.prefer(videoCodec)
   }
 
   /// Offers without waiting for candidates.
@@ -61,7 +62,14 @@ extension CallPeer {
         try feed(info)
       }
     }
-    try await connection.setLocalDescription()
+    try await describe()
+    let answer = try await connection.localDescription.map { try SDPDocument(parsing: $0.sdp) }
+    guard let answer, answer.sections.contains(where: { !$0.isRejected }) else {
+      throw CallRefusal(
+        .unprocessable,
+        "no m-section of the offer can be accepted: sound must be opus, pictures VP8, VP9 or H264,"
+          + " over RTP with a=rtcp-mux")
+    }
     return try await gatheredDescription()
   }
 

@@ -13,11 +13,16 @@ final class CallPeer: Sendable {
   let connection: PeerConnection
   let plan: SendPlan
   private let transport: String
+  let videoCodec: VideoCodecChoice?
   private let feeds = FileFeeds()
   /// The transceivers that were given something to send.
   private let sending = Mutex<Set<UInt32>>([])
 
-  init(_ connection: PeerConnection, sending plan: SendPlan, transport: String) {
+  init(
+    _ connection: PeerConnection, sending plan: SendPlan, transport: String,
+    preferring videoCodec: VideoCodecChoice?
+  ) {
+    self.videoCodec = videoCodec
     self.connection = connection
     self.plan = plan
     self.transport = transport
@@ -46,7 +51,7 @@ final class CallPeer: Sendable {
       guard !sending.withLock({ $0.contains(transceiver.id) }) else { continue }
       try await send(transceiver.kind)
     }
-    try await connection.setLocalDescription()
+    try await describe()
     return try await gatheredDescription()
   }
 
@@ -73,9 +78,16 @@ final class CallPeer: Sendable {
       }
       try await send(kind)
     }
+    try await connection.prefer(videoCodec)
     let offer = try await connection.createOffer(iceRestart: changes.restartsICE)
     try await connection.setLocalDescription(offer)
     return try await gatheredDescription()
+  }
+
+  /// Makes and sets the own description, with the preferred codec first.
+  func describe() async throws {
+    try await connection.prefer(videoCodec)
+    try await connection.setLocalDescription()
   }
 
   /// Sends something of a kind on a transceiver that is free for it, or on a new one.

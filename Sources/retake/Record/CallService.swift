@@ -182,7 +182,8 @@ actor CallService: CallHandling {
     }
     let connection = session.makePeer(
       label: "call \(number)", role: role, configuration: options.peerConfiguration)
-    let peer = CallPeer(connection, sending: plan, transport: transport)
+    let peer = CallPeer(
+      connection, sending: plan, transport: transport, preferring: options.videoCodec)
     let call = Call(id: id ?? "call-\(number)", peer: peer, session: session, path: path)
     calls.append(call)
     Task {

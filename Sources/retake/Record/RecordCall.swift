@@ -34,7 +34,8 @@ struct RecordCall: AsyncParsableCommand {
     let stop = StopSignal()
     let connection = session.makePeer(
       label: "retake", role: "caller", configuration: options.peerConfiguration)
-    let peer = CallPeer(connection, sending: plan, transport: "http")
+    let peer = CallPeer(
+      connection, sending: plan, transport: "http", preferring: options.videoCodec)
     var failure: CommandFailure?
     do {
       let offer = try await peer.offer()

@@ -52,6 +52,9 @@ struct RecordDemo: AsyncParsableCommand {
         throw ValidationError("\(name) takes a number from 0 to \(Int(limit)), not \(value).")
       }
     }
+    if options.videoCodec == .h264 {
+      throw ValidationError("--video-codec takes vp8 or vp9 here: nothing is encoded as H.264.")
+    }
     if !(1...120).contains(rate) {
       throw ValidationError("--rate takes a number from 1 to 120, not \(rate).")
     }
@@ -119,6 +122,7 @@ struct RecordDemo: AsyncParsableCommand {
       for track in tracks {
         try await peer.addTrack(track.kind, source: track.source, streamIDs: ["demo"])
       }
+      try await peer.prefer(options.videoCodec)
     }
     let offer = try await description(of: caller)
     carry(offer, from: caller, to: callee)
@@ -166,6 +170,9 @@ struct RecordDemo: AsyncParsableCommand {
       for track in tracks {
         call.call.call(
           peer, .addTrack(kind: track.kind, streamIDs: ["demo"], source: track.source))
+      }
+      if let codecs = options.videoCodec?.codecs {
+        call.call.call(peer, .setCodecPreferences(transceiver: 2, codecs))
       }
     }
     call.call.call(0, .createDataChannel(DataChannelInit(label: "chat")))

@@ -42,6 +42,14 @@ struct RecordOptions: ParsableArguments {
   var icePolicy = ICETransportPolicy.all
 
   @Option(
+    name: .customLong("video-codec"),
+    help: """
+      The codec of pictures to prefer. H.264 is not encoded here: it is recorded as it comes, and \
+      sent back with --send echo.
+      """)
+  var videoCodec: VideoCodecChoice?
+
+  @Option(
     name: .customLong("ice-tcp"),
     help: """
       Let connections carry the call: also, beside UDP, or only, without UDP and servers. Default: \

@@ -1,6 +1,7 @@
 import ArgumentParser
 import Foundation
 import Live
+import Peer
 import Signaling
 
 /// A page and HTTP signaling; whoever connects is recorded.
@@ -43,8 +44,11 @@ struct RecordServe: AsyncParsableCommand {
 
   @Option(
     name: .customLong("tell-ice-server"),
-    help: "An ICE server to tell to WHIP and WHEP clients; may be given several times.")
-  var toldICEServers: [String] = []
+    help: """
+      An ICE server to tell to WHIP and WHEP clients: stun:HOST, turn:NAME:PASSWORD@HOST, ...; \
+      may be given several times.
+      """)
+  var toldICEServers: [ICEServerChoice] = []
 
   @Option(help: "A certificate in PEM: pages and signaling then go over HTTPS; needs --key.")
   var certificate: String?
@@ -60,11 +64,23 @@ struct RecordServe: AsyncParsableCommand {
       throw ValidationError("--certificate and --key belong together: give both or none.")
     }
     for server in toldICEServers {
-      let isSafe = server.utf8.allSatisfy { $0 > 0x20 && $0 < 0x7f && $0 != 0x3c && $0 != 0x3e }
-      let schemes = ["stun:", "stuns:", "turn:", "turns:"]
-      guard isSafe, schemes.contains(where: { server.hasPrefix($0) }) else {
-        throw ValidationError(
-          "--tell-ice-server takes an address like stun:HOST:PORT, not \(server).")
+      let server = server.server
+      for text in server.urls + [server.username ?? "", server.credential ?? ""] {
+        // They go into a field of HTTP, where nothing else can stand.
+        guard text.utf8.allSatisfy({ (0x20..<0x7f).contains($0) && $0 != 0x3c && $0 != 0x3e })
+        else {
+          throw ValidationError(
+            "--tell-ice-server takes visible ASCII without < and >, not \(text).")
+        }
+      }
+    }
+  }
+
+  private var toldLinks: [LinkedICEServer] {
+    toldICEServers.flatMap { choice in
+      choice.server.urls.map {
+        LinkedICEServer(
+          uri: $0, username: choice.server.username, credential: choice.server.credential)
       }
     }
   }
@@ -79,12 +95,13 @@ struct RecordServe: AsyncParsableCommand {
     let stop = StopSignal()
     let calls = try CallService(options: options, plan: plan)
     let routes = SignalingRoutes(
-      calls: calls, sessions: SessionRoutes(sessions: calls, iceServers: toldICEServers),
+      calls: calls, sessions: SessionRoutes(sessions: calls, iceServers: toldLinks),
       token: token)
     let server: HTTPServer
     do {
       server = try await HTTPServer.listen(
-        host: listen.host, port: listen.port, identity: identity
+        host: listen.host, port: listen.port, identity: identity,
+        allowsAllOrigins: token == nil ? nil : true
       ) { request in
         await routes.respond(to: request)
       }

@@ -38,7 +38,8 @@ struct SessionRecording {
     configuration.iceServers += await namedICEServers()
     let connection = take.makePeer(
       label: "retake", role: "\(name) client", configuration: configuration)
-    let peer = CallPeer(connection, sending: plan, transport: name)
+    let peer = CallPeer(
+      connection, sending: plan, transport: name, preferring: options.videoCodec)
     var failure: CommandFailure?
     do {
       let call = SessionCall(client, peer)

@@ -1,6 +1,7 @@
 """aiortc as a peer: a stack of its own in Python, with DTLS from pyca/cryptography."""
 
 import asyncio
+import sys
 
 import aioice.ice
 
@@ -8,7 +9,7 @@ import aioice.ice
 aioice.ice.get_host_addresses = lambda use_ipv4, use_ipv6: ["127.0.0.1"]
 
 import av
-from aiortc import RTCConfiguration, RTCPeerConnection, RTCSessionDescription
+from aiortc import RTCConfiguration, RTCPeerConnection, RTCRtpSender, RTCSessionDescription
 from aiortc.mediastreams import AudioStreamTrack, MediaStreamError, VideoStreamTrack
 
 from peers import lines, samples
@@ -83,7 +84,8 @@ def _sound(frame):
 class AiortcPeer:
     """One RTCPeerConnection of aiortc."""
 
-    def __init__(self):
+    def __init__(self, codec="vp8"):
+        self._codec = codec
         self._connection = RTCPeerConnection(RTCConfiguration(iceServers=[]))
         self._sources = {"audio": Tone(), "video": Gradient()}
         self._ears = []
@@ -97,6 +99,7 @@ class AiortcPeer:
         """An offer of sound and pictures."""
         for source in self._sources.values():
             self._connection.addTrack(source)
+        self._prefer()
         self._talk.begin(self._connection.createDataChannel("chat"))
         await self._connection.setLocalDescription(await self._connection.createOffer())
         return self._connection.localDescription.sdp
@@ -110,8 +113,21 @@ class AiortcPeer:
         await self._connection.setRemoteDescription(RTCSessionDescription(sdp, "offer"))
         for source in self._sources.values():
             self._connection.addTrack(source)
+        self._prefer()
         await self._connection.setLocalDescription(await self._connection.createAnswer())
         return self._connection.localDescription.sdp
+
+    def _prefer(self):
+        """Leaves only the codec of the call where it is not the usual one."""
+        if self._codec == "vp8":
+            return
+        wanted = {f"video/{self._codec}", "video/rtx"}
+        codecs = RTCRtpSender.getCapabilities("video").codecs
+        for transceiver in self._connection.getTransceivers():
+            if transceiver.kind == "video":
+                transceiver.setCodecPreferences(
+                    [codec for codec in codecs if codec.mimeType.lower() in wanted]
+                )
 
     async def report(self):
         """What aiortc and the tracks at both ends counted."""
@@ -153,7 +169,7 @@ class AiortcPeer:
 
 
 async def main():
-    await lines.serve(AiortcPeer())
+    await lines.serve(AiortcPeer(*sys.argv[1:]))
 
 
 asyncio.run(main())

@@ -121,6 +121,18 @@
     for (const track of stream.getTracks()) connection.addTrack(track, stream);
   }
 
+  // Leaves only the codec of the call where it is not the usual one.
+  function prefer(connection) {
+    const wanted = "video/" + window.call.codec;
+    if (wanted === "video/vp8") return;
+    const { codecs } = RTCRtpReceiver.getCapabilities("video");
+    const types = [wanted, "video/rtx"];
+    const chosen = codecs.filter((codec) => types.includes(codec.mimeType.toLowerCase()));
+    for (const transceiver of connection.getTransceivers()) {
+      if (transceiver.receiver.track.kind === "video") transceiver.setCodecPreferences(chosen);
+    }
+  }
+
   async function describe(connection, description) {
     await connection.setLocalDescription(description);
     await new Promise((resolve) => {
@@ -156,6 +168,7 @@
     connections,
     receivesOnly: false,
     brief: false,
+    codec: "vp8",
     configuration: {},
 
     async offer() {
@@ -166,6 +179,7 @@
       } else {
         await addMedia(connection);
       }
+      prefer(connection);
       // As most applications do, whether or not the other side can.
       watch(connection, connection.createDataChannel("chat"));
       return describe(connection, await connection.createOffer());
@@ -179,6 +193,7 @@
       const connection = await open();
       await connection.setRemoteDescription({ type: "offer", sdp });
       if (!this.receivesOnly) await addMedia(connection);
+      prefer(connection);
       return describe(connection, await connection.createAnswer());
     },
 

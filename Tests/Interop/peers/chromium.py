@@ -57,7 +57,10 @@ class Chromium(Browser):
             chromium = cls(child, profile, page)
             configuration = relay.w3c if relay and "peer" in call.relays else {}
             await chromium.prepare(
-                {"receivesOnly": not call.sends, "configuration": configuration}
+                {
+                    "receivesOnly": not call.sends, "configuration": configuration,
+                    "codec": call.codec,
+                }
             )
         except BaseException:
             if child:

@@ -47,7 +47,7 @@ class Firefox(Browser):
         self._profile = profile
 
     @classmethod
-    async def open(cls, folder):
+    async def open(cls, folder, call):
         """Starts a browser with a fresh profile."""
         profile = Path(tempfile.mkdtemp(prefix="retake-firefox-"))
         lines = (f"user_pref({json.dumps(k)}, {json.dumps(v)});\n" for k, v in _PREFERENCES.items())
@@ -64,7 +64,7 @@ class Firefox(Browser):
             )
             firefox = cls(child, profile, await BidiPage.open(listening.group(1)))
             await firefox.page.inject(CALL_SCRIPT)
-            await firefox.prepare({})
+            await firefox.prepare({"codec": call.codec})
         except BaseException:
             if child:
                 await child.end()

@@ -5,6 +5,7 @@ Runs under the system's own Python, because the bindings come from Debian.
 
 import asyncio
 import re
+import sys
 
 import gi
 
@@ -30,9 +31,8 @@ _SOURCES = {
     "video": (
         "videotestsrc is-live=true pattern=ball"
         f" ! video/x-raw,width={samples.WIDTH},height={samples.HEIGHT},framerate=25/1"
-        " ! videoconvert ! vp8enc name=encoder deadline=1 cpu-used=8 keyframe-max-dist=50"
-        " ! rtpvp8pay pt={pt} name=video"
-        " ! application/x-rtp,media=video,encoding-name=VP8,payload={pt} ! webrtc."
+        " ! videoconvert ! {encoder} name=encoder ! {payloader} pt={pt} name=video"
+        " ! application/x-rtp,media=video,encoding-name={codec},payload={pt} ! webrtc."
     ),
 }
 _SINKS = {
@@ -42,12 +42,28 @@ _SINKS = {
         " ! appsink name=sink emit-signals=true sync=false"
     ),
     "video": (
-        "queue ! rtpvp8depay ! vp8dec ! videoconvert ! video/x-raw,format=I420"
+        "queue ! {depayloader} ! {decoder} ! videoconvert ! video/x-raw,format=I420"
         " ! appsink name=sink emit-signals=true sync=false"
     ),
 }
 # An empty message stops the pipeline; larger ones than its SCTP elements buffer do not come whole.
 _MESSAGE_SIZES = (1, 1_200, 16_384, 65_535)
+# The elements of each codec of pictures.
+_CODECS = {
+    "vp8": {
+        "encoder": "vp8enc deadline=1 cpu-used=8 keyframe-max-dist=50",
+        "payloader": "rtpvp8pay", "depayloader": "rtpvp8depay", "decoder": "vp8dec",
+    },
+    "vp9": {
+        "encoder": "vp9enc deadline=1 cpu-used=8 keyframe-max-dist=50",
+        "payloader": "rtpvp9pay", "depayloader": "rtpvp9depay", "decoder": "vp9dec",
+    },
+    "h264": {
+        "encoder": "openh264enc gop-size=50 complexity=low",
+        "payloader": "rtph264pay config-interval=-1 aggregate-mode=zero-latency",
+        "depayloader": "rtph264depay", "decoder": "openh264dec",
+    },
+}
 _DTLS_ROLES = {True: "client", False: "server"}
 # Cipher and authentication as `dtlsenc` names them by number.
 _SRTP_PROFILES = {(1, 1): "AES128_CM_HMAC_SHA1_32", (1, 2): "AES128_CM_HMAC_SHA1_80"}
@@ -100,7 +116,8 @@ class _Channel:
 class GstreamerPeer:
     """A pipeline around one webrtcbin, with generated sound and pictures."""
 
-    def __init__(self):
+    def __init__(self, codec="vp8"):
+        self._words = {"codec": codec.upper()} | _CODECS[codec]
         self._pipeline = None
         self._webrtc = None
         # The bindings do not keep what C code still uses.
@@ -127,7 +144,7 @@ class GstreamerPeer:
         """Answers with sound and pictures, in the formats of the offer."""
         formats = {
             kind: int(re.search(rf"a=rtpmap:(\d+) {codec}/", sdp, re.IGNORECASE).group(1))
-            for kind, codec in (("audio", "opus"), ("video", "VP8"))
+            for kind, codec in (("audio", "opus"), ("video", self._words["codec"]))
         }
         self._build(formats)
         await self._set_remote(GstWebRTC.WebRTCSDPType.OFFER, sdp)
@@ -155,7 +172,9 @@ class GstreamerPeer:
 
     def _build(self, formats):
         parts = ["webrtcbin name=webrtc bundle-policy=max-bundle"]
-        parts += [_SOURCES[kind].format(pt=formats[kind]) for kind in ("audio", "video")]
+        parts += [
+            _SOURCES[kind].format(pt=formats[kind], **self._words) for kind in ("audio", "video")
+        ]
         self._pipeline = Gst.parse_launch(" ".join(parts))
         self._webrtc = self._pipeline.get_by_name("webrtc")
         self._webrtc.connect("pad-added", self._receive)
@@ -229,7 +248,7 @@ class GstreamerPeer:
         if pad.direction != Gst.PadDirection.SRC:
             return
         kind = pad.get_current_caps().get_structure(0).get_string("media")
-        sink = Gst.parse_bin_from_description(_SINKS[kind], True)
+        sink = Gst.parse_bin_from_description(_SINKS[kind].format(**self._words), True)
         take = self._watch if kind == "video" else self._hear
         sink.get_by_name("sink").connect("new-sample", take)
         self._pipeline.add(sink)
@@ -298,7 +317,7 @@ def _bytes(sample):
 
 async def main():
     Gst.init(None)
-    await lines.serve(GstreamerPeer())
+    await lines.serve(GstreamerPeer(*sys.argv[1:]))
 
 
 asyncio.run(main())

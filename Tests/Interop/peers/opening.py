@@ -15,10 +15,12 @@ async def open_peer(call, folder, relay=None):
         case "chromium":
             return await Chromium.open(folder, call, relay)
         case "firefox":
-            return await Firefox.open(folder)
+            return await Firefox.open(folder, call)
         case "gstreamer":
-            return await ChildPeer.open("gstreamer_peer.py", folder, python="/usr/bin/python3")
+            return await ChildPeer.open(
+                "gstreamer_peer.py", folder, python="/usr/bin/python3", arguments=[call.codec]
+            )
         case name if name.startswith("janus-"):
             return await Janus.open(call, folder)
         case name:
-            return await ChildPeer.open(f"{name}_peer.py", folder)
+            return await ChildPeer.open(f"{name}_peer.py", folder, arguments=[call.codec])

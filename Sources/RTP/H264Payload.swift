@@ -1,0 +1,110 @@
+package import Wire
+
+/// The codes of H.264 units that matter to the payload format (H.264 table 7-1, RFC 6184 table 1).
+package struct H264UnitType: RawRepresentable, Hashable, Sendable {
+  package var rawValue: UInt8
+  package init(rawValue: UInt8) { self.rawValue = rawValue & 0x1f }
+
+  /// A slice of a picture where a decoder can begin.
+  package static let instantRefreshSlice = H264UnitType(rawValue: 5)
+  package static let sequenceParameters = H264UnitType(rawValue: 7)
+  package static let accessUnitDelimiter = H264UnitType(rawValue: 9)
+  /// Several units in one packet (RFC 6184 section 5.7.1).
+  package static let aggregation = H264UnitType(rawValue: 24)
+  /// A part of a unit (RFC 6184 section 5.8).
+  package static let fragment = H264UnitType(rawValue: 28)
+
+  /// Whether it is a unit of H.264 itself and not of the payload format.
+  var isPlain: Bool { (1...23).contains(rawValue) }
+  /// Whether it tells that a decoder can begin with the frame.
+  var isKey: Bool { self == .instantRefreshSlice || self == .sequenceParameters }
+}
+
+/// What an H.264 packet holds, as a stretch of a byte stream with start codes (RFC 6184, H.264
+/// annex B): packetization modes 0 and 1.
+package struct H264Payload: Hashable, Sendable {
+  /// What stands before each unit in a byte stream.
+  package static let startCode: [UInt8] = [0, 0, 0, 1]
+
+  /// The stretch: whole units, or the next part of a fragmented one.
+  package private(set) var bytes: [UInt8] = []
+  /// The first unit; nil when the packet goes on with one.
+  package private(set) var firstUnit: H264UnitType?
+  /// Whether a decoder can begin with the frame, as far as this packet shows it.
+  package private(set) var isKey = false
+
+  /// Reads a payload; nil when it is broken or of another packetization mode.
+  package init?(_ payload: RawSpan) {
+    guard payload.byteCount > 0 else { return nil }
+    let type = H264UnitType(rawValue: payload.byte(at: 0))
+    switch type {
+    case .aggregation:
+      var reader = ByteReader(payload)
+      guard (try? reader.uint8()) != nil, (try? append(aggregated: &reader)) != nil,
+        !bytes.isEmpty
+      else { return nil }
+    case .fragment: guard append(fragment: payload) else { return nil }
+    default:
+      guard type.isPlain else { return nil }
+      append(unit: payload)
+    }
+  }
+
+  private mutating func append(unit: RawSpan) {
+    let type = H264UnitType(rawValue: unit.byte(at: 0))
+    if bytes.isEmpty {
+      firstUnit = type
+      bytes.reserveCapacity(H264Payload.startCode.count + unit.byteCount)
+    }
+    if type.isKey { isKey = true }
+    bytes += H264Payload.startCode
+    bytes += [UInt8](unit)
+  }
+
+  private mutating func append(aggregated reader: inout ByteReader) throws(ReadError) {
+    while !reader.isAtEnd {
+      let unit = try reader.span(Int(try reader.uint16()))
+      guard unit.byteCount > 0, H264UnitType(rawValue: unit.byte(at: 0)).isPlain else {
+        throw .malformed
+      }
+      append(unit: unit)
+    }
+  }
+
+  private mutating func append(fragment: RawSpan) -> Bool {
+    guard fragment.byteCount > 2 else { return false }
+    let header = fragment.byte(at: 1)
+    let type = H264UnitType(rawValue: header)
+    guard type.isPlain else { return false }
+    isKey = type.isKey
+    bytes.reserveCapacity(fragment.byteCount + H264Payload.startCode.count)
+    if header & 0x80 != 0 {
+      firstUnit = type
+      bytes += H264Payload.startCode
+      bytes.append(fragment.byte(at: 0) & 0xe0 | type.rawValue)
+    }
+    bytes += [UInt8](fragment.extracting(2..<fragment.byteCount))
+    return true
+  }
+
+  // MARK: Byte streams
+
+  /// The units of a byte stream, without start codes and the zeros between them.
+  package static func units(of stream: RawSpan) -> [Range<Int>] {
+    var units: [Range<Int>] = []
+    var begin: Int?
+    var zeros = 0
+    for offset in 0..<stream.byteCount {
+      let byte = stream.byte(at: offset)
+      if byte == 1, zeros >= 2 {
+        if let begin, begin < offset - zeros { units.append(begin..<offset - zeros) }
+        begin = offset + 1
+      }
+      zeros = byte == 0 ? zeros + 1 : 0
+    }
+    if let begin, begin < stream.byteCount - zeros {
+      units.append(begin..<stream.byteCount - zeros)
+    }
+    return units
+  }
+}
