@@ -70,7 +70,7 @@ package enum SCTPText {
   private static func kind(_ kind: PayloadProtocol, _ reader: borrowing ByteReader) -> String {
     switch kind {
     case .control:
-      var rest = copy reader
+      let rest = copy reader
       switch try? ChannelMessage(rest.rest()) {
       case .open(let options): return "OPEN \"\(options.label)\""
       case .acknowledgement: return "OPEN acknowledged"

@@ -16,8 +16,9 @@ import Wire
     let pair = try established()
     for end in [pair.client, pair.server] {
       let result = try #require(end.result)
+      let profile = try #require(result.profile)
       let keys = try #require(
-        result.secrets.srtpKeys(result.profile, cipherSuite: result.cipherSuite, role: end.role))
+        result.secrets.srtpKeys(profile, cipherSuite: result.cipherSuite, role: end.role))
       #expect(keys.send == result.sendKey)
       #expect(keys.receive == result.receiveKey)
     }
