@@ -151,7 +151,7 @@ let package = Package(
       "PeerTests",
       [
         "Wire", "ICE", "JSEP", "SCTP", "SDP", "Secure", "Flow", "Media", "Stats", "Peer", "Tape",
-        "Lab",
+        "RTP", "Lab",
       ]),
     tests("CSupportTests", ["CSupport", "COpus", "CVPX"]),
     tests("SecureTests", ["Secure", "Wire", "Digests", "CSupport", "COpenSSL"]),

@@ -13,7 +13,8 @@ package import Wire
 /// The extensions hold one concern each: packets, path, keys, descriptions.
 package struct PeerTransport: Machine, ~Copyable {
   package internal(set) var agent: ICEAgent
-  let dtls: DTLSTransport?
+  let security: any SecurityFactory
+  let dtls: (any DTLSTransporting)?
   var srtp: SRTPContext?
   let entropy: EntropyStream
 
@@ -79,12 +80,14 @@ package struct PeerTransport: Machine, ~Copyable {
   /// When there can be none, `failure` says why and no description can be made.
   package init(
     entropy: Entropy, wallClock: WallClock, servers: [ICEServer], relayOnly: Bool,
-    certificates: [PeerCertificate], profiles: [SRTPProtection]
+    certificates: [PeerCertificate], profiles: [SRTPProtection],
+    security: any SecurityFactory = LibrarySecurity()
   ) {
+    self.security = security
     self.entropy = entropy.stream("ice")
     agent = ICEAgent(servers: servers, relayOnly: relayOnly, entropy: self.entropy)
     do throws(SecureError) {
-      dtls = try DTLSTransport(
+      dtls = try security.transport(
         entropy: entropy.stream("dtls"), wallClock: wallClock, certificates: certificates,
         profiles: profiles)
       failure = nil

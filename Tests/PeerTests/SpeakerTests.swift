@@ -1,6 +1,7 @@
 import Lab
 import Media
 import Peer
+import RTP
 import Testing
 import Wire
 
