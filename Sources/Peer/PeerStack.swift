@@ -3,6 +3,7 @@ import JSEP
 import Media
 import RTP
 import SCTP
+import Secure
 import Transport
 import Wire
 

@@ -129,9 +129,10 @@ package struct JointTake {
       let table = rows.table(row)
       var values = Array(rows.row(row))
       if let column = table.columns.firstIndex(of: "peer") { values[column] = .number(number) }
-      if let column = table.columns.firstIndex(of: "at_ns"), case .integer(let at) = values[column]
-      {
-        values[column] = .integer(at + added.nanoseconds)
+      for name in ["at_ns", "from_ns", "to_ns"] {
+        if let column = table.columns.firstIndex(of: name), case .integer(let at) = values[column] {
+          values[column] = .integer(at + added.nanoseconds)
+        }
       }
       moved.append(table, values)
     }

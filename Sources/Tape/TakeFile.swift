@@ -83,18 +83,18 @@ package enum TakeFile {
       throw TapeError(
         path: path, place: "",
         reason:
-          "it has format \(format), made by a newer Retake; this one reads format "
+          "it has format \(format), made by a newer Retake; this one reads formats up to "
           + "\(TakeHeader.currentFormat), so install a newer one")
     }
     guard format >= 1 else {
       throw TapeError(path: path, place: "", reason: "it has no format number; it is damaged")
     }
-    guard format == TakeHeader.currentFormat else {
+    guard format >= TakeHeader.oldestFormat else {
       throw TapeError(
         path: path, place: "",
         reason:
-          "it has format \(format), made by an older Retake; this one reads format "
-          + "\(TakeHeader.currentFormat), so read it with the one that made it, or record anew")
+          "it has format \(format), made by an older Retake; this one reads formats from "
+          + "\(TakeHeader.oldestFormat) on, so read it with the one that made it, or record anew")
     }
   }
 

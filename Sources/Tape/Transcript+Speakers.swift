@@ -52,8 +52,10 @@ extension Transcript {
     add(.text(directionName(speech.track.isInbound)))
     add(.number(speech.track.contributor))
     add(.text(speech.phase))
-    add(.number(speech.from.nanoseconds))
-    add(.number(speech.to.nanoseconds))
+    // Here alone a peer tells its own time.
+    let clock = clock(of: peer)
+    add(.number((speech.from + clock).nanoseconds))
+    add(.number((speech.to + clock).nanoseconds))
     add(.number(speech.blocks))
     add(.number(speech.decibels))
   }

@@ -13,6 +13,9 @@ extension PeerTransport {
   /// Whether packets can be protected.
   package var isSecured: Bool { srtp != nil }
 
+  /// The own certificates in DER.
+  package var certificates: [[UInt8]] { dtls?.certificates ?? [] }
+
   /// The certificate that the peer was shown, or else the first that it may be shown, in DER.
   package var localCertificate: [UInt8]? { secured?.localCertificate ?? dtls?.certificates.first }
 

@@ -76,8 +76,10 @@ import Wire
     #expect(try connection.integer("SELECT min(at_ns) >= 0 FROM tape") == 1)
     // Their order is that of the common clock.
     let disorder = try connection.integer(
-      "SELECT count(*) FROM (SELECT at_ns - lag(at_ns) OVER (ORDER BY first_step) AS gap FROM tape) "
-        + "WHERE gap < 0")
+      """
+      SELECT count(*) FROM (SELECT at_ns - lag(at_ns) OVER (ORDER BY first_step) AS gap FROM tape)
+      WHERE gap < 0
+      """)
     #expect(disorder == 0)
     let clocks = try connection.integer("SELECT max(added_ns) FROM clock")
     #expect(clocks ?? 0 == Int64(added.magnitude))

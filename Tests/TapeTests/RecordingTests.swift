@@ -10,7 +10,7 @@ import Wire
 @Suite struct RecordingTests {
   @Test func aTakeIsAboutAsLargeAsAPacketCapture() throws {
     let folder = try TakeFolder()
-    for (payload, share) in [(1_180, 1.04), (1_000, 1.04), (400, 1.08), (80, 1.22)] {
+    for (payload, share) in [(1_180, 1.04), (1_000, 1.04), (400, 1.08), (80, 1.23)] {
       let steps = SampleSteps.call(packets: 8_000, payload: payload)
       let path = try folder.record(steps, as: "\(payload).take") { $0.keepsMedia = false }
       let info = try TakeInfo(path: path)

@@ -33,12 +33,12 @@ import Verify
     #expect(TakeVerification.run(path: folder.file("new.take")).isPassed)
   }
 
-  @Test func aTakeOfTheFirstFormatReplaysAndIsMadeAnew() throws {
+  @Test func aTakeOfAnOlderFormatReplaysAndIsMadeAnew() throws {
     let folder = try Folder()
     let path = try folder.record("call.take")
     let old = folder.file("old.take")
-    try writeFirstFormat(path, as: old)
-    #expect(try TapeReader(path: old).header.format == 1)
+    try writeOlderFormat(path, as: old)
+    #expect(try TapeReader(path: old).header.format == TakeHeader.oldestFormat)
     let result = TakeVerification.run(path: old)
     #expect(result.isPassed && result.notes == [], "\(result.line)")
     // What it does not have is told where it would be needed.
@@ -47,16 +47,17 @@ import Verify
     #expect(TakeVerification.run(path: other).notes.first?.contains("without a key log") == true)
 
     let upgrade = try Upgrade(path: old, output: folder.file("new.take"))
-    #expect(upgrade.formatBefore == 1 && upgrade.format == TakeHeader.currentFormat)
+    #expect(upgrade.formatBefore == TakeHeader.oldestFormat
+        && upgrade.format == TakeHeader.currentFormat)
     #expect(upgrade.firstDifference == nil && upgrade.misses == [], "\(upgrade.text)")
     #expect(try digest(of: folder.file("new.take")) == digest(of: path))
   }
 
-  /// Copies a take as the first format had it: without key logs and certificates.
-  private func writeFirstFormat(_ path: String, as output: String) throws {
+  /// Copies a take as the format before had it: without key logs and certificates.
+  private func writeOlderFormat(_ path: String, as output: String) throws {
     let reader = try TapeReader(path: path)
     var header = reader.header
-    header.format = 1
+    header.format = TakeHeader.oldestFormat
     let copy = try TakeCopy(path: output, header: header)
     while let chunk = try reader.next() {
       for step in chunk.steps {
