@@ -97,7 +97,8 @@ let package = Package(
     module(
       "Replay",
       [
-        "Wire", "SDP", "RTP", "STUN", "ICE", "Secure", "Flow", "Peer", "Media", "Tape", "Stats",
+        "Wire", "SDP", "RTP", "SCTP", "STUN", "ICE", "Secure", "Flow", "Transport", "Peer", "Media",
+        "Tape", "Stats",
       ]),
     module(
       "Debug",

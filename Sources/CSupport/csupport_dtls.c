@@ -159,7 +159,8 @@ static int configure(csupport_dtls *dtls, const char *srtp_profiles) {
          && SSL_CTX_set1_groups_list(context, groups)
          && SSL_CTX_set1_sigalgs_list(context, signatures)
          && use_certificates(dtls)
-         && SSL_CTX_set_tlsext_use_srtp(context, srtp_profiles) == 0;
+         // A transport for data alone offers no use_srtp (RFC 5764 section 4.1).
+         && (*srtp_profiles == 0 || SSL_CTX_set_tlsext_use_srtp(context, srtp_profiles) == 0);
 }
 
 csupport_dtls *csupport_dtls_new(const csupport_dtls_callbacks *callbacks) {

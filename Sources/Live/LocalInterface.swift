@@ -64,10 +64,16 @@ extension BindPolicy {
     return (routed.isEmpty ? usable : routed).withoutRepetition
   }
 
-  /// Those of the addresses that there are at present.
-  func present(among interfaces: [LocalInterface]) -> [IPAddress] {
+  /// Those of the addresses that there are at present, for a session that had others.
+  package func present(among interfaces: [LocalInterface], after earlier: [IPAddress])
+    -> [IPAddress]
+  {
     let addresses = addresses(among: interfaces)
-    guard case .addresses = self else { return addresses }
+    guard case .addresses = self else {
+      // Loopback is no way for a call that had a network.
+      let hadNetwork = earlier.isEmpty || earlier.contains { !$0.isLoopback && !$0.isLinkLocal }
+      return hadNetwork ? addresses.filter { !$0.isLoopback && !$0.isLinkLocal } : addresses
+    }
     // All of 127.0.0.0/8 is there without being listed.
     return addresses.filter { address in
       address.isLoopback || interfaces.contains { $0.address == address }

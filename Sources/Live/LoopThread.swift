@@ -182,7 +182,7 @@ final class LoopThread {
     multicast.joinLinks()
     let present = LocalInterface.all()
     for index in peers.indices {
-      let addresses = peers[index].bind.present(among: present)
+      let addresses = peers[index].bind.present(among: present, after: peers[index].interfaces)
       // An IPv6 address can only be bound a while after it came: then it is told once more.
       guard addresses != peers[index].interfaces || peers[index].port.wasRefused else { continue }
       peers[index].interfaces = addresses

@@ -111,10 +111,8 @@ final class SocketSet: DatagramPort {
       return
     }
     let entry = streams[index]
-    let code = entry.stream.send(datagram.bytes)
+    entry.stream.send(datagram.bytes)
     thread.watch(entry.tag)
-    guard code != 0 else { return }
-    refusals.append(SendFailure(datagram, code: code))
   }
 
   func flush() -> [SendFailure] {

@@ -76,20 +76,21 @@ final class StreamSocket {
       isOpen = true
       progress = .opened
     }
-    let flushed = flush()
-    if flushed < 0 { return .failed(-flushed) }
+    // What the other end said last counts, even when nothing can be sent to it any more.
     let status = read(into: &messages)
-    return status < 0 ? .failed(-status) : progress
+    if status < 0 { return .failed(-status) }
+    let flushed = flush()
+    return flushed < 0 ? .failed(-flushed) : progress
   }
 
-  /// Sends a message; gives 0, or the positive errno of a refusal.
+  /// Sends a message.
   ///
-  /// Too much of it is dropped as datagrams are.
-  func send(_ message: [UInt8]) -> Int32 {
-    guard isOpen else { return ENOTCONN }
-    guard outgoing.count < StreamSocket.outgoingMaximum else { return 0 }
+  /// Too much of it is dropped as datagrams are. That the connection is lost comes out in
+  /// `advance`, after what the other end said last.
+  func send(_ message: [UInt8]) {
+    guard outgoing.count < StreamSocket.outgoingMaximum else { return }
     outgoing += framing.framed(message)
-    return -min(flush(), 0)
+    _ = flush()
   }
 
   /// 1 when the connection is there, 0 while it is not, else a negative errno.

@@ -106,7 +106,7 @@ public struct PeerConfiguration: Hashable, Sendable, Codable {
   /// The certificates to identify with, at most one for each algorithm; none has one made from the
   /// peer's seed.
   public var certificates: [PeerCertificate] = []
-  /// The SRTP profiles to negotiate, the preferred one first.
+  /// The SRTP profiles to negotiate, the preferred one first; none for a peer without media.
   public var srtpProtections = SRTPProtection.preferred
   /// Whether answers take the DTLS client's role when the offer leaves the choice; the server's
   /// bytes do not depend on the version of OpenSSL, so takes travel better without.

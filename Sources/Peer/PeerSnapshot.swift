@@ -151,7 +151,7 @@ extension PeerStack {
       local: transport.path?.local.description, remote: transport.path?.remote.description,
       failure: transport.failure, dtlsRole: transport.dtlsRole?.rawValue,
       cipherSuite: transport.secured?.cipherSuite,
-      srtpProfile: transport.secured?.profile.description,
+      srtpProfile: transport.secured?.profile?.description,
       packetsSent: transport.counters.packetsSent,
       packetsReceived: transport.counters.packetsReceived, bytesSent: transport.counters.bytesSent,
       bytesReceived: transport.counters.bytesReceived)

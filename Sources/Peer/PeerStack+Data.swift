@@ -20,6 +20,7 @@ struct DataTransport {
     var calls: [UInt32]
   }
 
+  private let entropy: EntropyStream
   var association: SCTPAssociation
   /// Whether the association was told its role and the peer's ports.
   var isStarted = false
@@ -33,7 +34,16 @@ struct DataTransport {
   /// How many bytes of a channel may be buffered before senders wait for their answers.
   static let bufferMark: UInt64 = 1 << 20
 
-  init(entropy: EntropyStream) { association = SCTPAssociation(entropy: entropy) }
+  init(entropy: EntropyStream) {
+    self.entropy = entropy
+    association = SCTPAssociation(entropy: entropy)
+  }
+
+  /// Takes a new association in the place of one that has ended.
+  mutating func renew() {
+    association = SCTPAssociation(entropy: entropy, firstChannel: association.nextChannel)
+    isStarted = false
+  }
 
   func index(of number: DataChannelNumber) -> Int? {
     channels.firstIndex { $0.number == number }
@@ -112,8 +122,10 @@ extension PeerStack {
       dropRefusedChannels()
       return
     }
-    guard !data.isStarted, transport.dtlsState == .connected, let role = transport.dtlsRole else {
-      return
+    guard transport.dtlsState == .connected, let role = transport.dtlsRole else { return }
+    guard !data.isStarted else {
+      // The only thing of an association that a later exchange changes (RFC 8841 section 6).
+      return drive(.remoteMaximumMessageSize(agreed.remoteMaximumMessageSize))
     }
     data.isStarted = true
     drive(
@@ -127,16 +139,21 @@ extension PeerStack {
   /// Ends what an exchange refused: the association, or the channels that waited for one.
   private func dropRefusedChannels() {
     guard !negotiation.wantsData else { return }
-    if data.isStarted {
-      drive(SCTPAssociation.Input.abort)
-      return
-    }
+    if data.isStarted { return endAssociation() }
     for channel in data.channels {
       tell(
         .dataChannelError(
           channel: channel.number.rawValue, "the peer does not take data channels"))
       drive(SCTPAssociation.Input.close(channel.number))
     }
+  }
+
+  /// Ends the association with its channels and prepares another one, for which an exchange or a
+  /// handshake may make way: it does not outlive what carries it (RFC 8841 section 9).
+  func endAssociation() {
+    guard data.isStarted else { return }
+    drive(SCTPAssociation.Input.abort)
+    data.renew()
   }
 
   /// Takes an SCTP packet from DTLS.

@@ -102,7 +102,7 @@ extension PeerStack {
       stats.set("tlsVersion", secured.version)
       stats.set("dtlsCipher", secured.cipherSuite)
       stats.set("dtlsRole", transport.dtlsRole?.rawValue)
-      stats.set("srtpCipher", secured.profile.description)
+      stats.set("srtpCipher", secured.profile?.description)
     }
     stats.set("selectedCandidatePairChanges", transport.counters.selectedPairChanges)
     return stats.build()

@@ -59,23 +59,31 @@ extension PeerStack {
     switch state {
     case .connected: startDataIfReady()
     case .closed, .failed: drive(SCTPAssociation.Input.abort)
-    case .new, .connecting: break
+    // Another DTLS association than before, with another SCTP association.
+    case .connecting: endAssociation()
+    case .new: break
     }
   }
 
-  /// Lets media flow.
+  /// Lets media flow, unless the two sides protect none.
   private func secure(_ result: DTLSResult, _ role: DTLSRole) {
     tell(
       .secured(
         SecuredTransport(
           version: result.version, cipherSuite: result.cipherSuite,
-          profile: result.profile.description, role: role.rawValue,
+          profile: result.profile?.description ?? "", role: role.rawValue,
           remoteFingerprint: certificateFingerprint(result.remoteCertificate).value)))
     tell(
       .keyLog(
         KeyLog(
           secrets: result.secrets, localCertificate: result.localCertificate,
           remoteCertificate: result.remoteCertificate)))
+    guard result.profile != nil else {
+      if !negotiation.sections.isEmpty {
+        refuse(layer: "srtp", "the peer supports none of our SRTP profiles")
+      }
+      return
+    }
     drive(MediaFlow.Input.writable(true))
     updateCaptures()
   }

@@ -46,9 +46,10 @@ package final class RecordedSecurity: SecurityFactory {
     return made
   }
 
-  package func protection(_ result: DTLSResult) throws(SecureError) -> SRTPContext {
-    try SRTPContext(
-      profile: result.profile, sendKey: result.sendKey, receiveKey: result.receiveKey,
+  package func protection(_ result: DTLSResult) throws(SecureError) -> SRTPContext? {
+    guard let profile = result.profile else { return nil }
+    return try SRTPContext(
+      profile: profile, sendKey: result.sendKey, receiveKey: result.receiveKey,
       recording: parts.contains(.srtp) ? self : nil)
   }
 

@@ -79,10 +79,16 @@ struct SecuredParcel {
   }
 
   private mutating func addResult(_ secured: SecuredText, _ log: KeyLog) {
-    guard let profile = SRTPProtection(rawValue: secured.profile)?.profile,
-      let role = DTLSRole(rawValue: secured.role),
-      let keys = log.secrets.srtpKeys(profile, cipherSuite: secured.cipherSuite, role: role)
+    let profile = SRTPProtection(rawValue: secured.profile)?.profile
+    guard let role = DTLSRole(rawValue: secured.role), (profile == nil) == secured.profile.isEmpty
     else { return }
+    var keys: (send: [UInt8], receive: [UInt8]) = ([], [])
+    if let profile {
+      guard
+        let derived = log.secrets.srtpKeys(profile, cipherSuite: secured.cipherSuite, role: role)
+      else { return }
+      keys = derived
+    }
     items.append(
       .established(
         DTLSResult(

@@ -1,7 +1,9 @@
 package import Media
 package import Peer
+import SCTP
 package import Stats
 package import Tape
+package import Transport
 package import Wire
 
 /// A take that is executed step by step on one thread, for those who want to stop and look.
@@ -14,6 +16,13 @@ package final class TapeWalk {
     package var recorded: TapeChunk.Step
     /// The rows of the chunk that the step stands in.
     package var rows: RowList
+    /// The SCTP packets that DTLS carried in the datagrams of the step.
+    package var data: [ClearPacket] = []
+  }
+
+  /// What the stack shows of the step under way.
+  private final class Overheard {
+    var data: [ClearPacket] = []
   }
 
   package let path: String
@@ -31,6 +40,7 @@ package final class TapeWalk {
   private let reader: TapeReader
   private let check: StepCheck
   private var peers: DrivenPeers
+  private let overheard = Overheard()
   private var outbox = Outbox<PeerOutput>()
   private var chunk = TapeChunk()
   private var position = 0
@@ -49,8 +59,12 @@ package final class TapeWalk {
     end = try reader.lastTime() ?? .zero
     stepCount = try reader.stepCount()
     let script = skipsCodecs ? try FrameScript(path: path) : nil
-    peers = DrivenPeers(
-      script: script, security: security, codecs: codecs, peer: { PeerMachine(codecs: $0) })
+    let overheard = overheard
+    peers = DrivenPeers(script: script, security: security, codecs: codecs) { codecs in
+      let machine = PeerMachine(codecs: codecs)
+      machine.onlooker = { if $0.kind == .sctp { overheard.data.append($0) } }
+      return machine
+    }
     check = StepCheck(header, comparesMedia: !skipsCodecs)
   }
 
@@ -74,12 +88,13 @@ package final class TapeWalk {
     guard try next() != nil else { return nil }
     let step = chunk.steps[position]
     position += 1
+    overheard.data = []
     let peer = peers.execute(step, chunk.rows, into: &outbox)
     var outputs: [PeerOutput] = []
     while let output = outbox.next() { outputs.append(output) }
     memory.learn(chunk.rows, step.rows)
     compare(step, outputs, peer)
-    last = Step(recorded: step, rows: chunk.rows)
+    last = Step(recorded: step, rows: chunk.rows, data: overheard.data)
     return last
   }
 
@@ -123,6 +138,12 @@ extension TapeWalk.Step {
   /// The step in words: its input on one line, then what followed.
   package var lines: [String] {
     [InputText(recorded).line] + recorded.outputRows.map { "  \(RowText(rows, $0).title)" }
+      + dataTitles.map { "  \($0)" }
+  }
+
+  /// What the encrypted datagrams of the step carried.
+  private var dataTitles: [String] {
+    data.map { "\($0.isInbound ? "in" : "out"): \(SCTPText.title($0.bytes.span.bytes))" }
   }
 
   /// The step as a JSON object.
@@ -131,6 +152,7 @@ extension TapeWalk.Step {
     let outputs = recorded.outputRows.map { jsonString(RowText(rows, $0).title) }
     return "{\"step\":\(head.number),\"at_ns\":\(head.at.nanoseconds),\"peer\":\(head.peer),"
       + "\"input\":\(jsonString(InputText(recorded).title)),"
-      + "\"outputs\":[\(outputs.joined(separator: ","))]}"
+      + "\"outputs\":[\(outputs.joined(separator: ","))],"
+      + "\"data\":[\(dataTitles.map(jsonString).joined(separator: ","))]}"
   }
 }

@@ -5,7 +5,9 @@ struct ChannelTable {
   private var byNumber: [(number: DataChannelNumber, place: Int)] = []
   private var byStream: [Int32] = []
   /// The number of the next channel.
-  private(set) var next = DataChannelNumber(0)
+  private(set) var next: DataChannelNumber
+
+  init(next: DataChannelNumber) { self.next = next }
 
   var count: Int { byNumber.count }
 

@@ -60,8 +60,8 @@ struct IncomingStream {
     guard place >= run else { return 0 }
     heldBytes += fragment.bytes.count
     ordered.insert(fragment, at: place)
-    if place == run { extendRun() }
-    return max(runBytes, fragment.bytes.count)
+    let longest = place == run ? extendRun() : runBytes
+    return max(longest, fragment.bytes.count)
   }
 
   /// Passes over the ordered messages up to one (RFC 3758 section 3.6); complete ones are kept.
@@ -105,18 +105,23 @@ struct IncomingStream {
 
 extension IncomingStream {
   /// Follows the fragments of the expected message from the front and hands out what is complete.
-  private mutating func extendRun() {
+  ///
+  /// - Returns: the length of the longest message on the way, complete or not.
+  @discardableResult
+  private mutating func extendRun() -> Int {
+    var longest = 0
     while run < ordered.count {
       let next = ordered[run]
       if run == 0 {
-        guard next.message == expected, next.flags.contains(.beginning) else { return }
+        guard next.message == expected, next.flags.contains(.beginning) else { break }
       } else {
         guard next.message == expected, next.key == ordered[run - 1].key + 1,
           !next.flags.contains(.beginning)
-        else { return }
+        else { break }
       }
       run += 1
       runBytes += next.bytes.count
+      longest = max(longest, runBytes)
       if next.flags.contains(.end) {
         finish(ordered[0].payloadProtocol, Self.joined(&ordered, 0..<run, runBytes))
         heldBytes -= runBytes
@@ -125,6 +130,7 @@ extension IncomingStream {
         runBytes = 0
       }
     }
+    return longest
   }
 
   private mutating func insertUnordered(_ fragment: Fragment) -> Int {

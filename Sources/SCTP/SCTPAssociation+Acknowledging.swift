@@ -38,8 +38,13 @@ extension SCTPAssociation {
     }
     sent.extendAbandonedPrefix()
     if sent.abandonedPrefix > 0 {
+      // The same is told once in a round trip, news at once: nothing else may be on its way whose
+      // acknowledgement would give another occasion.
       let pause = roundTrip.smoothed ?? roundTrip.timeout
-      if forwardSent.map({ now - $0 >= pause }) ?? true { isForwardDue = true }
+      let end = sent.number(at: sent.abandonedPrefix - 1)
+      if forwardSent.map({ $0.number != end || now - $0.at >= pause }) ?? true {
+        isForwardDue = true
+      }
     }
   }
 
@@ -237,7 +242,7 @@ extension SCTPAssociation {
       }
     }
     append(interleaves ? .interleavedForward : .forward, writer.bytes, into: &outbox)
-    forwardSent = now
+    forwardSent = (sent.number(at: end - 1), now)
     if retransmissionTimer == nil { retransmissionTimer = now + roundTrip.timeout }
   }
 }

@@ -18,6 +18,8 @@ package struct SCTPAssociation: Machine {
     /// Closes a channel after what was sent on it; the peer closes its side then.
     case close(DataChannelNumber)
     case setBufferedAmountLowThreshold(DataChannelNumber, UInt64)
+    /// The peer's `a=max-message-size` of a later exchange; what is queued is still sent.
+    case remoteMaximumMessageSize(UInt64)
     case deadline
     /// Ends the association when everything that was sent is acknowledged.
     case shutdown
@@ -59,7 +61,7 @@ package struct SCTPAssociation: Machine {
   var parameters = SCTPParameters(isClient: true)
   var phase = Phase.idle
   var early: [[UInt8]] = []
-  var channels = ChannelTable()
+  var channels: ChannelTable
 
   // The handshake.
   var cookieKey = CookieKey(first: 0, second: 0)
@@ -88,7 +90,8 @@ package struct SCTPAssociation: Machine {
   /// Whether one packet of lost chunks may go in spite of the congestion window.
   var isFastRetransmitDue = false
   var isForwardDue = false
-  var forwardSent: Instant?
+  /// How far the peer was last told to pass over abandoned chunks, and when.
+  var forwardSent: (number: UInt32, at: Instant)?
 
   // Receiving.
   var received = ReceivedNumbers(first: 0)
@@ -113,8 +116,14 @@ package struct SCTPAssociation: Machine {
     case none, delayed, due
   }
 
-  /// Creates an association that draws its tags, its numbers and its key from a stream.
-  package init(entropy: EntropyStream) { self.entropy = entropy }
+  /// Creates an association that draws its tags, its numbers and its key from a stream, and whose
+  /// channels are counted from a number on.
+  package init(
+    entropy: EntropyStream, firstChannel: DataChannelNumber = DataChannelNumber(0)
+  ) {
+    self.entropy = entropy
+    channels = ChannelTable(next: firstChannel)
+  }
 
   package var deadline: Instant? {
     var next = earliest(retransmissionTimer, acknowledgementTimer)
@@ -134,6 +143,7 @@ package struct SCTPAssociation: Machine {
     case .close(let channel): close(channel, into: &outbox)
     case .setBufferedAmountLowThreshold(let channel, let threshold):
       if let place = channels.place(of: channel) { channels[place].lowThreshold = threshold }
+    case .remoteMaximumMessageSize(let size): parameters.remoteMaximumMessageSize = size
     case .deadline: passDeadline(at: now, into: &outbox)
     case .shutdown: shutdown(at: now, into: &outbox)
     case .abort: abort(at: now, into: &outbox)

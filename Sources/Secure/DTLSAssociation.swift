@@ -223,23 +223,26 @@ final class DTLSAssociation {
 extension DTLSAssociation {
   private var connection: OpaquePointer? { csupport_dtls_connection(handle) }
 
-  /// What the finished handshake agreed on; nil when the peer supports no SRTP profile of ours.
+  /// What the finished handshake agreed on; nil when its keys cannot be had.
   func result(role: DTLSRole, remoteCertificate: [UInt8]) -> DTLSResult? {
-    guard let connection, let selected = SSL_get_selected_srtp_profile(connection) else {
-      return nil
-    }
-    let profile = SRTPProfile(rawValue: UInt16(truncatingIfNeeded: selected.pointee.id))
-    guard let length = profile.keyingMaterialLength,
-      let material = exportKeys(connection, count: length),
-      let keys = profile.keys(in: material, role: role)
-    else { return nil }
-    return DTLSResult(
-      profile: profile, sendKey: keys.send, receiveKey: keys.receive,
+    guard let connection else { return nil }
+    var result = DTLSResult(
+      profile: nil, sendKey: [], receiveKey: [],
       version: hexadecimal(UInt16(truncatingIfNeeded: SSL_version(connection))),
       cipherSuite: cipherSuite(connection),
       remoteCertificate: remoteCertificate,
       localCertificate: SSL_get_certificate(connection).flatMap(Self.bytes) ?? [],
       secrets: secrets(connection))
+    guard let selected = SSL_get_selected_srtp_profile(connection) else { return result }
+    let profile = SRTPProfile(rawValue: UInt16(truncatingIfNeeded: selected.pointee.id))
+    guard let length = profile.keyingMaterialLength,
+      let material = exportKeys(connection, count: length),
+      let keys = profile.keys(in: material, role: role)
+    else { return nil }
+    result.profile = profile
+    result.sendKey = keys.send
+    result.receiveKey = keys.receive
+    return result
   }
 
   private func secrets(_ connection: OpaquePointer) -> DTLSSecrets {

@@ -61,7 +61,6 @@ package final class DTLSTransport: Machine {
   ) throws(SecureError) {
     _ = try Self.engineFingerprint()
     let now = wallClock.unixNanosecondsAtZero / 1_000_000_000
-    guard !profiles.isEmpty else { throw SecureError(reason: "no SRTP profile may be negotiated") }
     guard !given.contains(where: { $0.hasExpired(atUnixSeconds: now) }) else {
       throw SecureError(reason: "a certificate has expired")
     }
@@ -167,7 +166,7 @@ extension DTLSTransport {
     guard let result = association.result(role: role, remoteCertificate: remote) else {
       association.shutdown()
       flush(into: &outbox)
-      return fail("the peer supports none of our SRTP profiles", into: &outbox)
+      return fail("the handshake gives no keys for SRTP", into: &outbox)
     }
     outbox.append(.established(result))
     change(to: .connected, into: &outbox)

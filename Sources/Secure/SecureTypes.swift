@@ -34,7 +34,9 @@ package struct SRTPProfile: RawRepresentable, Hashable, Sendable {
 
 /// What a finished handshake established.
 package struct DTLSResult: Sendable {
-  package var profile: SRTPProfile
+  /// How SRTP packets are protected; nil when the two sides have no profile in common, or want none
+  /// because all they exchange is data.
+  package var profile: SRTPProfile?
   /// The key and salt for what this side sends, and for what it receives.
   package var sendKey: [UInt8]
   package var receiveKey: [UInt8]
@@ -50,7 +52,7 @@ package struct DTLSResult: Sendable {
   package var secrets: DTLSSecrets
 
   package init(
-    profile: SRTPProfile, sendKey: [UInt8], receiveKey: [UInt8], version: String,
+    profile: SRTPProfile?, sendKey: [UInt8], receiveKey: [UInt8], version: String,
     cipherSuite: String, remoteCertificate: [UInt8], localCertificate: [UInt8],
     secrets: DTLSSecrets
   ) {

@@ -24,8 +24,8 @@ package protocol SecurityFactory {
     profiles: [SRTPProtection]
   ) throws(SecureError) -> any DTLSTransporting
 
-  /// Makes the protection of media with the keys that DTLS agreed on.
-  func protection(_ result: DTLSResult) throws(SecureError) -> SRTPContext
+  /// Makes the protection of media with the keys that DTLS agreed on; nil when it agreed on none.
+  func protection(_ result: DTLSResult) throws(SecureError) -> SRTPContext?
 }
 
 /// The libraries: OpenSSL and libsrtp2.
@@ -40,8 +40,9 @@ package struct LibrarySecurity: SecurityFactory {
       entropy: entropy, wallClock: wallClock, certificates: certificates, profiles: profiles)
   }
 
-  package func protection(_ result: DTLSResult) throws(SecureError) -> SRTPContext {
-    try SRTPContext(
-      profile: result.profile, sendKey: result.sendKey, receiveKey: result.receiveKey)
+  package func protection(_ result: DTLSResult) throws(SecureError) -> SRTPContext? {
+    guard let profile = result.profile else { return nil }
+    return try SRTPContext(
+      profile: profile, sendKey: result.sendKey, receiveKey: result.receiveKey)
   }
 }

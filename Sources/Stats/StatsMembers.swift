@@ -12,7 +12,7 @@ package struct StatsMembers: Sendable {
   package var missing: [(members: [String], reason: String)]
 
   private init(
-    _ type: String, _ kind: String? = nil, _ given: String,
+    _ type: String, _ kind: String? = nil, given: String,
     missing: [(members: String, reason: String)] = []
   ) {
     self.type = type
@@ -39,21 +39,21 @@ package struct StatsMembers: Sendable {
   package static let all: [StatsMembers] = [
     StatsMembers(
       "codec",
-      """
-      transportId payloadType mimeType clockRate channels sdpFmtpLine
-      """),
+      given: """
+        transportId payloadType mimeType clockRate channels sdpFmtpLine
+        """),
     StatsMembers(
       "inbound-rtp", "audio",
-      """
-      ssrc kind transportId codecId trackIdentifier mid remoteId playoutId packetsReceived \
-      packetsLost jitter lastPacketReceivedTimestamp headerBytesReceived bytesReceived \
-      packetsDiscarded fecPacketsReceived fecPacketsDiscarded nackCount \
-      retransmittedPacketsReceived retransmittedBytesReceived estimatedPlayoutTimestamp \
-      jitterBufferDelay jitterBufferTargetDelay jitterBufferEmittedCount \
-      jitterBufferMinimumDelay totalSamplesReceived concealedSamples \
-      silentConcealedSamples concealmentEvents insertedSamplesForDeceleration \
-      removedSamplesForAcceleration audioLevel totalAudioEnergy totalSamplesDuration
-      """,
+      given: """
+        ssrc kind transportId codecId trackIdentifier mid remoteId playoutId packetsReceived \
+        packetsLost jitter lastPacketReceivedTimestamp headerBytesReceived bytesReceived \
+        packetsDiscarded fecPacketsReceived fecPacketsDiscarded nackCount \
+        retransmittedPacketsReceived retransmittedBytesReceived estimatedPlayoutTimestamp \
+        jitterBufferDelay jitterBufferTargetDelay jitterBufferEmittedCount \
+        jitterBufferMinimumDelay totalSamplesReceived concealedSamples \
+        silentConcealedSamples concealmentEvents insertedSamplesForDeceleration \
+        removedSamplesForAcceleration audioLevel totalAudioEnergy totalSamplesDuration
+        """,
       missing: [
         (
           """
@@ -61,36 +61,24 @@ package struct StatsMembers: Sendable {
           packetsReportedAsLostButRecovered
           """, noECN
         ),
-        (
-          """
-          fecBytesReceived fecSsrc
-          """, "Opus carries its FEC inside of its packets"
-        ),
-        (
-          """
-          rtxSsrc
-          """, "sound is not sent again"
-        ),
-        (
-          """
-          totalProcessingDelay
-          """, "only the codecs of pictures are timed"
-        ),
+        ("fecBytesReceived fecSsrc", "Opus carries its FEC inside of its packets"),
+        ("rtxSsrc", "sound is not sent again"),
+        ("totalProcessingDelay", "only the codecs of pictures are timed"),
       ]),
     StatsMembers(
       "inbound-rtp", "video",
-      """
-      ssrc kind transportId codecId trackIdentifier mid remoteId packetsReceived \
-      packetsLost jitter lastPacketReceivedTimestamp headerBytesReceived bytesReceived \
-      packetsDiscarded nackCount firCount pliCount retransmittedPacketsReceived \
-      retransmittedBytesReceived rtxSsrc estimatedPlayoutTimestamp jitterBufferDelay \
-      jitterBufferTargetDelay jitterBufferEmittedCount jitterBufferMinimumDelay \
-      framesReceived framesDecoded keyFramesDecoded framesRendered framesDropped \
-      frameWidth frameHeight framesPerSecond qpSum totalDecodeTime totalInterFrameDelay \
-      totalSquaredInterFrameDelay pauseCount totalPausesDuration freezeCount \
-      totalFreezesDuration totalProcessingDelay framesAssembledFromMultiplePackets \
-      totalAssemblyTime decoderImplementation powerEfficientDecoder
-      """,
+      given: """
+        ssrc kind transportId codecId trackIdentifier mid remoteId packetsReceived \
+        packetsLost jitter lastPacketReceivedTimestamp headerBytesReceived bytesReceived \
+        packetsDiscarded nackCount firCount pliCount retransmittedPacketsReceived \
+        retransmittedBytesReceived rtxSsrc estimatedPlayoutTimestamp jitterBufferDelay \
+        jitterBufferTargetDelay jitterBufferEmittedCount jitterBufferMinimumDelay \
+        framesReceived framesDecoded keyFramesDecoded framesRendered framesDropped \
+        frameWidth frameHeight framesPerSecond qpSum totalDecodeTime totalInterFrameDelay \
+        totalSquaredInterFrameDelay pauseCount totalPausesDuration freezeCount \
+        totalFreezesDuration totalProcessingDelay framesAssembledFromMultiplePackets \
+        totalAssemblyTime decoderImplementation powerEfficientDecoder
+        """,
       missing: [
         (
           """
@@ -99,9 +87,8 @@ package struct StatsMembers: Sendable {
           """, noECN
         ),
         (
-          """
-          fecPacketsReceived fecPacketsDiscarded fecBytesReceived fecSsrc
-          """, "no FlexFEC or ULPFEC is agreed on"
+          "fecPacketsReceived fecPacketsDiscarded fecBytesReceived fecSsrc",
+          "no FlexFEC or ULPFEC is agreed on"
         ),
         (
           """
@@ -112,62 +99,38 @@ package struct StatsMembers: Sendable {
       ]),
     StatsMembers(
       "outbound-rtp", "audio",
-      """
-      ssrc kind transportId codecId mid mediaSourceId remoteId encodingIndex packetsSent \
-      bytesSent headerBytesSent retransmittedPacketsSent retransmittedBytesSent \
-      targetBitrate totalPacketSendDelay nackCount active
-      """,
+      given: """
+        ssrc kind transportId codecId mid mediaSourceId remoteId encodingIndex packetsSent \
+        bytesSent headerBytesSent retransmittedPacketsSent retransmittedBytesSent \
+        targetBitrate totalPacketSendDelay nackCount active
+        """,
       missing: [
-        (
-          """
-          packetsSentWithEct1
-          """, noECN
-        ),
-        (
-          """
-          rid
-          """, "there is one encoding"
-        ),
-        (
-          """
-          rtxSsrc
-          """, "sound is not sent again"
-        ),
+        ("packetsSentWithEct1", noECN),
+        ("rid", "there is one encoding"),
+        ("rtxSsrc", "sound is not sent again"),
       ]),
     StatsMembers(
       "outbound-rtp", "video",
-      """
-      ssrc kind transportId codecId mid mediaSourceId remoteId encodingIndex packetsSent \
-      bytesSent headerBytesSent retransmittedPacketsSent retransmittedBytesSent rtxSsrc \
-      targetBitrate totalEncodedBytesTarget totalPacketSendDelay frameWidth frameHeight \
-      framesPerSecond framesSent hugeFramesSent framesEncoded keyFramesEncoded qpSum \
-      totalEncodeTime qualityLimitationReason qualityLimitationDurations \
-      qualityLimitationResolutionChanges nackCount firCount pliCount encoderImplementation \
-      powerEfficientEncoder active scalabilityMode
-      """,
+      given: """
+        ssrc kind transportId codecId mid mediaSourceId remoteId encodingIndex packetsSent \
+        bytesSent headerBytesSent retransmittedPacketsSent retransmittedBytesSent rtxSsrc \
+        targetBitrate totalEncodedBytesTarget totalPacketSendDelay frameWidth frameHeight \
+        framesPerSecond framesSent hugeFramesSent framesEncoded keyFramesEncoded qpSum \
+        totalEncodeTime qualityLimitationReason qualityLimitationDurations \
+        qualityLimitationResolutionChanges nackCount firCount pliCount encoderImplementation \
+        powerEfficientEncoder active scalabilityMode
+        """,
       missing: [
-        (
-          """
-          packetsSentWithEct1
-          """, noECN
-        ),
-        (
-          """
-          rid
-          """, "there is one encoding"
-        ),
-        (
-          """
-          psnrSum psnrMeasurements
-          """, "the encoder does not measure it"
-        ),
+        ("packetsSentWithEct1", noECN),
+        ("rid", "there is one encoding"),
+        ("psnrSum psnrMeasurements", "the encoder does not measure it"),
       ]),
     StatsMembers(
       "remote-inbound-rtp",
-      """
-      ssrc kind transportId codecId localId packetsReceived packetsLost jitter \
-      fractionLost roundTripTime totalRoundTripTime roundTripTimeMeasurements
-      """,
+      given: """
+        ssrc kind transportId codecId localId packetsReceived packetsLost jitter \
+        fractionLost roundTripTime totalRoundTripTime roundTripTimeMeasurements
+        """,
       missing: [
         (
           """
@@ -178,110 +141,76 @@ package struct StatsMembers: Sendable {
       ]),
     StatsMembers(
       "remote-outbound-rtp",
-      """
-      ssrc kind transportId codecId localId packetsSent bytesSent remoteTimestamp \
-      reportsSent roundTripTime totalRoundTripTime roundTripTimeMeasurements
-      """),
+      given: """
+        ssrc kind transportId codecId localId packetsSent bytesSent remoteTimestamp \
+        reportsSent roundTripTime totalRoundTripTime roundTripTimeMeasurements
+        """),
     StatsMembers(
       "media-source", "audio",
-      """
-      trackIdentifier kind audioLevel totalAudioEnergy totalSamplesDuration
-      """,
+      given: """
+        trackIdentifier kind audioLevel totalAudioEnergy totalSamplesDuration
+        """,
       missing: [
-        (
-          """
-          echoReturnLoss echoReturnLossEnhancement
-          """, "there is no echo canceller"
-        )
+        ("echoReturnLoss echoReturnLossEnhancement", "there is no echo canceller")
       ]),
     StatsMembers(
       "media-source", "video",
-      """
-      trackIdentifier kind width height frames framesPerSecond
-      """),
+      given: "trackIdentifier kind width height frames framesPerSecond"),
     StatsMembers(
       "media-playout",
-      """
-      kind synthesizedSamplesDuration synthesizedSamplesEvents totalSamplesDuration \
-      totalPlayoutDelay totalSamplesCount
-      """),
+      given: """
+        kind synthesizedSamplesDuration synthesizedSamplesEvents totalSamplesDuration \
+        totalPlayoutDelay totalSamplesCount
+        """),
     StatsMembers(
       "peer-connection",
-      """
-      dataChannelsOpened dataChannelsClosed
-      """),
+      given: "dataChannelsOpened dataChannelsClosed"),
     StatsMembers(
       "data-channel",
-      """
-      label protocol dataChannelIdentifier state messagesSent bytesSent messagesReceived \
-      bytesReceived
-      """),
+      given: """
+        label protocol dataChannelIdentifier state messagesSent bytesSent messagesReceived \
+        bytesReceived
+        """),
     StatsMembers(
       "transport",
-      """
-      packetsSent packetsReceived bytesSent bytesReceived iceRole iceLocalUsernameFragment \
-      dtlsState iceState selectedCandidatePairId localCertificateId remoteCertificateId \
-      tlsVersion dtlsCipher dtlsRole srtpCipher selectedCandidatePairChanges
-      """,
+      given: """
+        packetsSent packetsReceived bytesSent bytesReceived iceRole iceLocalUsernameFragment \
+        dtlsState iceState selectedCandidatePairId localCertificateId remoteCertificateId \
+        tlsVersion dtlsCipher dtlsRole srtpCipher selectedCandidatePairChanges
+        """,
       missing: [
-        (
-          """
-          ccfbMessagesSent ccfbMessagesReceived
-          """, "feedback is transport-cc, not RFC 8888"
-        )
+        ("ccfbMessagesSent ccfbMessagesReceived", "feedback is transport-cc, not RFC 8888")
       ]),
     StatsMembers(
       "candidate-pair",
-      """
-      transportId localCandidateId remoteCandidateId state nominated priority packetsSent \
-      packetsReceived bytesSent bytesReceived lastPacketSentTimestamp \
-      lastPacketReceivedTimestamp totalRoundTripTime currentRoundTripTime \
-      availableOutgoingBitrate availableIncomingBitrate requestsReceived requestsSent \
-      responsesReceived responsesSent consentRequestsSent packetsDiscardedOnSend \
-      bytesDiscardedOnSend
-      """),
+      given: """
+        transportId localCandidateId remoteCandidateId state nominated priority packetsSent \
+        packetsReceived bytesSent bytesReceived lastPacketSentTimestamp \
+        lastPacketReceivedTimestamp totalRoundTripTime currentRoundTripTime \
+        availableOutgoingBitrate availableIncomingBitrate requestsReceived requestsSent \
+        responsesReceived responsesSent consentRequestsSent packetsDiscardedOnSend \
+        bytesDiscardedOnSend
+        """),
     StatsMembers(
       "local-candidate",
-      """
-      transportId address port protocol candidateType priority url relayProtocol \
-      foundation relatedAddress relatedPort usernameFragment
-      """,
-      missing: [
-        (
-          """
-          tcpType
-          """, "candidates are UDP"
-        )
-      ]),
+      given: """
+        transportId address port protocol candidateType priority url relayProtocol \
+        foundation relatedAddress relatedPort usernameFragment tcpType
+        """),
     StatsMembers(
       "remote-candidate",
-      """
-      transportId address port protocol candidateType priority foundation relatedAddress \
-      relatedPort usernameFragment
-      """,
+      given: """
+        transportId address port protocol candidateType priority foundation relatedAddress \
+        relatedPort usernameFragment tcpType
+        """,
       missing: [
-        (
-          """
-          url relayProtocol
-          """, "only the other side knows its servers"
-        ),
-        (
-          """
-          tcpType
-          """, "candidates of TCP are not paired"
-        ),
+        ("url relayProtocol", "only the other side knows its servers")
       ]),
     StatsMembers(
       "certificate",
-      """
-      fingerprint fingerprintAlgorithm base64Certificate
-      """,
+      given: "fingerprint fingerprintAlgorithm base64Certificate",
       missing: [
-        (
-          """
-          issuerCertificateId
-          """, "DTLS certificates are self-signed, and chains are not kept"
-        )
+        ("issuerCertificateId", "DTLS certificates are self-signed, and chains are not kept")
       ]),
   ]
 }

@@ -68,8 +68,7 @@ extension PeerTransport {
 
   private mutating func secure(_ result: DTLSResult) {
     do throws(SecureError) {
-      srtp = try SRTPContext(
-        profile: result.profile, sendKey: result.sendKey, receiveKey: result.receiveKey)
+      srtp = try security.protection(result)
     } catch {
       emit(.refused(layer: "srtp", error.reason))
       return

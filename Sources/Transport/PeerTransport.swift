@@ -13,7 +13,8 @@ package import Wire
 /// The extensions hold one concern each: packets, path, keys, descriptions.
 package struct PeerTransport: Machine, ~Copyable {
   package internal(set) var agent: ICEAgent
-  let dtls: DTLSTransport?
+  let dtls: (any DTLSTransporting)?
+  let security: any SecurityFactory
   var srtp: SRTPContext?
   let entropy: EntropyStream
 
@@ -79,12 +80,13 @@ package struct PeerTransport: Machine, ~Copyable {
   /// When there can be none, `failure` says why and no description can be made.
   package init(
     entropy: Entropy, wallClock: WallClock, ice: ICESettings, certificates: [PeerCertificate],
-    profiles: [SRTPProtection]
+    profiles: [SRTPProtection], security: any SecurityFactory
   ) {
+    self.security = security
     self.entropy = entropy.stream("ice")
     agent = ICEAgent(ice, entropy: self.entropy)
     do throws(SecureError) {
-      dtls = try DTLSTransport(
+      dtls = try security.transport(
         entropy: entropy.stream("dtls"), wallClock: wallClock, certificates: certificates,
         profiles: profiles)
       failure = nil

@@ -116,18 +116,19 @@ import Wire
     #expect(taken > count / 10)
   }
 
-  /// Associations in the middle of their work are given damaged packets of their own peer, with
-  /// checksums that are right, because nothing behind them would be reached otherwise.
+  /// Associations in every state are given damaged packets of their own peer, with checksums and
+  /// tags that are right, because nothing behind them would be reached otherwise.
   @Test func anyBytesMayBeSCTP() throws {
     var damage = Damage(seed: 7)
     let samples = Samples.associations()
     try #require(samples.packets.count > 50)
     let count = count(60)
     var taken = 0
+    let states = Samples.states(of: samples.association, at: samples.now)
     var association = samples.association
     var now = samples.now
     var outbox = Outbox<SCTPAssociation.Output>()
-    for _ in 0..<count {
+    for round in 0..<count {
       var bytes = damage.damaged(samples.packets)
       // Few packets of another association, which are dropped unread.
       if bytes.count >= 12, damage.below(8) != 0 {
@@ -153,9 +154,10 @@ import Wire
         }
       }
       if packets > 1000 { Issue.record("\(packets) packets answer one") }
-      // One that was ended, as a peer may do, begins anew.
-      if association.state == .closed {
-        association = samples.association
+      if !Samples.isBounded(association) { Issue.record("the memory grows") }
+      // One that was ended, as a peer may do, begins anew; every state has its turn.
+      if association.state == .closed || round % 200 == 199 {
+        association = states[round / 200 % states.count]
         now = samples.now
       }
     }

@@ -3,9 +3,10 @@ import Lab
 import Media
 import Peer
 import RTP
-import SCTP
 import Tape
 import Wire
+
+@testable import SCTP
 
 /// What the mutations begin with: packets of real and virtual calls, descriptions of real stacks.
 enum Samples {
@@ -92,5 +93,41 @@ enum Samples {
       }
     }
     return (sides[1], packets, now)
+  }
+
+  /// Whether what an association keeps is within its limits.
+  static func isBounded(_ association: SCTPAssociation) -> Bool {
+    association.incoming.heldBytes <= 2 * association.parameters.receiveWindow
+      && association.incoming.heldFragments <= 2 * SCTPLimits.fragmentsHeld
+      && association.received.ranges.count <= SCTPLimits.gaps
+      && association.sent.count <= SCTPLimits.chunksInFlight
+      && association.channelNumbers.count <= SCTPLimits.channels
+  }
+
+  /// An association in each state that packets can meet, all with one tag: in the handshake, with
+  /// data, closing channels, and on each way to its end.
+  static func states(of model: SCTPAssociation, at now: Instant) -> [SCTPAssociation] {
+    var outbox = Outbox<SCTPAssociation.Output>()
+    var waiting = SCTPAssociation(entropy: Entropy(seed: [9]).stream("sctp"))
+    waiting.step(.start(model.parameters), at: now, into: &outbox)
+    waiting.localTag = model.localTag
+    var echoed = waiting
+    echoed.peer = model.peer
+    echoed.cookie = [UInt8](repeating: 3, count: 100)
+    echoed.phase = .cookieEchoed
+    var closing = model
+    for channel in model.channelNumbers { closing.step(.close(channel), at: now, into: &outbox) }
+    var ending = model
+    ending.step(.shutdown, at: now, into: &outbox)
+    let phases: [SCTPAssociation.Phase] = [
+      .shutdownSent, .shutdownReceived, .shutdownAcknowledgementSent,
+    ]
+    let ends = phases.map { phase in
+      var association = model
+      association.sent = SentChunks(firstNumber: model.sent.nextNumber)
+      association.phase = phase
+      return association
+    }
+    return [waiting, echoed, model, closing, ending] + ends
   }
 }

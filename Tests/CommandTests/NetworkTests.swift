@@ -38,8 +38,8 @@ extension LiveTests {
 
     /// Two ends of a cable, with an address.
     private let cable = """
-      ip link add a type veth peer name b; ip addr add 10.9.0.1/24 dev a nodad
-      ip link set a up; ip link set b up
+      ip link add wire0 type veth peer name wire1; ip addr add 10.9.0.1/24 dev wire0
+      ip link set wire0 up; ip link set wire1 up
       """
 
     @Test func twoProcessesResolveEachOthersNames() async throws {
@@ -67,10 +67,10 @@ extension LiveTests {
     @Test func aCallSurvivesTheLossOfItsAddress() async throws {
       let folder = try Folder()
       try await call(
-        in: folder, links: cable + "; ip addr add 10.9.0.2/24 dev a", server: "--bind 10.9.0.1",
+        in: folder, links: cable + "; ip addr add 10.9.0.2/24 dev wire0", server: "--bind 10.9.0.1",
         call: "--seconds 8",
-        meanwhile: "pause 2; ip addr del 10.9.0.1/24 dev a; "
-          + "ip addr add 10.9.0.1/24 dev a")
+        meanwhile: "pause 2; ip addr del 10.9.0.1/24 dev wire0; "
+          + "ip addr add 10.9.0.1/24 dev wire0")
       let changes = "SELECT count(*) FROM network WHERE kind = 'interfaces'"
       #expect(try Takes.number(folder.file("call.take"), changes) >= 2)
       let late =
@@ -81,11 +81,9 @@ extension LiveTests {
 
     @Test func linkLocalAddressesNeedNoZone() async throws {
       let folder = try Folder()
-      // Only fe80::/10 addresses, and loopback, which the peers may not use.
       try await call(
         in: folder,
-        links: "ip link add a type veth peer name b; ip link set a up; ip link set b up; "
-          + "ip addr add fe80::5/64 dev a nodad",
+        links: cable + "; ip addr add fe80::5/64 dev wire0 nodad",
         server: "--bind fe80::5", call: "--bind fe80::5 --seconds 2")
       let pairs = "SELECT count(*) FROM selected_pair WHERE local LIKE '[fe80::5]:%'"
       #expect(try Takes.number(folder.file("call.take"), pairs) >= 1)

@@ -62,6 +62,8 @@ async def _record(call, program, folder, seconds, outcome):
         bind = "127.0.0.1" if call.uses_loopback else namespace.address()
         send = "echo" if call.echoes else "pattern"
         options = call.options + (relay.options if "retake" in call.relays else [])
+        if call.says:
+            options = options + ["--say", ",".join(map(str, call.says))]
         recorder = await Recorder.start(program, folder, bind, send, options)
         try:
             await _converse(call, recorder, relay, folder, seconds, outcome)
@@ -79,6 +81,9 @@ async def _converse(call, recorder, relay, folder, seconds, outcome):
     try:
         await _connect(call, recorder, peer, folder)
         await _hold(call, peer, seconds, outcome)
+        if call.offerer == "page":
+            await peer.chat("a line that was typed")
+            outcome.report.data_echo = "hello from the page's chat"
         _judge(call, outcome)
         await recorder.stats()
         # While the peer still sends: this is how a person ends a recording.

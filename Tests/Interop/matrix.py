@@ -17,6 +17,12 @@ def show(outcomes):
             print("  ".join("-" * width for width in widths))
 
 
+def _data(outcome):
+    if outcome.take.repeated:
+        return f"1 channel, {outcome.take.repeated} messages"
+    return (outcome.report.data_echo or "-").removeprefix("hello from ")
+
+
 def _row(outcome):
     call, report, frames = outcome.call, outcome.report, outcome.take.frames
     offers = {"peer": call.peer, "retake": "retake", "page": "retake's page"}[call.offerer]
@@ -30,7 +36,7 @@ def _row(outcome):
         f"{frames['in', 'audio']}/{frames['out', 'audio']}",
         f"{frames['in', 'video']}/{frames['out', 'video']}",
         "+".join(sorted(outcome.take.codecs)) or "-",
-        (report.data_echo or "-").removeprefix("hello from "),
+        _data(outcome),
         f"{outcome.replays[0]} of {outcome.replays[1]}",
         "failed" if outcome.problems else "ok",
     ]

@@ -17,6 +17,10 @@ class Abilities:
     echoes: bool = False
     # It talks over data channels and tells what comes back.
     data: bool = False
+    # It sends back what is said over a data channel: messages of these sizes, with these words
+    # before each text. Retake has to begin then, so the channel is that of its own offer.
+    repeats: tuple[int, ...] = ()
+    repeats_after: str = ""
 
 
 ABILITIES = {
@@ -24,9 +28,11 @@ ABILITIES = {
     "firefox": Abilities(data=True),
     "aiortc": Abilities(uses_loopback=True, data=True),
     "libwebrtc": Abilities(uses_loopback=True, data=True),
-    # Its data channels do not bear the conversation: an empty message stops its pipeline.
-    "gstreamer": Abilities(),
-    "janus-echotest": Abilities(perceives=(), echoes=True),
+    "gstreamer": Abilities(data=True),
+    "janus-echotest": Abilities(
+        perceives=(), echoes=True, repeats=(1, 1_200, 16_384, 60_000),
+        repeats_after="Janus EchoTest here! You wrote: ",
+    ),
     "janus-videoroom": Abilities(perceives=("audio",)),
     "janus-audiobridge": Abilities(perceives=("audio",)),
 }
@@ -94,6 +100,11 @@ class Call:
     def talks(self):
         """Whether there is a conversation over data channels: Retake's page says little there."""
         return self.abilities.data and self.offerer != "page"
+
+    @property
+    def says(self):
+        """The sizes of the messages that Retake says over its channel, for a peer that repeats."""
+        return self.abilities.repeats if self.offerer == "retake" else ()
 
     @property
     def echoes(self):

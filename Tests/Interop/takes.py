@@ -36,6 +36,8 @@ class Take:
     secured: dict = field(default_factory=dict)
     # The types of the two candidates that media went between at the end.
     path: dict = field(default_factory=dict)
+    # How many messages Retake said and got back, when the peer repeats.
+    repeated: int = 0
     # The loudest sample received.
     peak: int = 0
     problems: list[str] = field(default_factory=list)
@@ -57,6 +59,7 @@ def examine(path, call, report):
     try:
         with closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True)) as database:
             _read(database, take)
+            _listen(database, call, take)
     except sqlite3.Error as error:
         take.problems.append(f"sqlite: {error}")
         return take
@@ -113,6 +116,25 @@ def _read(database, take):
         kind = "inbound-rtp" if direction == "in" else "outbound-rtp"
         if database.execute("SELECT count(*) FROM stat WHERE type = ?", (kind,)).fetchone() == (0,):
             take.problems.append(f"take: no {kind} statistics")
+
+
+def _listen(database, call, take):
+    """Every message that Retake said came back, in order, a text with what the peer adds to it."""
+    if not call.says:
+        return
+    words = call.abilities.repeats_after.encode()
+    messages = {"in": [], "out": []}
+    for direction, binary, content in database.execute(
+        "SELECT direction, binary, bytes FROM message ORDER BY step"
+    ):
+        content = content.encode() if isinstance(content, str) else bytes(content)
+        messages[direction].append((binary, content))
+    expected = [(binary, content if binary else words + content)
+                for binary, content in messages["out"]]
+    if len(expected) != 2 * len(call.says) or messages["in"] != expected:
+        came = [len(content) for _, content in messages["in"]]
+        take.problems.append(f"take: of {len(expected)} messages came back {came} bytes")
+    take.repeated = len(messages["in"])
 
 
 def _compare(take, report):

@@ -51,6 +51,27 @@ import Wire
     #expect(policy.addresses(among: interfaces.reversed()).map(\.description) == row.gathered)
   }
 
+  @Test func aSessionThatLosesItsNetworkDoesNotTurnToLoopback() throws {
+    let network = try LocalInterfaceTests.interfaces([
+      ("lo", 1, "127.0.0.1"), ("eth0", 2, "192.0.2.1"), ("eth0", 2, "fe80::1"),
+    ])
+    let none = network.filter { $0.address.isLoopback || $0.address.isLinkLocal }
+    let all = BindPolicy.automatic.addresses(among: network)
+    #expect(BindPolicy.automatic.present(among: none, after: all).isEmpty)
+    #expect(BindPolicy.automatic.present(among: network, after: []) == all)
+    // One that began there stays there.
+    let loopback = BindPolicy.automatic.addresses(among: none)
+    #expect(BindPolicy.automatic.present(among: none, after: loopback) == loopback)
+  }
+
+  @Test func namedAddressesCountWhileTheyAreThere() throws {
+    let named = try ["192.0.2.1", "127.0.0.9"].map { try #require(IPAddress($0)) }
+    let policy = BindPolicy.addresses(named)
+    let network = try LocalInterfaceTests.interfaces([("eth0", 2, "192.0.2.1")])
+    #expect(policy.present(among: network, after: named) == named)
+    #expect(policy.present(among: [], after: named).map(\.description) == ["127.0.0.9"])
+  }
+
   @Test func theSystemHasALoopbackInterface() {
     #expect(LocalInterface.all().contains { $0.address == IPAddress(ipv4: 0x7f00_0001) })
   }

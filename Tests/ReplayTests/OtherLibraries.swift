@@ -21,7 +21,7 @@ struct OtherLibraries: SecurityFactory {
       entropy: entropy, wallClock: wallClock, certificates: certificates, profiles: profiles)
   }
 
-  func protection(_ result: DTLSResult) throws(SecureError) -> SRTPContext {
+  func protection(_ result: DTLSResult) throws(SecureError) -> SRTPContext? {
     try LibrarySecurity().protection(result)
   }
 }

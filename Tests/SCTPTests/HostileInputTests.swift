@@ -122,11 +122,14 @@ import Wire
     #expect(link.seen[1].messages.isEmpty)
   }
 
-  @Test func aMessageAboveTheLimitEndsTheAssociation() {
+  @Test(arguments: [10_001, 20_000], [true, false])
+  func aMessageAboveTheLimitEndsTheAssociation(size: Int, ordered: Bool) {
     var link = Link()
     link.connect { $1.localMaximumMessageSize = 10_000 }
-    let channel = link.open(0)
-    link.step(0, .send(channel, binary: true, [UInt8](repeating: 0, count: 20_000)))
+    let channel = link.open(0, DataChannelInit(ordered: ordered))
+    link.step(0, .send(channel, binary: true, [UInt8](repeating: 0, count: 10_000)))
+    link.run { !$0.seen[1].messages.isEmpty }
+    link.step(0, .send(channel, binary: true, [UInt8](repeating: 0, count: size)))
     link.run { $0.sides.allSatisfy { $0.state == .closed } }
     #expect(link.seen[1].failures == ["the peer sent too large a message"])
     #expect(link.seen[0].states.last == .closed)

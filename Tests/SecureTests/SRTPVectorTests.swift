@@ -103,9 +103,9 @@ import Testing
     let one = try #require(pair.client.result)
     let two = try #require(pair.server.result)
     var client = try SRTPContext(
-      profile: one.profile, sendKey: one.sendKey, receiveKey: one.receiveKey)
+      profile: try #require(one.profile), sendKey: one.sendKey, receiveKey: one.receiveKey)
     var server = try SRTPContext(
-      profile: two.profile, sendKey: two.sendKey, receiveKey: two.receiveKey)
+      profile: try #require(two.profile), sendKey: two.sendKey, receiveKey: two.receiveKey)
     for _ in 0..<2 {
       var packet = SRTPTests.rtcp
       try client.protectRTCP(&packet)

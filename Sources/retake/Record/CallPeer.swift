@@ -32,7 +32,11 @@ final class CallPeer: Sendable {
   /// Makes an offer with one audio and one video track, a data channel and all candidates.
   func offer() async throws -> SessionDescription {
     let channel = try await connection.createDataChannel("retake")
-    Task { await channel.echo() }
+    let messages = plan.messages
+    Task {
+      guard let messages else { return await channel.echo() }
+      try await messages.say(on: channel)
+    }
     for kind in [MediaKind.audio, .video] { try await send(kind) }
     try await connection.setLocalDescription()
     return try await gatheredDescription()

@@ -32,6 +32,13 @@ struct RecordServe: AsyncParsableCommand {
   @Option(help: "What to send: echo, pattern, or a .y4m or .wav file; may be given twice.")
   var send: [SendChoice] = []
 
+  @Option(
+    help: """
+      Say messages of these sizes in bytes over the data channel of an own offer, a text and a \
+      block of each, instead of an echo; like 0,1200,65536.
+      """)
+  var say: MessageSizes?
+
   @Option(help: "A bearer token that callers must give; the page has it in its address.")
   var token: BearerToken?
 
@@ -84,7 +91,7 @@ struct RecordServe: AsyncParsableCommand {
   }
 
   func run() async throws {
-    let plan = try SendPlan(send, default: .echo)
+    let plan = try SendPlan(send, default: .echo, messages: say)
     let stop = StopSignal()
     let calls = try CallService(options: options, plan: plan)
     let routes = SignalingRoutes(

@@ -53,8 +53,13 @@ enum SendChoice: ExpressibleByArgument, Equatable {
 /// The choices of one command line together.
 struct SendPlan {
   private let choices: [SendChoice]
+  /// What is said over the own data channel; nil for an echo.
+  let messages: MessageSizes?
 
-  init(_ choices: [SendChoice], default fallback: SendChoice) throws {
+  init(
+    _ choices: [SendChoice], default fallback: SendChoice, messages: MessageSizes? = nil
+  ) throws {
+    self.messages = messages
     self.choices = choices.isEmpty ? [fallback] : choices
     for case .file(let path) in choices {
       guard let kind = SendChoice.kind(ofFile: path) else {

@@ -28,6 +28,16 @@ class Browser:
         """Lets a page of Retake make the call by itself."""
         await self.page.load(address, ready="window.call && call.connections.length > 0")
 
+    async def chat(self, text):
+        """Types a line into Retake's page, as a person would, and waits until it is back."""
+        await self.page.until("!document.getElementById('text').disabled")
+        await self.page.evaluate(
+            f"void (document.getElementById('text').value = {json.dumps(text)},"
+            " document.getElementById('talk').requestSubmit())"
+        )
+        back = json.dumps("\u2190 " + text)
+        await self.page.until(f"document.getElementById('log').textContent.includes({back})")
+
     async def offer(self):
         """The browser's offer, with all of its candidates."""
         return await self.page.evaluate("call.offer()")

@@ -20,9 +20,11 @@ _SECONDS = 20
 class Talk:
     """The conversation over the channels of one connection; `result` tells how it went."""
 
-    def __init__(self, open_channel):
-        # open_channel(label, ordered) makes a channel of the peer's own.
+    def __init__(self, open_channel, sizes=None):
+        # open_channel(label, ordered) makes a channel of the peer's own; `sizes` are those of the
+        # messages that the peer's stack can bear, if these are not all.
         self._open = open_channel
+        self._sizes_said = [size for size in _SIZES if sizes is None or size in sizes]
         self._task = None
         # None before a channel is there, then what is lacking, at last `hello ...`.
         self.result = None
@@ -47,12 +49,12 @@ class Talk:
         except Exception as error:  # whatever the stack threw is what is lacking
             self.result += f"; {type(error).__name__}: {error}"
             return
-        messages = 2 * len(_SIZES) + _UNORDERED + _CHANNELS
+        messages = 2 * len(self._sizes_said) + _UNORDERED + _CHANNELS
         self.result = f"hello from {_CHANNELS + 2} channels, {messages} messages"
 
     async def _sizes(self, line):
         await line.opened.wait()
-        sent = [kind(size) for size in _SIZES for kind in (_text, _block)]
+        sent = [kind(size) for size in self._sizes_said for kind in (_text, _block)]
         for message in sent:
             line.channel.send(message)
         for message in sent:

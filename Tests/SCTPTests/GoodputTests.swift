@@ -1,0 +1,55 @@
+import SCTP
+import Testing
+import Wire
+
+/// What a sender that always has something to send gets through a bottleneck that also loses
+/// packets by chance.
+@Suite struct GoodputTests {
+  /// The path: 50 ms for the way there and back, 1 % of the packets lost each way.
+  private static let roundTrip = 0.05
+  private static let loss = 0.01
+
+  /// The rate that losses by chance leave to a window that is halved for each of them, in bytes per
+  /// second: a packet's bytes over the round trip, times the square root of 3/2 over the loss.
+  private static let bound = 1160 / roundTrip * (1.5 / loss).squareRoot()
+
+  /// How much of a packet on the bottleneck is payload: 1,144 of 1,160 bytes, under 65 of DTLS, UDP
+  /// and IP.
+  private static let share = 1144.0 / (1160 + 65)
+
+  /// The payload that comes through a bottleneck, in bytes per second.
+  private func goodput(rate: Int, seed: UInt64) -> Double {
+    var link = Link(seed: seed, LinkQuality(loss: 1, rate: rate))
+    link.connect { $1.offersInterleaving = false }
+    let channel = link.open(0)
+    let size = 16_384
+    func fill() {
+      while link.sides[0].bufferedAmount(of: channel) < 1 << 18 {
+        link.step(0, .send(channel, binary: true, [UInt8](repeating: 7, count: size)))
+      }
+    }
+    // The window finds its size.
+    let seconds: Int64 = 60
+    for _ in 0..<50 {
+      fill()
+      link.run(for: .milliseconds(100))
+    }
+    let before = link.seen[1].messages.count
+    for _ in 0..<seconds * 10 {
+      fill()
+      link.run(for: .milliseconds(100))
+    }
+    return Double((link.seen[1].messages.count - before) * size) / Double(seconds)
+  }
+
+  /// Half a megabit per second to ten; at two, bottleneck and losses allow about the same.
+  @Test(arguments: [
+    (60_000, 0.95), (125_000, 0.95), (250_000, 0.85), (500_000, 0.9), (1_250_000, 0.9),
+  ])
+  func aPathWithLossesIsUsedAsFarAsTheTheoryAllows(rate: Int, least: Double) {
+    let possible = min(Double(rate) * GoodputTests.share, GoodputTests.bound)
+    let seeds = 0..<4 as Range<UInt64>
+    let mean = seeds.map { goodput(rate: rate, seed: $0) }.reduce(0, +) / Double(seeds.count)
+    #expect(mean > least * possible, "\(mean) of \(possible) bytes per second")
+  }
+}
