@@ -49,6 +49,23 @@ import Wire
     #expect(counters.jitterBufferDelay == .milliseconds(12 * 60))
   }
 
+  /// H.264 goes the same way at the same times; only no decoder sees it.
+  @Test func whatIsPassedThroughLeavesAtTheTimeToShowIt() {
+    let codecs = BlankCodecs()
+    var machine = VideoPlayout(track: "v", codecs: codecs)
+    let inputs = arrivals(30) { _ in 20 }.map { at, input -> (Instant, VideoPlayout.Input) in
+      guard case .frame(var frame) = input else { return (at, input) }
+      frame.codec = .h264
+      return (at, .frame(frame))
+    }
+    let outputs = run(&machine, inputs, until: 2_000)
+    let passed = outputs.filter { if case .passed = $0.output { true } else { false } }
+    #expect(passed.count == 30 && passed[0].at == milliseconds(30))
+    #expect(codecs.videoDecodes == 0)
+    #expect(machine.counters.framesDecoded == 0 && machine.counters.framesDropped == 0)
+    #expect(machine.counters.jitterBufferEmittedCount == 30)
+  }
+
   @Test func underJitterTheGapsEvenOut() {
     let dice = random(6)
     var machine = VideoPlayout(track: "v", codecs: BlankCodecs())
