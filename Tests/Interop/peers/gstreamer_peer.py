@@ -74,9 +74,11 @@ class _Channel:
 
     _SIGNALS = {"open": "on-open", "close": "on-close"}
 
-    def __init__(self, channel, loop):
+    def __init__(self, channel, loop, state):
         self._channel = channel
         self._loop = loop
+        # Reading the property of that name crashes the bindings. An announced channel is open.
+        self.readyState = state
         self._told = {"open": [], "close": [], "message": []}
         for name, signal in self._SIGNALS.items():
             channel.connect(signal, lambda _, name=name: self._tell(name))
@@ -88,10 +90,6 @@ class _Channel:
     @property
     def label(self):
         return self._channel.get_property("label")
-
-    @property
-    def readyState(self):
-        return self._channel.get_property("ready-state").value_nick
 
     def on(self, event, callback):
         """Calls back on every event of a kind."""
@@ -190,11 +188,13 @@ class GstreamerPeer:
     def _open(self, label, ordered):
         options = Gst.Structure.new_empty("options")
         options.set_value("ordered", ordered)
-        return _Channel(self._webrtc.emit("create-data-channel", label, options), self._loop)
+        channel = self._webrtc.emit("create-data-channel", label, options)
+        return _Channel(channel, self._loop, "connecting")
 
     def _announced(self, _, channel):
         # Made here, on the thread of the signal: a message may follow at once.
-        self._loop.call_soon_threadsafe(self._talk.begin, _Channel(channel, self._loop))
+        announced = _Channel(channel, self._loop, "open")
+        self._loop.call_soon_threadsafe(self._talk.begin, announced)
 
     def _count_sent(self, _, info, kind):
         listed = info.get_buffer_list() if info.type & Gst.PadProbeType.BUFFER_LIST else None
