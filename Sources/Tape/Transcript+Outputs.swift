@@ -266,14 +266,3 @@ extension StreamTarget {
     }
   }
 }
-
-extension StreamTarget {
-  /// How a row calls the question for such a connection.
-  fileprivate var rowKind: String {
-    switch kind {
-    case .server: "connect"
-    case .secureServer: "connect-tls"
-    case .peer: "connect-peer"
-    }
-  }
-}
