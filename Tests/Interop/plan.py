@@ -153,7 +153,8 @@ CALLS = [
     Call("gstreamer", "retake"),
     Call("gstreamer", "retake", peer_waits=True),
     Call("gstreamer", "peer", codec="vp9"),
-    Call("gstreamer", "peer", codec="h264"),
+    # What its openh264dec is sent back stops its pipeline; as a publisher it is fine.
+    Call("gstreamer", "peer", receives=(), codec="h264"),
     Call("janus-echotest", "retake"),
     Call("janus-echotest", "retake", peer_waits=True),
     Call("janus-videoroom", "retake", sends=()),

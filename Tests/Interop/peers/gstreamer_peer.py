@@ -31,7 +31,8 @@ _SOURCES = {
     "video": (
         "videotestsrc is-live=true pattern=ball"
         f" ! video/x-raw,width={samples.WIDTH},height={samples.HEIGHT},framerate=25/1"
-        " ! videoconvert ! {encoder} name=encoder ! {payloader} pt={pt} name=video"
+        " ! videoconvert ! video/x-raw,format=I420 ! {encoder} name=encoder"
+        " ! {payloader} pt={pt} name=video"
         " ! application/x-rtp,media=video,encoding-name={codec},payload={pt} ! webrtc."
     ),
 }
