@@ -49,7 +49,8 @@ final class SendBatch {
     guard let socket, count > 0 else { return }
     let code = socket.send(bytes, inDatagramsOf: segment, to: remote)
     if code != 0 {
-      refusals.append(SendFailure(
+      refusals.append(
+        SendFailure(
           local: socket.local, remote: remote, code: code, packets: count, bytes: bytes.count))
     }
     self.socket = nil

@@ -1,4 +1,5 @@
 import Glibc
+import Peer
 import Testing
 import Wire
 

@@ -92,7 +92,8 @@ import Wire
     note(try rembCall(), in: &found)
     for entry in StatsMembers.all {
       let name = entry.type + (entry.kind.map { " \($0)" } ?? "")
-      let members = try #require(found.removeValue(forKey: name), "\(name)")
+      let removed = found.removeValue(forKey: name)
+      let members = try #require(removed, "\(name)")
       #expect(members.subtracting(entry.given).isEmpty, "\(name) has more than the table")
       // A virtual call has no connections over TCP.
       let less = Set(entry.given).subtracting(members).subtracting(["tcpType"])
