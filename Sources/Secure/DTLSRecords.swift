@@ -46,6 +46,31 @@ package struct DTLSRecord: Sendable {
     return records
   }
 
+  /// What a protected record has at least: the tag of AES-GCM or ChaCha20-Poly1305 (RFC 5116
+  /// section 5.1, RFC 7905 section 2); other suites need more.
+  private static let protectedMinimum = 16
+
+  /// Whether a datagram has a protected record that is too short to be one.
+  ///
+  /// No peer sends such a record. OpenSSL before 3.0.22 ends the association for it, so that anybody
+  /// who can forge an address could.
+  static func isCutShort(in datagram: [UInt8]) -> Bool {
+    var reader = ByteReader(datagram.span.bytes)
+    do throws(ReadError) {
+      while reader.remaining > 0 {
+        try reader.skip(3)
+        let epoch = try reader.uint16()
+        try reader.skip(6)
+        let length = Int(try reader.uint16())
+        if epoch > 0, length < protectedMinimum { return true }
+        try reader.skip(length)
+      }
+    } catch {
+      // The end of the datagram is inside of a record: that one is passed over as it is.
+    }
+    return false
+  }
+
   /// The record as on the wire.
   package var bytes: [UInt8] { head(length: fragment.count) + fragment }
 

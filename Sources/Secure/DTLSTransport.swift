@@ -89,6 +89,8 @@ package final class DTLSTransport: Machine {
       start(role, fingerprints, at: now, into: &outbox)
     case (.datagram(let bytes), .new):
       keep(bytes)
+    case (.datagram(let bytes), _) where DTLSRecord.isCutShort(in: bytes):
+      dropped += 1
     case (.datagram(let bytes), .connecting) where !bytes.isEmpty:
       let progress = association.handshake(bytes)
       handle(progress, at: now, into: &outbox)
