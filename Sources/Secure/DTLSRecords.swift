@@ -52,8 +52,8 @@ package struct DTLSRecord: Sendable {
 
   /// Whether a datagram has a protected record that is too short to be one.
   ///
-  /// No peer sends such a record. OpenSSL before 3.0.22 ends the association for it, so that anybody
-  /// who can forge an address could.
+  /// No peer sends such a record. OpenSSL before 3.0.22 ends the association for it, which anybody
+  /// who can forge an address could send.
   static func isCutShort(in datagram: [UInt8]) -> Bool {
     var reader = ByteReader(datagram.span.bytes)
     do throws(ReadError) {

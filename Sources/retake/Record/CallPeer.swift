@@ -38,7 +38,7 @@ final class CallPeer: Sendable {
       try await messages.say(on: channel)
     }
     for kind in [MediaKind.audio, .video] { try await send(kind) }
-    try await connection.setLocalDescription()
+    try await describe()
     return try await gatheredDescription()
   }
 
