@@ -47,7 +47,8 @@ import Verify
     #expect(TakeVerification.run(path: other).notes.first?.contains("without a key log") == true)
 
     let upgrade = try Upgrade(path: old, output: folder.file("new.take"))
-    #expect(upgrade.formatBefore == TakeHeader.oldestFormat
+    #expect(
+      upgrade.formatBefore == TakeHeader.oldestFormat
         && upgrade.format == TakeHeader.currentFormat)
     #expect(upgrade.firstDifference == nil && upgrade.misses == [], "\(upgrade.text)")
     #expect(try digest(of: folder.file("new.take")) == digest(of: path))
