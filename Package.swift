@@ -128,7 +128,8 @@ let package = Package(
       swiftSettings: settings),
 
     tests("TidyTests", []),
-    tests("CapturesTests", ["Wire", "Media", "Stats", "Peer", "Tape", "Queries", "Replay"]),
+    tests(
+      "CapturesTests", ["Wire", "Media", "Stats", "Peer", "Tape", "Queries", "Replay", "Verify"]),
     tests("WireTests", ["Wire"]),
     tests(
       "TapeTests",

@@ -13,7 +13,7 @@ extension Toolchain {
       throw TapeError(path: path, place: "", reason: error.reason)
     }
     return Toolchain(
-      openssl: "\(DTLSTransport.opensslVersion), engine \(engine.prefix(16))",
+      openssl: DTLSTransport.opensslVersion + Toolchain.engineMark + engine.prefix(16),
       srtp: SRTPContext.libraryVersion, opus: LibraryCodecs.opusVersion,
       vpx: LibraryCodecs.vpxVersion, cpu: String(cString: csupport_cpu_features()))
   }

@@ -22,11 +22,27 @@ public struct Toolchain: Hashable, Sendable, Codable {
     self.cpu = cpu
   }
 
-  /// The parts that differ from another toolchain's: name, here, there.
+  /// The parts that differ from another toolchain's in what they make of equal inputs: name, here,
+  /// there.
+  ///
+  /// Of OpenSSL the fingerprint of its behaviour decides, not the number of its version.
   public func differences(from other: Toolchain) -> [(part: String, here: String, there: String)] {
     [
       ("openssl", openssl, other.openssl), ("srtp", srtp, other.srtp), ("opus", opus, other.opus),
       ("vpx", vpx, other.vpx), ("cpu", cpu, other.cpu),
-    ].filter { $0.1 != $0.2 }.map { (part: $0.0, here: $0.1, there: $0.2) }
+    ].filter { Toolchain.behaviour($0.1) != Toolchain.behaviour($0.2) }.map {
+      (part: $0.0, here: $0.1, there: $0.2)
+    }
   }
+
+  /// What of a part's text says how it behaves: a fingerprint where it has one, else all of it.
+  private static func behaviour(_ text: String) -> Substring {
+    guard let comma = text.lastIndex(of: ","), text[comma...].hasPrefix(engineMark) else {
+      return text[...]
+    }
+    return text[comma...]
+  }
+
+  /// What stands between the version of OpenSSL and the fingerprint of its behaviour.
+  static let engineMark = ", engine "
 }

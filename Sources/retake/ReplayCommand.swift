@@ -171,7 +171,7 @@ struct ReplayCommand: ParsableCommand {
       let header = try TapeReader(path: options.take).header
       let present = try Toolchain.current(for: options.take)
       let chosen =
-        present == header.toolchain
+        present.differences(from: header.toolchain).isEmpty
         ? try Substitution(all: options.take, header)
         : try Substitution(of: options.take, header, by: present)
       guard chosen.isReplayable else {

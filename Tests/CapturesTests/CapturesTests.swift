@@ -1,11 +1,9 @@
 import Foundation
-import Media
-import Peer
-import Replay
-import Tape
 import Testing
+import Verify
 
-/// Every captured session is a regression test: the stack must do again what it did.
+/// Every captured session is a regression test: the stack must do again what it did, as `retake
+/// verify` checks it.
 @Suite struct CapturesTests {
   static let folder = URL(fileURLWithPath: #filePath)
     .deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent()
@@ -21,35 +19,11 @@ import Testing
   @Test(arguments: takes)
   func aCaptureReplaysIdentically(name: String) throws {
     let path = CapturesTests.folder.appendingPathComponent(name).path
-    let toolchain = try Toolchain.current(for: path)
-    var options = Replayer.Options()
-    options.toolchain = toolchain
-    let header = try TapeReader(path: path).header
-    let differences = toolchain.differences(from: header.toolchain).map(\.part)
-
-    if !differences.isEmpty {
-      // What depends on another toolchain cannot be compared here, and the test says so.
-      let isSameEngine = !differences.contains("openssl") && !differences.contains("srtp")
-      print("\(name): made with other \(differences.joined(separator: ", "))")
-      guard isSameEngine, header.keepsMedia else {
-        print("\(name): only the file's own digests are checked")
-        let audit = try TapeAudit.run(path: path)
-        #expect(audit.alteration == nil)
-        #expect(audit.isComplete)
-        return
-      }
-      print("\(name): decoded media is not compared")
-      options.skipsCodecs = true
-    }
-    let replayer = try Replayer(
-      path: path, options: options, codecs: { LibraryCodecs() },
-      peer: { PeerMachine(codecs: $0) })
-    let report = try replayer.run()
-    #expect(report.isComplete)
-    guard case .identical = report.verdict else {
-      Issue.record("\(report)")
-      return
-    }
-    #expect(report.steps > 100)
+    let result = TakeVerification.run(path: path, mode: .exact)
+    // What depends on another toolchain cannot be compared here, and the test says so.
+    for note in result.notes { print("\(name): \(note)") }
+    #expect(result.isPassed, "\(result.report(meaning: nil))")
+    #expect(!result.notes.contains("the recording was cut short"))
+    #expect(result.steps > 100)
   }
 }

@@ -162,4 +162,23 @@ import Testing
     }
     return folder
   }()
+
+  /// A debugger that is there and lacks a library is passed over, and without any there is a way.
+  @Test func withoutADebuggerThatStartsTheWayOutIsTold() async throws {
+    let made = try await Takes.lossyCall()
+    let folder = try Folder()
+    let bin = folder.file("bin")
+    let outcome = try await Tool.shell(
+      """
+      mkdir -p '\(bin)'
+      for name in lldb gdb; do
+        printf '#!/bin/sh\\nexit 127\\n' > '\(bin)/'$name
+        chmod +x '\(bin)/'$name
+      done
+      PATH='\(bin)' "$RETAKE" replay '\(made.path)' --until step:5 --lldb
+      """)
+    #expect(outcome.status == 74)
+    #expect(outcome.errors.contains("neither lldb nor gdb starts here"))
+    #expect(outcome.errors.contains("--until step:5 --stop-here"))
+  }
 }

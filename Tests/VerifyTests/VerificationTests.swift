@@ -97,6 +97,18 @@ import Wire
     }
   }
 
+  @Test func anotherVersionOfOpenSSLThatBehavesAlikeIsTheSame() throws {
+    let folder = try Folder()
+    let path = try folder.record("call.take", milliseconds: 300)
+    let other = folder.file("other.take")
+    try recast(path, as: other) { toolchain in
+      toolchain.openssl = "9.9" + toolchain.openssl.drop { $0 != "," }
+    }
+    let result = TakeVerification.run(path: other)
+    #expect(result.isPassed && result.notes == [], "\(result.line)")
+    #expect(!TakeVerification.run(path: other, makePeer: OtherPeer.renaming).isPassed)
+  }
+
   @Test func withoutMediaOnlyTheDigestsOfAnotherCodecsTakeAreChecked() throws {
     let folder = try Folder()
     let path = try folder.record("call.take", milliseconds: 300, keepsMedia: false)

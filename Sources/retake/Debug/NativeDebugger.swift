@@ -1,7 +1,7 @@
 import CSupport
 import Foundation
 
-/// Opens a replay in lldb (or gdb, where there is no lldb), stopped just before a step.
+/// Opens a replay in lldb (or gdb, where lldb does not start), stopped just before a step.
 struct NativeDebugger {
   let take: String
 
@@ -11,10 +11,30 @@ struct NativeDebugger {
     let replay = [own, "replay", take, "--until", condition, "--stop-here"]
     fflush(nil)
     let stop = "csupport_stop_here"
-    execute(
-      ["lldb", "-o", "breakpoint set --name \(stop)", "-o", "run", "--"] + replay)
-    execute(["gdb", "-q", "-ex", "break \(stop)", "-ex", "run", "--args"] + replay)
-    throw CommandFailure(.inputOutput, "neither lldb nor gdb can be started; install one of them")
+    if starts("lldb") {
+      execute(["lldb", "-o", "breakpoint set --name \(stop)", "-o", "run", "--"] + replay)
+    }
+    if starts("gdb") {
+      execute(["gdb", "-q", "-ex", "break \(stop)", "-ex", "run", "--args"] + replay)
+    }
+    throw CommandFailure(
+      .inputOutput,
+      "neither lldb nor gdb starts here; install one of them, or run "
+        + "\(replay.map { $0.contains(" ") ? "'\($0)'" : $0 }.joined(separator: " ")) "
+        + "under another debugger with a breakpoint on \(stop)")
+  }
+
+  /// Whether a debugger is there and runs: one that lacks a library is found and does not.
+  private func starts(_ name: String) -> Bool {
+    let process = Process()
+    process.executableURL = URL(fileURLWithPath: "/usr/bin/env")
+    process.arguments = [name, "--version"]
+    process.standardInput = FileHandle.nullDevice
+    process.standardOutput = FileHandle.nullDevice
+    process.standardError = FileHandle.nullDevice
+    guard (try? process.run()) != nil else { return false }
+    process.waitUntilExit()
+    return process.terminationReason == .exit && process.terminationStatus == 0
   }
 
   private func execute(_ arguments: [String]) {
