@@ -141,7 +141,7 @@ struct SpeakerNames {
   private var entries: [Entry] = []
   private var last = 0
 
-  /// So many voices have names at once. The sender of a track says who contributes to it, and may
+  /// So many voices have names at once: the sender of a track says who contributes to it, and may
   /// name ever new ones.
   private static let maximum = 64
   /// A contributor that is in no packet for so long has left.

@@ -34,7 +34,7 @@ package final class TapeReader {
   private var fault: TapeFault?
   private var isAtEnd = false
 
-  /// A few pages for each table: they are read once and in order. Every checkpoint of a debugger
+  /// A few pages for each table, which are read once and in order; every checkpoint of a debugger
   /// has these pages of its own.
   package static let cacheKilobytes = 1_000
 
