@@ -32,7 +32,7 @@ demo: release
 
 # Tests that talk over sockets, which need the processors' attention in time; and a long computation
 # that would keep it from everybody else.
-SOCKETS = ^(SignalingTests|LiveTests)\.
+SOCKETS = ^(SignalingTests|LiveTests)\.|^CommandTests\.LiveTests/NetworkTests
 LONG = ^ReplayTests\.MutationTests
 
 # The unit and property tests, with every captured session as a regression test.

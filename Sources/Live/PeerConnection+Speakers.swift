@@ -15,7 +15,8 @@ extension PeerConnection {
   /// Lets only so many received tracks be occupants at once: who speaks takes a free slot, or that
   /// of the occupant that has been silent longest.
   ///
-  /// Nil takes all slots away. Changes are told by `PeerConnectionEvent.audioSubscribed` and `audioUnsubscribed`.
+  /// Nil takes all slots away. Changes are told by `PeerConnectionEvent.audioSubscribed` and
+  /// `audioUnsubscribed`.
   public func limitAudioSlots(_ count: Int? = 4) async throws(PeerError) {
     try await perform(.limitAudioSlots(count))
   }
