@@ -207,6 +207,14 @@ struct Mutation: Sendable {
   }
 }
 
+/// Which layer tells of what.
+private let eventLayers: [(layer: String, types: [String])] = [
+  ("dtls", ["secured", "keylog", "certificate"]),
+  ("jsep", ["track", "trackended", "addstream", "removestream", "negotiationneeded"]),
+  ("ice", ["icecandidate"]), ("media", ["speaker"]),
+  ("sctp", ["bufferedamountlow", "datachannelerror"]),
+]
+
 /// The layer that makes the rows of a table.
 private func layerName(_ rows: RowList, _ row: Int) -> String? {
   switch rows.table(row) {
@@ -222,7 +230,10 @@ private func layerName(_ rows: RowList, _ row: Int) -> String? {
     guard case .text(let machine) = rows[row, 2] else { return nil }
     return machine
   case .path, .network, .candidate, .candidatePair: return "ice"
-  case .callReply, .event: return "api"
+  case .callReply: return "api"
+  case .event:
+    guard case .text(let type) = rows[row, 2] else { return nil }
+    return eventLayers.first { $0.types.contains(type) }?.layer ?? "api"
   case .channel, .message: return "sctp"
   case .rtcp: return "rtcp"
   case .track: return "jsep"
