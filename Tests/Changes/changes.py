@@ -44,8 +44,8 @@ CHANGES = [
         "  static let consentIntervalMinimum = Interval.seconds(4)",
         "  static let consentIntervalMinimum = Interval.seconds(1)", ("timer", "ice")),
     Change(
-        "candidate priority", "Sources/ICE/ICECandidate.swift",
-        "      case .host: 126", "      case .host: 125", ("ice",)),
+        "candidate priority", "Sources/ICE/ICEPriority.swift",
+        "    case .host: isTCP ? 90 : 126", "    case .host: isTCP ? 90 : 125", ("ice",)),
     Change(
         "patience before a NACK", "Sources/Flow/MissingPackets.swift",
         "  static let reorderedTime = Interval.milliseconds(10)",
