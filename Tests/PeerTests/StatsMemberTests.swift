@@ -14,8 +14,8 @@ import Wire
 
   private func note(_ call: VirtualCall, in members: inout Members) {
     for peer in 0..<2 {
-      let times = [false, true].map {
-        CodecTime(transceiver: 2, isInbound: $0, nanoseconds: 1_000_000)
+      let times = [(1, true), (2, true), (2, false)].map {
+        CodecTime(transceiver: $0, isInbound: $1, nanoseconds: 1_000_000)
       }
       guard case .stats(let report) = call.call(peer, .getStats(codecTimes: times)) else {
         Issue.record("getStats gave no report")
