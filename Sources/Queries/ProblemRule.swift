@@ -13,10 +13,13 @@ package struct ProblemRule: Sendable {
     noKeyFrame, freeze, concealed, silence, mutedSpeech, limited,
   ]
 
+  /// When the take ends; one that was cut short has no ending.
+  private static let end = "coalesce((SELECT at_ns FROM ending), (SELECT max(at_ns) FROM tape))"
+
   private static let neverConnected = ProblemRule(
     name: "never-connected",
     sql: """
-      SELECT peer, min(at_ns) AS from_ns, (SELECT max(at_ns) FROM tape) AS to_ns,
+      SELECT peer, min(at_ns) AS from_ns, \(end) AS to_ns,
         'the connection was never connected; it went through '
           || group_concat(to_state, ', ') AS evidence
       FROM state WHERE machine = 'connection'
@@ -172,7 +175,7 @@ package struct ProblemRule: Sendable {
         ),
         waiting AS (
           SELECT peer, ssrc, min(at_ns) AS from_ns, count(*) AS requests,
-            coalesce(answer_ns, (SELECT max(at_ns) FROM tape)) AS to_ns
+            coalesce(answer_ns, \(end)) AS to_ns
           FROM request GROUP BY peer, ssrc, answer_ns
         )
       SELECT peer, from_ns, to_ns,
@@ -206,7 +209,7 @@ package struct ProblemRule: Sendable {
           FROM poor
         )
       SELECT peer, min(second) * 1000000000 AS from_ns,
-        min((max(second) + 1) * 1000000000, (SELECT max(at_ns) FROM tape)) AS to_ns,
+        min((max(second) + 1) * 1000000000, \(end)) AS to_ns,
         sum(concealed) || ' of ' || sum(blocks) || ' blocks of audio track ' || track
           || ' were made up: their packets did not come in time' AS evidence
       FROM numbered GROUP BY peer, track, run
