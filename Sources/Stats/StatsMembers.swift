@@ -52,7 +52,8 @@ package struct StatsMembers: Sendable {
         jitterBufferDelay jitterBufferTargetDelay jitterBufferEmittedCount \
         jitterBufferMinimumDelay totalSamplesReceived concealedSamples \
         silentConcealedSamples concealmentEvents insertedSamplesForDeceleration \
-        removedSamplesForAcceleration audioLevel totalAudioEnergy totalSamplesDuration
+        removedSamplesForAcceleration audioLevel totalAudioEnergy totalSamplesDuration \
+        totalProcessingDelay
         """,
       missing: [
         (
@@ -63,7 +64,6 @@ package struct StatsMembers: Sendable {
         ),
         ("fecBytesReceived fecSsrc", "Opus carries its FEC inside of its packets"),
         ("rtxSsrc", "sound is not sent again"),
-        ("totalProcessingDelay", "only the codecs of pictures are timed"),
       ]),
     StatsMembers(
       "inbound-rtp", "video",
