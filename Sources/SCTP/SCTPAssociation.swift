@@ -5,6 +5,16 @@ package import Wire
 /// Both sides send an INIT; whichever handshake ends first makes the association. Channels may be
 /// made before the start and get their streams then. Packets from the network never fail the
 /// association unless they break the protocol; others are counted in `statistics.dropped`.
+///
+/// It departs from RFC 9260 on purpose in these points:
+/// - Timeouts are shorter (section 16), as those of browsers are: liveness is the business of ICE.
+/// - Bursts are limited by the window alone (section 6.1, rule D): a message of some packets would
+///   wait for round trips that it does not need.
+/// - A closed receive window is probed at once while nothing is in flight (rule A waits for a
+///   timeout): a peer whose window is smaller than a message opens it when the message is whole.
+/// - A chunk that was sent again is taken as lost again when chunks sent after it come
+///   (section 7.2.4 waits for a timeout).
+/// - A peer that begins anew ends the association (section 5.2.4.1): channels do not outlive it.
 package struct SCTPAssociation: Machine {
   package enum Input {
     /// Begins the association; packets that came before, up to a small limit, are handled now.

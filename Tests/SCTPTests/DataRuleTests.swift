@@ -163,4 +163,40 @@ import Wire
     let full = sizes.filter { $0 > 1160 - 144 }.count
     #expect(full >= sizes.count - 4, "\(sizes.count - full) of \(sizes.count) are not full")
   }
+
+  @Test func inARecoveryThatComesForwardAllThatIsMissingCounts() {
+    var link = connected()
+    let channel = link.open(0)
+    // The window grows until ten packets fit.
+    for _ in 0..<60 {
+      link.step(0, .send(channel, binary: true, [UInt8](repeating: 0, count: 1100)))
+    }
+    link.run { $0.sides[0].statistics.unacknowledgedChunks == 0 }
+    link.tamper = { _, _, _ in nil }
+    let first = link.sides[0].sent.nextNumber
+    for _ in 0..<10 {
+      link.step(0, .send(channel, binary: true, [UInt8](repeating: 0, count: 1100)))
+    }
+    #expect(link.sides[0].sent.count == 10)
+    // What the peer has: a cumulative number, counted from the first one, and gap blocks behind it.
+    func acknowledge(_ cumulative: Int, _ gaps: [UInt16]) -> [UInt32] {
+      let number = first &+ UInt32(truncatingIfNeeded: cumulative)
+      let body =
+        Crafted.words(long: number, 65536) + Crafted.words(UInt16(gaps.count / 2), 0)
+        + gaps.flatMap { Crafted.words($0) }
+      let said = Crafted.answer(
+        &link.sides[0], to: [.init(type: .selectiveAcknowledgement, body: body)], at: link.now)
+      return said.filter { $0.type == .data }.map {
+        var reader = ByteReader($0.body.span.bytes)
+        return ((try? reader.uint32()) ?? 0) &- first
+      }
+    }
+    #expect(acknowledge(-1, [2, 2]) == [])
+    #expect(acknowledge(-1, [2, 3]) == [])
+    // The third report of the first one; the first of the fourth.
+    #expect(acknowledge(-1, [2, 3, 5, 5]) == [0])
+    // The first one has come: the second report of the fourth, though nothing behind it is new.
+    #expect(acknowledge(2, [2, 2]) == [])
+    #expect(acknowledge(2, [2, 3]).first == 3)
+  }
 }
