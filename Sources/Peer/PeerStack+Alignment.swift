@@ -32,8 +32,9 @@ extension PeerStack {
     negotiation.transceivers.first { $0.id == track.transceiver }?.remoteStreamIDs ?? []
   }
 
-  /// How much later than its capture, by the sender's clock, a track would be played for itself, in
-  /// nanoseconds. The clocks have nothing in common, so only differences of it mean something.
+  /// How many nanoseconds after its capture, by the sender's clock, a track would be played.
+  ///
+  /// That is, for itself. The clocks have nothing in common, so only differences mean something.
   private func lag(of track: ReceivingTrack, _ inbound: [InboundStreamCounters]) -> Int64? {
     guard let remote = inbound.last(where: { $0.mid == track.mid && $0.remote != nil })?.remote,
       let playout = track.ownPlayout(ofRTPTime: remote.remoteRTPTime)
