@@ -69,6 +69,8 @@ package struct SCTPAssociation: Machine {
   var localFirst: UInt32 = 0
   var peer = Initiation()
   var cookie: [UInt8] = []
+  /// Parameters of the peer's answer that are to be reported.
+  var unreported: [[UInt8]] = []
   var initiationTries = 0
   var initiationTimer: Instant?
 
@@ -213,27 +215,31 @@ extension SCTPAssociation {
   }
 
   /// Tells the peer why and ends the association.
+  ///
+  /// - Parameter details: what the cause has to say beside words.
   mutating func fail(
-    _ cause: ErrorCause, _ reason: String, into outbox: inout Outbox<Output>
+    _ cause: ErrorCause, _ reason: String, details: [UInt8] = [],
+    into outbox: inout Outbox<Output>
   ) {
-    sendAbort(cause, reason, into: &outbox)
+    let words = Array(reason.utf8.prefix(128))
+    sendAbort(cause, cause.takesWords ? words : details, into: &outbox)
     end(reason, into: &outbox)
   }
 
   /// Sends an ABORT once there is a peer to tell.
-  mutating func sendAbort(
-    _ cause: ErrorCause, _ reason: String, into outbox: inout Outbox<Output>
+  private mutating func sendAbort(
+    _ cause: ErrorCause, _ details: [UInt8], into outbox: inout Outbox<Output>
   ) {
     guard peer.tag != 0, phase != .ended else { return }
     emit(into: &outbox)
     var body = ByteWriter()
-    body.parameter(cause.rawValue, Array(reason.utf8.prefix(128)))
+    body.parameter(cause.rawValue, details)
     append(.abort, body.bytes, into: &outbox)
     emit(into: &outbox)
   }
 
   mutating func abort(at now: Instant, into outbox: inout Outbox<Output>) {
-    sendAbort(.userInitiated, "closed", into: &outbox)
+    sendAbort(.userInitiated, Array("closed".utf8), into: &outbox)
     end(into: &outbox)
   }
 
