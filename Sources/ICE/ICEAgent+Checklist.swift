@@ -16,7 +16,7 @@ extension ICEAgent {
       counters.overflows += 1
       return
     }
-    lastPairID += 1
+    lastPairID &+= 1
     // With nothing of the same foundation on its way a pair need not wait for any other.
     if !checklist.contains(where: { $0.foundation == pair.foundation && $0.isUndecided }) {
       pair.state = .waiting

@@ -9,6 +9,10 @@ package import Wire
 package struct ICEAgent: Machine {
   /// Up to how many pairs are kept (RFC 8445 section 6.1.2.5).
   static let pairsMaximum = 100
+  private static let ordinalShift: UInt32 = 24
+
+  /// The lowest byte of the ordinal of the agent that gave a number.
+  package static func ordinal(ofRequest id: UInt32) -> Int { Int(id >> ordinalShift) }
 
   package internal(set) var localCredentials: ICECredentials
   package internal(set) var role: ICERole = .controlling
@@ -18,7 +22,7 @@ package struct ICEAgent: Machine {
   package internal(set) var deadline: Instant?
 
   let entropy: EntropyStream
-  let settings: ICESettings
+  package let settings: ICESettings
   var tieBreaker: UInt64
   /// The instant and the outputs of the step under way.
   var now = Instant.zero
@@ -26,8 +30,8 @@ package struct ICEAgent: Machine {
   /// Storage for the outputs of relays, kept from one message to the next.
   var relayOutbox = Outbox<TURNClient.Output>()
   /// The last number given to a socket or a name, and to a pair.
-  var lastRequestID: UInt32 = 0
-  var lastPairID: UInt32 = 0
+  var lastRequestID: UInt32
+  var lastPairID: UInt32
 
   var epoch: ICEEpoch
   /// The epoch of the pair in use, when a restart has not led to a new one yet.
@@ -71,7 +75,14 @@ package struct ICEAgent: Machine {
   var consentAskedAt: Instant?
 
   /// Creates an agent that waits for `gather`; credentials and tie-breaker come from the entropy.
-  package init(_ settings: ICESettings = ICESettings(), entropy: EntropyStream) {
+  ///
+  /// - Parameter ordinal: tells apart the agents of one peer: the numbers that they give to
+  ///   sockets, names and pairs differ, unless an agent made millions of them.
+  package init(
+    _ settings: ICESettings = ICESettings(), entropy: EntropyStream, ordinal: Int = 0
+  ) {
+    lastRequestID = UInt32(truncatingIfNeeded: ordinal) << ICEAgent.ordinalShift
+    lastPairID = lastRequestID
     self.entropy = entropy
     self.settings = settings
     localCredentials = ICECredentials(from: entropy)

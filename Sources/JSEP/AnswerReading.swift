@@ -3,11 +3,16 @@ import Wire
 
 /// What a remote answer to an own offer means; refused when it does not fit the offer.
 struct AnswerReading {
-  /// nil when the answer rejects every section.
-  var transport: TransportReading?
+  /// The transport of every section that the answer accepts, by its number.
+  var numbers: [Int?]
+  /// The peer's side of those transports, in the order of their first sections.
+  var transports: [(number: Int, reading: TransportReading)] = []
 
   /// Checks an answer against its offer (RFC 3264 section 6, RFC 9429 section 5.11).
-  init(_ answer: SDPDocument, to offer: SDPDocument) throws(JSEPError) {
+  ///
+  /// - Parameter slots: the sections of the offer with their transports.
+  init(_ answer: SDPDocument, to offer: SDPDocument, _ slots: [SectionSlot]) throws(JSEPError) {
+    numbers = [Int?](repeating: nil, count: slots.count)
     guard answer.sections.count == offer.sections.count else {
       let line = answer.line(ofSection: min(answer.sections.count, offer.sections.count))
       throw JSEPError(
@@ -44,25 +49,37 @@ struct AnswerReading {
       }
       accepted.append(index)
     }
-    guard let first = accepted.first else { return }
-    try AnswerReading.checkBundle(answer, offer, accepted)
-    transport = try TransportReading(answer, section: first, bundle: accepted)
-    guard transport?.setup != .actpass else {
-      let place = JSEPError.place(in: answer, at: first)
-      throw JSEPError(.invalidAccess, "\(place) answers with a=setup:actpass")
+    for group in AnswerReading.groups(answer, offer, accepted) {
+      let number = slots[group[0]].transportNumber
+      let place = JSEPError.place(in: answer, at: group[0])
+      // What the offer gave no transport of its own can only go with others.
+      guard !transports.contains(where: { $0.number == number }) else {
+        throw JSEPError(.invalidAccess, "\(place) is not bundled with the others")
+      }
+      let reading = try TransportReading(answer, section: group[0], bundle: group)
+      guard reading.setup != .actpass else {
+        throw JSEPError(.invalidAccess, "\(place) answers with a=setup:actpass")
+      }
+      transports.append((number, reading))
+      for index in group { numbers[index] = number }
     }
   }
 
-  /// There is one transport, so an answer with several sections must bundle them all.
-  private static func checkBundle(
+  /// The accepted sections by the transports that they share (RFC 9143 section 7.4).
+  private static func groups(
     _ answer: SDPDocument, _ offer: SDPDocument, _ accepted: [Int]
-  ) throws(JSEPError) {
-    guard accepted.count > 1 else { return }
-    let mids = accepted.map { answer.sections[$0].mid ?? offer.sections[$0].mid ?? "" }
-    let group = Set(answer.bundles.first { $0.contains(mids[0]) } ?? [])
-    for (index, mid) in zip(accepted, mids) where !group.contains(mid) {
-      let place = JSEPError.place(in: answer, at: index)
-      throw JSEPError(.invalidAccess, "\(place) is not bundled with the others")
+  ) -> [[Int]] {
+    let bundles = answer.bundles.map { Set($0) }
+    var groups: [(bundle: Int?, members: [Int])] = []
+    for index in accepted {
+      let mid = answer.sections[index].mid ?? offer.sections[index].mid ?? ""
+      let bundle = bundles.firstIndex { $0.contains(mid) }
+      if bundle != nil, let place = groups.firstIndex(where: { $0.bundle == bundle }) {
+        groups[place].members.append(index)
+      } else {
+        groups.append((bundle, [index]))
+      }
     }
+    return groups.map(\.members)
   }
 }

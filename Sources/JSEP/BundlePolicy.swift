@@ -1,9 +1,8 @@
 /// W3C RTCBundlePolicy: what an offer allows a peer that does not know BUNDLE (RFC 9429 section
 /// 4.1.1).
 ///
-/// There is one transport whatever the policy; it decides which new m-sections of an offer are
-/// marked `bundle-only`, so that such a peer rejects them instead of expecting a transport of their
-/// own.
+/// It decides which new m-sections of an offer have a transport of their own until the peer bundles
+/// them, and which are marked `bundle-only`, so that a peer that does not rejects them.
 public enum BundlePolicy: String, Hashable, Sendable, Codable {
   /// The first section of each kind could stand alone, further ones of that kind could not.
   case balanced
@@ -19,5 +18,10 @@ public enum BundlePolicy: String, Hashable, Sendable, Codable {
     case .maxCompat: false
     case .maxBundle: !others.isEmpty
     }
+  }
+
+  /// Whether an offer gathers candidates for such a section.
+  func gathers<Kind: Equatable>(for kind: Kind, after others: [Kind]) -> Bool {
+    self == .maxCompat
   }
 }

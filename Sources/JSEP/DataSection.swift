@@ -5,13 +5,18 @@ import Wire
 package struct NegotiatedData: Hashable, Sendable {
   /// The m-section.
   package var mid: String
+  /// The number of the transport that carries it.
+  package var transport: Int
   /// The peer's SCTP port.
   package var remotePort: UInt16
   /// The largest message that the peer takes, in bytes; 0 for any size (RFC 8841 section 6.1).
   package var remoteMaximumMessageSize: UInt64
 
-  package init(mid: String, remotePort: UInt16, remoteMaximumMessageSize: UInt64) {
+  package init(
+    mid: String, transport: Int = 0, remotePort: UInt16, remoteMaximumMessageSize: UInt64
+  ) {
     self.mid = mid
+    self.transport = transport
     self.remotePort = remotePort
     self.remoteMaximumMessageSize = remoteMaximumMessageSize
   }
@@ -57,9 +62,9 @@ extension SDPSection {
   }
 
   /// What the peer's section means for an association.
-  func agreedData(mid: String) -> NegotiatedData {
+  func agreedData(_ slot: SectionSlot) -> NegotiatedData {
     NegotiatedData(
-      mid: mid, remotePort: sctpPort ?? DataSection.port,
+      mid: slot.mid, transport: slot.transportNumber, remotePort: sctpPort ?? DataSection.port,
       remoteMaximumMessageSize: maximumMessageSize ?? DataSection.defaultMaximumMessageSize)
   }
 }
@@ -93,6 +98,6 @@ extension Negotiation {
       wantsData = false
       return
     }
-    data = peer.agreedData(mid: slots[index].mid)
+    data = peer.agreedData(slots[index])
   }
 }

@@ -1,7 +1,9 @@
 package import Wire
 
-/// The own side of the transport, as descriptions must state it.
+/// The own side of a transport, as descriptions must state it.
 package struct LocalTransport: Hashable, Sendable {
+  /// Names the transport in this peer; never used again for another one.
+  package var number: Int
   package var usernameFragment: String
   package var password: String
   /// The fingerprint of every certificate.
@@ -13,10 +15,12 @@ package struct LocalTransport: Hashable, Sendable {
   package var defaultAddress: SocketAddress?
 
   package init(
-    usernameFragment: String, password: String, fingerprints: [CertificateFingerprint],
+    number: Int = 0, usernameFragment: String, password: String,
+    fingerprints: [CertificateFingerprint],
     candidates: [String] = [], gatheringIsComplete: Bool = false,
     defaultAddress: SocketAddress? = nil
   ) {
+    self.number = number
     self.usernameFragment = usernameFragment
     self.password = password
     self.fingerprints = fingerprints

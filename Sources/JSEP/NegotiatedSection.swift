@@ -4,6 +4,8 @@ package import Wire
 package struct NegotiatedSection: Hashable, Sendable {
   package var mid: String
   package var transceiverID: UInt32
+  /// The number of the transport that carries the section.
+  package var transport: Int
   package var kind: MediaKind
   package var direction: TransceiverDirection
   /// In the order of preference of the answer; retransmission formats are folded into their codec.
@@ -15,12 +17,14 @@ package struct NegotiatedSection: Hashable, Sendable {
   package var reducedSizeRTCP: Bool
 
   package init(
-    mid: String, transceiverID: UInt32, kind: MediaKind, direction: TransceiverDirection,
-    codecs: [NegotiatedCodec], extensions: [(uri: String, id: UInt8)], remoteSSRCs: [UInt32],
-    remoteRTXSSRCs: [UInt32?], reducedSizeRTCP: Bool
+    mid: String, transceiverID: UInt32, transport: Int = 0, kind: MediaKind,
+    direction: TransceiverDirection, codecs: [NegotiatedCodec],
+    extensions: [(uri: String, id: UInt8)], remoteSSRCs: [UInt32], remoteRTXSSRCs: [UInt32?],
+    reducedSizeRTCP: Bool
   ) {
     self.mid = mid
     self.transceiverID = transceiverID
+    self.transport = transport
     self.kind = kind
     self.direction = direction
     self.codecs = codecs
@@ -34,7 +38,8 @@ package struct NegotiatedSection: Hashable, Sendable {
   package var sentCodec: NegotiatedCodec? { codecs.first { !$0.isPassedThrough } ?? codecs.first }
 
   package static func == (left: Self, right: Self) -> Bool {
-    left.mid == right.mid && left.transceiverID == right.transceiverID && left.kind == right.kind
+    left.mid == right.mid && left.transceiverID == right.transceiverID
+      && left.transport == right.transport && left.kind == right.kind
       && left.direction == right.direction && left.codecs == right.codecs
       && left.remoteSSRCs == right.remoteSSRCs && left.remoteRTXSSRCs == right.remoteRTXSSRCs
       && left.reducedSizeRTCP == right.reducedSizeRTCP

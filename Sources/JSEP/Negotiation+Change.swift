@@ -12,8 +12,8 @@ extension Negotiation {
     case transceiverStopped(id: UInt32)
     /// `sections` is new: an offer/answer exchange completed.
     case sectionsAgreed
-    /// `remoteTransport` is new or changed.
-    case remoteTransport
+    /// The peer's side of the transport with this number is new, changed or gone.
+    case remoteTransport(Int)
     /// A local description was set: gathering may begin.
     case localDescriptionSet
   }

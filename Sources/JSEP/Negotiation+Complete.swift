@@ -43,6 +43,9 @@ extension Negotiation {
       numbers.learn(section)
       tracks += settle(place, section, peerAnswered ? answered : nil)
     }
+    bundling.settle(slots, answer)
+    let numbers = transportNumbers
+    remoteTransports.removeAll { !numbers.contains($0.number) }
     // Transceivers that were stopped before they had a section leave with the next exchange.
     for transceiver in transceivers where transceiver.isStopping && transceiver.mid == nil {
       stopped.append(.transceiverStopped(id: transceiver.id))
@@ -97,7 +100,8 @@ extension Negotiation {
     let direction = peerAnswered ? common : common.reversed
     let sources = RemoteSources(direction.receives ? (peerAnswered ? answered : offered) : nil)
     return NegotiatedSection(
-      mid: slots[index].mid, transceiverID: transceiver.id, kind: kind,
+      mid: slots[index].mid, transceiverID: transceiver.id,
+      transport: slots[index].transportNumber, kind: kind,
       direction: TransceiverDirection(direction), codecs: media.codecs,
       extensions: media.extensions, remoteSSRCs: sources.ssrcs,
       remoteRTXSSRCs: sources.rtxSSRCs,

@@ -3,18 +3,21 @@ import Wire
 
 extension Negotiation {
   /// Makes an offer from the transceivers; the state does not change (RFC 9429 section 5.2).
-  package mutating func createOffer(_ transport: LocalTransport) throws(JSEPError)
+  ///
+  /// - Parameter transports: among them those that `offeredTransportNumbers` names.
+  package mutating func createOffer(_ transports: [LocalTransport]) throws(JSEPError)
     -> SessionDescription
   {
     guard signalingState == .stable || signalingState == .haveLocalOffer else {
       throw wrongState("createOffer")
     }
-    let slots = plannedSlots()
+    let (slots, bundling) = plannedSlots()
     var kinds: [MediaKind] = []
     var numbers = numbers
     let foreign = ForeignNumbers(documents.currentRemote)
     var document = SDPDocument(origin: Origin(sessionID: sessionID, sessionVersion: 0))
     for slot in slots {
+      let transport = transports.of(slot)
       if slot.isData, !slot.isDead {
         document.sections.append(
           DataSection.section(
@@ -33,25 +36,31 @@ extension Negotiation {
         direction: transceiver.direction.media, setup: .actpass, isOffer: true,
         reducedSizeRTCP: true, measuresReceiverRoundTrip: true)
       section.isLeftToBundle =
-        agreed == nil && bundlePolicy.leavesToBundle(transceiver.kind, after: kinds)
+        agreed == nil && bundling.policy.leavesToBundle(transceiver.kind, after: kinds)
       kinds.append(transceiver.kind)
       document.sections.append(section.section(transceiver, cname: cname, transport: transport))
     }
-    return keep(document, slots, .offer, transport, bundles: true, allowsMixed: false)
+    let mids = document.sections.filter { !$0.isRejected }.compactMap(\.mid)
+    return keep(
+      document, slots, bundling, .offer, transports, bundles: [mids], allowsMixed: false)
   }
 
   /// Makes an answer to the pending remote offer; the state does not change (RFC 9429 section 5.3).
-  package mutating func createAnswer(_ transport: LocalTransport) throws(JSEPError)
+  ///
+  /// - Parameter transports: among them those that `transportNumbers` names.
+  package mutating func createAnswer(_ transports: [LocalTransport]) throws(JSEPError)
     -> SessionDescription
   {
     guard signalingState == .haveRemoteOffer || signalingState == .haveLocalPranswer,
       let offer = documents.pendingRemote
     else { throw wrongState("createAnswer") }
     let reading = try OfferReading(offer)
-    let setup = answeredSetup(reading.transport)
     var document = SDPDocument(origin: Origin(sessionID: sessionID, sessionVersion: 0))
     for (index, slot) in slots.enumerated() {
       let offered = offer.sections[index]
+      let transport = transports.of(slot)
+      let group = reading.group(of: index).map { reading.groups[$0] } ?? reading.groups.first
+      let setup = answeredSetup(group?.transport, slot.transportNumber)
       if reading.data == index {
         document.sections.append(
           DataSection.section(
@@ -75,20 +84,26 @@ extension Negotiation {
         measuresReceiverRoundTrip: offered.measuresReceiverRoundTrip)
       document.sections.append(section.section(transceiver, cname: cname, transport: transport))
     }
+    let bundles = reading.groups.filter(\.isBundled).map { group in
+      group.members.filter { !document.sections[$0].isRejected }
+        .compactMap { document.sections[$0].mid }
+    }
     return keep(
-      document, slots, .answer, transport, bundles: reading.isBundled,
+      document, slots, bundling, .answer, transports, bundles: bundles,
       allowsMixed: offer.allowsMixedExtensions)
   }
 
   /// The m-sections of the next offer: those that are there, dead ones taken over by transceivers
   /// of the same kind, and new ones at the end (RFC 9429 section 5.2.2).
-  private func plannedSlots() -> [SectionSlot] {
+  func plannedSlots() -> (slots: [SectionSlot], bundling: Bundling) {
     var slots = slots
     var mids: Set<String> = []
+    var new: [String] = []
     for transceiver in transceivers where transceiver.mid == nil && !transceiver.isStopping {
       let kind = SectionKind(transceiver.kind)
       let mid = freeMID(besides: mids)
       mids.insert(mid)
+      new.append(mid)
       let slot = SectionSlot(
         kind: kind, mid: mid, transceiverID: transceiver.id, transport: LocalSection.profile,
         formats: CodecCapability.all.filter { $0.kind == transceiver.kind }
@@ -100,13 +115,25 @@ extension Negotiation {
       }
     }
     if let slot = plannedDataSlot(in: slots, besides: mids) {
+      new.append(slot.mid)
       if let place = slots.firstIndex(where: { $0.isDead && $0.kind == slot.kind }) {
         slots[place] = slot
       } else {
         slots.append(slot)
       }
     }
-    return slots
+    var bundling = bundling
+    var kinds: [SectionKind] = []
+    for index in slots.indices where !slots[index].isDead {
+      if new.contains(slots[index].mid) {
+        let taken = slots.filter { !$0.isDead && !new.contains($0.mid) }.map(\.transportNumber)
+        slots[index].transportNumber = bundling.offered(
+          slots[index].kind, after: kinds, beside: taken)
+        new.removeAll { $0 == slots[index].mid }
+      }
+      kinds.append(slots[index].kind)
+    }
+    return (slots, bundling)
   }
 
   /// The transceiver of a section that is not off.
@@ -118,9 +145,9 @@ extension Negotiation {
   /// The DTLS role to answer with: the one the association has, or the one the offer leaves.
   ///
   /// When the offer leaves the choice this side is the server unless it is told otherwise.
-  private func answeredSetup(_ reading: TransportReading?) -> SetupRole {
+  private func answeredSetup(_ reading: TransportReading?, _ number: Int) -> SetupRole {
     guard let reading else { return .passive }
-    if let isClient = remoteTransport?.establishedRole(for: reading) {
+    if let isClient = remoteTransport(number)?.establishedRole(for: reading) {
       return isClient ? .active : .passive
     }
     switch reading.setup {
@@ -132,12 +159,11 @@ extension Negotiation {
 
   /// Completes a description with its session lines and keeps it for being set.
   private mutating func keep(
-    _ bare: SDPDocument, _ slots: [SectionSlot], _ type: SDPType, _ transport: LocalTransport,
-    bundles: Bool, allowsMixed: Bool
+    _ bare: SDPDocument, _ slots: [SectionSlot], _ bundling: Bundling, _ type: SDPType,
+    _ transports: [LocalTransport], bundles: [[String]], allowsMixed: Bool
   ) -> SessionDescription {
     var document = bare
-    let mids = document.sections.filter { !$0.isRejected }.compactMap(\.mid)
-    if bundles, !mids.isEmpty {
+    for mids in bundles where !mids.isEmpty {
       document.append(SectionGroup(semantics: "BUNDLE", mids: mids))
     }
     if allowsMixed { document.append(.extensionMapAllowMixed) }
@@ -146,13 +172,21 @@ extension Negotiation {
     let isChanged = last?.lines != document.lines || last?.sections != document.sections
     let version = documents.lastLocalVersion + (isChanged ? 1 : 0)
     document.origin = Origin(sessionID: sessionID, sessionVersion: version)
-    let description = SessionDescription(type: type, sdp: document.filled(with: transport).text)
+    let description = SessionDescription(type: type, sdp: document.filled(with: transports).text)
     created = CreatedDescription(
-      description: description, document: document, version: version, slots: slots)
+      description: description, document: document, version: version, slots: slots,
+      bundling: bundling)
     return description
   }
 
   func wrongState(_ call: String) -> JSEPError {
     JSEPError(.invalidState, "\(call) in signaling state \(signalingState.rawValue)")
+  }
+}
+
+extension [LocalTransport] {
+  /// The transport of a section; sections that are off state any.
+  fileprivate func of(_ slot: SectionSlot) -> LocalTransport {
+    first { $0.number == slot.transportNumber } ?? self[0]
   }
 }

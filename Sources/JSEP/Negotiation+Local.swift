@@ -46,6 +46,7 @@ extension Negotiation {
     var changes = enter(.haveLocalOffer)
     leaveStable()
     slots = made.slots
+    bundling.commit(made.bundling)
     changes += returnOrphans()
     for (index, slot) in slots.enumerated() where !slot.isDead {
       remember(slot.mid)
@@ -67,7 +68,7 @@ extension Negotiation {
     var changes = enter(.haveLocalPranswer)
     pendingLocal = answer
     documents.pendingLocal = made.document
-    changes += settleRole(bySetupOf: made.document)
+    changes += settleRoles(bySetupOf: made.document)
     if let offer = documents.pendingRemote {
       changes += agreeProvisionally(offer: offer, answer: made.document, peerAnswered: false)
     }
@@ -83,20 +84,9 @@ extension Negotiation {
     currentLocal = answer
     documents.currentRemote = offer
     documents.currentLocal = made.document
-    changes += settleRole(bySetupOf: made.document)
+    changes += settleRoles(bySetupOf: made.document)
     changes += complete(offer: offer, answer: made.document, peerAnswered: false)
     return changes + [.localDescriptionSet]
-  }
-
-  /// Makes the DTLS role known that an own answer states.
-  private mutating func settleRole(bySetupOf answer: SDPDocument) -> [Change] {
-    guard var transport = remoteTransport,
-      let setup = answer.sections.first(where: { !$0.isRejected })?.setup
-    else { return [] }
-    transport.localIsDTLSClient = setup == .active
-    guard transport != remoteTransport else { return [] }
-    remoteTransport = transport
-    return [.remoteTransport]
   }
 
   /// Changes the signaling state.

@@ -45,17 +45,19 @@ extension Negotiation {
     created = nil
     pendingRemote = description
     documents.pendingRemote = offer
+    let numbers = bundling.numbers(of: reading.groups.map(\.members), before: before)
     var transports: [Change] = []
-    if let transport = reading.transport {
-      transports = adopt(transport, role: remoteTransport?.establishedRole(for: transport))
+    for (number, group) in zip(numbers, reading.groups) {
+      let role = remoteTransport(number)?.establishedRole(for: group.transport)
+      transports += adopt(group.transport, number, role: role)
     }
-    let (made, tracks) = associate(offer, reading, mids)
+    let (made, tracks) = associate(offer, reading, mids, numbers)
     return changes + returnOrphans() + made + transports + tracks
   }
 
   /// Finds or makes the transceiver of every section (RFC 9429 section 5.10).
   private mutating func associate(
-    _ offer: SDPDocument, _ reading: OfferReading, _ mids: [String]
+    _ offer: SDPDocument, _ reading: OfferReading, _ mids: [String], _ numbers: [Int]
   ) -> (made: [Change], tracks: [Change]) {
     var made: [Change] = []
     var tracks: [Change] = []
@@ -88,6 +90,7 @@ extension Negotiation {
         SectionSlot(
           kind: section.kind, mid: mid, midIsSignaled: section.mid != nil,
           transceiverID: place.map { transceivers[$0].id }, isData: reading.data == index,
+          transportNumber: reading.group(of: index).map { numbers[$0] } ?? bundling.shared,
           transport: section.transport, formats: section.formats))
     }
     return (made, tracks)
@@ -139,14 +142,17 @@ extension Negotiation {
       let offer = documents.pendingLocal
     else { throw wrongState("setRemoteDescription(\(description.type.rawValue))") }
     let answer = try parse(description)
-    let reading = try AnswerReading(answer, to: offer)
+    let reading = try AnswerReading(answer, to: offer, slots)
     let isFinal = description.type == .answer
     var changes = enter(isFinal ? .stable : .haveRemotePranswer)
     created = nil
-    if let transport = reading.transport {
+    for (index, number) in reading.numbers.enumerated() {
+      if let number { slots[index].transportNumber = number }
+    }
+    for (number, transport) in reading.transports {
       let isClient =
-        remoteTransport?.establishedRole(for: transport) ?? (transport.setup == .passive)
-      changes += adopt(transport, role: isClient)
+        remoteTransport(number)?.establishedRole(for: transport) ?? (transport.setup == .passive)
+      changes += adopt(transport, number, role: isClient)
     }
     guard isFinal else {
       pendingRemote = description
@@ -158,13 +164,6 @@ extension Negotiation {
     documents.currentLocal = offer
     documents.currentRemote = answer
     return changes + complete(offer: offer, answer: answer, peerAnswered: true)
-  }
-
-  private mutating func adopt(_ reading: TransportReading, role: Bool?) -> [Change] {
-    let transport = RemoteTransport(reading, localIsDTLSClient: role)
-    guard transport != remoteTransport else { return [] }
-    remoteTransport = transport
-    return [.remoteTransport]
   }
 }
 

@@ -15,7 +15,7 @@ extension Negotiation {
     }
 
     var slots: [SectionSlot]
-    var remoteTransport: RemoteTransport?
+    var remoteTransports: [RemoteTransport]
     var associations: [Association]
   }
 
@@ -23,7 +23,7 @@ extension Negotiation {
   mutating func leaveStable() {
     guard stableState == nil else { return }
     stableState = StableState(
-      slots: slots, remoteTransport: remoteTransport,
+      slots: slots, remoteTransports: remoteTransports,
       associations: transceivers.map {
         StableState.Association(
           transceiverID: $0.id, mid: $0.mid, mLineIndex: $0.mLineIndex,
@@ -46,10 +46,7 @@ extension Negotiation {
     created = nil
     stableState = nil
     slots = stable.slots
-    if remoteTransport != stable.remoteTransport {
-      remoteTransport = stable.remoteTransport
-      changes.append(.remoteTransport)
-    }
+    changes += returnTransports(to: stable)
     return changes + returnTransceivers(to: stable) { _ in true }
   }
 

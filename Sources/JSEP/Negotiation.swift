@@ -3,7 +3,7 @@ package import Wire
 
 /// The offer/answer machine: transceivers, descriptions and the signaling state (RFC 9429, 3264).
 ///
-/// One bundled transport; sections that the peer leaves out of the bundle are rejected. Every call
+/// Sections that are bundled share a transport, the others have their own (RFC 9143). Every call
 /// either does all it says or throws and changes nothing.
 package struct Negotiation {
   package internal(set) var signalingState: SignalingState = .stable
@@ -11,7 +11,8 @@ package struct Negotiation {
   /// What the last completed exchange agreed on, in the order of the m-sections; rejected ones left
   /// out.
   package internal(set) var sections: [NegotiatedSection] = []
-  package internal(set) var remoteTransport: RemoteTransport?
+  /// The peer's side of each transport that its descriptions tell of, in the order of the sections.
+  package internal(set) var remoteTransports: [RemoteTransport] = []
   /// What the last completed exchange agreed on for data channels.
   package internal(set) var data: NegotiatedData?
   package internal(set) var currentLocal: SessionDescription?
@@ -21,12 +22,12 @@ package struct Negotiation {
 
   let entropy: EntropyStream
   package let cname: String
-  let bundlePolicy: BundlePolicy
   let answersAsDTLSClient: Bool
   /// The session identifier of the `o=` line: below 2^62, as RFC 9429 section 5.2.1 wants it.
   let sessionID: UInt64
   /// The m-sections of the latest description that was applied, in order.
   var slots: [SectionSlot] = []
+  var bundling: Bundling
   /// What a rollback returns to; nil while the state is stable.
   var stableState: StableState?
   var documents = Documents()
@@ -57,6 +58,7 @@ package struct Negotiation {
     var version: UInt64
     /// The m-sections that setting the description makes.
     var slots: [SectionSlot]
+    var bundling: Bundling
   }
 
   /// Creates the machine of a peer; `cname` is the RTCP name of all that it sends.
@@ -66,7 +68,7 @@ package struct Negotiation {
   ) {
     self.entropy = entropy
     self.cname = cname
-    self.bundlePolicy = bundlePolicy
+    bundling = Bundling(bundlePolicy)
     self.answersAsDTLSClient = answersAsDTLSClient
     sessionID = entropy.integer(UInt64.self) >> 2
   }
@@ -156,17 +158,17 @@ package struct Negotiation {
 
   /// The pending or else current local description with the candidates gathered since (W3C
   /// localDescription).
-  package func localDescription(_ transport: LocalTransport) -> SessionDescription? {
-    description(.pendingLocal, transport) ?? description(.currentLocal, transport)
+  package func localDescription(_ transports: [LocalTransport]) -> SessionDescription? {
+    description(.pendingLocal, transports) ?? description(.currentLocal, transports)
   }
 
   /// A description by its place, own ones with the candidates gathered since.
-  package func description(_ slot: DescriptionSlot, _ transport: LocalTransport)
+  package func description(_ slot: DescriptionSlot, _ transports: [LocalTransport])
     -> SessionDescription?
   {
     switch slot {
-    case .currentLocal: filled(currentLocal, documents.currentLocal, transport)
-    case .pendingLocal: filled(pendingLocal, documents.pendingLocal, transport)
+    case .currentLocal: filled(currentLocal, documents.currentLocal, transports)
+    case .pendingLocal: filled(pendingLocal, documents.pendingLocal, transports)
     case .remote: pendingRemote ?? currentRemote
     case .currentRemote: currentRemote
     case .pendingRemote: pendingRemote
@@ -174,10 +176,10 @@ package struct Negotiation {
   }
 
   private func filled(
-    _ description: SessionDescription?, _ document: SDPDocument?, _ transport: LocalTransport
+    _ description: SessionDescription?, _ document: SDPDocument?, _ transports: [LocalTransport]
   ) -> SessionDescription? {
     guard let description, let document else { return nil }
-    return SessionDescription(type: description.type, sdp: document.filled(with: transport).text)
+    return SessionDescription(type: description.type, sdp: document.filled(with: transports).text)
   }
 
   /// The m-line index of a mid in the peer's description, for addIceCandidate.

@@ -1,38 +1,65 @@
 import SDP
 import Wire
 
-/// What a remote offer means here: which sections can be accepted, and over which transport.
+/// What a remote offer means here: which sections can be accepted, and over which transports.
 struct OfferReading {
+  /// Sections that share a transport, or one that is alone.
+  struct Group {
+    /// The sections that can be accepted, in ascending order.
+    var members: [Int]
+    /// Whether the sections are in a BUNDLE group, so that the answer may have one.
+    var isBundled: Bool
+    var transport: TransportReading
+  }
+
   /// For every m-section what both sides could use; nil where the section must be rejected.
   var media: [SectionMedia?]
   /// The section of data channels that can be accepted: one association is all there is.
   var data: Int?
-  /// nil when no section can be accepted.
-  var transport: TransportReading?
-  /// Whether the acceptable sections are in a BUNDLE group, so that the answer may have one.
-  var isBundled = false
+  /// The transports of the sections that can be accepted.
+  var groups: [Group] = []
+  /// The place of every section's group.
+  private var places: [Int?]
 
   /// Reads an offer (RFC 9429 section 5.8, RFC 9143 section 7.3).
   ///
-  /// There is one transport: the first section that can be used decides, and with it go the
-  /// sections of its BUNDLE group. All others are rejected.
+  /// A section brings along those of its BUNDLE group; one that is in none has its own transport.
   init(_ document: SDPDocument) throws(JSEPError) {
     let usable = document.sections.map { OfferReading.usableMedia($0) }
-    media = [SectionMedia?](repeating: nil, count: usable.count)
     let dataIndex = document.sections.firstIndex { !$0.isRejected && $0.carriesData }
-    guard
-      let first = usable.indices.first(where: { usable[$0] != nil || $0 == dataIndex })
-    else { return }
+    media = [SectionMedia?](repeating: nil, count: usable.count)
+    places = [Int?](repeating: nil, count: usable.count)
     let mids = document.sections.map(\.mid)
-    var bundle = [first]
-    if let mid = mids[first], let group = document.bundles.first(where: { $0.contains(mid) }) {
-      isBundled = true
-      let members = Set(group)
-      bundle = mids.indices.filter { mids[$0].map { members.contains($0) } ?? false }
+    let bundles = document.bundles
+    for index in usable.indices where usable[index] != nil || index == dataIndex {
+      guard places[index] == nil, groups.count < Bundling.transportsMaximum else { continue }
+      var sharing = [index]
+      var isBundled = false
+      if let mid = mids[index], let group = bundles.first(where: { $0.contains(mid) }) {
+        isBundled = true
+        let names = Set(group)
+        sharing = mids.indices.filter { mids[$0].map { names.contains($0) } ?? false }
+      }
+      let members = sharing.filter {
+        places[$0] == nil && (usable[$0] != nil || $0 == dataIndex)
+      }
+      for member in members { places[member] = groups.count }
+      accept(members, of: usable)
+      if let dataIndex, members.contains(dataIndex) { data = dataIndex }
+      groups.append(
+        Group(
+          members: members, isBundled: isBundled,
+          transport: try TransportReading(document, section: index, bundle: sharing)))
     }
-    // One identifier means one extension on the whole transport.
+  }
+
+  /// Which group a section is in.
+  func group(of index: Int) -> Int? { places[index] }
+
+  /// Accepts the sections of one transport, on which an identifier means one extension.
+  private mutating func accept(_ members: [Int], of usable: [SectionMedia?]) {
     var taken: [(uri: String, id: UInt8)] = []
-    for index in bundle {
+    for index in members {
       guard var accepted = usable[index] else { continue }
       accepted.extensions.removeAll { candidate in
         taken.contains { $0.id == candidate.id && $0.uri != candidate.uri }
@@ -42,8 +69,6 @@ struct OfferReading {
       }
       media[index] = accepted
     }
-    if let dataIndex, bundle.contains(dataIndex) { data = dataIndex }
-    transport = try TransportReading(document, section: first, bundle: bundle)
   }
 
   /// The section's media when it can be accepted at all.

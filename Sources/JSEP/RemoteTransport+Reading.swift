@@ -1,6 +1,7 @@
 import SDP
 
-/// The transport of the bundled sections as one description of the peer states it.
+/// The transport of sections that are bundled, or of one that is alone, as a description of the
+/// peer states it.
 struct TransportReading {
   var usernameFragment: String
   var password: String
@@ -58,9 +59,9 @@ struct TransportReading {
 
 extension RemoteTransport {
   /// The transport with the DTLS role that is known so far.
-  init(_ reading: TransportReading, localIsDTLSClient: Bool?) {
+  init(_ reading: TransportReading, number: Int, localIsDTLSClient: Bool?) {
     self.init(
-      usernameFragment: reading.usernameFragment, password: reading.password,
+      number: number, usernameFragment: reading.usernameFragment, password: reading.password,
       isLite: reading.isLite, fingerprints: reading.fingerprints,
       localIsDTLSClient: localIsDTLSClient, candidates: reading.candidates,
       endOfCandidates: reading.endOfCandidates)

@@ -1,5 +1,7 @@
-/// The peer's side of the one bundled transport, read from its description.
+/// The peer's side of a transport, read from its description.
 package struct RemoteTransport: Hashable, Sendable {
+  /// The number of the own side.
+  package var number: Int
   package var usernameFragment: String
   package var password: String
   package var isLite: Bool
@@ -12,10 +14,11 @@ package struct RemoteTransport: Hashable, Sendable {
   package var endOfCandidates: Bool
 
   package init(
-    usernameFragment: String, password: String, isLite: Bool,
+    number: Int = 0, usernameFragment: String, password: String, isLite: Bool,
     fingerprints: [(algorithm: String, value: String)], localIsDTLSClient: Bool?,
     candidates: [String], endOfCandidates: Bool
   ) {
+    self.number = number
     self.usernameFragment = usernameFragment
     self.password = password
     self.isLite = isLite
@@ -26,8 +29,9 @@ package struct RemoteTransport: Hashable, Sendable {
   }
 
   package static func == (left: Self, right: Self) -> Bool {
-    left.usernameFragment == right.usernameFragment && left.password == right.password
-      && left.isLite == right.isLite && left.localIsDTLSClient == right.localIsDTLSClient
+    left.number == right.number && left.usernameFragment == right.usernameFragment
+      && left.password == right.password && left.isLite == right.isLite
+      && left.localIsDTLSClient == right.localIsDTLSClient
       && left.candidates == right.candidates && left.endOfCandidates == right.endOfCandidates
       && left.fingerprints.elementsEqual(right.fingerprints, by: ==)
   }

@@ -4,24 +4,28 @@ import Wire
 extension SDPDocument {
   /// The description with the candidates gathered so far (W3C localDescription).
   ///
-  /// Candidates stand in the first section that is not off, the one whose transport all others
-  /// share; the default address goes into every such section (RFC 9143 section 7.3.2).
-  func filled(with transport: LocalTransport) -> SDPDocument {
+  /// The candidates of a transport stand in the first section that uses it and is not off; its
+  /// default address goes into every such section (RFC 9143 section 7.3.2).
+  func filled(with transports: [LocalTransport]) -> SDPDocument {
     var document = self
-    var isFirst = true
+    var done: [Int] = []
     for index in sections.indices where !sections[index].isRejected {
       var section = sections[index]
       // Candidates of another ICE generation do not belong into this description.
-      guard section.iceUsernameFragment == transport.usernameFragment else { continue }
+      guard
+        let transport = transports.first(where: {
+          $0.usernameFragment == section.iceUsernameFragment
+        })
+      else { continue }
       if let address = transport.defaultAddress, !section.has(.bundleOnly) {
         section.port = address.port
         section.connection = ConnectionData(address.ip)
       }
-      if isFirst {
+      if !done.contains(transport.number) {
         var lines = transport.candidates.map { SDPLine(attributeText: $0) }
         if transport.gatheringIsComplete { lines.append(SDPLine(.endOfCandidates)) }
         section.lines.insert(contentsOf: lines, at: 1)
-        isFirst = false
+        done.append(transport.number)
       }
       document.sections[index] = section
     }

@@ -12,6 +12,8 @@ struct SectionSlot: Hashable {
   var isData = false
   /// Whether the last exchange rejected the section: only then may another take its place.
   var isDead = false
+  /// The transport that carries the section; bundled ones share theirs.
+  var transportNumber = 0
   /// The `m=` line's protocol and formats, repeated while the section is off.
   var transport: String
   var formats: [String]

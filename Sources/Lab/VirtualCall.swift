@@ -216,20 +216,25 @@ package final class VirtualCall {
 
   /// Carries an offer and its answer between two peers.
   ///
-  /// - Parameter gatheringTime: how long each side gathers; without servers that takes no time.
+  /// - Parameters:
+  ///   - gatheringTime: how long each side gathers; without servers that takes no time.
+  ///   - edit: what signaling does to the text of each description on its way.
   /// - Returns: the first refusal, or nil when all went well.
   @discardableResult
   package func negotiate(
-    from offerer: Int = 0, to answerer: Int = 1, gatheringTime: Interval = .zero
+    from offerer: Int = 0, to answerer: Int = 1, gatheringTime: Interval = .zero,
+    edit: (String) -> String = { $0 }
   ) -> PeerError? {
     if let error = call(offerer, .setLocalDescription(nil)).error { return error }
     run(for: gatheringTime)
-    guard case .description(let offer) = call(offerer, .localDescription) else { return nil }
+    guard case .description(var offer) = call(offerer, .localDescription) else { return nil }
+    offer.sdp = edit(offer.sdp)
     signal(offer, from: offerer, to: answerer)
     if let error = call(answerer, .setRemoteDescription(offer)).error { return error }
     if let error = call(answerer, .setLocalDescription(nil)).error { return error }
     run(for: gatheringTime)
-    guard case .description(let answer) = call(answerer, .localDescription) else { return nil }
+    guard case .description(var answer) = call(answerer, .localDescription) else { return nil }
+    answer.sdp = edit(answer.sdp)
     signal(answer, from: answerer, to: offerer)
     return call(offerer, .setRemoteDescription(answer)).error
   }

@@ -59,8 +59,8 @@ package enum PeerEvent: Sendable {
 
 /// A transition of a state machine.
 package struct StateTransition: Hashable, Sendable {
-  /// `signaling`, `ice-connection`, `ice-gathering`, `connection`, `dtls`, `sctp`,
-  /// `establishment`.
+  /// `signaling`, `ice-connection`, `ice-gathering`, `connection`, `dtls` (`dtls 2` and so on for
+  /// further transports), `sctp`, `establishment`.
   package var machine: String
   package var from: String
   package var to: String
@@ -74,6 +74,8 @@ package struct StateTransition: Hashable, Sendable {
 
 /// What a DTLS handshake established, without secrets.
 package struct SecuredTransport: Hashable, Sendable {
+  /// The number of the transport among those of the peer.
+  package var transport: Int
   package var version: String
   package var cipherSuite: String
   package var profile: String
@@ -81,8 +83,10 @@ package struct SecuredTransport: Hashable, Sendable {
   package var remoteFingerprint: String
 
   package init(
-    version: String, cipherSuite: String, profile: String, role: String, remoteFingerprint: String
+    transport: Int = 0, version: String, cipherSuite: String, profile: String, role: String,
+    remoteFingerprint: String
   ) {
+    self.transport = transport
     self.version = version
     self.cipherSuite = cipherSuite
     self.profile = profile
@@ -93,14 +97,18 @@ package struct SecuredTransport: Hashable, Sendable {
 
 /// What it takes to read what an association protects: a take holds it, nobody else is told.
 package struct KeyLog: Hashable, Sendable {
+  /// The number of the transport among those of the peer.
+  package var transport: Int
   package var secrets: DTLSSecrets
   /// The certificates that both sides showed, in DER.
   package var localCertificate: [UInt8]
   package var remoteCertificate: [UInt8]
 
   package init(
-    secrets: DTLSSecrets, localCertificate: [UInt8], remoteCertificate: [UInt8]
+    transport: Int = 0, secrets: DTLSSecrets, localCertificate: [UInt8],
+    remoteCertificate: [UInt8]
   ) {
+    self.transport = transport
     self.secrets = secrets
     self.localCertificate = localCertificate
     self.remoteCertificate = remoteCertificate

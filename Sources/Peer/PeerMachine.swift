@@ -26,7 +26,7 @@ package final class PeerMachine: Machine {
   package func step(_ input: PeerInput, at now: Instant, into outbox: inout Outbox<PeerOutput>) {
     if case .genesis(let genesis) = input, stack == nil {
       stack = PeerStack(genesis, codecs: codecs, security: security)
-      stack?.transport.onlooker = onlooker
+      stack?.bundles.first.transport.onlooker = onlooker
     }
     stack?.step(input, at: now, into: &outbox)
   }

@@ -95,6 +95,15 @@ package struct PeerSnapshot: Sendable {
     package var count: UInt64
   }
 
+  /// A transport beside the first one, and the flow over it.
+  package struct Further: Sendable {
+    package var number: Int
+    package var dtls: String
+    package var transport: Transport
+    package var ice: ICESnapshot
+    package var flow: FlowSnapshot
+  }
+
   /// The instant of the last step.
   package var at: Instant
   package var states: States
@@ -106,6 +115,8 @@ package struct PeerSnapshot: Sendable {
   package var videoBitrate: UInt64?
   package var ice: ICESnapshot
   package var flow: FlowSnapshot
+  /// What sections that are not bundled with the first one go over.
+  package var furtherTransports: [Further]
   package var channels: [Channel]
   package var refusals: [Refusal]
   package var entropy: [Drawn]
@@ -130,24 +141,32 @@ extension PeerStack {
       at: now,
       states: PeerSnapshot.States(
         connection: states.connection, signaling: states.signaling,
-        iceConnection: states.iceConnection, iceGathering: states.iceGathering, dtls: states.dtls,
+        iceConnection: states.iceConnection, iceGathering: states.iceGathering,
+        dtls: bundles.first.dtlsState.rawValue,
         sctp: states.sctp,
         isClosed: isClosed, negotiationIsNeeded: states.negotiationIsNeeded),
-      transport: describedTransport,
+      transport: describe(bundles.first.transport),
       transceivers: negotiation.transceivers.map {
         PeerSnapshot.Transceiver(
           id: $0.id, kind: $0.kind.rawValue, mid: $0.mid, direction: $0.direction.rawValue,
           currentDirection: $0.currentDirection?.rawValue)
       },
       sending: tracks.sending.map(describe), receiving: tracks.receiving.map(describe),
-      videoBitrate: tracks.videoBitrate, ice: transport.agent.snapshot, flow: flow.snapshot,
+      videoBitrate: bundles.all.compactMap(\.videoBitrate).reduce(nil) { ($0 ?? 0) + $1 },
+      ice: bundles.first.transport.agent.snapshot, flow: bundles.first.flow.snapshot,
+      furtherTransports: bundles.all.dropFirst().map { bundle in
+        PeerSnapshot.Further(
+          number: bundle.number, dtls: bundle.dtlsState.rawValue,
+          transport: describe(bundle.transport), ice: bundle.transport.agent.snapshot,
+          flow: bundle.flow.snapshot)
+      },
       channels: data.channels.map(describe),
       refusals: refusals.all.map { PeerSnapshot.Refusal(reason: $0.key, count: $0.count) },
       entropy: entropy.ledger.map { PeerSnapshot.Drawn(stream: $0.label, bytes: $0.drawn) },
       deadlines: wakes)
   }
 
-  private var describedTransport: PeerSnapshot.Transport {
+  private func describe(_ transport: borrowing PeerTransport) -> PeerSnapshot.Transport {
     PeerSnapshot.Transport(
       local: transport.path?.local.description, remote: transport.path?.remote.description,
       failure: transport.failure, dtlsRole: transport.dtlsRole?.rawValue,
@@ -184,10 +203,12 @@ extension PeerStack {
     func add(_ layer: String, _ at: Instant?) {
       if let at { wakes.append(PeerSnapshot.Wake(layer: layer, at: at)) }
     }
-    add("ice", transport.deadlines.ice)
-    add("dtls", transport.deadlines.dtls)
+    for bundle in bundles.all {
+      add(bundle.wake("ice"), bundle.transport.deadlines.ice)
+      add(bundle.wake("dtls"), bundle.transport.deadlines.dtls)
+    }
     add("sctp", data.association.deadline)
-    add("flow", flow.deadline)
+    for bundle in bundles.all { add(bundle.wake("flow"), bundle.flow.deadline) }
     add("establishment", establishment.deadline)
     for track in tracks.receiving {
       add("\(track.kind.rawValue) playout of transceiver \(track.transceiver)", track.deadline)
@@ -197,5 +218,12 @@ extension PeerStack {
     }
     return wakes.enumerated().sorted { ($0.element.at, $0.offset) < ($1.element.at, $1.offset) }
       .map(\.element)
+  }
+}
+
+extension Bundle {
+  /// The name of one of its layers among those of the peer.
+  fileprivate func wake(_ layer: String) -> String {
+    number == 0 ? layer : "\(layer) \(number + 1)"
   }
 }

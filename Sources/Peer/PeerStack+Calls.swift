@@ -4,6 +4,7 @@ import JSEP
 import Media
 import SCTP
 import SDP
+import Secure
 import Transport
 import Wire
 
@@ -23,7 +24,7 @@ extension PeerStack {
   private func result(of call: PeerCall) throws(PeerError) -> PeerReply {
     switch call {
     case .createOffer(let iceRestart):
-      if iceRestart { drive(PeerTransport.Input.restart) }
+      if iceRestart { driveAll(.restart) }
       return .description(try offer())
     case .createAnswer: return .description(try answer())
     case .setLocalDescription(let description): try setLocal(description)
@@ -48,11 +49,11 @@ extension PeerStack {
       try mapped { () throws(JSEPError) in try negotiation.stop(transceiver: id) }
       if let index = tracks.sendingIndex(of: id) { stopCapture(at: index) }
     case .restartICE:
-      drive(PeerTransport.Input.restart)
+      driveAll(.restart)
       states.negotiationWasNeeded = true
       tell(.negotiationNeeded)
     case .localDescription:
-      guard let description = negotiation.localDescription(transport.localParameters) else {
+      guard let description = negotiation.localDescription(localTransports) else {
         return .done
       }
       return .description(description)
@@ -87,7 +88,7 @@ extension PeerStack {
     case .removeStream(let id): try removeStream(id)
     case .streams: return .streams(streams())
     case .readDescription(let slot):
-      guard let description = negotiation.description(slot, transport.localParameters) else {
+      guard let description = negotiation.description(slot, localTransports) else {
         return .done
       }
       return .description(description)
@@ -112,22 +113,23 @@ extension PeerStack {
 
   /// Refuses descriptions that could state no certificate.
   private func checkCertificate() throws(PeerError) {
-    guard let failure = transport.failure else { return }
+    guard let failure = bundles.all.lazy.compactMap({ $0.transport.failure }).first else { return }
     throw PeerError(name: "InvalidAccessError", message: "no DTLS transport: \(failure)")
   }
 
   private func offer() throws(PeerError) -> SessionDescription {
+    prepareBundles(negotiation.offeredTransportNumbers)
     try checkCertificate()
-    drive(PeerTransport.Input.offering)
+    driveAll(.offering)
     return try mapped { () throws(JSEPError) in
-      try negotiation.createOffer(transport.localParameters)
+      try negotiation.createOffer(localTransports)
     }
   }
 
   private func answer() throws(PeerError) -> SessionDescription {
     try checkCertificate()
     return try mapped { () throws(JSEPError) in
-      try negotiation.createAnswer(transport.localParameters)
+      try negotiation.createAnswer(localTransports)
     }
   }
 
@@ -148,8 +150,10 @@ extension PeerStack {
     }
     let changes = try mapped { () throws(JSEPError) in try negotiation.setLocal(description) }
     if description.type == .offer {
-      if !transport.hasRole { drive(.role(.controlling)) }
-      drive(.offered(description.sdp))
+      for bundle in bundles.all {
+        if !bundle.transport.hasRole { drive(bundle, .role(.controlling)) }
+        drive(bundle, .offered(description.sdp))
+      }
     }
     apply(changes)
   }
@@ -157,15 +161,20 @@ extension PeerStack {
   private func setRemote(_ description: SessionDescription) throws(PeerError) {
     let wasOfferer = negotiation.signalingState == .haveLocalOffer
     let changes = try mapped { () throws(JSEPError) in try negotiation.setRemote(description) }
+    prepareBundles(negotiation.transportNumbers)
     // An own first offer that crossed the peer's was taken back, and with it the role.
-    if description.type == .offer, !transport.hasRole || negotiation.currentLocal == nil {
-      drive(.role(.controlled))
+    for bundle in bundles.all where description.type == .offer {
+      guard !bundle.transport.hasRole || negotiation.currentLocal == nil else { continue }
+      drive(bundle, .role(.controlled))
     }
     apply(changes, isAnswerToOwnOffer: wasOfferer)
     // An own restart that was taken back for a crossing offer has begun all the same: the agent
     // goes on with the peer's credentials, which did not change.
-    if transport.remoteUsernameFragment == nil, description.type != .rollback {
-      drive(.remote(negotiation.remoteTransport, answersOwnOffer: wasOfferer))
+    for bundle in bundles.all where description.type != .rollback {
+      guard bundle.transport.remoteUsernameFragment == nil else { continue }
+      drive(
+        bundle,
+        .remote(negotiation.remoteTransport(bundle.number), answersOwnOffer: wasOfferer))
     }
   }
 
@@ -174,9 +183,15 @@ extension PeerStack {
     for change in changes {
       switch change {
       case .signalingState(_, let to): self.change(.signaling, to: to.rawValue)
-      case .localDescriptionSet: drive(.gather)
-      case .remoteTransport:
-        drive(.remote(negotiation.remoteTransport, answersOwnOffer: isAnswerToOwnOffer))
+      case .localDescriptionSet:
+        for number in negotiation.transportNumbers {
+          if let bundle = bundles[number] { drive(bundle, .gather) }
+        }
+      case .remoteTransport(let number):
+        guard let bundle = bundles[number] else { break }
+        drive(
+          bundle,
+          .remote(negotiation.remoteTransport(number), answersOwnOffer: isAnswerToOwnOffer))
       case .sectionsAgreed: applySections()
       case .trackAdded(let id, _):
         if let info = try? info(id) { tell(.track(info)) }
@@ -188,16 +203,20 @@ extension PeerStack {
       }
     }
     tellStreams()
+    closeUnusedBundles()
   }
 
   // MARK: Candidates
 
   private func addRemote(_ candidate: CandidateInit?) throws(PeerError) {
-    guard negotiation.remoteTransport != nil else {
+    guard !negotiation.remoteTransports.isEmpty else {
       throw PeerError(name: "InvalidStateError", message: "there is no remote description")
     }
     guard let candidate, !candidate.candidate.isEmpty else {
-      drive(PeerTransport.Input.remoteEndOfCandidates)
+      let number = candidate?.sdpMid.flatMap { negotiation.transportNumber(ofMID: $0) }
+      for bundle in bundles.all where number == nil || bundle.number == number {
+        drive(bundle, .remoteEndOfCandidates)
+      }
       return
     }
     if let mid = candidate.sdpMid, negotiation.remoteMLineIndex(ofMID: mid) == nil {
@@ -209,12 +228,18 @@ extension PeerStack {
     } catch {
       throw PeerError(name: "OperationError", message: error.description)
     }
-    // Sections outside of the bundle's first one gather of their own until they are bundled.
-    if let mid = candidate.sdpMid, let own = negotiation.transportMID, mid != own { return }
-    if let fragment = candidate.usernameFragment, fragment != transport.remoteUsernameFragment {
-      return
-    }
-    drive(.remoteCandidate(candidate.candidate, parsed))
+    // Sections after a bundle's first one gather of their own until they are bundled.
+    guard let bundle = bundle(of: candidate) else { return }
+    let known = bundle.transport.remoteUsernameFragment
+    if let fragment = candidate.usernameFragment, fragment != known { return }
+    drive(bundle, .remoteCandidate(candidate.candidate, parsed))
+  }
+
+  /// The bundle that a candidate is for; nil when its section goes along with another one.
+  private func bundle(of candidate: CandidateInit) -> Bundle? {
+    let mid = candidate.sdpMid ?? candidate.sdpMLineIndex.flatMap(negotiation.mid(atMLine:))
+    guard let mid, candidate.sdpMid != nil || bundles.all.count > 1 else { return bundles.first }
+    return negotiation.transportNumber(ofMID: mid).flatMap { bundles[$0] }
   }
 
   // MARK: Tracks
@@ -262,13 +287,13 @@ extension PeerStack {
   private func close() {
     guard !isClosed else { return }
     for index in tracks.sending.indices { stopCapture(at: index) }
-    drive(MediaFlow.Input.close)
+    for bundle in bundles.all { drive(bundle, MediaFlow.Input.close) }
     drive(SCTPAssociation.Input.abort)
-    drive(PeerTransport.Input.close)
+    driveAll(.close)
     isClosed = true
     apply(negotiation.close())
     change(.signaling, to: "closed")
-    change(.dtls, to: "closed")
+    for bundle in bundles.all { follow(.closed, of: bundle) }
     change(.iceConnection, to: "closed")
     for track in tracks.receiving where track.kind == .audio {
       forgetSpeaker(track.transceiver, isInbound: true)

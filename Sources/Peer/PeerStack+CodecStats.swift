@@ -9,6 +9,7 @@ import Wire
 extension PeerStack {
   /// A codec as one direction has it: what its fmtp line says depends on who receives.
   private struct CodecUse: Equatable {
+    var transport: Int
     var payloadType: UInt8
     var parameters: String
   }
@@ -18,12 +19,12 @@ extension PeerStack {
     var known: [CodecUse] = []
     for (mid, payloadType, isInbound) in codecUses {
       guard let (section, codec) = negotiated(payloadType, mid) else { continue }
-      let use = use(of: codec, isInbound: isInbound)
+      let use = use(of: codec, in: section, isInbound: isInbound)
       guard !known.contains(use) else { continue }
       known.append(use)
       var stats = builder("codec", id(of: use))
       stats.set("payloadType", codec.payloadType)
-      stats.set("transportId", transportID)
+      stats.set("transportId", transportID(use.transport))
       stats.set("mimeType", "\(section.kind.rawValue)/\(codec.displayName)")
       stats.set("clockRate", codec.clockRate)
       stats.set("channels", codec.channels)
@@ -35,14 +36,15 @@ extension PeerStack {
 
   /// The id of the codec that a stream uses; nil when it is no longer agreed on.
   func codecID(_ payloadType: UInt8?, mid: String, isInbound: Bool) -> String? {
-    guard let payloadType, let (_, codec) = negotiated(payloadType, mid) else { return nil }
-    return id(of: use(of: codec, isInbound: isInbound))
+    guard let payloadType, let (section, codec) = negotiated(payloadType, mid)
+    else { return nil }
+    return id(of: use(of: codec, in: section, isInbound: isInbound))
   }
 
   /// What the streams of a report use, in their order.
   private var codecUses: [(mid: String, payloadType: UInt8, isInbound: Bool)] {
-    let sent = flow.outbound.map { ($0.mid, $0.payloadType, false) }
-    let received = flow.inbound.filter { !$0.hasEnded }.compactMap { stream in
+    let sent = outboundStreams.map { ($0.mid, $0.payloadType, false) }
+    let received = inboundStreams.compactMap { stream in
       stream.payloadType.map { (stream.mid, $0, true) }
     }
     return sent + received
@@ -57,13 +59,16 @@ extension PeerStack {
     return (section, codec)
   }
 
-  private func use(of codec: NegotiatedCodec, isInbound: Bool) -> CodecUse {
+  private func use(
+    of codec: NegotiatedCodec, in section: NegotiatedSection, isInbound: Bool
+  ) -> CodecUse {
     CodecUse(
+      transport: section.transport,
       payloadType: codec.payloadType,
       parameters: isInbound ? codec.ownParameters : codec.parameters)
   }
 
   private func id(of use: CodecUse) -> String {
-    statsNames.id("C", "\(use.payloadType) \(use.parameters)")
+    statsNames.id("C", "\(use.payloadType) \(use.parameters)", of: use.transport)
   }
 }

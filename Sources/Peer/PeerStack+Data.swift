@@ -24,6 +24,8 @@ struct DataTransport {
   var association: SCTPAssociation
   /// Whether the association was told its role and the peer's ports.
   var isStarted = false
+  /// The bundle that carries it, once it was started.
+  var carrier = 0
   /// In order of creation, which is the order of their numbers.
   var channels: [Known] = []
   var waiting: [Waiting] = []
@@ -117,17 +119,23 @@ extension PeerStack {
   // MARK: The association
 
   /// Begins the association once it is agreed on and DTLS can carry it.
+  ///
+  /// An exchange may have moved its section to another transport: there is another one then.
   func startDataIfReady() {
     guard let agreed = negotiation.data else {
       dropRefusedChannels()
       return
     }
-    guard transport.dtlsState == .connected, let role = transport.dtlsRole else { return }
+    if data.isStarted, data.carrier != agreed.transport { endAssociation() }
+    guard let bundle = dataBundle, bundle.dtlsState == .connected,
+      let role = bundle.transport.dtlsRole
+    else { return }
     guard !data.isStarted else {
       // The only thing of an association that a later exchange changes (RFC 8841 section 6).
       return drive(.remoteMaximumMessageSize(agreed.remoteMaximumMessageSize))
     }
     data.isStarted = true
+    data.carrier = bundle.number
     drive(
       .start(
         SCTPParameters(
@@ -156,9 +164,14 @@ extension PeerStack {
     data.renew()
   }
 
+  /// The bundle whose DTLS association carries, or would carry, data channels.
+  var dataBundle: Bundle? {
+    negotiation.data.map { bundles[$0.transport] } ?? bundles.first
+  }
+
   /// Takes an SCTP packet from DTLS.
-  func receiveData(_ packet: [UInt8]) {
-    guard negotiation.mayHaveData else {
+  func receiveData(_ packet: [UInt8], over bundle: Bundle) {
+    guard negotiation.mayHaveData, bundle === dataBundle else {
       refuse(layer: "sctp", "data channels were not negotiated")
       return
     }
@@ -175,7 +188,8 @@ extension PeerStack {
 
   private func handle(_ output: SCTPAssociation.Output) {
     switch output {
-    case .packet(let bytes): drive(.data(bytes))
+    case .packet(let bytes):
+      if let bundle = bundles[data.carrier] { drive(bundle, .data(bytes)) }
     case .state(let state): change(.sctp, to: state.rawValue)
     case .failure(let reason): refuse(layer: "sctp", reason)
     case .channelAnnounced(let number):

@@ -9,20 +9,22 @@ import Wire
 extension PeerStack {
   // MARK: Flow
 
-  func drive(_ input: MediaFlow.Input) {
-    let isOutermost = flowOutputs.isEmpty
-    flow.step(input, at: now, into: &flowOutputs)
+  func drive(_ bundle: Bundle, _ input: MediaFlow.Input) {
+    let isOutermost = bundle.flowOutputs.isEmpty
+    bundle.flow.step(input, at: now, into: &bundle.flowOutputs)
     guard isOutermost else { return }
-    while let output = flowOutputs.next() { handle(output) }
+    while let output = bundle.flowOutputs.next() { handle(output, of: bundle) }
   }
 
-  private func handle(_ output: consuming MediaFlow.Output) {
+  private func handle(_ output: consuming MediaFlow.Output, of bundle: Bundle) {
     switch consume output {
-    case .rtp(let packet): drive(PeerTransport.Input.rtp(packet))
-    case .rtcp(let packet): drive(PeerTransport.Input.rtcp(packet))
+    case .rtp(let packet): drive(bundle, PeerTransport.Input.rtp(packet))
+    case .rtcp(let packet): drive(bundle, PeerTransport.Input.rtcp(packet))
     case .received(let frame): play(frame)
     case .keyframeRequested(let mid): requestKeyframe(mid)
-    case .targetBitrate(let bitrate): shareBitrate(bitrate)
+    case .targetBitrate(let bitrate):
+      bundle.videoBitrate = bitrate
+      shareBitrate(of: bundle)
     case .lossReported(let mid, let share): reportLoss(share, mid)
     case .rtcpBlock(let record):
       tell(.rtcp(record))
@@ -101,7 +103,7 @@ extension PeerStack {
         echo(.picture(decoded.picture), of: transceiver)
       case .undecodable(let frame):
         tell(.frame(videoRecord(transceiver, frame, "undecodable")))
-        drive(.requestKeyframe(mid: frame.mid))
+        drive(bundles.carrying(frame.mid), .requestKeyframe(mid: frame.mid))
       case .passed(let frame):
         let record = videoRecord(transceiver, frame, "not decoded")
         tell(.frame(record))
@@ -148,7 +150,7 @@ extension PeerStack {
     let passed = EncodedFrame(
       kind: .video, codec: frame.codec, mediaTime: frame.rtpTime, bytes: frame.bytes,
       isKey: frame.isKey)
-    drive(.frame(mid: mid, passed))
+    drive(bundles.carrying(mid), .frame(mid: mid, passed))
   }
 
   // MARK: Sending
@@ -210,7 +212,7 @@ extension PeerStack {
       late: track.video?.counters.framesLate ?? 0, at: now)
     tell(.frame(record))
     if frame.kind == .audio { hear(record, frameCount: AudioBlock.sampleRate / 50) }
-    drive(.frame(mid: mid, frame))
+    drive(bundles.carrying(mid), .frame(mid: mid, frame))
   }
 
   private func requestKeyframe(_ mid: String) {
@@ -219,7 +221,7 @@ extension PeerStack {
     driveVideoCapture(at: index, .requestKeyframe)
     // Only the peer can make a key frame of what is its own.
     if tracks.sending[index].source == .echo, tracks.sending[index].video == nil {
-      drive(.requestKeyframe(mid: mid))
+      drive(bundles.carrying(mid), .requestKeyframe(mid: mid))
     }
   }
 
@@ -230,10 +232,12 @@ extension PeerStack {
   }
 
   /// Shares the transport's target between the video encoders that run.
-  private func shareBitrate(_ total: UInt64) {
-    tracks.videoBitrate = total
-    let running = tracks.sending.indices.filter {
-      tracks.sending[$0].isRunning && tracks.sending[$0].kind == .video
+  private func shareBitrate(of bundle: Bundle) {
+    guard let total = bundle.videoBitrate else { return }
+    let running = tracks.sending.indices.filter { index in
+      let track = tracks.sending[index]
+      return track.isRunning && track.kind == .video
+        && track.mid.map { bundles.carrying($0) === bundle } ?? false
     }
     guard !running.isEmpty else { return }
     let limits = running.map {
@@ -274,7 +278,8 @@ extension PeerStack {
       let track = tracks.sending[index]
       let section = negotiation.sections.first { $0.transceiverID == track.transceiver }
       let isWanted =
-        !isClosed && transport.isSecured && track.source != nil && section?.direction.sends == true
+        !isClosed && track.source != nil && section?.direction.sends == true
+        && section.map { bundles.carrying($0.mid).transport.isSecured } == true
         && tracks.senders.encoding(of: track.transceiver, track.kind).active
       if let section, isWanted {
         let codec = section.sentCodec?.name ?? ""
@@ -285,7 +290,7 @@ extension PeerStack {
         stopCapture(at: index)
       }
     }
-    if let bitrate = tracks.videoBitrate { shareBitrate(bitrate) }
+    for bundle in bundles.all { shareBitrate(of: bundle) }
   }
 
   private func startCapture(at index: Int, _ section: NegotiatedSection) {
@@ -320,7 +325,8 @@ extension PeerStack {
         codec: codec, codecs: codecs,
         origin: tracks.sending[index].origin, counters: tracks.sending[index].videoCounters)
       let limit = tracks.senders.encoding(of: transceiver, .video).maxBitrate ?? .max
-      let bitrate = min(tracks.videoBitrate ?? genesis.configuration.videoBitrateStart, limit)
+      let allowed = bundles.carrying(section.mid).videoBitrate
+      let bitrate = min(allowed ?? genesis.configuration.videoBitrateStart, limit)
       tracks.sending[index].bitrate = bitrate
       driveVideoCapture(at: index, .bitrate(bitrate))
       applyEncoding(at: index)

@@ -6,11 +6,31 @@ import Wire
 // What an offer/answer exchange agreed on, handed to the layers that carry it.
 extension PeerStack {
   func applySections() {
-    drive(.configure(negotiation.sections.map(flowSection)))
+    configureFlows()
     announceTracks()
     dropStalePlayouts()
     startDataIfReady()
     updateCaptures()
+  }
+
+  private func configureFlows() {
+    for bundle in bundles.all {
+      bundle.mids = negotiation.sections.filter { $0.transport == bundle.number }.map(\.mid)
+    }
+    let senders = bundles.all.filter { bundle in
+      negotiation.sections.contains {
+        $0.transport == bundle.number && $0.kind == .video && $0.direction.sends
+      }
+    }
+    for bundle in bundles.all {
+      let share = UInt64(max(senders.count, 1))
+      if bundle.bitrateShare != share {
+        bundle.bitrateShare = share
+        limitBitrate(of: bundle)
+      }
+      let sections = negotiation.sections.filter { $0.transport == bundle.number }
+      drive(bundle, .configure(sections.map(flowSection)))
+    }
   }
 
   private func flowSection(_ section: NegotiatedSection) -> FlowSection {

@@ -3,15 +3,14 @@ import JSEP
 import Secure
 import Wire
 
-/// The state machines that W3C defines for a peer connection, and those of its DTLS and SCTP
-/// transports.
+/// The state machines that W3C defines for a peer connection, and that of its SCTP transport; DTLS
+/// has one for each bundle.
 struct ConnectionStates {
   enum Machine: String {
     case signaling
     case iceConnection = "ice-connection"
     case iceGathering = "ice-gathering"
     case connection
-    case dtls
     case establishment
     case sctp
   }
@@ -20,7 +19,6 @@ struct ConnectionStates {
   var iceConnection = "new"
   var iceGathering = "new"
   var connection = "new"
-  var dtls = "new"
   var establishment = "new"
   var sctp = "new"
   /// Whether something of the negotiation changed since it was last asked whether it is needed;
@@ -38,7 +36,6 @@ struct ConnectionStates {
       case .iceConnection: iceConnection
       case .iceGathering: iceGathering
       case .connection: connection
-      case .dtls: dtls
       case .establishment: establishment
       case .sctp: sctp
       }
@@ -49,22 +46,10 @@ struct ConnectionStates {
       case .iceConnection: iceConnection = newValue
       case .iceGathering: iceGathering = newValue
       case .connection: connection = newValue
-      case .dtls: dtls = newValue
       case .establishment: establishment = newValue
       case .sctp: sctp = newValue
       }
     }
-  }
-
-  /// W3C RTCPeerConnectionState from the states of the one transport (webrtc-pc section 4.4.3).
-  func aggregated(isClosed: Bool) -> String {
-    if isClosed { return "closed" }
-    if iceConnection == "failed" || dtls == "failed" { return "failed" }
-    if iceConnection == "disconnected" { return "disconnected" }
-    if iceConnection == "new" && dtls == "new" { return "new" }
-    let iceIsUp = iceConnection == "connected" || iceConnection == "completed"
-    let dtlsIsUp = dtls == "connected" || dtls == "closed"
-    return iceIsUp && dtlsIsUp ? "connected" : "connecting"
   }
 }
 
@@ -79,7 +64,7 @@ extension PeerStack {
 
   /// What is derived from the layers is brought up to date at the end of each step.
   func settleStates() {
-    change(.connection, to: states.aggregated(isClosed: isClosed))
+    change(.connection, to: isClosed ? "closed" : bundles.connectionState)
     settleEstablishment()
     if states.negotiationMayBeNeeded {
       states.negotiationMayBeNeeded = false

@@ -12,7 +12,8 @@ extension PeerStack {
   func outboundStats(_ stream: OutboundStreamCounters, _ times: [CodecTime]) -> [StatsObject] {
     let track = tracks.sending.first { $0.ssrc == stream.ssrc }
     let codec = codecID(stream.payloadType, mid: stream.mid, isInbound: false)
-    var stats = rtpStats("outbound-rtp", outboundID(stream), stream.ssrc, stream.kind, codec)
+    var stats = rtpStats(
+      "outbound-rtp", outboundID(stream), stream.ssrc, stream.mid, stream.kind, codec)
     stats.set("mid", stream.mid)
     if let track, stream.isActive { stats.set("mediaSourceId", mediaSourceID(of: track)) }
     if stream.remote != nil { stats.set("remoteId", remoteInboundID(stream)) }
@@ -82,7 +83,7 @@ extension PeerStack {
     _ stream: OutboundStreamCounters, _ remote: RemoteInboundCounters, _ codec: String?
   ) -> StatsObject {
     var stats = rtpStats(
-      "remote-inbound-rtp", remoteInboundID(stream), stream.ssrc, stream.kind, codec)
+      "remote-inbound-rtp", remoteInboundID(stream), stream.ssrc, stream.mid, stream.kind, codec)
     stats.set("localId", outboundID(stream))
     stats.set("packetsReceived", remote.packetsReceived)
     stats.set("packetsLost", remote.packetsLost)
@@ -98,7 +99,8 @@ extension PeerStack {
 
   func inboundStats(_ stream: InboundStreamCounters, _ times: [CodecTime]) -> [StatsObject] {
     let codec = codecID(stream.payloadType, mid: stream.mid, isInbound: true)
-    var stats = rtpStats("inbound-rtp", inboundID(stream), stream.ssrc, stream.kind, codec)
+    var stats = rtpStats(
+      "inbound-rtp", inboundID(stream), stream.ssrc, stream.mid, stream.kind, codec)
     let section = negotiation.sections.first { $0.mid == stream.mid }
     let transceiver = negotiation.transceivers.first { $0.id == section?.transceiverID }
     stats.set("trackIdentifier", transceiver?.remoteTrackID ?? transceiver?.trackID)
@@ -152,7 +154,7 @@ extension PeerStack {
     _ stream: InboundStreamCounters, _ remote: RemoteOutboundCounters, _ codec: String?
   ) -> StatsObject {
     var stats = rtpStats(
-      "remote-outbound-rtp", remoteOutboundID(stream), stream.ssrc, stream.kind, codec)
+      "remote-outbound-rtp", remoteOutboundID(stream), stream.ssrc, stream.mid, stream.kind, codec)
     stats.set("localId", inboundID(stream))
     stats.set("packetsSent", remote.packetsSent)
     stats.set("bytesSent", remote.bytesSent)
@@ -165,12 +167,13 @@ extension PeerStack {
   }
 
   private func rtpStats(
-    _ type: String, _ id: String, _ ssrc: UInt32, _ kind: MediaKind, _ codec: String?
+    _ type: String, _ id: String, _ ssrc: UInt32, _ mid: String, _ kind: MediaKind,
+    _ codec: String?
   ) -> StatsBuilder {
     var stats = builder(type, id)
     stats.set("ssrc", ssrc)
     stats.set("kind", kind.rawValue)
-    stats.set("transportId", transportID)
+    stats.set("transportId", transportID(bundles.carrying(mid).number))
     stats.set("codecId", codec)
     return stats
   }

@@ -6,56 +6,73 @@ import Secure
 import Transport
 import Wire
 
-// The transport below media and data.
+// The transports below media and data.
 extension PeerStack {
-  func drive(_ input: consuming PeerTransport.Input) {
-    let isOutermost = transportOutputs.isEmpty
-    transport.step(input, at: now, into: &transportOutputs)
+  func drive(_ bundle: Bundle, _ input: consuming PeerTransport.Input) {
+    let isOutermost = bundle.transportOutputs.isEmpty
+    bundle.transport.step(input, at: now, into: &bundle.transportOutputs)
     guard isOutermost else { return }
-    while let output = transportOutputs.next() { handle(output) }
+    while let output = bundle.transportOutputs.next() { handle(output, of: bundle) }
   }
 
-  private func handle(_ output: consuming PeerTransport.Output) {
+  private func handle(_ output: consuming PeerTransport.Output, of bundle: Bundle) {
     switch consume output {
     case .datagram(let datagram): emit(.datagram(datagram))
     case .bindSocket(let id, let address): emit(.bindSocket(id: id, address))
     case .openStream(let id, let target): emit(.openStream(id: id, target))
     case .listen(let id, let address): emit(.listen(id: id, address))
-    case .closeSocket(let address): emit(.closeSocket(address))
+    case .closeSocket(let address):
+      bundle.unbind(address)
+      emit(.closeSocket(address))
     case .closeStream(let local, let remote): emit(.closeStream(local: local, remote: remote))
     case .resolveName(let id, let name): emit(.resolveName(id: id, name))
     case .publishName(let name, let address): emit(.publishName(name, address))
-    case .rtp(let packet, let arrival): drive(.rtp(packet, arrival: arrival))
-    case .rtcp(let packet, let arrival): drive(.rtcp(packet, arrival: arrival))
-    case .data(let packet): receiveData(packet)
-    case .gatheringState(let state): change(.iceGathering, to: state.rawValue)
-    case .iceState(let state): change(.iceConnection, to: state.rawValue)
-    case .dtlsState(let state): follow(state)
-    case .localCandidate(let candidate): signal(candidate)
+    case .rtp(let packet, let arrival): drive(bundle, MediaFlow.Input.rtp(packet, arrival: arrival))
+    case .rtcp(let packet, let arrival):
+      drive(bundle, MediaFlow.Input.rtcp(packet, arrival: arrival))
+    case .data(let packet): receiveData(packet, over: bundle)
+    case .gatheringState(let state):
+      bundle.gatheringState = state
+      change(.iceGathering, to: bundles.iceGatheringState.rawValue)
+    case .iceState(let state):
+      bundle.iceState = state
+      change(.iceConnection, to: bundles.iceConnectionState.rawValue)
+    case .dtlsState(let state): follow(state, of: bundle)
+    case .localCandidate(let candidate): signal(candidate, of: bundle)
     case .unsignaledCandidate(let candidate): tell(.candidate(isLocal: true, candidate))
     case .remoteCandidate(let candidate): tell(.candidate(isLocal: false, candidate))
     case .pair(let pair): tell(.candidatePair(pair))
-    case .secured(let result, let role): secure(result, role)
+    case .secured(let result, let role): secure(bundle, result, role)
     case .refused(let layer, let reason): refuse(layer: layer, reason)
     }
   }
 
-  private func signal(_ candidate: ICECandidate?) {
+  private func signal(_ candidate: ICECandidate?, of bundle: Bundle) {
+    bundle.hasAllCandidates = candidate == nil
     guard let candidate else {
-      tell(.localCandidate(nil))
+      if bundles.all.allSatisfy(\.hasAllCandidates) { tell(.localCandidate(nil)) }
       return
     }
     tell(.candidate(isLocal: true, candidate))
     tell(
       .localCandidate(
         CandidateInit(
-          candidate: candidate.description, sdpMid: negotiation.transportMID,
-          sdpMLineIndex: negotiation.transportMLineIndex,
-          usernameFragment: transport.agent.localCredentials.usernameFragment)))
+          candidate: candidate.description,
+          sdpMid: negotiation.mid(ofTransport: bundle.number),
+          sdpMLineIndex: negotiation.mLineIndex(ofTransport: bundle.number),
+          usernameFragment: bundle.transport.agent.localCredentials.usernameFragment)))
   }
 
-  private func follow(_ state: DTLSState) {
-    change(.dtls, to: state.rawValue)
+  /// Tells of a state of a DTLS association; the data channels live and die with theirs.
+  func follow(_ state: DTLSState, of bundle: Bundle) {
+    if state != bundle.dtlsState {
+      tell(
+        .state(
+          StateTransition(
+            machine: bundle.dtlsMachine, from: bundle.dtlsState.rawValue, to: state.rawValue)))
+      bundle.dtlsState = state
+    }
+    guard bundle === dataBundle else { return }
     switch state {
     case .connected: startDataIfReady()
     case .closed, .failed: drive(SCTPAssociation.Input.abort)
@@ -66,17 +83,18 @@ extension PeerStack {
   }
 
   /// Lets media flow, unless the two sides protect none.
-  private func secure(_ result: DTLSResult, _ role: DTLSRole) {
+  private func secure(_ bundle: Bundle, _ result: DTLSResult, _ role: DTLSRole) {
     tell(
       .secured(
         SecuredTransport(
-          version: result.version, cipherSuite: result.cipherSuite,
+          transport: bundle.number, version: result.version, cipherSuite: result.cipherSuite,
           profile: result.profile?.description ?? "", role: role.rawValue,
           remoteFingerprint: certificateFingerprint(result.remoteCertificate).value)))
     tell(
       .keyLog(
         KeyLog(
-          secrets: result.secrets, localCertificate: result.localCertificate,
+          transport: bundle.number, secrets: result.secrets,
+          localCertificate: result.localCertificate,
           remoteCertificate: result.remoteCertificate)))
     guard result.profile != nil else {
       if !negotiation.sections.isEmpty {
@@ -84,7 +102,7 @@ extension PeerStack {
       }
       return
     }
-    drive(MediaFlow.Input.writable(true))
+    drive(bundle, MediaFlow.Input.writable(true))
     updateCaptures()
   }
 }

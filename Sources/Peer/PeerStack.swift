@@ -13,6 +13,8 @@ import Wire
 ///     datagrams ◀──▶ PeerTransport ◀── RTP ──▶ MediaFlow ◀──▶ captures and playouts
 ///                                  ◀── SCTP ─▶ SCTPAssociation ◀──▶ data channels
 ///
+/// Sections that are not bundled have a transport and a flow of their own.
+///
 /// The extensions in this folder hold one concern each: calls, transport, media, states, stats.
 final class PeerStack {
   let genesis: Genesis
@@ -23,8 +25,10 @@ final class PeerStack {
   var negotiation: Negotiation {
     didSet { states.negotiationMayBeNeeded = true }
   }
-  var transport: PeerTransport
-  var flow: MediaFlow
+  /// The transports, each with the flow over it.
+  var bundles: BundleTable
+  /// The addresses that may be gathered on, once they are known.
+  var interfaces: [IPAddress]?
   var tracks = TrackTable()
   /// What was told of the peer's streams.
   var remoteStreams: [MediaStreamInfo] = []
@@ -37,9 +41,7 @@ final class PeerStack {
   let statsNames: StatsNames
   var isClosed = false
 
-  var transportOutputs = Outbox<PeerTransport.Output>()
   var dataOutputs = Outbox<SCTPAssociation.Output>()
-  var flowOutputs = Outbox<MediaFlow.Output>()
   /// The outputs of the step under way.
   var outbox = Outbox<PeerOutput>()
   /// The instant of the step under way.
@@ -56,12 +58,13 @@ final class PeerStack {
       entropy: entropy.stream("jsep"), cname: cname,
       bundlePolicy: genesis.configuration.bundlePolicy,
       answersAsDTLSClient: genesis.configuration.answersAsDTLSClient)
-    transport = PeerTransport(
+    let transport = PeerTransport(
       entropy: entropy, wallClock: genesis.wallClock,
       ice: genesis.configuration.iceSettings, certificates: genesis.configuration.certificates,
       profiles: genesis.configuration.srtpProtections, security: security)
-    flow = MediaFlow(
+    let flow = MediaFlow(
       entropy: entropy.stream("rtp"), wallClock: genesis.wallClock, cname: cname)
+    bundles = BundleTable(Bundle(transport: transport, flow: flow))
     data = DataTransport(entropy: entropy.stream("sctp"))
     statsNames = StatsNames(entropy: entropy.stream("stats"))
   }
@@ -77,20 +80,24 @@ final class PeerStack {
 
   private func apply(_ input: PeerInput) {
     switch input {
-    case .genesis: begin()
-    case .interfaces(let addresses): drive(.interfaces(addresses))
-    case .datagram(let datagram, let arrival): drive(.datagram(datagram, arrival: arrival))
+    case .genesis: begin(bundles.first)
+    case .interfaces(let addresses): learn(addresses)
+    case .datagram(let datagram, let arrival):
+      drive(bundles.bound(to: datagram.local), .datagram(datagram, arrival: arrival))
     case .deadline: reachDeadline()
     case .call(let id, let call): emit(.reply(id: id, perform(call)))
     case .send(let id, let message): send(message, call: id)
     case .captured(let transceiver, let media): capture(media, for: transceiver)
     case .streamAccepted(let local, let remote):
-      drive(.streamAccepted(local: local, remote: remote))
-    case .socketBound(let id, let address): drive(.socketBound(id: id, address))
-    case .socketFailed(let id, _): drive(.socketFailed(id: id))
-    case .nameResolved(let id, let addresses): drive(.nameResolved(id: id, addresses))
+      drive(bundles.bound(to: local), .streamAccepted(local: local, remote: remote))
+    case .socketBound(let id, let address): socketBound(id, address)
+    case .socketFailed(let id, _):
+      if let bundle = bundles.asking(id) { drive(bundle, .socketFailed(id: id)) }
+    case .nameResolved(let id, let addresses):
+      if let bundle = bundles.asking(id) { drive(bundle, .nameResolved(id: id, addresses)) }
     case .sendFailed(let failure):
       drive(
+        bundles.bound(to: failure.local),
         .sendFailed(
           local: failure.local, remote: failure.remote, packets: failure.packets,
           bytes: failure.bytes))
@@ -98,32 +105,26 @@ final class PeerStack {
     }
   }
 
-  private func begin() {
-    if let failure = transport.failure { refuse(layer: "dtls", failure) }
-    for certificate in transport.certificates { tell(.certificate(certificate)) }
-    let configuration = genesis.configuration
-    drive(
-      MediaFlow.Input.bitrateLimits(
-        start: configuration.videoBitrateStart, maximum: configuration.videoBitrateMaximum))
-  }
-
   /// When any layer wants to be woken next.
   var deadline: Instant? {
-    var first = earliest(transport.deadline, data.association.deadline)
-    first = earliest(first, flow.deadline)
+    var first = data.association.deadline
+    for bundle in bundles.all {
+      first = earliest(first, bundle.transport.deadline)
+      first = earliest(first, bundle.flow.deadline)
+    }
     first = earliest(first, establishment.deadline)
     first = earliest(first, speakers.deadline)
     return earliest(first, tracks.deadline)
   }
 
   private func reachDeadline() {
-    if let due = transport.deadline, due <= now { drive(PeerTransport.Input.deadline) }
+    reachTransportDeadlines()
     if let due = data.association.deadline, due <= now { drive(SCTPAssociation.Input.deadline) }
     reachTrackDeadlines()
     if let due = speakers.deadline, due <= now {
       for event in speakers.reachDeadline(at: now) { tell(event) }
     }
-    if let due = flow.deadline, due <= now { drive(MediaFlow.Input.deadline) }
+    reachFlowDeadlines()
   }
 
   func emit(_ output: consuming PeerOutput) { outbox.append(output) }

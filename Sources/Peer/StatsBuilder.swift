@@ -51,6 +51,11 @@ struct StatsNames {
 
   init(entropy: EntropyStream) { salt = entropy.bytes(16) }
 
+  /// The id of a thing that belongs to one of the transports.
+  func id(_ prefix: String, _ key: String, of transport: Int) -> String {
+    id(prefix, transport == 0 ? key : "\(key) of \(transport)")
+  }
+
   /// The id of the thing that a key names; the same key gives the same id.
   func id(_ prefix: String, _ key: String) -> String {
     let digits = Array("0123456789abcdef")

@@ -123,8 +123,6 @@ struct TrackTable {
   var sending: [SendingTrack] = []
   var senders = SenderTable()
   var receiving: [ReceivingTrack] = []
-  /// What all video encoders together may spend, once a layer below said so.
-  var videoBitrate: UInt64?
   /// What was told of the negotiated tracks, to tell only changes.
   var announced: [TrackRecord] = []
 

@@ -21,7 +21,7 @@ package final class RecordedSecurity: SecurityFactory {
 
   private let parts: Parts
   private var parcel = SecuredParcel()
-  private var transport: RecordedTransport?
+  private var transports: [RecordedTransport] = []
   /// How much more, or less, randomness the recorded peer had drawn.
   private var drawnOffset: UInt64 = 0
   private var didSubstitute = false
@@ -41,8 +41,14 @@ package final class RecordedSecurity: SecurityFactory {
     didSubstitute = true
     if let reason = parcel.failure { throw SecureError(reason: reason) }
     ledger.certificates += parcel.certificates.count
-    let made = RecordedTransport(self, certificates: parcel.certificates)
-    transport = made
+    return make(parcel.certificates)
+  }
+
+  /// Makes a transport that shows these certificates.
+  func make(_ certificates: [[UInt8]]) -> RecordedTransport {
+    didSubstitute = true
+    let made = RecordedTransport(self, certificates: certificates)
+    transports.append(made)
     return made
   }
 
@@ -67,7 +73,7 @@ package final class RecordedSecurity: SecurityFactory {
   ///   - recorded: the random bytes that the recorded peer had drawn.
   ///   - drawn: those that the machine has drawn.
   func end(deadline: Instant?, recorded: UInt64, drawn: UInt64) {
-    transport?.recordedDeadline = deadline
+    for transport in transports { transport.recordedDeadline = deadline }
     // Only a step in which DTLS did something may have drawn other randomness.
     if didSubstitute { drawnOffset = recorded &- drawn }
     // What was not asked for is not to come with a step that the recording does not have.
@@ -78,8 +84,10 @@ package final class RecordedSecurity: SecurityFactory {
   func drawn(_ machine: UInt64) -> UInt64 { machine &+ drawnOffset }
 
   /// The next things that DTLS did in this step, up to a record with data.
-  func takeTransportItems() -> [SecuredParcel.Item] {
-    let items = parcel.takeTransportItems()
+  ///
+  /// - Parameter isClosing: whether one transport after the other closes.
+  func takeTransportItems(isClosing: Bool = false) -> [SecuredParcel.Item] {
+    let items = parcel.takeTransportItems(isClosing: isClosing)
     if !items.isEmpty { didSubstitute = true }
     for case .datagram in items { ledger.datagrams += 1 }
     for case .established in items { ledger.associations += 1 }

@@ -33,6 +33,10 @@ final class RecordedTransport: DTLSTransporting {
     fingerprints = certificates.compactMap { Fingerprint(algorithm: "sha-256", certificate: $0) }
   }
 
+  func another(entropy: EntropyStream) throws(SecureError) -> any DTLSTransporting {
+    security.make(certificates)
+  }
+
   var deadline: Instant? { state == .connecting ? recordedDeadline : nil }
 
   func step(
@@ -59,7 +63,7 @@ final class RecordedTransport: DTLSTransporting {
       if state == .connected { send(message, into: &outbox) }
     case .deadline: tell(into: &outbox)
     case .close:
-      tell(into: &outbox)
+      tell(isClosing: true, into: &outbox)
       if state != .closed, state != .failed { change(to: .closed, into: &outbox) }
     }
   }
@@ -70,8 +74,8 @@ final class RecordedTransport: DTLSTransporting {
   }
 
   /// Puts out what the recording has next.
-  private func tell(into outbox: inout Outbox<DTLSTransport.Output>) {
-    for item in security.takeTransportItems() {
+  private func tell(isClosing: Bool = false, into outbox: inout Outbox<DTLSTransport.Output>) {
+    for item in security.takeTransportItems(isClosing: isClosing) {
       switch item {
       case .datagram(let bytes): outbox.append(.datagram(bytes))
       case .state(let state):

@@ -29,7 +29,8 @@ struct SecuredParcel {
       case .packet:
         if case .blob(let bytes)? = rows.row(row).last { add(RelayedBytes.inside(bytes)) }
       case .state:
-        if text(rows, row, 2) == "dtls", let state = DTLSState(rawValue: text(rows, row, 4)) {
+        if text(rows, row, 2).hasPrefix("dtls"), let state = DTLSState(rawValue: text(rows, row, 4))
+        {
           items.append(.state(state))
         }
       case .event:
@@ -104,13 +105,17 @@ struct SecuredParcel {
     return nil
   }
 
-  /// Takes what comes next, up to a record with data.
-  mutating func takeTransportItems() -> [Item] {
-    let end =
-      items.firstIndex {
-        if case .data = $0 { return true }
-        return false
-      } ?? items.count
+  /// Takes what comes next, up to a record with data, or to the end of an association that closes.
+  mutating func takeTransportItems(isClosing: Bool) -> [Item] {
+    let last = items.firstIndex {
+      if case .state(.closed) = $0 { return isClosing }
+      return false
+    }
+    let data = items.firstIndex {
+      if case .data = $0 { return true }
+      return false
+    }
+    let end = min(data ?? items.count, last.map { $0 + 1 } ?? items.count)
     defer { items.removeSubrange(..<end) }
     return Array(items[..<end])
   }

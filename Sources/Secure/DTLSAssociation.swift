@@ -40,14 +40,19 @@ final class DTLSAssociation {
   private var readCapacity = 0
 
   /// Draws a P-256 key and makes its certificate, valid around a Unix time in seconds.
+  ///
+  /// - Parameter certificateEntropy: where they are drawn from; nil for the association's own
+  ///   stream.
   convenience init(
-    entropy: EntropyStream, unixSeconds: Int64,
+    entropy: EntropyStream, certificateEntropy: EntropyStream? = nil, unixSeconds: Int64,
     profiles: [SRTPProtection] = SRTPProtection.preferred
   ) throws(SecureError) {
     try self.init(entropy)
+    self.certificateEntropy = certificateEntropy
     try add(
       .ecdsaP256, from: unixSeconds,
       to: unixSeconds + PeerCertificate.defaultLifetimeSeconds)
+    self.certificateEntropy = nil
     try prepare(profiles)
   }
 

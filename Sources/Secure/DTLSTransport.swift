@@ -44,6 +44,16 @@ package final class DTLSTransport: Machine {
   /// How many inputs came in a state that has no use for them.
   package private(set) var dropped: UInt64 = 0
 
+  /// What the certificates are made from.
+  private struct Origin {
+    /// The own randomness as it was before the first of them was drawn.
+    let entropy: EntropyStream
+    let unixSeconds: Int64
+    let certificates: [PeerCertificate]
+    let profiles: [SRTPProtection]
+  }
+
+  private let origin: Origin
   private let association: DTLSAssociation
   private let verifier = CertificateVerifier()
   private var role = DTLSRole.client
@@ -55,7 +65,7 @@ package final class DTLSTransport: Machine {
   /// beginning.
   ///
   /// The first one in a process also checks whether OpenSSL can be driven deterministically.
-  package init(
+  package convenience init(
     entropy: EntropyStream, wallClock: WallClock, certificates given: [PeerCertificate] = [],
     profiles: [SRTPProtection] = SRTPProtection.preferred
   ) throws(SecureError) {
@@ -64,11 +74,22 @@ package final class DTLSTransport: Machine {
     guard !given.contains(where: { $0.hasExpired(atUnixSeconds: now) }) else {
       throw SecureError(reason: "a certificate has expired")
     }
-    if given.isEmpty {
-      association = try DTLSAssociation(entropy: entropy, unixSeconds: now, profiles: profiles)
+    try self.init(
+      Origin(
+        entropy: entropy.copy, unixSeconds: now, certificates: given, profiles: profiles), entropy,
+      isFirst: true)
+  }
+
+  /// Makes the certificates of a peer, from its own randomness or from what is given.
+  private init(_ origin: Origin, _ entropy: EntropyStream, isFirst: Bool) throws(SecureError) {
+    self.origin = origin
+    if origin.certificates.isEmpty {
+      association = try DTLSAssociation(
+        entropy: entropy, certificateEntropy: isFirst ? nil : origin.entropy.copy,
+        unixSeconds: origin.unixSeconds, profiles: origin.profiles)
     } else {
       association = try DTLSAssociation(
-        entropy: entropy, certificates: given, profiles: profiles)
+        entropy: entropy, certificates: origin.certificates, profiles: origin.profiles)
     }
     certificates = association.certificates
     fingerprints = certificates.compactMap { Fingerprint(algorithm: "sha-256", certificate: $0) }
@@ -76,6 +97,10 @@ package final class DTLSTransport: Machine {
       throw SecureError(reason: "OpenSSL has no SHA-256")
     }
     association.acceptsCertificate = { [verifier] in verifier.accepts($0) }
+  }
+
+  package func another(entropy: EntropyStream) throws(SecureError) -> any DTLSTransporting {
+    try DTLSTransport(origin, entropy, isFirst: false)
   }
 
   package var deadline: Instant? { earliest(timer.deadline, handshakeEnd) }

@@ -9,6 +9,8 @@ package protocol DTLSTransporting: AnyObject {
   var state: DTLSState { get }
   /// When the transport wants its deadline input.
   var deadline: Instant? { get }
+  /// Another transport of the same peer: it shows the same certificates.
+  func another(entropy: EntropyStream) throws(SecureError) -> any DTLSTransporting
   /// Applies one input at an instant and appends what follows from it.
   func step(
     _ input: DTLSTransport.Input, at now: Instant, into outbox: inout Outbox<DTLSTransport.Output>)

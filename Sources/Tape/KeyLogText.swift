@@ -7,6 +7,7 @@ package import Secure
 /// Randoms and the master secret are hexadecimal, as in the key logs that other tools read;
 /// certificates are base64, as in stats.
 package struct KeyLogText: Codable {
+  private var transport: Int?
   private var clientRandom: String
   private var serverRandom: String
   private var masterSecret: String
@@ -14,6 +15,7 @@ package struct KeyLogText: Codable {
   private var remoteCertificate: Data
 
   init(_ log: KeyLog) {
+    transport = log.transport == 0 ? nil : log.transport
     clientRandom = hexadecimal(log.secrets.clientRandom)
     serverRandom = hexadecimal(log.secrets.serverRandom)
     masterSecret = hexadecimal(log.secrets.masterSecret)
@@ -27,6 +29,7 @@ package struct KeyLogText: Codable {
       let master = bytes(masterSecret)
     else { return nil }
     return KeyLog(
+      transport: transport ?? 0,
       secrets: DTLSSecrets(clientRandom: client, serverRandom: server, masterSecret: master),
       localCertificate: [UInt8](localCertificate), remoteCertificate: [UInt8](remoteCertificate))
   }

@@ -115,6 +115,7 @@ extension Transcript {
           ("version", .text(transport.version)), ("cipherSuite", .text(transport.cipherSuite)),
           ("profile", .text(transport.profile)), ("role", .text(transport.role)),
           ("remoteFingerprint", .text(transport.remoteFingerprint)),
+          ("transport", transport.transport == 0 ? nil : .integer(Int64(transport.transport))),
         ])
     case .track(let info):
       stampedRow(.event)

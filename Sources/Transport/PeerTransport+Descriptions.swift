@@ -14,11 +14,11 @@ extension PeerTransport {
     }
     if let next = nextCredentials {
       return LocalTransport(
-        usernameFragment: next.usernameFragment, password: next.password,
+        number: number, usernameFragment: next.usernameFragment, password: next.password,
         fingerprints: fingerprints)
     }
     return LocalTransport(
-      usernameFragment: agent.localCredentials.usernameFragment,
+      number: number, usernameFragment: agent.localCredentials.usernameFragment,
       password: agent.localCredentials.password, fingerprints: fingerprints,
       candidates: candidates, gatheringIsComplete: gatheringIsComplete,
       defaultAddress: defaultAddress)

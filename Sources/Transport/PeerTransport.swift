@@ -3,8 +3,8 @@ import JSEP
 package import Secure
 package import Wire
 
-/// The one transport under all media and data of a peer: ICE finds a path, DTLS agrees on keys over
-/// it, and SRTP and DTLS protect what goes there.
+/// A transport under media and data of a peer, under all of it when everything is bundled: ICE
+/// finds a path, DTLS agrees on keys over it, and SRTP and DTLS protect what goes there.
 ///
 ///     descriptions ──▶ credentials, candidates, fingerprints
 ///     datagrams ◀──▶ ICE agent ── path ──▶ DTLS ── keys ──▶ SRTP ◀──▶ RTP, RTCP
@@ -12,6 +12,8 @@ package import Wire
 ///
 /// The extensions hold one concern each: packets, path, keys, descriptions.
 package struct PeerTransport: Machine, ~Copyable {
+  /// Tells it from the other transports of the peer, of which the first is 0.
+  package let number: Int
   package internal(set) var agent: ICEAgent
   let dtls: (any DTLSTransporting)?
   let security: any SecurityFactory
@@ -82,6 +84,7 @@ package struct PeerTransport: Machine, ~Copyable {
     entropy: Entropy, wallClock: WallClock, ice: ICESettings, certificates: [PeerCertificate],
     profiles: [SRTPProtection], security: any SecurityFactory
   ) {
+    number = 0
     self.security = security
     self.entropy = entropy.stream("ice")
     agent = ICEAgent(ice, entropy: self.entropy)
@@ -90,6 +93,22 @@ package struct PeerTransport: Machine, ~Copyable {
         entropy: entropy.stream("dtls"), wallClock: wallClock, certificates: certificates,
         profiles: profiles)
       failure = nil
+    } catch {
+      dtls = nil
+      failure = error.reason
+    }
+  }
+
+  /// Makes another transport of the same peer, which identifies it with the same certificates.
+  package init(_ number: Int, beside first: borrowing PeerTransport, entropy: Entropy) {
+    self.number = number
+    security = first.security
+    onlooker = first.onlooker
+    self.entropy = entropy.stream("ice", number: number)
+    agent = ICEAgent(first.agent.settings, entropy: self.entropy, ordinal: number)
+    do throws(SecureError) {
+      dtls = try first.dtls?.another(entropy: entropy.stream("dtls", number: number))
+      failure = first.failure
     } catch {
       dtls = nil
       failure = error.reason

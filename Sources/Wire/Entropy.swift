@@ -20,8 +20,15 @@ package final class Entropy {
   }
 
   /// The stream of a label of 1 to 12 ASCII characters; the same label gives the same stream.
-  package func stream(_ label: StaticString) -> EntropyStream {
-    let name = label.description
+  package func stream(_ label: StaticString) -> EntropyStream { stream(named: label.description) }
+
+  /// The stream of a label that several things have, by their number: the first one, 0, has the
+  /// plain label.
+  package func stream(_ label: StaticString, number: Int) -> EntropyStream {
+    stream(named: number == 0 ? label.description : "\(label) \(number)")
+  }
+
+  private func stream(named name: String) -> EntropyStream {
     precondition((1...12).contains(name.utf8.count), "a label has 1 to 12 characters")
     if let known = streams.first(where: { $0.label == name }) { return known }
     let made = EntropyStream(key: key, label: name)
@@ -59,6 +66,17 @@ package final class EntropyStream {
       state[13 + index / 4] |= UInt32(byte) << UInt32(8 * (index % 4))
     }
     self.state = state
+  }
+
+  /// A stream that will give the same values as this one from here on, and counts for no ledger.
+  package var copy: EntropyStream { EntropyStream(of: self) }
+
+  private init(of other: EntropyStream) {
+    label = other.label
+    drawn = other.drawn
+    state = other.state
+    block = other.block
+    position = other.position
   }
 
   /// The next random byte.

@@ -59,6 +59,8 @@ class Call:
     names: bool = False
     # Who shows no address but one of a TURN server: `peer`, `retake`, or both.
     relays: tuple[str, ...] = ()
+    # The sections are not bundled: signaling leaves the groups out of the descriptions.
+    apart: bool = False
     # The only codec of pictures that the peer takes part with.
     codec: str = "vp8"
 
@@ -69,13 +71,14 @@ class Call:
         words += ["waits"] * self.peer_waits + ["mdns"] * self.hides
         words += ["tcp"] * self.tcp + ["names"] * self.names
         words += [f"{who}-relays" for who in self.relays]
-        words += [self.codec] * (self.codec != "vp8")
+        words += ["apart"] * self.apart + [self.codec] * (self.codec != "vp8")
         return "-".join(words)
 
     @property
     def options(self):
         """What the call needs on Retake's command line."""
         options = ["--ice-tcp", "only"] * self.tcp + ["--ice-names"] * self.names
+        options += ["--bundle-policy", "max-compat"] * self.apart
         # Browsers send what the other side likes best, whatever they answer themselves.
         prefers = self.codec != "vp8" and self.offerer == "retake"
         return options + ["--video-codec", self.codec] * prefers
@@ -89,6 +92,7 @@ class Call:
     def remarks(self):
         """What is special about it, for people."""
         remarks = ["mDNS name"] * self.hides + ["names"] * self.names + ["TCP"] * self.tcp
+        remarks += ["not bundled"] * self.apart
         remarks += [f"{who} relays" for who in self.relays]
         return remarks + ["receives"] * (not self.sends) + ["sends"] * (not self.receives)
 
@@ -137,6 +141,8 @@ CALLS = [
     Call("chromium", "peer", relays=("retake",)),
     Call("chromium", "retake", relays=("retake",)),
     Call("chromium", "retake", relays=("peer", "retake")),
+    Call("chromium", "peer", apart=True),
+    Call("chromium", "retake", apart=True),
     Call("firefox", "peer"),
     Call("firefox", "retake"),
     Call("firefox", "retake", peer_waits=True),
@@ -146,6 +152,8 @@ CALLS = [
     Call("aiortc", "retake"),
     Call("aiortc", "retake", peer_waits=True),
     Call("aiortc", "peer", codec="h264"),
+    Call("aiortc", "peer", apart=True),
+    Call("aiortc", "retake", apart=True),
     Call("libwebrtc", "peer"),
     Call("libwebrtc", "retake"),
     Call("libwebrtc", "retake", peer_waits=True),

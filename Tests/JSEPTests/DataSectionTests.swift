@@ -31,7 +31,7 @@ import Wire
     #expect(side.negotiation.sections.isEmpty)
     #expect(side.negotiation.remoteTransport?.usernameFragment != nil)
     #expect(side.negotiation.remoteTransport?.localIsDTLSClient == false)
-    #expect(side.negotiation.transportMID == "0" && answer.bundles == [["0"]])
+    #expect(side.negotiation.mid(ofTransport: 0) == "0" && answer.bundles == [["0"]])
   }
 
   @Test func channelsAskForASectionAndGetIt() throws {
@@ -51,7 +51,7 @@ import Wire
       #expect(
         side.negotiation.data
           == NegotiatedData(mid: "1", remotePort: 5000, remoteMaximumMessageSize: 1_048_576))
-      #expect(side.negotiation.transportMID == "0" && !side.negotiation.negotiationIsNeeded)
+      #expect(side.negotiation.mid(ofTransport: 0) == "0" && !side.negotiation.negotiationIsNeeded)
     }
     // Later offers keep the section.
     _ = try right.add(.video)

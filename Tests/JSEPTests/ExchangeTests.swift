@@ -143,7 +143,7 @@ import Wire
     #expect(
       answerer.changes == [
         .signalingState(from: .stable, to: .haveRemoteOffer), .transceiverAdded(id: 1),
-        .remoteTransport, .trackAdded(transceiver: 1, streamIDs: ["x", "y"]),
+        .remoteTransport(0), .trackAdded(transceiver: 1, streamIDs: ["x", "y"]),
       ])
     #expect(answerer.negotiation.remoteTransport?.localIsDTLSClient == nil)
     answerer.changes = []
@@ -151,12 +151,12 @@ import Wire
     try offerer.take(try answerer.answer())
     #expect(
       answerer.changes == [
-        .signalingState(from: .haveRemoteOffer, to: .stable), .remoteTransport, .sectionsAgreed,
+        .signalingState(from: .haveRemoteOffer, to: .stable), .remoteTransport(0), .sectionsAgreed,
         .localDescriptionSet,
       ])
     #expect(
       offerer.changes == [
-        .signalingState(from: .haveLocalOffer, to: .stable), .remoteTransport, .sectionsAgreed,
+        .signalingState(from: .haveLocalOffer, to: .stable), .remoteTransport(0), .sectionsAgreed,
       ])
   }
 }

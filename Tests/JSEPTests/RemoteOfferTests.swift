@@ -73,21 +73,21 @@ import Wire
     #expect(answer.sections[0].formatParameters[0].parameters == "minptime=10;useinbandfec=1")
   }
 
-  @Test func onlyTheBundleOfTheFirstSectionIsAccepted() throws {
+  @Test func bundledSectionsShareATransportAndOthersHaveTheirOwn() throws {
     let offer = try sample("chromium-offer")
-    let table: [(String, [String])] = [
-      ("a=group:BUNDLE 0 1 2", ["0", "1", "2"]), ("a=group:BUNDLE 0 2", ["0", "2"]),
-      ("a=group:BUNDLE 1 2", ["0"]), ("a=group:LS 0 1", ["0"]),
-      ("a=group:BUNDLE 1\r\na=group:BUNDLE 0 1", ["0", "1"]), ("a=x", ["0"]),
-      ("a=group:BUNDLE 0 1 7", ["0", "1"]),
+    let table: [(String, [Int], [[String]])] = [
+      ("a=group:BUNDLE 0 1 2", [0, 0, 0], [["0", "1", "2"]]),
+      ("a=group:BUNDLE 0 2", [0, 1, 0], [["0", "2"]]),
+      ("a=group:BUNDLE 1 2", [0, 1, 1], [["1", "2"]]), ("a=group:LS 0 1", [0, 1, 2], []),
+      ("a=group:BUNDLE 1\r\na=group:BUNDLE 0 1", [0, 0, 1], [["0", "1"]]),
+      ("a=x", [0, 1, 2], []), ("a=group:BUNDLE 0 1 7", [0, 0, 1], [["0", "1"]]),
     ]
-    for (group, mids) in table {
+    for (group, transports, bundles) in table {
       let (side, answer) = try RemoteOfferTests.answer(offer.with("a=group:BUNDLE 0 1 2", group))
-      let media = side.negotiation.sections.map(\.mid)
-      #expect(media + (side.negotiation.data.map { [$0.mid] } ?? []) == mids, "\(group)")
-      #expect(answer.sections.filter { !$0.isRejected }.compactMap(\.mid) == mids)
-      let isBundled = group.contains("BUNDLE") && group != "a=group:BUNDLE 1 2"
-      #expect(answer.bundles == (isBundled ? [mids] : []), "\(group)")
+      let numbers = side.negotiation.sections.map(\.transport)
+      #expect(numbers + [side.negotiation.data?.transport ?? -1] == transports, "\(group)")
+      #expect(answer.bundles == bundles, "\(group)")
+      #expect(answer.sections.allSatisfy { !$0.isRejected })
     }
   }
 
@@ -98,16 +98,17 @@ import Wire
     #expect(try RemoteOfferTests.answer(bundled).side.negotiation.sections.count == 2)
   }
 
-  @Test func anOfferWithoutMidsGetsOneSection() throws {
+  @Test func anOfferWithoutMidsHasATransportForEachSection() throws {
     let offer = try sample("chromium-offer").with("a=mid:0\r\n", "").with("a=mid:1\r\n", "")
       .with("a=mid:2\r\n", "")
     var (side, answer) = try RemoteOfferTests.answer(offer)
-    #expect(side.agreed == ["0 audio sendrecv"])
+    #expect(side.negotiation.sections.map(\.transport) == [0, 1])
     #expect(answer.sections.allSatisfy { $0.mid == nil } && answer.bundles.isEmpty)
     #expect(side.negotiation.remoteMLineIndex(ofMID: "0") == 0)
     try side.take(.offer, offer)
     _ = try side.answer()
-    #expect(side.agreed == ["0 audio sendrecv"])
+    #expect(side.negotiation.sections.map(\.transport) == [0, 1])
+    #expect(side.agreed == ["0 audio sendrecv", "1 video sendrecv"])
   }
 
   @Test(arguments: [

@@ -28,7 +28,8 @@ import Wire
     #expect(right.changes.contains(.trackAdded(transceiver: 2, streamIDs: ["stream"])))
     #expect(!right.changes.contains(.trackAdded(transceiver: 1, streamIDs: ["stream"])))
     // Neither the transport nor its DTLS roles changed.
-    #expect(!left.changes.contains(.remoteTransport) && !right.changes.contains(.remoteTransport))
+    #expect(
+      !left.changes.contains(.remoteTransport(0)) && !right.changes.contains(.remoteTransport(0)))
     let isClient = left.negotiation.remoteTransport?.localIsDTLSClient
     #expect(isClient == !bySecond)
     #expect(right.negotiation.remoteTransport?.localIsDTLSClient == bySecond)
@@ -96,10 +97,10 @@ import Wire
     left.transport.usernameFragment = "other"
     left.transport.password = "other0123456789abcdefghijkl"
     try exchange(&left, &right)
-    #expect(right.changes.contains(.remoteTransport))
+    #expect(right.changes.contains(.remoteTransport(0)))
     #expect(right.negotiation.remoteTransport?.usernameFragment == "other")
     #expect(right.negotiation.remoteTransport?.localIsDTLSClient == false)
-    #expect(!left.changes.contains(.remoteTransport))
+    #expect(!left.changes.contains(.remoteTransport(0)))
   }
 
   @Test func anotherCertificateMeansANewAssociation() throws {

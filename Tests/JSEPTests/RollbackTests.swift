@@ -32,7 +32,7 @@ import Wire
     #expect(side.negotiation.remoteTransport == nil)
     #expect(
       side.changes == [
-        .signalingState(from: .haveRemoteOffer, to: .stable), .remoteTransport,
+        .signalingState(from: .haveRemoteOffer, to: .stable), .remoteTransport(0),
         .trackRemoved(transceiver: 1), .trackRemoved(transceiver: 2), .transceiverStopped(id: 1),
       ])
     // The transceiver that has a track by now serves the next offer.
@@ -87,7 +87,7 @@ import Wire
     // The track that the offer took away is back, the new one is gone.
     #expect(
       right.changes == [
-        .signalingState(from: .haveRemoteOffer, to: .stable), .remoteTransport,
+        .signalingState(from: .haveRemoteOffer, to: .stable), .remoteTransport(0),
         .trackAdded(transceiver: 1, streamIDs: ["stream"]), .trackRemoved(transceiver: 2),
         .transceiverStopped(id: 2),
       ])

@@ -88,3 +88,20 @@ extension String {
     replacing(part, with: replacement)
   }
 }
+
+extension Negotiation {
+  /// The peer's side of the first transport.
+  var remoteTransport: RemoteTransport? { remoteTransports.first }
+
+  mutating func createOffer(_ transport: LocalTransport) throws(JSEPError) -> SessionDescription {
+    try createOffer([transport])
+  }
+
+  mutating func createAnswer(_ transport: LocalTransport) throws(JSEPError) -> SessionDescription {
+    try createAnswer([transport])
+  }
+
+  func localDescription(_ transport: LocalTransport) -> SessionDescription? {
+    localDescription([transport])
+  }
+}

@@ -3,6 +3,7 @@ import JSEP
 import Lab
 import Media
 import Peer
+import SCTP
 import SDP
 import Secure
 import Tape
@@ -100,5 +101,45 @@ import Wire
       return
     }
     #expect(report.steps > 500)
+  }
+
+  /// Sections with transports of their own, which another exchange bundles.
+  @Test(arguments: [false, true]) func aCallThatIsNotBundledReplaysBitForBit(substitutes: Bool)
+    throws
+  {
+    let folder = FileManager.default.temporaryDirectory.path + "/replay-" + UUID().uuidString
+    try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
+    defer { try? FileManager.default.removeItem(atPath: folder) }
+    var configuration = PeerConfiguration()
+    configuration.bundlePolicy = .maxCompat
+    let recording = try RecordedVirtualCall(
+      path: folder + "/apart.take", seed: 92, links: [LinkSettings(), LinkSettings()],
+      labels: ["one", "two"], configurations: [configuration, configuration],
+      security: OtherLibraries())
+    let call = recording.call
+    call.addMedia(pictures: CallsReplayTests.pattern)
+    call.call(0, .createDataChannel(DataChannelInit(label: "chat")))
+    let group = "a=group:BUNDLE 0 1 2\r\n"
+    #expect(call.negotiate { $0.replacing(group, with: "") } == nil)
+    recording.run(for: .seconds(2))
+    call.send(0, DataMessage(channel: 0, isBinary: true, bytes: [1, 2, 3]))
+    recording.run(for: .seconds(1))
+    #expect(call.state("dtls 3", of: 1) == "connected")
+    #expect(call.negotiate(from: 1, to: 0) == nil)
+    recording.run(for: .seconds(1))
+    #expect(call.state("connection", of: 1) == "connected")
+    let summary = try recording.finish()
+    var options = Replayer.Options()
+    if substitutes { options.security = [.dtls, .srtp] }
+    let report = try Replayer(
+      path: folder + "/apart.take", options: options, codecs: { LibraryCodecs() }
+    ) { codecs in
+      PeerMachine(codecs: codecs, security: OtherLibraries())
+    }.run()
+    guard case .identical = report.verdict else {
+      Issue.record("\(report)")
+      return
+    }
+    #expect(report.steps == summary.steps)
   }
 }

@@ -1,4 +1,5 @@
 public import ArgumentParser
+public import JSEP
 public import Peer
 
 /// A server on the command line: its URI, with name and password before the host when it is TURN.
@@ -29,3 +30,5 @@ struct ICEServerChoice: ExpressibleByArgument {
 extension ICETransportPolicy: ExpressibleByArgument {}
 
 extension ICETCPPolicy: ExpressibleByArgument {}
+
+extension BundlePolicy: ExpressibleByArgument {}

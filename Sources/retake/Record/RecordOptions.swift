@@ -1,5 +1,6 @@
 public import ArgumentParser
 import Foundation
+import JSEP
 import Live
 import Media
 import Peer
@@ -57,6 +58,14 @@ struct RecordOptions: ParsableArguments {
       """)
   var iceTCP: ICETCPPolicy?
 
+  @Option(
+    name: .customLong("bundle-policy"),
+    help: """
+      What an own offer allows a peer that does not bundle: max-compat offers a transport for each \
+      section, the others one for all.
+      """)
+  var bundlePolicy = BundlePolicy.balanced
+
   @Flag(
     name: .customLong("ice-names"),
     help: "Show random names in the place of the own addresses, which only hosts nearby resolve.")
@@ -97,6 +106,7 @@ struct RecordOptions: ParsableArguments {
     configuration.iceServers = iceServers.map(\.server)
     configuration.iceTransportPolicy = icePolicy
     configuration.iceTCP = iceTCP
+    configuration.bundlePolicy = bundlePolicy
     configuration.iceAddressPrivacy = hidesAddresses ? .names : nil
     return configuration
   }

@@ -56,6 +56,8 @@ class Chromium(Browser):
             await page.command("Page.addScriptToEvaluateOnNewDocument", source=CALL_SCRIPT)
             chromium = cls(child, profile, page)
             configuration = relay.w3c if relay and "peer" in call.relays else {}
+            if call.apart:
+                configuration = configuration | {"bundlePolicy": "max-compat"}
             await chromium.prepare(
                 {
                     "receivesOnly": not call.sends, "configuration": configuration,

@@ -1,0 +1,88 @@
+import Flow
+import ICE
+import JSEP
+import Transport
+import Wire
+
+// The bundles that a session has, and which of them an input is for.
+extension PeerStack {
+  /// What descriptions state of the own side.
+  var localTransports: [LocalTransport] { bundles.all.map { $0.transport.localParameters } }
+
+  /// Makes the bundles with these numbers that are not there yet.
+  func prepareBundles(_ numbers: [Int]) {
+    for number in numbers where bundles[number] == nil {
+      let transport = PeerTransport(number, beside: bundles.first.transport, entropy: entropy)
+      let bundle = Bundle(
+        transport: transport,
+        flow: MediaFlow(
+          entropy: entropy.stream("rtp", number: number), wallClock: genesis.wallClock,
+          cname: negotiation.cname))
+      bundles.add(bundle)
+      begin(bundle)
+      if let interfaces { drive(bundle, .interfaces(interfaces)) }
+    }
+  }
+
+  /// Tells what is known of a new bundle from its beginning.
+  func begin(_ bundle: Bundle) {
+    if let failure = bundle.transport.failure { refuse(layer: "dtls", failure) }
+    if bundle.number == 0 {
+      for certificate in bundle.transport.certificates { tell(.certificate(certificate)) }
+    }
+    limitBitrate(of: bundle)
+  }
+
+  /// Closes the bundles that an exchange left without sections: their sections joined another one
+  /// (RFC 9143 section 7.4), were rejected, or were taken back.
+  func closeUnusedBundles() {
+    guard negotiation.signalingState == .stable else { return }
+    let unused = bundles.removeAll(besides: negotiation.transportNumbers)
+    guard !unused.isEmpty else { return }
+    for bundle in unused { drive(bundle, PeerTransport.Input.close) }
+    change(.iceGathering, to: bundles.iceGatheringState.rawValue)
+    change(.iceConnection, to: bundles.iceConnectionState.rawValue)
+  }
+
+  /// Gives the video of a bundle its share of what the peer may spend on all video.
+  func limitBitrate(of bundle: Bundle) {
+    let configuration = genesis.configuration
+    drive(
+      bundle,
+      .bitrateLimits(
+        start: configuration.videoBitrateStart / bundle.bitrateShare,
+        maximum: configuration.videoBitrateMaximum / bundle.bitrateShare))
+  }
+
+  // MARK: Inputs
+
+  func driveAll(_ input: PeerTransport.Input) {
+    for bundle in bundles.all { drive(bundle, input) }
+  }
+
+  func learn(_ addresses: [IPAddress]) {
+    interfaces = addresses
+    driveAll(.interfaces(addresses))
+  }
+
+  func socketBound(_ id: UInt32, _ address: SocketAddress) {
+    // What a bundle asked for that is gone by now.
+    guard let bundle = bundles.asking(id) else { return emit(.closeSocket(address)) }
+    bundle.bind(address)
+    drive(bundle, .socketBound(id: id, address))
+  }
+
+  func reachTransportDeadlines() {
+    for bundle in bundles.all {
+      if let due = bundle.transport.deadline, due <= now {
+        drive(bundle, PeerTransport.Input.deadline)
+      }
+    }
+  }
+
+  func reachFlowDeadlines() {
+    for bundle in bundles.all {
+      if let due = bundle.flow.deadline, due <= now { drive(bundle, MediaFlow.Input.deadline) }
+    }
+  }
+}
