@@ -24,7 +24,10 @@ extension PeerStack {
     case .keyframeRequested(let mid): requestKeyframe(mid)
     case .targetBitrate(let bitrate): shareBitrate(bitrate)
     case .lossReported(let mid, let share): reportLoss(share, mid)
-    case .rtcpBlock(let record): tell(.rtcp(record))
+    case .rtcpBlock(let record):
+      tell(.rtcp(record))
+      // A sender report tells the time at which the sender captured what.
+      if record.isInbound, record.type == "sr" { alignPlayouts() }
     case .streamBegan, .streamEnded: break
     }
   }

@@ -13,7 +13,8 @@ extension SCTPAssociation {
     _ body: RawSpan, _ flags: UInt8, interleaved: Bool, at now: Instant,
     into outbox: inout Outbox<Output>
   ) {
-    guard receivesData, interleaved == interleaves else { return drop() }
+    guard receivesData else { return drop() }
+    guard interleaved == interleaves else { return refuseKind(into: &outbox) }
     do throws(ReadError) {
       var reader = ByteReader(body)
       let number = try reader.uint32()
@@ -23,7 +24,10 @@ extension SCTPAssociation {
       let identifier = interleaved ? try reader.uint32() : 0
       let word = try reader.uint32()
       guard !reader.isAtEnd else {
-        return fail(.noUserData, "the peer sent data without data", into: &outbox)
+        var details = ByteWriter()
+        details.uint32(number)
+        return fail(
+          .noUserData, "the peer sent data without data", details: details.bytes, into: &outbox)
       }
       // The first part of an interleaved message says what it is, the others their place instead.
       let part = interleaved && !flags.contains(.beginning) ? word : 0
@@ -34,6 +38,7 @@ extension SCTPAssociation {
       if flags.contains(.immediate) { acknowledgement = .due }
       let extended = received.extend(number)
       guard admit(extended, number, size: reader.remaining, into: &outbox) else { return }
+      guard stream < peer.outgoingStreams else { return reportStream(stream, into: &outbox) }
       let place = incoming.place(of: stream)
       var fragment = Fragment(
         key: extended, message: 0, flags: flags,
@@ -53,6 +58,23 @@ extension SCTPAssociation {
     } catch {
       drop()
     }
+  }
+
+  /// Ends an association whose peer sends data of the kind that was not agreed on (RFC 8260
+  /// section 2.2.1).
+  private mutating func refuseKind(into outbox: inout Outbox<Output>) {
+    fail(.protocolViolation, "the peer sent data of another kind than agreed", into: &outbox)
+  }
+
+  /// Tells the peer that it has no such stream; the data counts as come (RFC 9260 section 6.5).
+  private mutating func reportStream(_ stream: UInt16, into outbox: inout Outbox<Output>) {
+    drop()
+    var details = ByteWriter()
+    details.uint16(stream)
+    details.uint16(0)
+    var cause = ByteWriter()
+    cause.parameter(ErrorCause.invalidStream.rawValue, details.bytes)
+    append(.error, cause.bytes, into: &outbox)
   }
 
   /// Whether a chunk is new and there is space for it.
@@ -80,7 +102,10 @@ extension SCTPAssociation {
     switch received.insert(extended) {
     case .new:
       counters.chunksReceived += 1
-      if !isNext || !received.ranges.isEmpty { acknowledgement = .due }
+      // The first one of all is acknowledged at once, and those about a gap.
+      if !isNext || !received.ranges.isEmpty || counters.chunksReceived == 1 {
+        acknowledgement = .due
+      }
       return true
     case .duplicate:
       counters.duplicates += 1
@@ -108,7 +133,14 @@ extension SCTPAssociation {
       performDeferredReset(into: &outbox)
     }
     guard phase != .ended else { return }
-    if phase == .shutdownSent { return sendShutdown(at: now, into: &outbox) }
+    if phase == .shutdownSent {
+      // The peer gets the time to send all that it has queued.
+      shutdownTries = 0
+      return sendShutdown(at: now, into: &outbox)
+    }
+    // A window that was told to be closed is told as soon as it is open (section 6.2).
+    let least = 2 * parameters.maximumPacketSize
+    if toldWindow < least, freeWindow >= least { acknowledgement = .due }
     switch acknowledgement {
     case .none:
       acknowledgement = .delayed
@@ -118,15 +150,17 @@ extension SCTPAssociation {
     }
   }
 
+  /// How many bytes may still come.
+  var freeWindow: Int { max(0, parameters.receiveWindow - incoming.heldBytes) }
+
   /// The body of a SACK that fits into a packet (RFC 9260 section 3.3.4).
   func acknowledgementBody(room: Int) -> [UInt8] {
-    let free = max(0, parameters.receiveWindow - incoming.heldBytes)
     let most = max(0, (room - 16) / 4)
     let repeated = duplicates.prefix(most)
     let gaps = received.ranges.prefix(most - repeated.count)
     var writer = ByteWriter(capacity: 12 + 4 * (repeated.count + gaps.count))
     writer.uint32(received.acknowledged)
-    writer.uint32(UInt32(clamping: free))
+    writer.uint32(UInt32(clamping: freeWindow))
     writer.uint16(UInt16(gaps.count))
     writer.uint16(UInt16(repeated.count))
     for gap in gaps {
@@ -141,7 +175,8 @@ extension SCTPAssociation {
   mutating func receiveForward(
     _ body: RawSpan, interleaved: Bool, at now: Instant, into outbox: inout Outbox<Output>
   ) {
-    guard receivesData, interleaved == interleaves else { return drop() }
+    guard receivesData else { return drop() }
+    guard interleaved == interleaves else { return refuseKind(into: &outbox) }
     var reader = ByteReader(body)
     guard let number = try? reader.uint32() else { return drop() }
     hasData = true

@@ -89,7 +89,8 @@ package struct StatsMembers: Sendable {
         jitterBufferDelay jitterBufferTargetDelay jitterBufferEmittedCount \
         jitterBufferMinimumDelay totalSamplesReceived concealedSamples \
         silentConcealedSamples concealmentEvents insertedSamplesForDeceleration \
-        removedSamplesForAcceleration audioLevel totalAudioEnergy totalSamplesDuration
+        removedSamplesForAcceleration audioLevel totalAudioEnergy totalSamplesDuration \
+        totalProcessingDelay
         """,
       missing: [
         (
@@ -100,7 +101,6 @@ package struct StatsMembers: Sendable {
         ),
         ("fecBytesReceived fecSsrc", "Opus carries its FEC inside of its packets"),
         ("rtxSsrc", "sound is not sent again"),
-        ("totalProcessingDelay", "only the codecs of pictures are timed"),
       ]),
     StatsMembers(
       "inbound-rtp", "video",
