@@ -4,7 +4,7 @@ extension MergedTakes: CustomStringConvertible {
   /// The offset of the clocks and a table of both ways.
   package var description: String {
     var lines = [
-      "\(second) begins \(milliseconds(Double(offsetNanoseconds) / 1e6)) after \(first), "
+      "\(ways[0].to) begins \(milliseconds(Double(offsetNanoseconds) / 1e6)) after \(ways[0].from), "
         + "within \(milliseconds(uncertaintyMilliseconds)); "
         + "by their wall clocks \(milliseconds(Double(wallClockOffsetNanoseconds) / 1e6))"
     ]
@@ -27,6 +27,13 @@ extension MergedTakes: CustomStringConvertible {
 
   /// Everything, with the delays in each second, as a JSON object.
   package var json: String { CanonicalJSON.text(self) }
+
+  /// What to know of a joint take of both ends; nil when there is nothing.
+  package var jointNote: String? {
+    guard jointErrorMilliseconds >= 0.05 else { return nil }
+    return "its delays are right in the middle of the call and up to "
+      + "\(milliseconds(jointErrorMilliseconds)) wrong at its ends, because the clocks drift"
+  }
 
   private func milliseconds(_ value: Double) -> String { fixed(value) + " ms" }
 

@@ -55,6 +55,10 @@ package struct MergedTakes: Sendable, Codable {
   /// By how much the second clock runs faster than the first, in millionths; nil for short calls.
   package var driftPartsPerMillion: Double?
   package var ways: [Way]
+  /// What is added to the second take when both are joined: the offset in the middle of the call,
+  /// since each peer keeps its own time; and how far off that is at its ends where clocks drift.
+  package var jointOffsetNanoseconds: Int64
+  package var jointErrorMilliseconds: Double
 
   /// Half of the shortest round trip: how far off the offset is at most, if one way took all of it.
   package var uncertaintyMilliseconds: Double {
@@ -70,9 +74,11 @@ package struct MergedTakes: Sendable, Codable {
     self.first = first
     self.second = second
     wallClockOffsetNanoseconds = right.start - left.start
+    // Two ends in one file are told apart by their peers.
+    let names = first == second ? (left.label, right.label) : (first, second)
     let there = Passage.all(from: left, to: right)
     let back = Passage.all(from: right, to: left)
-    for (passages, from, to) in [(there, first, second), (back, second, first)] {
+    for (passages, from, to) in [(there, names.0, names.1), (back, names.1, names.0)] {
       guard passages.count >= MergedTakes.fewest else {
         throw .nothingInCommon(
           "\(passages.count) of the datagrams that \(from) sent were received in \(to), and at "
@@ -82,12 +88,16 @@ package struct MergedTakes: Sendable, Codable {
     let clock = ClockDistance(there: there, back: back)
     offsetNanoseconds = clock.offset
     driftPartsPerMillion = clock.drift.map { $0 * 1e6 }
+    // One number for all of a call is least wrong in its middle.
+    let middle = ((there.first?.received ?? 0) + (there.last?.received ?? 0)) / 2
+    jointOffsetNanoseconds = clock.offset(at: middle)
+    jointErrorMilliseconds = Double((jointOffsetNanoseconds - clock.offset).magnitude) / 1e6
     ways = [
-      Way(from: first, to: second, there, sent: left.sent, moment: { $0 }) { passage in
+      Way(from: names.0, to: names.1, there, sent: left.sent, moment: { $0 }) { passage in
         passage.received + clock.offset(at: passage.received) - passage.sent
       },
       Way(
-        from: second, to: first, back, sent: right.sent, moment: { $0 + clock.offset(at: $0) }
+        from: names.1, to: names.0, back, sent: right.sent, moment: { $0 + clock.offset(at: $0) }
       ) { passage in
         passage.received - passage.sent - clock.offset(at: passage.sent)
       },
@@ -100,6 +110,8 @@ package struct MergedTakes: Sendable, Codable {
 
 /// One end: its datagrams with their times.
 private struct Side {
+  /// The number and label of the peer.
+  var label = ""
   var start: Int64 = 0
   var sent: [(at: Int64, bytes: [UInt8])] = []
   var received: [[UInt8]: Int64] = [:]
@@ -108,13 +120,18 @@ private struct Side {
     do throws(TapeError) {
       let history = try DatagramHistory(path: path, peer: peer)
       start = history.startUnixNanoseconds
+      let names = history.peers.map { "\($0.number) \($0.label)" }.joined(separator: ", ")
       guard peer != nil || history.peers.count == 1 else {
         throw TapeError(
           path: path, place: "",
-          reason: "it has several peers: "
-            + history.peers.map { "\($0.number) \($0.label)" }.joined(separator: ", ")
-            + "; say which one is the end of this call")
+          reason: "it has several peers: \(names); say which one is the end of this call with "
+            + "--first-peer or --second-peer")
       }
+      guard let own = history.peers.first(where: { $0.number == peer ?? $0.number }) else {
+        throw TapeError(
+          path: path, place: "", reason: "it has no peer \(peer ?? 0); there is \(names)")
+      }
+      label = "\(own.number) \(own.label)"
       while let entry = try history.next() {
         if entry.isInbound {
           // Of a datagram that came twice, the first one tells the delay.

@@ -48,7 +48,9 @@ package struct Divergence: Hashable, Sendable, Codable {
     previous = found.history.map { InputText($0).line }
     command = "retake replay \(path) --until step:\(step.head.number)"
     notes = []
-    fields = FieldPair.pairs(found.difference, found.recordedRows, found.replayedRows)
+    let place = PacketPlace(path: path, peer: step.head.peer, before: step.head.number)
+    fields = FieldPair.pairs(
+      found.difference, found.recordedRows, found.replayedRows, open: place.data)
     inside = FieldPair.inside(found, snapshot)
     shows = consequence.map { later in
       let finding = Finding(
@@ -61,7 +63,8 @@ package struct Divergence: Hashable, Sendable, Codable {
     let finding = Finding(
       found.difference, found.recordedRows, found.replayedRows, inputRows: step.inputRows)
     layer = finding.layer
-    what = finding.what
+    what =
+      finding.what + (place.remote(found.difference, found.recordedRows).map { " to \($0)" } ?? "")
     field = finding.field
     recorded = finding.recorded
     replayed = finding.replayed
@@ -71,8 +74,8 @@ package struct Divergence: Hashable, Sendable, Codable {
     }
     if step.head.deadline != found.deadline, layer != "timer" {
       notes.append(
-        "deadline: \(FieldPair.text(step.head.deadline)) recorded, "
-          + "\(FieldPair.text(found.deadline)) replayed")
+        "deadline: \(FieldPair.exact(step.head.deadline)) recorded, "
+          + "\(FieldPair.exact(found.deadline)) replayed")
     }
   }
 }
@@ -90,8 +93,8 @@ extension Divergence: CustomStringConvertible {
     ]
     lines += notes.map { "  note      \($0)" }
     if let shows { lines.append("  shows     \(shows)") }
-    lines += FieldPair.table(fields, title: "fields")
-    lines += FieldPair.table(inside, title: "inside")
+    lines += FieldPair.table(fields, title: "fields", marksNew: true)
+    lines += FieldPair.table(inside, title: "inside", marksNew: false)
     lines.append("  input     \(input)")
     if !previous.isEmpty { lines.append("  inputs before it, latest last:") }
     lines += previous.map { "    \($0)" }
@@ -119,8 +122,8 @@ private struct Finding {
       layer = "timer"
       what = "the deadline after the step"
       field = "deadline"
-      recorded = before.map { exactTimeText($0.nanoseconds) } ?? "none"
-      replayed = after.map { exactTimeText($0.nanoseconds) } ?? "none"
+      recorded = FieldPair.exact(before)
+      replayed = FieldPair.exact(after)
     case .entropy(let before, let after):
       layer = "entropy"
       what = "the random bytes drawn since genesis"
@@ -160,9 +163,7 @@ private struct Finding {
   private mutating func setBytes(
     _ name: String, _ old: [UInt8], _ new: [UInt8], isPacket: Bool
   ) {
-    let offset =
-      zip(old, new).enumerated().first { $0.element.0 != $0.element.1 }?.offset
-      ?? min(old.count, new.count)
+    let offset = firstDifference(old, new)
     let place = isPacket ? PacketText.field(of: old, at: offset) : name
     field = "\(place), byte \(offset)"
     recorded = excerpt(old, around: offset)
@@ -186,13 +187,5 @@ private struct Finding {
         + (start + part.count < text.count ? "..." : "") + " (\(text.count) characters)"
     }
     (recorded, replayed) = (excerpt(old), excerpt(new))
-  }
-
-  /// Some bytes before and after an offset, and the length of all.
-  private func excerpt(_ bytes: [UInt8], around offset: Int) -> String {
-    let start = max(0, min(offset, bytes.count) - 4)
-    let part = bytes[start..<min(bytes.count, offset + 12)]
-    return (start > 0 ? "..." : "") + hexadecimal(part)
-      + (start + part.count < bytes.count ? "..." : "") + " (\(bytes.count) bytes)"
   }
 }

@@ -14,7 +14,8 @@ struct DocumentFields {
       let value = try? JSONSerialization.jsonObject(with: Data(text.utf8))
     else { return nil }
     add(value, at: "", depth: 0)
-    if all.isEmpty { return nil }
+    // An empty document has no fields.
+    if all.allSatisfy({ $0.name == "value" }) { return nil }
   }
 
   private mutating func add(_ value: Any, at path: String, depth: Int) {
@@ -31,7 +32,9 @@ struct DocumentFields {
     } else if let text = value as? String, text.hasPrefix("v=0") {
       addDescription(text, at: path)
     } else {
-      all.append((path.isEmpty ? "value" : path, "\(value)"))
+      let isEmpty = (value as? [String: Any])?.isEmpty ?? (value as? [Any])?.isEmpty ?? false
+      let empty = value is [String: Any] ? "{}" : "[]"
+      all.append((path.isEmpty ? "value" : path, isEmpty ? empty : "\(value)"))
     }
   }
 

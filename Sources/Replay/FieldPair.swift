@@ -1,5 +1,5 @@
-import Foundation
 import Peer
+import SCTP
 import Tape
 import Wire
 
@@ -15,17 +15,28 @@ package struct FieldPair: Hashable, Sendable, Codable {
 }
 
 extension FieldPair {
-  /// The decoded fields of the two rows of a difference side by side.
-  static func pairs(_ difference: StepDifference, _ left: RowList, _ right: RowList) -> [FieldPair]
-  {
+  /// The decoded fields of the two rows of a difference side by side; `open` gives what a DTLS
+  /// record carries, where its keys are known.
+  static func pairs(
+    _ difference: StepDifference, _ left: RowList, _ right: RowList,
+    open: ([UInt8]) -> [UInt8]? = { _ in nil }
+  ) -> [FieldPair] {
+    let rows: (before: Int?, after: Int?)
     switch difference {
     case .deadline, .entropy: return []
-    case .row(let before, let after):
-      return telling(
-        joined(before.map { fields(left, $0) } ?? [], after.map { fields(right, $0) } ?? []))
-    case .value(let before, let after, _):
-      return telling(joined(fields(left, before), fields(right, after)))
+    case .row(let before, let after): rows = (before, after)
+    case .value(let before, let after, _): rows = (before, after)
     }
+    let pairs = joined(
+      rows.before.map { fields(left, $0, open) } ?? [],
+      rows.after.map { fields(right, $0, open) } ?? [])
+    let isPacket =
+      rows.before.map { left.table($0) == .packet } ?? rows.after.map {
+        right.table($0) == .packet
+      } ?? false
+    guard isPacket else { return telling(pairs) }
+    // What the columns of a packet say stands in its bytes too.
+    return telling(pairs.filter { !$0.isEqual || !Table.packet.columns.contains($0.name) })
   }
 
   /// Of many fields those that differ, and the first ones, which say what the message is.
@@ -46,14 +57,18 @@ extension FieldPair {
   /// to, only the machine can say.
   static func inside(_ finding: StepCheck.Finding, _ snapshot: PeerSnapshot?) -> [FieldPair] {
     let head = finding.step.head
+    let isSame = head.deadline == finding.deadline
+    let inputRows = finding.step.inputRows.count
     var pairs = [
-      FieldPair(name: "deadline", recorded: text(head.deadline), replayed: text(finding.deadline)),
+      FieldPair(
+        name: "deadline", recorded: isSame ? text(head.deadline) : exact(head.deadline),
+        replayed: isSame ? text(finding.deadline) : exact(finding.deadline)),
       FieldPair(
         name: "random bytes drawn", recorded: String(head.entropyDrawn),
         replayed: String(finding.entropyDrawn)),
       FieldPair(
         name: "outputs", recorded: String(finding.step.outputRows.count),
-        replayed: String(finding.replayedRows.count)),
+        replayed: String(max(0, finding.replayedRows.count - inputRows))),
     ]
     guard let snapshot else { return pairs }
     for drawn in snapshot.entropy {
@@ -76,8 +91,15 @@ extension FieldPair {
     instant.map { timeText($0.nanoseconds) } ?? "none"
   }
 
+  /// The same to the nanosecond.
+  static func exact(_ instant: Instant?) -> String {
+    instant.map { exactTimeText($0.nanoseconds) } ?? "none"
+  }
+
   /// The pairs as aligned lines, with a mark at those that differ; none for no pairs.
-  static func table(_ pairs: [FieldPair], title: String) -> [String] {
+  ///
+  /// - Parameter marksNew: whether what only the replay has is a difference too.
+  static func table(_ pairs: [FieldPair], title: String, marksNew: Bool) -> [String] {
     guard !pairs.isEmpty else { return [] }
     let width = max(24, pairs.map(\.name.count).max() ?? 0)
     let column = min(44, max(8, pairs.map { ($0.recorded ?? "-").count }.max() ?? 0))
@@ -87,43 +109,92 @@ extension FieldPair {
     let head = "  \(padded(title, width + 2))  \(padded("recorded", column))  replayed"
     return [head]
       + pairs.map { pair in
-        let mark = pair.isEqual || pair.recorded == nil && pair.replayed != nil ? " " : "*"
+        let isNew = pair.recorded == nil && pair.replayed != nil
+        let mark = pair.isEqual || isNew && !marksNew ? " " : "*"
         return "  \(mark) \(padded(pair.name, width))  \(padded(pair.recorded ?? "-", column))  "
           + (pair.replayed ?? "-")
       }
   }
 
-  private static func fields(_ rows: RowList, _ row: Int) -> [(name: String, value: String)] {
+  private static func fields(
+    _ rows: RowList, _ row: Int, _ open: ([UInt8]) -> [UInt8]?
+  ) -> [DecodedField] {
     let table = rows.table(row)
-    var fields: [(name: String, value: String)] = []
+    var fields: [DecodedField] = []
     for (index, name) in table.columns.enumerated() {
-      if table == .packet, index == table.columns.count - 1,
-        case .blob(let bytes) = rows[row, index]
-      {
-        fields.append(("size", String(bytes.count)))
+      switch rows[row, index] {
+      case .blob(let bytes) where table == .packet:
+        fields.append(DecodedField("size", String(bytes.count)))
         fields += PacketFields.of(bytes)
-      } else if case .text(let text) = rows[row, index], let parts = DocumentFields(text) {
-        fields += parts.all.map { ("\(name).\($0.name)", $0.value) }
-      } else {
-        fields.append((name, RowText.value(rows, row, index)))
+        if let data = open(bytes) {
+          fields.append(DecodedField("carries", SCTPText.title(data.span.bytes)))
+          fields.append(DecodedField("SCTP packet", data))
+        } else if PacketText(bytes).title.hasSuffix("ApplicationData") {
+          fields.append(DecodedField("carries", "what the recorded keys do not open"))
+        }
+      case .blob(let bytes): fields.append(DecodedField(name, bytes))
+      case .null: break
+      case .text(let text):
+        if let parts = DocumentFields(text) {
+          fields += parts.all.map { DecodedField("\(name).\($0.name)", $0.value) }
+        } else {
+          fields.append(DecodedField(name, text))
+        }
+      default: fields.append(DecodedField(name, RowText.value(rows, row, index)))
       }
     }
     return fields
   }
 
   /// Puts fields of the same name side by side, in the order in which they stand.
-  private static func joined(
-    _ left: [(name: String, value: String)], _ right: [(name: String, value: String)]
-  ) -> [FieldPair] {
+  private static func joined(_ left: [DecodedField], _ right: [DecodedField]) -> [FieldPair] {
     var rest = right
     var pairs: [FieldPair] = []
     for field in left {
-      var pair = FieldPair(name: field.name, recorded: field.value, replayed: nil)
-      if let index = rest.firstIndex(where: { $0.name == field.name }) {
-        pair.replayed = rest.remove(at: index).value
+      guard let index = rest.firstIndex(where: { $0.name == field.name }) else {
+        pairs.append(FieldPair(name: field.name, recorded: field.value, replayed: nil))
+        continue
+      }
+      let other = rest.remove(at: index)
+      var pair = FieldPair(name: field.name, recorded: field.value, replayed: other.value)
+      // Of long bytes the place where they differ is shown.
+      if let bytes = field.bytes, let others = other.bytes, bytes != others,
+        max(bytes.count, others.count) > DecodedField.shownBytes
+      {
+        let offset = firstDifference(bytes, others)
+        pair.recorded = excerpt(bytes, around: offset)
+        pair.replayed = excerpt(others, around: offset)
       }
       pairs.append(pair)
     }
     return pairs + rest.map { FieldPair(name: $0.name, recorded: nil, replayed: $0.value) }
+  }
+}
+
+/// A field of a message with its value in words.
+struct DecodedField {
+  var name: String
+  var value: String
+  /// The bytes that the value shows, perhaps not all of them.
+  var bytes: [UInt8]?
+
+  /// How many bytes are shown of a field.
+  static let shownBytes = 16
+
+  init(_ name: String, _ value: String) {
+    self.name = name
+    self.value = value
+  }
+
+  /// Bytes as text where they are one, and in hexadecimal digits.
+  init(_ name: String, _ bytes: [UInt8]) {
+    self.name = name
+    self.bytes = bytes
+    let isText = bytes.count > 3 && bytes.allSatisfy { (32..<127).contains($0) }
+    value =
+      isText && bytes.count <= 2 * DecodedField.shownBytes
+      ? "\"\(String(decoding: bytes, as: UTF8.self))\""
+      : hexadecimal(bytes, limit: DecodedField.shownBytes)
+    if isText, bytes.count <= 2 * DecodedField.shownBytes { self.bytes = nil }
   }
 }

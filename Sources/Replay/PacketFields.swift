@@ -3,8 +3,15 @@ import Tape
 /// The fields of a datagram, decoded as far as they are in the clear; any bytes are fine.
 enum PacketFields {
   /// The fields in the order of the wire, at most 200 of them.
-  static func of(_ bytes: [UInt8]) -> [(name: String, value: String)] {
+  static func of(_ bytes: [UInt8]) -> [DecodedField] {
     var reader = FieldReader(bytes: bytes)
+    if let first = bytes.first, (64..<80).contains(first), bytes.count > 4 {
+      // ChannelData of TURN (RFC 8656 section 12.4).
+      reader.integer("TURN channel", 2)
+      reader.integer("TURN length", 2)
+      reader.fields += of(Array(bytes.dropFirst(4)))
+      return Array(reader.fields.prefix(200))
+    }
     switch PacketText(bytes).layer {
     case "ice": reader.readSTUN()
     case "dtls": reader.readDTLS()
@@ -20,7 +27,7 @@ enum PacketFields {
 private struct FieldReader {
   let bytes: [UInt8]
   var position = 0
-  var fields: [(name: String, value: String)] = []
+  var fields: [DecodedField] = []
 
   init(bytes: [UInt8]) { self.bytes = bytes }
 
@@ -33,31 +40,41 @@ private struct FieldReader {
     return bytes[start..<start + width].reduce(0) { $0 << 8 | UInt64($1) }
   }
 
+  mutating func add(_ name: String, _ value: String) { fields.append(DecodedField(name, value)) }
+
   mutating func integer(_ name: String, _ width: Int) {
-    if let value = number(0, width) { fields.append((name, String(value))) }
+    if let value = number(0, width) { add(name, String(value)) }
     position += width
   }
 
   mutating func raw(_ name: String, _ count: Int) {
     let end = min(bytes.count, position + max(0, count))
     guard position < end else { return }
-    fields.append((name, hexadecimal(bytes[position..<end], limit: 16)))
+    fields.append(DecodedField(name, Array(bytes[position..<end])))
     position = end
   }
 
   mutating func rest(_ name: String) { raw(name, bytes.count - position) }
 
   mutating func readSTUN() {
-    fields.append(("message", PacketText(bytes).title))
+    add("message", PacketText(bytes).title)
     position = 2
     integer("length", 2)
     raw("cookie", 4)
     raw("transaction", 12)
-    while let length = number(2, 2), fields.count < 100 {
+    while let type = number(0, 2), let length = number(2, 2), fields.count < 100 {
       let name = PacketText.field(of: bytes, at: position + 4)
       position += 4
-      raw(name, Int(length))
-      position += (4 - Int(length) % 4) % 4
+      let end = min(bytes.count, position + Int(length))
+      let value = Array(bytes[min(position, end)..<end])
+      fields.append(
+        STUNValueText(type: type, value)?.text.map { DecodedField(name, $0) }
+          ?? DecodedField(name, value))
+      // DATA of a Send or Data indication is a packet again (RFC 8656 section 18.4).
+      if type == 0x0013, PacketText(value).layer != "transport" {
+        fields += PacketFields.of(value)
+      }
+      position += (Int(length) + 3) / 4 * 4
     }
     rest("left over")
   }
@@ -88,29 +105,71 @@ private struct FieldReader {
 
   mutating func readRTP() {
     let first = bytes[0]
-    fields.append(("version", String(first >> 6)))
-    fields.append(("padding", String(first >> 5 & 1)))
-    fields.append(("marker", String(bytes[1] >> 7)))
-    fields.append(("payload type", String(bytes[1] & 0x7f)))
+    add("version", String(first >> 6))
+    add("padding", String(first >> 5 & 1))
+    add("marker", String(bytes[1] >> 7))
+    add("payload type", String(bytes[1] & 0x7f))
     position = 2
     integer("sequence number", 2)
     integer("timestamp", 4)
     integer("SSRC", 4)
     for _ in 0..<Int(first & 15) { integer("CSRC", 4) }
     if first & 0x10 != 0, let words = number(2, 2) {
+      let isOneByte = number(0, 2) == 0xbede
       raw("extension profile", 2)
       position += 2
-      raw("extensions", 4 * Int(words))
+      let end = min(bytes.count, position + 4 * Int(words))
+      if isOneByte { readElements(to: end) }
+      raw("extensions", end - position)
     }
     rest("SRTP payload and tag")
   }
 
+  /// Extensions with headers of one byte (RFC 8285 section 4.2).
+  private mutating func readElements(to end: Int) {
+    while position < end, bytes[position] >> 4 != 15 {
+      let (number, length) = (bytes[position] >> 4, Int(bytes[position] & 15) + 1)
+      position += 1
+      guard number != 0 else { continue }
+      raw("extension \(number)", min(length, end - position))
+    }
+  }
+
   mutating func readRTCP() {
-    fields.append(("packet", PacketText(bytes).title))
-    fields.append(("count", String(bytes[0] & 31)))
+    add("packet", PacketText(bytes).title)
+    add("count", String(bytes[0] & 31))
     position = 2
     integer("length in words", 2)
     integer("sender SSRC", 4)
     rest("SRTCP body, index and tag")
+  }
+}
+
+/// The value of a STUN attribute in words, where its bytes alone say little.
+private struct STUNValueText {
+  let text: String?
+
+  init?(type: UInt64, _ value: [UInt8]) {
+    let number = value.prefix(4).reduce(UInt64(0)) { $0 << 8 | UInt64($1) }
+    switch type {
+    case 0x0009 where value.count >= 4:
+      let reason = String(decoding: value.dropFirst(4), as: UTF8.self)
+      text = "\(Int(value[2] & 7) * 100 + Int(value[3])) \(reason)"
+    case 0x000d where value.count == 4, 0x0024 where value.count == 4: text = String(number)
+    case 0x000c where value.count == 4: text = String(number >> 16)
+    case 0x0019 where value.count == 4: text = "protocol \(value[0])"
+    case 0x0001 where value.count == 8, 0x0012 where value.count == 8,
+      0x0016 where value.count == 8, 0x0020 where value.count == 8:
+      text = STUNValueText.address(value, isMasked: type != 0x0001)
+    default: return nil
+    }
+  }
+
+  /// An address of IPv4, masked with the magic cookie or not (RFC 8489 section 14.2).
+  private static func address(_ value: [UInt8], isMasked: Bool) -> String {
+    let mask: [UInt8] = isMasked ? [0x21, 0x12, 0xa4, 0x42] : [0, 0, 0, 0]
+    let port = UInt16(value[2] ^ mask[0]) << 8 | UInt16(value[3] ^ mask[1])
+    let parts = (0..<4).map { String(value[4 + $0] ^ mask[$0]) }
+    return parts.joined(separator: ".") + ":\(port)"
   }
 }

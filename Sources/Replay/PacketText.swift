@@ -89,7 +89,7 @@ private enum STUNText {
     while let type = number(bytes, start, 2), let length = number(bytes, start + 2, 2) {
       let end = start + 4 + (Int(length) + 3) / 4 * 4
       if offset < end {
-        let name = attributes.first { $0.0 == type }?.1 ?? "attribute \(type)"
+        let name = attributes.first { $0.0 == type }?.1 ?? "attribute 0x\(String(type, radix: 16))"
         return "STUN \(name)" + (offset < start + 4 ? " header" : "")
       }
       start = end
@@ -104,7 +104,10 @@ private enum STUNText {
 
   private static let attributes: [(UInt64, String)] = [
     (0x0001, "MAPPED-ADDRESS"), (0x0006, "USERNAME"), (0x0008, "MESSAGE-INTEGRITY"),
-    (0x0009, "ERROR-CODE"), (0x000a, "UNKNOWN-ATTRIBUTES"), (0x0014, "REALM"), (0x0015, "NONCE"),
+    (0x0009, "ERROR-CODE"), (0x000a, "UNKNOWN-ATTRIBUTES"), (0x000c, "CHANNEL-NUMBER"),
+    (0x000d, "LIFETIME"), (0x0012, "XOR-PEER-ADDRESS"), (0x0013, "DATA"), (0x0014, "REALM"),
+    (0x0015, "NONCE"), (0x0016, "XOR-RELAYED-ADDRESS"), (0x0017, "REQUESTED-ADDRESS-FAMILY"),
+    (0x0019, "REQUESTED-TRANSPORT"), (0x001a, "DONT-FRAGMENT"), (0x0022, "RESERVATION-TOKEN"),
     (0x001c, "MESSAGE-INTEGRITY-SHA256"), (0x0020, "XOR-MAPPED-ADDRESS"), (0x0024, "PRIORITY"),
     (0x0025, "USE-CANDIDATE"), (0x8022, "SOFTWARE"), (0x8028, "FINGERPRINT"),
     (0x8029, "ICE-CONTROLLED"), (0x802a, "ICE-CONTROLLING"), (0xc057, "GOOG-NETWORK-INFO"),

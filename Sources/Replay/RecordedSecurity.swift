@@ -138,12 +138,13 @@ extension SubstitutionLedger {
     var lines: [String] = []
     if parts.contains(.dtls) {
       lines.append(
-        "DTLS: \(certificates) certificates, the keys of \(associations) associations, "
-          + "\(datagrams) datagrams and \(records) records with data from the recording")
+        "DTLS: \(counted(certificates, "certificate")), the keys of "
+          + "\(counted(associations, "association")), \(counted(datagrams, "datagram")) and "
+          + "\(counted(records, "record")) with data from the recording")
     }
     if parts.contains(.srtp) {
       lines.append(
-        "SRTP: \(replaced) of \(protected) packets would be others and hold the same")
+        "SRTP: \(replaced) of \(counted(protected, "packet")) would be others and hold the same")
     }
     return lines
   }

@@ -26,16 +26,28 @@ extension StepCondition {
       && report.objects.contains(where: matches)
   }
 
+  /// A threshold that only growth passes.
+  struct Growth {
+    var member: String
+    var threshold: Double
+    /// By how much the member may fall for a moment.
+    var slack: Double
+    /// What else must hold; it does not change while an object lives.
+    var others: [Test]
+  }
+
   /// What a condition about stats compares when only growth can make it true: then the samples that
   /// a take has tell between which two of them that happens.
-  var growth: (threshold: Test, others: [Test])? {
+  var growth: Growth? {
     guard subject == .stat else { return nil }
     let thresholds = tests.filter { $0.comparison.hasPrefix(">") }
     let others = tests.filter { !$0.comparison.hasPrefix(">") }
-    guard thresholds.count == 1, StatsMembers.isCumulative(thresholds[0].field),
+    guard thresholds.count == 1, let threshold = Double(thresholds[0].value),
+      let slack = StatsMembers.slack(of: thresholds[0].field),
       others.allSatisfy({ StepCondition.lasting.contains($0.field) && $0.comparison == "=" })
     else { return nil }
-    return (thresholds[0], others)
+    return Growth(
+      member: thresholds[0].field, threshold: threshold, slack: slack, others: others)
   }
 
   /// Members that an object keeps as long as it lives.

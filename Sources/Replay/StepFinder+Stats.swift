@@ -11,8 +11,7 @@ extension StepFinder {
     -> [ClosedRange<Int>]?
   {
     guard let growth = condition.growth, let types = condition.statsTypes else { return nil }
-    let member = growth.threshold.field
-    var samples = Samples()
+    var samples = Samples(growth)
     do throws(SQLiteError) {
       var steps = try connection.prepare(
         "SELECT DISTINCT peer, row >> 16 AS step FROM stat ORDER BY step")
@@ -23,7 +22,7 @@ extension StepFinder {
       let columns = ["kind", "ssrc", "mid"].map { "members ->> '$.\($0)'" }
       var rows = try connection.prepare(
         """
-        SELECT peer, id, row >> 16, type, members ->> '$.\(member)',
+        SELECT peer, id, row >> 16, type, members ->> '$.\(growth.member)',
           \(columns.joined(separator: ", "))
         FROM stat WHERE type IN (\(names)) ORDER BY row
         """)
@@ -35,10 +34,10 @@ extension StepFinder {
         let isWanted = growth.others.allSatisfy { test in
           values[test.field].flatMap { $0 }.map(test.holds) ?? false
         }
-        guard isWanted, let value = rows.text(4) else { continue }
+        guard isWanted, let value = rows.text(4).flatMap({ Double($0) }) else { continue }
         samples.note(
           "\(rows.integer(0)) \(rows.text(1) ?? "")", peer: rows.integer(0),
-          step: Int(rows.integer(2)), holds: growth.threshold.holds(value))
+          step: Int(rows.integer(2)), value)
       }
     } catch {
       throw TapeError(path: path, place: "stat", error)
@@ -51,29 +50,47 @@ extension StepFinder {
     /// The steps at which each peer's stats were taken.
     var steps: [Int64: [Int]] = [:]
     private var objects: [String: Object] = [:]
+    private var spans: [ClosedRange<Int>] = []
+    private let growth: StepCondition.Growth
 
     private struct Object {
       var peer: Int64
       var last = 0
-      var reached: Int?
+      var value = -Double.infinity
     }
 
-    mutating func note(_ name: String, peer: Int64, step: Int, holds: Bool) {
+    init(_ growth: StepCondition.Growth) { self.growth = growth }
+
+    mutating func note(_ name: String, peer: Int64, step: Int, _ value: Double) {
       var object = objects[name] ?? Object(peer: peer)
-      if holds, object.reached == nil { object.reached = step }
+      // A value equal to the threshold may be on either side of it.
+      if object.value <= growth.threshold + growth.slack,
+        value >= growth.threshold - growth.slack
+      {
+        spans.append((sample(of: peer, before: step) ?? 0) + 1...step)
+      }
       object.last = step
+      object.value = value
       objects[name] = object
+    }
+
+    /// The last sample of a peer before a step.
+    private func sample(of peer: Int64, before step: Int) -> Int? {
+      guard let steps = steps[peer] else { return nil }
+      var (low, high) = (0, steps.count)
+      while low < high {
+        let middle = (low + high) / 2
+        if steps[middle] < step { low = middle + 1 } else { high = middle }
+      }
+      return low > 0 ? steps[low - 1] : nil
     }
 
     /// The spans in order, those that overlap as one.
     func spans(stepCount: Int) -> [ClosedRange<Int>] {
-      var spans = objects.values.map { object in
-        let steps = steps[object.peer] ?? []
-        if let reached = object.reached {
-          return (steps.last { $0 < reached } ?? 0) + 1...reached
-        }
-        let next = steps.first { $0 > object.last } ?? stepCount
-        return min(object.last + 1, next)...next
+      var spans = spans
+      for object in objects.values where object.value <= growth.threshold + growth.slack {
+        let next = steps[object.peer]?.first { $0 > object.last } ?? stepCount
+        spans.append(min(object.last + 1, next)...next)
       }
       // An object that no sample saw may have lived before the first or after the last of them.
       for steps in steps.values {

@@ -44,9 +44,15 @@ package struct StatsMembers: Sendable {
   }
 
   /// Whether a member only ever grows while its object lives.
-  package static func isCumulative(_ member: String) -> Bool {
+  private static func isCumulative(_ member: String) -> Bool {
     member.hasPrefix("total") || cumulative.contains(member)
       || (member.hasSuffix("Count") && member != "activeSlotCount")
+  }
+
+  /// By how much a member that grows may fall for a moment: packets that are late count as lost
+  /// until they come (RFC 3550 appendix A.3); nil for one that comes and goes.
+  package static func slack(of member: String) -> Double? {
+    member == "packetsLost" ? 10 : isCumulative(member) ? 0 : nil
   }
 
   private static let cumulative: Set<String> = Set(

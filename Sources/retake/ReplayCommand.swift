@@ -25,6 +25,8 @@ struct ReplayCommand: ParsableCommand {
         retake replay call.take --until 'state ice-connection failed'
         retake replay call.take --until 'packet rtcp pli' --json
         retake replay call.take --until step:1234 --lldb
+          (lldb) breakpoint set --file PeerMachine.swift --line 26
+          (gdb) break PeerMachine.swift:26
       """)
 
   @OptionGroup var options: TakeOptions
@@ -46,7 +48,7 @@ struct ReplayCommand: ParsableCommand {
       """)
   var until: String?
 
-  @Flag(help: "Open the place in lldb: with --until, just before the step.")
+  @Flag(help: "Open the place in lldb, or in gdb where that does not start.")
   var lldb = false
 
   @Flag(help: .hidden)
@@ -57,7 +59,10 @@ struct ReplayCommand: ParsableCommand {
     replayOptions.skipsCodecs = skipCodecs
     let condition = try until.map { try parsed($0) }
     replayOptions.until = condition.map { .condition($0) }
-    if lldb { try NativeDebugger(take: options.take).open(before: until ?? "step:1") }
+    if lldb {
+      let kept = (skipCodecs ? ["--skip-codecs"] : []) + (substitute ? ["--substitute"] : [])
+      try NativeDebugger(take: options.take, options: kept).open(before: until ?? "step:1")
+    }
     if stopHere { return try walk(to: condition) }
     let substitution = try chosenSubstitution()
     replayOptions.skipsCodecs = skipCodecs || substitution.skipsCodecs
@@ -135,9 +140,11 @@ struct ReplayCommand: ParsableCommand {
 
   /// Replays on one thread, calls the place where a debugger stops, and goes on to the end.
   private func walk(to condition: StepCondition?) throws {
+    let substitution = try chosenSubstitution()
     try reading { () throws(TapeError) in
       let walk = try TapeWalk(
-        path: options.take, skipsCodecs: skipCodecs, codecs: { LibraryCodecs() })
+        path: options.take, skipsCodecs: skipCodecs || substitution.skipsCodecs,
+        security: substitution.security, codecs: { LibraryCodecs() })
       var hasStopped = false
       while let next = try walk.next() {
         if !hasStopped, condition?.isReached(before: next) ?? true {

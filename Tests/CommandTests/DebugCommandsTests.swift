@@ -87,7 +87,7 @@ import Testing
     let outcome = try await debug(
       made.path, "break 1s", "break step:300", "break packet rtcp nack",
       "break stat framesDecoded>=5 kind=video peer=2", "continue", "continue", "continue",
-      "continue", "delete 3", "continue", "continue")
+      "continue", "delete 3", "continue", "continue", "continue")
     let stops = outcome.output.split(separator: "\n").filter { $0.hasPrefix("breakpoint ") }
     #expect(stops.contains("breakpoint 1: 1s") && stops.contains("breakpoint 2: step:300"))
     #expect(stops.contains("breakpoint 4: stat framesDecoded>=5 kind=video peer=2"))

@@ -141,7 +141,7 @@ import Testing
   }
 
   /// The folder with the manifest, found upwards from this file.
-  private static let root: URL = {
+  static let root: URL = {
     var folder = URL(filePath: #filePath).deletingLastPathComponent()
     while folder.path != "/",
       !FileManager.default.fileExists(atPath: folder.appending(path: "Package.swift").path)

@@ -47,6 +47,36 @@ import Wire
     return try body(folder)
   }
 
+  @Test func aDivergenceTellsWhatARecordOfDataCarries() throws {
+    try inFolder { folder in
+      let path = try record(keepsMedia: true, in: folder)
+      let step = try #require(
+        try TakeFile.open(path).integer(
+          """
+          SELECT step FROM packet WHERE direction = 'out' AND protocol = 'dtls'
+            AND bytes >= x'17' AND bytes < x'18' ORDER BY step LIMIT 1
+          """))
+      let bend = Bend(
+        step: Int(step),
+        outputs: { outputs in
+          outputs.map { output in
+            guard case .datagram(var datagram) = output, datagram.bytes[0] == 23 else {
+              return output
+            }
+            datagram.bytes[40] ^= 1
+            return .datagram(datagram)
+          }
+        })
+      guard case .diverged(let found) = try replay(path, bend: bend).verdict else {
+        Issue.record("nothing was noticed")
+        return
+      }
+      let carried = try #require(found.fields.first { $0.name == "carries" })
+      #expect(carried.recorded == "SCTP INIT")
+      #expect(carried.replayed == "what the recorded keys do not open")
+    }
+  }
+
   @Test(arguments: [true, false])
   func dataChannelsReplayBitForBit(keepsMedia: Bool) throws {
     try inFolder { folder in

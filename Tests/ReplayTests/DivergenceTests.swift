@@ -63,6 +63,45 @@ import Wire
     #expect(found.field == "DTLS ClientHello body at 7, byte 20")
   }
 
+  /// The fields of both messages are decoded, and the one that differs shows where.
+  @Test(arguments: [
+    (24, 0..<4, "STUN USERNAME"), (60, 0..<4, "STUN MESSAGE-INTEGRITY"),
+    (60, 20..<23, "record 1 body"), (50, 128..<192, "SRTP payload and tag"),
+    (16, 128..<192, "extension 4"), (4, 128..<192, "timestamp"),
+  ])
+  func theFieldThatDiffersIsMarked(_ offset: Int, _ kind: Range<Int>, _ name: String) throws {
+    let types = [0: "stun", 20: "dtls", 128: "rtp"]
+    let type = try #require(types[kind.lowerBound])
+    let bytes = UInt8(kind.lowerBound)..<UInt8(kind.upperBound)
+    let found = try divergence(
+      where: "packet WHERE protocol = '\(type)' AND direction = 'out' AND size > 70"
+    ) { flipping(offset, of: bytes, at: $0) }
+    #expect(found.fields.filter { !$0.isEqual }.map(\.name).contains(name), "\(found)")
+    #expect(found.what.contains(" to 10.0.0."))
+    // The outputs are as many as they were.
+    #expect(found.inside.allSatisfy { $0.name != "outputs" || $0.isEqual })
+  }
+
+  @Test func whatGoesThroughATURNServerIsDecoded() {
+    // Send indication with XOR-PEER-ADDRESS, LIFETIME and a Binding request in DATA.
+    let inner: [UInt8] = [0, 1, 0, 0, 0x21, 0x12, 0xa4, 0x42] + [UInt8](repeating: 7, count: 12)
+    let head: [UInt8] = [0, 0x16, 0, 48, 0x21, 0x12, 0xa4, 0x42] + [UInt8](repeating: 5, count: 12)
+    let address: [UInt8] = [0, 1, 0x33, 0x26, 0xe1, 0x12, 0xa6, 0x4b]
+    var attributes: [UInt8] = [0, 0x12, 0, 8]
+    attributes += address
+    attributes += [0, 0x0d, 0, 4, 0, 0, 2, 88, 0, 0x13, 0, 20]
+    attributes += inner
+    let fields = PacketFields.of(head + attributes)
+    let values = fields.map { "\($0.name): \($0.value)" }
+    #expect(values.contains("STUN XOR-PEER-ADDRESS: 192.0.2.9:4660"))
+    #expect(values.contains("STUN LIFETIME: 600"))
+    #expect(values.contains("message: STUN Send indication"))
+    #expect(values.contains("message: STUN Binding request"))
+    let channel = PacketFields.of([0x40, 0, 0, 20] + inner).map { "\($0.name): \($0.value)" }
+    #expect(channel.contains("TURN channel: 16384"))
+    #expect(channel.contains("message: STUN Binding request"))
+  }
+
   @Test func anRTPHeaderIsNamedByItsColumn() throws {
     let found = try divergence(
       where: "packet WHERE protocol = 'rtp' AND direction = 'out' AND sequence > 0"
@@ -146,6 +185,7 @@ import Wire
       if !bytes.isEmpty { bytes[Int(entropy.integer(below: UInt64(bytes.count)))] = entropy.byte() }
       let text = PacketText(bytes)
       #expect(!text.title.isEmpty)
+      _ = PacketFields.of(bytes)
       _ = PacketText.field(of: bytes, at: Int(entropy.integer(below: 70)))
     }
   }

@@ -4,18 +4,22 @@ import Foundation
 /// Opens a replay in lldb (or gdb, where lldb does not start), stopped just before a step.
 struct NativeDebugger {
   let take: String
+  /// Further options of the replay.
+  var options: [String] = []
 
   /// Replaces this process by the debugger; comes back only by throwing.
   func open(before condition: String) throws -> Never {
     let own = (try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/exe")) ?? ""
-    let replay = [own, "replay", take, "--until", condition, "--stop-here"]
+    let replay = [own, "replay", take, "--until", condition, "--stop-here"] + options
     fflush(nil)
     let stop = "csupport_stop_here"
     if starts("lldb") {
       execute(["lldb", "-o", "breakpoint set --name \(stop)", "-o", "run", "--"] + replay)
     }
     if starts("gdb") {
-      execute(["gdb", "-q", "-ex", "break \(stop)", "-ex", "run", "--args"] + replay)
+      // Swift names modules that gdb does not know, and it would complain of each.
+      let quiet = ["-q", "-iex", "set complaints 0"]
+      execute(["gdb"] + quiet + ["-ex", "break \(stop)", "-ex", "run", "--args"] + replay)
     }
     throw CommandFailure(
       .inputOutput,

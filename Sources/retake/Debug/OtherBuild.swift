@@ -14,6 +14,17 @@ struct OtherBuild {
 
   /// Runs `whatif` there with the same changes.
   func run(_ take: String, _ changes: [String]) throws -> (outcomes: [PeerOutcome], counts: [Int]) {
+    guard FileManager.default.fileExists(atPath: path) else {
+      throw CommandFailure(.noSuchFile, "\(path): there is no such executable")
+    }
+    var isFolder: ObjCBool = false
+    _ = FileManager.default.fileExists(atPath: path, isDirectory: &isFolder)
+    guard !isFolder.boolValue, FileManager.default.isExecutableFile(atPath: path) else {
+      throw CommandFailure(
+        .usage,
+        "\(path): it is no executable; give the retake of another build, as in "
+          + ".build/release/retake")
+    }
     let process = Process()
     process.executableURL = URL(fileURLWithPath: path)
     process.arguments = ["whatif", take, "--outcomes"] + changes

@@ -68,6 +68,7 @@ struct WhatIfCommand: ParsableCommand {
     changes.edits = try edits()
     changes.peer = peer
     changes.seed = seed
+    try checkPeer()
     let configured = try configuration()
     changes.configure = { $0 = configured($0) }
     if outcomes {
@@ -96,6 +97,17 @@ struct WhatIfCommand: ParsableCommand {
     print(options.json ? report.json : report.text)
   }
 
+  /// Refuses a peer that the take does not have.
+  private func checkPeer() throws {
+    guard let peer else { return }
+    let known = try reading { () throws(TapeError) in
+      try DatagramHistory(path: options.take).peers
+    }
+    guard !known.contains(where: { $0.number == Int64(peer) }) else { return }
+    let names = known.map { "\($0.number) \($0.label)" }.joined(separator: ", ")
+    throw CommandFailure(.usage, "\(options.take): it has no peer \(peer); there is \(names)")
+  }
+
   private func edits() throws -> [PacketEdit] {
     do throws(ConditionError) {
       var edits: [PacketEdit] = []
@@ -121,10 +133,13 @@ struct WhatIfCommand: ParsableCommand {
       values.append((parts[0], parts[1]))
     }
     let chosen = values
-    guard Self.apply(chosen, to: PeerConfiguration()) != nil else {
+    for setting in chosen where Self.apply([setting], to: PeerConfiguration()) == nil {
       let names = Mirror(reflecting: PeerConfiguration()).children.compactMap(\.label)
       throw CommandFailure(
-        .usage, "a setting is not understood; there are \(names.joined(separator: ", "))")
+        .usage,
+        names.contains(setting.name)
+          ? "\(setting.value) is no value of the setting \(setting.name)"
+          : "there is no setting \(setting.name); there are \(names.joined(separator: ", "))")
     }
     return { Self.apply(chosen, to: $0) ?? $0 }
   }

@@ -1,4 +1,5 @@
 import ArgumentParser
+import Foundation
 import Queries
 import Tape
 import Wire
@@ -14,7 +15,9 @@ struct MergeCommand: ParsableCommand {
       every datagram's time is its one-way delay, and what did not come was lost on the way. \
       --json also gives the delays in each second. With --out both ends go into one take on \
       the clock of the first, which replays like any other; its view one_way_delay has the time \
-      of every packet.
+      of every packet. There the second end is moved by one number, since each peer keeps its own \
+      time: where the two clocks drift, those delays are right in the middle of the call and off \
+      by half of the drift at its ends, which is printed; the table has them corrected.
 
       Examples:
         retake merge here.take there.take
@@ -41,6 +44,10 @@ struct MergeCommand: ParsableCommand {
   var json = false
 
   func run() throws {
+    if let out, FileManager.default.fileExists(atPath: out) {
+      throw CommandFailure(
+        .inputOutput, "\(out): a file of this name exists; choose another name or remove it")
+    }
     do {
       let merged = try MergedTakes(
         first: first, peer: firstPeer, second: second, peer: secondPeer)
@@ -59,10 +66,13 @@ struct MergeCommand: ParsableCommand {
       JointTake.End(path: first, peer: number(firstPeer), added: .zero),
       JointTake.End(
         path: second, peer: number(secondPeer),
-        added: Interval(nanoseconds: merged.offsetNanoseconds)),
+        added: Interval(nanoseconds: merged.jointOffsetNanoseconds)),
     ]
     let made = try reading { () throws(TapeError) in try JointTake.write(ends, to: out) }
-    if !json { print("\(out): \(made.steps) steps of \(made.peers) peers on one clock") }
+    if !json {
+      let note = merged.jointNote.map { "; \($0)" } ?? ""
+      print("\(out): \(made.steps) steps of \(made.peers) peers on one clock\(note)")
+    }
     if !made.toolchainDifferences.isEmpty {
       printError(
         "retake: \(second): made with other \(made.toolchainDifferences.joined(separator: ", ")) "

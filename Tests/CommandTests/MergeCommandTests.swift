@@ -1,0 +1,117 @@
+import Foundation
+import Testing
+
+/// `retake merge`, `whatif --build` and `replay --substitute` with right and wrong words.
+@Suite struct MergeCommandTests {
+  @Test func bothEndsOfACallAreJoinedIntoATakeThatReplays() async throws {
+    let made = try await Takes.lossyCall()
+    let folder = try Folder()
+    let joint = folder.file("joint.take")
+    let ends = ["merge", made.path, made.path, "--first-peer", "1", "--second-peer", "2"]
+    let merged = try await Tool.run(ends + ["--out", joint])
+    #expect(merged.status == 0, "\(merged.errors)")
+    #expect(merged.output.contains("2 callee begins ") && merged.output.contains("1 caller"))
+    #expect(merged.output.contains("\(joint): ") && merged.output.contains("on one clock"))
+    let replayed = try await Tool.run("replay", joint)
+    #expect(replayed.status == 0 && replayed.output.contains("identical"), "\(replayed.errors)")
+    #expect(try Takes.number(joint, "SELECT count(*) FROM one_way_delay") > 100)
+    let json = try await Tool.run(ends + ["--json"])
+    let object = try JSONSerialization.jsonObject(with: Data(json.output.utf8)) as? [String: Any]
+    #expect((object?["ways"] as? [Any])?.count == 2)
+
+    let again = try await Tool.run(ends + ["--out", joint])
+    #expect(again.status == 74 && again.output.isEmpty)
+    #expect(again.errors.contains("a file of this name exists") && again.errorLines.count == 1)
+    let nowhere = try await Tool.run(ends + ["--out", "\(folder.path)/no/joint.take"])
+    #expect(nowhere.status == 74 && nowhere.errorLines.count == 1, "\(nowhere.errors)")
+  }
+
+  @Test(
+    arguments: [
+      ([], 65, "1 caller, 2 callee; say which one is the end of this call with --first-peer"),
+      (["--first-peer", "7", "--second-peer", "2"], 65, "it has no peer 7; there is 1 caller"),
+      (["--first-peer", "1", "--second-peer", "1"], 1, "are these the two ends of one call?"),
+      (["--first-peer", "one"], 64, "is invalid for '--first-peer"),
+    ] as [([String], Int32, String)])
+  func endsThatDoNotFitAreRefused(_ options: [String], _ status: Int32, _ words: String)
+    async throws
+  {
+    let made = try await Takes.lossyCall()
+    let outcome = try await Tool.run(["merge", made.path, made.path] + options)
+    #expect(outcome.status == status && outcome.errors.contains(words), "\(outcome.errors)")
+  }
+
+  @Test func takesThatAreNotThereAreNamed() async throws {
+    let made = try await Takes.lossyCall()
+    let outcome = try await Tool.run("merge", made.path, "/nowhere/b.take", "--first-peer", "1")
+    #expect(outcome.status == 66 && outcome.errors.contains("/nowhere/b.take: there is no such"))
+    let alone = try await Tool.run("merge", made.path)
+    #expect(alone.status == 64 && alone.errors.contains("<second>"))
+  }
+
+  @Test func anotherBuildIsAskedWhatIf() async throws {
+    let made = try await Takes.lossyCall()
+    let same = try await Tool.run("whatif", made.path, "--build", Tool.path)
+    #expect(same.status == 0 && same.output.contains("nothing comes out differently"))
+    let other = try await Tool.run(
+      "whatif", made.path, "--build", Tool.path, "--jitter-buffer", "300", "--json")
+    #expect(other.status == 0 && other.output.contains("jitter buffers of at least 300 ms"))
+    for (build, status, words) in [
+      ("/nowhere/retake", 66, "there is no such executable"), ("/tmp", 64, "it is no executable"),
+      ("/etc/passwd", 64, "it is no executable"), ("/bin/true", 74, "knows whatif --outcomes"),
+    ] as [(String, Int32, String)] {
+      let wrong = try await Tool.run("whatif", made.path, "--build", build)
+      #expect(wrong.status == status && wrong.errors.contains(words), "\(wrong.errors)")
+      #expect(wrong.errorLines.count == 1)
+    }
+  }
+
+  @Test(arguments: [
+    (["--peer", "7", "--jitter-buffer", "9"], "it has no peer 7; there is 1 caller, 2 callee"),
+    (["--set", "colour=1"], "there is no setting colour; there are iceServers"),
+    (["--set", "audioBitrate=loud"], "loud is no value of the setting audioBitrate"),
+    (["--set", "audioBitrate"], "--set takes name=value"),
+    (["--drop", "rtp"], "no place and no table"),
+  ])
+  func aChangeThatIsNoneIsRefused(_ options: [String], _ words: String) async throws {
+    let made = try await Takes.lossyCall()
+    let outcome = try await Tool.run(["whatif", made.path] + options)
+    #expect(outcome.status == 64 && outcome.errors.contains(words), "\(outcome.errors)")
+    #expect(outcome.errorLines.count == 1)
+  }
+
+  @Test func aTakeReplaysFromWhatItsLibrariesMade() async throws {
+    let made = try await Takes.lossyCall()
+    let outcome = try await Tool.run("replay", made.path, "--substitute")
+    #expect(outcome.status == 0 && outcome.output.contains("identical"), "\(outcome.errors)")
+    #expect(outcome.output.contains("DTLS: 2 certificates, the keys of 2 associations, "))
+    #expect(outcome.output.contains("SRTP: 0 of "))
+    let none = try await Tool.run("replay", "/nowhere/a.take", "--substitute")
+    #expect(none.status == 66 && none.errorLines.count == 1)
+  }
+
+  /// A debugger of the machine stops where it is asked to, and in the stack's own code after that.
+  @Test(.enabled(if: Tool.has("gdb")))
+  func aDebuggerStopsAtTheStepAndInTheStack() async throws {
+    let made = try await Takes.lossyCall()
+    let folder = try Folder()
+    let source = try String(
+      contentsOf: DebugTests.root.appending(path: "Sources/Peer/PeerMachine.swift"),
+      encoding: .utf8)
+    let lines = source.split(separator: "\n", omittingEmptySubsequences: false)
+    let line = try #require(lines.firstIndex { $0.contains("func step(") }) + 1
+    // No lldb is found, so that gdb is asked.
+    let outcome = try await Tool.shell(
+      """
+      mkdir '\(folder.path)/bin'
+      printf '#!/bin/sh\\nexit 127\\n' > '\(folder.path)/bin/lldb'
+      chmod +x '\(folder.path)/bin/lldb'
+      printf '%s\\n' bt 'break PeerMachine.swift:\(line)' continue bt kill quit \
+        | PATH="\(folder.path)/bin:$PATH" "$RETAKE" replay '\(made.path)' --until step:30 --lldb
+      """)
+    #expect(outcome.output.contains("Breakpoint 1, csupport_stop_here"), "\(outcome.output)")
+    #expect(outcome.output.contains("ReplayCommand.swift"))
+    #expect(outcome.output.contains("Breakpoint 2, "), "\(outcome.output)")
+    #expect(outcome.output.contains("PeerMachine.swift:"))
+  }
+}
