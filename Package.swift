@@ -95,6 +95,12 @@ let package = Package(
       ], resources: [.embedInCode("Schema/0001_take.sql")]),
     module("Queries", ["Wire", "Media", "Stats", "Speakers", "Tape"]),
     module(
+      "Page", ["Stats", "Tape", "Queries"],
+      resources: [
+        .embedInCode("Document/take.html"), .embedInCode("Document/take.css"),
+        .embedInCode("Document/take.js"),
+      ]),
+    module(
       "Replay",
       [
         "Wire", "SDP", "RTP", "SCTP", "STUN", "ICE", "Secure", "Flow", "Transport", "Peer", "Media",
@@ -118,8 +124,8 @@ let package = Package(
     .executableTarget(
       name: "retake",
       dependencies: [
-        "Wire", "ICE", "SDP", "JSEP", "Live", "Tape", "Queries", "Replay", "Debug", "Lab",
-        "Signaling", "Stats", "CSupport",
+        "Wire", "ICE", "SDP", "JSEP", "Live", "Tape", "Queries", "Page", "Replay", "Debug",
+        "Lab", "Signaling", "Stats", "CSupport",
         "Verify",
         "CPcap",
         "Media", "Peer", "RTP", "SCTP", "Secure", "Transport",
@@ -146,6 +152,7 @@ let package = Package(
     tests(
       "DebugTests",
       ["Wire", "Media", "Peer", "Stats", "Tape", "Queries", "Replay", "Debug", "Lab"]),
+    tests("PageTests", ["Wire", "SCTP", "Media", "Peer", "Tape", "Page", "Lab"]),
     tests("VerifyTests", ["Wire", "Media", "Peer", "Tape", "Replay", "Verify", "Lab"]),
     tests(
       "RetakeTestingTests",

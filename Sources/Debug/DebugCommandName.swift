@@ -18,6 +18,9 @@ package enum DebugCommandName: String, CaseIterable, Sendable {
     ("prev", .back), ("exit", .quit), ("?", .help),
   ]
 
+  /// Whether anything may follow the command.
+  var takesMore: Bool { usage != rawValue }
+
   /// What may follow the command.
   package var usage: String {
     switch self {
@@ -32,7 +35,7 @@ package enum DebugCommandName: String, CaseIterable, Sendable {
     case .steps: "steps [COUNT]"
     case .watch: "watch [PATH]"
     case .mark: "mark"
-    case .diff: "diff [step:120]"
+    case .diff: "diff [step:120 | 12.3s]"
     case .picture: "picture FILE.png [peer=1] [track=2]"
     case .sound: "sound FILE.wav [peer=1] [track=1] [seconds=2]"
     case .lldb: "lldb"
@@ -55,7 +58,7 @@ package enum DebugCommandName: String, CaseIterable, Sendable {
     case .steps: "print the last steps"
     case .watch: "print the value at a path after every move; without a path, stop that"
     case .mark: "remember this place for diff"
-    case .diff: "tell what changed since the mark, or from here to another step"
+    case .diff: "tell what changed since the mark, or from here to another place"
     case .picture: "write the picture shown at this point as PNG"
     case .sound: "write the sound around this point as WAV"
     case .lldb: "open this place in lldb, just before the next step"

@@ -18,9 +18,9 @@ package final class DebugConsole {
   let session: DebugSession
   private(set) var breakpoints: [(number: Int, condition: StepCondition)] = []
   private var lastBreakpoint = 0
-  private(set) var watched: [String] = []
-  private var marked: [(peer: UInt32, label: String, tree: SnapshotTree)] = []
-  private var markedAt = DebugPosition()
+  var watched: [String] = []
+  var marked: [(peer: UInt32, label: String, tree: SnapshotTree)] = []
+  var markedAt = DebugPosition()
 
   package init(_ session: DebugSession) { self.session = session }
 
@@ -47,8 +47,11 @@ package final class DebugConsole {
       throw .command("there is no command \"\(name)\"; help lists all")
     }
     let rest = words.dropFirst().joined(separator: " ")
+    guard command.takesMore || rest.isEmpty else {
+      throw .command("\(command.rawValue) takes nothing more, not \"\(rest)\"")
+    }
     switch command {
-    case .help: return help(rest)
+    case .help: return try help(rest)
     case .quit: return Answer(ends: true)
     case .seek: return try seek(rest)
     case .next: return try step(rest, forward: true)
@@ -67,12 +70,31 @@ package final class DebugConsole {
     }
   }
 
-  private func condition(_ text: String) throws(DebugFailure) -> StepCondition {
+  func condition(_ text: String) throws(DebugFailure) -> StepCondition {
+    let read: StepCondition
     do throws(ConditionError) {
-      return try StepCondition(text)
+      read = try StepCondition(text)
     } catch {
       throw .condition(error)
     }
+    if let step = read.stepNumber, step > session.stepCount {
+      throw .command("there is no step \(step): the take has \(session.stepCount) steps")
+    }
+    if let time = read.instant, time > session.end {
+      throw .command("\(text) is later than the end of the take, which is at \(duration) s")
+    }
+    return read
+  }
+
+  /// A count of steps; 1 when nothing is said.
+  func count(_ text: String, of command: DebugCommandName, atMost limit: Int = .max)
+    throws(DebugFailure) -> Int
+  {
+    guard let count = text.isEmpty ? 1 : Int(text), (1...limit).contains(count) else {
+      let range = limit == .max ? "from 1 on" : "from 1 to \(limit)"
+      throw .command("\(command.rawValue) takes a count \(range), not \(text)")
+    }
+    return count
   }
 
   // MARK: Moving
@@ -84,15 +106,8 @@ package final class DebugConsole {
     case "end": try session.run(until: [])
     default:
       let wanted = try condition(place)
-      if let step = wanted.stepNumber {
-        try session.seek(before: step)
-      } else if let time = wanted.instant {
-        try session.seek(to: time)
-      } else {
-        try session.seek(before: 1)
-        guard try session.run(until: [wanted]) != nil else {
-          return try arrived("nothing in the take meets \"\(wanted)\"")
-        }
+      guard try session.go(to: wanted) else {
+        return try arrived("nothing in the take meets \"\(wanted)\"")
       }
     }
     return try arrived(nil)
@@ -100,18 +115,18 @@ package final class DebugConsole {
 
   private func step(_ what: String, forward: Bool) throws(DebugFailure) -> Answer {
     if what.isEmpty || Int(what) != nil {
-      let count = max(1, Int(what) ?? 1)
+      let count = try count(what, of: forward ? .next : .back)
       if forward {
         try session.run(steps: count)
       } else {
-        try session.seek(before: session.position.step + 1 - count)
+        try session.seek(before: session.position.step + 1 - min(count, session.position.step))
       }
       return try arrived(nil)
     }
     let wanted = try condition(what)
     if forward {
-      let hit = try session.run(until: [wanted])
-      return try arrived(hit == nil ? "nothing later meets \"\(wanted)\"" : nil)
+      let found = try session.goOn(to: wanted)
+      return try arrived(found ? nil : "nothing later meets \"\(wanted)\"")
     }
     let found = try session.goBack(to: wanted)
     return try arrived(found ? nil : "nothing earlier meets \"\(wanted)\"")
@@ -176,171 +191,14 @@ package final class DebugConsole {
     return try addBreakpoint("")
   }
 
-  // MARK: Looking
-
-  /// The trees that a path is about: `2 flow.congestion` is about peer 2 only.
-  private func trees(_ text: String) throws(DebugFailure) -> [(label: String, tree: SnapshotTree)] {
-    var words = text.split(separator: " ").map { String($0) }
-    var states = try session.states()
-    guard !states.isEmpty else { throw .command("no peer has begun yet; go on with next") }
-    if let first = words.first,
-      let peer = states.first(where: { "\($0.peer)" == first || $0.label == first })
-    {
-      states = [peer]
-      words.removeFirst()
-    }
-    guard words.count <= 1 else {
-      throw .command("show takes a peer and a path, as in: show 1 flow.receiving[0]")
-    }
-    guard let path = words.first else {
-      return states.map { ("peer \($0.peer) \($0.label)", $0.tree) }
-    }
-    let found = states.compactMap { state in
-      state.tree[path].map { ("peer \(state.peer) \(state.label)", $0) }
-    }
-    guard !found.isEmpty else {
-      let names = states[0].tree.children.map(\.name).joined(separator: ", ")
-      throw .command("there is nothing at \"\(path)\"; the first names are \(names)")
-    }
-    return found
-  }
-
-  private func show(_ text: String) throws(DebugFailure) -> Answer {
-    let found = try trees(text)
-    let lines = found.flatMap { entry -> [String] in
-      [entry.label.trimmingCharacters(in: .whitespaces)]
-        + (text.split(separator: " ").isEmpty || !entry.tree.name.hasPrefix("peer ")
-          ? entry.tree.name.hasPrefix("peer ")
-            ? entry.tree.children.flatMap(\.lines).map { "  \($0)" }
-            : entry.tree.lines.map { "  \($0)" }
-          : entry.tree.children.flatMap(\.lines).map { "  \($0)" })
-    }
-    return Answer(
-      text: lines.joined(separator: "\n"),
-      json: object(found.map { ($0.label, $0.tree.json) }))
-  }
-
-  private func stats(_ type: String) throws(DebugFailure) -> Answer {
-    let reports = try session.stats()
-    var lines: [String] = []
-    var kept: [String] = []
-    for (index, report) in reports.enumerated() {
-      guard
-        let list = try? JSONSerialization.jsonObject(with: Data(report.utf8)) as? [[String: Any]]
-      else { continue }
-      lines.append("peer \(index + 1)")
-      var objects: [String] = []
-      for object in list where type.isEmpty || object["type"] as? String == type {
-        let members = object.keys.sorted().filter { !["id", "type", "timestamp"].contains($0) }
-          .map { "\($0) \(object[$0] ?? "")" }
-        lines.append("  \(object["type"] ?? "") \(object["id"] ?? "")")
-        lines.append("    " + members.joined(separator: ", "))
-        if let data = try? JSONSerialization.data(
-          withJSONObject: object, options: [.sortedKeys, .withoutEscapingSlashes])
-        {
-          objects.append(String(decoding: data, as: UTF8.self))
-        }
-      }
-      kept.append("[\(objects.joined(separator: ","))]")
-    }
-    return Answer(
-      text: lines.joined(separator: "\n"),
-      json: object([("stats", "[\(kept.joined(separator: ","))]")]))
-  }
-
-  private func recent(_ text: String) throws(DebugFailure) -> Answer {
-    let steps = try session.recentSteps(max(1, Int(text) ?? 10))
-    return Answer(
-      text: steps.flatMap(\.lines).joined(separator: "\n"),
-      json: object([("steps", "[\(steps.map(\.json).joined(separator: ","))]")]))
-  }
-
-  private func watch(_ path: String) throws(DebugFailure) -> Answer {
-    if path.isEmpty {
-      watched = []
-      return Answer(text: "nothing is watched", json: object([("watched", "[]")]))
-    }
-    _ = try trees(path)
-    watched.append(path)
-    let values = try watchedValues()
-    return Answer(
-      text: values.map { "watch \($0.path): \($0.value)" }.joined(separator: "\n"),
-      json: object([("watched", object(values.map { ($0.path, jsonString($0.value)) }))]))
-  }
-
-  private func watchedValues() throws(DebugFailure) -> [(path: String, value: String)] {
-    var values: [(path: String, value: String)] = []
-    for path in watched {
-      // At an earlier place the thing may not be there yet.
-      guard let found = try? trees(path) else {
-        values.append((path, "-"))
-        continue
-      }
-      for entry in found {
-        let text = entry.tree.children.isEmpty ? entry.tree.text : entry.tree.json
-        values.append((found.count > 1 ? "\(entry.label) \(path)" : path, text))
-      }
-    }
-    return values
-  }
-
-  // MARK: Differences
-
-  private func mark() throws(DebugFailure) -> Answer {
-    marked = try session.states()
-    markedAt = session.position
-    return Answer(
-      text: "marked \(place); diff tells what changes from here on",
-      json: object([("marked", String(markedAt.step))]))
-  }
-
-  private func diff(_ text: String) throws(DebugFailure) -> Answer {
-    let here = try session.states()
-    let there: [(peer: UInt32, label: String, tree: SnapshotTree)]
-    var (before, after) = ("here", "there")
-    if text.isEmpty {
-      guard !marked.isEmpty else {
-        throw .command("diff takes a step, as in diff step:120, or a mark set before with mark")
-      }
-      there = marked
-      (before, after) = ("step \(markedAt.step)", "step \(session.position.step)")
-    } else {
-      guard let step = try condition(text).stepNumber else {
-        throw .command("diff takes a step, as in diff step:120")
-      }
-      there = try session.states(before: step)
-      (before, after) = ("step \(session.position.step)", "before step \(step)")
-    }
-    var lines = ["from \(before) to \(after)"]
-    var objects: [String] = []
-    for state in here {
-      guard let other = there.first(where: { $0.peer == state.peer }) else { continue }
-      let changes =
-        text.isEmpty ? other.tree.changes(to: state.tree) : state.tree.changes(to: other.tree)
-      if !changes.isEmpty { lines.append("peer \(state.peer) \(state.label)") }
-      for change in changes {
-        lines.append("  \(change.path): \(change.before) -> \(change.after)")
-        objects.append(
-          object([
-            ("peer", String(state.peer)), ("path", jsonString(change.path)),
-            ("before", jsonString(change.before)), ("after", jsonString(change.after)),
-          ]))
-      }
-    }
-    if objects.isEmpty { lines.append("nothing differs") }
-    return Answer(
-      text: lines.joined(separator: "\n"),
-      json: object([("changes", "[\(objects.joined(separator: ","))]")]))
-  }
-
   // MARK: Media
 
   private func media(_ command: DebugCommandName, _ text: String) throws(DebugFailure) -> Answer {
     let words = text.split(separator: " ").map { String($0) }
-    guard let file = words.first else {
-      throw .command("\(command.rawValue) takes the name of a file, and peer=1 track=2 to choose")
+    guard let file = words.first, !file.contains("=") else {
+      throw .command("\(command.rawValue) begins with the name of a file: \(command.usage)")
     }
-    let choice = TakeMedia.Choice(words.dropFirst())
+    let choice = try TakeMedia.Choice(words.dropFirst(), for: command)
     let source = TakeMedia(path: session.path)
     let line =
       command == .picture
@@ -349,13 +207,16 @@ package final class DebugConsole {
     return Answer(text: line, json: object([("written", jsonString(line))]))
   }
 
-  private func help(_ text: String) -> Answer {
-    Answer(
+  private func help(_ text: String) throws(DebugFailure) -> Answer {
+    guard text.isEmpty || DebugCommandName.find(text) != nil else {
+      throw .command("there is no command \"\(text)\"; help lists all")
+    }
+    return Answer(
       text: DebugCommandName.help(text),
       json: object(DebugCommandName.allCases.map { ($0.rawValue, jsonString($0.summary)) }))
   }
 
-  private func object(_ members: [(String, String)]) -> String {
+  func object(_ members: [(String, String)]) -> String {
     "{" + members.map { "\(jsonString($0.0)):\($0.1)" }.joined(separator: ",") + "}"
   }
 

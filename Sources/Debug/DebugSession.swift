@@ -18,7 +18,7 @@ package struct DebugPosition: Hashable, Sendable {
 /// forward leaves checkpoints an equal number of steps apart, so many over the whole take that any
 /// place that was passed once is a small part of the take away, and their number is bounded.
 package final class DebugSession {
-  private struct Checkpoint {
+  struct Checkpoint {
     var step: Int
     var at: Instant
     var channel: WalkChannel
@@ -27,18 +27,18 @@ package final class DebugSession {
   }
 
   package let path: String
-  package private(set) var position = DebugPosition()
+  package internal(set) var position = DebugPosition()
   /// What the stack did differently from the recording, once that place was passed.
   package private(set) var divergence: String?
 
   /// Opened before the first copy was made and kept open, so that the file stays as all see it.
-  private let anchor: TapeWalk
-  private var present: WalkChannel
-  private var checkpoints: [Checkpoint]
+  let anchor: TapeWalk
+  var present: WalkChannel
+  var checkpoints: [Checkpoint]
   /// How many steps checkpoints are apart.
   private let stride: Int
   /// What tells the steps that conditions name; made when it is first asked.
-  private var finder: StepFinder?
+  var finder: StepFinder?
   /// Called now and then during long work, with the place that was reached.
   private let progress: (Instant) -> Void
 
@@ -85,66 +85,36 @@ package final class DebugSession {
     try keepCheckpoint()
   }
 
-  /// The time of the last step of the take.
+  /// The time of the last step of the take, and how many steps it has.
   package var end: Instant { anchor.end }
+  package var stepCount: Int { anchor.stepCount }
+  /// How many of the last steps are remembered at any place.
+  package static let recentMaximum = 20
 
   /// How many checkpoints there are.
   package var checkpointCount: Int { checkpoints.count }
 
   // MARK: Moving
 
-  /// Goes on from here until a condition holds; gives the number of the one that did.
-  @discardableResult
-  package func run(until conditions: [StepCondition]) throws(DebugFailure) -> Int? {
-    guard conditions.allSatisfy(\.isAboutRows) else {
-      return try walk(until: conditions)
-    }
-    // Where rows decide, the take's tables tell the place, and the nearest checkpoint leads there.
-    var nearest: (step: Int, number: Int)?
-    for (number, condition) in conditions.enumerated() {
-      guard
-        let step = try finding({ finder throws(TapeError) in
-          try finder.first(condition, after: position.step)
-        })
-      else { continue }
-      if step < nearest?.step ?? .max { nearest = (step, number) }
-    }
-    try seek(before: (nearest?.step ?? anchor.stepCount) + 1)
-    position.isAtEnd = position.step == anchor.stepCount
-    // A difference to the recording ends the way early.
-    return position.step == nearest?.step ? nearest?.number : nil
-  }
-
   /// Goes on by a number of steps.
   package func run(steps: Int) throws(DebugFailure) { try walk(until: [], steps: steps) }
 
   /// Lets the present process go on.
   @discardableResult
-  private func walk(until conditions: [StepCondition], steps: Int? = nil, before: Int? = nil)
-    throws(DebugFailure) -> Int?
-  {
+  func walk(
+    until conditions: [StepCondition], steps: Int? = nil, before: Int? = nil,
+    notAfter time: Instant? = nil
+  ) throws(DebugFailure) -> Int? {
     var order = WalkOrder()
     order.conditions = conditions.map(\.description)
     order.steps = steps
     order.before = before
+    order.notAfterNanoseconds = time?.nanoseconds
     order.checkpointsBeyond = checkpoints.last { !$0.isExtra }?.step ?? 0
     order.checkpointSteps = stride
     let reply = try ask(.run(order))
     position.isAtEnd = reply.isAtEnd
     return reply.hit
-  }
-
-  private func finding<Result>(_ body: (StepFinder) throws(TapeError) -> Result)
-    throws(DebugFailure) -> Result
-  {
-    do throws(TapeError) {
-      if let finder { return try body(finder) }
-      let made = try StepFinder(path: path)
-      finder = made
-      return try body(made)
-    } catch {
-      throw .take(error)
-    }
   }
 
   /// Goes to just before a step, in whichever direction it lies.
@@ -167,47 +137,17 @@ package final class DebugSession {
     if position.step < wanted - 1 { try walk(until: [], before: wanted) }
   }
 
-  /// Goes to just before the first step after a time.
+  /// Goes to just before the first step after a time, in whichever direction it lies.
   package func seek(to time: Instant) throws(DebugFailure) {
     let isBack = position.at > time
     if isBack || checkpoints.contains(where: { $0.at <= time && $0.step > position.step }) {
       try activate { $0.at <= time }
     }
-    let condition: StepCondition
-    do throws(ConditionError) {
-      condition = try StepCondition("\(Double(time.nanoseconds) / 1e9)s")
-    } catch {
-      throw .condition(error)
-    }
-    try walk(until: [condition])
-  }
-
-  /// Goes back to just after the last step before this one that meets the condition; false when
-  /// there is none, and then nothing moves.
-  package func goBack(to condition: StepCondition) throws(DebugFailure) -> Bool {
-    if condition.isAboutRows {
-      let found = try finding { finder throws(TapeError) in
-        try finder.last(condition, before: position.step)
-      }
-      if let found { try seek(before: found + 1) }
-      return found != nil
-    }
-    var limit = position.step
-    for checkpoint in checkpoints.reversed() where checkpoint.step < limit - 1 {
-      let scratch = try copy(of: checkpoint.channel)
-      let reply = try ask(
-        .findLast(condition: condition.description, before: limit), on: scratch, moves: false)
-      if let found = reply.found {
-        try seek(before: found + 1)
-        return true
-      }
-      limit = checkpoint.step + 1
-    }
-    return false
+    try walk(until: [], notAfter: time)
   }
 
   /// Lets a copy of the last fitting checkpoint take the place of the present process.
-  private func activate(_ fits: (Checkpoint) -> Bool) throws(DebugFailure) {
+  func activate(_ fits: (Checkpoint) -> Bool) throws(DebugFailure) {
     guard let checkpoint = checkpoints.last(where: fits) else { return }
     present = try copy(of: checkpoint.channel)
     position = DebugPosition(step: checkpoint.step, at: checkpoint.at)
@@ -231,15 +171,16 @@ package final class DebugSession {
     try look { $0.stats = true }.stats
   }
 
-  /// The state of every peer at another place; this one stays.
-  package func states(before step: Int) throws(DebugFailure)
-    -> [(peer: UInt32, label: String, tree: SnapshotTree)]
+  /// The state of every peer at another place, and its step; this one stays.
+  package func states(at place: StepCondition) throws(DebugFailure)
+    -> (states: [(peer: UInt32, label: String, tree: SnapshotTree)], step: Int)
   {
-    let (kept, place) = (present, position)
-    defer { (present, position) = (kept, place) }
-    try activate { $0.step < step }
-    if position.step < step - 1 { try walk(until: [], before: step) }
-    return try states()
+    let (kept, here) = (present, position)
+    defer { (present, position) = (kept, here) }
+    // The present process stays where it is.
+    present = try copy(of: kept)
+    _ = try go(to: place)
+    return (try states(), position.step)
   }
 
   private func look(_ change: (inout LookOrder) -> Void) throws(DebugFailure) -> WalkReply {
@@ -254,7 +195,7 @@ package final class DebugSession {
 
   /// Asks the present process, or another one, and follows what it tells until it is done.
   @discardableResult
-  private func ask(_ request: WalkRequest, on other: WalkChannel? = nil, moves: Bool = true)
+  func ask(_ request: WalkRequest, on other: WalkChannel? = nil, moves: Bool = true)
     throws(DebugFailure) -> WalkReply
   {
     let channel = other ?? present
@@ -281,7 +222,7 @@ package final class DebugSession {
     }
   }
 
-  private func copy(of channel: WalkChannel) throws(DebugFailure) -> WalkChannel {
+  func copy(of channel: WalkChannel) throws(DebugFailure) -> WalkChannel {
     do {
       try channel.send(WalkRequest.copy)
       let (reply, copy) = try channel.receive(WalkReply.self)

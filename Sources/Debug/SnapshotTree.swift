@@ -85,6 +85,25 @@ package struct SnapshotTree: Hashable, Sendable, Codable {
     return tree
   }
 
+  /// Says that a path leads nowhere, and where it ends and could go on.
+  func absence(of path: String) -> String {
+    var (tree, known) = (self, "")
+    for part in path.split(whereSeparator: { $0 == "." || $0 == "[" || $0 == "]" }) {
+      guard let next = tree.children.first(where: { $0.name == part }) else { break }
+      known += tree.kind == .list ? "[\(part)]" : known.isEmpty ? "\(part)" : ".\(part)"
+      tree = next
+    }
+    let there: String
+    if tree.children.isEmpty {
+      there = tree.kind == .list ? "there are no entries now" : "the value is \(tree.text)"
+    } else if tree.kind == .list {
+      there = "there are [0] to [\(tree.children.count - 1)]"
+    } else {
+      there = "there are " + tree.children.map(\.name).joined(separator: ", ")
+    }
+    return "there is nothing at \"\(path)\"; " + (known.isEmpty ? there : "at \(known) \(there)")
+  }
+
   /// Every path of the tree that begins with a text, for completion.
   package func paths(below prefix: String) -> [String] {
     leaves(recursive: true).map(\.path).filter { $0.hasPrefix(prefix) }

@@ -13,19 +13,27 @@ package struct TakeMedia {
     var track: Int64?
     var seconds = 2.0
 
-    /// Reads the words that are understood and passes over the others.
-    package init(_ words: some Sequence<String>) {
+    /// Reads the words after the name of the file.
+    package init(_ words: some Sequence<String>, for command: DebugCommandName)
+      throws(DebugFailure)
+    {
       for word in words {
         let parts = word.split(separator: "=", maxSplits: 1).map { String($0) }
-        guard parts.count == 2 else { continue }
-        switch parts[0] {
-        case "peer": peer = Int64(parts[1])
-        case "track": track = Int64(parts[1])
-        case "seconds": seconds = min(max(Double(parts[1]) ?? 2, 0.02), 600)
-        default: break
+        let value = parts.last ?? ""
+        switch parts.count == 2 ? parts[0] : "" {
+        case "peer" where Int64(value) != nil: peer = Int64(value)
+        case "track" where Int64(value) != nil: track = Int64(value)
+        case "seconds" where command == .sound && Choice.lengths.contains(Double(value) ?? 0):
+          seconds = Double(value) ?? seconds
+        case "seconds" where command == .sound:
+          throw .command("seconds= takes a number from 0.02 to 600, not \(value)")
+        default:
+          throw .command("\"\(word)\" is not understood; it is \(command.usage)")
         }
       }
     }
+
+    private static let lengths = 0.02...600
   }
 
   let path: String
@@ -194,6 +202,10 @@ package struct TakeMedia {
   private func write(_ bytes: [UInt8], to file: String) throws(DebugFailure) {
     do {
       try Data(bytes).write(to: URL(filePath: file), options: .withoutOverwriting)
+    } catch CocoaError.fileWriteFileExists {
+      throw .command("\(file): a file of this name exists; choose another name or remove it")
+    } catch CocoaError.fileNoSuchFile {
+      throw .command("\(file): its folder does not exist; make it or choose another")
     } catch {
       throw .command("\(file) cannot be written: \(error.localizedDescription)")
     }

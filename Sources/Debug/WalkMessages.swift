@@ -18,6 +18,8 @@ struct WalkOrder: Codable {
   var steps: Int?
   /// Stop before this step, whatever else.
   var before: Int?
+  /// Stop before the first step that is later than this, whatever else.
+  var notAfterNanoseconds: Int64?
   /// Copies that serve as checkpoints are made beyond this step, so many steps apart.
   var checkpointsBeyond: Int?
   var checkpointSteps = 1

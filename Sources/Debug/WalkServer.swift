@@ -19,10 +19,9 @@ final class WalkServer {
   private var channel: WalkChannel
   /// The last steps, for looking back; a step keeps its chunk alive, so these are texts.
   private var recent: [TapeWalk.Step] = []
-  /// Whether a stats condition held after the last step, by its text.
-  private var held: [String: Bool] = [:]
+  /// Whether a stats condition held after the last step of each peer, by its text.
+  private var held: [String: [UInt32: Bool]] = [:]
 
-  private static let recentMaximum = 20
   private static let progressInterval = Duration.milliseconds(200)
 
   init(_ walk: TapeWalk, _ channel: WalkChannel) {
@@ -97,13 +96,17 @@ final class WalkServer {
     // A place that was passed already is not passed again.
     conditions.removeAll { $0.condition.stopsBefore && $0.condition.isReached(before: next) }
     for (_, condition) in conditions where condition.needsStats {
-      held[condition.description] = walk.meets(condition)
+      held[condition.description] = walk.peersMeeting(condition)
     }
     let clock = ContinuousClock()
     var toldAt = clock.now
     var left = order.steps ?? .max
     while let next = try walk.next() {
-      if left == 0 || next.number >= order.before ?? .max { return }
+      if left == 0 || next.number >= order.before ?? .max
+        || next.at.nanoseconds > order.notAfterNanoseconds ?? .max
+      {
+        return
+      }
       if let hit = conditions.first(where: {
         $0.condition.stopsBefore && $0.condition.isReached(before: next)
       }) {
@@ -135,20 +138,21 @@ final class WalkServer {
 
   private func advance() throws {
     guard let step = try walk.advance() else { return }
-    if recent.count == WalkServer.recentMaximum { recent.removeFirst() }
+    if recent.count == DebugSession.recentMaximum { recent.removeFirst() }
     recent.append(step)
   }
 
   /// Whether a condition holds now; one about stats only when it did not hold before.
   private func holds(_ condition: StepCondition) -> Bool {
     let holds = walk.meets(condition)
-    guard condition.needsStats else { return holds }
-    return held.updateValue(holds, forKey: condition.description) == false && holds
+    guard condition.needsStats, let peer = walk.last?.recorded.head.peer else { return holds }
+    let did = held[condition.description, default: [:]].updateValue(holds, forKey: peer)
+    return holds && did != true
   }
 
   private func findLast(_ condition: StepCondition, before step: Int) throws -> Int? {
     var found: Int?
-    if condition.needsStats { held[condition.description] = walk.meets(condition) }
+    if condition.needsStats { held[condition.description] = walk.peersMeeting(condition) }
     while let next = try walk.next(), next.number < step {
       try advance()
       if holds(condition) { found = walk.number }

@@ -22,6 +22,7 @@ package final class RecordedVirtualCall {
     options.toolVersion = retakeVersion
     // Virtual time runs ahead of any disk, so it has to wait for it.
     options.waitsForDisk = true
+    options.queueLimit = 32 << 20
     options.toolchain = try Toolchain.current(for: path)
     let writer = try TapeWriter(path: path, options: options)
     self.writer = writer

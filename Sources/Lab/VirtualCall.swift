@@ -21,11 +21,17 @@ package final class VirtualCall {
 
   /// What each peer answered, in order.
   package private(set) var replies: [[(id: UInt32, reply: PeerReply)]]
+  /// The last state that each peer told of, by its machine.
+  private var states: [[String: String]]
+  /// How many pictures each peer received.
+  package private(set) var picturesReceived: [Int]
   /// A STUN and TURN server on the same network; its datagrams take the links of the peers.
   package var server: VirtualTURNServer?
 
   /// Whether `events` keeps decoded pictures and sound; a minute of them fills gigabytes.
   package var keepsMedia = false
+  /// Whether `events` and `replies` are kept at all; those of an hour fill gigabytes.
+  package var keepsHistory = true
 
   private var peers: [PeerMachine]
   private let addresses: [IPAddress]
@@ -55,6 +61,8 @@ package final class VirtualCall {
     peers = links.map { _ in PeerMachine(codecs: codecs, security: security) }
     events = links.map { _ in [] }
     replies = links.map { _ in [] }
+    states = links.map { _ in [:] }
+    picturesReceived = links.map { _ in 0 }
     addresses = links.indices.map { IPAddress(ipv4: 0x0a00_0001 + UInt32($0)) }
     self.peerNumbers = peerNumbers ?? links.indices.map { UInt32($0) + 1 }
     self.sink = sink
@@ -127,9 +135,19 @@ package final class VirtualCall {
     case .publishName(let name, let ip): names[name] = ip
     case .resolveName(let id, let name):
       step(peer, .nameResolved(id: id, names[name].map { [$0] } ?? []))
-    case .reply(let id, let reply): replies[peer].append((id, reply))
-    case .event(let event): events[peer].append((now, keepsMedia ? event : event.withoutMedia))
+    case .reply(let id, let reply): if keepsHistory { replies[peer].append((id, reply)) }
+    case .event(let event): note(event, of: peer)
     }
+  }
+
+  private func note(_ event: PeerEvent, of peer: Int) {
+    switch event {
+    case .state(let transition): states[peer][transition.machine] = transition.to
+    case .frame(let frame) where frame.kind == .video && frame.isInbound:
+      picturesReceived[peer] += 1
+    default: break
+    }
+    if keepsHistory { events[peer].append((now, keepsMedia ? event : event.withoutMedia)) }
   }
 
   private func newEnd(_ ip: IPAddress) -> SocketAddress {
@@ -233,12 +251,7 @@ package final class VirtualCall {
   }
 
   /// The last state that a peer's machine told of.
-  package func state(_ machine: String, of peer: Int) -> String? {
-    for (_, event) in events[peer].reversed() {
-      if case .state(let transition) = event, transition.machine == machine { return transition.to }
-    }
-    return nil
-  }
+  package func state(_ machine: String, of peer: Int) -> String? { states[peer][machine] }
 
   /// The frames that a peer encoded or decoded.
   package func frames(of peer: Int, kind: MediaKind, isInbound: Bool) -> [FrameRecord] {

@@ -9,12 +9,12 @@ import Wire
 /// input, so that it is recorded and a replay reports the same.
 final class TimedCodecs: CodecFactory {
   private let codecs: any CodecFactory
-  private var pictures: [CodecWatch] = []
+  private var watches: [CodecWatch] = []
 
   init(_ codecs: any CodecFactory) { self.codecs = codecs }
 
-  /// How long the picture codecs of each track have worked so far.
-  var times: [CodecTime] { pictures.map(\.time) }
+  /// How long the codecs of each track have worked so far.
+  var times: [CodecTime] { watches.map(\.time) }
 
   func audioEncoder(track: String, _ settings: OpusSettings) throws(CodecError)
     -> any AudioEncoding
@@ -23,7 +23,8 @@ final class TimedCodecs: CodecFactory {
   }
 
   func audioDecoder(track: String, channels: Int) throws(CodecError) -> any AudioDecoding {
-    try codecs.audioDecoder(track: track, channels: channels)
+    TimedAudioDecoder(
+      try codecs.audioDecoder(track: track, channels: channels), watch(track, isInbound: true))
   }
 
   func videoEncoder(track: String, _ settings: VideoSettings) throws(CodecError)
@@ -42,14 +43,14 @@ final class TimedCodecs: CodecFactory {
   /// The watch of one direction of a track; a codec that takes another one's place goes on with it.
   private func watch(_ track: String, isInbound: Bool) -> CodecWatch {
     let transceiver = UInt32(track) ?? 0
-    if let known = pictures.first(where: {
+    if let known = watches.first(where: {
       $0.time.transceiver == transceiver && $0.time.isInbound == isInbound
     }) {
       return known
     }
     let watch = CodecWatch(
       CodecTime(transceiver: transceiver, isInbound: isInbound, nanoseconds: 0))
-    pictures.append(watch)
+    watches.append(watch)
     return watch
   }
 }
@@ -60,9 +61,29 @@ private final class CodecWatch {
 
   init(_ time: CodecTime) { self.time = time }
 
-  func add(since begin: ContinuousClock.Instant) {
+  /// Adds the time since an instant, once for each sample that it served.
+  func add(since begin: ContinuousClock.Instant, samples: Int = 1) {
     let length = begin.duration(to: .now).components
-    time.nanoseconds += length.seconds * 1_000_000_000 + length.attoseconds / 1_000_000_000
+    let nanoseconds = length.seconds * 1_000_000_000 + length.attoseconds / 1_000_000_000
+    time.nanoseconds += nanoseconds * Int64(samples)
+  }
+}
+
+private final class TimedAudioDecoder: AudioDecoding {
+  private let decoder: any AudioDecoding
+  private let watch: CodecWatch
+
+  init(_ decoder: any AudioDecoding, _ watch: CodecWatch) {
+    self.decoder = decoder
+    self.watch = watch
+  }
+
+  func decode(_ request: AudioDecodeRequest) throws(CodecError) -> DecodedAudio {
+    guard case .payload = request else { return try decoder.decode(request) }
+    let begin = ContinuousClock.now
+    let decoded = try decoder.decode(request)
+    watch.add(since: begin, samples: decoded.block.frameCount)
+    return decoded
   }
 }
 

@@ -13,8 +13,10 @@ final class UDPSocket {
   /// Whether the kernel cuts what it is given into datagrams.
   private var sendsSegments = true
 
-  /// What is wished for the kernel's buffers, for bursts of key frames.
-  private static let bufferBytes: Int32 = 1 << 20
+  /// What is wished for the kernel's buffers: a whole receive window of data (`SCTPParameters`)
+  /// in packets of the usual size, each of which weighs twice as much there, must find room while
+  /// the thread is busy with a picture.
+  private static let bufferBytes: Int32 = 4 << 20
 
   /// Opens a socket on an address and a free port.
   init(on ip: IPAddress) throws(SystemError) {

@@ -35,6 +35,7 @@ package struct ArrivalSpread {
   private var isStarted = false
   private var baseTime: Int64 = 0
   private var baseArrival = Instant.zero
+  private var newestTime: Int64 = 0
   private var newestSequence: Int64 = 0
   private var newestTransit: Int64 = 0
   private var slots = [12 of Slot](repeating: Slot())
@@ -50,6 +51,14 @@ package struct ArrivalSpread {
   /// When a frame of a media time would arrive were it among the fastest.
   package func fastestArrival(of time: Int64) -> Instant {
     baseArrival + Interval(nanoseconds: nanoseconds(from: baseTime, to: time)) + leastTransit
+  }
+
+  /// The same for an RTP time that is at most half of its range away from the newest frame's; nil
+  /// before the first frame.
+  package func fastestArrival(ofRTPTime rtpTime: UInt32) -> Instant? {
+    guard isStarted else { return nil }
+    let distance = Int32(bitPattern: rtpTime &- UInt32(truncatingIfNeeded: newestTime))
+    return fastestArrival(of: newestTime &+ Int64(distance))
   }
 
   private var leastTransit: Interval { Interval(nanoseconds: least) }
@@ -81,6 +90,7 @@ package struct ArrivalSpread {
       return .jumped
     }
     if isNewest {
+      newestTime = time
       newestSequence = sequence
       newestTransit = transit
     }
@@ -92,6 +102,7 @@ package struct ArrivalSpread {
     isStarted = true
     baseTime = time
     baseArrival = arrival
+    newestTime = time
     newestSequence = sequence
     newestTransit = 0
     slots = .init(repeating: Slot())

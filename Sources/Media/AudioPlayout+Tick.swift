@@ -149,7 +149,8 @@ extension AudioPlayout {
     hasPlayed = true
     let decoded = decode(.payload(entry.frame.bytes), lasting: entry.packet.duration)
     counters.countEmitted(
-      samples: decoded.block.frameCount, delay: now - entry.frame.firstArrival, target: targetDelay)
+      samples: decoded.block.frameCount, delay: now - entry.frame.firstArrival,
+      target: targetDelay, minimum: networkDelay)
     isQuiet =
       AudioLevel.level(energy: decoded.energy, frameCount: decoded.block.frameCount)
       >= AudioPlayout.quietLevel

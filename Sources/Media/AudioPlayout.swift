@@ -37,6 +37,8 @@ package struct AudioPlayout: Machine {
   let codecs: any CodecFactory
   /// What the delay is at least, whatever the arrivals say.
   private let minimumDelay: Interval
+  /// What the delay is at least so that the pictures of the same stream keep up with the sound.
+  package var alignedDelay = Interval.zero
   var decoder: (any AudioDecoding)?
   var hasFailed = false
 
@@ -77,11 +79,19 @@ package struct AudioPlayout: Machine {
   package var deadline: Instant? { nextTick }
 
   /// The delay that the arrivals of the last seconds call for.
-  package var targetDelay: Interval {
-    max(
-      minimumDelay,
-      min(max(timing.spread + AudioPlayout.margin, AudioPlayout.leastDelay), AudioPlayout.mostDelay)
-    )
+  var networkDelay: Interval {
+    min(max(timing.spread + AudioPlayout.margin, AudioPlayout.leastDelay), AudioPlayout.mostDelay)
+  }
+
+  /// The delay of the track for itself, without regard to others of its stream.
+  package var ownDelay: Interval { max(minimumDelay, networkDelay) }
+
+  /// The delay that is aimed at.
+  package var targetDelay: Interval { max(ownDelay, alignedDelay) }
+
+  /// When a sample would be played if the track were for itself; nil before the first packet.
+  package func ownPlayout(ofRTPTime time: UInt32) -> Instant? {
+    timing.fastestArrival(ofRTPTime: time).map { $0 + ownDelay }
   }
 
   package mutating func step(

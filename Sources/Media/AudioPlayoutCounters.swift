@@ -34,8 +34,10 @@ package struct AudioPlayoutCounters: Hashable, Sendable {
   package var jitterBufferEmittedCount: UInt64 = 0
   /// For each of those the microseconds between arrival and playout, summed up.
   package var jitterBufferDelayMicroseconds: UInt64 = 0
-  /// For each of those the target delay in microseconds, summed up.
+  /// For each of those the target delay in microseconds, summed up, and what it would have been had
+  /// nothing but the network asked for delay.
   package var jitterBufferTargetDelayMicroseconds: UInt64 = 0
+  package var jitterBufferMinimumDelayMicroseconds: UInt64 = 0
 
   private var loudness = LoudnessWindow()
 
@@ -47,8 +49,9 @@ package struct AudioPlayoutCounters: Hashable, Sendable {
   /// The delays above in seconds.
   package var jitterBufferDelay: Double { Double(jitterBufferDelayMicroseconds) / 1e6 }
   package var jitterBufferTargetDelay: Double { Double(jitterBufferTargetDelayMicroseconds) / 1e6 }
-  /// Nothing but the network asks for delay, so the least target is the target.
-  package var jitterBufferMinimumDelay: Double { jitterBufferTargetDelay }
+  package var jitterBufferMinimumDelay: Double {
+    Double(jitterBufferMinimumDelayMicroseconds) / 1e6
+  }
   /// How much sound was played, in seconds.
   package var totalSamplesDuration: Double {
     Double(totalSamplesReceived) / Double(AudioBlock.sampleRate)
@@ -62,10 +65,16 @@ package struct AudioPlayoutCounters: Hashable, Sendable {
   }
 
   /// Counts sound that comes out of its own packet.
-  mutating func countEmitted(samples: Int, delay: Interval, target: Interval) {
+  mutating func countEmitted(
+    samples: Int, delay: Interval, target: Interval, minimum: Interval
+  ) {
     let count = UInt64(max(0, samples))
+    func sum(_ interval: Interval) -> UInt64 {
+      count &* UInt64(max(0, interval.nanoseconds) / 1_000)
+    }
     jitterBufferEmittedCount &+= count
-    jitterBufferDelayMicroseconds &+= count &* UInt64(max(0, delay.nanoseconds) / 1_000)
-    jitterBufferTargetDelayMicroseconds &+= count &* UInt64(max(0, target.nanoseconds) / 1_000)
+    jitterBufferDelayMicroseconds &+= sum(delay)
+    jitterBufferTargetDelayMicroseconds &+= sum(target)
+    jitterBufferMinimumDelayMicroseconds &+= sum(minimum)
   }
 }

@@ -6,6 +6,8 @@ package struct AudioPlayoutSnapshot: Sendable {
   package var bufferedPackets: Int
   package var buffered: Interval
   package var targetDelay: Interval
+  /// The part of it that other tracks of the stream ask for: at least so much, all in all.
+  package var alignedDelay: Interval
   /// The media time of the next sample, in ticks of 48 kHz.
   package var playhead: Int64
   package var isSilent: Bool
@@ -22,6 +24,8 @@ package struct VideoPlayoutSnapshot: Sendable {
   /// How much later than the fastest transit frames are shown, and where that is going.
   package var delay: Interval
   package var targetDelay: Interval
+  /// The part of it that other tracks of the stream ask for: at least so much, all in all.
+  package var alignedDelay: Interval
   /// When the oldest frame is shown.
   package var nextShow: Instant?
   package var counters: VideoPlayoutCounters
@@ -34,7 +38,8 @@ extension AudioPlayout {
     return AudioPlayoutSnapshot(
       bufferedPackets: buffer.entries.count,
       buffered: interval(Int(clamping: max(0, end.subtractingReportingOverflow(playhead).0))),
-      targetDelay: targetDelay, playhead: playhead, isSilent: nextTick == nil, nextTick: nextTick,
+      targetDelay: targetDelay, alignedDelay: alignedDelay, playhead: playhead,
+      isSilent: nextTick == nil, nextTick: nextTick,
       concealedRun: interval(concealedRun), counters: counters)
   }
 }
@@ -44,6 +49,6 @@ extension VideoPlayout {
   package var snapshot: VideoPlayoutSnapshot {
     VideoPlayoutSnapshot(
       waitingFrames: queue.count, waitingBytes: queuedBytes, delay: delay,
-      targetDelay: targetDelay, nextShow: deadline, counters: counters)
+      targetDelay: targetDelay, alignedDelay: alignedDelay, nextShow: deadline, counters: counters)
   }
 }

@@ -37,9 +37,10 @@ package struct VideoPlayout: Machine {
 
   private let track: String
   private let codecs: any CodecFactory
-  /// What the delay is at least, and at most.
+  /// What the delay is at least.
   private let minimumDelay: Interval
-  private let maximumDelay: Interval
+  /// What it is at least so that the sound of the same stream keeps up with the pictures.
+  package var alignedDelay = Interval.zero
   private var decoder: (any VideoDecoding)?
   /// What the decoder decodes, or was to decode when it could not be made.
   private var decoded: CodecName?
@@ -58,7 +59,6 @@ package struct VideoPlayout: Machine {
     self.track = track
     self.codecs = codecs
     self.minimumDelay = max(VideoPlayout.leastDelay, min(minimumDelay, .seconds(5)))
-    maximumDelay = max(VideoPlayout.mostDelay, self.minimumDelay)
     delay = self.minimumDelay
   }
 
@@ -66,8 +66,24 @@ package struct VideoPlayout: Machine {
   package var deadline: Instant? { queue.first.map { dueTime(of: $0) } }
 
   /// The delay that the arrivals of the last seconds call for.
-  package var targetDelay: Interval {
-    min(max(timing.spread, minimumDelay), maximumDelay)
+  private var networkDelay: Interval {
+    min(max(timing.spread, VideoPlayout.leastDelay), VideoPlayout.mostDelay)
+  }
+
+  /// The delay of the track for itself, without regard to others of its stream.
+  package var ownDelay: Interval { max(minimumDelay, networkDelay) }
+
+  /// The delay that is aimed at.
+  package var targetDelay: Interval { max(ownDelay, alignedDelay) }
+
+  /// The most that the delay comes to, whatever happens to the arrivals.
+  private var maximumDelay: Interval {
+    max(VideoPlayout.mostDelay, max(minimumDelay, alignedDelay))
+  }
+
+  /// When a frame would be shown if the track were for itself; nil before the first frame.
+  package func ownPlayout(ofRTPTime time: UInt32) -> Instant? {
+    timing.fastestArrival(ofRTPTime: time).map { $0 + ownDelay }
   }
 
   package mutating func step(
@@ -156,6 +172,7 @@ package struct VideoPlayout: Machine {
     counters.jitterBufferDelay =
       counters.jitterBufferDelay + max(.zero, now - frame.firstArrival)
     counters.jitterBufferTargetDelay = counters.jitterBufferTargetDelay + targetDelay
+    counters.jitterBufferMinimumDelay = counters.jitterBufferMinimumDelay + networkDelay
     guard !frame.codec.isPassedThrough else {
       outbox.append(.passed(frame))
       return

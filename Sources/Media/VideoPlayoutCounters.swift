@@ -29,8 +29,8 @@ package struct VideoPlayoutCounters: Hashable, Sendable {
   package var jitterBufferEmittedCount: UInt64 = 0
   package var jitterBufferDelay = Interval.zero
   package var jitterBufferTargetDelay = Interval.zero
-  /// Nothing but the network asks for delay, so the least target is the target.
-  package var jitterBufferMinimumDelay: Interval { jitterBufferTargetDelay }
+  /// What the target delays would have been had nothing but the network asked for delay.
+  package var jitterBufferMinimumDelay = Interval.zero
 
   private var lastShown: Instant?
   /// The last gaps between shown frames in nanoseconds, oldest first.

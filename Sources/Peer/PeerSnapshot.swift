@@ -127,9 +127,10 @@ extension PeerMachine {
   /// The peer as it stands; nil before its genesis.
   package var snapshot: PeerSnapshot? { stack?.snapshot }
 
-  /// What getStats would give now, without a call and without the codecs' times.
-  package var stats: StatsReport {
-    (try? stack?.statsReport(of: nil, codecTimes: [])) ?? StatsReport()
+  /// What getStats would give now, without a call and without the codecs' times; with types only
+  /// the objects of these.
+  package func stats(of types: Set<String>?) -> StatsReport {
+    stack?.statsReport(of: types, codecTimes: []) ?? StatsReport()
   }
 }
 

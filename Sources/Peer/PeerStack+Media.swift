@@ -26,7 +26,10 @@ extension PeerStack {
       bundle.videoBitrate = bitrate
       shareBitrate(of: bundle)
     case .lossReported(let mid, let share): reportLoss(share, mid)
-    case .rtcpBlock(let record): tell(.rtcp(record))
+    case .rtcpBlock(let record):
+      tell(.rtcp(record))
+      // A sender report tells the time at which the sender captured what.
+      if record.isInbound, record.type == "sr" { alignPlayouts() }
     case .streamBegan, .streamEnded: break
     }
   }

@@ -6,7 +6,9 @@ import Wire
 
 // What the playouts add to inbound-rtp.
 extension PeerStack {
-  func addAudioPlayout(_ playout: AudioPlayout?, discarded: UInt64, to stats: inout StatsBuilder) {
+  func addAudioPlayout(
+    _ playout: AudioPlayout?, discarded: UInt64, decoding: Double?, to stats: inout StatsBuilder
+  ) {
     guard let counters = playout?.counters else { return }
     stats.set("packetsDiscarded", discarded + counters.packetsDiscarded)
     stats.set("fecPacketsReceived", counters.fecPacketsReceived)
@@ -15,6 +17,8 @@ extension PeerStack {
     stats.set("jitterBufferTargetDelay", counters.jitterBufferTargetDelay)
     stats.set("jitterBufferMinimumDelay", counters.jitterBufferMinimumDelay)
     stats.set("jitterBufferEmittedCount", counters.jitterBufferEmittedCount)
+    // From the packet of a sample to the sample: the wait, and the decoder's work.
+    stats.set("totalProcessingDelay", decoding.map { $0 + counters.jitterBufferDelay })
     stats.set("totalSamplesReceived", counters.totalSamplesReceived)
     stats.set("concealedSamples", counters.concealedSamples)
     stats.set("silentConcealedSamples", counters.silentConcealedSamples)

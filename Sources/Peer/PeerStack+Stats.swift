@@ -15,20 +15,34 @@ extension PeerStack {
   func statsReport(of selector: StatsSelector?, codecTimes: [CodecTime]) throws(PeerError)
     -> StatsReport
   {
-    var report = StatsReport()
-    report.objects.append(peerConnectionStats())
-    for bundle in bundles.all { report.objects.append(transportStats(bundle)) }
-    report.objects += dataChannelStats()
-    report.objects += certificateStats()
-    for bundle in bundles.all { report.objects += candidateStats(bundle) }
-    for bundle in bundles.all { report.objects += pairStats(bundle) }
-    report.objects += codecStats()
-    report.objects += mediaSourceStats()
-    report.objects += mediaPlayoutStats()
-    for stream in outboundStreams { report.objects += outboundStats(stream, codecTimes) }
-    for stream in inboundStreams { report.objects += inboundStats(stream, codecTimes) }
+    let report = statsReport(of: nil as Set<String>?, codecTimes: codecTimes)
     guard let selector else { return report }
     return try report.reachable(from: streamIDs(of: selector))
+  }
+
+  /// The stats of everything, or the objects of some types: most cost nothing then.
+  func statsReport(of types: Set<String>?, codecTimes: [CodecTime]) -> StatsReport {
+    func wants(_ names: String...) -> Bool { types.map { !$0.isDisjoint(with: names) } ?? true }
+    var report = StatsReport()
+    if wants("peer-connection") { report.objects.append(peerConnectionStats()) }
+    if wants("transport") { report.objects += bundles.all.map(transportStats) }
+    if wants("data-channel") { report.objects += dataChannelStats() }
+    if wants("certificate") { report.objects += certificateStats() }
+    if wants("local-candidate", "remote-candidate") {
+      report.objects += bundles.all.flatMap(candidateStats)
+    }
+    if wants("candidate-pair") { report.objects += bundles.all.flatMap(pairStats) }
+    if wants("codec") { report.objects += codecStats() }
+    if wants("media-source") { report.objects += mediaSourceStats() }
+    if wants("media-playout") { report.objects += mediaPlayoutStats() }
+    if wants("outbound-rtp", "remote-inbound-rtp") {
+      for stream in outboundStreams { report.objects += outboundStats(stream, codecTimes) }
+    }
+    if wants("inbound-rtp", "remote-outbound-rtp") {
+      for stream in inboundStreams { report.objects += inboundStats(stream, codecTimes) }
+    }
+    if let types { report.objects.removeAll { !types.contains($0.type) } }
+    return report
   }
 
   /// The ids of the RTP streams of a sender or receiver.

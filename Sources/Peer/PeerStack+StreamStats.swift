@@ -118,12 +118,13 @@ extension PeerStack {
     stats.set("nackCount", stream.nackCount)
     if let playout = tracks.receiving.first(where: { $0.mid == stream.mid }) {
       stats.set("estimatedPlayoutTimestamp", playoutTimestamp(of: playout, stream))
+      let decoding = seconds(of: playout.transceiver, isInbound: true, times)
       switch stream.kind {
       case .audio:
         stats.set("playoutId", mediaPlayoutID(of: playout))
-        addAudioPlayout(playout.audio, discarded: stream.packetsDiscarded, to: &stats)
+        addAudioPlayout(
+          playout.audio, discarded: stream.packetsDiscarded, decoding: decoding, to: &stats)
       case .video:
-        let decoding = seconds(of: playout.transceiver, isInbound: true, times)
         addVideoPlayout(playout.video, stream, decoding: decoding, to: &stats)
       }
     }

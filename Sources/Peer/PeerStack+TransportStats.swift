@@ -151,8 +151,10 @@ extension PeerStack {
       stats.set("totalRoundTripTime", pair.totalRoundTrip)
       stats.set("currentRoundTripTime", pair.currentRoundTrip)
       if pair.selected {
-        stats.set("availableOutgoingBitrate", bundle.flow.availableOutgoingBitrate.map(Double.init))
-        stats.set("availableIncomingBitrate", bundle.flow.availableIncomingBitrate.map(Double.init))
+        stats.set(
+          "availableOutgoingBitrate", bundle.flow.availableOutgoingBitrate.map { Double($0) })
+        stats.set(
+          "availableIncomingBitrate", bundle.flow.availableIncomingBitrate.map { Double($0) })
       }
       stats.set("requestsReceived", pair.requestsReceived)
       stats.set("requestsSent", pair.requestsSent)

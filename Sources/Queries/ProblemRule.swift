@@ -9,14 +9,17 @@ package struct ProblemRule: Sendable {
 
   /// All rules in the order in which a session can go wrong.
   package static let all: [ProblemRule] = [
-    neverConnected, disconnected, flapping, relay, roundTrip, oneWay, loss, lossBurst, noKeyFrame,
-    freeze, silence, mutedSpeech, limited,
+    neverConnected, disconnected, flapping, relay, roundTrip, oneWay, loss, lossBurst, lossAtPeer,
+    noKeyFrame, freeze, concealed, silence, mutedSpeech, limited,
   ]
+
+  /// When the take ends; one that was cut short has no ending.
+  private static let end = "coalesce((SELECT at_ns FROM ending), (SELECT max(at_ns) FROM tape))"
 
   private static let neverConnected = ProblemRule(
     name: "never-connected",
     sql: """
-      SELECT peer, min(at_ns) AS from_ns, (SELECT max(at_ns) FROM tape) AS to_ns,
+      SELECT peer, min(at_ns) AS from_ns, \(end) AS to_ns,
         'the connection was never connected; it went through '
           || group_concat(to_state, ', ') AS evidence
       FROM state WHERE machine = 'connection'
@@ -140,6 +143,23 @@ package struct ProblemRule: Sendable {
       FROM sorted WHERE missing >= 5
       """)
 
+  /// What the other side does not get shows in its reports alone when only this side is recorded.
+  private static let lossAtPeer = ProblemRule(
+    name: "loss-at-peer",
+    sql: """
+      SELECT peer, from_ns, to_ns,
+        'the other side says that ' || lost || ' of ' || (lost + received)
+          || ' packets of ssrc ' || ssrc || ' did not come ('
+          || round(100.0 * lost / (lost + received), 1) || ' %)' AS evidence
+      FROM (
+        SELECT peer, members ->> '$.ssrc' AS ssrc, min(at_ns) AS from_ns, max(at_ns) AS to_ns,
+          max(members ->> '$.packetsLost') AS lost,
+          max(members ->> '$.packetsReceived') AS received
+        FROM stat WHERE type = 'remote-inbound-rtp' GROUP BY peer, ssrc
+      )
+      WHERE lost + received >= 50 AND lost * 50 >= lost + received
+      """)
+
   private static let noKeyFrame = ProblemRule(
     name: "no-key-frame",
     sql: """
@@ -155,7 +175,7 @@ package struct ProblemRule: Sendable {
         ),
         waiting AS (
           SELECT peer, ssrc, min(at_ns) AS from_ns, count(*) AS requests,
-            coalesce(answer_ns, (SELECT max(at_ns) FROM tape)) AS to_ns
+            coalesce(answer_ns, \(end)) AS to_ns
           FROM request GROUP BY peer, ssrc, answer_ns
         )
       SELECT peer, from_ns, to_ns,
@@ -171,6 +191,28 @@ package struct ProblemRule: Sendable {
         'video track ' || track || ' stood still for ' || CAST(gap_ms AS INTEGER)
           || ' ms, where a picture usually lasts ' || CAST(mean_ms AS INTEGER) || ' ms' AS evidence
       FROM freeze
+      """)
+
+  private static let concealed = ProblemRule(
+    name: "concealed-audio",
+    sql: """
+      WITH
+        poor AS (
+          SELECT peer, track, at_ns / 1000000000 AS second, count(*) AS blocks,
+            sum(outcome = 'concealed') AS concealed
+          FROM frame WHERE kind = 'audio' AND direction = 'in'
+          GROUP BY peer, track, second
+          HAVING blocks >= 20 AND concealed * 5 >= blocks AND concealed < blocks
+        ),
+        numbered AS (
+          SELECT *, second - row_number() OVER (PARTITION BY peer, track ORDER BY second) AS run
+          FROM poor
+        )
+      SELECT peer, min(second) * 1000000000 AS from_ns,
+        min((max(second) + 1) * 1000000000, \(end)) AS to_ns,
+        sum(concealed) || ' of ' || sum(blocks) || ' blocks of audio track ' || track
+          || ' were made up: their packets did not come in time' AS evidence
+      FROM numbered GROUP BY peer, track, run
       """)
 
   private static let silence = ProblemRule(

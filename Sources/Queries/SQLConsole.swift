@@ -17,7 +17,7 @@ package enum SQLConsole {
   ///
   /// Bytes are printed in hexadecimal: shortened in tables, whole in CSV and JSON.
   package static func run(
-    path: String, sql: String, format: Format = .table, write: (String) -> Void
+    path: String, sql: String, format: Format = .table, write: @escaping (String) -> Void
   ) throws(TapeError) {
     let connection = try TakeFile.open(path)
     do throws(SQLiteError) {
@@ -48,7 +48,9 @@ package enum SQLConsole {
 
   // MARK: Table
 
-  private static func printTable(_ statement: inout SQLiteStatement, _ write: (String) -> Void)
+  private static func printTable(
+    _ statement: inout SQLiteStatement, _ write: @escaping (String) -> Void
+  )
     throws(SQLiteError)
   {
     let names = names(statement)
@@ -81,11 +83,14 @@ package enum SQLConsole {
 
   // MARK: CSV and JSON
 
-  private static func printCSV(_ statement: inout SQLiteStatement, _ write: (String) -> Void)
+  private static func printCSV(
+    _ statement: inout SQLiteStatement, _ write: @escaping (String) -> Void
+  )
     throws(SQLiteError)
   {
     let names = names(statement)
-    write(names.map { quoted($0) }.joined(separator: ",") + "\r\n")
+    var pieces = Pieces(write)
+    pieces.add(names.map { quoted($0) }.joined(separator: ",") + "\r\n")
     while try statement.step() {
       let row = names.indices.map { column in
         switch statement.value(column) ?? .null {
@@ -95,8 +100,9 @@ package enum SQLConsole {
         case let value: value.summary
         }
       }
-      write(row.joined(separator: ",") + "\r\n")
+      pieces.add(row.joined(separator: ",") + "\r\n")
     }
+    pieces.flush()
   }
 
   private static func quoted(_ text: String) -> String {
@@ -104,19 +110,23 @@ package enum SQLConsole {
     return needsQuotes ? "\"" + text.replacing("\"", with: "\"\"") + "\"" : text
   }
 
-  private static func printJSON(_ statement: inout SQLiteStatement, _ write: (String) -> Void)
+  private static func printJSON(
+    _ statement: inout SQLiteStatement, _ write: @escaping (String) -> Void
+  )
     throws(SQLiteError)
   {
     let names = names(statement).map { jsonString($0) }
+    var pieces = Pieces(write)
     var separator = "["
     while try statement.step() {
       let members = names.indices.map { column in
         "\(names[column]):\((statement.value(column) ?? .null).json)"
       }
-      write("\(separator){\(members.joined(separator: ","))}")
+      pieces.add("\(separator){\(members.joined(separator: ","))}")
       separator = ",\n"
     }
-    write(separator == "[" ? "[]\n" : "]\n")
+    pieces.add(separator == "[" ? "[]\n" : "]\n")
+    pieces.flush()
   }
 }
 

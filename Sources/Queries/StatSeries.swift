@@ -18,11 +18,12 @@ package enum StatSeries {
   /// - Returns: how many samples of objects there were.
   @discardableResult
   package static func write(
-    path: String, types: [String], format: Format, write: (String) -> Void
+    path: String, types: [String], format: Format, write: @escaping (String) -> Void
   ) throws(TapeError) -> Int {
     let connection = try TakeFile.open(path)
     var count = 0
-    var text = format == .csv ? "seconds,peer,type,id,member,value\r\n" : ""
+    var pieces = Pieces(write)
+    if format == .csv { pieces.add("seconds,peer,type,id,member,value\r\n") }
     do throws(SQLiteError) {
       var statement = try connection.prepare(
         """
@@ -40,21 +41,17 @@ package enum StatSeries {
             id: statement.text(3) ?? "", type: type, timestamp: statement.real(4),
             members: statement.text(5) ?? "{}"))
         switch format {
-        case .lines: sample.appendLine(to: &text)
-        case .csv: sample.appendMembers(to: &text)
+        case .lines: sample.appendLine(to: &pieces.text)
+        case .csv: sample.appendMembers(to: &pieces.text)
         }
-        guard text.utf8.count >= pieceLength else { continue }
-        write(text)
-        text.removeAll(keepingCapacity: true)
+        pieces.flush(atLeast: Pieces.length)
       }
     } catch {
       throw TapeError(path: path, error)
     }
-    if !text.isEmpty { write(text) }
+    pieces.flush()
     return count
   }
-
-  private static let pieceLength = 1 << 16
 }
 
 private struct Sample {

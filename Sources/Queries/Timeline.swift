@@ -94,7 +94,8 @@ package struct Timeline: Sendable {
     SELECT row, at_ns, peer, 'channel', channel
       || CASE label WHEN '' THEN '' ELSE ' "' || label || '"' END || ' ' || state
       || CASE state WHEN 'closed' THEN
-        ', ' || messages_sent || ' messages (' || bytes_sent || ' bytes) sent, '
+        ', ' || messages_sent || iif(messages_sent = 1, ' message (', ' messages (')
+        || bytes_sent || ' bytes) sent, '
         || messages_received || ' (' || bytes_received || ' bytes) received'
       ELSE coalesce(', stream ' || id, '') || iif(remote, ', made by the peer', '')
         || iif(ordered, '', ', unordered')

@@ -15,14 +15,14 @@ package protocol ReplayedPeer: AnyObject {
   var entropyDrawn: UInt64 { get }
   /// The state of all layers; nil when there is none to tell.
   var snapshot: PeerSnapshot? { get }
-  /// What getStats would give.
-  var stats: StatsReport { get }
+  /// What getStats would give, or its objects of some types.
+  func stats(of types: Set<String>?) -> StatsReport
 }
 
 extension ReplayedPeer {
   package func use(_ security: any SecurityFactory) {}
   package var snapshot: PeerSnapshot? { nil }
-  package var stats: StatsReport { StatsReport() }
+  package func stats(of types: Set<String>?) -> StatsReport { StatsReport() }
 }
 
 extension PeerMachine: ReplayedPeer {}

@@ -147,7 +147,7 @@ package final class Replayer {
     guard case .condition(let condition)? = options.until, !condition.stopsBefore else {
       return false
     }
-    return condition.matches(step, rows, memory) { machine.stats }
+    return condition.matches(step, rows, memory) { machine.stats(of: condition.statsTypes) }
   }
 
   /// The peers as far as they were driven.

@@ -29,6 +29,8 @@ package struct StepCondition: Hashable, Sendable, CustomStringConvertible {
   let subject: Subject
   let words: [String]
   let tests: [Test]
+  /// The types of stats that a condition about stats needs; nil for any other.
+  package let statsTypes: Set<String>?
   /// The condition as it was written.
   package let description: String
 
@@ -42,16 +44,20 @@ package struct StepCondition: Hashable, Sendable, CustomStringConvertible {
       guard tokens.isEmpty else {
         throw ConditionError("\"\(tokens.joined(separator: " "))\" follows \(first) for no reason")
       }
-      (subject, words, tests) = (place, [], [])
+      (subject, words, tests, statsTypes) = (place, [], [], nil)
       return
     }
     var words: [String] = []
     var tests: [Test] = []
-    if first == "ssrc", let value = tokens.first, UInt32(value) != nil {
+    if first == "ssrc" {
+      guard let value = tokens.first, UInt32(value) != nil else {
+        throw ConditionError("ssrc takes the number of a source, as in: ssrc 301774210")
+      }
       tokens[0] = "ssrc=\(value)"
     }
     for token in tokens {
       if let test = Self.test(token) {
+        try test.check()
         tests.append(test)
       } else {
         words.append(token.lowercased())
@@ -62,8 +68,10 @@ package struct StepCondition: Hashable, Sendable, CustomStringConvertible {
         throw ConditionError("stat takes a member and a threshold, as in: stat freezeCount>0")
       }
       (subject, self.words, self.tests) = (.stat, [], tests)
+      statsTypes = try Self.statsTypes(of: tests)
       return
     }
+    statsTypes = nil
     subject = .rows(try Self.tables(first, words: &words, tests: tests))
     self.words = words
     self.tests = tests
@@ -156,22 +164,28 @@ package struct StepCondition: Hashable, Sendable, CustomStringConvertible {
   private func checkFields() throws(ConditionError) {
     guard case .rows(let tables) = subject else { return }
     for test in tests {
-      let isKnown = tables.contains { table in
-        table.columns.contains(test.field) || ["peer", "label"].contains(test.field)
-          || table == .packet && Self.packetFields.contains(test.field)
-          || table == .frame && Table.format.columns.contains(test.field)
-      }
+      let isKnown = Self.fields(of: tables).contains(test.field)
       guard isKnown else {
-        let names = (tables.first?.columns ?? []).joined(separator: ", ")
         throw ConditionError(
-          "\(tables.first?.name ?? "") has no field \(test.field); it has \(names)")
+          "\(tables.first?.name ?? "") has no field \(test.field); it has "
+            + Self.fields(of: tables).joined(separator: ", "))
       }
     }
   }
 
-  private static let packetFields = [
-    "direction", "protocol", "size", "payload_type", "marker", "local", "remote",
-  ]
+  /// The fields that rows of tables have: columns, and what views of the take add to them.
+  private static func fields(of tables: [Table]) -> [String] {
+    var names: [String] = []
+    for table in tables {
+      names += table.columns.filter { !["path", "format", "bytes"].contains($0) }
+      if table == .packet {
+        names += ["direction", "protocol", "size", "payload_type", "marker", "local", "remote"]
+      }
+      if table == .frame { names += Table.format.columns.filter { $0 != "format" } }
+    }
+    var seen: Set<String> = []
+    return (names + ["peer", "label"]).filter { seen.insert($0).inserted }
+  }
 
   // MARK: Matching
 
@@ -189,7 +203,7 @@ package struct StepCondition: Hashable, Sendable, CustomStringConvertible {
         if matches(facts) { return true }
       }
       return false
-    case .stat: return stats().objects.contains(where: matches)
+    case .stat: return matches(stats(), of: step.head.peer)
     }
   }
 
@@ -197,42 +211,6 @@ package struct StepCondition: Hashable, Sendable, CustomStringConvertible {
   func matches(_ facts: RowFacts) -> Bool {
     tests.allSatisfy { test in facts.field(test.field).map(test.holds) ?? false }
       && words.allSatisfy(facts.has)
-  }
-
-  private func matches(_ object: StatsObject) -> Bool {
-    tests.allSatisfy { test in
-      let value: String?
-      switch object[test.field] {
-      case .integer(let number)?: value = String(number)
-      case .number(let number)?: value = String(number)
-      case .text(let text)?: value = text
-      case .flag(let flag)?: value = flag ? "true" : "false"
-      case .record?, nil: value = test.field == "type" ? object.type : nil
-      }
-      return value.map(test.holds) ?? false
-    }
-  }
-}
-
-extension StepCondition.Test {
-  /// Whether a value stands to the wanted one as it should; numbers are compared as such.
-  fileprivate func holds(_ actual: String) -> Bool {
-    if comparison == "~" { return actual.contains(value) }
-    if let left = Double(actual), let right = Double(value) {
-      switch comparison {
-      case "=": return left == right
-      case "!=": return left != right
-      case "<": return left < right
-      case "<=": return left <= right
-      case ">": return left > right
-      default: return left >= right
-      }
-    }
-    switch comparison {
-    case "=": return actual == value
-    case "!=": return actual != value
-    default: return false
-    }
   }
 }
 

@@ -4,8 +4,8 @@ import Wire
 /// Finds the steps of a take whose rows meet a condition, by its tables and without driving the
 /// stack: a table of an hour is read in a moment.
 package final class StepFinder {
-  private let path: String
-  private let connection: SQLiteConnection
+  let path: String
+  let connection: SQLiteConnection
   private var memory = RowMemory()
 
   /// Opens a take and learns what its rows refer to by number.

@@ -117,8 +117,18 @@ package final class TapeWalk {
   package func meets(_ condition: StepCondition) -> Bool {
     guard let last else { return false }
     return condition.matches(last.recorded, last.rows, memory) {
-      stats(of: last.recorded.head.peer)
+      stats(of: last.recorded.head.peer, of: condition.statsTypes)
     }
+  }
+
+  /// Whether each peer's stats meet a condition.
+  package func peersMeeting(_ condition: StepCondition) -> [UInt32: Bool] {
+    var meeting: [UInt32: Bool] = [:]
+    for peer in peers.all {
+      meeting[peer.number] = condition.matches(
+        stats(of: peer.number, of: condition.statsTypes), of: peer.number)
+    }
+    return meeting
   }
 
   /// The number, label and state of every peer so far.
@@ -128,9 +138,9 @@ package final class TapeWalk {
     }
   }
 
-  /// What getStats would give for a peer.
-  package func stats(of peer: UInt32) -> StatsReport {
-    peers.all.first { $0.number == peer }?.machine.stats ?? StatsReport()
+  /// What getStats would give for a peer, or its objects of some types.
+  package func stats(of peer: UInt32, of types: Set<String>? = nil) -> StatsReport {
+    peers.all.first { $0.number == peer }?.machine.stats(of: types) ?? StatsReport()
   }
 }
 

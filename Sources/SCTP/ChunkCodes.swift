@@ -26,6 +26,16 @@ struct ChunkType: RawRepresentable, Hashable, Sendable {
   /// The same for interleaved data (RFC 8260 section 2.3).
   static let interleavedForward = ChunkType(rawValue: 194)
 
+  /// Whether a packet may have the chunk there: some come alone, a cookie comes first (RFC 9260
+  /// sections 5.1 and 6.10).
+  func mayStand(isFirst: Bool, isAlone: Bool) -> Bool {
+    switch self {
+    case .initiation, .initiationAcknowledgement, .shutdownComplete: isAlone
+    case .cookieEcho: isFirst
+    default: true
+    }
+  }
+
   /// Whether an unknown chunk of this type is passed over; else it ends the packet.
   var isSkippedWhenUnknown: Bool { rawValue & 0x80 != 0 }
   /// Whether an unknown chunk of this type is reported to the peer.
@@ -62,12 +72,20 @@ struct ParameterType: RawRepresentable, Hashable, Sendable {
 struct ErrorCause: RawRepresentable, Hashable, Sendable {
   var rawValue: UInt16
 
+  static let invalidStream = ErrorCause(rawValue: 1)
+  static let missingParameter = ErrorCause(rawValue: 2)
   static let staleCookie = ErrorCause(rawValue: 3)
   static let outOfResource = ErrorCause(rawValue: 4)
   static let unrecognizedChunk = ErrorCause(rawValue: 6)
+  static let invalidParameter = ErrorCause(rawValue: 7)
+  static let unrecognizedParameters = ErrorCause(rawValue: 8)
   static let noUserData = ErrorCause(rawValue: 9)
+  static let cookieWhileShuttingDown = ErrorCause(rawValue: 10)
   static let userInitiated = ErrorCause(rawValue: 12)
   static let protocolViolation = ErrorCause(rawValue: 13)
+
+  /// Whether the cause may say why in words.
+  var takesWords: Bool { self == .userInitiated || self == .protocolViolation }
 }
 
 /// What a message is (RFC 8831 section 8).

@@ -6,44 +6,53 @@ struct CongestionWindow {
   private(set) var bytes: Int
   /// The last number in flight when losses were seen; recovery ends when it is acknowledged.
   private(set) var recoveryPoint: UInt32?
-  private let packetSize: Int
+  /// Whether only one packet may be in flight: after a timeout, until data is acknowledged.
+  private(set) var isProbing = false
+  /// The largest chunk of data that a packet carries, with its header (PMDCS).
+  private let chunkSize: Int
   private var threshold = Int.max
-  private var partiallyAcknowledged = 0
+  private var credit = 0
 
   /// No path of data channels needs more, and sums stay far from overflow.
   private static let maximum = 64 << 20
 
-  /// Creates the window of a new path: ten packets, as peers in browsers begin.
+  /// Creates the window of a new path.
   init(packetSize: Int) {
-    self.packetSize = packetSize
-    bytes = 10 * packetSize
+    chunkSize = packetSize - PacketBuilder.header
+    // That of IPv6, which makes the same number of packets over IPv4 (section 7.2.1).
+    bytes = min(4 * chunkSize, max(2 * chunkSize, 4344))
   }
 
-  /// Grows the window after the cumulative acknowledgement advanced.
+  /// Grows the window after an acknowledgement.
   ///
   /// - Parameters:
-  ///   - acknowledged: bytes that became acknowledged.
+  ///   - acknowledged: bytes that became acknowledged, cumulatively or in gap reports.
   ///   - flight: bytes that were in flight before.
   mutating func acknowledge(_ acknowledged: Int, flight: Int) {
+    guard acknowledged > 0 else { return }
+    isProbing = false
     // A window that is not used says nothing about the path.
-    guard recoveryPoint == nil, flight + packetSize > bytes else { return }
-    if bytes <= threshold {
-      bytes += min(acknowledged, 2 * packetSize)
-    } else {
-      partiallyAcknowledged += acknowledged
-      if partiallyAcknowledged >= bytes {
-        partiallyAcknowledged -= bytes
-        bytes += packetSize
-      }
+    guard flight >= bytes else { return }
+    if bytes > threshold {
+      // A chunk per round trip, in steps as fine as the acknowledgements: a window that waits
+      // for a whole one is half a chunk smaller in the mean.
+      credit += acknowledged * chunkSize
+      let gain = credit / bytes
+      credit -= gain * bytes
+      bytes += gain
+    } else if recoveryPoint == nil {
+      bytes += min(acknowledged, 2 * chunkSize)
     }
     bytes = min(bytes, Self.maximum)
   }
+
+  /// Notes that nothing is in flight any more.
+  mutating func drain() { credit = 0 }
 
   /// Ends the recovery when all that was in flight at its beginning is acknowledged.
   mutating func advance(to cumulative: UInt32) {
     guard let point = recoveryPoint, !point.isNewer(than: cumulative) else { return }
     recoveryPoint = nil
-    partiallyAcknowledged = 0
   }
 
   /// Halves the window, once per round trip, when acknowledgements show a loss.
@@ -60,21 +69,25 @@ struct CongestionWindow {
   /// Falls back to one packet after a timeout (RFC 9260 section 7.2.3).
   mutating func timeOut() {
     shrink()
-    bytes = packetSize
+    bytes = chunkSize
     recoveryPoint = nil
+    isProbing = true
   }
 
   /// Halves the window for each timeout of silence (RFC 9260 section 7.2.1).
   mutating func idle(for silence: Interval, timeout: Interval) {
+    let least = 4 * chunkSize
     var left = silence
-    while left > timeout, bytes > 10 * packetSize {
-      bytes = max(bytes / 2, 10 * packetSize)
+    while left > timeout, bytes > least {
+      // What the path bore is reached again quickly.
+      if left == silence { threshold = bytes }
+      bytes = max(bytes / 2, least)
       left = left - timeout
     }
   }
 
   private mutating func shrink() {
-    threshold = max(bytes / 2, 4 * packetSize)
-    partiallyAcknowledged = 0
+    threshold = max(bytes / 2, 4 * chunkSize)
+    credit = 0
   }
 }

@@ -29,6 +29,10 @@ struct Initiation: Hashable {
   /// The way of detecting errors that stands in for the checksum: DTLS (RFC 9653 section 6).
   private static let errorDetectionByDTLS: UInt32 = 1
 
+  /// Whether an association can be made with it: a receive window below 1,500 bytes and streams
+  /// that are none are invalid (RFC 9260 section 3.3.2).
+  var isAcceptable: Bool { window >= 1500 && outgoingStreams > 0 && incomingStreams > 0 }
+
   /// Writes the chunk's body, with a cookie and reports in an INIT ACK.
   func body(cookie: [UInt8] = [], unrecognized: [[UInt8]] = []) -> [UInt8] {
     var writer = ByteWriter(capacity: 64 + cookie.count)
@@ -65,7 +69,6 @@ struct Initiation: Hashable {
     outgoingStreams = try reader.uint16()
     incomingStreams = try reader.uint16()
     firstNumber = try reader.uint32()
-    guard tag != 0, outgoingStreams > 0, incomingStreams > 0 else { throw .malformed }
     var number: UInt16 = 0
     while let value = reader.parameter(&number) {
       switch ParameterType(rawValue: number) {

@@ -8,6 +8,9 @@ struct PacketBuilder {
   private var writer = ByteWriter()
   private let limit: Int
 
+  /// Whether the packet has a chunk of data.
+  private(set) var hasData = false
+
   /// Creates a builder of packets of at most so many bytes.
   init(limit: Int) { self.limit = limit }
 
@@ -20,6 +23,7 @@ struct PacketBuilder {
   /// Begins a packet; the last one must have been finished.
   mutating func begin(from localPort: UInt16, to remotePort: UInt16, tag: UInt32) {
     writer = ByteWriter(capacity: limit)
+    hasData = false
     writer.uint16(localPort)
     writer.uint16(remotePort)
     writer.uint32(tag)
@@ -29,20 +33,21 @@ struct PacketBuilder {
   /// Whether a packet was begun.
   var isBegun: Bool { writer.count > 0 }
 
-  /// Appends a whole chunk and its padding.
+  /// Appends a whole control chunk and its padding.
   mutating func chunk(_ type: ChunkType, flags: UInt8 = 0, _ body: [UInt8] = []) {
     header(type, flags: flags, length: body.count)
     writer.append(body)
     pad(body.count)
   }
 
-  /// Appends a chunk that two parts make up: fields, and bytes that are borrowed.
+  /// Appends a chunk of data that two parts make up: fields, and bytes that are borrowed.
   mutating func chunk(
     _ type: ChunkType, flags: UInt8, fields: [6 of UInt32], count: Int, _ rest: RawSpan
   ) {
     let length = 4 * count + rest.byteCount
     header(type, flags: flags, length: length)
     for index in 0..<count { writer.uint32(fields[index]) }
+    hasData = true
     writer.append(rest)
     pad(length)
   }
@@ -56,6 +61,7 @@ struct PacketBuilder {
     }
     let packet = writer.bytes
     writer = ByteWriter()
+    hasData = false
     return packet
   }
 

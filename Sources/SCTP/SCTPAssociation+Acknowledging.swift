@@ -5,7 +5,10 @@ extension SCTPAssociation {
   /// What one SACK changed.
   private struct Progress {
     var bytes = 0
+    /// The highest number that was acknowledged for the first time, in a gap report.
     var newest: UInt32?
+    /// The highest number in any gap report.
+    var highest: UInt32?
     var advanced = false
   }
 
@@ -18,20 +21,28 @@ extension SCTPAssociation {
       let gaps = try? reader.uint16(), (try? reader.uint16()) != nil
     else { return drop() }
     let passed = sent.place(of: cumulative) + 1
-    // Older than the last one, or about what was never sent.
-    guard passed >= 0, passed <= sent.count else { return drop() }
+    // Older than the last one.
+    guard passed >= 0 else { return drop() }
+    guard passed <= sent.count else { return refuseAcknowledgement(into: &outbox) }
     silentTimeouts = 0
     heartbeat = nil
     let flight = sent.flight
     peerWindow = Int(space)
     var progress = Progress()
     acknowledgeFirst(passed, at: now, &progress)
-    acknowledge(gaps: Int(gaps), &reader, after: cumulative, at: now, &progress)
+    guard acknowledge(gaps: Int(gaps), &reader, at: now, &progress) else {
+      return refuseAcknowledgement(into: &outbox)
+    }
     if progress.bytes > 0 { roundTrip.settle() }
+    // During a recovery that comes forward, all that is reported missing counts (section 7.2.4).
+    let isRecovering = window.recoveryPoint != nil && progress.advanced
     window.advance(to: cumulative)
-    if progress.advanced { window.acknowledge(progress.bytes, flight: flight) }
-    if let newest = progress.newest { strike(by: newest, at: now, into: &outbox) }
+    window.acknowledge(progress.bytes, flight: flight)
+    if let seen = isRecovering ? progress.highest : progress.newest {
+      strike(by: seen, at: now, into: &outbox)
+    }
     if sent.isEmpty {
+      window.drain()
       retransmissionTimer = nil
     } else if progress.advanced {
       retransmissionTimer = now + roundTrip.timeout
@@ -65,17 +76,27 @@ extension SCTPAssociation {
     sent.removeFirst(number)
   }
 
+  /// Ends an association whose peer has what was never sent (RFC 9260 section 12.2.3).
+  private mutating func refuseAcknowledgement(into outbox: inout Outbox<Output>) {
+    fail(.protocolViolation, "the peer acknowledged what was not sent", into: &outbox)
+  }
+
+  /// Takes in gap reports; false when they are about what was never sent.
   private mutating func acknowledge(
-    gaps: Int, _ reader: inout ByteReader, after cumulative: UInt32, at now: Instant,
-    _ progress: inout Progress
-  ) {
+    gaps: Int, _ reader: inout ByteReader, at now: Instant, _ progress: inout Progress
+  ) -> Bool {
     var next = 0
     for _ in 0..<gaps {
-      guard let start = try? reader.uint16(), let end = try? reader.uint16() else { return drop() }
+      guard let start = try? reader.uint16(), let end = try? reader.uint16() else {
+        drop()
+        return true
+      }
       // The first place after the cumulative number has the offset 1. Blocks ascend.
       let first = Int(start) - 1
-      let last = min(Int(end) - 1, sent.count - 1)
-      guard first >= next, first <= last else { return }
+      let last = Int(end) - 1
+      guard first >= next, first <= last else { return true }
+      guard last < sent.count else { return false }
+      progress.highest = sent.number(at: last)
       for index in first...last {
         let fate = sent.chunks[index].fate
         guard fate == .outstanding || fate == .lost else { continue }
@@ -86,6 +107,7 @@ extension SCTPAssociation {
       }
       next = last + 1
     }
+    return true
   }
 
   /// Takes the round trip of the timed chunk, which was sent once only (Karn's rule).
@@ -116,14 +138,17 @@ extension SCTPAssociation {
   private mutating func lose(
     _ index: Int, at now: Instant, into outbox: inout Outbox<Output>
   ) {
-    let chunk = sent.chunks[index]
-    if !chunk.limits.isReliable, peer.features.contains(.forward),
-      chunk.limits.isOver(transmissions: chunk.transmissions, at: now)
-    {
+    if isOver(sent.chunks[index], at: now) {
       abandon(index, into: &outbox)
     } else {
       sent.set(.lost, at: index)
     }
+  }
+
+  /// Whether a lost chunk is given up instead of sent again.
+  func isOver(_ chunk: SentChunk, at now: Instant) -> Bool {
+    !chunk.limits.isReliable && peer.features.contains(.forward)
+      && chunk.limits.isOver(transmissions: chunk.transmissions, at: now)
   }
 
   /// The retransmission timer passed (RFC 9260 section 6.3.3).

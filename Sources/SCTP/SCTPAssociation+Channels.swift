@@ -57,9 +57,10 @@ extension SCTPAssociation {
   package func refusal(
     ofSending count: Int, on channel: DataChannelNumber
   ) -> DataChannelRefusal? {
-    guard let place = channels.place(of: channel), channels[place].state == .open else {
-      return .notOpen
-    }
+    // An association that shuts down takes no more data (RFC 9260 section 9.2).
+    guard let place = channels.place(of: channel), channels[place].state == .open,
+      phase == .established
+    else { return .notOpen }
     let maximum = parameters.remoteMaximumMessageSize
     if maximum > 0, UInt64(count) > maximum { return .tooLarge(maximum: maximum) }
     let (sum, overflow) = channels[place].bufferedAmount.addingReportingOverflow(UInt64(count))
@@ -208,21 +209,35 @@ extension SCTPAssociation {
   private mutating func receiveControl(
     _ message: ReceivedMessage, into outbox: inout Outbox<Output>
   ) {
-    guard let control = try? ChannelMessage(message.bytes.span.bytes) else { return drop() }
+    guard let control = try? ChannelMessage(message.bytes.span.bytes) else {
+      return refuseChannel(on: message.stream, into: &outbox)
+    }
     switch control {
     case .acknowledgement:
       guard let place = channels.place(ofStream: message.stream) else { return drop() }
       channels[place].isConfirmed = true
     case .open(let options):
+      // The DTLS client has the even streams.
       guard channels.place(ofStream: message.stream) == nil,
+        message.stream % 2 == (parameters.isClient ? 1 : 0),
         channels.count < SCTPLimits.channels, Int(message.stream) < streamCount
-      else { return drop() }
+      else { return refuseChannel(on: message.stream, into: &outbox) }
       let place = channels.add(options, state: .open)
       channels.assign(message.stream, to: place)
       channels[place].isConfirmed = true
       outbox.append(.channelAnnounced(channels[place].number))
       sendControl(.acknowledgement, on: place)
       outbox.append(.channelOpened(channels[place].number))
+    }
+  }
+
+  /// Closes what a peer announced wrongly, and does not answer it (RFC 8832 section 6).
+  private mutating func refuseChannel(on stream: UInt16, into outbox: inout Outbox<Output>) {
+    drop()
+    if let place = channels.place(ofStream: stream) {
+      beginClosing(place, into: &outbox)
+    } else if Int(stream) < streamCount, reset.refused.count < SCTPLimits.channels {
+      reset.refused.append(stream)
     }
   }
 

@@ -38,13 +38,15 @@ extension SCTPAssociation {
     return own
   }
 
-  /// Sends a packet of one chunk whose checksum is always there (RFC 9653 section 5.2).
-  private mutating func sendChecked(
-    _ type: ChunkType, _ body: [UInt8], tag: UInt32, into outbox: inout Outbox<Output>
+  /// Sends a packet of its own whose checksum is always there (RFC 9653 section 5.2).
+  mutating func sendChecked(
+    _ type: ChunkType, flags: UInt8 = 0, _ body: [UInt8] = [], tag: UInt32, error: [UInt8] = [],
+    into outbox: inout Outbox<Output>
   ) {
     emit(into: &outbox)
     builder.begin(from: parameters.localPort, to: parameters.remotePort, tag: tag)
-    builder.chunk(type, body)
+    builder.chunk(type, flags: flags, body)
+    if !error.isEmpty { builder.chunk(.error, error) }
     counters.packetsSent += 1
     outbox.append(.packet(builder.finish(checksum: true)))
   }
@@ -69,7 +71,17 @@ extension SCTPAssociation {
   }
 
   private mutating func sendCookie(at now: Instant, into outbox: inout Outbox<Output>) {
-    sendChecked(.cookieEcho, cookie, tag: peer.tag, into: &outbox)
+    // What the answer had that is not known here is reported along (section 3.2.2).
+    var report = ByteWriter()
+    if !unreported.isEmpty {
+      var cause = ByteWriter()
+      cause.parameter(
+        ErrorCause.unrecognizedParameters.rawValue, Array(unreported.joined()))
+      report.append(cause.bytes)
+    }
+    let fits = cookie.count + report.count + 24 <= parameters.maximumPacketSize
+    sendChecked(
+      .cookieEcho, cookie, tag: peer.tag, error: fits ? report.bytes : [], into: &outbox)
     initiationTimer = now + roundTrip.timeout
   }
 
@@ -77,20 +89,25 @@ extension SCTPAssociation {
   mutating func receiveInitiation(
     _ body: RawSpan, at now: Instant, into outbox: inout Outbox<Output>
   ) {
-    guard phase != .idle, phase != .ended, phase != .shutdownAcknowledgementSent else {
-      return drop()
+    guard phase != .idle, phase != .ended else { return drop() }
+    if phase == .shutdownAcknowledgementSent {
+      // The peer has lost the end of the association (section 9.2).
+      return sendShutdown(at: now, into: &outbox)
     }
     var ignored: [UInt8] = []
     var unrecognized: [[UInt8]] = []
-    guard let offer = try? Initiation(body, cookie: &ignored, unrecognized: &unrecognized) else {
-      return drop()
-    }
+    guard let offer = try? Initiation(body, cookie: &ignored, unrecognized: &unrecognized),
+      offer.tag != 0
+    else { return drop() }
+    guard offer.isAcceptable else { return refuse(offer, into: &outbox) }
     // While both sides still shake hands, the tag stays; later it would be another association.
     let isCollision = phase == .cookieWait || phase == .cookieEchoed
     let tag = isCollision ? localTag : newTag()
+    // Once the peer's tag is known, the tie tags say which association this is about.
+    let isKnown = phase != .cookieWait
     let sealed = StateCookie(
-      made: now, localTag: tag, localTieTag: isCollision ? 0 : localTag,
-      remoteTieTag: isCollision ? 0 : peer.tag, peer: offer
+      made: now, localTag: tag, localTieTag: isKnown ? localTag : 0,
+      remoteTieTag: isKnown ? peer.tag : 0, peer: offer
     ).sealed(cookieKey)
     let answer = ownInitiation(tag: tag).body(cookie: sealed, unrecognized: unrecognized)
     sendChecked(.initiationAcknowledgement, answer, tag: offer.tag, into: &outbox)
@@ -101,15 +118,41 @@ extension SCTPAssociation {
   ) {
     guard phase == .cookieWait else { return drop() }
     var cookie: [UInt8] = []
-    var ignored: [[UInt8]] = []
-    guard let answer = try? Initiation(body, cookie: &cookie, unrecognized: &ignored),
-      !cookie.isEmpty, cookie.count <= parameters.maximumPacketSize - 16
-    else { return drop() }
+    var unrecognized: [[UInt8]] = []
+    guard let answer = try? Initiation(body, cookie: &cookie, unrecognized: &unrecognized) else {
+      return drop()
+    }
+    guard answer.tag != 0 else {
+      reflect(.abort, tag: localTag, into: &outbox)
+      return end("the peer's answer has no tag", into: &outbox)
+    }
+    guard answer.isAcceptable || answer.window < 1500 else {
+      peer = answer
+      return fail(.invalidParameter, "the peer's answer has no streams", into: &outbox)
+    }
+    // Another answer may be a better one.
+    guard answer.isAcceptable else { return refuse(answer, into: &outbox) }
+    guard !cookie.isEmpty else {
+      peer = answer
+      let missing: [UInt8] = [0, 0, 0, 1, 0, UInt8(ParameterType.stateCookie.rawValue)]
+      return fail(
+        .missingParameter, "the peer's answer has no cookie", details: missing, into: &outbox)
+    }
+    guard cookie.count <= parameters.maximumPacketSize - 16 else { return drop() }
     peer = answer
     self.cookie = cookie
+    unreported = unrecognized
     phase = .cookieEchoed
     initiationTries = 0
     sendCookie(at: now, into: &outbox)
+  }
+
+  /// Tells the sender of values that no association can have, and changes nothing.
+  private mutating func refuse(_ offer: Initiation, into outbox: inout Outbox<Output>) {
+    drop()
+    var cause = ByteWriter()
+    cause.parameter(ErrorCause.invalidParameter.rawValue)
+    sendChecked(.abort, cause.bytes, tag: offer.tag, into: &outbox)
   }
 
   /// Makes or confirms the association from a cookie (RFC 9260 section 5.2.4).
@@ -121,6 +164,12 @@ extension SCTPAssociation {
     }
     if opened.localTag != localTag {
       guard opened.localTieTag == localTag, opened.remoteTieTag == peer.tag else { return drop() }
+      if phase == .shutdownAcknowledgementSent {
+        var cause = ByteWriter()
+        cause.parameter(ErrorCause.cookieWhileShuttingDown.rawValue)
+        sendShutdown(at: now, into: &outbox)
+        return append(.error, cause.bytes, into: &outbox)
+      }
       // The peer lost its state. Channels do not outlive that, so the association ends.
       return fail(.userInitiated, "the peer began a new association", into: &outbox)
     }

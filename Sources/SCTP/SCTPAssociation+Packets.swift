@@ -7,12 +7,19 @@ extension SCTPAssociation {
       if early.count < SCTPLimits.earlyPackets { early.append(bytes) } else { drop() }
       return
     }
-    guard phase != .ended, accepts(bytes) else { return drop() }
+    if phase == .ended { return answerOutOfTheBlue(bytes, into: &outbox) }
+    guard accepts(bytes) else {
+      if phase == .cookieWait || phase == .cookieEchoed {
+        answerOldShutdown(bytes, into: &outbox)
+      }
+      return drop()
+    }
     counters.packetsReceived += 1
     hasData = false
     do throws(ReadError) {
       var reader = ByteReader(bytes.span.bytes)
       try reader.skip(PacketBuilder.header)
+      var isFirst = true
       while reader.remaining >= 4, phase != .ended {
         let type = ChunkType(rawValue: try reader.uint8())
         let flags = try reader.uint8()
@@ -20,6 +27,11 @@ extension SCTPAssociation {
         guard length >= 4 else { throw .malformed }
         let body = try reader.span(length - 4)
         try reader.skip(min(-length & 3, reader.remaining))
+        guard type.mayStand(isFirst: isFirst, isAlone: isFirst && reader.remaining < 4) else {
+          drop()
+          break
+        }
+        isFirst = false
         guard handle(type, flags, body, at: now, into: &outbox) else { break }
       }
     } catch {
@@ -30,25 +42,30 @@ extension SCTPAssociation {
 
   /// Whether a packet belongs to the association (RFC 9260 section 8.5).
   private func accepts(_ bytes: [UInt8]) -> Bool {
+    guard isWhole(bytes) else { return false }
+    var reader = ByteReader(bytes.span.bytes)
+    guard (try? reader.skip(4)) != nil, let tag = try? reader.uint32() else { return false }
+    let isReflected = bytes[13] & 1 == 1
+    switch ChunkType(rawValue: bytes[12]) {
+    case .initiation: return tag == 0
+    case .abort,
+      .shutdownComplete where isReflected:
+      return tag == (isReflected ? peer.tag : localTag) && tag != 0
+    // The cookie of a restarted peer comes with the tag that the answer offered.
+    case .cookieEcho: return tag != 0
+    default: return tag == localTag
+    }
+  }
+
+  /// Whether a packet is long enough, between the two ports, and unaltered.
+  func isWhole(_ bytes: [UInt8]) -> Bool {
     guard bytes.count >= PacketBuilder.header + 4, bytes.count <= 65536 else { return false }
     var reader = ByteReader(bytes.span.bytes)
     guard let source = try? reader.uint16(), let destination = try? reader.uint16(),
       source == parameters.remotePort, destination == parameters.localPort,
-      let tag = try? reader.uint32(), let checksum = try? reader.uint32()
+      (try? reader.skip(4)) != nil, let checksum = try? reader.uint32()
     else { return false }
     let type = ChunkType(rawValue: bytes[12])
-    let isReflected = bytes[13] & 1 == 1
-    let accepted: Bool
-    switch type {
-    case .initiation: accepted = tag == 0
-    case .abort,
-      .shutdownComplete where isReflected:
-      accepted = tag == (isReflected ? peer.tag : localTag) && tag != 0
-    // The cookie of a restarted peer comes with the tag that the answer offered.
-    case .cookieEcho: accepted = tag != 0
-    default: accepted = tag == localTag
-    }
-    guard accepted else { return false }
     if checksum == 0, parameters.offersZeroChecksum, type != .initiation, type != .cookieEcho {
       return true
     }
@@ -99,7 +116,9 @@ extension SCTPAssociation {
     chunk.uint8(type.rawValue)
     chunk.uint8(flags)
     chunk.uint16(UInt16(truncatingIfNeeded: body.byteCount + 4))
-    chunk.append(body.extracting(0..<min(body.byteCount, 64)))
+    // The whole chunk, if there is room for it.
+    let room = parameters.maximumPacketSize - PacketBuilder.header - 12
+    chunk.append(body.extracting(0..<min(body.byteCount, room & ~3)))
     var cause = ByteWriter()
     cause.parameter(ErrorCause.unrecognizedChunk.rawValue, chunk.bytes)
     append(.error, cause.bytes, into: &outbox)
@@ -128,9 +147,9 @@ extension SCTPAssociation {
   }
 
   private mutating func answerHeartbeat(_ body: RawSpan, into outbox: inout Outbox<Output>) {
-    guard body.byteCount <= parameters.maximumPacketSize - PacketBuilder.header - 4 else {
-      return drop()
-    }
+    guard body.byteCount <= parameters.maximumPacketSize - PacketBuilder.header - 4,
+      phase != .cookieWait
+    else { return drop() }
     append(.heartbeatAcknowledgement, [UInt8](body), into: &outbox)
   }
 

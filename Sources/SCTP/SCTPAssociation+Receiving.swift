@@ -13,7 +13,8 @@ extension SCTPAssociation {
     _ body: RawSpan, _ flags: UInt8, interleaved: Bool, at now: Instant,
     into outbox: inout Outbox<Output>
   ) {
-    guard receivesData, interleaved == interleaves else { return drop() }
+    guard receivesData else { return drop() }
+    guard interleaved == interleaves else { return refuseKind(into: &outbox) }
     do throws(ReadError) {
       var reader = ByteReader(body)
       let number = try reader.uint32()
@@ -23,7 +24,10 @@ extension SCTPAssociation {
       let identifier = interleaved ? try reader.uint32() : 0
       let word = try reader.uint32()
       guard !reader.isAtEnd else {
-        return fail(.noUserData, "the peer sent data without data", into: &outbox)
+        var details = ByteWriter()
+        details.uint32(number)
+        return fail(
+          .noUserData, "the peer sent data without data", details: details.bytes, into: &outbox)
       }
       // The first part of an interleaved message says what it is, the others their place instead.
       let part = interleaved && !flags.contains(.beginning) ? word : 0
@@ -34,6 +38,7 @@ extension SCTPAssociation {
       if flags.contains(.immediate) { acknowledgement = .due }
       let extended = received.extend(number)
       guard admit(extended, number, size: reader.remaining, into: &outbox) else { return }
+      guard stream < peer.outgoingStreams else { return reportStream(stream, into: &outbox) }
       let place = incoming.place(of: stream)
       var fragment = Fragment(
         key: extended, message: 0, flags: flags,
@@ -53,6 +58,23 @@ extension SCTPAssociation {
     } catch {
       drop()
     }
+  }
+
+  /// Ends an association whose peer sends data of the kind that was not agreed on (RFC 8260
+  /// section 2.2.1).
+  private mutating func refuseKind(into outbox: inout Outbox<Output>) {
+    fail(.protocolViolation, "the peer sent data of another kind than agreed", into: &outbox)
+  }
+
+  /// Tells the peer that it has no such stream; the data counts as come (RFC 9260 section 6.5).
+  private mutating func reportStream(_ stream: UInt16, into outbox: inout Outbox<Output>) {
+    drop()
+    var details = ByteWriter()
+    details.uint16(stream)
+    details.uint16(0)
+    var cause = ByteWriter()
+    cause.parameter(ErrorCause.invalidStream.rawValue, details.bytes)
+    append(.error, cause.bytes, into: &outbox)
   }
 
   /// Whether a chunk is new and there is space for it.
@@ -80,7 +102,10 @@ extension SCTPAssociation {
     switch received.insert(extended) {
     case .new:
       counters.chunksReceived += 1
-      if !isNext || !received.ranges.isEmpty { acknowledgement = .due }
+      // The first one of all is acknowledged at once, and those about a gap.
+      if !isNext || !received.ranges.isEmpty || counters.chunksReceived == 1 {
+        acknowledgement = .due
+      }
       return true
     case .duplicate:
       counters.duplicates += 1
@@ -108,7 +133,11 @@ extension SCTPAssociation {
       performDeferredReset(into: &outbox)
     }
     guard phase != .ended else { return }
-    if phase == .shutdownSent { return sendShutdown(at: now, into: &outbox) }
+    if phase == .shutdownSent {
+      // The peer gets the time to send all that it has queued.
+      shutdownTries = 0
+      return sendShutdown(at: now, into: &outbox)
+    }
     switch acknowledgement {
     case .none:
       acknowledgement = .delayed
@@ -141,7 +170,8 @@ extension SCTPAssociation {
   mutating func receiveForward(
     _ body: RawSpan, interleaved: Bool, at now: Instant, into outbox: inout Outbox<Output>
   ) {
-    guard receivesData, interleaved == interleaves else { return drop() }
+    guard receivesData else { return drop() }
+    guard interleaved == interleaves else { return refuseKind(into: &outbox) }
     var reader = ByteReader(body)
     guard let number = try? reader.uint32() else { return drop() }
     hasData = true

@@ -11,7 +11,9 @@ extension SCTPAssociation {
 
   /// Asks the peer to reset the streams of channels whose data it has.
   mutating func sendReset(at now: Instant, into outbox: inout Outbox<Output>) {
-    guard !reset.wanted.isEmpty, reset.pending == nil, phase == .established else { return }
+    guard !reset.wanted.isEmpty || !reset.refused.isEmpty, reset.pending == nil,
+      phase == .established
+    else { return }
     let isSupported = peer.features.contains(.reconfiguration)
     let most = (parameters.maximumPacketSize - PacketBuilder.header - 24) / 2
     var waiting: [Int] = []
@@ -31,6 +33,8 @@ extension SCTPAssociation {
       }
     }
     reset.wanted = waiting
+    if isSupported { asked += reset.refused.prefix(most - asked.count) }
+    reset.refused = []
     guard !asked.isEmpty else { return }
     reset.pending = StreamResets.Request(
       number: reset.nextRequest, lastNumber: sent.nextNumber &- 1, streams: asked)
@@ -75,19 +79,33 @@ extension SCTPAssociation {
       case .reconfigurationResponse: receiveResetResponse(value, at: now, into: &outbox)
       case .incomingResetRequest, .associationResetRequest, .addOutgoingStreamsRequest,
         .addIncomingStreamsRequest:
-        // Data channels need none of these.
-        var request = ByteReader(value)
-        guard let sequence = try? request.uint32() else { return drop() }
-        guard sequence == reset.expectedRequest || sequence == reset.expectedRequest &- 1 else {
-          respond(sequence, .badSequenceNumber, into: &outbox)
-          continue
-        }
-        if sequence == reset.expectedRequest { reset.expectedRequest &+= 1 }
-        reset.lastResult = .denied
-        respond(sequence, .denied, into: &outbox)
+        receiveOtherRequest(ParameterType(rawValue: number), value, into: &outbox)
       default: drop()
       }
     }
+  }
+
+  /// Lets the peer have more streams (RFC 6525 section 5.2.5); data channels need nothing else.
+  private mutating func receiveOtherRequest(
+    _ type: ParameterType, _ value: RawSpan, into outbox: inout Outbox<Output>
+  ) {
+    var reader = ByteReader(value)
+    guard let sequence = try? reader.uint32() else { return drop() }
+    if sequence == reset.expectedRequest &- 1 {
+      return respond(sequence, reset.lastResult, into: &outbox)
+    }
+    guard sequence == reset.expectedRequest else {
+      return respond(sequence, .badSequenceNumber, into: &outbox)
+    }
+    reset.expectedRequest &+= 1
+    reset.lastResult = .denied
+    if type == .addOutgoingStreamsRequest, let more = try? reader.uint16(),
+      Int(peer.outgoingStreams) + Int(more) <= Int(SCTPLimits.streams)
+    {
+      peer.outgoingStreams += more
+      reset.lastResult = .performed
+    }
+    respond(sequence, reset.lastResult, into: &outbox)
   }
 
   private mutating func respond(

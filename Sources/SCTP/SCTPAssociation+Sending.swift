@@ -58,27 +58,52 @@ extension SCTPAssociation {
     var freeRoom = isFastRetransmitDue ? builder.room : 0
     isFastRetransmitDue = false
     while let index = sent.firstLost() {
+      if isOver(sent.chunks[index], at: now) {
+        // Its time passed while the window was closed.
+        abandon(index, into: &outbox)
+        continue
+      }
       let size = sent.chunks[index].size
       let isFree = size <= freeRoom
-      guard isFree || sent.flight < window.bytes,
-        sent.flight == 0 || sent.flight + size <= peerWindow
+      guard isFree || mayFly(size), sent.flight == 0 || sent.flight + size <= peerWindow
       else { return }
       if isFree { freeRoom -= size }
       write(sent.chunks[index], number: sent.number(at: index), into: &outbox)
       sent.resend(at: index)
       counters.chunksRetransmitted += 1
-      if let timed, timed.number == sent.number(at: index) { self.timed = nil }
+      // What comes behind may be acknowledged only when this is (RFC 9260 section 6.3.1, rule C5).
+      if let timed, sent.place(of: timed.number) >= index { self.timed = nil }
       if index == 0 || retransmissionTimer == nil { retransmissionTimer = now + roundTrip.timeout }
       lastSent = now
     }
   }
 
+  /// Whether the congestion window lets a chunk go (RFC 9260 section 6.1, rule B).
+  private func mayFly(_ size: Int) -> Bool {
+    // The packet that reaches the window is filled, and the window exceeded by less than a packet.
+    if builder.hasData, size <= builder.room { return true }
+    // After a timeout one packet goes, however small its chunks are.
+    return sent.flight < window.bytes && !(window.isProbing && sent.flight > 0)
+  }
+
+  /// How much of a message the next chunk carries.
+  ///
+  /// What does not fit into one packet anyway begins in the room that others left in theirs.
+  private func partSize(of message: OutgoingMessage, rest: Int) -> Int {
+    let most = parameters.maximumPacketSize - PacketBuilder.header - dataHeader
+    guard rest > most || message.bytes.count > most, !builder.isEmpty else {
+      return min(rest, most)
+    }
+    let room = (builder.room - dataHeader) & ~3
+    return min(rest, room >= 128 ? room : most)
+  }
+
   private mutating func sendNew(at now: Instant, into outbox: inout Outbox<Output>) {
-    if let lastSent, sent.isEmpty {
+    if let lastSent, sent.isEmpty, unfinished ?? schedule.first != nil {
       window.idle(for: now - lastSent, timeout: roundTrip.timeout)
     }
-    while sent.flight < window.bytes, sent.lostCount == 0, sent.count < SCTPLimits.chunksInFlight,
-      let place = unfinished ?? schedule.first
+    while sent.flight < window.bytes || builder.hasData, sent.lostCount == 0,
+      sent.count < SCTPLimits.chunksInFlight, let place = unfinished ?? schedule.first
     {
       guard let message = channels[place].queue.first else {
         endTurn(place)
@@ -94,10 +119,9 @@ extension SCTPAssociation {
         continue
       }
       let rest = message.bytes.count - channels[place].sentOfFirst
-      let most = parameters.maximumPacketSize - PacketBuilder.header - dataHeader
-      let count = min(rest, most)
-      let size = count + dataHeader
-      guard sent.flight == 0 || sent.flight + size <= peerWindow else { return }
+      let count = partSize(of: message, rest: rest)
+      let size = (count + dataHeader + 3) & ~3
+      guard mayFly(size), sent.flight == 0 || sent.flight + size <= peerWindow else { return }
       sendPart(of: message, place, count: count, isLast: count == rest, at: now, into: &outbox)
     }
   }
@@ -114,7 +138,7 @@ extension SCTPAssociation {
     if offset == 0 { flags.insert(.beginning) }
     if isLast { flags.insert(.end) }
     let chunk = SentChunk(
-      bytes: message.bytes, offset: offset, count: count, size: count + dataHeader,
+      bytes: message.bytes, offset: offset, count: count, size: (count + dataHeader + 3) & ~3,
       message: message.number, channel: place, stream: channels[place].options.id ?? 0,
       flags: flags, payloadProtocol: message.payloadProtocol,
       order: message.ordered ? channels[place].nextOrdered : channels[place].nextUnordered,
@@ -144,7 +168,7 @@ extension SCTPAssociation {
     if builder.isEmpty, acknowledgement == .delayed {
       // An acknowledgement that waits goes along when it costs no packet of its own.
       let size = 16 + 4 * (duplicates.count + received.ranges.count)
-      if size + chunk.size + 3 <= parameters.maximumPacketSize - PacketBuilder.header {
+      if size + chunk.size <= parameters.maximumPacketSize - PacketBuilder.header {
         sendAcknowledgement(into: &outbox)
       }
     }

@@ -5,6 +5,16 @@ package import Wire
 /// Both sides send an INIT; whichever handshake ends first makes the association. Channels may be
 /// made before the start and get their streams then. Packets from the network never fail the
 /// association unless they break the protocol; others are counted in `statistics.dropped`.
+///
+/// It departs from RFC 9260 on purpose in these points:
+/// - Timeouts are shorter (section 16), as those of browsers are: liveness is the business of ICE.
+/// - Bursts are limited by the window alone (section 6.1, rule D): a message of some packets would
+///   wait for round trips that it does not need.
+/// - A closed receive window is probed at once while nothing is in flight (rule A waits for a
+///   timeout): a peer whose window is smaller than a message opens it when the message is whole.
+/// - A chunk that was sent again is taken as lost again when chunks sent after it come
+///   (section 7.2.4 waits for a timeout).
+/// - A peer that begins anew ends the association (section 5.2.4.1): channels do not outlive it.
 package struct SCTPAssociation: Machine {
   package enum Input {
     /// Begins the association; packets that came before, up to a small limit, are handled now.
@@ -69,6 +79,8 @@ package struct SCTPAssociation: Machine {
   var localFirst: UInt32 = 0
   var peer = Initiation()
   var cookie: [UInt8] = []
+  /// Parameters of the peer's answer that are to be reported.
+  var unreported: [[UInt8]] = []
   var initiationTries = 0
   var initiationTimer: Instant?
 
@@ -213,27 +225,31 @@ extension SCTPAssociation {
   }
 
   /// Tells the peer why and ends the association.
+  ///
+  /// - Parameter details: what the cause has to say beside words.
   mutating func fail(
-    _ cause: ErrorCause, _ reason: String, into outbox: inout Outbox<Output>
+    _ cause: ErrorCause, _ reason: String, details: [UInt8] = [],
+    into outbox: inout Outbox<Output>
   ) {
-    sendAbort(cause, reason, into: &outbox)
+    let words = Array(reason.utf8.prefix(128))
+    sendAbort(cause, cause.takesWords ? words : details, into: &outbox)
     end(reason, into: &outbox)
   }
 
   /// Sends an ABORT once there is a peer to tell.
-  mutating func sendAbort(
-    _ cause: ErrorCause, _ reason: String, into outbox: inout Outbox<Output>
+  private mutating func sendAbort(
+    _ cause: ErrorCause, _ details: [UInt8], into outbox: inout Outbox<Output>
   ) {
     guard peer.tag != 0, phase != .ended else { return }
     emit(into: &outbox)
     var body = ByteWriter()
-    body.parameter(cause.rawValue, Array(reason.utf8.prefix(128)))
+    body.parameter(cause.rawValue, details)
     append(.abort, body.bytes, into: &outbox)
     emit(into: &outbox)
   }
 
   mutating func abort(at now: Instant, into outbox: inout Outbox<Output>) {
-    sendAbort(.userInitiated, "closed", into: &outbox)
+    sendAbort(.userInitiated, Array("closed".utf8), into: &outbox)
     end(into: &outbox)
   }
 

@@ -22,7 +22,8 @@ package struct SCTPParameters: Hashable, Sendable {
   package var remoteMaximumMessageSize: UInt64
   /// The own `a=max-message-size` in bytes; a larger message ends the association.
   package var localMaximumMessageSize: Int
-  /// How many bytes may wait for the rest of their message or for earlier messages.
+  /// How many bytes may wait for the rest of their message or for earlier messages: more than the
+  /// largest message, and no more than the socket below can hold when they come at once.
   package var receiveWindow: Int
   /// The largest packet in bytes: 1,200 less the DTLS record (RFC 8831 section 5).
   package var maximumPacketSize: Int
@@ -39,7 +40,7 @@ package struct SCTPParameters: Hashable, Sendable {
     isClient: Bool, localPort: UInt16 = 5000, remotePort: UInt16 = 5000,
     remoteMaximumMessageSize: UInt64 = 65536,
     localMaximumMessageSize: Int = SCTPParameters.maximumMessageSize,
-    receiveWindow: Int = 4 << 20, maximumPacketSize: Int = 1160, offersInterleaving: Bool = true,
+    receiveWindow: Int = 2 << 20, maximumPacketSize: Int = 1160, offersInterleaving: Bool = true,
     offersZeroChecksum: Bool = true
   ) {
     self.isClient = isClient

@@ -23,6 +23,8 @@ struct StreamResets {
   var pending: Request?
   /// Places of channels whose stream is to be reset once their data is acknowledged.
   var wanted: [Int] = []
+  /// Streams on which the peer announced a channel that cannot be.
+  var refused: [UInt16] = []
 
   /// The number that the peer's next request has.
   var expectedRequest: UInt32 = 0

@@ -33,6 +33,37 @@ package struct StatsMembers: Sendable {
     }.joined(separator: "\n\n")
   }
 
+  /// The types whose objects have all of these members.
+  package static func types(with members: some Collection<String>) -> Set<String> {
+    Set(all.filter { entry in members.allSatisfy(entry.given.contains) }.map(\.type))
+  }
+
+  /// Why no report has a member; nil when it is none of the standard.
+  package static func absence(of member: String) -> String? {
+    all.lazy.flatMap(\.missing).first { $0.members.contains(member) }?.reason
+  }
+
+  /// Whether a member only ever grows while its object lives.
+  package static func isCumulative(_ member: String) -> Bool {
+    member.hasPrefix("total") || cumulative.contains(member)
+      || (member.hasSuffix("Count") && member != "activeSlotCount")
+  }
+
+  private static let cumulative: Set<String> = Set(
+    """
+    packetsSent packetsReceived bytesSent bytesReceived headerBytesSent headerBytesReceived \
+    packetsDiscarded retransmittedPacketsSent retransmittedPacketsReceived \
+    retransmittedBytesSent retransmittedBytesReceived framesReceived framesDecoded \
+    framesRendered framesDropped framesSent framesEncoded keyFramesDecoded keyFramesEncoded \
+    hugeFramesSent qpSum framesAssembledFromMultiplePackets concealedSamples \
+    silentConcealedSamples concealmentEvents insertedSamplesForDeceleration \
+    removedSamplesForAcceleration jitterBufferDelay jitterBufferTargetDelay \
+    jitterBufferMinimumDelay dataChannelsOpened dataChannelsClosed messagesSent \
+    messagesReceived requestsSent requestsReceived responsesSent responsesReceived \
+    consentRequestsSent selectedCandidatePairChanges roundTripTimeMeasurements \
+    qualityLimitationResolutionChanges packetsDiscardedOnSend bytesDiscardedOnSend
+    """.words)
+
   private static let noECN = "ECN of RTP (RFC 6679, L4S) is not used"
 
   /// All types in the order of the standard.
@@ -52,7 +83,8 @@ package struct StatsMembers: Sendable {
         jitterBufferDelay jitterBufferTargetDelay jitterBufferEmittedCount \
         jitterBufferMinimumDelay totalSamplesReceived concealedSamples \
         silentConcealedSamples concealmentEvents insertedSamplesForDeceleration \
-        removedSamplesForAcceleration audioLevel totalAudioEnergy totalSamplesDuration
+        removedSamplesForAcceleration audioLevel totalAudioEnergy totalSamplesDuration \
+        totalProcessingDelay
         """,
       missing: [
         (
@@ -63,7 +95,6 @@ package struct StatsMembers: Sendable {
         ),
         ("fecBytesReceived fecSsrc", "Opus carries its FEC inside of its packets"),
         ("rtxSsrc", "sound is not sent again"),
-        ("totalProcessingDelay", "only the codecs of pictures are timed"),
       ]),
     StatsMembers(
       "inbound-rtp", "video",

@@ -19,7 +19,8 @@ struct Retake: AsyncParsableCommand {
     version: retakeVersion,
     subcommands: [
       Record.self, ReplayCommand.self, InfoCommand.self, TimelineCommand.self, StatsCommand.self,
-      SpeakersCommand.self, SQLCommand.self, ExportCommand.self, DebugCommand.self,
+      SpeakersCommand.self, SQLCommand.self, PageCommand.self, ExportCommand.self,
+      DebugCommand.self,
       WhatIfCommand.self, DiffCommand.self, BenchCommand.self, VerifyCommand.self,
       PinCommand.self, MinimiseCommand.self, UpgradeCommand.self, MergeCommand.self,
     ])

@@ -7,7 +7,8 @@ import Testing
     for verb in [
       ["replay", path], ["info", path], ["timeline", path], ["stats", path],
       ["sql", path, "SELECT * FROM packet"], ["export", path, "--pcap", path + ".pcap"],
-      ["export", path, "--media", path + ".media"],
+      ["export", path, "--media", path + ".media"], ["page", path, "--out", path + ".html"],
+      ["speakers", path],
     ] {
       let outcome = try await Tool.run(verb)
       #expect(outcome.status == 65, "\(verb): \(outcome.errors)")
@@ -17,6 +18,7 @@ import Testing
     }
     #expect(!FileManager.default.fileExists(atPath: path + ".pcap"))
     #expect(!FileManager.default.fileExists(atPath: path + ".media"))
+    #expect(!FileManager.default.fileExists(atPath: path + ".html"))
   }
 
   @Test func aTextIsNoTake() async throws {

@@ -72,18 +72,6 @@ import Testing
     #expect(none.output.contains("nothing earlier meets"))
   }
 
-  @Test(arguments: [
-    ("fly", "no command"), ("seek", "takes a place"), ("seek nowhere", "nowhere"),
-    ("show 1 colour", "nothing at \"colour\""), ("delete 3", "no breakpoint 3"),
-    ("diff", "mark"), ("picture", "name of a file"), ("break packet colour=red", "no field colour"),
-  ])
-  func aWrongCommandEndsAScriptInOneSentence(_ command: String, _ words: String) async throws {
-    let made = try await Takes.lossyCall()
-    let outcome = try await debug(made.path, "next 30", command, "next")
-    #expect(outcome.status == 64)
-    #expect(outcome.errorLines.count == 1 && outcome.errors.contains(words), "\(outcome.errors)")
-  }
-
   @Test func replaysStopAtConditionsAndShowTheStack() async throws {
     let made = try await Takes.lossyCall()
     let text = try await Tool.run("replay", made.path, "--until", "state dtls connected peer=1")

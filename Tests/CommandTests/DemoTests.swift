@@ -36,6 +36,13 @@ import Testing
       #expect(throws: Never.self) { try JSONSerialization.jsonObject(with: Data(json.output.utf8)) }
     }
     #expect(try await Tool.run("info", path).output.contains("hello"))
+    let page = path + ".html"
+    defer { try? FileManager.default.removeItem(atPath: page) }
+    let written = try await Tool.run("page", path, "--out", page)
+    #expect(written.status == 0 && written.output.hasPrefix("\(page): "), "\(written.errors)")
+    #expect(try String(contentsOfFile: page, encoding: .utf8).contains("\"caller\""))
+    let nowhere = try await Tool.run("page", path, "--out", "/nowhere/call.html")
+    #expect(nowhere.status == 74 && nowhere.errorLines.count == 1, "\(nowhere.errors)")
   }
 
   @Test(arguments: [

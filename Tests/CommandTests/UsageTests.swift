@@ -6,7 +6,9 @@ import Testing
   @Test(arguments: [
     [], ["record"], ["record", "demo"], ["record", "serve"], ["record", "call"], ["replay"],
     ["record", "whip"], ["record", "whep"],
-    ["info"], ["timeline"], ["stats"], ["sql"], ["export"],
+    ["info"], ["timeline"], ["stats"], ["sql"], ["export"], ["speakers"], ["page"], ["debug"],
+    ["whatif"], ["diff"], ["verify"], ["pin"], ["minimise"], ["upgrade"], ["merge"],
+    ["bench", "takes"], ["bench", "data"],
   ])
   func helpShowsAnExample(verb: [String]) async throws {
     let outcome = try await Tool.run(verb + ["--help"])
@@ -60,6 +62,10 @@ import Testing
 
   @Test(arguments: [
     ["replay", "FILE"], ["info", "FILE"], ["timeline", "FILE"], ["stats", "FILE"],
+    ["page", "FILE", "--out", "FILE.html"], ["speakers", "FILE"], ["debug", "FILE", "-c", "state"],
+    ["whatif", "FILE", "--jitter-buffer", "600"], ["diff", "FILE", "FILE"], ["pin", "FILE"],
+    ["minimise", "FILE"],
+    ["upgrade", "FILE", "--out", "FILE.new"], ["merge", "FILE", "FILE"],
     ["sql", "FILE", "SELECT 1"], ["export", "FILE", "--pcap", "x.pcap"],
     ["export", "FILE", "--media", "x"], ["record", "serve", "--send", "FILE.wav"],
     ["record", "call", "http://127.0.0.1:9", "--send", "FILE.y4m"],

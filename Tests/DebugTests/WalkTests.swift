@@ -94,6 +94,36 @@ import Wire
     #expect(Int64(walk.number) == third)
   }
 
+  /// Samples of the take tell where to look, and every place lies there.
+  @Test(arguments: [
+    "stat framesDecoded>=3 kind=video", "stat packetsReceived>40", "stat nackCount>0",
+    "stat bytesSent>20000 peer=2", "stat concealedSamples>0 kind=audio", "stat framesSent>2000",
+    "stat requestsReceived>=1", "stat messagesSent>0", "stat totalAudioEnergy>0.01 peer=1",
+  ])
+  func growthIsFoundBetweenSamples(_ text: String) throws {
+    let take = try LabTake.lossy.get()
+    let condition = try StepCondition(text)
+    let walk = try walk(take)
+    var held = walk.peersMeeting(condition)
+    var places: [Int] = []
+    while let step = try walk.advance() {
+      let (holds, peer) = (walk.meets(condition), step.recorded.head.peer)
+      if holds, held.updateValue(holds, forKey: peer) != true { places.append(walk.number) }
+    }
+    let finder = try StepFinder(path: take.path)
+    let spans = try #require(try finder.spans(of: condition, stepCount: walk.stepCount))
+    #expect(places.allSatisfy { place in spans.contains { $0.contains(place) } })
+    // Few steps are left to look at.
+    #expect(spans.map(\.count).reduce(0, +) < walk.stepCount)
+  }
+
+  @Test(arguments: ["stat jitter>0.1", "stat packetsLost>2", "stat framesDecoded=3"])
+  func whatMayShrinkIsNotFoundBySamples(_ text: String) throws {
+    let take = try LabTake.lossy.get()
+    let finder = try StepFinder(path: take.path)
+    #expect(try finder.spans(of: try StepCondition(text), stepCount: 100) == nil)
+  }
+
   @Test(arguments: [
     "", "nowhere", "step:0", "step:x", "step", "12s more", "-3s", "packet colour=red", "stat",
     "stat freezeCount", "frame zoom>2", "stat a b",

@@ -28,8 +28,7 @@ ABILITIES = {
     "firefox": Abilities(data=True),
     "aiortc": Abilities(uses_loopback=True, data=True),
     "libwebrtc": Abilities(uses_loopback=True, data=True),
-    # Its data channels do not bear the conversation to its end.
-    "gstreamer": Abilities(),
+    "gstreamer": Abilities(data=True),
     "janus-echotest": Abilities(
         perceives=(), echoes=True, repeats=(1, 1_200, 16_384, 60_000),
         repeats_after="Janus EchoTest here! You wrote: ",

@@ -1,5 +1,7 @@
+import Foundation
 import Glibc
 import Peer
+import SCTP
 import Testing
 import Wire
 
@@ -64,5 +66,32 @@ import Wire
     #expect(refusals.allSatisfy { $0.code > 0 })
     #expect(try receive(1, from: receiver) == [[9]])
     #expect(batch.flush() == [])
+  }
+
+  /// Whether the system lets a socket have the buffer that it wishes.
+  private static let maySeize: Bool = {
+    let limit = try? String(contentsOfFile: "/proc/sys/net/core/rmem_max", encoding: .utf8)
+    let bytes = limit.flatMap { Int($0.trimmingCharacters(in: .whitespacesAndNewlines)) } ?? 0
+    return geteuid() == 0 || bytes >= 4 << 20
+  }()
+
+  @Test(.enabled(if: maySeize, "the limit of receive buffers is low: net.core.rmem_max"))
+  func aWholeReceiveWindowWaitsInTheSocketOfABusyThread() throws {
+    let sender = try UDPSocket(on: SendBatchTests.loopback)
+    let receiver = try UDPSocket(on: SendBatchTests.loopback)
+    let size = 1200
+    let window = SCTPParameters(isClient: true).receiveWindow
+    let count = window / size + 1
+    for _ in 0..<count {
+      #expect(
+        sender.send([UInt8](repeating: 1, count: size), inDatagramsOf: size, to: receiver.local)
+          == 0)
+    }
+    var received = 0
+    let batch = ReceiveBatch()
+    while case let arrived = batch.receive(from: receiver.descriptor), arrived > 0 {
+      received += arrived
+    }
+    #expect(received == count)
   }
 }

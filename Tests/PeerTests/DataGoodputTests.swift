@@ -13,7 +13,7 @@ import Wire
   /// the DTLS record, 28 of UDP and IP.
   private static let share = 1128.0 / (1160 + 37 + 28)
 
-  @Test(arguments: [1_000_000, 4_000_000] as [UInt64])
+  @Test(arguments: [500_000, 1_000_000, 2_000_000, 4_000_000, 10_000_000] as [UInt64])
   func theBottleneckOrTheTheorySetsTheRate(bitsPerSecond: UInt64) {
     var link = LinkSettings()
     link.delay = .milliseconds(25)

@@ -14,14 +14,15 @@ import Wire
 
   private func note(_ call: VirtualCall, in members: inout Members) {
     for peer in 0..<2 {
-      let times = [false, true].map {
-        CodecTime(transceiver: 2, isInbound: $0, nanoseconds: 1_000_000)
+      let times = [(1, true), (2, true), (2, false)].map {
+        CodecTime(transceiver: $0, isInbound: $1, nanoseconds: 1_000_000)
       }
       guard case .stats(let report) = call.call(peer, .getStats(codecTimes: times)) else {
         Issue.record("getStats gave no report")
         return
       }
       for object in report.objects {
+        for member in object.members { checkSize(of: member) }
         var name = object.type
         if let entry = StatsMembers.all.first(where: { $0.type == object.type }), entry.kind != nil,
           case .text(let kind)? = object["kind"]
@@ -31,6 +32,14 @@ import Wire
         members[name, default: []].formUnion(object.members.map(\.name))
       }
     }
+  }
+
+  /// No member of a call of seconds is smaller than what an instant can tell, or larger than what
+  /// a counter reaches; a rate is at least that of a few packets.
+  private func checkSize(of member: StatsMember) {
+    guard case .number(let value) = member.value, value != 0 else { return }
+    #expect((1e-9...1e16).contains(value.magnitude), "\(member.name) is \(value)")
+    if member.name.hasSuffix("Bitrate") { #expect(value >= 1_000, "\(member.name) is \(value)") }
   }
 
   /// A call with everything in it, over a path that loses some of it.

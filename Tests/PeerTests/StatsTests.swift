@@ -225,6 +225,7 @@ import Wire
     let times = [
       CodecTime(transceiver: 2, isInbound: false, nanoseconds: 250_000_000),
       CodecTime(transceiver: 2, isInbound: true, nanoseconds: 125_000_000),
+      CodecTime(transceiver: 1, isInbound: true, nanoseconds: 4_000_000_000),
     ]
     let told = try report(call, of: 0, times: times)
     let sent = objects(told, "outbound-rtp", kind: "video").first
@@ -232,7 +233,11 @@ import Wire
     #expect(try number(sent, "totalEncodeTime") == 0.25)
     #expect(try number(received, "totalDecodeTime") == 0.125)
     #expect(try number(received, "totalProcessingDelay") > 0.125)
+    let heard = try #require(objects(told, "inbound-rtp", kind: "audio").first)
+    #expect(
+      try number(heard, "totalProcessingDelay") == 4 + number(heard, "jitterBufferDelay"))
     let untold = try report(call, of: 0)
+    #expect(objects(untold, "inbound-rtp", kind: "audio").first?["totalProcessingDelay"] == nil)
     #expect(objects(untold, "outbound-rtp", kind: "video").first?["totalEncodeTime"] == nil)
     #expect(objects(untold, "inbound-rtp", kind: "video").first?["totalProcessingDelay"] == nil)
   }

@@ -16,13 +16,21 @@ import Wire
   private struct Journal {
     var transmissions = [Int](repeating: 0, count: AbandonmentTests.count)
     var arrivals = [Int](repeating: 0, count: AbandonmentTests.count)
+    /// When a message was last sent, under which number, and when the peer was first told to pass
+    /// over that number.
+    var lastSent = [Instant?](repeating: nil, count: AbandonmentTests.count)
+    var numbers = [UInt32?](repeating: nil, count: AbandonmentTests.count)
+    var passedOver = [Instant?](repeating: nil, count: AbandonmentTests.count)
     var dice: Dice
 
     /// Lets a packet of the first side through, or loses it.
-    mutating func carry(_ packet: [UInt8]) -> [UInt8]? {
+    mutating func carry(_ packet: [UInt8], at now: Instant) -> [UInt8]? {
       let isLost = dice.happens(20)
       var place = 12
-      while place + 20 < packet.count {
+      func word(_ offset: Int) -> UInt32 {
+        packet[(place + offset)..<(place + offset + 4)].reduce(0) { $0 << 8 | UInt32($1) }
+      }
+      while place + 8 <= packet.count {
         let length = Int(packet[place + 2]) << 8 | Int(packet[place + 3])
         // A chunk of data that is one message; its payload begins with the number.
         let header = packet[place] == 64 ? 20 : 16
@@ -30,6 +38,13 @@ import Wire
           let number = Int(packet[place + header]) << 8 | Int(packet[place + header + 1])
           transmissions[number] += 1
           if !isLost { arrivals[number] += 1 }
+          lastSent[number] = now
+          numbers[number] = word(4)
+        } else if [192, 194].contains(packet[place]) {
+          let end = word(4)
+          for (index, number) in numbers.enumerated() where passedOver[index] == nil {
+            if let number, Int32(bitPattern: end &- number) >= 0 { passedOver[index] = now }
+          }
         }
         place += (max(4, length) + 3) & ~3
       }
@@ -37,42 +52,84 @@ import Wire
     }
   }
 
+  private struct Outcome {
+    var journal: Journal
+    /// When each message was given to `send`.
+    var given: [Instant] = []
+    var got: [Int] = []
+    var abandoned = 0
+  }
+
+  /// Sends numbered messages over a channel of one kind through a network that loses a fifth.
+  private func run(_ options: DataChannelInit, seed: UInt64) -> Outcome {
+    var journal = Journal(dice: Dice(seed))
+    var given: [Instant] = []
+    var link = Link(seed: seed)
+    link.connect { $1.offersInterleaving = seed % 2 == 0 }
+    let channel = link.open(0, options)
+    link.run(for: .seconds(1))
+    withoutActuallyEscaping({ (side: Int, packet: [UInt8], now: Instant) -> [UInt8]? in
+      side == 0 ? journal.carry(packet, at: now) : packet
+    }) { carry in
+      link.tamper = carry
+      for number in 0..<AbandonmentTests.count {
+        var bytes = [UInt8](repeating: 0, count: AbandonmentTests.size)
+        bytes[0] = UInt8(number >> 8)
+        bytes[1] = UInt8(number & 0xff)
+        given.append(link.now)
+        link.step(0, .send(channel, binary: true, bytes))
+        link.run(for: .milliseconds(3))
+      }
+      link.run(for: .seconds(60))
+      link.tamper = nil
+    }
+    let got = link.seen[1].messages.map { Int($0.bytes[0]) << 8 | Int($0.bytes[1]) }
+    // What reached the other side was handed out, once and in order.
+    let missing = journal.arrivals.indices.filter {
+      journal.arrivals[$0] > 0 && !got.contains($0)
+    }
+    #expect(missing == [], "seed \(seed)")
+    #expect(Set(got).count == got.count, "seed \(seed)")
+    if options.ordered { #expect(got == got.sorted(), "seed \(seed)") }
+    #expect(link.sides[0].statistics.unacknowledgedChunks == 0, "seed \(seed)")
+    return Outcome(
+      journal: journal, given: given, got: got,
+      abandoned: Int(link.sides[0].counters(of: channel)?.messagesAbandoned ?? 0))
+  }
+
   @Test(.timeLimit(.minutes(60)), arguments: [0, 1, 3], [true, false])
   func onlyWhatWasLostAsOftenAsAllowedIsDropped(limit: UInt16, ordered: Bool) {
     for seed in 0..<AbandonmentTests.seeds {
-      var journal = Journal(dice: Dice(seed))
-      var link = Link(seed: seed)
-      link.connect { $1.offersInterleaving = seed % 2 == 0 }
-      let channel = link.open(0, DataChannelInit(ordered: ordered, maxRetransmits: limit))
-      link.run(for: .seconds(1))
-      withoutActuallyEscaping({ (side: Int, packet: [UInt8]) -> [UInt8]? in
-        side == 0 ? journal.carry(packet) : packet
-      }) { carry in
-        link.tamper = carry
-        for number in 0..<AbandonmentTests.count {
-          var bytes = [UInt8](repeating: 0, count: AbandonmentTests.size)
-          bytes[0] = UInt8(number >> 8)
-          bytes[1] = UInt8(number & 0xff)
-          link.step(0, .send(channel, binary: true, bytes))
-          link.run(for: .milliseconds(3))
-        }
-        link.run(for: .seconds(60))
-        link.tamper = nil
-      }
-      let got = link.seen[1].messages.map { Int($0.bytes[0]) << 8 | Int($0.bytes[1]) }
-      let numbers = 0..<AbandonmentTests.count
-      // What reached the other side was handed out, once and in order; nothing else was dropped.
-      let missing = numbers.filter { journal.arrivals[$0] > 0 && !got.contains($0) }
-      #expect(missing == [], "seed \(seed)")
-      #expect(Set(got).count == got.count, "seed \(seed)")
-      if ordered { #expect(got == got.sorted(), "seed \(seed)") }
+      let outcome = run(DataChannelInit(ordered: ordered, maxRetransmits: limit), seed: seed)
+      let transmissions = outcome.journal.transmissions
       let allowed = Int(limit) + 1
-      #expect(journal.transmissions.allSatisfy { (1...allowed).contains($0) }, "seed \(seed)")
-      let isFair = numbers.allSatisfy {
-        journal.arrivals[$0] > 0 || journal.transmissions[$0] == allowed
+      #expect(transmissions.allSatisfy { (1...allowed).contains($0) }, "seed \(seed)")
+      let isFair = transmissions.indices.allSatisfy {
+        outcome.journal.arrivals[$0] > 0 || transmissions[$0] == allowed
       }
       #expect(isFair, "seed \(seed): a message was given up too early")
-      #expect(got.count < AbandonmentTests.count || limit == 3, "seed \(seed)")
+      #expect(outcome.got.count < AbandonmentTests.count || limit == 3, "seed \(seed)")
+    }
+  }
+
+  @Test(.timeLimit(.minutes(60)), arguments: [60, 150, 1000], [true, false])
+  func onlyWhatWasLostUntilItsTimeWasOverIsDropped(lifetime: UInt16, ordered: Bool) {
+    for seed in 0..<AbandonmentTests.seeds {
+      let outcome = run(DataChannelInit(ordered: ordered, maxPacketLifeTime: lifetime), seed: seed)
+      let journal = outcome.journal
+      let ends = outcome.given.map { $0 + .milliseconds(Int64(lifetime)) }
+      let late = ends.indices.filter { index in
+        journal.lastSent[index].map { $0 >= ends[index] } ?? false
+      }
+      #expect(late == [], "seed \(seed): messages were sent after their time")
+      let early = ends.indices.filter { index in
+        journal.arrivals[index] == 0 && journal.passedOver[index].map { $0 < ends[index] } ?? false
+      }
+      #expect(early == [], "seed \(seed): messages were given up before their time")
+      // Each message came or was given up, and those were not there.
+      let lost = AbandonmentTests.count - outcome.got.count
+      #expect(outcome.abandoned >= lost, "seed \(seed)")
+      #expect(lost > 0 || lifetime == 1000, "seed \(seed)")
     }
   }
 }

@@ -145,7 +145,7 @@ import Wire
 
   @Test(arguments: [true, false])
   func aSmallMessageNeedNotWaitForALargeOneWhenMessagesInterleave(interleaving: Bool) {
-    var link = Link(seed: 1, LinkQuality(rate: 1_000_000))
+    var link = Link(seed: 1, LinkQuality(rate: 1_000_000, queue: .seconds(1)))
     link.connect { $1.offersInterleaving = interleaving }
     let bulk = link.open(0)
     let chat = link.open(0)
@@ -183,7 +183,7 @@ import Wire
     var link = Link()
     link.connect()
     let channel = link.open(0)
-    link.tamper = { _, _ in nil }
+    link.tamper = { _, _, _ in nil }
     link.send(0, channel, "anyone?")
     link.run { $0.sides[0].state == .closed }
     #expect(link.seen[0].failures == ["the peer acknowledges nothing"])
@@ -194,7 +194,7 @@ import Wire
     var link = Link()
     link.connect()
     let channel = link.open(0)
-    link.tamper = { _, _ in nil }
+    link.tamper = { _, _, _ in nil }
     link.send(0, channel, "later")
     link.run(for: .seconds(30))
     link.tamper = nil

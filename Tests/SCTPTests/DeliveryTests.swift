@@ -81,7 +81,7 @@ import Wire
     let channel = link.open(0)
     link.run(for: .seconds(1))
     // The receiver pretends to have no space.
-    link.tamper = { side, bytes in
+    link.tamper = { side, bytes, _ in
       guard side == 1, bytes[12] == 3 else { return bytes }
       var changed = bytes
       for offset in 8..<12 { changed[offset] = 0 }
@@ -116,7 +116,7 @@ import Wire
     func trace() -> [[UInt8]] {
       var packets: [[UInt8]] = []
       var link = Link(seed: 11, LinkQuality(loss: 10, duplication: 5, jitter: .milliseconds(9)))
-      withoutActuallyEscaping({ (_: Int, bytes: [UInt8]) -> [UInt8]? in
+      withoutActuallyEscaping({ (_: Int, bytes: [UInt8], _: Instant) -> [UInt8]? in
         packets.append(bytes)
         return bytes
       }) { watch in

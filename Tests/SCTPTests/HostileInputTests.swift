@@ -42,7 +42,7 @@ import Wire
       var dice = Dice(seed &* 977)
       var link = Link(seed: seed, LinkQuality(loss: 5, jitter: .milliseconds(10)))
       let percent = [2, 10, 40][Int(seed % 3)]
-      link.tamper = { [self] _, bytes in
+      link.tamper = { [self] _, bytes, _ in
         dice.happens(percent) ? mutated(bytes, &dice) : bytes
       }
       link.start { $1.offersInterleaving = seed % 2 == 0 }
@@ -82,6 +82,7 @@ import Wire
         machine.peer.features = Initiation.Features(rawValue: UInt8(round % 16))
         machine.received = ReceivedNumbers(first: 0x2114_e986)
         machine.peer.incomingStreams = 65535
+        machine.peer.outgoingStreams = 65535
         machine.phase = round % 4 == 1 ? .cookieEchoed : .established
       }
       for step in 0..<100 {

@@ -52,8 +52,8 @@ struct Link {
   var seen = [Seen(), Seen()]
   var now = Instant.zero
   var quality: LinkQuality
-  /// Changes or drops a packet on its way: the sender's side and the bytes.
-  var tamper: ((Int, [UInt8]) -> [UInt8]?)?
+  /// Changes or drops a packet on its way: the sender's side, the bytes, and when it is sent.
+  var tamper: ((Int, [UInt8], Instant) -> [UInt8]?)?
 
   private var dice: Dice
   private var travelling: [(at: Instant, order: Int, to: Int, bytes: [UInt8])] = []
@@ -121,7 +121,7 @@ struct Link {
 
   private mutating func carry(_ original: [UInt8], from side: Int) {
     seen[side].packets += 1
-    guard let bytes = tamper.map({ $0(side, original) }) ?? original else { return }
+    guard let bytes = tamper.map({ $0(side, original, now) }) ?? original else { return }
     guard !dice.happens(quality.loss) else { return }
     var leaves = now
     if let rate = quality.rate {

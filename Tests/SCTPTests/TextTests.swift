@@ -8,7 +8,7 @@ import Wire
   private func conversation(interleaving: Bool) -> [String] {
     var titles: [String] = []
     var link = Link()
-    withoutActuallyEscaping({ (_: Int, bytes: [UInt8]) -> [UInt8]? in
+    withoutActuallyEscaping({ (_: Int, bytes: [UInt8], _: Instant) -> [UInt8]? in
       titles.append(SCTPText.title(bytes.span.bytes))
       return bytes
     }) { watch in

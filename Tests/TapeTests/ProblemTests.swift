@@ -187,6 +187,24 @@ import Wire
     let found = try TakeProblems(path: call.path).problems.filter { $0.name == "loss" }
     #expect(Set(found.map(\.peer)) == [2])
     #expect(found.allSatisfy { $0.evidence.contains("did not come (") })
+    // The side that sends hears of it in reports.
+    let reported = try TakeProblems(path: call.path).problems.filter { $0.name == "loss-at-peer" }
+    #expect(Set(reported.map(\.peer)) == [1])
+  }
+
+  @Test func soundThatIsMadeUpIsTold() throws {
+    let folder = try TakeFolder()
+    let call = try FaultyCall(folder, seed: 11)
+    call.run(3000)
+    call.call.network.links[0].lossPerMille = 500
+    call.run(3000)
+    call.call.network.links[0].lossPerMille = 0
+    call.run(2000)
+    try call.finish()
+    let found = try TakeProblems(path: call.path).problems.filter { $0.name == "concealed-audio" }
+    #expect(found.map(\.peer) == [2])
+    let begin = try #require(found.first?.fromNanoseconds)
+    #expect((2_000_000_000...4_000_000_000).contains(begin))
   }
 
   @Test func anEncoderThatLacksBitsIsTold() throws {

@@ -90,7 +90,7 @@ package final class FreeRun {
     passTime(until: end, patience: .zero)
     return peers.map { peer in
       var outcome = peer.outcome
-      outcome.finish(at: end, stats: peer.machine.stats)
+      outcome.finish(at: end, stats: peer.machine.stats(of: nil))
       return outcome
     }
   }
@@ -135,7 +135,7 @@ package final class FreeRun {
       edit(step, rows, datagram, arrival)
     case .call(_, .close):
       if let index = peers.firstIndex(where: { $0.number == peer }) {
-        peers[index].outcome.sample(peers[index].machine.stats)
+        peers[index].outcome.sample(peers[index].machine.stats(of: nil))
       }
       fallthrough
     default: self.step(peer, step.input, at: at)

@@ -12,7 +12,7 @@ struct SQLCommand: ParsableCommand {
     discussion: """
       Examples:
         retake sql call.take "SELECT at_ns, machine, from_state, to_state FROM state"
-        retake sql call.take "SELECT * FROM bitrate" --format csv
+        retake sql call.take "SELECT * FROM bitrate" --csv
         retake sql --schema
       """)
 
@@ -28,6 +28,9 @@ struct SQLCommand: ParsableCommand {
   @Flag(help: "Print JSON, like --format json.")
   var json = false
 
+  @Flag(help: "Print comma-separated values, like --format csv.")
+  var csv = false
+
   @Flag(help: "Print every table and column with what it means.")
   var schema = false
 
@@ -35,6 +38,7 @@ struct SQLCommand: ParsableCommand {
     if !schema, take == nil || query == nil {
       throw ValidationError("Give a take and a query, or --schema.")
     }
+    if json, csv { throw ValidationError("Give --json or --csv, not both.") }
   }
 
   func run() throws {
@@ -48,7 +52,7 @@ struct SQLCommand: ParsableCommand {
       return
     }
     guard let take, let query else { return }
-    let chosen: SQLConsole.Format = json ? .json : format.format
+    let chosen: SQLConsole.Format = json ? .json : csv ? .csv : format.format
     do throws(TapeError) {
       try SQLConsole.run(path: take, sql: query, format: chosen) { text in
         FileHandle.standardOutput.write(Data(text.utf8))

@@ -152,7 +152,7 @@ struct StatsCommand: ParsableCommand {
         lines.append("  \(object.type)  \(object.id)")
         for (name, value) in object.list {
           lines.append(
-            "    \(name.padding(toLength: 36, withPad: " ", startingAt: 0))\(plain(value))")
+            "    \(name.padding(toLength: 40, withPad: " ", startingAt: 0))\(plain(value))")
         }
       }
     }

@@ -166,6 +166,8 @@ struct RecordDemo: AsyncParsableCommand {
         path: path, seed: seed ?? 1, links: [link, link], labels: ["caller", "callee"],
         label: options.label, keepsMedia: !options.omitsMedia)
     }
+    // The take has all of it.
+    call.call.keepsHistory = false
     for peer in 0..<2 {
       for track in tracks {
         call.call.call(
@@ -180,9 +182,7 @@ struct RecordDemo: AsyncParsableCommand {
       throw CommandFailure(.inputOutput, "\(path): the call failed: \(error.message)")
     }
     DemoTalk.run(call, for: .milliseconds(Int64(seconds * 1000)))
-    let received = (0..<2).map { peer in
-      call.call.frames(of: peer, kind: .video, isInbound: true).count
-    }
+    let received = call.call.picturesReceived
     let summary = try finished { () throws(TapeError) in try call.finish() }
     print(
       "\(path): \(summary.steps) steps, \(summary.packets) packets, \(byteText(summary.bytes)); "

@@ -32,7 +32,12 @@
 
   async function talk(connection, first) {
     const { brief } = window.call;
-    const sizes = [0, 1, 1200, 16384, 65535, 65536, 262144].slice(0, brief ? 3 : 7);
+    await first.opened;
+    // Up to what this browser says that it takes back.
+    const [, most] = /a=max-message-size:(\d+)/.exec(connection.localDescription.sdp);
+    const sizes = [0, 1, 1200, 16384, 65535, 65536, 262144, 1048576]
+      .slice(0, brief ? 3 : 8)
+      .filter((size) => size <= Number(most));
     const text = (size) => "\u00e9".repeat(size >> 1) + "x".repeat(size % 2);
     const block = (size) => Uint8Array.from({ length: size }, (_, i) => (i * 7) & 255);
     const key = (data) => (typeof data === "string" ? "text " + data : "bytes " + data);

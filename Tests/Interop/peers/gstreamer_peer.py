@@ -15,6 +15,7 @@ gi.require_version("GstWebRTC", "1.0")
 from gi.repository import GLib, Gst, GstSdp, GstWebRTC
 
 from peers import lines, samples
+from peers.talk import Talk
 from reports import Report, Stream
 
 _GATHERING_SECONDS = 10
@@ -46,6 +47,8 @@ _SINKS = {
         " ! appsink name=sink emit-signals=true sync=false"
     ),
 }
+# An empty message stops the pipeline; larger ones than its SCTP elements buffer do not come whole.
+_MESSAGE_SIZES = (1, 1_200, 16_384, 65_535)
 # The elements of each codec of pictures.
 _CODECS = {
     "vp8": {
@@ -67,6 +70,54 @@ _DTLS_ROLES = {True: "client", False: "server"}
 _SRTP_PROFILES = {(1, 1): "AES128_CM_HMAC_SHA1_32", (1, 2): "AES128_CM_HMAC_SHA1_80"}
 
 
+class _Channel:
+    """A data channel with the words of the other stacks; its signals come on foreign threads."""
+
+    _SIGNALS = {"open": "on-open", "close": "on-close"}
+
+    # Reading the property of that name crashes the bindings; the signal tells.
+    readyState = "connecting"
+
+    def __init__(self, channel, loop):
+        self._channel = channel
+        self._loop = loop
+        self._told = {"open": [], "close": [], "message": []}
+        for name, signal in self._SIGNALS.items():
+            channel.connect(signal, lambda _, name=name: self._tell(name))
+        channel.connect("on-message-string", lambda _, text: self._tell("message", text or ""))
+        channel.connect(
+            "on-message-data", lambda _, data: self._tell("message", data.get_data() or b"")
+        )
+
+    @property
+    def label(self):
+        return self._channel.get_property("label")
+
+    def on(self, event, callback):
+        """Calls back on every event of a kind."""
+        self._told[event].append(callback)
+
+    def send(self, message):
+        """Sends text or bytes."""
+        if isinstance(message, str):
+            self._channel.emit("send-string", message)
+        else:
+            self._channel.emit("send-data", GLib.Bytes.new(message))
+
+    def close(self):
+        """Closes the channel."""
+        self._channel.emit("close")
+
+    def _tell(self, event, *what):
+        self._loop.call_soon_threadsafe(self._call, event, what)
+
+    def _call(self, event, what):
+        if event == "open":
+            self.readyState = "open"
+        for callback in self._told[event]:
+            callback(*what)
+
+
 class GstreamerPeer:
     """A pipeline around one webrtcbin, with generated sound and pictures."""
 
@@ -80,11 +131,15 @@ class GstreamerPeer:
         self._received = {"audio": 0, "video": 0}
         self._energy = 0.0
         self._contrast = None
+        self._talk = Talk(self._open, _MESSAGE_SIZES)
+        self._channels = {}
+        self._loop = None
 
     async def offer(self):
         """An offer of sound and pictures."""
         self._build(_PAYLOAD_TYPES)
         await self._know_formats()
+        self._talk.begin(self._open("chat", True))
         return await self._describe("offer")
 
     async def accept(self, sdp):
@@ -112,10 +167,12 @@ class GstreamerPeer:
             self._add_stream(report, entry, kinds)
         report.sound_energy = self._energy
         report.picture_contrast = self._contrast
+        report.data_echo = self._talk.result
         return report
 
     async def close(self):
         """Ends the pipeline."""
+        self._talk.end()
         if self._pipeline:
             self._pipeline.set_state(Gst.State.NULL)
 
@@ -127,12 +184,31 @@ class GstreamerPeer:
         self._pipeline = Gst.parse_launch(" ".join(parts))
         self._webrtc = self._pipeline.get_by_name("webrtc")
         self._webrtc.connect("pad-added", self._receive)
+        self._loop = asyncio.get_running_loop()
+        # A channel of a running association may open before a signal can be connected elsewhere.
+        self._webrtc.connect("prepare-data-channel", self._prepare)
+        self._webrtc.connect("on-data-channel", self._announced)
         for name, kind in (("audio", "audio"), ("encoder", "video")):
             pad = self._pipeline.get_by_name(name).get_static_pad("src")
             pad.add_probe(
                 Gst.PadProbeType.BUFFER | Gst.PadProbeType.BUFFER_LIST, self._count_sent, kind
             )
         self._pipeline.set_state(Gst.State.PLAYING)
+
+    def _open(self, label, ordered):
+        options = Gst.Structure.new_empty("options")
+        options.set_value("ordered", ordered)
+        return self._channels[self._webrtc.emit("create-data-channel", label, options)]
+
+    def _prepare(self, _, channel, is_local):
+        prepared = _Channel(channel, self._loop)
+        self._channels[channel] = prepared
+        if not is_local:
+            # An announced channel is open.
+            prepared.readyState = "open"
+
+    def _announced(self, _, channel):
+        self._loop.call_soon_threadsafe(self._talk.begin, self._channels[channel])
 
     def _count_sent(self, _, info, kind):
         listed = info.get_buffer_list() if info.type & Gst.PadProbeType.BUFFER_LIST else None

@@ -1,6 +1,7 @@
 """What a peer says over data channels, and whether all of it comes back.
 
-`call.js` does the same in a browser.
+`call.js` does the same in a browser, up to a mebibyte where it takes that much back; the stacks
+here say in their descriptions that 256 KiB are the most.
 """
 
 import asyncio

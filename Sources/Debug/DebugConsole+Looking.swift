@@ -1,0 +1,174 @@
+import Foundation
+import Replay
+import Stats
+import Wire
+
+// What a session shows of the place where it is.
+extension DebugConsole {
+  // MARK: Looking
+
+  /// The trees that a path is about: `2 flow.congestion` is about peer 2 only.
+  private func trees(_ text: String) throws(DebugFailure) -> [(label: String, tree: SnapshotTree)] {
+    var words = text.split(separator: " ").map { String($0) }
+    var states = try session.states()
+    guard !states.isEmpty else { throw .command("no peer has begun yet; go on with next") }
+    if let first = words.first,
+      let peer = states.first(where: { "\($0.peer)" == first || $0.label == first })
+    {
+      states = [peer]
+      words.removeFirst()
+    }
+    guard let path = words.first else {
+      return states.map { ("peer \($0.peer) \($0.label)", $0.tree) }
+    }
+    let found = states.compactMap { state in
+      state.tree[path].map { ("peer \(state.peer) \(state.label)", $0) }
+    }
+    guard words.count == 1, !found.isEmpty else {
+      let peers = states.map { "\($0.peer) \($0.label)" }.joined(separator: ", ")
+      throw .command(
+        words.count > 1 || Int(path) != nil
+          ? "a peer and a path are wanted, as in 1 flow.receiving[0], not \"\(text)\"; "
+            + "there is \(peers)"
+          : states[0].tree.absence(of: path))
+    }
+    return found
+  }
+
+  func show(_ text: String) throws(DebugFailure) -> Answer {
+    let found = try trees(text)
+    let lines = found.flatMap { entry -> [String] in
+      let isWhole = entry.tree.name.hasPrefix("peer ")
+      let below = isWhole ? entry.tree.children.flatMap(\.lines) : entry.tree.lines
+      return [entry.label.trimmingCharacters(in: .whitespaces)] + below.map { "  \($0)" }
+    }
+    return Answer(
+      text: lines.joined(separator: "\n"),
+      json: object(found.map { ($0.label, $0.tree.json) }))
+  }
+
+  func stats(_ type: String) throws(DebugFailure) -> Answer {
+    let reports = try session.stats()
+    var lines: [String] = []
+    var types: Set<String> = []
+    var kept: [String] = []
+    for (index, report) in reports.enumerated() {
+      guard
+        let list = try? JSONSerialization.jsonObject(with: Data(report.utf8)) as? [[String: Any]]
+      else { continue }
+      lines.append("peer \(index + 1)")
+      var objects: [String] = []
+      types.formUnion(list.compactMap { $0["type"] as? String })
+      for object in list where type.isEmpty || object["type"] as? String == type {
+        let members = object.keys.sorted().filter { !["id", "type", "timestamp"].contains($0) }
+          .map { "\($0) \(object[$0] ?? "")" }
+        lines.append("  \(object["type"] ?? "") \(object["id"] ?? "")")
+        lines.append("    " + members.joined(separator: ", "))
+        if let data = try? JSONSerialization.data(
+          withJSONObject: object, options: [.sortedKeys, .withoutEscapingSlashes])
+        {
+          objects.append(String(decoding: data, as: UTF8.self))
+        }
+      }
+      kept.append("[\(objects.joined(separator: ","))]")
+    }
+    guard type.isEmpty || types.contains(type) else {
+      let known = types.sorted().joined(separator: ", ")
+      throw .command(
+        "there are no stats of type \"\(type)\" here"
+          + (known.isEmpty ? "; no peer has begun yet" : "; there are \(known)"))
+    }
+    return Answer(
+      text: lines.joined(separator: "\n"),
+      json: object([("stats", "[\(kept.joined(separator: ","))]")]))
+  }
+
+  func recent(_ text: String) throws(DebugFailure) -> Answer {
+    let steps = try session.recentSteps(
+      text.isEmpty ? 10 : count(text, of: .steps, atMost: DebugSession.recentMaximum))
+    return Answer(
+      text: steps.flatMap(\.lines).joined(separator: "\n"),
+      json: object([("steps", "[\(steps.map(\.json).joined(separator: ","))]")]))
+  }
+
+  func watch(_ path: String) throws(DebugFailure) -> Answer {
+    if path.isEmpty {
+      watched = []
+      return Answer(text: "nothing is watched", json: object([("watched", "[]")]))
+    }
+    _ = try trees(path)
+    watched.append(path)
+    let values = try watchedValues()
+    return Answer(
+      text: values.map { "watch \($0.path): \($0.value)" }.joined(separator: "\n"),
+      json: object([("watched", object(values.map { ($0.path, jsonString($0.value)) }))]))
+  }
+
+  func watchedValues() throws(DebugFailure) -> [(path: String, value: String)] {
+    var values: [(path: String, value: String)] = []
+    for path in watched {
+      // At an earlier place the thing may not be there yet.
+      guard let found = try? trees(path) else {
+        values.append((path, "-"))
+        continue
+      }
+      for entry in found {
+        let text = entry.tree.children.isEmpty ? entry.tree.text : entry.tree.json
+        values.append((found.count > 1 ? "\(entry.label) \(path)" : path, text))
+      }
+    }
+    return values
+  }
+
+  // MARK: Differences
+
+  func mark() throws(DebugFailure) -> Answer {
+    marked = try session.states()
+    markedAt = session.position
+    return Answer(
+      text: "marked \(place); diff tells what changes from here on",
+      json: object([("marked", String(markedAt.step))]))
+  }
+
+  func diff(_ text: String) throws(DebugFailure) -> Answer {
+    let here = try session.states()
+    let there: [(peer: UInt32, label: String, tree: SnapshotTree)]
+    var (before, after) = ("here", "there")
+    if text.isEmpty {
+      guard !marked.isEmpty else {
+        throw .command(
+          "diff takes a step or a time, as in diff step:120, or a mark set before with mark")
+      }
+      there = marked
+      (before, after) = ("step \(markedAt.step)", "step \(session.position.step)")
+    } else {
+      let place = try condition(text)
+      guard place.stopsBefore else {
+        throw .command("diff takes a step or a time, as in diff step:120, not \"\(text)\"")
+      }
+      let step: Int
+      (there, step) = try session.states(at: place)
+      (before, after) = ("step \(session.position.step)", "step \(step)")
+    }
+    var lines = ["from \(before) to \(after)"]
+    var objects: [String] = []
+    for state in here {
+      guard let other = there.first(where: { $0.peer == state.peer }) else { continue }
+      let changes =
+        text.isEmpty ? other.tree.changes(to: state.tree) : state.tree.changes(to: other.tree)
+      if !changes.isEmpty { lines.append("peer \(state.peer) \(state.label)") }
+      for change in changes {
+        lines.append("  \(change.path): \(change.before) -> \(change.after)")
+        objects.append(
+          object([
+            ("peer", String(state.peer)), ("path", jsonString(change.path)),
+            ("before", jsonString(change.before)), ("after", jsonString(change.after)),
+          ]))
+      }
+    }
+    if objects.isEmpty { lines.append("nothing differs") }
+    return Answer(
+      text: lines.joined(separator: "\n"),
+      json: object([("changes", "[\(objects.joined(separator: ","))]")]))
+  }
+}

@@ -1,0 +1,55 @@
+import Stats
+import Tape
+
+/// The answer of a query as the page's script reads it: curves or lanes by peer and name.
+struct PageParts {
+  private struct Part {
+    var peer: Int64
+    var name: String
+    var items: [String] = []
+  }
+
+  private let form: PageQuery.Form
+  private var parts: [Part] = []
+
+  init(_ form: PageQuery.Form) { self.form = form }
+
+  /// Adds the row that a statement stands on; rows of one peer and name follow each other.
+  mutating func add(_ row: inout SQLiteStatement) {
+    let (peer, name) = (row.integer(0), row.text(1) ?? "")
+    if parts.last?.peer != peer || parts.last?.name != name {
+      parts.append(Part(peer: peer, name: name))
+    }
+    let first = number(row.real(2))
+    switch form {
+    case .curves:
+      guard !row.isNull(3) else { return }
+      parts[parts.count - 1].items.append("[\(first),\(number(row.real(3)))]")
+    case .lanes:
+      parts[parts.count - 1].items.append(
+        "[\(first),\(number(row.real(3))),\(jsonString(row.text(4) ?? ""))]")
+    }
+  }
+
+  /// To thousandths, which is more than a page can show.
+  private func number(_ value: Double) -> String {
+    StatsValue.number((value * 1e3).rounded() / 1e3).json
+  }
+
+  /// The members of a JSON object; nil when there is nothing to draw.
+  var json: String? {
+    let drawn = parts.filter { !$0.items.isEmpty }
+    guard !drawn.isEmpty else { return nil }
+    let list = drawn.map {
+      """
+      {"peer":\($0.peer),"name":\(jsonString($0.name)),"items":[\($0.items.joined(separator: ","))]}
+      """
+    }
+    let parts = "\"parts\":[" + list.joined(separator: ",") + "]"
+    switch form {
+    case .lanes: return "\"form\":\"lanes\"," + parts
+    case .curves(let unit, let isCounted):
+      return "\"form\":\"curves\",\"unit\":\(jsonString(unit)),\"isCounted\":\(isCounted)," + parts
+    }
+  }
+}

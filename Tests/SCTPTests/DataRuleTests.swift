@@ -1,0 +1,202 @@
+import Testing
+import Wire
+
+@testable import SCTP
+
+/// Rules about data, acknowledgements and streams that well-behaved peers never touch.
+@Suite struct DataRuleTests {
+  private func connected(interleaving: Bool = false) -> Link {
+    var link = Link()
+    link.connect { $1.offersInterleaving = interleaving }
+    return link
+  }
+
+  /// The number that the next DATA chunk to a side has.
+  private func next(_ side: SCTPAssociation) -> UInt32 { side.received.acknowledged &+ 1 }
+
+  @Test func theFirstDataIsAcknowledgedAtOnceAndTheNextWithASecondPacket() {
+    var link = connected()
+    let first = next(link.sides[1])
+    let types = (0..<3 as Range<UInt32>).map { offset in
+      Crafted.answer(
+        &link.sides[1], to: [Crafted.data(first &+ offset, stream: 0, [1])], at: link.now
+      ).map(\.type)
+    }
+    #expect(types == [[.selectiveAcknowledgement], [], [.selectiveAcknowledgement]])
+  }
+
+  @Test func anAcknowledgementOfWhatWasNeverSentEndsTheAssociation() {
+    for gap in [[], Crafted.words(2, 9)] {
+      var link = connected()
+      let channel = link.open(0)
+      for _ in 0..<3 { link.send(0, channel, "x") }
+      // One further than the last number, or far behind it in a gap report.
+      let last = link.sides[0].sent.nextNumber &- 1
+      let cumulative = gap.isEmpty ? last &+ 1 : last &- 2
+      let body =
+        Crafted.words(long: cumulative, 65536) + Crafted.words(UInt16(gap.count / 4), 0) + gap
+      let said = Crafted.answer(
+        &link.sides[0], to: [.init(type: .selectiveAcknowledgement, body: body)], at: link.now)
+      #expect(said.map(\.type) == [.abort])
+      #expect(said.first?.body.prefix(2) == [0, 13])
+      #expect(link.sides[0].state == .closed)
+    }
+  }
+
+  @Test func dataWithoutDataEndsTheAssociationAndNamesTheNumber() {
+    var link = connected()
+    let number = next(link.sides[1])
+    let said = Crafted.answer(
+      &link.sides[1], to: [Crafted.data(number, stream: 0, [])], at: link.now)
+    #expect(said.map(\.type) == [.abort])
+    #expect(said.first?.body == Crafted.words(9, 8) + Crafted.words(long: number))
+  }
+
+  @Test func dataOnAStreamThatDoesNotExistIsReportedAndCountsAsCome() {
+    var link = connected()
+    let number = next(link.sides[1])
+    let said = Crafted.answer(
+      &link.sides[1], to: [Crafted.data(number, stream: 65535, [1])], at: link.now)
+    #expect(said.map(\.type) == [.error, .selectiveAcknowledgement])
+    #expect(said.first?.body == Crafted.words(1, 8, 65535, 0))
+    #expect(link.sides[1].received.acknowledged == number)
+  }
+
+  @Test func dataOfTheOtherKindEndsTheAssociation() {
+    for interleaving in [true, false] {
+      var link = connected(interleaving: interleaving)
+      var chunk = Crafted.data(next(link.sides[1]), stream: 0, [1, 2, 3, 4, 5])
+      if !interleaving { chunk.type = .interleavedData }
+      let said = Crafted.answer(&link.sides[1], to: [chunk], at: link.now)
+      #expect(said.map(\.type) == [.abort])
+      #expect(link.sides[1].state == .closed)
+    }
+  }
+
+  @Test func aPeerMayHaveMoreStreamsUpToAllOfThem() {
+    var link = connected()
+    link.sides[1].peer.outgoingStreams = 100
+    let first = link.sides[1].reset.expectedRequest
+    let asked: [(UInt16, result: UInt32, UInt16)] = [(28, 1, 128), (65500, 2, 128), (2, 1, 130)]
+    for (index, (more, result, count)) in asked.enumerated() {
+      let number = first &+ UInt32(index)
+      let body = Crafted.words(17, 12) + Crafted.words(long: number) + Crafted.words(more, 0)
+      let request = Crafted.Chunk(type: .reconfiguration, body: body)
+      // Asked twice, answered alike, done once.
+      for _ in 0..<2 {
+        let said = Crafted.answer(&link.sides[1], to: [request], at: link.now)
+        #expect(said.first?.body == Crafted.words(16, 12) + Crafted.words(long: number, result))
+        #expect(link.sides[1].peer.outgoingStreams == count)
+      }
+    }
+  }
+
+  @Test func aChannelThatCannotBeAnnouncedIsClosedAndNotAnswered() {
+    let good = ChannelMessage.open(DataChannelInit(label: "a")).bytes
+    var bad = good
+    bad[1] = 9  // no type of a channel
+    // Side 1 is the DTLS server: the peer's streams are even.
+    for (stream, bytes) in [(3 as UInt16, good), (4, bad), (4, Array(good.prefix(8)))] {
+      var link = connected()
+      let number = next(link.sides[1])
+      let said = Crafted.answer(
+        &link.sides[1], to: [Crafted.data(number, stream: stream, kind: 50, bytes)], at: link.now)
+      #expect(said.map(\.type) == [.selectiveAcknowledgement, .reconfiguration])
+      // The one stream of the request, and padding.
+      #expect(said.last?.body.suffix(4) == Crafted.words(stream, 0)[...])
+      #expect(link.sides[1].channelNumbers.isEmpty)
+    }
+  }
+
+  @Test func aChannelThatIsAnnouncedTwiceIsClosed() {
+    var link = connected()
+    let channel = link.open(0, DataChannelInit(label: "twice"))
+    link.run(for: .seconds(1))
+    let there = link.seen[1].announced[0]
+    let number = link.sides[0].sent.nextNumber
+    let again = ChannelMessage.open(DataChannelInit(label: "twice")).bytes
+    let said = Crafted.answer(
+      &link.sides[1],
+      to: [Crafted.data(number, stream: 0, sequence: 1, kind: 50, again)], at: link.now)
+    #expect(said.contains { $0.type == .reconfiguration })
+    #expect(link.sides[1].state(of: there) == .closing)
+    #expect(link.sides[0].state(of: channel) == .open)
+  }
+
+  @Test func afterATimeoutOnePacketIsInFlightUntilSomethingIsAcknowledged() {
+    var link = connected()
+    let channel = link.open(0)
+    link.run(for: .seconds(1))
+    for _ in 0..<40 { link.send(0, channel, String(repeating: "x", count: 300)) }
+    var lost: [Instant: Int] = [:]
+    withoutActuallyEscaping({ (side: Int, _: [UInt8], now: Instant) -> [UInt8]? in
+      if side == 0 { lost[now, default: 0] += 1 }
+      return nil
+    }) { lose in
+      link.tamper = lose
+      link.run(for: .seconds(4))
+      link.tamper = nil
+    }
+    #expect(link.sides[0].statistics.timeouts >= 3)
+    #expect(lost.count >= 3 && lost.values.allSatisfy { $0 == 1 }, "\(lost)")
+    link.run { $0.seen[1].messages.count == 40 }
+    #expect(link.seen[1].messages.count == 40)
+  }
+
+  @Test func largeMessagesFillThePackets() {
+    var link = connected()
+    let channel = link.open(0)
+    link.run(for: .seconds(1))
+    var sizes: [Int] = []
+    withoutActuallyEscaping({ (side: Int, bytes: [UInt8], _: Instant) -> [UInt8]? in
+      if side == 0, bytes[12] == 0 { sizes.append(bytes.count) }
+      return bytes
+    }) { watch in
+      link.tamper = watch
+      for _ in 0..<20 {
+        link.step(0, .send(channel, binary: true, [UInt8](repeating: 1, count: 16_384)))
+      }
+      link.run { $0.seen[1].messages.count == 20 }
+      link.tamper = nil
+    }
+    // A rest of less than 144 bytes is left free.
+    let full = sizes.filter { $0 > 1160 - 144 }.count
+    #expect(full >= sizes.count - 4, "\(sizes.count - full) of \(sizes.count) are not full")
+  }
+
+  @Test func inARecoveryThatComesForwardAllThatIsMissingCounts() {
+    var link = connected()
+    let channel = link.open(0)
+    // The window grows until ten packets fit.
+    for _ in 0..<60 {
+      link.step(0, .send(channel, binary: true, [UInt8](repeating: 0, count: 1100)))
+    }
+    link.run { $0.sides[0].statistics.unacknowledgedChunks == 0 }
+    link.tamper = { _, _, _ in nil }
+    let first = link.sides[0].sent.nextNumber
+    for _ in 0..<10 {
+      link.step(0, .send(channel, binary: true, [UInt8](repeating: 0, count: 1100)))
+    }
+    #expect(link.sides[0].sent.count == 10)
+    // What the peer has: a cumulative number, counted from the first one, and gap blocks behind it.
+    func acknowledge(_ cumulative: Int, _ gaps: [UInt16]) -> [UInt32] {
+      let number = first &+ UInt32(truncatingIfNeeded: cumulative)
+      let body =
+        Crafted.words(long: number, 65536) + Crafted.words(UInt16(gaps.count / 2), 0)
+        + gaps.flatMap { Crafted.words($0) }
+      let said = Crafted.answer(
+        &link.sides[0], to: [.init(type: .selectiveAcknowledgement, body: body)], at: link.now)
+      return said.filter { $0.type == .data }.map {
+        var reader = ByteReader($0.body.span.bytes)
+        return ((try? reader.uint32()) ?? 0) &- first
+      }
+    }
+    #expect(acknowledge(-1, [2, 2]) == [])
+    #expect(acknowledge(-1, [2, 3]) == [])
+    // The third report of the first one; the first of the fourth.
+    #expect(acknowledge(-1, [2, 3, 5, 5]) == [0])
+    // The first one has come: the second report of the fourth, though nothing behind it is new.
+    #expect(acknowledge(2, [2, 2]) == [])
+    #expect(acknowledge(2, [2, 3]).first == 3)
+  }
+}

@@ -1,0 +1,106 @@
+/// What the rules of RFC 9260 section 7.2 come to for a sender that knows everything: the fate of
+/// each packet shows when three later ones are acknowledged, nothing is ever sent again in vain,
+/// the window grows with every byte, and there are no timeouts.
+///
+/// It shares nothing with the association, so that it tells what theory allows on a path.
+struct IdealSender {
+  /// Bytes per second, payload of each packet, and what it weighs on the bottleneck.
+  let rate: Double
+  let payload = 1144.0
+  let weight = 1225.0
+  /// The way there or back, how long a packet may wait for the bottleneck, and losses by chance.
+  let delay = 0.025
+  let queue = 0.1
+  let lossPercent = 1
+
+  private var dice: Dice
+  private var now = 0.0
+  /// Packets that the window allows, and when it grows quickly.
+  private var window = 4.0
+  private var threshold = Double.infinity
+  /// Packets from this one on were sent after the window was last halved.
+  private var recovered = 0
+  private var next = 0
+  private var highest = -1
+  private var inFlight: [Int] = []
+  private var free = 0.0
+  /// What arrives where: packets there, acknowledgements back.
+  private var arrivals: [(at: Double, number: Int)] = []
+  private var acknowledgements: [(at: Double, numbers: [Int])] = []
+  private var waiting: [Int] = []
+  private var lastArrived = -1
+  private var gapUntil = 0.0
+
+  init(rate: Int, seed: UInt64) {
+    self.rate = Double(rate)
+    dice = Dice(seed)
+  }
+
+  /// The payload that comes through in the mean, in bytes per second, after the first seconds.
+  static func goodput(rate: Int, seed: UInt64) -> Double {
+    var sender = IdealSender(rate: rate, seed: seed)
+    let (start, end) = (5.0, 205.0)
+    var packets = 0
+    while sender.now < end {
+      sender.send()
+      if sender.step(), sender.now > start { packets += 1 }
+    }
+    return Double(packets) * sender.payload / (end - start)
+  }
+
+  private mutating func send() {
+    while Double(inFlight.count) < window {
+      let leaves = max(now, free)
+      if !dice.happens(lossPercent), leaves - now <= queue {
+        free = leaves + weight / rate
+        arrivals.append((free + delay, next))
+      }
+      inFlight.append(next)
+      next += 1
+    }
+  }
+
+  /// Lets the next thing happen; true when a packet arrived.
+  private mutating func step() -> Bool {
+    if let back = acknowledgements.first, back.at <= arrivals.first?.at ?? .infinity {
+      acknowledgements.removeFirst()
+      now = back.at
+      take(back.numbers)
+      return false
+    }
+    guard !arrivals.isEmpty else {
+      // Everything was lost at once; the next ones show it.
+      take([])
+      inFlight = []
+      return false
+    }
+    let packet = arrivals.removeFirst()
+    now = packet.at
+    // After a gap each packet is acknowledged, else every second one.
+    if packet.number != lastArrived + 1 { gapUntil = now + 2 * delay + max(0, free - now) }
+    lastArrived = packet.number
+    waiting.append(packet.number)
+    if waiting.count > 1 || now < gapUntil, !dice.happens(lossPercent) {
+      acknowledgements.append((now + delay, waiting))
+      waiting = []
+    }
+    return true
+  }
+
+  private mutating func take(_ numbers: [Int]) {
+    let isUsed = Double(inFlight.count) >= window
+    highest = max(highest, numbers.last ?? -1)
+    let lost = inFlight.filter { $0 + 3 <= highest && !numbers.contains($0) }
+    inFlight.removeAll { numbers.contains($0) || $0 + 3 <= highest }
+    if isUsed, window > threshold {
+      window += Double(numbers.count) / window
+    } else if isUsed, highest >= recovered {
+      window += min(2, Double(numbers.count))
+    }
+    if lost.contains(where: { $0 >= recovered }) {
+      window = max(window / 2, 4)
+      threshold = window
+      recovered = next
+    }
+  }
+}
