@@ -21,7 +21,7 @@ INTEROP ?=
 VENV = .build/interop-venv
 RETAKE = .build/release/retake
 
-.PHONY: demo test sample changes determinism lint interop bench release deps deps-test deps-lint deps-interop
+.PHONY: demo test sample changes determinism lint interop captures bench release deps deps-test deps-lint deps-interop
 
 # Two full stacks call each other over loopback; the take is replayed and looked into.
 demo: release
@@ -63,6 +63,13 @@ lint: deps-lint
 # Calls with other stacks in every direction, recorded and replayed.
 interop: release deps-interop $(VENV)/ready
 	$(VENV)/bin/python Tests/Interop/run.py --retake $(RETAKE) $(INTEROP)
+
+# All of Captures/ recorded anew, after a change of the stack that alters what it sends.
+captures: release deps-interop $(VENV)/ready
+	rm -rf .build/calls
+	$(VENV)/bin/python Tests/Interop/run.py --retake $(RETAKE) --brief --seconds 1.5 \
+		--keep .build/calls
+	.ci/captures .build/calls
 
 # How fast recording, replaying and data channels are on this machine, beside other libraries.
 bench: release $(VENV)/ready

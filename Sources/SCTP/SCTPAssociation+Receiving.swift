@@ -138,6 +138,9 @@ extension SCTPAssociation {
       shutdownTries = 0
       return sendShutdown(at: now, into: &outbox)
     }
+    // A window that was told to be closed is told as soon as it is open (section 6.2).
+    let least = 2 * parameters.maximumPacketSize
+    if toldWindow < least, freeWindow >= least { acknowledgement = .due }
     switch acknowledgement {
     case .none:
       acknowledgement = .delayed
@@ -147,15 +150,17 @@ extension SCTPAssociation {
     }
   }
 
+  /// How many bytes may still come.
+  var freeWindow: Int { max(0, parameters.receiveWindow - incoming.heldBytes) }
+
   /// The body of a SACK that fits into a packet (RFC 9260 section 3.3.4).
   func acknowledgementBody(room: Int) -> [UInt8] {
-    let free = max(0, parameters.receiveWindow - incoming.heldBytes)
     let most = max(0, (room - 16) / 4)
     let repeated = duplicates.prefix(most)
     let gaps = received.ranges.prefix(most - repeated.count)
     var writer = ByteWriter(capacity: 12 + 4 * (repeated.count + gaps.count))
     writer.uint32(received.acknowledged)
-    writer.uint32(UInt32(clamping: free))
+    writer.uint32(UInt32(clamping: freeWindow))
     writer.uint16(UInt16(gaps.count))
     writer.uint16(UInt16(repeated.count))
     for gap in gaps {

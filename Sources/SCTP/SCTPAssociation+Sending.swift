@@ -48,6 +48,7 @@ extension SCTPAssociation {
     let room = parameters.maximumPacketSize - PacketBuilder.header - 4
     append(.selectiveAcknowledgement, acknowledgementBody(room: room), into: &outbox)
     acknowledgement = .none
+    toldWindow = freeWindow
     acknowledgementTimer = nil
     duplicates.removeAll(keepingCapacity: true)
   }

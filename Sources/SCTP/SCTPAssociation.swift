@@ -110,6 +110,8 @@ package struct SCTPAssociation: Machine {
   var incoming = IncomingStreams()
   var acknowledgement = Acknowledgement.none
   var acknowledgementTimer: Instant?
+  /// What the peer was last told of the receive window.
+  var toldWindow = Int.max
   var duplicates: [UInt32] = []
   var hasData = false
 

@@ -29,6 +29,7 @@ ABILITIES = {
     "aiortc": Abilities(uses_loopback=True, data=True),
     "libwebrtc": Abilities(uses_loopback=True, data=True),
     "gstreamer": Abilities(data=True),
+    # It repeats no empty message, and no text that becomes 64 KiB by its words.
     "janus-echotest": Abilities(
         perceives=(), echoes=True, repeats=(1, 1_200, 16_384, 60_000),
         repeats_after="Janus EchoTest here! You wrote: ",

@@ -25,6 +25,28 @@ import Wire
     #expect(types == [[.selectiveAcknowledgement], [], [.selectiveAcknowledgement]])
   }
 
+  @Test func aWindowThatOpensIsToldAtOnce() {
+    var link = Link()
+    link.connect {
+      $1.offersInterleaving = false
+      $1.receiveWindow = 4000
+    }
+    let first = next(link.sides[1])
+    // A message in four parts; the third one leaves less than a packet of the window.
+    let windows = [2, 0, 0, 1].enumerated().map { index, flags -> UInt32? in
+      var part = Crafted.data(
+        first &+ UInt32(index), stream: 0, kind: 53, [UInt8](repeating: 0, count: 1100))
+      part.flags = UInt8(flags)
+      let said = Crafted.answer(&link.sides[1], to: [part], at: link.now)
+      return said.first.flatMap {
+        var reader = ByteReader($0.body.span.bytes)
+        try? reader.skip(4)
+        return try? reader.uint32()
+      }
+    }
+    #expect(windows == [2900, nil, 700, 4000])
+  }
+
   @Test func anAcknowledgementOfWhatWasNeverSentEndsTheAssociation() {
     for gap in [[], Crafted.words(2, 9)] {
       var link = connected()

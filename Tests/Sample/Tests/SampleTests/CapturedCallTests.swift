@@ -14,8 +14,8 @@ private let captures = URL(fileURLWithPath: #filePath)
     try await expectReplay("\(captures)/chromium-peer-offers.take")
   }
 
-  @Test func theEchoAnswersGStreamerAsItDidThen() async throws {
-    let network = try RecordedNetwork("\(captures)/gstreamer-peer-offers.take")
+  @Test func theEchoAnswersJanusAsItDidThen() async throws {
+    let network = try RecordedNetwork("\(captures)/janus-videoroom-peer-offers.take")
     let echo = Echo(network.connection)
     let answer = try await echo.answer(network.remoteDescriptions[0])
     #expect(answer?.sdp.contains("m=video") == true)
