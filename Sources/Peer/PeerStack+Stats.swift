@@ -25,17 +25,13 @@ extension PeerStack {
     func wants(_ names: String...) -> Bool { types.map { !$0.isDisjoint(with: names) } ?? true }
     var report = StatsReport()
     if wants("peer-connection") { report.objects.append(peerConnectionStats()) }
-    if wants("transport") {
-      for bundle in bundles.all { report.objects.append(transportStats(bundle)) }
-    }
+    if wants("transport") { report.objects += bundles.all.map(transportStats) }
     if wants("data-channel") { report.objects += dataChannelStats() }
     if wants("certificate") { report.objects += certificateStats() }
     if wants("local-candidate", "remote-candidate") {
-      for bundle in bundles.all { report.objects += candidateStats(bundle) }
+      report.objects += bundles.all.flatMap(candidateStats)
     }
-    if wants("candidate-pair") {
-      for bundle in bundles.all { report.objects += pairStats(bundle) }
-    }
+    if wants("candidate-pair") { report.objects += bundles.all.flatMap(pairStats) }
     if wants("codec") { report.objects += codecStats() }
     if wants("media-source") { report.objects += mediaSourceStats() }
     if wants("media-playout") { report.objects += mediaPlayoutStats() }
