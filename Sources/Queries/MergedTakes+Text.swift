@@ -3,8 +3,9 @@ import Tape
 extension MergedTakes: CustomStringConvertible {
   /// The offset of the clocks and a table of both ways.
   package var description: String {
+    let names = (ways.first?.from ?? first, ways.first?.to ?? second)
     var lines = [
-      "\(ways[0].to) begins \(milliseconds(Double(offsetNanoseconds) / 1e6)) after \(ways[0].from), "
+      "\(names.1) begins \(milliseconds(Double(offsetNanoseconds) / 1e6)) after \(names.0), "
         + "within \(milliseconds(uncertaintyMilliseconds)); "
         + "by their wall clocks \(milliseconds(Double(wallClockOffsetNanoseconds) / 1e6))"
     ]

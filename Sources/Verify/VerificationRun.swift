@@ -23,12 +23,21 @@ package struct VerificationRun: Sendable {
     let begin = clock.now
     let board = Board(count: takes.count)
     // Long takes first would need their lengths; in the order of paths the last ones may wait.
-    DispatchQueue.concurrentPerform(iterations: max(1, min(jobs, takes.count))) { _ in
-      while let index = board.next() {
-        let result = TakeVerification.run(path: takes[index], mode: mode)
-        progress(board.finish(index, result), result)
+    let count = max(1, min(jobs, takes.count))
+    let done = DispatchSemaphore(value: 0)
+    // Threads of their own: a pool gives a second one late, or not at all, on a machine with load.
+    for _ in 0..<count {
+      let thread = Thread {
+        while let index = board.next() {
+          let result = TakeVerification.run(path: takes[index], mode: mode)
+          progress(board.finish(index, result), result)
+        }
+        done.signal()
       }
+      thread.name = "verify"
+      thread.start()
     }
+    for _ in 0..<count { done.wait() }
     results = board.results
     let elapsed = (clock.now - begin).components
     elapsedSeconds = Double(elapsed.seconds) + Double(elapsed.attoseconds) / 1e18

@@ -65,7 +65,7 @@ import Wire
 
   /// The fields of both messages are decoded, and the one that differs shows where.
   @Test(arguments: [
-    (24, 0..<4, "STUN USERNAME"), (60, 0..<4, "STUN MESSAGE-INTEGRITY"),
+    (24, 0..<4, "STUN USERNAME"), (74, 0..<4, "STUN MESSAGE-INTEGRITY"),
     (60, 20..<23, "record 1 body"), (50, 128..<192, "SRTP payload and tag"),
     (16, 128..<192, "extension 4"), (4, 128..<192, "timestamp"),
   ])
