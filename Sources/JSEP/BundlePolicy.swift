@@ -20,8 +20,9 @@ public enum BundlePolicy: String, Hashable, Sendable, Codable {
     }
   }
 
-  /// Whether an offer gathers candidates for such a section.
-  func gathers<Kind: Equatable>(for kind: Kind, after others: [Kind]) -> Bool {
-    self == .maxCompat
-  }
+  /// Whether an offer gathers candidates for each new section.
+  ///
+  /// RFC 9429 has balanced offers gather for one section of each kind. Here they gather once:
+  /// nearly every peer bundles, and who meets one that does not asks for max-compat.
+  var gathersForEachSection: Bool { self == .maxCompat }
 }

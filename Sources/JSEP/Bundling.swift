@@ -28,7 +28,7 @@ struct Bundling {
     let isShared =
       switch peer {
       case .bundles: true
-      case .unknown: !policy.gathers(for: kind, after: kinds)
+      case .unknown: !policy.gathersForEachSection
       case .separates: policy.leavesToBundle(kind, after: kinds)
       }
     return isShared || !taken.contains(shared) ? shared : fresh()
