@@ -64,6 +64,7 @@ async def _record(call, program, folder, seconds, outcome):
         options = call.options + (relay.options if "retake" in call.relays else [])
         if call.says:
             options = options + ["--say", ",".join(map(str, call.says))]
+            options += ["--say-channels", str(call.says_channels)]
         recorder = await Recorder.start(program, folder, bind, send, options)
         try:
             await _converse(call, recorder, relay, folder, seconds, outcome)

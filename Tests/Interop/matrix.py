@@ -19,7 +19,7 @@ def show(outcomes):
 
 def _data(outcome):
     if outcome.take.repeated:
-        return f"1 channel, {outcome.take.repeated} messages"
+        return f"{outcome.take.channels} channels, {outcome.take.repeated} messages"
     return (outcome.report.data_echo or "-").removeprefix("hello from ")
 
 

@@ -40,6 +40,8 @@ class Take:
     path: dict = field(default_factory=dict)
     # How many messages Retake said and got back, when the peer repeats.
     repeated: int = 0
+    # And over how many channels they went.
+    channels: int = 0
     # The loudest sample received.
     peak: int = 0
     problems: list[str] = field(default_factory=list)
@@ -121,22 +123,34 @@ def _read(database, take):
 
 
 def _listen(database, call, take):
-    """Every message that Retake said came back, in order, a text with what the peer adds to it."""
+    """Every message that Retake said came back on its channel in order, a text with what the peer
+    adds to it; and the channels that were opened for one message are closed."""
     if not call.says:
         return
     words = call.abilities.repeats_after.encode()
-    messages = {"in": [], "out": []}
-    for direction, binary, content in database.execute(
-        "SELECT direction, binary, bytes FROM message ORDER BY step"
+    channels = {}
+    for channel, direction, binary, content in database.execute(
+        "SELECT channel, direction, binary, bytes FROM message ORDER BY step"
     ):
         content = content.encode() if isinstance(content, str) else bytes(content)
+        messages = channels.setdefault(channel, {"in": [], "out": []})
         messages[direction].append((binary, content))
-    expected = [(binary, content if binary else words + content)
-                for binary, content in messages["out"]]
-    if len(expected) != 2 * len(call.says) or messages["in"] != expected:
-        came = [len(content) for _, content in messages["in"]]
-        take.problems.append(f"take: of {len(expected)} messages came back {came} bytes")
-    take.repeated = len(messages["in"])
+    lengths = []
+    for channel, messages in channels.items():
+        expected = [(binary, content if binary else words + content)
+                    for binary, content in messages["out"]]
+        lengths.append(len(expected))
+        if messages["in"] != expected:
+            came = [len(content) for _, content in messages["in"]]
+            take.problems.append(
+                f"take: of {len(expected)} messages on channel {channel} came back {came} bytes")
+    if lengths != [2 * len(call.says)] + [1] * call.says_channels:
+        take.problems.append(f"take: so many messages were said on each channel: {lengths}")
+    closed = database.execute("SELECT count(*) FROM channel WHERE state = 'closed'").fetchone()[0]
+    if closed < call.says_channels:
+        take.problems.append(f"take: {closed} of {call.says_channels} channels were closed")
+    take.repeated = sum(lengths)
+    take.channels = len(lengths)
 
 
 def _compare(take, report, loss):

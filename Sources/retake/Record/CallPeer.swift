@@ -35,7 +35,7 @@ final class CallPeer: Sendable {
     let messages = plan.messages
     Task {
       guard let messages else { return await channel.echo() }
-      try await messages.say(on: channel)
+      try await messages.hold(over: connection, on: channel)
     }
     for kind in [MediaKind.audio, .video] { try await send(kind) }
     try await describe()

@@ -1,5 +1,6 @@
 import ArgumentParser
 import Live
+import SCTP
 
 /// The messages that a recorded peer says over its data channel: `--say 0,1200,65536`.
 struct MessageSizes: ExpressibleByArgument, CustomStringConvertible {
@@ -16,12 +17,31 @@ struct MessageSizes: ExpressibleByArgument, CustomStringConvertible {
 
   var description: String { bytes.map(String.init).joined(separator: ",") }
 
-  /// Says a text and a block of each size once the channel is open; answers are left alone.
-  func say(on channel: DataChannel) async throws {
+}
+
+/// What a recorded peer says over data channels of its own.
+struct Conversation {
+  var sizes: MessageSizes
+  /// How many more channels are opened for a message, and closed when an answer came.
+  var channels = 0
+
+  /// Says a text and a block of each size once the channel is open, then talks over the others.
+  ///
+  /// What comes back over the first channel is left alone.
+  func hold(over connection: PeerConnection, on channel: DataChannel) async throws {
     try await channel.waitUntilOpen()
-    for size in bytes {
+    for size in sizes.bytes {
       try await channel.send(String(repeating: "x", count: size))
       try await channel.send((0..<size).map { UInt8(truncatingIfNeeded: $0 &* 7) })
+    }
+    for number in 0..<channels {
+      let other = try await connection.createDataChannel(
+        "retake \(number + 1)", DataChannelInit(ordered: number.isMultiple(of: 2)))
+      try await other.waitUntilOpen()
+      try await other.send("message \(number + 1)")
+      for await _ in other.messages { break }
+      await other.close()
+      try await other.waitUntilClosed()
     }
   }
 }

@@ -39,6 +39,13 @@ struct RecordServe: AsyncParsableCommand {
       """)
   var say: MessageSizes?
 
+  @Option(
+    help: """
+      With --say: open so many more channels then, one after another, each closed when what was \
+      said over it came back.
+      """)
+  var sayChannels = 0
+
   @Option(help: "A bearer token that callers must give; the page has it in its address.")
   var token: BearerToken?
 
@@ -91,7 +98,8 @@ struct RecordServe: AsyncParsableCommand {
   }
 
   func run() async throws {
-    let plan = try SendPlan(send, default: .echo, messages: say)
+    let plan = try SendPlan(
+      send, default: .echo, messages: say.map { Conversation(sizes: $0, channels: sayChannels) })
     let stop = StopSignal()
     let calls = try CallService(options: options, plan: plan)
     let routes = SignalingRoutes(

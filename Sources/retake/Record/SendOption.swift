@@ -54,10 +54,10 @@ enum SendChoice: ExpressibleByArgument, Equatable {
 struct SendPlan {
   private let choices: [SendChoice]
   /// What is said over the own data channel; nil for an echo.
-  let messages: MessageSizes?
+  let messages: Conversation?
 
   init(
-    _ choices: [SendChoice], default fallback: SendChoice, messages: MessageSizes? = nil
+    _ choices: [SendChoice], default fallback: SendChoice, messages: Conversation? = nil
   ) throws {
     self.messages = messages
     self.choices = choices.isEmpty ? [fallback] : choices
