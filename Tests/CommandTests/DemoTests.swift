@@ -41,6 +41,8 @@ import Testing
     let written = try await Tool.run("page", path, "--out", page)
     #expect(written.status == 0 && written.output.hasPrefix("\(page): "), "\(written.errors)")
     #expect(try String(contentsOfFile: page, encoding: .utf8).contains("\"caller\""))
+    let pageMode = try FileManager.default.attributesOfItem(atPath: page)[.posixPermissions]
+    #expect(pageMode as? Int == 0o600)
     let nowhere = try await Tool.run("page", path, "--out", "/nowhere/call.html")
     #expect(nowhere.status == 74 && nowhere.errorLines.count == 1, "\(nowhere.errors)")
   }

@@ -87,6 +87,7 @@ async def _look(program, take, folder, reports, speaks):
             members.by_id(last), members.by_id(mirrored), lambda ssrc: under_way.get(ssrc, 2)
         )
         lines = comparison.run()
+        lines.append(_path(database, reports, start, at))
         if speaks:
             lines += _levels(database, reports, start)
         members.excuse(lines, is_firefox=not speaks)
@@ -97,6 +98,25 @@ async def _look(program, take, folder, reports, speaks):
         return problems, [table, shark]
     problems += _turns(await _json(program, folder, "speakers", take, "--json"))
     return problems, [table, await _text(program, folder, "speakers", take), shark]
+
+
+def _path(database, reports, start, at):
+    """The round trip of the path: the least that each side found until then.
+
+    A single check also has the time that the other side takes to wake, which differs from check to
+    check, and the two sides make different checks.
+    """
+    until = [report for report in reports if int(report[0]["timestamp"] * 1e6) - start <= at + 1e6]
+    theirs = [
+        each["currentRoundTripTime"] for report in until for each in report
+        if each["type"] == "candidate-pair" and each.get("currentRoundTripTime") is not None
+    ]
+    ours = database.execute(
+        "SELECT min(current_round_trip_time) FROM candidate_pair WHERE selected = 1 AND at_ns <= ?",
+        (at,),
+    ).fetchone()[0]
+    return members.round_trip(
+        "candidate-pair currentRoundTripTime, the least", min(theirs, default=None), ours)
 
 
 def _levels(database, reports, start):

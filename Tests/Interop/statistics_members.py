@@ -179,15 +179,16 @@ class Comparison:
             self._add(
                 f"candidate-pair {mine}/{mirrored}", pair.get(mine), own.get(mirrored), slack + 5
             )
-        self._add(
-            "candidate-pair currentRoundTripTime", pair.get("currentRoundTripTime"),
-            own.get("currentRoundTripTime"), _ROUND_TRIP_SECONDS,
-        )
 
     @staticmethod
     def _fingerprint(report, transport, side):
         certificate = report.get(transport.get(f"{side}CertificateId"), {})
         return str(certificate.get("fingerprint")).upper()
+
+
+def round_trip(what, theirs, ours):
+    """A line for two round trips in seconds."""
+    return Line(what, theirs, ours, _ROUND_TRIP_SECONDS)
 
 
 def level(what, theirs, ours):

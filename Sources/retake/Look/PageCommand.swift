@@ -32,6 +32,8 @@ struct PageCommand: ParsableCommand {
     let file = out ?? name + ".html"
     do {
       try Data(page.html.utf8).write(to: URL(fileURLWithPath: file), options: .atomic)
+      // As secret as the take.
+      try FileManager.default.setAttributes([.posixPermissions: 0o600], ofItemAtPath: file)
     } catch {
       throw CommandFailure(
         .inputOutput, "\(file): the page could not be written; name another place with --out")
