@@ -112,8 +112,8 @@ def _path(database, reports, start, at):
         if each["type"] == "candidate-pair" and each.get("currentRoundTripTime") is not None
     ]
     ours = database.execute(
-        "SELECT min(current_round_trip_time) FROM candidate_pair WHERE selected = 1 AND at_ns <= ?",
-        (at,),
+        "SELECT min(members ->> '$.currentRoundTripTime') FROM stat"
+        " WHERE type = 'candidate-pair' AND at_ns <= ?", (at,),
     ).fetchone()[0]
     return members.round_trip(
         "candidate-pair currentRoundTripTime, the least", min(theirs, default=None), ours)
