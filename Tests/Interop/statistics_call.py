@@ -21,6 +21,8 @@ _SAMPLE_SECONDS = 1.0
 # Packets that left this long before a report may not have arrived, or may not be counted yet.
 _UNDER_WAY_NS = 80_000_000
 _LOOK_SECONDS = 60
+# Samples of once a second that stand around a time.
+_NEAR_MS = 1100
 
 
 async def run(program, folder, seconds, peer):
@@ -84,7 +86,8 @@ async def _look(program, take, folder, reports, speaks):
         ours = await _json(program, folder, "stats", take, "--at", f"{at / 1e9:.6f}", "--json")
         mirrored = next(iter(ours.values()))
         comparison = members.Comparison(
-            members.by_id(last), members.by_id(mirrored), lambda ssrc: under_way.get(ssrc, 2)
+            members.by_id(last), members.by_id(mirrored), lambda ssrc: under_way.get(ssrc, 2),
+            lambda ssrc, at: _jitters(database, reports, ssrc, at),
         )
         lines = comparison.run()
         lines.append(_path(database, reports, start, at))
@@ -98,6 +101,20 @@ async def _look(program, take, folder, reports, speaks):
         return problems, [table, shark]
     problems += _turns(await _json(program, folder, "speakers", take, "--json"))
     return problems, [table, await _text(program, folder, "speakers", take), shark]
+
+
+def _jitters(database, reports, ssrc, at):
+    """What the receiver of a stream, on either side, said of its jitter around a time in ms."""
+    theirs = [
+        each["jitter"] for report in reports for each in report
+        if each["type"] == "inbound-rtp" and each.get("ssrc") == ssrc and "jitter" in each
+        and abs(each["timestamp"] - at) <= _NEAR_MS
+    ]
+    ours = database.execute(
+        "SELECT members ->> '$.jitter' FROM stat WHERE type = 'inbound-rtp'"
+        " AND members ->> '$.ssrc' = ? AND abs(timestamp_ms - ?) <= ?", (ssrc, at, _NEAR_MS),
+    )
+    return theirs + [jitter for jitter, in ours]
 
 
 def _path(database, reports, start, at):

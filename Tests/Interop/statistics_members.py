@@ -60,8 +60,10 @@ class Line:
 class Comparison:
     """Collects the lines of a comparison between a peer's report and Retake's."""
 
-    def __init__(self, theirs, ours, under_way):
-        """`under_way(ssrc)` gives how many packets of a stream may be between the two sides."""
+    def __init__(self, theirs, ours, under_way, jitters):
+        """`under_way(ssrc)` gives how many packets of a stream may be between the two sides;
+        `jitters(ssrc, ms)` those that the receiver counted around a time in ms."""
+        self._jitters = jitters
         self.lines = []
         self._theirs = theirs
         self._ours = ours
@@ -128,9 +130,11 @@ class Comparison:
         if report is None:
             self._pair(f"{name} remote-inbound-rtp", None, sent["ssrc"], by_them)
             return
+        # The report tells the jitter of the time when it was made, and that goes up and down.
+        counted = self._jitters(sent["ssrc"], report["timestamp"]) or [received["jitter"]]
+        nearest = min(counted, key=lambda each: abs(each - report["jitter"]))
         self._pair(
-            f"{name} jitter (reported)", report["jitter"], received["jitter"], by_them,
-            _JITTER_SECONDS,
+            f"{name} jitter (reported)", report["jitter"], nearest, by_them, _JITTER_SECONDS,
         )
         self._pair(
             f"{name} packetsLost (reported)", report["packetsLost"], received["packetsLost"],

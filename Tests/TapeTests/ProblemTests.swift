@@ -119,6 +119,18 @@ import Wire
     }
   }
 
+  @Test func aPathThatBecomesLongIsTold() throws {
+    let folder = try TakeFolder()
+    let call = try FaultyCall(folder, seed: 12)
+    call.run(3000)
+    for peer in 0..<2 { call.call.network.links[peer].delay = .milliseconds(250) }
+    call.run(12_000)
+    try call.finish()
+    let found = try TakeProblems(path: call.path).problems.filter { $0.name == "high-round-trip" }
+    #expect(found.map(\.peer).sorted() == [1, 2])
+    #expect(found.allSatisfy { $0.fromNanoseconds > 3_000_000_000 })
+  }
+
   @Test func aCallThatNeverConnectsIsTold() throws {
     let folder = try TakeFolder()
     let call = try FaultyCall(folder, seed: 7, hasVideo: false)
