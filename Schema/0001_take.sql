@@ -678,7 +678,7 @@ SELECT
 FROM spaced WHERE arrival_ns IS NOT NULL
 GROUP BY peer, ssrc, second;
 
--- Round trips of the ICE pair that was in use, as connectivity and consent checks measured them.
+-- Round trips of the ICE pair in use, by the checks that chose it; consent checks are in `stat`.
 CREATE VIEW round_trip AS
 SELECT step, peer, at_ns, local, remote, current_round_trip_time * 1e3 AS round_trip_ms
 FROM candidate_pair

@@ -131,8 +131,8 @@ class GstreamerPeer:
         self._received = {"audio": 0, "video": 0}
         self._energy = 0.0
         self._contrast = None
-        # Where stream resets of both sides cross, its receiving side now and then stands still.
-        self._talk = Talk(self._open, _MESSAGE_SIZES, closes_together=False)
+        # After a reset of a stream its receiving side now and then stands still for good.
+        self._talk = Talk(self._open, _MESSAGE_SIZES, closes=False)
         self._channels = {}
         self._loop = None
 

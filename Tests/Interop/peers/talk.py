@@ -21,12 +21,12 @@ _SECONDS = 20
 class Talk:
     """The conversation over the channels of one connection; `result` tells how it went."""
 
-    def __init__(self, open_channel, sizes=None, closes_together=True):
+    def __init__(self, open_channel, sizes=None, closes=True):
         # open_channel(label, ordered) makes a channel of the peer's own; `sizes` are those of the
-        # messages that the peer's stack can bear, if these are not all; `closes_together` says
-        # whether it can bear that many channels are closed at once.
+        # messages that the peer's stack can bear, if these are not all; `closes` says whether it
+        # can bear that channels are closed while others go on.
         self._open = open_channel
-        self._closes_together = closes_together
+        self._closes = closes
         self._sizes_said = [size for size in _SIZES if sizes is None or size in sizes]
         self._task = None
         # None before a channel is there, then what is lacking, at last `hello ...`.
@@ -85,11 +85,10 @@ class Talk:
         for line in lines:
             if (back := await line.inbox.get()) != line.channel.label:
                 raise ValueError(f"{back} came back")
-            line.channel.close()
-            if not self._closes_together:
-                await line.closed.wait()
+            if self._closes:
+                line.channel.close()
         self.result = "closing of many channels"
-        for line in lines:
+        for line in lines if self._closes else ():
             await line.closed.wait()
 
 
