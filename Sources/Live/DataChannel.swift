@@ -12,8 +12,7 @@ public final class DataChannel: Sendable, Hashable {
     var options: DataChannelInit
     var readyState: DataChannelState
     var bufferedAmountLowThreshold: UInt64 = 0
-    var streams: [Int: AsyncStream<DataChannelState>.Continuation] = [:]
-    var lastStream = 0
+    var readers = Readers<DataChannelState>()
   }
 
   /// Names the channel in its connection: counted from 0 over both sides' channels; the take's
@@ -86,19 +85,10 @@ public final class DataChannel: Sendable, Hashable {
   public var stateChanges: AsyncStream<DataChannelState> {
     let (stream, continuation) = AsyncStream.makeStream(
       of: DataChannelState.self, bufferingPolicy: .bufferingNewest(1))
-    let id: Int? = state.withLock { state in
+    state.withLock { state in
       continuation.yield(state.readyState)
-      guard state.readyState != .closed else { return nil }
-      state.lastStream += 1
-      state.streams[state.lastStream] = continuation
-      return state.lastStream
-    }
-    guard let id else {
-      continuation.finish()
-      return stream
-    }
-    continuation.onTermination = { [weak self] _ in
-      self?.state.withLock { $0.streams[id] = nil }
+      guard state.readyState != .closed else { return continuation.finish() }
+      state.readers.add(continuation)
     }
     return stream
   }
@@ -207,20 +197,15 @@ public final class DataChannel: Sendable, Hashable {
   func finish() { change(to: .closed, options: options) }
 
   private func change(to readyState: DataChannelState, options: DataChannelInit) {
-    let streams = state.withLock { state in
+    let isOver = state.withLock { state in
       state.options = options
-      guard state.readyState != readyState else {
-        return [AsyncStream<DataChannelState>.Continuation]()
-      }
+      guard state.readyState != readyState else { return false }
       state.readyState = readyState
-      for stream in state.streams.values { stream.yield(readyState) }
-      guard readyState == .closed else { return [] }
-      defer { state.streams = [:] }
-      return Array(state.streams.values)
+      state.readers.yield(readyState)
+      if readyState == .closed { state.readers.finish() }
+      return readyState == .closed
     }
-    guard readyState == .closed else { return }
-    for stream in streams { stream.finish() }
-    inbox.finish()
+    if isOver { inbox.finish() }
   }
 
   // MARK: Identity

@@ -45,6 +45,8 @@ final class MessageInbox: Sendable {
     var bytes = 0
     var readers: [(id: Int, continuation: Reader)] = []
     var lastReader = 0
+    /// Readers whose tasks were cancelled before they waited.
+    var cancelled: Set<Int> = []
     var isFinished = false
 
     /// The oldest message.
@@ -99,12 +101,11 @@ final class MessageInbox: Sendable {
       state.lastReader += 1
       return state.lastReader
     }
-    return await withTaskCancellationHandler {
-      await withCheckedContinuation { continuation in
-        let isCancelled = Task.isCancelled
+    let next = await withTaskCancellationHandler {
+      await withCheckedContinuation { (continuation: Reader) in
         let (isOver, message) = state.withLock { state -> (Bool, DataChannelMessage?) in
           if let message = state.take() { return (true, message) }
-          if state.isFinished || isCancelled { return (true, nil) }
+          if state.isFinished || state.cancelled.contains(id) { return (true, nil) }
           state.readers.append((id, continuation))
           return (false, nil)
         }
@@ -112,10 +113,13 @@ final class MessageInbox: Sendable {
       }
     } onCancel: {
       let reader = state.withLock { state in
+        state.cancelled.insert(id)
         let index = state.readers.firstIndex { $0.id == id }
         return index.map { state.readers.remove(at: $0) }
       }
       reader?.continuation.resume(returning: nil)
     }
+    state.withLock { _ = $0.cancelled.remove(id) }
+    return next
   }
 }

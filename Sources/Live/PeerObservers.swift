@@ -12,8 +12,8 @@ final class PeerObservers: Sendable {
     var states = PeerConnectionStates()
     var counters = MediaCounters()
     var levels = TrackLevels()
-    var events: [Int: AsyncStream<PeerConnectionEvent>.Continuation] = [:]
-    var stateStreams: [Int: AsyncStream<PeerConnectionStates>.Continuation] = [:]
+    var events = Readers<PeerConnectionEvent>()
+    var stateReaders = Readers<PeerConnectionStates>()
     var media: [Int: @Sendable (ReceivedMedia) -> Void] = [:]
     /// The channels that are not closed, in order of creation.
     var channels: [DataChannel] = []
@@ -53,9 +53,9 @@ final class PeerObservers: Sendable {
       }
       if case .trackEnded(let transceiver) = event { state.levels.forget(transceiver) }
       guard let told = PeerConnectionEvent(event, states: state.states) else { return }
-      for stream in state.events.values { stream.yield(told) }
+      state.events.yield(told)
       guard case .state = event else { return }
-      for stream in state.stateStreams.values { stream.yield(state.states) }
+      state.stateReaders.yield(state.states)
     }
   }
 
@@ -97,9 +97,7 @@ final class PeerObservers: Sendable {
   }
 
   private func yield(_ event: PeerConnectionEvent) {
-    state.withLock { state in
-      for stream in state.events.values { stream.yield(event) }
-    }
+    state.withLock { $0.events.yield(event) }
   }
 
   private func observe(_ frame: FrameRecord, at now: Instant) {
@@ -114,20 +112,15 @@ final class PeerObservers: Sendable {
 
   /// Ends all streams; nothing more is told.
   func finish() {
-    let (events, stateStreams, channels) = state.withLock { state in
-      let streams = (
-        Array(state.events.values), Array(state.stateStreams.values), state.channels
-      )
-      state.channels = []
+    let channels = state.withLock { state in
+      defer { state.channels = [] }
       state.isFinished = true
-      state.events = [:]
-      state.stateStreams = [:]
+      state.events.finish()
+      state.stateReaders.finish()
       state.media = [:]
-      return streams
+      return state.channels
     }
     for channel in channels { channel.finish() }
-    for stream in events { stream.finish() }
-    for stream in stateStreams { stream.finish() }
   }
 
   // MARK: The application's side
@@ -143,7 +136,10 @@ final class PeerObservers: Sendable {
   func eventStream() -> AsyncStream<PeerConnectionEvent> {
     let (stream, continuation) = AsyncStream.makeStream(
       of: PeerConnectionEvent.self, bufferingPolicy: .bufferingNewest(PeerObservers.eventsMaximum))
-    add(continuation, to: \.events)
+    state.withLock { state in
+      guard !state.isFinished else { return continuation.finish() }
+      state.events.add(continuation)
+    }
     return stream
   }
 
@@ -152,29 +148,12 @@ final class PeerObservers: Sendable {
     let (stream, continuation) = AsyncStream.makeStream(
       of: PeerConnectionStates.self, bufferingPolicy: .bufferingNewest(1))
     // The present states go in together with the registration: none may change in between unseen.
-    add(continuation, to: \.stateStreams) { $0.states }
+    state.withLock { state in
+      continuation.yield(state.states)
+      guard !state.isFinished else { return continuation.finish() }
+      state.stateReaders.add(continuation)
+    }
     return stream
-  }
-
-  private func add<Element>(
-    _ continuation: AsyncStream<Element>.Continuation,
-    to streams: any WritableKeyPath<State, [Int: AsyncStream<Element>.Continuation]> & Sendable,
-    beginningWith first: (State) -> Element? = { _ in nil }
-  ) {
-    let id: Int? = state.withLock { state in
-      if let first = first(state) { continuation.yield(first) }
-      guard !state.isFinished else { return nil }
-      state.lastID += 1
-      state[keyPath: streams][state.lastID] = continuation
-      return state.lastID
-    }
-    guard let id else {
-      continuation.finish()
-      return
-    }
-    continuation.onTermination = { [weak self] _ in
-      self?.state.withLock { state in state[keyPath: streams][id] = nil }
-    }
   }
 
   /// Calls a closure with all media from now on, on the loop's thread; gives a number to end it

@@ -1,5 +1,6 @@
 import Dispatch
 import Foundation
+import Synchronization
 import Testing
 
 /// The built executable, which every test here runs as a user would.
@@ -81,6 +82,10 @@ final class Run: Sendable {
   let processIdentifier: Int32
   private let process: Process
   private let ended: AsyncStream<Void>
+  private let isLate = Mutex(false)
+
+  /// How long a command may take at most, in seconds; far more than any takes on a busy machine.
+  private static let limitSeconds = 240
 
   init(_ executable: String, _ arguments: [String], environment: [String: String] = [:]) throws {
     folder = try Folder()
@@ -97,6 +102,13 @@ final class Run: Sendable {
     ended = stream
     try process.run()
     processIdentifier = process.processIdentifier
+    // One that hangs must not hold all other tests: it ends here, and its test fails.
+    let limit = DispatchTime.now() + .seconds(Run.limitSeconds)
+    DispatchQueue.global().asyncAfter(deadline: limit) { [weak self] in
+      guard let self, process.isRunning else { return }
+      isLate.withLock { $0 = true }
+      send(SIGKILL)
+    }
   }
 
   /// What the process has written to standard error up to now.
@@ -108,6 +120,9 @@ final class Run: Sendable {
   /// Waits for the end of the process.
   func outcome() async throws -> Tool.Outcome {
     for await _ in ended {}
+    if isLate.withLock({ $0 }) {
+      Issue.record("never ended: \(process.arguments ?? []), which said: \(errors)")
+    }
     return Tool.Outcome(
       status: process.terminationStatus, wasKilled: process.terminationReason == .uncaughtSignal,
       output: try String(contentsOf: folder.url("out"), encoding: .utf8), errors: errors)

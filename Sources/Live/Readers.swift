@@ -1,0 +1,44 @@
+import Synchronization
+
+/// The streams through which any number of readers follow what happens.
+///
+/// The owner keeps it under a lock, so that all readers get everything in one order. Cancelling a
+/// reader's task calls `onTermination` while the task's record is locked, and yielding takes that
+/// lock while the owner's is held: what is called there must therefore take no lock. It only marks
+/// the reader, who is forgotten later.
+struct Readers<Element: Sendable>: Sendable {
+  private final class Reader: Sendable {
+    let continuation: AsyncStream<Element>.Continuation
+    private let isGone = Atomic(false)
+
+    init(_ continuation: AsyncStream<Element>.Continuation) { self.continuation = continuation }
+
+    var isHere: Bool { !isGone.load(ordering: .relaxed) }
+    func leave() { isGone.store(true, ordering: .relaxed) }
+  }
+
+  private var readers: [Reader] = []
+
+  /// How many are followed; one that has gone counts until the next element or reader comes.
+  var count: Int { readers.count }
+
+  /// Adds a reader.
+  mutating func add(_ continuation: AsyncStream<Element>.Continuation) {
+    readers.removeAll { !$0.isHere }
+    let reader = Reader(continuation)
+    readers.append(reader)
+    continuation.onTermination = { [weak reader] _ in reader?.leave() }
+  }
+
+  /// Tells all readers.
+  mutating func yield(_ element: Element) {
+    for reader in readers { reader.continuation.yield(element) }
+    readers.removeAll { !$0.isHere }
+  }
+
+  /// Ends all streams.
+  mutating func finish() {
+    for reader in readers { reader.continuation.finish() }
+    readers = []
+  }
+}
