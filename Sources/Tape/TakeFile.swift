@@ -34,6 +34,17 @@ package enum TakeFile {
     return opened
   }
 
+  /// Opens a take for queries: with the views of this version, whatever the file has.
+  package static func openForQueries(_ path: String) throws(TapeError) -> SQLiteConnection {
+    let connection = try open(path)
+    do throws(SQLiteError) {
+      try TakeSchema.putViews(over: connection)
+    } catch {
+      throw TapeError(path: path, error)
+    }
+    return connection
+  }
+
   /// What SQLite reports of a file that is no database depends on its length; this does not.
   private static func checkBeginning(of path: String) throws(TapeError) {
     func error(_ reason: String, _ kind: TapeError.Kind = .invalid) -> TapeError {
