@@ -68,6 +68,22 @@ extension LiveTests {
       #expect(try Takes.number(path, "SELECT count(*) FROM ending") == 1)
     }
 
+    @Test func aSignalEndsARecordingAtAnyMoment() async throws {
+      let folder = try Folder()
+      for round in 0..<60 {
+        let run = try Run(
+          Tool.path,
+          [
+            "record", "serve", "--listen", "127.0.0.1:0", "--bind", "127.0.0.1", "--out",
+            folder.file("\(round).take"),
+          ])
+        let moment = run.begin + .milliseconds(10 + 2 * round)
+        try await poll("the moment") { ContinuousClock.now >= moment }
+        run.send(SIGTERM)
+        try await poll("the end after a signal at \(10 + 2 * round) ms") { !run.isRunning }
+      }
+    }
+
     @Test func theSecondsOfARecordingAreKept() async throws {
       let folder = try Folder()
       let path = folder.file("demo.take")

@@ -10,7 +10,8 @@ final class StopSignal: Sendable {
     let (stream, continuation) = AsyncStream<Void>.makeStream()
     requests = stream
     for number in [SIGINT, SIGTERM] {
-      signal(number, SIG_IGN)
+      // Dispatch puts a handler of its own in place, a moment later on a thread of its own. What
+      // comes before that ends the process as it always would; ignoring it would lose it.
       let source = DispatchSource.makeSignalSource(signal: number, queue: .global())
       // The handler keeps the source alive for as long as the process lives.
       source.setEventHandler {
