@@ -130,7 +130,7 @@ extension PeerMachine {
   /// What getStats would give now, without a call and without the codecs' times; with types only
   /// the objects of these.
   package func stats(of types: Set<String>?) -> StatsReport {
-    stack?.statsReport(of: types, codecTimes: []) ?? StatsReport()
+    stack?.stats(codecTimes: []).report(of: types) ?? StatsReport()
   }
 }
 

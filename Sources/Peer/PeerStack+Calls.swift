@@ -67,7 +67,7 @@ extension PeerStack {
       try setBufferedAmountLowThreshold(threshold, of: number)
     case .dataChannels: return .dataChannels(dataChannels)
     case .getStats(let selector, let times):
-      return .stats(try statsReport(of: selector, codecTimes: times ?? []))
+      return .stats(try stats(codecTimes: times ?? []).report(of: selector))
     case .close: close()
     }
     return .done
