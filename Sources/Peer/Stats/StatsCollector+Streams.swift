@@ -113,7 +113,7 @@ extension StatsCollector {
     stats.set("retransmittedPacketsReceived", stream.retransmittedPacketsReceived)
     stats.set("retransmittedBytesReceived", stream.retransmittedBytesReceived)
     stats.set("rtxSsrc", stream.rtxSSRC)
-    stats.set("lastPacketReceivedTimestamp", stream.lastPacketReceived.map(milliseconds))
+    stats.set("lastPacketReceivedTimestamp", stream.lastPacketReceived.map { milliseconds($0) })
     stats.set("nackCount", stream.nackCount)
     if let playout = tracks.receiving.first(where: { $0.mid == stream.mid }) {
       stats.set("estimatedPlayoutTimestamp", playoutTimestamp(of: playout, stream))

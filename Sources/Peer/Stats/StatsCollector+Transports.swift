@@ -41,7 +41,8 @@ extension StatsCollector {
     stats.set("dtlsState", bundle.dtlsState.rawValue)
     stats.set("iceState", bundle.iceState.rawValue)
     stats.set(
-      "selectedCandidatePairId", bundle.transport.agent.pairs.first { $0.selected }.map(pairID))
+      "selectedCandidatePairId",
+      bundle.transport.agent.pairs.first { $0.selected }.map { pairID($0) })
     if bundle.transport.localCertificate != nil {
       stats.set("localCertificateId", certificateID(bundle, isLocal: true))
     }
@@ -146,8 +147,8 @@ extension StatsCollector {
       stats.set("packetsReceived", traffic?.packetsReceived ?? 0)
       stats.set("bytesSent", traffic?.bytesSent ?? 0)
       stats.set("bytesReceived", traffic?.bytesReceived ?? 0)
-      stats.set("lastPacketSentTimestamp", traffic?.lastSent.map(milliseconds))
-      stats.set("lastPacketReceivedTimestamp", traffic?.lastReceived.map(milliseconds))
+      stats.set("lastPacketSentTimestamp", traffic?.lastSent.map { milliseconds($0) })
+      stats.set("lastPacketReceivedTimestamp", traffic?.lastReceived.map { milliseconds($0) })
       stats.set("totalRoundTripTime", pair.totalRoundTrip)
       stats.set("currentRoundTripTime", pair.currentRoundTrip)
       if pair.selected {

@@ -35,13 +35,13 @@ struct StatsCollector {
     func wants(_ names: String...) -> Bool { types.map { !$0.isDisjoint(with: names) } ?? true }
     var report = StatsReport()
     if wants("peer-connection") { report.objects.append(peerConnectionStats()) }
-    if wants("transport") { report.objects += bundles.all.map(transportStats) }
+    if wants("transport") { report.objects += bundles.all.map { transportStats($0) } }
     if wants("data-channel") { report.objects += dataChannelStats() }
     if wants("certificate") { report.objects += certificateStats() }
     if wants("local-candidate", "remote-candidate") {
-      report.objects += bundles.all.flatMap(candidateStats)
+      report.objects += bundles.all.flatMap { candidateStats($0) }
     }
-    if wants("candidate-pair") { report.objects += bundles.all.flatMap(pairStats) }
+    if wants("candidate-pair") { report.objects += bundles.all.flatMap { pairStats($0) } }
     if wants("codec") { report.objects += codecStats() }
     if wants("media-source") { report.objects += mediaSourceStats() }
     if wants("media-playout") { report.objects += mediaPlayoutStats() }
@@ -66,9 +66,9 @@ struct StatsCollector {
       throw PeerError(name: "InvalidAccessError", message: "there is no transceiver \(number)")
     }
     if isSender {
-      return bundles.outboundStreams.filter { $0.ssrc == transceiver.ssrc }.map(outboundID)
+      return bundles.outboundStreams.filter { $0.ssrc == transceiver.ssrc }.map { outboundID($0) }
     }
-    return bundles.inboundStreams.filter { $0.mid == transceiver.mid }.map(inboundID)
+    return bundles.inboundStreams.filter { $0.mid == transceiver.mid }.map { inboundID($0) }
   }
 
   private func peerConnectionStats() -> StatsObject {
