@@ -12,7 +12,7 @@ extension PeerStack {
   /// a MediaStream are synchronized), by the sender's clock as its reports tell it (RFC 3550
   /// section 6.4.1).
   func alignPlayouts() {
-    let inbound = inboundStreams
+    let inbound = bundles.inboundStreams
     for index in tracks.receiving.indices { tracks.receiving[index].align(by: 0) }
     for video in tracks.receiving.indices where tracks.receiving[video].kind == .video {
       let streams = remoteStreams(of: tracks.receiving[video])

@@ -62,12 +62,12 @@ extension PeerStack {
       return try laterResult(of: call)
     case .transceivers: return .transceivers(negotiation.transceivers.map(TransceiverInfo.init))
     case .createDataChannel(let options): return .dataChannel(try createDataChannel(options))
-    case .closeDataChannel(let number): try closeDataChannel(number)
+    case .closeDataChannel(let number): drive(.close(try data.known(number)))
     case .setBufferedAmountLowThreshold(let number, let threshold):
-      try setBufferedAmountLowThreshold(threshold, of: number)
-    case .dataChannels: return .dataChannels(dataChannels)
+      drive(.setBufferedAmountLowThreshold(try data.known(number), threshold))
+    case .dataChannels: return .dataChannels(data.infos)
     case .getStats(let selector, let times):
-      return .stats(try statsReport(of: selector, codecTimes: times ?? []))
+      return .stats(try stats(codecTimes: times ?? []).report(of: selector))
     case .close: close()
     }
     return .done
@@ -288,7 +288,7 @@ extension PeerStack {
     guard !isClosed else { return }
     for index in tracks.sending.indices { stopCapture(at: index) }
     for bundle in bundles.all { drive(bundle, MediaFlow.Input.close) }
-    drive(SCTPAssociation.Input.abort)
+    drive(.carrierLost)
     driveAll(.close)
     isClosed = true
     apply(negotiation.close())

@@ -9,7 +9,7 @@ extension PeerStack {
     configureFlows()
     announceTracks()
     dropStalePlayouts()
-    startDataIfReady()
+    settleData()
     updateCaptures()
   }
 

@@ -2,7 +2,6 @@ import Flow
 import JSEP
 import Media
 import RTP
-import SCTP
 import Secure
 import Transport
 import Wire
@@ -11,7 +10,7 @@ import Wire
 ///
 ///     calls ──▶ Negotiation ──▶ sections, transport parameters
 ///     datagrams ◀──▶ PeerTransport ◀── RTP ──▶ MediaFlow ◀──▶ captures and playouts
-///                                  ◀── SCTP ─▶ SCTPAssociation ◀──▶ data channels
+///                                  ◀── SCTP ─▶ DataTransport ◀──▶ data channels
 ///
 /// Sections that are not bundled have a transport and a flow of their own.
 ///
@@ -41,7 +40,7 @@ final class PeerStack {
   let statsNames: StatsNames
   var isClosed = false
 
-  var dataOutputs = Outbox<SCTPAssociation.Output>()
+  var dataOutputs = Outbox<DataTransport.Output>()
   /// The outputs of the step under way.
   var outbox = Outbox<PeerOutput>()
   /// The instant of the step under way.
@@ -86,7 +85,7 @@ final class PeerStack {
       drive(bundles.bound(to: datagram.local), .datagram(datagram, arrival: arrival))
     case .deadline: reachDeadline()
     case .call(let id, let call): emit(.reply(id: id, perform(call)))
-    case .send(let id, let message): send(message, call: id)
+    case .send(let id, let message): drive(.send(message, call: id))
     case .captured(let transceiver, let media): capture(media, for: transceiver)
     case .streamAccepted(let local, let remote):
       drive(bundles.bound(to: local), .streamAccepted(local: local, remote: remote))
@@ -107,7 +106,7 @@ final class PeerStack {
 
   /// When any layer wants to be woken next.
   var deadline: Instant? {
-    var first = data.association.deadline
+    var first = data.deadline
     for bundle in bundles.all {
       first = earliest(first, bundle.transport.deadline)
       first = earliest(first, bundle.flow.deadline)
@@ -119,7 +118,7 @@ final class PeerStack {
 
   private func reachDeadline() {
     reachTransportDeadlines()
-    if let due = data.association.deadline, due <= now { drive(SCTPAssociation.Input.deadline) }
+    if let due = data.deadline, due <= now { drive(DataTransport.Input.deadline) }
     reachTrackDeadlines()
     if let due = speakers.deadline, due <= now {
       for event in speakers.reachDeadline(at: now) { tell(event) }
