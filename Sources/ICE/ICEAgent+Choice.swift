@@ -74,11 +74,29 @@ extension ICEAgent {
       nominatedID = nil
       wanted = nil
     }
+    if wanted == nil, let index = peersChoice() {
+      nominatedID = checklist[index].id
+      wanted = index
+    }
     wanted = wanted ?? best { $0.state == .succeeded }
     if wanted == nil, let index = selectedIndex, checklist[index].epoch != epoch.number {
       wanted = index
     }
     select(wanted)
+  }
+
+  /// The pair that the peer chose last, if it was left since and works again: the peer, which may
+  /// never have missed it, does not choose it twice.
+  private func peersChoice() -> Int? {
+    guard role == .controlled else { return nil }
+    var found: Int?
+    for index in checklist.indices
+    where checklist[index].epoch == epoch.number && checklist[index].isNominated {
+      guard let chosenAt = checklist[index].chosenAt else { continue }
+      if let last = found.flatMap({ checklist[$0].chosenAt }), last >= chosenAt { continue }
+      found = index
+    }
+    return found.flatMap { checklist[$0].state == .succeeded ? $0 : nil }
   }
 
   private mutating func select(_ index: Int?) {

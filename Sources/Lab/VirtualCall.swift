@@ -205,10 +205,15 @@ package final class VirtualCall {
         local: departure.source, remote: departure.destination, bytes: departure.bytes)
       if departure.destination.ip == server?.address.ip {
         serve(Datagram(local: sent.remote, remote: sent.local, bytes: sent.bytes))
-      } else if let socket = sockets.first(where: { $0.address == departure.destination }) {
-        network.send(sent, from: socket.peer, at: now)
+      } else if let peer = peer(at: departure.destination) {
+        network.send(sent, from: peer, at: now)
       }
     }
+  }
+
+  /// The peer that an end point leads to, its own or that of the NAT before it.
+  private func peer(at end: SocketAddress) -> Int? {
+    network.peer(behind: end.ip) ?? sockets.first { $0.address == end }?.peer
   }
 
   /// Lets virtual time pass by an interval.

@@ -30,6 +30,8 @@ package struct VirtualInternet {
   package var lossPerMille: UInt64 = 0
   /// Whether a firewall drops every datagram.
   package var blocksDatagrams = false
+  /// The addresses that are cut off, as they are seen on the outside.
+  package var outage = VirtualOutage()
   /// What every datagram takes, and what chance adds to that at most.
   package var delay = Interval.milliseconds(20)
   package var jitter = Interval.milliseconds(5)
@@ -116,7 +118,7 @@ package struct VirtualInternet {
     _ bytes: [UInt8], from source: SocketAddress, to destination: SocketAddress, at now: Instant
   ) {
     // Between two relayed addresses of one server nothing gets lost.
-    if blocksDatagrams { return }
+    if blocksDatagrams || outage.swallows(from: source.ip, to: destination.ip) { return }
     let isInside = source.ip == destination.ip
     guard isInside || chance.integer(below: 1000) >= lossPerMille else { return }
     let extra = chance.integer(below: UInt64(max(jitter.nanoseconds, 1)))

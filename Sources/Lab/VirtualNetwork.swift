@@ -31,7 +31,17 @@ package struct VirtualNetwork {
   package var links: [LinkSettings]
   /// Datagrams that were lost by chance or by a full queue.
   package private(set) var lost = 0
+  /// The addresses that are cut off, as they are seen on the outside.
+  package var outage = VirtualOutage()
 
+  /// A NAT, and the peer that is alone behind it with its address.
+  private struct Home {
+    var peer: Int
+    var inside: IPAddress
+    var nat: VirtualNAT
+  }
+
+  private var homes: [Home] = []
   private let chance: EntropyStream
   private var free: [Instant]
   private var order: UInt64 = 0
@@ -47,8 +57,28 @@ package struct VirtualNetwork {
   /// When the next datagram arrives.
   package var nextArrival: Instant? { pending.last?.at }
 
+  /// Puts a peer with its address behind a NAT, where others reach it by the NAT's address alone.
+  package mutating func hide(_ peer: Int, at inside: IPAddress, behind nat: VirtualNAT) {
+    homes.append(Home(peer: peer, inside: inside, nat: nat))
+  }
+
+  /// The peer that is behind a NAT with this address.
+  func peer(behind address: IPAddress) -> Int? {
+    homes.first { $0.nat.address == address }?.peer
+  }
+
   /// Takes a datagram from a peer; what arrives has its ends swapped to the receiver's view.
   package mutating func send(_ datagram: Datagram, from peer: Int, at now: Instant) {
+    var datagram = datagram
+    if let home = homes.firstIndex(where: { $0.inside == datagram.local.ip }) {
+      datagram.local = homes[home].nat.outbound(datagram.local, to: datagram.remote, at: now)
+    }
+    guard !homes.contains(where: { $0.inside == datagram.remote.ip }),
+      !outage.swallows(from: datagram.local.ip, to: datagram.remote.ip)
+    else {
+      lost += 1
+      return
+    }
     let link = links[peer]
     var departure = now
     if let rate = link.bitsPerSecond, rate > 0 {
@@ -83,8 +113,23 @@ package struct VirtualNetwork {
 
   /// The next datagram that arrives at or before an instant.
   package mutating func next(until limit: Instant) -> Delivery? {
-    guard let last = pending.last, last.at <= limit else { return nil }
-    return pending.removeLast()
+    while let last = pending.last, last.at <= limit {
+      pending.removeLast()
+      if let delivery = inside(last) { return delivery }
+      lost += 1
+    }
+    return nil
+  }
+
+  /// A delivery as the peer behind a NAT sees it; nil when the NAT keeps it out.
+  private func inside(_ delivery: Delivery) -> Delivery? {
+    let outer = delivery.datagram.local
+    guard let home = homes.first(where: { $0.nat.address == outer.ip }) else { return delivery }
+    guard let inner = home.nat.inbound(outer, from: delivery.datagram.remote, at: delivery.at)
+    else { return nil }
+    var delivery = delivery
+    delivery.datagram.local = inner
+    return delivery
   }
 
   private mutating func insert(_ delivery: Delivery) {

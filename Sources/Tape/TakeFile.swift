@@ -15,6 +15,7 @@ package enum TakeFile {
     let opened: SQLiteConnection
     let application: Int64
     let format: Int64
+    let isEmpty: Bool
     do throws(SQLiteError) {
       let connection = try connect(path)
       try connection.execute(
@@ -26,9 +27,15 @@ package enum TakeFile {
         """)
       application = try connection.integer("PRAGMA application_id") ?? 0
       format = try connection.integer("PRAGMA user_version") ?? 0
+      isEmpty = try connection.integer("SELECT count(*) FROM sqlite_schema") == 0
       opened = connection
     } catch {
       throw TapeError(path: path, error)
+    }
+    guard application != 0 || !isEmpty else {
+      throw TapeError(
+        path: path, place: "",
+        reason: "nothing is in it: a recording that was ended before it began leaves such a file")
     }
     try check(path, application: application, format: format)
     return opened

@@ -209,6 +209,31 @@ import Wire
     #expect(node.sent.filter { $0.bytes.starts(with: [1, 1]) }.count == 5)
   }
 
+  @Test func thePeersChoiceCountsAgainWhenItsPairWorksAgain() throws {
+    let network = VirtualNetwork(seed: 10)
+    let node = network.addNode(["192.0.2.1"])
+    node.step(.gather(node.addresses))
+    network.run(for: .milliseconds(10))
+    let peer = Peer(network, node, ["192.0.2.2:5000", "192.0.2.2:5001"])
+    network.run(for: .seconds(1))
+    let (best, chosen) = (peer.addresses[0], peer.addresses[1])
+    try peer.check(from: chosen, nominates: true)
+    network.run(for: .milliseconds(10))
+    #expect(node.selections.last?.remote == chosen)
+    // It falls silent, and another takes its place.
+    network.passes = { from, to in from != chosen && to != chosen }
+    network.run(for: .seconds(20))
+    #expect(node.selections.last?.remote == best)
+    #expect(node.agent.selectedPair?.nominated == false)
+    // The peer never chose another: its next check shows that the pair is back.
+    network.passes = { _, _ in true }
+    try peer.check(from: chosen, nominates: false)
+    network.run(for: .milliseconds(100))
+    #expect(node.selections.last?.remote == chosen)
+    network.run(for: .seconds(20))
+    #expect(node.selections.last?.remote == chosen && node.isConnected)
+  }
+
   @Test func aPeerThatNominatesEverythingDoesNotMakeItFlap() throws {
     let network = VirtualNetwork(seed: 4)
     let node = network.addNode(["192.0.2.1"])
