@@ -1,9 +1,6 @@
 import Flow
-import ICE
 import JSEP
 import Media
-import SCTP
-import SDP
 import Secure
 import Transport
 import Wire

@@ -1,4 +1,3 @@
-import Flow
 import JSEP
 import Media
 import RTP

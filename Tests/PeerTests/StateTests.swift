@@ -1,0 +1,86 @@
+import Testing
+import Wire
+
+@testable import Peer
+
+/// What follows the states of a connection, for itself.
+@Suite struct StateTests {
+  private func establishment(seconds: UInt32, needsAllCandidates: Bool = true) -> Establishment {
+    var configuration = PeerConfiguration()
+    configuration.establishmentTimeoutMilliseconds = seconds * 1000
+    configuration.establishmentNeedsAllCandidates = needsAllCandidates
+    return Establishment(configuration)
+  }
+
+  private func states(
+    _ signaling: String, _ ice: String = "new", _ gathering: String = "new"
+  ) -> ConnectionStates {
+    var states = ConnectionStates()
+    _ = states.move(.signaling, to: signaling)
+    _ = states.move(.iceConnection, to: ice)
+    _ = states.move(.iceGathering, to: gathering)
+    return states
+  }
+
+  @Test func aMoveToThePresentStateIsNone() {
+    var states = ConnectionStates()
+    #expect(states.move(.sctp, to: "new") == nil)
+    let moved = StateTransition(machine: "sctp", from: "new", to: "connecting")
+    #expect(states.move(.sctp, to: "connecting") == moved)
+    #expect(states.sctp == "connecting")
+  }
+
+  @Test func aCallIsEstablishedOnceEverythingIsThere() {
+    var call = establishment(seconds: 30)
+    #expect(call.follow(states("stable"), isClosed: false, at: .zero).isEmpty)
+    let begun = call.follow(states("have-local-offer"), isClosed: false, at: .zero)
+    #expect(begun == [.establishing])
+    #expect(call.deadline == .zero + .seconds(30))
+    let almost = states("stable", "connected", "gathering")
+    #expect(call.follow(almost, isClosed: false, at: .zero).isEmpty)
+    let all = states("stable", "connected", "complete")
+    #expect(call.follow(all, isClosed: false, at: .zero) == [.established])
+    #expect(call.deadline == nil)
+    #expect(call.follow(states("stable", "failed"), isClosed: false, at: .zero).isEmpty)
+    #expect(call.follow(all, isClosed: true, at: .zero) == [.closed])
+    #expect(call.follow(all, isClosed: true, at: .zero).isEmpty)
+  }
+
+  @Test func aCallThatIsLateMayStillBeEstablished() {
+    var call = establishment(seconds: 1, needsAllCandidates: false)
+    _ = call.follow(states("have-local-offer"), isClosed: false, at: .zero)
+    let late = Instant.zero + .seconds(1)
+    #expect(call.follow(states("stable", "checking"), isClosed: false, at: late) == [.timedOut])
+    #expect(call.deadline == nil)
+    let up = states("stable", "completed", "gathering")
+    #expect(call.follow(up, isClosed: false, at: late) == [.established])
+  }
+
+  @Test func negotiationNeededIsToldOncePerNeed() {
+    var need = NegotiationNeed()
+    var questions = 0
+    func settle(isStable: Bool = true, _ answer: Bool) -> Bool {
+      func ask() -> Bool {
+        questions += 1
+        return answer
+      }
+      return need.settle(isStable: isStable, isNeeded: ask())
+    }
+    #expect(!settle(isStable: false, true), "it waits for the stable state")
+    #expect(settle(true))
+    #expect(!settle(true))
+    #expect(questions == 1, "nothing changed since")
+    need.isOutdated = true
+    #expect(!settle(false))
+    need.isOutdated = true
+    #expect(settle(true))
+    #expect(questions == 3)
+  }
+
+  @Test func whatWasToldForAnotherReasonIsNotToldAgain() {
+    var need = NegotiationNeed()
+    need.noteTold()
+    let isTold = need.settle(isStable: true, isNeeded: true)
+    #expect(!isTold && need.isNeeded)
+  }
+}
