@@ -144,7 +144,7 @@ extension PeerStack {
         iceConnection: states.iceConnection, iceGathering: states.iceGathering,
         dtls: bundles.first.dtlsState.rawValue,
         sctp: states.sctp,
-        isClosed: isClosed, negotiationIsNeeded: states.negotiationIsNeeded),
+        isClosed: isClosed, negotiationIsNeeded: need.isNeeded),
       transport: describe(bundles.first.transport),
       transceivers: negotiation.transceivers.map {
         PeerSnapshot.Transceiver(
