@@ -108,9 +108,7 @@ extension SDPSection {
     append(SDPLine(.iceUsernameFragment, own.usernameFragment))
     append(SDPLine(.icePassword, own.password))
     append(SDPLine(.iceOptions, "trickle"))
-    for print in own.fingerprints {
-      append(Fingerprint(algorithm: print.algorithm, value: print.value))
-    }
+    for print in own.fingerprints { append(print) }
     append(setup)
   }
 }

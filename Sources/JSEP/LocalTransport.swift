@@ -29,16 +29,3 @@ package struct LocalTransport: Hashable, Sendable {
     self.defaultAddress = defaultAddress
   }
 }
-
-/// The hash of a certificate as descriptions state it (RFC 8122 section 5).
-package struct CertificateFingerprint: Hashable, Sendable {
-  /// The hash function's name: `sha-256`, ...
-  package var algorithm: String
-  /// Upper-case hexadecimal bytes with colons between.
-  package var value: String
-
-  package init(algorithm: String, value: String) {
-    self.algorithm = algorithm
-    self.value = value
-  }
-}

@@ -1,4 +1,5 @@
 import SDP
+import Wire
 
 /// The transport of sections that are bundled, or of one that is alone, as a description of the
 /// peer states it.
@@ -6,7 +7,7 @@ struct TransportReading {
   var usernameFragment: String
   var password: String
   var isLite: Bool
-  var fingerprints: [(algorithm: String, value: String)]
+  var fingerprints: [CertificateFingerprint]
   var setup: SetupRole?
   var candidates: [String]
   var endOfCandidates: Bool
@@ -36,7 +37,7 @@ struct TransportReading {
     usernameFragment = credentials.usernameFragment
     password = credentials.password
     isLite = document.isICELite
-    var prints: [Fingerprint] = []
+    var prints: [CertificateFingerprint] = []
     for section in sections {
       for print in section.fingerprints + document.fingerprints
       where prints.count < TransportReading.fingerprintLimit && !prints.contains(print) {
@@ -47,7 +48,7 @@ struct TransportReading {
     guard !prints.isEmpty else {
       throw JSEPError(.invalidAccess, "\(place) has no a=fingerprint: only DTLS-SRTP is supported")
     }
-    fingerprints = prints.map { ($0.algorithm, $0.value) }
+    fingerprints = prints
     setup = sections.lazy.compactMap { $0.setup ?? document.setup }.first
     guard setup != .holdconn else {
       throw JSEPError(.invalidAccess, "\(place) says a=setup:holdconn")
@@ -71,7 +72,7 @@ extension RemoteTransport {
   ///
   /// A description with other fingerprints means a new association (RFC 8842 section 5.5).
   func establishedRole(for reading: TransportReading) -> Bool? {
-    fingerprints.elementsEqual(reading.fingerprints, by: ==) ? localIsDTLSClient : nil
+    fingerprints == reading.fingerprints ? localIsDTLSClient : nil
   }
 }
 

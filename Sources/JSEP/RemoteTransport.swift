@@ -1,3 +1,5 @@
+package import Wire
+
 /// The peer's side of a transport, read from its description.
 package struct RemoteTransport: Hashable, Sendable {
   /// The number of the own side.
@@ -5,8 +7,8 @@ package struct RemoteTransport: Hashable, Sendable {
   package var usernameFragment: String
   package var password: String
   package var isLite: Bool
-  /// Hash name and value of every fingerprint offered.
-  package var fingerprints: [(algorithm: String, value: String)]
+  /// Every fingerprint offered.
+  package var fingerprints: [CertificateFingerprint]
   /// Whether this side is the DTLS client; nil until an answer settles it.
   package var localIsDTLSClient: Bool?
   /// The candidates in the description, each as the text after `a=`.
@@ -15,7 +17,7 @@ package struct RemoteTransport: Hashable, Sendable {
 
   package init(
     number: Int = 0, usernameFragment: String, password: String, isLite: Bool,
-    fingerprints: [(algorithm: String, value: String)], localIsDTLSClient: Bool?,
+    fingerprints: [CertificateFingerprint], localIsDTLSClient: Bool?,
     candidates: [String], endOfCandidates: Bool
   ) {
     self.number = number
@@ -27,14 +29,4 @@ package struct RemoteTransport: Hashable, Sendable {
     self.candidates = candidates
     self.endOfCandidates = endOfCandidates
   }
-
-  package static func == (left: Self, right: Self) -> Bool {
-    left.number == right.number && left.usernameFragment == right.usernameFragment
-      && left.password == right.password && left.isLite == right.isLite
-      && left.localIsDTLSClient == right.localIsDTLSClient
-      && left.candidates == right.candidates && left.endOfCandidates == right.endOfCandidates
-      && left.fingerprints.elementsEqual(right.fingerprints, by: ==)
-  }
-
-  package func hash(into hasher: inout Hasher) { hasher.combine(usernameFragment) }
 }

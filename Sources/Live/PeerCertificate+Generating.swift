@@ -1,5 +1,5 @@
 public import Secure
-import Wire
+public import Wire
 
 extension PeerCertificate {
   /// Makes a certificate for `PeerConfiguration.certificates` (W3C generateCertificate).
@@ -18,8 +18,8 @@ extension PeerCertificate {
 
   /// The sha-256 fingerprint that descriptions state (W3C RTCCertificate.getFingerprints); nil when
   /// OpenSSL refuses to make the certificate.
-  public var fingerprint: Fingerprint? {
+  public var fingerprint: CertificateFingerprint? {
     guard let bytes = try? bytes() else { return nil }
-    return Fingerprint(algorithm: "sha-256", certificate: bytes)
+    return CertificateFingerprint(algorithm: "sha-256", certificate: bytes)
   }
 }

@@ -6,7 +6,7 @@ import Wire
 /// Data is opened with the logged keys, and what the stack sends now is compared with what it sent
 /// then: another message goes out as another record.
 final class RecordedTransport: DTLSTransporting {
-  let fingerprints: [Fingerprint]
+  let fingerprints: [CertificateFingerprint]
   let certificates: [[UInt8]]
   private(set) var state = DTLSState.new
   /// The deadline of the recorded peer after the last step; while a handshake is under way, that of
@@ -30,7 +30,9 @@ final class RecordedTransport: DTLSTransporting {
   init(_ security: RecordedSecurity, certificates: [[UInt8]]) {
     self.security = security
     self.certificates = certificates
-    fingerprints = certificates.compactMap { Fingerprint(algorithm: "sha-256", certificate: $0) }
+    fingerprints = certificates.compactMap {
+      CertificateFingerprint(algorithm: "sha-256", certificate: $0)
+    }
   }
 
   func another(entropy: EntropyStream) throws(SecureError) -> any DTLSTransporting {

@@ -1,3 +1,5 @@
+import Wire
+
 /// What the parser knows about an attribute: how its value must read, and whether it stands alone.
 struct AttributeRule: Sendable {
   /// What it is that a scope may have only one of, as a word for error messages.
@@ -55,7 +57,7 @@ struct AttributeRule: Sendable {
     add(RestrictionID.self)
     add(Simulcast.self, isLoner: true)
     add(SectionGroup.self)
-    add(Fingerprint.self)
+    add(CertificateFingerprint.self)
     add(SetupRole.self, isLoner: true)
     add(RTCPAddress.self, isLoner: true)
     return rules

@@ -1,3 +1,5 @@
+package import Wire
+
 /// The value of a known attribute in a form that can be worked with.
 package protocol AttributeValue: Hashable, Sendable {
   /// The name before the colon.
@@ -74,7 +76,7 @@ extension AttributeScope {
   package var endOfCandidates: Bool { has(.endOfCandidates) }
 
   /// The certificate fingerprints (RFC 8122 section 5).
-  package var fingerprints: [Fingerprint] { values(Fingerprint.self) }
+  package var fingerprints: [CertificateFingerprint] { values(CertificateFingerprint.self) }
 
   /// The DTLS role (RFC 8842 section 5.3).
   package var setup: SetupRole? { values(SetupRole.self).first }

@@ -1,3 +1,5 @@
+package import Wire
+
 /// Sections that belong together: `BUNDLE 0 1 2` (RFC 5888 section 5).
 package struct SectionGroup: AttributeValue {
   package static let attributeName = AttributeName.group
@@ -20,20 +22,9 @@ package struct SectionGroup: AttributeValue {
   package var text: String { ([semantics] + mids).joined(separator: " ") }
 }
 
-/// The hash of a certificate: `sha-256 05:EC:...` (RFC 8122 section 5).
-package struct Fingerprint: AttributeValue {
+extension CertificateFingerprint: AttributeValue {
   package static let attributeName = AttributeName.fingerprint
   package static let syntax = "HASH XX:XX:..."
-
-  /// The name of the hash function in lower case.
-  package var algorithm: String
-  /// Pairs of upper-case hexadecimal digits with colons between them.
-  package var value: String
-
-  package init(algorithm: String, value: String) {
-    self.algorithm = algorithm
-    self.value = value
-  }
 
   package init?(_ text: String) {
     let fields = text.fields
@@ -47,7 +38,7 @@ package struct Fingerprint: AttributeValue {
       default: return nil
       }
     }
-    self.init(algorithm: fields[0].lowercased(), value: fields[1].uppercased())
+    self.init(algorithm: String(fields[0]), value: String(fields[1]))
   }
 
   package var text: String { algorithm + " " + value }

@@ -4,7 +4,7 @@ import Wire
 /// Compares the peer's certificate with the fingerprints of its description (RFC 8122 section 5).
 final class CertificateVerifier {
   /// The fingerprints that the peer signaled.
-  var expected: [Fingerprint] = []
+  var expected: [CertificateFingerprint] = []
   /// The certificate that matched, in DER.
   private(set) var accepted: [UInt8]?
   /// Why the certificate was refused, in words.
@@ -28,7 +28,7 @@ final class CertificateVerifier {
       refusal = "the peer's description has no fingerprint with a known hash function"
       return false
     }
-    let actual = Fingerprint(algorithm: strongest.algorithm, certificate: certificate)
+    let actual = CertificateFingerprint(algorithm: strongest.algorithm, certificate: certificate)
     guard let actual, expected.contains(actual) else {
       refusal =
         "the peer's certificate does not match its description: "
@@ -43,12 +43,12 @@ final class CertificateVerifier {
   /// The hash functions of RFC 8122 that `certificateHash` knows, weakest first.
   private static let strength = ["sha-1", "sha-224", "sha-256", "sha-384", "sha-512"]
 
-  private func rank(_ fingerprint: Fingerprint) -> Int {
+  private func rank(_ fingerprint: CertificateFingerprint) -> Int {
     Self.strength.firstIndex(of: fingerprint.algorithm) ?? -1
   }
 }
 
-extension Fingerprint {
+extension CertificateFingerprint {
   /// The fingerprint of a certificate in DER; nil for an unknown hash function.
   package init?(algorithm: String, certificate: [UInt8]) {
     guard let hash = certificateHash(algorithm, certificate) else { return nil }

@@ -8,10 +8,10 @@ package import Wire
 package final class DTLSTransport: Machine {
   package enum Input {
     /// Begins in a role; the peer's certificate must match one of the fingerprints.
-    case start(DTLSRole, remoteFingerprints: [Fingerprint])
+    case start(DTLSRole, remoteFingerprints: [CertificateFingerprint])
     /// Begins another association with the same certificates, whatever became of the one before:
     /// the peer has other fingerprints (RFC 8842 section 4).
-    case restart(DTLSRole, remoteFingerprints: [Fingerprint])
+    case restart(DTLSRole, remoteFingerprints: [CertificateFingerprint])
     /// A datagram of the DTLS range. Those that come before `start` are kept, up to a small limit.
     case datagram([UInt8])
     /// Data for the peer over the established association (SCTP packets).
@@ -37,7 +37,7 @@ package final class DTLSTransport: Machine {
   package static let handshakeMaximum = Interval.seconds(30)
 
   /// The fingerprints of the own certificates, sha-256.
-  package let fingerprints: [Fingerprint]
+  package let fingerprints: [CertificateFingerprint]
   /// The own certificates in DER.
   package let certificates: [[UInt8]]
   package private(set) var state: DTLSState = .new
@@ -92,7 +92,9 @@ package final class DTLSTransport: Machine {
         entropy: entropy, certificates: origin.certificates, profiles: origin.profiles)
     }
     certificates = association.certificates
-    fingerprints = certificates.compactMap { Fingerprint(algorithm: "sha-256", certificate: $0) }
+    fingerprints = certificates.compactMap {
+      CertificateFingerprint(algorithm: "sha-256", certificate: $0)
+    }
     guard fingerprints.count == certificates.count else {
       throw SecureError(reason: "OpenSSL has no SHA-256")
     }
@@ -138,7 +140,7 @@ package final class DTLSTransport: Machine {
 
 extension DTLSTransport {
   private func start(
-    _ role: DTLSRole, _ fingerprints: [Fingerprint], at now: Instant,
+    _ role: DTLSRole, _ fingerprints: [CertificateFingerprint], at now: Instant,
     into outbox: inout Outbox<Output>
   ) {
     self.role = role

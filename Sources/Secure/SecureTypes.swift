@@ -8,20 +8,6 @@ package enum DTLSRole: String, Sendable {
   case client, server
 }
 
-/// A certificate fingerprint as SDP carries it (RFC 8122 section 5).
-public struct Fingerprint: Hashable, Sendable {
-  /// The hash function's name, lower case: `sha-256`, ...
-  public var algorithm: String
-  /// The hash in upper-case hexadecimal bytes with colons between.
-  public var value: String
-
-  /// Creates a fingerprint; the letters of the hash may have either case.
-  public init(algorithm: String, value: String) {
-    self.algorithm = algorithm.lowercased()
-    self.value = value.uppercased()
-  }
-}
-
 /// An SRTP protection profile (RFC 5764 section 4.1.2, RFC 7714 section 14.2).
 package struct SRTPProfile: RawRepresentable, Hashable, Sendable {
   package var rawValue: UInt16

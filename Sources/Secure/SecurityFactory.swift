@@ -3,7 +3,7 @@ package import Wire
 /// DTLS as the stack drives it: that of OpenSSL, or one that stands in for it.
 package protocol DTLSTransporting: AnyObject {
   /// The fingerprints of the own certificates, sha-256.
-  var fingerprints: [Fingerprint] { get }
+  var fingerprints: [CertificateFingerprint] { get }
   /// The own certificates in DER.
   var certificates: [[UInt8]] { get }
   var state: DTLSState { get }

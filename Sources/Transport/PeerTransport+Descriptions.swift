@@ -9,9 +9,7 @@ extension PeerTransport {
 
   /// This side as descriptions state it: the next generation's, once one is wanted.
   package var localParameters: LocalTransport {
-    let fingerprints = (dtls?.fingerprints ?? []).map {
-      CertificateFingerprint(algorithm: $0.algorithm, value: $0.value)
-    }
+    let fingerprints = dtls?.fingerprints ?? []
     if let next = nextCredentials {
       return LocalTransport(
         number: number, usernameFragment: next.usernameFragment, password: next.password,

@@ -54,9 +54,7 @@ extension PeerTransport {
   /// of the path that ICE finds; media goes on with the keys of the former one until then.
   mutating func startDTLSIfReady() {
     guard let dtls, path != nil, let remote, let isClient = remote.localIsDTLSClient else { return }
-    let fingerprints = remote.fingerprints.map {
-      Fingerprint(algorithm: $0.algorithm, value: $0.value)
-    }
+    let fingerprints = remote.fingerprints
     let isFirst = dtls.state == .new
     guard isFirst || fingerprints != remoteFingerprints && !pathIsOld else { return }
     let role: DTLSRole = isClient ? .client : .server

@@ -34,7 +34,7 @@ package struct PeerTransport: Machine, ~Copyable {
   /// The role in the DTLS association under way, or in the last one.
   package internal(set) var dtlsRole: DTLSRole?
   /// What that association expects of the peer's certificate.
-  var remoteFingerprints: [Fingerprint] = []
+  var remoteFingerprints: [CertificateFingerprint] = []
   /// What the last handshake established.
   package internal(set) var secured: DTLSResult?
 

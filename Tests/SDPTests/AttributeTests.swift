@@ -94,7 +94,7 @@ import Wire
     ("sha-256", "", false), ("sha-256 AA BB", "", false), ("sha-256 :AA:A", "", false),
   ])
   func fingerprints(given: String, printed: String, isValid: Bool) {
-    #expect(Fingerprint(given)?.text == (isValid ? printed : nil))
+    #expect(CertificateFingerprint(given)?.text == (isValid ? printed : nil))
   }
 
   @Test(arguments: [

@@ -1,4 +1,5 @@
 import Testing
+import Wire
 
 @testable import SDP
 
@@ -45,7 +46,7 @@ import Testing
       try check(section, MSID.self)
       try check(section, RestrictionID.self)
       try check(section, Simulcast.self)
-      try check(section, Fingerprint.self)
+      try check(section, CertificateFingerprint.self)
       try check(section, SetupRole.self)
       try check(section, RTCPAddress.self)
     }

@@ -23,7 +23,9 @@ import Wire
       let end = try DTLSPair.End(
         .client, seed: [seed], DTLSPair.Options(certificates: [certificate]))
       #expect(end.transport.certificates == [bytes])
-      #expect(end.transport.fingerprint == Fingerprint(algorithm: "sha-256", certificate: bytes))
+      #expect(
+        end.transport.fingerprint
+          == CertificateFingerprint(algorithm: "sha-256", certificate: bytes))
     }
   }
 

@@ -4,11 +4,12 @@ import Testing
 import Wire
 
 @Suite struct DTLSFingerprintTests {
-  private static let wrong = Fingerprint(
+  private static let wrong = CertificateFingerprint(
     algorithm: "sha-256", value: Array(repeating: "AB", count: 32).joined(separator: ":"))
 
-  private func print(_ algorithm: String, of end: DTLSPair.End) throws -> Fingerprint {
-    try #require(Fingerprint(algorithm: algorithm, certificate: end.transport.certificate))
+  private func print(_ algorithm: String, of end: DTLSPair.End) throws -> CertificateFingerprint {
+    try #require(
+      CertificateFingerprint(algorithm: algorithm, certificate: end.transport.certificate))
   }
 
   @Test func wrongFingerprintOfTheServerFailsBothEnds() throws {
@@ -45,14 +46,14 @@ import Wire
   @Test func lettersOfTheHashMayHaveEitherCase() throws {
     let pair = try DTLSPair()
     let value = pair.server.transport.fingerprint.value.lowercased()
-    pair.start(clientExpects: [Fingerprint(algorithm: "SHA-256", value: value)])
+    pair.start(clientExpects: [CertificateFingerprint(algorithm: "SHA-256", value: value)])
     pair.run()
     #expect(pair.agrees)
   }
 
   @Test func oneOfSeveralFingerprintsIsEnough() throws {
     let pair = try DTLSPair()
-    let unknown = Fingerprint(algorithm: "md5", value: "00:11")
+    let unknown = CertificateFingerprint(algorithm: "md5", value: "00:11")
     pair.start(clientExpects: [unknown, Self.wrong, pair.server.transport.fingerprint])
     pair.run()
     #expect(pair.agrees)
@@ -65,8 +66,8 @@ import Wire
     #expect(pair.client.states == [.connecting, .failed])
   }
 
-  @Test(arguments: [[], [Fingerprint(algorithm: "md5", value: "00:11")]])
-  func nothingIsAcceptedWithoutAKnownFingerprint(expected: [Fingerprint]) throws {
+  @Test(arguments: [[], [CertificateFingerprint(algorithm: "md5", value: "00:11")]])
+  func nothingIsAcceptedWithoutAKnownFingerprint(expected: [CertificateFingerprint]) throws {
     let pair = try DTLSPair()
     pair.start(clientExpects: expected)
     pair.run()

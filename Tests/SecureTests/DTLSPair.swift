@@ -73,7 +73,7 @@ final class DTLSPair {
   func peer(of end: End) -> End { end === client ? server : client }
 
   func start(
-    clientExpects: [Fingerprint]? = nil, serverExpects: [Fingerprint]? = nil
+    clientExpects: [CertificateFingerprint]? = nil, serverExpects: [CertificateFingerprint]? = nil
   ) {
     step(
       server, .start(.server, remoteFingerprints: serverExpects ?? [client.transport.fingerprint]))
@@ -144,7 +144,7 @@ final class DTLSPair {
 
 extension DTLSTransport {
   /// The fingerprint of the first own certificate.
-  var fingerprint: Fingerprint { fingerprints[0] }
+  var fingerprint: CertificateFingerprint { fingerprints[0] }
   /// The first own certificate.
   var certificate: [UInt8] { certificates[0] }
 }

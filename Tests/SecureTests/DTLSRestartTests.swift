@@ -44,7 +44,7 @@ import Wire
   }
 
   @Test func aRestartAfterAnEndOrAFailureWorksToo() throws {
-    let wrong = Fingerprint(
+    let wrong = CertificateFingerprint(
       algorithm: "sha-256", value: Array(repeating: "AB", count: 32).joined(separator: ":"))
     let failed = try DTLSPair()
     failed.start(clientExpects: [wrong])

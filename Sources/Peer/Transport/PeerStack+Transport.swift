@@ -107,10 +107,10 @@ extension PeerStack {
 }
 
 /// The sha-256 fingerprint of a certificate in DER.
-func certificateFingerprint(_ certificate: [UInt8]) -> Fingerprint {
+func certificateFingerprint(_ certificate: [UInt8]) -> CertificateFingerprint {
   // Nil only for an unknown hash function.
-  Fingerprint(algorithm: "sha-256", certificate: certificate)
-    ?? Fingerprint(algorithm: "sha-256", value: "")
+  CertificateFingerprint(algorithm: "sha-256", certificate: certificate)
+    ?? CertificateFingerprint(algorithm: "sha-256", value: "")
 }
 
 extension SRTPProfile {
