@@ -141,16 +141,22 @@ extension PeerStack {
     guard let index = tracks.sendingIndex(of: transceiver), tracks.sending[index].source == .echo,
       tracks.sending[index].codec == frame.codec.rawValue, let mid = tracks.sending[index].mid
     else { return }
-    tell(
-      .frame(
-        FrameRecord(
-          transceiver: transceiver, kind: .video, isInbound: false, codec: frame.codec,
-          ssrc: tracks.sending[index].ssrc, rtpTime: frame.rtpTime, isKey: frame.isKey, width: 0,
-          height: 0, bytes: frame.bytes, outcome: "passed on", decoded: .none, quantiser: 0)))
     let passed = EncodedFrame(
       kind: .video, codec: frame.codec, mediaTime: frame.rtpTime, bytes: frame.bytes,
       isKey: frame.isKey)
-    drive(bundles.carrying(mid), .frame(mid: mid, passed))
+    pass(passed, from: tracks.sending[index], mid)
+  }
+
+  /// Sends a frame that was encoded elsewhere.
+  private func pass(_ frame: EncodedFrame, from track: SendingTrack, _ mid: String) {
+    tell(
+      .frame(
+        FrameRecord(
+          transceiver: track.transceiver, kind: .video, isInbound: false, codec: frame.codec,
+          ssrc: track.ssrc, rtpTime: frame.mediaTime, isKey: frame.isKey, width: Int(frame.width),
+          height: Int(frame.height), bytes: frame.bytes, outcome: "passed on", decoded: .none,
+          quantiser: 0)))
+    drive(bundles.carrying(mid), .frame(mid: mid, frame))
   }
 
   // MARK: Sending
@@ -166,8 +172,30 @@ extension PeerStack {
   private func feed(_ media: CapturedMedia, at index: Int) {
     switch media {
     case .audio(let block): driveAudioCapture(at: index, .block(block))
-    case .picture(let picture): driveVideoCapture(at: index, .picture(picture))
+    case .picture(let picture):
+      guard tracks.sending[index].stream == nil else { return refuseEncoding(at: index) }
+      driveVideoCapture(at: index, .picture(picture))
+    case .h264(let stream): sendStream(stream, at: index)
     }
+  }
+
+  /// Sends a picture that comes encoded, where that codec was agreed on.
+  private func sendStream(_ stream: [UInt8], at index: Int) {
+    guard let mid = tracks.sending[index].mid, tracks.sending[index].stream != nil else {
+      refuse(
+        layer: "encoder",
+        "pictures in H.264 came to be sent, but \(tracks.sending[index].codec) was agreed on")
+      return
+    }
+    guard let frame = tracks.sending[index].stream?.take(stream, at: now) else { return }
+    pass(frame, from: tracks.sending[index], mid)
+  }
+
+  private func refuseEncoding(at index: Int) {
+    refuse(
+      layer: "encoder",
+      "nothing can be encoded as \(tracks.sending[index].codec), which is all that the peer takes:"
+        + " send back what comes (echo), or let the peer take VP8 or VP9")
   }
 
   func driveAudioCapture(at index: Int, _ input: AudioCapture.Input) {
@@ -313,11 +341,14 @@ extension PeerStack {
     case .video:
       let codec = CodecName(rawValue: tracks.sending[index].codec)
       if codec.isPassedThrough {
-        guard source != .echo else { return }
-        refuse(
-          layer: "encoder",
-          "nothing can be encoded as \(codec.rawValue), which is all that the peer takes: send back"
-            + " what comes (echo), or let the peer take VP8 or VP9")
+        switch source {
+        case .echo: break
+        case .application:
+          tracks.sending[index].stream = StreamCapture(
+            at: now, origin: tracks.sending[index].origin,
+            counters: tracks.sending[index].videoCounters)
+        default: refuseEncoding(at: index)
+        }
         return
       }
       tracks.sending[index].video = VideoCapture(
@@ -336,7 +367,9 @@ extension PeerStack {
 
   func stopCapture(at index: Int) {
     let track = tracks.sending[index]
-    tracks.sending[index].origin = track.audio?.origin ?? track.video?.origin ?? track.origin
+    tracks.sending[index].origin =
+      track.audio?.origin ?? track.video?.origin
+      ?? track.stream?.origin ?? track.origin
     if tracks.sending[index].audio != nil {
       driveAudioCapture(at: index, .stop)
       forgetSpeaker(track.transceiver, isInbound: false)
@@ -345,11 +378,10 @@ extension PeerStack {
     if let sound = tracks.sending[index].audio {
       tracks.sending[index].audioCounters = sound.counters
     }
-    if let pictures = tracks.sending[index].video {
-      tracks.sending[index].videoCounters = pictures.counters
-    }
+    tracks.sending[index].videoCounters = tracks.sending[index].pictureCounters
     tracks.sending[index].audio = nil
     tracks.sending[index].video = nil
+    tracks.sending[index].stream = nil
     tracks.sending[index].mid = nil
   }
 }

@@ -10,6 +10,8 @@ struct SendingTrack {
   var source: MediaSource?
   var audio: AudioCapture?
   var video: VideoCapture?
+  /// In the place of `video` where pictures come encoded.
+  var stream: StreamCapture?
   /// The section that the capture feeds while it runs.
   var mid: String?
   /// What the capture encodes, by the encoding name in lower case.
@@ -32,6 +34,10 @@ struct SendingTrack {
   var contributors: [Contributor] = []
 
   var isRunning: Bool { mid != nil }
+  /// What the present source of pictures gave.
+  var pictureCounters: VideoCaptureCounters {
+    video?.counters ?? stream?.counters ?? videoCounters
+  }
   var deadline: Instant? { isRunning ? earliest(audio?.deadline, video?.deadline) : nil }
 
   init(transceiver: UInt32, kind: MediaKind, source: MediaSource?) {
