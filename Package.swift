@@ -15,15 +15,25 @@ let settings: [SwiftSetting] = [
 ]
 
 /// A target of the deterministic core or of what stands on it, with its test target when it has
-/// one.
+/// one; `containers` are the modules of swift-collections that it uses.
 func module(
-  _ name: String, _ dependencies: [Target.Dependency], resources: [Resource] = []
+  _ name: String, _ dependencies: [Target.Dependency], containers: [String] = [],
+  resources: [Resource] = []
 ) -> Target {
-  .target(name: name, dependencies: dependencies, resources: resources, swiftSettings: settings)
+  .target(
+    name: name, dependencies: dependencies + products(containers), resources: resources,
+    swiftSettings: settings)
 }
 
-func tests(_ name: String, _ dependencies: [Target.Dependency]) -> Target {
-  .testTarget(name: name, dependencies: dependencies, swiftSettings: settings)
+func tests(
+  _ name: String, _ dependencies: [Target.Dependency], containers: [String] = []
+) -> Target {
+  .testTarget(
+    name: name, dependencies: dependencies + products(containers), swiftSettings: settings)
+}
+
+func products(_ containers: [String]) -> [Target.Dependency] {
+  containers.map { .product(name: $0, package: "swift-collections") }
 }
 
 func library(_ name: String, _ pkgConfig: String, _ package: String) -> Target {
@@ -49,6 +59,9 @@ let package = Package(
     .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.2"),
     // TCP and HTTP for signaling, at the edge only; media has its own loop with kernel timestamps.
     .package(url: "https://github.com/apple/swift-nio", from: "2.101.2"),
+    // Queues and heaps, values that the core may hold: SwiftNIO stands on the same package.
+    .package(url: "https://github.com/apple/swift-collections", from: "1.6.0"),
+    // Not swift-log: nothing is logged. What happens goes into the take, errors are values.
   ],
   targets: [
     // System libraries.
@@ -70,12 +83,13 @@ let package = Package(
     module("MulticastDNS", ["Wire"]),
     module("Secure", ["Wire", "Digests", "CSupport", "COpenSSL", "CSRTP"]),
     module("RTP", ["Wire"]),
-    module("SCTP", ["Wire"]),
+    module("SCTP", ["Wire"], containers: ["DequeModule", "HeapModule"]),
     module("SDP", ["Wire"]),
     module("JSEP", ["Wire", "SDP"]),
     module("Transport", ["Wire", "ICE", "Secure", "RTP", "JSEP"]),
-    module("Flow", ["Wire", "RTP"]),
-    module("Media", ["Wire", "RTP", "CSupport", "COpus", "CVPX"]),
+    module("Flow", ["Wire", "RTP"], containers: ["DequeModule"]),
+    module(
+      "Media", ["Wire", "RTP", "CSupport", "COpus", "CVPX"], containers: ["DequeModule"]),
     module("Stats", ["Wire"]),
     module("Speakers", ["Wire"]),
     module(
@@ -105,7 +119,7 @@ let package = Package(
       [
         "Wire", "SDP", "RTP", "SCTP", "STUN", "ICE", "Secure", "Flow", "Transport", "Peer", "Media",
         "Tape", "Stats",
-      ]),
+      ], containers: ["DequeModule"]),
     module(
       "Debug",
       [
@@ -118,7 +132,7 @@ let package = Package(
         "Wire", "CSupport", "COpenSSL", "STUN", "TURN", "MulticastDNS", "RTP", "Flow", "SDP",
         "JSEP", "ICE",
         "SCTP", "Secure", "Peer", "Media", "Stats", "Speakers", "Tape",
-      ]),
+      ], containers: ["DequeModule"]),
     module("Verify", ["Wire", "Peer", "Media", "Tape", "Replay"]),
     module("RetakeTesting", ["Live", "Media", "Peer", "SDP", "Tape", "Replay", "Verify"]),
     module("Signaling", ["SDP", "COpenSSL"] + nio),
@@ -182,7 +196,7 @@ let package = Package(
     .testTarget(
       name: "RTPTests", dependencies: ["Wire", "RTP"], resources: [.copy("Samples")],
       swiftSettings: settings),
-    tests("SCTPTests", ["Wire", "SCTP"]),
+    tests("SCTPTests", ["Wire", "SCTP"], containers: ["DequeModule", "HeapModule"]),
     tests("FlowTests", ["Wire", "RTP", "Flow"]),
     .testTarget(
       name: "SDPTests", dependencies: ["Wire", "SDP"], exclude: ["Samples"],

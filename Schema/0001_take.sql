@@ -678,11 +678,65 @@ SELECT
 FROM spaced WHERE arrival_ns IS NOT NULL
 GROUP BY peer, ssrc, second;
 
--- Round trips of the ICE pair in use, by the checks that chose it; consent checks are in `stat`.
+-- Round trips of the ICE pairs in use: of the checks that chose each of them, and then of the
+-- checks for consent (RFC 7675), which show in the samples of getStats.
 CREATE VIEW round_trip AS
-SELECT step, peer, at_ns, local, remote, current_round_trip_time * 1e3 AS round_trip_ms
-FROM candidate_pair
-WHERE selected = 1 AND current_round_trip_time IS NOT NULL;
+WITH
+  sample AS MATERIALIZED (
+    SELECT row, peer, at_ns, type, id, members FROM stat
+    WHERE type IN ('candidate-pair', 'transport', 'local-candidate')
+  ),
+  -- What getStats names the pairs in use, from when on.
+  name AS (
+    SELECT peer, members ->> '$.selectedCandidatePairId' AS id, min(row) AS since
+    FROM sample WHERE type = 'transport' AND members ->> '$.selectedCandidatePairId' IS NOT NULL
+    GROUP BY peer, 2
+  ),
+  -- The numbers of these pairs; of several transports, the own address tells whose they are.
+  numbered AS MATERIALIZED (
+    SELECT name.peer AS peer, name.id AS id, (
+      SELECT pair FROM candidate_pair
+      WHERE candidate_pair.peer = name.peer AND selected = 1 AND candidate_pair.row < since
+        AND local IN (address || ':' || port, '[' || address || ']:' || port)
+      ORDER BY row DESC LIMIT 1
+    ) AS pair
+    FROM name
+    JOIN (
+      SELECT peer, id, min(row), members ->> '$.localCandidateId' AS own FROM sample
+      WHERE type = 'candidate-pair' GROUP BY peer, id
+    ) USING (peer, id)
+    JOIN (
+      SELECT peer, id AS own, min(row),
+        members ->> '$.address' AS address, members ->> '$.port' AS port
+      FROM sample WHERE type = 'local-candidate' GROUP BY peer, own
+    ) USING (peer, own)
+  ),
+  seen AS (
+    SELECT row, peer, at_ns, pair, local, remote, responses_received AS responses,
+      total_round_trip_time AS total, current_round_trip_time AS current
+    FROM candidate_pair WHERE selected = 1
+    UNION ALL
+    SELECT sample.row, sample.peer, sample.at_ns, numbered.pair, local, remote,
+      members ->> '$.responsesReceived', members ->> '$.totalRoundTripTime',
+      members ->> '$.currentRoundTripTime'
+    FROM numbered
+    JOIN sample ON sample.peer = numbered.peer AND sample.id = numbered.id
+    JOIN candidate_pair ON candidate_pair.row = (
+      SELECT row FROM candidate_pair AS past
+      WHERE past.peer = numbered.peer AND past.pair = numbered.pair AND past.row < sample.row
+      ORDER BY row DESC LIMIT 1)
+    WHERE selected = 1
+  ),
+  measured AS (
+    SELECT *, responses - lag(responses, 1, 0) OVER way AS checks,
+      total - lag(total, 1, 0) OVER way AS seconds
+    FROM seen WINDOW way AS (PARTITION BY peer, pair ORDER BY row)
+  )
+SELECT
+  row >> 16 AS step, peer, at_ns, local, remote,
+  checks,  -- how many were answered since the row before: the round trip is their mean
+  1e3 * iif(checks = 1, current, seconds / checks) AS round_trip_ms
+FROM measured WHERE checks > 0;
 
 -- When the first frame of each track was decoded, from the peer's genesis and from `connected`.
 CREATE VIEW first_frame AS

@@ -1,3 +1,4 @@
+import DequeModule
 package import RTP
 package import Wire
 
@@ -21,7 +22,7 @@ package struct AdaptiveBitrate: CongestionController {
   private var hasFeedback = false
   private var log = SentLog()
   private(set) var trend = DelayTrend()
-  private var arrivals = FIFO<(ticks: Int64, bytes: Int)>()
+  private var arrivals = Deque<(ticks: Int64, bytes: Int)>()
   private var arrivedBytes = 0
   private var newestArrival: Int64 = .min
   private var lossArrived = 0
@@ -96,7 +97,7 @@ package struct AdaptiveBitrate: CongestionController {
     while let first = arrivals.first,
       newestArrival - first.ticks > AdaptiveBitrate.rateWindowTicks
     {
-      _ = arrivals.removeFirst()
+      arrivals.removeFirst()
       arrivedBytes -= first.bytes
     }
   }

@@ -1,3 +1,4 @@
+import DequeModule
 import RTP
 import Wire
 
@@ -39,8 +40,8 @@ struct Pacer {
   /// How many retransmissions may wait.
   static let resendLimit = 1024
 
-  private var parts = FIFO<(ssrc: UInt32, part: PayloadPart)>()
-  private var resends = FIFO<(ssrc: UInt32, sequence: UInt16)>()
+  private var parts = Deque<(ssrc: UInt32, part: PayloadPart)>()
+  private var resends = Deque<(ssrc: UInt32, sequence: UInt16)>()
   private(set) var queuedBytes: UInt64 = 0
   /// When the bucket is empty again.
   private var emptyAt = Instant.zero
@@ -74,10 +75,10 @@ struct Pacer {
   /// The next packet, when it may leave now.
   mutating func next(at now: Instant) -> Item? {
     guard emptyAt <= now else { return nil }
-    if let resend = resends.removeFirst() {
+    if let resend = resends.popFirst() {
       return .resend(ssrc: resend.ssrc, sequence: resend.sequence)
     }
-    guard let (ssrc, part) = parts.removeFirst() else { return nil }
+    guard let (ssrc, part) = parts.popFirst() else { return nil }
     queuedBytes -= UInt64(part.range.count)
     return .part(ssrc: ssrc, part)
   }

@@ -1,3 +1,4 @@
+import DequeModule
 import RTP
 import Wire
 
@@ -61,7 +62,7 @@ struct PictureAssembler {
   private(set) var droppedCount: UInt64 = 0
   private var slots: [Slot?] = []
   private(set) var heldBytes = 0
-  private var ready: [Picture] = []
+  private var ready = Deque<Picture>()
   private var lastPictureID: UInt16?
   private var newestKeyStart: Int64?
   private var newest: Int64?
@@ -131,8 +132,7 @@ struct PictureAssembler {
       droppedCount += UInt64(key)
       ready.removeFirst(key)
     }
-    guard let head = ready.first else { return nil }
-    ready.removeFirst()
+    guard let head = ready.popFirst() else { return nil }
     let bytes = payload(of: head)
     release(through: head.last)
     floorEndsFrame = true

@@ -1,3 +1,4 @@
+import DequeModule
 import Synchronization
 
 /// A message of a data channel.
@@ -40,10 +41,9 @@ final class MessageInbox: Sendable {
   private typealias Reader = CheckedContinuation<DataChannelMessage?, Never>
 
   private struct State {
-    var messages: [DataChannelMessage] = []
-    var head = 0
+    var messages = Deque<DataChannelMessage>()
     var bytes = 0
-    var readers: [(id: Int, continuation: Reader)] = []
+    var readers = Deque<(id: Int, continuation: Reader)>()
     var lastReader = 0
     /// Readers whose tasks were cancelled before they waited.
     var cancelled: Set<Int> = []
@@ -51,14 +51,8 @@ final class MessageInbox: Sendable {
 
     /// The oldest message.
     mutating func take() -> DataChannelMessage? {
-      guard head < messages.count else { return nil }
-      let message = messages[head]
-      head += 1
+      guard let message = messages.popFirst() else { return nil }
       bytes -= message.count + MessageInbox.overhead
-      if head > 64, head * 2 > messages.count {
-        messages.removeFirst(head)
-        head = 0
-      }
       return message
     }
   }
@@ -73,8 +67,8 @@ final class MessageInbox: Sendable {
   func put(_ message: DataChannelMessage, size: Int) -> Bool {
     let (isTaken, reader) = state.withLock { state -> (Bool, Reader?) in
       guard !state.isFinished else { return (true, nil) }
-      if !state.readers.isEmpty { return (true, state.readers.removeFirst().continuation) }
-      guard state.bytes + size <= MessageInbox.maximum || state.head == state.messages.count else {
+      if let reader = state.readers.popFirst() { return (true, reader.continuation) }
+      guard state.bytes + size <= MessageInbox.maximum || state.messages.isEmpty else {
         return (false, nil)
       }
       state.bytes += message.count + MessageInbox.overhead

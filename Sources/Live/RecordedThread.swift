@@ -1,3 +1,4 @@
+import DequeModule
 import Peer
 import Wire
 
@@ -24,7 +25,7 @@ final class RecordedThread {
   private var outbox = Outbox<PeerOutput>()
   private var next = 0
   private var now = Instant.zero
-  private var waiting: [Waiting] = []
+  private var waiting = Deque<Waiting>()
   /// Requests that were made and have no reply yet.
   private var unanswered: [(id: UInt32, complete: @Sendable (PeerReply) -> Void)] = []
   private var lastCallID: UInt32 = 1 << 31

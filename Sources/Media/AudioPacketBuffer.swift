@@ -1,3 +1,4 @@
+import DequeModule
 import RTP
 
 /// The packets of a track that wait for their playout, ordered by media time.
@@ -13,7 +14,7 @@ struct AudioPacketBuffer {
   /// More than any delay needs: 5 s of packets of 20 ms.
   static let capacity = 250
 
-  private(set) var entries: [Entry] = []
+  private(set) var entries = Deque<Entry>()
 
   var first: Entry? { entries.first }
   var isEmpty: Bool { entries.isEmpty }

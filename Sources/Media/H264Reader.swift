@@ -28,7 +28,7 @@ package enum H264Error: Error, Hashable, Sendable, CustomStringConvertible {
       "the file is no H.264 byte stream: one begins with a start code (H.264 annex B)"
     case .malformedUnit(let number): "unit \(number) of the H.264 byte stream is malformed"
     case .tooLarge(let number):
-      "unit \(number) of the H.264 byte stream belongs to a picture of more than 16 MiB or 4096 units"
+      "unit \(number) of the H.264 byte stream belongs to a picture of over 16 MiB or 4096 units"
     case .bidirectional:
       "the pictures refer to later ones, which calls do not allow: encode without B pictures"
     case .interlaced:

@@ -1,3 +1,4 @@
+import DequeModule
 package import RTP
 package import Wire
 
@@ -46,7 +47,7 @@ package struct VideoPlayout: Machine {
   private var decoded: CodecName?
   private var timing = ArrivalSpread(clockRate: VideoPlayout.clockRate)
   private var ssrc: UInt32?
-  private(set) var queue: [ReceivedFrame] = []
+  private(set) var queue = Deque<ReceivedFrame>()
   private(set) var queuedBytes = 0
   private var newestTime: Int64?
   /// How much later than the fastest transit frames are shown now.

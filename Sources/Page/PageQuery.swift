@@ -146,11 +146,6 @@ package struct PageQuery: Sendable {
     sql: """
       SELECT peer, 'checks of the path' AS name, at_ns / 1e9, round_trip_ms FROM round_trip
       UNION ALL
-      SELECT peer, 'checks of the path', at_ns / 1e9, 1e3 * (members ->> '$.currentRoundTripTime')
-      FROM stat
-      WHERE type = 'candidate-pair' AND members ->> '$.nominated' = 1
-        AND members ->> '$.currentRoundTripTime' IS NOT NULL
-      UNION ALL
       SELECT peer, 'reports ' || direction || ' ' || ssrc, at_ns / 1e9, round_trip_ms
       FROM media_round_trip
       ORDER BY 1, 2, 3

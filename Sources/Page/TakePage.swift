@@ -16,10 +16,9 @@ package struct TakePage: Sendable {
     let info = try TakeInfo(path: path)
     let problems = try TakeProblems(path: path)
     let timeline = try Timeline(path: path)
-    let connection = try TakeFile.open(path)
+    let connection = try TakeFile.openForQueries(path)
     var members = TakePage.facts(of: info)
     do throws(SQLiteError) {
-      try TakeSchema.putViews(over: connection)
       members.append(("drawings", try TakePage.drawings(connection)))
       members.append(("messages", try TakePage.messages(connection)))
     } catch {

@@ -130,7 +130,7 @@ extension PeerMachine {
   /// What getStats would give now, without a call and without the codecs' times; with types only
   /// the objects of these.
   package func stats(of types: Set<String>?) -> StatsReport {
-    stack?.statsReport(of: types, codecTimes: []) ?? StatsReport()
+    stack?.stats(codecTimes: []).report(of: types) ?? StatsReport()
   }
 }
 
@@ -144,7 +144,7 @@ extension PeerStack {
         iceConnection: states.iceConnection, iceGathering: states.iceGathering,
         dtls: bundles.first.dtlsState.rawValue,
         sctp: states.sctp,
-        isClosed: isClosed, negotiationIsNeeded: states.negotiationIsNeeded),
+        isClosed: isClosed, negotiationIsNeeded: need.isNeeded),
       transport: describe(bundles.first.transport),
       transceivers: negotiation.transceivers.map {
         PeerSnapshot.Transceiver(
@@ -191,7 +191,7 @@ extension PeerStack {
       video: track.video?.snapshot)
   }
 
-  private func describe(_ channel: DataTransport.Known) -> PeerSnapshot.Channel {
+  private func describe(_ channel: DataTransport.Channel) -> PeerSnapshot.Channel {
     PeerSnapshot.Channel(
       number: channel.number.rawValue, label: channel.options.label, isOpen: channel.wasOpen,
       bufferedBytes: data.association.bufferedAmount(of: channel.number))
@@ -207,7 +207,7 @@ extension PeerStack {
       add(bundle.wake("ice"), bundle.transport.deadlines.ice)
       add(bundle.wake("dtls"), bundle.transport.deadlines.dtls)
     }
-    add("sctp", data.association.deadline)
+    add("sctp", data.deadline)
     for bundle in bundles.all { add(bundle.wake("flow"), bundle.flow.deadline) }
     add("establishment", establishment.deadline)
     for track in tracks.receiving {

@@ -2,7 +2,6 @@ import Flow
 import JSEP
 import Media
 import RTP
-import SCTP
 import Secure
 import Transport
 import Wire
@@ -11,46 +10,53 @@ import Wire
 ///
 ///     calls ──▶ Negotiation ──▶ sections, transport parameters
 ///     datagrams ◀──▶ PeerTransport ◀── RTP ──▶ MediaFlow ◀──▶ captures and playouts
-///                                  ◀── SCTP ─▶ SCTPAssociation ◀──▶ data channels
+///                                  ◀── SCTP ─▶ DataTransport ◀──▶ data channels
 ///
 /// Sections that are not bundled have a transport and a flow of their own.
 ///
-/// The extensions in this folder hold one concern each: calls, transport, media, states, stats.
+/// Each part is a type with the data that it owns. The stack holds one of each, and its extensions
+/// do no more than to carry calls, inputs and outputs between them; a folder for each concern:
+///
+/// - Calls: what applications ask for, and what an exchange of descriptions sets in motion.
+/// - Transport: `BundleTable`, the transports with the flows over them.
+/// - Media: `TrackTable`, what is captured and played; `SenderTable`, what applications set on
+///   senders; `SpeakerWatch`, who speaks.
+/// - Data: `DataTransport`, the association with its channels.
+/// - States: `ConnectionStates`, `Establishment` and `NegotiationNeed`.
+/// - Stats: `StatsCollector`, which reads the others.
 final class PeerStack {
   let genesis: Genesis
   let entropy: Entropy
-  let codecs: any CodecFactory
-  let security: any SecurityFactory
 
   var negotiation: Negotiation {
-    didSet { states.negotiationMayBeNeeded = true }
+    didSet { need.isOutdated = true }
   }
   /// The transports, each with the flow over it.
   var bundles: BundleTable
   /// The addresses that may be gathered on, once they are known.
   var interfaces: [IPAddress]?
-  var tracks = TrackTable()
+  var tracks: TrackTable
+  var senders = SenderTable()
   /// What was told of the peer's streams.
   var remoteStreams: [MediaStreamInfo] = []
   var data: DataTransport
   var speakers = SpeakerWatch()
 
   var states = ConnectionStates()
-  var establishment = Establishment()
-  var refusals = RefusalLedger()
+  var establishment: Establishment
+  var need = NegotiationNeed()
+  private(set) var refusals = RefusalLedger()
   let statsNames: StatsNames
   var isClosed = false
 
-  var dataOutputs = Outbox<SCTPAssociation.Output>()
+  var dataOutputs = Outbox<DataTransport.Output>()
   /// The outputs of the step under way.
-  var outbox = Outbox<PeerOutput>()
+  private var outbox = Outbox<PeerOutput>()
   /// The instant of the step under way.
-  var now = Instant.zero
+  private(set) var now = Instant.zero
 
   init(_ genesis: Genesis, codecs: any CodecFactory, security: any SecurityFactory) {
     self.genesis = genesis
-    self.codecs = codecs
-    self.security = security
     let entropy = Entropy(seed: genesis.seed)
     self.entropy = entropy
     let cname = entropy.stream("cname").iceString(16)
@@ -66,6 +72,8 @@ final class PeerStack {
       entropy: entropy.stream("rtp"), wallClock: genesis.wallClock, cname: cname)
     bundles = BundleTable(Bundle(transport: transport, flow: flow))
     data = DataTransport(entropy: entropy.stream("sctp"))
+    tracks = TrackTable(genesis.configuration, codecs: codecs)
+    establishment = Establishment(genesis.configuration)
     statsNames = StatsNames(entropy: entropy.stream("stats"))
   }
 
@@ -86,7 +94,7 @@ final class PeerStack {
       drive(bundles.bound(to: datagram.local), .datagram(datagram, arrival: arrival))
     case .deadline: reachDeadline()
     case .call(let id, let call): emit(.reply(id: id, perform(call)))
-    case .send(let id, let message): send(message, call: id)
+    case .send(let id, let message): drive(.send(message, call: id))
     case .captured(let transceiver, let media): capture(media, for: transceiver)
     case .streamAccepted(let local, let remote):
       drive(bundles.bound(to: local), .streamAccepted(local: local, remote: remote))
@@ -107,7 +115,7 @@ final class PeerStack {
 
   /// When any layer wants to be woken next.
   var deadline: Instant? {
-    var first = data.association.deadline
+    var first = data.deadline
     for bundle in bundles.all {
       first = earliest(first, bundle.transport.deadline)
       first = earliest(first, bundle.flow.deadline)
@@ -119,7 +127,7 @@ final class PeerStack {
 
   private func reachDeadline() {
     reachTransportDeadlines()
-    if let due = data.association.deadline, due <= now { drive(SCTPAssociation.Input.deadline) }
+    if let due = data.deadline, due <= now { drive(DataTransport.Input.deadline) }
     reachTrackDeadlines()
     if let due = speakers.deadline, due <= now {
       for event in speakers.reachDeadline(at: now) { tell(event) }

@@ -61,19 +61,9 @@ package struct ProblemRule: Sendable {
     name: "high-round-trip",
     sql: """
       SELECT peer, min(at_ns) AS from_ns, max(at_ns) AS to_ns,
-        count(*) || ' connectivity checks took more than 300 ms, the longest '
+        sum(checks) || ' connectivity checks took more than 300 ms, the longest '
           || round(max(round_trip_ms)) || ' ms' AS evidence
-      FROM (
-        SELECT peer, min(at_ns) AS at_ns, round_trip_ms
-        FROM (
-          SELECT peer, at_ns, round(round_trip_ms, 3) AS round_trip_ms FROM round_trip
-          UNION ALL
-          -- Consent checks, which change nothing else about a pair, show in its samples.
-          SELECT peer, at_ns, round(1e3 * (members ->> '$.currentRoundTripTime'), 3)
-          FROM stat WHERE type = 'candidate-pair' AND members ->> '$.nominated' = 1
-        )
-        WHERE round_trip_ms > 300 GROUP BY peer, round_trip_ms
-      )
+      FROM round_trip WHERE round_trip_ms > 300
       GROUP BY peer
       """)
 

@@ -19,9 +19,8 @@ package enum SQLConsole {
   package static func run(
     path: String, sql: String, format: Format = .table, write: @escaping (String) -> Void
   ) throws(TapeError) {
-    let connection = try TakeFile.open(path)
+    let connection = try TakeFile.openForQueries(path)
     do throws(SQLiteError) {
-      try TakeSchema.putViews(over: connection)
       var statement = try connection.prepare(sql)
       guard statement.isReadOnly else {
         throw SQLiteError(code: .readOnly, message: "a take is only read, never written")

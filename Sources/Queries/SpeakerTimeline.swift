@@ -62,9 +62,8 @@ package struct SpeakerTimeline: Sendable, Codable {
 
   /// Reads the levels of a take.
   package init(path: String) throws(TapeError) {
-    let connection = try TakeFile.open(path)
+    let connection = try TakeFile.openForQueries(path)
     do throws(SQLiteError) {
-      try TakeSchema.putViews(over: connection)
       let labels = try PeerLabels(connection)
       try readLevels(connection, labels)
       try readSpeeches(connection, labels)

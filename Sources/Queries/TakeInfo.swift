@@ -52,7 +52,7 @@ package struct TakeInfo: Sendable, Codable {
 
   /// Reads the summary of a take; nothing is verified.
   package init(path: String) throws(TapeError) {
-    let connection = try TakeFile.open(path)
+    let connection = try TakeFile.openForQueries(path)
     let header = try TakeHeader.read(from: connection, path: path)
     self.path = path
     label = header.label

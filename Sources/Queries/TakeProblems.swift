@@ -20,7 +20,7 @@ package struct TakeProblems: Sendable {
 
   /// Runs every rule over a take.
   package init(path: String) throws(TapeError) {
-    let connection = try TakeFile.open(path)
+    let connection = try TakeFile.openForQueries(path)
     do throws(SQLiteError) {
       labels = try PeerLabels(connection)
       for rule in ProblemRule.all {

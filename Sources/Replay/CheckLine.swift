@@ -1,3 +1,4 @@
+import DequeModule
 import Dispatch
 import Foundation
 import Synchronization
@@ -6,7 +7,7 @@ import Synchronization
 /// codecs would otherwise wait for.
 final class CheckLine: Sendable {
   private struct State {
-    var waiting: [ExecutedChunk] = []
+    var waiting = Deque<ExecutedChunk>()
     var hasFinding = false
   }
 
@@ -31,7 +32,7 @@ final class CheckLine: Sendable {
   private func run() {
     while true {
       filled.wait()
-      let next = state.withLock { $0.waiting.isEmpty ? nil : $0.waiting.removeFirst() }
+      let next = state.withLock { $0.waiting.popFirst() }
       guard let next else { break }
       check.compare(next)
       if check.isDone { state.withLock { $0.hasFinding = true } }

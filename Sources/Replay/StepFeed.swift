@@ -1,3 +1,4 @@
+import DequeModule
 import Dispatch
 import Foundation
 import Synchronization
@@ -7,7 +8,7 @@ import Tape
 /// as stepping the stack.
 final class StepFeed: Sendable {
   private struct State {
-    var chunks: [TapeChunk] = []
+    var chunks = Deque<TapeChunk>()
     var fault: TapeFault?
     var isAtEnd = false
     var isCancelled = false
@@ -55,9 +56,7 @@ final class StepFeed: Sendable {
   /// The next steps; nil at the end of the take.
   func next() throws(TapeFault) -> TapeChunk? {
     filled.wait()
-    let (chunk, fault) = state.withLock { state in
-      (state.chunks.isEmpty ? nil : state.chunks.removeFirst(), state.fault)
-    }
+    let (chunk, fault) = state.withLock { ($0.chunks.popFirst(), $0.fault) }
     if let chunk {
       free.signal()
       return chunk

@@ -1,3 +1,4 @@
+import DequeModule
 import Wire
 
 /// A data channel and the stream to the peer that carries it.
@@ -8,7 +9,7 @@ struct Channel {
   var counters = DataChannelCounters()
 
   /// Messages that are not sent completely, oldest first.
-  var queue = Ring<OutgoingMessage>()
+  var queue = Deque<OutgoingMessage>()
   /// How many bytes of the first message were sent, and its number in the stream if any were.
   var sentOfFirst = 0
   var partsOfFirst: UInt32 = 0

@@ -1,3 +1,4 @@
+import DequeModule
 import Wire
 
 /// One stream from the peer: puts messages together, and ordered ones in order.
@@ -12,8 +13,8 @@ struct IncomingStream {
 
   /// The number of the ordered message that is handed out next.
   private(set) var expected: Int64 = 0
-  private var ordered = Ring<Fragment>()
-  private var unordered = Ring<Fragment>()
+  private(set) var ordered = Deque<Fragment>()
+  private var unordered = Deque<Fragment>()
   /// How many fragments from the front belong to the expected message without a gap.
   private var run = 0
   /// How many bytes these have.
@@ -178,17 +179,18 @@ extension IncomingStream {
 
   /// Takes fragments out and puts their bytes together.
   private static func joined(
-    _ fragments: inout Ring<Fragment>, _ range: Range<Int>, _ size: Int
+    _ fragments: inout Deque<Fragment>, _ range: Range<Int>, _ size: Int
   ) -> [UInt8] {
     var bytes: [UInt8] = []
     bytes.reserveCapacity(size)
     for index in range { bytes.append(contentsOf: fragments[index].bytes) }
-    fragments.remove(range)
+    fragments.removeSubrange(range)
+    fragments.releaseSpaceWhenEmpty()
     return bytes
   }
 
   /// Where a fragment belongs; mostly at the end.
-  private static func place(of key: Int64, in fragments: borrowing Ring<Fragment>) -> Int {
+  private static func place(of key: Int64, in fragments: borrowing Deque<Fragment>) -> Int {
     var low = 0
     var high = fragments.count
     if high > 0, fragments[high - 1].key < key { return high }

@@ -1,3 +1,4 @@
+import DequeModule
 import Wire
 
 /// What the peer acknowledges, and what is lost (RFC 9260 sections 6.2.1, 6.3 and 7.2).

@@ -1,3 +1,4 @@
+import DequeModule
 import Wire
 
 /// Data channels: made, announced, used and closed (RFC 8831, RFC 8832).

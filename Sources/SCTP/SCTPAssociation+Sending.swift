@@ -1,3 +1,4 @@
+import DequeModule
 import Wire
 
 /// Packets to the peer: what goes into them, and in which order (RFC 9260 section 6.1).
@@ -210,6 +211,7 @@ extension SCTPAssociation {
       }
     }
     channels[place].queue.removeFirst()
+    channels[place].queue.releaseSpaceWhenEmpty()
     channels[place].sentOfFirst = 0
     channels[place].partsOfFirst = 0
     endTurn(place)

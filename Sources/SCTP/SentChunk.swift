@@ -1,3 +1,4 @@
+import DequeModule
 import Wire
 
 /// A DATA or I-DATA chunk that has a number and that the peer has not acknowledged cumulatively.
@@ -62,7 +63,7 @@ struct MessageLimits {
 struct SentChunks {
   /// The number of the first chunk, or of the next one to be sent when there is none.
   private(set) var firstNumber: UInt32
-  private(set) var chunks = Ring<SentChunk>()
+  private(set) var chunks = Deque<SentChunk>()
   /// The bytes of outstanding chunks.
   private(set) var flight = 0
   /// How many chunks are lost.
@@ -146,6 +147,7 @@ struct SentChunks {
       }
     }
     chunks.removeFirst(number)
+    chunks.releaseSpaceWhenEmpty()
     firstNumber = firstNumber &+ UInt32(truncatingIfNeeded: number)
     lostHint = max(0, lostHint - number)
     abandonedPrefix = max(0, abandonedPrefix - number)

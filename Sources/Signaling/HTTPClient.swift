@@ -26,8 +26,8 @@ public struct HTTPClient: Sendable {
 
   /// Sends any request to `http://host:port/path?query`, or to an `https://` one.
   ///
-  /// - Throws: `HTTPError` when there is no complete response in time; a response of any status is
-  ///   none.
+  /// - Throws: `HTTPError` when there is no complete response in time or the task is cancelled; a
+  ///   response of any status is none.
   public func send(_ method: String, _ url: String, body: [UInt8]? = nil, type: String? = nil)
     async throws(HTTPError) -> HTTPResponse
   {
@@ -71,7 +71,11 @@ public struct HTTPClient: Sendable {
     let deadline = loop.scheduleTask(in: TimeAmount(timeout)) {
       promise.fail(HTTPError(reason: "no answer within \(timeout)"))
     }
-    let result = await promise.futureResult.result()
+    let result = await withTaskCancellationHandler {
+      await promise.futureResult.result()
+    } onCancel: {
+      promise.fail(HTTPError(reason: "the request was cancelled"))
+    }
     deadline.cancel()
     connection.whenSuccess { $0.close(promise: nil) }
     switch result {

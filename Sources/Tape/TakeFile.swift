@@ -15,6 +15,7 @@ package enum TakeFile {
     let opened: SQLiteConnection
     let application: Int64
     let format: Int64
+    let isEmpty: Bool
     do throws(SQLiteError) {
       let connection = try connect(path)
       try connection.execute(
@@ -26,12 +27,29 @@ package enum TakeFile {
         """)
       application = try connection.integer("PRAGMA application_id") ?? 0
       format = try connection.integer("PRAGMA user_version") ?? 0
+      isEmpty = try connection.integer("SELECT count(*) FROM sqlite_schema") == 0
       opened = connection
     } catch {
       throw TapeError(path: path, error)
     }
+    guard application != 0 || !isEmpty else {
+      throw TapeError(
+        path: path, place: "",
+        reason: "nothing is in it: a recording that was ended before it began leaves such a file")
+    }
     try check(path, application: application, format: format)
     return opened
+  }
+
+  /// Opens a take for queries: with the views of this version, whatever the file has.
+  package static func openForQueries(_ path: String) throws(TapeError) -> SQLiteConnection {
+    let connection = try open(path)
+    do throws(SQLiteError) {
+      try TakeSchema.putViews(over: connection)
+    } catch {
+      throw TapeError(path: path, error)
+    }
+    return connection
   }
 
   /// What SQLite reports of a file that is no database depends on its length; this does not.

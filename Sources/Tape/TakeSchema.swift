@@ -28,7 +28,7 @@ package enum TakeSchema {
 
   /// Puts the views of this version over those in the file: what a stranger wrote into a file as a
   /// view is not run.
-  package static func putViews(
+  static func putViews(
     over connection: borrowing SQLiteConnection
   ) throws(SQLiteError) {
     let views = views.map { "CREATE TEMP VIEW \($0.name) AS\n\($0.query);" }

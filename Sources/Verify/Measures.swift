@@ -7,7 +7,7 @@ package struct Measures: Hashable, Sendable {
 
   /// Measures a take; nothing is verified or replayed.
   package init(path: String) throws(TapeError) {
-    let connection = try TakeFile.open(path)
+    let connection = try TakeFile.openForQueries(path)
     var found: [(peer: Int64, rule: Int, measure: Measure)] = []
     do throws(SQLiteError) {
       for (index, rule) in MeasureRule.all.enumerated() {

@@ -68,6 +68,44 @@ extension LiveTests {
       #expect(try Takes.number(path, "SELECT count(*) FROM ending") == 1)
     }
 
+    @Test func aSignalEndsARecordingAtAnyMoment() async throws {
+      let folder = try Folder()
+      for round in 0..<60 {
+        let run = try Run(
+          Tool.path,
+          [
+            "record", "serve", "--listen", "127.0.0.1:0", "--bind", "127.0.0.1", "--out",
+            folder.file("\(round).take"),
+          ])
+        let moment = run.begin + .milliseconds(10 + 2 * round)
+        try await poll("the moment") { ContinuousClock.now >= moment }
+        run.send(SIGTERM)
+        try await poll("the end after a signal at \(10 + 2 * round) ms") { !run.isRunning }
+      }
+    }
+
+    @Test(arguments: ["call", "whip"])
+    func aSignalEndsTheWaitForAnAnswer(verb: String) async throws {
+      let folder = try Folder()
+      let path = folder.file("call.take")
+      // Connections wait here for ever: nobody accepts them.
+      let listener = try SilentListener()
+      let run = try Run(
+        Tool.path,
+        ["record", verb, "http://127.0.0.1:\(listener.port)", "--bind", "127.0.0.1", "--out", path])
+      try await poll("the beginning of the take") {
+        (try? Takes.number(path, "SELECT count(*) FROM take")) == 1
+      }
+      let moment = ContinuousClock.now + .milliseconds(300)
+      try await poll("the offer") { ContinuousClock.now >= moment }
+      let begin = ContinuousClock.now
+      run.send(SIGINT)
+      let outcome = try await run.outcome()
+      #expect(outcome.status == 0 && outcome.errors.isEmpty, "\(outcome.errors)")
+      #expect(begin.duration(to: .now) < .seconds(5))
+      #expect(try await Tool.run("replay", path).status == 0)
+    }
+
     @Test func theSecondsOfARecordingAreKept() async throws {
       let folder = try Folder()
       let path = folder.file("demo.take")
@@ -78,4 +116,28 @@ extension LiveTests {
       #expect((1000..<4000).contains(length), "\(length) ms")
     }
   }
+}
+
+/// A TCP port of loopback that takes connections and never says anything.
+private final class SilentListener {
+  let port: UInt16
+  private let descriptor: Int32
+
+  init() throws {
+    let socket = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
+    var address = sockaddr_in()
+    address.sin_family = sa_family_t(AF_INET)
+    address.sin_addr.s_addr = UInt32(0x7f00_0001).bigEndian
+    var length = socklen_t(MemoryLayout<sockaddr_in>.size)
+    let isOpen = withUnsafeMutablePointer(to: &address) { pointer in
+      pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { address in
+        bind(socket, address, length) == 0 && listen(socket, 4) == 0
+          && getsockname(socket, address, &length) == 0
+      }
+    }
+    (descriptor, port) = (socket, UInt16(bigEndian: address.sin_port))
+    try #require(isOpen)
+  }
+
+  deinit { close(descriptor) }
 }

@@ -114,6 +114,9 @@ final class Run: Sendable {
   /// What the process has written to standard error up to now.
   var errors: String { (try? String(contentsOf: folder.url("err"), encoding: .utf8)) ?? "" }
 
+  /// Whether the process has not ended.
+  var isRunning: Bool { process.isRunning }
+
   /// Sends a signal to the process.
   func send(_ signal: Int32) { kill(processIdentifier, signal) }
 

@@ -193,23 +193,6 @@ import Wire
     #expect(next.first?.arrivals.map(\.offset) == [3])
   }
 
-  @Test func aQueueKeepsItsOrder() {
-    var queue = FIFO<Int>()
-    var next = 0
-    for value in 0..<1000 {
-      queue.append(value)
-      if value % 3 != 0 {
-        #expect(queue.removeFirst() == next)
-        next += 1
-      }
-    }
-    while let value = queue.removeFirst() {
-      #expect(value == next)
-      next += 1
-    }
-    #expect(next == 1000 && queue.isEmpty)
-  }
-
   private func receive(_ reception: inout ReceptionStatistics, _ sequence: UInt16) -> Int64? {
     reception.receive(sequence, timestamp: 0, clockRate: 90_000, arrival: .zero)
   }

@@ -94,7 +94,7 @@ import Wire
 
   @Test(arguments: shares)
   func whatOneMayNotSpendGoesToTheOthers(total: UInt64, limits: [UInt64?], shares: [UInt64]) {
-    #expect(PeerStack.shares(of: total, limits: limits) == shares)
+    #expect(SenderTable.shares(of: total, limits: limits) == shares)
   }
 
   @Test func onlyWhatWasReadLastCanBeSetAndOnlyOnce() throws {

@@ -1,3 +1,4 @@
+import HeapModule
 import SCTP
 import Wire
 
@@ -56,7 +57,7 @@ struct Link {
   var tamper: ((Int, [UInt8], Instant) -> [UInt8]?)?
 
   private var dice: Dice
-  private var travelling: [(at: Instant, order: Int, to: Int, bytes: [UInt8])] = []
+  private var travelling = Heap<Packet>()
   private var order = 0
   private var busy = [Instant.zero, Instant.zero]
 
@@ -133,7 +134,7 @@ struct Link {
     for _ in 0..<(dice.happens(quality.duplication) ? 2 : 1) {
       let extra = dice.below(Int(quality.jitter.nanoseconds) + 1)
       let at = leaves + quality.delay + Interval(nanoseconds: Int64(extra))
-      push((at, order, 1 - side, bytes))
+      travelling.insert(Packet(at: at, order: order, to: 1 - side, bytes: bytes))
       order += 1
     }
   }
@@ -147,13 +148,13 @@ struct Link {
     while !isDone(self) {
       let timers = sides.map(\.deadline)
       let timer = earliest(timers[0], timers[1])
-      guard let next = earliest(timer, travelling.first?.at), next <= end else {
+      guard let next = earliest(timer, travelling.min?.at), next <= end else {
         now = end
         return isDone(self)
       }
       now = max(now, next)
-      if let packet = travelling.first, packet.at <= now {
-        pop()
+      if let packet = travelling.min, packet.at <= now {
+        travelling.removeMin()
         step(packet.to, .packet(packet.bytes))
       } else {
         for side in 0..<2 where timers[side].map({ $0 <= now }) ?? false { step(side, .deadline) }
@@ -162,34 +163,15 @@ struct Link {
     return true
   }
 
-  // MARK: - A heap of travelling packets
+  /// A packet on its way; the one that arrives first is the least.
+  private struct Packet: Comparable {
+    var at: Instant
+    var order: Int
+    var to: Int
+    var bytes: [UInt8]
 
-  private typealias Packet = (at: Instant, order: Int, to: Int, bytes: [UInt8])
-
-  private func isBefore(_ left: Int, _ right: Int) -> Bool {
-    let (a, b) = (travelling[left], travelling[right])
-    return a.at != b.at ? a.at < b.at : a.order < b.order
-  }
-
-  private mutating func push(_ packet: Packet) {
-    travelling.append(packet)
-    var child = travelling.count - 1
-    while child > 0, isBefore(child, (child - 1) / 2) {
-      travelling.swapAt(child, (child - 1) / 2)
-      child = (child - 1) / 2
-    }
-  }
-
-  private mutating func pop() {
-    travelling.swapAt(0, travelling.count - 1)
-    travelling.removeLast()
-    var parent = 0
-    while 2 * parent + 1 < travelling.count {
-      var child = 2 * parent + 1
-      if child + 1 < travelling.count, isBefore(child + 1, child) { child += 1 }
-      guard isBefore(child, parent) else { return }
-      travelling.swapAt(child, parent)
-      parent = child
+    static func < (left: Packet, right: Packet) -> Bool {
+      left.at != right.at ? left.at < right.at : left.order < right.order
     }
   }
 }

@@ -43,6 +43,15 @@ import Wire
     #expect(try error(path).reason.contains("another program"))
   }
 
+  @Test func aTakeWhoseRecorderEndedBeforeItBeganSaysSo() throws {
+    let folder = try TakeFolder()
+    let path = folder.file("a.take")
+    try Data().write(to: URL(fileURLWithPath: path))
+    let connection = try SQLiteConnection(path: path, mode: .readWrite)
+    try connection.execute("PRAGMA page_size = 8192; PRAGMA journal_mode = WAL")
+    #expect(try error(path).reason.contains("ended before it began"))
+  }
+
   @Test func aNewerFormatIsRefusedByItsNumber() throws {
     let folder = try TakeFolder()
     let path = try folder.record([])

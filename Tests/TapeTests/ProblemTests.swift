@@ -129,6 +129,41 @@ import Wire
     let found = try TakeProblems(path: call.path).problems.filter { $0.name == "high-round-trip" }
     #expect(found.map(\.peer).sorted() == [1, 2])
     #expect(found.allSatisfy { $0.fromNanoseconds > 3_000_000_000 })
+
+    // Each check is in the view once: those that chose the pair, and those for consent.
+    let answered = try rows(
+      call.path,
+      """
+      SELECT peer, max(members ->> '$.responsesReceived') FROM stat
+      WHERE type = 'candidate-pair' GROUP BY peer
+      """)
+    #expect(
+      try rows(call.path, "SELECT peer, sum(checks) FROM round_trip GROUP BY peer") == answered)
+    let late = try rows(
+      call.path,
+      """
+      SELECT peer, count(*) > 1, round(min(round_trip_ms)), round(max(round_trip_ms))
+      FROM round_trip WHERE at_ns > 4000000000 GROUP BY peer
+      """)
+    #expect(late == [["1", "1", "500.0", "500.0"], ["2", "1", "500.0", "500.0"]])
+  }
+
+  @Test func viewsInTheFileAreNotRun() throws {
+    let folder = try TakeFolder()
+    let call = try FaultyCall(folder, seed: 14)
+    call.run(2000)
+    try call.finish()
+    let query = "SELECT peer, checks, round_trip_ms FROM round_trip"
+    let before = try rows(call.path, query)
+    #expect(!before.isEmpty)
+    try folder.alter(
+      call.path,
+      """
+      DROP VIEW round_trip;
+      CREATE VIEW round_trip AS SELECT 1 AS peer, 0 AS at_ns, 1 AS checks, 9e9 AS round_trip_ms;
+      """)
+    #expect(try rows(call.path, query) == before)
+    #expect(try TakeProblems(path: call.path).problems == [])
   }
 
   @Test func aCallThatNeverConnectsIsTold() throws {

@@ -1,7 +1,11 @@
 /// How the targets stand on each other.
 enum Layers {
   /// All targets, lowest first: a target may import only what stands before it.
+  ///
+  /// The containers of swift-collections stand below all of them: values without a clock,
+  /// randomness or hashing, so that the core may use them as it does arrays.
   static let order = [
+    "DequeModule", "HeapModule",
     "CSQLite", "CSRTP", "COpus", "CVPX", "CPcap", "COpenSSL", "CXXHash", "CSupport",
     "Wire", "Digests", "STUN", "TURN", "ICE", "MulticastDNS", "Secure", "RTP", "SCTP", "SDP",
     "JSEP", "Transport",

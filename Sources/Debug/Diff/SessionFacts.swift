@@ -43,7 +43,7 @@ struct SessionFacts {
 
   init(path: String) throws(TapeError) {
     self.path = path
-    let connection = try TakeFile.open(path)
+    let connection = try TakeFile.openForQueries(path)
     header = try TakeHeader.read(from: connection, path: path)
     do throws(SQLiteError) {
       endNanoseconds = try connection.integer("SELECT max(at_ns) FROM tape") ?? 0

@@ -38,21 +38,25 @@ struct RecordCall: AsyncParsableCommand {
       connection, sending: plan, transport: "http", preferring: options.videoCodec)
     var failure: CommandFailure?
     do {
-      let offer = try await peer.offer()
-      try await peer.accept(try await exchange(offer, target))
-      if let complaint = try await peer.h264Complaint {
-        throw CommandFailure(.inputOutput, "\(target): \(complaint)")
-      }
-      let progress = Progress("recording", seconds: options.seconds)
-      await stop.wait(seconds: options.seconds) {
-        await withTaskGroup(of: Void.self) { group in
-          group.addTask { await peer.waitUntilGone() }
-          group.addTask { await progress.run { peer.mediaSummary } }
-          _ = await group.next()
-          group.cancelAll()
+      let answered: Void? = try await stop.interrupting {
+        let offer = try await peer.offer()
+        try await peer.accept(try await exchange(offer, target))
+        if let complaint = try await peer.h264Complaint {
+          throw CommandFailure(.inputOutput, "\(target): \(complaint)")
         }
       }
-      progress.clear()
+      if answered != nil {
+        let progress = Progress("recording", seconds: options.seconds)
+        await stop.wait(seconds: options.seconds) {
+          await withTaskGroup(of: Void.self) { group in
+            group.addTask { await peer.waitUntilGone() }
+            group.addTask { await progress.run { peer.mediaSummary } }
+            _ = await group.next()
+            group.cancelAll()
+          }
+        }
+        progress.clear()
+      }
     } catch let error as PeerError {
       failure = CommandFailure(.inputOutput, "\(target): the call failed: \(error.message)")
     } catch let error as CommandFailure {

@@ -96,14 +96,16 @@ struct RecordDemo: AsyncParsableCommand {
     do {
       let chat = try await caller.createDataChannel("chat")
       Task { await callee.echoDataChannels() }
-      try await connect(caller, callee)
-      let talk = Task { try await DemoTalk.run(on: chat) }
-      defer { talk.cancel() }
-      let progress = Progress("recording", seconds: seconds)
-      await stop.wait(seconds: seconds) {
-        await progress.run { "\(caller.counters.picturesReceived) frames received" }
+      let connected: Void? = try await stop.interrupting { try await connect(caller, callee) }
+      if connected != nil {
+        let talk = Task { try await DemoTalk.run(on: chat) }
+        defer { talk.cancel() }
+        let progress = Progress("recording", seconds: seconds)
+        await stop.wait(seconds: seconds) {
+          await progress.run { "\(caller.counters.picturesReceived) frames received" }
+        }
+        progress.clear()
       }
-      progress.clear()
     } catch let error as PeerError {
       failure = CommandFailure(.inputOutput, "\(path): the call failed: \(error.message)")
     }

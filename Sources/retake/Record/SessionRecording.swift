@@ -35,7 +35,8 @@ struct SessionRecording {
     let stop = StopSignal()
     let take = try openSession(options.sessionOptions(take: path))
     var configuration = options.peerConfiguration
-    configuration.iceServers += await namedICEServers()
+    let named = try await stop.interrupting { await namedICEServers() }
+    configuration.iceServers += named ?? []
     let connection = take.makePeer(
       label: "retake", role: "\(name) client", configuration: configuration)
     let peer = CallPeer(
@@ -43,18 +44,22 @@ struct SessionRecording {
     var failure: CommandFailure?
     do {
       let call = SessionCall(client, peer)
-      try await call.begin(trickles: session.trickle)
-      let progress = Progress("recording", seconds: options.seconds)
-      await stop.wait(seconds: options.seconds) {
-        await withTaskGroup(of: Void.self) { group in
-          group.addTask { await peer.waitUntilGone() }
-          group.addTask { await progress.run { peer.mediaSummary } }
-          group.addTask { await call.keepConnected(restartingAfter: session.restartSeconds) }
-          _ = await group.next()
-          group.cancelAll()
-        }
+      let begun: Void? = try await stop.interrupting {
+        try await call.begin(trickles: session.trickle)
       }
-      progress.clear()
+      if begun != nil {
+        let progress = Progress("recording", seconds: options.seconds)
+        await stop.wait(seconds: options.seconds) {
+          await withTaskGroup(of: Void.self) { group in
+            group.addTask { await peer.waitUntilGone() }
+            group.addTask { await progress.run { peer.mediaSummary } }
+            group.addTask { await call.keepConnected(restartingAfter: session.restartSeconds) }
+            _ = await group.next()
+            group.cancelAll()
+          }
+        }
+        progress.clear()
+      }
       failure = await call.end().map { CommandFailure(.inputOutput, $0) }
     } catch {
       failure = CommandFailure(.inputOutput, Self.sentence(of: error, client.endpoint))

@@ -1,22 +1,26 @@
 import Dispatch
 import Foundation
+import Synchronization
 
 /// Waits for Ctrl-C or a polite kill; a second one ends the process at once.
 final class StopSignal: Sendable {
-  /// Yields once when the user or the system asks to stop.
-  let requests: AsyncStream<Void>
+  private struct State {
+    var isRequested = false
+    var waiting: [AsyncStream<Never>.Continuation] = []
+  }
+
+  private let state = Mutex(State())
 
   init() {
-    let (stream, continuation) = AsyncStream<Void>.makeStream()
-    requests = stream
     for number in [SIGINT, SIGTERM] {
-      signal(number, SIG_IGN)
+      // Dispatch puts a handler of its own in place, a moment later on a thread of its own. What
+      // comes before that ends the process as it always would; ignoring it would lose it.
       let source = DispatchSource.makeSignalSource(signal: number, queue: .global())
-      // The handler keeps the source alive for as long as the process lives.
+      // The handler keeps the source and this object for as long as the process lives.
       source.setEventHandler {
         _ = source
         signal(number, SIG_DFL)
-        continuation.yield()
+        self.request()
       }
       source.resume()
     }
@@ -29,9 +33,7 @@ final class StopSignal: Sendable {
   ///   - ended: returns when there is nothing left to wait for.
   func wait(seconds: Double?, orUntil ended: @escaping @Sendable () async -> Void) async {
     await withTaskGroup(of: Void.self) { group in
-      group.addTask {
-        for await _ in self.requests { return }
-      }
+      group.addTask { await self.wait() }
       if let seconds {
         group.addTask { try? await Task.sleep(for: .seconds(seconds)) }
       }
@@ -39,5 +41,45 @@ final class StopSignal: Sendable {
       _ = await group.next()
       group.cancelAll()
     }
+  }
+
+  /// Does the work that brings a call about; a stop cancels it.
+  ///
+  /// - Returns: what came of it; nil when a stop was asked for before it was done.
+  /// - Throws: what the work throws.
+  func interrupting<Value: Sendable>(
+    _ work: @escaping @Sendable () async throws -> Value
+  ) async throws -> Value? {
+    try await withThrowingTaskGroup(of: Value?.self) { group in
+      group.addTask { try await work() }
+      group.addTask {
+        await self.wait()
+        return nil
+      }
+      let value = try await group.next() ?? nil
+      group.cancelAll()
+      return value
+    }
+  }
+
+  private func request() {
+    let waiting = state.withLock { state in
+      state.isRequested = true
+      defer { state.waiting = [] }
+      return state.waiting
+    }
+    for continuation in waiting { continuation.finish() }
+  }
+
+  /// Returns when a stop is asked for or was already, or when the task is cancelled.
+  private func wait() async {
+    // A stream of its own: cancelling a task that reads a stream ends it for all who read it.
+    let (stream, continuation) = AsyncStream<Never>.makeStream()
+    let isRequested = state.withLock { state in
+      if !state.isRequested { state.waiting.append(continuation) }
+      return state.isRequested
+    }
+    guard !isRequested else { return }
+    for await _ in stream {}
   }
 }

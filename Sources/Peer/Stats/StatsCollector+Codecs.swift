@@ -6,7 +6,7 @@ import Stats
 import Wire
 
 // The stats objects of codecs: those that a stream in this report uses.
-extension PeerStack {
+extension StatsCollector {
   /// A codec as one direction has it: what its fmtp line says depends on who receives.
   private struct CodecUse: Equatable {
     var transport: Int
@@ -43,8 +43,8 @@ extension PeerStack {
 
   /// What the streams of a report use, in their order.
   private var codecUses: [(mid: String, payloadType: UInt8, isInbound: Bool)] {
-    let sent = outboundStreams.map { ($0.mid, $0.payloadType, false) }
-    let received = inboundStreams.compactMap { stream in
+    let sent = bundles.outboundStreams.map { ($0.mid, $0.payloadType, false) }
+    let received = bundles.inboundStreams.compactMap { stream in
       stream.payloadType.map { (stream.mid, $0, true) }
     }
     return sent + received
@@ -53,7 +53,7 @@ extension PeerStack {
   private func negotiated(_ payloadType: UInt8, _ mid: String)
     -> (NegotiatedSection, NegotiatedCodec)?
   {
-    guard let section = negotiation.sections.first(where: { $0.mid == mid }),
+    guard let section = sections.first(where: { $0.mid == mid }),
       let codec = section.codecs.first(where: { $0.payloadType == payloadType })
     else { return nil }
     return (section, codec)
@@ -69,6 +69,6 @@ extension PeerStack {
   }
 
   private func id(of use: CodecUse) -> String {
-    statsNames.id("C", "\(use.payloadType) \(use.parameters)", of: use.transport)
+    names.id("C", "\(use.payloadType) \(use.parameters)", of: use.transport)
   }
 }

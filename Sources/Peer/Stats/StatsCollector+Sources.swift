@@ -4,7 +4,7 @@ import Stats
 import Wire
 
 // The stats objects of what is captured and of what is played.
-extension PeerStack {
+extension StatsCollector {
   /// One object per attached source; a source that takes another one's place is another object
   /// that counts from 0.
   func mediaSourceStats() -> [StatsObject] {
@@ -23,11 +23,11 @@ extension PeerStack {
 
   /// The id of the source that is attached to a sender; nil when there is none.
   func mediaSourceID(of track: SendingTrack) -> String? {
-    track.source == nil ? nil : statsNames.id("S", "\(track.transceiver) \(track.attachment)")
+    track.source == nil ? nil : names.id("S", "\(track.transceiver) \(track.attachment)")
   }
 
   private func trackIdentifier(_ transceiver: UInt32) -> String? {
-    negotiation.transceivers.first { $0.id == transceiver }?.trackID
+    transceivers.first { $0.id == transceiver }?.trackID
   }
 
   private func add(_ counters: AudioCaptureCounters, to stats: inout StatsBuilder) {
@@ -69,6 +69,6 @@ extension PeerStack {
   }
 
   func mediaPlayoutID(of track: ReceivingTrack) -> String {
-    statsNames.id("Y", String(track.transceiver))
+    names.id("Y", String(track.transceiver))
   }
 }

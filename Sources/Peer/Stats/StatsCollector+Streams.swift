@@ -6,10 +6,10 @@ import Stats
 import Wire
 
 // The stats objects of RTP streams.
-extension PeerStack {
+extension StatsCollector {
   // MARK: Sent streams
 
-  func outboundStats(_ stream: OutboundStreamCounters, _ times: [CodecTime]) -> [StatsObject] {
+  func outboundStats(_ stream: OutboundStreamCounters) -> [StatsObject] {
     let track = tracks.sending.first { $0.ssrc == stream.ssrc }
     let codec = codecID(stream.payloadType, mid: stream.mid, isInbound: false)
     var stats = rtpStats(
@@ -30,9 +30,9 @@ extension PeerStack {
     switch stream.kind {
     case .audio:
       if track?.audio != nil {
-        stats.set("targetBitrate", Double(genesis.configuration.audioBitrate))
+        stats.set("targetBitrate", Double(audioBitrate))
       }
-    case .video: addEncoder(track, stream, times, to: &stats)
+    case .video: addEncoder(track, stream, to: &stats)
     }
     guard let remote = stream.remote else { return [stats.build()] }
     return [stats.build(), remoteInbound(stream, remote, codec)]
@@ -40,8 +40,7 @@ extension PeerStack {
 
   /// What the encoder of pictures adds to outbound-rtp.
   private func addEncoder(
-    _ track: SendingTrack?, _ stream: OutboundStreamCounters, _ times: [CodecTime],
-    to stats: inout StatsBuilder
+    _ track: SendingTrack?, _ stream: OutboundStreamCounters, to stats: inout StatsBuilder
   ) {
     let totals = track?.totals ?? SendingTotals()
     // What is passed on was encoded elsewhere.
@@ -54,7 +53,7 @@ extension PeerStack {
     stats.set("hugeFramesSent", stream.hugeFramesSent)
     stats.set("totalEncodedBytesTarget", UInt64(max(0, totals.targetBytes)))
     if let track {
-      stats.set("totalEncodeTime", seconds(of: track.transceiver, isInbound: false, times))
+      stats.set("totalEncodeTime", seconds(of: track.transceiver, isInbound: false))
     }
     stats.set("pliCount", stream.pliCount)
     stats.set("firCount", stream.firCount)
@@ -76,7 +75,7 @@ extension PeerStack {
   }
 
   private func remoteInboundID(_ stream: OutboundStreamCounters) -> String {
-    statsNames.id("A", String(stream.ssrc))
+    names.id("A", String(stream.ssrc))
   }
 
   private func remoteInbound(
@@ -97,12 +96,12 @@ extension PeerStack {
 
   // MARK: Received streams
 
-  func inboundStats(_ stream: InboundStreamCounters, _ times: [CodecTime]) -> [StatsObject] {
+  func inboundStats(_ stream: InboundStreamCounters) -> [StatsObject] {
     let codec = codecID(stream.payloadType, mid: stream.mid, isInbound: true)
     var stats = rtpStats(
       "inbound-rtp", inboundID(stream), stream.ssrc, stream.mid, stream.kind, codec)
-    let section = negotiation.sections.first { $0.mid == stream.mid }
-    let transceiver = negotiation.transceivers.first { $0.id == section?.transceiverID }
+    let section = sections.first { $0.mid == stream.mid }
+    let transceiver = transceivers.first { $0.id == section?.transceiverID }
     stats.set("trackIdentifier", transceiver?.remoteTrackID ?? transceiver?.trackID)
     stats.set("mid", stream.mid)
     if stream.remote != nil { stats.set("remoteId", remoteOutboundID(stream)) }
@@ -114,11 +113,11 @@ extension PeerStack {
     stats.set("retransmittedPacketsReceived", stream.retransmittedPacketsReceived)
     stats.set("retransmittedBytesReceived", stream.retransmittedBytesReceived)
     stats.set("rtxSsrc", stream.rtxSSRC)
-    stats.set("lastPacketReceivedTimestamp", stream.lastPacketReceived.map(milliseconds))
+    stats.set("lastPacketReceivedTimestamp", stream.lastPacketReceived.map { milliseconds($0) })
     stats.set("nackCount", stream.nackCount)
     if let playout = tracks.receiving.first(where: { $0.mid == stream.mid }) {
       stats.set("estimatedPlayoutTimestamp", playoutTimestamp(of: playout, stream))
-      let decoding = seconds(of: playout.transceiver, isInbound: true, times)
+      let decoding = seconds(of: playout.transceiver, isInbound: true)
       switch stream.kind {
       case .audio:
         stats.set("playoutId", mediaPlayoutID(of: playout))
@@ -147,7 +146,7 @@ extension PeerStack {
   }
 
   private func remoteOutboundID(_ stream: InboundStreamCounters) -> String {
-    statsNames.id("B", "\(stream.ssrc) \(stream.beganAt.nanoseconds)")
+    names.id("B", "\(stream.ssrc) \(stream.beganAt.nanoseconds)")
   }
 
   private func remoteOutbound(
@@ -178,9 +177,9 @@ extension PeerStack {
     return stats
   }
 
-  /// How long a codec worked, as whoever asked for the stats measured it.
-  private func seconds(of transceiver: UInt32, isInbound: Bool, _ times: [CodecTime]) -> Double? {
-    times.first { $0.transceiver == transceiver && $0.isInbound == isInbound }
+  /// How long a codec worked, if that was measured.
+  private func seconds(of transceiver: UInt32, isInbound: Bool) -> Double? {
+    codecTimes.first { $0.transceiver == transceiver && $0.isInbound == isInbound }
       .map { Double($0.nanoseconds) / 1e9 }
   }
 }

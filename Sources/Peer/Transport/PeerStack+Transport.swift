@@ -74,10 +74,9 @@ extension PeerStack {
     }
     guard bundle === dataBundle else { return }
     switch state {
-    case .connected: startDataIfReady()
-    case .closed, .failed: drive(SCTPAssociation.Input.abort)
-    // Another DTLS association than before, with another SCTP association.
-    case .connecting: endAssociation()
+    case .connected: settleData()
+    case .closed, .failed: drive(.carrierLost)
+    case .connecting: drive(.carrierRenewed)
     case .new: break
     }
   }

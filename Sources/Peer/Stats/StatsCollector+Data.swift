@@ -2,14 +2,14 @@ import SCTP
 import Stats
 
 // W3C RTCDataChannelStats.
-extension PeerStack {
+extension StatsCollector {
   /// The channels that are not closed, oldest first.
   func dataChannelStats() -> [StatsObject] {
     data.channels.map { channel in
       let association = data.association
       let options = association.options(of: channel.number) ?? channel.options
       let counters = association.counters(of: channel.number) ?? DataChannelCounters()
-      var stats = builder("data-channel", statsNames.id("D", "\(channel.number)"))
+      var stats = builder("data-channel", names.id("D", "\(channel.number)"))
       stats.set("label", options.label)
       stats.set("protocol", options.protocol)
       stats.set("dataChannelIdentifier", options.id)

@@ -15,21 +15,14 @@ struct ConnectionStates {
     case sctp
   }
 
-  var signaling = "stable"
-  var iceConnection = "new"
-  var iceGathering = "new"
-  var connection = "new"
-  var establishment = "new"
-  var sctp = "new"
-  /// Whether something of the negotiation changed since it was last asked whether it is needed;
-  /// the answer takes a look at the descriptions, which is too much for every packet.
-  var negotiationMayBeNeeded = true
-  /// The last answer.
-  var negotiationIsNeeded = false
-  /// Whether negotiationneeded was told and is still unanswered.
-  var negotiationWasNeeded = false
+  private(set) var signaling = "stable"
+  private(set) var iceConnection = "new"
+  private(set) var iceGathering = "new"
+  private(set) var connection = "new"
+  private(set) var establishment = "new"
+  private(set) var sctp = "new"
 
-  subscript(machine: Machine) -> String {
+  private subscript(machine: Machine) -> String {
     get {
       switch machine {
       case .signaling: signaling
@@ -51,27 +44,31 @@ struct ConnectionStates {
       }
     }
   }
+
+  /// Moves a machine; a move to the present state is none.
+  mutating func move(_ machine: Machine, to state: String) -> StateTransition? {
+    let before = self[machine]
+    guard before != state else { return nil }
+    self[machine] = state
+    return StateTransition(machine: machine.rawValue, from: before, to: state)
+  }
 }
 
 extension PeerStack {
-  /// Moves a state machine and tells of it; a move to the present state is none.
+  /// Moves a state machine and tells of it.
   func change(_ machine: ConnectionStates.Machine, to state: String) {
-    let before = states[machine]
-    guard before != state else { return }
-    states[machine] = state
-    tell(.state(StateTransition(machine: machine.rawValue, from: before, to: state)))
+    if let transition = states.move(machine, to: state) { tell(.state(transition)) }
   }
 
   /// What is derived from the layers is brought up to date at the end of each step.
   func settleStates() {
     change(.connection, to: isClosed ? "closed" : bundles.connectionState)
-    settleEstablishment()
-    if states.negotiationMayBeNeeded {
-      states.negotiationMayBeNeeded = false
-      states.negotiationIsNeeded = negotiation.negotiationIsNeeded
+    for state in establishment.follow(states, isClosed: isClosed, at: now) {
+      change(.establishment, to: state.rawValue)
     }
-    let isNeeded = !isClosed && states.signaling == "stable" && states.negotiationIsNeeded
-    if isNeeded, !states.negotiationWasNeeded { tell(.negotiationNeeded) }
-    states.negotiationWasNeeded = isNeeded
+    let isStable = !isClosed && states.signaling == "stable"
+    if need.settle(isStable: isStable, isNeeded: negotiation.negotiationIsNeeded) {
+      tell(.negotiationNeeded)
+    }
   }
 }

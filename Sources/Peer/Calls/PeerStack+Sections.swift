@@ -7,9 +7,10 @@ import Wire
 extension PeerStack {
   func applySections() {
     configureFlows()
-    announceTracks()
-    dropStalePlayouts()
-    startDataIfReady()
+    let changed = tracks.announce(negotiation.sections, of: negotiation.transceivers)
+    for record in changed { tell(.trackNegotiated(record)) }
+    endPlayouts(besides: negotiation.sections)
+    settleData()
     updateCaptures()
   }
 
@@ -53,43 +54,6 @@ extension PeerStack {
       mid: section.mid, kind: section.kind, sending: sending, receiving: receiving,
       extensions: section.extensions.map { .init(uri: $0.uri, id: $0.id) },
       reducedSizeRTCP: section.reducedSizeRTCP)
-  }
-
-  /// Tells of each direction of each track once, and again when it changed.
-  private func announceTracks() {
-    var records: [TrackRecord] = []
-    for section in negotiation.sections {
-      let transceiver = negotiation.transceivers.first { $0.id == section.transceiverID }
-      let sequenceID = section.extensions.first {
-        $0.uri == HeaderExtensionURI.transportSequence.rawValue
-      }
-      for isInbound in [false, true] {
-        let isActive = isInbound ? section.direction.receives : section.direction.sends
-        guard isActive, let codec = isInbound ? section.codecs.first : section.sentCodec
-        else { continue }
-        records.append(
-          TrackRecord(
-            transceiver: section.transceiverID, mid: section.mid, kind: section.kind,
-            isInbound: isInbound,
-            ssrc: isInbound ? section.remoteSSRCs.first : transceiver?.ssrc, codec: codec.name,
-            payloadType: codec.payloadType, clockRate: codec.clockRate,
-            transportSequenceID: sequenceID?.id ?? 0))
-      }
-    }
-    for record in records where !tracks.announced.contains(record) {
-      tell(.trackNegotiated(record))
-    }
-    tracks.announced = records
-  }
-
-  private func dropStalePlayouts() {
-    tracks.receiving.removeAll { track in
-      let isStale = !negotiation.sections.contains {
-        $0.mid == track.mid && $0.direction.receives
-      }
-      if isStale, track.kind == .audio { forgetSpeaker(track.transceiver, isInbound: true) }
-      return isStale
-    }
   }
 }
 

@@ -77,12 +77,13 @@ struct SourceHistory {
       at: 0)
   }
 
-  /// What is told at an instant; `milliseconds` gives the Unix time of instants.
-  func sources(at now: Instant, milliseconds: (Instant) -> Double) -> ReceivedSources {
+  /// What is told at an instant; `wallClock` gives the Unix time of instants.
+  func sources(at now: Instant, wallClock: WallClock) -> ReceivedSources {
     var sources = ReceivedSources()
     for entry in entries where now - entry.at <= SourceHistory.memory {
       let source = ReceivedSource(
-        source: entry.source, timestamp: milliseconds(entry.at), rtpTimestamp: entry.rtpTime,
+        source: entry.source, timestamp: wallClock.milliseconds(at: entry.at),
+        rtpTimestamp: entry.rtpTime,
         audioLevel: entry.level.map { SoundLevel(headerExtension: $0).linear })
       if entry.isContributor {
         sources.contributing.append(source)
@@ -99,6 +100,6 @@ extension PeerStack {
   func sources(of transceiver: UInt32) throws(PeerError) -> ReceivedSources {
     _ = try info(transceiver)
     let track = tracks.receiving.first { $0.transceiver == transceiver }
-    return track?.sources.sources(at: now, milliseconds: milliseconds) ?? ReceivedSources()
+    return track?.sources.sources(at: now, wallClock: genesis.wallClock) ?? ReceivedSources()
   }
 }

@@ -183,8 +183,8 @@ struct SpeakerNames {
 
 extension PeerStack {
   /// Listens to a block of sound: to the voices in it where a mixer told their levels, else to the
-  /// whole of it, by the level that its sender put into the packet, else by what was decoded.
-  func hear(_ record: FrameRecord, frameCount: Int) {
+  /// whole of it.
+  func hear(_ record: FrameRecord, level: UInt8) {
     var track = SpeakingTrack(transceiver: record.transceiver, isInbound: record.isInbound)
     var isMixed = false
     for voice in record.contributors where record.isInbound {
@@ -193,10 +193,7 @@ extension PeerStack {
       hear(level, of: track)
       isMixed = true
     }
-    if isMixed { return }
-    hear(
-      record.audioLevel ?? AudioLevel.level(energy: record.energy, frameCount: frameCount),
-      of: track)
+    if !isMixed { hear(level, of: track) }
   }
 
   private func hear(_ level: UInt8, of track: SpeakingTrack) {

@@ -5,7 +5,7 @@ import Stats
 import Wire
 
 // What the playouts add to inbound-rtp.
-extension PeerStack {
+extension StatsCollector {
   func addAudioPlayout(
     _ playout: AudioPlayout?, discarded: UInt64, decoding: Double?, to stats: inout StatsBuilder
   ) {

@@ -6,16 +6,16 @@ import Transport
 import Wire
 
 // The stats of transports: one object each, with the pairs, candidates and certificates of it.
-extension PeerStack {
+extension StatsCollector {
   // MARK: Ids
 
   private func candidateID(_ candidate: ICECandidate, _ bundle: Bundle, isLocal: Bool) -> String {
-    statsNames.id(
+    names.id(
       isLocal ? "L" : "R", "\(candidate.transport) \(candidate.host) \(candidate.port)",
       of: bundle.number)
   }
 
-  private func pairID(_ pair: ICEPairReport) -> String { statsNames.id("P", String(pair.id)) }
+  private func pairID(_ pair: ICEPairReport) -> String { names.id("P", String(pair.id)) }
 
   private func certificateID(_ bundle: Bundle, isLocal: Bool) -> String {
     func bytes(_ bundle: Bundle) -> [UInt8]? {
@@ -24,7 +24,7 @@ extension PeerStack {
     }
     let own = bytes(bundle)
     let first = bundles.all.first { bytes($0) == own } ?? bundle
-    return statsNames.id("F", isLocal ? "local" : "remote", of: first.number)
+    return names.id("F", isLocal ? "local" : "remote", of: first.number)
   }
 
   // MARK: Objects
@@ -41,7 +41,8 @@ extension PeerStack {
     stats.set("dtlsState", bundle.dtlsState.rawValue)
     stats.set("iceState", bundle.iceState.rawValue)
     stats.set(
-      "selectedCandidatePairId", bundle.transport.agent.pairs.first { $0.selected }.map(pairID))
+      "selectedCandidatePairId",
+      bundle.transport.agent.pairs.first { $0.selected }.map { pairID($0) })
     if bundle.transport.localCertificate != nil {
       stats.set("localCertificateId", certificateID(bundle, isLocal: true))
     }
@@ -146,8 +147,8 @@ extension PeerStack {
       stats.set("packetsReceived", traffic?.packetsReceived ?? 0)
       stats.set("bytesSent", traffic?.bytesSent ?? 0)
       stats.set("bytesReceived", traffic?.bytesReceived ?? 0)
-      stats.set("lastPacketSentTimestamp", traffic?.lastSent.map(milliseconds))
-      stats.set("lastPacketReceivedTimestamp", traffic?.lastReceived.map(milliseconds))
+      stats.set("lastPacketSentTimestamp", traffic?.lastSent.map { milliseconds($0) })
+      stats.set("lastPacketReceivedTimestamp", traffic?.lastReceived.map { milliseconds($0) })
       stats.set("totalRoundTripTime", pair.totalRoundTrip)
       stats.set("currentRoundTripTime", pair.currentRoundTrip)
       if pair.selected {

@@ -82,6 +82,18 @@ struct BundleTable {
   }
 }
 
+// MARK: - Streams
+
+extension BundleTable {
+  /// What is or was sent.
+  var outboundStreams: [OutboundStreamCounters] { all.flatMap(\.flow.outbound) }
+
+  /// What is received.
+  var inboundStreams: [InboundStreamCounters] {
+    all.flatMap { $0.flow.inbound.filter { !$0.hasEnded } }
+  }
+}
+
 // MARK: - States of the connection (webrtc-pc sections 4.4.2 to 4.4.4)
 
 extension BundleTable {

@@ -1,0 +1,188 @@
+import Flow
+import ICE
+import JSEP
+import Media
+import SCTP
+import SDP
+import Secure
+import Transport
+import Wire
+
+// The application programming interface as inputs and replies.
+extension PeerStack {
+  func perform(_ call: PeerCall) -> PeerReply {
+    if isClosed, !call.worksAfterClose {
+      return .failure(PeerError(name: "InvalidStateError", message: "the connection is closed"))
+    }
+    do throws(PeerError) {
+      return try result(of: call)
+    } catch {
+      return .failure(error)
+    }
+  }
+
+  private func result(of call: PeerCall) throws(PeerError) -> PeerReply {
+    switch call {
+    case .createOffer(let iceRestart):
+      if iceRestart { driveAll(.restart) }
+      return .description(try offer())
+    case .createAnswer: return .description(try answer())
+    case .setLocalDescription(let description): try setLocal(description)
+    case .setRemoteDescription(let description): try setRemote(description)
+    case .addICECandidate(let candidate): try addRemote(candidate)
+    case .addTrack(let kind, let streamIDs, let source, let trackID):
+      return .transceiver(try addTrack(kind, streamIDs, source, trackID))
+    case .addTransceiver(let kind, let direction, let streamIDs, let source, let encodings):
+      for encoding in encodings ?? [] { try encoding.check() }
+      let id = try mapped { () throws(JSEPError) in
+        try negotiation.addTransceiver(
+          kind: kind, direction: direction, streamIDs: streamIDs, byAddTrack: false)
+      }
+      senders.begin(id, kind, with: encodings ?? [])
+      setSource(source, of: id, kind)
+      return .transceiver(try info(id))
+    case .removeTrack(let id): try removeTrack(id)
+    case .setDirection(let id, let direction):
+      try mapped { () throws(JSEPError) in try negotiation.setDirection(direction, of: id) }
+    case .replaceSource(let id, let source): setSource(source, of: id, try info(id).kind)
+    case .stopTransceiver(let id):
+      try mapped { () throws(JSEPError) in try negotiation.stop(transceiver: id) }
+      stopCapture(of: id)
+    case .restartICE:
+      driveAll(.restart)
+      need.noteTold()
+      tell(.negotiationNeeded)
+    case .localDescription:
+      guard let description = negotiation.localDescription(localTransports) else {
+        return .done
+      }
+      return .description(description)
+    case .setStreams, .setCodecPreferences, .getParameters, .setParameters, .addStream,
+      .removeStream, .streams, .readDescription, .sources, .observeLoudest, .limitAudioSlots:
+      return try laterResult(of: call)
+    case .transceivers: return .transceivers(negotiation.transceivers.map(TransceiverInfo.init))
+    case .createDataChannel(let options): return .dataChannel(try createDataChannel(options))
+    case .closeDataChannel(let number): drive(.close(try data.known(number)))
+    case .setBufferedAmountLowThreshold(let number, let threshold):
+      drive(.setBufferedAmountLowThreshold(try data.known(number), threshold))
+    case .dataChannels: return .dataChannels(data.infos)
+    case .getStats(let selector, let times):
+      return .stats(try stats(codecTimes: times ?? []).report(of: selector))
+    case .close: close()
+    }
+    return .done
+  }
+
+  /// The calls about senders, streams, descriptions and speakers.
+  private func laterResult(of call: PeerCall) throws(PeerError) -> PeerReply {
+    switch call {
+    case .setStreams(let id, let streamIDs):
+      try mapped { () throws(JSEPError) in try negotiation.setStreams(streamIDs, of: id) }
+    case .setCodecPreferences(let id, let codecs):
+      try mapped { () throws(JSEPError) in
+        try negotiation.setCodecPreferences(codecs, of: id)
+      }
+    case .getParameters(let id): return .parameters(try parameters(of: id))
+    case .setParameters(let id, let parameters): try setParameters(parameters, of: id)
+    case .addStream(let stream): return .streams(try addStream(stream))
+    case .removeStream(let id): try removeStream(id)
+    case .streams: return .streams(streams())
+    case .readDescription(let slot):
+      guard let description = negotiation.description(slot, localTransports) else {
+        return .done
+      }
+      return .description(description)
+    case .sources(let id): return .sources(try sources(of: id))
+    case .observeLoudest(let settings): speakers.observeLoudest(settings)
+    case .limitAudioSlots(let count):
+      for event in speakers.limitSlots(count) { tell(event) }
+    default: break
+    }
+    return .done
+  }
+
+  func mapped<Value>(_ body: () throws(JSEPError) -> Value) throws(PeerError) -> Value {
+    do throws(JSEPError) {
+      return try body()
+    } catch {
+      throw PeerError(name: error.kind.rawValue, message: error.reason)
+    }
+  }
+
+  // MARK: Tracks
+
+  private func addTrack(
+    _ kind: MediaKind, _ streamIDs: [String], _ source: MediaSource, _ trackID: String?
+  ) throws(PeerError) -> TransceiverInfo {
+    let id = try mapped { () throws(JSEPError) in
+      try negotiation.addTransceiver(
+        kind: kind, direction: .sendrecv, streamIDs: streamIDs, byAddTrack: true,
+        trackID: trackID)
+    }
+    setSource(source, of: id, kind)
+    return try info(id)
+  }
+
+  func removeTrack(_ id: UInt32) throws(PeerError) {
+    try mapped { () throws(JSEPError) in try negotiation.removeTrack(from: id) }
+    setSource(nil, of: id, try info(id).kind)
+  }
+
+  func info(_ id: UInt32) throws(PeerError) -> TransceiverInfo {
+    guard let transceiver = negotiation.transceivers.first(where: { $0.id == id }) else {
+      throw PeerError(name: "InvalidAccessError", message: "there is no transceiver \(id)")
+    }
+    return TransceiverInfo(transceiver)
+  }
+
+  // MARK: Parameters of senders
+
+  private func parameters(of id: UInt32) throws(PeerError) -> RTPSendParameters {
+    senders.parameters(
+      of: try info(id), negotiation.sections.first { $0.transceiverID == id },
+      cname: negotiation.cname, transaction: entropy.stream("parameters").iceString(16))
+  }
+
+  private func setParameters(_ parameters: RTPSendParameters, of id: UInt32) throws(PeerError) {
+    let encoding = try senders.set(parameters, of: try info(id))
+    if let index = tracks.sendingIndex(of: id) { drive(sending: index, .encoding(encoding)) }
+    updateCaptures()
+  }
+
+  // MARK: Closing
+
+  private func close() {
+    guard !isClosed else { return }
+    for index in tracks.sending.indices { drive(sending: index, .stop) }
+    for bundle in bundles.all { drive(bundle, MediaFlow.Input.close) }
+    drive(.carrierLost)
+    driveAll(.close)
+    isClosed = true
+    apply(negotiation.close())
+    change(.signaling, to: "closed")
+    for bundle in bundles.all { follow(.closed, of: bundle) }
+    change(.iceConnection, to: "closed")
+    endPlayouts(besides: [])
+  }
+}
+
+extension PeerCall {
+  /// Whether the call has a meaning on a closed connection.
+  var worksAfterClose: Bool {
+    switch self {
+    case .getStats, .close, .localDescription, .transceivers, .streams, .readDescription,
+      .dataChannels:
+      true
+    default: false
+    }
+  }
+}
+
+extension TransceiverInfo {
+  init(_ transceiver: Transceiver) {
+    self.init(
+      id: transceiver.id, kind: transceiver.kind, mid: transceiver.mid,
+      direction: transceiver.direction, currentDirection: transceiver.currentDirection,
+      remoteStreamIDs: transceiver.remoteStreamIDs)
+  }
+}

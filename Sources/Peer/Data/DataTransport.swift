@@ -1,0 +1,265 @@
+import JSEP
+import SCTP
+import Secure
+import Wire
+
+/// The data channels of a peer over one SCTP association (RFC 8831): calls of the application
+/// above, packets for DTLS below.
+struct DataTransport: Machine {
+  enum Input {
+    /// Makes a channel; `channel(madeWith:)` gives it.
+    case open(Channel)
+    /// Sends a message; the call is answered at once, or when not too much is buffered any more.
+    case send(DataMessage, call: UInt32)
+    case close(DataChannelNumber)
+    case setBufferedAmountLowThreshold(DataChannelNumber, UInt64)
+    /// What the last exchange agreed on, whether channels are wanted, and the part in the DTLS
+    /// association that is to carry them, once there is one.
+    case negotiated(NegotiatedData?, isWanted: Bool, role: DTLSRole?)
+    /// An SCTP packet from DTLS.
+    case packet([UInt8])
+    /// Another DTLS association takes the place of the one before.
+    case carrierRenewed
+    /// There is no DTLS association any more.
+    case carrierLost
+    case deadline
+  }
+
+  enum Output {
+    /// An SCTP packet for the DTLS association of a transport.
+    case packet([UInt8], transport: Int)
+    case state(SCTPState)
+    case event(PeerEvent)
+    /// The answer of a call of `send`.
+    case reply(call: UInt32, PeerReply)
+    case refused(String)
+  }
+
+  /// A channel that is not closed.
+  struct Channel {
+    let number: DataChannelNumber
+    let isRemote: Bool
+    var options: DataChannelInit
+    var wasOpen = false
+  }
+
+  /// Senders of one channel whose calls are answered when less is buffered.
+  private struct Waiting {
+    let number: DataChannelNumber
+    var calls: [UInt32]
+  }
+
+  private(set) var association: SCTPAssociation
+  private var associationOutputs = Outbox<SCTPAssociation.Output>()
+  /// What the last exchange agreed on.
+  private(set) var agreed: NegotiatedData?
+  /// Whether the association was told its role and the peer's ports.
+  private var isStarted = false
+  /// The number of the transport that carries it, once it was started.
+  private var carrier = 0
+  /// In order of creation, which is the order of their numbers.
+  private(set) var channels: [Channel] = []
+  private var waiting: [Waiting] = []
+  /// How many channels were ever open, and how many of those are no longer.
+  private(set) var opened: UInt64 = 0
+  private(set) var closed: UInt64 = 0
+
+  private let entropy: EntropyStream
+  /// The outputs of the step under way.
+  private var outbox = Outbox<Output>()
+  /// The instant of the step under way.
+  private var now = Instant.zero
+
+  /// How many bytes of a channel may be buffered before senders wait for their answers.
+  private static let bufferMark: UInt64 = 1 << 20
+
+  init(entropy: EntropyStream) {
+    self.entropy = entropy
+    association = SCTPAssociation(entropy: entropy)
+  }
+
+  mutating func step(_ input: Input, at now: Instant, into outbox: inout Outbox<Output>) {
+    self.now = now
+    swap(&self.outbox, &outbox)
+    apply(input)
+    swap(&self.outbox, &outbox)
+  }
+
+  private mutating func apply(_ input: Input) {
+    switch input {
+    case .open(let channel): open(channel)
+    case .send(let message, let call): send(message, call)
+    case .close(let number): drive(.close(number))
+    case .setBufferedAmountLowThreshold(let number, let threshold):
+      drive(.setBufferedAmountLowThreshold(number, threshold))
+    case .negotiated(let data, let isWanted, let role):
+      agreed = data
+      if let data {
+        settle(data, role)
+      } else if !isWanted {
+        refuseChannels()
+      }
+    case .packet(let packet): drive(.packet(packet))
+    case .carrierRenewed: endAssociation()
+    case .carrierLost: drive(.abort)
+    case .deadline: drive(.deadline)
+    }
+  }
+
+  var deadline: Instant? { association.deadline }
+
+  // MARK: Calls
+
+  private mutating func open(_ channel: Channel) {
+    channels.append(channel)
+    tell(channel, .connecting, DataChannelCounters())
+    drive(.open(channel.options))
+  }
+
+  private mutating func send(_ message: DataMessage, _ call: UInt32) {
+    let number = DataChannelNumber(message.channel)
+    if let refusal = association.refusal(ofSending: message.bytes.count, on: number) {
+      outbox.append(.reply(call: call, .failure(PeerError(refusal))))
+      return
+    }
+    drive(.send(number, binary: message.isBinary, message.bytes))
+    guard association.bufferedAmount(of: number) > DataTransport.bufferMark else {
+      outbox.append(.reply(call: call, .done))
+      return
+    }
+    if let index = waiting.firstIndex(where: { $0.number == number }) {
+      waiting[index].calls.append(call)
+    } else {
+      waiting.append(Waiting(number: number, calls: [call]))
+    }
+  }
+
+  /// Answers the senders that waited for room.
+  private mutating func answerSenders() {
+    guard !waiting.isEmpty else { return }
+    var still: [Waiting] = []
+    for sender in waiting {
+      let isGone = association.state(of: sender.number) == .closed
+      guard isGone || association.bufferedAmount(of: sender.number) <= DataTransport.bufferMark
+      else {
+        still.append(sender)
+        continue
+      }
+      let lost = PeerError(
+        name: "OperationError", message: "the data channel closed before all was sent")
+      for call in sender.calls {
+        outbox.append(.reply(call: call, isGone ? .failure(lost) : .done))
+      }
+    }
+    waiting = still
+  }
+
+  // MARK: The association
+
+  /// Begins the association once it is agreed on and DTLS can carry it.
+  ///
+  /// An exchange may have moved its section to another transport: there is another one then.
+  private mutating func settle(_ agreed: NegotiatedData, _ role: DTLSRole?) {
+    if isStarted, carrier != agreed.transport { endAssociation() }
+    guard let role else { return }
+    guard !isStarted else {
+      // The only thing of an association that a later exchange changes (RFC 8841 section 6).
+      return drive(.remoteMaximumMessageSize(agreed.remoteMaximumMessageSize))
+    }
+    isStarted = true
+    carrier = agreed.transport
+    drive(
+      .start(
+        SCTPParameters(
+          isClient: role == .client, localPort: DataSection.port, remotePort: agreed.remotePort,
+          remoteMaximumMessageSize: agreed.remoteMaximumMessageSize,
+          localMaximumMessageSize: DataSection.maximumMessageSize)))
+  }
+
+  /// Ends what an exchange refused: the association, or the channels that waited for one.
+  private mutating func refuseChannels() {
+    if isStarted { return endAssociation() }
+    for channel in channels {
+      outbox.append(
+        .event(
+          .dataChannelError(
+            channel: channel.number.rawValue, "the peer does not take data channels")))
+      drive(.close(channel.number))
+    }
+  }
+
+  /// Ends the association with its channels and prepares another one, for which an exchange or a
+  /// handshake may make way: it does not outlive what carries it (RFC 8841 section 9).
+  private mutating func endAssociation() {
+    guard isStarted else { return }
+    drive(.abort)
+    association = SCTPAssociation(entropy: entropy, firstChannel: association.nextChannel)
+    isStarted = false
+  }
+
+  private mutating func drive(_ input: SCTPAssociation.Input) {
+    association.step(input, at: now, into: &associationOutputs)
+    while let output = associationOutputs.next() { handle(output) }
+    answerSenders()
+  }
+
+  private mutating func handle(_ output: SCTPAssociation.Output) {
+    switch output {
+    case .packet(let bytes): outbox.append(.packet(bytes, transport: carrier))
+    case .state(let state): outbox.append(.state(state))
+    case .failure(let reason): outbox.append(.refused(reason))
+    case .channelAnnounced(let number):
+      let options = association.options(of: number) ?? DataChannelInit()
+      channels.append(Channel(number: number, isRemote: true, options: options))
+    case .channelOpened(let number): noteOpened(number)
+    case .channelClosing(let number): tell(number, .closing)
+    case .channelClosed(let number, let counters): noteClosed(number, counters)
+    case .channelFailure(let number, let reason):
+      outbox.append(.event(.dataChannelError(channel: number.rawValue, reason)))
+    case .message(let number, let isBinary, let bytes):
+      outbox.append(
+        .event(
+          .message(DataMessage(channel: number.rawValue, isBinary: isBinary, bytes: bytes))))
+    case .bufferedAmountLow(let number):
+      outbox.append(.event(.bufferedAmountLow(channel: number.rawValue)))
+    }
+  }
+
+  // MARK: Channels
+
+  private func index(of number: DataChannelNumber) -> Int? {
+    channels.firstIndex { $0.number == number }
+  }
+
+  private mutating func noteOpened(_ number: DataChannelNumber) {
+    guard let index = index(of: number) else { return }
+    channels[index].wasOpen = true
+    opened += 1
+    tell(number, .open)
+  }
+
+  private mutating func noteClosed(_ number: DataChannelNumber, _ counters: DataChannelCounters) {
+    guard let index = index(of: number) else { return }
+    let channel = channels.remove(at: index)
+    if channel.wasOpen { closed += 1 }
+    tell(channel, .closed, counters)
+  }
+
+  private mutating func tell(_ number: DataChannelNumber, _ state: DataChannelState) {
+    guard let index = index(of: number) else { return }
+    // The stream is known by now, and gone from the association when the channel is closed.
+    if let options = association.options(of: number) { channels[index].options = options }
+    tell(channels[index], state, association.counters(of: number) ?? DataChannelCounters())
+  }
+
+  private mutating func tell(
+    _ channel: Channel, _ state: DataChannelState, _ counters: DataChannelCounters
+  ) {
+    outbox.append(
+      .event(
+        .dataChannel(
+          DataChannelRecord(
+            channel: channel.number.rawValue, isRemote: channel.isRemote,
+            options: channel.options, state: state, counters: counters))))
+  }
+}

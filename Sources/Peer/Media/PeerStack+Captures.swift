@@ -1,0 +1,69 @@
+import JSEP
+import Media
+import Transport
+import Wire
+
+// Which tracks are captured, and what their encoders may spend.
+extension PeerStack {
+  func setSource(_ source: MediaSource?, of id: UInt32, _ kind: MediaKind) {
+    if let index = tracks.sendingIndex(of: id) {
+      guard tracks.sending[index].source != source else { return }
+      drive(sending: index, .source(source))
+    } else if let source {
+      tracks.add(source, of: id, kind)
+    }
+    updateCaptures()
+  }
+
+  func stopCapture(of transceiver: UInt32) {
+    if let index = tracks.sendingIndex(of: transceiver) { drive(sending: index, .stop) }
+  }
+
+  /// Starts, stops or replaces captures so that they fit what was agreed and what is wanted.
+  func updateCaptures() {
+    for index in tracks.sending.indices {
+      guard let start = start(of: tracks.sending[index]) else {
+        if tracks.sending[index].isRunning { drive(sending: index, .stop) }
+        continue
+      }
+      // An encoder makes frames of one codec, so another one goes on in its place.
+      if tracks.sending[index].isRunning, tracks.sending[index].codec != start.codec {
+        drive(sending: index, .stop)
+      }
+      if tracks.sending[index].mid != start.mid { drive(sending: index, .start(start)) }
+    }
+    for bundle in bundles.all { shareBitrate(of: bundle) }
+  }
+
+  /// What a track is captured for; nil when nothing of it is to be sent now.
+  private func start(of track: SendingTrack) -> SendingTrack.Start? {
+    guard !isClosed, track.source != nil,
+      let section = negotiation.sections.first(where: { $0.transceiverID == track.transceiver }),
+      section.direction.sends
+    else { return nil }
+    let bundle = bundles.carrying(section.mid)
+    let encoding = senders.encoding(of: track.transceiver, track.kind)
+    guard bundle.transport.isSecured, encoding.active else { return nil }
+    let transceiver = negotiation.transceivers.first { $0.id == track.transceiver }
+    return SendingTrack.Start(
+      mid: section.mid, codec: section.sentCodec?.name ?? "", ssrc: transceiver?.ssrc ?? 0,
+      encoding: encoding,
+      videoBitrate: bundle.videoBitrate ?? genesis.configuration.videoBitrateStart)
+  }
+
+  /// Shares the transport's target between the video encoders that run.
+  func shareBitrate(of bundle: Bundle) {
+    guard let total = bundle.videoBitrate else { return }
+    let running = tracks.sending.indices.filter { index in
+      let track = tracks.sending[index]
+      return track.kind == .video && track.mid.map { bundles.carrying($0) === bundle } ?? false
+    }
+    guard !running.isEmpty else { return }
+    let limits = running.map {
+      senders.encoding(of: tracks.sending[$0].transceiver, .video).maxBitrate
+    }
+    for (index, share) in zip(running, SenderTable.shares(of: total, limits: limits)) {
+      drive(sending: index, .bitrate(share))
+    }
+  }
+}

@@ -1,0 +1,144 @@
+import Flow
+import JSEP
+import Media
+import RTP
+import Transport
+import Wire
+
+// Media between the flows below and the tracks above.
+extension PeerStack {
+  // MARK: Flow
+
+  func drive(_ bundle: Bundle, _ input: MediaFlow.Input) {
+    let isOutermost = bundle.flowOutputs.isEmpty
+    bundle.flow.step(input, at: now, into: &bundle.flowOutputs)
+    guard isOutermost else { return }
+    while let output = bundle.flowOutputs.next() { handle(output, of: bundle) }
+  }
+
+  private func handle(_ output: consuming MediaFlow.Output, of bundle: Bundle) {
+    switch consume output {
+    case .rtp(let packet): drive(bundle, PeerTransport.Input.rtp(packet))
+    case .rtcp(let packet): drive(bundle, PeerTransport.Input.rtcp(packet))
+    case .received(let frame): play(frame)
+    case .keyframeRequested(let mid): requestKeyframe(mid)
+    case .targetBitrate(let bitrate):
+      bundle.videoBitrate = bitrate
+      shareBitrate(of: bundle)
+    case .lossReported(let mid, let share):
+      if let index = tracks.sendingIndex(ofMID: mid, .audio) {
+        drive(sending: index, .lossReported(share))
+      }
+    case .rtcpBlock(let record):
+      tell(.rtcp(record))
+      // A sender report tells the time at which the sender captured what.
+      if record.isInbound, record.type == "sr" { alignPlayouts() }
+    case .streamBegan, .streamEnded: break
+    }
+  }
+
+  private func requestKeyframe(_ mid: String) {
+    guard let index = tracks.sendingIndex(ofMID: mid, .video) else { return }
+    drive(sending: index, .requestKeyframe)
+    // Only the peer can make a key frame of what is its own.
+    if tracks.sending[index].source == .echo, tracks.sending[index].video == nil {
+      drive(bundles.carrying(mid), .requestKeyframe(mid: mid))
+    }
+  }
+
+  // MARK: Received tracks
+
+  private func play(_ frame: ReceivedFrame) {
+    guard let section = negotiation.sections.first(where: { $0.mid == frame.mid }) else { return }
+    drive(receiving: tracks.receivingIndex(of: section), .frame(frame))
+  }
+
+  private func drive(receiving index: Int, _ input: ReceivingTrack.Input) {
+    var outputs = Outbox<ReceivingTrack.Output>()
+    tracks.receiving[index].step(input, at: now, into: &outputs)
+    let transceiver = tracks.receiving[index].transceiver
+    let mid = tracks.receiving[index].mid
+    while let output = outputs.next() {
+      switch output {
+      case .sound(let block, let level, let record):
+        tell(.frame(record))
+        hear(record, level: level)
+        // To send on what was decoded is to mix it (RFC 3550 section 7.1).
+        echo(
+          .media(.audio(block), from: [Contributor(source: record.ssrc, level: level)]),
+          of: transceiver)
+      case .picture(let picture, let record):
+        tell(.frame(record))
+        echo(.media(.picture(picture), from: []), of: transceiver)
+      case .undecodable(let record):
+        tell(.frame(record))
+        drive(bundles.carrying(mid), .requestKeyframe(mid: mid))
+      case .passed(let frame, let record):
+        tell(.frame(record))
+        echo(.passOn(frame), of: transceiver)
+      }
+    }
+  }
+
+  /// Feeds what a transceiver received to its own sender, when that is the sender's source.
+  private func echo(_ input: SendingTrack.Input, of transceiver: UInt32) {
+    feed(input, to: transceiver, whoseSourceIs: .echo)
+  }
+
+  /// Lets the tracks of each of the peer's streams wait for the slowest of them.
+  private func alignPlayouts() {
+    tracks.alignPlayouts(bundles.inboundStreams) { id in
+      negotiation.transceivers.first { $0.id == id }?.remoteStreamIDs ?? []
+    }
+  }
+
+  // MARK: Sent tracks
+
+  /// Media from the application for a transceiver's sender.
+  func capture(_ media: CapturedMedia, for transceiver: UInt32) {
+    feed(.media(media, from: []), to: transceiver, whoseSourceIs: .application)
+  }
+
+  private func feed(
+    _ input: SendingTrack.Input, to transceiver: UInt32, whoseSourceIs source: MediaSource
+  ) {
+    guard let index = tracks.sendingIndex(of: transceiver), tracks.sending[index].isRunning,
+      tracks.sending[index].source == source
+    else { return }
+    drive(sending: index, input)
+  }
+
+  func drive(sending index: Int, _ input: SendingTrack.Input) {
+    var outputs = Outbox<SendingTrack.Output>()
+    tracks.sending[index].step(input, at: now, into: &outputs)
+    while let output = outputs.next() {
+      switch output {
+      case .frame(let frame, let mid, let record):
+        tell(.frame(record))
+        if frame.kind == .audio {
+          let level = AudioLevel.level(
+            energy: record.energy, frameCount: AudioBlock.sampleRate / 50)
+          hear(record, level: record.audioLevel ?? level)
+        }
+        drive(bundles.carrying(mid), .frame(mid: mid, frame))
+      case .soundEnded:
+        forgetSpeaker(tracks.sending[index].transceiver, isInbound: false)
+      case .failure(let reason): refuse(layer: "encoder", reason)
+      }
+    }
+  }
+
+  // MARK: Ends and clocks
+
+  /// Ends the playouts of all but these sections.
+  func endPlayouts(besides sections: [NegotiatedSection]) {
+    for transceiver in tracks.endPlayouts(besides: sections) {
+      forgetSpeaker(transceiver, isInbound: true)
+    }
+  }
+
+  func reachTrackDeadlines() {
+    for index in tracks.receiving.indices { drive(receiving: index, .deadline) }
+    for index in tracks.sending.indices { drive(sending: index, .deadline) }
+  }
+}

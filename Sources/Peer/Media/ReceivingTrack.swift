@@ -1,0 +1,139 @@
+import Flow
+import JSEP
+import Media
+import RTP
+import Wire
+
+/// What this peer receives on one transceiver: a playout with its decoder.
+struct ReceivingTrack: Machine {
+  enum Input {
+    case frame(ReceivedFrame)
+    case deadline
+  }
+
+  enum Output {
+    /// A block of sound is played, and how loud it is: 0 to -127 dBov without its sign.
+    case sound(AudioBlock, level: UInt8, FrameRecord)
+    case picture(Picture, FrameRecord)
+    /// The decoder refused a frame; a key frame is needed.
+    case undecodable(FrameRecord)
+    /// A frame of a codec that is passed through, when it would be shown.
+    case passed(ReceivedFrame, FrameRecord)
+  }
+
+  let transceiver: UInt32
+  let kind: MediaKind
+  let mid: String
+  private(set) var audio: AudioPlayout?
+  private(set) var video: VideoPlayout?
+  /// The RTP time of what was played or shown last, and when.
+  private(set) var lastPlayed: (rtpTime: UInt32, at: Instant)?
+  private(set) var sources = SourceHistory()
+
+  var deadline: Instant? { earliest(audio?.deadline, video?.deadline) }
+
+  init(_ section: NegotiatedSection, codecs: any CodecFactory, minimumDelay: Interval) {
+    transceiver = section.transceiverID
+    kind = section.kind
+    mid = section.mid
+    let track = String(section.transceiverID)
+    switch section.kind {
+    case .audio: audio = AudioPlayout(track: track, codecs: codecs, minimumDelay: minimumDelay)
+    case .video: video = VideoPlayout(track: track, codecs: codecs, minimumDelay: minimumDelay)
+    }
+  }
+
+  mutating func step(_ input: Input, at now: Instant, into outbox: inout Outbox<Output>) {
+    switch input {
+    case .frame(let frame) where frame.kind == .audio:
+      driveAudio(.frame(frame), at: now, into: &outbox)
+    case .frame(let frame): driveVideo(.frame(frame), at: now, into: &outbox)
+    case .deadline:
+      if let due = audio?.deadline, due <= now { driveAudio(.deadline, at: now, into: &outbox) }
+      if let due = video?.deadline, due <= now { driveVideo(.deadline, at: now, into: &outbox) }
+    }
+  }
+
+  // MARK: Sound
+
+  private mutating func driveAudio(
+    _ input: AudioPlayout.Input, at now: Instant, into outbox: inout Outbox<Output>
+  ) {
+    var outputs = Outbox<AudioPlayout.Output>()
+    audio?.step(input, at: now, into: &outputs)
+    while case .played(let played)? = outputs.next() {
+      let block = played.decoded.block
+      let record = record(of: played)
+      let level =
+        record.audioLevel
+        ?? AudioLevel.level(energy: record.energy, frameCount: block.frameCount)
+      if played.origin == .packet { notePlayed(record, level: level, at: now) }
+      outbox.append(.sound(block, level: level, record))
+    }
+  }
+
+  private func record(of played: PlayedAudio) -> FrameRecord {
+    // What is made up has no bytes, and nothing that a sender said of it.
+    let own = played.origin == .packet ? played.frame : nil
+    var record = FrameRecord(
+      transceiver: transceiver, kind: .audio, isInbound: true,
+      codec: played.frame?.codec ?? .opus, ssrc: played.frame?.ssrc ?? 0,
+      rtpTime: played.frame?.rtpTime ?? 0, isKey: true, width: 0, height: 0,
+      bytes: own?.bytes ?? [],
+      outcome: played.origin == .packet ? "decoded" : played.origin.rawValue,
+      decoded: .audio(played.decoded.block), quantiser: 0)
+    record.peak = played.decoded.peak
+    record.energy = played.decoded.energy
+    record.audioLevel = own?.audioLevel
+    record.isVoice = own?.isVoice ?? false
+    record.contributors = own?.contributors ?? []
+    return record
+  }
+
+  // MARK: Pictures
+
+  private mutating func driveVideo(
+    _ input: VideoPlayout.Input, at now: Instant, into outbox: inout Outbox<Output>
+  ) {
+    var outputs = Outbox<VideoPlayout.Output>()
+    video?.step(input, at: now, into: &outputs)
+    while let output = outputs.next() {
+      switch output {
+      case .shown(let frame, let decoded):
+        let record = record(of: frame, "decoded", decoded)
+        notePlayed(record, level: nil, at: now)
+        outbox.append(.picture(decoded.picture, record))
+      case .undecodable(let frame): outbox.append(.undecodable(record(of: frame, "undecodable")))
+      case .passed(let frame):
+        let record = record(of: frame, "not decoded")
+        notePlayed(record, level: nil, at: now)
+        outbox.append(.passed(frame, record))
+      }
+    }
+  }
+
+  private func record(
+    of frame: ReceivedFrame, _ outcome: String, _ decoded: DecodedVideo? = nil
+  ) -> FrameRecord {
+    FrameRecord(
+      transceiver: transceiver, kind: .video, isInbound: true, codec: frame.codec, ssrc: frame.ssrc,
+      rtpTime: frame.rtpTime, isKey: frame.isKey, width: decoded?.picture.width ?? 0,
+      height: decoded?.picture.height ?? 0, bytes: frame.bytes,
+      outcome: outcome, decoded: decoded.map { .picture($0.picture) } ?? .none,
+      quantiser: decoded?.quantiser ?? 0)
+  }
+
+  private mutating func notePlayed(_ record: FrameRecord, level: UInt8?, at now: Instant) {
+    lastPlayed = (record.rtpTime, now)
+    sources.play(record, level: level, at: now)
+  }
+
+  // MARK: Alignment
+
+  /// Lets the track wait so many nanoseconds longer than it would for itself.
+  mutating func align(by nanoseconds: Int64) {
+    let extra = Interval(nanoseconds: nanoseconds)
+    if let own = audio?.ownDelay { audio?.alignedDelay = nanoseconds == 0 ? .zero : own + extra }
+    if let own = video?.ownDelay { video?.alignedDelay = nanoseconds == 0 ? .zero : own + extra }
+  }
+}

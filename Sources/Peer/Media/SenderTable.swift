@@ -1,0 +1,163 @@
+import JSEP
+import Media
+import Wire
+
+/// What applications set on senders (W3C RTCRtpSender): their encodings, and the parameters that
+/// were read and may still be set.
+struct SenderTable {
+  private struct Sender {
+    var transceiver: UInt32
+    var encoding: RTPEncoding
+    /// The parameters that were read last and may still be set.
+    var lastRead: RTPSendParameters?
+  }
+
+  private var senders: [Sender] = []
+
+  /// The encoding of a transceiver's sender.
+  func encoding(of transceiver: UInt32, _ kind: MediaKind) -> RTPEncoding {
+    senders.first { $0.transceiver == transceiver }?.encoding ?? RTPEncoding(defaultsFor: kind)
+  }
+
+  private mutating func update(
+    _ transceiver: UInt32, _ kind: MediaKind, _ change: (inout Sender) -> Void
+  ) {
+    if let index = senders.firstIndex(where: { $0.transceiver == transceiver }) {
+      change(&senders[index])
+    } else {
+      var sender = Sender(transceiver: transceiver, encoding: RTPEncoding(defaultsFor: kind))
+      change(&sender)
+      senders.append(sender)
+    }
+  }
+
+  /// Takes the encodings that a new transceiver begins with; one is what can be sent.
+  mutating func begin(_ transceiver: UInt32, _ kind: MediaKind, with encodings: [RTPEncoding]) {
+    guard let encoding = encodings.first else { return }
+    update(transceiver, kind) { $0.encoding = encoding.suited(to: kind) }
+  }
+
+  /// Makes parameters that were read outdated, as every exchange of descriptions does.
+  mutating func endTransactions() {
+    for index in senders.indices { senders[index].lastRead = nil }
+  }
+
+  // MARK: Parameters
+
+  /// W3C getParameters: the same until they are set or outdated.
+  ///
+  /// - Parameter section: what was agreed on for the transceiver; nil before.
+  mutating func parameters(
+    of transceiver: TransceiverInfo, _ section: NegotiatedSection?, cname: String,
+    transaction: @autoclosure () -> String
+  ) -> RTPSendParameters {
+    let known = senders.first { $0.transceiver == transceiver.id }
+    if let open = known?.lastRead { return open }
+    let parameters = RTPSendParameters(
+      transactionId: transaction(),
+      encodings: [encoding(of: transceiver.id, transceiver.kind)],
+      codecs: section?.sendParameters ?? [],
+      headerExtensions: (section?.extensions ?? []).map { .init(uri: $0.uri, id: $0.id) },
+      cname: cname, reducedSizeRTCP: section?.reducedSizeRTCP ?? false)
+    update(transceiver.id, transceiver.kind) { $0.lastRead = parameters }
+    return parameters
+  }
+
+  /// W3C setParameters; gives the encoding that holds from now on.
+  mutating func set(
+    _ parameters: RTPSendParameters, of transceiver: TransceiverInfo
+  ) throws(PeerError) -> RTPEncoding {
+    guard transceiver.direction != .stopped else {
+      throw PeerError(
+        name: "InvalidStateError", message: "transceiver \(transceiver.id) is stopped")
+    }
+    guard let read = senders.first(where: { $0.transceiver == transceiver.id })?.lastRead else {
+      throw PeerError(
+        name: "InvalidStateError",
+        message: "the parameters were not read before, or were set since: call getParameters")
+    }
+    var comparable = parameters
+    comparable.encodings = read.encodings
+    guard comparable == read, parameters.encodings.count == read.encodings.count,
+      let given = parameters.encodings.first
+    else {
+      throw PeerError(
+        name: "InvalidModificationError",
+        message: "only what stands in the encodings can be changed")
+    }
+    try given.check()
+    let encoding = given.suited(to: transceiver.kind)
+    update(transceiver.id, transceiver.kind) {
+      $0.lastRead = nil
+      $0.encoding = encoding
+    }
+    return encoding
+  }
+
+  // MARK: Bit rates
+
+  /// Shares a bit rate between senders: equally, and what one may not spend goes to the others.
+  static func shares(of total: UInt64, limits: [UInt64?]) -> [UInt64] {
+    var shares = [UInt64](repeating: 0, count: limits.count)
+    var rest = total
+    let order = limits.indices.sorted {
+      (limits[$0] ?? .max, $0) < (limits[$1] ?? .max, $1)
+    }
+    for (place, index) in order.enumerated() {
+      let equal = rest / UInt64(limits.count - place)
+      shares[index] = min(equal, limits[index] ?? .max)
+      rest -= shares[index]
+    }
+    return shares
+  }
+}
+
+extension NegotiatedSection {
+  /// The codecs as W3C getParameters lists them: each with its retransmissions.
+  fileprivate var sendParameters: [RTPSendParameters.Codec] {
+    codecs.flatMap { codec in
+      let own = RTPSendParameters.Codec(
+        payloadType: codec.payloadType, codec: RTPCodec(codec, kind))
+      guard let rtx = codec.rtxPayloadType else { return [own] }
+      let format = RTPCodec(
+        mimeType: "\(kind.rawValue)/rtx", clockRate: codec.clockRate,
+        sdpFmtpLine: "apt=\(codec.payloadType)")
+      return [own, RTPSendParameters.Codec(payloadType: rtx, codec: format)]
+    }
+  }
+}
+
+extension RTPEncoding {
+  init(defaultsFor kind: MediaKind) {
+    self.init(scaleResolutionDownBy: kind == .video ? 1 : nil)
+  }
+
+  /// The encoding with what means nothing for a kind left out (W3C addTransceiver).
+  func suited(to kind: MediaKind) -> RTPEncoding {
+    var encoding = self
+    if kind == .audio {
+      encoding.maxFramerate = nil
+      encoding.scaleResolutionDownBy = nil
+    } else {
+      encoding.scaleResolutionDownBy = scaleResolutionDownBy ?? 1
+    }
+    return encoding
+  }
+
+  /// Refuses what is out of range.
+  func check() throws(PeerError) {
+    if let maxFramerate, !(maxFramerate.isFinite && maxFramerate >= 0) {
+      throw PeerError(name: "RangeError", message: "maxFramerate must be 0 or more")
+    }
+    if let scaleResolutionDownBy, !(scaleResolutionDownBy.isFinite && scaleResolutionDownBy >= 1) {
+      throw PeerError(name: "RangeError", message: "scaleResolutionDownBy must be 1 or more")
+    }
+  }
+
+  /// What sound may spend, in bits per second.
+  func audioBitrate(upTo maximum: UInt32) -> UInt32 {
+    guard let maxBitrate else { return maximum }
+    // Opus has no lower rate (RFC 6716 section 2.1.1).
+    return min(maximum, UInt32(clamping: max(maxBitrate, 6_000)))
+  }
+}

@@ -1,0 +1,50 @@
+import Flow
+import Media
+import RTP
+import Wire
+
+/// What W3C media-source and outbound-rtp count above the packets.
+struct SendingTotals {
+  var framesEncoded: UInt64 = 0
+  var keyFramesEncoded: UInt64 = 0
+  var quantiserSum: UInt64 = 0
+  var encodedBytes: UInt64 = 0
+  var width = 0
+  var height = 0
+  /// How many bytes the bit rate allowed for the frames that were encoded.
+  var targetBytes = 0.0
+  var resolutionChanges: UInt64 = 0
+  var rate = FrameRate(ticksPerSecond: 1_000_000_000)
+  var limitation = QualityLimitation()
+  /// How many pictures the late clock had left out when the last one was encoded.
+  var framesLate: UInt64 = 0
+  private var lastMediaTime: UInt32?
+
+  /// The time that a first frame is taken to last, in units of 1/90000 s.
+  private static let usualTicks: UInt32 = 3000
+
+  /// Counts an encoded frame.
+  mutating func add(
+    _ frame: EncodedFrame, quantiser: UInt8, bitrate: UInt64, late: UInt64, at now: Instant
+  ) {
+    framesEncoded += 1
+    if frame.isKey { keyFramesEncoded += 1 }
+    quantiserSum += UInt64(quantiser)
+    encodedBytes += UInt64(frame.bytes.count)
+    guard frame.kind == .video else { return }
+    if width != 0, width != Int(frame.width) || height != Int(frame.height) {
+      resolutionChanges += 1
+    }
+    width = Int(frame.width)
+    height = Int(frame.height)
+    let ticks = lastMediaTime.map { frame.mediaTime &- $0 } ?? SendingTotals.usualTicks
+    lastMediaTime = frame.mediaTime
+    targetBytes += Double(bitrate) / 8 * Double(min(ticks, 90_000)) / 90_000
+    rate.note(now.nanoseconds)
+    limitation.note(
+      quantiser: quantiser, of: frame.codec,
+      late: Int(clamping: late >= framesLate ? late - framesLate : late),
+      at: now)
+    framesLate = late
+  }
+}

@@ -1,0 +1,296 @@
+import Flow
+import Media
+import RTP
+import Wire
+
+/// What this peer sends on one transceiver: a source with the encoder on its clock, and what both
+/// counted.
+struct SendingTrack: Machine {
+  enum Input {
+    /// Another source in the place of the present one, or none; nothing runs until the next start.
+    case source(MediaSource?)
+    case start(Start)
+    case stop
+    /// Media for the encoder, and the sources that were mixed into it.
+    case media(CapturedMedia, from: [Contributor])
+    /// A received frame that is sent as it came.
+    case passOn(ReceivedFrame)
+    case requestKeyframe
+    /// The share of packets that the peer reported lost, 0 to 255.
+    case lossReported(UInt8)
+    /// What the encoder of pictures may spend from now on, in bits per second.
+    case bitrate(UInt64)
+    /// Other limits while it runs.
+    case encoding(RTPEncoding)
+    case deadline
+  }
+
+  enum Output {
+    /// A frame for a section.
+    case frame(EncodedFrame, mid: String, FrameRecord)
+    /// Sound is no longer sent.
+    case soundEnded
+    /// Why nothing can be encoded, in words.
+    case failure(String)
+  }
+
+  /// What a capture begins with.
+  struct Start {
+    /// The section that it feeds.
+    var mid: String
+    /// What it encodes, by the encoding name in lower case.
+    var codec: String
+    var ssrc: UInt32
+    var encoding: RTPEncoding
+    /// What pictures may spend, in bits per second.
+    var videoBitrate: UInt64
+  }
+
+  let transceiver: UInt32
+  let kind: MediaKind
+  private let codecs: any CodecFactory
+  /// What sound may spend at most, in bits per second.
+  private let audioBitrateMaximum: UInt32
+
+  private(set) var source: MediaSource?
+  private(set) var audio: AudioCapture?
+  private(set) var video: VideoCapture?
+  /// In the place of `video` where pictures come encoded.
+  private(set) var stream: StreamCapture?
+  /// The section that the capture feeds while it runs.
+  private(set) var mid: String?
+  private(set) var codec = ""
+  private(set) var ssrc: UInt32 = 0
+  /// What the sound encoder that runs may spend, in bits per second.
+  private var audioBitrate: UInt32 = 0
+  /// What the encoder of pictures may spend, in bits per second.
+  private(set) var bitrate: UInt64 = 0
+  /// Where media time is 0: the first capture's start, kept by those that follow on the SSRC.
+  private var origin: Instant?
+  private(set) var totals = SendingTotals()
+  /// How many sources were replaced: each attachment of a source is a media-source of its own.
+  private(set) var attachment = 0
+  /// What earlier captures of the present source counted.
+  private(set) var audioCounters = AudioCaptureCounters()
+  private(set) var videoCounters = VideoCaptureCounters()
+  /// The sources of the sound that is fed to the encoder, when it is not an own one.
+  private var contributors: [Contributor] = []
+
+  init(
+    transceiver: UInt32, kind: MediaKind, source: MediaSource?, codecs: any CodecFactory,
+    audioBitrateMaximum: UInt32
+  ) {
+    self.transceiver = transceiver
+    self.kind = kind
+    self.source = source
+    self.codecs = codecs
+    self.audioBitrateMaximum = audioBitrateMaximum
+  }
+
+  var isRunning: Bool { mid != nil }
+  /// What the present source of pictures gave.
+  var pictureCounters: VideoCaptureCounters {
+    video?.counters ?? stream?.counters ?? videoCounters
+  }
+  var deadline: Instant? { isRunning ? earliest(audio?.deadline, video?.deadline) : nil }
+
+  mutating func step(_ input: Input, at now: Instant, into outbox: inout Outbox<Output>) {
+    switch input {
+    case .source(let source): replaceSource(source, at: now, into: &outbox)
+    case .start(let start): self.start(start, at: now, into: &outbox)
+    case .stop: stop(at: now, into: &outbox)
+    case .media(let media, let contributors):
+      self.contributors = contributors
+      switch media {
+      case .audio(let block): drive(AudioCapture.Input.block(block), at: now, into: &outbox)
+      case .picture(let picture):
+        guard stream == nil else { return refuseEncoding(into: &outbox) }
+        drive(VideoCapture.Input.picture(picture), at: now, into: &outbox)
+      case .h264(let bytes): send(stream: bytes, at: now, into: &outbox)
+      }
+    case .passOn(let frame): passOn(frame, into: &outbox)
+    case .requestKeyframe: drive(.requestKeyframe, at: now, into: &outbox)
+    case .lossReported(let share): drive(.lossReported(share), at: now, into: &outbox)
+    case .bitrate(let bitrate):
+      self.bitrate = bitrate
+      drive(.bitrate(bitrate), at: now, into: &outbox)
+    case .encoding(let encoding): limit(to: encoding, at: now, into: &outbox)
+    case .deadline:
+      guard isRunning else { return }
+      if let due = audio?.deadline, due <= now {
+        drive(AudioCapture.Input.deadline, at: now, into: &outbox)
+      }
+      if let due = video?.deadline, due <= now {
+        drive(VideoCapture.Input.deadline, at: now, into: &outbox)
+      }
+    }
+  }
+
+  // MARK: What runs
+
+  private mutating func replaceSource(
+    _ source: MediaSource?, at now: Instant, into outbox: inout Outbox<Output>
+  ) {
+    stop(at: now, into: &outbox)
+    self.source = source
+    attachment += 1
+    audioCounters = AudioCaptureCounters()
+    videoCounters = VideoCaptureCounters()
+  }
+
+  private mutating func start(
+    _ start: Start, at now: Instant, into outbox: inout Outbox<Output>
+  ) {
+    guard let source else { return }
+    ssrc = start.ssrc
+    mid = start.mid
+    codec = start.codec
+    switch kind {
+    case .audio:
+      audioBitrate = start.encoding.audioBitrate(upTo: audioBitrateMaximum)
+      var settings = OpusSettings()
+      settings.bitrate = Int32(clamping: audioBitrate)
+      audio = AudioCapture(
+        track: String(transceiver), source: source, settings: settings, codecs: codecs,
+        origin: origin, counters: audioCounters)
+      drive(AudioCapture.Input.start, at: now, into: &outbox)
+    case .video:
+      let name = CodecName(rawValue: codec)
+      guard !name.isPassedThrough else {
+        switch source {
+        case .echo: break
+        case .application:
+          stream = StreamCapture(at: now, origin: origin, counters: videoCounters)
+        default: refuseEncoding(into: &outbox)
+        }
+        return
+      }
+      video = VideoCapture(
+        track: String(transceiver), source: source, codec: name, codecs: codecs, origin: origin,
+        counters: videoCounters)
+      bitrate = min(start.videoBitrate, start.encoding.maxBitrate ?? .max)
+      drive(.bitrate(bitrate), at: now, into: &outbox)
+      limit(to: start.encoding, at: now, into: &outbox)
+      drive(VideoCapture.Input.start, at: now, into: &outbox)
+    }
+  }
+
+  private mutating func stop(at now: Instant, into outbox: inout Outbox<Output>) {
+    origin = audio?.origin ?? video?.origin ?? stream?.origin ?? origin
+    if audio != nil {
+      drive(AudioCapture.Input.stop, at: now, into: &outbox)
+      outbox.append(.soundEnded)
+    }
+    if video != nil { drive(VideoCapture.Input.stop, at: now, into: &outbox) }
+    if let audio { audioCounters = audio.counters }
+    videoCounters = pictureCounters
+    audio = nil
+    video = nil
+    stream = nil
+    mid = nil
+  }
+
+  private mutating func limit(
+    to encoding: RTPEncoding, at now: Instant, into outbox: inout Outbox<Output>
+  ) {
+    guard isRunning else { return }
+    if video != nil {
+      drive(
+        .limits(
+          framesPerSecond: encoding.maxFramerate,
+          scaleDownBy: encoding.scaleResolutionDownBy ?? 1), at: now, into: &outbox)
+    } else if kind == .audio, audioBitrate != encoding.audioBitrate(upTo: audioBitrateMaximum) {
+      // An encoder of sound keeps its bit rate, so another one goes on in its place.
+      stop(at: now, into: &outbox)
+    }
+  }
+
+  // MARK: Frames
+
+  private mutating func drive(
+    _ input: AudioCapture.Input, at now: Instant, into outbox: inout Outbox<Output>
+  ) {
+    var outputs = Outbox<AudioCapture.Output>()
+    audio?.step(input, at: now, into: &outputs)
+    while let output = outputs.next() {
+      switch output {
+      case .encoded(let frame): send(frame, quantiser: 0, at: now, into: &outbox)
+      case .failure(let reason): outbox.append(.failure(reason))
+      }
+    }
+  }
+
+  private mutating func drive(
+    _ input: VideoCapture.Input, at now: Instant, into outbox: inout Outbox<Output>
+  ) {
+    var outputs = Outbox<VideoCapture.Output>()
+    video?.step(input, at: now, into: &outputs)
+    while let output = outputs.next() {
+      switch output {
+      case .encoded(let frame, let quantiser):
+        send(frame, quantiser: quantiser, at: now, into: &outbox)
+      case .failure(let reason): outbox.append(.failure(reason))
+      }
+    }
+  }
+
+  private mutating func send(
+    _ encoded: EncodedFrame, quantiser: UInt8, at now: Instant, into outbox: inout Outbox<Output>
+  ) {
+    guard let mid else { return }
+    var frame = encoded
+    if source == .echo { frame.contributors = contributors }
+    totals.add(
+      frame, quantiser: quantiser, bitrate: bitrate, late: video?.counters.framesLate ?? 0,
+      at: now)
+    var record = FrameRecord(
+      transceiver: transceiver, kind: frame.kind, isInbound: false, codec: frame.codec, ssrc: ssrc,
+      rtpTime: frame.mediaTime, isKey: frame.isKey, width: Int(frame.width),
+      height: Int(frame.height), bytes: frame.bytes, outcome: "encoded", decoded: .none,
+      quantiser: quantiser)
+    record.audioLevel = frame.audioLevel
+    record.isVoice = frame.isVoice
+    record.peak = frame.peak
+    record.energy = frame.energy
+    record.contributors = frame.contributors
+    outbox.append(.frame(frame, mid: mid, record))
+  }
+
+  private func passOn(_ frame: ReceivedFrame, into outbox: inout Outbox<Output>) {
+    guard codec == frame.codec.rawValue else { return }
+    pass(
+      EncodedFrame(
+        kind: .video, codec: frame.codec, mediaTime: frame.rtpTime, bytes: frame.bytes,
+        isKey: frame.isKey), into: &outbox)
+  }
+
+  /// Sends a picture that the application has encoded, where that codec was agreed on.
+  private mutating func send(
+    stream bytes: [UInt8], at now: Instant, into outbox: inout Outbox<Output>
+  ) {
+    guard stream != nil else {
+      outbox.append(
+        .failure("pictures in H.264 came to be sent, but \(codec) was agreed on"))
+      return
+    }
+    if let frame = stream?.take(bytes, at: now) { pass(frame, into: &outbox) }
+  }
+
+  /// Sends a frame that was encoded elsewhere.
+  private func pass(_ frame: EncodedFrame, into outbox: inout Outbox<Output>) {
+    guard let mid else { return }
+    let record = FrameRecord(
+      transceiver: transceiver, kind: .video, isInbound: false, codec: frame.codec, ssrc: ssrc,
+      rtpTime: frame.mediaTime, isKey: frame.isKey, width: Int(frame.width),
+      height: Int(frame.height), bytes: frame.bytes, outcome: "passed on", decoded: .none,
+      quantiser: 0)
+    outbox.append(.frame(frame, mid: mid, record))
+  }
+
+  private func refuseEncoding(into outbox: inout Outbox<Output>) {
+    outbox.append(
+      .failure(
+        "nothing can be encoded as \(codec), which is all that the peer takes: send back"
+          + " what comes (echo), or let the peer take VP8 or VP9"))
+  }
+}

@@ -1,0 +1,95 @@
+import Flow
+import JSEP
+import Media
+import RTP
+import Wire
+
+/// The tracks of a peer in the order in which they came about.
+struct TrackTable {
+  var sending: [SendingTrack] = []
+  var receiving: [ReceivingTrack] = []
+  private let codecs: any CodecFactory
+  private let configuration: PeerConfiguration
+  /// What was told of the negotiated tracks, to tell only changes.
+  private var announced: [TrackRecord] = []
+
+  init(_ configuration: PeerConfiguration, codecs: any CodecFactory) {
+    self.configuration = configuration
+    self.codecs = codecs
+  }
+
+  var deadline: Instant? {
+    var first: Instant?
+    for track in sending { first = earliest(first, track.deadline) }
+    for track in receiving { first = earliest(first, track.deadline) }
+    return first
+  }
+
+  func sendingIndex(of transceiver: UInt32) -> Int? {
+    sending.firstIndex { $0.transceiver == transceiver }
+  }
+
+  /// The track of a kind that feeds a section.
+  func sendingIndex(ofMID mid: String, _ kind: MediaKind) -> Int? {
+    sending.firstIndex { $0.mid == mid && $0.kind == kind }
+  }
+
+  /// The track that plays what a section receives; it begins with the first frame.
+  mutating func receivingIndex(of section: NegotiatedSection) -> Int {
+    if let known = receiving.firstIndex(where: { $0.mid == section.mid }) { return known }
+    let minimum = configuration.jitterBufferMinimum ?? 0
+    receiving.append(
+      ReceivingTrack(section, codecs: codecs, minimumDelay: .milliseconds(Int64(minimum))))
+    return receiving.count - 1
+  }
+
+  /// Adds a track for the first source of a sender.
+  mutating func add(_ source: MediaSource, of transceiver: UInt32, _ kind: MediaKind) {
+    sending.append(
+      SendingTrack(
+        transceiver: transceiver, kind: kind, source: source, codecs: codecs,
+        audioBitrateMaximum: configuration.audioBitrate))
+  }
+
+  // MARK: What an exchange agreed on
+
+  /// Each direction of each track that was not told before, or has changed since.
+  mutating func announce(
+    _ sections: [NegotiatedSection], of transceivers: [Transceiver]
+  ) -> [TrackRecord] {
+    let records = sections.flatMap { section in
+      let transceiver = transceivers.first { $0.id == section.transceiverID }
+      return [false, true].compactMap { isInbound in
+        TrackRecord(section, isInbound: isInbound, sentSSRC: transceiver?.ssrc)
+      }
+    }
+    defer { announced = records }
+    return records.filter { !announced.contains($0) }
+  }
+
+  /// Ends the playouts of all but these sections; gives the transceivers of sound among them.
+  mutating func endPlayouts(besides sections: [NegotiatedSection]) -> [UInt32] {
+    func isAgreed(_ track: ReceivingTrack) -> Bool {
+      sections.contains { $0.mid == track.mid && $0.direction.receives }
+    }
+    defer { receiving.removeAll { !isAgreed($0) } }
+    return receiving.filter { $0.kind == .audio && !isAgreed($0) }.map(\.transceiver)
+  }
+}
+
+extension TrackRecord {
+  /// A direction of what an m-section agreed on; nil when nothing goes there.
+  fileprivate init?(_ section: NegotiatedSection, isInbound: Bool, sentSSRC: UInt32?) {
+    let isActive = isInbound ? section.direction.receives : section.direction.sends
+    guard isActive, let codec = isInbound ? section.codecs.first : section.sentCodec
+    else { return nil }
+    let sequenceID = section.extensions.first {
+      $0.uri == HeaderExtensionURI.transportSequence.rawValue
+    }
+    self.init(
+      transceiver: section.transceiverID, mid: section.mid, kind: section.kind,
+      isInbound: isInbound, ssrc: isInbound ? section.remoteSSRCs.first : sentSSRC,
+      codec: codec.name, payloadType: codec.payloadType, clockRate: codec.clockRate,
+      transportSequenceID: sequenceID?.id ?? 0)
+  }
+}

@@ -1,0 +1,63 @@
+import Wire
+
+/// Whether a call came about, as applications that set up calls ask: one answer per connection.
+///
+/// It is established when the offer/answer exchange is over, ICE is connected or completed and all
+/// local candidates are known; a call that does not get there in time has failed for its user,
+/// whatever the single states say.
+struct Establishment {
+  enum State: String {
+    case new, establishing, established
+    case timedOut = "timed-out"
+    case closed
+  }
+
+  private var state = State.new
+  /// When the time is over; nil before the first description and once the answer is known.
+  private(set) var deadline: Instant?
+  /// How long it may take; nil for any time.
+  private let limit: Interval?
+  private let needsAllCandidates: Bool
+
+  init(_ configuration: PeerConfiguration) {
+    let milliseconds = Int64(configuration.establishmentTimeoutMilliseconds)
+    limit = milliseconds > 0 ? .milliseconds(milliseconds) : nil
+    needsAllCandidates = configuration.establishmentNeedsAllCandidates
+  }
+
+  /// Follows the other states, after them in every step; gives the states that it goes through.
+  mutating func follow(
+    _ states: ConnectionStates, isClosed: Bool, at now: Instant
+  ) -> [State] {
+    let before = state
+    if isClosed {
+      deadline = nil
+      state = .closed
+      return before == .closed ? [] : [.closed]
+    }
+    if state == .new, states.signaling != "stable" {
+      deadline = limit.map { now + $0 }
+      state = .establishing
+    }
+    let begun = state
+    if state == .establishing || state == .timedOut { settle(states, at: now) }
+    if state == before { return [] }
+    return begun == before || begun == state ? [state] : [begun, state]
+  }
+
+  private mutating func settle(_ states: ConnectionStates, at now: Instant) {
+    if isEstablished(states) {
+      deadline = nil
+      state = .established
+    } else if let deadline, deadline <= now {
+      self.deadline = nil
+      state = .timedOut
+    }
+  }
+
+  private func isEstablished(_ states: ConnectionStates) -> Bool {
+    states.signaling == "stable"
+      && (states.iceConnection == "connected" || states.iceConnection == "completed")
+      && (states.iceGathering == "complete" || !needsAllCandidates)
+  }
+}
