@@ -129,7 +129,8 @@ let package = Package(
     module(
       "Live",
       [
-        "Wire", "CSupport", "COpenSSL", "STUN", "TURN", "MulticastDNS", "RTP", "SDP", "JSEP", "ICE",
+        "Wire", "CSupport", "COpenSSL", "STUN", "TURN", "MulticastDNS", "RTP", "Flow", "SDP",
+        "JSEP", "ICE",
         "SCTP", "Secure", "Peer", "Media", "Stats", "Speakers", "Tape",
       ], containers: ["DequeModule"]),
     module("Verify", ["Wire", "Peer", "Media", "Tape", "Replay"]),
@@ -187,8 +188,8 @@ let package = Package(
     tests(
       "LiveTests",
       [
-        "Wire", "TURN", "SDP", "JSEP", "ICE", "SCTP", "Secure", "Media", "Stats", "Peer", "Tape",
-        "Live",
+        "Wire", "TURN", "RTP", "SDP", "JSEP", "ICE", "SCTP", "Secure", "Flow", "Media", "Stats",
+        "Peer", "Tape", "Live",
       ]),
     tests("SignalingTests", ["SDP", "Signaling"] + nio),
     tests("MediaTests", ["Media", "RTP", "Wire", "COpus"]),

@@ -418,7 +418,7 @@ CREATE TABLE capture (
   peer     INTEGER NOT NULL,
   at_ns    INTEGER NOT NULL,
   track    INTEGER NOT NULL,  -- the transceiver's number
-  kind     TEXT NOT NULL,     -- audio, video
+  kind     TEXT NOT NULL,     -- audio, video; h264: an encoded picture (H.264 annex B)
   width    INTEGER,           -- pixels
   height   INTEGER,           -- pixels
   channels INTEGER,
@@ -432,7 +432,7 @@ CREATE TABLE content (
   row     INTEGER NOT NULL,
   step    INTEGER GENERATED ALWAYS AS (row >> 16) VIRTUAL,
   digest  BLOB NOT NULL,        -- SHA-256 of `bytes`
-  bytes   BLOB NOT NULL         -- I420 planes, or interleaved little-endian 16-bit samples
+  bytes   BLOB NOT NULL         -- I420 planes, interleaved 16-bit samples, or a byte stream
 );
 
 -- What getStats gave (W3C RTCStats). An object that is the same as in the peer's last report has no

@@ -17,18 +17,23 @@ public final class FileFeeds: Sendable {
   /// What went wrong in feeds that were already running.
   public var errors: [MediaFileError] { failures.withLock { $0 } }
 
-  /// Opens a Y4M or WAV file and sends it on a transceiver, over and over.
+  /// Opens a Y4M, H.264 or WAV file and sends it on a transceiver, over and over.
   ///
+  /// - Parameter framesPerSecond: the pace of H.264; nil takes that of the file, or 30.
   /// - Throws: `MediaFileError` when the file cannot be read or holds no media.
   public func start(
-    _ path: String, kind: MediaKind, on transceiver: UInt32, of connection: PeerConnection,
-    loops: Bool = true
+    _ path: String, format: MediaFileFormat, on transceiver: UInt32, of connection: PeerConnection,
+    loops: Bool = true, framesPerSecond: Double? = nil
   ) throws(MediaFileError) {
-    switch kind {
-    case .audio:
+    switch format {
+    case .wav:
       start(try WAVFileSource(path: path, loops: loops), on: transceiver, of: connection)
-    case .video:
+    case .y4m:
       start(try Y4MFileSource(path: path, loops: loops), on: transceiver, of: connection)
+    case .h264:
+      start(
+        try H264FileSource(path: path, loops: loops, framesPerSecond: framesPerSecond),
+        on: transceiver, of: connection)
     }
   }
 
@@ -66,7 +71,8 @@ public final class FileFeeds: Sendable {
       if states.connection == .connected { break }
     }
     var zero = ContinuousClock.now
-    while let (media, nanoseconds) = try source.next() {
+    var requests: Int?
+    while var (media, nanoseconds) = try source.next() {
       let due = zero + .nanoseconds(nanoseconds)
       let late = due.duration(to: .now)
       if late > FileFeeds.lateMaximum {
@@ -78,10 +84,18 @@ public final class FileFeeds: Sendable {
       guard let connection = target.connection, connection.connectionState != .closed else {
         return
       }
+      // Until a first picture went out, and whenever the peer asks, one to begin with is sent.
+      let asked = connection.keyframeRequests(on: transceiver)
+      if asked == nil || asked != requests ?? asked, case .encodedPicture(let picture) = media,
+        !picture.isKey, let other = try source.nextKeyPicture()
+      {
+        media = other
+      }
+      requests = asked
       switch media {
       case .audio(let block): connection.send(block, on: transceiver)
       case .picture(let picture): connection.send(picture, on: transceiver)
-      case .encodedPicture: break  // no file has any
+      case .encodedPicture(let picture): connection.send(picture, on: transceiver)
       }
       if Task.isCancelled { return }
     }

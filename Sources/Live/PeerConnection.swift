@@ -2,6 +2,7 @@ public import ICE
 public import JSEP
 public import Media
 public import Peer
+import RTP
 public import SDP
 public import Stats
 public import Wire
@@ -204,6 +205,22 @@ public final class PeerConnection: Sendable {
   @discardableResult
   public func send(_ picture: Picture, on transceiver: UInt32) -> Bool {
     send(.picture(picture), on: transceiver)
+  }
+
+  /// Hands an encoded picture of H.264 to a transceiver whose source is `.application`; it is sent
+  /// as of now when that codec was agreed on, from the first key picture on.
+  ///
+  /// - Returns: false when the loop is too busy to take it, or has ended, or for another codec.
+  @discardableResult
+  public func send(_ picture: EncodedPicture, on transceiver: UInt32) -> Bool {
+    guard picture.codec == CodecName.h264.rawValue else { return false }
+    return send(.h264(picture.bytes), on: transceiver)
+  }
+
+  /// How many key frames the peer asked for on a transceiver (PLI and FIR); nil before the first
+  /// picture was sent.
+  public func keyframeRequests(on transceiver: UInt32) -> Int? {
+    observers.keyframeRequests(on: transceiver)
   }
 
   private func send(_ media: CapturedMedia, on transceiver: UInt32) -> Bool {

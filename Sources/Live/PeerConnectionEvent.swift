@@ -108,6 +108,13 @@ public struct EncodedPicture: Hashable, Sendable {
   public var isKey: Bool
   /// The encoded bytes; of H.264 a byte stream with start codes (H.264 annex B).
   public var bytes: [UInt8]
+
+  /// Creates a picture.
+  public init(codec: String, isKey: Bool, bytes: [UInt8]) {
+    self.codec = codec
+    self.isKey = isKey
+    self.bytes = bytes
+  }
 }
 
 /// Media as the playout gives it out.

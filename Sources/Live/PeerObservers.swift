@@ -12,6 +12,7 @@ final class PeerObservers: Sendable {
     var states = PeerConnectionStates()
     var counters = MediaCounters()
     var levels = TrackLevels()
+    var demand = KeyframeDemand()
     var events = Readers<PeerConnectionEvent>()
     var stateReaders = Readers<PeerConnectionStates>()
     var media: [Int: @Sendable (ReceivedMedia) -> Void] = [:]
@@ -36,6 +37,10 @@ final class PeerObservers: Sendable {
   var audioLevels: [TrackLevel] { state.withLock { $0.levels.all } }
   var occupantLevels: [TrackLevel] { state.withLock { $0.levels.ofOccupants } }
 
+  func keyframeRequests(on transceiver: UInt32) -> Int? {
+    state.withLock { $0.demand.count(on: transceiver) }
+  }
+
   // MARK: The loop's side
 
   /// Takes note of something the peer tells.
@@ -52,6 +57,7 @@ final class PeerObservers: Sendable {
         state.levels.note(track, isHeld: isHeld)
       }
       if case .trackEnded(let transceiver) = event { state.levels.forget(transceiver) }
+      if case .rtcp(let block) = event { state.demand.note(block) }
       guard let told = PeerConnectionEvent(event, states: state.states) else { return }
       state.events.yield(told)
       guard case .state = event else { return }
@@ -104,6 +110,7 @@ final class PeerObservers: Sendable {
     let sinks = state.withLock { state in
       state.counters.count(frame)
       state.levels.add(frame)
+      state.demand.note(frame)
       return frame.isInbound ? Array(state.media.values) : []
     }
     guard !sinks.isEmpty, let media = ReceivedMedia(frame, at: now) else { return }

@@ -5,6 +5,14 @@ import Wire
 public protocol TimedMedia: SendableMetatype {
   /// The next picture or block and its time in nanoseconds from the first one; nil at the end.
   mutating func next() throws(MediaFileError) -> (media: ReceivedMedia.Content, nanoseconds: Int64)?
+  /// The next picture that a decoder can begin with, to be sent in the place of the one that `next`
+  /// gave last; nil when there is none, or when any will do.
+  mutating func nextKeyPicture() throws(MediaFileError) -> ReceivedMedia.Content?
+}
+
+extension TimedMedia {
+  /// Nil: what is encoded only when it is sent can become a key frame then.
+  public mutating func nextKeyPicture() -> ReceivedMedia.Content? { nil }
 }
 
 /// Pictures out of a YUV4MPEG2 file, over and over when wanted.

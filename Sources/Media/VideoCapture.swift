@@ -110,9 +110,7 @@ package struct VideoCapture: Machine {
     case .stop: isRunning = false
     case .picture(let picture):
       guard isRunning, clock == nil, let origin else { return }
-      let elapsed = max(0, (now - origin).nanoseconds)
-      let mediaTime = elapsed / 100_000 * 9 + elapsed % 100_000 * 9 / 100_000
-      encode(picture, mediaTime, into: &outbox)
+      encode(picture, RTPClock.ticks(from: origin, to: now), into: &outbox)
     case .requestKeyframe: wantsKeyframe = true
     case .bitrate(let bitsPerSecond):
       guard bitsPerSecond != bitrate else { return }

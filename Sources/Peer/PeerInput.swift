@@ -134,6 +134,8 @@ public struct PeerConfiguration: Hashable, Sendable, Codable {
 package enum CapturedMedia: Sendable {
   case audio(AudioBlock)
   case picture(Picture)
+  /// An encoded picture: a byte stream (H.264 annex B).
+  case h264([UInt8])
 }
 
 /// A message of the application's signaling channel, as the take keeps it.

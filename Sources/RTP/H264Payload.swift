@@ -5,10 +5,15 @@ package struct H264UnitType: RawRepresentable, Hashable, Sendable {
   package var rawValue: UInt8
   package init(rawValue: UInt8) { self.rawValue = rawValue & 0x1f }
 
+  /// A slice of a picture that needs others.
+  package static let slice = H264UnitType(rawValue: 1)
   /// A slice of a picture where a decoder can begin.
   package static let instantRefreshSlice = H264UnitType(rawValue: 5)
   package static let sequenceParameters = H264UnitType(rawValue: 7)
+  package static let pictureParameters = H264UnitType(rawValue: 8)
   package static let accessUnitDelimiter = H264UnitType(rawValue: 9)
+  /// Supplemental enhancement information.
+  package static let supplement = H264UnitType(rawValue: 6)
   /// Several units in one packet (RFC 6184 section 5.7.1).
   package static let aggregation = H264UnitType(rawValue: 24)
   /// A part of a unit (RFC 6184 section 5.8).

@@ -1,5 +1,6 @@
 import Media
 import Peer
+import RTP
 import Wire
 
 /// Makes inputs again from their rows: the inverse of `Transcript`'s inputs.
@@ -122,6 +123,7 @@ struct InputReader: ~Copyable {
         : AudioBlock(samples: samples(littleEndian: bytes), channels: channels)
       return .captured(transceiver: transceiver, .audio(block))
     }
+    if kind == CodecName.h264.rawValue { return .captured(transceiver: transceiver, .h264(bytes)) }
     guard let width: Int32 = row.number(4), let height: Int32 = row.number(5), width >= 0,
       height >= 0
     else { return nil }

@@ -1,6 +1,7 @@
 import Foundation
 import Media
 package import Peer
+import RTP
 import Wire
 
 // The rows of what came in. `InputReader` is the inverse of this file.
@@ -83,6 +84,13 @@ extension Transcript {
       add(.number(picture.height))
       add(.null)
       add(.null)
+      add(.number(content))
+    case .h264(let stream):
+      let content = contentNumber(stream)
+      stampedRow(.capture)
+      add(.number(transceiver))
+      add(.text(CodecName.h264.rawValue))
+      for _ in 0..<4 { add(.null) }
       add(.number(content))
     }
   }

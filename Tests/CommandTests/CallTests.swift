@@ -150,7 +150,40 @@ extension LiveTests {
       }
     }
 
-    @Test(arguments: ["broken.y4m", "broken.wav"])
+    /// Fifty pictures of H.264 that nobody could decode, a key picture in every ten.
+    private var encoded: [UInt8] {
+      let sets: [UInt8] = [
+        0, 0, 0, 1, 0x67, 0x42, 0xc0, 0x1e, 0xda, 0x11, 0xfe, 0xd0, 0, 0, 0, 1, 0x68, 0xce, 0x3c,
+        0x80,
+      ]
+      return (0..<50).flatMap { number in
+        let front = number == 0 ? sets : []
+        let slice: [UInt8] = number % 10 == 0 ? [0, 0, 1, 0x65, 0xb0] : [0, 0, 1, 0x41, 0xe0]
+        return front + slice + [UInt8](repeating: 100 + UInt8(number), count: 2000)
+      }
+    }
+
+    @Test func h264IsSentAsItIsFromBothSides() async throws {
+      let folder = try Folder()
+      let video = try folder.write("clip.h264", encoded)
+      let (answered, called) = (folder.file("serve.take"), folder.file("call.take"))
+      let server = try await serve("--once", "--out", answered, "--send", video)
+      let call = try await Tool.run(
+        "record", "call", server.url, "--seconds", "2", "--bind", "127.0.0.1", "--out", called,
+        "--send", video, "--frame-rate", "50")
+      #expect(call.status == 0, "\(call.errors)")
+      #expect(try await server.run.outcome().status == 0)
+      for (path, least) in [(answered, 50), (called, 25)] as [(String, Int64)] {
+        let came = "FROM frame WHERE direction = 'in' AND codec = 'h264'"
+        #expect(try Takes.number(path, "SELECT count(*) \(came)") > least)
+        #expect(
+          try Takes.number(path, "SELECT sum(key) > 2 AND min(length(bytes)) > 2000 \(came)") == 1)
+        #expect(try Takes.number(path, "SELECT count(*) FROM capture WHERE kind = 'h264'") > 25)
+        try await expectIdentical(path)
+      }
+    }
+
+    @Test(arguments: ["broken.y4m", "broken.wav", "broken.h264"])
     func aFileWithoutMediaIsRefusedBeforeTheCall(name: String) async throws {
       let folder = try Folder()
       let file = try folder.write(name, "this is not media".utf8)

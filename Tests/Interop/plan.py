@@ -172,9 +172,7 @@ CALLS = [
     Call("gstreamer", "retake"),
     Call("gstreamer", "retake", peer_waits=True),
     Call("gstreamer", "peer", codec="vp9"),
-    # A publisher alone: it shows nothing of the H.264 that is sent back to it, and it is not known
-    # why; Chromium and aiortc do.
-    Call("gstreamer", "peer", receives=(), codec="h264"),
+    Call("gstreamer", "peer", codec="h264"),
     Call("janus-echotest", "retake"),
     Call("janus-echotest", "retake", peer_waits=True),
     Call("janus-videoroom", "retake", sends=()),

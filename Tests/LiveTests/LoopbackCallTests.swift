@@ -142,9 +142,9 @@ struct LoopbackCall {
       try Data(WAVWriter.header(format, dataByteCount: 96_000) + WAVWriter.samples(sound)).write(
         to: URL(filePath: path + ".wav"))
       let feeds = FileFeeds()
-      for (kind, ending) in [(MediaKind.audio, ".wav"), (.video, ".y4m")] {
-        let info = try await call.caller.addTrack(kind, source: .application)
-        try feeds.start(path + ending, kind: kind, on: info.id, of: call.caller)
+      for (format, ending) in [(MediaFileFormat.wav, ".wav"), (.y4m, ".y4m")] {
+        let info = try await call.caller.addTrack(format.kind, source: .application)
+        try feeds.start(path + ending, format: format, on: info.id, of: call.caller)
       }
       let pictures = try FileSink(path: path + "-out.y4m", kind: .video, from: call.callee)
       let blocks = try FileSink(path: path + "-out.wav", kind: .audio, from: call.callee)

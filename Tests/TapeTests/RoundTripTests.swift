@@ -162,6 +162,7 @@ private func isEqual(_ left: CapturedMedia, _ right: CapturedMedia) -> Bool {
   case (.audio(let left), .audio(let right)): left == right
   case (.picture(let left), .picture(let right)):
     left.width == right.width && left.height == right.height && left.samples == right.samples
+  case (.h264(let left), .h264(let right)): left == right
   default: false
   }
 }

@@ -55,6 +55,8 @@ struct SendingTrack: Machine {
   private(set) var source: MediaSource?
   private(set) var audio: AudioCapture?
   private(set) var video: VideoCapture?
+  /// In the place of `video` where pictures come encoded.
+  private(set) var stream: StreamCapture?
   /// The section that the capture feeds while it runs.
   private(set) var mid: String?
   private(set) var codec = ""
@@ -86,6 +88,10 @@ struct SendingTrack: Machine {
   }
 
   var isRunning: Bool { mid != nil }
+  /// What the present source of pictures gave.
+  var pictureCounters: VideoCaptureCounters {
+    video?.counters ?? stream?.counters ?? videoCounters
+  }
   var deadline: Instant? { isRunning ? earliest(audio?.deadline, video?.deadline) : nil }
 
   mutating func step(_ input: Input, at now: Instant, into outbox: inout Outbox<Output>) {
@@ -98,7 +104,9 @@ struct SendingTrack: Machine {
       switch media {
       case .audio(let block): drive(AudioCapture.Input.block(block), at: now, into: &outbox)
       case .picture(let picture):
+        guard stream == nil else { return refuseEncoding(into: &outbox) }
         drive(VideoCapture.Input.picture(picture), at: now, into: &outbox)
+      case .h264(let bytes): send(stream: bytes, at: now, into: &outbox)
       }
     case .passOn(let frame): passOn(frame, into: &outbox)
     case .requestKeyframe: drive(.requestKeyframe, at: now, into: &outbox)
@@ -149,11 +157,11 @@ struct SendingTrack: Machine {
     case .video:
       let name = CodecName(rawValue: codec)
       guard !name.isPassedThrough else {
-        if source != .echo {
-          outbox.append(
-            .failure(
-              "nothing can be encoded as \(codec), which is all that the peer takes: send back"
-                + " what comes (echo), or let the peer take VP8 or VP9"))
+        switch source {
+        case .echo: break
+        case .application:
+          stream = StreamCapture(at: now, origin: origin, counters: videoCounters)
+        default: refuseEncoding(into: &outbox)
         }
         return
       }
@@ -168,16 +176,17 @@ struct SendingTrack: Machine {
   }
 
   private mutating func stop(at now: Instant, into outbox: inout Outbox<Output>) {
-    origin = audio?.origin ?? video?.origin ?? origin
+    origin = audio?.origin ?? video?.origin ?? stream?.origin ?? origin
     if audio != nil {
       drive(AudioCapture.Input.stop, at: now, into: &outbox)
       outbox.append(.soundEnded)
     }
     if video != nil { drive(VideoCapture.Input.stop, at: now, into: &outbox) }
     if let audio { audioCounters = audio.counters }
-    if let video { videoCounters = video.counters }
+    videoCounters = pictureCounters
     audio = nil
     video = nil
+    stream = nil
     mid = nil
   }
 
@@ -190,7 +199,7 @@ struct SendingTrack: Machine {
         .limits(
           framesPerSecond: encoding.maxFramerate,
           scaleDownBy: encoding.scaleResolutionDownBy ?? 1), at: now, into: &outbox)
-    } else if audioBitrate != encoding.audioBitrate(upTo: audioBitrateMaximum) {
+    } else if kind == .audio, audioBitrate != encoding.audioBitrate(upTo: audioBitrateMaximum) {
       // An encoder of sound keeps its bit rate, so another one goes on in its place.
       stop(at: now, into: &outbox)
     }
@@ -248,14 +257,40 @@ struct SendingTrack: Machine {
   }
 
   private func passOn(_ frame: ReceivedFrame, into outbox: inout Outbox<Output>) {
-    guard let mid, codec == frame.codec.rawValue else { return }
+    guard codec == frame.codec.rawValue else { return }
+    pass(
+      EncodedFrame(
+        kind: .video, codec: frame.codec, mediaTime: frame.rtpTime, bytes: frame.bytes,
+        isKey: frame.isKey), into: &outbox)
+  }
+
+  /// Sends a picture that the application has encoded, where that codec was agreed on.
+  private mutating func send(
+    stream bytes: [UInt8], at now: Instant, into outbox: inout Outbox<Output>
+  ) {
+    guard stream != nil else {
+      outbox.append(
+        .failure("pictures in H.264 came to be sent, but \(codec) was agreed on"))
+      return
+    }
+    if let frame = stream?.take(bytes, at: now) { pass(frame, into: &outbox) }
+  }
+
+  /// Sends a frame that was encoded elsewhere.
+  private func pass(_ frame: EncodedFrame, into outbox: inout Outbox<Output>) {
+    guard let mid else { return }
     let record = FrameRecord(
       transceiver: transceiver, kind: .video, isInbound: false, codec: frame.codec, ssrc: ssrc,
-      rtpTime: frame.rtpTime, isKey: frame.isKey, width: 0, height: 0, bytes: frame.bytes,
-      outcome: "passed on", decoded: .none, quantiser: 0)
-    let passed = EncodedFrame(
-      kind: .video, codec: frame.codec, mediaTime: frame.rtpTime, bytes: frame.bytes,
-      isKey: frame.isKey)
-    outbox.append(.frame(passed, mid: mid, record))
+      rtpTime: frame.mediaTime, isKey: frame.isKey, width: Int(frame.width),
+      height: Int(frame.height), bytes: frame.bytes, outcome: "passed on", decoded: .none,
+      quantiser: 0)
+    outbox.append(.frame(frame, mid: mid, record))
+  }
+
+  private func refuseEncoding(into outbox: inout Outbox<Output>) {
+    outbox.append(
+      .failure(
+        "nothing can be encoded as \(codec), which is all that the peer takes: send back"
+          + " what comes (echo), or let the peer take VP8 or VP9"))
   }
 }

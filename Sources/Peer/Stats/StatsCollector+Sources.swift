@@ -15,7 +15,7 @@ extension StatsCollector {
       stats.set("kind", track.kind.rawValue)
       switch track.kind {
       case .audio: add(track.audio?.counters ?? track.audioCounters, to: &stats)
-      case .video: add(track.video?.counters ?? track.videoCounters, of: track, to: &stats)
+      case .video: add(track.pictureCounters, of: track, to: &stats)
       }
       return stats.build()
     }
@@ -44,12 +44,10 @@ extension StatsCollector {
       stats.set("height", counters.height)
     }
     stats.set("frames", counters.frames)
-    guard let origin = track.video?.origin else { return }
-    let elapsed = max(0, (now - origin).nanoseconds)
+    guard let origin = track.video?.origin ?? track.stream?.origin else { return }
     stats.set(
       "framesPerSecond",
-      counters.framesPerSecond(atMediaTime: elapsed / 100_000 * 9 + elapsed % 100_000 * 9 / 100_000)
-    )
+      counters.framesPerSecond(atMediaTime: RTPClock.ticks(from: origin, to: now)))
   }
 
   /// One object per track of sound that is played.

@@ -28,7 +28,7 @@ extension CallPeer {
       case .whep: try await connection.addTransceiver(media, direction: .recvonly)
       }
     }
-    try await connection.prefer(videoCodec)
+    try await preferCodecs()
   }
 
   /// Offers without waiting for candidates.

@@ -52,6 +52,7 @@ final class CallPeer: Sendable {
       try await send(transceiver.kind)
     }
     try await describe()
+    if let complaint = try await h264Complaint { throw CallRefusal(.unprocessable, complaint) }
     return try await gatheredDescription()
   }
 
@@ -78,7 +79,7 @@ final class CallPeer: Sendable {
       }
       try await send(kind)
     }
-    try await connection.prefer(videoCodec)
+    try await preferCodecs()
     let offer = try await connection.createOffer(iceRestart: changes.restartsICE)
     try await connection.setLocalDescription(offer)
     return try await gatheredDescription()
@@ -86,8 +87,31 @@ final class CallPeer: Sendable {
 
   /// Makes and sets the own description, with the preferred codec first.
   func describe() async throws {
-    try await connection.prefer(videoCodec)
+    try await preferCodecs()
     try await connection.setLocalDescription()
+  }
+
+  /// Prefers the codec that was asked for; where a file of H.264 is sent, no other one will do.
+  func preferCodecs() async throws {
+    guard let h264 = plan.h264 else { return try await connection.prefer(videoCodec) }
+    for transceiver in try await connection.transceivers
+    where transceiver.kind == .video && transceiver.direction.sends {
+      try await connection.setCodecPreferences(h264, of: transceiver.id)
+    }
+  }
+
+  /// Why the file of H.264 cannot be sent after an exchange; nil when it can, or there is none.
+  var h264Complaint: String? {
+    get async throws {
+      guard plan.h264 != nil, let path = plan.file(for: .video) else { return nil }
+      let isRefused = try await connection.transceivers.contains {
+        $0.kind == .video && $0.direction == .stopped
+      }
+      guard isRefused else { return nil }
+      return
+        "the peer takes no H.264 of the profile of \(path), which is sent as it is: send a .y4m"
+        + " file, or let the peer take H.264"
+    }
   }
 
   /// Sends something of a kind on a transceiver that is free for it, or on a new one.
@@ -129,7 +153,10 @@ final class CallPeer: Sendable {
   func feed(_ transceiver: TransceiverInfo) throws {
     guard let path = plan.file(for: transceiver.kind) else { return }
     do throws(MediaFileError) {
-      try feeds.start(path, kind: transceiver.kind, on: transceiver.id, of: connection)
+      guard let format = MediaFileFormat(path: path) else { return }
+      try feeds.start(
+        path, format: format, on: transceiver.id, of: connection,
+        framesPerSecond: plan.framesPerSecond)
     } catch {
       throw CommandFailure(.inputOutput, "--send \(error.description)")
     }

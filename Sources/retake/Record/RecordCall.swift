@@ -14,8 +14,9 @@ struct RecordCall: AsyncParsableCommand {
       The offer is posted as JSON {"sdp", "type"}; the reply must be {"sdp", "type"}. A URL \
       without a path means /offer.
 
-      Example:
+      Examples:
         retake record call http://127.0.0.1:8081/offer --seconds 30 --out call.take
+        retake record call http://127.0.0.1:8081/offer --send clip.h264 --send clip.wav
       """)
 
   @Argument(help: "Where to POST the offer.")
@@ -23,11 +24,10 @@ struct RecordCall: AsyncParsableCommand {
 
   @OptionGroup var options: RecordOptions
 
-  @Option(help: "What to send: echo, pattern, or a .y4m or .wav file; may be given twice.")
-  var send: [SendChoice] = []
+  @OptionGroup var sending: SendOptions
 
   func run() async throws {
-    let plan = try SendPlan(send, default: .pattern)
+    let plan = try SendPlan(sending, default: .pattern, preferring: options.videoCodec)
     let target = try target()
     let path = try options.takePath(prefix: "call")
     let session = try openSession(options.sessionOptions(take: path))
@@ -41,6 +41,9 @@ struct RecordCall: AsyncParsableCommand {
       let answered: Void? = try await stop.interrupting {
         let offer = try await peer.offer()
         try await peer.accept(try await exchange(offer, target))
+        if let complaint = try await peer.h264Complaint {
+          throw CommandFailure(.inputOutput, "\(target): \(complaint)")
+        }
       }
       if answered != nil {
         let progress = Progress("recording", seconds: options.seconds)

@@ -29,8 +29,7 @@ struct RecordServe: AsyncParsableCommand {
   @Option(help: "The address and port to listen on; port 0 finds a free one.")
   var listen: ListenAddress = ListenAddress(host: "127.0.0.1", port: 8080)
 
-  @Option(help: "What to send: echo, pattern, or a .y4m or .wav file; may be given twice.")
-  var send: [SendChoice] = []
+  @OptionGroup var sending: SendOptions
 
   @Option(
     help: """
@@ -99,7 +98,8 @@ struct RecordServe: AsyncParsableCommand {
 
   func run() async throws {
     let plan = try SendPlan(
-      send, default: .echo, messages: say.map { Conversation(sizes: $0, channels: sayChannels) })
+      sending, default: .echo, preferring: options.videoCodec,
+      messages: say.map { Conversation(sizes: $0, channels: sayChannels) })
     let stop = StopSignal()
     let calls = try CallService(options: options, plan: plan)
     let routes = SignalingRoutes(

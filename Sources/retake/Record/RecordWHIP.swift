@@ -21,17 +21,16 @@ struct RecordWHIP: AsyncParsableCommand {
   @OptionGroup var options: RecordOptions
   @OptionGroup var session: SessionOptions
 
-  @Option(help: "What to send: pattern, or a .y4m or .wav file; may be given twice.")
-  var send: [SendChoice] = []
+  @OptionGroup var sending: SendOptions
 
   func validate() throws {
-    if send.contains(.echo) {
+    if sending.send.contains(.echo) {
       throw ValidationError("--send echo: a publisher receives nothing that it could send back.")
     }
   }
 
   func run() async throws {
-    let plan = try SendPlan(send, default: .pattern)
+    let plan = try SendPlan(sending, default: .pattern, preferring: options.videoCodec)
     try await SessionRecording(.whip, url: url, options: options, session: session, plan: plan)
       .run()
   }
@@ -58,7 +57,7 @@ struct RecordWHEP: AsyncParsableCommand {
   @OptionGroup var session: SessionOptions
 
   func run() async throws {
-    let plan = try SendPlan([], default: .pattern)
+    let plan = try SendPlan(SendOptions(), default: .pattern, preferring: nil)
     try await SessionRecording(.whep, url: url, options: options, session: session, plan: plan)
       .run()
   }

@@ -62,7 +62,8 @@ _CODECS = {
     "h264": {
         "encoder": "openh264enc gop-size=50 complexity=low",
         "payloader": "rtph264pay config-interval=-1 aggregate-mode=zero-latency",
-        "depayloader": "rtph264depay", "decoder": "openh264dec",
+        # The depayloader does not tell the size of pictures, without which the decoder refuses all.
+        "depayloader": "rtph264depay", "decoder": "h264parse ! openh264dec",
     },
 }
 _DTLS_ROLES = {True: "client", False: "server"}
