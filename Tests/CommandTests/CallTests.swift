@@ -183,6 +183,30 @@ extension LiveTests {
       }
     }
 
+    @Test(.enabled(if: Tool.has("curl")))
+    func aPeerWithoutH264IsToldWhyAFileOfItStays() async throws {
+      let folder = try Folder()
+      let path = folder.file("serve.take")
+      let video = try folder.write("clip.h264", encoded)
+      let server = try await serve("--out", path, "--send", video)
+      let print = (0..<32).map { _ in "AB" }.joined(separator: ":")
+      let offer = [
+        "v=0", "o=- 1 1 IN IP4 127.0.0.1", "s=-", "t=0 0", "m=video 9 UDP/TLS/RTP/SAVPF 96",
+        "c=IN IP4 0.0.0.0", "a=mid:0", "a=rtcp-mux", "a=sendrecv", "a=rtpmap:96 VP8/90000",
+        "a=ice-ufrag:abcd", "a=ice-pwd:abcdefghijklmnopqrstuvwx", "a=setup:actpass",
+        "a=fingerprint:sha-256 \(print)",
+      ].map { $0 + "\\r\\n" }.joined()
+      let body = try folder.write("offer.json", Array("{\"sdp\":\"\(offer)\"}".utf8))
+      let answer = try await Tool.shell(
+        "curl -s -w '%{http_code}' -H 'Content-Type: application/json' "
+          + "--data-binary '@\(body)' '\(server.url)'")
+      #expect(answer.output.contains("takes no H.264") && answer.output.hasSuffix("422"))
+      #expect(answer.output.contains(video), "\(answer.output)")
+      server.run.send(SIGINT)
+      #expect(try await server.run.outcome().status == 0)
+      try await expectIdentical(path)
+    }
+
     @Test(arguments: ["broken.y4m", "broken.wav", "broken.h264"])
     func aFileWithoutMediaIsRefusedBeforeTheCall(name: String) async throws {
       let folder = try Folder()

@@ -52,8 +52,9 @@ final class CallPeer: Sendable {
       try await send(transceiver.kind)
     }
     try await describe()
-    if let complaint = try await h264Complaint { throw CallRefusal(.unprocessable, complaint) }
-    return try await gatheredDescription()
+    let answer = try await gatheredDescription()
+    if let complaint = complaint(about: answer) { throw CallRefusal(.unprocessable, complaint) }
+    return answer
   }
 
   /// Offers changes in a call that runs.
@@ -100,18 +101,15 @@ final class CallPeer: Sendable {
     }
   }
 
-  /// Why the file of H.264 cannot be sent after an exchange; nil when it can, or there is none.
-  var h264Complaint: String? {
-    get async throws {
-      guard plan.h264 != nil, let path = plan.file(for: .video) else { return nil }
-      let isRefused = try await connection.transceivers.contains {
-        $0.kind == .video && $0.direction == .stopped
-      }
-      guard isRefused else { return nil }
-      return
-        "the peer takes no H.264 of the profile of \(path), which is sent as it is: send a .y4m"
-        + " file, or let the peer take H.264"
-    }
+  /// Why the file of H.264 cannot be sent after an answer; nil when it can, or there is none.
+  func complaint(about answer: SessionDescription) -> String? {
+    guard plan.h264 != nil, let path = plan.file(for: .video),
+      let document = try? SDPDocument(parsing: answer.sdp),
+      document.sections.contains(where: { $0.kind == .video && $0.isRejected })
+    else { return nil }
+    return
+      "the peer takes no H.264 of the profile of \(path), which is sent as it is: send a .y4m"
+      + " file, or let the peer take H.264"
   }
 
   /// Sends something of a kind on a transceiver that is free for it, or on a new one.

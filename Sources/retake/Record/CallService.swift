@@ -233,6 +233,10 @@ actor CallService: CallHandling {
 extension CallRefusal {
   /// The refusal that a failed call of the peer connection means to the other side.
   init(_ error: any Error) {
+    if let refusal = error as? CallRefusal {
+      self = refusal
+      return
+    }
     guard let error = error as? PeerError else {
       self.init(.failure, (error as? CommandFailure)?.message ?? "\(error)")
       return

@@ -40,8 +40,9 @@ struct RecordCall: AsyncParsableCommand {
     do {
       let answered: Void? = try await stop.interrupting {
         let offer = try await peer.offer()
-        try await peer.accept(try await exchange(offer, target))
-        if let complaint = try await peer.h264Complaint {
+        let answer = try await exchange(offer, target)
+        try await peer.accept(answer)
+        if let complaint = peer.complaint(about: answer) {
           throw CommandFailure(.inputOutput, "\(target): \(complaint)")
         }
       }

@@ -57,7 +57,7 @@ struct RecordWHEP: AsyncParsableCommand {
   @OptionGroup var session: SessionOptions
 
   func run() async throws {
-    let plan = try SendPlan(SendOptions(), default: .pattern, preferring: nil)
+    let plan = SendPlan(.pattern)
     try await SessionRecording(.whep, url: url, options: options, session: session, plan: plan)
       .run()
   }

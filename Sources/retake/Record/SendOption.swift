@@ -73,6 +73,13 @@ struct SendPlan {
   /// What is said over the own data channel; nil for an echo.
   let messages: Conversation?
 
+  /// Sends one thing that is no file.
+  init(_ choice: SendChoice) {
+    choices = [choice]
+    framesPerSecond = nil
+    messages = nil
+  }
+
   init(
     _ options: SendOptions, default fallback: SendChoice, preferring codec: VideoCodecChoice?,
     messages: Conversation? = nil

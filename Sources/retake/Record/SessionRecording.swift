@@ -47,7 +47,7 @@ struct SessionRecording {
       let begun: Void? = try await stop.interrupting {
         try await call.begin(trickles: session.trickle)
       }
-      if begun != nil {
+      if begun != nil, await !call.hasFailed {
         let progress = Progress("recording", seconds: options.seconds)
         await stop.wait(seconds: options.seconds) {
           await withTaskGroup(of: Void.self) { group in
@@ -108,6 +108,7 @@ private actor SessionCall {
   private var candidates: Task<Void, Never>?
   /// What went wrong after the session began.
   private var failure: String?
+  var hasFailed: Bool { failure != nil }
   private var isRestarting = false
 
   init(_ client: SessionClient, _ peer: CallPeer) {
@@ -133,7 +134,9 @@ private actor SessionCall {
       try await answer(begun)
     } else {
       remote = try SDPDocument(parsing: begun.description)
-      try await peer.accept(SessionDescription(type: .answer, sdp: begun.description))
+      let answer = SessionDescription(type: .answer, sdp: begun.description)
+      try await peer.accept(answer)
+      failure = peer.complaint(about: answer).map { "\(client.endpoint): \($0)" }
     }
     if trickles {
       candidates = Task { await self.tell(found, of: offer) }
