@@ -94,10 +94,10 @@ final class CallPeer: Sendable {
 
   /// Prefers the codec that was asked for; where a file of H.264 is sent, no other one will do.
   func preferCodecs() async throws {
-    guard let h264 = plan.h264 else { return try await connection.prefer(videoCodec) }
-    for transceiver in try await connection.transceivers
-    where transceiver.kind == .video && transceiver.direction.sends {
-      try await connection.setCodecPreferences(h264, of: transceiver.id)
+    if let h264 = plan.h264 {
+      try await connection.prefer(h264) { $0.sends }
+    } else {
+      try await connection.prefer(videoCodec)
     }
   }
 
@@ -113,6 +113,10 @@ final class CallPeer: Sendable {
   }
 
   /// Sends something of a kind on a transceiver that is free for it, or on a new one.
+  ///
+  /// It is never inlined: Swift 6.3.1 crashes when it optimises the loop over kinds with this
+  /// inside.
+  @inline(never)
   private func send(_ kind: MediaKind) async throws {
     let info = try await connection.addTrack(
       kind, source: plan.source(for: kind), streamIDs: ["retake"])
@@ -149,9 +153,9 @@ final class CallPeer: Sendable {
 
   /// Feeds a transceiver from its file once media can flow.
   func feed(_ transceiver: TransceiverInfo) throws {
-    guard let path = plan.file(for: transceiver.kind) else { return }
+    guard let path = plan.file(for: transceiver.kind), let format = MediaFileFormat(path: path)
+    else { return }
     do throws(MediaFileError) {
-      guard let format = MediaFileFormat(path: path) else { return }
       try feeds.start(
         path, format: format, on: transceiver.id, of: connection,
         framesPerSecond: plan.framesPerSecond)

@@ -20,9 +20,16 @@ extension PeerConnection {
   /// Prefers a codec on all transceivers for pictures; nil leaves the order as it is.
   func prefer(_ choice: VideoCodecChoice?) async throws {
     guard let choice else { return }
+    try await prefer(choice.codecs) { $0 != .stopped }
+  }
+
+  /// Sets the codecs of the transceivers for pictures that have one of some directions.
+  func prefer(
+    _ codecs: [RTPCodec], where isMeant: (TransceiverDirection) -> Bool
+  ) async throws {
     for transceiver in try await transceivers
-    where transceiver.kind == .video && transceiver.direction != .stopped {
-      try await setCodecPreferences(choice.codecs, of: transceiver.id)
+    where transceiver.kind == .video && isMeant(transceiver.direction) {
+      try await setCodecPreferences(codecs, of: transceiver.id)
     }
   }
 }
