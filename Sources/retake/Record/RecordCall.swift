@@ -30,8 +30,8 @@ struct RecordCall: AsyncParsableCommand {
     let plan = try SendPlan(sending, default: .pattern, preferring: options.videoCodec)
     let target = try target()
     let path = try options.takePath(prefix: "call")
-    let session = try openSession(options.sessionOptions(take: path))
     let stop = StopSignal()
+    let session = try openSession(options.sessionOptions(take: path))
     let connection = session.makePeer(
       label: "retake", role: "caller", configuration: options.peerConfiguration)
     let peer = CallPeer(

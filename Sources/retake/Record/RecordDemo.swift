@@ -86,8 +86,8 @@ struct RecordDemo: AsyncParsableCommand {
     if options.bind.isEmpty {
       sessionOptions.bind = .addresses([IPAddress(ipv4: 0x7f00_0001)])
     }
-    let session = try openSession(sessionOptions)
     let stop = StopSignal()
+    let session = try openSession(sessionOptions)
     let caller = session.makePeer(
       label: "caller", role: "caller", configuration: options.peerConfiguration)
     let callee = session.makePeer(
