@@ -79,8 +79,10 @@
     return {
       channel,
       opened: new Promise((done) => {
-        channel.onopen = done;
-        if (channel.readyState === "open") done();
+        // Chromium now and then refuses what is sent in the moment in which it says "open".
+        const soon = () => setTimeout(done, 200);
+        channel.onopen = soon;
+        if (channel.readyState === "open") soon();
       }),
       closed: new Promise((done) => (channel.onclose = done)),
       next: () =>
