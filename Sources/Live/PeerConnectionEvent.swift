@@ -4,6 +4,7 @@ public import Media
 public import Peer
 import RTP
 public import SCTP
+public import SDP
 public import Wire
 
 /// Something a connection tells its application.
