@@ -1,5 +1,6 @@
 import Foundation
 import Media
+import MediaFiles
 import Peer
 import RTP
 import Tape

@@ -1,4 +1,5 @@
 import Media
+public import MediaFiles
 import Synchronization
 public import Wire
 

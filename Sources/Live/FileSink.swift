@@ -1,5 +1,6 @@
 import Dispatch
 import Media
+public import MediaFiles
 import Synchronization
 public import Wire
 
@@ -54,7 +55,7 @@ public final class FileSink: Sendable {
     }
     guard isTaken else { return }
     queue.async { [self] in
-      writer.withLock { $0.write(media) }
+      writer.withLock { $0.write(media.content, at: media.at) }
       state.withLock { $0.waiting -= 1 }
     }
   }

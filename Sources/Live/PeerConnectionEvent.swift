@@ -101,35 +101,8 @@ public enum PeerConnectionEvent: Hashable, Sendable {
   }
 }
 
-/// A picture as it came, of a codec that is not decoded here.
-public struct EncodedPicture: Hashable, Sendable {
-  /// The codec by its encoding name in lower case: `h264`.
-  public var codec: String
-  /// Whether a decoder can begin here.
-  public var isKey: Bool
-  /// The encoded bytes; of H.264 a byte stream with start codes (H.264 annex B).
-  public var bytes: [UInt8]
-
-  /// Creates a picture.
-  public init(codec: String, isKey: Bool, bytes: [UInt8]) {
-    self.codec = codec
-    self.isKey = isKey
-    self.bytes = bytes
-  }
-}
-
 /// Media as the playout gives it out.
 public struct ReceivedMedia: Sendable {
-  /// A block of sound or a picture.
-  public enum Content: Sendable {
-    /// The next 20 ms of sound; blocks follow each other without gaps.
-    case audio(AudioBlock)
-    /// A picture to show now.
-    case picture(Picture)
-    /// A picture of a codec that is not decoded here, at the time to show it.
-    case encodedPicture(EncodedPicture)
-  }
-
   /// The transceiver that received it.
   public var transceiver: UInt32
   /// The instant of the playout.
@@ -139,7 +112,7 @@ public struct ReceivedMedia: Sendable {
   /// Whether sound was made up because its packet is missing.
   public var isConcealed: Bool
   /// The media.
-  public var content: Content
+  public var content: MediaContent
 
   /// The media of an inbound frame; nil when it could not be decoded or was sent by this side.
   package init?(_ frame: FrameRecord, at: Instant) {

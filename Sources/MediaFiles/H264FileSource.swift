@@ -1,4 +1,4 @@
-import Media
+public import Media
 import RTP
 import Wire
 
@@ -49,7 +49,7 @@ public struct H264FileSource: TimedMedia {
 
   /// The next picture and its time.
   public mutating func next() throws(MediaFileError) -> (
-    media: ReceivedMedia.Content, nanoseconds: Int64
+    media: MediaContent, nanoseconds: Int64
   )? {
     guard let picture = try nextPicture() else { return nil }
     let seconds = Double(count) / framesPerSecond
@@ -58,14 +58,14 @@ public struct H264FileSource: TimedMedia {
   }
 
   /// The next key picture of the file, with which it goes on; the pace stays.
-  public mutating func nextKeyPicture() throws(MediaFileError) -> ReceivedMedia.Content? {
+  public mutating func nextKeyPicture() throws(MediaFileError) -> MediaContent? {
     while let picture = try nextPicture() {
       if picture.isKey { return content(picture) }
     }
     return nil
   }
 
-  private func content(_ picture: H264Picture) -> ReceivedMedia.Content {
+  private func content(_ picture: H264Picture) -> MediaContent {
     .encodedPicture(
       EncodedPicture(codec: CodecName.h264.rawValue, isKey: picture.isKey, bytes: picture.bytes))
   }

@@ -1,10 +1,11 @@
-import Media
-import Wire
+package import Media
+package import Wire
 
 /// Turns media into the bytes of a file.
 package protocol FrameWriting {
-  /// Writes media of the right kind; after a failure nothing more is written.
-  mutating func write(_ media: ReceivedMedia)
+  /// Writes media of the right kind that was played at an instant; after a failure nothing more is
+  /// written.
+  mutating func write(_ media: MediaContent, at: Instant)
   /// Completes the file; gives the number of frames in it, or why there are not more.
   mutating func finish() -> Result<Int, MediaFileError>
 }
@@ -19,8 +20,8 @@ package struct SoundWriter: FrameWriting {
 
   package init(_ file: MediaFile) { self.file = file }
 
-  package mutating func write(_ media: ReceivedMedia) {
-    guard failure == nil, case .audio(let block) = media.content else { return }
+  package mutating func write(_ media: MediaContent, at: Instant) {
+    guard failure == nil, case .audio(let block) = media else { return }
     do throws(MediaFileError) {
       let format = try begin(channels: block.channels)
       let bytes = WAVWriter.samples(block.converted(toChannels: format.channels))
@@ -71,11 +72,11 @@ package struct PictureWriter: FrameWriting {
     self.framesPerSecond = max(1, framesPerSecond)
   }
 
-  package mutating func write(_ media: ReceivedMedia) {
-    guard failure == nil, case .picture(let picture) = media.content else { return }
+  package mutating func write(_ media: MediaContent, at: Instant) {
+    guard failure == nil, case .picture(let picture) = media else { return }
     do throws(MediaFileError) {
-      let first = try begin(picture, media.at)
-      let passed = max(0, (media.at - first.at).nanoseconds)
+      let first = try begin(picture, at)
+      let passed = max(0, (at - first.at).nanoseconds)
       let seconds = passed / 1_000_000_000
       let rest = passed % 1_000_000_000 * Int64(framesPerSecond) + 500_000_000
       let frame = seconds * Int64(framesPerSecond) + rest / 1_000_000_000
@@ -126,8 +127,8 @@ package struct StreamWriter: FrameWriting {
 
   package init(_ file: MediaFile) { self.file = file }
 
-  package mutating func write(_ media: ReceivedMedia) {
-    guard failure == nil, case .encodedPicture(let picture) = media.content else { return }
+  package mutating func write(_ media: MediaContent, at: Instant) {
+    guard failure == nil, case .encodedPicture(let picture) = media else { return }
     do throws(MediaFileError) {
       try file.write(picture.bytes)
       frameCount += 1

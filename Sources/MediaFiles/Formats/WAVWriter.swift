@@ -1,3 +1,5 @@
+package import Media
+
 /// Writes 16-bit PCM WAV: the header, then samples.
 package enum WAVWriter {
   /// The header of a file.

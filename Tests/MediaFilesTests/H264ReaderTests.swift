@@ -1,8 +1,9 @@
+import Media
 import RTP
 import Testing
 import Wire
 
-@testable import Media
+@testable import MediaFiles
 
 /// Writes bits, for parameter sets and slices that no encoder would make.
 struct BitWriter {

@@ -1,12 +1,12 @@
 import Foundation
-import Live
 import Media
+import MediaFiles
 import Testing
 
 @Suite(.timeLimit(.minutes(1))) struct MediaFileTests {
   /// A path in a folder of its own that is removed when the closure returns.
   static func inFolder<Value>(_ body: (String) async throws -> Value) async throws -> Value {
-    let folder = FileManager.default.temporaryDirectory.path + "/live-\(UUID().uuidString)"
+    let folder = FileManager.default.temporaryDirectory.path + "/media-files-\(UUID().uuidString)"
     try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
     defer { try? FileManager.default.removeItem(atPath: folder) }
     return try await body(folder + "/media")
@@ -22,7 +22,7 @@ import Testing
     return bytes
   }
 
-  static func brightness(_ content: ReceivedMedia.Content) -> UInt8? {
+  static func brightness(_ content: MediaContent) -> UInt8? {
     guard case .picture(let picture) = content else { return nil }
     return picture.samples.first
   }

@@ -1,3 +1,4 @@
+package import Media
 import Wire
 
 /// Reads YUV4MPEG2 from pieces of any size: give bytes with `append`, then take pictures with

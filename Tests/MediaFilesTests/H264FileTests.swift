@@ -1,12 +1,8 @@
-import Flow
 import Foundation
 import Media
-import Peer
-import RTP
+import MediaFiles
 import Testing
 import Wire
-
-@testable import Live
 
 @Suite struct H264FileTests {
   /// Parameters of 64x44 pixels that tell no pace.
@@ -23,7 +19,7 @@ import Wire
   }
 
   /// The number of a picture.
-  private func number(_ content: ReceivedMedia.Content?) -> Int? {
+  private func number(_ content: MediaContent?) -> Int? {
     guard case .encodedPicture(let picture) = content else { return nil }
     return picture.bytes.dropLast().last.map { Int($0) - 100 }
   }
@@ -79,25 +75,4 @@ import Wire
 
   @Test(arguments: ["clip", "clip.mp4", "h264", "a.h264/clip", ""])
   func otherNamesTellNone(path: String) { #expect(MediaFileFormat(path: path) == nil) }
-
-  @Test func demandsForKeyFramesAreCountedOfWhatIsSent() {
-    var demand = KeyframeDemand()
-    func note(_ type: String, _ ssrc: UInt32, isInbound: Bool = true) {
-      demand.note(RTCPRecord(isInbound: isInbound, type: type, ssrc: ssrc, fields: "{}"))
-    }
-    note("pli", 7)
-    #expect(demand.count(on: 1) == nil)
-    demand.note(
-      FrameRecord(
-        transceiver: 1, kind: .video, isInbound: false, codec: .h264, ssrc: 7, rtpTime: 0,
-        isKey: true, width: 0, height: 0, bytes: [], outcome: "passed on", decoded: .none,
-        quantiser: 0))
-    #expect(demand.count(on: 1) == 0)
-    note("pli", 7)
-    note("fir", 7)
-    note("nack", 7)
-    note("pli", 8)
-    note("pli", 7, isInbound: false)
-    #expect(demand.count(on: 1) == 2)
-  }
 }

@@ -1,6 +1,12 @@
 import Media
+import MediaFiles
 import Testing
 import Wire
+
+/// A seeded source of random numbers, the same in every run.
+private func random(_ seed: UInt8) -> EntropyStream {
+  Entropy(seed: Array(repeating: seed, count: Entropy.seedLength)).stream("test")
+}
 
 extension [UInt8] {
   /// The bytes in pieces of random length.

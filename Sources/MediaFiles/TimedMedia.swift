@@ -1,18 +1,18 @@
-import Media
+public import Media
 import Wire
 
 /// Media in the order of time, ready to be sent.
 public protocol TimedMedia: SendableMetatype {
   /// The next picture or block and its time in nanoseconds from the first one; nil at the end.
-  mutating func next() throws(MediaFileError) -> (media: ReceivedMedia.Content, nanoseconds: Int64)?
+  mutating func next() throws(MediaFileError) -> (media: MediaContent, nanoseconds: Int64)?
   /// The next picture that a decoder can begin with, to be sent in the place of the one that `next`
   /// gave last; nil when there is none, or when any will do.
-  mutating func nextKeyPicture() throws(MediaFileError) -> ReceivedMedia.Content?
+  mutating func nextKeyPicture() throws(MediaFileError) -> MediaContent?
 }
 
 extension TimedMedia {
   /// Nil: what is encoded only when it is sent can become a key frame then.
-  public mutating func nextKeyPicture() -> ReceivedMedia.Content? { nil }
+  public mutating func nextKeyPicture() -> MediaContent? { nil }
 }
 
 /// Pictures out of a YUV4MPEG2 file, over and over when wanted.
@@ -47,7 +47,7 @@ public struct Y4MFileSource: TimedMedia {
 
   /// The next picture and its time.
   public mutating func next() throws(MediaFileError) -> (
-    media: ReceivedMedia.Content, nanoseconds: Int64
+    media: MediaContent, nanoseconds: Int64
   )? {
     var picture = firstPicture.take()
     if picture == nil { picture = try Y4MFileSource.read(&reader, file) }
@@ -109,7 +109,7 @@ public struct WAVFileSource: TimedMedia {
 
   /// The next block and its time.
   public mutating func next() throws(MediaFileError) -> (
-    media: ReceivedMedia.Content, nanoseconds: Int64
+    media: MediaContent, nanoseconds: Int64
   )? {
     var block = firstBlock.take()
     if block == nil { block = try WAVFileSource.read(&reader, &isAtEnd, file) }

@@ -1,5 +1,4 @@
 import Glibc
-import Wire
 
 /// Why a media file cannot be used: one sentence that names the file.
 public struct MediaFileError: Error, Hashable, Sendable, CustomStringConvertible {
@@ -8,7 +7,7 @@ public struct MediaFileError: Error, Hashable, Sendable, CustomStringConvertible
   /// What is wrong, in words.
   public var reason: String
 
-  init(path: String, reason: String) {
+  package init(path: String, reason: String) {
     self.path = path
     self.reason = reason
   }
@@ -81,7 +80,7 @@ package final class MediaFile {
 }
 
 extension MediaFileError {
-  init(path: String, code: Int32) {
+  package init(path: String, code: Int32) {
     self.init(path: path, reason: String(cString: strerror(code)))
   }
 }

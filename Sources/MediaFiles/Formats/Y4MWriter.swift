@@ -1,3 +1,5 @@
+package import Media
+
 /// Writes YUV4MPEG2: the header, then each picture.
 package enum Y4MWriter {
   /// The stream header.

@@ -1,3 +1,4 @@
+package import Media
 import Wire
 
 /// Reads 16-bit PCM WAV from pieces of any size and gives it at 48 kHz: give bytes with `append`,
