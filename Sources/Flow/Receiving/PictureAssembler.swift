@@ -20,8 +20,7 @@ struct PictureAssembler {
     var payload = 0..<0
     var beginning = PicturePacket.Beginning.no
     var isKey = false
-    var pictureID: UInt16?
-    var hasLongPictureID = true
+    var pictureID: PictureID?
   }
 
   /// A complete frame.
@@ -32,8 +31,7 @@ struct PictureAssembler {
     var firstArrival: Instant
     var lastArrival: Instant
     var isKey: Bool
-    var pictureID: UInt16?
-    var hasLongPictureID: Bool
+    var pictureID: PictureID?
     var length: Int
     /// When the frame became complete.
     var completed: Instant
@@ -63,7 +61,7 @@ struct PictureAssembler {
   private var slots: [Slot?] = []
   private(set) var heldBytes = 0
   private var ready = Deque<Picture>()
-  private var lastPictureID: UInt16?
+  private var lastPictureID: PictureID?
   private var newestKeyStart: Int64?
   private var newest: Int64?
   /// Whether something that cannot be decoded came while a key frame was needed.
@@ -182,7 +180,7 @@ struct PictureAssembler {
     var picture = Picture(
       first: first, last: last, timestamp: head.timestamp, firstArrival: head.arrival,
       lastArrival: head.arrival, isKey: head.isKey, pictureID: head.pictureID,
-      hasLongPictureID: head.hasLongPictureID, length: 0, completed: now)
+      length: 0, completed: now)
     for sequence in first...last {
       guard let packet = slot(sequence)?.packet else { return nil }
       picture.length += packet.payload.count
@@ -206,8 +204,7 @@ struct PictureAssembler {
   private func follows(_ picture: Picture) -> Bool {
     if let floor, picture.first == floor + 1 { return true }
     guard let id = picture.pictureID, let lastPictureID else { return false }
-    let mask: UInt16 = picture.hasLongPictureID ? 0x7fff : 0x7f
-    return id & mask == (lastPictureID &+ 1) & mask
+    return id.follows(lastPictureID)
   }
 
   /// Whether a key frame has begun to come in that stands before a packet.

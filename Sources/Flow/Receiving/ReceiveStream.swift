@@ -245,7 +245,6 @@ struct ReceiveStream {
     part.beginning = read.beginning
     part.isKey = read.isKey
     part.pictureID = read.pictureID
-    part.hasLongPictureID = read.hasLongPictureID
     switch read.content {
     case .slice(let range):
       part.bytes = packet.bytes

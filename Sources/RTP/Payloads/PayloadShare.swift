@@ -71,10 +71,10 @@ package enum PayloadPrefix: Hashable, Sendable {
     switch self {
     case .none: break
     case .vp8(let pictureID, let isFirst):
-      VP8Descriptor(beginsPartition: isFirst, pictureID: pictureID).write(into: &writer)
+      VP8Descriptor(beginsPartition: isFirst, pictureID: PictureID(pictureID)).write(into: &writer)
     case .vp9(let pictureID, let isKey, let isFirst, let isLast):
       var descriptor = VP9Descriptor()
-      descriptor.pictureID = pictureID
+      descriptor.pictureID = PictureID(pictureID)
       descriptor.isFlexible = true
       descriptor.isInterPredicted = !isKey
       descriptor.beginsFrame = isFirst

@@ -24,8 +24,7 @@ package struct PicturePacket: Hashable, Sendable {
   /// Whether a decoder can begin with the frame, as far as this packet shows it.
   package var isKey = false
   /// The running number of the picture, where the payload format has one.
-  package var pictureID: UInt16?
-  package var hasLongPictureID = true
+  package var pictureID: PictureID?
   package var content: Content
 
   /// Reads a payload; nil when it is broken, empty, or of a codec that is not for pictures.
@@ -43,7 +42,6 @@ package struct PicturePacket: Hashable, Sendable {
     guard let descriptor = try? VP8Descriptor(parsing: &reader), !reader.isAtEnd else { return nil }
     content = .slice(reader.offset..<payload.byteCount)
     pictureID = descriptor.pictureID
-    hasLongPictureID = descriptor.hasLongPictureID
     guard descriptor.beginsFrame else { return }
     beginning = .certain
     isKey = payload.byte(at: reader.offset) & 1 == 0
@@ -55,7 +53,6 @@ package struct PicturePacket: Hashable, Sendable {
     guard let descriptor = try? VP9Descriptor(parsing: &reader), !reader.isAtEnd else { return nil }
     content = .slice(reader.offset..<payload.byteCount)
     pictureID = descriptor.pictureID
-    hasLongPictureID = descriptor.hasLongPictureID
     guard descriptor.beginsFrame else { return }
     // Who forwards a stream may leave out lower layers that nothing depends on.
     beginning = descriptor.beginsPicture ? .certain : .possible

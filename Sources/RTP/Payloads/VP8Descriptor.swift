@@ -8,10 +8,8 @@ package struct VP8Descriptor: Hashable, Sendable {
   package var beginsPartition = false
   /// The partition that the packet begins or goes on with.
   package var partition: UInt8 = 0
-  /// The running number of the frame, 7 or 15 bits.
-  package var pictureID: UInt16?
-  /// Whether the picture identifier has 15 bits; written so when true.
-  package var hasLongPictureID = true
+  /// The running number of the frame.
+  package var pictureID: PictureID?
   /// The running number of temporal base layer frames.
   package var baseLayerIndex: UInt8?
   /// The temporal layer.
@@ -22,7 +20,7 @@ package struct VP8Descriptor: Hashable, Sendable {
   package var keyIndex: UInt8?
 
   /// Creates the descriptor of a packet of the first partition.
-  package init(beginsPartition: Bool, pictureID: UInt16?) {
+  package init(beginsPartition: Bool, pictureID: PictureID?) {
     self.beginsPartition = beginsPartition
     self.pictureID = pictureID
   }
@@ -38,12 +36,7 @@ package struct VP8Descriptor: Hashable, Sendable {
     partition = first & 0x07
     guard first & 0x80 != 0 else { return }
     let fields = try reader.uint8()
-    if fields & 0x80 != 0 {
-      let high = try reader.uint8()
-      hasLongPictureID = high & 0x80 != 0
-      pictureID = UInt16(high & 0x7f)
-      if hasLongPictureID { pictureID = UInt16(high & 0x7f) << 8 | UInt16(try reader.uint8()) }
-    }
+    if fields & 0x80 != 0 { pictureID = try PictureID(parsing: &reader) }
     if fields & 0x40 != 0 { baseLayerIndex = try reader.uint8() }
     if fields & 0x30 != 0 {
       let layer = try reader.uint8()
@@ -58,7 +51,7 @@ package struct VP8Descriptor: Hashable, Sendable {
   /// How many bytes the descriptor takes.
   package var length: Int {
     let fields =
-      (pictureID == nil ? 0 : hasLongPictureID ? 2 : 1) + (baseLayerIndex == nil ? 0 : 1)
+      (pictureID?.length ?? 0) + (baseLayerIndex == nil ? 0 : 1)
       + (temporalLayer == nil && keyIndex == nil ? 0 : 1)
     return fields == 0 ? 1 : 2 + fields
   }
@@ -75,13 +68,7 @@ package struct VP8Descriptor: Hashable, Sendable {
     writer.uint8(
       (pictureID == nil ? 0 : 0x80) | (baseLayerIndex == nil ? 0 : 0x40)
         | (temporalLayer == nil ? 0 : 0x20) | (keyIndex == nil ? 0 : 0x10))
-    if let pictureID {
-      if hasLongPictureID {
-        writer.uint16(pictureID | 0x8000)
-      } else {
-        writer.uint8(UInt8(truncatingIfNeeded: pictureID) & 0x7f)
-      }
-    }
+    pictureID?.write(into: &writer)
     if let baseLayerIndex { writer.uint8(baseLayerIndex) }
     if temporalLayer != nil || keyIndex != nil {
       writer.uint8((temporalLayer ?? 0) << 6 | (isLayerSync ? 0x20 : 0) | (keyIndex ?? 0) & 0x1f)

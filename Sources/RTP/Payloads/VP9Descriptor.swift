@@ -29,10 +29,8 @@ package struct VP9Descriptor: Hashable, Sendable {
   package var endsFrame = false
   /// Whether higher spatial layers do not depend on the frame.
   package var isNotReferenced = false
-  /// The running number of the picture, 7 or 15 bits.
-  package var pictureID: UInt16?
-  /// Whether the picture identifier has 15 bits; written so when true.
-  package var hasLongPictureID = true
+  /// The running number of the picture.
+  package var pictureID: PictureID?
   package var layer: Layer?
   /// The running number of temporal base layer pictures; only where a pattern is followed.
   package var baseLayerIndex: UInt8?
@@ -54,12 +52,7 @@ package struct VP9Descriptor: Hashable, Sendable {
     beginsFrame = first & 0x08 != 0
     endsFrame = first & 0x04 != 0
     isNotReferenced = first & 0x01 != 0
-    if first & 0x80 != 0 {
-      let high = try reader.uint8()
-      hasLongPictureID = high & 0x80 != 0
-      pictureID = UInt16(high & 0x7f)
-      if hasLongPictureID { pictureID = UInt16(high & 0x7f) << 8 | UInt16(try reader.uint8()) }
-    }
+    if first & 0x80 != 0 { pictureID = try PictureID(parsing: &reader) }
     if first & 0x20 != 0 {
       let indices = try reader.uint8()
       var layer = Layer(temporal: indices >> 5, spatial: indices >> 1 & 7)
@@ -82,7 +75,7 @@ package struct VP9Descriptor: Hashable, Sendable {
 
   /// How many bytes the descriptor takes.
   package var length: Int {
-    1 + (pictureID == nil ? 0 : hasLongPictureID ? 2 : 1) + (layer == nil ? 0 : isFlexible ? 1 : 2)
+    1 + (pictureID?.length ?? 0) + (layer == nil ? 0 : isFlexible ? 1 : 2)
       + (isFlexible && isInterPredicted ? max(1, references.count) : 0) + (structure?.length ?? 0)
   }
 
@@ -93,13 +86,7 @@ package struct VP9Descriptor: Hashable, Sendable {
     let fields: UInt8 =
       (pictureID == nil ? 0 : 0x80) | (layer == nil ? 0 : 0x20) | (structure == nil ? 0 : 0x02)
     writer.uint8(predicted | frame | fields | (isNotReferenced ? 0x01 : 0))
-    if let pictureID {
-      if hasLongPictureID {
-        writer.uint16(pictureID | 0x8000)
-      } else {
-        writer.uint8(UInt8(truncatingIfNeeded: pictureID) & 0x7f)
-      }
-    }
+    pictureID?.write(into: &writer)
     if let layer {
       writer.uint8(
         layer.temporal << 5 | (layer.isSwitchingPoint ? 0x10 : 0) | (layer.spatial & 7) << 1
