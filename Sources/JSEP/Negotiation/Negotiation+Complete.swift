@@ -4,12 +4,7 @@ import Wire
 extension Negotiation {
   /// Takes over what an offer and its final answer agreed on.
   mutating func complete(offer: SDPDocument, answer: SDPDocument, peerAnswered: Bool) -> [Change] {
-    pendingLocal = nil
-    pendingRemote = nil
-    documents.pendingLocal = nil
-    documents.pendingRemote = nil
-    created = nil
-    stableState = nil
+    endExchange()
     sections = []
     data = nil
     var stopped: [Change] = []

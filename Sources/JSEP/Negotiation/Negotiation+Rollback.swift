@@ -32,6 +32,16 @@ extension Negotiation {
       })
   }
 
+  /// Forgets what only the exchange under way needed, completed or not.
+  mutating func endExchange() {
+    pendingLocal = nil
+    pendingRemote = nil
+    documents.pendingLocal = nil
+    documents.pendingRemote = nil
+    created = nil
+    stableState = nil
+  }
+
   /// Takes the pending offer back (RFC 9429 section 4.1.10.2).
   mutating func rollBack() throws(JSEPError) -> [Change] {
     guard signalingState == .haveLocalOffer || signalingState == .haveRemoteOffer,
@@ -39,12 +49,7 @@ extension Negotiation {
     else { throw wrongState("rollback") }
     var changes = [Change.signalingState(from: signalingState, to: .stable)]
     signalingState = .stable
-    pendingLocal = nil
-    pendingRemote = nil
-    documents.pendingLocal = nil
-    documents.pendingRemote = nil
-    created = nil
-    stableState = nil
+    endExchange()
     slots = stable.slots
     changes += returnTransports(to: stable)
     return changes + returnTransceivers(to: stable) { _ in true }

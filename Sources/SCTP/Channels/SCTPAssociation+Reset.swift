@@ -91,13 +91,7 @@ extension SCTPAssociation {
   ) {
     var reader = ByteReader(value)
     guard let sequence = try? reader.uint32() else { return drop() }
-    if sequence == reset.expectedRequest &- 1 {
-      return respond(sequence, reset.lastResult, into: &outbox)
-    }
-    guard sequence == reset.expectedRequest else {
-      return respond(sequence, .badSequenceNumber, into: &outbox)
-    }
-    reset.expectedRequest &+= 1
+    guard isNext(sequence, into: &outbox) else { return }
     reset.lastResult = .denied
     if type == .addOutgoingStreamsRequest, let more = try? reader.uint16(),
       Int(peer.outgoingStreams) + Int(more) <= Int(SCTPLimits.streams)
@@ -106,6 +100,18 @@ extension SCTPAssociation {
       reset.lastResult = .performed
     }
     respond(sequence, reset.lastResult, into: &outbox)
+  }
+
+  /// Whether a request is the one that is expected, and from then on the next one is; others are
+  /// answered here, one that came before as it was then (RFC 6525 section 5.2.1).
+  private mutating func isNext(_ sequence: UInt32, into outbox: inout Outbox<Output>) -> Bool {
+    guard sequence == reset.expectedRequest else {
+      let isRepeated = sequence == reset.expectedRequest &- 1
+      respond(sequence, isRepeated ? reset.lastResult : .badSequenceNumber, into: &outbox)
+      return false
+    }
+    reset.expectedRequest &+= 1
+    return true
   }
 
   private mutating func respond(
@@ -128,13 +134,7 @@ extension SCTPAssociation {
     guard let sequence = try? reader.uint32(), (try? reader.uint32()) != nil,
       let last = try? reader.uint32()
     else { return drop() }
-    if sequence == reset.expectedRequest &- 1 {
-      return respond(sequence, reset.lastResult, into: &outbox)
-    }
-    guard sequence == reset.expectedRequest else {
-      return respond(sequence, .badSequenceNumber, into: &outbox)
-    }
-    reset.expectedRequest &+= 1
+    guard isNext(sequence, into: &outbox) else { return }
     var streams: [UInt16] = []
     while let stream = try? reader.uint16() { streams.append(stream) }
     let request = StreamResets.Deferred(
