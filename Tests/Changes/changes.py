@@ -70,9 +70,9 @@ CHANGES = [
         "largest packet", "Sources/Flow/Sending/SendStream.swift",
         "  static let largestPacket = 1200", "  static let largestPacket = 1100", ("rtp",)),
     Change(
-        "key frame request spacing", "Sources/Flow/Receiving/ReceiveStream.swift",
-        "  private static let keyframeSpacing = Interval.milliseconds(300)",
-        "  private static let keyframeSpacing = Interval.milliseconds(20)", ("timer", "rtcp")),
+        "key frame request spacing", "Sources/Flow/Receiving/KeyframeRequests.swift",
+        "  private static let leastSpacing = Interval.milliseconds(300)",
+        "  private static let leastSpacing = Interval.milliseconds(20)", ("timer", "rtcp")),
     Change(
         "jitter target of sound", "Sources/Media/Playout/AudioPlayout.swift",
         "  package static let leastDelay = Interval.milliseconds(40)",

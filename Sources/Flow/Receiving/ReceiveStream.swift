@@ -12,10 +12,6 @@ struct ReceiveStream {
     var codec: FlowSection.Codec
   }
 
-  /// A key frame that is complete waits so long for the frames before it.
-  private static let keyframePatience = Interval.milliseconds(200)
-  private static let keyframeSpacing = Interval.milliseconds(300)
-
   let mid: String
   let kind: MediaKind
   let ssrc: UInt32
@@ -31,17 +27,15 @@ struct ReceiveStream {
   private(set) var retransmittedSinceReport = false
   /// Whether a decoder asked for a key frame and none came since.
   var keyframeWanted = false
-  /// Packets the peer is to send again, and when.
-  private(set) var missing = MissingPackets()
+  /// The packets of pictures and what is made of them; unused for sound.
+  private(set) var pictures = PictureReception()
 
   private var reception = ReceptionStatistics()
   private var rtxReception = ReceptionStatistics()
   private var window = SequenceWindow()
   private var timestamps = TimestampUnwrapper()
-  private(set) var assembler = PictureAssembler()
   private var clockRate: UInt32 = 0
-  private var keyframeRequestedAt: Instant?
-  private var demandNumber: UInt8 = 0
+  private var keyframeRequests = KeyframeRequests()
   private var lastSenderReport: (compactNTP: UInt32, arrival: Instant)?
 
   init(mid: String, kind: MediaKind, ssrc: UInt32, rtxSSRC: UInt32?, at now: Instant) {
@@ -59,7 +53,7 @@ struct ReceiveStream {
     counters.hasEnded = hasEnded
     counters.packetsLost = reception.lost
     counters.jitter = clockRate == 0 ? 0 : Double(reception.jitter) / Double(clockRate)
-    counters.framesDropped += assembler.droppedCount
+    counters.framesDropped += pictures.assembler.droppedCount
     return counters
   }
 
@@ -67,17 +61,16 @@ struct ReceiveStream {
   mutating func resume() {
     hasEnded = false
     isReplaced = false
-    counters.framesDropped += assembler.droppedCount
-    assembler = PictureAssembler()
+    counters.framesDropped += pictures.assembler.droppedCount
+    pictures = PictureReception()
     window = SequenceWindow()
-    missing = MissingPackets()
     reception.acceptJump()
   }
 
   /// Takes note that the source sends no more.
   mutating func end() {
     hasEnded = true
-    missing.removeAll()
+    pictures.end()
     keyframeWanted = false
   }
 
@@ -202,8 +195,8 @@ struct ReceiveStream {
     _ packet: Packet, _ sequence: Int64, payload: Range<Int>, at now: Instant,
     into outbox: inout Outbox<MediaFlow.Output>
   ) -> Bool {
-    missing.canRequest = packet.codec.feedback.contains("nack")
-    guard insert(part(of: packet, sequence, payload: payload), at: now) else {
+    pictures.canRequest = packet.codec.feedback.contains("nack")
+    guard insert(PictureAssembler.Packet(packet, sequence, payload: payload), at: now) else {
       counters.packetsDiscarded += 1
       return false
     }
@@ -211,15 +204,12 @@ struct ReceiveStream {
     return true
   }
 
-  /// Puts a packet in its place; false when it comes too late.
+  /// Puts a packet in its place and counts the frames that are complete; false when it comes too
+  /// late.
   @discardableResult
-  private mutating func insert(_ part: PictureAssembler.Packet, at now: Instant) -> Bool {
-    if !missing.receive(part.sequence, at: now) {
-      missing.removeAll()
-      assembler.restart(before: part.sequence)
-    }
-    guard !assembler.isLate(part.sequence) else { return false }
-    for picture in assembler.insert(part, at: now) {
+  private mutating func insert(_ packet: PictureAssembler.Packet, at now: Instant) -> Bool {
+    guard let completed = pictures.insert(packet, at: now) else { return false }
+    for picture in completed {
       counters.framesReceived += 1
       if picture.isKey { counters.keyFramesReceived += 1 }
       if picture.last > picture.first {
@@ -231,43 +221,10 @@ struct ReceiveStream {
     return true
   }
 
-  /// Reads the payload descriptor; a payload that is empty or broken only fills its number.
-  private func part(
-    of packet: Packet, _ sequence: Int64, payload: Range<Int>
-  ) -> PictureAssembler.Packet {
-    var part = PictureAssembler.Packet(
-      sequence: sequence, timestamp: packet.header.timestamp, marker: packet.header.marker,
-      arrival: packet.arrival)
-    guard !payload.isEmpty,
-      let read = PicturePacket(
-        packet.bytes.span.bytes.extracting(payload), codec: packet.codec.name)
-    else { return part }
-    part.beginning = read.beginning
-    part.isKey = read.isKey
-    part.pictureID = read.pictureID
-    switch read.content {
-    case .slice(let range):
-      part.bytes = packet.bytes
-      part.payload = payload.lowerBound + range.lowerBound..<payload.lowerBound + range.upperBound
-    case .bytes(let bytes):
-      part.bytes = bytes
-      part.payload = 0..<bytes.count
-    }
-    return part
-  }
-
   private mutating func deliver(
     _ codec: FlowSection.Codec, at now: Instant, into outbox: inout Outbox<MediaFlow.Output>
   ) {
-    let patience = ReceiveStream.keyframePatience
-    while true {
-      guard let (picture, bytes) = assembler.next(at: now, patience: patience) else {
-        // With no packet missing before it, what a frame waits for will never be complete.
-        guard let blocked = assembler.blocked, blocked <= missing.oldest ?? .max else { return }
-        assembler.abandon(through: blocked - 1)
-        continue
-      }
-      missing.settle(through: picture.last)
+    while let (picture, bytes) = pictures.next(at: now) {
       if picture.isKey { keyframeWanted = false }
       outbox.append(
         .received(
@@ -288,11 +245,9 @@ struct ReceiveStream {
     _ codec: FlowSection.Codec, at now: Instant, spacing: Interval,
     into outbox: inout Outbox<MediaFlow.Output>
   ) -> [UInt16] {
-    guard let due = missing.due, due <= now else { return [] }
-    let demand = missing.demand(at: now, spacing: spacing)
-    if let abandoned = demand.abandoned { assembler.abandon(through: abandoned) }
+    guard let requested = pictures.demand(at: now, spacing: spacing) else { return [] }
     deliver(codec, at: now, into: &outbox)
-    return demand.requested
+    return requested
   }
 
   /// Takes note of a request for lost packets that was sent.
@@ -302,20 +257,12 @@ struct ReceiveStream {
   mutating func keyframeRequest(
     _ codec: FlowSection.Codec, senderSSRC: UInt32, roundTrip: Interval?, at now: Instant
   ) -> RTCPPacket? {
-    guard keyframeWanted || assembler.wantsKeyframe else { return nil }
-    let spacing = max(ReceiveStream.keyframeSpacing, (roundTrip ?? .zero) * 3 / 2)
-    if let keyframeRequestedAt, now - keyframeRequestedAt < spacing { return nil }
-    if codec.feedback.contains("nack pli") {
-      keyframeRequestedAt = now
-      counters.pliCount += 1
-      return .pictureLoss(PictureLoss(senderSSRC: senderSSRC, mediaSSRC: ssrc))
-    }
-    guard codec.feedback.contains("ccm fir") else { return nil }
-    keyframeRequestedAt = now
-    counters.firCount += 1
-    demandNumber &+= 1
-    return .fullIntraRequest(
-      FullIntraRequest(senderSSRC: senderSSRC, entries: [.init(ssrc: ssrc, number: demandNumber)]))
+    guard keyframeWanted || pictures.assembler.wantsKeyframe,
+      let request = keyframeRequests.next(
+        to: ssrc, codec, senderSSRC: senderSSRC, roundTrip: roundTrip, at: now)
+    else { return nil }
+    if case .fullIntraRequest = request { counters.firCount += 1 } else { counters.pliCount += 1 }
+    return request
   }
 
   // MARK: - Reports
@@ -359,29 +306,5 @@ struct ReceiveStream {
     counters.remote?.roundTripTime = roundTrip.seconds
     counters.remote?.totalRoundTripTime += roundTrip.seconds
     counters.remote?.roundTripTimeMeasurements += 1
-  }
-}
-
-extension Interval {
-  /// The length in units of 1/65536 s, as reports carry it; 0 when negative.
-  var compactUnits: UInt32 {
-    let length = max(0, nanoseconds)
-    let seconds = UInt64(length / 1_000_000_000)
-    let rest = UInt64(length % 1_000_000_000)
-    return UInt32(truncatingIfNeeded: seconds << 16 | (rest << 16) / 1_000_000_000)
-  }
-
-  /// The interval of so many units of 1/65536 s.
-  init(compactUnits: UInt32) {
-    self.init(nanoseconds: Int64((UInt64(compactUnits) * 1_000_000_000) >> 16))
-  }
-}
-
-extension WallClock {
-  /// The Unix time in nanoseconds of an NTP time (RFC 5905 section 6).
-  static func unixNanoseconds(ntp: UInt64) -> Int64 {
-    let seconds = Int64(ntp >> 32) - 2_208_988_800
-    let fraction = Int64(((ntp & 0xffff_ffff) * 1_000_000_000) >> 32)
-    return seconds * 1_000_000_000 + fraction
   }
 }
