@@ -8,8 +8,8 @@ struct KeyframeRequests {
   private var lastAt: Instant?
   private var number: UInt8 = 0
 
-  /// A demand in the form that was agreed on, a picture loss (RFC 4585 section 6.3.1) or else a full
-  /// intra request (RFC 5104 section 4.3.1); nil when none was, or the last one is too recent.
+  /// A demand in the form that was agreed on, a picture loss (RFC 4585 section 6.3.1) or else a
+  /// full intra request (RFC 5104 section 4.3.1); nil when none was, or the last one is too recent.
   mutating func next(
     to ssrc: UInt32, _ codec: FlowSection.Codec, senderSSRC: UInt32, roundTrip: Interval?,
     at now: Instant

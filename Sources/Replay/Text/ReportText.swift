@@ -1,5 +1,5 @@
 import Foundation
-import Tape
+import Wire
 
 /// A time of the take as seconds with microseconds.
 func timeText(_ nanoseconds: Int64) -> String { decimal(Double(nanoseconds) / 1e9, 6) + " s" }
@@ -12,8 +12,8 @@ func exactTimeText(_ nanoseconds: Int64) -> String {
     + String(repeating: "0", count: 9 - digits.count) + digits + " s"
 }
 
-/// A number with so many digits after the point.
-func decimal(_ value: Double, _ digits: Int) -> String {
+/// A number with so many digits after the point, whatever the language of the machine.
+package func decimal(_ value: Double, _ digits: Int) -> String {
   String(format: "%.\(digits)f", locale: Locale(identifier: "en_US_POSIX"), value)
 }
 

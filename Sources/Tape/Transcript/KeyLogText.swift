@@ -1,6 +1,7 @@
 package import Foundation
 package import Peer
 package import Secure
+import Wire
 
 /// The secrets of a DTLS association as the detail of a `keylog` event.
 ///
