@@ -50,7 +50,7 @@ let package = Package(
   name: "retake",
   products: [
     .executable(name: "retake", targets: ["retake"]),
-    .library(name: "Retake", targets: ["Live", "Tape", "Replay"]),
+    .library(name: "Retake", targets: ["Live", "MediaFiles", "Tape", "Replay"]),
     // For the tests of other packages: takes as regression tests, and a network that is a take.
     .library(name: "RetakeTesting", targets: ["RetakeTesting"]),
   ],
@@ -100,6 +100,9 @@ let package = Package(
       ]),
 
     // What records, replays and drives the core.
+    // Files of sound and pictures stand outside the core, also the parts of their formats that are
+    // pure: the core gets captured blocks and pictures as inputs, whatever they were read from.
+    module("MediaFiles", ["Wire", "RTP", "Media"]),
     // Sources/Tape/Schema is a link to Schema/, because resources must stand inside their target.
     module(
       "Tape",
@@ -123,15 +126,15 @@ let package = Package(
     module(
       "Debug",
       [
-        "Wire", "CSupport", "SDP", "RTP", "Peer", "Media", "Stats", "Tape", "Queries", "Replay",
+        "Wire", "CSupport", "SDP", "RTP", "Peer", "Media", "MediaFiles", "Stats", "Tape", "Queries",
+        "Replay",
       ]),
     module("Lab", ["Wire", "STUN", "TURN", "ICE", "SDP", "Secure", "Peer", "Media", "Tape"]),
     module(
       "Live",
       [
         "Wire", "CSupport", "COpenSSL", "STUN", "TURN", "MulticastDNS", "RTP", "Flow", "SDP",
-        "JSEP", "ICE",
-        "SCTP", "Secure", "Peer", "Media", "Stats", "Speakers", "Tape",
+        "JSEP", "ICE", "SCTP", "Secure", "Peer", "Media", "MediaFiles", "Stats", "Speakers", "Tape",
       ], containers: ["DequeModule"]),
     module("Verify", ["Wire", "Peer", "Media", "Tape", "Replay"]),
     module("RetakeTesting", ["Live", "Media", "Peer", "SDP", "Tape", "Replay", "Verify"]),
@@ -143,7 +146,7 @@ let package = Package(
         "Lab", "Signaling", "Stats", "CSupport",
         "Verify",
         "CPcap",
-        "Media", "Peer", "RTP", "SCTP", "Secure", "Transport",
+        "Media", "MediaFiles", "Peer", "RTP", "SCTP", "Secure", "Transport",
         .product(name: "ArgumentParser", package: "swift-argument-parser"),
       ],
       swiftSettings: settings),
@@ -188,11 +191,12 @@ let package = Package(
     tests(
       "LiveTests",
       [
-        "Wire", "TURN", "RTP", "SDP", "JSEP", "ICE", "SCTP", "Secure", "Flow", "Media", "Stats",
-        "Peer", "Tape", "Live",
+        "Wire", "TURN", "RTP", "SDP", "JSEP", "ICE", "SCTP", "Secure", "Flow", "Media",
+        "MediaFiles", "Stats", "Peer", "Tape", "Live",
       ]),
     tests("SignalingTests", ["SDP", "Signaling"] + nio),
     tests("MediaTests", ["Media", "RTP", "Wire", "COpus"]),
+    tests("MediaFilesTests", ["MediaFiles", "Media", "RTP", "Wire"]),
     .testTarget(
       name: "RTPTests", dependencies: ["Wire", "RTP"], resources: [.copy("Samples")],
       swiftSettings: settings),

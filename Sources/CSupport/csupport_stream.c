@@ -16,23 +16,36 @@
 
 static int limited(size_t count) { return count > INT_MAX ? INT_MAX : (int)count; }
 
-int csupport_tcp_connect(const csupport_address *from, const csupport_address *to) {
+/// Closes a socket and gives the negative errno of what failed before.
+static int close_failed(int descriptor) {
+  int status = -errno;
+  close(descriptor);
+  return status;
+}
+
+/// A bound socket that never blocks and sends at once, which accepted connections inherit; a
+/// negative errno when there is none.
+static int bound_socket(const csupport_address *address) {
   int descriptor = socket(
-      to->family == 6 ? AF_INET6 : AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+      address->family == 6 ? AF_INET6 : AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
   if (descriptor < 0) return -errno;
   int on = 1;
   (void)setsockopt(descriptor, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
   struct sockaddr_storage storage;
-  socklen_t length = csupport_to_sockaddr(from, &storage);
-  int status = bind(descriptor, (struct sockaddr *)&storage, length) == 0 ? 0 : -errno;
-  length = csupport_to_sockaddr(to, &storage);
-  if (status == 0 && connect(descriptor, (struct sockaddr *)&storage, length) != 0
-      && errno != EINPROGRESS) {
-    status = -errno;
+  socklen_t length = csupport_to_sockaddr(address, &storage);
+  if (bind(descriptor, (struct sockaddr *)&storage, length) != 0) return close_failed(descriptor);
+  return descriptor;
+}
+
+int csupport_tcp_connect(const csupport_address *from, const csupport_address *to) {
+  int descriptor = bound_socket(from);
+  if (descriptor < 0) return descriptor;
+  struct sockaddr_storage storage;
+  socklen_t length = csupport_to_sockaddr(to, &storage);
+  if (connect(descriptor, (struct sockaddr *)&storage, length) != 0 && errno != EINPROGRESS) {
+    return close_failed(descriptor);
   }
-  if (status == 0) return descriptor;
-  close(descriptor);
-  return status;
+  return descriptor;
 }
 
 int csupport_tcp_connected(int socket, csupport_address *local) {
@@ -52,26 +65,16 @@ int csupport_tcp_connected(int socket, csupport_address *local) {
 }
 
 int csupport_tcp_listen(const csupport_address *address, csupport_address *bound) {
-  int descriptor = socket(
-      address->family == 6 ? AF_INET6 : AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-  if (descriptor < 0) return -errno;
-  int on = 1;
-  // Accepted connections inherit it.
-  (void)setsockopt(descriptor, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+  int descriptor = bound_socket(address);
+  if (descriptor < 0) return descriptor;
   struct sockaddr_storage storage;
-  socklen_t length = csupport_to_sockaddr(address, &storage);
-  int status = bind(descriptor, (struct sockaddr *)&storage, length) == 0 ? 0 : -errno;
-  if (status == 0 && listen(descriptor, 16) != 0) status = -errno;
-  length = sizeof storage;
-  if (status == 0 && getsockname(descriptor, (struct sockaddr *)&storage, &length) != 0) {
-    status = -errno;
+  socklen_t length = sizeof storage;
+  if (listen(descriptor, 16) != 0
+      || getsockname(descriptor, (struct sockaddr *)&storage, &length) != 0) {
+    return close_failed(descriptor);
   }
-  if (status == 0) {
-    csupport_from_sockaddr(&storage, bound);
-    return descriptor;
-  }
-  close(descriptor);
-  return status;
+  csupport_from_sockaddr(&storage, bound);
+  return descriptor;
 }
 
 int csupport_tcp_accept(int socket, csupport_address *remote) {

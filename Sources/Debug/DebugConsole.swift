@@ -31,9 +31,7 @@ package final class DebugConsole {
   package var place: String {
     let position = session.position
     guard position.step > 0 else { return "before step 1" }
-    let seconds = String(
-      format: "%.6f", locale: Locale(identifier: "en_US_POSIX"),
-      Double(position.at.nanoseconds) / 1e9)
+    let seconds = decimal(Double(position.at.nanoseconds) / 1e9, 6)
     return "\(seconds) s, after step \(position.step)" + (position.isAtEnd ? ", the end" : "")
   }
 

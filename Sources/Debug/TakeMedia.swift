@@ -1,7 +1,9 @@
 import Foundation
 import Media
+import MediaFiles
 import Peer
 import RTP
+import Replay
 import Tape
 package import Wire
 
@@ -73,7 +75,7 @@ package struct TakeMedia {
     let format = WAVFormat(channels: channels, sampleRate: AudioBlock.sampleRate)
     try write(WAVWriter.header(format, dataByteCount: samples.count) + samples, to: file)
     let length = Double(samples.count) / Double(2 * channels * AudioBlock.sampleRate)
-    return "\(file): \(String(format: "%.2f", length)) s of sound, peer \(track.peer) track "
+    return "\(file): \(decimal(length, 2)) s of sound, peer \(track.peer) track "
       + "\(track.number), from \(seconds(begin)) s on"
   }
 
@@ -209,10 +211,5 @@ package struct TakeMedia {
     } catch {
       throw .command("\(file) cannot be written: \(error.localizedDescription)")
     }
-  }
-
-  private func seconds(_ nanoseconds: Int64) -> String {
-    String(
-      format: "%.3f", locale: Locale(identifier: "en_US_POSIX"), Double(nanoseconds) / 1e9)
   }
 }

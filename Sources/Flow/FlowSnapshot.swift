@@ -81,10 +81,11 @@ extension MediaFlow {
 
 extension ReceiveStream {
   fileprivate var described: FlowSnapshot.Receiving {
-    let missing = missing.sequences
+    let assembler = pictures.assembler
+    let missing = pictures.missing.sequences
     return FlowSnapshot.Receiving(
       counters: snapshot, missing: Array(missing.prefix(50)), missingCount: missing.count,
-      missingDue: self.missing.due, deliveredThrough: assembler.floor,
+      missingDue: pictures.missing.due, deliveredThrough: assembler.floor,
       blockedFrames: assembler.readyCount, heldBytes: assembler.heldBytes,
       needsKeyframe: kind == .video && assembler.needsKey)
   }

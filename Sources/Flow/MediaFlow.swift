@@ -118,7 +118,7 @@ package struct MediaFlow: Machine {
     var deadline = earliest(pacer.due, arrivals.deadline)
     deadline = earliest(deadline, reportDue.map { $0 + MediaFlow.reportSlack })
     for receiver in receivers where !receiver.hasEnded {
-      deadline = earliest(deadline, receiver.missing.due)
+      deadline = earliest(deadline, receiver.pictures.missing.due)
     }
     return deadline
   }

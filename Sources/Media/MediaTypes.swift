@@ -47,6 +47,33 @@ public struct AudioBlock: Hashable, Sendable {
   }
 }
 
+/// A picture as it came, of a codec that is not decoded here.
+public struct EncodedPicture: Hashable, Sendable {
+  /// The codec by its encoding name in lower case: `h264`.
+  public var codec: String
+  /// Whether a decoder can begin here.
+  public var isKey: Bool
+  /// The encoded bytes; of H.264 a byte stream with start codes (H.264 annex B).
+  public var bytes: [UInt8]
+
+  /// Creates a picture.
+  public init(codec: String, isKey: Bool, bytes: [UInt8]) {
+    self.codec = codec
+    self.isKey = isKey
+    self.bytes = bytes
+  }
+}
+
+/// A block of sound or a picture, as applications send and receive it.
+public enum MediaContent: Sendable {
+  /// 20 ms of sound; received blocks follow each other without gaps.
+  case audio(AudioBlock)
+  /// A picture, of a received one at the time to show it.
+  case picture(Picture)
+  /// A picture of a codec that is not decoded here, of a received one at the time to show it.
+  case encodedPicture(EncodedPicture)
+}
+
 /// Where the media of a sender comes from.
 public enum MediaSource: Hashable, Sendable, Codable {
   /// A sine tone, made inside the stack; it pauses for a second in every `pauseSeconds` when that

@@ -3,9 +3,9 @@
 /// A windowed-sinc filter in 128 phases is interpolated between neighbouring phases. Positions are
 /// exact fractions, so nothing drifts however long the sound is, and the output does not depend on
 /// how the input was cut into pieces.
-struct Resampler {
+package struct Resampler {
   /// The rates that are accepted, in Hz.
-  static let rates = 8_000...192_000
+  package static let rates = 8_000...192_000
 
   private static let phaseCount = 128
   /// Zero crossings of the filter on each side.
@@ -25,7 +25,7 @@ struct Resampler {
   private var fraction = 0
 
   /// Creates a converter; the rate must be one of `rates`.
-  init(rate: Int, channels: Int) {
+  package init(rate: Int, channels: Int) {
     self.rate = rate
     self.channels = channels
     let stretch = max(rate, AudioBlock.sampleRate)
@@ -40,7 +40,7 @@ struct Resampler {
   }
 
   /// Takes interleaved input and appends the output that it completes.
-  mutating func append(_ input: some Collection<Int16>, into output: inout [Int16]) {
+  package mutating func append(_ input: some Collection<Int16>, into output: inout [Int16]) {
     if rate == AudioBlock.sampleRate {
       output.append(contentsOf: input)
       return
@@ -64,7 +64,7 @@ struct Resampler {
   }
 
   /// Appends what the end of the input completes.
-  mutating func finish(into output: inout [Int16]) {
+  package mutating func finish(into output: inout [Int16]) {
     guard rate != AudioBlock.sampleRate else { return }
     append(repeatElement(0, count: tapCount / 2 * channels), into: &output)
   }

@@ -2,6 +2,7 @@ package import Flow
 package import ICE
 package import Media
 package import RTP
+package import SDP
 package import Secure
 package import Wire
 

@@ -1,5 +1,6 @@
 import Stats
 package import Tape
+import Wire
 
 /// Runs SQL over a take and prints what it gives.
 package enum SQLConsole {

@@ -78,7 +78,7 @@ private struct DTLSEngineCheck: ~Copyable {
       try require(
         end.entropy.drawn >= Self.drawnMinimum, "OpenSSL does not draw its randomness from us")
     }
-    return trace.finish().map { String($0 >> 4, radix: 16) + String($0 & 15, radix: 16) }.joined()
+    return hexadecimal(trace.finish())
   }
 
   /// Lets an end work off its inbox, loses what it sends, and has it sent again.

@@ -34,7 +34,7 @@ public struct PeerCertificate: Hashable, Sendable, Codable {
   ) {
     self.algorithm = algorithm
     let seed = (seed + [UInt8](repeating: 0, count: Entropy.seedLength)).prefix(Entropy.seedLength)
-    self.seed = seed.map { String($0 >> 4, radix: 16) + String($0 & 15, radix: 16) }.joined()
+    self.seed = hexadecimal(seed)
     self.createdUnixSeconds = createdUnixSeconds
     let lifetime = min(max(lifetimeSeconds, 0), PeerCertificate.lifetimeMaximumSeconds)
     expiresUnixSeconds = createdUnixSeconds + lifetime

@@ -1,3 +1,5 @@
+public import SDP
+
 /// A session description of a call, and what names the call in later requests.
 public struct CallDescription: Hashable, Sendable, Codable {
   /// Names the call.
@@ -12,29 +14,6 @@ public struct CallDescription: Hashable, Sendable, Codable {
     self.id = id
     self.sdp = sdp
     self.type = type
-  }
-}
-
-/// A candidate that comes after its description (W3C RTCIceCandidateInit).
-public struct CallCandidate: Hashable, Sendable, Codable {
-  /// `candidate:...`; empty when there are no more.
-  public var candidate: String
-  /// The m-section it belongs to.
-  public var sdpMid: String?
-  /// The index of that m-section.
-  public var sdpMLineIndex: Int?
-  /// The ICE generation it belongs to.
-  public var usernameFragment: String?
-
-  /// Creates a candidate.
-  public init(
-    candidate: String, sdpMid: String? = nil, sdpMLineIndex: Int? = nil,
-    usernameFragment: String? = nil
-  ) {
-    self.candidate = candidate
-    self.sdpMid = sdpMid
-    self.sdpMLineIndex = sdpMLineIndex
-    self.usernameFragment = usernameFragment
   }
 }
 
@@ -112,7 +91,7 @@ public protocol CallHandling: Sendable {
   /// Completes what this side offered, with the peer's answer.
   func accept(answer sdp: String, call id: String) async throws(CallRefusal)
   /// Adds a candidate of the peer; nil when it has no more.
-  func add(_ candidate: CallCandidate?, call id: String) async throws(CallRefusal)
+  func add(_ candidate: CandidateInit?, call id: String) async throws(CallRefusal)
   /// Ends a call.
   func end(call id: String) async throws(CallRefusal)
   /// The stats of a call, or of all calls, as JSON text.

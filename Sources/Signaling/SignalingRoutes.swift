@@ -1,3 +1,5 @@
+import SDP
+
 /// The HTTP face of `retake record serve`: plain JSON, so that any peer can be scripted.
 ///
 ///     GET    /           the page
@@ -173,21 +175,20 @@ private struct OfferBody: Decodable {
   }
 }
 
-/// A candidate that came in: as the fields of an RTCIceCandidateInit, or null when there are no
-/// more.
+/// A candidate that came in, with the call it is for; null as the candidate when there are no more.
 private struct CandidateBody: Decodable {
-  var id: String
-  var candidate: String?
-  var sdpMid: String?
-  var sdpMLineIndex: Int?
-  var usernameFragment: String?
+  let id: String
+  let content: CandidateInit?
 
-  var content: CallCandidate? {
-    candidate.map {
-      CallCandidate(
-        candidate: $0, sdpMid: sdpMid, sdpMLineIndex: sdpMLineIndex,
-        usernameFragment: usernameFragment)
-    }
+  private enum CodingKeys: String, CodingKey {
+    case id, candidate
+  }
+
+  init(from decoder: any Decoder) throws {
+    let fields = try decoder.container(keyedBy: CodingKeys.self)
+    id = try fields.decode(String.self, forKey: .id)
+    let isLast = try fields.decodeIfPresent(String.self, forKey: .candidate) == nil
+    content = isLast ? nil : try CandidateInit(from: decoder)
   }
 }
 

@@ -52,7 +52,8 @@ extension PeerTransport {
   private mutating func count(received datagram: Datagram) {
     counters.packetsReceived += 1
     counters.bytesReceived += UInt64(datagram.bytes.count)
-    traffic.received(datagram.bytes.count, at: datagram.local, from: datagram.remote, at: now)
+    traffic.count(
+      datagram.bytes.count, isInbound: true, datagram.local, datagram.remote, at: now)
   }
 
   private mutating func tellTrafficReceived(_ datagram: Datagram) {
@@ -67,7 +68,7 @@ extension PeerTransport {
     guard let path else { return }
     counters.packetsSent += 1
     counters.bytesSent += UInt64(bytes.count)
-    traffic.sent(bytes.count, from: path.local, to: path.remote, at: now)
+    traffic.count(bytes.count, isInbound: false, path.local, path.remote, at: now)
     if pathIsRelayed {
       drive(ICEAgent.Input.relay(local: path.local, remote: path.remote, bytes: bytes))
     } else {

@@ -139,7 +139,7 @@ package struct PeerTransport: Machine, ~Copyable {
       drive(.streamAccepted(local: local, remote: remote))
     case .nameResolved(let id, let addresses): drive(.nameResolved(id: id, addresses))
     case .sendFailed(let local, let remote, let packets, let bytes):
-      traffic.discarded(packets, bytes, from: local, to: remote)
+      traffic.countDiscarded(packets: packets, bytes: bytes, local, remote)
       drive(.sendFailed(local: local, remote: remote))
     case .interfaces(let addresses): learn(addresses)
     case .gather: gather()

@@ -1,20 +1,31 @@
 package import Wire
 
+/// What went one way: how much, and when last.
+package struct TrafficCount {
+  package private(set) var packets: UInt64 = 0
+  package private(set) var bytes: UInt64 = 0
+  /// When the last packet was counted; nil before the first.
+  package private(set) var last: Instant?
+
+  /// Counts a packet of so many bytes.
+  mutating func add(_ size: Int, at now: Instant) {
+    packets += 1
+    bytes += UInt64(size)
+    last = now
+  }
+}
+
 /// What went over one candidate pair: the counters of W3C candidate-pair.
 package struct PairTraffic {
   /// The number of the pair in its agent; 0 for addresses that were no pair yet.
   package let pair: UInt32
   package let local: SocketAddress
   package let remote: SocketAddress
-  package var packetsSent: UInt64 = 0
-  package var packetsReceived: UInt64 = 0
-  package var bytesSent: UInt64 = 0
-  package var bytesReceived: UInt64 = 0
+  package fileprivate(set) var sent = TrafficCount()
+  package fileprivate(set) var received = TrafficCount()
   /// What the socket refused.
-  package var packetsDiscarded: UInt64 = 0
-  package var bytesDiscarded: UInt64 = 0
-  package var lastSent: Instant?
-  package var lastReceived: Instant?
+  package fileprivate(set) var packetsDiscarded: UInt64 = 0
+  package fileprivate(set) var bytesDiscarded: UInt64 = 0
 }
 
 /// The traffic of a transport by candidate pairs.
@@ -23,9 +34,8 @@ package struct PairTraffic {
 /// counts for the newest pair.
 package struct TrafficLedger {
   private var entries: [PairTraffic] = []
-  /// Where the last packet of each direction was counted: the next one is most likely there too.
-  private var lastSending = 0
-  private var lastReceiving = 0
+  /// Where the last packet was counted: the next one is most likely there too, whatever its way.
+  private var lastPlace = 0
 
   /// How many pairs are told apart; what goes over others counts in the transport's sums alone.
   private static let pairsMaximum = 256
@@ -36,7 +46,7 @@ package struct TrafficLedger {
       !entries.contains(where: { $0.pair == pair && $0.remote == remote && $0.local == local })
     else { return }
     entries.append(PairTraffic(pair: pair, local: local, remote: remote))
-    (lastSending, lastReceiving) = (entries.count - 1, entries.count - 1)
+    lastPlace = entries.count - 1
   }
 
   /// What went over a pair; nil when it is not known.
@@ -46,38 +56,35 @@ package struct TrafficLedger {
     entries.last { $0.pair == pair && $0.remote == remote && $0.local == local }
   }
 
-  mutating func sent(
-    _ bytes: Int, from local: SocketAddress, to remote: SocketAddress, at now: Instant
+  /// Counts a packet that was sent or received between two addresses.
+  mutating func count(
+    _ size: Int, isInbound: Bool, _ local: SocketAddress, _ remote: SocketAddress, at now: Instant
   ) {
-    guard let index = place(local, remote, near: lastSending) else { return }
-    lastSending = index
-    entries[index].packetsSent += 1
-    entries[index].bytesSent += UInt64(bytes)
-    entries[index].lastSent = now
+    guard let index = place(local, remote) else { return }
+    if isInbound {
+      entries[index].received.add(size, at: now)
+    } else {
+      entries[index].sent.add(size, at: now)
+    }
   }
 
-  mutating func received(
-    _ bytes: Int, at local: SocketAddress, from remote: SocketAddress, at now: Instant
+  /// Counts packets that the socket refused to send.
+  mutating func countDiscarded(
+    packets: Int, bytes: Int, _ local: SocketAddress, _ remote: SocketAddress
   ) {
-    guard let index = place(local, remote, near: lastReceiving) else { return }
-    lastReceiving = index
-    entries[index].packetsReceived += 1
-    entries[index].bytesReceived += UInt64(bytes)
-    entries[index].lastReceived = now
-  }
-
-  mutating func discarded(
-    _ packets: Int, _ bytes: Int, from local: SocketAddress, to remote: SocketAddress
-  ) {
-    guard let index = place(local, remote, near: lastSending) else { return }
+    guard let index = place(local, remote) else { return }
     entries[index].packetsDiscarded &+= UInt64(max(0, packets))
     entries[index].bytesDiscarded &+= UInt64(max(0, bytes))
   }
 
-  private func place(_ local: SocketAddress, _ remote: SocketAddress, near guess: Int) -> Int? {
-    if guess < entries.count, entries[guess].remote == remote, entries[guess].local == local {
-      return guess
+  private mutating func place(_ local: SocketAddress, _ remote: SocketAddress) -> Int? {
+    if lastPlace < entries.count, entries[lastPlace].remote == remote,
+      entries[lastPlace].local == local
+    {
+      return lastPlace
     }
-    return entries.lastIndex { $0.remote == remote && $0.local == local }
+    let index = entries.lastIndex { $0.remote == remote && $0.local == local }
+    if let index { lastPlace = index }
+    return index
   }
 }

@@ -141,9 +141,7 @@ extension VerificationRun {
   /// All results as JUnit XML, as CI servers read it.
   package var junit: String {
     var lines = ["<?xml version=\"1.0\" encoding=\"UTF-8\"?>"]
-    func seconds(_ value: Double) -> String {
-      String(format: "%.3f", locale: Locale(identifier: "en_US_POSIX"), value)
-    }
+    func seconds(_ value: Double) -> String { decimal(value, 3) }
     let errors = results.filter { $0.kind == "unreadable" }.count
     let counts =
       "tests=\"\(results.count)\" failures=\"\(failures.count - errors)\" errors=\"\(errors)\" "

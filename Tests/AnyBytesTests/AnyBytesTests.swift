@@ -305,7 +305,7 @@ private struct ParsingCalls: CallHandling {
 
   func accept(answer sdp: String, call id: String) async throws(CallRefusal) { try parse(sdp) }
 
-  func add(_ candidate: CallCandidate?, call id: String) async throws(CallRefusal) {}
+  func add(_ candidate: CandidateInit?, call id: String) async throws(CallRefusal) {}
 
   func end(call id: String) async throws(CallRefusal) {
     if id != "call-1" { throw CallRefusal(.unknownCall, "there is no such call") }

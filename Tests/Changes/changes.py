@@ -44,45 +44,45 @@ CHANGES = [
         "  static let consentIntervalMinimum = Interval.seconds(4)",
         "  static let consentIntervalMinimum = Interval.seconds(1)", ("timer", "ice")),
     Change(
-        "candidate priority", "Sources/ICE/ICEPriority.swift",
+        "candidate priority", "Sources/ICE/Candidates/ICEPriority.swift",
         "    case .host: isTCP ? 90 : 126", "    case .host: isTCP ? 90 : 125", ("ice",)),
     Change(
-        "patience before a NACK", "Sources/Flow/MissingPackets.swift",
+        "patience before a NACK", "Sources/Flow/Receiving/MissingPackets.swift",
         "  static let reorderedTime = Interval.milliseconds(10)",
         "  static let reorderedTime = Interval.milliseconds(12)", ("timer",)),
     Change(
-        "reordering before a NACK", "Sources/Flow/MissingPackets.swift",
+        "reordering before a NACK", "Sources/Flow/Receiving/MissingPackets.swift",
         "  static let reorderedPackets: Int64 = 3", "  static let reorderedPackets: Int64 = 1",
         ("rtcp", "rtp", "timer")),
     Change(
-        "NACK limit", "Sources/Flow/MissingPackets.swift",
+        "NACK limit", "Sources/Flow/Receiving/MissingPackets.swift",
         "  static let maximumTries = 10", "  static let maximumTries = 1",
         ("rtcp", "rtp", "timer")),
     Change(
-        "transport feedback interval", "Sources/Flow/ArrivalLog.swift",
+        "transport feedback interval", "Sources/Flow/RTCP/ArrivalLog.swift",
         "  private static let interval = Interval.milliseconds(100)",
         "  private static let interval = Interval.milliseconds(120)", ("timer",)),
     Change(
-        "pacing of video", "Sources/Flow/Pacer.swift",
+        "pacing of video", "Sources/Flow/Sending/Pacer.swift",
         "  static let burst = Interval.milliseconds(5)",
         "  static let burst = Interval.milliseconds(7)", ("timer", "rtp")),
     Change(
-        "largest packet", "Sources/Flow/SendStream.swift",
+        "largest packet", "Sources/Flow/Sending/SendStream.swift",
         "  static let largestPacket = 1200", "  static let largestPacket = 1100", ("rtp",)),
     Change(
-        "key frame request spacing", "Sources/Flow/ReceiveStream.swift",
-        "  private static let keyframeSpacing = Interval.milliseconds(300)",
-        "  private static let keyframeSpacing = Interval.milliseconds(20)", ("timer", "rtcp")),
+        "key frame request spacing", "Sources/Flow/Receiving/KeyframeRequests.swift",
+        "  private static let leastSpacing = Interval.milliseconds(300)",
+        "  private static let leastSpacing = Interval.milliseconds(20)", ("timer", "rtcp")),
     Change(
-        "jitter target of sound", "Sources/Media/AudioPlayout.swift",
+        "jitter target of sound", "Sources/Media/Playout/AudioPlayout.swift",
         "  package static let leastDelay = Interval.milliseconds(40)",
         "  package static let leastDelay = Interval.milliseconds(60)", ("timer", "media")),
     Change(
-        "jitter target of pictures", "Sources/Media/VideoPlayout.swift",
+        "jitter target of pictures", "Sources/Media/Playout/VideoPlayout.swift",
         "  package static let leastDelay = Interval.milliseconds(10)",
         "  package static let leastDelay = Interval.milliseconds(15)", ("timer", "media")),
     Change(
-        "Opus complexity", "Sources/Media/Codecs.swift",
+        "Opus complexity", "Sources/Media/Codecs/Codecs.swift",
         "  package var complexity: Int32 = 5", "  package var complexity: Int32 = 0",
         ("media",)),
 ]

@@ -282,7 +282,8 @@ import Wire
       bytes[0] |= 0x20
       return bytes
     }
-    VP8Descriptor(beginsPartition: true, pictureID: pictureID).write(into: &writer)
+    VP8Descriptor(beginsPartition: true, pictureID: pictureID.map { PictureID($0) })
+      .write(into: &writer)
     writer.append([isKey ? 0 : 1, 2, 3])
     return writer.bytes
   }

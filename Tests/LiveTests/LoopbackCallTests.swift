@@ -2,6 +2,7 @@ import Foundation
 import JSEP
 import Live
 import Media
+import MediaFiles
 import Peer
 import SDP
 import Stats
@@ -57,6 +58,14 @@ struct LoopbackCall {
     }
     for await _ in stream {}
     withExtendedLifetime(subscription) {}
+  }
+
+  /// A path in a folder of its own that is removed when the closure returns.
+  static func inFolder<Value>(_ body: (String) async throws -> Value) async throws -> Value {
+    let folder = FileManager.default.temporaryDirectory.path + "/live-\(UUID().uuidString)"
+    try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
+    defer { try? FileManager.default.removeItem(atPath: folder) }
+    return try await body(folder + "/call")
   }
 }
 
@@ -133,10 +142,12 @@ struct LoopbackCall {
   }
 
   @Test func filesAreSentAndWhatIsReceivedIsWrittenToFiles() async throws {
-    try await MediaFileTests.inFolder { path in
+    try await LoopbackCall.inFolder { path in
       let call = try LoopbackCall()
-      try Data(MediaFileTests.y4m(count: 4, rate: "30:1", side: 64)).write(
-        to: URL(filePath: path + ".y4m"))
+      let header = Y4MWriter.header(Y4MHeader(width: 64, height: 64, rateNumerator: 30))
+      let pattern = TestPattern(width: 64, height: 64)
+      let frames = (0..<4).flatMap { Y4MWriter.frame(pattern.picture($0)) }
+      try Data(header + frames).write(to: URL(filePath: path + ".y4m"))
       let format = WAVFormat(channels: 1, sampleRate: 48_000)
       let sound = AudioBlock(samples: (0..<48_000).map { Int16($0 % 200) * 50 }, channels: 1)
       try Data(WAVWriter.header(format, dataByteCount: 96_000) + WAVWriter.samples(sound)).write(
@@ -165,7 +176,7 @@ struct LoopbackCall {
   }
 
   @Test func aRecordedCallMakesATake() async throws {
-    try await MediaFileTests.inFolder { path in
+    try await LoopbackCall.inFolder { path in
       let call = try LoopbackCall(take: path, statsInterval: .milliseconds(200))
       for peer in [call.caller, call.callee] {
         try await peer.addTrack(.audio, source: LoopbackCallTests.tone)

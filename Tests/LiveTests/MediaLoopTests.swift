@@ -1,6 +1,7 @@
 import Live
 import Media
 import Peer
+import SDP
 import Synchronization
 import Testing
 import Wire

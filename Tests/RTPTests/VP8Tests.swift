@@ -11,7 +11,7 @@ import Wire
     var reader = ByteReader(packet.span.bytes.extracting(header.payload))
     let descriptor = try VP8Descriptor(parsing: &reader)
     #expect(descriptor.beginsFrame)
-    #expect(descriptor.pictureID == UInt16(0x349a))
+    #expect(descriptor.pictureID == PictureID(0x349a))
     let read = reader.offset
     #expect(descriptor.length == read)
     let frame = try VP8FrameHeader(parsing: reader.rest())
@@ -23,8 +23,8 @@ import Wire
   @Test func descriptorsReadBack() throws {
     for fields in 0..<64 {
       var descriptor = VP8Descriptor(
-        beginsPartition: fields & 1 != 0, pictureID: fields & 2 != 0 ? 0x1234 & 0x7f : nil)
-      descriptor.hasLongPictureID = fields & 4 != 0 || descriptor.pictureID == nil
+        beginsPartition: fields & 1 != 0,
+        pictureID: fields & 2 != 0 ? PictureID(0x1234 & 0x7f, isLong: fields & 4 != 0) : nil)
       if fields & 8 != 0 { descriptor.baseLayerIndex = 200 }
       if fields & 16 != 0 {
         descriptor.temporalLayer = 2

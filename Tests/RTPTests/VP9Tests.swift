@@ -21,8 +21,7 @@ import Wire
       descriptor.beginsFrame = fields & 4 != 0
       descriptor.endsFrame = fields & 8 != 0
       descriptor.isNotReferenced = fields & 5 == 5
-      descriptor.pictureID = fields & 16 != 0 ? 0x12 : nil
-      descriptor.hasLongPictureID = fields & 32 != 0 || descriptor.pictureID == nil
+      descriptor.pictureID = fields & 16 != 0 ? PictureID(0x12, isLong: fields & 32 != 0) : nil
       if fields & 64 != 0 {
         descriptor.layer = VP9Descriptor.Layer(temporal: 5, spatial: 6)
         descriptor.layer?.isSwitchingPoint = fields & 8 != 0
@@ -87,7 +86,7 @@ import Wire
     }
     // Flexible mode with a picture identifier: the first packet of a key frame, and its second.
     let first = try #require(packet("988001" + Self.key))
-    #expect(first.beginning == .certain && first.isKey && first.pictureID == 1)
+    #expect(first.beginning == .certain && first.isKey && first.pictureID == PictureID(1))
     #expect(first.content == .slice(3..<14))
     let second = try #require(packet("948001" + "aabb"))
     #expect(second.beginning == .no && !second.isKey)
@@ -112,7 +111,7 @@ import Wire
         #expect(writer.count + share.range.count <= 1000)
         let descriptor = try read(writer.bytes)
         #expect(descriptor.beginsPicture == (index == 0) && descriptor.endsFrame == (index == 2))
-        #expect(descriptor.isInterPredicted == !isKey && descriptor.pictureID == 77)
+        #expect(descriptor.isInterPredicted == !isKey && descriptor.pictureID == PictureID(77))
         #expect(descriptor.references == (isKey ? [] : [1]))
       }
     }

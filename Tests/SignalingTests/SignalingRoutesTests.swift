@@ -1,3 +1,4 @@
+import SDP
 import Signaling
 import Synchronization
 import Testing
@@ -42,7 +43,7 @@ final class ScriptedCalls: CallHandling {
     if sdp == "again" { throw CallRefusal(.conflict, "the call was answered already") }
   }
 
-  func add(_ candidate: CallCandidate?, call id: String) async throws(CallRefusal) {
+  func add(_ candidate: CandidateInit?, call id: String) async throws(CallRefusal) {
     note("candidate \(id) \(candidate?.candidate ?? "none") \(candidate?.sdpMid ?? "-")")
   }
 

@@ -10,8 +10,8 @@ enum Layers {
     "Wire", "Digests", "STUN", "TURN", "ICE", "MulticastDNS", "Secure", "RTP", "SCTP", "SDP",
     "JSEP", "Transport",
     "Flow", "Media",
-    "Stats", "Speakers", "Peer", "Tape", "Queries", "Page", "Replay", "Debug", "Verify", "Lab",
-    "Live", "RetakeTesting", "Signaling", "retake",
+    "Stats", "Speakers", "Peer", "MediaFiles", "Tape", "Queries", "Page", "Replay", "Debug",
+    "Verify", "Lab", "Live", "RetakeTesting", "Signaling", "retake",
   ]
 
   /// The deterministic core: no clock, no randomness, no input or output of its own.

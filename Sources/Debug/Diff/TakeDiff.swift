@@ -204,11 +204,6 @@ package struct TakeDiff: Sendable {
     return distance <= Self.countTolerance * max(old, new) || distance < Self.countLeast
   }
 
-  private func seconds(_ nanoseconds: Int64) -> String {
-    String(
-      format: "%.3f", locale: Locale(identifier: "en_US_POSIX"), Double(nanoseconds) / 1e9)
-  }
-
   // MARK: Printing
 
   /// Whether nothing worth telling differs.

@@ -1,5 +1,6 @@
 import Foundation
 import Queries
+import Replay
 import Stats
 
 /// The outcomes of a session as it was recorded and as it might have been, side by side.
@@ -69,12 +70,6 @@ package struct WhatIfReport: Sendable {
   private func value(_ outcome: PeerOutcome, _ name: String) -> String {
     guard let value = outcome.measures.first(where: { $0.name == name })?.value else { return "0" }
     return value.rounded() == value ? String(Int64(value)) : decimal(value, 1)
-  }
-
-  private func seconds(_ nanoseconds: Int64) -> String { decimal(Double(nanoseconds) / 1e9, 3) }
-
-  private func decimal(_ value: Double, _ digits: Int) -> String {
-    String(format: "%.\(digits)f", locale: Locale(identifier: "en_US_POSIX"), value)
   }
 
   /// Freezes of one side that have no part in any of the other side.

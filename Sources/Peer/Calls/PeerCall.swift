@@ -58,29 +58,6 @@ package enum PeerCall: Hashable, Sendable, Codable {
   case close
 }
 
-/// W3C RTCIceCandidateInit.
-public struct CandidateInit: Hashable, Sendable, Codable {
-  /// `candidate:...`, or empty for the end of a generation.
-  public var candidate: String
-  /// The m-section it belongs to.
-  public var sdpMid: String?
-  /// The index of that m-section.
-  public var sdpMLineIndex: Int?
-  /// The ICE generation it belongs to.
-  public var usernameFragment: String?
-
-  /// Creates a candidate.
-  public init(
-    candidate: String, sdpMid: String? = nil, sdpMLineIndex: Int? = nil,
-    usernameFragment: String? = nil
-  ) {
-    self.candidate = candidate
-    self.sdpMid = sdpMid
-    self.sdpMLineIndex = sdpMLineIndex
-    self.usernameFragment = usernameFragment
-  }
-}
-
 /// The answer to a call.
 package enum PeerReply: Hashable, Sendable {
   case done

@@ -1,5 +1,6 @@
 import ICE
 import JSEP
+import SDP
 import Transport
 import Wire
 

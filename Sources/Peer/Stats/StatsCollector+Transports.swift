@@ -143,12 +143,12 @@ extension StatsCollector {
       let traffic = pair.remote.address.flatMap {
         bundle.transport.traffic.traffic(of: pair.id, pair.base, $0)
       }
-      stats.set("packetsSent", traffic?.packetsSent ?? 0)
-      stats.set("packetsReceived", traffic?.packetsReceived ?? 0)
-      stats.set("bytesSent", traffic?.bytesSent ?? 0)
-      stats.set("bytesReceived", traffic?.bytesReceived ?? 0)
-      stats.set("lastPacketSentTimestamp", traffic?.lastSent.map { milliseconds($0) })
-      stats.set("lastPacketReceivedTimestamp", traffic?.lastReceived.map { milliseconds($0) })
+      stats.set("packetsSent", traffic?.sent.packets ?? 0)
+      stats.set("packetsReceived", traffic?.received.packets ?? 0)
+      stats.set("bytesSent", traffic?.sent.bytes ?? 0)
+      stats.set("bytesReceived", traffic?.received.bytes ?? 0)
+      stats.set("lastPacketSentTimestamp", traffic?.sent.last.map { milliseconds($0) })
+      stats.set("lastPacketReceivedTimestamp", traffic?.received.last.map { milliseconds($0) })
       stats.set("totalRoundTripTime", pair.totalRoundTrip)
       stats.set("currentRoundTripTime", pair.currentRoundTrip)
       if pair.selected {

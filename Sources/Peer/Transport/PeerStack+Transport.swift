@@ -2,6 +2,7 @@ import Flow
 import ICE
 import JSEP
 import SCTP
+import SDP
 import Secure
 import Transport
 import Wire

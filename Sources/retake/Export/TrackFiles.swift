@@ -1,5 +1,7 @@
 import Foundation
 import Live
+import Media
+import MediaFiles
 import Wire
 
 /// The files that received tracks are written into, made when the first frame of a track comes.
@@ -47,7 +49,7 @@ final class TrackFiles {
     do throws(CommandFailure) {
       // An autoclosure would lose the type of the error, so this is no `??`.
       let index = if let known { known } else { try add(media, kind, ending, peer) }
-      tracks[index].writer.write(media)
+      tracks[index].writer.write(media.content, at: media.at)
     } catch {
       failure = error
     }

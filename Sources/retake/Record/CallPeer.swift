@@ -2,6 +2,7 @@ import Foundation
 import JSEP
 import Live
 import Media
+import MediaFiles
 import Peer
 import SDP
 import Signaling

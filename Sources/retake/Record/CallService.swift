@@ -113,15 +113,10 @@ actor CallService: CallHandling {
     }
   }
 
-  func add(_ candidate: CallCandidate?, call id: String) async throws(CallRefusal) {
+  func add(_ candidate: CandidateInit?, call id: String) async throws(CallRefusal) {
     let call = try call(id)
     do {
-      try await call.peer.connection.addICECandidate(
-        candidate.map {
-          CandidateInit(
-            candidate: $0.candidate, sdpMid: $0.sdpMid, sdpMLineIndex: $0.sdpMLineIndex,
-            usernameFragment: $0.usernameFragment)
-        })
+      try await call.peer.connection.addICECandidate(candidate)
     } catch {
       throw CallRefusal(error)
     }

@@ -3,6 +3,7 @@ import Foundation
 import JSEP
 import Live
 import Media
+import MediaFiles
 import Peer
 import Wire
 

@@ -1,0 +1,29 @@
+import RTP
+import Wire
+
+/// The demands for key frames that go to the sender of a stream.
+struct KeyframeRequests {
+  private static let leastSpacing = Interval.milliseconds(300)
+
+  private var lastAt: Instant?
+  private var number: UInt8 = 0
+
+  /// A demand in the form that was agreed on, a picture loss (RFC 4585 section 6.3.1) or else a
+  /// full intra request (RFC 5104 section 4.3.1); nil when none was, or the last one is too recent.
+  mutating func next(
+    to ssrc: UInt32, _ codec: FlowSection.Codec, senderSSRC: UInt32, roundTrip: Interval?,
+    at now: Instant
+  ) -> RTCPPacket? {
+    let spacing = max(KeyframeRequests.leastSpacing, (roundTrip ?? .zero) * 3 / 2)
+    if let lastAt, now - lastAt < spacing { return nil }
+    if codec.feedback.contains("nack pli") {
+      lastAt = now
+      return .pictureLoss(PictureLoss(senderSSRC: senderSSRC, mediaSSRC: ssrc))
+    }
+    guard codec.feedback.contains("ccm fir") else { return nil }
+    lastAt = now
+    number &+= 1
+    return .fullIntraRequest(
+      FullIntraRequest(senderSSRC: senderSSRC, entries: [.init(ssrc: ssrc, number: number)]))
+  }
+}

@@ -1,0 +1,267 @@
+import DequeModule
+import RTP
+import Wire
+
+/// Puts the packets of a stream of pictures together to frames and gives these in decoding order.
+///
+/// A frame is complete when all packets from its first one to the marker are there. Frames follow
+/// each other when no sequence number or no picture identifier lies between them. What is bounded:
+/// the range of sequence numbers held, and the bytes.
+struct PictureAssembler {
+  /// A packet as far as the assembly of its frame is concerned.
+  struct Packet {
+    var sequence: Int64
+    var timestamp: UInt32
+    var marker: Bool
+    var arrival: Instant
+    /// The packet, and where the codec's data lies in it: empty for one that only fills its
+    /// number.
+    var bytes: [UInt8] = []
+    var payload = 0..<0
+    var beginning = PicturePacket.Beginning.no
+    var isKey = false
+    var pictureID: PictureID?
+  }
+
+  /// A complete frame.
+  struct Picture {
+    var first: Int64
+    var last: Int64
+    var timestamp: UInt32
+    var firstArrival: Instant
+    var lastArrival: Instant
+    var isKey: Bool
+    var pictureID: PictureID?
+    var length: Int
+    /// When the frame became complete.
+    var completed: Instant
+  }
+
+  private struct Slot {
+    var packet: Packet
+    /// The first packet of the frame, once all packets from there to this one are present.
+    var start: Int64?
+  }
+
+  /// How many sequence numbers are held at once.
+  static let capacity: Int64 = 2048
+  /// How many bytes are held at once.
+  static let maximumBytes = 16 << 20
+  /// How far before the first packet the stream may have begun.
+  private static let lead: Int64 = 64
+
+  /// Everything up to this number is delivered or given up.
+  private(set) var floor: Int64?
+  /// Whether what stands at the floor ended a frame, as far as is known.
+  private var floorEndsFrame = false
+  /// Whether the next frame to deliver has to be a key frame.
+  private(set) var needsKey = true
+  /// Frames that were complete and yet not delivered.
+  private(set) var droppedCount: UInt64 = 0
+  private var slots: [Slot?] = []
+  private(set) var heldBytes = 0
+  private var ready = Deque<Picture>()
+  private var lastPictureID: PictureID?
+  private var newestKeyStart: Int64?
+  private var newest: Int64?
+  /// Whether something that cannot be decoded came while a key frame was needed.
+  private var missedSomething = false
+
+  /// Whether a key frame is needed and none is on its way.
+  var wantsKeyframe: Bool { needsKey && missedSomething && !awaitsKey(before: .max) }
+
+  /// How many complete frames wait for something before them.
+  var readyCount: Int { ready.count }
+
+  /// The first packet of the oldest frame that is complete and waits for something before it.
+  var blocked: Int64? { ready.first?.first }
+
+  /// Whether a packet comes too late to be of use.
+  func isLate(_ sequence: Int64) -> Bool {
+    guard let floor else { return false }
+    return sequence <= floor
+  }
+
+  /// Takes a packet that is neither late nor a duplicate; gives the frame that it completes.
+  mutating func insert(_ packet: Packet, at now: Instant) -> [Picture] {
+    let sequence = packet.sequence
+    if slots.isEmpty {
+      slots = [Slot?](repeating: nil, count: Int(PictureAssembler.capacity))
+      floor = sequence - PictureAssembler.lead
+    }
+    if let floor, sequence - floor > PictureAssembler.capacity { restart(before: sequence) }
+    if heldBytes + packet.bytes.count > PictureAssembler.maximumBytes { restart(before: sequence) }
+    heldBytes += packet.bytes.count
+    newest = max(newest ?? sequence, sequence)
+    slots[place(sequence)] = Slot(packet: packet)
+    var pictures = completeFrames(from: sequence, at: now)
+    // What comes next may be known to begin a frame only now.
+    if slot(sequence)?.start == nil { pictures += completeFrames(from: sequence + 1, at: now) }
+    return pictures
+  }
+
+  /// Gives up everything up to a packet that cannot be had any more.
+  mutating func abandon(through sequence: Int64) {
+    guard let floor, sequence > floor else { return }
+    needsKey = true
+    missedSomething = true
+    release(through: sequence)
+    floorEndsFrame = false
+  }
+
+  /// The next frame in decoding order with its bytes; nil when it is not there yet.
+  ///
+  /// A complete key frame waits at most `patience` for the frames before it.
+  mutating func next(at now: Instant, patience: Interval) -> (Picture, [UInt8])? {
+    skipFillers()
+    if needsKey {
+      // Frames after a key frame that is still coming in may yet be decoded.
+      while let head = ready.first, !head.isKey, !awaitsKey(before: head.first) {
+        ready.removeFirst()
+        droppedCount += 1
+        missedSomething = true
+        release(through: head.last)
+        floorEndsFrame = true
+      }
+      guard ready.first?.isKey == true else { return nil }
+    } else if let head = ready.first, !follows(head) {
+      guard let key = ready.firstIndex(where: { $0.isKey && $0.completed + patience <= now })
+      else { return nil }
+      droppedCount += UInt64(key)
+      ready.removeFirst(key)
+    }
+    guard let head = ready.popFirst() else { return nil }
+    let bytes = payload(of: head)
+    release(through: head.last)
+    floorEndsFrame = true
+    needsKey = false
+    missedSomething = false
+    lastPictureID = head.pictureID
+    return (head, bytes)
+  }
+
+  // MARK: - Assembly
+
+  /// Follows the packets that are now connected to the beginning of their frame.
+  private mutating func completeFrames(from first: Int64, at now: Instant) -> [Picture] {
+    var pictures: [Picture] = []
+    var sequence = first
+    while let slot = slot(sequence), slot.start == nil, !slot.packet.payload.isEmpty {
+      guard let start = start(of: slot.packet) else { break }
+      slots[place(sequence)]?.start = start
+      if slot.packet.isKey { newestKeyStart = max(newestKeyStart ?? start, start) }
+      if slot.packet.marker, let picture = picture(from: start, through: sequence, at: now) {
+        let index = ready.lastIndex { $0.first < picture.first }.map { $0 + 1 } ?? 0
+        ready.insert(picture, at: index)
+        pictures.append(picture)
+      }
+      sequence += 1
+    }
+    return pictures
+  }
+
+  /// The first packet of the frame that a packet belongs to; nil while that is not known.
+  private func start(of packet: Packet) -> Int64? {
+    if let before = slot(packet.sequence - 1) {
+      let goesOn = !before.packet.marker && before.packet.timestamp == packet.timestamp
+      if goesOn, let known = before.start { return known }
+      if packet.beginning == .certain { return packet.sequence }
+      return goesOn || packet.beginning == .no ? nil : packet.sequence
+    }
+    switch packet.beginning {
+    case .certain: return packet.sequence
+    case .possible: return floorEndsFrame && packet.sequence - 1 == floor ? packet.sequence : nil
+    case .no: return nil
+    }
+  }
+
+  private func picture(from first: Int64, through last: Int64, at now: Instant) -> Picture? {
+    guard let head = slot(first)?.packet else { return nil }
+    var picture = Picture(
+      first: first, last: last, timestamp: head.timestamp, firstArrival: head.arrival,
+      lastArrival: head.arrival, isKey: head.isKey, pictureID: head.pictureID,
+      length: 0, completed: now)
+    for sequence in first...last {
+      guard let packet = slot(sequence)?.packet else { return nil }
+      picture.length += packet.payload.count
+      if packet.isKey { picture.isKey = true }
+      picture.firstArrival = min(picture.firstArrival, packet.arrival)
+      picture.lastArrival = max(picture.lastArrival, packet.arrival)
+    }
+    return picture
+  }
+
+  private func payload(of picture: Picture) -> [UInt8] {
+    var bytes: [UInt8] = []
+    bytes.reserveCapacity(picture.length)
+    for sequence in picture.first...picture.last {
+      guard let packet = slot(sequence)?.packet else { continue }
+      bytes.append(contentsOf: packet.bytes[packet.payload])
+    }
+    return bytes
+  }
+
+  private func follows(_ picture: Picture) -> Bool {
+    if let floor, picture.first == floor + 1 { return true }
+    guard let id = picture.pictureID, let lastPictureID else { return false }
+    return id.follows(lastPictureID)
+  }
+
+  /// Whether a key frame has begun to come in that stands before a packet.
+  private func awaitsKey(before sequence: Int64) -> Bool {
+    guard let newestKeyStart, let floor else { return false }
+    return newestKeyStart > floor && newestKeyStart < sequence
+  }
+
+  // MARK: - Storage
+
+  /// Passes over packets without payload that stand before the next frame.
+  private mutating func skipFillers() {
+    while let floor, let slot = slot(floor + 1), slot.packet.payload.isEmpty {
+      release(through: floor + 1)
+    }
+  }
+
+  /// Frees all packets up to a number, and forgets the frames that begin there.
+  private mutating func release(through sequence: Int64) {
+    guard let old = floor, sequence > old else { return }
+    var freed = old + 1
+    let end = min(sequence, newest ?? sequence)
+    while freed <= end {
+      if let slot = slot(freed) {
+        heldBytes -= slot.packet.bytes.count
+        slots[place(freed)] = nil
+      }
+      freed += 1
+    }
+    floor = sequence
+    while let head = ready.first, head.first <= sequence {
+      ready.removeFirst()
+      droppedCount += 1
+    }
+  }
+
+  /// Gives up all that is held, because a packet lies too far ahead.
+  mutating func restart(before sequence: Int64) {
+    droppedCount += UInt64(ready.count)
+    ready.removeAll()
+    for index in slots.indices { slots[index] = nil }
+    heldBytes = 0
+    floor = sequence - 1
+    floorEndsFrame = false
+    newest = nil
+    needsKey = true
+    missedSomething = true
+    newestKeyStart = nil
+  }
+
+  private func slot(_ sequence: Int64) -> Slot? {
+    guard !slots.isEmpty, let slot = slots[place(sequence)], slot.packet.sequence == sequence
+    else { return nil }
+    return slot
+  }
+
+  private func place(_ sequence: Int64) -> Int {
+    Int(truncatingIfNeeded: sequence & (PictureAssembler.capacity - 1))
+  }
+}

@@ -1,0 +1,79 @@
+import RTP
+import Wire
+
+/// The packets of a stream of pictures as they come in: what is missing among them, what of that is
+/// asked for again, and the frames that they make.
+struct PictureReception {
+  /// A key frame that is complete waits so long for the frames before it.
+  private static let keyframePatience = Interval.milliseconds(200)
+
+  private(set) var missing = MissingPackets()
+  private(set) var assembler = PictureAssembler()
+
+  /// Whether the peer agreed to retransmit.
+  var canRequest: Bool {
+    get { missing.canRequest }
+    set { missing.canRequest = newValue }
+  }
+
+  /// Takes a packet; gives the frames that it completes, nil when it comes too late.
+  mutating func insert(_ packet: PictureAssembler.Packet, at now: Instant)
+    -> [PictureAssembler.Picture]?
+  {
+    if !missing.receive(packet.sequence, at: now) {
+      missing.removeAll()
+      assembler.restart(before: packet.sequence)
+    }
+    guard !assembler.isLate(packet.sequence) else { return nil }
+    return assembler.insert(packet, at: now)
+  }
+
+  /// The next frame in decoding order with its bytes; nil when it is not there yet.
+  mutating func next(at now: Instant) -> (PictureAssembler.Picture, [UInt8])? {
+    while true {
+      if let next = assembler.next(at: now, patience: PictureReception.keyframePatience) {
+        missing.settle(through: next.0.last)
+        return next
+      }
+      // With no packet missing before it, what a frame waits for will never be complete.
+      guard let blocked = assembler.blocked, blocked <= missing.oldest ?? .max else { return nil }
+      assembler.abandon(through: blocked - 1)
+    }
+  }
+
+  /// What has to be asked for again now, nil when that is not due; frames that wait for what is
+  /// given up are given up too.
+  mutating func demand(at now: Instant, spacing: Interval) -> [UInt16]? {
+    guard let due = missing.due, due <= now else { return nil }
+    let demand = missing.demand(at: now, spacing: spacing)
+    if let abandoned = demand.abandoned { assembler.abandon(through: abandoned) }
+    return demand.requested
+  }
+
+  /// Takes note that nothing more comes.
+  mutating func end() { missing.removeAll() }
+}
+
+extension PictureAssembler.Packet {
+  /// Reads the payload descriptor; a payload that is empty or broken only fills its number.
+  init(_ packet: ReceiveStream.Packet, _ sequence: Int64, payload: Range<Int>) {
+    self.init(
+      sequence: sequence, timestamp: packet.header.timestamp, marker: packet.header.marker,
+      arrival: packet.arrival)
+    guard !payload.isEmpty,
+      let read = PicturePacket(
+        packet.bytes.span.bytes.extracting(payload), codec: packet.codec.name)
+    else { return }
+    beginning = read.beginning
+    isKey = read.isKey
+    pictureID = read.pictureID
+    switch read.content {
+    case .slice(let range):
+      bytes = packet.bytes
+      self.payload = payload.lowerBound + range.lowerBound..<payload.lowerBound + range.upperBound
+    case .bytes(let bytes):
+      self.bytes = bytes
+      self.payload = 0..<bytes.count
+    }
+  }
+}

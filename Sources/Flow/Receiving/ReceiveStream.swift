@@ -1,0 +1,310 @@
+import RTP
+import Wire
+
+/// One stream that is received: its counts, what it misses, and the assembly of its frames.
+struct ReceiveStream {
+  /// A packet of the stream, direct or unwrapped from a retransmission.
+  struct Packet {
+    var header: RTPHeader
+    var extensions: HeaderExtensions
+    var bytes: [UInt8]
+    var arrival: Instant
+    var codec: FlowSection.Codec
+  }
+
+  let mid: String
+  let kind: MediaKind
+  let ssrc: UInt32
+  var rtxSSRC: UInt32?
+  private(set) var counters: InboundStreamCounters
+  /// What the last packet carried.
+  private(set) var codec: FlowSection.Codec?
+  private(set) var hasEnded = false
+  /// Whether another stream took this one's place in the section.
+  var isReplaced = false
+  /// Whether packets came since the last report.
+  private(set) var receivedSinceReport = false
+  private(set) var retransmittedSinceReport = false
+  /// Whether a decoder asked for a key frame and none came since.
+  var keyframeWanted = false
+  /// The packets of pictures and what is made of them; unused for sound.
+  private(set) var pictures = PictureReception()
+
+  private var reception = ReceptionStatistics()
+  private var rtxReception = ReceptionStatistics()
+  private var window = SequenceWindow()
+  private var timestamps = TimestampUnwrapper()
+  private var clockRate: UInt32 = 0
+  private var keyframeRequests = KeyframeRequests()
+  private var lastSenderReport: (compactNTP: UInt32, arrival: Instant)?
+
+  init(mid: String, kind: MediaKind, ssrc: UInt32, rtxSSRC: UInt32?, at now: Instant) {
+    self.mid = mid
+    self.kind = kind
+    self.ssrc = ssrc
+    self.rtxSSRC = rtxSSRC
+    counters = InboundStreamCounters(mid: mid, kind: kind, ssrc: ssrc, beganAt: now)
+  }
+
+  /// What was counted so far.
+  var snapshot: InboundStreamCounters {
+    var counters = counters
+    counters.rtxSSRC = rtxSSRC
+    counters.hasEnded = hasEnded
+    counters.packetsLost = reception.lost
+    counters.jitter = clockRate == 0 ? 0 : Double(reception.jitter) / Double(clockRate)
+    counters.framesDropped += pictures.assembler.droppedCount
+    return counters
+  }
+
+  /// Begins again after an end: the same source may send anew, with numbers of its choice.
+  mutating func resume() {
+    hasEnded = false
+    isReplaced = false
+    counters.framesDropped += pictures.assembler.droppedCount
+    pictures = PictureReception()
+    window = SequenceWindow()
+    reception.acceptJump()
+  }
+
+  /// Takes note that the source sends no more.
+  mutating func end() {
+    hasEnded = true
+    pictures.end()
+    keyframeWanted = false
+  }
+
+  // MARK: - Packets
+
+  /// Takes a packet of the media source itself.
+  mutating func receive(
+    _ packet: Packet, at now: Instant, into outbox: inout Outbox<MediaFlow.Output>
+  ) {
+    clockRate = packet.codec.clockRate
+    count(packet)
+    receivedSinceReport = true
+    let header = packet.header
+    guard
+      let sequence = reception.receive(
+        header.sequence, timestamp: header.timestamp, clockRate: clockRate,
+        arrival: packet.arrival)
+    else {
+      counters.packetsDiscarded += 1
+      return
+    }
+    take(packet, sequence, payload: header.payload, at: now, into: &outbox)
+  }
+
+  /// Takes a packet of the retransmission source.
+  mutating func receiveRetransmission(
+    _ packet: Packet, at now: Instant, into outbox: inout Outbox<MediaFlow.Output>
+  ) {
+    count(packet)
+    retransmittedSinceReport = true
+    let header = packet.header
+    _ = rtxReception.receive(
+      header.sequence, timestamp: header.timestamp, clockRate: packet.codec.clockRate,
+      arrival: packet.arrival)
+    guard let original = RTX.unwrap(packet.bytes.span.bytes, header: header) else { return }
+    counters.retransmittedPacketsReceived += 1
+    counters.retransmittedBytesReceived += UInt64(header.payload.count)
+    guard reception.isStarted else {
+      counters.packetsDiscarded += 1
+      return
+    }
+    let sequence = reception.extended(original.sequence)
+    if take(packet, sequence, payload: original.payload, at: now, into: &outbox) {
+      counters.packetsRecovered += 1
+    }
+  }
+
+  /// Takes note of a packet with a payload type that was not agreed on: it is there, but no use.
+  mutating func receiveUnusable(_ header: RTPHeader, arrival: Instant, at now: Instant) {
+    count(header, arrival: arrival)
+    receivedSinceReport = true
+    counters.packetsDiscarded += 1
+    guard
+      let sequence = reception.receive(
+        header.sequence, timestamp: header.timestamp, clockRate: clockRate, arrival: arrival),
+      window.insert(sequence) == .new, kind == .video
+    else { return }
+    insert(
+      PictureAssembler.Packet(
+        sequence: sequence, timestamp: header.timestamp, marker: false, arrival: arrival),
+      at: now)
+  }
+
+  private mutating func count(_ header: RTPHeader, arrival: Instant) {
+    counters.packetsReceived += 1
+    counters.bytesReceived += UInt64(header.payload.count)
+    counters.headerBytesReceived += UInt64(header.headerLength + header.paddingLength)
+    counters.lastPacketReceived = arrival
+  }
+
+  private mutating func count(_ packet: Packet) {
+    count(packet.header, arrival: packet.arrival)
+    codec = packet.codec
+    counters.codec = packet.codec.name
+    counters.payloadType = packet.codec.payloadType
+  }
+
+  /// Hands a packet on when it is news; false for duplicates and what comes too late.
+  @discardableResult
+  private mutating func take(
+    _ packet: Packet, _ sequence: Int64, payload: Range<Int>, at now: Instant,
+    into outbox: inout Outbox<MediaFlow.Output>
+  ) -> Bool {
+    switch window.insert(sequence) {
+    case .new: break
+    case .duplicate:
+      counters.packetsDuplicated += 1
+      return false
+    case .old:
+      counters.packetsDiscarded += 1
+      return false
+    }
+    switch kind {
+    case .audio: takeSound(packet, sequence, payload: payload, into: &outbox)
+    case .video: return takePicture(packet, sequence, payload: payload, at: now, into: &outbox)
+    }
+    return true
+  }
+
+  private mutating func takeSound(
+    _ packet: Packet, _ sequence: Int64, payload: Range<Int>,
+    into outbox: inout Outbox<MediaFlow.Output>
+  ) {
+    guard !payload.isEmpty else { return }
+    counters.framesReceived += 1
+    let timestamp = packet.header.timestamp
+    var frame = ReceivedFrame(
+      mid: mid, ssrc: ssrc, kind: .audio, codec: packet.codec.name,
+      payloadType: packet.codec.payloadType, firstSequence: sequence, lastSequence: sequence,
+      rtpTime: timestamp, extendedTime: timestamps.unwrap(timestamp),
+      firstArrival: packet.arrival, lastArrival: packet.arrival,
+      bytes: Array(packet.bytes[payload]), isKey: true,
+      audioLevel: packet.extensions.audioLevel, isVoice: packet.extensions.isVoice)
+    frame.contributors = packet.extensions.contributors(
+      of: packet.header, in: packet.bytes.span.bytes)
+    outbox.append(.received(frame))
+  }
+
+  // MARK: - Pictures
+
+  private mutating func takePicture(
+    _ packet: Packet, _ sequence: Int64, payload: Range<Int>, at now: Instant,
+    into outbox: inout Outbox<MediaFlow.Output>
+  ) -> Bool {
+    pictures.canRequest = packet.codec.feedback.contains("nack")
+    guard insert(PictureAssembler.Packet(packet, sequence, payload: payload), at: now) else {
+      counters.packetsDiscarded += 1
+      return false
+    }
+    deliver(packet.codec, at: now, into: &outbox)
+    return true
+  }
+
+  /// Puts a packet in its place and counts the frames that are complete; false when it comes too
+  /// late.
+  @discardableResult
+  private mutating func insert(_ packet: PictureAssembler.Packet, at now: Instant) -> Bool {
+    guard let completed = pictures.insert(packet, at: now) else { return false }
+    for picture in completed {
+      counters.framesReceived += 1
+      if picture.isKey { counters.keyFramesReceived += 1 }
+      if picture.last > picture.first {
+        counters.framesAssembledFromMultiplePackets += 1
+        let assembly = picture.lastArrival - picture.firstArrival
+        counters.totalAssemblyTime = counters.totalAssemblyTime + assembly
+      }
+    }
+    return true
+  }
+
+  private mutating func deliver(
+    _ codec: FlowSection.Codec, at now: Instant, into outbox: inout Outbox<MediaFlow.Output>
+  ) {
+    while let (picture, bytes) = pictures.next(at: now) {
+      if picture.isKey { keyframeWanted = false }
+      outbox.append(
+        .received(
+          ReceivedFrame(
+            mid: mid, ssrc: ssrc, kind: .video, codec: codec.name,
+            payloadType: codec.payloadType, firstSequence: picture.first,
+            lastSequence: picture.last, rtpTime: picture.timestamp,
+            extendedTime: timestamps.unwrap(picture.timestamp),
+            firstArrival: picture.firstArrival, lastArrival: picture.lastArrival, bytes: bytes,
+            isKey: picture.isKey)))
+    }
+  }
+
+  // MARK: - Feedback
+
+  /// What has to be asked for again now; frames that wait for what is given up are given up too.
+  mutating func demand(
+    _ codec: FlowSection.Codec, at now: Instant, spacing: Interval,
+    into outbox: inout Outbox<MediaFlow.Output>
+  ) -> [UInt16] {
+    guard let requested = pictures.demand(at: now, spacing: spacing) else { return [] }
+    deliver(codec, at: now, into: &outbox)
+    return requested
+  }
+
+  /// Takes note of a request for lost packets that was sent.
+  mutating func countNACK() { counters.nackCount += 1 }
+
+  /// A request for a key frame, when one is needed and the last one is long enough ago.
+  mutating func keyframeRequest(
+    _ codec: FlowSection.Codec, senderSSRC: UInt32, roundTrip: Interval?, at now: Instant
+  ) -> RTCPPacket? {
+    guard keyframeWanted || pictures.assembler.wantsKeyframe,
+      let request = keyframeRequests.next(
+        to: ssrc, codec, senderSSRC: senderSSRC, roundTrip: roundTrip, at: now)
+    else { return nil }
+    if case .fullIntraRequest = request { counters.firCount += 1 } else { counters.pliCount += 1 }
+    return request
+  }
+
+  // MARK: - Reports
+
+  /// The report blocks about what came since the last report.
+  mutating func reportBlocks(at now: Instant) -> [ReportBlock] {
+    var blocks: [ReportBlock] = []
+    if receivedSinceReport {
+      var last: UInt32 = 0
+      var delay: UInt32 = 0
+      if let lastSenderReport {
+        last = lastSenderReport.compactNTP
+        delay = (now - lastSenderReport.arrival).compactUnits
+      }
+      blocks.append(reception.report(ssrc: ssrc, lastReport: last, delay: delay))
+    }
+    if retransmittedSinceReport, let rtxSSRC {
+      blocks.append(rtxReception.report(ssrc: rtxSSRC, lastReport: 0, delay: 0))
+    }
+    receivedSinceReport = false
+    retransmittedSinceReport = false
+    return blocks
+  }
+
+  /// Takes the source's own report.
+  mutating func receive(_ report: SenderReport, at arrival: Instant) {
+    lastSenderReport = (UInt32(truncatingIfNeeded: report.ntpTime >> 16), arrival)
+    var remote = counters.remote ?? RemoteOutboundCounters()
+    remote.reportedAt = arrival
+    remote.packetsSent = UInt64(report.packetCount)
+    remote.bytesSent = UInt64(report.octetCount)
+    remote.remoteUnixNanoseconds = WallClock.unixNanoseconds(ntp: report.ntpTime)
+    remote.remoteRTPTime = report.rtpTime
+    remote.reportsSent += 1
+    counters.remote = remote
+  }
+
+  /// Takes a round trip that was measured by extended reports.
+  mutating func receive(roundTrip: Interval) {
+    guard counters.remote != nil else { return }
+    counters.remote?.roundTripTime = roundTrip.seconds
+    counters.remote?.totalRoundTripTime += roundTrip.seconds
+    counters.remote?.roundTripTimeMeasurements += 1
+  }
+}

@@ -1,0 +1,113 @@
+import Media
+public import MediaFiles
+import Synchronization
+public import Wire
+
+/// Files that are sent on transceivers whose source is `.application`, each at its own pace.
+///
+/// A feed begins when its connection is up and ends with the connection, the file, or this object.
+public final class FileFeeds: Sendable {
+  private let tasks = Mutex<[Task<Void, Never>]>([])
+  private let failures = Mutex<[MediaFileError]>([])
+
+  /// Creates an empty set of feeds.
+  public init() {}
+
+  deinit { stop() }
+
+  /// What went wrong in feeds that were already running.
+  public var errors: [MediaFileError] { failures.withLock { $0 } }
+
+  /// Opens a Y4M, H.264 or WAV file and sends it on a transceiver, over and over.
+  ///
+  /// - Parameter framesPerSecond: the pace of H.264; nil takes that of the file, or 30.
+  /// - Throws: `MediaFileError` when the file cannot be read or holds no media.
+  public func start(
+    _ path: String, format: MediaFileFormat, on transceiver: UInt32, of connection: PeerConnection,
+    loops: Bool = true, framesPerSecond: Double? = nil
+  ) throws(MediaFileError) {
+    switch format {
+    case .wav:
+      start(try WAVFileSource(path: path, loops: loops), on: transceiver, of: connection)
+    case .y4m:
+      start(try Y4MFileSource(path: path, loops: loops), on: transceiver, of: connection)
+    case .h264:
+      start(
+        try H264FileSource(path: path, loops: loops, framesPerSecond: framesPerSecond),
+        on: transceiver, of: connection)
+    }
+  }
+
+  /// Sends timed media on a transceiver.
+  func start(
+    _ source: sending some TimedMedia, on transceiver: UInt32, of connection: PeerConnection
+  ) {
+    let target = Target(connection)
+    let task = Task.detached(priority: .high) { [weak self] in
+      do throws(MediaFileError) {
+        var source = source
+        try await FileFeeds.run(&source, on: transceiver, of: target)
+      } catch {
+        self?.failures.withLock { $0.append(error) }
+      }
+    }
+    tasks.withLock { $0.append(task) }
+  }
+
+  /// Ends all feeds.
+  public func stop() {
+    let running = tasks.withLock { tasks in
+      defer { tasks = [] }
+      return tasks
+    }
+    for task in running { task.cancel() }
+  }
+
+  private static func run(
+    _ source: inout some TimedMedia, on transceiver: UInt32, of target: Target
+  ) async throws(MediaFileError) {
+    guard let changes = target.connection?.stateChanges else { return }
+    for await states in changes {
+      if states.connection == .closed { return }
+      if states.connection == .connected { break }
+    }
+    var zero = ContinuousClock.now
+    var requests: Int?
+    while var (media, nanoseconds) = try source.next() {
+      let due = zero + .nanoseconds(nanoseconds)
+      let late = due.duration(to: .now)
+      if late > FileFeeds.lateMaximum {
+        // The machine stood still: go on from here instead of hurrying after.
+        zero += late
+      } else if late < .zero {
+        guard (try? await Task.sleep(until: due, tolerance: .zero)) != nil else { return }
+      }
+      guard let connection = target.connection, connection.connectionState != .closed else {
+        return
+      }
+      // Until a first picture went out, and whenever the peer asks, one to begin with is sent.
+      let asked = connection.keyframeRequests(on: transceiver)
+      if asked == nil || asked != requests ?? asked, case .encodedPicture(let picture) = media,
+        !picture.isKey, let other = try source.nextKeyPicture()
+      {
+        media = other
+      }
+      requests = asked
+      switch media {
+      case .audio(let block): connection.send(block, on: transceiver)
+      case .picture(let picture): connection.send(picture, on: transceiver)
+      case .encodedPicture(let picture): connection.send(picture, on: transceiver)
+      }
+      if Task.isCancelled { return }
+    }
+  }
+
+  /// The connection that is fed; a feed does not keep it alive.
+  private final class Target: Sendable {
+    weak let connection: PeerConnection?
+
+    init(_ connection: PeerConnection) { self.connection = connection }
+  }
+
+  private static let lateMaximum = Duration.milliseconds(500)
+}

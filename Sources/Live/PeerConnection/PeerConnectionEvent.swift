@@ -1,0 +1,168 @@
+public import ICE
+public import JSEP
+public import Media
+public import Peer
+import RTP
+public import SCTP
+public import SDP
+public import Wire
+
+/// Something a connection tells its application.
+public enum PeerConnectionEvent: Hashable, Sendable {
+  /// W3C signalingstatechange.
+  case signalingState(SignalingState)
+  /// W3C iceconnectionstatechange.
+  case iceConnectionState(ICEConnectionState)
+  /// W3C icegatheringstatechange.
+  case iceGatheringState(ICEGatheringState)
+  /// W3C RTCDtlsTransport statechange.
+  case secureState(SecureState)
+  /// W3C connectionstatechange.
+  case connectionState(ConnectionState)
+  /// Whether the call came about.
+  case establishment(EstablishmentState)
+  /// W3C icecandidate: a local candidate to signal; nil when there are no more.
+  case iceCandidate(CandidateInit?)
+  /// W3C negotiationneeded.
+  case negotiationNeeded
+  /// W3C track: the peer sends on this transceiver.
+  case track(TransceiverInfo)
+  /// The peer no longer sends on this transceiver.
+  case trackEnded(transceiver: UInt32)
+  /// The peer sends a stream that it did not send before; never told of own streams.
+  case streamAdded(MediaStreamInfo)
+  /// The peer sends nothing of a stream any more.
+  case streamRemoved(id: String)
+  /// W3C RTCSctpTransport statechange.
+  case sctpState(SCTPState)
+  /// W3C datachannel: the other side made this channel.
+  case dataChannel(DataChannel)
+  /// W3C open, closing and close of a data channel.
+  case dataChannelState(DataChannel, DataChannelState)
+  /// W3C bufferedamountlow of a data channel.
+  case bufferedAmountLow(DataChannel)
+  /// W3C error of a data channel, in words.
+  case dataChannelError(DataChannel, String)
+  /// DTLS agreed on a cipher suite and an SRTP profile, by their IANA names.
+  case secured(cipherSuite: String, profile: String)
+  /// Another track became the dominant speaker among those sent and received; nil: nobody is.
+  case dominantSpeaker(SpeakingTrack?)
+  /// A track began to speak, 0.2 s ago.
+  case speechBegan(SpeakingTrack)
+  /// A track has been silent for half a second, or has ended, after it spoke.
+  case speechEnded(SpeakingTrack)
+  /// The loudest tracks of an interval, the loudest first, as `observeLoudest` asked for; none: all
+  /// are silent.
+  case loudestSpeakers([SpeakerVolume])
+  /// A received track took one of the slots of `limitAudioSlots`.
+  case audioSubscribed(SpeakingTrack)
+  /// A received track lost its slot.
+  case audioUnsubscribed(SpeakingTrack)
+  /// Something from the network was refused and counted.
+  case refused(layer: String, reason: String)
+
+  /// The application's view of what the stack tells; nil for what only the take keeps.
+  init?(_ event: PeerEvent, states: PeerConnectionStates) {
+    switch event {
+    case .state(let transition):
+      switch transition.machine {
+      case "signaling": self = .signalingState(states.signaling)
+      case "ice-connection": self = .iceConnectionState(states.iceConnection)
+      case "ice-gathering": self = .iceGatheringState(states.iceGathering)
+      case "dtls": self = .secureState(states.secure)
+      case "establishment": self = .establishment(states.establishment)
+      case "connection": self = .connectionState(states.connection)
+      case "sctp": self = .sctpState(states.sctp)
+      default: return nil
+      }
+    case .negotiationNeeded: self = .negotiationNeeded
+    case .localCandidate(let candidate): self = .iceCandidate(candidate)
+    case .secured(let transport):
+      self = .secured(cipherSuite: transport.cipherSuite, profile: transport.profile)
+    case .track(let info): self = .track(info)
+    case .trackEnded(let transceiver): self = .trackEnded(transceiver: transceiver)
+    case .streamAdded(let stream): self = .streamAdded(stream)
+    case .streamRemoved(let id): self = .streamRemoved(id: id)
+    case .dominantSpeaker(let speaker): self = .dominantSpeaker(speaker)
+    case .speech(let speech):
+      switch speech.phase {
+      case "began": self = .speechBegan(speech.track)
+      case "ended": self = .speechEnded(speech.track)
+      default: return nil
+      }
+    case .loudestSpeakers(let volumes): self = .loudestSpeakers(volumes)
+    case .audioSlot(let track, let isHeld):
+      self = isHeld ? .audioSubscribed(track) : .audioUnsubscribed(track)
+    case .refused(let layer, let reason): self = .refused(layer: layer, reason: reason)
+    case .certificate, .keyLog, .candidate, .candidatePair, .trackNegotiated, .rtcp, .frame,
+      .dataChannel, .message, .bufferedAmountLow, .dataChannelError:
+      return nil
+    }
+  }
+}
+
+/// Media as the playout gives it out.
+public struct ReceivedMedia: Sendable {
+  /// The transceiver that received it.
+  public var transceiver: UInt32
+  /// The instant of the playout.
+  public var at: Instant
+  /// The RTP timestamp of the packet or picture it came from.
+  public var rtpTime: UInt32
+  /// Whether sound was made up because its packet is missing.
+  public var isConcealed: Bool
+  /// The media.
+  public var content: MediaContent
+
+  /// The media of an inbound frame; nil when it could not be decoded or was sent by this side.
+  package init?(_ frame: FrameRecord, at: Instant) {
+    guard frame.isInbound else { return nil }
+    switch frame.decoded {
+    case .none where frame.codec.isPassedThrough:
+      content = .encodedPicture(
+        EncodedPicture(codec: frame.codec.rawValue, isKey: frame.isKey, bytes: frame.bytes))
+    case .none, .digest: return nil
+    case .audio(let block): content = .audio(block)
+    case .picture(let picture): content = .picture(picture)
+    }
+    transceiver = frame.transceiver
+    self.at = at
+    rtpTime = frame.rtpTime
+    isConcealed = frame.outcome == "concealed"
+  }
+}
+
+/// How many frames went through the codecs of a connection.
+public struct MediaCounters: Hashable, Sendable {
+  /// Blocks of sound that were encoded and sent.
+  public internal(set) var audioSent = 0
+  /// Blocks of sound that were played, concealed ones included.
+  public internal(set) var audioReceived = 0
+  /// Blocks of sound that were made up for lost packets.
+  public internal(set) var audioConcealed = 0
+  /// Pictures that were encoded and sent.
+  public internal(set) var picturesSent = 0
+  /// Pictures that were decoded, or came in a codec that is not decoded here.
+  public internal(set) var picturesReceived = 0
+  /// Pictures that the decoder refused.
+  public internal(set) var picturesUndecodable = 0
+
+  /// Counters at zero.
+  public init() {}
+
+  mutating func count(_ frame: FrameRecord) {
+    switch (frame.kind, frame.isInbound) {
+    case (.audio, false): audioSent += 1
+    case (.audio, true):
+      audioReceived += 1
+      if frame.outcome == "concealed" { audioConcealed += 1 }
+    case (.video, false): picturesSent += 1
+    case (.video, true):
+      if frame.outcome == "undecodable" {
+        picturesUndecodable += 1
+      } else {
+        picturesReceived += 1
+      }
+    }
+  }
+}

@@ -1,0 +1,181 @@
+package import Media
+package import Wire
+
+/// Turns media into the bytes of a file.
+package protocol FrameWriting {
+  /// Writes media of the right kind that was played at an instant; after a failure nothing more is
+  /// written.
+  mutating func write(_ media: MediaContent, at: Instant)
+  /// Completes the file; gives the number of frames in it, or why there are not more.
+  mutating func finish() -> Result<Int, MediaFileError>
+}
+
+/// Writes blocks of sound as a WAV file with the channels of the first one.
+package struct SoundWriter: FrameWriting {
+  private let file: MediaFile
+  private var format: WAVFormat?
+  private var dataByteCount = 0
+  private var blockCount = 0
+  private var failure: MediaFileError?
+
+  package init(_ file: MediaFile) { self.file = file }
+
+  package mutating func write(_ media: MediaContent, at: Instant) {
+    guard failure == nil, case .audio(let block) = media else { return }
+    do throws(MediaFileError) {
+      let format = try begin(channels: block.channels)
+      let bytes = WAVWriter.samples(block.converted(toChannels: format.channels))
+      try file.write(bytes)
+      dataByteCount += bytes.count
+      blockCount += 1
+    } catch {
+      failure = error
+    }
+  }
+
+  private mutating func begin(channels: Int) throws(MediaFileError) -> WAVFormat {
+    if let format { return format }
+    let format = WAVFormat(channels: channels, sampleRate: AudioBlock.sampleRate)
+    try file.write(WAVWriter.header(format, dataByteCount: nil))
+    self.format = format
+    return format
+  }
+
+  package mutating func finish() -> Result<Int, MediaFileError> {
+    if let failure { return .failure(failure) }
+    do throws(MediaFileError) {
+      // A file without sound still is a WAV file.
+      let format = try begin(channels: 1)
+      try file.rewind()
+      try file.write(WAVWriter.header(format, dataByteCount: dataByteCount))
+      return .success(blockCount)
+    } catch {
+      return .failure(error)
+    }
+  }
+}
+
+/// Writes pictures as a YUV4MPEG2 file of a constant rate and of the first picture's size.
+///
+/// Every picture stays until the next one is shown, as on a screen; pictures that were shown for
+/// less than a frame of the file are left out.
+package struct PictureWriter: FrameWriting {
+  private let file: MediaFile
+  private let framesPerSecond: Int
+  private var first: (width: Int, height: Int, at: Instant)?
+  private var shown: Picture?
+  private var frameCount = 0
+  private var failure: MediaFileError?
+
+  package init(_ file: MediaFile, framesPerSecond: Int) {
+    self.file = file
+    self.framesPerSecond = max(1, framesPerSecond)
+  }
+
+  package mutating func write(_ media: MediaContent, at: Instant) {
+    guard failure == nil, case .picture(let picture) = media else { return }
+    do throws(MediaFileError) {
+      let first = try begin(picture, at)
+      let passed = max(0, (at - first.at).nanoseconds)
+      let seconds = passed / 1_000_000_000
+      let rest = passed % 1_000_000_000 * Int64(framesPerSecond) + 500_000_000
+      let frame = seconds * Int64(framesPerSecond) + rest / 1_000_000_000
+      try show(untilFrame: Int(clamping: frame))
+      shown = picture.scaled(width: first.width, height: first.height)
+    } catch {
+      failure = error
+    }
+  }
+
+  private mutating func begin(_ picture: Picture, _ at: Instant) throws(MediaFileError) -> (
+    width: Int, height: Int, at: Instant
+  ) {
+    if let first { return first }
+    let header = Y4MHeader(
+      width: picture.width, height: picture.height, rateNumerator: framesPerSecond)
+    try file.write(Y4MWriter.header(header))
+    let first = (picture.width, picture.height, at)
+    self.first = first
+    return first
+  }
+
+  private mutating func show(untilFrame end: Int) throws(MediaFileError) {
+    guard let shown else { return }
+    let bytes = Y4MWriter.frame(shown)
+    while frameCount < end {
+      try file.write(bytes)
+      frameCount += 1
+    }
+  }
+
+  package mutating func finish() -> Result<Int, MediaFileError> {
+    if let failure { return .failure(failure) }
+    do throws(MediaFileError) {
+      try show(untilFrame: frameCount + 1)
+      return .success(frameCount)
+    } catch {
+      return .failure(error)
+    }
+  }
+}
+
+/// Writes pictures that are not decoded here one after the other, as a byte stream.
+package struct StreamWriter: FrameWriting {
+  private let file: MediaFile
+  private var frameCount = 0
+  private var failure: MediaFileError?
+
+  package init(_ file: MediaFile) { self.file = file }
+
+  package mutating func write(_ media: MediaContent, at: Instant) {
+    guard failure == nil, case .encodedPicture(let picture) = media else { return }
+    do throws(MediaFileError) {
+      try file.write(picture.bytes)
+      frameCount += 1
+    } catch {
+      failure = error
+    }
+  }
+
+  package mutating func finish() -> Result<Int, MediaFileError> {
+    if let failure { return .failure(failure) }
+    return .success(frameCount)
+  }
+}
+
+extension AudioBlock {
+  /// The block with one or two channels: two are averaged, one is doubled.
+  func converted(toChannels wanted: Int) -> AudioBlock {
+    guard wanted != channels else { return self }
+    guard !samples.isEmpty else { return AudioBlock(blank: frameCount, channels: wanted) }
+    var converted: [Int16] = []
+    converted.reserveCapacity(frameCount * wanted)
+    for frame in 0..<frameCount {
+      let left = Int32(samples[frame * channels])
+      let right = Int32(samples[frame * channels + channels - 1])
+      converted.append(contentsOf: repeatElement(Int16((left + right) / 2), count: wanted))
+    }
+    return AudioBlock(samples: converted, channels: wanted)
+  }
+}
+
+extension Picture {
+  /// The picture in another size, each sample taken from the nearest one.
+  func scaled(width newWidth: Int, height newHeight: Int) -> Picture {
+    guard newWidth != width || newHeight != height, !samples.isEmpty, newWidth > 0, newHeight > 0
+    else { return self }
+    var scaled: [UInt8] = []
+    scaled.reserveCapacity(Picture.byteCount(width: newWidth, height: newHeight))
+    var offset = 0
+    for isChroma in [false, true, true] {
+      func size(_ side: Int) -> Int { isChroma ? (side + 1) / 2 : side }
+      let (from, to) = ((size(width), size(height)), (size(newWidth), size(newHeight)))
+      for row in 0..<to.1 {
+        let line = offset + row * from.1 / to.1 * from.0
+        for column in 0..<to.0 { scaled.append(samples[line + column * from.0 / to.0]) }
+      }
+      offset += from.0 * from.1
+    }
+    return Picture(width: newWidth, height: newHeight, samples: scaled)
+  }
+}

@@ -1,0 +1,39 @@
+package import Wire
+
+/// The running number of a picture, as it stands before VP8 and VP9 data in the same form (RFC 7741
+/// section 4.2, RFC 9628 section 4.2).
+package struct PictureID: Hashable, Sendable {
+  /// The number, of 7 or 15 bits.
+  package var number: UInt16
+  /// Whether the number has 15 bits; written so when true.
+  package var isLong: Bool
+
+  package init(_ number: UInt16, isLong: Bool = true) {
+    self.number = number
+    self.isLong = isLong
+  }
+
+  /// How many bytes it takes.
+  package var length: Int { isLong ? 2 : 1 }
+
+  /// Whether no picture lies between another one and this one.
+  package func follows(_ other: PictureID) -> Bool {
+    let mask: UInt16 = isLong ? 0x7fff : 0x7f
+    return number & mask == (other.number &+ 1) & mask
+  }
+
+  init(parsing reader: inout ByteReader) throws(ReadError) {
+    let high = try reader.uint8()
+    isLong = high & 0x80 != 0
+    number = UInt16(high & 0x7f)
+    if isLong { number = number << 8 | UInt16(try reader.uint8()) }
+  }
+
+  func write(into writer: inout ByteWriter) {
+    if isLong {
+      writer.uint16(number | 0x8000)
+    } else {
+      writer.uint8(UInt8(truncatingIfNeeded: number) & 0x7f)
+    }
+  }
+}

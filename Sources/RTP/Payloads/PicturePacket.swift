@@ -1,0 +1,72 @@
+package import Wire
+
+/// What a packet of a stream of pictures brings to its frame, whatever the codec.
+package struct PicturePacket: Hashable, Sendable {
+  /// What a packet says about the beginning of a frame.
+  package enum Beginning: Hashable, Sendable {
+    /// It goes on with a frame.
+    case no
+    /// It may be the first: it is when the packet before it ended a frame.
+    case possible
+    /// It is the first, unless the packet before it belongs to the same frame.
+    case certain
+  }
+
+  /// The bytes that it adds to the frame.
+  package enum Content: Hashable, Sendable {
+    /// A part of the payload.
+    case slice(Range<Int>)
+    /// What was made of the payload.
+    case bytes([UInt8])
+  }
+
+  package var beginning = Beginning.no
+  /// Whether a decoder can begin with the frame, as far as this packet shows it.
+  package var isKey = false
+  /// The running number of the picture, where the payload format has one.
+  package var pictureID: PictureID?
+  package var content: Content
+
+  /// Reads a payload; nil when it is broken, empty, or of a codec that is not for pictures.
+  package init?(_ payload: RawSpan, codec: CodecName) {
+    switch codec {
+    case .vp8: self.init(vp8: payload)
+    case .vp9: self.init(vp9: payload)
+    case .h264: self.init(h264: payload)
+    default: return nil
+    }
+  }
+
+  private init?(vp8 payload: RawSpan) {
+    var reader = ByteReader(payload)
+    guard let descriptor = try? VP8Descriptor(parsing: &reader), !reader.isAtEnd else { return nil }
+    content = .slice(reader.offset..<payload.byteCount)
+    pictureID = descriptor.pictureID
+    guard descriptor.beginsFrame else { return }
+    beginning = .certain
+    isKey = payload.byte(at: reader.offset) & 1 == 0
+  }
+
+  /// The frames of a picture's layers are one frame here: libvpx decodes them one after the other.
+  private init?(vp9 payload: RawSpan) {
+    var reader = ByteReader(payload)
+    guard let descriptor = try? VP9Descriptor(parsing: &reader), !reader.isAtEnd else { return nil }
+    content = .slice(reader.offset..<payload.byteCount)
+    pictureID = descriptor.pictureID
+    guard descriptor.beginsFrame else { return }
+    // Who forwards a stream may leave out lower layers that nothing depends on.
+    beginning = descriptor.beginsPicture ? .certain : .possible
+    guard descriptor.beginsPicture, !descriptor.isInterPredicted else { return }
+    isKey = (try? VP9FrameHeader(parsing: reader.rest()))?.isKey ?? false
+  }
+
+  private init?(h264 payload: RawSpan) {
+    guard let read = H264Payload(payload) else { return nil }
+    content = .bytes(read.bytes)
+    isKey = read.isKey
+    guard let first = read.firstUnit else { return }
+    // Nothing tells the first packet of a frame but these units, which stand before all others.
+    let isFirst = first == .sequenceParameters || first == .accessUnitDelimiter
+    beginning = isFirst ? .certain : .possible
+  }
+}

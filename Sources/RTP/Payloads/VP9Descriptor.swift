@@ -1,0 +1,182 @@
+package import Wire
+
+/// The payload descriptor that stands before VP9 data in every packet (RFC 9628 section 4.2).
+package struct VP9Descriptor: Hashable, Sendable {
+  /// Where a packet stands among the layers of its picture.
+  package struct Layer: Hashable, Sendable {
+    /// The temporal layer, 0 to 7.
+    package var temporal: UInt8
+    /// Whether higher temporal layers may be begun here.
+    package var isSwitchingPoint = false
+    /// The spatial layer, 0 to 7.
+    package var spatial: UInt8
+    /// Whether the layer is predicted from the one below in the same picture.
+    package var isInterLayerPredicted = false
+
+    package init(temporal: UInt8, spatial: UInt8) {
+      self.temporal = temporal
+      self.spatial = spatial
+    }
+  }
+
+  /// Whether the frame depends on earlier pictures.
+  package var isInterPredicted = false
+  /// Whether packets name the pictures they depend on, instead of following a pattern.
+  package var isFlexible = false
+  /// Whether the packet begins the frame of a layer.
+  package var beginsFrame = false
+  /// Whether the packet ends the frame of a layer.
+  package var endsFrame = false
+  /// Whether higher spatial layers do not depend on the frame.
+  package var isNotReferenced = false
+  /// The running number of the picture.
+  package var pictureID: PictureID?
+  package var layer: Layer?
+  /// The running number of temporal base layer pictures; only where a pattern is followed.
+  package var baseLayerIndex: UInt8?
+  /// How many pictures back those lie that this one depends on: at most three, 7 bits each.
+  package var references: [UInt8] = []
+  /// The layers and the pattern of pictures; it stands in packets that begin key frames.
+  package var structure: VP9ScalabilityStructure?
+
+  package init() {}
+
+  /// Whether the packet is the first of the picture's lowest layer.
+  package var beginsPicture: Bool { beginsFrame && (layer?.spatial ?? 0) == 0 }
+
+  /// Reads a descriptor; the VP9 data follows.
+  package init(parsing reader: inout ByteReader) throws(ReadError) {
+    let first = try reader.uint8()
+    isInterPredicted = first & 0x40 != 0
+    isFlexible = first & 0x10 != 0
+    beginsFrame = first & 0x08 != 0
+    endsFrame = first & 0x04 != 0
+    isNotReferenced = first & 0x01 != 0
+    if first & 0x80 != 0 { pictureID = try PictureID(parsing: &reader) }
+    if first & 0x20 != 0 {
+      let indices = try reader.uint8()
+      var layer = Layer(temporal: indices >> 5, spatial: indices >> 1 & 7)
+      layer.isSwitchingPoint = indices & 0x10 != 0
+      layer.isInterLayerPredicted = indices & 0x01 != 0
+      self.layer = layer
+      if !isFlexible { baseLayerIndex = try reader.uint8() }
+    }
+    if isFlexible, isInterPredicted {
+      var isLast = false
+      while !isLast {
+        guard references.count < 3 else { throw .malformed }
+        let reference = try reader.uint8()
+        references.append(reference >> 1)
+        isLast = reference & 1 == 0
+      }
+    }
+    if first & 0x02 != 0 { structure = try VP9ScalabilityStructure(parsing: &reader) }
+  }
+
+  /// How many bytes the descriptor takes.
+  package var length: Int {
+    1 + (pictureID?.length ?? 0) + (layer == nil ? 0 : isFlexible ? 1 : 2)
+      + (isFlexible && isInterPredicted ? max(1, references.count) : 0) + (structure?.length ?? 0)
+  }
+
+  /// Writes the descriptor.
+  package func write(into writer: inout ByteWriter) {
+    let predicted: UInt8 = (isInterPredicted ? 0x40 : 0) | (isFlexible ? 0x10 : 0)
+    let frame: UInt8 = (beginsFrame ? 0x08 : 0) | (endsFrame ? 0x04 : 0)
+    let fields: UInt8 =
+      (pictureID == nil ? 0 : 0x80) | (layer == nil ? 0 : 0x20) | (structure == nil ? 0 : 0x02)
+    writer.uint8(predicted | frame | fields | (isNotReferenced ? 0x01 : 0))
+    pictureID?.write(into: &writer)
+    if let layer {
+      writer.uint8(
+        layer.temporal << 5 | (layer.isSwitchingPoint ? 0x10 : 0) | (layer.spatial & 7) << 1
+          | (layer.isInterLayerPredicted ? 1 : 0))
+      if !isFlexible { writer.uint8(baseLayerIndex ?? 0) }
+    }
+    if isFlexible, isInterPredicted {
+      let references = references.isEmpty ? [1] : references
+      for (index, reference) in references.enumerated() {
+        writer.uint8(reference << 1 | (index < references.count - 1 ? 1 : 0))
+      }
+    }
+    structure?.write(into: &writer)
+  }
+}
+
+/// The spatial layers of a stream and its pattern of pictures (RFC 9628 section 4.2.1).
+package struct VP9ScalabilityStructure: Hashable, Sendable {
+  /// A picture of the pattern.
+  package struct GroupPicture: Hashable, Sendable {
+    package var temporal: UInt8
+    package var isSwitchingPoint: Bool
+    /// How many pictures back those lie that it depends on: at most three.
+    package var references: [UInt8]
+
+    package init(temporal: UInt8, isSwitchingPoint: Bool, references: [UInt8]) {
+      self.temporal = temporal
+      self.isSwitchingPoint = isSwitchingPoint
+      self.references = references
+    }
+  }
+
+  /// How many spatial layers there are, 1 to 8.
+  package var layerCount: Int
+  /// Width and height of each layer, where they are told.
+  package var sizes: [(width: UInt16, height: UInt16)] = []
+  /// The pictures of the pattern, at most 255; nil when there is none.
+  package var group: [GroupPicture]?
+
+  package init(layerCount: Int) { self.layerCount = layerCount }
+
+  init(parsing reader: inout ByteReader) throws(ReadError) {
+    let first = try reader.uint8()
+    layerCount = Int(first >> 5) + 1
+    if first & 0x10 != 0 {
+      for _ in 0..<layerCount { sizes.append((try reader.uint16(), try reader.uint16())) }
+    }
+    guard first & 0x08 != 0 else { return }
+    var pictures: [GroupPicture] = []
+    for _ in 0..<(try reader.uint8()) {
+      let picture = try reader.uint8()
+      var references: [UInt8] = []
+      for _ in 0..<(picture >> 2 & 3) { references.append(try reader.uint8()) }
+      pictures.append(
+        GroupPicture(
+          temporal: picture >> 5, isSwitchingPoint: picture & 0x10 != 0, references: references))
+    }
+    group = pictures
+  }
+
+  var length: Int {
+    1 + (sizes.isEmpty ? 0 : 4 * layerCount)
+      + (group.map { $0.reduce(1) { $0 + 1 + $1.references.count } } ?? 0)
+  }
+
+  func write(into writer: inout ByteWriter) {
+    writer.uint8(
+      UInt8(truncatingIfNeeded: layerCount - 1) << 5 | (sizes.isEmpty ? 0 : 0x10)
+        | (group == nil ? 0 : 0x08))
+    for size in sizes.prefix(layerCount) {
+      writer.uint16(size.width)
+      writer.uint16(size.height)
+    }
+    guard let group else { return }
+    writer.uint8(UInt8(truncatingIfNeeded: group.count))
+    for picture in group {
+      writer.uint8(
+        picture.temporal << 5 | (picture.isSwitchingPoint ? 0x10 : 0)
+          | UInt8(truncatingIfNeeded: picture.references.count & 3) << 2)
+      for reference in picture.references.prefix(3) { writer.uint8(reference) }
+    }
+  }
+
+  package static func == (left: Self, right: Self) -> Bool {
+    left.layerCount == right.layerCount && left.group == right.group
+      && left.sizes.elementsEqual(right.sizes, by: ==)
+  }
+
+  package func hash(into hasher: inout Hasher) {
+    hasher.combine(layerCount)
+    hasher.combine(group)
+  }
+}

@@ -1,0 +1,61 @@
+package import Foundation
+package import Peer
+package import Secure
+import Wire
+
+/// The secrets of a DTLS association as the detail of a `keylog` event.
+///
+/// Randoms and the master secret are hexadecimal, as in the key logs that other tools read;
+/// certificates are base64, as in stats.
+package struct KeyLogText: Codable {
+  private var transport: Int?
+  private var clientRandom: String
+  private var serverRandom: String
+  private var masterSecret: String
+  private var localCertificate: Data
+  private var remoteCertificate: Data
+
+  init(_ log: KeyLog) {
+    transport = log.transport == 0 ? nil : log.transport
+    clientRandom = hexadecimal(log.secrets.clientRandom)
+    serverRandom = hexadecimal(log.secrets.serverRandom)
+    masterSecret = hexadecimal(log.secrets.masterSecret)
+    localCertificate = Data(log.localCertificate)
+    remoteCertificate = Data(log.remoteCertificate)
+  }
+
+  /// The log that the text tells; nil when a number in it is none.
+  package var log: KeyLog? {
+    guard let client = bytes(clientRandom), let server = bytes(serverRandom),
+      let master = bytes(masterSecret)
+    else { return nil }
+    return KeyLog(
+      transport: transport ?? 0,
+      secrets: DTLSSecrets(clientRandom: client, serverRandom: server, masterSecret: master),
+      localCertificate: [UInt8](localCertificate), remoteCertificate: [UInt8](remoteCertificate))
+  }
+
+  private func bytes(_ text: String) -> [UInt8]? {
+    let digits = text.compactMap(\.hexDigitValue)
+    guard digits.count == text.count, digits.count.isMultiple(of: 2) else { return nil }
+    return stride(from: 0, to: digits.count, by: 2).map { UInt8(digits[$0] << 4 | digits[$0 + 1]) }
+  }
+}
+
+/// An own certificate as the detail of a `certificate` event.
+package struct CertificateText: Codable {
+  private var certificate: Data
+
+  init(_ bytes: [UInt8]) { certificate = Data(bytes) }
+
+  /// The certificate in DER.
+  package var bytes: [UInt8] { [UInt8](certificate) }
+}
+
+/// What a `secured` event tells.
+package struct SecuredText: Codable {
+  package var version: String
+  package var cipherSuite: String
+  package var profile: String
+  package var role: String
+}

@@ -1,0 +1,112 @@
+import Foundation
+import Media
+import MediaFiles
+import Testing
+
+@Suite(.timeLimit(.minutes(1))) struct MediaFileTests {
+  /// A path in a folder of its own that is removed when the closure returns.
+  static func inFolder<Value>(_ body: (String) async throws -> Value) async throws -> Value {
+    let folder = FileManager.default.temporaryDirectory.path + "/media-files-\(UUID().uuidString)"
+    try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
+    defer { try? FileManager.default.removeItem(atPath: folder) }
+    return try await body(folder + "/media")
+  }
+
+  /// A Y4M file of grey pictures, each as bright as its number.
+  static func y4m(count: Int, rate: String, side: Int = 16) -> [UInt8] {
+    var bytes = Array("YUV4MPEG2 W\(side) H\(side) F\(rate) C420\n".utf8)
+    for index in 0..<count {
+      bytes += Array("FRAME\n".utf8)
+      bytes += [UInt8](repeating: UInt8(index), count: side * side * 3 / 2)
+    }
+    return bytes
+  }
+
+  static func brightness(_ content: MediaContent) -> UInt8? {
+    guard case .picture(let picture) = content else { return nil }
+    return picture.samples.first
+  }
+
+  @Test func picturesComeInOrderWithTheirTimesAndOverAndOver() async throws {
+    try await MediaFileTests.inFolder { path in
+      try Data(MediaFileTests.y4m(count: 3, rate: "25:1")).write(to: URL(filePath: path))
+      var once = try Y4MFileSource(path: path, loops: false)
+      var times: [Int64] = []
+      while let (media, nanoseconds) = try once.next() {
+        #expect(MediaFileTests.brightness(media) == UInt8(times.count))
+        times.append(nanoseconds / 1_000_000)
+      }
+      #expect(times == [0, 40, 80])
+      #expect(once.width == 16 && once.height == 16)
+      var looped = try Y4MFileSource(path: path, loops: true)
+      for index in 0..<10 {
+        let (media, nanoseconds) = try #require(try looped.next())
+        #expect(MediaFileTests.brightness(media) == UInt8(index % 3))
+        #expect(nanoseconds / 1_000_000 == Int64(40 * index))
+      }
+    }
+  }
+
+  @Test(arguments: [("30000:1001", 33_366_666), ("0:0", 33_333_333), ("90000:1", 1_000_000)])
+  func theRateOfAFileSetsItsPace(rate: String, nanoseconds: Int64) async throws {
+    try await MediaFileTests.inFolder { path in
+      try Data(MediaFileTests.y4m(count: 2, rate: rate)).write(to: URL(filePath: path))
+      var source = try Y4MFileSource(path: path, loops: false)
+      _ = try source.next()
+      let second = try #require(try source.next())
+      #expect(abs(second.nanoseconds - nanoseconds) <= 1)
+    }
+  }
+
+  @Test func soundComesInBlocksOfTwentyMilliseconds() async throws {
+    try await MediaFileTests.inFolder { path in
+      let samples = (0..<2400).map { Int16($0) }
+      let format = WAVFormat(channels: 1, sampleRate: 48_000)
+      let bytes =
+        WAVWriter.header(format, dataByteCount: 4800)
+        + WAVWriter.samples(AudioBlock(samples: samples, channels: 1))
+      try Data(bytes).write(to: URL(filePath: path))
+      var source = try WAVFileSource(path: path, loops: false)
+      var all: [Int16] = []
+      var times: [Int64] = []
+      while let (media, nanoseconds) = try source.next() {
+        guard case .audio(let block) = media else { continue }
+        all += block.samples
+        times.append(nanoseconds)
+      }
+      #expect(all == samples)
+      #expect(times == [0, 20_000_000, 40_000_000])
+      var looped = try WAVFileSource(path: path, loops: true)
+      for _ in 0..<3 { _ = try looped.next() }
+      let again = try #require(try looped.next())
+      #expect(again.nanoseconds == 50_000_000)
+    }
+  }
+
+  @Test func filesThatCannotBeUsedAreRefusedByNameWhenOpened() async throws {
+    try await MediaFileTests.inFolder { path in
+      #expect(throws: MediaFileError.self) { try Y4MFileSource(path: path, loops: true) }
+      for bytes in [[], Array("RIFF....WAVE".utf8), Array("no media at all".utf8)] as [[UInt8]] {
+        try Data(bytes).write(to: URL(filePath: path))
+        do throws(MediaFileError) {
+          _ = try Y4MFileSource(path: path, loops: true)
+          Issue.record("\(bytes) is no Y4M file")
+        } catch { #expect(error.description.hasPrefix("\(path): ")) }
+        do throws(MediaFileError) {
+          _ = try WAVFileSource(path: path, loops: true)
+          Issue.record("\(bytes) is no WAV file")
+        } catch { #expect(error.description.hasPrefix("\(path): ")) }
+      }
+    }
+  }
+
+  @Test func aFileThatEndsInTheMiddleIsToldAfterItsLastPicture() async throws {
+    try await MediaFileTests.inFolder { path in
+      let bytes = MediaFileTests.y4m(count: 2, rate: "30:1").dropLast(5)
+      try Data(bytes).write(to: URL(filePath: path))
+      var source = try Y4MFileSource(path: path, loops: true)
+      #expect(try source.next() != nil)
+      #expect(throws: MediaFileError.self) { try source.next() }
+    }
+  }
+}
