@@ -74,7 +74,7 @@ package final class MediaFile {
       }
     descriptor = open(path, flags | O_CLOEXEC, 0o600)
     guard descriptor >= 0 else { throw MediaFileError(path: path, code: errno) }
-    if access == .reading { try check("the file is empty") }
+    if access == .reading { try check("the file is empty: name one with media in it") }
   }
 
   deinit { close(descriptor) }

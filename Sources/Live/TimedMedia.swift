@@ -157,7 +157,7 @@ public struct WAVFileSource: TimedMedia {
       } catch {
         throw MediaFileError(
           path: file.path, reason: error.description,
-          byteOffset: error == .notWAV ? nil : reader.partPosition)
+          byteOffset: error == .malformedFormat || error == .truncated ? reader.partPosition : nil)
       }
     }
   }

@@ -102,6 +102,8 @@ package struct H264Reader {
       return ready.take()
     } catch {
       failure = error
+      // The picture before the fault is whole.
+      if let picture = ready.take() { return picture }
       throw error
     }
   }
@@ -173,8 +175,8 @@ package struct H264Reader {
     guard let slice = try? H264SliceHeader(parsing: unit.span.bytes) else {
       throw .malformedUnit(unitCount)
     }
-    guard !slice.isBidirectional else { throw .bidirectional }
     if slice.beginsPicture, hasSlices { endPicture() }
+    guard !slice.isBidirectional else { throw .bidirectional }
     hasSlices = true
     if H264UnitType(rawValue: unit[0]) == .instantRefreshSlice { isKey = true }
     try add(unit)

@@ -20,8 +20,8 @@ package enum WAVError: Error, Hashable, Sendable, CustomStringConvertible {
     case .malformedFormat:
       "the WAV file has no usable format chunk before its data: convert it anew"
     case .unsupportedSamples(let format, let bits):
-      "WAV samples of \(bits) bits\(WAVError.name(ofFormat: format)) are not supported; convert them"
-        + " to 16-bit PCM"
+      "WAV samples of \(bits) bits\(WAVError.name(ofFormat: format)) are not supported; convert"
+        + " them to 16-bit PCM"
     case .unsupportedChannels(let count):
       "WAV files with \(count) channels are not supported; convert the file to one or two"
     case .unsupportedRate(let rate):

@@ -81,7 +81,8 @@ struct SendPlan {
     for choice in options.send {
       guard case .file(let path) = choice else {
         guard other == nil || other == choice else {
-          throw CommandFailure(.usage, "--send echo and --send pattern exclude each other: give one")
+          throw CommandFailure(
+            .usage, "--send echo and --send pattern exclude each other: give one")
         }
         other = choice
         continue
