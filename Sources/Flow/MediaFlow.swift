@@ -134,6 +134,10 @@ package struct MediaFlow: Machine {
     congestion.isEstimated ? congestion.target : nil
   }
 
+  /// What the path carries, in bits per second, where it proved to be full of late: pictures that
+  /// come encoded have to keep below it; nil where that is not known to be too little.
+  package func pathLimit(at now: Instant) -> UInt64? { congestion.pathLimit(at: now) }
+
   /// What the path to here carries as this side told the peer by REMB, in bits per second; nil
   /// before it did, and always when the peer estimates for itself.
   package var availableIncomingBitrate: UInt64? { reportsBitrate ? incoming.latest : nil }

@@ -4,10 +4,8 @@ import Wire
 
 /// Pictures out of an H.264 byte stream, as they are encoded, over and over when wanted.
 public struct H264FileSource: TimedMedia {
-  private let file: MediaFile
+  private var file: PictureFile
   private let loops: Bool
-  private var reader = H264Reader()
-  private var isAtEnd = false
   private var firstPicture: H264Picture?
   private var count: Int64 = 0
 
@@ -15,6 +13,10 @@ public struct H264FileSource: TimedMedia {
   public let framesPerSecond: Double
   /// The parameter `profile-level-id` of SDP that the pictures call for (RFC 6184 section 8.1).
   public let profileLevelID: String
+  /// The size of the first pictures in pixels.
+  public let width: Int
+  /// The size of the first pictures in pixels.
+  public let height: Int
 
   /// Up to how many pictures are looked at before any is sent.
   private static let previewMaximum = 64
@@ -24,27 +26,20 @@ public struct H264FileSource: TimedMedia {
   ///
   /// - Parameter framesPerSecond: the pace; nil takes that of the file, or 30 where it tells none.
   public init(path: String, loops: Bool, framesPerSecond: Double? = nil) throws(MediaFileError) {
-    file = try MediaFile(path, for: .reading)
+    file = PictureFile(try MediaFile(path, for: .reading))
     self.loops = loops
-    var count = 0
-    while count < H264FileSource.previewMaximum,
-      try H264FileSource.read(&reader, file, &isAtEnd) != nil
-    {
-      count += 1
-    }
-    guard count > 0, let parameters = reader.parameters else {
-      throw MediaFileError(
-        path: path, reason: "the file holds no key picture of H.264 with its parameters")
-    }
+    while file.count < H264FileSource.previewMaximum, try file.next() != nil {}
+    guard file.count > 0, let parameters = file.parameters else { throw file.holdsNothing }
     profileLevelID = parameters.profileLevelIDText
+    (width, height) = (parameters.width, parameters.height)
     let told = parameters.timing.map {
       Double($0.ticksPerSecond) / (2 * Double($0.ticksPerField))
     }
     // A file may claim any rate.
     let rate = framesPerSecond ?? told ?? 30
     self.framesPerSecond = (0.1...1000).contains(rate) ? rate : 30
-    try rewind()
-    firstPicture = try H264FileSource.read(&reader, file, &isAtEnd)
+    try file.rewind()
+    firstPicture = try file.next()
   }
 
   /// The next picture and its time.
@@ -72,26 +67,49 @@ public struct H264FileSource: TimedMedia {
 
   private mutating func nextPicture() throws(MediaFileError) -> H264Picture? {
     if let picture = firstPicture.take() { return picture }
-    if let picture = try H264FileSource.read(&reader, file, &isAtEnd) { return picture }
+    if let picture = try file.next() { return picture }
     guard loops else { return nil }
-    try rewind()
-    return try H264FileSource.read(&reader, file, &isAtEnd)
-  }
-
-  private mutating func rewind() throws(MediaFileError) {
     try file.rewind()
-    reader = H264Reader()
-    isAtEnd = false
+    guard let picture = try file.next() else { throw file.holdsNothing }
+    return picture
+  }
+}
+
+/// A file of H.264 with its reader, which starts anew with each rewind.
+private struct PictureFile {
+  private let file: MediaFile
+  private var reader = H264Reader()
+  private var isAtEnd = false
+  /// How many pictures were read since the beginning.
+  private(set) var count = 0
+
+  init(_ file: MediaFile) { self.file = file }
+
+  /// The sequence parameter set that came last.
+  var parameters: H264SequenceParameters? { reader.parameters }
+
+  /// What to say of a file in which there is no picture to begin with.
+  var holdsNothing: MediaFileError {
+    MediaFileError(
+      path: file.path,
+      reason: "the file holds no key picture of H.264 with its parameters: encode it anew, with an"
+        + " IDR picture and its parameter sets in front")
   }
 
-  private static func read(_ reader: inout H264Reader, _ file: MediaFile, _ isAtEnd: inout Bool)
-    throws(MediaFileError) -> H264Picture?
-  {
+  /// The next picture; nil at the end of the file.
+  mutating func next() throws(MediaFileError) -> H264Picture? {
     while true {
       do throws(H264Error) {
-        if let picture = try reader.next() { return picture }
+        if let picture = try reader.next() {
+          count += 1
+          return picture
+        }
       } catch {
-        throw MediaFileError(path: file.path, reason: error.description)
+        // Nothing of what was read is of use before the reader knows it for a stream.
+        let isStream = error != .noByteStream
+        throw MediaFileError(
+          path: file.path, reason: error.description, picture: isStream ? count + 1 : nil,
+          byteOffset: isStream ? reader.unitPosition : nil)
       }
       guard !isAtEnd else { return nil }
       if let piece = try file.read() {
@@ -101,5 +119,13 @@ public struct H264FileSource: TimedMedia {
         reader.finish()
       }
     }
+  }
+
+  /// Goes back to the beginning.
+  mutating func rewind() throws(MediaFileError) {
+    try file.rewind()
+    reader = H264Reader()
+    isAtEnd = false
+    count = 0
   }
 }

@@ -1,19 +1,46 @@
 import Glibc
 
-/// Why a media file cannot be used: one sentence that names the file.
+/// Why a media file cannot be used: one sentence that names the file, and the place in it.
 public struct MediaFileError: Error, Hashable, Sendable, CustomStringConvertible {
-  /// The file.
-  public var path: String
-  /// What is wrong, in words.
-  public var reason: String
-
-  package init(path: String, reason: String) {
-    self.path = path
-    self.reason = reason
+  /// Where the fault lies.
+  public enum Cause: String, Hashable, Sendable {
+    /// The file has no media that can be sent, or no longer.
+    case content
+    /// There is no such file.
+    case missing
+    /// The system could not open, read or write it.
+    case system
   }
 
-  /// `path: reason`.
-  public var description: String { "\(path): \(reason)" }
+  /// The file.
+  public var path: String
+  /// What is wrong, and mostly what to do, in words.
+  public var reason: String
+  /// Where the fault lies.
+  public var cause: Cause
+  /// The picture that could not be read, counted from 1 in the file; nil for sound, and where no
+  /// picture is meant.
+  public var picture: Int?
+  /// Where in the file, in bytes from its beginning; nil when the file as a whole is meant.
+  public var byteOffset: Int?
+
+  package init(
+    path: String, reason: String, cause: Cause = .content, picture: Int? = nil,
+    byteOffset: Int? = nil
+  ) {
+    self.path = path
+    self.reason = reason
+    self.cause = cause
+    self.picture = picture
+    self.byteOffset = byteOffset
+  }
+
+  /// `path: reason (picture 3, byte 4711)`.
+  public var description: String {
+    let place = [picture.map { "picture \($0)" }, byteOffset.map { "byte \($0)" }]
+      .compactMap(\.self).joined(separator: ", ")
+    return "\(path): \(reason)" + (place.isEmpty ? "" : " (\(place))")
+  }
 }
 
 /// A file that is open for reading or writing; closed when nobody holds it any longer.
@@ -30,21 +57,41 @@ package final class MediaFile {
   package let path: String
   private let descriptor: Int32
 
+  /// How many bytes were read since the beginning.
+  private var position = 0
+
   private static let pieceBytes = 256 << 10
 
   package init(_ path: String, for access: Access) throws(MediaFileError) {
     self.path = path
     let flags =
       switch access {
-      case .reading: O_RDONLY
+      // A pipe without a writer would keep the caller waiting; it is refused below.
+      case .reading: O_RDONLY | O_NONBLOCK
       case .writing: O_WRONLY | O_CREAT | O_TRUNC
       case .creating: O_WRONLY | O_CREAT | O_EXCL
       }
     descriptor = open(path, flags | O_CLOEXEC, 0o600)
     guard descriptor >= 0 else { throw MediaFileError(path: path, code: errno) }
+    if access == .reading { try check("the file is empty: name one with media in it") }
   }
 
   deinit { close(descriptor) }
+
+  /// Refuses what cannot be read over and over, and an empty file with these words.
+  private func check(_ emptiness: String) throws(MediaFileError) {
+    var status = stat()
+    guard fstat(descriptor, &status) == 0 else { throw MediaFileError(path: path, code: errno) }
+    switch status.st_mode & S_IFMT {
+    case S_IFREG: break
+    case S_IFDIR: throw MediaFileError(path: path, reason: "it is a folder: name a file in it")
+    default:
+      throw MediaFileError(
+        path: path, reason: "it is no regular file, which can be read over and over: copy it to one"
+      )
+    }
+    if status.st_size == 0 { throw MediaFileError(path: path, reason: emptiness) }
+  }
 
   /// The next bytes, nil at the end of the file.
   func read() throws(MediaFileError) -> [UInt8]? {
@@ -54,15 +101,18 @@ package final class MediaFile {
         result = Glibc.read(descriptor, buffer.baseAddress, buffer.count)
         count = max(0, result)
       }
+      position += max(0, result)
       if result > 0 { return piece }
       if result == 0 { return nil }
-      if errno != EINTR { throw MediaFileError(path: path, code: errno) }
+      if errno != EINTR { throw MediaFileError(path: path, code: errno, byteOffset: position) }
     }
   }
 
   /// Goes back to the beginning.
   func rewind() throws(MediaFileError) {
     guard lseek(descriptor, 0, SEEK_SET) == 0 else { throw MediaFileError(path: path, code: errno) }
+    position = 0
+    try check("the file became empty while it was sent: leave it as it is until the end")
   }
 
   /// Writes all bytes where the file stands.
@@ -80,7 +130,10 @@ package final class MediaFile {
 }
 
 extension MediaFileError {
-  package init(path: String, code: Int32) {
-    self.init(path: path, reason: String(cString: strerror(code)))
+  /// What the system said, by its error number.
+  package init(path: String, code: Int32, byteOffset: Int? = nil) {
+    self.init(
+      path: path, reason: String(cString: strerror(code)),
+      cause: code == ENOENT ? .missing : .system, byteOffset: byteOffset)
   }
 }

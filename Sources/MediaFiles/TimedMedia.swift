@@ -36,7 +36,7 @@ public struct Y4MFileSource: TimedMedia {
     self.loops = loops
     firstPicture = try Y4MFileSource.read(&reader, file)
     guard let header = reader.header, firstPicture != nil else {
-      throw MediaFileError(path: path, reason: "the file holds no picture")
+      throw MediaFileError(path: path, reason: "the file holds no picture: convert it anew")
     }
     width = header.width
     height = header.height
@@ -55,6 +55,10 @@ public struct Y4MFileSource: TimedMedia {
       try file.rewind()
       reader = Y4MReader()
       picture = try Y4MFileSource.read(&reader, file)
+      if picture == nil {
+        throw MediaFileError(
+          path: file.path, reason: "the file holds no picture any longer: leave it as it is")
+      }
     }
     guard let picture else { return nil }
     // A file may claim any rate; a thousand pictures per second is more than any screen shows.
@@ -66,25 +70,33 @@ public struct Y4MFileSource: TimedMedia {
   private static func read(_ reader: inout Y4MReader, _ file: MediaFile) throws(MediaFileError)
     -> Picture?
   {
-    do throws(Y4MError) {
-      if let picture = try reader.next() { return picture }
-    } catch {
-      throw MediaFileError(path: file.path, reason: error.description)
-    }
-    while let piece = try file.read() {
+    while true {
+      let picture = try parse(&reader, file) { (reader) throws(Y4MError) in try reader.next() }
+      if let picture { return picture }
+      guard let piece = try file.read() else { break }
       reader.append(piece.span.bytes)
-      do throws(Y4MError) {
-        if let picture = try reader.next() { return picture }
-      } catch {
-        throw MediaFileError(path: file.path, reason: error.description)
-      }
     }
-    do throws(Y4MError) {
+    return try parse(&reader, file) { (reader) throws(Y4MError) in
       try reader.finish()
-    } catch {
-      throw MediaFileError(path: file.path, reason: error.description)
+      return nil
     }
-    return nil
+  }
+
+  /// Does something with the reader, whose errors become those of the file.
+  private static func parse(
+    _ reader: inout Y4MReader, _ file: MediaFile,
+    _ body: (inout Y4MReader) throws(Y4MError) -> Picture?
+  ) throws(MediaFileError) -> Picture? {
+    do throws(Y4MError) {
+      return try body(&reader)
+    } catch {
+      // A header that cannot be read has no picture yet.
+      let isPicture = reader.header != nil
+      throw MediaFileError(
+        path: file.path, reason: error.description,
+        picture: isPicture ? reader.frameCount + 1 : nil,
+        byteOffset: isPicture ? reader.partPosition : nil)
+    }
   }
 }
 
@@ -103,7 +115,7 @@ public struct WAVFileSource: TimedMedia {
     self.loops = loops
     firstBlock = try WAVFileSource.read(&reader, &isAtEnd, file)
     guard firstBlock != nil else {
-      throw MediaFileError(path: path, reason: "the file holds no sound")
+      throw MediaFileError(path: path, reason: "the file holds no sound: record it anew")
     }
   }
 
@@ -118,6 +130,10 @@ public struct WAVFileSource: TimedMedia {
       reader = WAVReader()
       isAtEnd = false
       block = try WAVFileSource.read(&reader, &isAtEnd, file)
+      if block == nil {
+        throw MediaFileError(
+          path: file.path, reason: "the file holds no sound any longer: leave it as it is")
+      }
     }
     guard let block else { return nil }
     defer { frameCount += Int64(block.frameCount) }
@@ -139,7 +155,9 @@ public struct WAVFileSource: TimedMedia {
           try reader.finish()
         }
       } catch {
-        throw MediaFileError(path: file.path, reason: error.description)
+        throw MediaFileError(
+          path: file.path, reason: error.description,
+          byteOffset: error == .malformedFormat || error == .truncated ? reader.partPosition : nil)
       }
     }
   }

@@ -93,6 +93,24 @@ import Wire
     #expect(pair.flows[0].outbound[0].totalPacketSendDelay > .zero)
   }
 
+  /// What comes faster than the target waits for half a second, however long it goes on.
+  @Test func whatWaitsIsBoundedWhateverComes() {
+    let pair = Pair(sections: Agreed.video().map { [$0] }, link: Link(delay: .milliseconds(1)))
+    // Feedback would raise the target.
+    pair.drop = { side, _, _ in side == 1 }
+    let camera = Camera()
+    (camera.keySize, camera.size) = (40_000, 40_000)
+    var most: UInt64 = 0
+    for _ in 0..<250 {
+      pair.step(0, .frame(mid: "v", camera.frame(at: pair.now)))
+      pair.run(until: pair.now + .milliseconds(40))
+      most = max(most, pair.flows[0].snapshot.pacerQueueBytes)
+    }
+    // 8 Mbit/s over a target of 600 kbit/s: half a second of it, and one picture.
+    #expect(pair.flows[0].snapshot.congestion.target < 1_000_000)
+    #expect(most > 300_000 && most < 500_000 + 40_000, "\(most)")
+  }
+
   @Test func soundDoesNotWaitForPictures() {
     let sections = (0..<2).map { [Agreed.audio()[$0], Agreed.video()[$0]] }
     let pair = Pair(sections: sections)

@@ -5,6 +5,7 @@ import re
 import shutil
 from dataclasses import dataclass, field
 
+import clips
 import namespace
 import takes
 from peers.coturn import Coturn
@@ -61,6 +62,9 @@ async def _record(call, program, folder, seconds, outcome):
     try:
         bind = "127.0.0.1" if call.uses_loopback else namespace.address()
         send = "echo" if call.echoes else "pattern"
+        if call.file:
+            send = folder / "clip.h264"
+            clips.write(send)
         options = call.options + (relay.options if "retake" in call.relays else [])
         if call.says:
             options = options + ["--say", ",".join(map(str, call.says))]
@@ -154,6 +158,8 @@ def _lacking(call, report):
         lacking.append("silence")
     if "video" in perceived and (report.picture_contrast or 0) < _LEAST_CONTRAST:
         lacking.append(f"picture contrast is {report.picture_contrast}")
+    if call.file and not report.shows(clips.WIDTH, clips.HEIGHT):
+        lacking.append("no picture of the size of the file")
     return lacking
 
 

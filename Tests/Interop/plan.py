@@ -66,6 +66,8 @@ class Call:
     apart: bool = False
     # The only codec of pictures that the peer takes part with.
     codec: str = "vp8"
+    # Retake sends pictures from a file of that codec, as they are.
+    file: bool = False
 
     @property
     def name(self):
@@ -75,6 +77,7 @@ class Call:
         words += ["tcp"] * self.tcp + ["names"] * self.names
         words += [f"{who}-relays" for who in self.relays]
         words += ["apart"] * self.apart + [self.codec] * (self.codec != "vp8")
+        words += ["file"] * self.file
         return "-".join(words)
 
     @property
@@ -83,7 +86,7 @@ class Call:
         options = ["--ice-tcp", "only"] * self.tcp + ["--ice-names"] * self.names
         options += ["--bundle-policy", "max-compat"] * self.apart
         # Browsers send what the other side likes best, whatever they answer themselves.
-        prefers = self.codec != "vp8" and self.offerer == "retake"
+        prefers = self.codec != "vp8" and self.offerer == "retake" and not self.file
         return options + ["--video-codec", self.codec] * prefers
 
     @property
@@ -95,7 +98,7 @@ class Call:
     def remarks(self):
         """What is special about it, for people."""
         remarks = ["mDNS name"] * self.hides + ["names"] * self.names + ["TCP"] * self.tcp
-        remarks += ["not bundled"] * self.apart
+        remarks += ["not bundled"] * self.apart + ["file"] * self.file
         remarks += [f"{who} relays" for who in self.relays]
         return remarks + ["receives"] * (not self.sends) + ["sends"] * (not self.receives)
 
@@ -124,7 +127,7 @@ class Call:
     @property
     def echoes(self):
         """Whether Retake sends back what it receives, instead of a test picture and a tone."""
-        return set(self.receives) <= set(self.sends) and not self.abilities.echoes
+        return set(self.receives) <= set(self.sends) and not (self.abilities.echoes or self.file)
 
     @property
     def uses_loopback(self):
@@ -142,6 +145,7 @@ CALLS = [
     Call("chromium", "retake", codec="vp9"),
     Call("chromium", "peer", codec="h264"),
     Call("chromium", "retake", codec="h264"),
+    Call("chromium", "retake", codec="h264", file=True),
     Call("chromium", "peer", hides=True, sends=()),
     Call("chromium", "peer", names=True),
     Call("chromium", "peer", tcp=True),
@@ -162,6 +166,7 @@ CALLS = [
     Call("aiortc", "retake"),
     Call("aiortc", "retake", peer_waits=True),
     Call("aiortc", "peer", codec="h264"),
+    Call("aiortc", "retake", codec="h264", file=True),
     Call("aiortc", "peer", apart=True),
     Call("aiortc", "retake", apart=True),
     Call("libwebrtc", "peer"),

@@ -20,6 +20,9 @@ class Stream:
     frames: int
     # The stream of its retransmissions and of padding, which libwebrtc counts as one with it.
     rtx_ssrc: int | None = None
+    # The size of the last picture that was decoded.
+    width: int = 0
+    height: int = 0
 
 
 @dataclass
@@ -42,6 +45,13 @@ class Report:
     def frames(self, direction, kind):
         """Frames of one kind over all streams of a direction."""
         return sum(s.frames for s in self.streams if (s.direction, s.kind) == (direction, kind))
+
+    def shows(self, width, height):
+        """Whether received pictures of a size were decoded."""
+        return any(
+            (s.direction, s.width, s.height) == ("in", width, height) and s.frames
+            for s in self.streams
+        )
 
     def pair_retransmissions(self, descriptions):
         """Fills in the streams of retransmissions where only the descriptions name them."""
@@ -81,4 +91,7 @@ def _stream(stats, direction, packets, frames):
     kind = stats["kind"]
     sent = stats.get(packets) or 0
     shown = stats.get(frames) or 0 if kind == "video" else sent
-    return Stream(kind, direction, stats["ssrc"], sent, shown, stats.get("rtxSsrc"))
+    return Stream(
+        kind, direction, stats["ssrc"], sent, shown, stats.get("rtxSsrc"),
+        stats.get("frameWidth") or 0, stats.get("frameHeight") or 0,
+    )

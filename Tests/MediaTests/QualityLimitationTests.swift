@@ -35,6 +35,21 @@ import Wire
     #expect(limitation.reason == reason)
   }
 
+  @Test func whatIsLeftOutOfAStreamIsTheBandwidth() {
+    var limitation = QualityLimitation()
+    for picture in 0..<90 {
+      let second = picture / 30
+      limitation.note(
+        isThinned: second == 1, at: .zero + .milliseconds(Int64(second * 1000 + picture % 30 * 33)))
+    }
+    #expect(limitation.reason == .bandwidth)
+    limitation.note(isThinned: false, at: .zero + .milliseconds(3_100))
+    limitation.note(isThinned: false, at: .zero + .milliseconds(4_200))
+    #expect(limitation.reason == .none)
+    let durations = limitation.durations(at: .zero + .seconds(5))
+    #expect(durations[2].length > .milliseconds(900) && durations[2].length < .seconds(3))
+  }
+
   @Test func aLateClockIsTheProcessorAndCoarsePicturesAreTheBandwidth() {
     var limitation = QualityLimitation()
     run(&limitation, from: 0, seconds: 2, quantiser: 120)

@@ -68,6 +68,51 @@ import Wire
     }
   }
 
+  /// Pictures of 1.2 Mbit/s that nobody can make smaller, over a path of 300 kbit/s.
+  @Test func aNarrowPathIsSparedAndTheCallReplays() throws {
+    let path = FileManager.default.temporaryDirectory.path + "/\(UUID().uuidString).take"
+    defer { try? FileManager.default.removeItem(atPath: path) }
+    var narrow = LinkSettings()
+    narrow.bitsPerSecond = 300_000
+    let recording = try RecordedVirtualCall(
+      path: path, seed: 13, links: [narrow, LinkSettings()], labels: ["a", "b"])
+    let call = recording.call
+    call.call(0, .addTrack(kind: .video, streamIDs: ["s"], source: .application))
+    let codecs = RTPCodec.capabilities(.video).filter { $0.mimeType == "video/H264" }
+    #expect(call.call(0, .setCodecPreferences(transceiver: 1, codecs)).error == nil)
+    #expect(call.negotiate() == nil)
+    for number in 0..<500 {
+      call.run(for: .milliseconds(40))
+      let isKey = number % 25 == 0
+      let bytes = (0..<6000).map { UInt8(truncatingIfNeeded: 1 + ($0 * 7 + number) % 250) }
+      let stream = (isKey ? H264ReplayTests.front : []) + slice(isKey: isKey, number: number)
+      call.step(0, .captured(transceiver: 1, .h264(Array(stream.prefix(26) + bytes))))
+      if number % 25 == 24 { call.call(0, .getStats()) }
+    }
+    call.call(0, .getStats())
+    let lost = call.network.lost
+    _ = try recording.finish()
+    let report = try replay(path, Replayer.Options())
+    if case .identical = report.verdict {} else { Issue.record("\(report)") }
+    let sent = call.frames(of: 0, kind: .video, isInbound: false)
+    // Some of it moves, and all of it is no longer tried after the first seconds.
+    #expect(sent.count > 60 && sent.count < 250, "\(sent.count)")
+    #expect(sent.filter(\.isKey).count > 4)
+    #expect(lost < 1_000, "\(lost)")
+    let take = try TakeFile.open(path)
+    let limited = try take.integer(
+      "SELECT count(*) FROM stat WHERE type = 'outbound-rtp'"
+        + " AND members ->> 'qualityLimitationReason' = 'bandwidth'")
+    #expect(limited ?? 0 > 5, "\(limited ?? -1)")
+    // All but those that came before there was a connection.
+    let came = try take.integer(
+      "SELECT max(members ->> 'frames') FROM stat WHERE type = 'media-source'")
+    #expect(came ?? 0 > 490)
+    let told = try take.integer(
+      "SELECT max(members ->> 'framesSent') FROM stat WHERE type = 'outbound-rtp'")
+    #expect(told == Int64(sent.count))
+  }
+
   @Test func whereAnotherCodecWasAgreedOnThisIsToldAndNothingIsSent() throws {
     try recorded("VP8") { call, take in
       #expect(call.frames(of: 0, kind: .video, isInbound: false).isEmpty)

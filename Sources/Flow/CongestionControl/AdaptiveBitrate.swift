@@ -14,6 +14,8 @@ package struct AdaptiveBitrate: CongestionController {
   private static let rateWindowTicks: Int64 = 2000
   /// A cut is followed by no other one before its effect can be seen.
   private static let cutSpacing = Interval.milliseconds(250)
+  /// For so long a path that proved to be full is taken to be near it.
+  private static let memory = Interval.seconds(10)
 
   package private(set) var isEstimated = false
   private(set) var estimate = 600_000.0
@@ -30,6 +32,8 @@ package struct AdaptiveBitrate: CongestionController {
   private(set) var lossFraction = 0.0
   private var updatedAt: Instant?
   private(set) var cutAt: Instant?
+  /// What the path carried when the target was last cut, less what its queue needs to drain.
+  private var carriedAtCut: Double?
   /// The rate at which the path last proved to be full; nil before that ever happened.
   private(set) var fullAt: Double?
 
@@ -37,6 +41,20 @@ package struct AdaptiveBitrate: CongestionController {
   package init() {}
 
   package var target: UInt64 { UInt64(min(max(estimate, AdaptiveBitrate.minimum), maximum)) }
+
+  /// What the path carries, in bits per second, where it proved to be full of late; nil where that
+  /// is not known to be less than what may be tried.
+  ///
+  /// What cannot be made smaller has to keep below it, though not below the target of encoders:
+  /// that one begins low, and has a highest value whatever the path carries.
+  package func pathLimit(at now: Instant) -> UInt64? {
+    guard let cutAt, let carriedAtCut else {
+      guard let remoteMaximum, !hasFeedback, remoteMaximum < maximum else { return nil }
+      return target
+    }
+    guard estimate < maximum || now - cutAt < AdaptiveBitrate.memory else { return nil }
+    return max(target, UInt64(min(max(carriedAtCut, 0), 1e12)))
+  }
 
   /// Whether the target stands at its lowest or highest value.
   var isBound: Bool {
@@ -122,6 +140,7 @@ package struct AdaptiveBitrate: CongestionController {
 
   private mutating func cut(to rate: Double, at now: Instant) {
     fullAt = min(arrivalRate ?? estimate, estimate)
+    carriedAtCut = 0.85 * (arrivalRate ?? estimate)
     estimate = min(estimate, rate)
     cutAt = now
   }
@@ -132,7 +151,7 @@ package struct AdaptiveBitrate: CongestionController {
       estimate *= 1 + elapsed
       return
     }
-    let isNear = estimate > 0.85 * fullAt && now - (cutAt ?? now) < .seconds(10)
+    let isNear = estimate > 0.85 * fullAt && now - (cutAt ?? now) < AdaptiveBitrate.memory
     let grown = estimate * (1 + (isNear ? 0.04 : 0.25) * elapsed) + 1000 * elapsed
     // What is not being sent does not show that the path would carry more.
     let proven = arrivalRate.map { 1.5 * $0 + 10_000 } ?? grown

@@ -9,9 +9,15 @@ public import Wire
 public final class FileFeeds: Sendable {
   private let tasks = Mutex<[Task<Void, Never>]>([])
   private let failures = Mutex<[MediaFileError]>([])
+  private let onFailure: @Sendable (MediaFileError) -> Void
 
   /// Creates an empty set of feeds.
-  public init() {}
+  ///
+  /// - Parameter onFailure: is called when a feed that was running ends with an error, from any
+  ///   thread; the connection and the other feeds go on.
+  public init(onFailure: @escaping @Sendable (MediaFileError) -> Void = { _ in }) {
+    self.onFailure = onFailure
+  }
 
   deinit { stop() }
 
@@ -48,7 +54,9 @@ public final class FileFeeds: Sendable {
         var source = source
         try await FileFeeds.run(&source, on: transceiver, of: target)
       } catch {
-        self?.failures.withLock { $0.append(error) }
+        guard let self else { return }
+        failures.withLock { $0.append(error) }
+        onFailure(error)
       }
     }
     tasks.withLock { $0.append(task) }

@@ -6,7 +6,8 @@ package import Wire
 ///
 /// Each second is judged when it is over. Pictures that were left out because the clock came late
 /// mean that the processor is too slow. A mean quantiser at which libwebrtc would make the pictures
-/// smaller (95 of VP8's 127, 205 of VP9's 255) means that the bit rate is too low for them.
+/// smaller (95 of VP8's 127, 205 of VP9's 255) means that the bit rate is too low for them, and so
+/// do pictures that came encoded and were left out.
 package struct QualityLimitation: Hashable, Sendable {
   /// The reasons of W3C RTCQualityLimitationReason, in the order of its durations record.
   package enum Reason: String, CaseIterable, Sendable {
@@ -21,6 +22,7 @@ package struct QualityLimitation: Hashable, Sendable {
   private var windowBegan: Instant?
   private var pictures = 0
   private var latePictures = 0
+  private var thinnedPictures = 0
   private var quantiserSum = 0
 
   private static let window = Interval.seconds(1)
@@ -33,22 +35,32 @@ package struct QualityLimitation: Hashable, Sendable {
   package mutating func note(
     quantiser: UInt8, of codec: CodecName = .vp8, late: Int, at now: Instant
   ) {
+    latePictures += max(0, late)
+    quantiserSum += Int(quantiser)
+    judge(codec, at: now)
+  }
+
+  /// Takes a picture that came encoded, and whether it was left out to spare the path.
+  package mutating func note(isThinned: Bool, at now: Instant) {
+    if isThinned { thinnedPictures += 1 }
+    judge(.h264, at: now)
+  }
+
+  private mutating func judge(_ codec: CodecName, at now: Instant) {
     if since == nil { since = now }
     let began = windowBegan ?? now
     windowBegan = began
     pictures += 1
-    latePictures += max(0, late)
-    quantiserSum += Int(quantiser)
     guard now - began >= QualityLimitation.window else { return }
     if latePictures * QualityLimitation.lateShare >= pictures + latePictures {
       change(to: .cpu, at: now)
-    } else if quantiserSum >= pictures * (codec == .vp9 ? 205 : 95) {
+    } else if thinnedPictures > 0 || quantiserSum >= pictures * (codec == .vp9 ? 205 : 95) {
       change(to: .bandwidth, at: now)
     } else {
       change(to: .none, at: now)
     }
     windowBegan = now
-    (pictures, latePictures, quantiserSum) = (0, 0, 0)
+    (pictures, latePictures, thinnedPictures, quantiserSum) = (0, 0, 0, 0)
   }
 
   /// How long each reason held up to an instant; empty before the first picture.

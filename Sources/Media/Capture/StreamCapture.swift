@@ -4,8 +4,17 @@ package import Wire
 /// The sending side of a track whose pictures come encoded: H.264 as a byte stream.
 ///
 /// Pictures are passed on as of the instant at which they come, from the first one on that a
-/// decoder can begin with.
+/// decoder can begin with; some are left out where the path carries less than they take.
 package struct StreamCapture {
+  /// What is said of a picture.
+  package enum Verdict: Equatable, Sendable {
+    case send(EncodedFrame)
+    /// Nobody could decode it yet, or it is none.
+    case useless
+    /// The path carries too little for it.
+    case tooMuch
+  }
+
   /// What came so far.
   package private(set) var counters: VideoCaptureCounters
   /// The instant of media time 0.
@@ -13,6 +22,15 @@ package struct StreamCapture {
 
   private var hasBegun = false
   private var parameters: H264SequenceParameters?
+  private var thinner = StreamThinner()
+
+  /// What the units of a picture tell.
+  private struct Look {
+    var hasSlices = false
+    var isKey = false
+    /// Whether other pictures may refer to it (`nal_ref_idc`, H.264 section 7.4.1).
+    var isReference = false
+  }
 
   /// Creates the capture of a track that begins now.
   ///
@@ -28,42 +46,55 @@ package struct StreamCapture {
     self.counters = counters
   }
 
-  /// Makes a frame of a picture; nil for one that nobody could decode yet, or that is none.
-  package mutating func take(_ stream: [UInt8], at now: Instant) -> EncodedFrame? {
+  /// Makes a frame of a picture that is to be sent.
+  ///
+  /// - Parameter limit: what the path carries, in bits per second; nil where that is not known to
+  ///   be too little.
+  package mutating func take(_ stream: [UInt8], limit: UInt64? = nil, at now: Instant) -> Verdict {
     let mediaTime = RTPClock.ticks(from: origin, to: now)
-    let isKey = read(stream)
+    let look = read(stream)
     counters.frames &+= 1
     counters.captureTimes.note(mediaTime)
     if let parameters {
       counters.width = parameters.width
       counters.height = parameters.height
     }
-    guard let isKey, isKey || hasBegun else {
+    guard look.hasSlices, look.isKey || hasBegun else {
       counters.framesSkipped &+= 1
-      return nil
+      return .useless
     }
     hasBegun = true
-    return EncodedFrame(
-      kind: .video, codec: .h264, mediaTime: UInt32(truncatingIfNeeded: mediaTime), bytes: stream,
-      isKey: isKey, width: UInt16(clamping: counters.width),
-      height: UInt16(clamping: counters.height))
+    let isAdmitted = thinner.admits(
+      byteCount: stream.count, isKey: look.isKey, isReference: look.isReference, limit: limit,
+      at: now)
+    guard isAdmitted else {
+      counters.framesSkipped &+= 1
+      return .tooMuch
+    }
+    return .send(
+      EncodedFrame(
+        kind: .video, codec: .h264, mediaTime: UInt32(truncatingIfNeeded: mediaTime),
+        bytes: stream, isKey: look.isKey, width: UInt16(clamping: counters.width),
+        height: UInt16(clamping: counters.height)))
   }
 
-  /// Looks at the units: nil when there is no slice, else whether a decoder can begin with them.
-  private mutating func read(_ stream: [UInt8]) -> Bool? {
-    var hasSlices = false
-    var isKey = false
+  /// Looks at the units of a picture, and keeps the parameters that come with it.
+  private mutating func read(_ stream: [UInt8]) -> Look {
+    var look = Look()
     let bytes = stream.span.bytes
     for unit in H264Payload.units(of: bytes) {
-      switch H264UnitType(rawValue: bytes.byte(at: unit.lowerBound)) {
-      case .slice: hasSlices = true
-      case .instantRefreshSlice: (hasSlices, isKey) = (true, true)
+      let header = bytes.byte(at: unit.lowerBound)
+      switch H264UnitType(rawValue: header) {
+      case .slice:
+        look.hasSlices = true
+        if header & 0x60 != 0 { look.isReference = true }
+      case .instantRefreshSlice: look = Look(hasSlices: true, isKey: true, isReference: true)
       case .sequenceParameters:
         parameters = (try? H264SequenceParameters(parsing: bytes.extracting(unit))) ?? parameters
       default: break
       }
     }
-    return hasSlices ? isKey : nil
+    return look
   }
 }
 

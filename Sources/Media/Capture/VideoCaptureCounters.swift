@@ -2,7 +2,8 @@
 package struct VideoCaptureCounters: Hashable, Sendable {
   /// Pictures that came or were made, with those that were left out afterwards.
   package var frames: UInt64 = 0
-  /// Pictures that were not encoded: the clock came too late, or they came too fast.
+  /// Pictures that were not encoded or sent: the clock came too late, they came too fast, or, where
+  /// they came encoded, the path carried too little.
   package var framesSkipped: UInt64 = 0
   /// Those of them that the late clock left out.
   package var framesLate: UInt64 = 0

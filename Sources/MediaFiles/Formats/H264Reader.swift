@@ -25,10 +25,13 @@ package enum H264Error: Error, Hashable, Sendable, CustomStringConvertible {
   package var description: String {
     switch self {
     case .noByteStream:
-      "the file is no H.264 byte stream: one begins with a start code (H.264 annex B)"
-    case .malformedUnit(let number): "unit \(number) of the H.264 byte stream is malformed"
+      "the file is no H.264 byte stream (H.264 annex B): take the stream out of its container, as"
+        + " ffmpeg does with -c copy -bsf:v h264_mp4toannexb"
+    case .malformedUnit(let number):
+      "unit \(number) of the H.264 byte stream is malformed: encode the file anew"
     case .tooLarge(let number):
-      "unit \(number) of the H.264 byte stream belongs to a picture of over 16 MiB or 4096 units"
+      "unit \(number) of the H.264 byte stream belongs to a picture of over 16 MiB or 4096 units:"
+        + " encode smaller pictures"
     case .bidirectional:
       "the pictures refer to later ones, which calls do not allow: encode without B pictures"
     case .interlaced:
@@ -55,6 +58,8 @@ package struct H264Reader {
     let unit: [UInt8]
   }
 
+  /// Where the unit that was read last begins, in bytes from the beginning of the file.
+  package private(set) var unitPosition = 0
   /// The sequence parameter set that came last.
   package private(set) var parameters: H264SequenceParameters?
 
@@ -97,6 +102,8 @@ package struct H264Reader {
       return ready.take()
     } catch {
       failure = error
+      // The picture before the fault is whole.
+      if let picture = ready.take() { return picture }
       throw error
     }
   }
@@ -109,6 +116,7 @@ package struct H264Reader {
       scanned += 1
       if byte == 1, zeros >= 2 {
         let length = scanned - 1 - zeros
+        unitPosition = buffer.position
         let unit = buffer.take(length) ?? []
         _ = buffer.drop(zeros + 1)
         (scanned, zeros) = (0, 0)
@@ -119,12 +127,16 @@ package struct H264Reader {
       }
       zeros = byte == 0 ? zeros + 1 : 0
       guard hasBegun || byte == 0 else { throw .noByteStream }
-      guard scanned <= H264Reader.pictureMaximum else { throw .tooLarge(unitCount) }
+      guard scanned <= H264Reader.pictureMaximum else {
+        unitPosition = buffer.position
+        throw .tooLarge(unitCount)
+      }
     }
     guard isEnded, hasBegun, buffer.count > zeros else {
       if isEnded, !hasBegun { throw .noByteStream }
       return nil
     }
+    unitPosition = buffer.position
     let rest = buffer.take(buffer.count - zeros)
     _ = buffer.drop(zeros)
     (scanned, zeros) = (0, 0)
@@ -163,8 +175,8 @@ package struct H264Reader {
     guard let slice = try? H264SliceHeader(parsing: unit.span.bytes) else {
       throw .malformedUnit(unitCount)
     }
-    guard !slice.isBidirectional else { throw .bidirectional }
     if slice.beginsPicture, hasSlices { endPicture() }
+    guard !slice.isBidirectional else { throw .bidirectional }
     hasSlices = true
     if H264UnitType(rawValue: unit[0]) == .instantRefreshSlice { isKey = true }
     try add(unit)

@@ -2,6 +2,8 @@
 struct PieceBuffer {
   private var bytes: [UInt8] = []
   private var start = 0
+  /// How many bytes were taken or dropped before the first one that waits.
+  private(set) var position = 0
 
   /// How many bytes wait.
   var count: Int { bytes.count - start }
@@ -23,6 +25,7 @@ struct PieceBuffer {
     guard count >= 0, count <= self.count else { return nil }
     let taken = Array(bytes[start..<start + count])
     start += count
+    position += count
     return taken
   }
 
@@ -30,6 +33,7 @@ struct PieceBuffer {
   mutating func drop(_ count: Int) -> Int {
     let dropped = min(max(count, 0), self.count)
     start += dropped
+    position += dropped
     return dropped
   }
 

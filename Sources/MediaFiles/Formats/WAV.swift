@@ -15,13 +15,31 @@ package enum WAVError: Error, Hashable, Sendable, CustomStringConvertible {
 
   package var description: String {
     switch self {
-    case .notWAV: "the file is no WAV file"
-    case .malformedFormat: "the WAV file has no usable format chunk before its data"
+    case .notWAV:
+      "the file is no WAV file: convert it, as ffmpeg does with -c:a pcm_s16le NAME.wav"
+    case .malformedFormat:
+      "the WAV file has no usable format chunk before its data: convert it anew"
     case .unsupportedSamples(let format, let bits):
-      "WAV samples of format \(format) with \(bits) bits are not supported; use 16-bit PCM"
-    case .unsupportedChannels(let count): "WAV files with \(count) channels are not supported"
-    case .unsupportedRate(let rate): "the WAV sampling rate \(rate) Hz is not supported"
-    case .truncated: "the WAV file ends before its sound begins"
+      "WAV samples of \(bits) bits\(WAVError.name(ofFormat: format)) are not supported; convert"
+        + " them to 16-bit PCM"
+    case .unsupportedChannels(let count):
+      "WAV files with \(count) channels are not supported; convert the file to one or two"
+    case .unsupportedRate(let rate):
+      "the WAV sampling rate \(rate) Hz is not supported; convert the file to 8000 to 192000 Hz"
+    case .truncated: "the WAV file ends before its sound begins: convert it anew"
+    }
+  }
+}
+
+extension WAVError {
+  /// What people call a format tag of WAVEFORMATEX, to stand behind a number of bits.
+  private static func name(ofFormat tag: UInt16) -> String {
+    switch tag {
+    case 1: ""
+    case 3: " in floating point"
+    case 6: " in A-law"
+    case 7: " in µ-law"
+    default: " in format \(tag)"
     }
   }
 }

@@ -18,6 +18,9 @@ package struct WAVReader {
   /// The format, once it was read.
   package private(set) var format: WAVFormat?
 
+  /// Where the chunk that is being read begins, in bytes from the beginning of the file.
+  package private(set) var partPosition = 0
+
   private var buffer = PieceBuffer()
   private var phase = Phase.riff
   /// Whether the file says how long it is.
@@ -109,6 +112,7 @@ package struct WAVReader {
   private static func isLength(_ number: UInt64) -> Bool { (1..<0xFFFF_FF00).contains(number) }
 
   private mutating func beginChunk() throws(WAVError) -> Bool {
+    partPosition = buffer.position
     guard let bytes = buffer.take(8) else { return false }
     let size = Int(number(bytes, at: 4, count: 4))
     // Chunks are padded to an even length.

@@ -36,12 +36,17 @@ package enum Y4MError: Error, Hashable, Sendable, CustomStringConvertible {
 
   package var description: String {
     switch self {
-    case .notY4M: "the file is no YUV4MPEG2 file"
-    case .malformedHeader(let what): "the YUV4MPEG2 header is malformed: \(what)"
+    case .notY4M:
+      "the file is no YUV4MPEG2 file: convert it, as ffmpeg does with -pix_fmt yuv420p NAME.y4m"
+    case .malformedHeader(let what):
+      "the YUV4MPEG2 header is malformed: \(what); convert the file anew"
     case .unsupportedColourSpace(let name):
       "the colour space \(name) is not supported; convert the file to 8-bit 4:2:0 (C420)"
-    case .malformedFrame(let number): "frame \(number) of the YUV4MPEG2 file has no FRAME header"
-    case .truncated(let count): "the YUV4MPEG2 file ends in the middle after frame \(count)"
+    case .malformedFrame(let number):
+      "frame \(number) of the YUV4MPEG2 file has no FRAME header: convert the file anew"
+    case .truncated(let count):
+      "the YUV4MPEG2 file ends in the middle of a picture, after \(count) whole ones: convert it"
+        + " anew"
     }
   }
 }

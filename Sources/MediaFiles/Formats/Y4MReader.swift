@@ -18,6 +18,8 @@ package struct Y4MReader {
 
   /// The stream header, once it was read.
   package private(set) var header: Y4MHeader?
+  /// Where the header or the frame that is being read begins, in bytes from the beginning.
+  package private(set) var partPosition = 0
   /// How many pictures were read.
   package private(set) var frameCount = 0
 
@@ -40,6 +42,7 @@ package struct Y4MReader {
           header = try Y4MReader.parse(line)
           phase = .frameHeader
         case .frameHeader:
+          partPosition = buffer.position
           guard buffer.count > 0, let line = try line() else { return nil }
           guard line == "FRAME" || line.hasPrefix("FRAME ") else {
             throw .malformedFrame(frameCount)

@@ -1,8 +1,8 @@
 public import JSEP
-public import Media
-public import SCTP
-public import SDP
-public import Stats
+package import Media
+package import SCTP
+package import SDP
+package import Stats
 public import Wire
 
 /// A call of the application programming interface, as an input (W3C RTCPeerConnection methods).

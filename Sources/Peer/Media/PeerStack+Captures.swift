@@ -1,3 +1,4 @@
+import Flow
 import JSEP
 import Media
 import Transport
@@ -49,6 +50,20 @@ extension PeerStack {
       mid: section.mid, codec: section.sentCodec?.name ?? "", ssrc: transceiver?.ssrc ?? 0,
       encoding: encoding,
       videoBitrate: bundle.videoBitrate ?? genesis.configuration.videoBitrateStart)
+  }
+
+  /// What the path carries of a transceiver's pictures, in bits per second: its share among those
+  /// that are sent over the transport; nil where that is not known to be too little.
+  func pathLimit(of transceiver: UInt32) -> UInt64? {
+    guard let index = tracks.sendingIndex(of: transceiver), tracks.sending[index].kind == .video,
+      let mid = tracks.sending[index].mid
+    else { return nil }
+    let bundle = bundles.carrying(mid)
+    guard let limit = bundle.flow.pathLimit(at: now) else { return nil }
+    let count = tracks.sending.count { track in
+      track.kind == .video && track.mid.map { bundles.carrying($0) === bundle } ?? false
+    }
+    return limit / UInt64(max(1, count))
   }
 
   /// Shares the transport's target between the video encoders that run.

@@ -96,7 +96,9 @@ extension PeerStack {
 
   /// Media from the application for a transceiver's sender.
   func capture(_ media: CapturedMedia, for transceiver: UInt32) {
-    feed(.media(media, from: []), to: transceiver, whoseSourceIs: .application)
+    feed(
+      .media(media, from: [], pathLimit: pathLimit(of: transceiver)), to: transceiver,
+      whoseSourceIs: .application)
   }
 
   private func feed(

@@ -23,6 +23,11 @@ struct SendingTotals {
   /// The time that a first frame is taken to last, in units of 1/90000 s.
   private static let usualTicks: UInt32 = 3000
 
+  /// Takes a picture that came encoded, and whether it was left out to spare the path.
+  mutating func add(isThinned: Bool, at now: Instant) {
+    limitation.note(isThinned: isThinned, at: now)
+  }
+
   /// Counts an encoded frame.
   mutating func add(
     _ frame: EncodedFrame, quantiser: UInt8, bitrate: UInt64, late: UInt64, at now: Instant

@@ -11,8 +11,9 @@ struct SendingTrack: Machine {
     case source(MediaSource?)
     case start(Start)
     case stop
-    /// Media for the encoder, and the sources that were mixed into it.
-    case media(CapturedMedia, from: [Contributor])
+    /// Media for the encoder, the sources that were mixed into it, and what the path carries, in
+    /// bits per second, which pictures that come encoded have to keep to; nil for no limit.
+    case media(CapturedMedia, from: [Contributor], pathLimit: UInt64? = nil)
     /// A received frame that is sent as it came.
     case passOn(ReceivedFrame)
     case requestKeyframe
@@ -99,14 +100,15 @@ struct SendingTrack: Machine {
     case .source(let source): replaceSource(source, at: now, into: &outbox)
     case .start(let start): self.start(start, at: now, into: &outbox)
     case .stop: stop(at: now, into: &outbox)
-    case .media(let media, let contributors):
+    case .media(let media, let contributors, let pathLimit):
       self.contributors = contributors
       switch media {
       case .audio(let block): drive(AudioCapture.Input.block(block), at: now, into: &outbox)
       case .picture(let picture):
         guard stream == nil else { return refuseEncoding(into: &outbox) }
         drive(VideoCapture.Input.picture(picture), at: now, into: &outbox)
-      case .h264(let bytes): send(stream: bytes, at: now, into: &outbox)
+      case .h264(let bytes):
+        send(stream: bytes, pathLimit: pathLimit, at: now, into: &outbox)
       }
     case .passOn(let frame): passOn(frame, into: &outbox)
     case .requestKeyframe: drive(.requestKeyframe, at: now, into: &outbox)
@@ -266,14 +268,21 @@ struct SendingTrack: Machine {
 
   /// Sends a picture that the application has encoded, where that codec was agreed on.
   private mutating func send(
-    stream bytes: [UInt8], at now: Instant, into outbox: inout Outbox<Output>
+    stream bytes: [UInt8], pathLimit: UInt64?, at now: Instant,
+    into outbox: inout Outbox<Output>
   ) {
     guard stream != nil else {
       outbox.append(
         .failure("pictures in H.264 came to be sent, but \(codec) was agreed on"))
       return
     }
-    if let frame = stream?.take(bytes, at: now) { pass(frame, into: &outbox) }
+    switch stream?.take(bytes, limit: pathLimit, at: now) {
+    case .send(let frame):
+      totals.add(isThinned: false, at: now)
+      pass(frame, into: &outbox)
+    case .tooMuch: totals.add(isThinned: true, at: now)
+    case .useless, nil: break
+    }
   }
 
   /// Sends a frame that was encoded elsewhere.

@@ -1,4 +1,4 @@
-package import Wire
+import Wire
 
 /// The running number of a picture, as it stands before VP8 and VP9 data in the same form (RFC 7741
 /// section 4.2, RFC 9628 section 4.2).

@@ -24,7 +24,7 @@ extension CallPeer {
       case .whip:
         let info = try await connection.addTransceiver(
           media, direction: .sendonly, source: plan.source(for: media), streamIDs: ["retake"])
-        try feed(info)
+        feed(info)
       case .whep: try await connection.addTransceiver(media, direction: .recvonly)
       }
     }
@@ -59,12 +59,17 @@ extension CallPeer {
           transceiver.kind, source: plan.playerSource(for: transceiver.kind),
           streamIDs: ["retake"])
         try await connection.setDirection(.sendonly, of: info.id)
-        try feed(info)
+        feed(info)
       }
     }
     try await describe()
-    let answer = try await connection.localDescription.map { try SDPDocument(parsing: $0.sdp) }
-    guard let answer, answer.sections.contains(where: { !$0.isRejected }) else {
+    let answer = try await connection.localDescription
+    // A publisher is sent nothing.
+    if kind == .whep, let answer {
+      try look(at: Exchange(offer: offer, answer: answer, isOwnOffer: false))
+    }
+    let document = try answer.map { try SDPDocument(parsing: $0.sdp) }
+    guard let document, document.sections.contains(where: { !$0.isRejected }) else {
       throw CallRefusal(
         .unprocessable,
         "no m-section of the offer can be accepted: sound must be opus, pictures VP8, VP9 or H264,"

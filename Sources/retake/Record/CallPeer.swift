@@ -15,14 +15,23 @@ final class CallPeer: Sendable {
   let plan: SendPlan
   private let transport: String
   let videoCodec: VideoCodecChoice?
-  private let feeds = FileFeeds()
+  private let feeds: [MediaKind: FileFeeds]
+  private let failures: SendFailures
+  /// The warnings that were given, each of them once in a call.
+  private let warned = Mutex<Set<String>>([])
+  private let agreed = Mutex(false)
   /// The transceivers that were given something to send.
   private let sending = Mutex<Set<UInt32>>([])
 
   init(
     _ connection: PeerConnection, sending plan: SendPlan, transport: String,
-    preferring videoCodec: VideoCodecChoice?
+    preferring videoCodec: VideoCodecChoice?, telling failures: SendFailures
   ) {
+    self.failures = failures
+    feeds = Dictionary(
+      uniqueKeysWithValues: [MediaKind.audio, .video].map { kind in
+        (kind, FileFeeds { failures.tell($0, kind) })
+      })
     self.videoCodec = videoCodec
     self.connection = connection
     self.plan = plan
@@ -54,7 +63,7 @@ final class CallPeer: Sendable {
     }
     try await describe()
     let answer = try await gatheredDescription()
-    if let complaint = complaint(about: answer) { throw CallRefusal(.unprocessable, complaint) }
+    try look(at: Exchange(offer: offer, answer: answer, isOwnOffer: false))
     return answer
   }
 
@@ -95,22 +104,11 @@ final class CallPeer: Sendable {
 
   /// Prefers the codec that was asked for; where a file of H.264 is sent, no other one will do.
   func preferCodecs() async throws {
-    if let h264 = plan.h264 {
-      try await connection.prefer(h264) { $0.sends }
+    if let clip = plan.clip {
+      try await connection.prefer(clip.codecs) { $0.sends }
     } else {
       try await connection.prefer(videoCodec)
     }
-  }
-
-  /// Why the file of H.264 cannot be sent after an answer; nil when it can, or there is none.
-  func complaint(about answer: SessionDescription) -> String? {
-    guard plan.h264 != nil, let path = plan.file(for: .video),
-      let document = try? SDPDocument(parsing: answer.sdp),
-      document.sections.contains(where: { $0.kind == .video && $0.isRejected })
-    else { return nil }
-    return
-      "the peer takes no H.264 of the profile of \(path), which is sent as it is: send a .y4m"
-      + " file, or let the peer take H.264"
   }
 
   /// Sends something of a kind on a transceiver that is free for it, or on a new one.
@@ -122,13 +120,35 @@ final class CallPeer: Sendable {
     let info = try await connection.addTrack(
       kind, source: plan.source(for: kind), streamIDs: ["retake"])
     sending.withLock { _ = $0.insert(info.id) }
-    try feed(info)
+    feed(info)
   }
 
   /// Takes the peer's answer.
+  ///
+  /// - Throws: a refusal when the peer cannot be sent the file that it should be sent.
   func accept(_ answer: SessionDescription) async throws {
     note(answer, isInbound: true)
+    let offer = try await connection.localDescription
     try await connection.setRemoteDescription(answer)
+    guard let offer else { return }
+    try look(at: Exchange(offer: offer, answer: answer, isOwnOffer: true))
+  }
+
+  /// Whether a file of H.264 found its way in an exchange, so that a later one need not end the
+  /// call.
+  var hasAgreed: Bool { agreed.withLock(\.self) }
+
+  /// Refuses an exchange after which the file of H.264 has nowhere to go, and warns of one whose
+  /// peer need not be able to decode it.
+  func look(at exchange: Exchange) throws(CallRefusal) {
+    guard let clip = plan.clip else { return }
+    if let complaint = clip.complaint(about: exchange) {
+      throw CallRefusal(.unprocessable, complaint)
+    }
+    agreed.withLock { $0 = true }
+    guard let warning = clip.warning(about: exchange) else { return }
+    let isNew = warned.withLock { $0.insert(warning).inserted }
+    if isNew { failures.warn(warning) }
   }
 
   /// Waits for the candidates, so that plain signaling needs one message each way.
@@ -152,16 +172,17 @@ final class CallPeer: Sendable {
         isInbound: isInbound, transport: transport, type: type, message: message))
   }
 
-  /// Feeds a transceiver from its file once media can flow.
-  func feed(_ transceiver: TransceiverInfo) throws {
+  /// Feeds a transceiver from its file once media can flow; the call goes on without a file that
+  /// went bad since the command looked at it.
+  func feed(_ transceiver: TransceiverInfo) {
     guard let path = plan.file(for: transceiver.kind), let format = MediaFileFormat(path: path)
     else { return }
     do throws(MediaFileError) {
-      try feeds.start(
+      try feeds[transceiver.kind]?.start(
         path, format: format, on: transceiver.id, of: connection,
         framesPerSecond: plan.framesPerSecond)
     } catch {
-      throw CommandFailure(.inputOutput, "--send \(error.description)")
+      failures.tell(error, transceiver.kind)
     }
   }
 

@@ -20,7 +20,8 @@ actor CallService: CallHandling {
   private let sharedPath: String
   var calls: [Call] = []
   private var nextNumber = 1
-  private var summaries: [String] = []
+  private var report = RecordingReport()
+  let failures = SendFailures()
   private var failure: String?
   private var isOpen = false
 
@@ -109,6 +110,8 @@ actor CallService: CallHandling {
     do {
       try await call.peer.accept(SessionDescription(type: .answer, sdp: sdp))
     } catch {
+      // As with an offer, a peer that cannot be sent the file has no call; one that runs goes on.
+      if error is CallRefusal, !call.peer.hasAgreed { await end(id, isRefused: true) }
       throw CallRefusal(error)
     }
   }
@@ -178,7 +181,8 @@ actor CallService: CallHandling {
     let connection = session.makePeer(
       label: "call \(number)", role: role, configuration: options.peerConfiguration)
     let peer = CallPeer(
-      connection, sending: plan, transport: transport, preferring: options.videoCodec)
+      connection, sending: plan, transport: transport, preferring: options.videoCodec,
+      telling: failures)
     let call = Call(id: id ?? "call-\(number)", peer: peer, session: session, path: path)
     calls.append(call)
     Task {
@@ -196,32 +200,33 @@ actor CallService: CallHandling {
     calls[index].isOver = true
     let call = calls[index]
     await call.peer.connection.close()
-    if shared == nil { await complete(call.session, call.path, call.peer.mediaSummary) }
+    if shared == nil {
+      await complete(call.session, call.path, [call], call.peer.mediaSummary)
+    }
     if !isRefused { ended.yield() }
   }
 
-  private func complete(_ session: Session, _ path: String, _ media: String) async {
+  private func complete(_ session: Session, _ path: String, _ calls: [Call], _ media: String)
+    async
+  {
     do {
       let summary = try await retake.finish(session, path)
-      summaries.append(
-        "\(path): \(summary.steps) steps, \(summary.packets) packets, \(byteText(summary.bytes)); "
-          + media)
+      report.add(summary, calls.map(\.peer.connection), media: media)
     } catch {
       failure = (error as? CommandFailure)?.message ?? "\(error)"
     }
   }
 
-  /// Ends all calls and takes, and says what was recorded.
-  func finish() async throws -> String {
+  /// Ends all calls and takes, and gives what was recorded.
+  func finish() async throws -> RecordingReport {
     for call in calls { await end(call.id) }
     if let shared {
       let media = calls.last.map(\.peer.mediaSummary) ?? "nobody called"
       let count = calls.count == 1 ? "1 call" : "\(calls.count) calls"
-      await complete(shared, sharedPath, calls.count > 1 ? count : media)
+      await complete(shared, sharedPath, calls, calls.count > 1 ? count : media)
     }
     if let failure { throw CommandFailure(.inputOutput, failure) }
-    return summaries.isEmpty
-      ? "nobody called; nothing was recorded" : summaries.joined(separator: "\n")
+    return report
   }
 }
 

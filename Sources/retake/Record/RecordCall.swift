@@ -34,16 +34,19 @@ struct RecordCall: AsyncParsableCommand {
     let session = try openSession(options.sessionOptions(take: path))
     let connection = session.makePeer(
       label: "retake", role: "caller", configuration: options.peerConfiguration)
+    let failures = SendFailures()
     let peer = CallPeer(
-      connection, sending: plan, transport: "http", preferring: options.videoCodec)
+      connection, sending: plan, transport: "http", preferring: options.videoCodec,
+      telling: failures)
     var failure: CommandFailure?
     do {
       let answered: Void? = try await stop.interrupting {
         let offer = try await peer.offer()
         let answer = try await exchange(offer, target)
-        try await peer.accept(answer)
-        if let complaint = peer.complaint(about: answer) {
-          throw CommandFailure(.inputOutput, "\(target): \(complaint)")
+        do {
+          try await peer.accept(answer)
+        } catch let refusal as CallRefusal {
+          throw CommandFailure(.inputOutput, "\(target): \(refusal.reason)")
         }
       }
       if answered != nil {
@@ -66,9 +69,9 @@ struct RecordCall: AsyncParsableCommand {
     let media = peer.mediaSummary
     let summary = try await finish(session, path)
     if let failure { throw failure }
-    print(
-      "\(path): \(summary.steps) steps, \(summary.packets) packets, \(byteText(summary.bytes)); "
-        + media)
+    var report = RecordingReport()
+    report.add(summary, [connection], media: media)
+    try report.conclude(with: failures, json: options.json)
   }
 
   /// The URL with a path.

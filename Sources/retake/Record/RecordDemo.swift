@@ -112,11 +112,13 @@ struct RecordDemo: AsyncParsableCommand {
     let counters = (caller.counters, callee.counters)
     let summary = try await finish(session, path)
     if let failure { throw failure }
-    print(
-      "\(path): \(summary.steps) steps, \(summary.packets) packets, \(byteText(summary.bytes)); "
-        + "caller received \(counters.0.picturesReceived) video and "
+    var report = RecordingReport()
+    report.add(
+      summary, [caller, callee],
+      media: "caller received \(counters.0.picturesReceived) video and "
         + "\(counters.0.audioReceived) audio frames, callee "
         + "\(counters.1.picturesReceived) and \(counters.1.audioReceived)")
+    report.show(json: options.json)
   }
 
   private func connect(_ caller: PeerConnection, _ callee: PeerConnection) async throws {
@@ -186,10 +188,17 @@ struct RecordDemo: AsyncParsableCommand {
     DemoTalk.run(call, for: .milliseconds(Int64(seconds * 1000)))
     let received = call.call.picturesReceived
     let summary = try finished { () throws(TapeError) in try call.finish() }
-    print(
-      "\(path): \(summary.steps) steps, \(summary.packets) packets, \(byteText(summary.bytes)); "
-        + "\(call.call.network.lost) datagrams lost; video frames received: caller \(received[0]), "
-        + "callee \(received[1])")
+    var report = RecordingReport()
+    let peers = zip(["caller", "callee"], received).map {
+      RecordingReport.Peer(label: $0, videoReceived: $1)
+    }
+    report.add(
+      RecordingReport.Take(
+        path: path, steps: summary.steps, packets: summary.packets, bytes: summary.bytes,
+        peers: peers),
+      media: "\(call.call.network.lost) datagrams lost; video frames received: caller "
+        + "\(received[0]), callee \(received[1])")
+    report.show(json: options.json)
   }
 }
 

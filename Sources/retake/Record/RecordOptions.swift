@@ -71,6 +71,9 @@ struct RecordOptions: ParsableArguments {
     help: "Show random names in the place of the own addresses, which only hosts nearby resolve.")
   var hidesAddresses = false
 
+  @Flag(help: "Print JSON for programs at the end.")
+  var json = false
+
   func validate() throws {
     if icePolicy == .relay, iceTCP == .only {
       throw ValidationError(

@@ -131,7 +131,8 @@ struct RecordServe: AsyncParsableCommand {
       for await _ in calls.endedCalls where endsWithCall { return }
     }
     await server.shutdown()
-    print(try await calls.finish())
+    var report = try await calls.finish()
+    try report.conclude(with: calls.failures, json: options.json)
   }
 }
 

@@ -1,5 +1,4 @@
 import ArgumentParser
-import Foundation
 import JSEP
 import Live
 import Media
@@ -22,15 +21,6 @@ enum SendChoice: ExpressibleByArgument, Equatable {
     case "echo": self = .echo
     case "pattern": self = .pattern
     default: self = .file(argument)
-    }
-  }
-
-  /// What the choice means for a kind of track, or nil when a file carries the other kind.
-  func source(for kind: MediaKind) -> MediaSource? {
-    switch self {
-    case .echo: .echo
-    case .pattern: SendChoice.generated(kind)
-    case .file(let path): MediaFileFormat(path: path)?.kind == kind ? .application : nil
     }
   }
 
@@ -66,17 +56,19 @@ struct SendOptions: ParsableArguments {
 
 /// The choices of one command line together.
 struct SendPlan {
-  private let choices: [SendChoice]
+  /// What is sent of what no file carries; nil for the generator of its kind.
+  private var other: SendChoice?
+  private var files: [MediaKind: String] = [:]
   /// The pace of a file of H.264, when it was given.
   let framesPerSecond: Double?
-  /// The variants of H.264 that a file of it can be sent as, the best one first; nil without one.
-  private(set) var h264: [RTPCodec]?
+  /// The file of H.264, when there is one.
+  private(set) var clip: H264Clip?
   /// What is said over the own data channel; nil for an echo.
   let messages: Conversation?
 
   /// Sends one thing that is no file.
   init(_ choice: SendChoice) {
-    choices = [choice]
+    other = choice
     framesPerSecond = nil
     messages = nil
   }
@@ -86,18 +78,31 @@ struct SendPlan {
     messages: Conversation? = nil
   ) throws {
     self.messages = messages
-    choices = options.send.isEmpty ? [fallback] : options.send
     framesPerSecond = options.frameRate
-    for case .file(let path) in choices {
+    for choice in options.send {
+      guard case .file(let path) = choice else {
+        guard other == nil || other == choice else {
+          throw CommandFailure(
+            .usage, "--send echo and --send pattern exclude each other: give one")
+        }
+        other = choice
+        continue
+      }
       guard let format = MediaFileFormat(path: path) else {
         throw CommandFailure(
           .usage, "--send \(path): give echo, pattern, or the name of a .y4m, .h264 or .wav file")
       }
-      guard FileManager.default.fileExists(atPath: path) else {
+      if let earlier = files.updateValue(path, forKey: format.kind) {
+        let media = format.kind == .audio ? "sound" : "pictures"
         throw CommandFailure(
-          .noSuchFile, "--send \(path): there is no such file; give echo, pattern or another file")
+          .usage, "--send \(earlier) and --send \(path) both carry \(media): give one of them")
       }
       try check(path, format, codec)
+    }
+    if options.send.isEmpty { other = fallback }
+    guard framesPerSecond == nil || clip != nil else {
+      throw CommandFailure(
+        .usage, "--frame-rate is for a .h264 file, and --send names none: leave it out")
     }
   }
 
@@ -105,56 +110,32 @@ struct SendPlan {
   private mutating func check(
     _ path: String, _ format: MediaFileFormat, _ codec: VideoCodecChoice?
   ) throws {
-    let profileLevelID: String?
-    do throws(MediaFileError) {
-      profileLevelID = try SendPlan.read(path, format)
-    } catch {
-      throw CommandFailure(.invalidTake, "--send \(error.description)")
+    do {
+      switch format {
+      case .wav: _ = try WAVFileSource(path: path, loops: false)
+      case .y4m: _ = try Y4MFileSource(path: path, loops: false)
+      case .h264:
+        clip = try H264Clip(
+          path, H264FileSource(path: path, loops: false, framesPerSecond: framesPerSecond))
+      }
+    } catch let error as MediaFileError {
+      guard error.cause == .missing else {
+        throw CommandFailure(error.status, "--send \(error.description)")
+      }
+      throw CommandFailure(
+        .noSuchFile, "--send \(path): there is no such file; give echo, pattern or another file")
     }
-    guard let profileLevelID else { return }
-    try offer(path, profileLevelID)
-    guard let codec, codec != .h264 else { return }
+    guard format == .h264, let codec, codec != .h264 else { return }
     throw CommandFailure(
       .usage, "--send \(path) is sent as it is, in H.264: leave out --video-codec \(codec)")
   }
 
-  /// Begins to read a file; gives the profile of H.264.
-  private static func read(_ path: String, _ format: MediaFileFormat) throws(MediaFileError)
-    -> String?
-  {
-    switch format {
-    case .wav: _ = try WAVFileSource(path: path, loops: false)
-    case .y4m: _ = try Y4MFileSource(path: path, loops: false)
-    case .h264: return try H264FileSource(path: path, loops: false).profileLevelID
-    }
-    return nil
-  }
-
-  /// Finds what a file of H.264 can be sent as.
-  private mutating func offer(_ path: String, _ profileLevelID: String) throws {
-    let variants = RTPCodec.h264(carrying: profileLevelID)
-    guard !variants.isEmpty else {
-      throw CommandFailure(
-        .invalidTake,
-        "--send \(path): H.264 of the profile and level \(profileLevelID) is not known in calls;"
-          + " encode it in the baseline, main or high profile")
-    }
-    h264 = variants
-  }
-
-  /// What a track of a kind sends; a kind that no file carries gets its generator.
+  /// What a track of a kind sends: the file that carries it, or what was given for the rest.
   func source(for kind: MediaKind) -> MediaSource {
-    for choice in choices {
-      if let source = choice.source(for: kind) { return source }
-    }
-    return SendChoice.generated(kind)
+    if files[kind] != nil { return .application }
+    return other == .echo ? .echo : SendChoice.generated(kind)
   }
 
   /// The file that feeds a kind.
-  func file(for kind: MediaKind) -> String? {
-    for case .file(let path) in choices where MediaFileFormat(path: path)?.kind == kind {
-      return path
-    }
-    return nil
-  }
+  func file(for kind: MediaKind) -> String? { files[kind] }
 }

@@ -39,8 +39,10 @@ struct SessionRecording {
     configuration.iceServers += named ?? []
     let connection = take.makePeer(
       label: "retake", role: "\(name) client", configuration: configuration)
+    let failures = SendFailures()
     let peer = CallPeer(
-      connection, sending: plan, transport: name, preferring: options.videoCodec)
+      connection, sending: plan, transport: name, preferring: options.videoCodec,
+      telling: failures)
     var failure: CommandFailure?
     do {
       let call = SessionCall(client, peer)
@@ -67,9 +69,9 @@ struct SessionRecording {
     let media = peer.mediaSummary
     let summary = try await finish(take, path)
     if let failure { throw failure }
-    print(
-      "\(path): \(summary.steps) steps, \(summary.packets) packets, \(byteText(summary.bytes)); "
-        + media)
+    var report = RecordingReport()
+    report.add(summary, [connection], media: media)
+    try report.conclude(with: failures, json: options.json)
   }
 
   /// The servers that the endpoint names and that can be used.
@@ -135,8 +137,11 @@ private actor SessionCall {
     } else {
       remote = try SDPDocument(parsing: begun.description)
       let answer = SessionDescription(type: .answer, sdp: begun.description)
-      try await peer.accept(answer)
-      failure = peer.complaint(about: answer).map { "\(client.endpoint): \($0)" }
+      do {
+        try await peer.accept(answer)
+      } catch let refusal as CallRefusal {
+        failure = "\(client.endpoint): \(refusal.reason)"
+      }
     }
     if trickles {
       candidates = Task { await self.tell(found, of: offer) }

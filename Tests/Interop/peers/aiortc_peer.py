@@ -60,6 +60,7 @@ class Ear:
         self.frames = 0
         self.energy = 0.0
         self.contrast = None
+        self.size = (0, 0)
         self._task = asyncio.ensure_future(self._listen(track))
 
     async def _listen(self, track):
@@ -71,6 +72,7 @@ class Ear:
             self.frames += 1
             if self.kind == "video":
                 self.contrast = samples.contrast(bytes(frame.planes[0]))
+                self.size = (frame.width, frame.height)
             else:
                 self.energy += samples.energy(_sound(frame), frame.sample_rate)
 
@@ -135,9 +137,14 @@ class AiortcPeer:
         self._describe_transport(report)
         for stats in (await self._connection.getStats()).values():
             if stats.type == "inbound-rtp":
-                heard = sum(ear.frames for ear in self._ears if ear.kind == stats.kind)
+                ears = [ear for ear in self._ears if ear.kind == stats.kind]
+                heard = sum(ear.frames for ear in ears)
+                width, height = ears[0].size if ears else (0, 0)
                 report.streams.append(
-                    Stream(stats.kind, "in", stats.ssrc, stats.packetsReceived, heard)
+                    Stream(
+                        stats.kind, "in", stats.ssrc, stats.packetsReceived, heard,
+                        width=width, height=height,
+                    )
                 )
             elif stats.type == "outbound-rtp":
                 sent = self._sources[stats.kind].sent

@@ -1,0 +1,113 @@
+import Foundation
+import Live
+import MediaFiles
+
+/// What a recording command prints at its end: a line for each take, or one JSON object.
+struct RecordingReport: Encodable {
+  /// A take that was written.
+  struct Take: Encodable {
+    var path: String
+    var steps: Int
+    /// Datagrams that were sent and received.
+    var packets: Int
+    /// The size of the file.
+    var bytes: Int
+    var peers: [Peer]
+  }
+
+  /// Frames that a peer of a take sent and received; absent where nobody counted them.
+  struct Peer: Encodable {
+    var label: String
+    var audioSent: Int?
+    var videoSent: Int?
+    var audioReceived: Int?
+    var videoReceived: Int?
+
+    init(_ connection: PeerConnection) {
+      let counters = connection.counters
+      label = connection.label
+      audioSent = counters.audioSent
+      videoSent = counters.picturesSent
+      audioReceived = counters.audioReceived
+      videoReceived = counters.picturesReceived
+    }
+
+    /// A peer whose received pictures alone were counted.
+    init(label: String, videoReceived: Int) {
+      self.label = label
+      self.videoReceived = videoReceived
+    }
+  }
+
+  /// A file that could not be sent to its end.
+  struct Failure: Encodable {
+    var file: String
+    var reason: String
+    var cause: String
+    /// From 1; absent for sound.
+    var picture: Int?
+    var byteOffset: Int?
+
+    init(_ error: MediaFileError) {
+      file = error.path
+      reason = error.reason
+      cause = error.cause.rawValue
+      picture = error.picture
+      byteOffset = error.byteOffset
+    }
+  }
+
+  var takes: [Take] = []
+  var sendFailures: [Failure] = []
+
+  /// The lines for people, in the order of the takes.
+  private(set) var lines: [String] = []
+
+  enum CodingKeys: CodingKey {
+    case takes, sendFailures
+  }
+
+  /// Adds a take that is complete, with the connections that were recorded.
+  ///
+  /// - Parameter media: what went each way, in words.
+  mutating func add(_ summary: TakeSummary, _ connections: [PeerConnection], media: String) {
+    add(
+      Take(
+        path: summary.path, steps: summary.steps, packets: summary.packets, bytes: summary.bytes,
+        peers: connections.map { Peer($0) }), media: media)
+  }
+
+  /// Adds a take.
+  ///
+  /// - Parameter media: what went each way, in words.
+  mutating func add(_ take: Take, media: String) {
+    takes.append(take)
+    lines.append(
+      "\(take.path): \(take.steps) steps, \(take.packets) packets, \(byteText(take.bytes)); "
+        + media)
+  }
+
+  /// Prints the report with what went wrong with files, and ends the command with the status that
+  /// belongs to the first of them, if there was one.
+  ///
+  /// What went wrong was said when it happened, so that it is not said again to people.
+  mutating func conclude(with failures: SendFailures, json: Bool) throws {
+    let failed = failures.all
+    sendFailures = failed.map { Failure($0) }
+    show(json: json)
+    if let first = failed.first { throw CommandFailure(first.status, "") }
+  }
+
+  /// Prints the report.
+  func show(json: Bool) {
+    guard json else {
+      print(lines.isEmpty ? "nobody called; nothing was recorded" : lines.joined(separator: "\n"))
+      return
+    }
+    let encoder = JSONEncoder()
+    encoder.outputFormatting = [.prettyPrinted, .sortedKeys, .withoutEscapingSlashes]
+    // Strings and numbers always have a JSON form.
+    guard let data = try? encoder.encode(self) else { return }
+    print(String(decoding: data, as: UTF8.self))
+  }
+}

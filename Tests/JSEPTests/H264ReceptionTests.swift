@@ -1,0 +1,50 @@
+import Testing
+
+@testable import JSEP
+
+/// What a peer receives of H.264 by its parameters (RFC 6184 sections 8.1 and 8.2.2).
+@Suite struct H264ReceptionTests {
+  private static let own = "level-asymmetry-allowed=1;packetization-mode=1;profile-level-id=42e01f"
+
+  /// 1920x1080 at 30 pictures per second: 8160 macroblocks, 244,800 of them in a second.
+  private func takes(_ peer: String, own: String = own, level: String = "28") -> Bool? {
+    H264Reception(own: own, peer: peer)?.takes(
+      H264Stream(
+        profileLevelID: "42c0" + level, width: 1920, height: 1080, framesPerSecond: 30))
+  }
+
+  @Test(arguments: [
+    ("profile-level-id=42e01f;level-asymmetry-allowed=1", false),
+    ("profile-level-id=42e028;level-asymmetry-allowed=1", true),
+    ("profile-level-id=42e034;level-asymmetry-allowed=1", true),
+    // Without both sides' leave, the own level holds for what is sent too.
+    ("profile-level-id=42e028", false),
+    ("profile-level-id=42e028;level-asymmetry-allowed=0", false),
+    // What browsers mean by nothing.
+    ("packetization-mode=1", false),
+    // Beyond the level, as a whole or in part.
+    ("profile-level-id=42e01f;level-asymmetry-allowed=1;max-recv-level=e028", true),
+    ("profile-level-id=42e01f;level-asymmetry-allowed=1;max-recv-level=e020", false),
+    ("profile-level-id=42e01f;level-asymmetry-allowed=1;max-recv-level=28", false),
+    ("profile-level-id=42e01f;level-asymmetry-allowed=1;max-fs=8160;max-mbps=244800", true),
+    ("profile-level-id=42e01f;level-asymmetry-allowed=1;max-fs=8160;max-mbps=244799", false),
+    ("profile-level-id=42e01f;level-asymmetry-allowed=1;max-fs=8159;max-mbps=300000", false),
+    ("profile-level-id=42e01f;level-asymmetry-allowed=1;max-fs=8160", false),
+  ])
+  func aStreamIsMeasuredAgainstThePeersWords(peer: String, expected: Bool) {
+    #expect(takes(peer) == expected)
+    #expect(takes(peer, level: "1f") == true)
+  }
+
+  @Test(arguments: ["profile-level-id=4d", "profile-level-id=nonsen"])
+  func wordsThatMeanNothingForbidNothing(peer: String) { #expect(takes(peer) == nil) }
+
+  @Test func levelsHaveAnOrderAndNames() throws {
+    // Level 1b has two spellings.
+    let digits = ["42c00a", "42f00b", "42c00b", "42c00c", "42c015", "42c01e", "42c01f", "42c033"]
+    let levels = try digits.map { try #require(H264Level(profileLevelID: $0)) }
+    #expect(levels.map(\.description) == ["1", "1b", "1.1", "1.2", "2.1", "3", "3.1", "5.1"])
+    #expect(levels == levels.sorted() && Set(levels).count == levels.count)
+    #expect(H264Level(profileLevelID: "640009") == levels[1])
+  }
+}

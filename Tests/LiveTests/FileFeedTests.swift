@@ -1,0 +1,31 @@
+import Media
+import MediaFiles
+import Peer
+import Testing
+
+@testable import Live
+
+/// Files that are sent over a connection.
+@Suite(.timeLimit(.minutes(1))) struct FileFeedTests {
+  /// Media whose file is bad from the beginning.
+  private struct Bad: TimedMedia {
+    mutating func next() throws(MediaFileError) -> (
+      media: MediaContent, nanoseconds: Int64
+    )? {
+      throw MediaFileError(path: "clip.h264", reason: "bad")
+    }
+  }
+
+  @Test func aFeedThatFailsIsToldOnce() async throws {
+    let call = try LoopbackCall()
+    let video = try await call.caller.addTrack(.video, source: .application)
+    try await call.connect()
+    let (told, continuation) = AsyncStream<MediaFileError>.makeStream()
+    let feeds = FileFeeds { continuation.yield($0) }
+    feeds.start(Bad(), on: video.id, of: call.caller)
+    var errors = told.makeAsyncIterator()
+    #expect(await errors.next() == MediaFileError(path: "clip.h264", reason: "bad"))
+    #expect(feeds.errors.count == 1)
+    try await call.session.finish()
+  }
+}
