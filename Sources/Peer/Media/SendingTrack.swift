@@ -11,8 +11,8 @@ struct SendingTrack: Machine {
     case source(MediaSource?)
     case start(Start)
     case stop
-    /// Media for the encoder, the sources that were mixed into it, and what the path carries in bits
-    /// per second, which pictures that come encoded have to keep to; nil for no limit.
+    /// Media for the encoder, the sources that were mixed into it, and what the path carries, in
+    /// bits per second, which pictures that come encoded have to keep to; nil for no limit.
     case media(CapturedMedia, from: [Contributor], pathLimit: UInt64? = nil)
     /// A received frame that is sent as it came.
     case passOn(ReceivedFrame)
