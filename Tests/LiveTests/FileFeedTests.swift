@@ -2,6 +2,7 @@ import Media
 import MediaFiles
 import Peer
 import Testing
+import Wire
 
 @testable import Live
 
