@@ -9,7 +9,10 @@ extension Negotiation {
     documents.pendingLocal = nil
     documents.pendingRemote = nil
     created = nil
+    createdTexts = [:]
     stableState = nil
+    let fragments = (documents.currentLocal?.sections ?? []).compactMap(\.iceUsernameFragment)
+    if !fragmentsToReplace.contains(where: fragments.contains) { fragmentsToReplace = [] }
     sections = []
     data = nil
     var stopped: [Change] = []
