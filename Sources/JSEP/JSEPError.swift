@@ -1,12 +1,13 @@
-/// A refused call, named as the DOMException that W3C prescribes for it.
+/// A refused call, named as the exception that W3C prescribes for it.
 package struct JSEPError: Error, Hashable, Sendable {
-  /// The DOMException names that W3C prescribes.
+  /// The names of exceptions that W3C prescribes.
   package enum Kind: String, Sendable {
     case invalidState = "InvalidStateError"
     case invalidAccess = "InvalidAccessError"
     case syntax = "RTCError"
     case invalidModification = "InvalidModificationError"
     case operation = "OperationError"
+    case type = "TypeError"
     /// An identifier of a stream or track that is in use already; not a name of W3C's.
     case duplicateID = "DuplicateIDError"
   }

@@ -23,10 +23,12 @@ package struct Transceiver: Hashable, Sendable {
   /// The peer's stream and track identifiers, once signaled.
   package var remoteStreamIDs: [String] = []
   package var remoteTrackID: String?
-  /// Whether a track was added and not removed since (W3C: the sender's track is not null).
+  /// Whether the sender has a track (W3C: it is not null).
   ///
   /// `addTrack` takes over transceivers for which this is false.
   package var hasLocalTrack = false
+  /// Whether `addTrack` ever gave it a track: then no rollback takes it away.
+  package var wasGivenTrack = false
   /// Whether an exchange ever agreed on sending; then `addTrack` leaves the transceiver alone.
   package var hasSent = false
   /// Whether the peer's track was announced and not taken back (W3C [[FiredDirection]]).

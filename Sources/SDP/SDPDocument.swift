@@ -35,6 +35,12 @@ package struct SDPDocument: AttributeScope {
   /// The mids of every BUNDLE group (RFC 9143 section 7.1), in order.
   package var bundles: [[String]] { groups.filter { $0.semantics == "BUNDLE" }.map(\.mids) }
 
+  /// Whether the side takes candidates one by one: it says so for the session or in any m-section
+  /// (RFC 8838 section 3).
+  package var trickles: Bool {
+    iceOptions.contains("trickle") || sections.contains { $0.iceOptions.contains("trickle") }
+  }
+
   /// Whether the side is an ICE-lite agent (RFC 8839 section 5.3).
   package var isICELite: Bool { has(.iceLite) }
 }

@@ -7,17 +7,19 @@ import Wire
 extension PeerTransport {
   private static let remoteCandidatesMaximum = 200
 
-  /// This side as descriptions state it: the next generation's, once one is wanted.
+  /// This side as new descriptions state it: the next generation's, once one is wanted.
   package var localParameters: LocalTransport {
-    let fingerprints = dtls?.fingerprints ?? []
-    if let next = nextCredentials {
-      return LocalTransport(
-        number: number, usernameFragment: next.usernameFragment, password: next.password,
-        fingerprints: fingerprints)
-    }
+    guard let next = nextCredentials else { return presentParameters }
     return LocalTransport(
+      number: number, usernameFragment: next.usernameFragment, password: next.password,
+      fingerprints: dtls?.fingerprints ?? [])
+  }
+
+  /// This side as it is now, with what was gathered.
+  package var presentParameters: LocalTransport {
+    LocalTransport(
       number: number, usernameFragment: agent.localCredentials.usernameFragment,
-      password: agent.localCredentials.password, fingerprints: fingerprints,
+      password: agent.localCredentials.password, fingerprints: dtls?.fingerprints ?? [],
       candidates: candidates, gatheringIsComplete: gatheringIsComplete,
       defaultAddress: defaultAddress)
   }
@@ -31,7 +33,7 @@ extension PeerTransport {
 
   /// Draws new credentials for an offer when a restart is wanted.
   mutating func prepareGeneration() {
-    guard restartIsWanted, nextCredentials == nil, path != nil else { return }
+    guard restartIsWanted, nextCredentials == nil else { return }
     nextCredentials = ICECredentials(from: entropy)
   }
 
@@ -40,13 +42,14 @@ extension PeerTransport {
     guard let next = nextCredentials, text.contains("a=ice-ufrag:\(next.usernameFragment)") else {
       return
     }
-    restartIsWanted = false
     beginGeneration(with: next)
   }
 
   /// Gives the agent fresh credentials and forgets the old generation's candidates.
   private mutating func beginGeneration(with credentials: ICECredentials) {
     nextCredentials = nil
+    // The credentials that a restart was to replace are gone, whoever asked for it.
+    restartIsWanted = false
     pathIsOld = true
     remoteUsernameFragment = nil
     knownRemoteCandidates = []

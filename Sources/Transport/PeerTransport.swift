@@ -144,7 +144,9 @@ package struct PeerTransport: Machine, ~Copyable {
     case .interfaces(let addresses): learn(addresses)
     case .gather: gather()
     case .role(let role): take(role)
-    case .restart: restartIsWanted = true
+    case .restart:
+      // What was never offered has nothing to restart (RFC 9429 section 5.2.3.1).
+      if agent.gatheringState != .new { restartIsWanted = true }
     case .offering: prepareGeneration()
     case .offered(let text): begin(offered: text)
     case .remote(let parameters, let answersOwnOffer):

@@ -32,6 +32,72 @@ import Wire
     #expect(offer.bundles == [kinds.indices.map { "\($0)" }])
   }
 
+  private static let transports: [(BundlePolicy, [MediaKind], [Int])] = [
+    (.balanced, [.audio, .video, .audio, .video], [0, 1, 2]), (.balanced, [], [0]),
+    (.maxCompat, [.audio, .video, .audio], [0, 1, 2, 3]),
+    (.maxBundle, [.audio, .video, .audio], [0]),
+  ]
+
+  @Test(arguments: transports)
+  func candidatesAreGatheredForWhatCouldStandAlone(
+    policy: BundlePolicy, kinds: [MediaKind], numbers: [Int]
+  ) throws {
+    var side = try side(policy, kinds)
+    side.negotiation.wantData()
+    #expect(side.negotiation.offeredTransportNumbers == numbers)
+    let data = try #require(try document(try side.offer()).sections.last)
+    #expect(data.kind == .application)
+    #expect(data.has(.bundleOnly) == (policy == .maxBundle))
+    #expect(data.port == (policy == .maxBundle ? 0 : 9))
+    #expect(side.negotiation.transportNumbers.sorted() == numbers)
+    // The peer may turn what could stand alone down.
+    var answerer = Side("b")
+    try answerer.take(try #require(side.negotiation.pendingLocal))
+    try side.take(try answerer.answer())
+    #expect(side.negotiation.transportNumbers == [0])
+    #expect(try document(try side.offer()).sections.allSatisfy { !$0.has(.bundleOnly) })
+  }
+
+  @Test func aSectionThatIsStoppedGivesItsPlaceToTheNextOfItsKind() throws {
+    var side = try side(.balanced, [.audio, .video])
+    _ = try side.offer()
+    try side.negotiation.stop(transceiver: 2)
+    _ = try side.add(.video)
+    let offer = try document(try side.offer())
+    #expect(offer.sections.map(\.isRejected) == [false, true, false])
+    #expect(!offer.sections[2].has(.bundleOnly))
+    let numbers = [0, 2].map { side.negotiation.transportNumber(ofMID: String($0)) }
+    #expect(numbers[0] != numbers[1] && !numbers.contains(nil))
+  }
+
+  /// What an answer accepts of sound, pictures, pictures and sound that are not bundled.
+  @Test(arguments: [
+    (BundlePolicy.balanced, [0, 1]), (.maxCompat, [0, 1, 2, 3]), (.maxBundle, [0]),
+  ])
+  func anAnswerAcceptsWhatThePolicyAllows(policy: BundlePolicy, accepted: [Int]) throws {
+    let kinds: [MediaKind] = [.audio, .video, .video, .audio]
+    var offerer = try side(.maxCompat, kinds)
+    let offer = try offerer.offer().sdp
+    for (group, expected) in [("", accepted), ("a=group:BUNDLE 0 1 2 3\r\n", [0, 1, 2, 3])] {
+      var answerer = try side(policy, [])
+      try answerer.take(.offer, offer.with("a=group:BUNDLE 0 1 2 3\r\n", group))
+      let answer = try document(try answerer.answer())
+      #expect(answer.sections.indices.filter { !answer.sections[$0].isRejected } == expected)
+      #expect(answerer.negotiation.sections.map(\.mid) == expected.map(String.init))
+    }
+    // A group of some: what shares it with the first of its kind comes along.
+    var answerer = try side(policy, [])
+    try answerer.take(.offer, offer.with("BUNDLE 0 1 2 3", "BUNDLE 0 2 3"))
+    let some =
+      switch policy {
+      case .balanced: ["0", "1", "3"]
+      case .maxCompat: ["0", "1", "2", "3"]
+      case .maxBundle: ["0", "2", "3"]
+      }
+    _ = try answerer.answer()
+    #expect(answerer.negotiation.sections.map(\.mid) == some)
+  }
+
   @Test(arguments: [BundlePolicy.balanced, .maxCompat, .maxBundle])
   func sectionsInTheBundleAreNotMarkedAgain(policy: BundlePolicy) throws {
     var offerer = try side(policy, [.video, .video])

@@ -6,8 +6,12 @@ import Wire
 
 @Suite struct RemoteAnswerTests {
   /// The answer that another side gives to an offer of sound and pictures, changed by the test.
-  static func apply(_ change: (inout SDPDocument) -> Void) throws -> Side {
+  static func apply(
+    _ policy: BundlePolicy = .balanced, _ change: (inout SDPDocument) -> Void
+  ) throws -> Side {
     var side = Side("a")
+    side.negotiation = Negotiation(
+      entropy: Entropy(seed: [1]).stream("sdp"), cname: "c", bundlePolicy: policy)
     var other = Side("b")
     _ = try side.add(.audio)
     _ = try side.add(.video)
@@ -96,7 +100,11 @@ import Wire
   @Test(arguments: Fault.allCases)
   func answersThatDoNotFitAreRefused(fault: Fault) throws {
     let error = try #require(throws: JSEPError.self) {
-      try RemoteAnswerTests.apply { answer in RemoteAnswerTests.damage(&answer, fault) }
+      // What was offered without a transport of its own can only be bundled.
+      let isOfBundle = fault == .noBundle || fault == .partialBundle
+      return try RemoteAnswerTests.apply(isOfBundle ? .maxBundle : .balanced) { answer in
+        RemoteAnswerTests.damage(&answer, fault)
+      }
     }
     #expect(error.kind == (fault == .unparsable ? .syntax : .invalidAccess), "\(error)")
     #expect(error.reason.contains(fault == .unparsable ? "line 6" : "section"), "\(error)")

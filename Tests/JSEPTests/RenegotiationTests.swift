@@ -78,18 +78,74 @@ import Wire
       try document(description).origin.sessionVersion
     }
     #expect(try version(left.negotiation.currentLocal) == "1")
+    // Further offers leave out what is only for new sections.
+    try exchange(&left, &right)
+    #expect(try version(left.negotiation.currentLocal) == "2")
     left.transport.candidates = ["candidate:1 1 udp 1 192.0.2.1 1 typ host"]
     try exchange(&left, &right)
-    #expect(try version(left.negotiation.currentLocal) == "1")
+    #expect(try version(left.negotiation.currentLocal) == "2")
     #expect(try version(right.negotiation.currentLocal) == "1")
     _ = try left.add(.video)
     _ = try left.negotiation.createOffer(left.transport)
     try exchange(&left, &right)
-    #expect(try version(left.negotiation.currentLocal) == "2")
+    #expect(try version(left.negotiation.currentLocal) == "3")
     #expect(try version(right.negotiation.currentLocal) == "2")
     try exchange(&right, &left)
     // The roles of offerer and answerer show in the text.
     #expect(try version(right.negotiation.currentLocal) == "3")
+  }
+
+  @Test func offersThatDifferHaveDifferentVersions() throws {
+    var side = Side("a")
+    _ = try side.add(.audio)
+    func version() throws -> String {
+      try document(try side.negotiation.createOffer(side.transport)).origin.sessionVersion
+    }
+    // Also those that were never set (RFC 9429 section 5.2.2).
+    #expect(try version() == "1" && version() == "1")
+    _ = try side.add(.video)
+    #expect(try version() == "2")
+    try side.negotiation.stop(transceiver: 2)
+    #expect(try version() == "3")
+  }
+
+  @Test func furtherOffersKeepWhatTheAnswerSaid() throws {
+    var left = Side("a")
+    var right = Side("b")
+    _ = try left.add(.video)
+    _ = try right.add(.video, byAddTrack: true)
+    try right.take(try left.offer())
+    let vp9 = RTPCodec.capabilities(.video).filter { $0.mimeType == "video/VP9" }
+    let vp8 = RTPCodec.capabilities(.video).filter { $0.mimeType == "video/VP8" }
+    try right.negotiation.setCodecPreferences(vp9 + vp8, of: 1)
+    let answer = try right.answer().sdp.with("a=rtcp-rsize\r\n", "")
+    try left.take(.answer, answer)
+    let again = try document(try left.offer()).sections[0]
+    // RFC 9429 section 5.2.2: the order of the answer, then the others.
+    #expect(again.formats.filter { ["96", "98", "102"].contains($0) } == ["98", "96", "102"])
+    #expect(again.has(.rtcpMux) && !again.has(.rtcpMuxOnly) && !again.has(.rtcpReducedSize))
+  }
+
+  @Test func aTrackThatJoinsAStreamIsToldAgain() throws {
+    var (left, right) = try RenegotiationTests.call()
+    func told(_ streams: [String]) throws -> [Negotiation.Change] {
+      try left.negotiation.setStreams(streams, of: 1)
+      right.changes = []
+      try exchange(&left, &right)
+      #expect(right.transceiver(1)?.remoteStreamIDs == streams)
+      return right.changes.filter {
+        if case .trackAdded = $0 { return true }
+        return false
+      }
+    }
+    #expect(try told(["one"]) == [.trackAdded(transceiver: 1, streamIDs: ["one"])])
+    #expect(try told(["one"]) == [])
+    #expect(try told(["two", "one"]) == [.trackAdded(transceiver: 1, streamIDs: ["two", "one"])])
+    #expect(try told(["one"]) == [])
+    // The order of streams is no reason to negotiate.
+    #expect(try told(["two", "one"]).count == 1)
+    try left.negotiation.setStreams(["one", "two"], of: 1)
+    #expect(!left.negotiation.negotiationIsNeeded)
   }
 
   @Test func iceRestartsShowAsANewTransport() throws {

@@ -41,6 +41,20 @@ import Wire
     #expect(side.negotiation.transceivers.map(\.kind) == [.video, .audio])
   }
 
+  @Test func onlyAddTrackSavesATransceiverOfTheOffer() throws {
+    var side = Side("a")
+    var other = Side("b")
+    _ = try other.add(.audio)
+    _ = try other.add(.video)
+    try side.take(try other.offer())
+    try side.negotiation.replaceTrack(of: 1, hasTrack: true)
+    _ = try side.add(.video, byAddTrack: true)
+    try side.negotiation.removeTrack(from: 2)
+    try side.take(.rollback, "")
+    // W3C: one to which addTrack ever attached a track stays.
+    #expect(side.negotiation.transceivers.map(\.id) == [2])
+  }
+
   @Test func crossingOffersEndWithTheImpoliteOne() throws {
     var polite = Side("a")
     var impolite = Side("b")

@@ -121,10 +121,27 @@ import Wire
     #expect(kind(old) == .invalidModification)
     let changed = SessionDescription(type: .offer, sdp: new.sdp.with("VP8", "VP9"))
     #expect(kind(changed) == .invalidModification)
-    #expect(kind(SessionDescription(type: .answer, sdp: new.sdp)) == .invalidState)
+    // That it was not created as an answer is found before the state (W3C setLocalDescription).
+    #expect(kind(SessionDescription(type: .answer, sdp: new.sdp)) == .invalidModification)
     _ = try side.negotiation.setLocal(new)
     #expect(side.negotiation.pendingLocal == new)
+    // Until an answer comes it is the last created one and may be set again.
+    #expect(try side.negotiation.setLocal(new) == [.localDescriptionSet])
+    #expect(side.negotiation.pendingLocal == new && side.transceiver(1)?.mid == "0")
+    var other = Side("b")
+    try other.take(new)
+    try side.take(try other.answer())
     #expect(kind(new) == .invalidModification)
+  }
+
+  @Test func anOfferThatTheStateForbidsIsToldByTheState() throws {
+    var side = Side("a")
+    var other = Side("b")
+    _ = try other.add(.audio)
+    let offer = try side.negotiation.createOffer(side.transport)
+    try side.take(try other.offer())
+    let error = #expect(throws: JSEPError.self) { try side.negotiation.setLocal(offer) }
+    #expect(error?.kind == .invalidState)
   }
 
   @Test func aProvisionalAnswerSettlesTheTransportAndAgreesForNow() throws {

@@ -128,6 +128,46 @@ import Wire
     #expect(try document(answerer.negotiation.currentLocal).sections.count == 4)
   }
 
+  @Test func aDeadSectionIsTakenByAnotherKindThanNone() throws {
+    var offerer = Side("a")
+    var answerer = Side("b")
+    let audio = try offerer.add(.audio)
+    _ = try offerer.add(.video)
+    try exchange(&offerer, &answerer)
+    try offerer.negotiation.stop(transceiver: audio)
+    try exchange(&offerer, &answerer)
+    // RFC 9429 section 5.2.2: whatever is added next.
+    _ = try offerer.add(.video)
+    try exchange(&offerer, &answerer)
+    #expect(offerer.agreed == ["2 video sendonly", "1 video sendonly"])
+    #expect(answerer.agreed == ["2 video recvonly", "1 video recvonly"])
+    #expect(try document(offerer.negotiation.currentLocal).bundles == [["2", "1"]])
+  }
+
+  @Test func whatHasNoTrackKeepsItsDirectionAndIsTakenByAddTrack() throws {
+    var side = Side("a")
+    let id = try side.negotiation.addTransceiver(
+      kind: .audio, direction: .sendrecv, streamIDs: [], byAddTrack: false, hasTrack: false)
+    try side.negotiation.removeTrack(from: id)
+    #expect(side.transceiver(id)?.direction == .sendrecv)
+    #expect(try side.add(.audio, byAddTrack: true) == id)
+    #expect(side.transceiver(id)?.direction == .sendrecv)
+    #expect(side.transceiver(id)?.streamIDs == ["stream"])
+    // W3C replaceTrack takes the track away without negotiation, and gives one.
+    try side.negotiation.replaceTrack(of: id, hasTrack: false)
+    try side.negotiation.removeTrack(from: id)
+    #expect(side.transceiver(id)?.direction == .sendrecv)
+    let idle = try side.add(.video, .recvonly)
+    try side.negotiation.replaceTrack(of: idle, hasTrack: true)
+    #expect(try side.add(.video, byAddTrack: true) != idle)
+    #expect(side.transceiver(idle)?.direction == .recvonly)
+    try side.negotiation.stop(transceiver: idle)
+    let error = #expect(throws: JSEPError.self) {
+      try side.negotiation.replaceTrack(of: idle, hasTrack: false)
+    }
+    #expect(error?.kind == .invalidState)
+  }
+
   @Test func aTransceiverStoppedBeforeItsOfferIsForgotten() throws {
     var offerer = Side("a")
     var answerer = Side("b")
@@ -146,10 +186,10 @@ import Wire
     func kind(_ call: (inout Side) throws -> Void) -> JSEPError.Kind? {
       #expect(throws: JSEPError.self) { try call(&side) }?.kind
     }
-    #expect(kind { try $0.negotiation.setDirection(.stopped, of: id) } == .invalidAccess)
+    #expect(kind { try $0.negotiation.setDirection(.stopped, of: id) } == .type)
     #expect(kind { try $0.negotiation.setDirection(.inactive, of: 9) } == .invalidAccess)
     #expect(kind { try $0.negotiation.stop(transceiver: 9) } == .invalidAccess)
-    #expect(kind { _ = try $0.add(.audio, .stopped) } == .invalidAccess)
+    #expect(kind { _ = try $0.add(.audio, .stopped) } == .type)
     #expect(kind { _ = try $0.add(.audio, streams: ["a b"]) } == .invalidAccess)
     #expect(kind { try $0.negotiation.setStreams(["a\r\na=x"], of: id) } == .invalidAccess)
     #expect(kind { try $0.negotiation.setStreams([""], of: id) } == .invalidAccess)

@@ -103,7 +103,9 @@ private final class Negotiator: Sendable {
     let video = try await call.caller.addTrack(.video, source: LoopbackCallTests.pattern)
     try await call.caller.setCodecPreferences(
       [RTPCodec(mimeType: "video/VP8", clockRate: 90_000)], of: video.id)
+    #expect(try await call.caller.canTrickleICECandidates == nil)
     try await call.connect()
+    #expect(try await call.caller.canTrickleICECandidates == true)
     var parameters = try await call.caller.getParameters(of: video.id)
     #expect(parameters.codecs.map(\.codec.mimeType) == ["video/VP8"])
     parameters.encodings[0].scaleResolutionDownBy = 4

@@ -51,8 +51,9 @@ import Wire
     #expect(messages.count == 1)
   }
 
-  @Test func aPeerThatDoesNotBundleGetsATransportForEachSection() throws {
-    let call = call(seed: 1, edit: unbundled)
+  @Test(arguments: [BundlePolicy.balanced, .maxCompat])
+  func aPeerThatDoesNotBundleGetsATransportForEachSection(policy: BundlePolicy) throws {
+    let call = call(seed: 1, policy, edit: unbundled)
     expectMedia(call)
     for peer in 0..<2 {
       let transports = stats(call, peer, "transport")
@@ -70,12 +71,84 @@ import Wire
     }
   }
 
-  @Test func sectionsJoinTheFirstTransportWhenThePeerBundles() {
-    let call = call(seed: 2)
+  @Test(arguments: [BundlePolicy.balanced, .maxCompat, .maxBundle])
+  func sectionsJoinTheFirstTransportWhenThePeerBundles(policy: BundlePolicy) {
+    let call = call(seed: 2, policy)
     expectMedia(call)
     for peer in 0..<2 {
       #expect(stats(call, peer, "transport").count == 1)
-      #expect(call.state("dtls 2", of: peer) == (peer == 0 ? "closed" : nil))
+      let isClosed = peer == 0 && policy != .maxBundle
+      #expect(call.state("dtls 2", of: peer) == (isClosed ? "closed" : nil))
+      // Nothing is left of those that were given up.
+      for type in ["candidate-pair", "local-candidate"] {
+        #expect(Set(stats(call, peer, type).map { $0["transportId"] }).count == 1)
+      }
+    }
+  }
+
+  /// How long the caller takes to connect when the network loses 30 % of the packets.
+  private func connectingTime(seed: UInt64, _ policy: BundlePolicy) -> Interval? {
+    var configuration = PeerConfiguration()
+    configuration.bundlePolicy = policy
+    var link = LinkSettings()
+    link.lossPerMille = 300
+    let call = VirtualCall(seed: seed, links: [link, link], configurations: [configuration])
+    call.addMedia(pictures: .pattern(width: 64, height: 48, framesPerSecond: 10))
+    call.call(0, .createDataChannel(DataChannelInit(label: "chat")))
+    #expect(call.negotiate() == nil)
+    for _ in 0..<300 where call.state("ice-connection", of: 0) != "connected" {
+      call.run(for: .milliseconds(10))
+    }
+    return call.events[0].first { entry in
+      guard case .state(let transition) = entry.event else { return false }
+      return transition.machine == "ice-connection" && transition.to == "connected"
+    }.map { $0.at - Instant.zero }
+  }
+
+  @Test(arguments: UInt64(0)..<25) func transportsThatAreBundledCostNoTime(seed: UInt64) {
+    let one = connectingTime(seed: seed, .maxBundle)
+    #expect(one != nil)
+    #expect(connectingTime(seed: seed, .balanced) == one)
+  }
+
+  @Test func balancedLeavesFurtherSectionsOfAKindToTheBundle() {
+    let call = VirtualCall(seed: 9)
+    for _ in 0..<2 { call.addMedia(pictures: .pattern(width: 64, height: 48, framesPerSecond: 10)) }
+    call.call(0, .createDataChannel(DataChannelInit(label: "chat")))
+    call.call(0, .setLocalDescription(nil))
+    guard case .description(let offer) = call.call(0, .localDescription) else {
+      Issue.record("no offer")
+      return
+    }
+    let sections = offer.sdp.split(separator: "m=").dropFirst()
+    #expect(stats(call, 0, "transport").count == 3)
+    let marked = sections.map { $0.contains("a=bundle-only") }
+    #expect(marked == [false, false, true, true, false])
+    #expect(marked == sections.map { !$0.contains("a=candidate") })
+  }
+
+  @Test func anOfferThatCrossesTakesTheTransportsOfTheOwnOneAway() {
+    let call = VirtualCall(seed: 10)
+    call.addMedia(pictures: .pattern(width: 64, height: 48, framesPerSecond: 10))
+    for peer in 0..<2 { call.call(peer, .setLocalDescription(nil)) }
+    #expect(stats(call, 1, "transport").count == 2)
+    guard case .description(let offer) = call.call(0, .localDescription) else {
+      Issue.record("no offer")
+      return
+    }
+    #expect(call.call(1, .setRemoteDescription(offer)).error == nil)
+    #expect(call.state("signaling", of: 1) == "have-remote-offer")
+    #expect(stats(call, 1, "transport").count == 1)
+    #expect(call.call(1, .setLocalDescription(nil)).error == nil)
+    guard case .description(let answer) = call.call(1, .localDescription) else {
+      Issue.record("no answer")
+      return
+    }
+    #expect(call.call(0, .setRemoteDescription(answer)).error == nil)
+    call.run(for: .seconds(1))
+    for peer in 0..<2 {
+      #expect(call.state("connection", of: peer) == "connected")
+      #expect(stats(call, peer, "transport").count == 1)
     }
   }
 

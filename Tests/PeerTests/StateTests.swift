@@ -76,11 +76,4 @@ import Wire
     #expect(settle(true))
     #expect(questions == 3)
   }
-
-  @Test func whatWasToldForAnotherReasonIsNotToldAgain() {
-    var need = NegotiationNeed()
-    need.noteTold()
-    let isTold = need.settle(isStable: true, isNeeded: true)
-    #expect(!isTold && need.isNeeded)
-  }
 }

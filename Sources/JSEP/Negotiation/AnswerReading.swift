@@ -38,9 +38,7 @@ struct AnswerReading {
       guard section.port != 0, !offered.isRejected, let kind = section.kind.mediaKind else {
         continue
       }
-      guard section.multiplexesRTCP else {
-        throw JSEPError(.invalidAccess, "\(place) has no a=rtcp-mux")
-      }
+      try answer.checkMultiplexing(index)
       let media = SectionMedia.agreed(
         offer: SectionMedia(reading: offered, kind: kind),
         answer: SectionMedia(reading: section, kind: kind), peerAnswered: true)

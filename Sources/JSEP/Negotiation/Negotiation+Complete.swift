@@ -5,6 +5,8 @@ extension Negotiation {
   /// Takes over what an offer and its final answer agreed on.
   mutating func complete(offer: SDPDocument, answer: SDPDocument, peerAnswered: Bool) -> [Change] {
     endExchange()
+    let fragments = (documents.currentLocal?.sections ?? []).compactMap(\.iceUsernameFragment)
+    if !fragmentsToReplace.contains(where: fragments.contains) { fragmentsToReplace = [] }
     sections = []
     data = nil
     var stopped: [Change] = []

@@ -12,16 +12,19 @@ extension Negotiation {
       throw wrongState("createOffer")
     }
     let (slots, bundling) = plannedSlots()
-    var kinds: [MediaKind] = []
+    var kinds: [SectionKind] = []
     var numbers = numbers
     let foreign = ForeignNumbers(documents.currentRemote)
     var document = SDPDocument(origin: Origin(sessionID: sessionID, sessionVersion: 0))
     for slot in slots {
       let transport = transports.of(slot)
       if slot.isData, !slot.isDead {
+        let isLeft = data == nil && bundling.policy.leavesToBundle(slot.kind, after: kinds)
+        kinds.append(slot.kind)
         document.sections.append(
           DataSection.section(
-            mid: slot.mid, profile: slot.transport, transport: transport, setup: .actpass))
+            mid: slot.mid, profile: slot.transport, transport: transport, setup: .actpass,
+            isLeftToBundle: isLeft))
         continue
       }
       guard let transceiver = liveTransceiver(slot) else {
@@ -30,14 +33,16 @@ extension Negotiation {
       }
       let agreed = sections.first { $0.mid == slot.mid }
       let media = numbers.offer(kind: transceiver.kind, agreed: agreed, foreign: foreign)
+      // What was agreed stays in the order of the last answer (RFC 9429 section 5.2.2).
+      let isOrdered = agreed != nil && transceiver.codecPreferences.isEmpty
       var section = LocalSection(
         kind: transceiver.kind, mid: slot.mid, transport: slot.transport,
-        media: media.preferring(transceiver.codecPreferences),
-        direction: transceiver.direction.media, setup: .actpass, isOffer: true,
-        reducedSizeRTCP: true, measuresReceiverRoundTrip: true)
+        media: isOrdered ? media : media.preferring(transceiver.codecPreferences),
+        direction: transceiver.direction.media, setup: .actpass, demandsMultiplexing: agreed == nil,
+        reducedSizeRTCP: agreed?.reducedSizeRTCP ?? true, measuresReceiverRoundTrip: true)
       section.isLeftToBundle =
-        agreed == nil && bundling.policy.leavesToBundle(transceiver.kind, after: kinds)
-      kinds.append(transceiver.kind)
+        agreed == nil && bundling.policy.leavesToBundle(slot.kind, after: kinds)
+      kinds.append(slot.kind)
       document.sections.append(section.section(transceiver, cname: cname, transport: transport))
     }
     let mids = document.sections.filter { !$0.isRejected }.compactMap(\.mid)
@@ -54,7 +59,7 @@ extension Negotiation {
     guard signalingState == .haveRemoteOffer || signalingState == .haveLocalPranswer,
       let offer = documents.pendingRemote
     else { throw wrongState("createAnswer") }
-    let reading = try OfferReading(offer)
+    let reading = try OfferReading(offer, bundling.policy)
     var document = SDPDocument(origin: Origin(sessionID: sessionID, sessionVersion: 0))
     for (index, slot) in slots.enumerated() {
       let offered = offer.sections[index]
@@ -80,7 +85,7 @@ extension Negotiation {
       let section = LocalSection(
         kind: transceiver.kind, mid: slot.midIsSignaled ? slot.mid : nil,
         transport: offered.transport, media: media, direction: direction, setup: setup,
-        isOffer: false, reducedSizeRTCP: offered.reducesRTCPSize,
+        demandsMultiplexing: false, reducedSizeRTCP: offered.reducesRTCPSize,
         measuresReceiverRoundTrip: offered.measuresReceiverRoundTrip)
       document.sections.append(section.section(transceiver, cname: cname, transport: transport))
     }
@@ -99,7 +104,10 @@ extension Negotiation {
     var slots = slots
     var mids: Set<String> = []
     var new: [String] = []
-    for transceiver in transceivers where transceiver.mid == nil && !transceiver.isStopping {
+    let data = plannedDataSlot(in: slots, besides: [])
+    var waiting = transceivers.filter { $0.mid == nil && !$0.isStopping }
+    while !waiting.isEmpty {
+      let transceiver = waiting.removeFirst()
       let kind = SectionKind(transceiver.kind)
       let mid = freeMID(besides: mids)
       mids.insert(mid)
@@ -108,7 +116,12 @@ extension Negotiation {
         kind: kind, mid: mid, transceiverID: transceiver.id, transport: LocalSection.profile,
         formats: CodecCapability.all.filter { $0.kind == transceiver.kind }
           .map { String($0.payloadType) })
-      if let place = slots.firstIndex(where: { $0.isDead && $0.kind == kind }) {
+      // Any section that is off is used again (RFC 9429 section 5.2.2), one of the kind if there is
+      // one, and none that another kind waits for.
+      let wanted = waiting.map { SectionKind($0.kind) } + [data?.kind].compactMap(\.self)
+      if let place = slots.firstIndex(where: { $0.isDead && $0.kind == kind })
+        ?? slots.firstIndex(where: { $0.isDead && !wanted.contains($0.kind) })
+      {
         slots[place] = slot
       } else {
         slots.append(slot)
@@ -116,7 +129,9 @@ extension Negotiation {
     }
     if let slot = plannedDataSlot(in: slots, besides: mids) {
       new.append(slot.mid)
-      if let place = slots.firstIndex(where: { $0.isDead && $0.kind == slot.kind }) {
+      if let place = slots.firstIndex(where: { $0.isDead && $0.kind == slot.kind })
+        ?? slots.firstIndex(where: \.isDead)
+      {
         slots[place] = slot
       } else {
         slots.append(slot)
@@ -131,7 +146,10 @@ extension Negotiation {
           slots[index].kind, after: kinds, beside: taken)
         new.removeAll { $0 == slots[index].mid }
       }
-      kinds.append(slots[index].kind)
+      // A section that the offer turns off is none that could stand alone.
+      if slots[index].isData || liveTransceiver(slots[index]) != nil {
+        kinds.append(slots[index].kind)
+      }
     }
     return (slots, bundling)
   }
@@ -168,14 +186,15 @@ extension Negotiation {
     }
     if allowsMixed { document.append(.extensionMapAllowMixed) }
     document.append(SDPLine(.msidSemantic, "WMS *"))
-    let last = documents.lastLocal
+    let last = documents.lastMade
     let isChanged = last?.lines != document.lines || last?.sections != document.sections
-    let version = documents.lastLocalVersion + (isChanged ? 1 : 0)
-    document.origin = Origin(sessionID: sessionID, sessionVersion: version)
+    if isChanged { documents.lastVersion += 1 }
+    document.origin = Origin(sessionID: sessionID, sessionVersion: documents.lastVersion)
+    documents.lastMade = document
     let description = SessionDescription(type: type, sdp: document.filled(with: transports).text)
     created = CreatedDescription(
-      description: description, document: document, version: version, slots: slots,
-      bundling: bundling)
+      description: description, document: document, slots: slots, bundling: bundling)
+    createdTexts[type] = description.sdp
     return description
   }
 

@@ -10,8 +10,6 @@ extension Negotiation {
     if description.type == .rollback { return try rollBack() }
     let created = try createdDescription(for: description)
     let applied = SessionDescription(type: description.type, sdp: created.description.sdp)
-    documents.lastLocal = created.document
-    documents.lastLocalVersion = created.version
     switch description.type {
     case .offer: return apply(localOffer: applied, created)
     case .pranswer: return apply(localPranswer: applied, created)
@@ -19,11 +17,16 @@ extension Negotiation {
     }
   }
 
-  /// Checks the state, and that the description is the one that was created last.
+  /// Checks that the description is the one that was created last, and the state, in the order of
+  /// W3C setLocalDescription.
   private func createdDescription(for description: SessionDescription) throws(JSEPError)
     -> CreatedDescription
   {
     let isOffer = description.type == .offer
+    if !description.sdp.isEmpty, description.sdp != createdTexts[isOffer ? .offer : .answer] {
+      throw JSEPError(
+        .invalidModification, "the description is not the one that was created last")
+    }
     let states: [SignalingState] =
       isOffer ? [.stable, .haveLocalOffer] : [.haveRemoteOffer, .haveLocalPranswer]
     guard states.contains(signalingState) else {
@@ -32,10 +35,6 @@ extension Negotiation {
     guard let created, (created.description.type == .offer) == isOffer else {
       throw JSEPError(
         .invalidModification, "no \(isOffer ? "offer" : "answer") was created for this state")
-    }
-    guard description.sdp.isEmpty || description.sdp == created.description.sdp else {
-      throw JSEPError(
-        .invalidModification, "the description is not the one that was created last")
     }
     return created
   }
@@ -58,7 +57,6 @@ extension Negotiation {
     }
     pendingLocal = offer
     documents.pendingLocal = made.document
-    created = nil
     return changes + [.localDescriptionSet]
   }
 

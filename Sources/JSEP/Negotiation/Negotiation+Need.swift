@@ -8,7 +8,15 @@ extension Negotiation {
   /// False while an exchange is under way: the question is asked again when it ends.
   package var negotiationIsNeeded: Bool {
     guard signalingState == .stable else { return false }
-    return wantsData && data == nil || transceivers.contains { needsNegotiation($0) }
+    return !fragmentsToReplace.isEmpty || wantsData && data == nil
+      || transceivers.contains { needsNegotiation($0) }
+  }
+
+  /// Asks that the next exchange restarts ICE: negotiation is needed until other credentials took
+  /// the place of those that descriptions state now (W3C restartIce).
+  package mutating func wantRestart() {
+    let documents = [documents.currentLocal, documents.pendingLocal].compactMap(\.self)
+    fragmentsToReplace = documents.flatMap(\.sections).compactMap(\.iceUsernameFragment)
   }
 
   private func needsNegotiation(_ transceiver: Transceiver) -> Bool {
@@ -20,8 +28,10 @@ extension Negotiation {
     let section = local.sections[index]
     let wanted = transceiver.direction.media
     if wanted.sends {
-      let streams = section.msids.map(\.streamID)
-      if streams != (transceiver.streamIDs.isEmpty ? ["-"] : transceiver.streamIDs) { return true }
+      // Which streams there are counts, not their order.
+      let streams = Set(section.msids.map(\.streamID))
+      let wanted = transceiver.streamIDs.isEmpty ? ["-"] : transceiver.streamIDs
+      if streams != Set(wanted) { return true }
     }
     let own = section.direction ?? .sendrecv
     let peers = (remote.sections[index].direction ?? remote.direction ?? .sendrecv).reversed

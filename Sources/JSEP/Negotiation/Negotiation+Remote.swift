@@ -37,7 +37,7 @@ extension Negotiation {
       throw wrongState("setRemoteDescription(offer)")
     }
     let offer = try parse(description)
-    let reading = try OfferReading(offer)
+    let reading = try OfferReading(offer, bundling.policy)
     let before = stableState?.slots ?? slots
     let mids = try names(of: offer, before)
     changes += enter(.haveRemoteOffer)
@@ -183,9 +183,11 @@ extension Transceiver {
       return wasLive ? [.trackRemoved(transceiver: id)] : []
     }
     let (streamIDs, trackID) = section.announcedTrack
+    // A track that joins another stream is told of again (W3C, processing remote tracks).
+    let joins = streamIDs.contains { !remoteStreamIDs.contains($0) }
     remoteStreamIDs = streamIDs
     remoteTrackID = trackID
-    return wasLive ? [] : [.trackAdded(transceiver: id, streamIDs: streamIDs)]
+    return wasLive && !joins ? [] : [.trackAdded(transceiver: id, streamIDs: streamIDs)]
   }
 }
 

@@ -39,6 +39,7 @@ extension Negotiation {
     documents.pendingLocal = nil
     documents.pendingRemote = nil
     created = nil
+    createdTexts = [:]
     stableState = nil
   }
 
@@ -64,7 +65,7 @@ extension Negotiation {
   }
 
   /// Gives the transceivers that a condition picks the association that they had in the stable
-  /// state; those made only for the offer go, unless something is sent on them by now.
+  /// state; those made only for the offer go, unless addTrack gave them a track by now.
   private mutating func returnTransceivers(
     to stable: StableState, where isMeant: (Transceiver) -> Bool
   ) -> [Change] {
@@ -87,7 +88,7 @@ extension Negotiation {
       default: break
       }
       if before == nil, transceivers[index].wasMadeForRemoteOffer {
-        if transceivers[index].hasLocalTrack {
+        if transceivers[index].wasGivenTrack {
           // It lives on as if addTrack had made it, so that the next offer may take it.
           transceivers[index].wasMadeForRemoteOffer = false
           transceivers[index].wasMadeByAddTrack = true

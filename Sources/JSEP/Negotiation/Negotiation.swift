@@ -33,6 +33,12 @@ package struct Negotiation {
   var documents = Documents()
   /// The last offer or answer that was made and not yet overtaken by another description.
   var created: CreatedDescription?
+  /// The texts of the last offer and answer that were made since the state was stable (W3C
+  /// [[LastCreatedOffer]], [[LastCreatedAnswer]]).
+  var createdTexts: [SDPType: String] = [:]
+  /// The username fragments of the own descriptions that an ICE restart is to replace (W3C
+  /// [[LocalIceCredentialsToReplace]]).
+  var fragmentsToReplace: [String] = []
   var numbers = SessionNumbers()
   var usedMIDs: Set<String> = []
   /// Whether data channels were asked for, and not refused since.
@@ -45,9 +51,10 @@ package struct Negotiation {
     var pendingLocal: SDPDocument?
     var currentRemote: SDPDocument?
     var pendingRemote: SDPDocument?
-    /// The own description that was set last, even if it was taken back: the version counts on.
-    var lastLocal: SDPDocument?
-    var lastLocalVersion: UInt64 = 0
+    /// The own description that was made last, even if it was never set or was taken back: the
+    /// version counts on (RFC 9429 section 5.2.2).
+    var lastMade: SDPDocument?
+    var lastVersion: UInt64 = 0
   }
 
   /// An own description that waits to be set.
@@ -55,7 +62,6 @@ package struct Negotiation {
     var description: SessionDescription
     /// Without candidates.
     var document: SDPDocument
-    var version: UInt64
     /// The m-sections that setting the description makes.
     var slots: [SectionSlot]
     var bundling: Bundling
@@ -77,10 +83,10 @@ package struct Negotiation {
   /// send (W3C addTrack); gives its identifier.
   ///
   /// The track gets the identifier that is given, which no other sent track may have, or a drawn
-  /// one.
+  /// one. `addTrack` may take over what has no track; with nil, what is to send has one.
   package mutating func addTransceiver(
     kind: MediaKind, direction: TransceiverDirection, streamIDs: [String], byAddTrack: Bool,
-    trackID: String? = nil
+    trackID: String? = nil, hasTrack: Bool? = nil
   ) throws(JSEPError) -> UInt32 {
     try checkNotClosed()
     try check(direction)
@@ -94,7 +100,8 @@ package struct Negotiation {
     var made = makeTransceiver(kind: kind, direction: direction, streamIDs: streamIDs)
     if let trackID { made.trackID = trackID }
     made.wasMadeByAddTrack = byAddTrack
-    made.hasLocalTrack = byAddTrack || direction.sends
+    made.wasGivenTrack = byAddTrack
+    made.hasLocalTrack = hasTrack ?? (byAddTrack || direction.sends)
     transceivers.append(made)
     return made.id
   }
@@ -117,14 +124,22 @@ package struct Negotiation {
     transceivers[index].streamIDs = streamIDs
   }
 
-  /// Ends sending on a transceiver, which goes on receiving (W3C removeTrack).
+  /// Notes whether a sender has a track from now on, without negotiation (W3C replaceTrack).
+  package mutating func replaceTrack(of transceiver: UInt32, hasTrack: Bool) throws(JSEPError) {
+    let index = try liveIndex(of: transceiver)
+    guard transceivers[index].hasLocalTrack != hasTrack else { return }
+    transceivers[index].hasLocalTrack = hasTrack
+  }
+
+  /// Ends sending on a transceiver, which goes on receiving (W3C removeTrack); nothing happens when
+  /// its sender has no track.
   package mutating func removeTrack(from transceiver: UInt32) throws(JSEPError) {
     try checkNotClosed()
     guard let index = transceivers.firstIndex(where: { $0.id == transceiver }) else {
       throw JSEPError(.invalidAccess, "there is no transceiver \(transceiver)")
     }
+    guard !transceivers[index].isStopping, transceivers[index].hasLocalTrack else { return }
     transceivers[index].hasLocalTrack = false
-    guard !transceivers[index].isStopping else { return }
     let receives = transceivers[index].direction.receives
     transceivers[index].direction = receives ? .recvonly : .inactive
   }
@@ -230,7 +245,7 @@ extension Negotiation {
 
   private func check(_ direction: TransceiverDirection) throws(JSEPError) {
     if direction == .stopped {
-      throw JSEPError(.invalidAccess, "a direction cannot be set to stopped: stop the transceiver")
+      throw JSEPError(.type, "a direction cannot be set to stopped: stop the transceiver")
     }
   }
 
@@ -273,6 +288,7 @@ extension Transceiver {
   mutating func add(track streamIDs: [String]) {
     self.streamIDs = streamIDs
     hasLocalTrack = true
+    wasGivenTrack = true
     direction = direction.receives ? .sendrecv : .sendonly
   }
 }

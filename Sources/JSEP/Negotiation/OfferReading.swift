@@ -24,9 +24,20 @@ struct OfferReading {
   /// Reads an offer (RFC 9429 section 5.8, RFC 9143 section 7.3).
   ///
   /// A section brings along those of its BUNDLE group; one that is in none has its own transport.
-  init(_ document: SDPDocument) throws(JSEPError) {
-    let usable = document.sections.map { OfferReading.usableMedia($0) }
-    let dataIndex = document.sections.firstIndex { !$0.isRejected && $0.carriesData }
+  ///
+  /// - Throws: also when RTCP of a section that could be accepted would need a port of its own: the
+  ///   W3C rtcpMuxPolicy is `require` (RFC 9429 section 5.8.3).
+  init(_ document: SDPDocument, _ policy: BundlePolicy) throws(JSEPError) {
+    let admitted = policy.admits(document)
+    let usable = document.sections.indices.map { index in
+      admitted[index] ? OfferReading.usableMedia(document.sections[index]) : nil
+    }
+    let dataIndex = document.sections.indices.first {
+      !document.sections[$0].isRejected && document.sections[$0].carriesData && admitted[$0]
+    }
+    for index in usable.indices where usable[index] != nil {
+      try document.checkMultiplexing(index)
+    }
     media = [SectionMedia?](repeating: nil, count: usable.count)
     places = [Int?](repeating: nil, count: usable.count)
     let mids = document.sections.map(\.mid)
@@ -73,9 +84,9 @@ struct OfferReading {
 
   /// The section's media when it can be accepted at all.
   private static func usableMedia(_ section: SDPSection) -> SectionMedia? {
-    guard !section.isRejected, let kind = section.kind.mediaKind, section.carriesRTP,
-      section.multiplexesRTCP
-    else { return nil }
+    guard !section.isRejected, let kind = section.kind.mediaKind, section.carriesRTP else {
+      return nil
+    }
     let media = SectionMedia(reading: section, kind: kind)
     return media.codecs.isEmpty ? nil : media
   }
@@ -93,6 +104,26 @@ extension SectionKind {
 
   init(_ kind: MediaKind) {
     self = kind == .audio ? .audio : .video
+  }
+}
+
+extension SDPDocument {
+  /// Refuses a section of media that does not send RTP and RTCP over one port (RFC 5761).
+  ///
+  /// Sections of a BUNDLE group need not repeat what another one of them says of the transport
+  /// (RFC 9143 section 7.1.3).
+  func checkMultiplexing(_ index: Int) throws(JSEPError) {
+    if sections[index].multiplexesRTCP { return }
+    if let mid = sections[index].mid, let names = bundles.first(where: { $0.contains(mid) }) {
+      let isSaid = sections.contains { section in
+        section.multiplexesRTCP && section.mid.map { names.contains($0) } ?? false
+      }
+      if isSaid { return }
+    }
+    throw JSEPError(
+      .invalidAccess,
+      "\(JSEPError.place(in: self, at: index)) has no a=rtcp-mux: RTCP on a port of its own is not"
+        + " supported (rtcpMuxPolicy is require)")
   }
 }
 

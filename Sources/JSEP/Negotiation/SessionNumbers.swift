@@ -42,9 +42,13 @@ struct SessionNumbers {
     var codecs = CodecCapability.all.filter { $0.kind == kind }.compactMap { capability in
       codec(capability, agreed: agreed, foreign: foreign)
     }
-    // A variant that the peer brought along stays on the list (RFC 9429 section 5.2.2).
-    codecs += (agreed?.codecs ?? []).filter { known in
-      !codecs.contains { $0.format == known.format }
+    if let agreed {
+      // What the last answer has comes first, in its order, also variants that the peer brought
+      // along (RFC 9429 section 5.2.2).
+      let kept = agreed.codecs.map { known in
+        codecs.first { $0.format == known.format } ?? known
+      }
+      codecs = kept + codecs.filter { codec in !kept.contains { $0.format == codec.format } }
     }
     var extensions = agreed?.extensions ?? []
     for capability in ExtensionCapability.all

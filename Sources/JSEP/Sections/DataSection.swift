@@ -37,14 +37,20 @@ package enum DataSection {
   static let profiles = [profile, "TCP/DTLS/SCTP"]
 
   /// The lines of an own section.
+  ///
+  /// - Parameter isLeftToBundle: whether a peer that does not know BUNDLE must reject the section
+  ///   (RFC 9143 section 6).
   static func section(
-    mid: String?, profile: String, transport own: LocalTransport, setup: SetupRole
+    mid: String?, profile: String, transport own: LocalTransport, setup: SetupRole,
+    isLeftToBundle: Bool = false
   ) -> SDPSection {
     var section = SDPSection(
-      kind: .application, port: LocalSection.unknownPort, transport: profile, formats: [format])
+      kind: .application, port: isLeftToBundle ? 0 : LocalSection.unknownPort, transport: profile,
+      formats: [format])
     section.connection = .unknown
     section.append(own, setup)
     if let mid { section.append(SDPLine(.mid, mid)) }
+    if isLeftToBundle { section.append(.bundleOnly) }
     section.append(SDPLine(.sctpPort, String(port)))
     section.append(SDPLine(.maximumMessageSize, String(maximumMessageSize)))
     return section

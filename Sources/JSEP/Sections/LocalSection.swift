@@ -10,7 +10,9 @@ struct LocalSection {
   var media: SectionMedia
   var direction: MediaDirection
   var setup: SetupRole
-  var isOffer: Bool
+  /// Whether the line stands that refuses RTCP on a port of its own: in offers of new sections
+  /// (RFC 8858, RFC 9429 section 5.2.2).
+  var demandsMultiplexing: Bool
   var reducedSizeRTCP: Bool
   /// Whether a peer that does not know BUNDLE must reject the section (RFC 9143 section 6).
   var isLeftToBundle = false
@@ -40,7 +42,7 @@ struct LocalSection {
     // 4.7.3).
     if direction.sends || sender.direction.sends { append(msidsOf: sender, to: &section) }
     section.append(.rtcpMux)
-    if isOffer { section.append(.rtcpMuxOnly) }
+    if demandsMultiplexing { section.append(.rtcpMuxOnly) }
     if reducedSizeRTCP { section.append(.rtcpReducedSize) }
     if measuresReceiverRoundTrip { section.append(SDPLine(.rtcpExtendedReports, "rcvr-rtt=all")) }
     for codec in media.codecs { append(codec, to: &section) }

@@ -25,12 +25,9 @@ struct Bundling {
   /// these transports.
   mutating func offered(_ kind: SectionKind, after kinds: [SectionKind], beside taken: [Int]) -> Int
   {
-    let isShared =
-      switch peer {
-      case .bundles: true
-      case .unknown: !policy.gathersForEachSection
-      case .separates: policy.leavesToBundle(kind, after: kinds)
-      }
+    // Once the peer bundles, what is new goes into the bundle from the beginning (RFC 9143 section
+    // 7.5.3).
+    let isShared = peer == .bundles || policy.leavesToBundle(kind, after: kinds)
     return isShared || !taken.contains(shared) ? shared : fresh()
   }
 

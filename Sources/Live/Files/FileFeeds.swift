@@ -1,7 +1,7 @@
 import Media
 public import MediaFiles
 import Synchronization
-public import Wire
+import Wire
 
 /// Files that are sent on transceivers whose source is `.application`, each at its own pace.
 ///
@@ -81,7 +81,8 @@ public final class FileFeeds: Sendable {
     }
     var zero = ContinuousClock.now
     var requests: Int?
-    while var (media, nanoseconds) = try source.next() {
+    while let (next, nanoseconds) = try source.next() {
+      var media = next
       let due = zero + .nanoseconds(nanoseconds)
       let late = due.duration(to: .now)
       if late > FileFeeds.lateMaximum {

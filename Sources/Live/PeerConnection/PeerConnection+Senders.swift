@@ -92,4 +92,13 @@ extension PeerConnection {
   public var remoteDescription: SessionDescription? {
     get async throws(PeerError) { try await description(.remote) }
   }
+
+  /// Whether the peer takes candidates one by one, so that a description may be sent before all are
+  /// known; nil as long as there is no description of the peer (W3C canTrickleIceCandidates).
+  public var canTrickleICECandidates: Bool? {
+    get async throws(PeerError) {
+      guard let text = try await remoteDescription?.sdp else { return nil }
+      return try? SDPDocument(parsing: text).trickles
+    }
+  }
 }

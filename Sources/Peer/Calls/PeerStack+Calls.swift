@@ -33,7 +33,8 @@ extension PeerStack {
       for encoding in encodings ?? [] { try encoding.check() }
       let id = try mapped { () throws(JSEPError) in
         try negotiation.addTransceiver(
-          kind: kind, direction: direction, streamIDs: streamIDs, byAddTrack: false)
+          kind: kind, direction: direction, streamIDs: streamIDs, byAddTrack: false,
+          hasTrack: source != nil)
       }
       senders.begin(id, kind, with: encodings ?? [])
       setSource(source, of: id, kind)
@@ -41,16 +42,19 @@ extension PeerStack {
     case .removeTrack(let id): try removeTrack(id)
     case .setDirection(let id, let direction):
       try mapped { () throws(JSEPError) in try negotiation.setDirection(direction, of: id) }
-    case .replaceSource(let id, let source): setSource(source, of: id, try info(id).kind)
+    case .replaceSource(let id, let source):
+      try mapped { () throws(JSEPError) in
+        try negotiation.replaceTrack(of: id, hasTrack: source != nil)
+      }
+      setSource(source, of: id, try info(id).kind)
     case .stopTransceiver(let id):
       try mapped { () throws(JSEPError) in try negotiation.stop(transceiver: id) }
       stopCapture(of: id)
     case .restartICE:
       driveAll(.restart)
-      need.noteTold()
-      tell(.negotiationNeeded)
+      negotiation.wantRestart()
     case .localDescription:
-      guard let description = negotiation.localDescription(localTransports) else {
+      guard let description = negotiation.localDescription(presentTransports) else {
         return .done
       }
       return .description(description)
@@ -85,7 +89,7 @@ extension PeerStack {
     case .removeStream(let id): try removeStream(id)
     case .streams: return .streams(streams())
     case .readDescription(let slot):
-      guard let description = negotiation.description(slot, localTransports) else {
+      guard let description = negotiation.description(slot, presentTransports) else {
         return .done
       }
       return .description(description)

@@ -19,7 +19,4 @@ struct NegotiationNeed {
     defer { wasTold = isDue }
     return isDue && !wasTold
   }
-
-  /// Notes that it was told for another reason.
-  mutating func noteTold() { wasTold = true }
 }

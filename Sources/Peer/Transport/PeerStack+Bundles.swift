@@ -6,8 +6,11 @@ import Wire
 
 // The bundles that a session has, and which of them an input is for.
 extension PeerStack {
-  /// What descriptions state of the own side.
+  /// What new descriptions state of the own side.
   var localTransports: [LocalTransport] { bundles.all.map { $0.transport.localParameters } }
+
+  /// What descriptions that are set know of the own side by now.
+  var presentTransports: [LocalTransport] { bundles.all.map { $0.transport.presentParameters } }
 
   /// Makes the bundles with these numbers that are not there yet.
   func prepareBundles(_ numbers: [Int]) {
@@ -36,10 +39,18 @@ extension PeerStack {
   /// Closes the bundles that an exchange left without sections: their sections joined another one
   /// (RFC 9143 section 7.4), were rejected, or were taken back.
   func closeUnusedBundles() {
-    guard negotiation.signalingState == .stable else { return }
+    // While an own offer or a provisional answer waits, what it allows may still come about; an
+    // offer of the peer overtakes what was only made for own ones.
+    guard [.stable, .haveRemoteOffer].contains(negotiation.signalingState) else { return }
     let unused = bundles.removeAll(besides: negotiation.transportNumbers)
     guard !unused.isEmpty else { return }
     for bundle in unused { drive(bundle, PeerTransport.Input.close) }
+    // Those that are left may have been waiting for them to have all candidates.
+    if unused.contains(where: { !$0.hasAllCandidates }),
+      bundles.all.allSatisfy(\.hasAllCandidates)
+    {
+      tell(.localCandidate(nil))
+    }
     change(.iceGathering, to: bundles.iceGatheringState.rawValue)
     change(.iceConnection, to: bundles.iceConnectionState.rawValue)
   }

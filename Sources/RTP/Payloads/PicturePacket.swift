@@ -1,4 +1,4 @@
-package import Wire
+import Wire
 
 /// What a packet of a stream of pictures brings to its frame, whatever the codec.
 package struct PicturePacket: Hashable, Sendable {

@@ -1,6 +1,6 @@
-package import Foundation
+import Foundation
 package import Peer
-package import Secure
+import Secure
 import Wire
 
 /// The secrets of a DTLS association as the detail of a `keylog` event.

@@ -73,7 +73,7 @@ extension CallPeer {
       throw CallRefusal(
         .unprocessable,
         "no m-section of the offer can be accepted: sound must be opus, pictures VP8, VP9 or H264,"
-          + " over RTP with a=rtcp-mux")
+          + " over RTP with DTLS")
     }
     return try await gatheredDescription()
   }
@@ -88,7 +88,7 @@ extension CallPeer {
     return try await gatheredFragment()
   }
 
-  /// Hands candidates to the connection; those of another ICE session do nothing there.
+  /// Hands candidates to the connection; those of another ICE session are refused there.
   func addCandidates(of fragment: SDPFragment) async throws {
     for candidate in fragment.candidates {
       try await connection.addICECandidate(

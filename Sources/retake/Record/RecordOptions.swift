@@ -61,8 +61,8 @@ struct RecordOptions: ParsableArguments {
   @Option(
     name: .customLong("bundle-policy"),
     help: """
-      What an own offer allows a peer that does not bundle: max-compat offers a transport for each \
-      section, the others one for all.
+      What an own offer allows a peer that does not bundle: balanced offers a transport for the \
+      first section of each kind, max-compat one for each section, max-bundle one for all.
       """)
   var bundlePolicy = BundlePolicy.balanced
 
