@@ -1,4 +1,4 @@
-package import SDP
+import SDP
 import Wire
 
 // Candidates that the peer signals after its descriptions (W3C addIceCandidate).
