@@ -61,10 +61,12 @@ struct RecordOptions: ParsableArguments {
   @Option(
     name: .customLong("bundle-policy"),
     help: """
-      What an own offer allows a peer that does not bundle: balanced offers a transport for the \
-      first section of each kind, max-compat one for each section, max-bundle one for all.
+      What an own offer allows a peer that does not bundle: max-bundle offers one transport for \
+      all sections, balanced one for the first section of each kind, max-compat one for each.
       """)
-  var bundlePolicy = BundlePolicy.balanced
+  // Not the default of PeerConfiguration, which is W3C's: GStreamer refuses bundles whose sections
+  // have credentials of their own, as RFC 9429 section 5.2.1 has them, and every peer bundles.
+  var bundlePolicy = BundlePolicy.maxBundle
 
   @Flag(
     name: .customLong("ice-names"),
