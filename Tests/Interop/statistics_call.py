@@ -87,7 +87,7 @@ async def _look(program, take, folder, reports, speaks):
         mirrored = next(iter(ours.values()))
         comparison = members.Comparison(
             members.by_id(last), members.by_id(mirrored), lambda ssrc: under_way.get(ssrc, 2),
-            lambda ssrc, at: _jitters(database, reports, ssrc, at),
+            lambda member, ssrc, at: _nearby(database, reports, member, ssrc, at),
         )
         lines = comparison.run()
         lines.append(_path(database, reports, start, at))
@@ -103,18 +103,19 @@ async def _look(program, take, folder, reports, speaks):
     return problems, [table, await _text(program, folder, "speakers", take), shark]
 
 
-def _jitters(database, reports, ssrc, at):
-    """What the receiver of a stream, on either side, said of its jitter around a time in ms."""
+def _nearby(database, reports, member, ssrc, at):
+    """What the receiver of a stream, on either side, said of a member around a time in ms."""
     theirs = [
-        each["jitter"] for report in reports for each in report
-        if each["type"] == "inbound-rtp" and each.get("ssrc") == ssrc and "jitter" in each
+        each[member] for report in reports for each in report
+        if each["type"] == "inbound-rtp" and each.get("ssrc") == ssrc and member in each
         and abs(each["timestamp"] - at) <= _NEAR_MS
     ]
     ours = database.execute(
-        "SELECT members ->> '$.jitter' FROM stat WHERE type = 'inbound-rtp'"
-        " AND members ->> '$.ssrc' = ? AND abs(timestamp_ms - ?) <= ?", (ssrc, at, _NEAR_MS),
+        "SELECT members ->> ? FROM stat WHERE type = 'inbound-rtp'"
+        " AND members ->> '$.ssrc' = ? AND abs(timestamp_ms - ?) <= ?",
+        (f"$.{member}", ssrc, at, _NEAR_MS),
     )
-    return theirs + [jitter for jitter, in ours]
+    return theirs + [value for value, in ours if value is not None]
 
 
 def _path(database, reports, start, at):
@@ -159,10 +160,21 @@ def _levels(database, reports, start):
         lines.append(
             members.level(
                 f"audio {direction} level, dB, from {kind}", _decibels(energy / duration),
-                _decibels(own),
+                _decibels(own), _concealed(database, reports[-1], direction),
             )
         )
     return lines
+
+
+def _concealed(database, report, direction):
+    """The share of the received sound that was made up, by Retake (in) or by the browser (out)."""
+    if direction == "in":
+        return database.execute(
+            "SELECT avg(outcome = 'concealed') FROM frame"
+            " WHERE kind = 'audio' AND direction = 'in'",
+        ).fetchone()[0] or 0
+    received = _audio(report, "inbound-rtp")
+    return received["concealedSamples"] / max(received["totalSamplesReceived"], 1)
 
 
 def _audio(report, kind):

@@ -5,8 +5,7 @@ package import Wire
 /// Raises the bit rate step by step while the path stays clean and cuts it when delay or loss grow.
 ///
 /// With transport-wide feedback it follows the trend of the delay and the loss; without it, it
-/// stays
-/// below the peer's own estimate (REMB) and minds the loss in receiver reports.
+/// stays below the peer's own estimate (REMB) and minds the loss in receiver reports.
 package struct AdaptiveBitrate: CongestionController {
   /// Below this rate no picture is of use.
   package static let minimum = 50_000.0
