@@ -153,7 +153,8 @@ extension LiveTests {
       let ended = "SELECT count(*) FROM state WHERE machine = 'connection' AND to_state = 'closed'"
       try await poll("the end of the call") { try Takes.number(path, ended) == 1 }
       server.run.send(SIGINT)
-      #expect(try await server.run.outcome().status == 0)
+      let outcome = try await server.run.outcome()
+      #expect(outcome.status == 0, "\(outcome)")
       try await expectIdentical(path)
     }
 

@@ -40,6 +40,26 @@ import Wire
     #expect(audit.steps < steps.count)
   }
 
+  @Test(arguments: ["SELECT count(*) FROM peer", "BEGIN; SELECT count(*) FROM peer"])
+  func aTakeThatSomebodyLooksIntoIsCompletedAllTheSame(looking: String) throws {
+    let folder = try TakeFolder()
+    let path = folder.file("a.take")
+    let steps = SampleSteps.call(packets: 500, payload: 400)
+    do {
+      let writer = try TapeWriter(path: path, options: TapeWriter.Options())
+      _ = writer.addPeer(label: "a", role: "")
+      let reader = try SQLiteConnection(path: path, mode: .readOnly)
+      try reader.execute(looking)
+      for step in steps { writer.record(step) }
+      #expect(try writer.finish().steps == steps.count)
+      // It is open until here.
+      try reader.execute("SELECT count(*) FROM peer")
+    }
+    let audit = try TapeAudit.run(path: path)
+    #expect(audit.isComplete && audit.alteration == nil)
+    #expect(audit.steps == steps.count)
+  }
+
   @Test func aSlowDiskNeverBlocksTheCall() throws {
     let folder = try TakeFolder()
     var options = TapeWriter.Options()

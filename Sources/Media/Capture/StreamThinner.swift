@@ -1,4 +1,4 @@
-package import Wire
+import Wire
 
 /// Leaves out pictures that came encoded where the path carries less than they take.
 ///

@@ -1,4 +1,4 @@
-package import Wire
+import Wire
 
 /// The codes of H.264 units that matter to the payload format (H.264 table 7-1, RFC 6184 table 1).
 package struct H264UnitType: RawRepresentable, Hashable, Sendable {

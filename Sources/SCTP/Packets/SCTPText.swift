@@ -1,4 +1,4 @@
-package import Wire
+import Wire
 
 /// An SCTP packet in words, for people who look into a take; any bytes are fine.
 package enum SCTPText {
