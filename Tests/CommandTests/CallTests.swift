@@ -17,11 +17,6 @@ extension LiveTests {
       return (run, String(try #require(word)))
     }
 
-    private func expectIdentical(_ path: String) async throws {
-      let outcome = try await Tool.run("replay", path)
-      #expect(outcome.status == 0, "\(outcome.output) \(outcome.errors)")
-    }
-
     private func received(_ kind: String, _ path: String) throws -> Int64 {
       try Takes.number(
         path,
@@ -44,7 +39,7 @@ extension LiveTests {
         for kind in ["audio", "video"] {
           #expect(try received(kind, path) > 5, "\(kind) in \(path)")
         }
-        try await expectIdentical(path)
+        try await Takes.expectIdentical(path)
         for type in ["offer", "answer"] {
           let count = "SELECT count(*) FROM signaling WHERE type = '\(type)'"
           #expect(try Takes.number(path, count) == 1)
@@ -71,7 +66,7 @@ extension LiveTests {
         #expect(outcome.output.split(separator: "\n").count == 1, "\(outcome.output)")
       }
       for name in ["call.take", "other.take"] {
-        try await expectIdentical(folder.file(name))
+        try await Takes.expectIdentical(folder.file(name))
         #expect(try Takes.number(folder.file(name), "SELECT count(*) FROM ending") == 1)
       }
     }
@@ -146,7 +141,7 @@ extension LiveTests {
         #expect(try Takes.number(path, sizes) > 5)
         let loud = "SELECT max(peak) FROM frame WHERE direction = 'in' AND kind = 'audio'"
         #expect(try Takes.number(path, loud) > 2000)
-        try await expectIdentical(path)
+        try await Takes.expectIdentical(path)
       }
     }
 
@@ -179,7 +174,7 @@ extension LiveTests {
         #expect(
           try Takes.number(path, "SELECT sum(key) > 2 AND min(length(bytes)) > 2000 \(came)") == 1)
         #expect(try Takes.number(path, "SELECT count(*) FROM capture WHERE kind = 'h264'") > 25)
-        try await expectIdentical(path)
+        try await Takes.expectIdentical(path)
       }
     }
 
@@ -204,7 +199,7 @@ extension LiveTests {
       #expect(answer.output.contains(video), "\(answer.output)")
       server.run.send(SIGINT)
       #expect(try await server.run.outcome().status == 0)
-      try await expectIdentical(path)
+      try await Takes.expectIdentical(path)
     }
 
     @Test(arguments: ["broken.y4m", "broken.wav", "broken.h264"])

@@ -36,11 +36,6 @@ extension LiveTests {
       return (run, String(try #require(word).dropLast("/offer".count)))
     }
 
-    private func expectIdentical(_ path: String) async throws {
-      let outcome = try await Tool.run("replay", path)
-      #expect(outcome.status == 0, "\(outcome.output) \(outcome.errors)")
-    }
-
     // MARK: Files that go bad
 
     @Test(arguments: ["call", "whip"])
@@ -78,7 +73,7 @@ extension LiveTests {
         """
       #expect(try Takes.number(called, late) > 20)
       #expect(try Takes.number(called, "SELECT count(*) FROM ending") == 1)
-      for path in [answered, called] { try await expectIdentical(path) }
+      for path in [answered, called] { try await Takes.expectIdentical(path) }
     }
 
     @Test func aServerTellsOfAFileThatIsGoneAndGoesOn() async throws {
@@ -99,7 +94,7 @@ extension LiveTests {
       #expect(outcome.output.split(separator: "\n").count == 1)
       let sound = "SELECT count(*) FROM frame WHERE direction = 'out' AND kind = 'audio'"
       #expect(try Takes.number(answered, sound) > 10)
-      try await expectIdentical(answered)
+      try await Takes.expectIdentical(answered)
     }
 
     // MARK: Peers that take none of it
@@ -118,7 +113,7 @@ extension LiveTests {
       for word in [url, "takes no H.264", file, ".y4m"] {
         #expect(call.errors.contains(word), "\(call.errors)")
       }
-      try await expectIdentical(path)
+      try await Takes.expectIdentical(path)
     }
 
     @Test(.enabled(if: RefusingPeer.isPossible && Tool.has("curl")))
@@ -155,7 +150,7 @@ extension LiveTests {
       server.run.send(SIGINT)
       let outcome = try await server.run.outcome()
       #expect(outcome.status == 0, "\(outcome)")
-      try await expectIdentical(path)
+      try await Takes.expectIdentical(path)
     }
 
     /// A player's offer of sound and of pictures in VP8, and a later one that stops the pictures.
@@ -185,7 +180,7 @@ extension LiveTests {
       }
       server.run.send(SIGINT)
       #expect(try await server.run.outcome().status == 0)
-      try await expectIdentical(path)
+      try await Takes.expectIdentical(path)
     }
 
     // MARK: Levels

@@ -22,11 +22,6 @@ extension LiveTests {
       try Takes.number(path, "SELECT count(*) FROM \(table) WHERE \(condition)")
     }
 
-    private func expectIdentical(_ path: String) async throws {
-      let outcome = try await Tool.run("replay", path)
-      #expect(outcome.status == 0, "\(outcome.output) \(outcome.errors)")
-    }
-
     @Test(arguments: ["whip", "whep"])
     func aSessionIsRecordedOnBothSidesThroughAnICERestart(kind: String) async throws {
       let folder = try Folder()
@@ -45,7 +40,7 @@ extension LiveTests {
         #expect(try count(receiver, frames, of: "frame") > 5, "\(media)")
       }
       for (path, ours, theirs) in [(called, "out", "in"), (served, "in", "out")] {
-        try await expectIdentical(path)
+        try await Takes.expectIdentical(path)
         #expect(try count(path, "transport <> '\(kind)'") == 0)
         for type in ["offer", "candidate", "restart", "bye"] {
           #expect(try count(path, "type = '\(type)' AND direction = '\(ours)'") >= 1, "\(type)")
@@ -83,7 +78,7 @@ extension LiveTests {
       #expect(call.status == 74)
       #expect(call.errorLines.count == 1, "\(call.errors)")
       for word in [server.url, status, hint] { #expect(call.errors.contains(word)) }
-      try await expectIdentical(path)
+      try await Takes.expectIdentical(path)
       server.run.send(SIGINT)
       let outcome = try await server.run.outcome()
       #expect(outcome.status == 0 && outcome.output.contains("nobody called"), "\(outcome)")
@@ -128,7 +123,7 @@ extension LiveTests {
         folder.file("call.take"))
       #expect(call.status == 0, "\(call.errors)")
       #expect(try await server.run.outcome().status == 0)
-      try await expectIdentical(path)
+      try await Takes.expectIdentical(path)
     }
 
     @Test func severalSessionsAtOnceGoIntoOneTake() async throws {
@@ -152,7 +147,7 @@ extension LiveTests {
       server.run.send(SIGINT)
       let outcome = try await server.run.outcome()
       #expect(outcome.status == 0 && outcome.output.contains("3 calls"), "\(outcome)")
-      try await expectIdentical(path)
+      try await Takes.expectIdentical(path)
       #expect(try Takes.number(path, "SELECT count(*) FROM peer") == 3)
       // Each has its own signaling, and a connection of its own that overlaps with the others.
       let ends = "count(DISTINCT CASE WHEN to_state = 'connected' THEN peer END)"
@@ -192,7 +187,7 @@ extension LiveTests {
       #expect(call.status == 0, "\(call.errors)")
       #expect(try await server.run.outcome().status == 0)
       #expect(try count(path, "direction = 'in' AND outcome = 'decoded'", of: "frame") > 5)
-      try await expectIdentical(path)
+      try await Takes.expectIdentical(path)
     }
   }
 }

@@ -41,6 +41,12 @@ enum Takes {
     return Made(folder: folder, path: path, outcome: outcome)
   }
 
+  /// Replays a take, which has to come out as it was recorded.
+  static func expectIdentical(_ path: String) async throws {
+    let outcome = try await Tool.run("replay", path)
+    #expect(outcome.status == 0, "\(outcome.output) \(outcome.errors)")
+  }
+
   /// Changes a take with SQL.
   static func alter(_ path: String, _ sql: String) throws {
     let connection = try SQLiteConnection(path: path, mode: .readWrite)

@@ -107,13 +107,18 @@ import Wire
     #expect(try document(answerer.negotiation.currentLocal).bundles == [["1"]])
   }
 
-  @Test func aDeadSectionIsTakenByTheSameKind() throws {
-    var offerer = Side("a")
-    var answerer = Side("b")
+  /// Two sides that agreed on sound and pictures, of which the offerer then stopped the sound.
+  private func sidesWithStoppedAudio() throws -> (offerer: Side, answerer: Side) {
+    var (offerer, answerer) = (Side("a"), Side("b"))
     let audio = try offerer.add(.audio)
     _ = try offerer.add(.video)
     try exchange(&offerer, &answerer)
     try offerer.negotiation.stop(transceiver: audio)
+    return (offerer, answerer)
+  }
+
+  @Test func aDeadSectionIsTakenByTheSameKind() throws {
+    var (offerer, answerer) = try sidesWithStoppedAudio()
     _ = try offerer.add(.audio)
     try exchange(&offerer, &answerer)
     // While the section was still being stopped, the new transceiver got one of its own.
@@ -129,12 +134,7 @@ import Wire
   }
 
   @Test func aDeadSectionIsTakenByAnotherKindThanNone() throws {
-    var offerer = Side("a")
-    var answerer = Side("b")
-    let audio = try offerer.add(.audio)
-    _ = try offerer.add(.video)
-    try exchange(&offerer, &answerer)
-    try offerer.negotiation.stop(transceiver: audio)
+    var (offerer, answerer) = try sidesWithStoppedAudio()
     try exchange(&offerer, &answerer)
     // RFC 9429 section 5.2.2: whatever is added next.
     _ = try offerer.add(.video)
