@@ -85,7 +85,7 @@ async def _converse(call, recorder, relay, folder, seconds, outcome):
     peer = await open_peer(call, folder, relay)
     try:
         await _connect(call, recorder, peer, folder)
-        await _hold(call, peer, seconds, outcome)
+        await _hold(call, recorder, peer, seconds, outcome)
         if call.offerer == "page":
             await peer.chat("a line that was typed")
             outcome.report.data_echo = "hello from the page's chat"
@@ -125,19 +125,22 @@ def _signaled(call, sdp):
     return re.sub(r"a=group:BUNDLE.*\r\n", "", sdp) if call.apart else sdp
 
 
-async def _hold(call, peer, seconds, outcome):
-    """Stays in the call for a time, and until media flows both ways; keeps the last report."""
+async def _hold(call, recorder, peer, seconds, outcome):
+    """Stays in the call for a time, and until media flows both ways and all that is said came
+    back; keeps the last report."""
     loop = asyncio.get_running_loop()
     start = loop.time()
     while True:
         report = outcome.report = await peer.report()
         lacking = _lacking(call, report)
+        if call.says:
+            lacking += _unsaid(call, *await recorder.conversation())
         if report.connection in ("failed", "closed"):
             raise ProcessError(f"the peer's connection is {report.connection}")
         if not lacking and loop.time() >= start + seconds:
             return
         if loop.time() >= start + seconds + _MEDIA_SECONDS:
-            raise ProcessError("peer: " + ", ".join(lacking))
+            raise ProcessError("the call lacks: " + ", ".join(lacking))
         await asyncio.sleep(_POLL_SECONDS)
 
 
@@ -160,6 +163,16 @@ def _lacking(call, report):
         lacking.append(f"picture contrast is {report.picture_contrast}")
     if call.file and not report.shows(clips.WIDTH, clips.HEIGHT):
         lacking.append("no picture of the size of the file")
+    return lacking
+
+
+def _unsaid(call, received, closed):
+    """What Retake has still to say over its own channels, or to hear."""
+    lacking = []
+    if received < 2 * len(call.says):
+        lacking.append(f"{received} of {2 * len(call.says)} messages came back")
+    if closed < call.says_channels:
+        lacking.append(f"{closed} of {call.says_channels} channels are closed")
     return lacking
 
 

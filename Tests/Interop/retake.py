@@ -85,6 +85,14 @@ class Recorder:
         async with self._client.get(self.address + "/stats") as response:
             return json.loads(await response.text())
 
+    async def conversation(self):
+        """What came back of what Retake says: the messages on channels that are still there, and
+        how many channels were closed after theirs."""
+        (call,) = (await self.stats()).values()
+        received = sum(each.get("messagesReceived", 0) for each in call["stats"])
+        closed = sum(each.get("dataChannelsClosed", 0) for each in call["stats"])
+        return received, closed
+
     async def request(self, method, path, body=None, headers=None):
         """Any request; the status, the headers and the text of the response."""
         async with self._client.request(
