@@ -81,7 +81,7 @@ package struct PictureWriter: FrameWriting {
       let rest = passed % 1_000_000_000 * Int64(framesPerSecond) + 500_000_000
       let frame = seconds * Int64(framesPerSecond) + rest / 1_000_000_000
       try show(untilFrame: Int(clamping: frame))
-      shown = picture.scaled(width: first.width, height: first.height)
+      shown = PictureScaler.scaled(picture, width: first.width, height: first.height)
     } catch {
       failure = error
     }
@@ -156,26 +156,5 @@ extension AudioBlock {
       converted.append(contentsOf: repeatElement(Int16((left + right) / 2), count: wanted))
     }
     return AudioBlock(samples: converted, channels: wanted)
-  }
-}
-
-extension Picture {
-  /// The picture in another size, each sample taken from the nearest one.
-  func scaled(width newWidth: Int, height newHeight: Int) -> Picture {
-    guard newWidth != width || newHeight != height, !samples.isEmpty, newWidth > 0, newHeight > 0
-    else { return self }
-    var scaled: [UInt8] = []
-    scaled.reserveCapacity(Picture.byteCount(width: newWidth, height: newHeight))
-    var offset = 0
-    for isChroma in [false, true, true] {
-      func size(_ side: Int) -> Int { isChroma ? (side + 1) / 2 : side }
-      let (from, to) = ((size(width), size(height)), (size(newWidth), size(newHeight)))
-      for row in 0..<to.1 {
-        let line = offset + row * from.1 / to.1 * from.0
-        for column in 0..<to.0 { scaled.append(samples[line + column * from.0 / to.0]) }
-      }
-      offset += from.0 * from.1
-    }
-    return Picture(width: newWidth, height: newHeight, samples: scaled)
   }
 }

@@ -1,12 +1,9 @@
 public import Media
 import RTP
-import Wire
 
 /// Pictures out of an H.264 byte stream, as they are encoded, over and over when wanted.
 public struct H264FileSource: TimedMedia {
-  private var file: PictureFile
-  private let loops: Bool
-  private var firstPicture: H264Picture?
+  private var file: RepeatedFile<H264Reader>
   private var count: Int64 = 0
 
   /// How many pictures a second has.
@@ -26,10 +23,9 @@ public struct H264FileSource: TimedMedia {
   ///
   /// - Parameter framesPerSecond: the pace; nil takes that of the file, or 30 where it tells none.
   public init(path: String, loops: Bool, framesPerSecond: Double? = nil) throws(MediaFileError) {
-    file = PictureFile(try MediaFile(path, for: .reading))
-    self.loops = loops
-    while file.count < H264FileSource.previewMaximum, try file.next() != nil {}
-    guard file.count > 0, let parameters = file.parameters else { throw file.holdsNothing }
+    file = try RepeatedFile(path: path, loops: loops)
+    while file.count < H264FileSource.previewMaximum, try file.nextOnce() != nil {}
+    guard let parameters = file.reader.parameters else { throw file.emptiness }
     profileLevelID = parameters.profileLevelIDText
     (width, height) = (parameters.width, parameters.height)
     let told = parameters.timing.map {
@@ -38,15 +34,14 @@ public struct H264FileSource: TimedMedia {
     // A file may claim any rate.
     let rate = framesPerSecond ?? told ?? 30
     self.framesPerSecond = (0.1...1000).contains(rate) ? rate : 30
-    try file.rewind()
-    firstPicture = try file.next()
+    try file.restart()
   }
 
   /// The next picture and its time.
   public mutating func next() throws(MediaFileError) -> (
     media: MediaContent, nanoseconds: Int64
   )? {
-    guard let picture = try nextPicture() else { return nil }
+    guard let picture = try file.next() else { return nil }
     let seconds = Double(count) / framesPerSecond
     count += 1
     return (content(picture), Int64(min(seconds * 1e9, 9e18)))
@@ -54,7 +49,7 @@ public struct H264FileSource: TimedMedia {
 
   /// The next key picture of the file, with which it goes on; the pace stays.
   public mutating func nextKeyPicture() throws(MediaFileError) -> MediaContent? {
-    while let picture = try nextPicture() {
+    while let picture = try file.next() {
       if picture.isKey { return content(picture) }
     }
     return nil
@@ -64,68 +59,18 @@ public struct H264FileSource: TimedMedia {
     .encodedPicture(
       EncodedPicture(codec: CodecName.h264.rawValue, isKey: picture.isKey, bytes: picture.bytes))
   }
-
-  private mutating func nextPicture() throws(MediaFileError) -> H264Picture? {
-    if let picture = firstPicture.take() { return picture }
-    if let picture = try file.next() { return picture }
-    guard loops else { return nil }
-    try file.rewind()
-    guard let picture = try file.next() else { throw file.holdsNothing }
-    return picture
-  }
 }
 
-/// A file of H.264 with its reader, which starts anew with each rewind.
-private struct PictureFile {
-  private let file: MediaFile
-  private var reader = H264Reader()
-  private var isAtEnd = false
-  /// How many pictures were read since the beginning.
-  private(set) var count = 0
+extension H264Reader: PieceReader {
+  typealias Fault = H264Error
 
-  init(_ file: MediaFile) { self.file = file }
-
-  /// The sequence parameter set that came last.
-  var parameters: H264SequenceParameters? { reader.parameters }
-
-  /// What to say of a file in which there is no picture to begin with.
-  var holdsNothing: MediaFileError {
-    MediaFileError(
-      path: file.path,
-      reason: "the file holds no key picture of H.264 with its parameters: encode it anew, with an"
-        + " IDR picture and its parameter sets in front")
+  static var emptiness: String {
+    "the file holds no key picture of H.264 with its parameters: encode it anew, with an IDR"
+      + " picture and its parameter sets in front"
   }
 
-  /// The next picture; nil at the end of the file.
-  mutating func next() throws(MediaFileError) -> H264Picture? {
-    while true {
-      do throws(H264Error) {
-        if let picture = try reader.next() {
-          count += 1
-          return picture
-        }
-      } catch {
-        // Nothing of what was read is of use before the reader knows it for a stream.
-        let isStream = error != .noByteStream
-        throw MediaFileError(
-          path: file.path, reason: error.description, picture: isStream ? count + 1 : nil,
-          byteOffset: isStream ? reader.unitPosition : nil)
-      }
-      guard !isAtEnd else { return nil }
-      if let piece = try file.read() {
-        reader.append(piece.span.bytes)
-      } else {
-        isAtEnd = true
-        reader.finish()
-      }
-    }
-  }
-
-  /// Goes back to the beginning.
-  mutating func rewind() throws(MediaFileError) {
-    try file.rewind()
-    reader = H264Reader()
-    isAtEnd = false
-    count = 0
+  func place(of fault: H264Error, after count: Int) -> (picture: Int?, byteOffset: Int?) {
+    // Nothing of what was read is of use before the reader knows it for a stream.
+    fault == .noByteStream ? (nil, nil) : (count + 1, unitPosition)
   }
 }

@@ -66,8 +66,10 @@ import Wire
     #expect(odd.samples.count == Picture.byteCount(width: 3, height: 1))
     let blank = Picture(width: 4, height: 2, samples: [])
     #expect(PictureScaler.scaled(blank, width: 2, height: 1).samples.isEmpty)
-    // A larger picture is not made.
-    #expect(PictureScaler.scaled(picture, width: 8, height: 4).samples.isEmpty)
+    let wide = PictureScaler.scaled(picture, width: 8, height: 2)
+    #expect(wide.samples[0..<8] == [0, 0, 10, 10, 100, 100, 200, 200])
+    #expect(wide.samples[16...] == [40, 40, 60, 60, 7, 7, 9, 9])
+    #expect(PictureScaler.scaled(picture, width: 0, height: 4).samples.isEmpty)
   }
 }
 

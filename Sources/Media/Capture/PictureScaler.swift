@@ -1,5 +1,6 @@
-/// Makes I420 pictures smaller by the mean of the pixels that fall into one, in whole numbers.
-enum PictureScaler {
+/// Gives I420 pictures another size, in whole numbers: where they become smaller by the mean of the
+/// pixels that fall into one, where they become larger by the nearest pixel.
+package enum PictureScaler {
   /// The size that remains when both sides are divided by a factor, rounded down; at least 1.
   static func size(width: Int, height: Int, dividedBy factor: Double) -> (width: Int, height: Int) {
     guard factor > 1 else { return (width, height) }
@@ -10,11 +11,10 @@ enum PictureScaler {
     )
   }
 
-  /// The picture in a smaller size; one without content stays without.
-  static func scaled(_ picture: Picture, width: Int, height: Int) -> Picture {
+  /// The picture in another size of at least a pixel; one without content stays without.
+  package static func scaled(_ picture: Picture, width: Int, height: Int) -> Picture {
     guard width != picture.width || height != picture.height else { return picture }
-    guard !picture.samples.isEmpty, (1...picture.width).contains(width),
-      (1...picture.height).contains(height)
+    guard !picture.samples.isEmpty, picture.width > 0, picture.height > 0, width > 0, height > 0
     else { return Picture(width: width, height: height, samples: []) }
     let pixels = picture.samples
     var samples: [UInt8] = []
@@ -38,9 +38,11 @@ enum PictureScaler {
     _ height: Int, to samples: inout [UInt8]
   ) {
     for y in 0..<height {
-      let (top, bottom) = (y * rows / height, (y + 1) * rows / height)
+      let top = y * rows / height
+      let bottom = max(top + 1, (y + 1) * rows / height)
       for x in 0..<width {
-        let (left, right) = (x * columns / width, (x + 1) * columns / width)
+        let left = x * columns / width
+        let right = max(left + 1, (x + 1) * columns / width)
         var sum = 0
         for row in top..<bottom {
           for column in left..<right { sum += Int(planes[start + row * columns + column]) }

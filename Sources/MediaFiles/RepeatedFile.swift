@@ -1,0 +1,102 @@
+import Wire
+
+/// Makes pictures or blocks of sound out of the bytes of a file: bytes are appended, and after each
+/// piece `next` gives what they hold.
+protocol PieceReader {
+  /// A picture or a block of sound.
+  associatedtype Part
+  /// What may be wrong with the bytes.
+  associatedtype Fault: Error, CustomStringConvertible
+
+  /// What to say of a file that has no part to begin with.
+  static var emptiness: String { get }
+
+  /// Creates a reader at the beginning of a file.
+  init()
+  mutating func append(_ piece: RawSpan) throws(Fault)
+  /// Says that the file has ended.
+  mutating func finish() throws(Fault)
+  /// The next part; nil when more bytes are needed.
+  mutating func next() throws(Fault) -> Part?
+  /// What is left at the end, shorter than a part.
+  mutating func rest() -> Part?
+  /// Where a fault is, when so many parts came before it.
+  func place(of fault: Fault, after count: Int) -> (picture: Int?, byteOffset: Int?)
+}
+
+extension PieceReader {
+  mutating func rest() -> Part? { nil }
+}
+
+/// What is in a file, part by part, over and over when wanted.
+struct RepeatedFile<Reader: PieceReader> {
+  private let file: MediaFile
+  private let loops: Bool
+  private(set) var reader = Reader()
+  /// How many parts were read since the beginning of the file.
+  private(set) var count = 0
+  private var isAtEnd = false
+  /// The part that was read when the file was opened.
+  private var first: Reader.Part?
+
+  /// Opens a file and reads its first part, so that one without any is refused at once.
+  init(path: String, loops: Bool) throws(MediaFileError) {
+    file = try MediaFile(path, for: .reading)
+    self.loops = loops
+    first = try nextOnce()
+    guard first != nil else { throw emptiness }
+  }
+
+  /// What to say of a file in which there is nothing to begin with.
+  var emptiness: MediaFileError { MediaFileError(path: file.path, reason: Reader.emptiness) }
+
+  /// The next part; at the end of the file the first one, or nil.
+  mutating func next() throws(MediaFileError) -> Reader.Part? {
+    if let part = first.take() { return part }
+    if let part = try nextOnce() { return part }
+    guard loops else { return nil }
+    try restart()
+    guard let part = try nextOnce() else { throw emptiness }
+    return part
+  }
+
+  /// The next part; nil at the end of the file.
+  mutating func nextOnce() throws(MediaFileError) -> Reader.Part? {
+    while true {
+      let part = try read { (reader) throws(Reader.Fault) in try reader.next() }
+      if let part {
+        count += 1
+        return part
+      }
+      guard !isAtEnd else { return reader.rest() }
+      let piece = try file.read()
+      isAtEnd = piece == nil
+      try read { (reader) throws(Reader.Fault) in
+        guard let piece else { return try reader.finish() }
+        try reader.append(piece.span.bytes)
+      }
+    }
+  }
+
+  /// Goes back to the beginning.
+  mutating func restart() throws(MediaFileError) {
+    try file.rewind()
+    reader = Reader()
+    isAtEnd = false
+    count = 0
+    first = nil
+  }
+
+  /// Does something with the reader, whose faults become those of the file.
+  private mutating func read<Result>(
+    _ body: (inout Reader) throws(Reader.Fault) -> Result
+  ) throws(MediaFileError) -> Result {
+    do throws(Reader.Fault) {
+      return try body(&reader)
+    } catch {
+      let (picture, byteOffset) = reader.place(of: error, after: count)
+      throw MediaFileError(
+        path: file.path, reason: error.description, picture: picture, byteOffset: byteOffset)
+    }
+  }
+}
