@@ -38,6 +38,21 @@ import Wire
     #expect(side.agreed == ["0 audio sendrecv", "1 video sendrecv"])
   }
 
+  @Test func anAnswerLimitsWhatIsSent() throws {
+    let side = try RemoteAnswerTests.apply { answer in
+      for index in answer.sections.indices {
+        answer.sections[index].lines.insert(
+          .other(type: UInt8(ascii: "b"), value: "TIAS:\(index + 1)00000"), at: 0)
+      }
+      answer.sections[0].lines = answer.sections[0].lines.map {
+        $0.text == "a=sendrecv" ? SDPLine(MediaDirection.sendonly.attributeName) : $0
+      }
+    }
+    // Nothing is sent in the first one.
+    #expect(side.agreed == ["0 audio recvonly", "1 video sendrecv"])
+    #expect(side.negotiation.sections.map(\.sendBitrateLimit) == [nil, 200_000])
+  }
+
   @Test func aRejectedSectionStopsItsTransceiver() throws {
     let side = try RemoteAnswerTests.apply { answer in
       answer.sections[0].port = 0

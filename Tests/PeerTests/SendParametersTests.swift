@@ -1,6 +1,7 @@
 import JSEP
 import Lab
 import Media
+import SDP
 import Testing
 import Wire
 
@@ -84,6 +85,48 @@ import Wire
       let rate = frames.reduce(0) { $0 + $1.bytes.count } * 8 / seconds
       #expect(rate > limit / 4 && rate < limit * 5 / 4, "\(kind): \(rate)")
     }
+  }
+
+  /// Puts a limit into each section of a description, by kind.
+  private func limiting(_ limits: [(MediaKind, String)]) -> (String) -> String {
+    { sdp in
+      var document = try? SDPDocument(parsing: sdp)
+      for (kind, value) in limits {
+        for index in document?.sections.indices ?? 0..<0
+        where document?.sections[index].kind.rawValue == kind.rawValue {
+          document?.sections[index].lines.insert(
+            .other(type: UInt8(ascii: "b"), value: value), at: 0)
+        }
+      }
+      return document?.text ?? sdp
+    }
+  }
+
+  @Test func bitratesStayBelowWhatThePeerTakes() throws {
+    let call = CallTests.call(seed: 46, seconds: 2)
+    func rates() -> [Int] {
+      [MediaKind.audio, .video].map { kind in
+        sent(call, kind) { call.run(for: .seconds(4)) }.reduce(0) { $0 + $1.bytes.count } * 2
+      }
+    }
+    let free = rates()
+    #expect(
+      call.negotiate(edit: limiting([(.audio, "TIAS:8000"), (.video, "AS:80")])) == nil)
+    // What the application set is not touched; the lower limit holds.
+    #expect(try parameters(call, 1).encodings == [RTPEncoding()])
+    call.run(for: .seconds(2))
+    let limited = rates()
+    #expect(limited[0] > 2_000 && limited[0] < 10_000 && free[0] > 15_000, "\(free) \(limited)")
+    #expect(limited[1] > 10_000 && limited[1] < 75_000 && free[1] > 90_000, "\(free) \(limited)")
+    #expect(try set(call, 2) { $0.maxBitrate = 30_000 } == nil)
+    call.run(for: .seconds(2))
+    let lower = rates()
+    #expect(lower[1] < 45_000 && lower[0] < 10_000, "\(lower)")
+    #expect(try set(call, 2) { $0.maxBitrate = nil } == nil)
+    #expect(call.negotiate() == nil)
+    call.run(for: .seconds(2))
+    let again = rates()
+    #expect(again[0] > 15_000 && again[1] > 90_000, "\(again)")
   }
 
   private static let shares: [(UInt64, [UInt64?], [UInt64])] = [

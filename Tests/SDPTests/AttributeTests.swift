@@ -144,4 +144,22 @@ import Wire
     section.connection = nil
     #expect(section.text == "m=audio 9 X 0\r\na=rtcp-mux\r\n")
   }
+
+  private static let bandwidths: [(String, UInt64?)] = [
+    ("", nil), ("b=TIAS:500000", 500_000), ("b=AS:500", 459_000), ("b=AS:16", 0), ("b=AS:0", 0),
+    ("b=AS:500\r\nb=TIAS:100", 100), ("b=CT:500", nil), ("b=RS:0\r\nb=AS:100", 79_000),
+    ("b=AS:-1", nil), ("b=AS:", nil), ("b=AS", nil), ("b=AS:18446744073709551615", nil),
+    ("b=X-YZ:1", nil), ("b=as:500", nil), ("b=TIAS:18446744073709551615", .max),
+  ]
+
+  @Test(arguments: bandwidths)
+  func aSectionSaysWhatItsSideTakes(lines: String, limit: UInt64?) throws {
+    let sections = ["m=audio 9 RTP/AVP 0", "m=video 9 RTP/AVP 96"]
+    // Those of the session mean something else, and so do those of the other section.
+    let text = ["v=0", "o=- 1 1 IN IP4 127.0.0.1", "s=-", "b=AS:7", "t=0 0"] + sections
+    let document = try SDPDocument(
+      parsing: (text + [lines, ""]).joined(separator: "\r\n").replacing("\r\n\r\n", with: "\r\n"))
+    #expect(document.sections[1].receiveBitrateLimit == limit)
+    #expect(document.sections[0].receiveBitrateLimit == nil)
+  }
 }

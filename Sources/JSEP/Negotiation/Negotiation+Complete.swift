@@ -95,14 +95,16 @@ extension Negotiation {
     let common = (offered.direction ?? offer.direction ?? .sendrecv)
       .intersected(with: (answered.direction ?? answer.direction ?? .sendrecv).reversed)
     let direction = peerAnswered ? common : common.reversed
-    let sources = RemoteSources(direction.receives ? (peerAnswered ? answered : offered) : nil)
+    let peers = peerAnswered ? answered : offered
+    let sources = RemoteSources(direction.receives ? peers : nil)
     return NegotiatedSection(
       mid: slots[index].mid, transceiverID: transceiver.id,
       transport: slots[index].transportNumber, kind: kind,
       direction: TransceiverDirection(direction), codecs: media.codecs,
       extensions: media.extensions, remoteSSRCs: sources.ssrcs,
       remoteRTXSSRCs: sources.rtxSSRCs,
-      reducedSizeRTCP: offered.reducesRTCPSize && answered.reducesRTCPSize)
+      reducedSizeRTCP: offered.reducesRTCPSize && answered.reducesRTCPSize,
+      sendBitrateLimit: direction.sends ? peers.receiveBitrateLimit : nil)
   }
 }
 

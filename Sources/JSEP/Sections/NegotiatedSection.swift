@@ -15,12 +15,14 @@ package struct NegotiatedSection: Hashable, Sendable {
   package var remoteSSRCs: [UInt32]
   package var remoteRTXSSRCs: [UInt32?]
   package var reducedSizeRTCP: Bool
+  /// The most that the peer takes of what is sent, in bits per second of payload; nil: no limit.
+  package var sendBitrateLimit: UInt64?
 
   package init(
     mid: String, transceiverID: UInt32, transport: Int = 0, kind: MediaKind,
     direction: TransceiverDirection, codecs: [NegotiatedCodec],
     extensions: [(uri: String, id: UInt8)], remoteSSRCs: [UInt32], remoteRTXSSRCs: [UInt32?],
-    reducedSizeRTCP: Bool
+    reducedSizeRTCP: Bool, sendBitrateLimit: UInt64? = nil
   ) {
     self.mid = mid
     self.transceiverID = transceiverID
@@ -32,6 +34,7 @@ package struct NegotiatedSection: Hashable, Sendable {
     self.remoteSSRCs = remoteSSRCs
     self.remoteRTXSSRCs = remoteRTXSSRCs
     self.reducedSizeRTCP = reducedSizeRTCP
+    self.sendBitrateLimit = sendBitrateLimit
   }
 
   /// The codec to send with: the first one that can be encoded, or else the first one.
@@ -43,6 +46,7 @@ package struct NegotiatedSection: Hashable, Sendable {
       && left.direction == right.direction && left.codecs == right.codecs
       && left.remoteSSRCs == right.remoteSSRCs && left.remoteRTXSSRCs == right.remoteRTXSSRCs
       && left.reducedSizeRTCP == right.reducedSizeRTCP
+      && left.sendBitrateLimit == right.sendBitrateLimit
       && left.extensions.elementsEqual(right.extensions, by: ==)
   }
 

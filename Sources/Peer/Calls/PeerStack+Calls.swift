@@ -145,8 +145,7 @@ extension PeerStack {
   }
 
   private func setParameters(_ parameters: RTPSendParameters, of id: UInt32) throws(PeerError) {
-    let encoding = try senders.set(parameters, of: try info(id))
-    if let index = tracks.sendingIndex(of: id) { drive(sending: index, .encoding(encoding)) }
+    try senders.set(parameters, of: try info(id))
     updateCaptures()
   }
 

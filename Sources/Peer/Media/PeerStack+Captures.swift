@@ -31,6 +31,7 @@ extension PeerStack {
       if tracks.sending[index].isRunning, tracks.sending[index].codec != start.codec {
         drive(sending: index, .stop)
       }
+      drive(sending: index, .encoding(start.encoding))
       if tracks.sending[index].mid != start.mid { drive(sending: index, .start(start)) }
     }
     for bundle in bundles.all { shareBitrate(of: bundle) }
@@ -43,7 +44,7 @@ extension PeerStack {
       section.direction.sends
     else { return nil }
     let bundle = bundles.carrying(section.mid)
-    let encoding = senders.encoding(of: track.transceiver, track.kind)
+    let encoding = encoding(of: track)
     guard bundle.transport.isSecured, encoding.active else { return nil }
     let transceiver = negotiation.transceivers.first { $0.id == track.transceiver }
     return SendingTrack.Start(
@@ -52,18 +53,30 @@ extension PeerStack {
       videoBitrate: bundle.videoBitrate ?? genesis.configuration.videoBitrateStart)
   }
 
-  /// What the path carries of a transceiver's pictures, in bits per second: its share among those
-  /// that are sent over the transport; nil where that is not known to be too little.
-  func pathLimit(of transceiver: UInt32) -> UInt64? {
+  /// What a track is encoded with: what the application set, within what the peer takes.
+  private func encoding(of track: SendingTrack) -> RTPEncoding {
+    var encoding = senders.encoding(of: track.transceiver, track.kind)
+    let section = negotiation.sections.first { $0.transceiverID == track.transceiver }
+    if let limit = section?.sendBitrateLimit {
+      encoding.maxBitrate = min(limit, encoding.maxBitrate ?? .max)
+    }
+    return encoding
+  }
+
+  /// What may be sent of a transceiver's pictures, in bits per second: what the application and the
+  /// peer allow, and of what the path carries its share among those that are sent over the
+  /// transport, where that is known to be too little; nil for no limit.
+  func pictureLimit(of transceiver: UInt32) -> UInt64? {
     guard let index = tracks.sendingIndex(of: transceiver), tracks.sending[index].kind == .video,
       let mid = tracks.sending[index].mid
     else { return nil }
     let bundle = bundles.carrying(mid)
-    guard let limit = bundle.flow.pathLimit(at: now) else { return nil }
+    let allowed = encoding(of: tracks.sending[index]).maxBitrate
+    guard let limit = bundle.flow.pathLimit(at: now) else { return allowed }
     let count = tracks.sending.count { track in
       track.kind == .video && track.mid.map { bundles.carrying($0) === bundle } ?? false
     }
-    return limit / UInt64(max(1, count))
+    return min(limit / UInt64(max(1, count)), allowed ?? .max)
   }
 
   /// Shares the transport's target between the video encoders that run.
@@ -74,9 +87,7 @@ extension PeerStack {
       return track.kind == .video && track.mid.map { bundles.carrying($0) === bundle } ?? false
     }
     guard !running.isEmpty else { return }
-    let limits = running.map {
-      senders.encoding(of: tracks.sending[$0].transceiver, .video).maxBitrate
-    }
+    let limits = running.map { encoding(of: tracks.sending[$0]).maxBitrate }
     for (index, share) in zip(running, SenderTable.shares(of: total, limits: limits)) {
       drive(sending: index, .bitrate(share))
     }

@@ -97,7 +97,7 @@ extension PeerStack {
   /// Media from the application for a transceiver's sender.
   func capture(_ media: CapturedMedia, for transceiver: UInt32) {
     feed(
-      .media(media, from: [], pathLimit: pathLimit(of: transceiver)), to: transceiver,
+      .media(media, from: [], limit: pictureLimit(of: transceiver)), to: transceiver,
       whoseSourceIs: .application)
   }
 

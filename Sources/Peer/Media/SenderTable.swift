@@ -63,10 +63,10 @@ struct SenderTable {
     return parameters
   }
 
-  /// W3C setParameters; gives the encoding that holds from now on.
+  /// W3C setParameters.
   mutating func set(
     _ parameters: RTPSendParameters, of transceiver: TransceiverInfo
-  ) throws(PeerError) -> RTPEncoding {
+  ) throws(PeerError) {
     guard transceiver.direction != .stopped else {
       throw PeerError(
         name: "InvalidStateError", message: "transceiver \(transceiver.id) is stopped")
@@ -91,7 +91,6 @@ struct SenderTable {
       $0.lastRead = nil
       $0.encoding = encoding
     }
-    return encoding
   }
 
   // MARK: Bit rates

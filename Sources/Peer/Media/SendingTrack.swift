@@ -11,9 +11,9 @@ struct SendingTrack: Machine {
     case source(MediaSource?)
     case start(Start)
     case stop
-    /// Media for the encoder, the sources that were mixed into it, and what the path carries, in
-    /// bits per second, which pictures that come encoded have to keep to; nil for no limit.
-    case media(CapturedMedia, from: [Contributor], pathLimit: UInt64? = nil)
+    /// Media for the encoder, the sources that were mixed into it, and what pictures that come
+    /// encoded have to keep to, in bits per second; nil for no limit.
+    case media(CapturedMedia, from: [Contributor], limit: UInt64? = nil)
     /// A received frame that is sent as it came.
     case passOn(ReceivedFrame)
     case requestKeyframe
@@ -62,6 +62,8 @@ struct SendingTrack: Machine {
   private(set) var mid: String?
   private(set) var codec = ""
   private(set) var ssrc: UInt32 = 0
+  /// The limits of what runs.
+  private var encoding = RTPEncoding()
   /// What the sound encoder that runs may spend, in bits per second.
   private var audioBitrate: UInt32 = 0
   /// What the encoder of pictures may spend, in bits per second.
@@ -100,7 +102,7 @@ struct SendingTrack: Machine {
     case .source(let source): replaceSource(source, at: now, into: &outbox)
     case .start(let start): self.start(start, at: now, into: &outbox)
     case .stop: stop(at: now, into: &outbox)
-    case .media(let media, let contributors, let pathLimit):
+    case .media(let media, let contributors, let limit):
       self.contributors = contributors
       switch media {
       case .audio(let block): drive(AudioCapture.Input.block(block), at: now, into: &outbox)
@@ -108,7 +110,7 @@ struct SendingTrack: Machine {
         guard stream == nil else { return refuseEncoding(into: &outbox) }
         drive(VideoCapture.Input.picture(picture), at: now, into: &outbox)
       case .h264(let bytes):
-        send(stream: bytes, pathLimit: pathLimit, at: now, into: &outbox)
+        send(stream: bytes, limit: limit, at: now, into: &outbox)
       }
     case .passOn(let frame): passOn(frame, into: &outbox)
     case .requestKeyframe: drive(.requestKeyframe, at: now, into: &outbox)
@@ -147,6 +149,7 @@ struct SendingTrack: Machine {
     ssrc = start.ssrc
     mid = start.mid
     codec = start.codec
+    encoding = start.encoding
     switch kind {
     case .audio:
       audioBitrate = start.encoding.audioBitrate(upTo: audioBitrateMaximum)
@@ -172,7 +175,7 @@ struct SendingTrack: Machine {
         counters: videoCounters)
       bitrate = min(start.videoBitrate, start.encoding.maxBitrate ?? .max)
       drive(.bitrate(bitrate), at: now, into: &outbox)
-      limit(to: start.encoding, at: now, into: &outbox)
+      drive(.limits(of: start.encoding), at: now, into: &outbox)
       drive(VideoCapture.Input.start, at: now, into: &outbox)
     }
   }
@@ -195,12 +198,10 @@ struct SendingTrack: Machine {
   private mutating func limit(
     to encoding: RTPEncoding, at now: Instant, into outbox: inout Outbox<Output>
   ) {
-    guard isRunning else { return }
+    guard isRunning, encoding != self.encoding else { return }
+    self.encoding = encoding
     if video != nil {
-      drive(
-        .limits(
-          framesPerSecond: encoding.maxFramerate,
-          scaleDownBy: encoding.scaleResolutionDownBy ?? 1), at: now, into: &outbox)
+      drive(.limits(of: encoding), at: now, into: &outbox)
     } else if kind == .audio, audioBitrate != encoding.audioBitrate(upTo: audioBitrateMaximum) {
       // An encoder of sound keeps its bit rate, so another one goes on in its place.
       stop(at: now, into: &outbox)
@@ -268,15 +269,14 @@ struct SendingTrack: Machine {
 
   /// Sends a picture that the application has encoded, where that codec was agreed on.
   private mutating func send(
-    stream bytes: [UInt8], pathLimit: UInt64?, at now: Instant,
-    into outbox: inout Outbox<Output>
+    stream bytes: [UInt8], limit: UInt64?, at now: Instant, into outbox: inout Outbox<Output>
   ) {
     guard stream != nil else {
       outbox.append(
         .failure("pictures in H.264 came to be sent, but \(codec) was agreed on"))
       return
     }
-    switch stream?.take(bytes, limit: pathLimit, at: now) {
+    switch stream?.take(bytes, limit: limit, at: now) {
     case .send(let frame):
       totals.add(isThinned: false, at: now)
       pass(frame, into: &outbox)
@@ -301,5 +301,12 @@ struct SendingTrack: Machine {
       .failure(
         "nothing can be encoded as \(codec), which is all that the peer takes: send back"
           + " what comes (echo), or let the peer take VP8 or VP9"))
+  }
+}
+
+extension VideoCapture.Input {
+  fileprivate static func limits(of encoding: RTPEncoding) -> Self {
+    .limits(
+      framesPerSecond: encoding.maxFramerate, scaleDownBy: encoding.scaleResolutionDownBy ?? 1)
   }
 }
