@@ -82,6 +82,20 @@ import Wire
     #expect(link.sides[0].options(of: next)?.id == 0)
   }
 
+  @Test func aChannelClosesWithoutWaitingForADelayedAcknowledgement() {
+    var link = Link(LinkQuality(delay: .milliseconds(1)))
+    link.connect()
+    let channel = link.open(0)
+    link.send(0, channel, "a question")
+    link.run { $0.seen[1].messages.count == 1 }
+    link.send(1, link.seen[1].announced[0], "an answer")
+    link.run { $0.seen[0].messages.count == 1 }
+    // The other side resets its stream when it knows that its answer arrived.
+    link.step(0, .close(channel))
+    link.run(for: .milliseconds(20))
+    #expect(link.seen.allSatisfy { $0.closed.count == 1 })
+  }
+
   @Test func aStreamBeginsAnewAfterItsReset() {
     var link = Link()
     link.connect()

@@ -44,6 +44,8 @@ extension SCTPAssociation {
 
   private mutating func writeRequest(at now: Instant, into outbox: inout Outbox<Output>) {
     guard let request = reset.pending else { return }
+    // The peer resets its stream too, but not before it knows that all it sent there has arrived.
+    if acknowledgement == .delayed { sendAcknowledgement(into: &outbox) }
     var value = ByteWriter(capacity: 12 + 2 * request.streams.count)
     value.uint32(request.number)
     value.uint32(reset.expectedRequest &- 1)

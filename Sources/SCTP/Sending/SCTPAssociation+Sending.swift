@@ -45,7 +45,7 @@ extension SCTPAssociation {
     outbox.append(.packet(builder.finish(checksum: !omitsChecksum)))
   }
 
-  private mutating func sendAcknowledgement(into outbox: inout Outbox<Output>) {
+  mutating func sendAcknowledgement(into outbox: inout Outbox<Output>) {
     let room = parameters.maximumPacketSize - PacketBuilder.header - 4
     append(.selectiveAcknowledgement, acknowledgementBody(room: room), into: &outbox)
     acknowledgement = .none
