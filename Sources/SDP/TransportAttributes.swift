@@ -13,6 +13,12 @@ package struct SectionGroup: AttributeValue {
     self.mids = mids
   }
 
+  /// Sections that share a transport (RFC 9143 section 7.1).
+  package static func bundle(_ mids: [String]) -> Self { Self(semantics: "BUNDLE", mids: mids) }
+
+  /// Sections that play together (RFC 5888 section 7).
+  package static func lipSync(_ mids: [String]) -> Self { Self(semantics: "LS", mids: mids) }
+
   package init?(_ text: String) {
     let fields = text.fields.map { String($0) }
     guard let semantics = fields.first else { return nil }

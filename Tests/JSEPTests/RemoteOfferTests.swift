@@ -191,4 +191,15 @@ import Wire
     let (side, _) = try RemoteOfferTests.answer(offer.text)
     #expect(side.negotiation.sections.count == 200)
   }
+
+  @Test func anAnswerTricklesWhereTheOfferDoes() throws {
+    let offer = try sample("chromium-offer")
+    for (options, answered) in [("trickle", "trickle ice2"), ("renomination", "ice2")] {
+      let (_, answer) = try RemoteOfferTests.answer(
+        offer.with("a=ice-options:trickle", "a=ice-options:\(options)"))
+      for section in answer.sections {
+        #expect(section.iceOptions.joined(separator: " ") == answered)
+      }
+    }
+  }
 }

@@ -46,8 +46,8 @@ extension Negotiation {
       document.sections.append(section.section(transceiver, cname: cname, transport: transport))
     }
     let mids = document.sections.filter { !$0.isRejected }.compactMap(\.mid)
-    return keep(
-      document, slots, bundling, .offer, transports, bundles: [mids], allowsMixed: false)
+    let groups = [SectionGroup.bundle(mids)] + document.commonStreams.map(SectionGroup.lipSync)
+    return keep(document, slots, bundling, .offer, transports, groups, allowsMixed: false)
   }
 
   /// Makes an answer to the pending remote offer; the state does not change (RFC 9429 section 5.3).
@@ -59,6 +59,10 @@ extension Negotiation {
     guard signalingState == .haveRemoteOffer || signalingState == .haveLocalPranswer,
       let offer = documents.pendingRemote
     else { throw wrongState("createAnswer") }
+    var transports = transports
+    if !offer.trickles {
+      for index in transports.indices { transports[index].iceOptions.removeAll { $0 == "trickle" } }
+    }
     let reading = try OfferReading(offer, bundling.policy)
     var document = SDPDocument(origin: Origin(sessionID: sessionID, sessionVersion: 0))
     for (index, slot) in slots.enumerated() {
@@ -93,8 +97,9 @@ extension Negotiation {
       group.members.filter { !document.sections[$0].isRejected }
         .compactMap { document.sections[$0].mid }
     }
+    let groups = bundles.map(SectionGroup.bundle) + document.lipSync(answering: offer)
     return keep(
-      document, slots, bundling, .answer, transports, bundles: bundles,
+      document, slots, bundling, .answer, transports, groups,
       allowsMixed: offer.allowsMixedExtensions)
   }
 
@@ -178,12 +183,10 @@ extension Negotiation {
   /// Completes a description with its session lines and keeps it for being set.
   private mutating func keep(
     _ bare: SDPDocument, _ slots: [SectionSlot], _ bundling: Bundling, _ type: SDPType,
-    _ transports: [LocalTransport], bundles: [[String]], allowsMixed: Bool
+    _ transports: [LocalTransport], _ groups: [SectionGroup], allowsMixed: Bool
   ) -> SessionDescription {
     var document = bare
-    for mids in bundles where !mids.isEmpty {
-      document.append(SectionGroup(semantics: "BUNDLE", mids: mids))
-    }
+    for group in groups where !group.mids.isEmpty { document.append(group) }
     if allowsMixed { document.append(.extensionMapAllowMixed) }
     document.append(SDPLine(.msidSemantic, "WMS *"))
     let last = documents.lastMade

@@ -109,7 +109,7 @@ extension SDPSection {
   mutating func append(_ own: LocalTransport, _ setup: SetupRole) {
     append(SDPLine(.iceUsernameFragment, own.usernameFragment))
     append(SDPLine(.icePassword, own.password))
-    append(SDPLine(.iceOptions, "trickle"))
+    append(SDPLine(.iceOptions, own.iceOptions.joined(separator: " ")))
     for print in own.fingerprints { append(print) }
     append(setup)
   }

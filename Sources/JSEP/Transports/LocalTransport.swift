@@ -13,6 +13,8 @@ package struct LocalTransport: Hashable, Sendable {
   package var gatheringIsComplete: Bool
   /// The default destination for `c=` and `m=` once a candidate is known.
   package var defaultAddress: SocketAddress?
+  /// What this side can do beyond the basic ICE (RFC 9429 section 5.2.1).
+  var iceOptions = ["trickle", "ice2"]
 
   package init(
     number: Int = 0, usernameFragment: String, password: String,
