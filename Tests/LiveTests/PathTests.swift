@@ -26,15 +26,19 @@ import Wire
     try await call.session.finish()
   }
 
-  @Test func aLoopbackCallConnectsWithinTwoHundredMilliseconds() async throws {
-    let call = try LoopbackCall()
-    try await call.caller.addTrack(.audio, source: LoopbackCallTests.tone)
-    let begin = ContinuousClock.now
-    try await call.connect()
-    let taken = ContinuousClock.now - begin
-    print("ICE, DTLS and signaling of a call over loopback: \(taken)")
-    #expect(taken < .milliseconds(200))
-    try await call.session.finish()
+  @Test func loopbackCallsConnectWithinTwoHundredMilliseconds() async throws {
+    var times: [Duration] = []
+    for _ in 0..<5 {
+      let call = try LoopbackCall()
+      try await call.caller.addTrack(.audio, source: LoopbackCallTests.tone)
+      let begin = ContinuousClock.now
+      try await call.connect()
+      times.append(ContinuousClock.now - begin)
+      try await call.session.finish()
+    }
+    print("ICE, DTLS and signaling of calls over loopback: \(times)")
+    // The median: whatever else the machine does may hold up one of them.
+    #expect(times.sorted()[2] < .milliseconds(200))
   }
 
   @Test func namesOfTheOwnSessionAreResolved() async throws {

@@ -2,6 +2,7 @@ import Foundation
 import Media
 import MediaFiles
 import Testing
+import Wire
 
 @Suite(.timeLimit(.minutes(1))) struct MediaFileTests {
   /// A path in a folder of its own that is removed when the closure returns.
@@ -107,6 +108,25 @@ import Testing
       var source = try Y4MFileSource(path: path, loops: true)
       #expect(try source.next() != nil)
       #expect(throws: MediaFileError.self) { try source.next() }
+    }
+  }
+
+  @Test func picturesOfOtherSizesAreWrittenInThatOfTheFirst() async throws {
+    try await MediaFileTests.inFolder { path in
+      var writer = PictureWriter(try MediaFile(path, for: .writing), framesPerSecond: 10)
+      // A smaller one without content, a smaller and a larger one.
+      let pictures: [(Int, UInt8?)] = [(16, 10), (8, nil), (8, 30), (32, 40), (16, 50)]
+      for (index, (side, brightness)) in pictures.enumerated() {
+        let count = brightness == nil ? 0 : Picture.byteCount(width: side, height: side)
+        let picture = Picture(
+          width: side, height: side, samples: Array(repeating: brightness ?? 0, count: count))
+        writer.write(.picture(picture), at: .zero + .milliseconds(Int64(100 * index)))
+      }
+      #expect(try writer.finish().get() == 5)
+      var source = try Y4MFileSource(path: path, loops: false)
+      var seen: [UInt8?] = []
+      while let (media, _) = try source.next() { seen.append(MediaFileTests.brightness(media)) }
+      #expect(seen == [10, 128, 30, 40, 50])
     }
   }
 }
