@@ -41,9 +41,10 @@ test: deps deps-test
 	swift test --skip-build --filter '$(SOCKETS)'
 	swift test --skip-build --filter '$(LONG)'
 
-# A package of somebody else, whose tests replay captures through the RetakeTesting product.
+# A package of somebody else, whose tests replay captures through the RetakeTesting product. It
+# takes what is built already: everything is there when the tests were run before.
 sample: deps deps-test
-	swift test --package-path Tests/Sample
+	swift test --package-path Tests/Sample --scratch-path .build
 
 # Fourteen deliberate one-line changes of the stack, each of which the captures have to catch.
 changes: deps deps-test
