@@ -34,8 +34,3 @@ extension Duration {
     Double(components.seconds) + Double(components.attoseconds) / 1e18
   }
 }
-
-extension [Double] {
-  /// The value in the middle; 0 of nothing.
-  var median: Double { isEmpty ? 0 : sorted()[count / 2] }
-}
