@@ -39,7 +39,8 @@ static const char signatures[] =
 
 struct csupport_dtls {
   csupport_dtls_callbacks callbacks;
-  csupport_library library;
+  csupport_randomness randomness;
+  OSSL_LIB_CTX *library;
   EVP_PKEY *keys[OWN_CERTIFICATES_MAXIMUM];
   X509 *certificates[OWN_CERTIFICATES_MAXIMUM];
   size_t certificate_count;
@@ -163,30 +164,48 @@ static int configure(csupport_dtls *dtls, const char *srtp_profiles) {
          && (*srtp_profiles == 0 || SSL_CTX_set_tlsext_use_srtp(context, srtp_profiles) == 0);
 }
 
+/// What is in force on the thread while no association works there.
+typedef struct {
+  csupport_frozen_clock *clock;
+  const csupport_randomness *randomness;
+} surroundings;
+
+/// Puts an association's own clock and randomness in force.
+static surroundings enter(csupport_dtls *dtls) {
+  surroundings before = {csupport_clock_freeze(&dtls->clock),
+                         csupport_randomness_use(&dtls->randomness)};
+  return before;
+}
+
+static void leave(surroundings before) {
+  csupport_randomness_use(before.randomness);
+  csupport_clock_freeze(before.clock);
+}
+
 csupport_dtls *csupport_dtls_new(const csupport_dtls_callbacks *callbacks) {
   pthread_once(&datagram_method_once, make_datagram_method);
+  OSSL_LIB_CTX *library = csupport_library_shared();
+  if (datagram_method == NULL || library == NULL) return NULL;
   csupport_dtls *dtls = calloc(1, sizeof *dtls);
   if (dtls == NULL) return NULL;
   dtls->callbacks = *callbacks;
+  dtls->randomness.draw = callbacks->draw;
+  dtls->randomness.user = callbacks->user;
+  dtls->library = library;
   dtls->clock.seconds = CLOCK_START_S;
-  csupport_frozen_clock *before = csupport_clock_freeze(&dtls->clock);
-  int made = datagram_method != NULL
-             && csupport_library_open(&dtls->library, callbacks->draw, callbacks->user);
-  csupport_clock_freeze(before);
-  if (made) return dtls;
-  csupport_dtls_free(dtls);
-  return NULL;
+  ERR_clear_error();
+  return dtls;
 }
 
 // The order of the draws in the next two functions is part of every take.
 
 X509 *csupport_dtls_add_certificate(csupport_dtls *dtls, int is_rsa, int64_t begin, int64_t end) {
   if (dtls->certificate_count == OWN_CERTIFICATES_MAXIMUM || dtls->context != NULL) return NULL;
-  csupport_frozen_clock *before = csupport_clock_freeze(&dtls->clock);
-  EVP_PKEY *key = csupport_key_new(dtls->library.context, is_rsa);
+  surroundings before = enter(dtls);
+  EVP_PKEY *key = csupport_key_new(dtls->library, is_rsa);
   X509 *certificate =
-      key == NULL ? NULL : csupport_certificate_new(dtls->library.context, key, begin, end);
-  csupport_clock_freeze(before);
+      key == NULL ? NULL : csupport_certificate_new(dtls->library, key, begin, end);
+  leave(before);
   if (certificate == NULL) {
     EVP_PKEY_free(key);
     return NULL;
@@ -199,24 +218,23 @@ X509 *csupport_dtls_add_certificate(csupport_dtls *dtls, int is_rsa, int64_t beg
 
 int csupport_dtls_prepare(csupport_dtls *dtls, const char *srtp_profiles) {
   if (dtls->context != NULL) return 0;
-  csupport_frozen_clock *before = csupport_clock_freeze(&dtls->clock);
-  dtls->context = SSL_CTX_new_ex(dtls->library.context, NULL, DTLS_method());
+  surroundings before = enter(dtls);
+  dtls->context = SSL_CTX_new_ex(dtls->library, NULL, DTLS_method());
   int prepared = dtls->context != NULL && configure(dtls, srtp_profiles);
-  csupport_clock_freeze(before);
+  leave(before);
   return prepared;
 }
 
 void csupport_dtls_free(csupport_dtls *dtls) {
   if (dtls == NULL) return;
-  csupport_frozen_clock *before = csupport_clock_freeze(&dtls->clock);
+  surroundings before = enter(dtls);
   SSL_free(dtls->connection);
   SSL_CTX_free(dtls->context);
   for (size_t index = 0; index < dtls->certificate_count; index++) {
     X509_free(dtls->certificates[index]);
     EVP_PKEY_free(dtls->keys[index]);
   }
-  csupport_library_close(&dtls->library);
-  csupport_clock_freeze(before);
+  leave(before);
   free(dtls);
 }
 
@@ -235,7 +253,7 @@ static unsigned timeout(SSL *connection, unsigned before) {
 
 int csupport_dtls_start(csupport_dtls *dtls, int is_server, long mtu) {
   if (dtls->connection != NULL) return 0;
-  csupport_frozen_clock *before = csupport_clock_freeze(&dtls->clock);
+  surroundings before = enter(dtls);
   ERR_clear_error();
   dtls->mtu = mtu;
   SSL *connection = SSL_new(dtls->context);
@@ -257,31 +275,31 @@ int csupport_dtls_start(csupport_dtls *dtls, int is_server, long mtu) {
     BIO_free(bio);
     SSL_free(connection);
   }
-  csupport_clock_freeze(before);
+  leave(before);
   return started;
 }
 
 void csupport_dtls_reset(csupport_dtls *dtls) {
-  csupport_frozen_clock *before = csupport_clock_freeze(&dtls->clock);
+  surroundings before = enter(dtls);
   SSL_free(dtls->connection);
   dtls->connection = NULL;
   dtls->input = NULL;
   dtls->is_armed = 0;
-  csupport_clock_freeze(before);
+  leave(before);
 }
 
-/// Puts a datagram where OpenSSL reads it, under the association's clock.
-static csupport_frozen_clock *enter(csupport_dtls *dtls, const uint8_t *datagram, size_t length) {
+/// Puts a datagram where OpenSSL reads it, and begins to work.
+static surroundings enter_with(csupport_dtls *dtls, const uint8_t *datagram, size_t length) {
   dtls->input = length > 0 ? datagram : NULL;
   dtls->input_length = length;
   ERR_clear_error();
-  return csupport_clock_freeze(&dtls->clock);
+  return enter(dtls);
 }
 
-/// Forgets the datagram, whose bytes are borrowed, and restores the clock.
-static void leave(csupport_dtls *dtls, csupport_frozen_clock *before) {
+/// Forgets the datagram, whose bytes are borrowed, and ends the work.
+static void leave_without(csupport_dtls *dtls, surroundings before) {
   dtls->input = NULL;
-  csupport_clock_freeze(before);
+  leave(before);
 }
 
 /// What a return value of OpenSSL that is no success means.
@@ -297,43 +315,43 @@ static int outcome(SSL *connection, int value) {
 }
 
 int csupport_dtls_handshake(csupport_dtls *dtls, const uint8_t *datagram, size_t length) {
-  csupport_frozen_clock *before = enter(dtls, datagram, length);
+  surroundings before = enter_with(dtls, datagram, length);
   int value = SSL_do_handshake(dtls->connection);
   int result = value == 1 ? CSUPPORT_DTLS_DONE : outcome(dtls->connection, value);
-  leave(dtls, before);
+  leave_without(dtls, before);
   return result;
 }
 
 int csupport_dtls_read(csupport_dtls *dtls, const uint8_t *datagram, size_t length, uint8_t *data,
                        size_t capacity) {
-  csupport_frozen_clock *before = enter(dtls, datagram, length);
+  surroundings before = enter_with(dtls, datagram, length);
   size_t count = 0;
   int value = SSL_read_ex(dtls->connection, data, capacity, &count);
   int result = value == 1 ? (int)count : outcome(dtls->connection, value);
-  leave(dtls, before);
+  leave_without(dtls, before);
   return result;
 }
 
 int csupport_dtls_write(csupport_dtls *dtls, const uint8_t *data, size_t length) {
-  csupport_frozen_clock *before = enter(dtls, NULL, 0);
+  surroundings before = enter_with(dtls, NULL, 0);
   size_t count = 0;
   int value = SSL_write_ex(dtls->connection, data, length, &count);
-  leave(dtls, before);
+  leave_without(dtls, before);
   return value == 1;
 }
 
 void csupport_dtls_shutdown(csupport_dtls *dtls) {
-  csupport_frozen_clock *before = enter(dtls, NULL, 0);
+  surroundings before = enter_with(dtls, NULL, 0);
   SSL_shutdown(dtls->connection);
   ERR_clear_error();
-  leave(dtls, before);
+  leave_without(dtls, before);
 }
 
 int csupport_dtls_retransmit(csupport_dtls *dtls) {
   if (!dtls->is_armed) return 0;
-  csupport_frozen_clock *before = enter(dtls, NULL, 0);
+  surroundings before = enter_with(dtls, NULL, 0);
   dtls->clock.seconds += TIMEOUT_PASSES_S;
   long value = DTLSv1_handle_timeout(dtls->connection);
-  leave(dtls, before);
+  leave_without(dtls, before);
   return value > 0 ? 1 : value == 0 ? 0 : CSUPPORT_DTLS_FAILED;
 }

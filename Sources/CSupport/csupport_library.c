@@ -1,8 +1,8 @@
 #include "csupport_library.h"
 
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include <openssl/core_dispatch.h>
 #include <openssl/core_names.h>
@@ -10,28 +10,28 @@
 #include <openssl/provider.h>
 #include <openssl/rand.h>
 
-// The provider "retake" has one algorithm, a random generator that asks the caller for every byte.
-// OpenSSL makes several generators (primary, public, private, per thread); all of them share the
-// provider's state, so that the order of draws is the order of bytes, whichever thread draws.
+// The provider "retake" has one algorithm, a random generator that asks for every byte whoever is at
+// work on the calling thread. OpenSSL makes several generators (primary, and a public and a private
+// one for each thread); none of them holds anything of a peer, so one library context serves all
+// peers of a process, and the order of a peer's draws is the order of its bytes.
 
-/// The state of the provider.
-typedef struct {
-  csupport_draw draw;
-  void *user;
-} provider_state;
+static __thread const csupport_randomness *current;
+
+const csupport_randomness *csupport_randomness_use(const csupport_randomness *randomness) {
+  const csupport_randomness *before = current;
+  current = randomness;
+  return before;
+}
 
 /// One generator.
 typedef struct {
-  const provider_state *provider;
   int state;
 } generator;
 
 static void *generator_new(void *provider, void *parent, const OSSL_DISPATCH *calls) {
-  (void)parent;
-  (void)calls;
+  (void)provider, (void)parent, (void)calls;
   generator *made = calloc(1, sizeof *made);
   if (made == NULL) return NULL;
-  made->provider = provider;
   made->state = EVP_RAND_STATE_UNINITIALISED;
   return made;
 }
@@ -53,9 +53,9 @@ static int generator_uninstantiate(void *self) {
 
 static int generator_generate(void *self, unsigned char *out, size_t count, unsigned strength,
                               int resistance, const unsigned char *extra, size_t length) {
-  (void)strength, (void)resistance, (void)extra, (void)length;
-  const provider_state *provider = ((generator *)self)->provider;
-  return provider->draw != NULL && provider->draw(provider->user, out, count);
+  (void)self, (void)strength, (void)resistance, (void)extra, (void)length;
+  // Nobody is at work: what is drawn now would be known to no take.
+  return current != NULL && current->draw(current->user, out, count);
 }
 
 static int generator_reseed(void *self, int resistance, const unsigned char *entropy,
@@ -64,7 +64,7 @@ static int generator_reseed(void *self, int resistance, const unsigned char *ent
   return 1;
 }
 
-// A peer works on one thread at a time, so the locks that OpenSSL insists on may be empty.
+// A generator has no state that a draw changes, so the locks that OpenSSL insists on may be empty.
 static int generator_enable_locking(void *self) { return self != NULL; }
 
 static int generator_lock(void *self) { return self != NULL; }
@@ -106,7 +106,7 @@ static const OSSL_DISPATCH generator_calls[] = {
     {0, NULL}};
 
 static const OSSL_ALGORITHM generators[] = {
-    {"RETAKE-RAND", "provider=retake", generator_calls, "Randomness of one peer"},
+    {"RETAKE-RAND", "provider=retake", generator_calls, "Randomness of the peer at work"},
     {NULL, NULL, NULL, NULL}};
 
 static const OSSL_ALGORITHM *provider_query(void *self, int operation, int *no_cache) {
@@ -115,48 +115,45 @@ static const OSSL_ALGORITHM *provider_query(void *self, int operation, int *no_c
   return operation == OSSL_OP_RAND ? generators : NULL;
 }
 
-static void provider_teardown(void *self) { free(self); }
-
 static const OSSL_DISPATCH provider_calls[] = {
-    ENTRY(OSSL_FUNC_PROVIDER_TEARDOWN, provider_teardown),
     ENTRY(OSSL_FUNC_PROVIDER_QUERY_OPERATION, provider_query),
     {0, NULL}};
 
 static int provider_init(const OSSL_CORE_HANDLE *handle, const OSSL_DISPATCH *from_core,
                          const OSSL_DISPATCH **to_core, void **state) {
   (void)handle, (void)from_core;
-  *state = calloc(1, sizeof(provider_state));
+  *state = NULL;
   *to_core = provider_calls;
-  return *state != NULL;
-}
-
-int csupport_library_open(csupport_library *library, csupport_draw draw, void *user) {
-  memset(library, 0, sizeof *library);
-  OPENSSL_init_ssl(OPENSSL_INIT_NO_LOAD_CONFIG, NULL);
-  ERR_clear_error();
-  library->context = OSSL_LIB_CTX_new();
-  if (library->context == NULL) return 0;
-  if (OSSL_PROVIDER_add_builtin(library->context, "retake", provider_init)) {
-    library->randomness = OSSL_PROVIDER_load(library->context, "retake");
-    library->algorithms = OSSL_PROVIDER_load(library->context, "default");
-  }
-  if (library->randomness == NULL || library->algorithms == NULL
-      || !RAND_set_DRBG_type(library->context, "RETAKE-RAND", "provider=retake", NULL, NULL)) {
-    csupport_library_close(library);
-    return 0;
-  }
-  provider_state *state = OSSL_PROVIDER_get0_provider_ctx(library->randomness);
-  state->draw = draw;
-  state->user = user;
   return 1;
 }
 
-void csupport_library_close(csupport_library *library) {
+static OSSL_LIB_CTX *shared;
+static pthread_once_t shared_once = PTHREAD_ONCE_INIT;
+
+static void make_shared(void) {
+  OPENSSL_init_ssl(OPENSSL_INIT_NO_LOAD_CONFIG, NULL);
+  OSSL_LIB_CTX *context = OSSL_LIB_CTX_new();
+  if (context == NULL) return;
+  OSSL_PROVIDER *randomness = NULL;
+  OSSL_PROVIDER *algorithms = NULL;
+  if (OSSL_PROVIDER_add_builtin(context, "retake", provider_init)) {
+    randomness = OSSL_PROVIDER_load(context, "retake");
+    algorithms = OSSL_PROVIDER_load(context, "default");
+  }
+  if (randomness != NULL && algorithms != NULL
+      && RAND_set_DRBG_type(context, "RETAKE-RAND", "provider=retake", NULL, NULL)) {
+    shared = context;
+    return;
+  }
   // A context that is freed with its providers loaded leaks them.
-  if (library->algorithms != NULL) OSSL_PROVIDER_unload(library->algorithms);
-  if (library->randomness != NULL) OSSL_PROVIDER_unload(library->randomness);
-  OSSL_LIB_CTX_free(library->context);
-  memset(library, 0, sizeof *library);
+  if (algorithms != NULL) OSSL_PROVIDER_unload(algorithms);
+  if (randomness != NULL) OSSL_PROVIDER_unload(randomness);
+  OSSL_LIB_CTX_free(context);
+}
+
+OSSL_LIB_CTX *csupport_library_shared(void) {
+  pthread_once(&shared_once, make_shared);
+  return shared;
 }
 
 int csupport_library_error(char *text, size_t size) {

@@ -36,7 +36,7 @@ enum {
   CSUPPORT_DTLS_DONE = 1,     ///< The handshake is finished.
 };
 
-/// Opens a library for an association; gives NULL when OpenSSL refuses. Certificates are added,
+/// Makes an association in the shared library; gives NULL when OpenSSL refuses. Certificates are added,
 /// then the context is prepared, then it can be started.
 csupport_dtls *csupport_dtls_new(const csupport_dtls_callbacks *callbacks);
 

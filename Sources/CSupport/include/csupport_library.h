@@ -1,4 +1,4 @@
-/// OpenSSL library contexts whose randomness is the caller's.
+/// The library context of OpenSSL whose randomness is that of the peer at work.
 #ifndef CSUPPORT_LIBRARY_H
 #define CSUPPORT_LIBRARY_H
 
@@ -10,20 +10,23 @@
 /// Fills in random bytes; gives 1, or 0 to make the draw fail.
 typedef int (*csupport_draw)(void *user, uint8_t *bytes, size_t count);
 
-/// A library context of OpenSSL with the providers that it holds.
+/// Where random bytes come from.
 typedef struct {
-  OSSL_LIB_CTX *context;
-  OSSL_PROVIDER *randomness;
-  OSSL_PROVIDER *algorithms;
-} csupport_library;
+  csupport_draw draw;
+  /// Passed to every draw.
+  void *user;
+} csupport_randomness;
 
-/// Makes a library context where every random value, on every thread, comes from `draw`.
+/// Makes this thread's draws in the shared library come from a source, or fail again for NULL; the
+/// source must stay where it is. Gives what was in force before, to be restored by the caller.
+const csupport_randomness *csupport_randomness_use(const csupport_randomness *randomness);
+
+/// The library context that all associations of the process share; NULL when OpenSSL refuses.
 ///
-/// Nothing is read from configuration files. Gives 1, or 0 with nothing to free.
-int csupport_library_open(csupport_library *library, csupport_draw draw, void *user);
-
-/// Frees the context; all that was made in it must be freed before.
-void csupport_library_close(csupport_library *library);
+/// It lives as long as the process: a context for each peer would hold half a megabyte and two of
+/// the 1,024 thread-specific keys that a process has, so that some 500 peers were the end. Nothing
+/// is read from configuration files.
+OSSL_LIB_CTX *csupport_library_shared(void);
 
 /// Takes the first error off this thread's OpenSSL queue as text, empties the queue, and gives 1;
 /// gives 0 and an empty text when there is none.
