@@ -3,7 +3,7 @@ import Peer
 import RTP
 import Wire
 
-/// Sums up the blocks of sound of each track over 100 ms: the rows of `level`.
+/// Sums up the blocks of sound of each track of a peer over 100 ms: the rows of `level`.
 struct LevelMeter {
   /// What was heard of a track in the last tenth of a second.
   struct Sum {
@@ -34,7 +34,6 @@ struct LevelMeter {
   }
 
   private struct Track {
-    var peer: UInt32
     var transceiver: UInt32
     var isInbound: Bool
     var sum: Sum?
@@ -51,17 +50,15 @@ struct LevelMeter {
   private static let tracksMaximum = 1024
 
   /// Takes a block; gives the sum of a tenth of a second when that is full.
-  mutating func add(_ frame: borrowing FrameRecord, samples: Int, of peer: UInt32, at now: Instant)
-    -> Sum?
-  {
+  mutating func add(_ frame: borrowing FrameRecord, samples: Int, at now: Instant) -> Sum? {
     let transceiver = frame.transceiver
     let isInbound = frame.isInbound
     let known = tracks.firstIndex {
-      $0.transceiver == transceiver && $0.isInbound == isInbound && $0.peer == peer
+      $0.transceiver == transceiver && $0.isInbound == isInbound
     }
     if known == nil {
       guard tracks.count < LevelMeter.tracksMaximum else { return nil }
-      tracks.append(Track(peer: peer, transceiver: transceiver, isInbound: isInbound))
+      tracks.append(Track(transceiver: transceiver, isInbound: isInbound))
     }
     let index = known ?? tracks.count - 1
     var sum = tracks[index].sum ?? Sum(began: now)

@@ -8,7 +8,7 @@ import Wire
 extension Transcript {
   /// Takes a block of sound into the sums of its track; adds the row of a full tenth of a second.
   mutating func appendLevel(_ frame: borrowing FrameRecord, samples: Int) {
-    guard let sum = meter.add(frame, samples: samples, of: peer, at: at) else { return }
+    guard let sum = sum(frame, samples: samples) else { return }
     stampedRow(.level)
     add(.number(frame.transceiver))
     add(.text(directionName(frame.isInbound)))

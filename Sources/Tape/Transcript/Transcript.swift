@@ -28,13 +28,7 @@ package struct Transcript {
   private var lastOutbound: (key: PathKey, number: Int64)?
   private var formats = Numbering<FormatKey>()
   private var contents = Numbering<[UInt8]>()
-  private var labels: [UInt32: (label: String, role: String)] = [:]
-  private var clocks: [UInt32: Interval] = [:]
-  private var transportSequenceIDs: [UInt32: UInt8] = [:]
-  private var samples: [SampleKey: String] = [:]
-  /// The objects of each peer's last whole report, in its order.
-  private var reported: [UInt32: [String]] = [:]
-  var meter = LevelMeter()
+  private var memories: [UInt32: PeerMemory] = [:]
 
   package init(
     keepsMedia: Bool, hashesMedia: Bool = true, format: Int64 = TakeHeader.currentFormat
@@ -46,13 +40,17 @@ package struct Transcript {
 
   /// Tells the words that go into the `peer` row.
   package mutating func name(peer: UInt32, label: String, role: String) {
-    labels[peer] = (label, role)
+    memories[peer, default: PeerMemory()].words = (label, role)
   }
+
+  /// Forgets what only the steps of a peer need, when there are no more of them. What was numbered
+  /// keeps its numbers.
+  package mutating func forget(peer: UInt32) { memories[peer] = nil }
 
   /// Takes over what no input has, from the rows of a peer's first step.
   package mutating func adopt(_ words: PeerWords, of peer: UInt32) {
     name(peer: peer, label: words.label, role: words.role)
-    clocks[peer] = words.clock
+    memories[peer, default: PeerMemory()].clock = words.clock
   }
 
   /// Begins the rows of a step.
@@ -112,28 +110,43 @@ package struct Transcript {
 
   // MARK: Small memories
 
-  func words(of peer: UInt32) -> (label: String, role: String) { labels[peer] ?? ("", "") }
+  func words(of peer: UInt32) -> (label: String, role: String) {
+    memories[peer]?.words ?? ("", "")
+  }
 
   /// What was added to the peer's times.
-  func clock(of peer: UInt32) -> Interval { clocks[peer] ?? .zero }
+  func clock(of peer: UInt32) -> Interval { memories[peer]?.clock ?? .zero }
+
+  /// What is remembered of the present step's peer.
+  private var memory: PeerMemory {
+    get { memories[peer] ?? PeerMemory() }
+    _modify { yield &memories[peer, default: PeerMemory()] }
+  }
 
   var transportSequenceID: UInt8 {
-    get { transportSequenceIDs[peer] ?? 0 }
-    set { transportSequenceIDs[peer] = newValue }
+    get { memory.transportSequenceID }
+    set { memory.transportSequenceID = newValue }
+  }
+
+  /// Takes a block of sound into the sums of its track; gives that of a tenth of a second when it
+  /// is full.
+  mutating func sum(_ frame: borrowing FrameRecord, samples: Int) -> LevelMeter.Sum? {
+    memory.meter.add(frame, samples: samples, at: at)
   }
 
   /// Whether a stats object differs from the one that the peer's last report had under its name.
   mutating func isNews(_ id: String, _ members: String) -> Bool {
-    samples.updateValue(members, forKey: SampleKey(peer: peer, id: id)) != members
+    memory.samples.updateValue(members, forKey: id) != members
   }
 
   /// The objects of the peer's last whole report that the present one no longer has.
   mutating func gone(_ report: StatsReport) -> [String] {
     let present = report.objects.map(\.id)
     let known = Set(present)
-    let gone = (reported.updateValue(present, forKey: peer) ?? []).filter { !known.contains($0) }
+    let gone = memory.reported.filter { !known.contains($0) }
+    memory.reported = present
     // An object that comes back is news again, whatever it says.
-    for id in gone { samples[SampleKey(peer: peer, id: id)] = nil }
+    for id in gone { memory.samples[id] = nil }
     return gone
   }
 
@@ -176,9 +189,17 @@ private struct PathKey: Hashable {
   var remote: SocketAddress
 }
 
-private struct SampleKey: Hashable {
-  var peer: UInt32
-  var id: String
+/// What the rows of one peer need of its steps before.
+private struct PeerMemory {
+  /// What goes into the `peer` row.
+  var words: (label: String, role: String) = ("", "")
+  var clock = Interval.zero
+  var transportSequenceID: UInt8 = 0
+  /// The members of each stats object as they were last written.
+  var samples: [String: String] = [:]
+  /// The objects of the last whole report, in its order.
+  var reported: [String] = []
+  var meter = LevelMeter()
 }
 
 /// What many frames have in common.

@@ -72,6 +72,9 @@ final class TapeStore {
     transcript.name(peer: peer, label: label, role: role)
   }
 
+  /// Forgets what only the steps of a peer need, when there are no more of them.
+  func forget(peer: UInt32) { transcript.forget(peer: peer) }
+
   /// Writes steps in one transaction; after a failure nothing more must be written.
   func write(_ steps: ArraySlice<StepRecord>) throws(TapeError) {
     guard let first = steps.first else { return }

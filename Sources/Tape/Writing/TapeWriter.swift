@@ -41,6 +41,8 @@ package final class TapeWriter: Sendable {
   private struct Queue {
     var steps: [StepRecord] = []
     var names: [(peer: UInt32, label: String, role: String)] = []
+    /// The peers whose last step is written or waits here.
+    var ended: [UInt32] = []
     var bytes = 0
     var peers: UInt32 = 0
     /// How many callers of `record` wait for room.
@@ -115,6 +117,9 @@ package final class TapeWriter: Sendable {
     }
   }
 
+  /// A peer makes no further step: once those that wait are written, nothing of it is remembered.
+  package func end(peer: UInt32) { queue.withLock { $0.ended.append(peer) } }
+
   /// Puts digests in the place of decoded pictures.
   ///
   /// They are made on the thread that decoded, while a picture is in the processor's caches and so
@@ -153,10 +158,11 @@ package final class TapeWriter: Sendable {
       _ = wake.wait(timeout: .now() + TapeWriter.interval)
       var steps = spare
       spare = []
-      let (names, isLast, failure) = queue.withLock { queue in
-        let taken = (queue.names, queue.isFinishing, queue.error)
+      let (names, ended, isLast, failure) = queue.withLock { queue in
+        let taken = (queue.names, queue.ended, queue.isFinishing, queue.error)
         swap(&queue.steps, &steps)
         queue.names = []
+        queue.ended = []
         queue.bytes = 0
         for _ in 0..<queue.waiting { room.signal() }
         queue.waiting = 0
@@ -165,6 +171,7 @@ package final class TapeWriter: Sendable {
       for name in names { store.name(peer: name.peer, label: name.label, role: name.role) }
       // After a failure a later step must not be written: the take would have a gap.
       if !isBroken { isBroken = !write(steps, to: store) }
+      for peer in ended { store.forget(peer: peer) }
       // The next steps are queued in the same memory.
       steps.removeAll(keepingCapacity: true)
       spare = steps
