@@ -135,7 +135,7 @@ let package = Package(
       [
         "Wire", "CSupport", "COpenSSL", "STUN", "TURN", "MulticastDNS", "RTP", "Flow", "SDP",
         "JSEP", "ICE", "SCTP", "Secure", "Peer", "Media", "MediaFiles", "Stats", "Speakers", "Tape",
-      ], containers: ["DequeModule"]),
+      ], containers: ["DequeModule", "HeapModule"]),
     module("Verify", ["Wire", "Peer", "Media", "Tape", "Replay"]),
     module("RetakeTesting", ["Live", "Media", "Peer", "SDP", "Tape", "Replay", "Verify"]),
     module("Signaling", ["SDP", "COpenSSL"] + nio),

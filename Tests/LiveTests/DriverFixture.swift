@@ -27,6 +27,7 @@ final class Collector<Element: Sendable>: Sendable {
 
 extension Collector: StepSink where Element == StepRecord {
   func record(_ step: StepRecord) { append(step) }
+  func end(peer: UInt32) {}
 }
 
 /// An engine whose behaviour the test writes.

@@ -128,8 +128,9 @@ package final class PeerDriver {
     if !isClosed, stats.isDue(at: advance()) { sampleStats() }
   }
 
-  /// Refuses the calls that were not answered, when the peer goes away.
+  /// Refuses the calls that were not answered, when the peer goes away; no step comes after it.
   package func abandon() {
+    recorder?.end(peer: peerNumber)
     let unanswered = replies
     replies = []
     for reply in unanswered { reply.complete(.failure(.ended)) }

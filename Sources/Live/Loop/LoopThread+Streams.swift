@@ -6,7 +6,7 @@ import Wire
 /// A connection of a peer, and the number under which it was asked for.
 struct OpenStream {
   let stream: StreamSocket
-  let driver: PeerDriver
+  let resident: Resident
   let port: SocketSet
   /// Nil for one that the other side made.
   let id: UInt32?
@@ -15,7 +15,7 @@ struct OpenStream {
 /// A socket that listens for connections to a peer.
 struct OpenListener {
   let socket: ListenSocket
-  let driver: PeerDriver
+  let resident: Resident
   let port: SocketSet
 }
 
@@ -26,20 +26,21 @@ extension LoopThread {
   func connect(_ target: StreamTarget, id: UInt32, for key: MediaLoop.PeerKey, port: SocketSet)
     throws(SystemError) -> (tag: Poller.Tag, stream: StreamSocket)
   {
-    guard let driver = driver(of: key) else {
+    guard let resident = resident(key) else {
       throw SystemError(operation: "connect to \(target.remote)", code: EBADF)
     }
     let stream = try StreamSocket(to: target)
     let tag = nextTag()
     try poller.add(stream.descriptor, tag: tag)
     poller.watch(stream.descriptor, writing: true, tag: tag)
-    streams[tag] = OpenStream(stream: stream, driver: driver, port: port, id: id)
+    streams[tag] = OpenStream(stream: stream, resident: resident, port: port, id: id)
     return (tag, stream)
   }
 
   /// Goes on with a connection and hands its messages to its peer.
   func advanceStream(_ tag: Poller.Tag) {
     guard let entry = streams[tag] else { return }
+    let driver = touched(entry.resident)
     let wasOpen = entry.stream.isOpen
     var messages: [[UInt8]] = []
     let progress = entry.stream.advance(into: &messages)
@@ -48,13 +49,13 @@ extension LoopThread {
       guard entry.port.isFree(entry.stream.local) else {
         entry.port.forget(tag)
         closeStream(tag)
-        return entry.driver.take(.socketFailed(id: id, code: EADDRINUSE))
+        return driver.take(.socketFailed(id: id, code: EADDRINUSE))
       }
-      entry.driver.take(.socketBound(id: id, entry.stream.local))
+      driver.take(.socketBound(id: id, entry.stream.local))
     }
     for message in messages {
       guard streams[tag] != nil else { return }
-      entry.driver.take(
+      driver.take(
         Datagram(local: entry.stream.local, remote: entry.stream.remote, bytes: message),
         arrivalMonotonicNanoseconds: now)
     }
@@ -63,9 +64,9 @@ extension LoopThread {
     entry.port.forget(tag)
     closeStream(tag)
     if !entry.stream.isOpen, let id = entry.id {
-      entry.driver.take(.socketFailed(id: id, code: code))
+      driver.take(.socketFailed(id: id, code: code))
     } else {
-      entry.driver.take(
+      driver.take(
         .sendFailed(
           SendFailure(local: entry.stream.local, remote: entry.stream.remote, code: code)))
     }
@@ -89,13 +90,13 @@ extension LoopThread {
   func listen(on ip: IPAddress, for key: MediaLoop.PeerKey, port: SocketSet) throws(SystemError)
     -> (tag: Poller.Tag, socket: ListenSocket)
   {
-    guard let driver = driver(of: key) else {
+    guard let resident = resident(key) else {
       throw SystemError(operation: "listen for connections on \(ip)", code: EBADF)
     }
     let socket = try ListenSocket(on: ip)
     let tag = nextTag()
     try poller.add(socket.descriptor, tag: tag)
-    listeners[tag] = OpenListener(socket: socket, driver: driver, port: port)
+    listeners[tag] = OpenListener(socket: socket, resident: resident, port: port)
     return (tag, socket)
   }
 
@@ -105,9 +106,9 @@ extension LoopThread {
       let streamTag = nextTag()
       guard (try? poller.add(stream.descriptor, tag: streamTag)) != nil else { continue }
       streams[streamTag] = OpenStream(
-        stream: stream, driver: listener.driver, port: listener.port, id: nil)
+        stream: stream, resident: listener.resident, port: listener.port, id: nil)
       listener.port.adopt(streamTag, stream)
-      listener.driver.take(.streamAccepted(local: stream.local, remote: stream.remote))
+      touched(listener.resident).take(.streamAccepted(local: stream.local, remote: stream.remote))
     }
   }
 

@@ -1,3 +1,4 @@
+import CSupport
 import Glibc
 import MulticastDNS
 import Peer
@@ -5,16 +6,6 @@ import Wire
 
 /// The body of a media loop: everything here happens on its thread.
 final class LoopThread {
-  private struct Resident {
-    var key: MediaLoop.PeerKey
-    var driver: PeerDriver
-    var port: SocketSet
-    var clock: TakeClock
-    let bind: BindPolicy
-    /// Where the peer was told that it may gather.
-    var interfaces: [IPAddress]
-  }
-
   private static let mailboxTag: Poller.Tag = 0
   private static let timerTag: Poller.Tag = 1
   private static let linksTag: Poller.Tag = 2
@@ -28,9 +19,9 @@ final class LoopThread {
   private let resolver = NameResolver()
   let multicast = MulticastPort()
   private let links: LinkWatch?
-  /// In order of arrival, which is the order in which due deadlines are looked at.
-  private var peers: [Resident] = []
-  private var sockets: [Poller.Tag: (socket: UDPSocket, driver: PeerDriver)] = [:]
+  private var peers: [MediaLoop.PeerKey: Resident] = [:]
+  private var turns = TurnTable()
+  private var sockets: [Poller.Tag: (socket: UDPSocket, resident: Resident)] = [:]
   var streams: [Poller.Tag: OpenStream] = [:]
   var listeners: [Poller.Tag: OpenListener] = [:]
   private var lastTag = LoopThread.linksTag
@@ -55,21 +46,17 @@ final class LoopThread {
       guard let count = try? poller.wait(waits: isIdle) else { break }
       for index in 0..<count { handle(poller.tag(at: index)) }
       multicast.takeTurn()
-      for peer in peers { peer.driver.takeTurn() }
+      turns.takeTurns(of: peers, until: csupport_monotonic_ns())
     }
     finish()
   }
 
   /// Sets the timer to the earliest turn; gives false when a turn is due already.
   private func arm() -> Bool {
-    var earliestNanoseconds = multicast.wakeNanoseconds
-    for peer in peers {
-      guard let turn = peer.driver.nextTurn else { continue }
-      if turn <= peer.driver.now { return false }
-      let nanoseconds = peer.clock.monotonicNanoseconds(at: turn)
-      earliestNanoseconds = min(earliestNanoseconds ?? nanoseconds, nanoseconds)
-    }
-    timer.arm(monotonicNanoseconds: earliestNanoseconds)
+    let earliest = min(multicast.wakeNanoseconds ?? .max, turns.earliestNanoseconds ?? .max)
+    guard earliest < .max else { return true }
+    if earliest <= csupport_monotonic_ns() { return false }
+    timer.arm(monotonicNanoseconds: earliest)
     return true
   }
 
@@ -85,7 +72,9 @@ final class LoopThread {
   }
 
   private func receive(_ tag: Poller.Tag) {
-    guard let (socket, driver) = sockets[tag] else { return }
+    guard let (socket, resident) = sockets[tag] else { return }
+    let driver = resident.driver
+    turns.touch(resident)
     let count = batch.receive(from: socket.descriptor)
     driver.beginBurst()
     defer { driver.endBurst() }
@@ -133,8 +122,19 @@ final class LoopThread {
     }
   }
 
-  func driver(of key: MediaLoop.PeerKey) -> PeerDriver? {
-    peers.first { $0.key == key }?.driver
+  /// The driver of a peer that gets an input.
+  private func driver(of key: MediaLoop.PeerKey) -> PeerDriver? {
+    guard let resident = peers[key] else { return nil }
+    turns.touch(resident)
+    return resident.driver
+  }
+
+  func resident(_ key: MediaLoop.PeerKey) -> Resident? { peers[key] }
+
+  /// The driver of a socket's peer, which gets an input.
+  func touched(_ resident: Resident) -> PeerDriver {
+    turns.touch(resident)
+    return resident.driver
   }
 
   private func add(_ setup: PeerSetup) {
@@ -144,16 +144,16 @@ final class LoopThread {
       peerNumber: setup.peerNumber, statsInterval: setup.statsInterval, port: port,
       observer: setup.observer)
     let interfaces = setup.bind.addresses(among: LocalInterface.all())
-    peers.append(
-      Resident(
-        key: setup.key, driver: driver, port: port, clock: setup.clock, bind: setup.bind,
-        interfaces: interfaces))
+    let resident = Resident(
+      key: setup.key, driver: driver, port: port, bind: setup.bind, clock: setup.clock,
+      interfaces: interfaces)
+    peers[setup.key] = resident
+    turns.touch(resident)
     driver.begin(setup.genesis, interfaces: interfaces)
   }
 
   private func remove(_ key: MediaLoop.PeerKey) {
-    guard let index = peers.firstIndex(where: { $0.key == key }) else { return }
-    let peer = peers.remove(at: index)
+    guard let peer = peers.removeValue(forKey: key) else { return }
     peer.port.closeAll()
     multicast.withdraw(owner: key)
     peer.driver.abandon()
@@ -161,7 +161,7 @@ final class LoopThread {
 
   private func finish() {
     let unread = mailbox.close()
-    for key in peers.map(\.key) { remove(key) }
+    for key in peers.keys.sorted() { remove(key) }
     for message in unread {
       switch message {
       case .call(_, _, let complete), .send(_, _, let complete): complete(.failure(.ended))
@@ -181,13 +181,13 @@ final class LoopThread {
     links?.clear()
     multicast.joinLinks()
     let present = LocalInterface.all()
-    for index in peers.indices {
-      let addresses = peers[index].bind.present(among: present, after: peers[index].interfaces)
+    for (_, resident) in peers.sorted(by: { $0.key < $1.key }) {
+      let addresses = resident.bind.present(among: present, after: resident.interfaces)
       // An IPv6 address can only be bound a while after it came: then it is told once more.
-      guard addresses != peers[index].interfaces || peers[index].port.wasRefused else { continue }
-      peers[index].interfaces = addresses
-      peers[index].port.wasRefused = false
-      peers[index].driver.take(.interfaces(addresses))
+      guard addresses != resident.interfaces || resident.port.wasRefused else { continue }
+      resident.interfaces = addresses
+      resident.port.wasRefused = false
+      touched(resident).take(.interfaces(addresses))
     }
   }
 
@@ -197,13 +197,13 @@ final class LoopThread {
   func open(on ip: IPAddress, for key: MediaLoop.PeerKey) throws(SystemError)
     -> (tag: Poller.Tag, socket: UDPSocket)
   {
-    guard let driver = driver(of: key) else {
+    guard let resident = resident(key) else {
       throw SystemError(operation: "open a UDP socket on \(ip)", code: EBADF)
     }
     let socket = try UDPSocket(on: ip)
     lastTag += 1
     try poller.add(socket.descriptor, tag: lastTag)
-    sockets[lastTag] = (socket, driver)
+    sockets[lastTag] = (socket, resident)
     return (lastTag, socket)
   }
 

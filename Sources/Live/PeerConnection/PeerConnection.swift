@@ -154,8 +154,9 @@ public final class PeerConnection: Sendable {
     observers.finish()
   }
 
-  /// Takes the peer off its loop: from then on it makes no further step.
-  func retire() async {
+  /// Takes the peer off its loop: from then on it makes no further step, and all that it held is
+  /// given back although somebody still holds the connection.
+  package func retire() async {
     let observers = observers
     await withCheckedContinuation { continuation in
       let message = MediaLoop.Message.remove(key) {
