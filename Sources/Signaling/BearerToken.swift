@@ -16,6 +16,18 @@ package struct BearerToken: Hashable, Sendable {
     self.text = text
   }
 
+  /// A token that nobody can guess: 128 random bits.
+  package static func random() -> BearerToken {
+    var generator = SystemRandomNumberGenerator()
+    let words = (0..<2).map { _ in
+      let digits = String(generator.next() as UInt64, radix: 16)
+      return String(repeating: "0", count: 16 - digits.count) + digits
+    }
+    return BearerToken(unchecked: words.joined())
+  }
+
+  private init(unchecked text: String) { self.text = text }
+
   /// The value of the field that carries the token.
   var field: String { "Bearer " + text }
 

@@ -24,16 +24,29 @@ final class HTTPExchange: ChannelDuplexHandler {
   }
 
   private let limits: HTTPServer.Limits
-  private let allowsAllOrigins: Bool
+  private let connections: OpenConnections
+  private let gate: AccessGate
   private let handler: HTTPServer.Handler
   private var state = State.idle
   private var isLeaving = false
+  /// Ends a wait for the client.
+  private var limit: Scheduled<Void>?
 
-  init(limits: HTTPServer.Limits, allowsAllOrigins: Bool, handler: @escaping HTTPServer.Handler) {
+  init(
+    limits: HTTPServer.Limits, connections: OpenConnections, gate: AccessGate,
+    handler: @escaping HTTPServer.Handler
+  ) {
     self.limits = limits
-    self.allowsAllOrigins = allowsAllOrigins
+    self.connections = connections
+    self.gate = gate
     self.handler = handler
   }
+
+  func handlerAdded(context: ChannelHandlerContext) {
+    expect(within: limits.headSeconds, context)
+  }
+
+  func handlerRemoved(context: ChannelHandlerContext) { limit?.cancel() }
 
   func channelRead(context: ChannelHandlerContext, data: NIOAny) {
     switch unwrapInboundIn(data) {
@@ -47,12 +60,17 @@ final class HTTPExchange: ChannelDuplexHandler {
 
   private func begin(_ head: HTTPRequestHead, _ context: ChannelHandlerContext) {
     guard case .idle = state else { return }
+    if let refusal = gate.refusal(of: HTTPRequest(head)) {
+      refuse(refusal, to: head, context)
+      return
+    }
     let announced = head.headers.first(name: "content-length").flatMap(Int.init) ?? 0
     guard announced <= limits.bodyBytes else {
       refuse(413, "the body is longer than \(limits.bodyBytes) bytes", context)
       return
     }
     state = .collecting(head, ByteBuffer())
+    expect(within: limits.bodySeconds, context)
     if head.headers[canonicalForm: "expect"].contains(where: { $0.lowercased() == "100-continue" })
     {
       let head = HTTPResponseHead(version: head.version, status: .continue)
@@ -75,9 +93,9 @@ final class HTTPExchange: ChannelDuplexHandler {
   private func answer(_ context: ChannelHandlerContext) {
     guard case .collecting(let head, let body) = state else { return }
     state = .answering
-    let request = HTTPRequest(
-      method: head.method.rawValue, target: head.uri,
-      headers: head.headers.map { ($0.name, $0.value) }, body: Array(body.readableBytesView))
+    limit?.cancel()
+    connections.note(context.channel, isAnswering: true)
+    let request = HTTPRequest(head, body: Array(body.readableBytesView))
     let promise = context.eventLoop.makePromise(of: HTTPResponse.self)
     let handler = handler
     promise.completeWithTask { await handler(request) }
@@ -95,7 +113,13 @@ final class HTTPExchange: ChannelDuplexHandler {
   /// Closing with unread bytes would reset the connection before the client has read the refusal,
   /// so that the rest is read and dropped for a while.
   private func refuse(_ status: Int, _ sentence: String, _ context: ChannelHandlerContext) {
-    write(.refusal(status, sentence), to: nil, keepsAlive: false, lingers: true, context)
+    refuse(.refusal(status, sentence), to: nil, context)
+  }
+
+  private func refuse(
+    _ refusal: HTTPResponse, to head: HTTPRequestHead?, _ context: ChannelHandlerContext
+  ) {
+    write(refusal, to: head, keepsAlive: false, lingers: true, context)
     let bound = NIOLoopBound(context, eventLoop: context.eventLoop)
     context.eventLoop.scheduleTask(in: HTTPExchange.lingerTime) {
       bound.value.close(promise: nil)
@@ -110,10 +134,14 @@ final class HTTPExchange: ChannelDuplexHandler {
   ) {
     state = keepsAlive ? .idle : .finished
     guard context.channel.isActive else { return }
+    connections.note(context.channel, isAnswering: false)
+    expect(within: limits.idleSeconds, context)
     var headers = HTTPHeaders(response.headers.map { ($0.name, $0.value) })
     headers.replaceOrAdd(name: "Content-Length", value: String(response.body.count))
     if !keepsAlive { headers.replaceOrAdd(name: "Connection", value: "close") }
-    if allowsAllOrigins { allowAllOrigins(&headers, request) }
+    for field in request.map({ gate.fields(for: HTTPRequest($0)) }) ?? [] {
+      headers.add(name: field.name, value: field.value)
+    }
     let head = HTTPResponseHead(
       version: request?.version ?? .http1_1,
       status: HTTPResponseStatus(statusCode: response.status), headers: headers)
@@ -126,21 +154,6 @@ final class HTTPExchange: ChannelDuplexHandler {
     context.writeAndFlush(wrapOutboundOut(.end(nil))).whenComplete { _ in
       if !keepsAlive, !lingers { bound.value.close(promise: nil) }
     }
-  }
-
-  private func allowAllOrigins(_ headers: inout HTTPHeaders, _ request: HTTPRequestHead?) {
-    headers.replaceOrAdd(name: "Access-Control-Allow-Origin", value: "*")
-    // What pages of other origins may read of WHIP and WHEP (RFC 9725 section 4.1).
-    headers.replaceOrAdd(
-      name: "Access-Control-Expose-Headers",
-      value: "Location, ETag, Link, Accept-Post, Accept-Patch, WWW-Authenticate, Retry-After")
-    guard request?.method == .OPTIONS else { return }
-    headers.replaceOrAdd(
-      name: "Access-Control-Allow-Methods", value: "GET, POST, PATCH, DELETE, OPTIONS")
-    headers.replaceOrAdd(
-      name: "Access-Control-Allow-Headers",
-      value: "Content-Type, Authorization, Accept, If-Match")
-    headers.replaceOrAdd(name: "Access-Control-Max-Age", value: "600")
   }
 
   // MARK: Failures and silence
@@ -176,12 +189,31 @@ final class HTTPExchange: ChannelDuplexHandler {
     }
   }
 
-  func userInboundEventTriggered(context: ChannelHandlerContext, event: Any) {
-    guard event is IdleStateHandler.IdleStateEvent else {
-      context.fireUserInboundEventTriggered(event)
-      return
+  /// Begins a wait for the client, in the place of the one before.
+  ///
+  /// It does not begin anew with each byte, so that nobody can hold a connection by drops.
+  private func expect(within seconds: Int64, _ context: ChannelHandlerContext) {
+    limit?.cancel()
+    let bound = NIOLoopBound((exchange: self, context: context), eventLoop: context.eventLoop)
+    limit = context.eventLoop.scheduleTask(in: .seconds(seconds)) {
+      let (exchange, context) = bound.value
+      exchange.giveUp(context)
     }
-    if case .answering = state { return }
-    context.close(promise: nil)
+  }
+
+  private func giveUp(_ context: ChannelHandlerContext) {
+    switch state {
+    case .collecting: refuse(408, "the body took longer than \(limits.bodySeconds) s", context)
+    case .idle, .finished: context.close(promise: nil)
+    case .answering: break
+    }
+  }
+}
+
+extension HTTPRequest {
+  fileprivate init(_ head: HTTPRequestHead, body: [UInt8] = []) {
+    self.init(
+      method: head.method.rawValue, target: head.uri,
+      headers: head.headers.map { ($0.name, $0.value) }, body: body)
   }
 }

@@ -2,12 +2,11 @@ import Glibc
 import NIOCore
 import NIOHTTP1
 import NIOPosix
-import Synchronization
 
 /// A small HTTP/1.1 server for signaling: whole requests in, whole responses out.
 ///
-/// The parser is NIO's. Header and body sizes are limited, idle connections are closed, and pages
-/// from anywhere may call a server that listens on loopback, or that asks for a token (CORS).
+/// The parser is NIO's. Header and body sizes are limited, slow clients give way, and who may call
+/// at all is for `AccessRules` to say.
 public final class HTTPServer: Sendable {
   /// Answers a request; runs outside of the network's threads.
   public typealias Handler = @Sendable (HTTPRequest) async -> HTTPResponse
@@ -18,9 +17,15 @@ public final class HTTPServer: Sendable {
     public var bodyBytes = 1 << 20
     /// The longest header block in bytes; longer ones are answered with status 431.
     public var headerBytes = 32 << 10
-    /// How many connections are open at once; further ones are closed.
-    public var connections = 256
-    /// How long a connection may be silent between requests or within one.
+    /// How many connections are open at once; the one that waited longest gives way to another.
+    public var connections = 1024
+    /// How many of them one client address may have.
+    public var clientConnections = 256
+    /// How long a new connection may take for the head of its first request.
+    public var headSeconds: Int64 = 10
+    /// How long a body may take.
+    public var bodySeconds: Int64 = 30
+    /// How long a connection may take for the next request, or for what it was answered.
     public var idleSeconds: Int64 = 60
 
     /// The limits that suit signaling.
@@ -35,6 +40,8 @@ public final class HTTPServer: Sendable {
   private let channel: any Channel
   private let connections: OpenConnections
   private let isSecure: Bool
+  /// What requests must carry; nil where nothing is asked for.
+  package let token: BearerToken?
 
   /// The server's address as a URL without a path.
   public var url: String {
@@ -43,45 +50,51 @@ public final class HTTPServer: Sendable {
   }
 
   private init(
-    host: String, port: Int, channel: any Channel, connections: OpenConnections, isSecure: Bool
+    host: String, port: Int, channel: any Channel, connections: OpenConnections,
+    keeper: AccessGate.Keeper
   ) {
     self.host = host
     self.port = port
     self.channel = channel
     self.connections = connections
-    self.isSecure = isSecure
+    isSecure = keeper.isSecure
+    token = keeper.token(listeningOn: channel.localAddress)
   }
 
   /// Starts to listen; port 0 finds a free port.
   ///
   /// - Throws: `HTTPError` when the address is not to be had.
   public static func listen(
-    host: String, port: Int, limits: Limits = Limits(), handler: @escaping Handler
+    host: String, port: Int, limits: Limits = Limits(), access: AccessRules = AccessRules(),
+    handler: @escaping Handler
   ) async throws(HTTPError) -> HTTPServer {
-    try await listen(host: host, port: port, limits: limits, identity: nil, handler: handler)
+    try await listen(
+      host: host, port: port, limits: limits, access: access, identity: nil, handler: handler)
   }
 
   /// Starts to listen for HTTPS, or for HTTP without an identity.
-  ///
-  /// - Parameter allowsAllOrigins: whether pages from anywhere may call; nil allows it on loopback.
   package static func listen(
-    host: String, port: Int, limits: Limits = Limits(), identity: TLSIdentity?,
-    allowsAllOrigins: Bool? = nil, handler: @escaping Handler
+    host: String, port: Int, limits: Limits = Limits(), access: AccessRules = AccessRules(),
+    identity: TLSIdentity?, handler: @escaping Handler
   ) async throws(HTTPError) -> HTTPServer {
     // What is wrong with the files is told now, and not to the first client.
     if let identity { _ = try TLSSession(.server(identity)) }
     guard (0...65_535).contains(port) else {
       throw HTTPError(reason: "cannot listen on \(host): \(port) is not a port")
     }
-    let connections = OpenConnections(maximum: limits.connections)
+    let connections = OpenConnections(
+      maximum: limits.connections, clientMaximum: limits.clientConnections)
+    let keeper = AccessGate.Keeper(
+      rules: access, listenedName: host, spareToken: BearerToken.random(),
+      isSecure: identity != nil)
     let bootstrap = ServerBootstrap(group: MultiThreadedEventLoopGroup.singleton)
-      .serverChannelOption(.backlog, value: 64)
+      .serverChannelOption(.backlog, value: 512)
       .serverChannelOption(.socketOption(.so_reuseaddr), value: 1)
       .childChannelOption(.tcpOption(.tcp_nodelay), value: 1)
       .childChannelInitializer { channel in
         connections.admit(channel)
           ? configure(
-            channel, limits: limits, identity: identity, allowsAllOrigins: allowsAllOrigins,
+            channel, limits: limits, connections: connections, keeper: keeper, identity: identity,
             handler: handler)
           : channel.close()
       }
@@ -89,15 +102,15 @@ public final class HTTPServer: Sendable {
       let channel = try await bootstrap.bind(host: host, port: port).get()
       return HTTPServer(
         host: channel.localAddress?.ipAddress ?? host, port: channel.localAddress?.port ?? port,
-        channel: channel, connections: connections, isSecure: identity != nil)
+        channel: channel, connections: connections, keeper: keeper)
     } catch {
       throw HTTPError(reason: "cannot listen on \(host):\(port): \(sentence(of: error))")
     }
   }
 
   private static func configure(
-    _ channel: any Channel, limits: Limits, identity: TLSIdentity?, allowsAllOrigins: Bool?,
-    handler: @escaping Handler
+    _ channel: any Channel, limits: Limits, connections: OpenConnections,
+    keeper: AccessGate.Keeper, identity: TLSIdentity?, handler: @escaping Handler
   ) -> EventLoopFuture<Void> {
     channel.eventLoop.makeCompletedFuture {
       var decoderLimits = NIOHTTPDecoderLimitConfiguration()
@@ -108,11 +121,11 @@ public final class HTTPServer: Sendable {
       try pipeline.configureHTTPServerPipeline(
         withPipeliningAssistance: true, withErrorHandling: false,
         withEncoderConfiguration: .init(), withDecoderLimitConfiguration: decoderLimits)
-      try pipeline.addHandler(IdleStateHandler(allTimeout: .seconds(limits.idleSeconds)))
       try pipeline.addHandler(
         HTTPExchange(
-          limits: limits,
-          allowsAllOrigins: allowsAllOrigins ?? channel.localAddress?.isLoopback ?? false,
+          limits: limits, connections: connections,
+          gate: AccessGate(
+            keeper, listening: channel.parent?.localAddress, local: channel.localAddress),
           handler: handler))
     }
   }
@@ -150,43 +163,6 @@ func sentence(of error: any Error) -> String {
   case let error as NIOConnectionError:
     error.connectionErrors.first.map { sentence(of: $0.error) } ?? "no such host"
   default: "\(error)"
-  }
-}
-
-/// The connections of a server, to limit and to close them.
-final class OpenConnections: Sendable {
-  private struct State {
-    var channels: [ObjectIdentifier: any Channel] = [:]
-    var isClosed = false
-  }
-
-  private let state = Mutex(State())
-  private let maximum: Int
-
-  init(maximum: Int) { self.maximum = maximum }
-
-  /// Takes a connection in; gives false when there are too many.
-  func admit(_ channel: any Channel) -> Bool {
-    let id = ObjectIdentifier(channel)
-    let isAdmitted = state.withLock { state in
-      guard !state.isClosed, state.channels.count < maximum else { return false }
-      state.channels[id] = channel
-      return true
-    }
-    if isAdmitted {
-      channel.closeFuture.whenComplete { [self] _ in
-        state.withLock { state in state.channels[id] = nil }
-      }
-    }
-    return isAdmitted
-  }
-
-  /// Takes no more connections and gives those that are open.
-  func closeAll() -> [any Channel] {
-    state.withLock { state in
-      state.isClosed = true
-      return Array(state.channels.values)
-    }
   }
 }
 

@@ -65,9 +65,7 @@ package struct SessionRoutes: Sendable {
       try await sessions.close(id, of: place.kind)
       return HTTPResponse(status: 200)
     } catch {
-      var response = HTTPResponse.problem(error.kind.status, error.reason)
-      if error.kind == .busy { response.headers.append(("Retry-After", "5")) }
-      return response
+      return HTTPResponse.problem(error.kind.status, error.reason).retrying(error)
     }
   }
 

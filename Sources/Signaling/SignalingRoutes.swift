@@ -20,34 +20,21 @@ public struct SignalingRoutes: Sendable {
   private let calls: any CallHandling
   private let page: String
   private let sessions: SessionRoutes?
-  private let token: BearerToken?
 
   /// Creates the routes to calls; the page is the one that browsers call with, unless given.
   public init(calls: any CallHandling, page: String = callPage) {
-    self.init(calls: calls, page: page, sessions: nil, token: nil)
+    self.init(calls: calls, page: page, sessions: nil)
   }
 
   /// Creates the routes to calls and to sessions of WHIP and WHEP.
-  ///
-  /// - Parameter token: what all requests must carry but the page's own; nil when anybody may call.
-  package init(
-    calls: any CallHandling, page: String = callPage, sessions: SessionRoutes?,
-    token: BearerToken?
-  ) {
+  package init(calls: any CallHandling, page: String = callPage, sessions: SessionRoutes?) {
     self.calls = calls
     self.page = page
     self.sessions = sessions
-    self.token = token
   }
 
   /// Answers a request.
   public func respond(to request: HTTPRequest) async -> HTTPResponse {
-    // A browser asks with OPTIONS, and for the page, before it can give a token.
-    if request.path != "/", request.method != "OPTIONS",
-      let refusal = token?.refusal(of: request)
-    {
-      return refusal
-    }
     if let response = await sessions?.respond(to: request) { return response }
     let methods = methods(of: request.path)
     guard !methods.isEmpty else {
@@ -64,7 +51,7 @@ public struct SignalingRoutes: Sendable {
     do throws(CallRefusal) {
       return try await answer(request)
     } catch {
-      return .refusal(error.kind.status, error.reason)
+      return HTTPResponse.refusal(error.kind.status, error.reason).retrying(error)
     }
   }
 
@@ -126,6 +113,16 @@ public struct SignalingRoutes: Sendable {
       throw CallRefusal(.badRequest, "\(request.path) wants a JSON object \(shape)")
     }
     return body
+  }
+}
+
+extension HTTPResponse {
+  /// The response with the time after which another try is worth it, where it is one of time (RFC
+  /// 9110 section 10.2.3).
+  func retrying(_ refusal: CallRefusal) -> HTTPResponse {
+    var response = self
+    if refusal.kind == .busy { response.headers.append(("Retry-After", "5")) }
+    return response
   }
 }
 

@@ -197,7 +197,7 @@ final class ScriptedSessions: SessionHandling {
     let sessions = ScriptedSessions()
     let routes = SignalingRoutes(
       calls: ScriptedCalls(),
-      sessions: SessionRoutes(sessions: sessions, iceServers: Self.servers), token: nil)
+      sessions: SessionRoutes(sessions: sessions, iceServers: Self.servers))
     let response = await routes.respond(to: Self.request(row))
     #expect(response.status == row.status)
     if response.status < 300 {
@@ -213,62 +213,6 @@ final class ScriptedSessions: SessionHandling {
 
   // MARK: Tokens
 
-  @Test(arguments: [
-    ("POST /whip", "Bearer s3cret", 201), ("POST /whip", "bearer  s3cret", 201),
-    ("POST /whip", "", 401), ("POST /whip", "Bearer", 401), ("POST /whip", "Bearer s3creT", 401),
-    ("POST /whip", "Bearer s3cret2", 401), ("POST /whip", "Basic s3cret", 401),
-    ("PATCH /whip/s1", "", 401), ("DELETE /whip/s1", "", 401), ("DELETE /whip/s1", "Bearer x", 401),
-    ("DELETE /whip/s1", "Bearer s3cret", 200), ("POST /mkoffer", "", 401), ("GET /stats", "", 401),
-    ("GET /stats", "Bearer s3cret", 200), ("GET /", "", 200), ("OPTIONS /whip", "", 204),
-    ("OPTIONS /offer", "", 204),
-  ])
-  func aTokenIsAskedOfAllButThePage(request: String, field: String, status: Int) async throws {
-    let token = try #require(BearerToken("s3cret"))
-    let sessions = ScriptedSessions()
-    let routes = SignalingRoutes(
-      calls: ScriptedCalls(), sessions: SessionRoutes(sessions: sessions), token: token)
-    var row = Case(request: request, fields: [Self.sdp], body: "x", status: status)
-    if !field.isEmpty { row.fields.append("Authorization: \(field)") }
-    let response = await routes.respond(to: Self.request(row))
-    #expect(response.status == status)
-    guard status == 401 else { return }
-    let challenge = response.headers.first { $0.name == "WWW-Authenticate" }?.value ?? ""
-    #expect(challenge.hasPrefix("Bearer realm=\"retake\""))
-    #expect(sessions.log.isEmpty)
-  }
-
   @Test(arguments: ["", "a b", "a\r\nX: y", "é", "a,b"])
   func whatIsNoTokenIsRefused(text: String) { #expect(BearerToken(text) == nil) }
-
-  // MARK: Other origins
-
-  /// Off loopback others must not reach what no token protects; the server can be told so.
-  @Test(arguments: [(nil, true), (true, true), (false, false)])
-  func otherOriginsMayBeKeptOut(allows: Bool?, expected: Bool) async throws {
-    let server = try await HTTPServer.listen(
-      host: "127.0.0.1", port: 0, identity: nil, allowsAllOrigins: allows
-    ) { _ in HTTPResponse(status: 204) }
-    let asked = try await HTTPClient.patient.send("OPTIONS", server.url + "/whip")
-    #expect((asked.header("Access-Control-Allow-Origin") == "*") == expected)
-    await server.shutdown()
-  }
-
-  @Test func pagesOfOtherOriginsMayPublish() async throws {
-    let routes = SignalingRoutes(
-      calls: ScriptedCalls(), sessions: SessionRoutes(sessions: ScriptedSessions()), token: nil)
-    let server = try await HTTPServer.listen(host: "127.0.0.1", port: 0) { request in
-      await routes.respond(to: request)
-    }
-    let asked = try await HTTPClient.patient.send("OPTIONS", server.url + "/whip/s1")
-    let methods = asked.header("Access-Control-Allow-Methods") ?? ""
-    let fields = asked.header("Access-Control-Allow-Headers") ?? ""
-    for method in ["POST", "PATCH", "DELETE"] { #expect(methods.contains(method)) }
-    for field in ["Authorization", "Content-Type", "If-Match"] { #expect(fields.contains(field)) }
-    let begun = try await HTTPClient.patient.send(
-      "POST", server.url + "/whip", body: Array("x".utf8), type: "application/sdp")
-    #expect(begun.header("Access-Control-Allow-Origin") == "*")
-    let exposed = begun.header("Access-Control-Expose-Headers") ?? ""
-    for field in ["Location", "ETag", "Link"] { #expect(exposed.contains(field)) }
-    await server.shutdown()
-  }
 }

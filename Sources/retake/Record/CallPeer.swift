@@ -194,6 +194,12 @@ final class CallPeer: Sendable {
     }
   }
 
+  /// Returns when the peer left, or when it did not connect within a limit.
+  func waitUntilGone(connectingWithin limit: Duration) async {
+    guard (try? await connection.waitUntilConnected(timeout: limit)) != nil else { return }
+    await waitUntilGone()
+  }
+
   /// Frames each way in words, for a summary.
   var mediaSummary: String {
     let counters = connection.counters

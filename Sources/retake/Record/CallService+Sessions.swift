@@ -19,14 +19,12 @@ extension CallService: SessionHandling {
   {
     let offer = try SDPDocument(offered: text, to: kind)
     let call = try makeCall(
-      role: "\(kind.rawValue) server", transport: kind.rawValue, id: CallService.makeSecret())
+      role: "\(kind.rawValue) server", transport: kind.rawValue, id: BearerToken.random().text)
     do {
       let answer = try await call.peer.answer(SessionDescription(type: .offer, sdp: text), kind)
       let tag = try SDPDocument(parsing: answer.sdp).credentials?.usernameFragment
       guard let tag else { throw CallRefusal(.unprocessable, "no m-section can be accepted") }
-      if let index = calls.firstIndex(where: { $0.id == call.id }) {
-        calls[index].exchange = SessionExchange(kind: kind, offer: offer, entityTag: tag)
-      }
+      setExchange(SessionExchange(kind: kind, offer: offer, entityTag: tag), of: call.id)
       return OpenedSession(id: call.id, answer: answer.sdp, entityTag: tag)
     } catch {
       await end(call.id, isRefused: true)
@@ -102,26 +100,16 @@ extension CallService: SessionHandling {
   private func session(_ id: String, _ kind: SessionProtocol) throws(CallRefusal) -> (
     Call, SessionExchange
   ) {
-    guard let call = calls.first(where: { $0.id == id }), !call.isOver,
-      let exchange = call.exchange, exchange.kind == kind
-    else { throw CallRefusal(.unknownCall, "there is no such \(kind.rawValue) session") }
+    guard let call = try? call(id), let exchange = call.exchange, exchange.kind == kind else {
+      throw CallRefusal(.unknownCall, "there is no such \(kind.rawValue) session")
+    }
     return (call, exchange)
   }
 
   private func update(_ id: String, _ change: (inout SessionExchange) -> Void) {
-    guard let index = calls.firstIndex(where: { $0.id == id }), var state = calls[index].exchange
-    else { return }
-    change(&state)
-    calls[index].exchange = state
-  }
-
-  /// A name that nobody can guess: 128 random bits.
-  private static func makeSecret() -> String {
-    var generator = SystemRandomNumberGenerator()
-    return (0..<2).map { _ in
-      let digits = String(generator.next() as UInt64, radix: 16)
-      return String(repeating: "0", count: 16 - digits.count) + digits
-    }.joined()
+    guard var exchange = (try? call(id))?.exchange else { return }
+    change(&exchange)
+    setExchange(exchange, of: id)
   }
 }
 

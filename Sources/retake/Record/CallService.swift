@@ -14,32 +14,44 @@ actor CallService: CallHandling {
   nonisolated let endedCalls: AsyncStream<Void>
   private let ended: AsyncStream<Void>.Continuation
   private let options: RecordOptions
+  private let callsMaximum: Int
   let plan: SendPlan
   /// The session of all calls when one file was asked for, once it has begun.
   private var shared: Session?
   private let sharedPath: String
-  var calls: [Call] = []
+  /// The threads of the calls that have takes of their own.
+  private var loops: MediaLoopPool?
+  /// The calls that run.
+  private var calls: [String: Call] = [:]
+  /// What waits for the end of calls that are being closed.
+  private var farewells: [Int: Task<Void, Never>] = [:]
   private var nextNumber = 1
   private var report = RecordingReport()
+  /// The peers of the shared take whose calls are over, and what the last of them sent in words.
+  private var endedPeers: [RecordingReport.Peer] = []
+  private var lastMedia = "nobody called"
   let failures = SendFailures()
   private var failure: String?
   private var isOpen = false
 
-  private static let callsMaximum = 32
+  /// How long a peer has to connect: enough for a person who carries descriptions by hand.
+  private static let connectionLimit = Duration.seconds(120)
 
   struct Call {
     var id: String
+    var number: Int
     var peer: CallPeer
     var session: Session
     var path: String
-    var isOver = false
     /// What WHIP and WHEP know of the call; nil for a call by other signaling.
     var exchange: SessionExchange?
   }
 
-  init(options: RecordOptions, plan: SendPlan) throws {
+  /// - Parameter callsMaximum: how many calls run at once at the most.
+  init(options: RecordOptions, plan: SendPlan, callsMaximum: Int) throws {
     self.options = options
     self.plan = plan
+    self.callsMaximum = callsMaximum
     (endedCalls, ended) = AsyncStream<Void>.makeStream()
     if options.isFolder {
       sharedPath = ""
@@ -48,11 +60,20 @@ actor CallService: CallHandling {
     }
   }
 
-  /// Creates the take of all calls, if there is one, and lets calls begin.
+  /// Creates the take of all calls, or the threads of those with takes of their own, and lets calls
+  /// begin.
   ///
   /// This comes after listening, so that a port that is taken leaves no take behind.
   func open() throws {
-    if !options.isFolder { shared = try openSession(options.sessionOptions(take: sharedPath)) }
+    if options.isFolder {
+      do throws(SystemError) {
+        loops = try MediaLoopPool(count: ProcessInfo.processInfo.activeProcessorCount)
+      } catch {
+        throw CommandFailure(.inputOutput, error.description)
+      }
+    } else {
+      shared = try openSession(options.sessionOptions(take: sharedPath))
+    }
     isOpen = true
   }
 
@@ -126,14 +147,14 @@ actor CallService: CallHandling {
   }
 
   func end(call id: String) async throws(CallRefusal) {
-    let call = try call(id)
-    if !call.isOver { call.peer.note(CallPeer.byeType, "", isInbound: true) }
+    try call(id).peer.note(CallPeer.byeType, "", isInbound: true)
     await end(id)
   }
 
   func stats(call id: String?) async throws(CallRefusal) -> String {
     var parts: [String] = []
-    for call in calls where id == nil || call.id == id {
+    let asked = calls.values.sorted { $0.number < $1.number }
+    for call in asked where id == nil || call.id == id {
       let states = call.peer.connection.states
       let report = (try? await call.peer.connection.getStats()) ?? StatsReport()
       parts.append(
@@ -150,19 +171,23 @@ actor CallService: CallHandling {
   // MARK: Calls
 
   func call(_ id: String) throws(CallRefusal) -> Call {
-    guard let call = calls.first(where: { $0.id == id }) else {
+    guard let call = calls[id] else {
       throw CallRefusal(.unknownCall, "there is no call \(id)")
     }
     return call
   }
+
+  /// Changes what WHIP and WHEP know of a call, if it still runs.
+  func setExchange(_ exchange: SessionExchange, of id: String) { calls[id]?.exchange = exchange }
 
   /// Makes the peer of a new call; without an identifier it gets its number.
   func makeCall(role: String, transport: String = "http", id: String? = nil)
     throws(CallRefusal) -> Call
   {
     guard isOpen else { throw CallRefusal(.busy, "the recording has not begun; try again") }
-    guard calls.filter({ !$0.isOver }).count < CallService.callsMaximum else {
-      throw CallRefusal(.busy, "there are \(CallService.callsMaximum) calls already")
+    guard calls.count < callsMaximum else {
+      throw CallRefusal(
+        .busy, "all \(callsMaximum) calls that --calls allows at once are taken; try again later")
     }
     let number = nextNumber
     nextNumber += 1
@@ -173,7 +198,7 @@ actor CallService: CallHandling {
         session = shared
       } else {
         path = try options.takePath(prefix: "call")
-        session = try openSession(options.sessionOptions(take: path))
+        session = try openSession(options.sessionOptions(take: path), on: loops?.next())
       }
     } catch {
       throw CallRefusal(.failure, (error as? CommandFailure)?.message ?? "\(error)")
@@ -183,35 +208,46 @@ actor CallService: CallHandling {
     let peer = CallPeer(
       connection, sending: plan, transport: transport, preferring: options.videoCodec,
       telling: failures)
-    let call = Call(id: id ?? "call-\(number)", peer: peer, session: session, path: path)
-    calls.append(call)
+    let call = Call(
+      id: id ?? "call-\(number)", number: number, peer: peer, session: session, path: path)
+    calls[call.id] = call
     Task {
-      await peer.waitUntilGone()
+      await peer.waitUntilGone(connectingWithin: CallService.connectionLimit)
       await self.end(call.id)
     }
     return call
   }
 
-  /// Closes a call; a take of its own is completed.
+  /// Ends a call, whose place is free at once; a take of its own is completed.
   ///
   /// - Parameter isRefused: whether the call never began, so that nobody waits for its end.
   func end(_ id: String, isRefused: Bool = false) async {
-    guard let index = calls.firstIndex(where: { $0.id == id }), !calls[index].isOver else { return }
-    calls[index].isOver = true
-    let call = calls[index]
-    await call.peer.connection.close()
-    if shared == nil {
-      await complete(call.session, call.path, [call], call.peer.mediaSummary)
-    }
+    guard let call = calls.removeValue(forKey: id) else { return }
+    let farewell = Task { await conclude(call) }
+    farewells[call.number] = farewell
+    await farewell.value
+    farewells[call.number] = nil
     if !isRefused { ended.yield() }
   }
 
-  private func complete(_ session: Session, _ path: String, _ calls: [Call], _ media: String)
-    async
-  {
+  /// Closes a call and gives back all that it held.
+  private func conclude(_ call: Call) async {
+    await call.peer.connection.close()
+    await call.peer.connection.retire()
+    let peer = RecordingReport.Peer(call.peer.connection)
+    if shared == nil {
+      await complete(call.session, call.path, [peer], call.peer.mediaSummary)
+    } else {
+      endedPeers.append(peer)
+      lastMedia = call.peer.mediaSummary
+    }
+  }
+
+  private func complete(
+    _ session: Session, _ path: String, _ peers: [RecordingReport.Peer], _ media: String
+  ) async {
     do {
-      let summary = try await retake.finish(session, path)
-      report.add(summary, calls.map(\.peer.connection), media: media)
+      report.add(try await retake.finish(session, path), peers, media: media)
     } catch {
       failure = (error as? CommandFailure)?.message ?? "\(error)"
     }
@@ -219,11 +255,14 @@ actor CallService: CallHandling {
 
   /// Ends all calls and takes, and gives what was recorded.
   func finish() async throws -> RecordingReport {
-    for call in calls { await end(call.id) }
+    isOpen = false
+    for id in calls.keys.sorted() { await end(id) }
+    for farewell in farewells.values { await farewell.value }
+    await loops?.stop()
     if let shared {
-      let media = calls.last.map(\.peer.mediaSummary) ?? "nobody called"
-      let count = calls.count == 1 ? "1 call" : "\(calls.count) calls"
-      await complete(shared, sharedPath, calls, calls.count > 1 ? count : media)
+      let count = endedPeers.count
+      await complete(
+        shared, sharedPath, endedPeers, count > 1 ? "\(count) calls" : lastMedia)
     }
     if let failure { throw CommandFailure(.inputOutput, failure) }
     return report

@@ -70,7 +70,7 @@ struct RecordCall: AsyncParsableCommand {
     let summary = try await finish(session, path)
     if let failure { throw failure }
     var report = RecordingReport()
-    report.add(summary, [connection], media: media)
+    report.add(summary, [RecordingReport.Peer(connection)], media: media)
     try report.conclude(with: failures, json: options.json)
   }
 

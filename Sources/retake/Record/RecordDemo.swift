@@ -114,7 +114,7 @@ struct RecordDemo: AsyncParsableCommand {
     if let failure { throw failure }
     var report = RecordingReport()
     report.add(
-      summary, [caller, callee],
+      summary, [caller, callee].map { RecordingReport.Peer($0) },
       media: "caller received \(counters.0.picturesReceived) video and "
         + "\(counters.0.audioReceived) audio frames, callee "
         + "\(counters.1.picturesReceived) and \(counters.1.audioReceived)")

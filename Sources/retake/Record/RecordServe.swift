@@ -26,8 +26,13 @@ struct RecordServe: AsyncParsableCommand {
 
   @OptionGroup var options: RecordOptions
 
-  @Option(help: "The address and port to listen on; port 0 finds a free one.")
-  var listen: ListenAddress = ListenAddress(host: "127.0.0.1", port: 8080)
+  @OptionGroup var listening: ListenOptions
+
+  @Option(
+    help: """
+      How many calls may run at once; further ones are refused with status 503 until one has ended.
+      """)
+  var calls = 200
 
   @OptionGroup var sending: SendOptions
 
@@ -45,9 +50,6 @@ struct RecordServe: AsyncParsableCommand {
       """)
   var sayChannels = 0
 
-  @Option(help: "A bearer token that callers must give; the page has it in its address.")
-  var token: BearerToken?
-
   @Option(
     name: .customLong("tell-ice-server"),
     help: """
@@ -56,18 +58,12 @@ struct RecordServe: AsyncParsableCommand {
       """)
   var toldICEServers: [ICEServerChoice] = []
 
-  @Option(help: "A certificate in PEM: pages and signaling then go over HTTPS; needs --key.")
-  var certificate: String?
-
-  @Option(help: "The private key of --certificate in PEM.")
-  var key: String?
-
   @Flag(help: "End the recording when the first call ends.")
   var once = false
 
   func validate() throws {
-    if (certificate == nil) != (key == nil) {
-      throw ValidationError("--certificate and --key belong together: give both or none.")
+    guard (1...100_000).contains(calls) else {
+      throw ValidationError("--calls takes 1 to 100000, not \(calls).")
     }
     for server in toldICEServers {
       let server = server.server
@@ -91,70 +87,50 @@ struct RecordServe: AsyncParsableCommand {
     }
   }
 
-  private var identity: TLSIdentity? {
-    guard let certificate, let key else { return nil }
-    return TLSIdentity(certificate: certificate, key: key)
-  }
-
   func run() async throws {
     let plan = try SendPlan(
       sending, default: .echo, preferring: options.videoCodec,
       messages: say.map { Conversation(sizes: $0, channels: sayChannels) })
     let stop = StopSignal()
-    let calls = try CallService(options: options, plan: plan)
+    try raiseDescriptorLimit()
+    let service = try CallService(options: options, plan: plan, callsMaximum: calls)
     let routes = SignalingRoutes(
-      calls: calls, sessions: SessionRoutes(sessions: calls, iceServers: toldLinks),
-      token: token)
-    let server: HTTPServer
+      calls: service, sessions: SessionRoutes(sessions: service, iceServers: toldLinks))
+    let server = try await listening.server { await routes.respond(to: $0) }
     do {
-      server = try await HTTPServer.listen(
-        host: listen.host, port: listen.port, identity: identity,
-        allowsAllOrigins: token == nil ? nil : true
-      ) { request in
-        await routes.respond(to: request)
-      }
-    } catch {
-      throw CommandFailure(.inputOutput, error.reason)
-    }
-    do {
-      try await calls.open()
+      try await service.open()
     } catch {
       await server.shutdown()
       throw error
     }
-    let page = server.url + "/" + (token.map { "#token=\($0.text)" } ?? "")
-    printError("open \(page) in a browser, or POST an offer to \(server.url)/offer")
+    printError("open \(server.pageURL) in a browser, or POST an offer to \(server.url)/offer")
     printError("WHIP publishers go to \(server.url)/whip, WHEP players to \(server.url)/whep")
+    if listening.token == nil, let token = server.token {
+      printError("others can reach this address, so callers need the token \(token.text)")
+    }
     printError("the take holds keys and media of the calls; Ctrl-C ends the recording")
     let endsWithCall = once
     await stop.wait(seconds: options.seconds) {
-      for await _ in calls.endedCalls where endsWithCall { return }
+      for await _ in service.endedCalls where endsWithCall { return }
     }
     await server.shutdown()
-    var report = try await calls.finish()
-    try report.conclude(with: calls.failures, json: options.json)
-  }
-}
-
-/// `HOST:PORT`, with brackets around an IPv6 address.
-struct ListenAddress: ExpressibleByArgument, CustomStringConvertible {
-  var host: String
-  var port: Int
-
-  init(host: String, port: Int) {
-    self.host = host
-    self.port = port
+    var report = try await service.finish()
+    try report.conclude(with: service.failures, json: options.json)
   }
 
-  init?(argument: String) {
-    guard let colon = argument.lastIndex(of: ":"),
-      let port = UInt16(argument[argument.index(after: colon)...])
-    else { return nil }
-    var host = String(argument[..<colon])
-    if host.hasPrefix("["), host.hasSuffix("]") { host = String(host.dropFirst().dropLast()) }
-    guard !host.isEmpty else { return nil }
-    self.init(host: host, port: Int(port))
+  /// Makes room for the sockets and files of as many calls as are allowed.
+  private func raiseDescriptorLimit() throws {
+    let limit = DescriptorLimit.raise()
+    let needed = RecordServe.ownDescriptors + calls * RecordServe.callDescriptors
+    guard limit < needed else { return }
+    throw CommandFailure(
+      .usage,
+      "--calls \(calls) may need \(needed) descriptors and the system allows \(limit): raise the "
+        + "hard limit of `ulimit -n`, or lower --calls")
   }
 
-  var description: String { host.contains(":") ? "[\(host)]:\(port)" : "\(host):\(port)" }
+  /// What the recorder itself and the connections of HTTP may have open.
+  private static let ownDescriptors = 1_200
+  /// What a call may have open: a socket on each of a few addresses, and the files of its take.
+  private static let callDescriptors = 8
 }

@@ -67,14 +67,14 @@ struct RecordingReport: Encodable {
     case takes, sendFailures
   }
 
-  /// Adds a take that is complete, with the connections that were recorded.
+  /// Adds a take that is complete, with the peers that were recorded.
   ///
   /// - Parameter media: what went each way, in words.
-  mutating func add(_ summary: TakeSummary, _ connections: [PeerConnection], media: String) {
+  mutating func add(_ summary: TakeSummary, _ peers: [Peer], media: String) {
     add(
       Take(
         path: summary.path, steps: summary.steps, packets: summary.packets, bytes: summary.bytes,
-        peers: connections.map { Peer($0) }), media: media)
+        peers: peers), media: media)
   }
 
   /// Adds a take.

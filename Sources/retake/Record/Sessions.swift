@@ -2,10 +2,10 @@ import Foundation
 import Live
 import Tape
 
-/// Begins a session, or fails with one sentence.
-func openSession(_ options: Session.Options) throws -> Session {
+/// Begins a session, on a loop that it shares or on one of its own, or fails with one sentence.
+func openSession(_ options: Session.Options, on loop: MediaLoop? = nil) throws -> Session {
   do throws(SessionError) {
-    return try Session(options)
+    return try Session(options, loop: loop)
   } catch {
     throw CommandFailure(.inputOutput, error.description)
   }

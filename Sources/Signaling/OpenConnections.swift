@@ -1,0 +1,98 @@
+import NIOCore
+import Synchronization
+
+/// The connections of a server, to limit and to close them.
+///
+/// Where there is no room, the connection gives way that has waited longest for its client: whoever
+/// opens hundreds and says nothing on them loses those, and keeps nobody out.
+final class OpenConnections: Sendable {
+  private struct Entry {
+    let channel: any Channel
+    let client: String
+    /// Since which moment the client is awaited; nil while it is answered.
+    var waiting: UInt64?
+  }
+
+  private struct State {
+    var entries: [ObjectIdentifier: Entry] = [:]
+    var counts: [String: Int] = [:]
+    var moment: UInt64 = 0
+    var isClosed = false
+
+    mutating func next() -> UInt64 {
+      moment += 1
+      return moment
+    }
+
+    /// Takes out the connection that has waited longest, of one client or of all.
+    mutating func takeOldest(of client: String?) -> (any Channel)? {
+      let waiting = entries.filter { entry in
+        entry.value.waiting != nil && (client == nil || entry.value.client == client)
+      }
+      let oldest = waiting.min { $0.value.waiting ?? 0 < $1.value.waiting ?? 0 }
+      guard let oldest else { return nil }
+      remove(oldest.key)
+      return oldest.value.channel
+    }
+
+    mutating func remove(_ id: ObjectIdentifier) {
+      guard let entry = entries.removeValue(forKey: id) else { return }
+      let count = counts[entry.client, default: 1] - 1
+      counts[entry.client] = count > 0 ? count : nil
+    }
+  }
+
+  private let state = Mutex(State())
+  private let maximum: Int
+  private let clientMaximum: Int
+
+  /// - Parameters:
+  ///   - maximum: how many there may be.
+  ///   - clientMaximum: how many of them one client address may have.
+  init(maximum: Int, clientMaximum: Int) {
+    self.maximum = maximum
+    self.clientMaximum = clientMaximum
+  }
+
+  /// Takes a connection in, maybe in the place of another; false when all others are being
+  /// answered.
+  func admit(_ channel: any Channel) -> Bool {
+    let id = ObjectIdentifier(channel)
+    let client = channel.remoteAddress?.ipAddress ?? ""
+    let (isAdmitted, leaving) = state.withLock { state in
+      guard !state.isClosed else { return (false, nil as (any Channel)?) }
+      var leaving: (any Channel)?
+      if state.counts[client, default: 0] >= clientMaximum {
+        leaving = state.takeOldest(of: client)
+        if leaving == nil { return (false, nil) }
+      } else if state.entries.count >= maximum {
+        leaving = state.takeOldest(of: nil)
+        if leaving == nil { return (false, nil) }
+      }
+      state.entries[id] = Entry(channel: channel, client: client, waiting: state.next())
+      state.counts[client, default: 0] += 1
+      return (true, leaving)
+    }
+    leaving?.close(promise: nil)
+    if isAdmitted {
+      channel.closeFuture.whenComplete { [self] _ in state.withLock { $0.remove(id) } }
+    }
+    return isAdmitted
+  }
+
+  /// Takes note of whether a connection's client is being answered, or awaited from now on.
+  func note(_ channel: any Channel, isAnswering: Bool) {
+    state.withLock { state in
+      let moment = isAnswering ? nil : state.next()
+      state.entries[ObjectIdentifier(channel)]?.waiting = moment
+    }
+  }
+
+  /// Takes no more connections and gives those that are open.
+  func closeAll() -> [any Channel] {
+    state.withLock { state in
+      state.isClosed = true
+      return state.entries.values.map(\.channel)
+    }
+  }
+}
