@@ -21,7 +21,7 @@ INTEROP ?=
 VENV = .build/interop-venv
 RETAKE = .build/release/retake
 
-.PHONY: demo test sample changes determinism lint interop captures bench release deps deps-test deps-lint deps-interop
+.PHONY: demo test sample changes determinism lint interop captures bench soak release deps deps-test deps-lint deps-interop
 
 # Two full stacks call each other over loopback; the take is replayed and looked into.
 demo: release
@@ -76,6 +76,18 @@ captures: release deps-interop $(VENV)/ready
 bench: release $(VENV)/ready
 	$(RETAKE) bench takes
 	$(VENV)/bin/python Tests/Interop/throughput.py --retake $(RETAKE)
+
+# Calls that come and go at random for MINUTES, and what a recorder still holds of them; series of
+# calls into one take and into a folder, a thousand calls at once, and requests that never end.
+MINUTES ?= 10
+soak: release
+	swift build -c release --product soak
+	.build/release/soak series --retake $(RETAKE)
+	.build/release/soak series --retake $(RETAKE) --each
+	.build/release/soak crowd --retake $(RETAKE)
+	.build/release/soak crowd --retake $(RETAKE) --each
+	.build/release/soak silence --retake $(RETAKE)
+	.build/release/soak run --retake $(RETAKE) --minutes $(MINUTES)
 
 release: deps
 	swift build -c release --product retake

@@ -209,6 +209,14 @@ let package = Package(
     tests(
       "AnyBytesTests",
       ["Wire", "STUN", "RTP", "SCTP", "SDP", "Media", "Peer", "Lab", "Signaling", "Tape"]),
+    // Not a test bundle: calls that come and go for minutes, against a recorder of its own.
+    .executableTarget(
+      name: "soak",
+      dependencies: [
+        "Wire", "JSEP", "SDP", "Live", "Media", "Peer", "Signaling",
+        .product(name: "ArgumentParser", package: "swift-argument-parser"),
+      ],
+      path: "Tests/Soak", swiftSettings: settings),
     // Drives the executable, which is built because the target stands here.
     tests("CommandTests", ["retake", "Tape", "Wire"]),
   ],

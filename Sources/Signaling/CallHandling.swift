@@ -77,6 +77,37 @@ public struct OfferChanges: Hashable, Sendable {
   }
 }
 
+/// The calls that run, oldest first.
+public struct CallList: Hashable, Sendable, Codable {
+  /// A call as a list shows it.
+  public struct Entry: Hashable, Sendable, Codable {
+    /// Names the call.
+    public var id: String
+    /// W3C connectionState.
+    public var connection: String
+    /// The file that the call is recorded in.
+    public var take: String
+
+    /// Creates an entry.
+    public init(id: String, connection: String, take: String) {
+      self.id = id
+      self.connection = connection
+      self.take = take
+    }
+  }
+
+  /// How many calls there may be at once.
+  public var limit: Int
+  /// Those that run.
+  public var calls: [Entry]
+
+  /// Creates a list.
+  public init(limit: Int, calls: [Entry]) {
+    self.limit = limit
+    self.calls = calls
+  }
+}
+
 /// What signaling asks of whoever runs the calls; knows nothing of HTTP.
 public protocol CallHandling: Sendable {
   /// Begins a call with the peer's offer and gives the answer.
@@ -94,6 +125,8 @@ public protocol CallHandling: Sendable {
   func add(_ candidate: CandidateInit?, call id: String) async throws(CallRefusal)
   /// Ends a call.
   func end(call id: String) async throws(CallRefusal)
+  /// The calls that run, and how many there may be.
+  func list() async -> CallList
   /// The stats of a call, or of all calls, as JSON text.
   func stats(call id: String?) async throws(CallRefusal) -> String
 }

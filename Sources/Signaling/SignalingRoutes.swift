@@ -10,6 +10,7 @@ import SDP
 ///     POST   /candidate  {id, candidate, sdpMid, ...}     → {}
 ///     POST   /bye        {id}                             → {}
 ///     DELETE /call/ID                                     → {}
+///     GET    /calls      those that run                   → {limit, calls: [{id, ...}]}
 ///     GET    /stats      all calls, or ?id=ID             → stats as JSON
 ///     /whip, /whep       as in `SessionRoutes`
 ///
@@ -59,7 +60,7 @@ public struct SignalingRoutes: Sendable {
 
   private func methods(of path: String) -> [String] {
     switch path {
-    case "/", "/stats": ["GET"]
+    case "/", "/calls", "/stats": ["GET"]
     case "/offer", "/mkoffer", "/answer", "/candidate", "/bye": ["POST"]
     case _ where path.hasPrefix(SignalingRoutes.callPrefix): ["DELETE"]
     default: []
@@ -70,6 +71,7 @@ public struct SignalingRoutes: Sendable {
     switch request.path {
     case "/": return HTTPResponse(type: "text/html; charset=utf-8", body: Array(page.utf8))
     case "/stats": return HTTPResponse(json: try await calls.stats(call: request.query("id")))
+    case "/calls": return HTTPResponse(json: encodedJSON(await calls.list()))
     case "/mkoffer": return HTTPResponse(json: encodedJSON(try await makeOffer(request)))
     case "/offer":
       let description = try body(DescriptionBody.self, of: request, "{sdp, type}")

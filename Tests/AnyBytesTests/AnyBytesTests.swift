@@ -311,6 +311,7 @@ private struct ParsingCalls: CallHandling {
     if id != "call-1" { throw CallRefusal(.unknownCall, "there is no such call") }
   }
 
+  func list() async -> CallList { CallList(limit: 1, calls: []) }
   func stats(call id: String?) async throws(CallRefusal) -> String { "{}" }
 }
 

@@ -34,10 +34,11 @@ async def run(program, folder):
     try:
         for method, path, body, headers, right in _REQUESTS:
             problems += await _try(recorder, method, path, body, headers, right)
-        origin = {"Origin": "http://127.0.0.1:9", "Access-Control-Request-Method": "POST"}
-        _, headers, _ = await recorder.request("OPTIONS", "/offer", None, origin)
-        if headers.get("Access-Control-Allow-Origin") not in ("*", origin["Origin"]):
-            problems.append("OPTIONS /offer: other pages on loopback may not call")
+        for foreign in ({"Origin": "http://127.0.0.1:9"}, {"Host": "recorder.example"}):
+            for method, path in (("OPTIONS", "/offer"), ("POST", "/mkoffer"), ("GET", "/stats")):
+                status, headers, _ = await recorder.request(method, path, None, foreign)
+                if status not in (403, 421) or "Access-Control-Allow-Origin" in headers:
+                    problems.append(f"{method} {path} with {foreign}: status {status}")
         peer = await open_peer(Call("aiortc", "peer"), folder)
         try:
             await recorder.offer(await peer.offer())

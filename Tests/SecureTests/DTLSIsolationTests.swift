@@ -51,6 +51,37 @@ import Wire
     }
   }
 
+  /// A process has 1,024 thread-specific keys; two for each peer were the end of some 500 of them.
+  @Test func aThousandPeersWorkAtOnceInOneProcess() throws {
+    let transports = try (0..<1100).map { number in
+      try DTLSTransport(
+        entropy: Entropy(seed: [UInt8(number & 0xff), UInt8(number >> 8)]).stream("dtls"),
+        wallClock: WallClock(unixNanosecondsAtZero: 1_700_000_000_000_000_000))
+    }
+    #expect(Set(transports.map(\.fingerprints)).count == transports.count)
+  }
+
+  /// Each peer's bytes are its own whoever worked in between on the same thread.
+  @Test func peersOfOneThreadDoNotShareTheirRandomness() throws {
+    func transport(_ seed: UInt8) throws -> DTLSTransport {
+      try DTLSTransport(
+        entropy: Entropy(seed: [seed]).stream("dtls"),
+        wallClock: WallClock(unixNanosecondsAtZero: 1_700_000_000_000_000_000))
+    }
+    func hello(_ transport: DTLSTransport) -> [[UInt8]] {
+      var outbox = Outbox<DTLSTransport.Output>()
+      transport.step(
+        .start(.client, remoteFingerprints: transport.fingerprints), at: .zero, into: &outbox)
+      return outbox.take().compactMap { output in
+        if case .datagram(let bytes) = output { bytes } else { nil }
+      }
+    }
+    let alone = hello(try transport(1))
+    let (first, second) = (try transport(1), try transport(2))
+    let other = hello(second)
+    #expect(!alone.isEmpty && hello(first) == alone && other != alone)
+  }
+
   @Test func othersStillReadTheRealTime() throws {
     let pair = try DTLSPair()
     pair.start()

@@ -49,6 +49,10 @@ final class ScriptedCalls: CallHandling {
 
   func end(call id: String) async throws(CallRefusal) { note("end \(id)") }
 
+  func list() async -> CallList {
+    CallList(limit: 2, calls: [.init(id: "call-1", connection: "connected", take: "a.take")])
+  }
+
   func stats(call id: String?) async throws(CallRefusal) -> String {
     if id == "broken" { throw CallRefusal(.failure, "no stats today") }
     return "{\"of\":\"\(id ?? "all")\"}"
@@ -135,6 +139,9 @@ final class ScriptedCalls: CallHandling {
     Case(
       request: "POST /bye", body: #"{"id":"c1"}"#, status: 200, response: "{}", asked: ["end c1"]),
     Case(request: "DELETE /call/c%31", status: 200, response: "{}", asked: ["end c1"]),
+    Case(
+      request: "GET /calls", status: 200,
+      response: #"{"calls":[{"connection":"connected","id":"call-1","take":"a.take"}],"limit":2}"#),
     Case(request: "GET /stats", status: 200, response: #"{"of":"all"}"#),
     Case(request: "GET /stats?x&id=a+b", status: 200, response: #"{"of":"a b"}"#),
     Case(request: "GET /stats?id=broken", status: 500, response: "no stats today"),

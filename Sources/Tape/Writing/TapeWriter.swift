@@ -1,11 +1,10 @@
 import Dispatch
-import Foundation
 import Media
 import Peer
 import Synchronization
 import Wire
 
-/// Writes a take from a thread of its own; recording a step only hands it over.
+/// Writes a take from another thread; recording a step only hands it over.
 package final class TapeWriter: Sendable {
   /// What a recording keeps.
   package struct Options: Sendable {
@@ -53,16 +52,23 @@ package final class TapeWriter: Sendable {
   }
 
   private let queue = Mutex(Queue())
-  /// The file: the writer's thread has it for as long as it lives.
-  private let store: Mutex<TapeStore>
-  private let wake = DispatchSemaphore(value: 0)
+  /// The file, and the memory that the next steps are queued in: one thread at a time has them, the
+  /// one that creates the file and then that of the writing.
+  private let desk: Mutex<Desk>
+  private let thread: WriterThread
   private let room = DispatchSemaphore(value: 0)
   private let done = DispatchSemaphore(value: 0)
   private let path: String
   private let options: Options
 
-  /// How long a transaction stays open for more steps.
-  private static let interval = DispatchTimeInterval.milliseconds(100)
+  private struct Desk {
+    let store: TapeStore
+    var spare: [StepRecord] = []
+    /// After a failure a later step must not be written: the take would have a gap.
+    var isBroken = false
+    var isFinished = false
+  }
+
   /// How many queued bytes end the wait for more: what waits longer has left the processor's
   /// caches.
   private static let hurry = 4 << 20
@@ -71,10 +77,9 @@ package final class TapeWriter: Sendable {
   package init(path: String, options: Options) throws(TapeError) {
     self.path = path
     self.options = options
-    store = Mutex(try TapeStore(path: path, options: options))
-    let thread = Thread { [self] in store.withLock { run($0) } }
-    thread.name = "take"
-    thread.start()
+    desk = Mutex(Desk(store: try TapeStore(path: path, options: options)))
+    thread = WriterThread.next()
+    thread.add(self)
   }
 
   /// Adds a peer before its first step and gives its number.
@@ -108,11 +113,11 @@ package final class TapeWriter: Sendable {
         let wasCalm = queue.bytes < TapeWriter.hurry
         queue.steps.append(step)
         queue.bytes += size
-        if wasCalm, queue.bytes >= TapeWriter.hurry { wake.signal() }
+        if wasCalm, queue.bytes >= TapeWriter.hurry { thread.wake(for: self) }
         return false
       }
       guard waits else { return }
-      wake.signal()
+      thread.wake(for: self)
       room.wait()
     }
   }
@@ -143,7 +148,7 @@ package final class TapeWriter: Sendable {
   /// A second call gives the same answer.
   package func finish() throws(TapeError) -> Summary {
     queue.withLock { $0.isFinishing = true }
-    wake.signal()
+    thread.wake(for: self)
     done.wait()
     done.signal()
     return try queue.withLock { $0.result ?? .success(Summary()) }.get()
@@ -151,15 +156,14 @@ package final class TapeWriter: Sendable {
 
   // MARK: The writer's thread
 
-  private func run(_ store: TapeStore) {
-    var isBroken = false
-    var spare: [StepRecord] = []
-    while true {
-      _ = wake.wait(timeout: .now() + TapeWriter.interval)
-      var steps = spare
-      spare = []
-      let (names, ended, isLast, failure) = queue.withLock { queue in
-        let taken = (queue.names, queue.ended, queue.isFinishing, queue.error)
+  /// Writes what is queued; false once the take is finished.
+  func writeQueued() -> Bool {
+    desk.withLock { desk in
+      guard !desk.isFinished else { return false }
+      var steps = desk.spare
+      desk.spare = []
+      let (names, ended, isLast) = queue.withLock { queue in
+        let taken = (queue.names, queue.ended, queue.isFinishing)
         swap(&queue.steps, &steps)
         queue.names = []
         queue.ended = []
@@ -168,17 +172,15 @@ package final class TapeWriter: Sendable {
         queue.waiting = 0
         return taken
       }
-      for name in names { store.name(peer: name.peer, label: name.label, role: name.role) }
-      // After a failure a later step must not be written: the take would have a gap.
-      if !isBroken { isBroken = !write(steps, to: store) }
-      for peer in ended { store.forget(peer: peer) }
+      for name in names { desk.store.name(peer: name.peer, label: name.label, role: name.role) }
+      if !desk.isBroken { desk.isBroken = !write(steps, to: desk.store) }
+      for peer in ended { desk.store.forget(peer: peer) }
       // The next steps are queued in the same memory.
       steps.removeAll(keepingCapacity: true)
-      spare = steps
-      if isLast || failure != nil, queue.withLock({ $0.isFinishing }) {
-        finish(store)
-        return
-      }
+      desk.spare = steps
+      if isLast { finish(desk.store) }
+      desk.isFinished = isLast
+      return !isLast
     }
   }
 

@@ -15,6 +15,7 @@ actor CallService: CallHandling {
   private let ended: AsyncStream<Void>.Continuation
   private let options: RecordOptions
   private let callsMaximum: Int
+  private let connectionLimit: Duration
   let plan: SendPlan
   /// The session of all calls when one file was asked for, once it has begun.
   private var shared: Session?
@@ -34,9 +35,6 @@ actor CallService: CallHandling {
   private var failure: String?
   private var isOpen = false
 
-  /// How long a peer has to connect: enough for a person who carries descriptions by hand.
-  private static let connectionLimit = Duration.seconds(120)
-
   struct Call {
     var id: String
     var number: Int
@@ -47,11 +45,15 @@ actor CallService: CallHandling {
     var exchange: SessionExchange?
   }
 
-  /// - Parameter callsMaximum: how many calls run at once at the most.
-  init(options: RecordOptions, plan: SendPlan, callsMaximum: Int) throws {
+  /// - Parameters:
+  ///   - callsMaximum: how many calls run at once at the most.
+  ///   - connectionLimit: how long a peer has to connect.
+  init(options: RecordOptions, plan: SendPlan, callsMaximum: Int, connectionLimit: Duration) throws
+  {
     self.options = options
     self.plan = plan
     self.callsMaximum = callsMaximum
+    self.connectionLimit = connectionLimit
     (endedCalls, ended) = AsyncStream<Void>.makeStream()
     if options.isFolder {
       sharedPath = ""
@@ -151,10 +153,20 @@ actor CallService: CallHandling {
     await end(id)
   }
 
+  func list() -> CallList {
+    CallList(
+      limit: callsMaximum,
+      calls: inOrder.map { call in
+        CallList.Entry(
+          id: call.id, connection: call.peer.connection.connectionState.rawValue, take: call.path)
+      })
+  }
+
+  private var inOrder: [Call] { calls.values.sorted { $0.number < $1.number } }
+
   func stats(call id: String?) async throws(CallRefusal) -> String {
     var parts: [String] = []
-    let asked = calls.values.sorted { $0.number < $1.number }
-    for call in asked where id == nil || call.id == id {
+    for call in inOrder where id == nil || call.id == id {
       let states = call.peer.connection.states
       let report = (try? await call.peer.connection.getStats()) ?? StatsReport()
       parts.append(
@@ -212,7 +224,7 @@ actor CallService: CallHandling {
       id: id ?? "call-\(number)", number: number, peer: peer, session: session, path: path)
     calls[call.id] = call
     Task {
-      await peer.waitUntilGone(connectingWithin: CallService.connectionLimit)
+      await peer.waitUntilGone(connectingWithin: connectionLimit)
       await self.end(call.id)
     }
     return call

@@ -30,9 +30,15 @@ struct RecordServe: AsyncParsableCommand {
 
   @Option(
     help: """
-      How many calls may run at once; further ones are refused with status 503 until one has ended.
+      How many calls may run at once; further ones are refused with status 503 until one has ended. \
+      50 calls whose audio is sent back keep a processor busy; calls that are still take little.
       """)
-  var calls = 200
+  var calls = 50
+
+  @Option(
+    name: .customLong("connect-within"),
+    help: "End a call whose peer has not connected within so many seconds.")
+  var connectSeconds = 120.0
 
   @OptionGroup var sending: SendOptions
 
@@ -65,6 +71,9 @@ struct RecordServe: AsyncParsableCommand {
     guard (1...100_000).contains(calls) else {
       throw ValidationError("--calls takes 1 to 100000, not \(calls).")
     }
+    guard (1...86_400).contains(connectSeconds) else {
+      throw ValidationError("--connect-within takes 1 to 86400 seconds, not \(connectSeconds).")
+    }
     for server in toldICEServers {
       let server = server.server
       for text in server.urls + [server.username ?? "", server.credential ?? ""] {
@@ -93,7 +102,9 @@ struct RecordServe: AsyncParsableCommand {
       messages: say.map { Conversation(sizes: $0, channels: sayChannels) })
     let stop = StopSignal()
     try raiseDescriptorLimit()
-    let service = try CallService(options: options, plan: plan, callsMaximum: calls)
+    let service = try CallService(
+      options: options, plan: plan, callsMaximum: calls,
+      connectionLimit: .seconds(connectSeconds))
     let routes = SignalingRoutes(
       calls: service, sessions: SessionRoutes(sessions: service, iceServers: toldLinks))
     let server = try await listening.server { await routes.respond(to: $0) }

@@ -1,0 +1,107 @@
+import Foundation
+import Testing
+
+extension LiveTests {
+  /// What `record serve` refuses, seen with a client that knows nothing of Retake.
+  @Suite struct LimitTests {
+    private func serve(_ arguments: String...) async throws -> (run: Run, url: String) {
+      let run = try Run(
+        Tool.path,
+        ["record", "serve", "--listen", "127.0.0.1:0", "--bind", "127.0.0.1"] + arguments)
+      try await run.waitForErrors(with: "/offer")
+      let word = run.errors.split { $0 == " " || $0 == "\n" }.first { $0.hasSuffix("/offer") }
+      return (run, String(try #require(word).dropLast("/offer".count)))
+    }
+
+    /// The status line, fields and body that curl gets.
+    private func ask(_ arguments: String...) async throws -> String {
+      try await Run("/usr/bin/curl", ["-s", "-i", "--max-time", "20"] + arguments).outcome().output
+    }
+
+    private func end(_ run: Run) async throws {
+      kill(run.processIdentifier, SIGINT)
+      #expect(try await run.outcome().status == 0)
+    }
+
+    @Test(arguments: [false, true])
+    func aCallTooManyIsRefusedUntilOneHasEnded(usesFolder: Bool) async throws {
+      let folder = try Folder()
+      let out = usesFolder ? folder.file("takes/") : folder.file("calls.take")
+      let (run, url) = try await serve("--calls", "2", "--out", out)
+      for number in 1...2 {
+        let answer = try await ask("-X", "POST", url + "/mkoffer")
+        #expect(answer.hasPrefix("HTTP/1.1 200") && answer.contains("\"call-\(number)\""))
+      }
+      for path in ["/mkoffer", "/offer", "/whip"] {
+        let sdp = "v=0\\r\\no=- 1 1 IN IP4 127.0.0.1\\r\\ns=-\\r\\nt=0 0\\r\\n"
+        let answer =
+          path == "/whip"
+          ? try await ask(
+            "-H", "Content-Type: application/sdp", "--data-binary",
+            "v=0\r\no=- 1 1 IN IP4 127.0.0.1\r\ns=-\r\nt=0 0\r\nm=audio 9 UDP/TLS/RTP/SAVPF 111\r\n",
+            url + path)
+          : try await ask(
+            "-d", path == "/offer" ? #"{"type":"offer","sdp":"\#(sdp)"}"# : "", url + path)
+        #expect(answer.hasPrefix("HTTP/1.1 503"), "\(path): \(answer)")
+        #expect(answer.contains("Retry-After: "), "\(path)")
+        #expect(answer.contains("all 2 calls that --calls allows at once are taken"), "\(path)")
+      }
+      let list = try await ask(url + "/calls")
+      #expect(list.contains(#""limit":2"#) && list.components(separatedBy: #""id""#).count == 3)
+      #expect(try await ask("-X", "DELETE", url + "/call/call-1").hasPrefix("HTTP/1.1 200"))
+      #expect(try await ask("-X", "POST", url + "/mkoffer").contains("\"call-3\""))
+      #expect(try await ask("-X", "DELETE", url + "/call/call-1").hasPrefix("HTTP/1.1 404"))
+      try await end(run)
+    }
+
+    /// A peer that never connects must not hold a place for ever.
+    @Test func aPeerThatNeverConnectsGivesItsPlaceBack() async throws {
+      let folder = try Folder()
+      let (run, url) = try await serve(
+        "--calls", "1", "--connect-within", "1", "--once", "--out", folder.file("a.take"))
+      #expect(try await ask("-X", "POST", url + "/mkoffer").hasPrefix("HTTP/1.1 200"))
+      // The end of the call ends the recording.
+      #expect(try await run.outcome().status == 0)
+    }
+
+    @Test func foreignPagesAreKeptOutUnlessTheyAreNamed() async throws {
+      let folder = try Folder()
+      let (run, url) = try await serve(
+        "--out", folder.file("a.take"), "--allow-origin", "https://app.example", "--allow-host",
+        "recorder.example")
+      func status(_ arguments: String...) async throws -> String {
+        let answer = try await Run(
+          "/usr/bin/curl", ["-s", "-i", "-X", "POST"] + arguments + [url + "/mkoffer"]
+        ).outcome().output
+        return String(answer.dropFirst("HTTP/1.1 ".count).prefix(3))
+      }
+      #expect(try await status("-H", "Origin: https://evil.example") == "403")
+      #expect(try await status("-H", "Host: evil.example") == "421")
+      #expect(try await status("-H", "Origin: https://app.example") == "200")
+      #expect(try await status("-H", "Host: recorder.example") == "200")
+      #expect(try await status("-H", "Origin: \(url)") == "200")
+      try await end(run)
+    }
+
+    @Test func beyondLoopbackATokenIsMadeAndAskedFor() async throws {
+      let folder = try Folder()
+      let run = try Run(
+        Tool.path,
+        [
+          "record", "serve", "--listen", "0.0.0.0:0", "--bind", "127.0.0.1", "--out",
+          folder.file("a.take"),
+        ])
+      try await run.waitForErrors(with: "need the token")
+      let word = try #require(
+        run.errors.split { $0 == " " || $0 == "\n" }.first { $0.contains("#token=") })
+      let (address, token) = (
+        word.prefix { $0 != "#" }, word.drop { $0 != "=" }.dropFirst()
+      )
+      let url = address.replacing("0.0.0.0", with: "127.0.0.1")
+      #expect(try await ask(url + "stats").hasPrefix("HTTP/1.1 401"))
+      let told = try await ask("-H", "Authorization: Bearer \(token)", url + "stats")
+      #expect(told.hasPrefix("HTTP/1.1 200"))
+      try await end(run)
+    }
+  }
+}

@@ -1,0 +1,158 @@
+import ArgumentParser
+import Foundation
+import Live
+import Media
+import Synchronization
+import Wire
+
+/// Calls that come and go at random: some die in the middle, some renegotiate, some never finish.
+struct SoakRun: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "run", abstract: "Let calls come and go at random for minutes.")
+
+  @OptionGroup var options: SoakOptions
+  @Option(help: "How long, in minutes; what remains is counted from the end of the second on.")
+  var minutes = 10.0
+  @Option(help: "How many callers are at work at once.")
+  var callers = 12
+
+  func run() async throws {
+    let folder = try options.prepared()
+    let recorders = [
+      try await options.recorder(folder, "one", usesFolder: false),
+      try await options.recorder(folder, "each", usesFolder: true),
+    ]
+    let session = try options.session()
+    let tally = Tally()
+    try await drive(recorders, session, tally, for: min(120, minutes * 30))
+    let before = try await usages(recorders)
+    if minutes > 2 {
+      try await drive(recorders, session, tally, for: (minutes - 2) * 60)
+    } else {
+      try await drive(recorders, session, tally, for: minutes * 30)
+    }
+    let after = try await usages(recorders)
+    var complaints = tally.complaints
+    for (index, name) in ["one take", "a folder"].enumerated() {
+      if let found = complaint(name, before[index], after[index]) { complaints.append(found) }
+    }
+    for recorder in recorders { try await recorder.finish() }
+    guard complaints.isEmpty else { throw SoakFailure(complaints.joined(separator: "\n")) }
+    print("\(tally.text): nothing remains of them")
+  }
+
+  /// Lets calls come and go for a time.
+  private func drive(
+    _ recorders: [Recorder], _ session: Session, _ tally: Tally, for seconds: Double
+  ) async throws {
+    let end = Date().addingTimeInterval(seconds)
+    await withTaskGroup(of: Void.self) { group in
+      for number in 0..<callers {
+        group.addTask {
+          while Date() < end, tally.complaints.isEmpty {
+            let recorder = recorders[number % recorders.count]
+            let habit = Habit.allCases.randomElement() ?? .talk
+            do {
+              try await habit.live(Caller(session, recorder))
+              tally.count(habit)
+            } catch {
+              tally.complain("\(habit): \(error)")
+            }
+          }
+        }
+      }
+      group.addTask {
+        while Date() < end, tally.complaints.isEmpty {
+          try? await Task.sleep(for: .seconds(10))
+          let usage = recorders.map { "\($0.usage)" }.joined(separator: " | ")
+          print("\(tally.text): \(usage)")
+        }
+      }
+    }
+  }
+
+  /// What the recorders hold when no call is left: at equal numbers of calls.
+  private func usages(_ recorders: [Recorder]) async throws -> [ProcessUsage] {
+    var usages: [ProcessUsage] = []
+    for recorder in recorders {
+      _ = try await recorder.waitUntilIdle(within: 120)
+      // Threads that the runtime keeps for a moment, and connections that say goodbye.
+      try await Task.sleep(for: .seconds(8))
+      usages.append(recorder.usage)
+    }
+    return usages
+  }
+}
+
+/// How a call goes.
+enum Habit: String, CaseIterable {
+  /// Says a few things and hangs up.
+  case talk
+  /// Sends a tone for a second or two.
+  case sound
+  /// Changes the call while it runs.
+  case renegotiate
+  /// Restarts ICE while it runs.
+  case restart
+  /// Is gone in the middle of it.
+  case die
+  /// Offers, and never answers a check.
+  case vanish
+  /// Asks for an offer, and never answers that.
+  case ignore
+
+  func live(_ made: Caller) async throws {
+    var caller = made
+    do {
+      switch self {
+      case .talk:
+        try await caller.call(sounds: false)
+        for number in 0..<5 { try await caller.talk("hello \(number)") }
+      case .sound:
+        try await caller.call(sounds: true)
+        try await Task.sleep(for: .milliseconds(.random(in: 500...2000)))
+      case .renegotiate:
+        try await caller.call(sounds: false)
+        try await caller.connection.addTrack(.audio, source: .tone(hertz: 300, pauseSeconds: 0))
+        try await caller.offer()
+        try await caller.talk("again")
+      case .restart:
+        try await caller.call(sounds: false)
+        try await caller.offer(restartsICE: true)
+        try await Task.sleep(for: .milliseconds(300))
+        try await caller.talk("restarted")
+      case .die:
+        try await caller.call(sounds: true)
+        try await Task.sleep(for: .milliseconds(.random(in: 0...500)))
+        return await caller.die()
+      case .vanish:
+        _ = try await caller.begin(sounds: false)
+        return await caller.die()
+      case .ignore:
+        try await caller.askForOffer()
+        return await caller.die()
+      }
+    } catch {
+      await caller.die()
+      throw error
+    }
+    await caller.hangUp()
+  }
+}
+
+/// What was done so far.
+final class Tally: Sendable {
+  private let state = Mutex((counts: [Habit: Int](), complaints: [String]()))
+
+  func count(_ habit: Habit) { state.withLock { $0.counts[habit, default: 0] += 1 } }
+  func complain(_ text: String) { state.withLock { $0.complaints.append(text) } }
+  var complaints: [String] { state.withLock { $0.complaints } }
+
+  var text: String {
+    let counts = state.withLock { $0.counts }
+    let parts = Habit.allCases.compactMap { habit in
+      counts[habit].map { "\($0) \(habit.rawValue)" }
+    }
+    return "\(counts.values.reduce(0, +)) calls (\(parts.joined(separator: ", ")))"
+  }
+}
