@@ -57,9 +57,8 @@ struct AccessGate {
   ) {
     self.keeper = keeper
     token = keeper.token(listeningOn: listening)
-    let known = keeper.rules.hosts + [keeper.listenedName, listening?.ipAddress, local?.ipAddress]
-      .compactMap { $0 }
-    names = Set(known.map { HostName($0) })
+    let own = [keeper.listenedName, listening?.ipAddress, local?.ipAddress].compactMap { $0 }
+    names = Set((keeper.rules.hosts + own).map { HostName($0) })
   }
 
   /// The refusal of a request; nil when it may go on.

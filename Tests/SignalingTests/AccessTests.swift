@@ -100,7 +100,8 @@ import Testing
     Case(
       "GET /stats", ["Host: localhost", "Sec-Fetch-Site: cross-site", "Sec-Fetch-Mode: navigate"],
       403),
-    Case("GET /", ["Host: localhost", "Sec-Fetch-Site: same-site", "Sec-Fetch-Mode: no-cors"], 403),
+    Case(
+      "GET /", ["Host: localhost", "Sec-Fetch-Site: same-site", "Sec-Fetch-Mode: no-cors"], 403),
   ]) func pagesOfOtherOriginsAreKeptOut(row: Case) async throws { try await Self.check(row) }
 
   @Test func aPageThatMayCallCanReadTheAnswer() async throws {

@@ -43,12 +43,14 @@ import Testing
     limits.bodyBytes = 1000
     let server = try await HTTPServerTests.server(limits: limits)
     let raw = RawClient(port: server.port)
-    let announced = try await raw.exchange("POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 99999999\r\n\r\n")
+    let announced = try await raw.exchange(
+      "POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 99999999\r\n\r\n")
     #expect(announced.hasPrefix("HTTP/1.1 413"))
     #expect(announced.contains(#"{"error":"the body is longer than 1000 bytes"}"#))
     let chunk = "400\r\n" + String(repeating: "x", count: 1024) + "\r\n"
     let chunked = try await raw.exchange(
-      "POST / HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n" + chunk + chunk + "0\r\n\r\n")
+      "POST / HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n" + chunk + chunk
+        + "0\r\n\r\n")
     #expect(chunked.hasPrefix("HTTP/1.1 413"))
     let exact = try await HTTPClient.patient.post(
       server.url, json: String(repeating: "x", count: 1000))
@@ -77,7 +79,8 @@ import Testing
       "two lengths", "GET / HTTP/1.1\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n",
       "HTTP/1.1 400"),
     BadRequest(
-      "bad chunk", "POST / HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n", "HTTP/1.1 400"),
+      "bad chunk", "POST / HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n",
+      "HTTP/1.1 400"),
     BadRequest(
       "long header", "GET / HTTP/1.1\r\nX: \(String(repeating: "y", count: 100_000))\r\n\r\n",
       "HTTP/1.1 431"),
@@ -98,7 +101,8 @@ import Testing
   @Test func aConnectionIsKeptAndRequestsOnItAreAnsweredInOrder() async throws {
     let server = try await HTTPServerTests.server()
     let answer = try await RawClient(port: server.port).exchange(
-      "GET /1 HTTP/1.1\r\nHost: localhost\r\n\r\nGET /2 HTTP/1.1\r\nHost: localhost\r\n\r\nHEAD /3 HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
+      ["GET /1", "GET /2", "HEAD /3"].map { "\($0) HTTP/1.1\r\nHost: localhost\r\n" }
+        .joined(separator: "\r\n") + "Connection: close\r\n\r\n")
     #expect(answer.components(of: "HTTP/1.1 200 OK") == 3)
     let first = try #require(answer.offset(of: "GET /1"))
     let second = try #require(answer.offset(of: "GET /2"))
@@ -113,7 +117,8 @@ import Testing
     let server = try await HTTPServerTests.server(limits: limits)
     var random = SplitMix(state: 11)
     let template = Array(
-      "POST /offer?x=%41 HTTP/1.1\r\nHost: localhost\r\nContent-Length: 12\r\n\r\n{\"sdp\":\"xx\"}".utf8)
+      "POST /offer?x=%41 HTTP/1.1\r\nHost: localhost\r\nContent-Length: 12\r\n\r\n{\"sdp\":\"xx\"}"
+        .utf8)
     await withTaskGroup(of: Void.self) { group in
       for _ in 0..<300 {
         var bytes = template

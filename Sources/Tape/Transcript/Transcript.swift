@@ -43,8 +43,9 @@ package struct Transcript {
     memories[peer, default: PeerMemory()].words = (label, role)
   }
 
-  /// Forgets what only the steps of a peer need, when there are no more of them. What was numbered
-  /// keeps its numbers.
+  /// Forgets what only the steps of a peer need, when there are no more of them.
+  ///
+  /// What was numbered keeps its numbers.
   package mutating func forget(peer: UInt32) { memories[peer] = nil }
 
   /// Takes over what no input has, from the rows of a peer's first step.
