@@ -1,4 +1,3 @@
-import Dispatch
 import Media
 public import Peer
 import Synchronization
@@ -147,11 +146,8 @@ public final class Session: Sendable {
     for connection in open { await connection.retire() }
     if ownsLoop { await loop.stop() }
     guard let tape else { return nil }
-    // Writing what is left waits for the disk, which no cooperative thread should.
     let result = await withCheckedContinuation { continuation in
-      DispatchQueue.global().async {
-        continuation.resume(returning: Result { () throws(TapeError) in try tape.finish() })
-      }
+      tape.finish { continuation.resume(returning: $0) }
     }
     let summary = try result.get()
     return TakeSummary(

@@ -49,6 +49,8 @@ package final class TapeWriter: Sendable {
     var isFinishing = false
     var error: TapeError?
     var result: Result<Summary, TapeError>?
+    /// Who waits for the result.
+    var listeners: [@Sendable (Result<Summary, TapeError>) -> Void] = []
   }
 
   private let queue = Mutex(Queue())
@@ -57,7 +59,6 @@ package final class TapeWriter: Sendable {
   private let desk: Mutex<Desk>
   private let thread: WriterThread
   private let room = DispatchSemaphore(value: 0)
-  private let done = DispatchSemaphore(value: 0)
   private let path: String
   private let options: Options
 
@@ -145,13 +146,24 @@ package final class TapeWriter: Sendable {
 
   /// Writes what is left, closes the file and says what it holds; throws when something was lost.
   ///
-  /// A second call gives the same answer.
+  /// Waits for the disk. A second call gives the same answer.
   package func finish() throws(TapeError) -> Summary {
-    queue.withLock { $0.isFinishing = true }
-    thread.wake(for: self)
+    let done = DispatchSemaphore(value: 0)
+    finish { _ in done.signal() }
     done.wait()
-    done.signal()
     return try queue.withLock { $0.result ?? .success(Summary()) }.get()
+  }
+
+  /// Does the same without a wait; the closure runs on the writer's thread, or at once when all was
+  /// finished before.
+  package func finish(_ complete: @escaping @Sendable (Result<Summary, TapeError>) -> Void) {
+    let result = queue.withLock { queue in
+      queue.isFinishing = true
+      if queue.result == nil { queue.listeners.append(complete) }
+      return queue.result
+    }
+    if let result { return complete(result) }
+    thread.wake(for: self)
   }
 
   // MARK: The writer's thread
@@ -218,8 +230,12 @@ package final class TapeWriter: Sendable {
     } catch {
       result = .failure(error)
     }
-    queue.withLock { $0.result = result }
-    done.signal()
+    let listeners = queue.withLock { queue in
+      queue.result = result
+      defer { queue.listeners = [] }
+      return queue.listeners
+    }
+    for complete in listeners { complete(result) }
   }
 }
 
