@@ -109,7 +109,10 @@ let package = Package(
       [
         "Wire", "Digests", "SDP", "JSEP", "ICE", "Secure", "RTP", "SCTP", "Flow", "Peer", "Media",
         "Stats", "Speakers", "CSQLite", "CSupport",
-      ], resources: [.embedInCode("Schema/0001_take.sql")]),
+      ],
+      resources: [
+        .embedInCode("Schema/0001_take.sql"), .embedInCode("Schema/0002_machines.sql"),
+      ]),
     module("Queries", ["Wire", "Media", "Stats", "Speakers", "Tape"]),
     module(
       "Page", ["Stats", "Tape", "Queries"],

@@ -3,6 +3,7 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <malloc.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -118,7 +119,9 @@ int64_t csupport_worker_receive_length(int channel, int *descriptor) {
   return length;
 }
 
-__attribute__((noinline, used)) void csupport_stop_here(void) { __asm__ volatile(""); }
+__attribute__((noinline, used)) void csupport_memory_trim(void) { malloc_trim(0); }
+
+void csupport_stop_here(void) { __asm__ volatile(""); }
 
 int csupport_execute(const char *program, char *const arguments[]) {
   execvp(program, arguments);

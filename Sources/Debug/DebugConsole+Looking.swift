@@ -19,10 +19,10 @@ extension DebugConsole {
       words.removeFirst()
     }
     guard let path = words.first else {
-      return states.map { ("peer \($0.peer) \($0.label)", $0.tree) }
+      return states.map { ("\($0.tree.name) \($0.label)", $0.tree) }
     }
     let found = states.compactMap { state in
-      state.tree[path].map { ("peer \(state.peer) \(state.label)", $0) }
+      state.tree[path].map { ("\(state.tree.name) \(state.label)", $0) }
     }
     guard words.count == 1, !found.isEmpty else {
       let peers = states.map { "\($0.peer) \($0.label)" }.joined(separator: ", ")

@@ -55,9 +55,10 @@ package final class DebugSession {
   /// Opens a take in a process of its own; the calling process must have one thread.
   ///
   /// Frames of the take stand in for the codecs where it has them.
-  package init(path: String, progress: @escaping (Instant) -> Void = { _ in })
-    throws(DebugFailure)
-  {
+  package init(
+    path: String, kinds: MachineKinds = MachineKinds(),
+    progress: @escaping (Instant) -> Void = { _ in }
+  ) throws(DebugFailure) {
     self.path = path
     self.progress = progress
     let walk: TapeWalk
@@ -66,7 +67,7 @@ package final class DebugSession {
       let substitution = try Substitution(of: path, header, by: try Toolchain.current(for: path))
       walk = try TapeWalk(
         path: path, skipsCodecs: header.keepsMedia, security: substitution.security,
-        codecs: { LibraryCodecs() })
+        kinds: kinds, codecs: { LibraryCodecs() })
     } catch {
       throw .take(error)
     }

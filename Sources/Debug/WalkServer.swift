@@ -145,7 +145,7 @@ final class WalkServer {
   /// Whether a condition holds now; one about stats only when it did not hold before.
   private func holds(_ condition: StepCondition) -> Bool {
     let holds = walk.meets(condition)
-    guard condition.needsStats, let peer = walk.last?.recorded.head.peer else { return holds }
+    guard condition.needsStats, let peer = walk.last?.recorded.head.actor else { return holds }
     let did = held[condition.description, default: [:]].updateValue(holds, forKey: peer)
     return holds && did != true
   }
@@ -167,10 +167,10 @@ final class WalkServer {
     if order.states {
       reply.states = walk.states.map {
         WalkReply.State(
-          peer: $0.peer, label: $0.label, tree: SnapshotTree("peer \($0.peer)", of: $0.snapshot))
+          peer: $0.actor, label: $0.label, tree: SnapshotTree($0.name, of: $0.snapshot))
       }
     }
-    if order.stats { reply.stats = walk.states.map { walk.stats(of: $0.peer).json } }
+    if order.stats { reply.stats = walk.states.map { walk.stats(of: $0.actor).json } }
     reply.recent = recent.suffix(order.recent).map {
       WalkReply.Step(number: $0.recorded.head.number, lines: $0.lines, json: $0.json)
     }

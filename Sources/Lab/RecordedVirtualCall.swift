@@ -26,7 +26,7 @@ package final class RecordedVirtualCall {
     options.toolchain = try Toolchain.current(for: path)
     let writer = try TapeWriter(path: path, options: options)
     self.writer = writer
-    let numbers = labels.map { writer.addPeer(label: $0, role: $0) }
+    let numbers = labels.map { writer.addPeer(label: $0, role: $0).actor }
     call = VirtualCall(
       seed: seed, links: links, configurations: configurations, peerNumbers: numbers,
       security: security

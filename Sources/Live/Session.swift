@@ -111,18 +111,18 @@ public final class Session: Sendable {
     label: String, role: String = "", configuration: PeerConfiguration = PeerConfiguration(),
     prepare: (PeerConnection) -> Void = { _ in }
   ) -> PeerConnection {
-    let number = tape?.addPeer(label: label, role: role) ?? 0
+    let number = tape?.addPeer(label: label, role: role) ?? (actor: 0, peer: 0)
     let key = loop.nextKey()
     let observers = PeerObservers(port: DataChannelPort(mailbox: loop.mailbox, key: key))
     let setup = PeerSetup(
       key: key, makeEngine: makeEngine,
       genesis: Genesis(
         seed: drawSeed(), wallClock: clock.wallClock, configuration: configuration),
-      bind: options.bind, clock: clock, recorder: tape, peerNumber: number,
+      bind: options.bind, clock: clock, recorder: tape, actor: number.actor,
       statsInterval: options.statsInterval,
       observer: { event, now in observers.observe(event, at: now) })
     let connection = PeerConnection(
-      label: label, number: number, loop: loop, key: key, observers: observers)
+      label: label, number: number.peer, loop: loop, key: key, observers: observers)
     prepare(connection)
     _ = loop.mailbox.post(.add(setup))
     connections.withLock { connections in

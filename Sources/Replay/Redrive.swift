@@ -1,5 +1,4 @@
 package import Media
-import Peer
 package import Tape
 package import Wire
 
@@ -36,13 +35,12 @@ package final class Redrive {
   private let path: String
   private let reader: TapeReader
   private let copy: TakeCopy
-  private var peers: DrivenPeers
+  private var actors: DrivenActors
   /// The deadline that was recorded after each peer's last step.
   private var recordedDeadlines: [Instant?] = []
   private var transcript: Transcript
   /// What the old take would say, where it has another format.
   private var comparison: Transcript?
-  private var outbox = Outbox<PeerOutput>()
   private var now = Instant.zero
   private var summary = Summary()
 
@@ -52,19 +50,19 @@ package final class Redrive {
   /// Opens a take and creates the new one, which must not exist.
   package init(
     path: String, output: String, options: Options = Options(),
-    codecs: @escaping () -> any CodecFactory,
+    kinds: MachineKinds = MachineKinds(), codecs: @escaping () -> any CodecFactory,
     peer: @escaping (any CodecFactory) -> any ReplayedPeer
   ) throws(TapeError) {
     self.path = path
-    reader = try TapeReader(path: path)
+    reader = try TapeReader(path: path, kinds: kinds)
     if options.skipsCodecs, !reader.header.keepsMedia {
       throw TapeError(
         path: path, place: "",
         reason: "it was recorded without its media, so nothing can stand in for the codecs")
     }
     let script = options.skipsCodecs ? try FrameScript(path: path) : nil
-    peers = DrivenPeers(
-      script: script, security: options.security, codecs: codecs, peer: peer)
+    actors = DrivenActors(
+      script: script, security: options.security, kinds: kinds, codecs: codecs, peer: peer)
     copy = try TakeCopy(path: output, header: options.header ?? reader.header)
     let format = (options.header ?? reader.header).format
     transcript = Transcript(
@@ -81,6 +79,7 @@ package final class Redrive {
     let isComplete = reader.ending != nil
     while let chunk = try reader.chunk() {
       for step in chunk.steps { try follow(step, chunk.rows) }
+      try actors.requireKnown(path)
       progress(now)
     }
     try copy.finish(isComplete: isComplete)
@@ -93,12 +92,12 @@ package final class Redrive {
   private func follow(_ step: TapeChunk.Step, _ rows: RowList) throws(TapeError) {
     try fireTimers(before: step.head.at)
     summary.recordedSteps += 1
-    let index = peers.index(of: step, rows)
+    let index = actors.index(of: step, rows)
     if index == recordedDeadlines.count {
       recordedDeadlines.append(nil)
-      let words = PeerWords(step, rows)
-      transcript.adopt(words, of: step.head.peer)
-      comparison?.adopt(words, of: step.head.peer)
+      let words = ActorWords(step, rows)
+      transcript.adopt(words, of: step.head.actor)
+      comparison?.adopt(words, of: step.head.actor)
     }
     defer { recordedDeadlines[index] = step.head.deadline }
     if step.head.kind == .deadline, !wantsTimer(index, at: step.head.at) {
@@ -110,8 +109,8 @@ package final class Redrive {
     var step = step
     let recordedAt = step.head.at
     step.head.at = now
-    let peer = peers.execute(step, rows, into: &outbox)
-    let head = try write(step.input, kind: step.head.kind, peer)
+    let (outputs, actor) = actors.execute(step, rows)
+    let head = try write(step.input, outputs, actor)
     if now != recordedAt || head.deadline != step.head.deadline
       || head.entropyDrawn != step.head.entropyDrawn || !isSame(rows, step.rows)
     {
@@ -121,13 +120,13 @@ package final class Redrive {
 
   /// The timer that a peer has and its recording has not.
   private func ownTimer(_ index: Int) -> Instant? {
-    let due = peers.all[index].deadline
+    let due = actors.all[index].deadline
     return due == recordedDeadlines[index] ? nil : due
   }
 
   /// Whether a timer that was recorded is one of this stack too.
   private func wantsTimer(_ index: Int, at instant: Instant) -> Bool {
-    guard let due = peers.all[index].deadline else { return false }
+    guard let due = actors.all[index].deadline else { return false }
     return due == recordedDeadlines[index] || due <= instant
   }
 
@@ -136,7 +135,7 @@ package final class Redrive {
     var budget = Redrive.timersPerInstant
     while budget > 0 {
       var chosen: (index: Int, due: Instant)?
-      for index in peers.all.indices {
+      for index in actors.all.indices {
         guard let due = ownTimer(index), due < limit, due < chosen?.due ?? limit else { continue }
         chosen = (index, due)
       }
@@ -145,9 +144,9 @@ package final class Redrive {
       now = max(now, chosen.due)
       summary.timersAdded += 1
       note(summary.recordedSteps + 1)
-      let peer = peers.all[chosen.index]
-      peer.step(.deadline, at: now, into: &outbox)
-      _ = try write(.deadline, kind: .deadline, peer)
+      let actor = actors.all[chosen.index]
+      let input = actor.machine.deadlineInput
+      _ = try write(input, actor.apply(input, at: now), actor)
     }
   }
 
@@ -155,22 +154,24 @@ package final class Redrive {
     if summary.firstDifference == nil { summary.firstDifference = step }
   }
 
-  /// Writes down what a peer was given and what it did.
-  private func write(_ input: PeerInput, kind: StepKind, _ peer: DrivenPeer) throws(TapeError)
-    -> StepHead
-  {
-    transcript.begin(peer: peer.number, at: now)
-    transcript.append(input)
-    comparison?.begin(peer: peer.number, at: now)
-    comparison?.append(input)
-    while let output = outbox.next() {
-      transcript.append(output)
-      comparison?.append(output)
+  /// Writes down what an actor was given and what it did.
+  private func write(
+    _ input: any RecordedInput, _ outputs: any RecordedOutputs, _ actor: DrivenActor
+  ) throws(TapeError) -> StepHead {
+    transcript.begin(actor: actor.number, at: now)
+    input.write(to: &transcript)
+    outputs.write(to: &transcript)
+    if var other = comparison {
+      comparison = nil
+      other.begin(actor: actor.number, at: now)
+      input.write(to: &other)
+      outputs.write(to: &other)
+      comparison = other
     }
     let rows = transcript.rows
     let head = StepHead(
-      number: copy.steps + 1, kind: kind, peer: peer.number, at: now,
-      deadline: peer.deadline, entropyDrawn: peer.entropyDrawn, rowCount: rows.count)
+      number: copy.steps + 1, kind: input.stepKind, actor: actor.number, at: now,
+      deadline: actor.deadline, entropyDrawn: actor.entropyDrawn, rowCount: rows.count)
     try copy.append(head, rows, 0..<rows.count)
     return head
   }
@@ -179,6 +180,6 @@ package final class Redrive {
   private func isSame(_ rows: RowList, _ range: Range<Int>) -> Bool {
     StepDifference(
       recorded: rows, range, replayed: (comparison ?? transcript).rows,
-      comparesMedia: peers.script == nil) == nil
+      comparesMedia: actors.script == nil) == nil
   }
 }

@@ -1,5 +1,4 @@
 package import Media
-package import Peer
 package import Tape
 package import Wire
 
@@ -36,23 +35,26 @@ package final class Replayer {
 
   private let path: String
   private let options: Options
+  private let kinds: MachineKinds
   private let reader: TapeReader
   private let check: StepCheck
-  private var peers: DrivenPeers
+  private var actors: DrivenActors
   private var memory = RowMemory()
-  private var outbox = Outbox<PeerOutput>()
 
-  /// Opens a take; the peers are made by `peer` with codecs of their own each.
+  /// Opens a take; the peers are made by `peer` with codecs of their own each, machines of other
+  /// kinds by `kinds`.
   ///
   /// Throws when the file cannot be read, and when the codecs are to be skipped and the take was
   /// recorded without its media.
   package init(
-    path: String, options: Options = Options(), codecs: @escaping () -> any CodecFactory,
+    path: String, options: Options = Options(), kinds: MachineKinds = MachineKinds(),
+    codecs: @escaping () -> any CodecFactory,
     peer: @escaping (any CodecFactory) -> any ReplayedPeer
   ) throws(TapeError) {
     self.path = path
     self.options = options
-    reader = try TapeReader(path: path)
+    self.kinds = kinds
+    reader = try TapeReader(path: path, kinds: kinds)
     header = reader.header
     let recorded = header.toolchain
     toolchainDifferences = (options.toolchain ?? recorded).differences(from: recorded).map {
@@ -65,8 +67,8 @@ package final class Replayer {
           "it was recorded without its media, so the codecs cannot be skipped; replay it whole")
     }
     let script = options.skipsCodecs ? try FrameScript(path: path) : nil
-    peers = DrivenPeers(
-      script: script, security: options.security, codecs: codecs, peer: peer)
+    actors = DrivenActors(
+      script: script, security: options.security, kinds: kinds, codecs: codecs, peer: peer)
     check = StepCheck(reader.header, comparesMedia: !options.skipsCodecs)
   }
 
@@ -97,8 +99,8 @@ package final class Replayer {
     return ReplayReport(
       path: path, verdict: verdict, steps: steps, durationNanoseconds: at.nanoseconds,
       elapsedSeconds: Double(elapsed.seconds) + Double(elapsed.attoseconds) / 1e18,
-      peers: peers.all.map(\.label), isComplete: isComplete, skippedCodecs: options.skipsCodecs,
-      substituted: peers.substituted?.words(options.security) ?? [], stoppedEarly: stoppedEarly,
+      peers: actors.all.map(\.label), isComplete: isComplete, skippedCodecs: options.skipsCodecs,
+      substituted: actors.substituted?.words(options.security) ?? [], stoppedEarly: stoppedEarly,
       toolchainDifferences: toolchainDifferences)
   }
 
@@ -110,7 +112,7 @@ package final class Replayer {
   private func drive(_ progress: (Instant) -> Void) -> TapeFault? {
     let feed: StepFeed
     do throws(TapeError) {
-      feed = StepFeed(try TapeReader(path: path))
+      feed = StepFeed(try TapeReader(path: path, kinds: kinds))
     } catch {
       return .unreadable(error)
     }
@@ -120,6 +122,11 @@ package final class Replayer {
     do throws(TapeFault) {
       while let chunk = try feed.next() {
         let executed = execute(chunk)
+        do throws(TapeError) {
+          try actors.requireKnown(path)
+        } catch {
+          throw TapeFault.unreadable(error)
+        }
         let last = chunk.steps.prefix(executed.steps.count).last?.head.at
         guard line.put(executed), !stoppedEarly else { return nil }
         if let last { progress(last) }
@@ -142,23 +149,19 @@ package final class Replayer {
 
   /// Whether the step just executed is the one that the replay was to stop after.
   private func isStop(
-    after step: TapeChunk.Step, _ rows: RowList, _ machine: any ReplayedPeer
+    after step: TapeChunk.Step, _ rows: RowList, _ actor: DrivenActor
   ) -> Bool {
     guard case .condition(let condition)? = options.until, !condition.stopsBefore else {
       return false
     }
-    return condition.matches(step, rows, memory) { machine.stats(of: condition.statsTypes) }
+    return condition.matches(step, rows, memory) { actor.stats(of: condition.statsTypes) }
   }
 
-  /// The peers as far as they were driven.
-  var drivenPeers: [DrivenPeer] { peers.all }
+  /// The actors as far as they were driven.
+  var drivenActors: [DrivenActor] { actors.all }
 
-  /// The number, label and state of every peer where the replay ended.
-  package var states: [(peer: UInt32, label: String, snapshot: PeerSnapshot)] {
-    peers.all.compactMap { peer in
-      peer.machine.snapshot.map { (peer.number, peer.label, $0) }
-    }
-  }
+  /// The state of every actor where the replay ended.
+  package var states: [ActorState] { actors.states }
 
   // MARK: Steps
 
@@ -169,14 +172,12 @@ package final class Replayer {
         stoppedEarly = true
         break
       }
-      let peer = peers.execute(step, chunk.rows, into: &outbox)
-      while let output = outbox.next() { executed.outputs.append(output) }
+      let (outputs, actor) = actors.execute(step, chunk.rows)
       executed.steps.append(
         ExecutedChunk.Step(
-          outputsEnd: executed.outputs.count, deadline: peer.deadline,
-          entropyDrawn: peer.entropyDrawn))
+          outputs: outputs, deadline: actor.deadline, entropyDrawn: actor.entropyDrawn))
       memory.learn(chunk.rows, step.rows)
-      if isStop(after: step, chunk.rows, peer.machine) {
+      if isStop(after: step, chunk.rows, actor) {
         stoppedEarly = true
         break
       }
@@ -188,7 +189,7 @@ package final class Replayer {
 
   private func divergence(_ finding: StepCheck.Finding) -> Divergence {
     Divergence(
-      finding, consequence: check.consequence, peerLabel: peers.label(of: finding.step.head.peer),
+      finding, consequence: check.consequence, label: actors.label(of: finding.step.head.actor),
       path: path)
   }
 

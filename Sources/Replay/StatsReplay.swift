@@ -52,8 +52,9 @@ package struct StatsReplay: Sendable {
     case .step, .condition: at = Instant(nanoseconds: replay.durationNanoseconds)
     case nil: at = end
     }
-    for (driven, probe) in zip(replayer.drivenPeers, probes) {
-      peers.append(PeerStats(label: driven.label, report: probe.stats(at: at - driven.clock)))
+    let endpoints = replayer.drivenActors.filter { $0.words.kind == .endpoint }
+    for (driven, probe) in zip(endpoints, probes) {
+      peers.append(PeerStats(label: driven.label, report: probe.stats(at: at - driven.words.clock)))
     }
   }
 }

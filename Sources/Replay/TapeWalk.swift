@@ -39,9 +39,8 @@ package final class TapeWalk {
 
   private let reader: TapeReader
   private let check: StepCheck
-  private var peers: DrivenPeers
+  private var actors: DrivenActors
   private let overheard = Overheard()
-  private var outbox = Outbox<PeerOutput>()
   private var chunk = TapeChunk()
   private var position = 0
 
@@ -51,16 +50,18 @@ package final class TapeWalk {
   /// Opens a take at its beginning; with `skipsCodecs` recorded frames stand in for the codecs.
   package init(
     path: String, skipsCodecs: Bool, security: RecordedSecurity.Parts = [],
-    codecs: @escaping () -> any CodecFactory
+    kinds: MachineKinds = MachineKinds(), codecs: @escaping () -> any CodecFactory
   ) throws(TapeError) {
     self.path = path
-    reader = try TapeReader(path: path)
+    reader = try TapeReader(path: path, kinds: kinds)
     header = reader.header
     end = try reader.lastTime() ?? .zero
     stepCount = try reader.stepCount()
     let script = skipsCodecs ? try FrameScript(path: path) : nil
     let overheard = overheard
-    peers = DrivenPeers(script: script, security: security, codecs: codecs) { codecs in
+    actors = DrivenActors(
+      script: script, security: security, kinds: kinds, codecs: codecs
+    ) { codecs in
       let machine = PeerMachine(codecs: codecs)
       machine.onlooker = { if $0.kind == .sctp { overheard.data.append($0) } }
       return machine
@@ -89,27 +90,24 @@ package final class TapeWalk {
     let step = chunk.steps[position]
     position += 1
     overheard.data = []
-    let peer = peers.execute(step, chunk.rows, into: &outbox)
-    var outputs: [PeerOutput] = []
-    while let output = outbox.next() { outputs.append(output) }
+    let (outputs, actor) = actors.execute(step, chunk.rows)
+    try actors.requireKnown(path)
     memory.learn(chunk.rows, step.rows)
-    compare(step, outputs, peer)
+    compare(step, outputs, actor)
     last = Step(recorded: step, rows: chunk.rows, data: overheard.data)
     return last
   }
 
   private func compare(
-    _ step: TapeChunk.Step, _ outputs: [PeerOutput], _ peer: DrivenPeer
+    _ step: TapeChunk.Step, _ outputs: any RecordedOutputs, _ actor: DrivenActor
   ) {
     guard divergence == nil else { return }
     let result = ExecutedChunk.Step(
-      outputsEnd: outputs.count, deadline: peer.deadline,
-      entropyDrawn: peer.entropyDrawn)
-    check.compare(step, chunk.rows, outputs[...], result)
+      outputs: outputs, deadline: actor.deadline, entropyDrawn: actor.entropyDrawn)
+    check.compare(step, chunk.rows, result)
     if let finding = check.finding {
       divergence = Divergence(
-        finding, peerLabel: peers.label(of: step.head.peer), path: path,
-        snapshot: peer.machine.snapshot)
+        finding, label: actor.label, path: path, snapshot: actor.machine.machineSnapshot)
     }
   }
 
@@ -117,30 +115,27 @@ package final class TapeWalk {
   package func meets(_ condition: StepCondition) -> Bool {
     guard let last else { return false }
     return condition.matches(last.recorded, last.rows, memory) {
-      stats(of: last.recorded.head.peer, of: condition.statsTypes)
+      stats(of: last.recorded.head.actor, of: condition.statsTypes)
     }
   }
 
   /// Whether each peer's stats meet a condition.
   package func peersMeeting(_ condition: StepCondition) -> [UInt32: Bool] {
     var meeting: [UInt32: Bool] = [:]
-    for peer in peers.all {
-      meeting[peer.number] = condition.matches(
-        stats(of: peer.number, of: condition.statsTypes), of: peer.number)
+    for actor in actors.all {
+      guard let peer = actor.words.peer else { continue }
+      meeting[peer] = condition.matches(
+        actor.stats(of: condition.statsTypes), of: peer)
     }
     return meeting
   }
 
-  /// The number, label and state of every peer so far.
-  package var states: [(peer: UInt32, label: String, snapshot: PeerSnapshot)] {
-    peers.all.compactMap { peer in
-      peer.machine.snapshot.map { (peer.number, peer.label, $0) }
-    }
-  }
+  /// The state of every actor so far.
+  package var states: [ActorState] { actors.states }
 
-  /// What getStats would give for a peer, or its objects of some types.
-  package func stats(of peer: UInt32, of types: Set<String>? = nil) -> StatsReport {
-    peers.all.first { $0.number == peer }?.machine.stats(of: types) ?? StatsReport()
+  /// What getStats would give for an actor, or its objects of some types.
+  package func stats(of actor: UInt32, of types: Set<String>? = nil) -> StatsReport {
+    actors.actor(actor)?.stats(of: types) ?? StatsReport()
   }
 }
 
@@ -160,7 +155,7 @@ extension TapeWalk.Step {
   package var json: String {
     let head = recorded.head
     let outputs = recorded.outputRows.map { jsonString(RowText(rows, $0).title) }
-    return "{\"step\":\(head.number),\"at_ns\":\(head.at.nanoseconds),\"peer\":\(head.peer),"
+    return "{\"step\":\(head.number),\"at_ns\":\(head.at.nanoseconds),\"peer\":\(head.actor),"
       + "\"input\":\(jsonString(InputText(recorded).title)),"
       + "\"outputs\":[\(outputs.joined(separator: ","))],"
       + "\"data\":[\(dataTitles.map(jsonString).joined(separator: ","))]}"

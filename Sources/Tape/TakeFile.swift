@@ -45,7 +45,8 @@ package enum TakeFile {
   package static func openForQueries(_ path: String) throws(TapeError) -> SQLiteConnection {
     let connection = try open(path)
     do throws(SQLiteError) {
-      try TakeSchema.putViews(over: connection)
+      let format = try connection.integer("PRAGMA user_version") ?? TakeHeader.currentFormat
+      try TakeSchema.putViews(over: connection, format: format)
     } catch {
       throw TapeError(path: path, error)
     }

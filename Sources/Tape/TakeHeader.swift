@@ -7,8 +7,9 @@ package struct TakeHeader: Hashable, Sendable {
   /// The version of the schema that this code writes, and the newest that it reads.
   ///
   /// 3 added what a take needs to outlive its libraries, the events `certificate` and `keylog`, and
-  /// the table `clock`.
-  package static let currentFormat: Int64 = 3
+  /// the table `clock`. 4 added machines of other kinds than the endpoint: the tables `actor` and
+  /// `coverage`, and the actor in rows of `peer`.
+  package static let currentFormat: Int64 = 4
   /// The oldest that it reads: rows are the transcript, so other rows come from another stack.
   package static let oldestFormat: Int64 = 2
 

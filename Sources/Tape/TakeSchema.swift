@@ -4,7 +4,9 @@ package enum TakeSchema {
   ///
   /// SwiftPM names the constant after the file and puts `_` for a leading digit.
   package static var migrations: [String] {
-    [String(decoding: PackageResources._001_take_sql, as: UTF8.self)]
+    [PackageResources._001_take_sql, PackageResources._002_machines_sql].map {
+      String(decoding: $0, as: UTF8.self)
+    }
   }
 
   /// The views of the newest format: their names and the queries behind them, in their order.
@@ -28,12 +30,22 @@ package enum TakeSchema {
 
   /// Puts the views of this version over those in the file: what a stranger wrote into a file as a
   /// view is not run.
+  ///
+  /// What an older format does not have is there without rows, so that queries work on every take.
   static func putViews(
-    over connection: borrowing SQLiteConnection
+    over connection: borrowing SQLiteConnection, format: Int64
   ) throws(SQLiteError) {
-    let views = views.map { "CREATE TEMP VIEW \($0.name) AS\n\($0.query);" }
+    var statements: [String] = []
+    if format < Table.actor.since {
+      statements.append("CREATE TEMP VIEW peer AS SELECT *, peer AS actor FROM main.peer;")
+      for table in Table.allCases where table.since > max(format, Table.clock.since) {
+        let columns = table.columns.joined(separator: ", ")
+        statements.append("CREATE TEMP TABLE \(table.storageName) (row, step, \(columns));")
+      }
+    }
+    statements += views.map { "CREATE TEMP VIEW \($0.name) AS\n\($0.query);" }
     try connection.execute("PRAGMA query_only = OFF")
-    try connection.execute(views.joined(separator: "\n"))
+    try connection.execute(statements.joined(separator: "\n"))
     try connection.execute("PRAGMA query_only = ON")
   }
 

@@ -43,9 +43,10 @@ package struct TakeVerification: Sendable {
   ///
   /// - Parameters:
   ///   - mode: how to compare; nil as the pin says, and exactly without one.
+  ///   - kinds: the kinds of machines besides the endpoint.
   ///   - makePeer: the stack under test.
   package static func run(
-    path: String, mode: Pin.Mode? = nil,
+    path: String, mode: Pin.Mode? = nil, kinds: MachineKinds = MachineKinds(),
     makePeer: @escaping MakePeer = stack
   ) -> TakeVerification {
     let clock = ContinuousClock()
@@ -55,8 +56,8 @@ package struct TakeVerification: Sendable {
       let pin = try Pin.read(forTake: path)
       result.mode = mode ?? pin?.mode ?? .exact
       switch result.mode {
-      case .exact: try result.compareExactly(makePeer)
-      case .meaning: try result.compareMeaning(pin, makePeer)
+      case .exact: try result.compareExactly(kinds, makePeer)
+      case .meaning: try result.compareMeaning(pin, kinds, makePeer)
       }
     } catch {
       result.outcome = .unreadable(error)
@@ -68,7 +69,9 @@ package struct TakeVerification: Sendable {
 
   // MARK: Exactly
 
-  private mutating func compareExactly(_ makePeer: @escaping MakePeer) throws(TapeError) {
+  private mutating func compareExactly(
+    _ kinds: MachineKinds, _ makePeer: @escaping MakePeer
+  ) throws(TapeError) {
     var options = Replayer.Options()
     options.toolchain = try Toolchain.current(for: path)
     let header = try TapeReader(path: path).header
@@ -82,7 +85,7 @@ package struct TakeVerification: Sendable {
     options.skipsCodecs = substitution.skipsCodecs
     options.security = substitution.security
     let replayer = try Replayer(
-      path: path, options: options, codecs: { LibraryCodecs() }, peer: makePeer)
+      path: path, options: options, kinds: kinds, codecs: { LibraryCodecs() }, peer: makePeer)
     let report = try replayer.run()
     steps = report.steps
     durationNanoseconds = report.durationNanoseconds
@@ -104,9 +107,9 @@ package struct TakeVerification: Sendable {
 
   // MARK: By meaning
 
-  private mutating func compareMeaning(_ pin: Pin?, _ makePeer: @escaping MakePeer)
-    throws(TapeError)
-  {
+  private mutating func compareMeaning(
+    _ pin: Pin?, _ kinds: MachineKinds, _ makePeer: @escaping MakePeer
+  ) throws(TapeError) {
     let audit = try TapeAudit.run(path: path)
     steps = audit.steps
     durationNanoseconds = audit.at.nanoseconds
@@ -121,16 +124,16 @@ package struct TakeVerification: Sendable {
       notes.append("no pin: compared with what the take itself says")
       wanted = Pin(mode: .meaning, measures: try Measures(path: path))
     }
-    let found = try TakeVerification.redriven(path, makePeer)
+    let found = try TakeVerification.redriven(path, kinds: kinds, makePeer)
     notes += found.notes
     let misses = wanted.misses(of: found.measures)
     if !misses.isEmpty { outcome = .missed(misses) }
   }
 
   /// What comes of a session when the stack is driven with its inputs on its own terms.
-  package static func redriven(_ path: String, _ makePeer: @escaping MakePeer)
-    throws(TapeError) -> (measures: Measures, summary: Redrive.Summary, notes: [String])
-  {
+  package static func redriven(
+    _ path: String, kinds: MachineKinds = MachineKinds(), _ makePeer: @escaping MakePeer
+  ) throws(TapeError) -> (measures: Measures, summary: Redrive.Summary, notes: [String]) {
     let folder = FileManager.default.temporaryDirectory
       .appendingPathComponent("retake-verify-" + UUID().uuidString)
     do {
@@ -148,7 +151,8 @@ package struct TakeVerification: Sendable {
     options.skipsCodecs = substitution.isReplayable && substitution.skipsCodecs
     options.security = substitution.security
     let redrive = try Redrive(
-      path: path, output: output, options: options, codecs: { LibraryCodecs() }, peer: makePeer)
+      path: path, output: output, options: options, kinds: kinds, codecs: { LibraryCodecs() },
+      peer: makePeer)
     let summary = try redrive.run()
     return (try Measures(path: output), summary, substitution.notes)
   }

@@ -27,6 +27,7 @@ package struct Upgrade: Sendable, Codable {
   /// Writes the new take; `output` must not exist.
   package init(
     path: String, output: String,
+    kinds: MachineKinds = MachineKinds(),
     makePeer: @escaping TakeVerification.MakePeer = TakeVerification.stack
   ) throws(TapeError) {
     self.path = path
@@ -55,7 +56,8 @@ package struct Upgrade: Sendable, Codable {
     let summary: Redrive.Summary
     do throws(TapeError) {
       summary = try Redrive(
-        path: path, output: output, options: options, codecs: { LibraryCodecs() }, peer: makePeer
+        path: path, output: output, options: options, kinds: kinds, codecs: { LibraryCodecs() },
+        peer: makePeer
       ).run()
     } catch {
       // Half of a take is worse than none; a file that was there before is not ours to remove.

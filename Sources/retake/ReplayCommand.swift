@@ -67,7 +67,7 @@ struct ReplayCommand: ParsableCommand {
     let substitution = try chosenSubstitution()
     replayOptions.skipsCodecs = skipCodecs || substitution.skipsCodecs
     replayOptions.security = substitution.security
-    var states: [(peer: UInt32, label: String, snapshot: PeerSnapshot)] = []
+    var states: [ActorState] = []
     var report = try reading { () throws(TapeError) in
       replayOptions.toolchain = try Toolchain.current(for: options.take)
       let replayer = try Replayer(
@@ -104,21 +104,21 @@ struct ReplayCommand: ParsableCommand {
   // MARK: What the stack looked like
 
   private func text(
-    _ report: ReplayReport, _ states: [(peer: UInt32, label: String, snapshot: PeerSnapshot)]
+    _ report: ReplayReport, _ states: [ActorState]
   ) -> String {
     let parts = states.map { state in
-      SnapshotTree("peer \(state.peer) \(state.label)", of: state.snapshot).lines
+      SnapshotTree("\(state.name) \(state.label)", of: state.snapshot).lines
         .joined(separator: "\n")
     }
     return ([report.description] + parts).joined(separator: "\n\n")
   }
 
   private func json(
-    _ report: ReplayReport, _ states: [(peer: UInt32, label: String, snapshot: PeerSnapshot)]
+    _ report: ReplayReport, _ states: [ActorState]
   ) -> String {
     guard !states.isEmpty else { return report.json }
     let parts = states.map { state in
-      "\"\(state.peer)\" : " + SnapshotTree("", of: state.snapshot).json
+      "\"\(state.actor)\" : " + SnapshotTree("", of: state.snapshot).json
     }
     return report.json.dropLast(2) + ",\n  \"states\" : {\(parts.joined(separator: ", "))}\n}"
   }

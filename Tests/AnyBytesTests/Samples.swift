@@ -47,8 +47,8 @@ enum Samples {
   static func datagrams(seed: UInt64, milliseconds: Int64) -> [(peer: Int, datagram: Datagram)] {
     var received: [(peer: Int, datagram: Datagram)] = []
     let call = VirtualCall(seed: seed) { step in
-      if case .datagram(let datagram, _) = step.input {
-        received.append((Int(step.peer) - 1, datagram))
+      if case .datagram(let datagram, _) = step.peerInput {
+        received.append((Int(step.actor) - 1, datagram))
       }
     }
     call.addMedia()

@@ -38,7 +38,8 @@ extension LiveTests {
           path == "/whip"
           ? try await ask(
             "-H", "Content-Type: application/sdp", "--data-binary",
-            "v=0\r\no=- 1 1 IN IP4 127.0.0.1\r\ns=-\r\nt=0 0\r\nm=audio 9 UDP/TLS/RTP/SAVPF 111\r\n",
+            "v=0\r\no=- 1 1 IN IP4 127.0.0.1\r\ns=-\r\nt=0 0\r\n"
+              + "m=audio 9 UDP/TLS/RTP/SAVPF 111\r\n",
             url + path)
           : try await ask(
             "-d", path == "/offer" ? #"{"type":"offer","sdp":"\#(sdp)"}"# : "", url + path)

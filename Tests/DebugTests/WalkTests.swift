@@ -108,7 +108,7 @@ import Wire
     var held = walk.peersMeeting(condition)
     var places: [Int] = []
     while let step = try walk.advance() {
-      let (holds, peer) = (walk.meets(condition), step.recorded.head.peer)
+      let (holds, peer) = (walk.meets(condition), step.recorded.head.actor)
       if holds, held.updateValue(holds, forKey: peer) != true { places.append(walk.number) }
     }
     let finder = try StepFinder(path: take.path)

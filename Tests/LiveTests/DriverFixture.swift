@@ -27,7 +27,7 @@ final class Collector<Element: Sendable>: Sendable {
 
 extension Collector: StepSink where Element == StepRecord {
   func record(_ step: StepRecord) { append(step) }
-  func end(peer: UInt32) {}
+  func end(actor: UInt32) {}
 }
 
 /// An engine whose behaviour the test writes.
@@ -139,7 +139,7 @@ struct DriverFixture {
     engine = ScriptedEngine(script)
     let events = events
     driver = PeerDriver(
-      engine: engine, clock: clock.takeClock, recorder: records ? steps : nil, peerNumber: 3,
+      engine: engine, clock: clock.takeClock, recorder: records ? steps : nil, actor: 3,
       statsInterval: statsInterval, port: port,
       observer: { event, now in events.append("\(now.nanoseconds / 1_000_000) \(event)") })
   }

@@ -143,10 +143,11 @@ import Wire
       #expect(steps.isEmpty)
       return
     }
-    #expect(steps.map(\.input.word) == ["genesis", "interfaces []", "bound 1 127.0.0.1:1000"])
+    let inputs = steps.map { $0.peerInput?.word }
+    #expect(inputs == ["genesis", "interfaces []", "bound 1 127.0.0.1:1000"])
     #expect(steps.map(\.outputs.count) == [0, 1, 2])
     #expect(steps.map(\.entropyDrawn) == [1, 2, 3])
-    #expect(steps.allSatisfy { $0.peer == 3 && $0.deadline == Instant.zero + .seconds(1) })
+    #expect(steps.allSatisfy { $0.actor == 3 && $0.deadline == Instant.zero + .seconds(1) })
   }
 
   @Test func aReplyReachesItsCallerAndACallThatIsNeverAnsweredIsRefused() {

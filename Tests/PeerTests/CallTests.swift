@@ -65,9 +65,9 @@ import Wire
     func trace(_ seed: UInt64) -> [String] {
       var lines: [String] = []
       let call = VirtualCall(seed: seed) { step in
-        var line = "\(step.peer) \(step.at.nanoseconds) \(step.entropyDrawn)"
+        var line = "\(step.actor) \(step.at.nanoseconds) \(step.entropyDrawn)"
         line += " \(step.deadline?.nanoseconds ?? -1)"
-        for case .datagram(let datagram) in step.outputs { line += " \(datagram.bytes)" }
+        for case .datagram(let datagram) in step.peerOutputs { line += " \(datagram.bytes)" }
         lines.append(line)
       }
       call.call(

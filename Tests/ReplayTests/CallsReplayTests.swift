@@ -73,7 +73,7 @@ import Wire
     options.waitsForDisk = true
     options.toolchain = Toolchain(openssl: "3.0", cpu: "here")
     let writer = try TapeWriter(path: path, options: options)
-    let numbers = ["one", "two", "three"].map { writer.addPeer(label: $0, role: $0) }
+    let numbers = ["one", "two", "three"].map { writer.addPeer(label: $0, role: $0).actor }
     var configuration = PeerConfiguration()
     let algorithms: [CertificateAlgorithm] = hasCertificates ? [.rsa2048, .ecdsaP256] : []
     configuration.certificates = algorithms.map {

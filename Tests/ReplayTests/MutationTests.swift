@@ -95,17 +95,16 @@ import Wire
     var transcript = Transcript(keepsMedia: true)
     while let chunk = try reader.next() {
       for step in chunk.steps {
-        let peer = peers[step.head.peer] ?? PeerMachine(codecs: LibraryCodecs())
-        peers[step.head.peer] = peer
-        if case .text(let label) = chunk.rows[step.rows.lowerBound, 2], step.head.kind == .genesis,
-          case .text(let role) = chunk.rows[step.rows.lowerBound, 3]
-        {
-          transcript.name(peer: step.head.peer, label: label, role: role)
+        let peer = peers[step.head.actor] ?? PeerMachine(codecs: LibraryCodecs())
+        peers[step.head.actor] = peer
+        if step.head.kind == .genesis {
+          transcript.adopt(ActorWords(step, chunk.rows), of: step.head.actor)
         }
         var outbox = Outbox<PeerOutput>()
-        peer.step(step.input, at: step.head.at, into: &outbox)
-        transcript.begin(peer: step.head.peer, at: step.head.at)
-        transcript.append(step.input)
+        let input = try #require(step.input as? PeerInput)
+        peer.step(input, at: step.head.at, into: &outbox)
+        transcript.begin(actor: step.head.actor, at: step.head.at)
+        step.input.write(to: &transcript)
         for output in outbox.take() { transcript.append(output) }
         let made = (0..<transcript.rows.count).map { Array(transcript.rows.row($0)) }
         guard made == step.rows.map({ Array(chunk.rows.row($0)) }),

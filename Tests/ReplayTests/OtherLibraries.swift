@@ -79,12 +79,12 @@ struct ForeignTake {
             if chunk.rows.table(row) == .event, values[2] == .text("keylog"),
               case .text(let text) = values[3]
             {
-              let role: DTLSRole = step.head.peer == 1 ? .client : .server
-              sealers[step.head.peer] = try Sealer(text, role)
+              let role: DTLSRole = step.head.actor == 1 ? .client : .server
+              sealers[step.head.actor] = try Sealer(text, role)
             } else if chunk.rows.table(row) == .packet, case .blob(let bytes)? = values.last,
               bytes.count > 8, bytes[0] >= 128, (192..<224).contains(bytes[1])
             {
-              values[values.count - 1] = .blob(try sealers[step.head.peer]?.next(bytes) ?? bytes)
+              values[values.count - 1] = .blob(try sealers[step.head.actor]?.next(bytes) ?? bytes)
             }
           }
           rows.append(chunk.rows.table(row), values)

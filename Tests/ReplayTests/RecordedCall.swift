@@ -25,8 +25,8 @@ final class RecordedCall: Sendable {
     options.toolchain = Toolchain(openssl: "3.0", cpu: "here")
     let writer = try TapeWriter(path: path, options: options)
     let numbers = [
-      writer.addPeer(label: "caller", role: "offerer"),
-      writer.addPeer(label: "callee", role: "answerer"),
+      writer.addPeer(label: "caller", role: "offerer").actor,
+      writer.addPeer(label: "callee", role: "answerer").actor,
     ]
     let call = VirtualCall(seed: seed, links: [link, link], peerNumbers: numbers) {
       writer.record($0)

@@ -87,7 +87,8 @@ import Testing
     BadRequest("old but good", "GET / HTTP/1.0\r\nHost: localhost\r\n\r\n", "HTTP/1.0 200"),
     BadRequest(
       "expectation",
-      "POST / HTTP/1.1\r\nHost: localhost\r\nExpect: 100-continue\r\nContent-Length: 0\r\nConnection: close\r\n\r\n",
+      "POST / HTTP/1.1\r\nHost: localhost\r\nExpect: 100-continue\r\nContent-Length: 0\r\n"
+        + "Connection: close\r\n\r\n",
       "HTTP/1.1 100"),
   ]
 

@@ -115,7 +115,7 @@ import Wire
     for (index, step) in SampleSteps.all.enumerated() {
       body.append(
         StepHead(
-          number: index + 1, kind: StepKind(step.input), peer: step.peer, at: step.at,
+          number: index + 1, kind: step.input.stepKind, actor: step.actor, at: step.at,
           deadline: step.deadline, entropyDrawn: step.entropyDrawn, rowCount: index))
     }
     let entropy = Entropy(seed: [2]).stream("damage")
@@ -146,7 +146,7 @@ import Wire
     var heads: [StepHead] = []
     for (index, step) in SampleSteps.all.enumerated() {
       var head = StepHead(
-        number: index + 10, kind: StepKind(step.input), peer: step.peer, at: step.at,
+        number: index + 10, kind: step.input.stepKind, actor: step.actor, at: step.at,
         deadline: step.deadline, entropyDrawn: step.entropyDrawn, rowCount: index * 300)
       head.check = UInt32(index) * 0x0101_0101
       body.append(head)

@@ -10,7 +10,7 @@ import Wire
 @Suite struct RecordingTests {
   @Test func aTakeIsAboutAsLargeAsAPacketCapture() throws {
     let folder = try TakeFolder()
-    for (payload, share) in [(1_180, 1.04), (1_000, 1.04), (400, 1.08), (80, 1.23)] {
+    for (payload, share) in [(1_180, 1.042), (1_000, 1.042), (400, 1.09), (80, 1.25)] {
       let steps = SampleSteps.call(packets: 8_000, payload: payload)
       let path = try folder.record(steps, as: "\(payload).take") { $0.keepsMedia = false }
       let info = try TakeInfo(path: path)
@@ -97,7 +97,7 @@ import Wire
     var index = -1
     while let chunk = try reader.next() {
       for step in chunk.steps {
-        if case .datagram(let datagram, _) = step.input {
+        if case .datagram(let datagram, _) = step.peerInput {
           #expect(datagram.remote.ip == IPAddress(ipv4: UInt32(index % 70_000)))
         }
         index += 1
@@ -114,7 +114,7 @@ import Wire
       for peer in 1...4 {
         group.addTask {
           for var step in SampleSteps.call(packets: 500, payload: 20) {
-            step.peer = UInt32(peer)
+            step.actor = UInt32(peer)
             writer.record(step)
           }
         }

@@ -15,12 +15,14 @@ import Wire
     let read = try steps(of: path, at: 3)
     #expect(read.count == recorded.count)
     for (before, after) in zip(recorded, read) {
-      #expect(after.head.peer == before.peer)
+      #expect(after.head.actor == before.actor)
       #expect(after.head.at == before.at)
       #expect(after.head.deadline == before.deadline)
       #expect(after.head.entropyDrawn == before.entropyDrawn)
-      #expect(after.head.kind == StepKind(before.input))
-      #expect(isEqual(after.input, before.input), "\(before.input) came back as \(after.input)")
+      #expect(after.head.kind == before.input.stepKind)
+      #expect(
+        isEqual(try #require(after.peerInput), try #require(before.peerInput)),
+        "\(before.input) came back as \(after.input)")
     }
   }
 
@@ -28,17 +30,20 @@ import Wire
     let folder = try TakeFolder()
     let reader = try TapeReader(path: try folder.record(SampleSteps.all))
     var transcript = Transcript(keepsMedia: true)
-    transcript.name(peer: 1, label: "caller", role: "offerer")
-    transcript.name(peer: 2, label: "callee", role: "answerer")
+    for (actor, words) in [(1, ("caller", "offerer")), (2, ("callee", "answerer"))] {
+      var said = ActorWords()
+      (said.label, said.role, said.peer) = (words.0, words.1, UInt32(actor))
+      transcript.adopt(said, of: UInt32(actor))
+    }
     var steps = SampleSteps.all[...]
     while let chunk = try reader.next() {
       for step in chunk.steps {
         let next = steps.popFirst()
         let before = try #require(next)
-        transcript.begin(peer: step.head.peer, at: step.head.at)
-        transcript.append(step.input)
+        transcript.begin(actor: step.head.actor, at: step.head.at)
+        step.input.write(to: &transcript)
         #expect(transcript.rows.count == step.inputRowCount)
-        for output in before.outputs { transcript.append(output) }
+        before.outputs.write(to: &transcript)
         let made = (0..<transcript.rows.count).map { Array(transcript.rows.row($0)) }
         let read = step.rows.map { Array(chunk.rows.row($0)) }
         #expect(made == read)
@@ -111,7 +116,7 @@ import Wire
     #expect(try count("direction = 'out' AND bytes IS NOT NULL AND digest IS NULL") == 2)
     // What is left replays: the bytes that went out are an input.
     let sent = try steps(of: path).compactMap { step -> DataMessage? in
-      if case .send(_, let message) = step.input { return message }
+      if case .send(_, let message) = step.peerInput { return message }
       return nil
     }
     #expect(sent.map(\.bytes) == [Array("é\u{0}".utf8), []])

@@ -11,7 +11,7 @@ enum Layers {
     "JSEP", "Transport",
     "Flow", "Media",
     "Stats", "Speakers", "Peer", "MediaFiles", "Tape", "Queries", "Page", "Replay", "Debug",
-    "Verify", "Lab", "Live", "RetakeTesting", "Signaling", "retake",
+    "Verify", "Lab", "Live", "RetakeTesting", "Signaling", "retake", "soak",
   ]
 
   /// The deterministic core: no clock, no randomness, no input or output of its own.

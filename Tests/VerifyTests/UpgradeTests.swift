@@ -70,7 +70,8 @@ import Verify
           {
             continue
           }
-          rows.append(chunk.rows.table(row), values)
+          let table = chunk.rows.table(row)
+          rows.append(table, Array(values.prefix(table.columns(format: header.format).count)))
         }
         try copy.append(step.head, rows, 0..<rows.count)
       }

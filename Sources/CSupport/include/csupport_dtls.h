@@ -36,8 +36,8 @@ enum {
   CSUPPORT_DTLS_DONE = 1,     ///< The handshake is finished.
 };
 
-/// Makes an association in the shared library; gives NULL when OpenSSL refuses. Certificates are added,
-/// then the context is prepared, then it can be started.
+/// Makes an association in the shared library; gives NULL when OpenSSL refuses. Certificates are
+/// added, then the context is prepared, then it can be started.
 csupport_dtls *csupport_dtls_new(const csupport_dtls_callbacks *callbacks);
 
 /// Draws a P-256 key, or an RSA key of 2048 bits, and makes its certificate, valid between two Unix

@@ -28,6 +28,9 @@ int64_t csupport_worker_receive_length(int channel, int *descriptor);
 /// Reads exactly so many bytes of a message; gives 0, or a negative errno value.
 int csupport_worker_receive(int channel, void *bytes, uint32_t count);
 
+/// Gives memory that is free back to the system (malloc_trim).
+void csupport_memory_trim(void);
+
 /// Does nothing: a place where a debugger stops a replay.
 void csupport_stop_here(void);
 

@@ -117,15 +117,17 @@ package final class FreeRun {
   }
 
   private func feed(_ step: TapeChunk.Step, _ rows: RowList) {
-    let (peer, at) = (step.head.peer, step.head.at)
-    switch step.input {
+    let (peer, at) = (step.head.actor, step.head.at)
+    // What is asked here is asked of endpoints: other machines have no datagrams to change.
+    guard let input = step.input as? PeerInput else { return }
+    switch input {
     case .deadline:
       // The stack may have other plans than it had in the recording.
       guard let due = driven(peer)?.deadline, due <= at else { return }
       self.step(peer, .deadline, at: at)
     case .genesis(var genesis):
       if isChanged(peer) { changes.configure(&genesis.configuration) }
-      let words = PeerWords(step, rows)
+      let words = ActorWords(step, rows)
       peers.append(
         Driven(
           number: peer, machine: PeerMachine(codecs: codecs()),
@@ -138,7 +140,7 @@ package final class FreeRun {
         peers[index].outcome.sample(peers[index].machine.stats(of: nil))
       }
       fallthrough
-    default: self.step(peer, step.input, at: at)
+    default: self.step(peer, input, at: at)
     }
   }
 
@@ -149,7 +151,7 @@ package final class FreeRun {
   private func edit(
     _ step: TapeChunk.Step, _ rows: RowList, _ datagram: Datagram, _ arrival: Instant
   ) {
-    let (peer, at) = (step.head.peer, step.head.at)
+    let (peer, at) = (step.head.actor, step.head.at)
     var datagram = datagram
     var delay: Interval?
     for action in editor.actions(step, rows, memory) {

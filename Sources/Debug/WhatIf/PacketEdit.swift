@@ -119,8 +119,8 @@ struct PacketEditor {
     where (edit.from...edit.to).contains(step.head.at)
       && edit.condition.selects(step, rows, memory)
     {
-      let count = counts[index][step.head.peer, default: 0]
-      counts[index][step.head.peer] = count + 1
+      let count = counts[index][step.head.actor, default: 0]
+      counts[index][step.head.actor] = count + 1
       guard count % edit.every == 0, chance.integer(below: 1000) < edit.share else {
         continue
       }

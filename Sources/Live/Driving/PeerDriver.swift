@@ -19,7 +19,7 @@ package final class PeerDriver {
   private let engine: any PeerEngine
   private let clock: TakeClock
   private let recorder: (any StepSink)?
-  private let peerNumber: UInt32
+  private let actor: UInt32
   private let port: any DatagramPort
   private let observer: Observer
 
@@ -41,13 +41,13 @@ package final class PeerDriver {
   package private(set) var now = Instant.zero
 
   package init(
-    engine: any PeerEngine, clock: TakeClock, recorder: (any StepSink)?, peerNumber: UInt32,
+    engine: any PeerEngine, clock: TakeClock, recorder: (any StepSink)?, actor: UInt32,
     statsInterval: Interval?, port: any DatagramPort, observer: @escaping Observer
   ) {
     self.engine = engine
     self.clock = clock
     self.recorder = recorder
-    self.peerNumber = peerNumber
+    self.actor = actor
     self.port = port
     self.observer = observer
     stats = StatsSchedule(interval: statsInterval)
@@ -130,7 +130,7 @@ package final class PeerDriver {
 
   /// Refuses the calls that were not answered, when the peer goes away; no step comes after it.
   package func abandon() {
-    recorder?.end(peer: peerNumber)
+    recorder?.end(actor: actor)
     let unanswered = replies
     replies = []
     for reply in unanswered { reply.complete(.failure(.ended)) }
@@ -160,7 +160,7 @@ package final class PeerDriver {
       let outputs = outbox.take()
       recorder.record(
         StepRecord(
-          peer: peerNumber, at: now, input: input, outputs: outputs, deadline: deadline,
+          peer: actor, at: now, input: input, outputs: outputs, deadline: deadline,
           entropyDrawn: engine.entropyDrawn))
       for output in outputs { perform(output) }
     } else {

@@ -25,8 +25,8 @@ extension PeerMachine: PeerEngine {}
 package protocol StepSink: Sendable {
   /// Takes a step over; must not wait for a disk.
   func record(_ step: StepRecord)
-  /// A peer makes no further step: nothing of it need be remembered.
-  func end(peer: UInt32)
+  /// An actor makes no further step: nothing of it need be remembered.
+  func end(actor: UInt32)
 }
 
 extension TapeWriter: StepSink {}

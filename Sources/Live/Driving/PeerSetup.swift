@@ -11,7 +11,8 @@ struct PeerSetup: Sendable {
   var bind: BindPolicy
   var clock: TakeClock
   var recorder: (any StepSink)?
-  var peerNumber: UInt32
+  /// The number of the peer among the actors of the take.
+  var actor: UInt32
   var statsInterval: Interval?
   var observer: PeerDriver.Observer
 }

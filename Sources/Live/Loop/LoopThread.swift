@@ -141,7 +141,7 @@ final class LoopThread {
     let port = SocketSet(key: setup.key, thread: self)
     let driver = PeerDriver(
       engine: setup.makeEngine(), clock: setup.clock, recorder: setup.recorder,
-      peerNumber: setup.peerNumber, statsInterval: setup.statsInterval, port: port,
+      actor: setup.actor, statsInterval: setup.statsInterval, port: port,
       observer: setup.observer)
     let interfaces = setup.bind.addresses(among: LocalInterface.all())
     let resident = Resident(

@@ -94,8 +94,8 @@ struct RecordedScript: Sendable {
     do throws(TapeFault) {
       while let chunk = try reader.next() {
         for step in chunk.steps {
-          if !peers.contains(step.head.peer) { peers.append(step.head.peer) }
-          guard step.head.peer == peer else { continue }
+          if !peers.contains(step.head.actor) { peers.append(step.head.actor) }
+          guard step.head.actor == peer else { continue }
           append(step, chunk.rows)
         }
       }
@@ -119,13 +119,10 @@ struct RecordedScript: Sendable {
     for row in step.outputRows where rows.table(row) == .packet {
       if case .blob(let bytes)? = rows.row(row).last { sent.append(bytes) }
     }
-    if case .genesis = step.input, let row = step.inputRows.first,
-      case .text(let text) = rows[row, 2]
-    {
-      label = text
-    }
-    steps.append(
-      Step(number: step.head.number, at: step.head.at, input: step.input, sent: sent))
+    // An actor of another kind than the endpoint has nothing that an application calls.
+    guard let input = step.input as? PeerInput else { return }
+    if case .genesis = input { label = ActorWords(step, rows).label }
+    steps.append(Step(number: step.head.number, at: step.head.at, input: input, sent: sent))
   }
 
   var signaling: [SignalingMessage] {

@@ -1,4 +1,3 @@
-import Peer
 import Tape
 import Wire
 
@@ -36,19 +35,19 @@ package struct Divergence: Hashable, Sendable, Codable {
   package var command: String
 
   init(
-    _ found: StepCheck.Finding, consequence: StepCheck.Finding? = nil, peerLabel: String,
-    path: String, snapshot: PeerSnapshot? = nil
+    _ found: StepCheck.Finding, consequence: StepCheck.Finding? = nil, label: String,
+    path: String, snapshot: (any MachineSnapshot)? = nil
   ) {
     let step = found.step
     self.step = step.head.number
     atNanoseconds = step.head.at.nanoseconds
-    peer = step.head.peer
-    self.peerLabel = peerLabel
+    peer = step.head.actor
+    peerLabel = label
     input = InputText(step).line
     previous = found.history.map { InputText($0).line }
     command = "retake replay \(path) --until step:\(step.head.number)"
     notes = []
-    let place = PacketPlace(path: path, peer: step.head.peer, before: step.head.number)
+    let place = PacketPlace(path: path, peer: step.head.actor, before: step.head.number)
     fields = FieldPair.pairs(
       found.difference, found.recordedRows, found.replayedRows, open: place.data)
     inside = FieldPair.inside(found, snapshot)

@@ -55,7 +55,9 @@ extension FieldPair {
   ///
   /// The recording keeps the earliest deadline and the sum of random bytes; which layer they belong
   /// to, only the machine can say.
-  static func inside(_ finding: StepCheck.Finding, _ snapshot: PeerSnapshot?) -> [FieldPair] {
+  static func inside(
+    _ finding: StepCheck.Finding, _ snapshot: (any MachineSnapshot)?
+  ) -> [FieldPair] {
     let head = finding.step.head
     let isSame = head.deadline == finding.deadline
     let inputRows = finding.step.inputRows.count
@@ -71,12 +73,12 @@ extension FieldPair {
         replayed: String(max(0, finding.replayedRows.count - inputRows))),
     ]
     guard let snapshot else { return pairs }
-    for drawn in snapshot.entropy {
+    for drawn in snapshot.drawnBytes {
       pairs.append(
         FieldPair(
           name: "random bytes of \(drawn.stream)", recorded: nil, replayed: String(drawn.bytes)))
     }
-    for wake in snapshot.deadlines {
+    for wake in snapshot.wakes {
       let isRecorded = wake.at == head.deadline
       pairs.append(
         FieldPair(
@@ -121,7 +123,7 @@ extension FieldPair {
   ) -> [DecodedField] {
     let table = rows.table(row)
     var fields: [DecodedField] = []
-    for (index, name) in table.columns.enumerated() {
+    for (index, name) in table.columns.prefix(rows.row(row).count).enumerated() {
       switch rows[row, index] {
       case .blob(let bytes) where table == .packet:
         fields.append(DecodedField("size", String(bytes.count)))

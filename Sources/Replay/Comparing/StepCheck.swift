@@ -1,13 +1,12 @@
-import Peer
 import Synchronization
 import Tape
 import Wire
 
 /// What the stack did with the first steps of a chunk.
 struct ExecutedChunk: Sendable {
-  /// What is told of the machine after a step, and where its outputs end.
+  /// What followed from a step, and what is told of the machine after it.
   struct Step: Sendable {
-    var outputsEnd: Int
+    var outputs: any RecordedOutputs
     var deadline: Instant?
     var entropyDrawn: UInt64
   }
@@ -15,13 +14,10 @@ struct ExecutedChunk: Sendable {
   let chunk: TapeChunk
   /// The executed steps, perhaps not all of the chunk.
   var steps: [Step] = []
-  /// The outputs of all of them, one after the other.
-  var outputs: [PeerOutput] = []
 
   init(_ chunk: TapeChunk) {
     self.chunk = chunk
     steps.reserveCapacity(chunk.steps.count)
-    outputs.reserveCapacity(4 * chunk.steps.count)
   }
 }
 
@@ -63,10 +59,9 @@ final class StepCheck: Sendable {
 
   /// Compares one executed step; nothing once all was found out.
   func compare(
-    _ step: TapeChunk.Step, _ rows: RowList, _ outputs: ArraySlice<PeerOutput>,
-    _ result: ExecutedChunk.Step
+    _ step: TapeChunk.Step, _ rows: RowList, _ result: ExecutedChunk.Step
   ) {
-    comparison.withLock { $0.compare(step, rows, outputs, result) }
+    comparison.withLock { $0.compare(step, rows, result) }
   }
 }
 
@@ -94,23 +89,19 @@ private struct Comparison {
 
   mutating func compare(_ executed: ExecutedChunk) {
     guard !isDone else { return }
-    var start = 0
     for (step, result) in zip(executed.chunk.steps, executed.steps) {
-      let outputs = executed.outputs[start..<result.outputsEnd]
-      start = result.outputsEnd
-      compare(step, executed.chunk.rows, outputs, result)
+      compare(step, executed.chunk.rows, result)
       if isDone { return }
     }
   }
 
   mutating func compare(
-    _ step: TapeChunk.Step, _ rows: RowList, _ outputs: ArraySlice<PeerOutput>,
-    _ result: ExecutedChunk.Step
+    _ step: TapeChunk.Step, _ rows: RowList, _ result: ExecutedChunk.Step
   ) {
     guard !isDone else { return }
     let isFirst = finding == nil
     if !isFirst { stepsAfter += 1 }
-    if let difference = difference(step, rows, outputs, result, inside: isFirst) {
+    if let difference = difference(step, rows, result, inside: isFirst) {
       let found = StepCheck.Finding(
         difference: difference, step: step, recordedRows: rows,
         replayedRows: transcript.rows, deadline: result.deadline,
@@ -131,15 +122,15 @@ private struct Comparison {
   }
 
   private mutating func difference(
-    _ step: TapeChunk.Step, _ rows: RowList, _ outputs: ArraySlice<PeerOutput>,
-    _ result: ExecutedChunk.Step, inside looksInside: Bool
+    _ step: TapeChunk.Step, _ rows: RowList, _ result: ExecutedChunk.Step,
+    inside looksInside: Bool
   ) -> StepDifference? {
     if step.head.kind == .genesis {
-      transcript.adopt(PeerWords(step, rows), of: step.head.peer)
+      transcript.adopt(ActorWords(step, rows), of: step.head.actor)
     }
-    transcript.begin(peer: step.head.peer, at: step.head.at)
-    transcript.append(step.input)
-    for output in outputs { transcript.append(output) }
+    transcript.begin(actor: step.head.actor, at: step.head.at)
+    step.input.write(to: &transcript)
+    result.outputs.write(to: &transcript)
     let shown = StepDifference(
       recorded: rows, step.rows, replayed: transcript.rows, comparesMedia: comparesMedia)
     if shown != nil || !looksInside { return shown }

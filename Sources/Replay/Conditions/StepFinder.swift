@@ -6,15 +6,18 @@ import Wire
 package final class StepFinder {
   let path: String
   let connection: SQLiteConnection
+  /// The format of the take, which says what its tables have.
+  private let format: Int64
   private var memory = RowMemory()
 
   /// Opens a take and learns what its rows refer to by number.
   package init(path: String) throws(TapeError) {
     self.path = path
     connection = try TakeFile.open(path)
+    format = try TakeHeader.read(from: connection, path: path).format
     for table in [Table.peer, .path, .format] {
       try scan(
-        table, "SELECT row, 0, 0, \(table.columns.joined(separator: ", ")) FROM \(table.name)"
+        table, "SELECT row, 0, 0, \(columns(of: table).joined(separator: ", ")) FROM \(table.name)"
       ) { rows, _ in
         memory.learn(rows, 0..<1)
         return false
@@ -39,7 +42,7 @@ package final class StepFinder {
   ) throws(TapeError) -> Int? {
     guard case .rows(let tables) = condition.subject else { return nil }
     var found: [Int] = []
-    for table in tables {
+    for table in tables where table.since <= format {
       try scan(table, query(table, condition, range, order)) { rows, head in
         let facts = RowFacts(
           rows: rows, row: 0, peer: head.peer, isInput: head.isInput, memory: memory)
@@ -50,6 +53,9 @@ package final class StepFinder {
     }
     return among(found)
   }
+
+  /// The columns that the take has of a table.
+  private func columns(of table: Table) -> [String] { table.columns(format: format) }
 
   private struct Head {
     var step: Int
@@ -65,7 +71,7 @@ package final class StepFinder {
     do throws(SQLiteError) {
       var statement = try connection.prepare(sql)
       while try statement.step() {
-        let values = table.columns.indices.map { statement.value(3 + $0) ?? .null }
+        let values = columns(of: table).indices.map { statement.value(3 + $0) ?? .null }
         var rows = RowList()
         rows.append(table, values)
         let head = Head(
@@ -85,7 +91,7 @@ package final class StepFinder {
     let end = "ORDER BY store.row \(order)"
     switch table {
     case .packet:
-      let columns = table.columns.dropLast().map { "store.\($0)" }.joined(separator: ", ")
+      let columns = columns(of: table).dropLast().map { "store.\($0)" }.joined(separator: ", ")
       let bytes = "(SELECT bytes FROM packet WHERE packet.row = store.row)"
       return """
         SELECT store.row, path.peer, path.direction = 'in', \(columns), \(bytes)
@@ -93,7 +99,7 @@ package final class StepFinder {
         WHERE store.\(range) \(narrowed(condition)) \(end)
         """
     case .frame:
-      let columns = table.columns.dropLast().map { "store.\($0)" }.joined(separator: ", ")
+      let columns = columns(of: table).dropLast().map { "store.\($0)" }.joined(separator: ", ")
       return """
         SELECT store.row, format.peer, 0, \(columns), NULL
         FROM frame_store AS store CROSS JOIN format USING (format)
@@ -102,7 +108,7 @@ package final class StepFinder {
     default:
       let peer = table.columns.contains("peer") ? "peer" : "0"
       return """
-        SELECT row, \(peer), 0, \(table.columns.joined(separator: ", "))
+        SELECT row, \(peer), 0, \(columns(of: table).joined(separator: ", "))
         FROM \(table.storageName) AS store WHERE \(range) \(end)
         """
     }

@@ -71,7 +71,7 @@ struct RowFacts {
     case (.packet, "remote"): return integer("path").flatMap { memory.path($0)?.remote }
     default: break
     }
-    if let column = table.columns.firstIndex(of: name) {
+    if let column = table.columns.firstIndex(of: name), rows.has(column, in: row) {
       return rows[row, column] == .null ? nil : RowText.value(rows, row, column)
     }
     if table == .frame, let format = integer("format"), let value = memory.format(format, name) {
@@ -106,7 +106,7 @@ struct RowFacts {
   private var packet: PacketText { PacketText(bytes) }
 
   private func integer(_ column: String) -> Int64? {
-    guard let index = table.columns.firstIndex(of: column),
+    guard let index = table.columns.firstIndex(of: column), rows.has(index, in: row),
       case .integer(let number) = rows[row, index]
     else { return nil }
     return number

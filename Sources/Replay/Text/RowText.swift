@@ -13,7 +13,8 @@ struct RowText {
   init(_ rows: RowList, _ row: Int, isInput: Bool = false) {
     let table = rows.table(row)
     func text(_ column: String) -> String {
-      table.columns.firstIndex(of: column).map { RowText.value(rows, row, $0) } ?? ""
+      let index = table.column(column)
+      return rows.has(index, in: row) ? RowText.value(rows, row, index) : ""
     }
     switch table {
     case .packet:
@@ -47,12 +48,6 @@ struct RowText {
     case .track:
       layer = "jsep"
       title = "track \(text("track")) \(text("kind")) \(text("direction"))"
-    case .format:
-      layer = "media"
-      title = "a new \(text("codec")) format \(text("direction")), \(text("outcome"))"
-    case .frame:
-      layer = "media"
-      title = "frame with RTP time \(text("rtp_time")), \(text("size")) bytes"
     case .stat:
       layer = "stats"
       title = "stats object \(text("type")) \(text("id"))"
@@ -66,18 +61,27 @@ struct RowText {
       layer = "sctp"
       title =
         "message \(text("direction")) on data channel \(text("channel")), \(text("size")) bytes"
-    case .level:
+    case .format, .frame, .level, .contribution, .speech:
       layer = "media"
-      title = "level of track \(text("track")) \(text("direction"))"
-    case .contribution:
-      layer = "media"
-      title = "voice \(text("contributor")) in track \(text("track")) \(text("direction"))"
-    case .speech:
-      layer = "media"
-      title = "speech \(text("phase")) on track \(text("track")) \(text("direction"))"
-    case .peer, .content, .callRequest, .signaling, .capture, .clock:
+      title = RowText.media(table, text)
+    case .coverage:
+      layer = "coverage"
+      title = "not seen: \(text("what")), because \(text("reason"))"
+    case .peer, .content, .callRequest, .signaling, .capture, .clock, .actor:
       layer = table.name
       title = "\(table.name) row"
+    }
+  }
+
+  /// A row about media in words.
+  private static func media(_ table: Table, _ text: (String) -> String) -> String {
+    switch table {
+    case .format: "a new \(text("codec")) format \(text("direction")), \(text("outcome"))"
+    case .frame: "frame with RTP time \(text("rtp_time")), \(text("size")) bytes"
+    case .contribution:
+      "voice \(text("contributor")) in track \(text("track")) \(text("direction"))"
+    case .speech: "speech \(text("phase")) on track \(text("track")) \(text("direction"))"
+    default: "\(table.name) of track \(text("track")) \(text("direction"))"
     }
   }
 
@@ -134,12 +138,16 @@ struct InputText {
   init(_ step: TapeChunk.Step) {
     title = InputText.title(step)
     line =
-      "step \(step.head.number)  \(timeText(step.head.at.nanoseconds))  peer \(step.head.peer)  "
+      "step \(step.head.number)  \(timeText(step.head.at.nanoseconds))  peer \(step.head.actor)  "
       + title
   }
 
   private static func title(_ step: TapeChunk.Step) -> String {
-    switch step.input {
+    (step.input as? PeerInput).map(title) ?? step.input.title
+  }
+
+  private static func title(_ input: PeerInput) -> String {
+    switch input {
     case .genesis: return "genesis"
     case .interfaces(let addresses):
       return "interfaces " + addresses.map(\.description).joined(separator: " ")

@@ -5,13 +5,16 @@ final class TableCursor {
   private(set) var next: Int64 = .min
   private var statement: SQLiteStatement
   private let stream: WireCursor
+  /// How many values a row has in the format of the take.
+  private let count: Int
 
-  init(_ table: Table, _ connection: borrowing SQLiteConnection, _ stream: WireCursor)
-    throws(SQLiteError)
-  {
+  init(
+    _ table: Table, format: Int64, _ connection: borrowing SQLiteConnection, _ stream: WireCursor
+  ) throws(SQLiteError) {
     self.table = table
     self.stream = stream
-    let columns = table.storageColumns.joined(separator: ", ")
+    count = table.columns(format: format).count
+    let columns = table.storageColumns(format: format).joined(separator: ", ")
     statement = try connection.prepare(
       "SELECT row, \(columns) FROM \(table.storageName) ORDER BY \(table.key)")
     try advance()
@@ -40,13 +43,12 @@ final class TableCursor {
   }
 
   /// Where a row of `frame_store` says how many bytes it has; `row` comes before the columns.
-  private static let frameSizeColumn = 1 + (Table.frame.columns.firstIndex(of: "size") ?? 0)
+  private static let frameSizeColumn = 1 + Table.frame.column("size")
 
   /// Reads the present row and goes to the next; false when it is damaged.
   func read(into rows: inout RowList) throws(SQLiteError) -> Bool {
     rows.begin(table)
     var isGood = true
-    let count = table.columns.count
     for column in 1...count {
       if column == count, let place = place(column) {
         isGood = isGood && statement.integer(place.position) == stream.position

@@ -1,4 +1,3 @@
-import Peer
 package import Wire
 
 /// Reads a take from its first step to its last and checks the digest chain on the way.
@@ -23,7 +22,7 @@ package final class TapeReader {
   private let wire: WireCursor
   private let media: WireCursor
   private var chain: StepChain
-  private var inputs: InputReader
+  private var inputs: StepDecoder
 
   /// The heads of the tape row that is being read, and how many of them are done.
   private var heads: [StepHead] = []
@@ -39,7 +38,9 @@ package final class TapeReader {
   package static let cacheKilobytes = 1_000
 
   /// Opens a take and checks that it is one; nothing but its head is read yet.
-  package init(path: String) throws(TapeError) {
+  ///
+  /// - Parameter kinds: the kinds of machines besides the endpoint whose inputs can be read.
+  package init(path: String, kinds: MachineKinds = MachineKinds()) throws(TapeError) {
     self.path = path
     connection = try TakeFile.open(path, cacheKilobytes: TapeReader.cacheKilobytes)
     header = try TakeHeader.read(from: connection, path: path)
@@ -52,14 +53,15 @@ package final class TapeReader {
       var cursors: [TableCursor] = []
       let wire = try WireCursor(connection, table: "wire")
       let media = try WireCursor(connection, table: "media")
-      for table in Table.allCases where table.format <= header.format {
-        cursors.append(try TableCursor(table, connection, table == .frame ? media : wire))
+      for table in Table.allCases where table.since <= header.format {
+        cursors.append(
+          try TableCursor(
+            table, format: header.format, connection, table == .frame ? media : wire))
       }
       self.wire = wire
       self.media = media
       self.cursors = cursors
-      inputs = InputReader(
-        content: try connection.prepare("SELECT bytes FROM content WHERE content = ?"))
+      inputs = StepDecoder(kinds, try ContentSource(connection))
     } catch {
       throw TapeError(path: path, error)
     }

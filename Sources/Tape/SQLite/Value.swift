@@ -10,25 +10,25 @@ package enum Value: Hashable, Sendable {
   case blob([UInt8])
 
   /// A number as the file gives it back: NaN becomes null and a negative zero a positive one.
-  static func measure(_ value: Double) -> Value {
+  package static func measure(_ value: Double) -> Value {
     if value.isNaN { return .null }
     return .real(value == 0 ? 0 : value)
   }
 
-  static func measure(_ value: Double?) -> Value { value.map { .measure($0) } ?? .null }
+  package static func measure(_ value: Double?) -> Value { value.map { .measure($0) } ?? .null }
 
   /// A whole number; one of 64 unsigned bits keeps its bits.
-  static func number(_ value: some BinaryInteger) -> Value {
+  package static func number(_ value: some BinaryInteger) -> Value {
     .integer(Int64(truncatingIfNeeded: value))
   }
 
-  static func number(_ value: (some BinaryInteger)?) -> Value {
+  package static func number(_ value: (some BinaryInteger)?) -> Value {
     value.map { .integer(Int64(truncatingIfNeeded: $0)) } ?? .null
   }
 
-  static func flag(_ value: Bool) -> Value { .integer(value ? 1 : 0) }
+  package static func flag(_ value: Bool) -> Value { .integer(value ? 1 : 0) }
 
-  static func text(_ value: String?) -> Value { value.map { Value.text($0) } ?? .null }
+  package static func text(_ value: String?) -> Value { value.map { Value.text($0) } ?? .null }
 }
 
 extension Value {
@@ -110,6 +110,15 @@ package struct RowList: Hashable, Sendable {
   /// The values of a row in the order of its table's columns.
   package func row(_ row: Int) -> ArraySlice<Value> { values[range(row)] }
 
+  /// Whether a row has a column: rows of older formats are shorter.
+  package func has(_ column: Int, in row: Int) -> Bool { column < range(row).count }
+
   /// One value of a row.
   package subscript(row: Int, column: Int) -> Value { values[heads[row].start + column] }
+
+  /// The value of a row in a column by its name; null where the row has none.
+  package subscript(row: Int, column name: String) -> Value {
+    let column = table(row).column(name)
+    return has(column, in: row) ? self[row, column] : .null
+  }
 }

@@ -25,7 +25,7 @@ struct StepChain: ~Copyable {
     message.append(contentsOf: digest)
     message.append(word: UInt64(head.number))
     message.append(head.kind.rawValue)
-    message.append(word: UInt64(head.peer))
+    message.append(word: UInt64(head.actor))
     message.append(word: UInt64(bitPattern: head.at.nanoseconds))
     message.append(head.deadline == nil ? UInt8(0) : 1)
     message.append(word: UInt64(bitPattern: head.deadline?.nanoseconds ?? 0))

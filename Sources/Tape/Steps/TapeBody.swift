@@ -2,32 +2,32 @@ import Wire
 
 /// The compact form of the heads of consecutive steps: `tape.body`.
 ///
-/// Per step: one byte of kind (low 4 bits) and flags, then the peer when it is not that of the step
-/// before, the time since the step before, the deadline after that time when it changed, the newly
-/// drawn random bytes when there are any, the number of rows, and 4 bytes of the chained digest.
-/// Numbers are LEB128, signed ones in zigzag form. Nothing is carried over from one body to the
+/// Per step: one byte of kind (low 4 bits) and flags, then the actor when it is not that of the
+/// step before, the time since the step before, the deadline after that time when it changed, the
+/// newly drawn random bytes when there are any, the number of rows, and 4 bytes of the chained
+/// digest. Numbers are LEB128, signed ones in zigzag form. Nothing is carried over from one body to the
 /// next.
 struct TapeBody {
-  private static let otherPeer: UInt8 = 0x10
+  private static let otherActor: UInt8 = 0x10
   private static let newDeadline: UInt8 = 0x20
   private static let noDeadline: UInt8 = 0x40
   private static let moreEntropy: UInt8 = 0x80
 
-  /// How many steps and peers a body may have; a writer begins a new one long before.
+  /// How many steps and actors a body may have; a writer begins a new one long before.
   static let stepLimit = 65_536
-  private static let peerLimit = 4_096
+  private static let actorLimit = 4_096
 
   /// What the next step is told relative to.
   private struct Memory {
-    var peer: UInt32 = 0
+    var actor: UInt32 = 0
     var at: Int64
-    var peers: [(peer: UInt32, deadline: Instant?, entropyDrawn: UInt64)] = []
+    var actors: [(actor: UInt32, deadline: Instant?, entropyDrawn: UInt64)] = []
 
-    /// Where a peer's last deadline and counter stand.
-    mutating func index(of peer: UInt32) -> Int {
-      if let known = peers.firstIndex(where: { $0.peer == peer }) { return known }
-      peers.append((peer, nil, 0))
-      return peers.count - 1
+    /// Where an actor's last deadline and counter stand.
+    mutating func index(of actor: UInt32) -> Int {
+      if let known = actors.firstIndex(where: { $0.actor == actor }) { return known }
+      actors.append((actor, nil, 0))
+      return actors.count - 1
     }
   }
 
@@ -47,16 +47,16 @@ struct TapeBody {
   var bytes: [UInt8] { writer.bytes }
 
   mutating func append(_ head: StepHead) {
-    let index = memory.index(of: head.peer)
-    let last = memory.peers[index]
+    let index = memory.index(of: head.actor)
+    let last = memory.actors[index]
     var flags = head.kind.rawValue
-    if head.peer != memory.peer { flags |= TapeBody.otherPeer }
+    if head.actor != memory.actor { flags |= TapeBody.otherActor }
     if head.deadline != last.deadline {
       flags |= head.deadline == nil ? TapeBody.noDeadline : TapeBody.newDeadline
     }
     if head.entropyDrawn != last.entropyDrawn { flags |= TapeBody.moreEntropy }
     writer.uint8(flags)
-    if flags & TapeBody.otherPeer != 0 { writer.variable(UInt64(head.peer)) }
+    if flags & TapeBody.otherActor != 0 { writer.variable(UInt64(head.actor)) }
     writer.variable(zigzag(head.at.nanoseconds &- memory.at))
     if flags & TapeBody.newDeadline != 0, let deadline = head.deadline {
       writer.variable(zigzag(deadline.nanoseconds &- head.at.nanoseconds))
@@ -66,9 +66,9 @@ struct TapeBody {
     }
     writer.variable(UInt64(head.rowCount))
     writer.uint32(head.check)
-    memory.peer = head.peer
+    memory.actor = head.actor
     memory.at = head.at.nanoseconds
-    memory.peers[index] = (head.peer, head.deadline, head.entropyDrawn)
+    memory.actors[index] = (head.actor, head.deadline, head.entropyDrawn)
     count += 1
   }
 
@@ -86,7 +86,7 @@ struct TapeBody {
     heads.reserveCapacity(count)
     for offset in 0..<count {
       heads.append(try head(&reader, number: first + offset, &memory))
-      guard memory.peers.count <= peerLimit else { throw .malformed }
+      guard memory.actors.count <= actorLimit else { throw .malformed }
     }
     guard reader.isAtEnd else { throw .malformed }
     return heads
@@ -97,27 +97,27 @@ struct TapeBody {
   {
     let flags = try reader.uint8()
     guard let kind = StepKind(rawValue: flags & 0x0f) else { throw .malformed }
-    let peer =
-      flags & otherPeer != 0
-      ? UInt32(truncatingIfNeeded: try reader.variable()) : memory.peer
-    let index = memory.index(of: peer)
+    let actor =
+      flags & otherActor != 0
+      ? UInt32(truncatingIfNeeded: try reader.variable()) : memory.actor
+    let index = memory.index(of: actor)
     let at = memory.at &+ unzigzag(try reader.variable())
-    var deadline = memory.peers[index].deadline
+    var deadline = memory.actors[index].deadline
     if flags & noDeadline != 0 { deadline = nil }
     if flags & newDeadline != 0 {
       deadline = Instant(nanoseconds: at &+ unzigzag(try reader.variable()))
     }
-    var drawn = memory.peers[index].entropyDrawn
+    var drawn = memory.actors[index].entropyDrawn
     if flags & moreEntropy != 0 { drawn &+= try reader.variable() }
     let rows = try reader.variable()
     guard rows <= UInt64(RowNumber.perStep) else { throw .malformed }
     var head = StepHead(
-      number: number, kind: kind, peer: peer, at: Instant(nanoseconds: at), deadline: deadline,
+      number: number, kind: kind, actor: actor, at: Instant(nanoseconds: at), deadline: deadline,
       entropyDrawn: drawn, rowCount: Int(rows))
     head.check = try reader.uint32()
-    memory.peer = peer
+    memory.actor = actor
     memory.at = at
-    memory.peers[index] = (peer, deadline, drawn)
+    memory.actors[index] = (actor, deadline, drawn)
     return head
   }
 }

@@ -26,6 +26,8 @@ package enum Table: UInt8, CaseIterable, Sendable {
   case speech = 22
   case contribution = 23
   case clock = 24
+  case actor = 25
+  case coverage = 26
 
   /// The table's name for people: that of its view, where it has one.
   package var name: String {
@@ -33,6 +35,7 @@ package enum Table: UInt8, CaseIterable, Sendable {
     case .packet: "packet"
     case .frame: "frame"
     case .message: "message"
+    case .actor: "actor"
     default: storageName
     }
   }
@@ -43,6 +46,7 @@ package enum Table: UInt8, CaseIterable, Sendable {
     case .packet: "packet_store"
     case .frame: "frame_store"
     case .message: "message_store"
+    case .actor: "actor_store"
     case .callRequest: "call_request"
     case .callReply: "call_reply"
     case .candidatePair: "candidate_pair"
@@ -59,37 +63,64 @@ package enum Table: UInt8, CaseIterable, Sendable {
   }
 
   /// The format of takes that has the table first.
-  var format: Int64 {
+  package var since: Int64 {
     switch self {
     case .clock: 3
+    case .actor, .coverage: 4
     default: 2
     }
   }
 
   /// The columns of the storage table: the bytes of packets stand in `wire`, those of frames in
   /// `media`.
-  var storageColumns: [String] {
+  func storageColumns(format: Int64) -> [String] {
     switch self {
-    case .packet: columns.dropLast() + ["size", "position"]
-    case .frame: columns.dropLast() + ["position"]
-    default: columns
+    case .packet: columns(format: format).dropLast() + ["size", "position"]
+    case .frame: columns(format: format).dropLast() + ["position"]
+    default: columns(format: format)
     }
   }
 
-  /// The columns after `row` that are written, read, hashed and compared, in this order.
-  package var columns: [String] { Table.columnNames[Int(rawValue)] }
+  /// The same for takes of today.
+  var storageColumns: [String] { storageColumns(format: TakeHeader.currentFormat) }
 
-  private static let columnNames: [[String]] = {
-    var names = [[String]](repeating: [], count: Int(UInt8.max) + 1)
-    for table in Table.allCases {
-      names[Int(table.rawValue)] = table.columnList.split(separator: " ").map { String($0) }
+  /// The columns after `row` that are written, read, hashed and compared, in this order.
+  package var columns: [String] { Table.all[Int(rawValue)].map(\.name) }
+
+  /// Those of them that takes of a format have: later ones came behind the others.
+  package func columns(format: Int64) -> [String] {
+    Table.all[Int(rawValue)].filter { $0.format <= format }.map(\.name)
+  }
+
+  /// Where a column stands in a row; beyond every row for a name that the table does not have.
+  package func column(_ name: String) -> Int {
+    Table.all[Int(rawValue)].firstIndex { $0.name == name } ?? .max
+  }
+
+  /// A column with the format that it came with.
+  private struct Column {
+    var name: String
+    var format: Int64
+
+    /// Reads `name`, or `name@format` for one that came later than its table.
+    init(_ text: Substring, _ table: Table) {
+      let parts = text.split(separator: "@")
+      name = String(parts[0])
+      format = parts.count > 1 ? Int64(parts[1]) ?? table.since : table.since
     }
-    return names
+  }
+
+  private static let all: [[Column]] = {
+    var all = [[Column]](repeating: [], count: Int(UInt8.max) + 1)
+    for table in Table.allCases {
+      all[Int(table.rawValue)] = table.columnList.split(separator: " ").map { Column($0, table) }
+    }
+    return all
   }()
 
   private var columnList: String {
     switch self {
-    case .peer: "peer at_ns label role seed wall_clock_ns configuration"
+    case .peer: "peer at_ns label role seed wall_clock_ns configuration actor@4"
     case .path: "path peer direction local remote"
     case .format:
       "format peer track kind direction codec ssrc outcome key voice width height channels samples"
@@ -132,6 +163,8 @@ package enum Table: UInt8, CaseIterable, Sendable {
     case .contribution: "peer at_ns track direction contributor dbov"
     case .speech: "peer at_ns track direction contributor phase from_ns to_ns blocks decibels"
     case .clock: "peer at_ns added_ns"
+    case .actor: "actor at_ns kind label configuration seed"
+    case .coverage: "actor at_ns peer from_ns to_ns what reason"
     }
   }
 }

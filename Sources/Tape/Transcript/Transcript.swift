@@ -20,15 +20,18 @@ package struct Transcript {
   /// The format of the take: an older one says less.
   let format: Int64
 
-  var peer: UInt32 = 0
-  var at = Instant.zero
+  /// The actor whose step it is, and its number among the peers, which rows are stamped with; 0 for
+  /// a machine that is no peer.
+  package private(set) var actor: UInt32 = 0
+  package private(set) var peer: UInt32 = 0
+  package private(set) var at = Instant.zero
 
   private var paths = Numbering<PathKey>()
   private var lastInbound: (key: PathKey, number: Int64)?
   private var lastOutbound: (key: PathKey, number: Int64)?
   private var formats = Numbering<FormatKey>()
   private var contents = Numbering<[UInt8]>()
-  private var memories: [UInt32: PeerMemory] = [:]
+  private var memories: [UInt32: ActorMemory] = [:]
 
   package init(
     keepsMedia: Bool, hashesMedia: Bool = true, format: Int64 = TakeHeader.currentFormat
@@ -38,40 +41,67 @@ package struct Transcript {
     self.format = format
   }
 
-  /// Tells the words that go into the `peer` row.
-  package mutating func name(peer: UInt32, label: String, role: String) {
-    memories[peer, default: PeerMemory()].words = (label, role)
+  /// Tells what an actor's first step says and no input has.
+  package mutating func adopt(_ words: ActorWords, of actor: UInt32) {
+    memories[actor, default: ActorMemory()].words = words
   }
 
-  /// Forgets what only the steps of a peer need, when there are no more of them.
+  /// Forgets what only the steps of an actor need, when there are no more of them.
   ///
   /// What was numbered keeps its numbers.
-  package mutating func forget(peer: UInt32) { memories[peer] = nil }
-
-  /// Takes over what no input has, from the rows of a peer's first step.
-  package mutating func adopt(_ words: PeerWords, of peer: UInt32) {
-    name(peer: peer, label: words.label, role: words.role)
-    memories[peer, default: PeerMemory()].clock = words.clock
-  }
+  package mutating func forget(actor: UInt32) { memories[actor] = nil }
 
   /// Begins the rows of a step.
-  package mutating func begin(peer: UInt32, at: Instant) {
+  package mutating func begin(actor: UInt32, at: Instant) {
     rows.removeAll()
-    self.peer = peer
+    self.actor = actor
+    // Whoever was not named is an endpoint, and those are numbered alike.
+    peer = memories[actor].map { $0.words.peer ?? 0 } ?? actor
     self.at = at
   }
 
   // MARK: Rows
 
-  mutating func row(_ table: Table) { rows.begin(table) }
+  package mutating func row(_ table: Table) { rows.begin(table) }
 
-  mutating func add(_ value: consuming Value) { rows.append(value) }
+  package mutating func add(_ value: consuming Value) { rows.append(value) }
 
   /// Begins a row of a table whose first columns are the peer and the time.
-  mutating func stampedRow(_ table: Table) {
+  package mutating func stampedRow(_ table: Table) {
     rows.begin(table)
     rows.append(.number(Int64(peer)))
     rows.append(.number(at.nanoseconds))
+  }
+
+  /// Adds the row of a machine that is no endpoint: the input of its first step.
+  ///
+  /// - Parameters:
+  ///   - configuration: JSON.
+  ///   - seed: what its random values come from.
+  package mutating func actorRow(_ kind: MachineKind, configuration: String, seed: [UInt8]) {
+    row(.actor)
+    add(.number(actor))
+    add(.number(at.nanoseconds))
+    add(.number(kind.rawValue))
+    add(.text(words.label))
+    add(.text(configuration))
+    add(.blob(seed))
+  }
+
+  /// Adds a row that says what could not be seen, from one instant to another.
+  ///
+  /// - Parameter peer: whose side it is; nil for the actor as a whole.
+  package mutating func coverageRow(
+    peer: UInt32? = nil, from: Instant, to: Instant, what: String, reason: String
+  ) {
+    row(.coverage)
+    add(.number(actor))
+    add(.number(at.nanoseconds))
+    add(.number(peer))
+    add(.number(from.nanoseconds))
+    add(.number(to.nanoseconds))
+    add(.text(what))
+    add(.text(reason))
   }
 
   // MARK: What is written down once
@@ -111,17 +141,13 @@ package struct Transcript {
 
   // MARK: Small memories
 
-  func words(of peer: UInt32) -> (label: String, role: String) {
-    memories[peer]?.words ?? ("", "")
-  }
+  /// What the present step's actor said at first.
+  var words: ActorWords { memories[actor]?.words ?? ActorWords() }
 
-  /// What was added to the peer's times.
-  func clock(of peer: UInt32) -> Interval { memories[peer]?.clock ?? .zero }
-
-  /// What is remembered of the present step's peer.
-  private var memory: PeerMemory {
-    get { memories[peer] ?? PeerMemory() }
-    _modify { yield &memories[peer, default: PeerMemory()] }
+  /// What is remembered of the present step's actor.
+  private var memory: ActorMemory {
+    get { memories[actor] ?? ActorMemory() }
+    _modify { yield &memories[actor, default: ActorMemory.endpoint(actor)] }
   }
 
   var transportSequenceID: UInt8 {
@@ -190,17 +216,22 @@ private struct PathKey: Hashable {
   var remote: SocketAddress
 }
 
-/// What the rows of one peer need of its steps before.
-private struct PeerMemory {
-  /// What goes into the `peer` row.
-  var words: (label: String, role: String) = ("", "")
-  var clock = Interval.zero
+/// What the rows of one actor need of its steps before.
+private struct ActorMemory {
+  var words = ActorWords()
   var transportSequenceID: UInt8 = 0
   /// The members of each stats object as they were last written.
   var samples: [String: String] = [:]
   /// The objects of the last whole report, in its order.
   var reported: [String] = []
   var meter = LevelMeter()
+
+  /// The memory of an endpoint that was not named.
+  static func endpoint(_ actor: UInt32) -> ActorMemory {
+    var memory = ActorMemory()
+    memory.words.peer = actor
+    return memory
+  }
 }
 
 /// What many frames have in common.

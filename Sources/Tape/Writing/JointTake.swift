@@ -33,11 +33,13 @@ package struct JointTake {
   private let sources: [Source]
   private let copy: TakeCopy
   private var numbers = RowNumbering()
-  private var peers: [PeerKey: UInt32] = [:]
+  private var actors: [Key: UInt32] = [:]
+  private var peers: [Key: UInt32] = [:]
 
-  private struct PeerKey: Hashable {
+  /// An actor or a peer by its number in its own take.
+  private struct Key: Hashable {
     var source: Int
-    var peer: UInt32
+    var number: UInt32
   }
 
   /// Joins two ends; the file must not exist.
@@ -69,7 +71,7 @@ package struct JointTake {
           path: source.reader.path, place: "",
           reason: "the two takes have different formats; retake upgrade makes them alike")
       }
-      guard source.reader.header.format >= Table.clock.format else {
+      guard source.reader.header.format >= Table.clock.since else {
         throw TapeError(
           path: source.reader.path, place: "",
           reason: "it has format \(header.format), which has one clock only; make it anew "
@@ -110,28 +112,37 @@ package struct JointTake {
     throws(TapeError)
   {
     let added = sources[source].added
-    let key = PeerKey(source: source, peer: step.head.peer)
-    let number = peers[key] ?? UInt32(peers.count + 1)
-    peers[key] = number
+    let words = ActorWords(step, rows)
+    let key = Key(source: source, number: step.head.actor)
+    let actor = actors[key] ?? UInt32(actors.count + 1)
+    actors[key] = actor
+    if let peer = words.peer {
+      peers[Key(source: source, number: peer)] = UInt32(peers.count + 1)
+    }
     var head = step.head
-    head.peer = number
+    head.actor = actor
     head.at = head.at + added
     head.deadline = head.deadline.map { $0 + added }
     var moved = RowList()
     if head.kind == .genesis {
-      let clock = PeerWords(step, rows).clock + added
-      if clock != .zero {
+      let clock = words.clock + added
+      if clock != .zero, let peer = words.peer.map({ Key(source: source, number: $0) }) {
         moved.append(
-          .clock, [.number(number), .number(head.at.nanoseconds), .number(clock.nanoseconds)])
+          .clock, [.number(peers[peer]), .number(head.at.nanoseconds), .number(clock.nanoseconds)])
       }
     }
     for row in step.rows where rows.table(row) != .clock {
       let table = rows.table(row)
       var values = Array(rows.row(row))
-      if let column = table.columns.firstIndex(of: "peer") { values[column] = .number(number) }
-      for name in ["at_ns", "from_ns", "to_ns"] {
-        if let column = table.columns.firstIndex(of: name), case .integer(let at) = values[column] {
-          values[column] = .integer(at + added.nanoseconds)
+      for (column, name) in table.columns.prefix(values.count).enumerated() {
+        guard case .integer(let value) = values[column] else { continue }
+        switch name {
+        case "actor": values[column] = .number(actor)
+        case "peer":
+          let key = Key(source: source, number: UInt32(truncatingIfNeeded: value))
+          values[column] = .number(peers[key] ?? 0)
+        case "at_ns", "from_ns", "to_ns": values[column] = .integer(value + added.nanoseconds)
+        default: break
         }
       }
       moved.append(table, values)
@@ -160,7 +171,7 @@ private final class Source {
     while true {
       while position < chunk.steps.count {
         let head = chunk.steps[position].head
-        if peer == nil || head.peer == peer { return head.at + added }
+        if peer == nil || head.actor == peer { return head.at + added }
         position += 1
       }
       guard let read = try reader.chunk() else { return nil }

@@ -3,12 +3,19 @@ final class RowInserts {
   private var inserts: [InsertStatement] = []
   private let wire: WireStore
   private let media: WireStore
+  /// How many values a row of `packet` and of `frame` has.
+  private let packetColumns: Int
+  private let frameColumns: Int
 
-  /// Prepares an insert for every table.
-  init(_ connection: borrowing SQLiteConnection) throws(SQLiteError) {
+  /// Prepares an insert for every table, with the columns that takes of a format have.
+  init(_ connection: borrowing SQLiteConnection, format: Int64) throws(SQLiteError) {
+    packetColumns = Table.packet.columns(format: format).count
+    frameColumns = Table.frame.columns(format: format).count
     for table in Table.allCases {
-      let columns = table.storageColumns.joined(separator: ", ")
-      let places = table.storageColumns.map { _ in "?" }.joined(separator: ", ")
+      // What a format does not have gets no rows, so any columns will do.
+      let names = table.storageColumns(format: max(format, table.since))
+      let columns = names.joined(separator: ", ")
+      let places = names.map { _ in "?" }.joined(separator: ", ")
       let sql = "INSERT INTO \(table.storageName) (row, \(columns)) VALUES (?, \(places))"
       inserts.append(InsertStatement(try connection.prepare(sql)))
     }
@@ -32,12 +39,12 @@ final class RowInserts {
       if table == .packet, case .blob(let bytes)? = values.last {
         values = values.dropLast()
         packets += 1
-        insert.bind(Int64(bytes.count), at: table.columns.count + 1)
-        insert.bind(wire.position, at: table.columns.count + 2)
+        insert.bind(Int64(bytes.count), at: packetColumns + 1)
+        insert.bind(wire.position, at: packetColumns + 2)
         try wire.append(bytes)
       } else if table == .frame, case .blob(let bytes)? = values.last {
         values = values.dropLast()
-        insert.bind(media.position, at: table.columns.count + 1)
+        insert.bind(media.position, at: frameColumns + 1)
         try media.append(bytes)
       }
       try insert.run(row: first + Int64(row), values)

@@ -40,7 +40,7 @@ package final class TakeCopy {
       try header.insert(into: connection)
       tapeInsert = InsertStatement(
         try connection.prepare("INSERT INTO tape VALUES (?, ?, ?, ?, ?)"))
-      inserts = try RowInserts(connection)
+      inserts = try RowInserts(connection, format: header.format)
     } catch {
       throw TapeError(path: path, error)
     }

@@ -1,5 +1,4 @@
 import Foundation
-import Peer
 import Wire
 
 /// The file of a take while it is written, and all that must go on from step to step.
@@ -45,7 +44,7 @@ final class TapeStore {
       try connection.execute("COMMIT")
       tapeInsert = InsertStatement(
         try connection.prepare("INSERT INTO tape VALUES (?, ?, ?, ?, ?)"))
-      inserts = try RowInserts(connection)
+      inserts = try RowInserts(connection, format: header.format)
       transcript = Transcript(keepsMedia: options.keepsMedia)
       chain = StepChain(takeDigest: header.digest)
     } catch {
@@ -67,13 +66,11 @@ final class TapeStore {
     close(descriptor)
   }
 
-  /// Tells the words of a peer before its genesis.
-  func name(peer: UInt32, label: String, role: String) {
-    transcript.name(peer: peer, label: label, role: role)
-  }
+  /// Tells the words of an actor before its genesis.
+  func name(actor: UInt32, _ words: ActorWords) { transcript.adopt(words, of: actor) }
 
-  /// Forgets what only the steps of a peer need, when there are no more of them.
-  func forget(peer: UInt32) { transcript.forget(peer: peer) }
+  /// Forgets what only the steps of an actor need, when there are no more of them.
+  func forget(actor: UInt32) { transcript.forget(actor: actor) }
 
   /// Writes steps in one transaction; after a failure nothing more must be written.
   func write(_ steps: ArraySlice<StepRecord>) throws(TapeError) {
@@ -98,13 +95,13 @@ final class TapeStore {
   }
 
   private func write(_ step: StepRecord) throws(SQLiteError) -> StepHead {
-    transcript.begin(peer: step.peer, at: step.at)
-    transcript.append(step.input)
-    for output in step.outputs { transcript.append(output) }
+    transcript.begin(actor: step.actor, at: step.at)
+    step.input.write(to: &transcript)
+    step.outputs.write(to: &transcript)
     let number = summary.steps + 1
     let count = transcript.rows.count
     var head = StepHead(
-      number: number, kind: StepKind(step.input), peer: step.peer, at: step.at,
+      number: number, kind: step.input.stepKind, actor: step.actor, at: step.at,
       deadline: step.deadline, entropyDrawn: step.entropyDrawn, rowCount: count)
     summary.packets += try inserts.insert(transcript.rows, 0..<count, step: number)
     head.check = chain.advance(head, transcript.rows, 0..<count)

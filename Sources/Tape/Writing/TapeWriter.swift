@@ -1,6 +1,4 @@
 import Dispatch
-import Media
-import Peer
 import Synchronization
 import Wire
 
@@ -39,10 +37,11 @@ package final class TapeWriter: Sendable {
   /// What waits for the writer's thread, and how it ends.
   private struct Queue {
     var steps: [StepRecord] = []
-    var names: [(peer: UInt32, label: String, role: String)] = []
-    /// The peers whose last step is written or waits here.
+    var names: [(actor: UInt32, words: ActorWords)] = []
+    /// The actors whose last step is written or waits here.
     var ended: [UInt32] = []
     var bytes = 0
+    var actors: UInt32 = 0
     var peers: UInt32 = 0
     /// How many callers of `record` wait for room.
     var waiting = 0
@@ -83,19 +82,34 @@ package final class TapeWriter: Sendable {
     thread.add(self)
   }
 
-  /// Adds a peer before its first step and gives its number.
-  package func addPeer(label: String, role: String) -> UInt32 {
+  /// Adds an endpoint before its first step and gives its number among the actors, and that among
+  /// the peers; in a take of endpoints alone they are the same.
+  package func addPeer(label: String, role: String) -> (actor: UInt32, peer: UInt32) {
     queue.withLock { queue in
+      queue.actors += 1
       queue.peers += 1
-      queue.names.append((queue.peers, label, role))
-      return queue.peers
+      var words = ActorWords()
+      (words.label, words.role, words.peer) = (label, role, queue.peers)
+      queue.names.append((queue.actors, words))
+      return (queue.actors, queue.peers)
+    }
+  }
+
+  /// Adds a machine of another kind before its first step and gives its number.
+  package func addActor(_ kind: MachineKind, label: String) -> UInt32 {
+    queue.withLock { queue in
+      queue.actors += 1
+      var words = ActorWords()
+      (words.label, words.kind) = (label, kind)
+      queue.names.append((queue.actors, words))
+      return queue.actors
     }
   }
 
   /// Hands a step over; never blocks on the disk, unless the options say so.
   package func record(_ step: consuming StepRecord) {
     var step = step
-    letGoOfPictures(&step)
+    step.outputs.digest()
     let size = step.approximateByteCount
     while true {
       let waits = queue.withLock { queue in
@@ -123,23 +137,8 @@ package final class TapeWriter: Sendable {
     }
   }
 
-  /// A peer makes no further step: once those that wait are written, nothing of it is remembered.
-  package func end(peer: UInt32) { queue.withLock { $0.ended.append(peer) } }
-
-  /// Puts digests in the place of decoded pictures.
-  ///
-  /// They are made on the thread that decoded, while a picture is in the processor's caches and so
-  /// that the next one is decoded into the same memory: left to the writer's thread, both cost more
-  /// than the digest itself.
-  private func letGoOfPictures(_ step: inout StepRecord) {
-    for index in step.outputs.indices {
-      guard case .event(.frame(var frame)) = step.outputs[index],
-        case .picture(let picture) = frame.decoded, !picture.samples.isEmpty
-      else { continue }
-      frame.decoded = .digest(picture.digest)
-      step.outputs[index] = .event(.frame(frame))
-    }
-  }
+  /// An actor makes no further step: once those that wait are written, nothing of it is remembered.
+  package func end(actor: UInt32) { queue.withLock { $0.ended.append(actor) } }
 
   /// Why the recording stopped before its end, or nil while all is well.
   package var error: TapeError? { queue.withLock { $0.error } }
@@ -184,9 +183,9 @@ package final class TapeWriter: Sendable {
         queue.waiting = 0
         return taken
       }
-      for name in names { desk.store.name(peer: name.peer, label: name.label, role: name.role) }
+      for name in names { desk.store.name(actor: name.actor, name.words) }
       if !desk.isBroken { desk.isBroken = !write(steps, to: desk.store) }
-      for peer in ended { desk.store.forget(peer: peer) }
+      for actor in ended { desk.store.forget(actor: actor) }
       // The next steps are queued in the same memory.
       steps.removeAll(keepingCapacity: true)
       desk.spare = steps
@@ -241,34 +240,5 @@ package final class TapeWriter: Sendable {
 
 extension StepRecord {
   /// About how much memory the step holds on to while it waits.
-  fileprivate var approximateByteCount: Int {
-    var count = 200
-    switch input {
-    case .datagram(let datagram, _): count += datagram.bytes.count
-    case .send(_, let message): count += message.bytes.count
-    case .captured(_, let media):
-      switch media {
-      case .audio(let block): count += block.samples.count * 2
-      case .picture(let picture): count += picture.samples.count
-      case .h264(let stream): count += stream.count
-      }
-    default: break
-    }
-    for output in outputs {
-      count += 100
-      switch output {
-      case .datagram(let datagram): count += datagram.bytes.count
-      case .event(.message(let message)): count += message.bytes.count
-      case .event(.frame(let frame)):
-        count += frame.bytes.count
-        switch frame.decoded {
-        case .none, .digest: break
-        case .audio(let block): count += block.samples.count * 2
-        case .picture(let picture): count += picture.samples.count
-        }
-      default: break
-      }
-    }
-    return count
-  }
+  fileprivate var approximateByteCount: Int { 200 + input.byteCount + outputs.byteCount }
 }

@@ -33,9 +33,9 @@ struct BenchCall {
     let open = tapes
     // Both peers are named 1 and 2 in the call, and by the numbers of each take in the takes.
     let call = VirtualCall(seed: 1) { record in
-      for tape in open where tape.numbers[Int(record.peer) - 1] != 0 {
+      for tape in open where tape.numbers[Int(record.actor) - 1] != 0 {
         var record = record
-        record.peer = tape.numbers[Int(record.peer) - 1]
+        record.actor = tape.numbers[Int(record.actor) - 1]
         tape.writer.record(record)
       }
     }
@@ -67,7 +67,7 @@ struct BenchCall {
     let writer = try TapeWriter(path: recording.path, options: options)
     var numbers: [UInt32] = [0, 0]
     for peer in recording.peers {
-      numbers[peer] = writer.addPeer(label: "peer \(peer)", role: "bench")
+      numbers[peer] = writer.addPeer(label: "peer \(peer)", role: "bench").actor
     }
     return (writer, numbers)
   }

@@ -27,6 +27,7 @@ actor CallService: CallHandling {
   /// What waits for the end of calls that are being closed.
   private var farewells: [Int: Task<Void, Never>] = [:]
   private var nextNumber = 1
+  private var endedCount = 0
   private var report = RecordingReport()
   /// The peers of the shared take whose calls are over, and what the last of them sent in words.
   private var endedPeers: [RecordingReport.Peer] = []
@@ -253,7 +254,14 @@ actor CallService: CallHandling {
       endedPeers.append(peer)
       lastMedia = call.peer.mediaSummary
     }
+    endedCount += 1
+    if calls.isEmpty || endedCount.isMultiple(of: CallService.callsPerTrim) {
+      ProcessMemory.giveBack()
+    }
   }
+
+  /// After how many calls memory is given back where there is always another one.
+  private static let callsPerTrim = 100
 
   private func complete(
     _ session: Session, _ path: String, _ peers: [RecordingReport.Peer], _ media: String

@@ -30,8 +30,9 @@ struct RecordServe: AsyncParsableCommand {
 
   @Option(
     help: """
-      How many calls may run at once; further ones are refused with status 503 until one has ended. \
-      50 calls whose audio is sent back keep a processor busy; calls that are still take little.
+      How many calls may run at once; further ones are refused with status 503 until one has \
+      ended. 50 calls whose audio is sent back keep a processor busy; calls that are still take \
+      little.
       """)
   var calls = 50
 

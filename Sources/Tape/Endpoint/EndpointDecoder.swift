@@ -3,33 +3,25 @@ import Peer
 import RTP
 import Wire
 
-/// Makes inputs again from their rows: the inverse of `Transcript`'s inputs.
-struct InputReader: ~Copyable {
+/// Makes the inputs of endpoints again from their rows: the inverse of `Transcript`'s inputs.
+package struct EndpointDecoder: InputDecoder {
   private var paths: [Int64: (local: SocketAddress, remote: SocketAddress)] = [:]
   private var contents: [Int64: [UInt8]] = [:]
   private var contentBytes = 0
-  private var content: SQLiteStatement
+  private let source: ContentSource
 
   /// How many bytes of captured media are kept at hand for when they come again.
   private static let contentLimit = 64 << 20
 
-  /// Creates a reader with the statement that finds a content again by its number.
-  init(content: consuming SQLiteStatement) { self.content = content }
+  /// - Parameter source: finds a content again by its number.
+  package init(_ source: ContentSource) { self.source = source }
 
-  /// The step of a head and its rows; nil when they do not fit each other.
-  mutating func step(_ head: StepHead, _ rows: borrowing RowList, _ range: Range<Int>)
-    -> TapeChunk.Step?
+  package mutating func input(of head: StepHead, _ rows: borrowing RowList, _ range: Range<Int>)
+    -> (any RecordedInput)?
   {
+    if head.kind == .deadline { return PeerInput.deadline }
     var next = range.lowerBound
-    guard let input = input(head, rows, &next, end: range.upperBound) else { return nil }
-    return TapeChunk.Step(
-      head: head, input: input, rows: range, inputRowCount: next - range.lowerBound)
-  }
-
-  private mutating func input(
-    _ head: StepHead, _ rows: borrowing RowList, _ next: inout Int, end: Int
-  ) -> PeerInput? {
-    if head.kind == .deadline { return .deadline }
+    let end = range.upperBound
     if next < end, rows.table(next) == .path {
       guard addPath(rows.row(next)) else { return nil }
       next += 1
@@ -40,7 +32,6 @@ struct InputReader: ~Copyable {
     if head.kind == .genesis, next < end, rows.table(next) == .clock { next += 1 }
     guard next < end else { return nil }
     let row = Columns(rows, next)
-    defer { next += 1 }
     switch (head.kind, row.table) {
     case (.datagram, .packet): return datagram(row)
     case (.genesis, .peer): return row.genesis
@@ -88,7 +79,7 @@ struct InputReader: ~Copyable {
   }
 
   private mutating func keep(_ bytes: [UInt8], as number: Int64) {
-    if contentBytes + bytes.count > InputReader.contentLimit {
+    if contentBytes + bytes.count > EndpointDecoder.contentLimit {
       contents.removeAll()
       contentBytes = 0
     }
@@ -98,10 +89,7 @@ struct InputReader: ~Copyable {
 
   private mutating func bytes(ofContent number: Int64) -> [UInt8]? {
     if let known = contents[number] { return known }
-    content.bind(number, at: 1)
-    guard (try? content.step()) == true else { return nil }
-    let bytes = [UInt8](content.blob(0))
-    content.reset()
+    guard let bytes = source.bytes(of: number) else { return nil }
     keep(bytes, as: number)
     return bytes
   }
@@ -130,6 +118,22 @@ struct InputReader: ~Copyable {
     return .captured(
       transceiver: transceiver,
       .picture(Picture(width: Int(width), height: Int(height), samples: bytes)))
+  }
+}
+
+/// Finds what was written down once by its number.
+package final class ContentSource {
+  private var statement: SQLiteStatement
+
+  init(_ connection: borrowing SQLiteConnection) throws(SQLiteError) {
+    statement = try connection.prepare("SELECT bytes FROM content WHERE content = ?")
+  }
+
+  func bytes(of number: Int64) -> [UInt8]? {
+    statement.bind(number, at: 1)
+    defer { statement.reset() }
+    guard (try? statement.step()) == true else { return nil }
+    return [UInt8](statement.blob(0))
   }
 }
 

@@ -4,7 +4,7 @@ package import Peer
 import RTP
 import Wire
 
-// The rows of what came in. `InputReader` is the inverse of this file.
+// The rows of what came in. `EndpointDecoder` is the inverse of this file.
 extension Transcript {
   /// Adds the rows of an input.
   package mutating func append(_ input: borrowing PeerInput) {
@@ -41,11 +41,10 @@ extension Transcript {
   }
 
   private mutating func append(_ genesis: Genesis) {
-    let words = words(of: peer)
-    let clock = clock(of: peer)
-    if clock != .zero {
+    let words = words
+    if words.clock != .zero {
       stampedRow(.clock)
-      add(.number(clock.nanoseconds))
+      add(.number(words.clock.nanoseconds))
     }
     stampedRow(.peer)
     add(.text(words.label))
@@ -53,6 +52,7 @@ extension Transcript {
     add(.blob(genesis.seed))
     add(.number(genesis.wallClock.unixNanosecondsAtZero))
     add(.text(CanonicalJSON.text(genesis.configuration)))
+    if format >= 4 { add(.number(actor)) }
   }
 
   private mutating func append(_ call: PeerCall, id: UInt32) {

@@ -53,7 +53,7 @@ extension Transcript {
     add(.number(speech.track.contributor))
     add(.text(speech.phase))
     // Here alone a peer tells its own time.
-    let clock = clock(of: peer)
+    let clock = words.clock
     add(.number((speech.from + clock).nanoseconds))
     add(.number((speech.to + clock).nanoseconds))
     add(.number(speech.blocks))

@@ -1,0 +1,175 @@
+import Media
+import Peer
+import Secure
+package import Stats
+package import Tape
+package import Wire
+
+/// An actor that is driven from a take.
+struct DrivenActor {
+  var number: UInt32
+  /// What its first step says.
+  var words: ActorWords
+  var machine: any DrivenMachine
+
+  var label: String { words.label }
+  /// When the actor wants its deadline input, by the clock of the take.
+  var deadline: Instant? { machine.deadline.map { $0 + words.clock } }
+  /// How many random bytes were drawn, with those of what was not run.
+  var entropyDrawn: UInt64 { machine.entropyDrawn }
+  /// What getStats would give; nothing for a machine that has no stats.
+  func stats(of types: Set<String>?) -> StatsReport {
+    (machine as? any StatsTelling)?.stats(of: types) ?? StatsReport()
+  }
+
+  /// Hands an input to the machine at an instant of the take.
+  func apply(_ input: any RecordedInput, at now: Instant) -> any RecordedOutputs {
+    guard words.clock != .zero else { return machine.apply(input, at: now) }
+    return machine.apply(input.moved(by: .zero - words.clock), at: now - words.clock)
+  }
+}
+
+/// A machine that can be asked for its stats.
+package protocol StatsTelling: AnyObject {
+  /// What getStats would give, or its objects of some types.
+  func stats(of types: Set<String>?) -> StatsReport
+}
+
+/// The state of an actor, for whoever looks into a replay.
+package struct ActorState: Sendable {
+  package var actor: UInt32
+  /// The number of the peer that it is; nil when it is none.
+  package var peer: UInt32?
+  package var label: String
+  package var snapshot: any MachineSnapshot
+
+  /// How the actor is called: `peer 1`, or `actor 2`.
+  package var name: String { peer.map { "peer \($0)" } ?? "actor \(actor)" }
+}
+
+/// A peer that a take drives, with what stands in for its libraries.
+final class DrivenEndpoint: DrivenMachine, StatsTelling {
+  private let peer: any ReplayedPeer
+  /// What stands in for DTLS and SRTP; nil when the libraries run.
+  let security: RecordedSecurity?
+  private var outbox = Outbox<PeerOutput>()
+
+  init(_ peer: any ReplayedPeer, _ security: RecordedSecurity?) {
+    self.peer = peer
+    self.security = security
+    if let security { peer.use(security) }
+  }
+
+  func apply(_ input: any RecordedInput, at now: Instant) -> any RecordedOutputs {
+    guard let input = input as? PeerInput else { return OutputList<PeerOutput>([]) }
+    peer.step(input, at: now, into: &outbox)
+    return OutputList(outbox.take())
+  }
+
+  /// Tells what stands in for the libraries that a step was executed.
+  func end(_ step: StepHead, clock: Interval) {
+    security?.end(
+      deadline: step.deadline.map { $0 - clock }, recorded: step.entropyDrawn,
+      drawn: peer.entropyDrawn)
+  }
+
+  var deadline: Instant? { peer.deadline }
+  var entropyDrawn: UInt64 { security?.drawn(peer.entropyDrawn) ?? peer.entropyDrawn }
+  var machineSnapshot: (any MachineSnapshot)? { peer.snapshot }
+  var deadlineInput: any RecordedInput { PeerInput.deadline }
+  func stats(of types: Set<String>?) -> StatsReport { peer.stats(of: types) }
+}
+
+/// The actors of a take; each is made by its first step.
+struct DrivenActors {
+  private(set) var all: [DrivenActor] = []
+  /// The first actor whose kind nobody here knows.
+  private(set) var unknown: (actor: UInt32, kind: MachineKind)?
+  private var places: [UInt32: Int] = [:]
+  /// What stands in for the codecs; nil when they run.
+  let script: FrameScript?
+
+  private let parts: RecordedSecurity.Parts
+  private let kinds: MachineKinds
+  private let makeCodecs: () -> any CodecFactory
+  private let makePeer: (any CodecFactory) -> any ReplayedPeer
+
+  init(
+    script: FrameScript?, security parts: RecordedSecurity.Parts, kinds: MachineKinds,
+    codecs: @escaping () -> any CodecFactory,
+    peer: @escaping (any CodecFactory) -> any ReplayedPeer
+  ) {
+    self.script = script
+    self.parts = parts
+    self.kinds = kinds
+    makeCodecs = codecs
+    makePeer = peer
+  }
+
+  /// Executes a step; gives what followed and the actor that made it.
+  mutating func execute(_ step: TapeChunk.Step, _ rows: RowList) -> (
+    outputs: any RecordedOutputs, actor: DrivenActor
+  ) {
+    let actor = all[index(of: step, rows)]
+    let endpoint = actor.machine as? DrivenEndpoint
+    script?.begin(step: step.head.number)
+    endpoint?.security?.begin(step, rows)
+    let outputs = actor.apply(step.input, at: step.head.at)
+    endpoint?.end(step.head, clock: actor.words.clock)
+    return (outputs, actor)
+  }
+
+  /// Throws when some actor cannot be driven.
+  func requireKnown(_ path: String) throws(TapeError) {
+    guard let unknown else { return }
+    throw TapeError(
+      path: path, place: "actor \(unknown.actor)",
+      reason: "it is a machine of kind \(unknown.kind.rawValue), which this version cannot drive; "
+        + "its rows can be read with retake sql, and a newer Retake may know it")
+  }
+
+  /// The label of an actor; empty when it has none or was not driven yet.
+  func label(of actor: UInt32) -> String { places[actor].map { all[$0].label } ?? "" }
+
+  /// The actor with a number; nil when it was not driven yet.
+  func actor(_ number: UInt32) -> DrivenActor? { places[number].map { all[$0] } }
+
+  /// The state of every actor that tells its own.
+  var states: [ActorState] {
+    all.compactMap { actor in
+      actor.machine.machineSnapshot.map {
+        ActorState(
+          actor: actor.number, peer: actor.words.peer, label: actor.label, snapshot: $0)
+      }
+    }
+  }
+
+  /// How much was taken from the recording; nil when all was computed.
+  var substituted: SubstitutionLedger? {
+    guard !parts.isEmpty else { return nil }
+    return all.reduce(SubstitutionLedger()) { sum, actor in
+      sum + ((actor.machine as? DrivenEndpoint)?.security?.ledger ?? SubstitutionLedger())
+    }
+  }
+
+  /// The place of a step's actor, which is made when it is the first one of its actor.
+  mutating func index(of step: TapeChunk.Step, _ rows: RowList) -> Int {
+    if let known = places[step.head.actor] { return known }
+    let words = ActorWords(step, rows)
+    let machine = machine(words, step.head.actor)
+    all.append(DrivenActor(number: step.head.actor, words: words, machine: machine))
+    places[step.head.actor] = all.count - 1
+    return all.count - 1
+  }
+
+  private mutating func machine(_ words: ActorWords, _ actor: UInt32) -> any DrivenMachine {
+    guard words.kind == .endpoint else {
+      if let machine = kinds.machine(of: words.kind) { return machine }
+      if unknown == nil { unknown = (actor, words.kind) }
+      return UnknownMachine()
+    }
+    let codecs: any CodecFactory =
+      script.map { ScriptedCodecs(peer: words.peer ?? actor, script: $0) } ?? makeCodecs()
+    return DrivenEndpoint(makePeer(codecs), parts.isEmpty ? nil : RecordedSecurity(parts))
+  }
+}

@@ -1,0 +1,61 @@
+/// Makes steps of their heads and rows, each input by the decoder of its actor's kind.
+struct StepDecoder {
+  private let kinds: MachineKinds
+  private let contents: ContentSource
+  private var decoders: [MachineKind: any InputDecoder]
+  private var actors: [UInt32: MachineKind] = [:]
+
+  init(_ kinds: MachineKinds, _ contents: ContentSource) {
+    self.kinds = kinds
+    self.contents = contents
+    decoders = [.endpoint: EndpointDecoder(contents)]
+  }
+
+  /// The step of a head and its rows; nil when they do not fit each other.
+  mutating func step(_ head: StepHead, _ rows: borrowing RowList, _ range: Range<Int>)
+    -> TapeChunk.Step?
+  {
+    guard let count = StepDecoder.inputRowCount(head, rows, range) else { return nil }
+    let kind = kind(of: head, rows, range)
+    guard let input = input(kind, head, rows, range.lowerBound..<range.lowerBound + count) else {
+      return nil
+    }
+    return TapeChunk.Step(head: head, input: input, rows: range, inputRowCount: count)
+  }
+
+  private mutating func input(
+    _ kind: MachineKind, _ head: StepHead, _ rows: borrowing RowList, _ range: Range<Int>
+  ) -> (any RecordedInput)? {
+    if decoders[kind] == nil { decoders[kind] = kinds.decoder(of: kind, contents) }
+    guard decoders[kind] != nil else { return UnknownInput(stepKind: head.kind) }
+    return decoders[kind]?.input(of: head, rows, range)
+  }
+
+  /// How many of a step's rows are its input's: one, after those that it refers to by number; nil
+  /// when that one is missing.
+  private static func inputRowCount(
+    _ head: StepHead, _ rows: borrowing RowList, _ range: Range<Int>
+  ) -> Int? {
+    if head.kind == .deadline { return 0 }
+    for row in range {
+      switch rows.table(row) {
+      case .path, .content, .clock: continue
+      default: return row - range.lowerBound + 1
+      }
+    }
+    return nil
+  }
+
+  /// What kind of machine made a step: its genesis says so, and without a word it is an endpoint.
+  private mutating func kind(of head: StepHead, _ rows: borrowing RowList, _ range: Range<Int>)
+    -> MachineKind
+  {
+    if head.kind == .genesis, let first = range.first, rows.table(first) == .actor,
+      case .integer(let number) = rows[first, column: "kind"],
+      let number = UInt8(exactly: number)
+    {
+      actors[head.actor] = MachineKind(rawValue: number)
+    }
+    return actors[head.actor] ?? .endpoint
+  }
+}
