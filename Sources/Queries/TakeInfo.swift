@@ -38,6 +38,8 @@ package struct TakeInfo: Sendable, Codable {
   package var start: String
   package var format: Int64
   package var toolVersion: String
+  /// The revision of the stack that made it; nil where the take does not say.
+  package var revision: Int64?
   package var toolchain: Toolchain
   package var keepsMedia: Bool
   /// Whether the recording ended in order; else its recorder was killed and the take ends early.
@@ -59,6 +61,7 @@ package struct TakeInfo: Sendable, Codable {
     start = header.startText
     format = header.format
     toolVersion = header.toolVersion
+    revision = header.revision
     toolchain = header.toolchain
     keepsMedia = header.keepsMedia
     do throws(SQLiteError) {
@@ -174,7 +177,10 @@ extension TakeInfo: CustomStringConvertible {
     let share =
       captureBytes > 24 ? " (\(fileBytes * 100 / captureBytes) % of a packet capture)" : ""
     add("size", "\(fileBytes) bytes\(share), media copy \(keepsMedia ? "kept" : "left out")")
-    add("recorder", "Retake \(toolVersion), format \(format)")
+    add(
+      "recorder",
+      "Retake \(toolVersion), format \(format)"
+        + (revision.map { ", stack revision \($0)" } ?? ""))
     add(
       "toolchain",
       [

@@ -8,7 +8,7 @@ package struct TakeHeader: Hashable, Sendable {
   ///
   /// 3 added what a take needs to outlive its libraries, the events `certificate` and `keylog`, and
   /// the table `clock`. 4 added machines of other kinds than the endpoint: the tables `actor` and
-  /// `coverage`, and the actor in rows of `peer`.
+  /// `coverage`, the actor in rows of `peer`, and the revision of the stack.
   package static let currentFormat: Int64 = 4
   /// The oldest that it reads: rows are the transcript, so other rows come from another stack.
   package static let oldestFormat: Int64 = 2
@@ -25,6 +25,8 @@ package struct TakeHeader: Hashable, Sendable {
   package var label: String
   package var redaction: Int64 = 0
   package var keepsMedia: Bool
+  /// The revision of the stack that made it; nil where the take does not say.
+  package var revision: Int64?
   /// SHA-256 over the values above.
   package var digest: [UInt8] = []
 
@@ -37,6 +39,7 @@ package struct TakeHeader: Hashable, Sendable {
     toolchainText = CanonicalJSON.text(options.toolchain)
     label = options.label
     keepsMedia = options.keepsMedia
+    revision = stackRevision
     digest = [UInt8].digest(of: values)
   }
 
@@ -52,6 +55,7 @@ package struct TakeHeader: Hashable, Sendable {
     redaction = statement.integer(6)
     keepsMedia = statement.integer(7) == 1
     digest = [UInt8](statement.blob(8))
+    if statement.columnCount > 9, !statement.isNull(9) { revision = statement.integer(9) }
   }
 
   /// The same with its digest made anew, after values were changed.
@@ -61,18 +65,30 @@ package struct TakeHeader: Hashable, Sendable {
     return copy
   }
 
-  /// The values of the row without its digest.
-  private var values: [Value] {
+  /// Whether another revision of the stack made the take; not where the take does not say.
+  package var isOfAnotherRevision: Bool { revision.map { $0 != stackRevision } ?? false }
+
+  /// The values of the row without its digest and what came later.
+  private var firstValues: [Value] {
     [
       .number(format), .text(startText), .number(startUnixNanoseconds), .text(toolVersion),
       .text(toolchainText), .text(label), .number(redaction), .flag(keepsMedia),
     ]
   }
 
+  /// The format that has revisions first.
+  private static let revisionFormat: Int64 = 4
+
+  /// All that the digest is made of.
+  private var values: [Value] {
+    format < TakeHeader.revisionFormat ? firstValues : firstValues + [.number(revision)]
+  }
+
   /// Writes the row.
   func insert(into connection: borrowing SQLiteConnection) throws(SQLiteError) {
-    var statement = try connection.prepare("INSERT INTO take VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)")
-    try statement.insert(row: nil, values[...] + [.blob(digest)])
+    var statement = try connection.prepare("INSERT INTO take VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)")
+    let revision = format < TakeHeader.revisionFormat ? nil : revision
+    try statement.insert(row: nil, firstValues[...] + [.blob(digest), .number(revision)])
   }
 
   /// Reads the row of an open take; a row that was altered is an error.
@@ -84,7 +100,7 @@ package struct TakeHeader: Hashable, Sendable {
     do throws(SQLiteError) {
       var statement = try connection.prepare("SELECT * FROM take LIMIT 2")
       while try statement.step() {
-        if statement.columnCount == 9 { found = TakeHeader(statement) }
+        if (9...10).contains(statement.columnCount) { found = TakeHeader(statement) }
         rows += 1
       }
     } catch {

@@ -54,7 +54,13 @@ package struct TakeVerification: Sendable {
     var result = TakeVerification(path: path, mode: mode ?? .exact, outcome: .passed)
     do throws(TapeError) {
       let pin = try Pin.read(forTake: path)
-      result.mode = mode ?? pin?.mode ?? .exact
+      let header = try TapeReader(path: path).header
+      result.mode = mode ?? pin?.mode ?? (header.isOfAnotherRevision ? .meaning : .exact)
+      if header.isOfAnotherRevision {
+        result.notes.append(
+          "made by revision \(header.revision ?? 0) of the stack, and this is \(stackRevision)"
+            + (mode == nil && pin == nil ? ": compared by meaning" : ""))
+      }
       switch result.mode {
       case .exact: try result.compareExactly(kinds, makePeer)
       case .meaning: try result.compareMeaning(pin, kinds, makePeer)

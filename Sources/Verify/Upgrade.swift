@@ -37,6 +37,7 @@ package struct Upgrade: Sendable, Codable {
     var header = before
     header.format = TakeHeader.currentFormat
     header.toolVersion = retakeVersion
+    header.revision = stackRevision
     let substitution = try Substitution(of: path, before, by: present)
     header.toolchain = present
     // The flights and keys stay those of the library that made them.

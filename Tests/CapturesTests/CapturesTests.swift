@@ -1,4 +1,5 @@
 import Foundation
+import Tape
 import Testing
 import Verify
 
@@ -16,10 +17,15 @@ import Verify
 
   @Test func thereAreCaptures() { #expect(CapturesTests.takes.count >= 6) }
 
+  /// While the revision of the stack is that of a capture, every byte is: who changes an output
+  /// raises `stackRevision`, and captures of before are compared by meaning from then on.
   @Test(arguments: takes)
   func aCaptureReplaysIdentically(name: String) throws {
     let path = CapturesTests.folder.appendingPathComponent(name).path
-    let result = TakeVerification.run(path: path, mode: .exact)
+    // Those that say nothing were made by revision 1, the first one that was counted.
+    let revision = try TapeReader(path: path).header.revision ?? 1
+    let result = TakeVerification.run(
+      path: path, mode: revision == stackRevision ? .exact : .meaning)
     // What depends on another toolchain cannot be compared here, and the test says so.
     for note in result.notes { print("\(name): \(note)") }
     #expect(result.isPassed, "\(result.report(meaning: nil))")

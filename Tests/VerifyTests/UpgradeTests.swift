@@ -104,3 +104,48 @@ import Verify
     #expect(!FileManager.default.fileExists(atPath: folder.file("new.take")))
   }
 }
+
+/// Takes name the revision of the stack that made them.
+@Suite struct RevisionTests {
+  private func recast(_ path: String, as output: String, revision: Int64) throws {
+    let reader = try TapeReader(path: path)
+    var header = reader.header
+    header.revision = revision
+    let copy = try TakeCopy(path: output, header: header)
+    while let chunk = try reader.next() {
+      for step in chunk.steps { try copy.append(step.head, chunk.rows, step.rows) }
+    }
+    try copy.finish()
+  }
+
+  @Test func aTakeOfThisStackIsComparedExactly() throws {
+    let folder = try Folder()
+    let path = try folder.record("call.take", milliseconds: 300)
+    #expect(try TapeReader(path: path).header.revision == stackRevision)
+    let result = TakeVerification.run(path: path)
+    #expect(result.isPassed && result.mode == .exact && result.notes == [])
+  }
+
+  @Test func aTakeOfAnotherStackIsComparedByMeaningAndSaysSo() throws {
+    let folder = try Folder()
+    let path = try folder.record("call.take")
+    let other = folder.file("other.take")
+    try recast(path, as: other, revision: stackRevision + 41)
+    let result = TakeVerification.run(path: other)
+    #expect(result.isPassed && result.mode == .meaning, "\(result.line)")
+    #expect(result.notes.first?.contains("made by revision \(stackRevision + 41)") == true)
+    // Whoever asks for every byte gets that.
+    let exact = TakeVerification.run(path: other, mode: .exact)
+    #expect(exact.isPassed && exact.mode == .exact)
+    // A take that was made anew is one of this stack.
+    _ = try Upgrade(path: other, output: folder.file("new.take"))
+    #expect(try TapeReader(path: folder.file("new.take")).header.revision == stackRevision)
+  }
+
+  @Test func aChangedRevisionIsAnAlteration() throws {
+    let folder = try Folder()
+    let path = try folder.record("call.take", milliseconds: 100)
+    try SQLiteConnection(path: path, mode: .readWrite).execute("UPDATE take SET revision = 7")
+    #expect(throws: TapeError.self) { try TapeReader(path: path) }
+  }
+}

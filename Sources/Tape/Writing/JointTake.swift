@@ -71,6 +71,12 @@ package struct JointTake {
           path: source.reader.path, place: "",
           reason: "the two takes have different formats; retake upgrade makes them alike")
       }
+      guard source.reader.header.revision == header.revision else {
+        throw TapeError(
+          path: source.reader.path, place: "",
+          reason: "the two takes were made by different revisions of the stack; retake upgrade "
+            + "makes them alike")
+      }
       guard source.reader.header.format >= Table.clock.since else {
         throw TapeError(
           path: source.reader.path, place: "",
