@@ -234,7 +234,7 @@ extension StepRecord {
       switch media {
       case .audio(let block): count += block.samples.count * 2
       case .picture(let picture): count += picture.samples.count
-      case .h264(let stream): count += stream.count
+      case .encoded(_, let stream): count += stream.count
       }
     default: break
     }
