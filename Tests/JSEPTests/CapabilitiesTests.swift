@@ -60,6 +60,37 @@ import Wire
     #expect(offerer.negotiation.sections.first?.codecs.map(\.name) == ["vp8"])
   }
 
+  @Test func av1IsOfferedAndAcceptedWhereItIsNamed() throws {
+    var offerer = side("a", ["opus", "VP8", "AV1"])
+    _ = try offerer.add(.video)
+    let offer = try offerer.offer()
+    let section = try document(offer).sections[0]
+    #expect(section.formats == ["96", "97", "45", "46"])
+    #expect(section.formatParameters.contains { $0.parameters == "level-idx=5;profile=0;tier=0" })
+    #expect(try document(offer).text.contains("a=rtpmap:45 AV1/90000"))
+
+    for (list, expected) in [(nil, false), (["opus", "VP8", "AV1"], true)] {
+      for name in ["chromium-offer", "firefox-offer"] {
+        var answerer = side("b", list)
+        try answerer.take(.offer, try sample(name))
+        let answer = try answerer.answer().sdp
+        #expect(answer.contains(" AV1/90000") == expected, "\(name)")
+        let agreed = answerer.negotiation.sections.flatMap(\.codecs).filter { $0.name == "av1" }
+        #expect(agreed.count == (expected ? 1 : 0))
+      }
+    }
+  }
+
+  /// Another profile or level than the own is no obstacle to what is only carried through.
+  @Test func av1OfAnyLevelIsAnsweredAsItIs() throws {
+    var offerer = side("a", ["AV1"])
+    _ = try offerer.add(.video)
+    let offer = try offerer.offer()
+    var answerer = side("b", ["AV1"])
+    try answerer.take(.offer, offer.sdp.with("level-idx=5;profile=0;tier=0", "profile=1;tier=x"))
+    #expect(try answerer.answer().sdp.contains("a=fmtp:45 level-idx=5;profile=1;tier=0\r\n"))
+  }
+
   @Test func whatNoCodecIsNamedForIsRefused() throws {
     var sound = side("a", ["opus"])
     let error = #expect(throws: JSEPError.self) { _ = try sound.add(.video) }

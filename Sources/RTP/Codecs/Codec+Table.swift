@@ -2,7 +2,7 @@ import Wire
 
 extension Codec {
   /// All codecs, the preferred one of a kind first; what can be decoded comes before the others.
-  package static let all = [opus, vp8, vp9, h264]
+  package static let all = [opus, vp8, vp9, h264, av1]
 
   private static let opus = Codec(
     name: .opus, spelling: "opus", title: "Opus", kind: .audio, clockRate: 48_000, channels: 2,
@@ -27,4 +27,10 @@ extension Codec {
     ],
     rules: .h264, isPassedThrough: true, payload: .h264, look: { H264Payload.look($0) },
     container: .byteStream(ending: "h264"))
+
+  private static let av1 = Codec(
+    name: CodecName(rawValue: "av1"), spelling: "AV1", title: "AV1", kind: .video,
+    clockRate: 90_000, formats: [OfferedFormat("level-idx=5;profile=0;tier=0", 45)],
+    rules: .av1, isUsual: false, isPassedThrough: true, payload: .av1,
+    look: { AV1Unit.look($0) }, recordsSize: true, container: .ivf(fourCC: "AV01"))
 }
