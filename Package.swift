@@ -85,7 +85,7 @@ let package = Package(
     module("RTP", ["Wire"]),
     module("SCTP", ["Wire"], containers: ["DequeModule", "HeapModule"]),
     module("SDP", ["Wire"]),
-    module("JSEP", ["Wire", "SDP"]),
+    module("JSEP", ["Wire", "RTP", "SDP"]),
     module("Transport", ["Wire", "ICE", "Secure", "RTP", "JSEP"]),
     module("Flow", ["Wire", "RTP"], containers: ["DequeModule"]),
     module(
@@ -167,8 +167,8 @@ let package = Package(
     tests(
       "ReplayTests",
       [
-        "Wire", "SCTP", "JSEP", "SDP", "Secure", "Media", "Stats", "Peer", "Tape", "Queries",
-        "Replay", "Lab",
+        "Wire", "SCTP", "JSEP", "SDP", "Secure", "RTP", "Media", "Stats", "Peer", "Tape",
+        "Queries", "Replay", "Lab",
       ]),
     tests(
       "DebugTests",
@@ -208,7 +208,7 @@ let package = Package(
     .testTarget(
       name: "SDPTests", dependencies: ["Wire", "SDP"], exclude: ["Samples"],
       swiftSettings: settings),
-    tests("JSEPTests", ["Wire", "SDP", "JSEP"]),
+    tests("JSEPTests", ["Wire", "RTP", "SDP", "JSEP"]),
     tests(
       "AnyBytesTests",
       ["Wire", "STUN", "RTP", "SCTP", "SDP", "Media", "Peer", "Lab", "Signaling", "Tape"]),

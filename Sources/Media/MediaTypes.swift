@@ -53,7 +53,8 @@ public struct EncodedPicture: Hashable, Sendable {
   public var codec: String
   /// Whether a decoder can begin here.
   public var isKey: Bool
-  /// The encoded bytes; of H.264 a byte stream with start codes (H.264 annex B).
+  /// The encoded bytes, as files of the codec have them: of H.264 a byte stream with start codes
+  /// (H.264 annex B).
   public var bytes: [UInt8]
 
   /// Creates a picture.

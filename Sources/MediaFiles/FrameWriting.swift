@@ -1,4 +1,5 @@
 package import Media
+import RTP
 package import Wire
 
 /// Turns media into the bytes of a file.
@@ -140,6 +141,67 @@ package struct StreamWriter: FrameWriting {
   package mutating func finish() -> Result<Int, MediaFileError> {
     if let failure { return .failure(failure) }
     return .success(frameCount)
+  }
+}
+
+/// Writes pictures that are not decoded here as an IVF file, each with the time at which it was
+/// shown.
+package struct TimedStreamWriter: FrameWriting {
+  private let file: MediaFile
+  private let fourCC: String
+  private var first: (size: (width: Int, height: Int), at: Instant)?
+  private var frameCount = 0
+  /// The time of the picture before, in the clock of the file.
+  private var last: Int64 = -1
+  private var failure: MediaFileError?
+
+  /// - Parameter fourCC: the four letters by which the file names the codec.
+  package init(_ file: MediaFile, fourCC: String) {
+    self.file = file
+    self.fourCC = fourCC
+  }
+
+  package mutating func write(_ media: MediaContent, at: Instant) {
+    guard failure == nil, case .encodedPicture(let picture) = media else { return }
+    do throws(MediaFileError) {
+      let first = try begin(picture, at)
+      // No two pictures may have one time.
+      last = max(last + 1, RTPClock.ticks(from: first, to: at))
+      try file.write(IVFWriter.frameHeader(byteCount: picture.bytes.count, time: UInt64(last)))
+      try file.write(picture.bytes)
+      frameCount += 1
+    } catch {
+      failure = error
+    }
+  }
+
+  private mutating func begin(_ picture: EncodedPicture, _ at: Instant) throws(MediaFileError)
+    -> Instant
+  {
+    if let first { return first.at }
+    let look = Codec.named(picture.codec)?.look?(picture.bytes.span.bytes)
+    let size = look?.size ?? (0, 0)
+    try file.write(header(size))
+    first = (size, at)
+    return at
+  }
+
+  private func header(_ size: (width: Int, height: Int)) -> [UInt8] {
+    IVFWriter.header(
+      fourCC: fourCC, width: size.width, height: size.height, ticksPerSecond: 90_000,
+      frameCount: frameCount)
+  }
+
+  package mutating func finish() -> Result<Int, MediaFileError> {
+    if let failure { return .failure(failure) }
+    do throws(MediaFileError) {
+      if first != nil { try file.rewind() }
+      // A file without pictures still is an IVF file.
+      try file.write(header(first?.size ?? (0, 0)))
+      return .success(frameCount)
+    } catch {
+      return .failure(error)
+    }
   }
 }
 

@@ -1,5 +1,6 @@
 public import JSEP
 package import Media
+package import RTP
 public import Secure
 package import Wire
 
@@ -125,6 +126,11 @@ public struct PeerConfiguration: Hashable, Sendable, Codable {
   /// The least delay of all playouts beyond the fastest transit, in milliseconds; nil lets the
   /// arrivals alone decide (W3C RTCRtpReceiver.jitterBufferTarget, for all receivers).
   public var jitterBufferMinimum: UInt32?
+  /// The codecs to offer and accept, by encoding name, the preferred ones first, and those that are
+  /// not known passed over; nil has Opus, VP8, VP9 and H.264.
+  public var codecs: [String]?
+  /// The header extensions to use, by URI, in the order in which offers list them; nil has all.
+  public var headerExtensions: [String]?
 
   /// Creates the default configuration.
   public init() {}
@@ -134,8 +140,8 @@ public struct PeerConfiguration: Hashable, Sendable, Codable {
 package enum CapturedMedia: Sendable {
   case audio(AudioBlock)
   case picture(Picture)
-  /// An encoded picture: a byte stream (H.264 annex B).
-  case h264([UInt8])
+  /// A picture that comes encoded: of H.264 a byte stream (H.264 annex B).
+  case encoded(CodecName, [UInt8])
 }
 
 /// A message of the application's signaling channel, as the take keeps it.

@@ -63,7 +63,9 @@ final class PeerStack {
     negotiation = Negotiation(
       entropy: entropy.stream("jsep"), cname: cname,
       bundlePolicy: genesis.configuration.bundlePolicy,
-      answersAsDTLSClient: genesis.configuration.answersAsDTLSClient)
+      answersAsDTLSClient: genesis.configuration.answersAsDTLSClient,
+      capabilities: Capabilities(
+        codecs: genesis.configuration.codecs, extensions: genesis.configuration.headerExtensions))
     let transport = PeerTransport(
       entropy: entropy, wallClock: genesis.wallClock,
       ice: genesis.configuration.iceSettings, certificates: genesis.configuration.certificates,

@@ -1,20 +1,5 @@
 package import Wire
 
-/// A codec by its SDP encoding name.
-package struct CodecName: RawRepresentable, Hashable, Sendable {
-  /// The encoding name in lower case.
-  package var rawValue: String
-  package init(rawValue: String) { self.rawValue = rawValue.lowercased() }
-
-  package static let opus = CodecName(rawValue: "opus")
-  package static let vp8 = CodecName(rawValue: "vp8")
-  package static let vp9 = CodecName(rawValue: "vp9")
-  package static let h264 = CodecName(rawValue: "h264")
-
-  /// Whether frames are taken and given on as they are, because there is no library for them.
-  package var isPassedThrough: Bool { self == .h264 }
-}
-
 /// A source that was mixed into a block of sound (CSRC, RFC 3550 section 5.1).
 package struct Contributor: Hashable, Sendable {
   package var source: UInt32

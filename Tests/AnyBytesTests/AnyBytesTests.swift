@@ -82,19 +82,34 @@ import Wire
       }
       _ = RTX.unwrap(span, header: header)
       _ = OpusPacket(Array(bytes[payload]))
-      for codec in [CodecName.vp8, .vp9, .h264] {
-        switch PicturePacket(span.extracting(payload), codec: codec)?.content {
-        case .slice(let range) where range.upperBound > payload.count:
-          Issue.record("a slice of \(codec.rawValue) ends at \(range.upperBound)")
-        // Start codes are longer than the lengths that they stand for.
-        case .bytes(let made) where made.count > 4 + 2 * payload.count:
-          Issue.record("\(payload.count) bytes of \(codec.rawValue) became \(made.count)")
-        default: break
-        }
-      }
+      for codec in Codec.all { check(codec, Array(bytes[payload])) }
     }
     tell("RTP", count, taken)
     #expect(taken > count / 10)
+  }
+
+  /// Reads a payload as one of a codec, and what may be made of it.
+  private func check(_ codec: Codec, _ payload: [UInt8]) {
+    let name = codec.name.rawValue
+    _ = codec.look?(payload.span.bytes)
+    switch codec.payload.read(payload.span.bytes)?.content {
+    case .slice(let range) where range.upperBound > payload.count:
+      Issue.record("a slice of \(name) ends at \(range.upperBound)")
+    // Start codes are longer than the lengths that they stand for.
+    case .bytes(let made) where made.count > 4 + 2 * payload.count:
+      Issue.record("\(payload.count) bytes of \(name) became \(made.count)")
+    default: break
+    }
+    guard let made = codec.payload.join?([payload[...], payload[...]]) else { return }
+    if made.count > 4 + 4 * payload.count {
+      Issue.record("\(payload.count) bytes of \(name) twice became \(made.count)")
+    }
+    let frame = EncodedFrame(
+      kind: codec.kind, codec: codec.name, mediaTime: 0, bytes: made, isKey: false)
+    for share in PayloadShare.all(of: frame, pictureID: 0, limit: 200)
+    where share.prefix.length + share.range.count > 200 || share.range.upperBound > made.count {
+      Issue.record("a share of \(name) has \(share.range) of \(made.count) bytes")
+    }
   }
 
   @Test func anyBytesMayBeRTCP() throws {

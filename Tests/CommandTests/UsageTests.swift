@@ -24,6 +24,8 @@ import Testing
     (["record", "demo", "--loss", "101"], "--loss"),
     (["record", "demo", "--size", "huge"], "--size"),
     (["record", "demo", "--rate", "0"], "--rate"),
+    (["record", "demo", "--video-codec", "av1"], "vp8 or vp9"),
+    (["record", "demo", "--video-codec", "h263"], "'av1'"),
     (["record", "demo", "--seconds", "0"], "--seconds"),
     (["record", "demo", "--bind", "localhost"], "--bind"),
     (["record", "demo", "--bind", "203.0.113.9"], "127.0.0.1"),

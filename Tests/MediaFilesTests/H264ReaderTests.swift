@@ -221,7 +221,7 @@ enum H264Units {
   // MARK: Sending
 
   @Test func whatComesEncodedIsPassedOnFromAKeyPictureOn() throws {
-    var capture = StreamCapture(at: .zero + .seconds(1))
+    var capture = StreamCapture(of: .h264, at: .zero + .seconds(1))
     func take(_ stream: [UInt8], _ milliseconds: Int64) -> EncodedFrame? {
       let verdict = capture.take(stream, at: .zero + .milliseconds(milliseconds))
       guard case .send(let frame) = verdict else {

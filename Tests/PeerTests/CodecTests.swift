@@ -74,10 +74,16 @@ import Wire
     }
   }
 
-  /// The two layers that tell what has no library must agree.
-  @Test func whatIsPassedThroughIsKnownToAllLayers() {
-    for codec in CodecCapability.all {
-      #expect(CodecName(rawValue: codec.name).isPassedThrough == codec.isPassedThrough)
+  /// What is decoded comes before what is not, and takes that name no codecs know these alone.
+  @Test func theTableIsInOrder() {
+    for kind in [MediaKind.audio, .video] {
+      let passed = Codec.all.filter { $0.kind == kind }.map(\.isPassedThrough)
+      #expect(passed == passed.filter { !$0 } + passed.filter(\.self))
+    }
+    #expect(Set(Codec.all.map(\.name)).count == Codec.all.count)
+    #expect(Codec.all.filter(\.isUsual).map(\.spelling) == ["opus", "VP8", "VP9", "H264"])
+    for codec in Codec.all where codec.isPassedThrough {
+      #expect(codec.look != nil && codec.container != nil)
     }
   }
 }

@@ -3,6 +3,7 @@ import JSEP
 import Lab
 import Media
 import Peer
+import RTP
 import Tape
 import Testing
 import Wire
@@ -31,7 +32,7 @@ import Wire
       call.run(for: .milliseconds(100))
       let isKey = number % 10 == 3
       let stream = (isKey ? H264ReplayTests.front : []) + slice(isKey: isKey, number: number)
-      call.step(0, .captured(transceiver: 1, .h264(stream)))
+      call.step(0, .captured(transceiver: 1, .encoded(.h264, stream)))
     }
     call.run(for: .milliseconds(200))
   }
@@ -89,7 +90,7 @@ import Wire
       let isKey = number % 25 == 0
       let bytes = (0..<6000).map { UInt8(truncatingIfNeeded: 1 + ($0 * 7 + number) % 250) }
       let stream = (isKey ? H264ReplayTests.front : []) + slice(isKey: isKey, number: number)
-      call.step(0, .captured(transceiver: 1, .h264(Array(stream.prefix(26) + bytes))))
+      call.step(0, .captured(transceiver: 1, .encoded(.h264, Array(stream.prefix(26) + bytes))))
       if number % 25 == 24 { call.call(0, .getStats()) }
     }
     call.call(0, .getStats())

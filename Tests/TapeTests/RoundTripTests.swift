@@ -1,6 +1,7 @@
 import Foundation
 import Media
 import Peer
+import RTP
 import SDP
 import Testing
 import Wire
@@ -167,7 +168,8 @@ private func isEqual(_ left: CapturedMedia, _ right: CapturedMedia) -> Bool {
   case (.audio(let left), .audio(let right)): left == right
   case (.picture(let left), .picture(let right)):
     left.width == right.width && left.height == right.height && left.samples == right.samples
-  case (.h264(let left), .h264(let right)): left == right
+  case (.encoded(let name, let left), .encoded(let other, let right)):
+    name == other && left == right
   default: false
   }
 }

@@ -112,7 +112,9 @@ struct PictureAssembler {
   /// The next frame in decoding order with its bytes; nil when it is not there yet.
   ///
   /// A complete key frame waits at most `patience` for the frames before it.
-  mutating func next(at now: Instant, patience: Interval) -> (Picture, [UInt8])? {
+  mutating func next(
+    at now: Instant, patience: Interval, joining join: PayloadFormat.Join? = nil
+  ) -> (Picture, [UInt8])? {
     skipFillers()
     if needsKey {
       // Frames after a key frame that is still coming in may yet be decoded.
@@ -131,7 +133,7 @@ struct PictureAssembler {
       ready.removeFirst(key)
     }
     guard let head = ready.popFirst() else { return nil }
-    let bytes = payload(of: head)
+    let bytes = payload(of: head, joining: join)
     release(through: head.last)
     floorEndsFrame = true
     needsKey = false
@@ -191,7 +193,11 @@ struct PictureAssembler {
     return picture
   }
 
-  private func payload(of picture: Picture) -> [UInt8] {
+  private func payload(of picture: Picture, joining join: PayloadFormat.Join?) -> [UInt8] {
+    if let join {
+      return join(
+        (picture.first...picture.last).compactMap { slot($0)?.packet }.map { $0.bytes[$0.payload] })
+    }
     var bytes: [UInt8] = []
     bytes.reserveCapacity(picture.length)
     for sequence in picture.first...picture.last {

@@ -29,9 +29,13 @@ struct PictureReception {
   }
 
   /// The next frame in decoding order with its bytes; nil when it is not there yet.
-  mutating func next(at now: Instant) -> (PictureAssembler.Picture, [UInt8])? {
+  mutating func next(at now: Instant, joining join: PayloadFormat.Join? = nil)
+    -> (PictureAssembler.Picture, [UInt8])?
+  {
     while true {
-      if let next = assembler.next(at: now, patience: PictureReception.keyframePatience) {
+      let next = assembler.next(
+        at: now, patience: PictureReception.keyframePatience, joining: join)
+      if let next {
         missing.settle(through: next.0.last)
         return next
       }

@@ -224,7 +224,8 @@ struct ReceiveStream {
   private mutating func deliver(
     _ codec: FlowSection.Codec, at now: Instant, into outbox: inout Outbox<MediaFlow.Output>
   ) {
-    while let (picture, bytes) = pictures.next(at: now) {
+    let join = codec.name.codec?.payload.join
+    while let (picture, bytes) = pictures.next(at: now, joining: join) {
       if picture.isKey { keyframeWanted = false }
       outbox.append(
         .received(

@@ -1,3 +1,5 @@
+import RTP
+
 /// A stream of H.264 as it is measured against what a peer receives.
 package struct H264Stream: Hashable, Sendable {
   /// Six hexadecimal digits, from its sequence parameter set (RFC 6184 section 8.1).

@@ -1,3 +1,5 @@
+package import RTP
+
 /// A codec that both sides of an m-section agreed on.
 package struct NegotiatedCodec: Hashable, Sendable {
   package var payloadType: UInt8
@@ -28,13 +30,15 @@ package struct NegotiatedCodec: Hashable, Sendable {
   package var format: CodecFormat? { CodecFormat(name: name, parameters: parameters) }
 
   /// The encoding name as mime types and rtpmap lines spell it.
-  package var displayName: String { CodecCapability.named(name)?.name ?? name }
+  package var displayName: String { known?.spelling ?? name }
 
   /// The own fmtp value, which says what this side wants to receive; empty when there is none.
   package var ownParameters: String {
-    CodecCapability.named(name)?.ownParameters(answering: parameters) ?? ""
+    known?.ownParameters(answering: parameters) ?? ""
   }
 
   /// Whether frames are taken and given on as they are, because there is no library for them.
-  package var isPassedThrough: Bool { CodecCapability.named(name)?.isPassedThrough ?? false }
+  package var isPassedThrough: Bool { known?.isPassedThrough ?? false }
+
+  private var known: Codec? { Codec.named(name) }
 }

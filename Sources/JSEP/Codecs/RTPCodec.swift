@@ -1,3 +1,4 @@
+import RTP
 public import Wire
 
 /// A codec as applications name it (W3C RTCRtpCodec).
@@ -23,8 +24,17 @@ public struct RTPCodec: Hashable, Sendable, Codable {
 
   /// All codecs of a kind that can be sent and received (W3C RTCRtpSender.getCapabilities), with
   /// the retransmission format at the end where there is one.
-  public static func capabilities(_ kind: MediaKind) -> [RTPCodec] {
-    let known = CodecCapability.all.filter { $0.kind == kind }
+  ///
+  /// - Parameter names: the codecs that the configuration of the connection names, if it does.
+  public static func capabilities(_ kind: MediaKind, offering names: [String]? = nil)
+    -> [RTPCodec]
+  {
+    capabilities(kind, of: names == nil ? .usual : Capabilities(codecs: names))
+  }
+
+  /// All codecs of a kind that a peer with these capabilities can send and receive.
+  static func capabilities(_ kind: MediaKind, of capabilities: Capabilities) -> [RTPCodec] {
+    let known = capabilities.codecs(kind)
     var codecs = known.map { RTPCodec($0) }
     if let repaired = known.first(where: { $0.rtxPayloadType != nil }) {
       codecs.append(

@@ -11,7 +11,10 @@ struct AnswerReading {
   /// Checks an answer against its offer (RFC 3264 section 6, RFC 9429 section 5.11).
   ///
   /// - Parameter slots: the sections of the offer with their transports.
-  init(_ answer: SDPDocument, to offer: SDPDocument, _ slots: [SectionSlot]) throws(JSEPError) {
+  init(
+    _ answer: SDPDocument, to offer: SDPDocument, _ slots: [SectionSlot],
+    _ capabilities: Capabilities
+  ) throws(JSEPError) {
     numbers = [Int?](repeating: nil, count: slots.count)
     guard answer.sections.count == offer.sections.count else {
       let line = answer.line(ofSection: min(answer.sections.count, offer.sections.count))
@@ -40,8 +43,8 @@ struct AnswerReading {
       }
       try answer.checkMultiplexing(index)
       let media = SectionMedia.agreed(
-        offer: SectionMedia(reading: offered, kind: kind),
-        answer: SectionMedia(reading: section, kind: kind), peerAnswered: true)
+        offer: SectionMedia(reading: offered, kind: kind, capabilities),
+        answer: SectionMedia(reading: section, kind: kind, capabilities), peerAnswered: true)
       guard !media.codecs.isEmpty else {
         throw JSEPError(.invalidAccess, "\(place) accepts no codec of the offer")
       }

@@ -9,7 +9,7 @@ extension Negotiation {
     throws(JSEPError)
   {
     let index = try liveIndex(of: transceiver)
-    let known = RTPCodec.capabilities(transceivers[index].kind)
+    let known = RTPCodec.capabilities(transceivers[index].kind, of: capabilities)
     var preferences: [RTPCodec] = []
     for codec in codecs {
       guard let match = known.first(where: { $0.isSame(as: codec) }) else {

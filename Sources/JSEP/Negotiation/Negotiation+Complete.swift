@@ -89,8 +89,8 @@ extension Negotiation {
     let (offered, answered) = (offer.sections[index], answer.sections[index])
     let kind = transceiver.kind
     let media = SectionMedia.agreed(
-      offer: SectionMedia(reading: offered, kind: kind),
-      answer: SectionMedia(reading: answered, kind: kind), peerAnswered: peerAnswered)
+      offer: SectionMedia(reading: offered, kind: kind, capabilities),
+      answer: SectionMedia(reading: answered, kind: kind, capabilities), peerAnswered: peerAnswered)
     // Directions are the offerer's view here, then turned to this side's.
     let common = (offered.direction ?? offer.direction ?? .sendrecv)
       .intersected(with: (answered.direction ?? answer.direction ?? .sendrecv).reversed)

@@ -32,7 +32,8 @@ extension Negotiation {
         continue
       }
       let agreed = sections.first { $0.mid == slot.mid }
-      let media = numbers.offer(kind: transceiver.kind, agreed: agreed, foreign: foreign)
+      let media = numbers.offer(
+        kind: transceiver.kind, capabilities, agreed: agreed, foreign: foreign)
       // What was agreed stays in the order of the last answer (RFC 9429 section 5.2.2).
       let isOrdered = agreed != nil && transceiver.codecPreferences.isEmpty
       var section = LocalSection(
@@ -63,7 +64,7 @@ extension Negotiation {
     if !offer.trickles {
       for index in transports.indices { transports[index].iceOptions.removeAll { $0 == "trickle" } }
     }
-    let reading = try OfferReading(offer, bundling.policy)
+    let reading = try OfferReading(offer, bundling.policy, capabilities)
     var document = SDPDocument(origin: Origin(sessionID: sessionID, sessionVersion: 0))
     for (index, slot) in slots.enumerated() {
       let offered = offer.sections[index]
@@ -119,8 +120,7 @@ extension Negotiation {
       new.append(mid)
       let slot = SectionSlot(
         kind: kind, mid: mid, transceiverID: transceiver.id, transport: LocalSection.profile,
-        formats: CodecCapability.all.filter { $0.kind == transceiver.kind }
-          .map { String($0.payloadType) })
+        formats: capabilities.codecs(transceiver.kind).map { String($0.payloadType) })
       // Any section that is off is used again (RFC 9429 section 5.2.2), one of the kind if there is
       // one, and none that another kind waits for.
       let wanted = waiting.map { SectionKind($0.kind) } + [data?.kind].compactMap(\.self)

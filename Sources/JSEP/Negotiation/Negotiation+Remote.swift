@@ -37,7 +37,7 @@ extension Negotiation {
       throw wrongState("setRemoteDescription(offer)")
     }
     let offer = try parse(description)
-    let reading = try OfferReading(offer, bundling.policy)
+    let reading = try OfferReading(offer, bundling.policy, capabilities)
     let before = stableState?.slots ?? slots
     let mids = try names(of: offer, before)
     changes += enter(.haveRemoteOffer)
@@ -142,7 +142,7 @@ extension Negotiation {
       let offer = documents.pendingLocal
     else { throw wrongState("setRemoteDescription(\(description.type.rawValue))") }
     let answer = try parse(description)
-    let reading = try AnswerReading(answer, to: offer, slots)
+    let reading = try AnswerReading(answer, to: offer, slots, capabilities)
     let isFinal = description.type == .answer
     var changes = enter(isFinal ? .stable : .haveRemotePranswer)
     created = nil

@@ -23,6 +23,8 @@ package struct Negotiation {
   let entropy: EntropyStream
   package let cname: String
   let answersAsDTLSClient: Bool
+  /// What is offered and accepted.
+  let capabilities: Capabilities
   /// The session identifier of the `o=` line: below 2^62, as RFC 9429 section 5.2.1 wants it.
   let sessionID: UInt64
   /// The m-sections of the latest description that was applied, in order.
@@ -70,12 +72,13 @@ package struct Negotiation {
   /// Creates the machine of a peer; `cname` is the RTCP name of all that it sends.
   package init(
     entropy: EntropyStream, cname: String, bundlePolicy: BundlePolicy = .balanced,
-    answersAsDTLSClient: Bool = false
+    answersAsDTLSClient: Bool = false, capabilities: Capabilities = .usual
   ) {
     self.entropy = entropy
     self.cname = cname
     bundling = Bundling(bundlePolicy)
     self.answersAsDTLSClient = answersAsDTLSClient
+    self.capabilities = capabilities
     sessionID = entropy.integer(UInt64.self) >> 2
   }
 
@@ -89,6 +92,7 @@ package struct Negotiation {
     trackID: String? = nil, hasTrack: Bool? = nil
   ) throws(JSEPError) -> UInt32 {
     try checkNotClosed()
+    try checkOffered(kind)
     try check(direction)
     try check(streamIDs)
     if let trackID { try check(newTrack: trackID) }
@@ -247,6 +251,13 @@ extension Negotiation {
     if direction == .stopped {
       throw JSEPError(.type, "a direction cannot be set to stopped: stop the transceiver")
     }
+  }
+
+  /// An m-section needs at least one format (RFC 8866 section 9).
+  private func checkOffered(_ kind: MediaKind) throws(JSEPError) {
+    guard capabilities.codecs(kind).isEmpty else { return }
+    throw JSEPError(
+      .operation, "the configuration of the connection names no codec for \(kind.rawValue)")
   }
 
   /// Identifiers go into msid lines, so they may not break them (RFC 8830 section 2).

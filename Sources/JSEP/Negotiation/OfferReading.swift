@@ -27,10 +27,13 @@ struct OfferReading {
   ///
   /// - Throws: also when RTCP of a section that could be accepted would need a port of its own: the
   ///   W3C rtcpMuxPolicy is `require` (RFC 9429 section 5.8.3).
-  init(_ document: SDPDocument, _ policy: BundlePolicy) throws(JSEPError) {
+  init(_ document: SDPDocument, _ policy: BundlePolicy, _ capabilities: Capabilities)
+    throws(JSEPError)
+  {
     let admitted = policy.admits(document)
     let usable = document.sections.indices.map { index in
-      admitted[index] ? OfferReading.usableMedia(document.sections[index]) : nil
+      admitted[index]
+        ? OfferReading.usableMedia(document.sections[index], capabilities) : nil
     }
     let dataIndex = document.sections.indices.first {
       !document.sections[$0].isRejected && document.sections[$0].carriesData && admitted[$0]
@@ -83,11 +86,13 @@ struct OfferReading {
   }
 
   /// The section's media when it can be accepted at all.
-  private static func usableMedia(_ section: SDPSection) -> SectionMedia? {
+  private static func usableMedia(_ section: SDPSection, _ capabilities: Capabilities)
+    -> SectionMedia?
+  {
     guard !section.isRejected, let kind = section.kind.mediaKind, section.carriesRTP else {
       return nil
     }
-    let media = SectionMedia(reading: section, kind: kind)
+    let media = SectionMedia(reading: section, kind: kind, capabilities)
     return media.codecs.isEmpty ? nil : media
   }
 }

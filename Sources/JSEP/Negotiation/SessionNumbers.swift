@@ -1,3 +1,4 @@
+import RTP
 import SDP
 import Wire
 
@@ -37,9 +38,10 @@ struct SessionNumbers {
   /// Numbers that are handed out here for the first time are kept in `self`, so that further
   /// sections of the same offer get the same ones.
   mutating func offer(
-    kind: MediaKind, agreed: NegotiatedSection?, foreign: ForeignNumbers
+    kind: MediaKind, _ capabilities: Capabilities, agreed: NegotiatedSection?,
+    foreign: ForeignNumbers
   ) -> SectionMedia {
-    var codecs = CodecCapability.all.filter { $0.kind == kind }.compactMap { capability in
+    var codecs = capabilities.codecs(kind).compactMap { capability in
       codec(capability, agreed: agreed, foreign: foreign)
     }
     if let agreed {
@@ -51,7 +53,7 @@ struct SessionNumbers {
       codecs = kept + codecs.filter { codec in !kept.contains { $0.format == codec.format } }
     }
     var extensions = agreed?.extensions ?? []
-    for capability in ExtensionCapability.all
+    for capability in capabilities.extensions
     where capability.isOffered && capability.kinds.contains(kind) {
       if extensions.contains(where: { $0.uri == capability.uri }) { continue }
       guard let id = id(of: capability, foreign: foreign),

@@ -1,3 +1,4 @@
+import RTP
 import SDP
 import Wire
 
@@ -12,13 +13,13 @@ struct SectionMedia {
 
 extension SectionMedia {
   /// Reads what a section lists, in its order of preference; a format listed twice counts once.
-  init(reading section: SDPSection, kind: MediaKind) {
+  init(reading section: SDPSection, kind: MediaKind, _ capabilities: Capabilities) {
     let formats = PayloadFormats(section)
     codecs = []
     for payloadType in formats.listed {
       let parameters = formats.parameters[Int(payloadType)]?.parameters ?? ""
       guard let map = formats.maps[Int(payloadType)],
-        let capability = CodecCapability.matching(map, parameters: parameters, kind: kind),
+        let capability = capabilities.codec(matching: map, parameters: parameters, kind: kind),
         let format = CodecFormat(name: map.name, parameters: parameters),
         !codecs.contains(where: { $0.format == format })
       else { continue }
@@ -35,7 +36,7 @@ extension SectionMedia {
       // An extension for one direction only would need the same care when sending; nobody offers
       // the ones supported here that way.
       guard SectionMedia.extensionIDs.contains(map.id), (map.direction ?? .sendrecv) == .sendrecv,
-        ExtensionCapability.all.contains(where: { $0.uri == map.uri && $0.kinds.contains(kind) }),
+        capabilities.hasExtension(map.uri, kind: kind),
         !extensions.contains(where: { $0.uri == map.uri || $0.id == map.id })
       else { continue }
       extensions.append((map.uri, UInt8(map.id)))

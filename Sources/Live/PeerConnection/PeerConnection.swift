@@ -208,14 +208,15 @@ public final class PeerConnection: Sendable {
     send(.picture(picture), on: transceiver)
   }
 
-  /// Hands an encoded picture of H.264 to a transceiver whose source is `.application`; it is sent
-  /// as of now when that codec was agreed on, from the first key picture on.
+  /// Hands a picture of a codec that is not encoded here to a transceiver whose source is
+  /// `.application`; it is sent as of now when that codec was agreed on, from the first key picture
+  /// on.
   ///
   /// - Returns: false when the loop is too busy to take it, or has ended, or for another codec.
   @discardableResult
   public func send(_ picture: EncodedPicture, on transceiver: UInt32) -> Bool {
-    guard picture.codec == CodecName.h264.rawValue else { return false }
-    return send(.h264(picture.bytes), on: transceiver)
+    guard let codec = Codec.named(picture.codec), codec.look != nil else { return false }
+    return send(.encoded(codec.name, picture.bytes), on: transceiver)
   }
 
   /// How many key frames the peer asked for on a transceiver (PLI and FIR); nil before the first

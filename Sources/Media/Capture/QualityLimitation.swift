@@ -43,10 +43,10 @@ package struct QualityLimitation: Hashable, Sendable {
   /// Takes a picture that came encoded, and whether it was left out to spare the path.
   package mutating func note(isThinned: Bool, at now: Instant) {
     if isThinned { thinnedPictures += 1 }
-    judge(.h264, at: now)
+    judge(nil, at: now)
   }
 
-  private mutating func judge(_ codec: CodecName, at now: Instant) {
+  private mutating func judge(_ codec: CodecName?, at now: Instant) {
     if since == nil { since = now }
     let began = windowBegan ?? now
     windowBegan = began
@@ -54,13 +54,19 @@ package struct QualityLimitation: Hashable, Sendable {
     guard now - began >= QualityLimitation.window else { return }
     if latePictures * QualityLimitation.lateShare >= pictures + latePictures {
       change(to: .cpu, at: now)
-    } else if thinnedPictures > 0 || quantiserSum >= pictures * (codec == .vp9 ? 205 : 95) {
+    } else if thinnedPictures > 0 || isPoor(codec) {
       change(to: .bandwidth, at: now)
     } else {
       change(to: .none, at: now)
     }
     windowBegan = now
     (pictures, latePictures, thinnedPictures, quantiserSum) = (0, 0, 0, 0)
+  }
+
+  /// Whether the pictures of the last second show that the bit rate is too low for them.
+  private func isPoor(_ codec: CodecName?) -> Bool {
+    guard let poor = codec?.codec?.poorQuantiser else { return false }
+    return quantiserSum >= pictures * poor
   }
 
   /// How long each reason held up to an instant; empty before the first picture.

@@ -1,6 +1,7 @@
 import COpus
 import CVPX
 package import RTP
+import Wire
 
 /// The real codecs: Opus by libopus, VP8 and VP9 by libvpx, each on the calling thread.
 package final class LibraryCodecs: CodecFactory {
@@ -37,7 +38,7 @@ package final class LibraryCodecs: CodecFactory {
   package func videoDecoder(
     track: String, _ codec: CodecName
   ) throws(CodecError) -> any VideoDecoding {
-    guard codec == .vp8 || codec == .vp9 else {
+    guard let known = codec.codec, known.kind == .video, !known.isPassedThrough else {
       throw CodecError(reason: "no decoder for \(codec.rawValue)")
     }
     return try LibraryVPXDecoder(codec)

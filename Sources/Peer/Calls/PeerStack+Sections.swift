@@ -61,7 +61,7 @@ extension FlowSection.Codec {
   fileprivate init(_ codec: NegotiatedCodec) {
     self.init(
       payloadType: codec.payloadType, name: CodecName(rawValue: codec.name),
-      clockRate: codec.clockRate, rtxPayloadType: codec.rtxPayloadType, feedback: codec.feedback)
-    if case .h264(let mode, _) = codec.format?.variant { fragments = mode > 0 }
+      clockRate: codec.clockRate, rtxPayloadType: codec.rtxPayloadType, feedback: codec.feedback,
+      fragments: codec.format?.takesFragments ?? true)
   }
 }

@@ -29,6 +29,8 @@ struct ReceivingTrack: Machine {
   /// The RTP time of what was played or shown last, and when.
   private(set) var lastPlayed: (rtpTime: UInt32, at: Instant)?
   private(set) var sources = SourceHistory()
+  /// What the last key frame of a codec that is not decoded told of its size.
+  private var toldSize = (width: 0, height: 0)
 
   var deadline: Instant? { earliest(audio?.deadline, video?.deadline) }
 
@@ -105,11 +107,19 @@ struct ReceivingTrack: Machine {
         outbox.append(.picture(decoded.picture, record))
       case .undecodable(let frame): outbox.append(.undecodable(record(of: frame, "undecodable")))
       case .passed(let frame):
-        let record = record(of: frame, "not decoded")
+        learnSize(of: frame)
+        var record = record(of: frame, "not decoded")
+        (record.width, record.height) = toldSize
         notePlayed(record, level: nil, at: now)
         outbox.append(.passed(frame, record))
       }
     }
+  }
+
+  private mutating func learnSize(of frame: ReceivedFrame) {
+    guard let codec = frame.codec.codec, codec.recordsSize else { return toldSize = (0, 0) }
+    guard frame.isKey else { return }
+    toldSize = codec.look?(frame.bytes.span.bytes).size ?? toldSize
   }
 
   private func record(

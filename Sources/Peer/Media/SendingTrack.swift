@@ -109,8 +109,8 @@ struct SendingTrack: Machine {
       case .picture(let picture):
         guard stream == nil else { return refuseEncoding(into: &outbox) }
         drive(VideoCapture.Input.picture(picture), at: now, into: &outbox)
-      case .h264(let bytes):
-        send(stream: bytes, limit: limit, at: now, into: &outbox)
+      case .encoded(let codec, let bytes):
+        send(encoded: bytes, codec, limit: limit, at: now, into: &outbox)
       }
     case .passOn(let frame): passOn(frame, into: &outbox)
     case .requestKeyframe: drive(.requestKeyframe, at: now, into: &outbox)
@@ -165,7 +165,8 @@ struct SendingTrack: Machine {
         switch source {
         case .echo: break
         case .application:
-          stream = StreamCapture(at: now, origin: origin, counters: videoCounters)
+          stream = StreamCapture(
+            of: name, at: now, origin: origin, counters: videoCounters)
         default: refuseEncoding(into: &outbox)
         }
         return
@@ -269,11 +270,13 @@ struct SendingTrack: Machine {
 
   /// Sends a picture that the application has encoded, where that codec was agreed on.
   private mutating func send(
-    stream bytes: [UInt8], limit: UInt64?, at now: Instant, into outbox: inout Outbox<Output>
+    encoded bytes: [UInt8], _ name: CodecName, limit: UInt64?, at now: Instant,
+    into outbox: inout Outbox<Output>
   ) {
-    guard stream != nil else {
+    guard stream?.codec == name else {
+      let title = name.codec?.title ?? name.rawValue
       outbox.append(
-        .failure("pictures in H.264 came to be sent, but \(codec) was agreed on"))
+        .failure("pictures in \(title) came to be sent, but \(codec) was agreed on"))
       return
     }
     switch stream?.take(bytes, limit: limit, at: now) {
@@ -300,7 +303,7 @@ struct SendingTrack: Machine {
     outbox.append(
       .failure(
         "nothing can be encoded as \(codec), which is all that the peer takes: send back"
-          + " what comes (echo), or let the peer take VP8 or VP9"))
+          + " what comes (echo), or let the peer take \(Codec.encodedTitles)"))
   }
 }
 

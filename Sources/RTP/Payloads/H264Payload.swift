@@ -94,6 +94,29 @@ package struct H264Payload: Hashable, Sendable {
 
   // MARK: Byte streams
 
+  /// Looks at the units of a picture.
+  static func look(_ stream: RawSpan) -> FrameLook {
+    var look = FrameLook()
+    for unit in units(of: stream) {
+      let header = stream.byte(at: unit.lowerBound)
+      switch H264UnitType(rawValue: header) {
+      case .slice:
+        look.hasPicture = true
+        // `nal_ref_idc`: 0 where no other picture refers to it (H.264 section 7.4.1).
+        if header & 0x60 != 0 { look.isReference = true }
+      case .instantRefreshSlice:
+        (look.hasPicture, look.isKey, look.isReference) = (true, true, true)
+      case .sequenceParameters:
+        guard let read = try? H264SequenceParameters(parsing: stream.extracting(unit)) else {
+          continue
+        }
+        look.size = (read.width, read.height)
+      default: break
+      }
+    }
+    return look
+  }
+
   /// The units of a byte stream, without start codes and the zeros between them.
   package static func units(of stream: RawSpan) -> [Range<Int>] {
     var units: [Range<Int>] = []

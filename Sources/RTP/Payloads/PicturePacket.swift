@@ -29,15 +29,13 @@ package struct PicturePacket: Hashable, Sendable {
 
   /// Reads a payload; nil when it is broken, empty, or of a codec that is not for pictures.
   package init?(_ payload: RawSpan, codec: CodecName) {
-    switch codec {
-    case .vp8: self.init(vp8: payload)
-    case .vp9: self.init(vp9: payload)
-    case .h264: self.init(h264: payload)
-    default: return nil
-    }
+    guard let read = codec.codec?.payload.read(payload) else { return nil }
+    self = read
   }
 
-  private init?(vp8 payload: RawSpan) {
+  init(_ content: Content) { self.content = content }
+
+  init?(vp8 payload: RawSpan) {
     var reader = ByteReader(payload)
     guard let descriptor = try? VP8Descriptor(parsing: &reader), !reader.isAtEnd else { return nil }
     content = .slice(reader.offset..<payload.byteCount)
@@ -48,7 +46,7 @@ package struct PicturePacket: Hashable, Sendable {
   }
 
   /// The frames of a picture's layers are one frame here: libvpx decodes them one after the other.
-  private init?(vp9 payload: RawSpan) {
+  init?(vp9 payload: RawSpan) {
     var reader = ByteReader(payload)
     guard let descriptor = try? VP9Descriptor(parsing: &reader), !reader.isAtEnd else { return nil }
     content = .slice(reader.offset..<payload.byteCount)
@@ -60,7 +58,7 @@ package struct PicturePacket: Hashable, Sendable {
     isKey = (try? VP9FrameHeader(parsing: reader.rest()))?.isKey ?? false
   }
 
-  private init?(h264 payload: RawSpan) {
+  init?(h264 payload: RawSpan) {
     guard let read = H264Payload(payload) else { return nil }
     content = .bytes(read.bytes)
     isKey = read.isKey

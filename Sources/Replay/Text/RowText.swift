@@ -1,5 +1,6 @@
 import Media
 import Peer
+import RTP
 import Tape
 import Wire
 
@@ -164,8 +165,8 @@ struct InputText {
       case .audio(let block): return "\(block.frameCount) samples for transceiver \(transceiver)"
       case .picture(let picture):
         return "picture \(picture.width)x\(picture.height) for transceiver \(transceiver)"
-      case .h264(let stream):
-        return "h264 picture of \(stream.count) bytes for transceiver \(transceiver)"
+      case .encoded(let codec, let stream):
+        return "\(codec.rawValue) picture of \(stream.count) bytes for transceiver \(transceiver)"
       }
     case .socketBound(let id, let address): return "socket \(id) bound to \(address)"
     case .socketFailed(let id, let code): return "socket \(id) failed with error \(code)"

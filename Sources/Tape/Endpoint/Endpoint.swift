@@ -60,7 +60,7 @@ extension PeerInput: RecordedInput {
       switch media {
       case .audio(let block): block.samples.count * 2
       case .picture(let picture): picture.samples.count
-      case .h264(let stream): stream.count
+      case .encoded(_, let stream): stream.count
       }
     default: 0
     }

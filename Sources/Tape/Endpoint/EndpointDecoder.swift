@@ -111,7 +111,9 @@ package struct EndpointDecoder: InputDecoder {
         : AudioBlock(samples: samples(littleEndian: bytes), channels: channels)
       return .captured(transceiver: transceiver, .audio(block))
     }
-    if kind == CodecName.h264.rawValue { return .captured(transceiver: transceiver, .h264(bytes)) }
+    if let codec = Codec.named(kind) {
+      return .captured(transceiver: transceiver, .encoded(codec.name, bytes))
+    }
     guard let width: Int32 = row.number(4), let height: Int32 = row.number(5), width >= 0,
       height >= 0
     else { return nil }

@@ -85,11 +85,11 @@ extension Transcript {
       add(.null)
       add(.null)
       add(.number(content))
-    case .h264(let stream):
+    case .encoded(let codec, let stream):
       let content = contentNumber(stream)
       stampedRow(.capture)
       add(.number(transceiver))
-      add(.text(CodecName.h264.rawValue))
+      add(.text(codec.rawValue))
       for _ in 0..<4 { add(.null) }
       add(.number(content))
     }

@@ -18,7 +18,8 @@ struct ExportCommand: ParsableCommand {
       is on). Handshakes are left out.
 
       --media replays the take and writes what every received track showed and played into one \
-      .y4m or .wav file each; pictures of H.264, which are not decoded here, become a .h264 file.
+      .y4m or .wav file each; pictures that are not decoded here go into a file as they came, one \
+      of H.264 being a .h264 file, and others .ivf files with the times of their pictures.
 
       Examples:
         retake export call.take --pcap call.pcap

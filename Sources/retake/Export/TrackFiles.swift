@@ -2,7 +2,15 @@ import Foundation
 import Live
 import Media
 import MediaFiles
+import RTP
 import Wire
+
+extension EncodedPicture {
+  /// The kind of file that it goes into.
+  fileprivate var container: FrameContainer {
+    Codec.named(codec)?.container ?? .byteStream(ending: codec)
+  }
+}
 
 /// The files that received tracks are written into, made when the first frame of a track comes.
 final class TrackFiles {
@@ -41,7 +49,7 @@ final class TrackFiles {
       switch media.content {
       case .audio: "wav"
       case .picture: "y4m"
-      case .encodedPicture(let picture): picture.codec
+      case .encodedPicture(let picture): picture.container.ending
       }
     let known = tracks.firstIndex {
       $0.peer == peer.number && $0.transceiver == media.transceiver && $0.ending == ending
@@ -71,7 +79,11 @@ final class TrackFiles {
       switch media.content {
       case .audio: writer = SoundWriter(file)
       case .picture: writer = PictureWriter(file, framesPerSecond: framesPerSecond)
-      case .encodedPicture: writer = StreamWriter(file)
+      case .encodedPicture(let picture):
+        switch picture.container {
+        case .byteStream: writer = StreamWriter(file)
+        case .ivf(let fourCC): writer = TimedStreamWriter(file, fourCC: fourCC)
+        }
       }
     } catch {
       throw CommandFailure(.inputOutput, error.description)

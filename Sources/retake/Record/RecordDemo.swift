@@ -4,6 +4,7 @@ import Lab
 import Live
 import Media
 import Peer
+import RTP
 import SCTP
 import SDP
 import Tape
@@ -52,8 +53,10 @@ struct RecordDemo: AsyncParsableCommand {
         throw ValidationError("\(name) takes a number from 0 to \(Int(limit)), not \(value).")
       }
     }
-    if options.videoCodec == .h264 {
-      throw ValidationError("--video-codec takes vp8 or vp9 here: nothing is encoded as H.264.")
+    if let codec = options.videoCodec?.name.codec, codec.isPassedThrough {
+      let encoded = Codec.encodedTitles.lowercased()
+      throw ValidationError(
+        "--video-codec takes \(encoded) here: nothing is encoded as \(codec.title).")
     }
     if !(1...120).contains(rate) {
       throw ValidationError("--rate takes a number from 1 to 120, not \(rate).")

@@ -45,8 +45,8 @@ struct RecordOptions: ParsableArguments {
   @Option(
     name: .customLong("video-codec"),
     help: """
-      The codec of pictures to prefer. H.264 is not encoded here: it is recorded as it comes, and \
-      sent back with --send echo.
+      The codec of pictures to prefer. Other ones than VP8 and VP9 are not encoded here: they are \
+      recorded as they come, and sent back with --send echo.
       """)
   var videoCodec: VideoCodecChoice?
 
@@ -113,6 +113,7 @@ struct RecordOptions: ParsableArguments {
     configuration.iceTCP = iceTCP
     configuration.bundlePolicy = bundlePolicy
     configuration.iceAddressPrivacy = hidesAddresses ? .names : nil
+    configuration.codecs = videoCodec?.offered
     return configuration
   }
 

@@ -4,6 +4,7 @@ import Live
 import Media
 import MediaFiles
 import Peer
+import RTP
 import Wire
 
 /// One of the things that a recorded peer sends.
@@ -125,7 +126,7 @@ struct SendPlan {
       throw CommandFailure(
         .noSuchFile, "--send \(path): there is no such file; give echo, pattern or another file")
     }
-    guard format == .h264, let codec, codec != .h264 else { return }
+    guard format == .h264, let codec, codec.name != .h264 else { return }
     throw CommandFailure(
       .usage, "--send \(path) is sent as it is, in H.264: leave out --video-codec \(codec)")
   }

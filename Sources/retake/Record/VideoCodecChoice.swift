@@ -2,17 +2,46 @@ import ArgumentParser
 import JSEP
 import Live
 import Peer
+import RTP
 import Wire
 
-/// The codec of pictures to agree on before all others: `--video-codec vp8|vp9|h264`.
-enum VideoCodecChoice: String, CaseIterable, ExpressibleByArgument {
-  case vp8, vp9, h264
+/// The codec of pictures to agree on before all others: `--video-codec vp8|vp9|h264|...`.
+struct VideoCodecChoice: Hashable, ExpressibleByArgument, CustomStringConvertible {
+  /// The encoding name.
+  let name: CodecName
 
-  /// All codecs of pictures, the chosen one first.
+  init?(argument: String) {
+    guard Self.allValueStrings.contains(argument) else { return nil }
+    name = CodecName(rawValue: argument)
+  }
+
+  static var allValueStrings: [String] {
+    Codec.all.filter { $0.kind == .video }.map(\.name.rawValue)
+  }
+
+  var description: String { name.rawValue }
+
+  /// The names that genesis has to give so that the codec is offered; nil when it is anyhow.
+  var offered: [String]? {
+    guard name.codec?.isUsual == false else { return nil }
+    return Codec.all.filter { $0.isUsual || $0.name == name }.map(\.spelling)
+  }
+
+  /// All codecs of pictures that are offered, the chosen one first.
   var codecs: [RTPCodec] {
-    let all = RTPCodec.capabilities(.video)
-    let chosen = all.filter { $0.mimeType.lowercased() == "video/\(rawValue)" }
+    let all = RTPCodec.capabilities(.video, offering: offered)
+    let chosen = all.filter { $0.mimeType.lowercased() == "video/\(name.rawValue)" }
     return chosen + all.filter { !chosen.contains($0) }
+  }
+}
+
+extension VideoCodecChoice? {
+  /// The codecs that can be agreed on, as a sentence names them: `VP8, VP9 or H264`.
+  func names(of kind: MediaKind) -> String {
+    let names = Codec.all.filter { $0.kind == kind && ($0.isUsual || $0.name == self?.name) }
+      .map(\.spelling)
+    guard let last = names.last, names.count > 1 else { return names.joined() }
+    return names.dropLast().joined(separator: ", ") + " or " + last
   }
 }
 

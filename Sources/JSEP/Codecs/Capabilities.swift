@@ -1,0 +1,65 @@
+import RTP
+import SDP
+import Wire
+
+/// The codecs and header extensions that a peer offers and accepts.
+package struct Capabilities: Hashable, Sendable {
+  /// The preferred one of a kind first.
+  package private(set) var codecs: [CodecCapability]
+  /// In the order in which offers list them.
+  package private(set) var extensions: [ExtensionCapability]
+
+  /// What a peer has that is told nothing else.
+  package static let usual = Capabilities()
+
+  /// Finds what is named; names that nothing is known of are passed over.
+  ///
+  /// - Parameters:
+  ///   - codecs: the encoding names in the order of preference, in upper or lower case; nil for the
+  ///     usual ones.
+  ///   - extensions: the URIs in the order in which offers list them; nil for all.
+  package init(codecs: [String]? = nil, extensions: [String]? = nil) {
+    self.codecs = Capabilities.codecs(named: codecs).flatMap { codec in
+      codec.formats.map { CodecCapability(codec, $0) }
+    }
+    guard let extensions else {
+      self.extensions = ExtensionCapability.all
+      return
+    }
+    var found: [ExtensionCapability] = []
+    for uri in extensions where !found.contains(where: { $0.uri == uri }) {
+      found += ExtensionCapability.all.filter { $0.uri == uri }
+    }
+    self.extensions = found
+  }
+
+  private static func codecs(named wanted: [String]?) -> [Codec] {
+    guard let wanted else { return Codec.all.filter(\.isUsual) }
+    var found: [Codec] = []
+    for text in wanted {
+      let name = CodecName(rawValue: text)
+      guard let codec = name.codec, !found.contains(where: { $0.name == name }) else { continue }
+      found.append(codec)
+    }
+    return found
+  }
+
+  /// The codecs of a kind.
+  func codecs(_ kind: MediaKind) -> [CodecCapability] { codecs.filter { $0.kind == kind } }
+
+  /// The capability that a format of a section of this kind calls for, if there is one.
+  func codec(matching map: RTPMap, parameters: String, kind: MediaKind) -> CodecCapability? {
+    guard let format = CodecFormat(name: map.name, parameters: parameters) else { return nil }
+    let named = codecs.filter {
+      // Audio without a channel count means one channel (RFC 8866 section 6.6).
+      $0.kind == kind && $0.clockRate == map.clockRate
+        && ($0.channels ?? 1) == (map.channels ?? 1) && $0.name.lowercased() == format.name
+    }
+    return named.first { $0.format == format } ?? named.first { $0.isPassedThrough }
+  }
+
+  /// Whether an extension is understood in sections of a kind.
+  func hasExtension(_ uri: String, kind: MediaKind) -> Bool {
+    extensions.contains { $0.uri == uri && $0.kinds.contains(kind) }
+  }
+}

@@ -1,0 +1,17 @@
+/// A codec by its SDP encoding name.
+package struct CodecName: RawRepresentable, Hashable, Sendable {
+  /// The encoding name in lower case.
+  package var rawValue: String
+  package init(rawValue: String) { self.rawValue = rawValue.lowercased() }
+
+  package static let opus = CodecName(rawValue: "opus")
+  package static let vp8 = CodecName(rawValue: "vp8")
+  package static let vp9 = CodecName(rawValue: "vp9")
+  package static let h264 = CodecName(rawValue: "h264")
+
+  /// What is known of the codec; nil for one that is not in the table.
+  package var codec: Codec? { Codec.named(rawValue) }
+
+  /// Whether frames are taken and given on as they are, because there is no library for them.
+  package var isPassedThrough: Bool { codec?.isPassedThrough ?? false }
+}

@@ -1,0 +1,191 @@
+import Wire
+
+/// What an AV1 packet holds (AOM, RTP payload format for AV1, section 4): an aggregation header,
+/// then units of the bitstream or parts of them, without the sizes of files.
+package struct AV1Payload: Hashable, Sendable {
+  /// Whether the first element goes on with the last one of the packet before.
+  package private(set) var continues: Bool
+  /// Whether the last element goes on in the next packet.
+  package private(set) var isContinued: Bool
+  /// Whether the packet is the first one of a coded video sequence.
+  package private(set) var beginsSequence: Bool
+  /// Where the elements lie.
+  package private(set) var elements: [Range<Int>] = []
+
+  private static let continuesBit: UInt8 = 0x80
+  private static let isContinuedBit: UInt8 = 0x40
+  private static let sequenceBit: UInt8 = 0x08
+
+  /// Reads a payload; nil when it is broken.
+  package init?(_ payload: RawSpan) {
+    guard payload.byteCount > 1 else { return nil }
+    let header = payload.byte(at: 0)
+    continues = header & AV1Payload.continuesBit != 0
+    isContinued = header & AV1Payload.isContinuedBit != 0
+    beginsSequence = header & AV1Payload.sequenceBit != 0
+    // 0 stands for any number, each with its length.
+    let count = Int(header >> 4 & 3)
+    var reader = ByteReader(payload)
+    guard (try? reader.skip(1)) != nil else { return nil }
+    while !reader.isAtEnd {
+      var length = reader.remaining
+      if elements.count + 1 != count {
+        guard let told = try? reader.littleEndianBase128() else { return nil }
+        length = told
+      }
+      let begin = reader.offset
+      guard (try? reader.skip(length)) != nil else { return nil }
+      elements.append(begin..<begin + length)
+    }
+    guard count == 0 || elements.count == count else { return nil }
+  }
+
+  // MARK: Frames
+
+  /// What the packet brings to its frame: all of it, as units are put together over packets.
+  static func picture(_ payload: RawSpan) -> PicturePacket? {
+    guard let read = AV1Payload(payload) else { return nil }
+    var packet = PicturePacket(.slice(0..<payload.byteCount))
+    var first: AV1UnitType?
+    var hasSequence = false
+    packet.isKey = read.beginsSequence
+    for element in read.elements.dropFirst(read.continues ? 1 : 0) {
+      let bytes = payload.extracting(element)
+      guard let unit = try? AV1Unit(parsing: bytes, at: 0) else { continue }
+      first = first ?? unit.type
+      if unit.type == .sequenceHeader { hasSequence = true }
+      let isFrame = unit.type == .frame || unit.type == .frameHeader
+      if isFrame, hasSequence, AV1Unit.beginsKeyFrame(bytes.extracting(unit.payload)) {
+        packet.isKey = true
+      }
+    }
+    guard !read.continues else { return packet }
+    // Nothing tells the first packet of a frame but these, which stand before all others.
+    let isFirst = read.beginsSequence || first == .sequenceHeader || first == .temporalDelimiter
+    packet.beginning = isFirst ? .certain : .possible
+    return packet
+  }
+
+  /// Puts the units of a frame together to a temporal unit as files have it: a delimiter, and all
+  /// units with their sizes (AV1 section 7.5).
+  static func join(_ packets: [ArraySlice<UInt8>]) -> [UInt8] {
+    var stream = ByteWriter(capacity: packets.reduce(16) { $0 + $1.count })
+    stream.append(AV1Unit.delimiter)
+    // The unit that is under way.
+    var open: [UInt8]?
+    for packet in packets {
+      let bytes = packet.span.bytes
+      guard let read = AV1Payload(bytes) else { continue }
+      for (index, element) in read.elements.enumerated() {
+        let part = [UInt8](bytes.extracting(element))
+        if index == 0, read.continues {
+          open?.append(contentsOf: part)
+        } else {
+          open = part
+        }
+        guard index < read.elements.count - 1 || !read.isContinued else { continue }
+        if let open { append(open, to: &stream) }
+        open = nil
+      }
+    }
+    return stream.bytes
+  }
+
+  private static func append(_ bytes: [UInt8], to stream: inout ByteWriter) {
+    let span = bytes.span.bytes
+    guard let unit = try? AV1Unit(parsing: span, at: 0), !unit.type.isLeftOut else { return }
+    stream.uint8(unit.header[0] | AV1Unit.sizeBit)
+    for byte in unit.header.dropFirst() { stream.uint8(byte) }
+    stream.variable(UInt64(unit.payload.count))
+    stream.append(span.extracting(unit.payload))
+  }
+
+  // MARK: Packets
+
+  /// Cuts a temporal unit into packets: units follow each other, and go on in the next packet where
+  /// one is full.
+  static func split(_ frame: PayloadFormat.Frame) -> [PayloadShare] {
+    let bytes = frame.frame.bytes.span.bytes
+    let all = AV1Unit.units(of: bytes)
+    let units = all.filter { !$0.type.isLeftOut }
+    // The header, a length, and something of a unit.
+    guard frame.limit >= 16, !units.isEmpty, all.last?.payload.upperBound == bytes.byteCount
+    else { return [] }
+    var packets: [[Part]] = [[]]
+    var room = frame.limit - 1
+    for unit in units {
+      var rest = Part(header: unit.header, payload: unit.payload)
+      while rest.length > 0 {
+        // Two bytes of length before each part are enough for all packets there are.
+        if room < 4 {
+          packets.append([])
+          room = frame.limit - 1
+        }
+        let part = rest.removeFirst(min(rest.length, room - 2))
+        packets[packets.count - 1].append(part)
+        room -= part.length + 2
+      }
+    }
+    return packets.indices.map { index in
+      let continues = packets[index].first?.header.isEmpty ?? false
+      let isContinued = index + 1 < packets.count && packets[index + 1][0].header.isEmpty
+      let flags =
+        (continues ? continuesBit : 0) | (isContinued ? isContinuedBit : 0)
+        | (index == 0 && frame.frame.isKey ? sequenceBit : 0)
+      return share(of: bytes, packets[index], flags)
+    }
+  }
+
+  /// A part of a unit in a packet.
+  private struct Part {
+    /// What it has of the header: all, or nothing when it goes on with a unit.
+    var header: [UInt8]
+    var payload: Range<Int>
+    var length: Int { header.count + payload.count }
+
+    /// Takes away bytes from the front, at least those of the header.
+    mutating func removeFirst(_ count: Int) -> Part {
+      let end = payload.lowerBound + max(0, count - header.count)
+      let first = Part(header: header, payload: payload.lowerBound..<end)
+      self = Part(header: [], payload: end..<payload.upperBound)
+      return first
+    }
+  }
+
+  /// A packet: what stands before the payload of its last part, and this.
+  private static func share(of bytes: RawSpan, _ parts: [Part], _ flags: UInt8) -> PayloadShare {
+    guard let last = parts.last else { return PayloadShare(prefix: .none, range: 0..<0) }
+    var prefix = ByteWriter()
+    let isCounted = parts.count < 4
+    prefix.uint8(flags | (isCounted ? UInt8(parts.count) << 4 : 0))
+    for part in parts.dropLast() {
+      prefix.variable(UInt64(part.length))
+      prefix.append(part.header)
+      prefix.append(bytes.extracting(part.payload))
+    }
+    if !isCounted { prefix.variable(UInt64(last.length)) }
+    prefix.append(last.header)
+    return PayloadShare(prefix: PayloadPrefix(prefix.bytes), range: last.payload)
+  }
+}
+
+extension PayloadFormat {
+  static let av1 = PayloadFormat(
+    split: { AV1Payload.split($0) }, read: { AV1Payload.picture($0) },
+    join: { AV1Payload.join($0) })
+}
+
+extension FormatRules {
+  /// The profile tells formats apart; level and tier are the peer's own, as any can be received
+  /// (AV1 RTP section 7).
+  static let av1 = FormatRules(
+    variant: FormatRules.profile("profile", usual: "0").variant,
+    answer: { parameters in
+      func value(_ name: String, _ usual: String) -> String {
+        let told = CodecFormat.value(of: name, in: parameters) ?? usual
+        return UInt8(told) == nil ? usual : told
+      }
+      return "level-idx=\(value("level-idx", "5"));profile=\(value("profile", "0"));"
+        + "tier=\(value("tier", "0"))"
+    })
+}

@@ -1,0 +1,34 @@
+import Lab
+import Peer
+import Testing
+import Wire
+
+@testable import Tape
+
+/// The configuration as genesis rows have it: what is not set leaves no trace in them.
+@Suite struct ConfigurationTextTests {
+  private static let today = #"""
+    {"answersAsDTLSClient":false,"audioBitrate":32000,"bundlePolicy":"balanced","certificates":[],\#
+    "establishmentNeedsAllCandidates":true,"establishmentTimeoutMilliseconds":30000,\#
+    "iceServers":[],"iceTransportPolicy":"all","srtpProtections":["SRTP_AEAD_AES_128_GCM",\#
+    "SRTP_AEAD_AES_256_GCM","SRTP_AES128_CM_HMAC_SHA1_80"],"videoBitrateMaximum":2500000,\#
+    "videoBitrateStart":600000}
+    """#
+
+  @Test func theDefaultsReadAsTheyEverDid() throws {
+    #expect(CanonicalJSON.text(PeerConfiguration()) == Self.today)
+    let read = try #require(CanonicalJSON.value(PeerConfiguration.self, from: Self.today))
+    #expect(read == PeerConfiguration())
+    #expect(read.codecs == nil && read.headerExtensions == nil)
+  }
+
+  @Test func whatIsOfferedIsInGenesis() throws {
+    var configuration = PeerConfiguration()
+    configuration.codecs = ["opus", "VP9"]
+    configuration.headerExtensions = ["urn:ietf:params:rtp-hdrext:sdes:mid"]
+    let text = CanonicalJSON.text(configuration)
+    #expect(text.contains(#""codecs":["opus","VP9"]"#))
+    #expect(text.contains(#""headerExtensions":["urn:ietf:params:rtp-hdrext:sdes:mid"]"#))
+    #expect(CanonicalJSON.value(PeerConfiguration.self, from: text) == configuration)
+  }
+}
