@@ -3,8 +3,8 @@
 -- people's calls. Actors share the order of steps and the clock; each replays by itself. `row`,
 -- `step` and `at_ns` are as in all other tables.
 
--- Which revision of the stack made the take: it moves when the stack makes other outputs of the same
--- inputs. Null where the take does not say.
+-- Which revision of the stack made the take: it moves when the stack makes other outputs of the
+-- same inputs. Null where the take does not say.
 ALTER TABLE take ADD COLUMN revision INTEGER;
 
 -- Which actor the peer belongs to; most often its own, with the same number.

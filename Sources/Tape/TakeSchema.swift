@@ -36,11 +36,20 @@ package enum TakeSchema {
     over connection: borrowing SQLiteConnection, format: Int64
   ) throws(SQLiteError) {
     var statements: [String] = []
-    if format < Table.actor.since {
-      statements.append("CREATE TEMP VIEW peer AS SELECT *, peer AS actor FROM main.peer;")
-      for table in Table.allCases where table.since > max(format, Table.clock.since) {
-        let columns = table.columns.joined(separator: ", ")
-        statements.append("CREATE TEMP TABLE \(table.storageName) (row, step, \(columns));")
+    for table in Table.allCases {
+      let (name, columns) = (table.storageName, table.columns)
+      let known = table.columns(format: format)
+      if table.since > format {
+        statements.append(
+          "CREATE TEMP TABLE \(name) (row, step, \(columns.joined(separator: ", ")));")
+      } else if known.count < columns.count {
+        // Endpoints alone have the numbers of their peers.
+        let added = columns.dropFirst(known.count).map {
+          "\(table == .peer && $0 == "actor" ? "peer" : "NULL") AS \($0)"
+        }
+        let list = (known + added).joined(separator: ", ")
+        statements.append(
+          "CREATE TEMP VIEW \(name) AS SELECT row, row >> 16 AS step, \(list) FROM main.\(name);")
       }
     }
     statements += views.map { "CREATE TEMP VIEW \($0.name) AS\n\($0.query);" }

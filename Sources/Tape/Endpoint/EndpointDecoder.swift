@@ -149,7 +149,10 @@ private struct Columns {
     values = rows.row(row)
   }
 
-  private subscript(column: Int) -> Value { values[values.startIndex + column] }
+  /// A value; null for a column that the take's format does not have.
+  private subscript(column: Int) -> Value {
+    column < values.count ? values[values.startIndex + column] : .null
+  }
 
   func integer(_ column: Int) -> Int64? {
     if case .integer(let value) = self[column] { return value }
@@ -217,11 +220,14 @@ private struct Columns {
       guard let id: UInt32 = number(4), let addresses else { return nil }
       return .nameResolved(id: id, addresses)
     case .sendFailed:
-      guard let local = address(5), let remote = address(6), let code: Int32 = number(7),
-        let packets: Int = number(8), let bytes: Int = number(9)
-      else { return nil }
+      guard let local = address(5), let remote = address(6), let code: Int32 = number(7) else {
+        return nil
+      }
+      // Format 2 did not count what was refused.
       return .sendFailed(
-        SendFailure(local: local, remote: remote, code: code, packets: packets, bytes: bytes))
+        SendFailure(
+          local: local, remote: remote, code: code, packets: number(8) ?? 1,
+          bytes: number(9) ?? 0))
     case .streamAccepted:
       guard let local = address(5), let remote = address(6) else { return nil }
       return .streamAccepted(local: local, remote: remote)

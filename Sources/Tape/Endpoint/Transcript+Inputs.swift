@@ -107,6 +107,7 @@ extension Transcript {
     add(.text(address))
     add(.text(remote))
     add(.number(code))
+    guard format >= 3 else { return }
     add(.number(packets))
     add(.number(bytes))
   }

@@ -5,8 +5,8 @@ import Wire
 /// Per step: one byte of kind (low 4 bits) and flags, then the actor when it is not that of the
 /// step before, the time since the step before, the deadline after that time when it changed, the
 /// newly drawn random bytes when there are any, the number of rows, and 4 bytes of the chained
-/// digest. Numbers are LEB128, signed ones in zigzag form. Nothing is carried over from one body to the
-/// next.
+/// digest. Numbers are LEB128, signed ones in zigzag form. Nothing is carried over from one body to
+/// the next.
 struct TapeBody {
   private static let otherActor: UInt8 = 0x10
   private static let newDeadline: UInt8 = 0x20

@@ -125,7 +125,7 @@ package enum Table: UInt8, CaseIterable, Sendable {
     case .format:
       "format peer track kind direction codec ssrc outcome key voice width height channels samples"
     case .content: "content digest bytes"
-    case .network: "peer at_ns direction kind request address remote code packets bytes"
+    case .network: "peer at_ns direction kind request address remote code packets@3 bytes@3"
     case .callRequest: "peer at_ns call name arguments"
     case .callReply: "peer at_ns call reply error"
     case .signaling: "peer at_ns direction transport type message"

@@ -11,8 +11,8 @@ struct PinCommand: ParsableCommand {
     discussion: """
       Makes call.pin.json beside call.take: states, the time to connect, frames, freezes, bit \
       rates, loss, requests, levels, each with a tolerance. Read it, change the tolerances, and \
-      take out the lines that do not matter. Only a take that replays as it was recorded can be \
-      pinned.
+      take out the lines that do not matter. Only a take that replays as it was recorded, or that \
+      comes to the same by meaning, can be pinned.
 
       Examples:
         retake pin call.take
@@ -37,7 +37,11 @@ struct PinCommand: ParsableCommand {
       throw CommandFailure(
         .usage, "\(path): the take is pinned already; edit it, or replace it with --force")
     }
-    let good = TakeVerification.run(path: take, mode: .exact)
+    var good = TakeVerification.run(path: take, mode: .exact)
+    // A take of another stack need not be the same to the byte to be worth keeping.
+    if case .diverged = good.outcome, mode.mode == .meaning {
+      good = TakeVerification.run(path: take, mode: .meaning)
+    }
     if case .unreadable(let error) = good.outcome { throw CommandFailure(error) }
     guard good.isPassed else {
       throw CommandFailure(
