@@ -21,12 +21,11 @@ final class Counter: RecordedMachine {
     func write(to transcript: inout Transcript) {
       switch self {
       case .genesis(let limit):
-        transcript.actorRow(Counter.machineKind, configuration: "\(limit)", seed: [7])
+        transcript.addActor(Counter.machineKind, configuration: "\(limit)", seed: [7])
       case .add(let number):
-        transcript.stampedRow(.callRequest)
-        for value in [.number(0), .text("add"), .text("\(number)")] as [Value] {
-          transcript.add(value)
-        }
+        var row = CallRequestRow.blank
+        (row.name, row.arguments) = ("add", "\(number)")
+        transcript.add(row)
       case .deadline: break
       }
     }
@@ -41,11 +40,11 @@ final class Counter: RecordedMachine {
     func write(to transcript: inout Transcript) {
       switch self {
       case .total(let total):
-        transcript.stampedRow(.event)
-        transcript.add(.text("total"))
-        transcript.add(.text("{\"total\":\(total)}"))
+        var row = EventRow.blank
+        (row.type, row.detail) = ("total", "{\"total\":\(total)}")
+        transcript.add(row)
       case .rang:
-        transcript.coverageRow(
+        transcript.addCoverage(
           from: .zero, to: transcript.at, what: "numbers", reason: "nobody said any")
       }
     }

@@ -135,7 +135,7 @@ struct Mutation: Sendable {
       take.steps.remove(at: index)
     case .doubledStep:
       let rows = take.steps[index].rows
-      guard (0..<rows.count).allSatisfy({ rows.table($0).key == "row" }) else { return false }
+      guard (0..<rows.count).allSatisfy({ !rows.table($0).isNumbered }) else { return false }
       what = "a doubled step \(take.steps[index].head.kind)"
       take.steps.insert(take.steps[index], at: index)
     }
@@ -151,9 +151,9 @@ struct Mutation: Sendable {
     let row = rows.lowerBound + chance.index(below: rows.count)
     let table = step.rows.table(row)
     let column = chance.index(below: table.columns.count)
-    let name = table.columns[column]
+    let name = table.columnNames[column]
     // Keys of the file, which SQLite itself guards, and what a frame's bytes are found by.
-    guard name != table.key, table != .frame || name != "size" else { return false }
+    guard column > 0 || !table.isNumbered, table != .frame || name != "size" else { return false }
     layer = isInput ? nil : layerName(step.rows, row)
     what = "\(table.name).\(name)"
     step.rows.replace(row, column, with: step.rows[row, column].changed(chance))
@@ -164,11 +164,13 @@ struct Mutation: Sendable {
   private mutating func changeDatagram(of step: inout LooseStep, _ chance: EntropyStream) -> Bool {
     guard step.head.kind == .datagram else { return false }
     let row = step.inputRowCount - 1
-    guard case .blob(var bytes) = step.rows[row, 7], !bytes.isEmpty else { return false }
+    guard var bytes = PacketRow(step.rows, row)?.bytes, !bytes.isEmpty,
+      let column = Table.packet.column("bytes")
+    else { return false }
     let offset = chance.index(below: bytes.count)
     bytes[offset] ^= 1 << UInt8(chance.integer(below: 8))
     what = "byte \(offset) of a received datagram"
-    step.rows.replace(row, 7, with: .blob(bytes))
+    step.rows.replace(row, column, with: .blob(bytes))
     return true
   }
 
@@ -199,7 +201,7 @@ struct Mutation: Sendable {
     let row = rows.lowerBound + chance.index(below: rows.count)
     let table = step.rows.table(row)
     // Numbers are keys: SQLite refuses a second row of the same number.
-    guard table.key == "row" || kind == .missingRow else { return false }
+    guard !table.isNumbered || kind == .missingRow else { return false }
     layer = nil
     what = "\(table.name) row"
     step.rows.replace(row, withCopies: kind == .missingRow ? 0 : 2)
@@ -219,7 +221,7 @@ private let eventLayers: [(layer: String, types: [String])] = [
 private func layerName(_ rows: RowList, _ row: Int) -> String? {
   switch rows.table(row) {
   case .packet:
-    guard case .blob(let bytes) = rows[row, 7], bytes.count > 1 else { return nil }
+    guard let bytes = PacketRow(rows, row)?.bytes, bytes.count > 1 else { return nil }
     switch bytes[0] {
     case 0..<4: return "ice"
     case 20..<64: return "dtls"
@@ -227,12 +229,11 @@ private func layerName(_ rows: RowList, _ row: Int) -> String? {
     default: return nil
     }
   case .state:
-    guard case .text(let machine) = rows[row, 2] else { return nil }
-    return machine
+    return StateRow(rows, row)?.machine
   case .path, .network, .candidate, .candidatePair: return "ice"
   case .callReply: return "api"
   case .event:
-    guard case .text(let type) = rows[row, 2] else { return nil }
+    guard let type = EventRow(rows, row)?.type else { return nil }
     return eventLayers.first { $0.types.contains(type) }?.layer ?? "api"
   case .channel, .message: return "sctp"
   case .rtcp: return "rtcp"

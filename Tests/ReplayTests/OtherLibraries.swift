@@ -76,11 +76,9 @@ struct ForeignTake {
         for row in step.rows {
           var values = Array(chunk.rows.row(row))
           if step.outputRows.contains(row) {
-            if chunk.rows.table(row) == .event, values[2] == .text("keylog"),
-              case .text(let text) = values[3]
-            {
+            if let event = EventRow(chunk.rows, row), event.type == "keylog" {
               let role: DTLSRole = step.head.actor == 1 ? .client : .server
-              sealers[step.head.actor] = try Sealer(text, role)
+              sealers[step.head.actor] = try Sealer(event.detail, role)
             } else if chunk.rows.table(row) == .packet, case .blob(let bytes)? = values.last,
               bytes.count > 8, bytes[0] >= 128, (192..<224).contains(bytes[1])
             {

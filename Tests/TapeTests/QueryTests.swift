@@ -15,20 +15,26 @@ import Wire
     return text
   }
 
-  @Test func theCodeAndTheSchemaNameTheSameColumns() throws {
+  @Test(arguments: Table.allCases)
+  func theCodeAndTheSchemaHaveTheSameColumns(_ table: Table) throws {
     let folder = try TakeFolder()
     let connection = try TakeFile.open(try folder.record([]))
-    for table in Table.allCases {
-      var statement = try connection.prepare("PRAGMA table_xinfo(\(table.storageName))")
-      var stored: [String] = []
-      while try statement.step() {
-        // Hidden value 2 marks `step`, which is computed.
-        if statement.integer(6) == 0, statement.text(1) != "row" {
-          stored.append(statement.text(1) ?? "")
-        }
-      }
-      #expect(stored == table.storageColumns, "\(table)")
+    var statement = try connection.prepare(
+      "SELECT name, type, \"notnull\", hidden FROM pragma_table_xinfo('\(table.storageName)')")
+    var stored: [String] = []
+    while try statement.step() {
+      let (name, type) = (statement.text(0) ?? "", statement.text(1))
+      // Hidden value 2 marks `step`, which is computed.
+      guard statement.integer(3) == 0, name != "row" else { continue }
+      stored.append(name)
+      guard let column = table.columns.first(where: { $0.name == name }) else { continue }
+      #expect(type == column.kind.sqlType, "\(table).\(name)")
+      // SQLite adds a column to a table that is there only when it may be null.
+      let isKey = table.isNumbered && stored.count == 1
+      guard !isKey, column.since == table.since else { continue }
+      #expect((statement.integer(2) == 0) == column.isOptional, "\(table).\(name)")
     }
+    #expect(stored == table.storageColumns())
   }
 
   @Test func packetsAreQueriedByTheWordsOfTheField() throws {

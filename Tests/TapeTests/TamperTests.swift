@@ -39,7 +39,7 @@ import Wire
     let folder = try TakeFolder()
     let path = try folder.record(SampleSteps.all)
     let row = try row(table, path)
-    for column in table.storageColumns where column != table.key {
+    for column in table.storageColumns() where column != table.key {
       let changed = """
         CASE typeof(\(column))
           WHEN 'integer' THEN \(column) + 1
@@ -74,7 +74,7 @@ import Wire
     let folder = try TakeFolder()
     let path = try folder.record(SampleSteps.all)
     let row = try row(table, path)
-    let columns = table.storageColumns.filter { $0 != table.key }.joined(separator: ", ")
+    let columns = table.storageColumns().filter { $0 != table.key }.joined(separator: ", ")
     for (name, number) in [("behind the others", row | 0xff00), ("in its place", row)] {
       if table.key == "row", number == row { continue }
       let key = table.key == "row" ? "" : "\(table.key), "

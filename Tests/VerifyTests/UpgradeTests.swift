@@ -65,13 +65,13 @@ import Verify
         var rows = RowList()
         for row in step.rows {
           let values = Array(chunk.rows.row(row))
-          if chunk.rows.table(row) == .event,
-            [.text("keylog"), .text("certificate")].contains(values[2])
+          if let event = EventRow(chunk.rows, row),
+            ["keylog", "certificate"].contains(event.type)
           {
             continue
           }
           let table = chunk.rows.table(row)
-          rows.append(table, Array(values.prefix(table.columns(format: header.format).count)))
+          rows.append(table, Array(values.prefix(table.columnNames(format: header.format).count)))
         }
         try copy.append(step.head, rows, 0..<rows.count)
       }

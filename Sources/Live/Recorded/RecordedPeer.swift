@@ -116,8 +116,8 @@ struct RecordedScript: Sendable {
 
   private mutating func append(_ step: TapeChunk.Step, _ rows: RowList) {
     var sent: [[UInt8]] = []
-    for row in step.outputRows where rows.table(row) == .packet {
-      if case .blob(let bytes)? = rows.row(row).last { sent.append(bytes) }
+    for row in step.outputRows {
+      if let packet = PacketRow(rows, row) { sent.append(packet.bytes) }
     }
     // An actor of another kind than the endpoint has nothing that an application calls.
     guard let input = step.input as? PeerInput else { return }

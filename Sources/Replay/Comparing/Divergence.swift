@@ -144,7 +144,7 @@ private struct Finding {
       layer = RowText(right, after).layer
       let isInput = inputRows.contains(before)
       what = (isInput ? "input " : "") + RowText(left, before, isInput: isInput).title
-      let name = left.table(before).columns[column]
+      let name = left.table(before).columnNames[column]
       if case .blob(let old) = left[before, column], case .blob(let new) = right[after, column] {
         setBytes(name, old, new, isPacket: left.table(before) == .packet)
       } else if case .text(let old) = left[before, column],
@@ -153,8 +153,8 @@ private struct Finding {
         setText(name, old, new)
       } else {
         field = name
-        recorded = RowText.value(left, before, column)
-        replayed = RowText.value(right, after, column)
+        recorded = left.text(before, column)
+        replayed = right.text(after, column)
       }
     }
   }

@@ -36,7 +36,7 @@ extension FieldPair {
       } ?? false
     guard isPacket else { return telling(pairs) }
     // What the columns of a packet say stands in its bytes too.
-    return telling(pairs.filter { !$0.isEqual || !Table.packet.columns.contains($0.name) })
+    return telling(pairs.filter { !$0.isEqual || !Table.packet.columnNames.contains($0.name) })
   }
 
   /// Of many fields those that differ, and the first ones, which say what the message is.
@@ -123,7 +123,7 @@ extension FieldPair {
   ) -> [DecodedField] {
     let table = rows.table(row)
     var fields: [DecodedField] = []
-    for (index, name) in table.columns.prefix(rows.row(row).count).enumerated() {
+    for (index, name) in table.columnNames.prefix(rows.row(row).count).enumerated() {
       switch rows[row, index] {
       case .blob(let bytes) where table == .packet:
         fields.append(DecodedField("size", String(bytes.count)))
@@ -142,7 +142,7 @@ extension FieldPair {
         } else {
           fields.append(DecodedField(name, text))
         }
-      default: fields.append(DecodedField(name, RowText.value(rows, row, index)))
+      default: fields.append(DecodedField(name, rows.text(row, index)))
       }
     }
     return fields

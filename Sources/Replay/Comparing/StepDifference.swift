@@ -32,7 +32,7 @@ enum StepDifference {
         return
       }
       let ignored =
-        !comparesMedia && replayed.table(index) == .frame ? StepDifference.digestColumn : -1
+        comparesMedia ? nil : StepDifference.codecColumns[Int(replayed.table(index).rawValue)]
       let left = recorded.range(row).lowerBound
       let columns = replayed.range(index)
       for column in 0..<columns.count
@@ -57,5 +57,7 @@ enum StepDifference {
     }
   }
 
-  private static let digestColumn = Table.frame.columns.firstIndex(of: "digest") ?? -1
+  /// The column of each table that only a codec can tell, by the table's number.
+  private static let codecColumns: [Int?] =
+    [nil] + Table.allCases.map { table in table.columns.firstIndex(where: \.needsCodec) }
 }

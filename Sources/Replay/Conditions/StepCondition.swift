@@ -177,11 +177,11 @@ package struct StepCondition: Hashable, Sendable, CustomStringConvertible {
   private static func fields(of tables: [Table]) -> [String] {
     var names: [String] = []
     for table in tables {
-      names += table.columns.filter { !["path", "format", "bytes"].contains($0) }
+      names += table.columnNames.filter { !["path", "format", "bytes"].contains($0) }
       if table == .packet {
         names += ["direction", "protocol", "size", "payload_type", "marker", "local", "remote"]
       }
-      if table == .frame { names += Table.format.columns.filter { $0 != "format" } }
+      if table == .frame { names += Table.format.columnNames.filter { $0 != "format" } }
     }
     var seen: Set<String> = []
     return (names + ["peer", "label"]).filter { seen.insert($0).inserted }

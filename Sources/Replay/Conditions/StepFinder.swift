@@ -55,7 +55,7 @@ package final class StepFinder {
   }
 
   /// The columns that the take has of a table.
-  private func columns(of table: Table) -> [String] { table.columns(format: format) }
+  private func columns(of table: Table) -> [String] { table.columnNames(format: format) }
 
   private struct Head {
     var step: Int
@@ -106,7 +106,7 @@ package final class StepFinder {
         WHERE store.\(range) \(end)
         """
     default:
-      let peer = table.columns.contains("peer") ? "peer" : "0"
+      let peer = table.column("peer") == nil ? "0" : "peer"
       return """
         SELECT row, \(peer), 0, \(columns(of: table).joined(separator: ", "))
         FROM \(table.storageName) AS store WHERE \(range) \(end)

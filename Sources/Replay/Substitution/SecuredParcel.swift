@@ -27,15 +27,17 @@ struct SecuredParcel {
     for row in step.outputRows {
       switch rows.table(row) {
       case .packet:
-        if case .blob(let bytes)? = rows.row(row).last { add(RelayedBytes.inside(bytes)) }
+        if let packet = PacketRow(rows, row) { add(RelayedBytes.inside(packet.bytes)) }
       case .state:
-        if text(rows, row, 2).hasPrefix("dtls"), let state = DTLSState(rawValue: text(rows, row, 4))
+        if let row = StateRow(rows, row), row.machine.hasPrefix("dtls"),
+          let state = DTLSState(rawValue: row.to)
         {
           items.append(.state(state))
         }
       case .event:
-        let detail = text(rows, row, 3)
-        switch text(rows, row, 2) {
+        guard let event = EventRow(rows, row) else { continue }
+        let detail = event.detail
+        switch event.type {
         case "certificate":
           if let made = CanonicalJSON.value(CertificateText.self, from: detail) {
             certificates.append(made.bytes)
@@ -58,11 +60,6 @@ struct SecuredParcel {
   private struct Refusal: Decodable {
     var layer: String
     var reason: String
-  }
-
-  private func text(_ rows: RowList, _ row: Int, _ column: Int) -> String {
-    if case .text(let text) = rows[row, column] { return text }
-    return ""
   }
 
   private mutating func add(_ bytes: [UInt8]) {

@@ -56,9 +56,8 @@ struct PacketPlace {
     case .row(let recorded, _): row = recorded
     case .deadline, .entropy: row = nil
     }
-    guard let row, rows.table(row) == .packet,
-      let column = Table.packet.columns.firstIndex(of: "path"),
-      case .integer(let number) = rows[row, column], let connection = try? TakeFile.open(path),
+    guard let row, let number = PacketRow(rows, row)?.path.number,
+      let connection = try? TakeFile.open(path),
       var paths = try? connection.prepare(
         "SELECT remote FROM path WHERE direction = 'out' AND path = \(number)"),
       (try? paths.step()) == true

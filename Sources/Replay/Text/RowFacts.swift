@@ -7,7 +7,7 @@ package import Tape
 package struct RowMemory {
   private var paths: [Int64: (local: String, remote: String)] = [:]
   private var formats: [Int64: [Value]] = [:]
-  private var labels: [Int64: String] = [:]
+  private var labels: [UInt32: String] = [:]
 
   package init() {}
 
@@ -16,18 +16,14 @@ package struct RowMemory {
     for row in range {
       switch rows.table(row) {
       case .path:
-        guard case .integer(let number) = rows[row, 0], case .text(let local) = rows[row, 3],
-          case .text(let remote) = rows[row, 4]
-        else { continue }
-        paths[number] = (local, remote)
+        guard let path = PathRow(rows, row) else { continue }
+        paths[path.number] = (path.local, path.remote)
       case .format:
-        guard case .integer(let number) = rows[row, 0] else { continue }
-        formats[number] = Array(rows.row(row))
+        guard let format = FormatRow(rows, row) else { continue }
+        formats[format.number] = Array(rows.row(row))
       case .peer:
-        guard case .integer(let number) = rows[row, 0], case .text(let label) = rows[row, 2] else {
-          continue
-        }
-        labels[number] = label
+        guard let peer = PeerRow(rows, row) else { continue }
+        labels[peer.peer.number] = peer.label
       default: break
       }
     }
@@ -36,12 +32,12 @@ package struct RowMemory {
   fileprivate func path(_ number: Int64) -> (local: String, remote: String)? { paths[number] }
 
   fileprivate func format(_ number: Int64, _ column: String) -> Value? {
-    guard let index = Table.format.columns.firstIndex(of: column) else { return nil }
+    guard let index = Table.format.column(column) else { return nil }
     return formats[number].map { $0[index] }
   }
 
   /// The label of a peer.
-  package func label(of peer: UInt32) -> String { labels[Int64(peer)] ?? "" }
+  package func label(of peer: UInt32) -> String { labels[peer] ?? "" }
 }
 
 /// A row with the names and words by which people look for it.
@@ -71,8 +67,8 @@ struct RowFacts {
     case (.packet, "remote"): return integer("path").flatMap { memory.path($0)?.remote }
     default: break
     }
-    if let column = table.columns.firstIndex(of: name), rows.has(column, in: row) {
-      return rows[row, column] == .null ? nil : RowText.value(rows, row, column)
+    if let column = table.column(name), rows.has(column, in: row) {
+      return rows[row, column] == .null ? nil : rows.text(row, column)
     }
     if table == .frame, let format = integer("format"), let value = memory.format(format, name) {
       return value == .null ? nil : value.summary
@@ -91,10 +87,10 @@ struct RowFacts {
       return ["direction", "kind", "outcome", "codec"].contains { field($0) == word }
         || word == "key" && field("key") == "1"
     case .event, .callRequest, .signaling, .rtcp, .track, .candidate, .network, .candidatePair:
-      return table.columns.contains { name in
+      return table.columnNames.contains { name in
         name != "message" && name != "fields" && field(name)?.lowercased() == word
       }
-    default: return table.columns.contains { field($0)?.lowercased() == word }
+    default: return table.columnNames.contains { field($0)?.lowercased() == word }
     }
   }
 
@@ -106,10 +102,8 @@ struct RowFacts {
   private var packet: PacketText { PacketText(bytes) }
 
   private func integer(_ column: String) -> Int64? {
-    guard let index = table.columns.firstIndex(of: column), rows.has(index, in: row),
-      case .integer(let number) = rows[row, index]
-    else { return nil }
-    return number
+    if case .integer(let number) = rows[row, column: column] { return number }
+    return nil
   }
 
   private func words(of title: String) -> [String] {

@@ -14,14 +14,12 @@ struct RowText {
   init(_ rows: RowList, _ row: Int, isInput: Bool = false) {
     let table = rows.table(row)
     func text(_ column: String) -> String {
-      let index = table.column(column)
-      return rows.has(index, in: row) ? RowText.value(rows, row, index) : ""
+      guard let index = table.column(column), rows.has(index, in: row) else { return "" }
+      return rows.text(row, index)
     }
     switch table {
     case .packet:
-      var bytes: [UInt8] = []
-      if case .blob(let blob) = rows[row, 7] { bytes = blob }
-      let packet = PacketText(bytes)
+      let packet = PacketText(PacketRow(rows, row)?.bytes ?? [])
       layer = packet.layer
       title = "packet \(directionName(isInput)) \(packet.title)"
     case .path:
@@ -68,7 +66,7 @@ struct RowText {
     case .coverage:
       layer = "coverage"
       title = "not seen: \(text("what")), because \(text("reason"))"
-    case .peer, .content, .callRequest, .signaling, .capture, .clock, .actor:
+    default:
       layer = table.name
       title = "\(table.name) row"
     }
@@ -83,20 +81,6 @@ struct RowText {
       "voice \(text("contributor")) in track \(text("track")) \(text("direction"))"
     case .speech: "speech \(text("phase")) on track \(text("track")) \(text("direction"))"
     default: "\(table.name) of track \(text("track")) \(text("direction"))"
-    }
-  }
-
-  /// The value of a column for people: numbers of the wire without their sign.
-  static func value(_ rows: RowList, _ row: Int, _ column: Int) -> String {
-    let value = rows[row, column]
-    guard case .integer(let number) = value else { return value.summary }
-    switch (rows.table(row), rows.table(row).columns[column]) {
-    case (.packet, "ssrc"), (.packet, "rtp_time"), (.frame, "rtp_time"):
-      return String(number & 0xffff_ffff)
-    case (.packet, "sequence"), (.packet, "transport_sequence"): return String(number & 0xffff)
-    case (.packet, "marker_type"):
-      return "payload type \(number & 0x7f)\(number & 0x80 == 0 ? "" : " with marker")"
-    default: return String(number)
     }
   }
 }

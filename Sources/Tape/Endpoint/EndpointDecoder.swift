@@ -22,61 +22,43 @@ package struct EndpointDecoder: InputDecoder {
     if head.kind == .deadline { return PeerInput.deadline }
     var next = range.lowerBound
     let end = range.upperBound
-    if next < end, rows.table(next) == .path {
-      guard addPath(rows.row(next)) else { return nil }
+    if let path = next < end ? PathRow(rows, next) : nil {
+      guard add(path) else { return nil }
       next += 1
-    } else if next < end, rows.table(next) == .content {
-      guard addContent(rows.row(next)) else { return nil }
+    } else if let content = next < end ? ContentRow(rows, next) : nil {
+      keep(content.bytes, as: content.number)
       next += 1
     }
     if head.kind == .genesis, next < end, rows.table(next) == .clock { next += 1 }
     guard next < end else { return nil }
-    let row = Columns(rows, next)
-    switch (head.kind, row.table) {
-    case (.datagram, .packet): return datagram(row)
-    case (.genesis, .peer): return row.genesis
-    case (.call, .callRequest): return row.call
-    case (.send, .message): return row.message
-    case (.captured, .capture): return captured(row)
-    case (.signaling, .signaling): return row.signaling
-    case (.interfaces, .network), (.socketBound, .network), (.socketFailed, .network),
-      (.nameResolved, .network), (.sendFailed, .network), (.streamAccepted, .network):
-      return row.network(head.kind)
-    default: return nil
+    switch head.kind {
+    case .datagram: return PacketRow(rows, next).flatMap { datagram($0) }
+    case .genesis: return PeerRow(rows, next)?.genesis
+    case .call: return CallRequestRow(rows, next)?.input
+    case .send: return MessageRow(rows, next)?.input
+    case .captured: return CaptureRow(rows, next).flatMap { captured($0) }
+    case .signaling: return SignalingRow(rows, next)?.input
+    default: return NetworkRow(rows, next)?.input(head.kind)
     }
   }
 
-  private mutating func addPath(_ row: ArraySlice<Value>) -> Bool {
-    let start = row.startIndex
-    guard case .integer(let number) = row[start], case .text(let local) = row[start + 3],
-      case .text(let remote) = row[start + 4], let local = SocketAddress(local),
-      let remote = SocketAddress(remote)
-    else { return false }
-    paths[number] = (local, remote)
+  private mutating func add(_ row: PathRow) -> Bool {
+    guard let local = SocketAddress(row.local), let remote = SocketAddress(row.remote) else {
+      return false
+    }
+    paths[row.number] = (local, remote)
     // The recorder has forgotten paths that are so old; see `Numbering`.
-    paths[number &- 131_072] = nil
+    paths[row.number &- 131_072] = nil
     return true
   }
 
-  private func datagram(_ row: Columns) -> PeerInput? {
-    guard let at = row.integer(0), let path = row.integer(1), let ends = paths[path],
-      let bytes = row.blob(7)
-    else { return nil }
+  private func datagram(_ row: PacketRow) -> PeerInput? {
+    guard let ends = paths[row.path.number] else { return nil }
     return .datagram(
-      Datagram(local: ends.local, remote: ends.remote, bytes: bytes),
-      arrival: Instant(nanoseconds: at))
+      Datagram(local: ends.local, remote: ends.remote, bytes: row.bytes), arrival: row.at)
   }
 
   // MARK: Captured media
-
-  private mutating func addContent(_ row: ArraySlice<Value>) -> Bool {
-    let start = row.startIndex
-    guard case .integer(let number) = row[start], case .blob(let bytes) = row[start + 2] else {
-      return false
-    }
-    keep(bytes, as: number)
-    return true
-  }
 
   private mutating func keep(_ bytes: [UInt8], as number: Int64) {
     if contentBytes + bytes.count > EndpointDecoder.contentLimit {
@@ -94,31 +76,28 @@ package struct EndpointDecoder: InputDecoder {
     return bytes
   }
 
-  private mutating func captured(_ row: Columns) -> PeerInput? {
-    guard let transceiver: UInt32 = row.number(2), let kind = row.text(3) else { return nil }
+  private mutating func captured(_ row: CaptureRow) -> PeerInput? {
     var bytes: [UInt8] = []
-    if let number = row.integer(8) {
-      guard let found = self.bytes(ofContent: number) else { return nil }
+    if let content = row.content {
+      guard let found = self.bytes(ofContent: content.number) else { return nil }
       bytes = found
     }
-    if kind == MediaKind.audio.rawValue {
-      guard let channels: Int = row.number(6), let count: Int = row.number(7), channels > 0 else {
-        return nil
-      }
+    if row.kind == MediaKind.audio.rawValue {
+      guard let channels = row.channels, let count = row.samples, channels > 0 else { return nil }
       let block =
         bytes.isEmpty
         ? AudioBlock(blank: count, channels: channels)
         : AudioBlock(samples: samples(littleEndian: bytes), channels: channels)
-      return .captured(transceiver: transceiver, .audio(block))
+      return .captured(transceiver: row.track, .audio(block))
     }
-    if let codec = Codec.named(kind) {
-      return .captured(transceiver: transceiver, .encoded(codec.name, bytes))
+    if let codec = Codec.named(row.kind) {
+      return .captured(transceiver: row.track, .encoded(codec.name, bytes))
     }
-    guard let width: Int32 = row.number(4), let height: Int32 = row.number(5), width >= 0,
-      height >= 0
+    guard let width = row.width.flatMap({ Int32(exactly: $0) }),
+      let height = row.height.flatMap({ Int32(exactly: $0) }), width >= 0, height >= 0
     else { return nil }
     return .captured(
-      transceiver: transceiver,
+      transceiver: row.track,
       .picture(Picture(width: Int(width), height: Int(height), samples: bytes)))
   }
 }
@@ -139,109 +118,69 @@ package final class ContentSource {
   }
 }
 
-/// One row with its values by column.
-private struct Columns {
-  let table: Table
-  private let values: ArraySlice<Value>
-
-  init(_ rows: borrowing RowList, _ row: Int) {
-    table = rows.table(row)
-    values = rows.row(row)
-  }
-
-  /// A value; null for a column that the take's format does not have.
-  private subscript(column: Int) -> Value {
-    column < values.count ? values[values.startIndex + column] : .null
-  }
-
-  func integer(_ column: Int) -> Int64? {
-    if case .integer(let value) = self[column] { return value }
-    return nil
-  }
-
-  func number<Number: FixedWidthInteger>(_ column: Int) -> Number? {
-    integer(column).flatMap { Number(exactly: $0) }
-  }
-
-  func text(_ column: Int) -> String? {
-    if case .text(let value) = self[column] { return value }
-    return nil
-  }
-
-  func blob(_ column: Int) -> [UInt8]? {
-    if case .blob(let value) = self[column] { return value }
-    return nil
-  }
-
-  var genesis: PeerInput? {
-    guard let seed = blob(4), let wallClock = integer(5), let text = text(6),
-      let configuration = CanonicalJSON.value(PeerConfiguration.self, from: text)
+extension PeerRow {
+  fileprivate var genesis: PeerInput? {
+    guard let configuration = CanonicalJSON.value(PeerConfiguration.self, from: configuration)
     else { return nil }
     return .genesis(
       Genesis(
         seed: seed, wallClock: WallClock(unixNanosecondsAtZero: wallClock),
         configuration: configuration))
   }
+}
 
-  var call: PeerInput? {
-    guard let id: UInt32 = number(2), let name = text(3), let arguments = text(4),
-      let call = CallText(name: name, arguments: arguments).call
-    else { return nil }
-    return .call(id: id, call)
+extension CallRequestRow {
+  fileprivate var input: PeerInput? {
+    CallText(name: name, arguments: arguments).call.map { .call(id: call, $0) }
   }
+}
 
-  var message: PeerInput? {
-    guard let channel: UInt32 = number(3), let id: UInt32 = number(4), let binary = integer(5),
-      let bytes = blob(8)
-    else { return nil }
-    return .send(id: id, DataMessage(channel: channel, isBinary: binary != 0, bytes: bytes))
+extension MessageRow {
+  fileprivate var input: PeerInput? {
+    guard let call, let bytes else { return nil }
+    return .send(id: call, DataMessage(channel: channel, isBinary: isBinary, bytes: bytes))
   }
+}
 
-  var signaling: PeerInput? {
-    guard let direction = text(2), let transport = text(3), let type = text(4),
-      let message = text(5)
-    else { return nil }
-    return .signaling(
+extension SignalingRow {
+  fileprivate var input: PeerInput {
+    .signaling(
       SignalingMessage(
-        isInbound: direction == directionName(true), transport: transport, type: type,
-        message: message))
+        isInbound: direction.isInbound, transport: transport, type: type, message: message))
   }
+}
 
-  func network(_ kind: StepKind) -> PeerInput? {
+extension NetworkRow {
+  fileprivate func input(_ kind: StepKind) -> PeerInput? {
+    let local = address.flatMap { SocketAddress($0) }
+    let remote = remote.flatMap { SocketAddress($0) }
     switch kind {
     case .interfaces: return addresses.map { .interfaces($0) }
     case .socketBound:
-      guard let id: UInt32 = number(4), let address = address(5) else { return nil }
-      return .socketBound(id: id, address)
+      guard let request, let local else { return nil }
+      return .socketBound(id: request, local)
     case .socketFailed:
-      guard let id: UInt32 = number(4), let code: Int32 = number(7) else { return nil }
-      return .socketFailed(id: id, code: code)
+      guard let request, let code else { return nil }
+      return .socketFailed(id: request, code: code)
     case .nameResolved:
-      guard let id: UInt32 = number(4), let addresses else { return nil }
-      return .nameResolved(id: id, addresses)
+      guard let request, let addresses else { return nil }
+      return .nameResolved(id: request, addresses)
     case .sendFailed:
-      guard let local = address(5), let remote = address(6), let code: Int32 = number(7) else {
-        return nil
-      }
+      guard let local, let remote, let code else { return nil }
       // Format 2 did not count what was refused.
       return .sendFailed(
         SendFailure(
-          local: local, remote: remote, code: code, packets: number(8) ?? 1,
-          bytes: number(9) ?? 0))
+          local: local, remote: remote, code: code, packets: packets ?? 1, bytes: bytes ?? 0))
     case .streamAccepted:
-      guard let local = address(5), let remote = address(6) else { return nil }
+      guard let local, let remote else { return nil }
       return .streamAccepted(local: local, remote: remote)
     default: return nil
     }
   }
 
-  private func address(_ column: Int) -> SocketAddress? {
-    text(column).flatMap { SocketAddress($0) }
-  }
-
   /// Several addresses with spaces between; nil when one of them is none.
   private var addresses: [IPAddress]? {
-    guard let text = text(5) else { return nil }
+    guard let text = address else { return nil }
     var found: [IPAddress] = []
     for part in text.split(separator: " ") {
       guard let address = IPAddress(part) else { return nil }

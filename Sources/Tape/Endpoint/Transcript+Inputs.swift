@@ -10,30 +10,40 @@ extension Transcript {
   package mutating func append(_ input: borrowing PeerInput) {
     switch copy input {
     case .genesis(let genesis): append(genesis)
-    case .interfaces(let addresses): network("interfaces", address: listed(addresses))
+    case .interfaces(let addresses):
+      add(NetworkRow(kind: "interfaces", address: listed(addresses)))
     case .datagram(let datagram, let arrival): append(datagram, at: arrival, isInbound: true)
     case .deadline: break
     case .call(let id, let call): append(call, id: id)
     case .send(let id, let message): append(message, call: id)
     case .captured(let transceiver, let media): append(media, of: transceiver)
     case .socketBound(let id, let address):
-      network("bound", request: id, address: address.description)
-    case .socketFailed(let id, let code): network("bind-failed", request: id, code: code)
+      add(NetworkRow(kind: "bound", request: id, address: address.description))
+    case .socketFailed(let id, let code):
+      add(NetworkRow(kind: "bind-failed", request: id, code: code))
     case .streamAccepted(let local, let remote):
-      network("accepted", address: local.description, remote: remote.description)
+      add(
+        NetworkRow(kind: "accepted", address: local.description, remote: remote.description))
     case .nameResolved(let id, let addresses):
-      network("resolved", request: id, address: listed(addresses))
+      add(NetworkRow(kind: "resolved", request: id, address: listed(addresses)))
     case .sendFailed(let failure):
-      network(
-        "send-failed", address: failure.local.description, remote: failure.remote.description,
-        code: failure.code, packets: failure.packets, bytes: failure.bytes)
+      add(
+        NetworkRow(
+          kind: "send-failed", address: failure.local.description,
+          remote: failure.remote.description, code: failure.code, packets: failure.packets,
+          bytes: failure.bytes))
     case .signaling(let message):
-      stampedRow(.signaling)
-      add(.text(directionName(message.isInbound)))
-      add(.text(message.transport))
-      add(.text(message.type))
-      add(.text(message.message))
+      add(
+        SignalingRow(
+          direction: Direction(isInbound: message.isInbound), transport: message.transport,
+          type: message.type, message: message.message))
     }
+  }
+
+  /// Adds a datagram of an endpoint, which knows how its packets are counted.
+  mutating func append(_ datagram: borrowing Datagram, at time: Instant, isInbound: Bool) {
+    let id = notes(EndpointNotes.init).transportSequenceID
+    append(datagram, at: time, isInbound: isInbound, transportSequenceID: id)
   }
 
   private func listed(_ addresses: [IPAddress]) -> String {
@@ -42,74 +52,36 @@ extension Transcript {
 
   private mutating func append(_ genesis: Genesis) {
     let words = words
-    if words.clock != .zero {
-      stampedRow(.clock)
-      add(.number(words.clock.nanoseconds))
-    }
-    stampedRow(.peer)
-    add(.text(words.label))
-    add(.text(words.role))
-    add(.blob(genesis.seed))
-    add(.number(genesis.wallClock.unixNanosecondsAtZero))
-    add(.text(CanonicalJSON.text(genesis.configuration)))
-    if format >= 4 { add(.number(actor)) }
+    if words.clock != .zero { add(ClockRow(added: words.clock.nanoseconds)) }
+    add(
+      PeerRow(
+        label: words.label, role: words.role, seed: genesis.seed,
+        wallClock: genesis.wallClock.unixNanosecondsAtZero,
+        configuration: CanonicalJSON.text(genesis.configuration),
+        actor: ActorNumber(number: actor)))
   }
 
   private mutating func append(_ call: PeerCall, id: UInt32) {
     let parts = CallText(call)
-    stampedRow(.callRequest)
-    add(.number(id))
-    add(.text(parts.name))
-    add(.text(parts.arguments))
+    add(CallRequestRow(call: id, name: parts.name, arguments: parts.arguments))
   }
 
   private mutating func append(_ media: CapturedMedia, of transceiver: UInt32) {
+    var row = CaptureRow(track: transceiver)
     switch media {
     case .audio(let block):
-      let content = block.samples.isEmpty ? nil : contentNumber(littleEndianBytes(block.samples))
-      stampedRow(.capture)
-      add(.number(transceiver))
-      add(.text(MediaKind.audio.rawValue))
-      add(.null)
-      add(.null)
-      add(.number(block.channels))
-      add(.number(block.frameCount))
-      add(.number(content))
+      row.kind = MediaKind.audio.rawValue
+      (row.channels, row.samples) = (block.channels, block.frameCount)
+      if !block.samples.isEmpty { row.content = content(littleEndianBytes(block.samples)) }
     case .picture(let picture):
-      let content = picture.samples.isEmpty ? nil : contentNumber(picture.samples)
-      stampedRow(.capture)
-      add(.number(transceiver))
-      add(.text(MediaKind.video.rawValue))
-      add(.number(picture.width))
-      add(.number(picture.height))
-      add(.null)
-      add(.null)
-      add(.number(content))
+      row.kind = MediaKind.video.rawValue
+      (row.width, row.height) = (picture.width, picture.height)
+      if !picture.samples.isEmpty { row.content = content(picture.samples) }
     case .encoded(let codec, let stream):
-      let content = contentNumber(stream)
-      stampedRow(.capture)
-      add(.number(transceiver))
-      add(.text(codec.rawValue))
-      for _ in 0..<4 { add(.null) }
-      add(.number(content))
+      row.kind = codec.rawValue
+      row.content = content(stream)
     }
-  }
-
-  /// Adds a row about the operating system.
-  mutating func network(
-    _ kind: String, isInbound: Bool = true, request: UInt32? = nil, address: String? = nil,
-    remote: String? = nil, code: Int32? = nil, packets: Int? = nil, bytes: Int? = nil
-  ) {
-    stampedRow(.network)
-    add(.text(directionName(isInbound)))
-    add(.text(kind))
-    add(.number(request))
-    add(.text(address))
-    add(.text(remote))
-    add(.number(code))
-    guard format >= 3 else { return }
-    add(.number(packets))
-    add(.number(bytes))
+    add(row)
   }
 }
 

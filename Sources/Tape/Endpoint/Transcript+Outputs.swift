@@ -14,22 +14,26 @@ extension Transcript {
     switch copy output {
     case .datagram(let datagram): append(datagram, at: at, isInbound: false)
     case .bindSocket(let id, let address):
-      network("bind", isInbound: false, request: id, address: address.description)
+      add(NetworkRow(direction: .outbound, kind: "bind", request: id, address: address.description))
     case .openStream(let id, let target):
-      network(
-        target.rowKind, isInbound: false, request: id, address: "\(target.local) \(target.name)",
-        remote: target.remote.description)
+      add(
+        NetworkRow(
+          direction: .outbound, kind: target.rowKind, request: id,
+          address: "\(target.local) \(target.name)", remote: target.remote.description))
     case .listen(let id, let address):
-      network("listen", isInbound: false, request: id, address: address.description)
+      add(
+        NetworkRow(direction: .outbound, kind: "listen", request: id, address: address.description))
     case .closeSocket(let address):
-      network("close", isInbound: false, address: address.description)
+      add(NetworkRow(direction: .outbound, kind: "close", address: address.description))
     case .closeStream(let local, let remote):
-      network(
-        "close", isInbound: false, address: local.description, remote: remote.description)
+      add(
+        NetworkRow(
+          direction: .outbound, kind: "close", address: local.description,
+          remote: remote.description))
     case .publishName(let name, let address):
-      network("publish", isInbound: false, address: "\(name) \(address)")
+      add(NetworkRow(direction: .outbound, kind: "publish", address: "\(name) \(address)"))
     case .resolveName(let id, let name):
-      network("resolve", isInbound: false, request: id, address: name)
+      add(NetworkRow(direction: .outbound, kind: "resolve", request: id, address: name))
     case .reply(let id, let reply): append(reply, id: id)
     case .event(let event): append(event)
     }
@@ -55,10 +59,7 @@ extension Transcript {
     case .stats(let report): text = summary(of: report)
     case .failure(let error): failure = error.description
     }
-    stampedRow(.callReply)
-    add(.number(id))
-    add(.text(text))
-    add(.text(failure))
+    add(CallReplyRow(call: id, reply: text, error: failure))
     if case .stats(let report) = reply { append(report, id: id) }
   }
 
@@ -69,32 +70,28 @@ extension Transcript {
     guard report.objects.contains(where: { $0.type == "peer-connection" }) else {
       return String(report.objects.count)
     }
-    let gone = gone(report)
+    let gone = notes(EndpointNotes.init).gone(report)
     guard !gone.isEmpty else { return String(report.objects.count) }
     let names = gone.map { jsonString($0) }.joined(separator: ",")
     return "{\"objects\":\(report.objects.count),\"gone\":[\(names)]}"
   }
 
   private mutating func append(_ report: StatsReport, id: UInt32) {
+    let notes = notes(EndpointNotes.init)
     for object in report.objects {
       let members = object.membersJSON
-      guard isNews(object.id, members) else { continue }
-      stampedRow(.stat)
-      add(.number(id))
-      add(.text(object.id))
-      add(.text(object.type))
-      add(.measure(object.timestamp))
-      add(.text(members))
+      guard notes.isNews(object.id, members) else { continue }
+      add(
+        StatRow(
+          call: id, id: object.id, type: object.type, timestamp: object.timestamp,
+          members: members))
     }
   }
 
   private mutating func append(_ event: PeerEvent) {
     switch event {
     case .state(let transition):
-      stampedRow(.state)
-      add(.text(transition.machine))
-      add(.text(transition.from))
-      add(.text(transition.to))
+      add(StateRow(machine: transition.machine, from: transition.from, to: transition.to))
     case .negotiationNeeded: detail("negotiationneeded", [])
     case .localCandidate(let candidate):
       detail(
@@ -118,23 +115,18 @@ extension Transcript {
           ("transport", transport.transport == 0 ? nil : .integer(Int64(transport.transport))),
         ])
     case .track(let info):
-      stampedRow(.event)
-      add(.text("track"))
-      add(.text(CanonicalJSON.text(info)))
+      add(EventRow(type: "track", detail: CanonicalJSON.text(info)))
     case .trackEnded(let transceiver):
       detail("trackended", [("transceiver", .integer(Int64(transceiver)))])
     case .streamAdded(let stream):
-      stampedRow(.event)
-      add(.text("addstream"))
-      add(.text(CanonicalJSON.text(stream)))
+      add(EventRow(type: "addstream", detail: CanonicalJSON.text(stream)))
     case .streamRemoved(let id): detail("removestream", [("id", .text(id))])
     case .trackNegotiated(let track): append(track)
     case .rtcp(let block):
-      stampedRow(.rtcp)
-      add(.text(directionName(block.isInbound)))
-      add(.text(block.type))
-      add(.number(block.ssrc))
-      add(.text(block.fields))
+      add(
+        RTCPRow(
+          direction: Direction(isInbound: block.isInbound), type: block.type, ssrc: block.ssrc,
+          fields: block.fields))
     case .frame(let frame): append(frame)
     case .dataChannel(let channel): append(channel)
     case .message(let message): append(message, call: nil)
@@ -158,58 +150,43 @@ extension Transcript {
   private mutating func appendSecret(_ event: PeerEvent) {
     switch event {
     case .certificate(let bytes):
-      stampedRow(.event)
-      add(.text("certificate"))
-      add(.text(CanonicalJSON.text(CertificateText(bytes))))
+      add(EventRow(type: "certificate", detail: CanonicalJSON.text(CertificateText(bytes))))
     case .keyLog(let log):
-      stampedRow(.event)
-      add(.text("keylog"))
-      add(.text(CanonicalJSON.text(KeyLogText(log))))
+      add(EventRow(type: "keylog", detail: CanonicalJSON.text(KeyLogText(log))))
     default: break
     }
   }
 
   mutating func detail(_ type: String, _ members: [(String, StatsValue?)]) {
-    stampedRow(.event)
-    add(.text(type))
-    add(.text(DetailText(members).json))
+    add(EventRow(type: type, detail: DetailText(members).json))
   }
 
   private mutating func append(_ candidate: ICECandidate, isLocal: Bool) {
-    stampedRow(.candidate)
-    add(.text(isLocal ? "local-candidate" : "remote-candidate"))
-    add(.text(candidate.kind.rawValue))
-    add(.text(candidate.foundation))
-    add(.number(candidate.component))
-    add(.text(candidate.transport))
-    add(.number(candidate.priority))
-    add(.text(candidate.host.description))
-    add(.number(candidate.port))
-    add(.text(candidate.related?.ip.description))
-    add(.number(candidate.related?.port))
-    add(.text(candidate.extensions.first { $0.name == "ufrag" }?.value))
-    add(.text(candidate.extensions.map { "\($0.name) \($0.value)" }.joined(separator: " ")))
+    let extensions = candidate.extensions
+    add(
+      CandidateRow(
+        type: isLocal ? "local-candidate" : "remote-candidate",
+        candidateType: candidate.kind.rawValue, foundation: candidate.foundation,
+        component: candidate.component, protocol: candidate.transport,
+        priority: candidate.priority, address: candidate.host.description, port: candidate.port,
+        relatedAddress: candidate.related?.ip.description,
+        relatedPort: candidate.related?.port,
+        usernameFragment: extensions.first { $0.name == "ufrag" }?.value,
+        extensions: extensions.map { "\($0.name) \($0.value)" }.joined(separator: " ")))
   }
 
   private mutating func append(_ pair: ICEPairReport) {
-    stampedRow(.candidatePair)
-    add(.number(pair.id))
-    add(.text(end(pair.local)))
-    add(.text(pair.local.kind.rawValue))
-    add(.text(end(pair.remote)))
-    add(.text(pair.remote.kind.rawValue))
-    add(.text(pair.base.description))
-    add(.text(pair.state.rawValue))
-    add(.flag(pair.nominated))
-    add(.flag(pair.selected))
-    add(.number(pair.priority))
-    add(.number(pair.requestsSent))
-    add(.number(pair.requestsReceived))
-    add(.number(pair.responsesSent))
-    add(.number(pair.responsesReceived))
-    add(.number(pair.consentRequestsSent))
-    add(.measure(pair.currentRoundTrip?.seconds))
-    add(.measure(pair.totalRoundTrip.seconds))
+    add(
+      CandidatePairRow(
+        pair: pair.id, local: end(pair.local), localType: pair.local.kind.rawValue,
+        remote: end(pair.remote), remoteType: pair.remote.kind.rawValue,
+        base: pair.base.description, state: pair.state.rawValue, nominated: pair.nominated,
+        selected: pair.selected, priority: pair.priority, requestsSent: pair.requestsSent,
+        requestsReceived: pair.requestsReceived, responsesSent: pair.responsesSent,
+        responsesReceived: pair.responsesReceived,
+        consentRequestsSent: pair.consentRequestsSent,
+        currentRoundTrip: pair.currentRoundTrip?.seconds,
+        totalRoundTrip: pair.totalRoundTrip.seconds))
   }
 
   private func end(_ candidate: ICECandidate) -> String {
@@ -217,42 +194,34 @@ extension Transcript {
   }
 
   private mutating func append(_ track: TrackRecord) {
-    if track.transportSequenceID != 0 { transportSequenceID = track.transportSequenceID }
-    stampedRow(.track)
-    add(.number(track.transceiver))
-    add(.text(track.mid))
-    add(.text(track.kind.rawValue))
-    add(.text(directionName(track.isInbound)))
-    add(.number(track.ssrc))
-    add(.text(track.codec))
-    add(.number(track.payloadType))
-    add(.number(track.clockRate))
-    add(.number(track.transportSequenceID))
+    if track.transportSequenceID != 0 {
+      notes(EndpointNotes.init).transportSequenceID = track.transportSequenceID
+    }
+    add(
+      TrackRow(
+        track: track.transceiver, mid: track.mid, kind: track.kind.rawValue,
+        direction: Direction(isInbound: track.isInbound), ssrc: track.ssrc, codec: track.codec,
+        payloadType: track.payloadType, clockRate: track.clockRate,
+        transportSequenceID: track.transportSequenceID))
   }
 
   private mutating func append(_ frame: FrameRecord) {
-    var shape = FrameShape(
-      transceiver: frame.transceiver, kind: frame.kind, isInbound: frame.isInbound,
-      codec: frame.codec.rawValue, ssrc: frame.ssrc, outcome: frame.outcome, isKey: frame.isKey,
-      isVoice: frame.isVoice)
-    if frame.kind == .video { (shape.width, shape.height) = (frame.width, frame.height) }
+    var format = FormatRow(
+      track: frame.transceiver, kind: frame.kind.rawValue,
+      direction: Direction(isInbound: frame.isInbound), codec: frame.codec.rawValue,
+      ssrc: frame.ssrc, outcome: frame.outcome, isKey: frame.isKey, isVoice: frame.isVoice)
+    if frame.kind == .video { (format.width, format.height) = (frame.width, frame.height) }
     if case .audio(let block) = frame.decoded {
-      (shape.channels, shape.samples) = (block.channels, block.frameCount)
+      (format.channels, format.samples) = (block.channels, block.frameCount)
     }
-    let format = formatNumber(FormatKey(peer: peer, frame: shape))
-    row(.frame)
-    add(.number(at.nanoseconds))
-    add(.number(format))
-    add(.signed(frame.rtpTime))
-    add(.number(frame.bytes.count))
-    add(.number(frame.quantiser))
-    add(.number(frame.audioLevel))
-    add(.number(frame.peak))
-    add(.number(frame.energy))
-    add(digest(of: frame.decoded))
-    add(keepsMedia ? .blob(frame.bytes) : .null)
+    add(
+      FrameRow(
+        at: at, format: self.format(of: format), rtpTime: WireNumber(number: frame.rtpTime),
+        size: frame.bytes.count, quantiser: Int(frame.quantiser), audioLevel: frame.audioLevel,
+        peak: frame.peak, energy: frame.energy, digest: digest(of: frame.decoded),
+        bytes: keepsMedia ? frame.bytes : nil))
     if frame.kind == .audio {
-      appendLevel(frame, samples: shape.samples ?? AudioBlock.sampleRate / 50)
+      appendLevel(frame, samples: format.samples ?? AudioBlock.sampleRate / 50)
     }
   }
 }

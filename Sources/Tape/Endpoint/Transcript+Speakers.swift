@@ -8,22 +8,18 @@ import Wire
 extension Transcript {
   /// Takes a block of sound into the sums of its track; adds the row of a full tenth of a second.
   mutating func appendLevel(_ frame: borrowing FrameRecord, samples: Int) {
-    guard let sum = sum(frame, samples: samples) else { return }
-    stampedRow(.level)
-    add(.number(frame.transceiver))
-    add(.text(directionName(frame.isInbound)))
-    add(.number(sum.energy))
-    add(.number(sum.samples))
-    add(.number(sum.peak))
-    add(.number(sum.meter))
-    add(.number(sum.senderLevel))
-    add(.flag(sum.isVoice))
+    let notes = notes(EndpointNotes.init)
+    guard let sum = notes.meter.add(frame, samples: samples, at: at) else { return }
+    let direction = Direction(isInbound: frame.isInbound)
+    add(
+      LevelRow(
+        track: frame.transceiver, direction: direction, energy: sum.energy, samples: sum.samples,
+        peak: sum.peak, meter: sum.meter, senderLevel: sum.senderLevel, isVoice: sum.isVoice))
     for contributor in sum.contributors {
-      stampedRow(.contribution)
-      add(.number(frame.transceiver))
-      add(.text(directionName(frame.isInbound)))
-      add(.number(contributor.source))
-      add(.number(contributor.level.map { -Int64($0) }))
+      add(
+        ContributionRow(
+          track: frame.transceiver, direction: direction, contributor: contributor.source,
+          level: contributor.level.map { -Int($0) }))
     }
   }
 
@@ -32,9 +28,7 @@ extension Transcript {
     let list = volumes.map { volume in
       DetailText(members(of: volume.track) + [("dbov", .integer(Int64(volume.decibels)))]).json
     }
-    stampedRow(.event)
-    add(.text("loudest"))
-    add(.text("{\"speakers\":[\(list.joined(separator: ","))]}"))
+    add(EventRow(type: "loudest", detail: "{\"speakers\":[\(list.joined(separator: ","))]}"))
   }
 
   /// The name of a voice.
@@ -47,16 +41,13 @@ extension Transcript {
   }
 
   mutating func append(_ speech: SpeechRecord) {
-    stampedRow(.speech)
-    add(.number(speech.track.transceiver))
-    add(.text(directionName(speech.track.isInbound)))
-    add(.number(speech.track.contributor))
-    add(.text(speech.phase))
     // Here alone a peer tells its own time.
     let clock = words.clock
-    add(.number((speech.from + clock).nanoseconds))
-    add(.number((speech.to + clock).nanoseconds))
-    add(.number(speech.blocks))
-    add(.number(speech.decibels))
+    add(
+      SpeechRow(
+        track: speech.track.transceiver,
+        direction: Direction(isInbound: speech.track.isInbound),
+        contributor: speech.track.contributor, phase: speech.phase, from: speech.from + clock,
+        to: speech.to + clock, blocks: speech.blocks, decibels: speech.decibels))
   }
 }

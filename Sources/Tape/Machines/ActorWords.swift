@@ -13,27 +13,23 @@ package struct ActorWords: Hashable, Sendable {
 
   package init() {}
 
+  /// The words of an endpoint that was not named.
+  static func endpoint(_ actor: UInt32) -> ActorWords {
+    var words = ActorWords()
+    words.peer = actor
+    return words
+  }
+
   /// Reads the rows of a genesis; other steps say nothing.
   package init(_ step: TapeChunk.Step, _ rows: RowList) {
     guard step.head.kind == .genesis else { return }
     for row in step.inputRows {
-      func integer(_ column: String) -> Int64? {
-        if case .integer(let value) = rows[row, column: column] { return value }
-        return nil
-      }
-      func text(_ column: String) -> String {
-        if case .text(let value) = rows[row, column: column] { return value }
-        return ""
-      }
-      switch rows.table(row) {
-      case .clock: clock = Interval(nanoseconds: integer("added_ns") ?? 0)
-      case .peer:
-        (label, role) = (text("label"), text("role"))
-        peer = integer("peer").flatMap { UInt32(exactly: $0) }
-      case .actor:
-        label = text("label")
-        kind = MachineKind(rawValue: UInt8(truncatingIfNeeded: integer("kind") ?? 0))
-      default: break
+      if let row = ClockRow(rows, row) {
+        clock = Interval(nanoseconds: row.added)
+      } else if let row = PeerRow(rows, row) {
+        (label, role, peer) = (row.label, row.role, row.peer.number)
+      } else if let row = ActorRow(rows, row) {
+        (label, kind) = (row.label, MachineKind(rawValue: row.kind))
       }
     }
   }

@@ -50,11 +50,8 @@ struct StepDecoder {
   private mutating func kind(of head: StepHead, _ rows: borrowing RowList, _ range: Range<Int>)
     -> MachineKind
   {
-    if head.kind == .genesis, let first = range.first, rows.table(first) == .actor,
-      case .integer(let number) = rows[first, column: "kind"],
-      let number = UInt8(exactly: number)
-    {
-      actors[head.actor] = MachineKind(rawValue: number)
+    if head.kind == .genesis, let first = range.first, let row = ActorRow(rows, first) {
+      actors[head.actor] = MachineKind(rawValue: row.kind)
     }
     return actors[head.actor] ?? .endpoint
   }

@@ -4,21 +4,35 @@ final class TableCursor {
   /// The number of the row that comes next; the largest number at the end.
   private(set) var next: Int64 = .min
   private var statement: SQLiteStatement
-  private let stream: WireCursor
-  /// How many values a row has in the format of the take.
-  private let count: Int
+  /// Where the bytes of the last column stand; nil when they stand in the table.
+  private let stream: WireCursor?
+  /// The result column that says how many bytes they are.
+  private let sizeColumn: Int
+  /// The result columns that hold the values, behind that of the row's number.
+  private let columns: Range<Int>
 
+  /// - Parameter streams: what the bytes of tables stand in.
   init(
-    _ table: Table, format: Int64, _ connection: borrowing SQLiteConnection, _ stream: WireCursor
+    _ table: Table, format: Int64, _ connection: borrowing SQLiteConnection,
+    _ streams: [ByteStream: WireCursor]
   ) throws(SQLiteError) {
     self.table = table
-    self.stream = stream
-    count = table.columns(format: format).count
-    let columns = table.storageColumns(format: format).joined(separator: ", ")
+    let definition = table.definition
+    stream = definition.stream.flatMap { streams[$0] }
+    let names = definition.storageColumns(format: format)
+    sizeColumn = 1 + (names.firstIndex(of: "size") ?? 0)
+    // Bytes in a stream have no column here: where they begin stands in the last one.
+    let kept = table.columnNames(format: format).count - (stream == nil ? 0 : 1)
+    columns = 1..<1 + kept
+    positionColumn = names.count
     statement = try connection.prepare(
-      "SELECT row, \(columns) FROM \(table.storageName) ORDER BY \(table.key)")
+      "SELECT row, \(names.joined(separator: ", ")) FROM \(table.storageName) "
+        + "ORDER BY \(definition.key)")
     try advance()
   }
+
+  /// The result column that says where bytes begin in their stream.
+  private let positionColumn: Int
 
   private func advance() throws(SQLiteError) {
     next = try statement.step() ? statement.integer(0) : .max
@@ -26,44 +40,32 @@ final class TableCursor {
 
   /// What is wrong with a row that could not be read.
   var damage: String {
-    switch table {
-    case .packet: "the bytes of a datagram are not where they were"
-    case .frame: "the bytes of a frame are not where they were"
-    default: "a text was changed"
-    }
+    stream == nil
+      ? "a text was changed" : "the bytes of its \(table.name) rows are not where they were"
   }
-
-  /// The columns that say where the row's bytes stand in the stream, when they stand there.
-  private func place(_ column: Int) -> (size: Int, position: Int)? {
-    switch table {
-    case .packet: (column, column + 1)
-    case .frame: statement.isNull(column) ? nil : (TableCursor.frameSizeColumn, column)
-    default: nil
-    }
-  }
-
-  /// Where a row of `frame_store` says how many bytes it has; `row` comes before the columns.
-  private static let frameSizeColumn = 1 + Table.frame.column("size")
 
   /// Reads the present row and goes to the next; false when it is damaged.
   func read(into rows: inout RowList) throws(SQLiteError) -> Bool {
     rows.begin(table)
     var isGood = true
-    for column in 1...count {
-      if column == count, let place = place(column) {
-        isGood = isGood && statement.integer(place.position) == stream.position
-        if let bytes = try stream.take(statement.integer(place.size)) {
-          rows.append(.blob(bytes))
-          continue
-        }
-      } else if let value = statement.value(column) {
-        rows.append(value)
-        continue
-      }
-      rows.append(.null)
-      isGood = false
+    for column in columns {
+      let value = statement.value(column)
+      rows.append(value ?? .null)
+      isGood = isGood && value != nil
+    }
+    if let stream {
+      let bytes = try bytes(stream)
+      rows.append(bytes ?? .null)
+      isGood = isGood && bytes != nil
     }
     try advance()
     return isGood
+  }
+
+  /// The bytes of the present row, which must be the next of the stream; nil when they are not.
+  private func bytes(_ stream: WireCursor) throws(SQLiteError) -> Value? {
+    if statement.isNull(positionColumn) { return .null }
+    guard statement.integer(positionColumn) == stream.position else { return nil }
+    return try stream.take(statement.integer(sizeColumn)).map { .blob($0) }
   }
 }

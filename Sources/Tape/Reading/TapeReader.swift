@@ -56,7 +56,7 @@ package final class TapeReader {
       for table in Table.allCases where table.since <= header.format {
         cursors.append(
           try TableCursor(
-            table, format: header.format, connection, table == .frame ? media : wire))
+            table, format: header.format, connection, [.wire: wire, .media: media]))
       }
       self.wire = wire
       self.media = media

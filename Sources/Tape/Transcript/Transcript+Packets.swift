@@ -3,31 +3,20 @@ import Wire
 
 // The rows of datagrams, with what can be told from an RTP header that SRTP leaves in the clear.
 extension Transcript {
-  mutating func append(_ datagram: borrowing Datagram, at time: Instant, isInbound: Bool) {
-    let path = pathNumber(datagram, isInbound: isInbound)
+  mutating func append(
+    _ datagram: borrowing Datagram, at time: Instant, isInbound: Bool, transportSequenceID: UInt8
+  ) {
     let header = RTPFields(datagram.bytes.span.bytes, transportSequenceID: transportSequenceID)
-    row(.packet)
-    add(.number(time.nanoseconds))
-    add(.number(path))
-    add(.signed(header.ssrc))
+    var row = PacketRow(at: time, path: path(of: datagram, isInbound: isInbound))
+    row.ssrc = header.ssrc.map { WireNumber(number: $0) }
     if header.isRTP {
-      add(.number(Int64(Int8(truncatingIfNeeded: header.markerAndType))))
-      add(.number(Int64(Int16(truncatingIfNeeded: header.sequence))))
-      add(.signed(header.time))
-    } else {
-      add(.null)
-      add(.null)
-      add(.null)
+      row.markerAndType = MarkerAndPayloadType(byte: header.markerAndType)
+      row.sequence = WireNumber(number: header.sequence)
+      row.rtpTime = WireNumber(number: header.time)
     }
-    add(header.transportSequence.map { .number(Int64(Int16(truncatingIfNeeded: $0))) } ?? .null)
-    add(.blob(datagram.bytes))
-  }
-}
-
-extension Value {
-  /// A 32-bit number of the wire as the signed number of the same width, which takes 4 bytes.
-  static func signed(_ value: UInt32?) -> Value {
-    value.map { .number(Int64(Int32(bitPattern: $0))) } ?? .null
+    row.transportSequence = header.transportSequence.map { WireNumber(number: $0) }
+    row.bytes = datagram.bytes
+    add(row)
   }
 }
 

@@ -1,7 +1,5 @@
 import Digests
-import Media
 import Peer
-import Stats
 package import Wire
 
 /// Turns steps into rows: the one definition of what a take says about a step.
@@ -29,9 +27,11 @@ package struct Transcript {
   private var paths = Numbering<PathKey>()
   private var lastInbound: (key: PathKey, number: Int64)?
   private var lastOutbound: (key: PathKey, number: Int64)?
-  private var formats = Numbering<FormatKey>()
+  private var formats = Numbering<FormatRow>()
   private var contents = Numbering<[UInt8]>()
-  private var memories: [UInt32: ActorMemory] = [:]
+  private var known: [UInt32: Known] = [:]
+  /// The notes of the present step's actor.
+  private var present: ActorNotes?
 
   package init(
     keepsMedia: Bool, hashesMedia: Bool = true, format: Int64 = TakeHeader.currentFormat
@@ -43,34 +43,43 @@ package struct Transcript {
 
   /// Tells what an actor's first step says and no input has.
   package mutating func adopt(_ words: ActorWords, of actor: UInt32) {
-    memories[actor, default: ActorMemory()].words = words
+    known[actor, default: Known()].words = words
   }
 
   /// Forgets what only the steps of an actor need, when there are no more of them.
   ///
   /// What was numbered keeps its numbers.
-  package mutating func forget(actor: UInt32) { memories[actor] = nil }
+  package mutating func forget(actor: UInt32) {
+    known[actor] = nil
+    if actor == self.actor { present = nil }
+  }
 
   /// Begins the rows of a step.
   package mutating func begin(actor: UInt32, at: Instant) {
     rows.removeAll()
     self.actor = actor
     // Whoever was not named is an endpoint, and those are numbered alike.
-    peer = memories[actor].map { $0.words.peer ?? 0 } ?? actor
+    let known = known[actor]
+    peer = known.map { $0.words.peer ?? 0 } ?? actor
+    present = known?.notes
     self.at = at
   }
 
   // MARK: Rows
 
-  package mutating func row(_ table: Table) { rows.begin(table) }
+  /// Adds a row; nothing when the take's format does not have its table.
+  package mutating func add<Row: TableRow>(_ row: Row) {
+    guard Row.since <= format else { return }
+    rows.append(row, format: format)
+  }
 
-  package mutating func add(_ value: consuming Value) { rows.append(value) }
-
-  /// Begins a row of a table whose first columns are the peer and the time.
-  package mutating func stampedRow(_ table: Table) {
-    rows.begin(table)
-    rows.append(.number(Int64(peer)))
-    rows.append(.number(at.nanoseconds))
+  /// Adds a row of the present step's peer, at the step's time.
+  package mutating func add<Row: StampedRow>(_ row: Row) {
+    guard Row.since <= format else { return }
+    var row = row
+    row.peer = PeerNumber(number: peer)
+    row.at = at
+    rows.append(row, format: format)
   }
 
   /// Adds the row of a machine that is no endpoint: the input of its first step.
@@ -78,110 +87,100 @@ package struct Transcript {
   /// - Parameters:
   ///   - configuration: JSON.
   ///   - seed: what its random values come from.
-  package mutating func actorRow(_ kind: MachineKind, configuration: String, seed: [UInt8]) {
-    row(.actor)
-    add(.number(actor))
-    add(.number(at.nanoseconds))
-    add(.number(kind.rawValue))
-    add(.text(words.label))
-    add(.text(configuration))
-    add(.blob(seed))
+  package mutating func addActor(_ kind: MachineKind, configuration: String, seed: [UInt8]) {
+    add(
+      ActorRow(
+        actor: ActorNumber(number: actor), at: at, kind: kind.rawValue, label: words.label,
+        configuration: configuration, seed: seed))
   }
 
   /// Adds a row that says what could not be seen, from one instant to another.
   ///
   /// - Parameter peer: whose side it is; nil for the actor as a whole.
-  package mutating func coverageRow(
+  package mutating func addCoverage(
     peer: UInt32? = nil, from: Instant, to: Instant, what: String, reason: String
   ) {
-    row(.coverage)
-    add(.number(actor))
-    add(.number(at.nanoseconds))
-    add(.number(peer))
-    add(.number(from.nanoseconds))
-    add(.number(to.nanoseconds))
-    add(.text(what))
-    add(.text(reason))
+    add(
+      CoverageRow(
+        actor: ActorNumber(number: actor), at: at, peer: peer.map { PeerNumber(number: $0) },
+        from: from, to: to, what: what, reason: reason))
   }
 
   // MARK: What is written down once
 
   /// The number of a path; its row comes first when it is new.
-  mutating func pathNumber(_ datagram: borrowing Datagram, isInbound: Bool) -> Int64 {
+  mutating func path(of datagram: borrowing Datagram, isInbound: Bool) -> Reference<PathRow> {
+    Reference(number: pathNumber(datagram, isInbound: isInbound))
+  }
+
+  private mutating func pathNumber(
+    _ datagram: borrowing Datagram, isInbound: Bool
+  ) -> Int64 {
     let key = PathKey(
       peer: peer, isInbound: isInbound, local: datagram.local, remote: datagram.remote)
     if let last = isInbound ? lastInbound : lastOutbound, last.key == key { return last.number }
     let (number, isNew) = paths.number(of: key)
     if isNew {
-      rows.append(
-        .path,
-        [
-          .number(number), .number(peer), .text(directionName(isInbound)),
-          .text(key.local.description), .text(key.remote.description),
-        ])
+      add(
+        PathRow(
+          number: number, peer: PeerNumber(number: peer),
+          direction: Direction(isInbound: isInbound), local: key.local.description,
+          remote: key.remote.description))
     }
     if isInbound { lastInbound = (key, number) } else { lastOutbound = (key, number) }
     return number
   }
 
   /// The number of a frame format; its row comes first when it is new.
-  mutating func formatNumber(_ key: FormatKey) -> Int64 {
-    let (number, isNew) = formats.number(of: key)
-    if isNew { rows.append(.format, key.values(number: number)) }
-    return number
+  ///
+  /// - Parameter format: the row without a number and a peer.
+  mutating func format(of format: FormatRow) -> Reference<FormatRow> {
+    var row = format
+    row.peer = PeerNumber(number: peer)
+    let (number, isNew) = formats.number(of: row)
+    if isNew {
+      row.number = number
+      add(row)
+    }
+    return Reference(number: number)
   }
 
   /// The number of samples that an application handed in; their row comes first when it is new.
-  mutating func contentNumber(_ bytes: [UInt8]) -> Int64 {
+  mutating func content(_ bytes: [UInt8]) -> Reference<ContentRow> {
     let digest = SHA256.hash(bytes)
     let (number, isNew) = contents.number(of: digest)
-    if isNew { rows.append(.content, [.number(number), .blob(digest), .blob(bytes)]) }
-    return number
+    if isNew { add(ContentRow(number: number, digest: digest, bytes: bytes)) }
+    return Reference(number: number)
   }
 
-  // MARK: Small memories
+  // MARK: What is remembered
 
   /// What the present step's actor said at first.
-  var words: ActorWords { memories[actor]?.words ?? ActorWords() }
+  var words: ActorWords { known[actor]?.words ?? ActorWords() }
 
-  /// What is remembered of the present step's actor.
-  private var memory: ActorMemory {
-    get { memories[actor] ?? ActorMemory() }
-    _modify { yield &memories[actor, default: ActorMemory.endpoint(actor)] }
+  /// What the writer of a kind's rows remembers of the present step's actor.
+  mutating func notes<Notes: ActorNotes>(_ make: () -> Notes) -> Notes {
+    if let notes = present as? Notes { return notes }
+    let notes = make()
+    if known[actor] == nil { known[actor] = Known(words: .endpoint(actor)) }
+    known[actor]?.notes = notes
+    present = notes
+    return notes
   }
 
-  var transportSequenceID: UInt8 {
-    get { memory.transportSequenceID }
-    set { memory.transportSequenceID = newValue }
-  }
+  /// The digest of decoded media; nil when there is none.
+  func digest(of media: DecodedMedia) -> [UInt8]? { hashesMedia ? media.digest : nil }
+}
 
-  /// Takes a block of sound into the sums of its track; gives that of a tenth of a second when it
-  /// is full.
-  mutating func sum(_ frame: borrowing FrameRecord, samples: Int) -> LevelMeter.Sum? {
-    memory.meter.add(frame, samples: samples, at: at)
-  }
+/// What the writer of one kind's rows remembers of an actor's steps; it goes with the actor.
+package class ActorNotes {
+  package init() {}
+}
 
-  /// Whether a stats object differs from the one that the peer's last report had under its name.
-  mutating func isNews(_ id: String, _ members: String) -> Bool {
-    memory.samples.updateValue(members, forKey: id) != members
-  }
-
-  /// The objects of the peer's last whole report that the present one no longer has.
-  mutating func gone(_ report: StatsReport) -> [String] {
-    let present = report.objects.map(\.id)
-    let known = Set(present)
-    let gone = memory.reported.filter { !known.contains($0) }
-    memory.reported = present
-    // An object that comes back is news again, whatever it says.
-    for id in gone { memory.samples[id] = nil }
-    return gone
-  }
-
-  /// The digest of decoded media; null when there is none.
-  func digest(of media: DecodedMedia) -> Value {
-    guard hashesMedia, let digest = media.digest else { return .null }
-    return .blob(digest)
-  }
+/// What is known of an actor whose steps go on.
+private struct Known {
+  var words = ActorWords()
+  var notes: ActorNotes?
 }
 
 /// Numbers for what is written down once, in order of first use.
@@ -214,52 +213,4 @@ private struct PathKey: Hashable {
   var isInbound: Bool
   var local: SocketAddress
   var remote: SocketAddress
-}
-
-/// What the rows of one actor need of its steps before.
-private struct ActorMemory {
-  var words = ActorWords()
-  var transportSequenceID: UInt8 = 0
-  /// The members of each stats object as they were last written.
-  var samples: [String: String] = [:]
-  /// The objects of the last whole report, in its order.
-  var reported: [String] = []
-  var meter = LevelMeter()
-
-  /// The memory of an endpoint that was not named.
-  static func endpoint(_ actor: UInt32) -> ActorMemory {
-    var memory = ActorMemory()
-    memory.words.peer = actor
-    return memory
-  }
-}
-
-/// What many frames have in common.
-struct FormatKey: Hashable {
-  var peer: UInt32
-  var frame: FrameShape
-
-  func values(number: Int64) -> [Value] {
-    [
-      .number(number), .number(peer), .number(frame.transceiver), .text(frame.kind.rawValue),
-      .text(directionName(frame.isInbound)), .text(frame.codec), .number(frame.ssrc),
-      .text(frame.outcome), .flag(frame.isKey), .flag(frame.isVoice), .number(frame.width),
-      .number(frame.height), .number(frame.channels), .number(frame.samples),
-    ]
-  }
-}
-
-struct FrameShape: Hashable {
-  var transceiver: UInt32
-  var kind: MediaKind
-  var isInbound: Bool
-  var codec: String
-  var ssrc: UInt32
-  var outcome: String
-  var isKey: Bool
-  var isVoice: Bool
-  var width: Int?
-  var height: Int?
-  var channels: Int?
-  var samples: Int?
 }

@@ -134,20 +134,21 @@ package struct JointTake {
       let clock = words.clock + added
       if clock != .zero, let peer = words.peer.map({ Key(source: source, number: $0) }) {
         moved.append(
-          .clock, [.number(peers[peer]), .number(head.at.nanoseconds), .number(clock.nanoseconds)])
+          ClockRow(
+            peer: PeerNumber(number: peers[peer] ?? 0), at: head.at, added: clock.nanoseconds))
       }
     }
     for row in step.rows where rows.table(row) != .clock {
       let table = rows.table(row)
       var values = Array(rows.row(row))
-      for (column, name) in table.columns.prefix(values.count).enumerated() {
+      for (column, definition) in table.columns.prefix(values.count).enumerated() {
         guard case .integer(let value) = values[column] else { continue }
-        switch name {
-        case "actor": values[column] = .number(actor)
-        case "peer":
+        switch definition.kind {
+        case .actor: values[column] = .number(actor)
+        case .peer:
           let key = Key(source: source, number: UInt32(truncatingIfNeeded: value))
           values[column] = .number(peers[key] ?? 0)
-        case "at_ns", "from_ns", "to_ns": values[column] = .integer(value + added.nanoseconds)
+        case .instant: values[column] = .integer(value + added.nanoseconds)
         default: break
         }
       }

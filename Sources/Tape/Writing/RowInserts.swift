@@ -1,26 +1,42 @@
-/// Puts the rows of steps into the tables of a take, and their bytes into `wire` and `media`.
+/// Puts the rows of steps into the tables of a take, and bytes that stand in a stream into that.
 final class RowInserts {
-  private var inserts: [InsertStatement] = []
-  private let wire: WireStore
-  private let media: WireStore
-  /// How many values a row of `packet` and of `frame` has.
-  private let packetColumns: Int
-  private let frameColumns: Int
+  /// How the rows of a table are inserted.
+  private struct Entry {
+    let statement: InsertStatement
+    /// Where the bytes of the last column go; nil when they stay in the row.
+    let stream: WireStore?
+    /// Whether the table says how many bytes they are in a column of its own.
+    let addsSize: Bool
+    /// How many values come before them.
+    let columnsBefore: Int
+  }
+
+  private var entries: [Entry] = []
+  private var streams: [WireStore] = []
 
   /// Prepares an insert for every table, with the columns that takes of a format have.
   init(_ connection: borrowing SQLiteConnection, format: Int64) throws(SQLiteError) {
-    packetColumns = Table.packet.columns(format: format).count
-    frameColumns = Table.frame.columns(format: format).count
+    var stores: [ByteStream: WireStore] = [:]
+    for stream in ByteStream.allCases {
+      let store = WireStore(
+        try connection.prepare("INSERT OR REPLACE INTO \(stream.rawValue) VALUES (?, ?)"))
+      stores[stream] = store
+      streams.append(store)
+    }
     for table in Table.allCases {
+      let definition = table.definition
       // What a format does not have gets no rows, so any columns will do.
-      let names = table.storageColumns(format: max(format, table.since))
+      let format = max(format, table.since)
+      let names = definition.storageColumns(format: format)
       let columns = names.joined(separator: ", ")
       let places = names.map { _ in "?" }.joined(separator: ", ")
       let sql = "INSERT INTO \(table.storageName) (row, \(columns)) VALUES (?, \(places))"
-      inserts.append(InsertStatement(try connection.prepare(sql)))
+      entries.append(
+        Entry(
+          statement: InsertStatement(try connection.prepare(sql)),
+          stream: definition.stream.flatMap { stores[$0] }, addsSize: definition.addsSize,
+          columnsBefore: table.columnNames(format: format).count - 1))
     }
-    wire = WireStore(try connection.prepare("INSERT OR REPLACE INTO wire VALUES (?, ?)"))
-    media = WireStore(try connection.prepare("INSERT OR REPLACE INTO media VALUES (?, ?)"))
   }
 
   /// Inserts the rows of a step; gives how many of them were datagrams.
@@ -33,29 +49,29 @@ final class RowInserts {
     var packets = 0
     for row in range {
       let table = rows.table(row)
-      let insert = inserts[Int(table.rawValue) - 1]
+      if table == .packet { packets += 1 }
+      let entry = entries[Int(table.rawValue) - 1]
       var values = rows.row(row)
       // Shortening a slice in place would copy the rows of the whole step.
-      if table == .packet, case .blob(let bytes)? = values.last {
+      if let stream = entry.stream, case .blob(let bytes)? = values.last {
         values = values.dropLast()
-        packets += 1
-        insert.bind(Int64(bytes.count), at: packetColumns + 1)
-        insert.bind(wire.position, at: packetColumns + 2)
-        try wire.append(bytes)
-      } else if table == .frame, case .blob(let bytes)? = values.last {
-        values = values.dropLast()
-        insert.bind(media.position, at: frameColumns + 1)
-        try media.append(bytes)
+        // Behind the number of the row, counted from 1.
+        var place = entry.columnsBefore + 2
+        if entry.addsSize {
+          entry.statement.bind(Int64(bytes.count), at: place)
+          place += 1
+        }
+        entry.statement.bind(stream.position, at: place)
+        try stream.append(bytes)
       }
-      try insert.run(row: first + Int64(row), values)
+      try entry.statement.run(row: first + Int64(row), values)
     }
     return packets
   }
 
   /// Writes the pieces that are not full yet, before a transaction ends.
   func flush() throws(SQLiteError) {
-    try wire.flush()
-    try media.flush()
+    for stream in streams { try stream.flush() }
   }
 }
 

@@ -25,13 +25,15 @@ package struct RowNumbering {
     for row in range {
       let table = rows.table(row)
       var values = Array(rows.row(row))
-      if table.key != "row", case .integer(let number) = values[0] {
+      if let own = table.columns.firstIndex(where: { $0.name == table.definition.key }),
+        case .integer(let number) = values[own]
+      {
         // What is the same is told by all the rest of the row; of contents the digest is enough.
-        let what = table == .content ? [values[1]] : Array(values.dropFirst())
+        let what = ContentRow(rows, row).map { [.blob($0.digest)] } ?? Array(values.dropFirst())
         let (next, isNew) = known[table, default: Numbering()].number(of: what)
         numbers[Key(source: source, table: table, number: number)] = next
         guard isNew else { continue }
-        values[0] = .integer(next)
+        values[own] = .integer(next)
       } else if let (column, named) = RowNumbering.reference(in: table),
         case .integer(let number) = values[column],
         let known = numbers[Key(source: source, table: named, number: number)]
@@ -45,13 +47,9 @@ package struct RowNumbering {
 
   /// The column of a table that holds the number of a row in another one.
   private static func reference(in table: Table) -> (column: Int, table: Table)? {
-    let named: Table
-    switch table {
-    case .packet: named = .path
-    case .frame: named = .format
-    case .capture: named = .content
-    default: return nil
+    for (index, column) in table.columns.enumerated() {
+      if case .reference(let named) = column.kind { return (index, named) }
     }
-    return table.columns.firstIndex(of: named.storageName).map { ($0, named) }
+    return nil
   }
 }

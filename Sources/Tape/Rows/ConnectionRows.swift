@@ -1,0 +1,190 @@
+package import Wire
+
+/// A transition of a state machine.
+package struct StateRow: StampedRow {
+  package static var table: Table { .state }
+  package static var name: String { "state" }
+
+  package var peer = PeerNumber()
+  package var at = Instant.zero
+  package var machine = ""
+  package var from = ""
+  package var to = ""
+
+  package static var blank: Self { Self() }
+
+  package mutating func visit(_ columns: inout some ColumnVisitor) {
+    columns.column("peer", &peer)
+    columns.column("at_ns", &at)
+    columns.column("machine", &machine)
+    columns.column("from_state", &from)
+    columns.column("to_state", &to)
+  }
+}
+
+/// An ICE candidate as it became known.
+package struct CandidateRow: StampedRow {
+  package static var table: Table { .candidate }
+  package static var name: String { "candidate" }
+
+  package var peer = PeerNumber()
+  package var at = Instant.zero
+  package var type = ""
+  package var candidateType = ""
+  package var foundation = ""
+  package var component: UInt16 = 0
+  package var `protocol` = ""
+  package var priority: UInt32 = 0
+  package var address = ""
+  package var port: UInt16 = 0
+  package var relatedAddress: String?
+  package var relatedPort: UInt16?
+  package var usernameFragment: String?
+  package var extensions = ""
+
+  package static var blank: Self { Self() }
+
+  package mutating func visit(_ columns: inout some ColumnVisitor) {
+    columns.column("peer", &peer)
+    columns.column("at_ns", &at)
+    columns.column("type", &type)
+    columns.column("candidate_type", &candidateType)
+    columns.column("foundation", &foundation)
+    columns.column("component", &component)
+    columns.column("protocol", &`protocol`)
+    columns.column("priority", &priority)
+    columns.column("address", &address)
+    columns.column("port", &port)
+    columns.column("related_address", &relatedAddress)
+    columns.column("related_port", &relatedPort)
+    columns.column("username_fragment", &usernameFragment)
+    columns.column("extensions", &extensions)
+  }
+}
+
+/// An ICE candidate pair that was made or changed.
+package struct CandidatePairRow: StampedRow {
+  package static var table: Table { .candidatePair }
+  package static var name: String { "candidate_pair" }
+
+  package var peer = PeerNumber()
+  package var at = Instant.zero
+  package var pair: UInt32 = 0
+  package var local = ""
+  package var localType = ""
+  package var remote = ""
+  package var remoteType = ""
+  package var base = ""
+  package var state = ""
+  package var nominated = false
+  package var selected = false
+  package var priority: UInt64 = 0
+  package var requestsSent: UInt64 = 0
+  package var requestsReceived: UInt64 = 0
+  package var responsesSent: UInt64 = 0
+  package var responsesReceived: UInt64 = 0
+  package var consentRequestsSent: UInt64 = 0
+  package var currentRoundTrip: Double?
+  package var totalRoundTrip: Double = 0
+
+  package static var blank: Self { Self() }
+
+  package mutating func visit(_ columns: inout some ColumnVisitor) {
+    columns.column("peer", &peer)
+    columns.column("at_ns", &at)
+    columns.column("pair", &pair)
+    columns.column("local", &local)
+    columns.column("local_type", &localType)
+    columns.column("remote", &remote)
+    columns.column("remote_type", &remoteType)
+    columns.column("base", &base)
+    columns.column("state", &state)
+    columns.column("nominated", &nominated)
+    columns.column("selected", &selected)
+    columns.column("priority", &priority)
+    columns.column("requests_sent", &requestsSent)
+    columns.column("requests_received", &requestsReceived)
+    columns.column("responses_sent", &responsesSent)
+    columns.column("responses_received", &responsesReceived)
+    columns.column("consent_requests_sent", &consentRequestsSent)
+    columns.column("current_round_trip_time", &currentRoundTrip)
+    columns.column("total_round_trip_time", &totalRoundTrip)
+  }
+}
+
+/// A data channel that was made or changed its state.
+package struct ChannelRow: StampedRow {
+  package static var table: Table { .channel }
+  package static var name: String { "channel" }
+
+  package var peer = PeerNumber()
+  package var at = Instant.zero
+  package var channel: UInt32 = 0
+  package var state = ""
+  package var isRemote = false
+  package var label = ""
+  package var `protocol` = ""
+  package var id: UInt16?
+  package var ordered = false
+  package var maxPacketLifeTime: UInt16?
+  package var maxRetransmits: UInt16?
+  package var negotiated = false
+  package var priority: UInt16 = 0
+  package var messagesSent: UInt64 = 0
+  package var bytesSent: UInt64 = 0
+  package var messagesReceived: UInt64 = 0
+  package var bytesReceived: UInt64 = 0
+
+  package static var blank: Self { Self() }
+
+  package mutating func visit(_ columns: inout some ColumnVisitor) {
+    columns.column("peer", &peer)
+    columns.column("at_ns", &at)
+    columns.column("channel", &channel)
+    columns.column("state", &state)
+    columns.column("remote", &isRemote)
+    columns.column("label", &label)
+    columns.column("protocol", &`protocol`)
+    columns.column("id", &id)
+    columns.column("ordered", &ordered)
+    columns.column("max_packet_life_time", &maxPacketLifeTime)
+    columns.column("max_retransmits", &maxRetransmits)
+    columns.column("negotiated", &negotiated)
+    columns.column("priority", &priority)
+    columns.column("messages_sent", &messagesSent)
+    columns.column("bytes_sent", &bytesSent)
+    columns.column("messages_received", &messagesReceived)
+    columns.column("bytes_received", &bytesReceived)
+  }
+}
+
+/// A message of a data channel.
+package struct MessageRow: StampedRow {
+  package static var table: Table { .message }
+  package static var name: String { "message" }
+  package static var storageName: String { "message_store" }
+
+  package var peer = PeerNumber()
+  package var at = Instant.zero
+  package var direction = Direction.inbound
+  package var channel: UInt32 = 0
+  package var call: UInt32?
+  package var isBinary = false
+  package var size: Int = 0
+  package var digest: [UInt8]?
+  package var bytes: [UInt8]?
+
+  package static var blank: Self { Self() }
+
+  package mutating func visit(_ columns: inout some ColumnVisitor) {
+    columns.column("peer", &peer)
+    columns.column("at_ns", &at)
+    columns.column("direction", &direction)
+    columns.column("channel", &channel)
+    columns.column("call", &call)
+    columns.column("binary", &isBinary)
+    columns.column("size", &size)
+    columns.column("digest", &digest)
+    columns.column("bytes", &bytes)
+  }
+}
