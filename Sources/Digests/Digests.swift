@@ -30,7 +30,8 @@ package struct SHA256: ~Copyable {
   package mutating func finish() -> [UInt8] {
     var digest = [UInt8](repeating: 0, count: SHA256.length)
     _ = digest.withUnsafeMutableBufferPointer { EVP_DigestFinal_ex(context, $0.baseAddress, nil) }
-    EVP_DigestInit_ex(context, EVP_sha256(), nil)
+    // The function that the context has already: naming it again would have it looked up again.
+    EVP_DigestInit_ex(context, nil, nil)
     return digest
   }
 

@@ -63,6 +63,8 @@ package struct MediaFlow: Machine {
   var usesReducedSize = false
   var isWritable = false
   var isClosed = false
+  /// When something is due next; kept, because every step of the peer asks for it.
+  package private(set) var deadline: Instant?
   var pacer = Pacer()
   var resendBudget = ResendBudget()
   var transportSequence: Int64 = 0
@@ -95,6 +97,7 @@ package struct MediaFlow: Machine {
 
   package mutating func step(_ input: Input, at now: Instant, into outbox: inout Outbox<Output>) {
     guard !isClosed else { return }
+    defer { deadline = nextDeadline }
     switch input {
     case .configure(let sections): configure(sections, at: now, into: &outbox)
     case .bitrateLimits(let start, let maximum):
@@ -113,12 +116,13 @@ package struct MediaFlow: Machine {
     work(at: now, into: &outbox)
   }
 
-  package var deadline: Instant? {
+  private var nextDeadline: Instant? {
     guard isWritable, !isClosed else { return nil }
     var deadline = earliest(pacer.due, arrivals.deadline)
     deadline = earliest(deadline, reportDue.map { $0 + MediaFlow.reportSlack })
-    for receiver in receivers where !receiver.hasEnded {
-      deadline = earliest(deadline, receiver.pictures.missing.due)
+    // By index, because a receiver that is taken out of its array is a copy of many parts.
+    for index in receivers.indices where !receivers[index].hasEnded {
+      deadline = earliest(deadline, receivers[index].pictures.missing.due)
     }
     return deadline
   }

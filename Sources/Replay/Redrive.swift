@@ -55,12 +55,9 @@ package final class Redrive {
   ) throws(TapeError) {
     self.path = path
     reader = try TapeReader(path: path, kinds: kinds)
-    if options.skipsCodecs, !reader.header.keepsMedia {
-      throw TapeError(
-        path: path, place: "",
-        reason: "it was recorded without its media, so nothing can stand in for the codecs")
-    }
-    let script = options.skipsCodecs ? try FrameScript(path: path) : nil
+    let script =
+      options.skipsCodecs
+      ? try FrameScript(path: path, keepsMedia: reader.header.keepsMedia) : nil
     actors = DrivenActors(
       script: script, security: options.security, kinds: kinds, codecs: codecs, peer: peer)
     copy = try TakeCopy(path: output, header: options.header ?? reader.header)

@@ -44,8 +44,8 @@ package final class Replayer {
   /// Opens a take; the peers are made by `peer` with codecs of their own each, machines of other
   /// kinds by `kinds`.
   ///
-  /// Throws when the file cannot be read, and when the codecs are to be skipped and the take was
-  /// recorded without its media.
+  /// Throws when the file cannot be read, and when the codecs are to be skipped and the take has
+  /// neither its media nor the keys of its packets.
   package init(
     path: String, options: Options = Options(), kinds: MachineKinds = MachineKinds(),
     codecs: @escaping () -> any CodecFactory,
@@ -60,13 +60,8 @@ package final class Replayer {
     toolchainDifferences = (options.toolchain ?? recorded).differences(from: recorded).map {
       ToolchainDifference(part: $0.part, recorded: $0.there, present: $0.here)
     }
-    if options.skipsCodecs, !reader.header.keepsMedia {
-      throw TapeError(
-        path: path, place: "",
-        reason:
-          "it was recorded without its media, so the codecs cannot be skipped; replay it whole")
-    }
-    let script = options.skipsCodecs ? try FrameScript(path: path) : nil
+    let script =
+      options.skipsCodecs ? try FrameScript(path: path, keepsMedia: header.keepsMedia) : nil
     actors = DrivenActors(
       script: script, security: options.security, kinds: kinds, codecs: codecs, peer: peer)
     check = StepCheck(reader.header, comparesMedia: !options.skipsCodecs)
@@ -100,6 +95,8 @@ package final class Replayer {
       path: path, verdict: verdict, steps: steps, durationNanoseconds: at.nanoseconds,
       elapsedSeconds: Double(elapsed.seconds) + Double(elapsed.attoseconds) / 1e18,
       peers: actors.all.map(\.label), isComplete: isComplete, skippedCodecs: options.skipsCodecs,
+      framesNotSent: actors.script?.unsent?.count ?? 0,
+      firstFrameNotSent: actors.script?.unsent?.step,
       substituted: actors.substituted?.words(options.security) ?? [], stoppedEarly: stoppedEarly,
       toolchainDifferences: toolchainDifferences)
   }

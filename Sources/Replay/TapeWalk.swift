@@ -57,7 +57,8 @@ package final class TapeWalk {
     header = reader.header
     end = try reader.lastTime() ?? .zero
     stepCount = try reader.stepCount()
-    let script = skipsCodecs ? try FrameScript(path: path) : nil
+    let script =
+      skipsCodecs ? try FrameScript(path: path, keepsMedia: header.keepsMedia) : nil
     let overheard = overheard
     actors = DrivenActors(
       script: script, security: security, kinds: kinds, codecs: codecs

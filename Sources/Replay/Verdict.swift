@@ -39,6 +39,11 @@ package struct ReplayReport: Sendable {
   /// Whether the recording ended in order; else its recorder was killed.
   package var isComplete: Bool
   package var skippedCodecs: Bool
+  /// How many frames of a take without media were never sent whole, so that no packet has them and
+  /// zeros stood in for what is missing.
+  package var framesNotSent = 0
+  /// The step of the first of them.
+  package var firstFrameNotSent: Int?
   /// What was taken from the recording in place of what this machine's libraries make, in words.
   package var substituted: [String]
   /// Whether the replay ended where it was asked to, before the end of the take.
@@ -64,11 +69,18 @@ extension ReplayReport: CustomStringConvertible {
       return "\(path): identical: \(steps) steps of \(peers), "
         + "\(decimal(Double(durationNanoseconds) / 1e9, 3)) s replayed in "
         + "\(decimal(elapsedSeconds, 3)) s (\(decimal(speed, 0))x)"
-        + (skippedCodecs ? ", codecs skipped" : "") + end
+        + (skippedCodecs ? ", codecs skipped" : "") + end + notSentText
         + substituted.map { "\n  \($0)" }.joined()
     case .diverged(let divergence): return divergence.description + toolchainText
     case .altered(let alteration): return "\(path): \(alteration)"
     }
+  }
+
+  private var notSentText: String {
+    guard let firstFrameNotSent else { return "" }
+    let frames = framesNotSent == 1 ? "1 frame was" : "\(framesNotSent) frames were"
+    return "\n  \(frames) never sent whole (step \(firstFrameNotSent)"
+      + (framesNotSent == 1 ? "" : " and later") + "): zeros stood in for what no packet has"
   }
 
   private var stopText: String { ", stopped before step \(steps + 1) as asked" }
@@ -94,7 +106,8 @@ extension ReplayReport: CustomStringConvertible {
     return ReportJSON(
       path: path, result: result, steps: steps, durationSeconds: Double(durationNanoseconds) / 1e9,
       elapsedSeconds: elapsedSeconds, peers: peers, complete: isComplete,
-      skippedCodecs: skippedCodecs, substituted: substituted, stoppedEarly: stoppedEarly,
+      skippedCodecs: skippedCodecs, framesNotSent: framesNotSent,
+      firstFrameNotSent: firstFrameNotSent, substituted: substituted, stoppedEarly: stoppedEarly,
       toolchainDifferences: toolchainDifferences, divergence: divergence, alteration: alteration
     ).text
   }
@@ -110,6 +123,8 @@ private struct ReportJSON: Encodable {
   var peers: [String]
   var complete: Bool
   var skippedCodecs: Bool
+  var framesNotSent: Int
+  var firstFrameNotSent: Int?
   var substituted: [String]
   var stoppedEarly: Bool
   var toolchainDifferences: [ToolchainDifference]

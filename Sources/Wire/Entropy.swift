@@ -8,6 +8,7 @@ package final class Entropy {
   package static let seedLength = 32
 
   private let key: [8 of UInt32]
+  private let total = EntropyTotal()
   private var streams: [EntropyStream] = []
 
   /// Creates the ledger of a peer from its seed; a shorter seed is filled up with zeros.
@@ -31,16 +32,21 @@ package final class Entropy {
   private func stream(named name: String) -> EntropyStream {
     precondition((1...12).contains(name.utf8.count), "a label has 1 to 12 characters")
     if let known = streams.first(where: { $0.label == name }) { return known }
-    let made = EntropyStream(key: key, label: name)
+    let made = EntropyStream(key: key, label: name, total: total)
     streams.append(made)
     return made
   }
 
   /// The number of bytes drawn by all streams so far.
-  package var drawn: UInt64 { streams.reduce(0) { $0 + $1.drawn } }
+  package var drawn: UInt64 { total.drawn }
 
   /// The label and the number of bytes drawn of every stream, in order of first use.
   package var ledger: [(label: String, drawn: UInt64)] { streams.map { ($0.label, $0.drawn) } }
+}
+
+/// What all streams of a peer have drawn together; asked for after every step.
+private final class EntropyTotal {
+  var drawn: UInt64 = 0
 }
 
 /// One labelled stream of random values.
@@ -50,12 +56,15 @@ package final class EntropyStream {
   /// How many bytes were drawn so far.
   package private(set) var drawn: UInt64 = 0
 
+  /// Where what is drawn is counted too; a copy counts for nobody.
+  private let total: EntropyTotal?
   private var state: [16 of UInt32]
   private var block: [16 of UInt32] = .init(repeating: 0)
   private var position = 64
 
-  fileprivate init(key: [8 of UInt32], label: String) {
+  fileprivate init(key: [8 of UInt32], label: String, total: EntropyTotal) {
     self.label = label
+    self.total = total
     var state: [16 of UInt32] = .init(repeating: 0)
     state[0] = 0x6170_7865
     state[1] = 0x3320_646e
@@ -73,6 +82,7 @@ package final class EntropyStream {
 
   private init(of other: EntropyStream) {
     label = other.label
+    total = nil
     drawn = other.drawn
     state = other.state
     block = other.block
@@ -86,6 +96,7 @@ package final class EntropyStream {
     let byte = UInt8(truncatingIfNeeded: word >> UInt32(8 * (position % 4)))
     position += 1
     drawn += 1
+    total?.drawn += 1
     return byte
   }
 

@@ -67,8 +67,14 @@ public struct Outbox<Output> {
   /// Gives the outputs away and leaves the outbox empty.
   @inlinable
   public mutating func take() -> [Output] {
-    defer { removeAll() }
-    return outputs
+    var taken: [Output] = []
+    taken.reserveCapacity(waiting.count - head)
+    for index in head..<waiting.count {
+      // Moved, because a copy of an output counts every part of it.
+      if let output = waiting[index].take() { taken.append(output) }
+    }
+    removeAll()
+    return taken
   }
 }
 

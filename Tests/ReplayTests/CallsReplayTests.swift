@@ -65,12 +65,23 @@ import Wire
   /// With certificates of their own, or with ones that the first two were given.
   @Test(arguments: [false, true], [false, true])
   func everyCallReplaysBitForBit(_ skipsCodecs: Bool, _ hasCertificates: Bool) throws {
+    try replayEverything(skipsCodecs, hasCertificates, keepsMedia: true)
+  }
+
+  @Test func everyCallReplaysFromItsPacketsAlone() throws {
+    try replayEverything(true, false, keepsMedia: false)
+  }
+
+  private func replayEverything(
+    _ skipsCodecs: Bool, _ hasCertificates: Bool, keepsMedia: Bool
+  ) throws {
     let folder = FileManager.default.temporaryDirectory.path + "/replay-" + UUID().uuidString
     try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
     defer { try? FileManager.default.removeItem(atPath: folder) }
     let path = folder + "/calls.take"
     var options = TapeWriter.Options()
     options.waitsForDisk = true
+    options.keepsMedia = keepsMedia
     options.toolchain = Toolchain(openssl: "3.0", cpu: "here")
     let writer = try TapeWriter(path: path, options: options)
     let numbers = ["one", "two", "three"].map { writer.addPeer(label: $0, role: $0).actor }

@@ -93,7 +93,8 @@ extension MediaFlow {
 
   /// Tells a target that changed by more than a twentieth, or reached its bounds.
   mutating func announceTarget(at now: Instant, into outbox: inout Outbox<Output>) {
-    guard senders.contains(where: { $0.kind == .video && $0.isActive }) else { return }
+    guard senders.indices.contains(where: { senders[$0].kind == .video && senders[$0].isActive })
+    else { return }
     let target = encoderTarget(at: now)
     if let announcedTarget {
       let change = max(target, announcedTarget.bitrate) - min(target, announcedTarget.bitrate)

@@ -82,6 +82,7 @@ struct DataTransport: Machine {
     self.now = now
     swap(&self.outbox, &outbox)
     apply(input)
+    deadline = association.deadline
     swap(&self.outbox, &outbox)
   }
 
@@ -106,7 +107,8 @@ struct DataTransport: Machine {
     }
   }
 
-  var deadline: Instant? { association.deadline }
+  /// When the association wants to be woken; kept, because every step of the peer asks for it.
+  private(set) var deadline: Instant?
 
   // MARK: Calls
 

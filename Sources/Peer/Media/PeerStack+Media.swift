@@ -140,7 +140,13 @@ extension PeerStack {
   }
 
   func reachTrackDeadlines() {
-    for index in tracks.receiving.indices { drive(receiving: index, .deadline) }
-    for index in tracks.sending.indices { drive(sending: index, .deadline) }
+    for index in tracks.receiving.indices {
+      if let due = tracks.receiving[index].deadline, due <= now {
+        drive(receiving: index, .deadline)
+      }
+    }
+    for index in tracks.sending.indices {
+      if let due = tracks.sending[index].deadline, due <= now { drive(sending: index, .deadline) }
+    }
   }
 }

@@ -32,7 +32,8 @@ struct ReceivingTrack: Machine {
   /// What the last key frame of a codec that is not decoded told of its size.
   private var toldSize = (width: 0, height: 0)
 
-  var deadline: Instant? { earliest(audio?.deadline, video?.deadline) }
+  /// When the playout wants its next input; kept, because every step of the peer asks for it.
+  private(set) var deadline: Instant?
 
   init(_ section: NegotiatedSection, codecs: any CodecFactory, minimumDelay: Interval) {
     transceiver = section.transceiverID
@@ -46,6 +47,7 @@ struct ReceivingTrack: Machine {
   }
 
   mutating func step(_ input: Input, at now: Instant, into outbox: inout Outbox<Output>) {
+    defer { deadline = earliest(audio?.deadline, video?.deadline) }
     switch input {
     case .frame(let frame) where frame.kind == .audio:
       driveAudio(.frame(frame), at: now, into: &outbox)
@@ -142,6 +144,7 @@ struct ReceivingTrack: Machine {
 
   /// Lets the track wait so many nanoseconds longer than it would for itself.
   mutating func align(by nanoseconds: Int64) {
+    defer { deadline = earliest(audio?.deadline, video?.deadline) }
     let extra = Interval(nanoseconds: nanoseconds)
     if let own = audio?.ownDelay { audio?.alignedDelay = nanoseconds == 0 ? .zero : own + extra }
     if let own = video?.ownDelay { video?.alignedDelay = nanoseconds == 0 ? .zero : own + extra }

@@ -95,9 +95,11 @@ struct SendingTrack: Machine {
   var pictureCounters: VideoCaptureCounters {
     video?.counters ?? stream?.counters ?? videoCounters
   }
-  var deadline: Instant? { isRunning ? earliest(audio?.deadline, video?.deadline) : nil }
+  /// When a capture wants its next input; kept, because every step of the peer asks for it.
+  private(set) var deadline: Instant?
 
   mutating func step(_ input: Input, at now: Instant, into outbox: inout Outbox<Output>) {
+    defer { deadline = isRunning ? earliest(audio?.deadline, video?.deadline) : nil }
     switch input {
     case .source(let source): replaceSource(source, at: now, into: &outbox)
     case .start(let start): self.start(start, at: now, into: &outbox)

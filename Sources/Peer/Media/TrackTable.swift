@@ -19,8 +19,9 @@ struct TrackTable {
 
   var deadline: Instant? {
     var first: Instant?
-    for track in sending { first = earliest(first, track.deadline) }
-    for track in receiving { first = earliest(first, track.deadline) }
+    // By index, because a track that is taken out of its array is a copy of many parts.
+    for index in sending.indices { first = earliest(first, sending[index].deadline) }
+    for index in receiving.indices { first = earliest(first, receiving[index].deadline) }
     return first
   }
 

@@ -34,7 +34,10 @@ package struct Codec: Sendable {
   package var container: FrameContainer?
 
   /// The codec of an encoding name in lower case.
-  package static func named(_ name: String) -> Codec? { all.first { $0.name.rawValue == name } }
+  package static func named(_ name: String) -> Codec? {
+    // Only the one that is found is copied.
+    all.indices.first { all[$0].name.rawValue == name }.map { all[$0] }
+  }
 
   /// The own fmtp value for a format whose peer gave `parameters`.
   package func ownParameters(answering parameters: String) -> String {

@@ -1,4 +1,5 @@
 import Tape
+import Wire
 
 /// The recorded frames of a take as the answers to codec calls.
 ///
@@ -19,35 +20,51 @@ final class FrameScript {
     var audioLevel: UInt8?
     var peak: UInt16
     var energy: UInt64
-    var bytes: [UInt8]
+    var size: Int
+    /// The encoded frame; nil for one that was received, in a take that keeps no media.
+    var bytes: [UInt8]?
+
+    /// Whether these may be the bytes of the frame.
+    func holds(_ other: [UInt8]) -> Bool {
+      guard let bytes else { return other.count == size }
+      return Value.blob(bytes).matches(.blob(other))
+    }
   }
 
   /// Whose frames an entry stands among.
   struct Voice: Hashable {
-    var peer: Int64
-    var track: Int64
+    var peer: UInt32
+    var track: UInt32
     var isInbound: Bool
   }
 
   private let connection: SQLiteConnection
   private var statement: SQLiteStatement
   private let media: WireCursor
+  /// What was sent, where the take keeps no media.
+  private let sent: SentFrames?
   private var isAtEnd = false
   /// Entries that were read and not yet asked for.
   private var waiting: [(voice: Voice, entries: [Entry])] = []
   private var readThroughStep = 0
   private var step = 0
+  /// The frames that were not sent whole: how many, and the step of the first.
+  private(set) var unsent: (count: Int, step: Int)?
 
   /// How many entries ahead of the replay may be looked at.
   private static let lookahead = 256
 
-  init(path: String) throws(TapeError) {
+  /// - Parameter keepsMedia: whether the take has the frames themselves; else they are read from
+  ///   the packets that were sent.
+  init(path: String, keepsMedia: Bool) throws(TapeError) {
+    sent = keepsMedia ? nil : try SentFrames(path: path)
     connection = try TakeFile.open(path, cacheKilobytes: TapeReader.cacheKilobytes)
     do throws(SQLiteError) {
       statement = try connection.prepare(
         """
-        SELECT store.row >> 16, peer, track, direction = 'in', outcome, key, voice, width, height,
-          channels, samples, quantiser, audio_level, peak, energy, size
+        SELECT store.row >> 16, at_ns, peer, track, direction = 'in', ssrc, rtp_time & 0xffffffff,
+          outcome, key, voice, width, height, channels, samples, quantiser, audio_level, peak,
+          energy, size
         FROM frame_store AS store CROSS JOIN format USING (format) ORDER BY store.row
         """)
       media = try WireCursor(connection, table: "media")
@@ -89,25 +106,41 @@ final class FrameScript {
   }
 
   private func read() {
-    guard (try? statement.step()) == true, let bytes = try? media.take(statement.integer(15)) else {
+    guard (try? statement.step()) == true else {
       isAtEnd = true
       return
     }
-    readThroughStep = Int(statement.integer(0))
-    let voice = Voice(
-      peer: statement.integer(1), track: statement.integer(2),
-      isInbound: statement.integer(3) != 0)
-    let entry = Entry(
-      step: readThroughStep, outcome: statement.text(4) ?? "", isKey: statement.integer(5) != 0,
-      isVoice: statement.integer(6) != 0, width: Int(clamping: statement.integer(7)),
-      height: Int(clamping: statement.integer(8)), channels: Int(clamping: statement.integer(9)),
-      samples: Int(clamping: statement.integer(10)),
-      quantiser: UInt8(clamping: statement.integer(11)),
-      audioLevel: statement.isNull(12) ? nil : UInt8(clamping: statement.integer(12)),
-      peak: UInt16(clamping: statement.integer(13)),
-      energy: UInt64(bitPattern: statement.integer(14)), bytes: bytes)
+    let (step, at, peer, track, isInbound, ssrc, rtpTime) = statement.values(
+      Int.self, Instant.self, UInt32.self, UInt32.self, Bool.self, UInt32.self, UInt32.self)
+    let (outcome, isKey, isVoice, width, height, channels, samples) = statement.values(
+      from: 7, String.self, Bool.self, Bool.self, Int.self, Int.self, Int.self, Int.self)
+    let (quantiser, audioLevel, peak, energy, size) = statement.values(
+      from: 14, UInt8.self, UInt8?.self, UInt16.self, UInt64.self, Int.self)
+    readThroughStep = step
     // No codec is asked about these, so they would wait for ever.
-    if entry.outcome == "not decoded" || entry.outcome == "passed on" { return }
+    let isAsked = outcome != "not decoded" && outcome != "passed on"
+    var bytes: [UInt8]?
+    if let sent {
+      if isAsked, !isInbound {
+        let wanted = SentFrames.Wanted(
+          peer: peer, ssrc: ssrc, rtpTime: rtpTime, size: size, at: at)
+        let found = sent.bytes(of: wanted)
+        bytes = found.bytes
+        if !found.isWhole { unsent = (1 + (unsent?.count ?? 0), unsent?.step ?? step) }
+      }
+    } else {
+      guard let kept = try? media.take(Int64(size)) else {
+        isAtEnd = true
+        return
+      }
+      bytes = kept
+    }
+    guard isAsked else { return }
+    let entry = Entry(
+      step: step, outcome: outcome, isKey: isKey, isVoice: isVoice, width: width, height: height,
+      channels: channels, samples: samples, quantiser: quantiser, audioLevel: audioLevel,
+      peak: peak, energy: energy, size: size, bytes: bytes)
+    let voice = Voice(peer: peer, track: track, isInbound: isInbound)
     if let queue = waiting.firstIndex(where: { $0.voice == voice }) {
       waiting[queue].entries.append(entry)
     } else {

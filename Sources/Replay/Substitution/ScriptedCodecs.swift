@@ -14,10 +14,10 @@ final class ScriptedCodecs: CodecFactory {
 
   /// The name of a track is its transceiver's number.
   private func voice(_ track: String, isInbound: Bool) throws(CodecError) -> FrameScript.Voice {
-    guard let transceiver = Int64(track) else {
+    guard let transceiver = UInt32(track) else {
       throw CodecError(reason: "no recorded frames for track \(track)")
     }
-    return FrameScript.Voice(peer: Int64(peer), track: transceiver, isInbound: isInbound)
+    return FrameScript.Voice(peer: peer, track: transceiver, isInbound: isInbound)
   }
 
   func audioEncoder(track: String, _ settings: OpusSettings) throws(CodecError)
@@ -60,7 +60,7 @@ private final class ScriptedAudioEncoder: AudioEncoding {
       return EncodedAudio(bytes: [], isVoice: false, level: 127)
     }
     return EncodedAudio(
-      bytes: entry.bytes, isVoice: entry.isVoice, level: entry.audioLevel ?? 127,
+      bytes: entry.bytes ?? [], isVoice: entry.isVoice, level: entry.audioLevel ?? 127,
       peak: entry.peak, energy: entry.energy)
   }
 
@@ -83,7 +83,7 @@ private final class ScriptedAudioDecoder: AudioDecoding {
     let entry: FrameScript.Entry?
     switch request {
     case .payload(let bytes):
-      entry = script.decoded(voice) { $0.bytes == bytes && $0.outcome != "recovered" }
+      entry = script.decoded(voice) { $0.outcome != "recovered" && $0.holds(bytes) }
     case .recoverPrevious(_, let count):
       frameCount = count
       entry = script.decoded(voice) { $0.outcome == "recovered" }
@@ -116,7 +116,7 @@ private final class ScriptedVideoEncoder: VideoEncoding {
     -> EncodedVideo?
   {
     script.encoded(voice).map {
-      EncodedVideo(bytes: $0.bytes, isKey: $0.isKey, quantiser: $0.quantiser)
+      EncodedVideo(bytes: $0.bytes ?? [], isKey: $0.isKey, quantiser: $0.quantiser)
     }
   }
 
@@ -135,7 +135,7 @@ private final class ScriptedVideoDecoder: VideoDecoding {
 
   func decode(_ bytes: [UInt8]) throws(CodecError) -> DecodedVideo {
     // A frame that was decoded and never shown left no row; its size is that of the last one.
-    guard let entry = script.decoded(voice, where: { $0.bytes == bytes }) else {
+    guard let entry = script.decoded(voice, where: { $0.holds(bytes) }) else {
       return DecodedVideo(
         picture: Picture(width: lastSize.width, height: lastSize.height, samples: []), quantiser: 0)
     }

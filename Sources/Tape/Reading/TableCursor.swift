@@ -47,12 +47,7 @@ final class TableCursor {
   /// Reads the present row and goes to the next; false when it is damaged.
   func read(into rows: inout RowList) throws(SQLiteError) -> Bool {
     rows.begin(table)
-    var isGood = true
-    for column in columns {
-      let value = statement.value(column)
-      rows.append(value ?? .null)
-      isGood = isGood && value != nil
-    }
+    var isGood = statement.append(columns, to: &rows)
     if let stream {
       let bytes = try bytes(stream)
       rows.append(bytes ?? .null)

@@ -210,6 +210,17 @@ extension SQLiteStatement {
     blob(column).withUnsafeBytes { [UInt8]($0) }
   }
 
+  /// Adds the values of several columns to a list; text that is not UTF-8 becomes null, with false.
+  func append(_ columns: Range<Int>, to rows: inout RowList) -> Bool {
+    var isGood = true
+    for column in columns {
+      let value = value(column)
+      rows.append(value ?? .null)
+      isGood = isGood && value != nil
+    }
+    return isGood
+  }
+
   /// The value of a column as it is kept; nil for text that is not UTF-8.
   package func value(_ column: Int) -> Value? {
     let index = Int32(column)

@@ -9,7 +9,7 @@ import Wire
 struct StepChain: ~Copyable {
   private(set) var digest: [UInt8]
   private var sha = SHA256()
-  private var message: [UInt8] = []
+  private var message = Message()
 
   /// How many bytes are not worth a copy.
   private static let longBytes = 256
@@ -21,73 +21,119 @@ struct StepChain: ~Copyable {
   mutating func advance(_ head: borrowing StepHead, _ rows: borrowing RowList, _ range: Range<Int>)
     -> UInt32
   {
-    message.removeAll(keepingCapacity: true)
-    message.append(contentsOf: digest)
+    message.removeAll()
+    message.append(digest)
     message.append(word: UInt64(head.number))
-    message.append(head.kind.rawValue)
+    message.append(byte: head.kind.rawValue)
     message.append(word: UInt64(head.actor))
     message.append(word: UInt64(bitPattern: head.at.nanoseconds))
-    message.append(head.deadline == nil ? UInt8(0) : 1)
+    message.append(byte: head.deadline == nil ? 0 : 1)
     message.append(word: UInt64(bitPattern: head.deadline?.nanoseconds ?? 0))
     message.append(word: head.entropyDrawn)
     message.append(word: UInt64(range.count))
     for row in range {
-      message.append(rows.table(row).rawValue)
+      message.append(byte: rows.table(row).rawValue)
       for index in rows.range(row) {
         // Long bytes go into the digest from where they are.
         if case .blob(let bytes) = rows.values[index], bytes.count >= StepChain.longBytes {
           message.append(blobOf: bytes.count)
-          sha.update(message)
-          message.removeAll(keepingCapacity: true)
+          message.update(&sha)
+          message.removeAll()
           sha.update(bytes)
         } else {
-          message.append(value: rows.values[index])
+          message.append(rows.values[index])
         }
       }
     }
-    sha.update(message)
+    message.update(&sha)
     digest = sha.finish()
     return UInt32(digest[0]) << 24 | UInt32(digest[1]) << 16 | UInt32(digest[2]) << 8
       | UInt32(digest[3])
   }
 }
 
-extension [UInt8] {
+/// Values one after another, each with its type and, where it has one, its length.
+///
+/// Every value of every row goes through here, so the storage grows in large steps and words are
+/// stored whole.
+private struct Message {
+  private var storage = [UInt8](repeating: 0, count: 4_096)
+  private var count = 0
+
+  mutating func removeAll() { count = 0 }
+
+  /// Makes room for more bytes.
+  @inline(__always)
+  private mutating func reserve(_ more: Int) {
+    if count + more > storage.count { grow(by: more) }
+  }
+
+  @inline(never)
+  private mutating func grow(by more: Int) {
+    storage.append(contentsOf: repeatElement(0, count: max(storage.count, more)))
+  }
+
+  @inline(__always)
+  mutating func append(byte: UInt8) {
+    reserve(1)
+    storage[count] = byte
+    count += 1
+  }
+
   /// Appends eight bytes, low byte first.
-  fileprivate mutating func append(word: UInt64) {
-    Swift.withUnsafeBytes(of: word.littleEndian) { append(contentsOf: $0) }
+  @inline(__always)
+  mutating func append(word: UInt64) {
+    reserve(8)
+    storage.withUnsafeMutableBytes {
+      $0.storeBytes(of: word.littleEndian, toByteOffset: count, as: UInt64.self)
+    }
+    count += 8
+  }
+
+  mutating func append(_ bytes: [UInt8]) {
+    reserve(bytes.count)
+    storage.replaceSubrange(count..<count + bytes.count, with: bytes)
+    count += bytes.count
   }
 
   /// Appends what stands before bytes: their type and how many they are.
-  fileprivate mutating func append(blobOf count: Int) {
-    append(4)
+  mutating func append(blobOf count: Int) {
+    append(byte: 4)
     append(word: UInt64(count))
   }
 
-  /// Appends a value with its type and, where it has one, its length.
-  fileprivate mutating func append(value: borrowing Value) {
+  mutating func append(_ value: borrowing Value) {
     switch copy value {
-    case .null: append(0)
+    case .null: append(byte: 0)
     case .integer(let number):
-      append(1)
+      append(byte: 1)
       append(word: UInt64(bitPattern: number))
     case .real(let number):
-      append(2)
+      append(byte: 2)
       append(word: number.bitPattern)
     case .text(let text):
-      append(3)
+      append(byte: 3)
       append(word: UInt64(text.utf8.count))
-      append(contentsOf: text.utf8)
+      for byte in text.utf8 { append(byte: byte) }
     case .blob(let bytes):
       append(blobOf: bytes.count)
-      append(contentsOf: bytes)
+      append(bytes)
     }
   }
 
+  /// Adds what was appended to a digest.
+  borrowing func update(_ sha: inout SHA256) {
+    sha.update(storage.span.bytes.extracting(0..<count))
+  }
+}
+
+extension [UInt8] {
   /// The digest of a list of values.
   static func digest(of values: [Value]) -> [UInt8] {
-    var message: [UInt8] = []
-    for value in values { message.append(value: value) }
-    return SHA256.hash(message)
+    var message = Message()
+    for value in values { message.append(value) }
+    var sha = SHA256()
+    message.update(&sha)
+    return sha.finish()
   }
 }

@@ -1,0 +1,85 @@
+package import Wire
+
+/// What a result column can be read as.
+package protocol ResultValue {
+  init(_ statement: borrowing SQLiteStatement, _ column: Int)
+}
+
+extension SQLiteStatement {
+  /// The columns of the present row in their order, as values of these types.
+  ///
+  /// - Parameter first: the column of the first value, counted from 0.
+  package func values<each Field: ResultValue>(
+    from first: Int = 0, _ types: repeat (each Field).Type
+  ) -> (repeat each Field) {
+    var column = first
+    func next<Value: ResultValue>(_ type: Value.Type) -> Value {
+      defer { column += 1 }
+      return Value(self, column)
+    }
+    return (repeat next((each Field).self))
+  }
+}
+
+extension Optional: ResultValue where Wrapped: ResultValue {
+  package init(_ statement: borrowing SQLiteStatement, _ column: Int) {
+    self = statement.isNull(column) ? nil : Wrapped(statement, column)
+  }
+}
+
+extension Int64: ResultValue {
+  package init(_ statement: borrowing SQLiteStatement, _ column: Int) {
+    self = statement.integer(column)
+  }
+}
+
+extension ResultValue where Self: FixedWidthInteger {
+  /// A number that is out of range becomes the nearest one that is not.
+  package init(_ statement: borrowing SQLiteStatement, _ column: Int) {
+    self.init(clamping: statement.integer(column))
+  }
+}
+
+extension Int: ResultValue {}
+extension UInt32: ResultValue {}
+extension UInt16: ResultValue {}
+extension UInt8: ResultValue {}
+
+extension UInt64: ResultValue {
+  /// A number of 64 unsigned bits keeps its bits.
+  package init(_ statement: borrowing SQLiteStatement, _ column: Int) {
+    self.init(bitPattern: statement.integer(column))
+  }
+}
+
+extension Bool: ResultValue {
+  package init(_ statement: borrowing SQLiteStatement, _ column: Int) {
+    self = statement.integer(column) != 0
+  }
+}
+
+extension Double: ResultValue {
+  package init(_ statement: borrowing SQLiteStatement, _ column: Int) {
+    self = statement.real(column)
+  }
+}
+
+extension String: ResultValue {
+  /// Empty for NULL.
+  package init(_ statement: borrowing SQLiteStatement, _ column: Int) {
+    self = statement.text(column) ?? ""
+  }
+}
+
+extension [UInt8]: ResultValue {
+  /// Empty for NULL.
+  package init(_ statement: borrowing SQLiteStatement, _ column: Int) {
+    self = statement.bytes(column)
+  }
+}
+
+extension Instant: ResultValue {
+  package init(_ statement: borrowing SQLiteStatement, _ column: Int) {
+    self.init(nanoseconds: statement.integer(column))
+  }
+}
