@@ -168,7 +168,7 @@ let package = Package(
       "ReplayTests",
       [
         "Wire", "SCTP", "JSEP", "SDP", "Secure", "RTP", "Media", "Stats", "Peer", "Tape",
-        "Queries", "Replay", "Lab",
+        "Queries", "Replay", "Lab", "Debug", "Verify", "Page",
       ]),
     tests(
       "DebugTests",

@@ -145,7 +145,7 @@ final class WalkServer {
   /// Whether a condition holds now; one about stats only when it did not hold before.
   private func holds(_ condition: StepCondition) -> Bool {
     let holds = walk.meets(condition)
-    guard condition.needsStats, let peer = walk.last?.recorded.head.actor else { return holds }
+    guard condition.needsStats, let peer = walk.last?.recorded.peer else { return holds }
     let did = held[condition.description, default: [:]].updateValue(holds, forKey: peer)
     return holds && did != true
   }

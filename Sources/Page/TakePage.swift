@@ -45,6 +45,8 @@ package struct TakePage: Sendable {
       ("seconds", StatsValue.number(seconds).json), ("version", jsonString(info.toolVersion)),
       ("isComplete", StatsValue.flag(info.isComplete).json),
       ("peers", "[" + peers.joined(separator: ",") + "]"),
+      ("actors", CanonicalJSON.text(info.actors)),
+      ("coverage", CanonicalJSON.text(info.coverage)),
     ]
   }
 

@@ -27,6 +27,24 @@ package struct TakeInfo: Sendable, Codable {
     package var states: [String]
   }
 
+  /// A machine of another kind than the endpoint.
+  package struct ActorInfo: Sendable, Codable {
+    package var actor: UInt32
+    package var kind: String
+    package var label: String
+  }
+
+  /// What an actor could not see.
+  package struct Coverage: Sendable, Codable {
+    package var actor: UInt32
+    /// Whose side it is; nil for the actor as a whole.
+    package var peer: UInt32?
+    package var fromNanoseconds: Int64
+    package var toNanoseconds: Int64
+    package var what: String
+    package var reason: String
+  }
+
   /// How many rows a table has.
   package struct TableCount: Sendable, Codable {
     package var table: String
@@ -50,7 +68,14 @@ package struct TakeInfo: Sendable, Codable {
   package var fileBytes: Int64
   package var captureBytes: Int64
   package var peers: [PeerInfo]
+  /// The machines that are no endpoints.
+  package var actors: [ActorInfo]
+  /// What they could not see: the first of it.
+  package var coverage: [Coverage]
   package var tables: [TableCount]
+
+  /// How many rows of what could not be seen are told.
+  private static let coverageMaximum = 20
 
   /// Reads the summary of a take; nothing is verified.
   package init(path: String) throws(TapeError) {
@@ -79,6 +104,8 @@ package struct TakeInfo: Sendable, Codable {
         ?? 0
       fileBytes = try connection.byteCount()
       peers = try TakeInfo.peers(connection)
+      actors = try TakeInfo.actors(connection)
+      coverage = try TakeInfo.coverage(connection)
       var counts: [TableCount] = []
       for table in Table.allCases {
         let rows = try connection.integer("SELECT count(*) FROM \(table.storageName)") ?? 0
@@ -92,21 +119,53 @@ package struct TakeInfo: Sendable, Codable {
       24 + peers.reduce(0) { $0 + $1.bytesIn + $1.bytesOut + 58 * ($1.packetsIn + $1.packetsOut) }
   }
 
+  private static func actors(_ connection: borrowing SQLiteConnection) throws(SQLiteError)
+    -> [ActorInfo]
+  {
+    var rows = try connection.prepare(
+      "SELECT actor, kind, label FROM actor WHERE kind <> 'endpoint' ORDER BY row")
+    var found: [ActorInfo] = []
+    while try rows.step() {
+      let (actor, kind, label) = rows.values(UInt32.self, String.self, String.self)
+      found.append(ActorInfo(actor: actor, kind: kind, label: label))
+    }
+    return found
+  }
+
+  private static func coverage(_ connection: borrowing SQLiteConnection) throws(SQLiteError)
+    -> [Coverage]
+  {
+    var rows = try connection.prepare(
+      """
+      SELECT actor, peer, from_ns, to_ns, what, reason FROM coverage
+      ORDER BY row LIMIT \(coverageMaximum)
+      """)
+    var found: [Coverage] = []
+    while try rows.step() {
+      let (actor, peer, from, to, what, reason) = rows.values(
+        UInt32.self, UInt32?.self, Int64.self, Int64.self, String.self, String.self)
+      found.append(
+        Coverage(
+          actor: actor, peer: peer, fromNanoseconds: from, toNanoseconds: to, what: what,
+          reason: reason))
+    }
+    return found
+  }
+
   private static func peers(_ connection: borrowing SQLiteConnection) throws(SQLiteError)
     -> [PeerInfo]
   {
     var peers: [PeerInfo] = []
+    func place(_ peer: Int64) -> Int? { peers.firstIndex { $0.peer == peer } }
     var statement = try connection.prepare("SELECT peer, label, role FROM peer ORDER BY row")
     while try statement.step() {
-      peers.append(
-        PeerInfo(
-          peer: statement.integer(0), label: statement.text(1) ?? "",
-          role: statement.text(2) ?? "", states: [], tracks: []))
+      let (peer, label, role) = statement.values(Int64.self, String.self, String.self)
+      peers.append(PeerInfo(peer: peer, label: label, role: role, states: [], tracks: []))
     }
     var states = try connection.prepare("SELECT peer, machine, to_state FROM state ORDER BY row")
     while try states.step() {
-      guard let index = peers.firstIndex(where: { $0.peer == states.integer(0) }) else { continue }
-      peers[index].reached(states.text(2) ?? "", by: states.text(1) ?? "")
+      let (peer, machine, state) = states.values(Int64.self, String.self, String.self)
+      if let index = place(peer) { peers[index].reached(state, by: machine) }
     }
     var tracks = try connection.prepare(
       """
@@ -114,8 +173,8 @@ package struct TakeInfo: Sendable, Codable {
       FROM track ORDER BY peer, track, direction
       """)
     while try tracks.step() {
-      guard let index = peers.firstIndex(where: { $0.peer == tracks.integer(0) }) else { continue }
-      peers[index].tracks.append(tracks.text(1) ?? "")
+      let (peer, track) = tracks.values(Int64.self, String.self)
+      if let index = place(peer) { peers[index].tracks.append(track) }
     }
     var packets = try connection.prepare(
       """
@@ -127,11 +186,13 @@ package struct TakeInfo: Sendable, Codable {
       GROUP BY peer, direction
       """)
     while try packets.step() {
-      guard let index = peers.firstIndex(where: { $0.peer == packets.integer(0) }) else { continue }
-      if packets.text(1) == directionName(true) {
-        (peers[index].packetsIn, peers[index].bytesIn) = (packets.integer(2), packets.integer(3))
+      let (peer, direction, count, bytes) = packets.values(
+        Int64.self, String.self, Int64.self, Int64.self)
+      guard let index = place(peer) else { continue }
+      if direction == directionName(true) {
+        (peers[index].packetsIn, peers[index].bytesIn) = (count, bytes)
       } else {
-        (peers[index].packetsOut, peers[index].bytesOut) = (packets.integer(2), packets.integer(3))
+        (peers[index].packetsOut, peers[index].bytesOut) = (count, bytes)
       }
     }
     var channels = try connection.prepare(
@@ -140,12 +201,11 @@ package struct TakeInfo: Sendable, Codable {
       FROM channel_total GROUP BY peer
       """)
     while try channels.step() {
-      guard let index = peers.firstIndex(where: { $0.peer == channels.integer(0) }) else {
-        continue
-      }
-      peers[index].dataChannels = channels.integer(1)
-      peers[index].messagesIn = channels.integer(2)
-      peers[index].messagesOut = channels.integer(3)
+      let (peer, count, messagesIn, messagesOut) = channels.values(
+        Int64.self, Int64.self, Int64.self, Int64.self)
+      guard let index = place(peer) else { continue }
+      peers[index].dataChannels = count
+      (peers[index].messagesIn, peers[index].messagesOut) = (messagesIn, messagesOut)
     }
     return peers
   }
@@ -200,6 +260,14 @@ extension TakeInfo: CustomStringConvertible {
       for states in peer.states {
         lines.append("    \(states.machine): \(states.states.joined(separator: ", "))")
       }
+    }
+    for actor in actors { lines.append("  actor \(actor.actor) \(actor.label), \(actor.kind)") }
+    for gap in coverage {
+      add(
+        "not seen",
+        "\(gap.what), \(thousandths(gap.fromNanoseconds / 1_000_000)) to "
+          + "\(thousandths(gap.toNanoseconds / 1_000_000)) s"
+          + (gap.peer.map { ", peer \($0)" } ?? "") + ": \(gap.reason)")
     }
     add(
       "rows", tables.filter { $0.rows > 0 }.map { "\($0.table) \($0.rows)" }.joined(separator: ", ")

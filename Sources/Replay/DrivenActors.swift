@@ -44,7 +44,7 @@ package struct ActorState: Sendable {
   package var snapshot: any MachineSnapshot
 
   /// How the actor is called: `peer 1`, or `actor 2`.
-  package var name: String { peer.map { "peer \($0)" } ?? "actor \(actor)" }
+  package var name: String { ActorWords.name(actor: actor, peer: peer) }
 }
 
 /// A peer that a take drives, with what stands in for its libraries.

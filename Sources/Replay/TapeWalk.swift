@@ -156,7 +156,8 @@ extension TapeWalk.Step {
   package var json: String {
     let head = recorded.head
     let outputs = recorded.outputRows.map { jsonString(RowText(rows, $0).title) }
-    return "{\"step\":\(head.number),\"at_ns\":\(head.at.nanoseconds),\"peer\":\(head.actor),"
+    return "{\"step\":\(head.number),\"at_ns\":\(head.at.nanoseconds),\"actor\":\(head.actor),"
+      + "\"peer\":\(recorded.peer.map { String($0) } ?? "null"),"
       + "\"input\":\(jsonString(InputText(recorded).title)),"
       + "\"outputs\":[\(outputs.joined(separator: ","))],"
       + "\"data\":[\(dataTitles.map(jsonString).joined(separator: ","))]}"

@@ -86,7 +86,7 @@ package struct Minimiser {
     var numbers = RowNumbering()
     while let chunk = try reader.chunk() {
       for step in chunk.steps where step.head.number <= divergence.step {
-        guard step.head.actor == divergence.peer else { continue }
+        guard step.head.actor == divergence.actor else { continue }
         let rows = numbers.renumbered(chunk.rows, step.rows)
         try copy.append(step.head, rows, 0..<rows.count)
       }

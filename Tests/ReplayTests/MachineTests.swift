@@ -12,31 +12,10 @@ import Wire
 /// Machines of other kinds on the tape: the same take, replay, walk, redrive and comparison work on
 /// a machine that none of them knows.
 @Suite struct MachineTests {
-  private final class Folder {
-    let path = FileManager.default.temporaryDirectory.path + "/machine-" + UUID().uuidString
-    init() throws {
-      try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: true)
-    }
-    deinit { try? FileManager.default.removeItem(atPath: path) }
-    func file(_ name: String) -> String { path + "/" + name }
+  private typealias Folder = MachineFolder
 
-    func writer(_ name: String) throws -> TapeWriter {
-      var options = TapeWriter.Options()
-      options.waitsForDisk = true
-      options.toolchain = Toolchain(openssl: "3.0", cpu: "here")
-      return try TapeWriter(path: file(name), options: options)
-    }
-  }
-
-  /// A counter with a few steps, recorded.
   private func recorded(_ folder: Folder, _ name: String = "a.take") throws -> String {
-    let driver = CounterDriver(try folder.writer(name))
-    let counter = driver.add("sum", limit: 10)
-    for number in [1, 2, 3] { driver.step(counter, .add(number)) }
-    driver.wait()
-    for number in [4, 5] { driver.step(counter, .add(number)) }
-    _ = try driver.writer.finish()
-    return folder.file(name)
+    try folder.recordCounter(name)
   }
 
   private func replay(_ path: String, kinds: MachineKinds = Counter.kinds()) throws

@@ -32,7 +32,10 @@ package final class FreeRun {
   }
 
   private struct Driven {
+    /// The number of the actor in the take.
     var number: UInt32
+    /// That of the peer that it is.
+    var peer: UInt32
     var machine: PeerMachine
     var outcome: PeerOutcome
     /// The time of the last input: no later one may be earlier.
@@ -50,6 +53,8 @@ package final class FreeRun {
   private var editor: PacketEditor
   private var memory = RowMemory()
   private var peers: [Driven] = []
+  /// The actors that are no endpoints, which are left out.
+  package private(set) var others: [String] = []
   private var held: [Held] = []
   private var order = 0
   private var outbox = Outbox<PeerOutput>()
@@ -119,19 +124,23 @@ package final class FreeRun {
   private func feed(_ step: TapeChunk.Step, _ rows: RowList) {
     let (peer, at) = (step.head.actor, step.head.at)
     // What is asked here is asked of endpoints: other machines have no datagrams to change.
-    guard let input = step.input as? PeerInput else { return }
+    guard let input = step.input as? PeerInput else {
+      if step.head.kind == .genesis { others.append(step.actorName) }
+      return
+    }
     switch input {
     case .deadline:
       // The stack may have other plans than it had in the recording.
       guard let due = driven(peer)?.deadline, due <= at else { return }
       self.step(peer, .deadline, at: at)
     case .genesis(var genesis):
-      if isChanged(peer) { changes.configure(&genesis.configuration) }
       let words = ActorWords(step, rows)
+      let number = words.peer ?? peer
       peers.append(
         Driven(
-          number: peer, machine: PeerMachine(codecs: codecs()),
-          outcome: PeerOutcome(peer: peer, label: words.label), at: at, clock: words.clock))
+          number: peer, peer: number, machine: PeerMachine(codecs: codecs()),
+          outcome: PeerOutcome(peer: number, label: words.label), at: at, clock: words.clock))
+      if isChanged(peer) { changes.configure(&genesis.configuration) }
       self.step(peer, .genesis(genesis), at: at)
     case .datagram(let datagram, let arrival) where isChanged(peer):
       edit(step, rows, datagram, arrival)
@@ -144,7 +153,9 @@ package final class FreeRun {
     }
   }
 
-  private func isChanged(_ peer: UInt32) -> Bool { changes.peer ?? peer == peer }
+  private func isChanged(_ actor: UInt32) -> Bool {
+    changes.peer == nil || changes.peer == driven(actor)?.peer
+  }
 
   private func driven(_ peer: UInt32) -> Driven? { peers.first { $0.number == peer } }
 

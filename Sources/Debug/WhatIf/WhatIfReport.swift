@@ -10,12 +10,21 @@ package struct WhatIfReport: Sendable {
   package let changes: [String]
   package let recorded: [PeerOutcome]
   package let changed: [PeerOutcome]
+  /// The actors that are no endpoints and so were left out.
+  package let others: [String]
 
   package init(
-    path: String, changes: [String], recorded: [PeerOutcome], changed: [PeerOutcome]
+    path: String, changes: [String], recorded: [PeerOutcome], changed: [PeerOutcome],
+    others: [String] = []
   ) {
-    (self.path, self.changes) = (path, changes)
+    (self.path, self.changes, self.others) = (path, changes, others)
     (self.recorded, self.changed) = (recorded, changed)
+  }
+
+  /// What was left out, in one sentence.
+  private var otherText: String? {
+    guard !others.isEmpty else { return nil }
+    return "Left out, because only endpoints can be changed: \(others.joined(separator: ", "))."
   }
 
   /// What the comparison rests on.
@@ -90,7 +99,8 @@ package struct WhatIfReport: Sendable {
 
   /// The report for people: what differs, with the freezes that went or came.
   package var text: String {
-    var lines = changes.map { "what if: \($0)" } + [Self.meaning, ""]
+    var lines =
+      changes.map { "what if: \($0)" } + [Self.meaning] + (otherText.map { [$0] } ?? []) + [""]
     let rows = pairs().flatMap { self.rows($0.before, $0.after) }
     let different = rows.filter { !$0.isEqual }
     if different.isEmpty {
@@ -128,6 +138,7 @@ package struct WhatIfReport: Sendable {
         + "\"freezes_added\":\(list(freezes(after, missingIn: before).map(freeze)))}"
     }
     return "{\"take\":\(jsonString(path)),\"changes\":\(list(changes.map(jsonString))),"
-      + "\"meaning\":\(jsonString(Self.meaning)),\"peers\":\(list(peers))}"
+      + "\"meaning\":\(jsonString(Self.meaning)),\"peers\":\(list(peers)),"
+      + "\"left_out\":\(list(others.map(jsonString)))}"
   }
 }

@@ -94,8 +94,10 @@ struct RecordedScript: Sendable {
     do throws(TapeFault) {
       while let chunk = try reader.next() {
         for step in chunk.steps {
-          if !peers.contains(step.head.actor) { peers.append(step.head.actor) }
-          guard step.head.actor == peer else { continue }
+          // An actor of another kind than the endpoint has nothing that an application calls.
+          guard let number = step.peer else { continue }
+          if !peers.contains(number) { peers.append(number) }
+          guard number == peer else { continue }
           append(step, chunk.rows)
         }
       }
@@ -119,7 +121,6 @@ struct RecordedScript: Sendable {
     for row in step.outputRows {
       if let packet = PacketRow(rows, row) { sent.append(packet.bytes) }
     }
-    // An actor of another kind than the endpoint has nothing that an application calls.
     guard let input = step.input as? PeerInput else { return }
     if case .genesis = input { label = ActorWords(step, rows).label }
     steps.append(Step(number: step.head.number, at: step.head.at, input: input, sent: sent))

@@ -339,6 +339,15 @@ for (const each of take.peers) {
   place("peers").append(button);
 }
 
+for (const each of take.actors) {
+  place("actors").append(named("li", `actor ${each.actor} ${each.label}: ${each.kind}`));
+}
+for (const each of take.coverage) {
+  const span = `${(each.fromNanoseconds / 1e9).toFixed(3)} to `
+    + `${(each.toNanoseconds / 1e9).toFixed(3)} s`;
+  place("actors").append(named("li", `not seen: ${each.what}, ${span}: ${each.reason}`));
+}
+
 if (!take.problems.length) {
   place("problems").className = "none";
   place("problems").textContent = "Nothing seems wrong.";

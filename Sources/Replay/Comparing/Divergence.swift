@@ -9,7 +9,9 @@ package struct Divergence: Hashable, Sendable, Codable {
 
   package var step: Int
   package var atNanoseconds: Int64
-  package var peer: UInt32
+  package var actor: UInt32
+  /// The number of the peer that the actor is; nil when it is none.
+  package var peer: UInt32?
   package var peerLabel: String
   /// `ice`, `dtls`, `rtp`, `rtcp`, `signaling`, `media`, `stats`, `api`, `timer`, `entropy`, ...
   package var layer: String
@@ -41,13 +43,14 @@ package struct Divergence: Hashable, Sendable, Codable {
     let step = found.step
     self.step = step.head.number
     atNanoseconds = step.head.at.nanoseconds
-    peer = step.head.actor
+    actor = step.head.actor
+    peer = step.peer
     peerLabel = label
     input = InputText(step).line
     previous = found.history.map { InputText($0).line }
     command = "retake replay \(path) --until step:\(step.head.number)"
     notes = []
-    let place = PacketPlace(path: path, peer: step.head.actor, before: step.head.number)
+    let place = PacketPlace(path: path, peer: step.peer, before: step.head.number)
     fields = FieldPair.pairs(
       found.difference, found.recordedRows, found.replayedRows, open: place.data)
     inside = FieldPair.inside(found, snapshot)
@@ -83,7 +86,8 @@ extension Divergence: CustomStringConvertible {
   /// The divergence for people, on several lines.
   package var description: String {
     var lines = [
-      "diverged at step \(step), \(timeText(atNanoseconds)), peer \(peer)"
+      "diverged at step \(step), \(timeText(atNanoseconds)), "
+        + ActorWords.name(actor: actor, peer: peer)
         + (peerLabel.isEmpty ? "" : " (\(peerLabel))") + ", layer \(layer)",
       "  what      \(what)",
       "  field     \(field)",

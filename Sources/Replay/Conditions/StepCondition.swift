@@ -198,12 +198,12 @@ package struct StepCondition: Hashable, Sendable, CustomStringConvertible {
     case .rows(let tables):
       for row in step.rows where tables.contains(rows.table(row)) {
         let facts = RowFacts(
-          rows: rows, row: row, peer: step.head.actor, isInput: step.inputRows.contains(row),
+          rows: rows, row: row, peer: step.peer ?? 0, isInput: step.inputRows.contains(row),
           memory: memory)
         if matches(facts) { return true }
       }
       return false
-    case .stat: return matches(stats(), of: step.head.actor)
+    case .stat: return matches(stats(), of: step.peer ?? 0)
     }
   }
 
@@ -266,7 +266,7 @@ extension StepCondition {
       guard tables.contains(rows.table(row)) else { return false }
       let isInput = step.inputRows.contains(row)
       let facts = RowFacts(
-        rows: rows, row: row, peer: step.head.actor, isInput: isInput, memory: memory)
+        rows: rows, row: row, peer: step.peer ?? 0, isInput: isInput, memory: memory)
       return (isInput || facts.field("direction") == "in" && rows.table(row) != .packet)
         && matches(facts)
     }

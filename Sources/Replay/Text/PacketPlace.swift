@@ -10,9 +10,9 @@ struct PacketPlace {
   private let path: String
 
   /// Reads what came before a step ended; a file that cannot be read tells nothing.
-  init(path: String, peer: UInt32, before step: Int) {
+  init(path: String, peer: UInt32?, before step: Int) {
     self.path = path
-    protection = try? Self.protection(path, peer, step)
+    protection = peer.flatMap { try? Self.protection(path, $0, step) }
   }
 
   private static func protection(_ path: String, _ peer: UInt32, _ step: Int) throws

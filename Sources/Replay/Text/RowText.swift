@@ -123,7 +123,7 @@ struct InputText {
   init(_ step: TapeChunk.Step) {
     title = InputText.title(step)
     line =
-      "step \(step.head.number)  \(timeText(step.head.at.nanoseconds))  peer \(step.head.actor)  "
+      "step \(step.head.number)  \(timeText(step.head.at.nanoseconds))  \(step.actorName)  "
       + title
   }
 

@@ -13,6 +13,11 @@ package struct ActorWords: Hashable, Sendable {
 
   package init() {}
 
+  /// How an actor is called: `peer 1`, or `actor 2`.
+  package static func name(actor: UInt32, peer: UInt32?) -> String {
+    peer.map { "peer \($0)" } ?? "actor \(actor)"
+  }
+
   /// The words of an endpoint that was not named.
   static func endpoint(_ actor: UInt32) -> ActorWords {
     var words = ActorWords()

@@ -3,7 +3,13 @@ struct StepDecoder {
   private let kinds: MachineKinds
   private let contents: ContentSource
   private var decoders: [MachineKind: any InputDecoder]
-  private var actors: [UInt32: MachineKind] = [:]
+  private var actors: [UInt32: Actor] = [:]
+
+  /// What the genesis of an actor says of it.
+  private struct Actor {
+    var kind = MachineKind.endpoint
+    var peer: UInt32?
+  }
 
   init(_ kinds: MachineKinds, _ contents: ContentSource) {
     self.kinds = kinds
@@ -16,11 +22,13 @@ struct StepDecoder {
     -> TapeChunk.Step?
   {
     guard let count = StepDecoder.inputRowCount(head, rows, range) else { return nil }
-    let kind = kind(of: head, rows, range)
-    guard let input = input(kind, head, rows, range.lowerBound..<range.lowerBound + count) else {
+    let actor = actor(of: head, rows, range)
+    guard let input = input(actor.kind, head, rows, range.lowerBound..<range.lowerBound + count)
+    else {
       return nil
     }
-    return TapeChunk.Step(head: head, input: input, rows: range, inputRowCount: count)
+    return TapeChunk.Step(
+      head: head, peer: actor.peer, input: input, rows: range, inputRowCount: count)
   }
 
   private mutating func input(
@@ -46,13 +54,19 @@ struct StepDecoder {
     return nil
   }
 
-  /// What kind of machine made a step: its genesis says so, and without a word it is an endpoint.
-  private mutating func kind(of head: StepHead, _ rows: borrowing RowList, _ range: Range<Int>)
-    -> MachineKind
+  /// Which actor made a step: its genesis says so, and without a word it is an endpoint with the
+  /// number of its peer.
+  private mutating func actor(of head: StepHead, _ rows: borrowing RowList, _ range: Range<Int>)
+    -> Actor
   {
-    if head.kind == .genesis, let first = range.first, let row = ActorRow(rows, first) {
-      actors[head.actor] = MachineKind(rawValue: row.kind)
+    if head.kind == .genesis {
+      var actor = Actor()
+      for row in range {
+        if let row = ActorRow(rows, row) { actor.kind = MachineKind(rawValue: row.kind) }
+        if let row = PeerRow(rows, row) { actor.peer = row.peer.number }
+      }
+      actors[head.actor] = actor
     }
-    return actors[head.actor] ?? .endpoint
+    return actors[head.actor] ?? Actor(peer: head.actor)
   }
 }

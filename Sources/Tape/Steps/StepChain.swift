@@ -90,9 +90,13 @@ private struct Message {
     count += 8
   }
 
-  mutating func append(_ bytes: [UInt8]) {
+  mutating func append(_ bytes: [UInt8]) { bytes.withUnsafeBytes { append($0) } }
+
+  private mutating func append(_ bytes: UnsafeRawBufferPointer) {
     reserve(bytes.count)
-    storage.replaceSubrange(count..<count + bytes.count, with: bytes)
+    storage.withUnsafeMutableBytes { storage in
+      UnsafeMutableRawBufferPointer(rebasing: storage[count...]).copyMemory(from: bytes)
+    }
     count += bytes.count
   }
 
@@ -111,10 +115,10 @@ private struct Message {
     case .real(let number):
       append(byte: 2)
       append(word: number.bitPattern)
-    case .text(let text):
+    case .text(var text):
       append(byte: 3)
       append(word: UInt64(text.utf8.count))
-      for byte in text.utf8 { append(byte: byte) }
+      text.withUTF8 { append(UnsafeRawBufferPointer($0)) }
     case .blob(let bytes):
       append(blobOf: bytes.count)
       append(bytes)

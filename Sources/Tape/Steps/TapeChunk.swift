@@ -5,6 +5,8 @@ package struct TapeChunk: Sendable {
   /// A step as it was recorded.
   package struct Step: Sendable {
     package var head: StepHead
+    /// The number of the peer that the step's actor is; nil when it is none.
+    package var peer: UInt32?
     package var input: any RecordedInput
     /// The step's rows in `rows`: first those of the input, then those of the outputs.
     package var rows: Range<Int>
@@ -13,6 +15,9 @@ package struct TapeChunk: Sendable {
 
     /// The input of an endpoint; nil for another machine.
     package var peerInput: PeerInput? { input as? PeerInput }
+
+    /// How the actor is called: `peer 1`, or `actor 2`.
+    package var actorName: String { ActorWords.name(actor: head.actor, peer: peer) }
 
     /// The rows of the outputs.
     package var outputRows: Range<Int> { rows.lowerBound + inputRowCount..<rows.upperBound }

@@ -86,14 +86,15 @@ struct WhatIfCommand: ParsableCommand {
     let recorded = try run(FreeRun.Changes(), "as recorded")
     let changed =
       try build.map { try OtherBuild(path: $0).run(options.take, arguments) }
-      ?? run(changes, "what if")
+      ?? answer(changes, "what if")
     var words = zip(changes.edits, changed.counts).map { "\($0): \($1) packets" }
     if let jitterBuffer { words.append("jitter buffers of at least \(jitterBuffer) ms") }
     words += settings
     if let build { words.append("the stack of \(build)") }
     if let peer { words = words.map { "\($0), peer \(peer) only" } }
     let report = WhatIfReport(
-      path: options.take, changes: words, recorded: recorded.outcomes, changed: changed.outcomes)
+      path: options.take, changes: words, recorded: recorded.outcomes, changed: changed.outcomes,
+      others: recorded.others)
     print(options.json ? report.json : report.text)
   }
 
@@ -175,8 +176,15 @@ struct WhatIfCommand: ParsableCommand {
     return list
   }
 
-  private func run(_ changes: FreeRun.Changes, _ what: String) throws
+  private func answer(_ changes: FreeRun.Changes, _ what: String) throws
     -> (outcomes: [PeerOutcome], counts: [Int])
+  {
+    let run = try run(changes, what)
+    return (run.outcomes, run.counts)
+  }
+
+  private func run(_ changes: FreeRun.Changes, _ what: String) throws
+    -> (outcomes: [PeerOutcome], counts: [Int], others: [String])
   {
     let progress = Progress(what)
     defer { progress.clear() }
@@ -186,7 +194,7 @@ struct WhatIfCommand: ParsableCommand {
       let outcomes = try run.run { at in
         progress.show(String(format: "\(what): %.1f of %.1f s", at.seconds, end.seconds))
       }
-      return (outcomes, run.changed)
+      return (outcomes, run.changed, run.others)
     }
   }
 }
