@@ -100,13 +100,13 @@ package struct TakeMedia {
     var decoder: (any VideoDecoding)?
     var shown: (picture: Picture, at: Int64, digest: [UInt8])?
     while try statement.step() {
+      let (bytes, at, digest, codec) = statement.values(
+        [UInt8].self, Int64.self, [UInt8].self, String.self)
       let used =
         try decoder
-        ?? LibraryCodecs().videoDecoder(
-          track: "\(track.number)", CodecName(rawValue: statement.text(3) ?? ""))
+        ?? LibraryCodecs().videoDecoder(track: "\(track.number)", CodecName(rawValue: codec))
       decoder = used
-      let picture = try used.decode(statement.bytes(0)).picture
-      shown = (picture, statement.integer(1), statement.bytes(2))
+      shown = (try used.decode(bytes).picture, at, digest)
     }
     guard let shown else { throw DebugFailure.command("no picture was shown before this point") }
     let digest = DecodedMedia.picture(shown.picture).digest
@@ -132,15 +132,16 @@ package struct TakeMedia {
     var blocks: [AudioBlock] = []
     var beginsAt: Int64?
     while try statement.step() {
-      let count = max(120, Int(clamping: statement.integer(3)))
-      let outcome = statement.text(2) ?? ""
+      let (bytes, at, outcome, samples) = statement.values(
+        [UInt8].self, Int64.self, String.self, Int.self)
+      let count = max(120, samples)
       // What a block was recovered from is the packet played after it.
       let request: AudioDecodeRequest =
-        outcome == "decoded" ? .payload(statement.bytes(0)) : .conceal(frameCount: count)
+        outcome == "decoded" ? .payload(bytes) : .conceal(frameCount: count)
       let block =
         (try? decoder.decode(request).block) ?? AudioBlock(blank: count, channels: 1)
-      guard statement.integer(1) >= begin.nanoseconds else { continue }
-      beginsAt = beginsAt ?? statement.integer(1)
+      guard at >= begin.nanoseconds else { continue }
+      beginsAt = beginsAt ?? at
       blocks.append(block)
     }
     guard let beginsAt else { throw DebugFailure.command("no sound was played around this point") }
@@ -166,7 +167,8 @@ package struct TakeMedia {
       """)
     var known: [String] = []
     while try statement.step() {
-      let track = Track(peer: statement.integer(0), number: statement.integer(1))
+      let (peer, number) = statement.values(Int64.self, Int64.self)
+      let track = Track(peer: peer, number: number)
       if choice.peer ?? track.peer == track.peer, choice.track ?? track.number == track.number {
         return track
       }

@@ -16,18 +16,18 @@ struct PageParts {
 
   /// Adds the row that a statement stands on; rows of one peer and name follow each other.
   mutating func add(_ row: inout SQLiteStatement) {
-    let (peer, name) = (row.integer(0), row.text(1) ?? "")
+    let (peer, name, from) = row.values(Int64.self, String.self, Double.self)
     if parts.last?.peer != peer || parts.last?.name != name {
       parts.append(Part(peer: peer, name: name))
     }
-    let first = number(row.real(2))
+    let first = number(from)
     switch form {
     case .curves:
-      guard !row.isNull(3) else { return }
-      parts[parts.count - 1].items.append("[\(first),\(number(row.real(3)))]")
+      guard let value = row.values(from: 3, Double?.self) else { return }
+      parts[parts.count - 1].items.append("[\(first),\(number(value))]")
     case .lanes:
-      parts[parts.count - 1].items.append(
-        "[\(first),\(number(row.real(3))),\(jsonString(row.text(4) ?? ""))]")
+      let (to, text) = row.values(from: 3, Double.self, String.self)
+      parts[parts.count - 1].items.append("[\(first),\(number(to)),\(jsonString(text))]")
     }
   }
 

@@ -78,10 +78,10 @@ package struct TakePage: Sendable {
     var statement = try connection.prepare(
       "SELECT row >> 16, peer, message FROM signaling ORDER BY row")
     while try statement.step() {
+      let (step, peer, text) = statement.values(Int.self, Int64.self, String.self)
       messages.append(
         """
-        {"step":\(statement.integer(0)),"peer":\(statement.integer(1)),\
-        "text":\(jsonString(statement.text(2) ?? ""))}
+        {"step":\(step),"peer":\(peer),"text":\(jsonString(text))}
         """)
     }
     return "[" + messages.joined(separator: ",\n") + "]"

@@ -10,7 +10,7 @@ struct PeerLabels: Sendable {
   /// Reads the labels.
   init(_ connection: borrowing SQLiteConnection) throws(SQLiteError) {
     var rows = try connection.prepare("SELECT peer, label FROM peer ORDER BY row")
-    while try rows.step() { entries.append((rows.integer(0), rows.text(1) ?? "")) }
+    while try rows.step() { entries.append(rows.values(Int64.self, String.self)) }
   }
 
   /// The label of a peer; nil when the take has no such peer.

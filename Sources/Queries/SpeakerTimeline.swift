@@ -89,15 +89,15 @@ package struct SpeakerTimeline: Sendable, Codable {
       """)
     while try rows.step() {
       let index = place(of: rows, labels)
+      let (heard, silent, senderLevel, energy) = rows.values(
+        from: SpeakerTimeline.voiceColumns, Int64.self, Int64.self, UInt8?.self, Int64?.self)
       // Samples at 48 kHz.
-      participants[index].heardNanoseconds = rows.integer(4) * 62_500 / 3
-      participants[index].silentNanoseconds = rows.integer(5) * 62_500 / 3
+      participants[index].heardNanoseconds = heard * 62_500 / 3
+      participants[index].silentNanoseconds = silent * 62_500 / 3
       var loudest = SoundLevel.silence
-      if !rows.isNull(6) {
-        loudest = SoundLevel(headerExtension: UInt8(clamping: rows.integer(6)))
-      }
-      if !rows.isNull(7) {
-        let level = AudioLevel.level(energy: UInt64(clamping: rows.integer(7)), frameCount: 1)
+      if let senderLevel { loudest = SoundLevel(headerExtension: senderLevel) }
+      if let energy {
+        let level = AudioLevel.level(energy: UInt64(clamping: energy), frameCount: 1)
         loudest = max(loudest, SoundLevel(headerExtension: level))
       }
       participants[index].loudestDecibels = loudest.dbov
@@ -114,10 +114,12 @@ package struct SpeakerTimeline: Sendable, Codable {
       FROM speaker ORDER BY from_ns
       """)
     while try rows.step() {
+      let (from, to, level) = rows.values(
+        from: SpeakerTimeline.voiceColumns, Int64.self, Int64.self, Int.self)
       speeches.append(
         Speech(
-          participant: place(of: rows, labels), fromNanoseconds: rows.integer(4),
-          toNanoseconds: rows.integer(5), meanTenthsOfDecibels: Int(rows.integer(6))))
+          participant: place(of: rows, labels), fromNanoseconds: from, toNanoseconds: to,
+          meanTenthsOfDecibels: level))
     }
   }
 
@@ -130,18 +132,20 @@ package struct SpeakerTimeline: Sendable, Codable {
       FROM dominant_speaker ORDER BY from_ns
       """)
     while try rows.step() {
+      let (from, to) = rows.values(from: SpeakerTimeline.voiceColumns, Int64.self, Int64.self)
       dominances.append(
         Dominance(
-          participant: place(of: rows, labels), fromNanoseconds: rows.integer(4),
-          toNanoseconds: rows.integer(5)))
+          participant: place(of: rows, labels), fromNanoseconds: from, toNanoseconds: to))
     }
   }
 
+  /// How many columns name the participant, in every query here.
+  private static let voiceColumns = 4
+
   /// The participant that the first columns of a row name.
   private mutating func place(of rows: borrowing SQLiteStatement, _ labels: PeerLabels) -> Int {
-    let (peer, track) = (rows.integer(0), rows.integer(1))
-    let direction = rows.text(2) ?? ""
-    let contributor = rows.isNull(3) ? nil : rows.integer(3)
+    let (peer, track, direction, contributor) = rows.values(
+      Int64.self, Int64.self, String.self, Int64?.self)
     let known = participants.firstIndex {
       $0.track == track && $0.peer == peer && $0.direction == direction
         && $0.contributor == contributor

@@ -91,10 +91,10 @@ package struct StatSamples: Sendable {
         ORDER BY row
         """)
       while try statement.step() {
+        let (peer, at, step, count) = statement.values(
+          Int64.self, Int64.self, Int.self, Int64.self)
         instants.append(
-          Instant(
-            peer: statement.integer(0), step: Int(statement.integer(2)),
-            atNanoseconds: statement.integer(1), objectCount: statement.integer(3)))
+          Instant(peer: peer, step: step, atNanoseconds: at, objectCount: count))
       }
     } catch {
       throw TapeError(path: path, error)
@@ -122,10 +122,10 @@ package struct StatSamples: Sendable {
     statement.bind(instant?.nanoseconds ?? .max, at: 2)
     var objects: [Object] = []
     while try statement.step() {
+      let (id, type, timestamp, members) = statement.values(
+        String.self, String.self, Double.self, String?.self)
       objects.append(
-        Object(
-          id: statement.text(0) ?? "", type: statement.text(1) ?? "", timestamp: statement.real(2),
-          members: statement.text(3) ?? "{}"))
+        Object(id: id, type: type, timestamp: timestamp, members: members ?? "{}"))
     }
     return objects
   }

@@ -31,15 +31,14 @@ package enum StatSeries {
         FROM stat JOIN peer ON peer.peer = stat.peer ORDER BY stat.row
         """)
       while try statement.step() {
-        let type = statement.text(2) ?? ""
+        let (at, label, type, id, timestamp, members) = statement.values(
+          Int64.self, String.self, String.self, String.self, Double.self, String?.self)
         guard types.isEmpty || types.contains(type) else { continue }
         count += 1
         let sample = Sample(
-          seconds: StatsValue.number(Double(statement.integer(0)) / 1e9).json,
-          peer: statement.text(1) ?? "",
+          seconds: StatsValue.number(Double(at) / 1e9).json, peer: label,
           object: StatSamples.Object(
-            id: statement.text(3) ?? "", type: type, timestamp: statement.real(4),
-            members: statement.text(5) ?? "{}"))
+            id: id, type: type, timestamp: timestamp, members: members ?? "{}"))
         switch format {
         case .lines: sample.appendLine(to: &pieces.text)
         case .csv: sample.appendMembers(to: &pieces.text)

@@ -26,11 +26,12 @@ package struct TakeProblems: Sendable {
       for rule in ProblemRule.all {
         var statement = try connection.prepare(rule.sql)
         while try statement.step() {
+          let (peer, from, to, evidence) = statement.values(
+            Int64.self, Int64.self, Int64.self, String.self)
           problems.append(
             Problem(
-              name: rule.name, peer: statement.integer(0),
-              fromNanoseconds: statement.integer(1), toNanoseconds: statement.integer(2),
-              evidence: statement.text(3) ?? ""))
+              name: rule.name, peer: peer, fromNanoseconds: from, toNanoseconds: to,
+              evidence: evidence))
         }
       }
     } catch {

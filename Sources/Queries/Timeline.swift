@@ -25,11 +25,10 @@ package struct Timeline: Sendable {
       var statement = try connection.prepare(
         Timeline.queries.joined(separator: "\nUNION ALL\n") + "\nORDER BY row")
       while try statement.step() {
+        let (row, at, peer, lane, text) = statement.values(
+          Int64.self, Int64.self, Int64.self, String.self, String.self)
         entries.append(
-          Entry(
-            atNanoseconds: statement.integer(1), step: statement.integer(0) >> 16,
-            peer: statement.integer(2), lane: statement.text(3) ?? "",
-            text: statement.text(4) ?? ""))
+          Entry(atNanoseconds: at, step: row >> 16, peer: peer, lane: lane, text: text))
       }
     } catch {
       throw TapeError(path: path, error)

@@ -45,18 +45,18 @@ package struct TakeHeader: Hashable, Sendable {
 
   /// Reads the columns of a `take` row.
   fileprivate init(_ statement: borrowing SQLiteStatement) {
-    format = statement.integer(0)
-    startText = statement.text(1) ?? ""
-    startUnixNanoseconds = statement.integer(2)
-    toolVersion = statement.text(3) ?? ""
-    toolchainText = statement.text(4) ?? ""
+    (format, startText, startUnixNanoseconds, toolVersion) = statement.values(
+      Int64.self, String.self, Int64.self, String.self)
+    (toolchainText, label, redaction, keepsMedia, digest) = statement.values(
+      from: 4, String.self, String.self, Int64.self, Bool.self, [UInt8].self)
     toolchain = CanonicalJSON.value(Toolchain.self, from: toolchainText) ?? Toolchain()
-    label = statement.text(5) ?? ""
-    redaction = statement.integer(6)
-    keepsMedia = statement.integer(7) == 1
-    digest = [UInt8](statement.blob(8))
-    if statement.columnCount > 9, !statement.isNull(9) { revision = statement.integer(9) }
+    if statement.columnCount > TakeHeader.firstColumns {
+      revision = statement.values(from: TakeHeader.firstColumns, Int64?.self)
+    }
   }
+
+  /// How many columns the row had before there were revisions.
+  private static let firstColumns = 9
 
   /// The same with its digest made anew, after values were changed.
   package var sealed: TakeHeader {
@@ -100,7 +100,9 @@ package struct TakeHeader: Hashable, Sendable {
     do throws(SQLiteError) {
       var statement = try connection.prepare("SELECT * FROM take LIMIT 2")
       while try statement.step() {
-        if (9...10).contains(statement.columnCount) { found = TakeHeader(statement) }
+        if (firstColumns...firstColumns + 1).contains(statement.columnCount) {
+          found = TakeHeader(statement)
+        }
         rows += 1
       }
     } catch {

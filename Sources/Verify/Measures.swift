@@ -13,10 +13,9 @@ package struct Measures: Hashable, Sendable {
       for (index, rule) in MeasureRule.all.enumerated() {
         var statement = try connection.prepare(rule.sql)
         while try statement.step() {
-          let peer = statement.integer(0)
-          let about = statement.text(1) ?? ""
+          let (peer, about, value) = statement.values(Int64.self, String.self, Value?.self)
           let name = "peer \(peer)\(about.isEmpty ? "" : " " + about): \(rule.name)"
-          guard let measure = Measures.measure(name, statement.value(2), rule) else { continue }
+          guard let measure = Measures.measure(name, value, rule) else { continue }
           found.append((peer, index, measure))
         }
       }

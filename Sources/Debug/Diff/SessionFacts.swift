@@ -59,9 +59,8 @@ struct SessionFacts {
   private mutating func readPeers(_ connection: borrowing SQLiteConnection) throws(SQLiteError) {
     var rows = try connection.prepare("SELECT peer, label, configuration FROM peer ORDER BY row")
     while try rows.step() {
-      peers.append(
-        Peer(
-          number: rows.integer(0), label: rows.text(1) ?? "", configuration: rows.text(2) ?? ""))
+      let (number, label, configuration) = rows.values(Int64.self, String.self, String.self)
+      peers.append(Peer(number: number, label: label, configuration: configuration))
     }
   }
 
@@ -69,10 +68,10 @@ struct SessionFacts {
     var rows = try connection.prepare(
       "SELECT peer, at_ns, direction, type, message FROM signaling ORDER BY row")
     while try rows.step() {
+      let (peer, at, direction, type, text) = rows.values(
+        Int64.self, Int64.self, String.self, String.self, String.self)
       messages.append(
-        Message(
-          peer: rows.integer(0), atNanoseconds: rows.integer(1), direction: rows.text(2) ?? "",
-          type: rows.text(3) ?? "", text: rows.text(4) ?? ""))
+        Message(peer: peer, atNanoseconds: at, direction: direction, type: type, text: text))
     }
   }
 
@@ -80,10 +79,9 @@ struct SessionFacts {
     var rows = try connection.prepare(
       "SELECT peer, at_ns, machine, to_state FROM state ORDER BY row")
     while try rows.step() {
-      states.append(
-        State(
-          peer: rows.integer(0), atNanoseconds: rows.integer(1), machine: rows.text(2) ?? "",
-          to: rows.text(3) ?? ""))
+      let (peer, at, machine, state) = rows.values(
+        Int64.self, Int64.self, String.self, String.self)
+      states.append(State(peer: peer, atNanoseconds: at, machine: machine, to: state))
     }
   }
 
@@ -92,16 +90,16 @@ struct SessionFacts {
   {
     var rows = try connection.prepare(query)
     while try rows.step() {
+      let (peer, kind, name, found, at) = rows.values(
+        Int64.self, String.self, String.self, Value.self, Int64.self)
       let value: String
-      switch rows.value(3) ?? .null {
+      switch found {
       case .real(let number): value = number.description
       case .null: continue
       case let other: value = other.summary
       }
       facts.append(
-        Fact(
-          peer: rows.integer(0), kind: rows.text(1) ?? "", name: rows.text(2) ?? "", value: value,
-          atNanoseconds: rows.integer(4)))
+        Fact(peer: peer, kind: kind, name: name, value: value, atNanoseconds: at))
     }
   }
 

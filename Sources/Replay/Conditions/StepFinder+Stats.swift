@@ -16,7 +16,8 @@ extension StepFinder {
       var steps = try connection.prepare(
         "SELECT DISTINCT peer, row >> 16 AS step FROM stat ORDER BY step")
       while try steps.step() {
-        samples.steps[steps.integer(0), default: []].append(Int(steps.integer(1)))
+        let (peer, step) = steps.values(Int64.self, Int.self)
+        samples.steps[peer, default: []].append(step)
       }
       let names = types.sorted().map { "'\($0)'" }.joined(separator: ", ")
       let columns = ["kind", "ssrc", "mid"].map { "members ->> '$.\($0)'" }
@@ -27,17 +28,17 @@ extension StepFinder {
         FROM stat WHERE type IN (\(names)) ORDER BY row
         """)
       while try rows.step() {
+        let (peer, id, step, type, member, kind, ssrc, mid) = rows.values(
+          Int64.self, String.self, Int.self, String.self, String?.self, String?.self,
+          String?.self, String?.self)
         let values = [
-          "peer": String(rows.integer(0)), "id": rows.text(1), "type": rows.text(3),
-          "kind": rows.text(5), "ssrc": rows.text(6), "mid": rows.text(7),
+          "peer": String(peer), "id": id, "type": type, "kind": kind, "ssrc": ssrc, "mid": mid,
         ]
         let isWanted = growth.others.allSatisfy { test in
           values[test.field].flatMap { $0 }.map(test.holds) ?? false
         }
-        guard isWanted, let value = rows.text(4).flatMap({ Double($0) }) else { continue }
-        samples.note(
-          "\(rows.integer(0)) \(rows.text(1) ?? "")", peer: rows.integer(0),
-          step: Int(rows.integer(2)), value)
+        guard isWanted, let value = member.flatMap({ Double($0) }) else { continue }
+        samples.note("\(peer) \(id)", peer: peer, step: step, value)
       }
     } catch {
       throw TapeError(path: path, place: "stat", error)

@@ -71,13 +71,12 @@ package final class StepFinder {
     do throws(SQLiteError) {
       var statement = try connection.prepare(sql)
       while try statement.step() {
+        let (row, peer, isInput) = statement.values(Int64.self, UInt32.self, Bool.self)
+        // Behind these three stand the table's columns.
         let values = columns(of: table).indices.map { statement.value(3 + $0) ?? .null }
         var rows = RowList()
         rows.append(table, values)
-        let head = Head(
-          step: Int(statement.integer(0) >> 16),
-          peer: UInt32(truncatingIfNeeded: statement.integer(1)),
-          isInput: statement.integer(2) == 1)
+        let head = Head(step: Int(row >> 16), peer: peer, isInput: isInput)
         if body(rows, head) { return }
       }
     } catch {

@@ -28,8 +28,8 @@ struct PacketPlace {
     var secured: SecuredText?
     var log: KeyLogText?
     while try events.step() {
-      let detail = events.text(1) ?? ""
-      if events.text(0) == "secured" {
+      let (type, detail) = events.values(String.self, String.self)
+      if type == "secured" {
         secured = CanonicalJSON.value(SecuredText.self, from: detail)
       } else {
         log = CanonicalJSON.value(KeyLogText.self, from: detail)
@@ -62,6 +62,6 @@ struct PacketPlace {
         "SELECT remote FROM path WHERE direction = 'out' AND path = \(number)"),
       (try? paths.step()) == true
     else { return nil }
-    return paths.text(0)
+    return paths.values(String?.self)
   }
 }

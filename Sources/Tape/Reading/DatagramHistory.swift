@@ -34,7 +34,7 @@ package final class DatagramHistory {
     do throws(SQLiteError) {
       var statement = try connection.prepare("SELECT peer, label FROM peer ORDER BY row")
       var found: [(number: Int64, label: String)] = []
-      while try statement.step() { found.append((statement.integer(0), statement.text(1) ?? "")) }
+      while try statement.step() { found.append(statement.values(Int64.self, String.self)) }
       peers = found
       count = Int(try connection.integer("SELECT count(*) \(from)") ?? 0)
       // Row numbers are sorted alone, so that sorting never holds the bytes of a long call.
@@ -52,23 +52,26 @@ package final class DatagramHistory {
     do throws(SQLiteError) {
       guard try rows.step() else { return nil }
       packet.reset()
-      packet.bind(rows.integer(0), at: 1)
+      packet.bind(rows.values(Int64.self), at: 1)
       _ = try packet.step()
     } catch {
       throw TapeError(path: path, place: "packet", error)
     }
-    guard let local = SocketAddress(packet.text(2) ?? ""),
-      let remote = SocketAddress(packet.text(3) ?? ""), local.ip.isIPv4 == remote.ip.isIPv4
+    let (at, direction, from, to, bytes) = packet.values(
+      Int64.self, String.self, String.self, String.self, [UInt8].self)
+    guard let local = SocketAddress(from), let remote = SocketAddress(to),
+      local.ip.isIPv4 == remote.ip.isIPv4
     else { throw unreadable() }
-    let isInbound = packet.text(1) == "in"
+    let isInbound = direction == directionName(true)
     return Entry(
-      atNanoseconds: packet.integer(0), isInbound: isInbound, source: isInbound ? remote : local,
-      destination: isInbound ? local : remote, bytes: packet.bytes(4))
+      atNanoseconds: at, isInbound: isInbound, source: isInbound ? remote : local,
+      destination: isInbound ? local : remote, bytes: bytes)
   }
 
   private func unreadable() -> TapeError {
-    TapeError(
-      path: path, place: "packet, step \(rows.integer(0) >> 16)",
+    let row = rows.values(Int64.self)
+    return TapeError(
+      path: path, place: "packet, step \(row >> 16)",
       reason: "the datagram was altered; retake replay tells more")
   }
 }

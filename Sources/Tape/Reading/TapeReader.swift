@@ -84,9 +84,8 @@ package final class TapeReader {
   {
     var statement = try connection.prepare("SELECT steps, at_ns, digest FROM ending")
     guard try statement.step() else { return nil }
-    return Ending(
-      steps: Int(statement.integer(0)), at: Instant(nanoseconds: statement.integer(1)),
-      digest: [UInt8](statement.blob(2)))
+    let (steps, at, digest) = statement.values(Int.self, Instant.self, [UInt8].self)
+    return Ending(steps: steps, at: at, digest: digest)
   }
 
   /// The time of the last step, for progress; nil when the take has no steps.
@@ -162,7 +161,8 @@ package final class TapeReader {
     } catch {
       throw .unreadable(TapeError(path: path, place: "tape", error))
     }
-    let first = tape.integer(0)
+    let (first, count, start, body, digest) = tape.values(
+      Int64.self, Int.self, Int64.self, [UInt8].self, [UInt8].self)
     guard first == Int64(stepsRead + 1) else {
       throw altered(
         first > Int64(stepsRead + 1)
@@ -171,8 +171,7 @@ package final class TapeReader {
     }
     do throws(ReadError) {
       heads = try TapeBody.heads(
-        tape.blob(3), first: stepsRead + 1, count: Int(clamping: tape.integer(1)),
-        start: tape.integer(2))
+        body.span.bytes, first: stepsRead + 1, count: count, start: start)
     } catch {
       throw altered("the headers of its transaction were changed", table: "tape")
     }
@@ -180,7 +179,7 @@ package final class TapeReader {
       throw altered("a transaction without steps was added", table: "tape")
     }
     position = 0
-    batchDigest = [UInt8](tape.blob(4))
+    batchDigest = digest
   }
 
   private func checkEnd() throws(SQLiteError) {

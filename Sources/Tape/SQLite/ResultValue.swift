@@ -21,6 +21,13 @@ extension SQLiteStatement {
   }
 }
 
+extension SQLiteStatement {
+  /// One column of the present row.
+  package func values<Field: ResultValue>(from column: Int = 0, _ type: Field.Type) -> Field {
+    Field(self, column)
+  }
+}
+
 extension Optional: ResultValue where Wrapped: ResultValue {
   package init(_ statement: borrowing SQLiteStatement, _ column: Int) {
     self = statement.isNull(column) ? nil : Wrapped(statement, column)
@@ -75,6 +82,13 @@ extension [UInt8]: ResultValue {
   /// Empty for NULL.
   package init(_ statement: borrowing SQLiteStatement, _ column: Int) {
     self = statement.bytes(column)
+  }
+}
+
+extension Value: ResultValue {
+  /// Null for text that is not UTF-8.
+  package init(_ statement: borrowing SQLiteStatement, _ column: Int) {
+    self = statement.value(column) ?? .null
   }
 }
 
