@@ -87,6 +87,8 @@ let package = Package(
     module("SDP", ["Wire"]),
     module("JSEP", ["Wire", "RTP", "SDP"]),
     module("Transport", ["Wire", "ICE", "Secure", "RTP", "JSEP"]),
+    // Calls of others: packets out of captures, keys out of logs, and what both tell.
+    module("Capture", ["Wire"]),
     module("Flow", ["Wire", "RTP"], containers: ["DequeModule"]),
     module(
       "Media", ["Wire", "RTP", "CSupport", "COpus", "CVPX"], containers: ["DequeModule"]),
@@ -209,6 +211,7 @@ let package = Package(
       name: "SDPTests", dependencies: ["Wire", "SDP"], exclude: ["Samples"],
       swiftSettings: settings),
     tests("JSEPTests", ["Wire", "RTP", "SDP", "JSEP"]),
+    tests("CaptureTests", ["Wire", "Capture"]),
     tests(
       "AnyBytesTests",
       ["Wire", "STUN", "RTP", "SCTP", "SDP", "Media", "Peer", "Lab", "Signaling", "Tape"]),
