@@ -89,6 +89,7 @@ let package = Package(
     module("Transport", ["Wire", "ICE", "Secure", "RTP", "JSEP"]),
     // Calls of others: packets out of captures, keys out of logs, and what both tell.
     module("Capture", ["Wire"]),
+    module("Decryption", ["Wire", "Digests", "Secure", "SDP"]),
     module("Flow", ["Wire", "RTP"], containers: ["DequeModule"]),
     module(
       "Media", ["Wire", "RTP", "CSupport", "COpus", "CVPX"], containers: ["DequeModule"]),
@@ -212,6 +213,7 @@ let package = Package(
       swiftSettings: settings),
     tests("JSEPTests", ["Wire", "RTP", "SDP", "JSEP"]),
     tests("CaptureTests", ["Wire", "Capture"]),
+    tests("DecryptionTests", ["Wire", "Secure", "SDP", "Capture", "Decryption"]),
     tests(
       "AnyBytesTests",
       ["Wire", "STUN", "RTP", "SCTP", "SDP", "Media", "Peer", "Lab", "Signaling", "Tape"]),
