@@ -90,6 +90,8 @@ let package = Package(
     // Calls of others: packets out of captures, keys out of logs, and what both tell.
     module("Capture", ["Wire"]),
     module("Decryption", ["Wire", "Digests", "Secure", "SDP"]),
+    module(
+      "Observer", ["Wire", "STUN", "TURN", "ICE", "Secure", "RTP", "SDP", "Decryption"]),
     module("Flow", ["Wire", "RTP"], containers: ["DequeModule"]),
     module(
       "Media", ["Wire", "RTP", "CSupport", "COpus", "CVPX"], containers: ["DequeModule"]),
@@ -214,6 +216,11 @@ let package = Package(
     tests("JSEPTests", ["Wire", "RTP", "SDP", "JSEP"]),
     tests("CaptureTests", ["Wire", "Capture"]),
     tests("DecryptionTests", ["Wire", "Secure", "SDP", "Capture", "Decryption"]),
+    .testTarget(
+      name: "ObserverTests",
+      dependencies: [
+        "Wire", "STUN", "TURN", "Secure", "RTP", "Capture", "Decryption", "Observer",
+      ], exclude: ["Samples"], swiftSettings: settings),
     tests(
       "AnyBytesTests",
       ["Wire", "STUN", "RTP", "SCTP", "SDP", "Media", "Peer", "Lab", "Signaling", "Tape"]),
