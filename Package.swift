@@ -219,11 +219,14 @@ let package = Package(
     .testTarget(
       name: "ObserverTests",
       dependencies: [
-        "Wire", "STUN", "TURN", "Secure", "RTP", "Capture", "Decryption", "Observer",
+        "Wire", "STUN", "TURN", "ICE", "Secure", "RTP", "Capture", "Decryption", "Observer",
       ], exclude: ["Samples"], swiftSettings: settings),
     tests(
       "AnyBytesTests",
-      ["Wire", "STUN", "RTP", "SCTP", "SDP", "Media", "Peer", "Lab", "Signaling", "Tape"]),
+      [
+        "Wire", "STUN", "RTP", "SCTP", "SDP", "Capture", "Decryption", "Observer", "Media", "Peer",
+        "Lab", "Signaling", "Tape",
+      ]),
     // Not a test bundle: calls that come and go for minutes, against a recorder of its own.
     .executableTarget(
       name: "soak",

@@ -112,11 +112,20 @@ extension Observer {
     guard transports[index].streams.isEmpty, transports[index].dtls.facts == nil else { return nil }
     for (place, entry) in streamTable.entries.enumerated().reversed()
     where entry.stream.ssrc == ssrc && entry.stream.transport != index + 1 {
-      let distance = Int16(bitPattern: sequence &- entry.highest)
-      let last = entry.statistics.last ?? .zero
-      if abs(Int(distance)) < 3000, now - last < .seconds(60) { return place }
+      let step = Int(Int16(bitPattern: sequence &- entry.highest))
+      let silence = now - (entry.statistics.last ?? .zero)
+      guard (1..<3000).contains(step), silence < .seconds(60) else { continue }
+      // Without DTLS nothing else tells that it is the same association: the hosts have to be.
+      let source = entry.stream.transport - 1
+      if transports[source].dtls.facts != nil || hosts(of: source) == hosts(of: index) {
+        return place
+      }
     }
     return nil
+  }
+
+  private func hosts(of index: Int) -> Set<IPAddress> {
+    Set(transports[index].addresses.map(\.address.ip))
   }
 
   /// Takes what an older transport knows: its keys, its association, its streams.

@@ -168,7 +168,7 @@ package struct ObservedPacket: Sendable {
   package var at: Instant
   /// The packet in the clear, or as it was protected.
   package var bytes: [UInt8]
-  /// Whether it is in the clear. The header of RTP always is, the payload then not.
+  /// Whether it is in the clear; where it is not, the header of RTP still is.
   package var isClear: Bool
   /// Bytes of the packet as it was on the wire.
   package var wireSize: Int
@@ -252,7 +252,7 @@ package struct PayloadTypeMapping: Hashable, Sendable {
     self.clockRate = clockRate
   }
 
-  /// Reads `96=vp8,97=rtx,111=opus/48000`; nil for anything else. Either side may come first.
+  /// Reads `96=vp8,97=rtx,111=opus/48000`, either side first; nil for anything else.
   package static func list(parsing text: String) -> [PayloadTypeMapping]? {
     var list: [PayloadTypeMapping] = []
     for part in text.split(separator: ",") {

@@ -82,8 +82,9 @@ struct StreamDeduction {
     return clocks.first { abs(rate - Double($0)) < 0.12 * Double($0) } ?? 0
   }
 
-  /// Takes a packet that would send another one again: that of a stream with a number, and of a
-  /// time, that this stream had lately (RFC 4588 section 4). Gives the stream once that is clear.
+  /// Takes a packet that would send another one again; gives its stream once that is clear.
+  ///
+  /// It has a number, and a time, that the stream had lately (RFC 4588 section 4).
   mutating func takeRepair(of ssrc: UInt32) -> UInt32? {
     let index = repairs.firstIndex { $0.ssrc == ssrc } ?? repairs.count
     if index == repairs.count { repairs.append((ssrc, 0)) }
