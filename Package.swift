@@ -87,6 +87,11 @@ let package = Package(
     module("SDP", ["Wire"]),
     module("JSEP", ["Wire", "RTP", "SDP"]),
     module("Transport", ["Wire", "ICE", "Secure", "RTP", "JSEP"]),
+    // Calls of others: packets out of captures, keys out of logs, and what both tell.
+    module("Capture", ["Wire"]),
+    module("Decryption", ["Wire", "Digests", "Secure", "SDP"]),
+    module(
+      "Observer", ["Wire", "STUN", "TURN", "ICE", "Secure", "RTP", "SDP", "Decryption"]),
     module("Flow", ["Wire", "RTP"], containers: ["DequeModule"]),
     module(
       "Media", ["Wire", "RTP", "CSupport", "COpus", "CVPX"], containers: ["DequeModule"]),
@@ -209,9 +214,19 @@ let package = Package(
       name: "SDPTests", dependencies: ["Wire", "SDP"], exclude: ["Samples"],
       swiftSettings: settings),
     tests("JSEPTests", ["Wire", "RTP", "SDP", "JSEP"]),
+    tests("CaptureTests", ["Wire", "Capture"]),
+    tests("DecryptionTests", ["Wire", "Secure", "SDP", "Capture", "Decryption"]),
+    .testTarget(
+      name: "ObserverTests",
+      dependencies: [
+        "Wire", "STUN", "TURN", "ICE", "Secure", "RTP", "Capture", "Decryption", "Observer",
+      ], exclude: ["Samples"], swiftSettings: settings),
     tests(
       "AnyBytesTests",
-      ["Wire", "STUN", "RTP", "SCTP", "SDP", "Media", "Peer", "Lab", "Signaling", "Tape"]),
+      [
+        "Wire", "STUN", "RTP", "SCTP", "SDP", "Capture", "Decryption", "Observer", "Media", "Peer",
+        "Lab", "Signaling", "Tape",
+      ]),
     // Not a test bundle: calls that come and go for minutes, against a recorder of its own.
     .executableTarget(
       name: "soak",

@@ -27,7 +27,9 @@ package struct RTPHeader: Hashable, Sendable {
   package var headerLength: Int { payload.lowerBound }
 
   /// Reads the header of a packet and checks that all of its parts lie inside.
-  package init(parsing bytes: RawSpan) throws(ReadError) {
+  ///
+  /// The padding of a protected packet is encrypted: it then counts as payload.
+  package init(parsing bytes: RawSpan, isProtected: Bool = false) throws(ReadError) {
     var reader = ByteReader(bytes)
     let first = try reader.uint8()
     guard first >> 6 == 2 else { throw .malformed }
@@ -49,7 +51,7 @@ package struct RTPHeader: Hashable, Sendable {
       extensionElements = reader.offset..<reader.offset
     }
     paddingLength = 0
-    if first & 0x20 != 0 {
+    if first & 0x20 != 0, !isProtected {
       guard !reader.isAtEnd else { throw .malformed }
       paddingLength = Int(bytes.byte(at: bytes.byteCount - 1))
       guard paddingLength > 0, paddingLength <= reader.remaining else { throw .malformed }

@@ -287,20 +287,8 @@ extension DTLSAssociation {
 
 extension SRTPProfile {
   /// The length of a master key in bytes; nil for a profile that is not supported.
-  var keyLength: Int? {
-    switch self {
-    case .aes128CMSHA1_80, .aeadAES128GCM: 16
-    case .aeadAES256GCM: 32
-    default: nil
-    }
-  }
+  var keyLength: Int? { SRTPSuite(self)?.keyLength }
 
-  /// The length of a master salt in bytes (RFC 5764 section 4.1.2, RFC 7714 section 12).
-  var saltLength: Int? {
-    switch self {
-    case .aes128CMSHA1_80: 14
-    case .aeadAES128GCM, .aeadAES256GCM: 12
-    default: nil
-    }
-  }
+  /// The length of a master salt in bytes; nil for a profile that is not supported.
+  var saltLength: Int? { SRTPSuite(self)?.saltLength }
 }

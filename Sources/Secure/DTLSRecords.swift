@@ -1,4 +1,3 @@
-import COpenSSL
 import Wire
 
 /// A record of DTLS 1.2 (RFC 6347 section 4.1).
@@ -25,25 +24,26 @@ package struct DTLSRecord: Sendable {
   /// The records of a datagram; what does not look like one ends them.
   package static func all(in datagram: [UInt8]) -> [DTLSRecord] {
     var records: [DTLSRecord] = []
-    var reader = ByteReader(datagram.span.bytes)
-    do throws(ReadError) {
-      while reader.remaining > 0 {
-        let type = try reader.uint8()
-        try reader.skip(2)
-        let epoch = try reader.uint16()
-        let sequence = UInt64(try reader.uint16()) << 32 | UInt64(try reader.uint32())
-        let length = Int(try reader.uint16())
-        let start = reader.offset
-        try reader.skip(length)
-        records.append(
-          DTLSRecord(
-            type: type, epoch: epoch, sequence: sequence,
-            fragment: Array(datagram[start..<reader.offset])))
-      }
-    } catch {
-      // Cut short: what was read so far is what there is.
-    }
+    var offset = 0
+    while let record = read(datagram.span.bytes, at: &offset) { records.append(record) }
     return records
+  }
+
+  /// Reads the record at an offset and moves past it; nil when it is cut short.
+  package static func read(_ datagram: RawSpan, at offset: inout Int) -> DTLSRecord? {
+    guard offset < datagram.byteCount else { return nil }
+    var reader = ByteReader(datagram.extracting(offset..<datagram.byteCount))
+    do throws(ReadError) {
+      let type = try reader.uint8()
+      try reader.skip(2)
+      let epoch = try reader.uint16()
+      let sequence = UInt64(try reader.uint16()) << 32 | UInt64(try reader.uint32())
+      let fragment = try reader.array(Int(try reader.uint16()))
+      offset += reader.offset
+      return DTLSRecord(type: type, epoch: epoch, sequence: sequence, fragment: fragment)
+    } catch {
+      return nil
+    }
   }
 
   /// What a protected record has at least: the tag of AES-GCM or ChaCha20-Poly1305 (RFC 5116
@@ -96,31 +96,28 @@ package struct DTLSRecord: Sendable {
 
 /// Opens and seals the records that one side of an association sends, by its logged secrets.
 package struct DTLSRecordProtection {
-  private let cipher: OpaquePointer
+  private let cipher: AEADCipher
   private let key: [UInt8]
   private let salt: [UInt8]
   /// Whether the record carries eight bytes of its nonce (RFC 5288 section 3), or its number is
   /// mixed into all of it (RFC 7905 section 2).
   private var isExplicit: Bool { salt.count == 4 }
 
-  private static let tagLength = 16
-
   /// Derives the keys of a side; nil for a cipher suite without AEAD.
   package init?(_ secrets: DTLSSecrets, cipherSuite: String, sender: DTLSRole) {
-    let (keyLength, saltLength): (Int, Int)
-    let found: OpaquePointer?
+    let saltLength: Int
     if cipherSuite.contains("AES_128_GCM") {
-      (keyLength, saltLength, found) = (16, 4, EVP_aes_128_gcm())
+      (cipher, saltLength) = (.aes128GCM, 4)
     } else if cipherSuite.contains("AES_256_GCM") {
-      (keyLength, saltLength, found) = (32, 4, EVP_aes_256_gcm())
+      (cipher, saltLength) = (.aes256GCM, 4)
     } else if cipherSuite.contains("CHACHA20_POLY1305") {
-      (keyLength, saltLength, found) = (32, 12, EVP_chacha20_poly1305())
+      (cipher, saltLength) = (.chaCha20Poly1305, 12)
     } else {
       return nil
     }
+    let keyLength = cipher.keyLength
     let block = secrets.keyBlock(count: 2 * (keyLength + saltLength), cipherSuite: cipherSuite)
-    guard let found, block.count == 2 * (keyLength + saltLength) else { return nil }
-    cipher = found
+    guard block.count == 2 * (keyLength + saltLength) else { return nil }
     let place = sender == .client ? 0 : 1
     key = Array(block[place * keyLength..<(place + 1) * keyLength])
     let salts = block[(2 * keyLength)...]
@@ -130,52 +127,30 @@ package struct DTLSRecordProtection {
   /// The text of a record; nil when it is not this side's, or damaged.
   package func open(_ record: DTLSRecord) -> [UInt8]? {
     let prefix = isExplicit ? 8 : 0
-    let length = record.fragment.count - prefix - Self.tagLength
+    let length = record.fragment.count - prefix - AEADCipher.tagLength
     guard length >= 0 else { return nil }
-    let text = Array(record.fragment[prefix..<prefix + length])
-    var tag = Array(record.fragment.suffix(Self.tagLength))
-    return crypt(
-      text, nonce(record, Array(record.fragment.prefix(prefix))), record.additional(length),
-      tag: &tag, seals: false)
+    return cipher.open(
+      Array(record.fragment[prefix..<prefix + length]),
+      tag: Array(record.fragment.suffix(AEADCipher.tagLength)), key: key,
+      nonce: nonce(record, Array(record.fragment.prefix(prefix))),
+      additional: record.additional(length))
   }
 
   /// A record with a text sealed under the number, and the nonce, of another one.
   package func seal(_ text: [UInt8], like record: DTLSRecord) -> DTLSRecord? {
     let prefix = isExplicit ? Array(record.fragment.prefix(8)) : []
     guard prefix.count == (isExplicit ? 8 : 0) else { return nil }
-    var tag = [UInt8](repeating: 0, count: Self.tagLength)
     guard
-      let sealed = crypt(
-        text, nonce(record, prefix), record.additional(text.count), tag: &tag, seals: true)
+      let made = cipher.seal(
+        text, key: key, nonce: nonce(record, prefix), additional: record.additional(text.count))
     else { return nil }
     var copy = record
-    copy.fragment = prefix + sealed + tag
+    copy.fragment = prefix + made.sealed + made.tag
     return copy
   }
 
   private func nonce(_ record: DTLSRecord, _ prefix: [UInt8]) -> [UInt8] {
     guard !isExplicit else { return salt + prefix }
     return zip(salt, [0, 0, 0, 0] + record.numbered).map { $0 ^ $1 }
-  }
-
-  private func crypt(
-    _ text: [UInt8], _ nonce: [UInt8], _ additional: [UInt8], tag: inout [UInt8], seals: Bool
-  ) -> [UInt8]? {
-    let context = EVP_CIPHER_CTX_new()
-    defer { EVP_CIPHER_CTX_free(context) }
-    let count = Int32(Self.tagLength)
-    var length: Int32 = 0
-    guard EVP_CipherInit_ex(context, cipher, nil, key, nonce, seals ? 1 : 0) == 1,
-      EVP_CipherUpdate(context, nil, &length, additional, Int32(additional.count)) == 1,
-      seals || EVP_CIPHER_CTX_ctrl(context, EVP_CTRL_AEAD_SET_TAG, count, &tag) == 1
-    else { return nil }
-    var result = [UInt8](repeating: 0, count: text.count + Self.tagLength)
-    guard EVP_CipherUpdate(context, &result, &length, text, Int32(text.count)) == 1 else {
-      return nil
-    }
-    var rest = [UInt8](repeating: 0, count: 32)
-    guard EVP_CipherFinal_ex(context, &rest, &length) == 1 else { return nil }
-    if seals, EVP_CIPHER_CTX_ctrl(context, EVP_CTRL_AEAD_GET_TAG, count, &tag) != 1 { return nil }
-    return Array(result.prefix(text.count))
   }
 }

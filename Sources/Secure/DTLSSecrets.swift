@@ -1,4 +1,4 @@
-import COpenSSL
+import Digests
 
 /// What all keys of a DTLS 1.2 association derive from (RFC 5246 sections 6.3 and 8.1).
 ///
@@ -36,38 +36,28 @@ package struct DTLSSecrets: Hashable, Sendable {
   private func expanded(_ label: String, _ seed: [UInt8], count: Int, _ cipherSuite: String)
     -> [UInt8]
   {
-    let hash = cipherSuite.hasSuffix("_SHA384") ? EVP_sha384() : EVP_sha256()
+    let hash = cipherSuite.hasSuffix("_SHA384") ? HashFunction.sha384 : .sha256
     let seed = Array(label.utf8) + seed
     var chained = seed
     var material: [UInt8] = []
     while material.count < count {
-      chained = authenticated(chained, hash)
-      let block = authenticated(chained + seed, hash)
-      guard !block.isEmpty else { break }
-      material += block
+      chained = hash.hmac(key: masterSecret, chained)
+      material += hash.hmac(key: masterSecret, chained + seed)
     }
     return Array(material.prefix(count))
-  }
-
-  private func authenticated(_ message: [UInt8], _ hash: OpaquePointer?) -> [UInt8] {
-    var digest = [UInt8](repeating: 0, count: Int(EVP_MAX_MD_SIZE))
-    var length: UInt32 = 0
-    _ = HMAC(
-      hash, masterSecret, Int32(masterSecret.count), message, message.count, &digest, &length)
-    return Array(digest.prefix(Int(length)))
   }
 }
 
 extension SRTPProfile {
   /// How many bytes of keys and salts both directions take; nil for a profile that is not
   /// supported.
-  var keyingMaterialLength: Int? {
+  package var keyingMaterialLength: Int? {
     guard let keyLength, let saltLength else { return nil }
     return 2 * (keyLength + saltLength)
   }
 
   /// Cuts exported bytes into a key with its salt for each direction.
-  func keys(in material: [UInt8], role: DTLSRole) -> (send: [UInt8], receive: [UInt8])? {
+  package func keys(in material: [UInt8], role: DTLSRole) -> (send: [UInt8], receive: [UInt8])? {
     guard let length = keyLength, let salt = saltLength, material.count == 2 * (length + salt)
     else { return nil }
     // client key, server key, client salt, server salt (RFC 5764 section 4.2)

@@ -34,8 +34,6 @@ package struct SRTPContext: ~Copyable {
 
   private let outbound: SRTPSession
   private let inbound: SRTPSession
-  /// The length of the authentication tag, in bytes.
-  private let tagLength: Int
   /// What was sent before, and the means to open it.
   private let recording: (any Recording)?
   private let witness: SRTPSession?
@@ -47,15 +45,17 @@ package struct SRTPContext: ~Copyable {
     profile: SRTPProfile, sendKey: [UInt8], receiveKey: [UInt8],
     recording: (any Recording)? = nil
   ) throws(SecureError) {
-    let outbound = try SRTPSession(profile, key: sendKey, ssrcs: ssrc_any_outbound)
-    let inbound = try SRTPSession(profile, key: receiveKey, ssrcs: ssrc_any_inbound)
+    guard let suite = SRTPSuite(profile) else {
+      throw SecureError(reason: "SRTP profile \(profile.rawValue) is not supported")
+    }
+    let outbound = try SRTPSession(suite, key: sendKey, ssrcs: ssrc_any_outbound)
+    let inbound = try SRTPSession(suite, key: receiveKey, ssrcs: ssrc_any_inbound)
     let witness =
-      recording == nil ? nil : try SRTPSession(profile, key: sendKey, ssrcs: ssrc_any_inbound)
+      recording == nil ? nil : try SRTPSession(suite, key: sendKey, ssrcs: ssrc_any_inbound)
     self.outbound = outbound
     self.inbound = inbound
     self.recording = recording
     self.witness = witness
-    tagLength = profile == .aes128CMSHA1_80 ? 10 : 16
   }
 
   /// Turns an RTP packet into an SRTP packet in place.
@@ -82,15 +82,14 @@ package struct SRTPContext: ~Copyable {
   ///
   /// A refused packet keeps its length, but its bytes mean nothing any more.
   package mutating func unprotectRTP(_ packet: inout [UInt8]) throws(Refusal) {
-    try unprotect(&packet, minimum: 12 + tagLength, srtp_unprotect)
+    try unprotect(&packet, isRTCP: false)
   }
 
   /// Turns an SRTCP packet into an RTCP compound packet in place.
   ///
   /// A refused packet keeps its length, but its bytes mean nothing any more.
   package mutating func unprotectRTCP(_ packet: inout [UInt8]) throws(Refusal) {
-    // The index of 4 bytes stands before the tag, or after it with AEAD.
-    try unprotect(&packet, minimum: 8 + 4 + tagLength, srtp_unprotect_rtcp)
+    try unprotect(&packet, isRTCP: true)
   }
 
   /// Takes the recorded packet in place of one just made, when it holds the same in the clear.
@@ -135,79 +134,24 @@ package struct SRTPContext: ~Copyable {
   }
 
   @inline(__always)
-  private func unprotect(
-    _ packet: inout [UInt8], minimum: Int, _ operation: Operation
-  ) throws(Refusal) {
-    guard (minimum...Self.packetMaximum).contains(packet.count) else { throw Self.badLength }
-    var length = Int32(truncatingIfNeeded: packet.count)
-    let status = packet.withUnsafeMutableBytes {
-      operation(inbound.handle, $0.baseAddress, &length)
+  private func unprotect(_ packet: inout [UInt8], isRTCP: Bool) throws(Refusal) {
+    guard (inbound.minimum(isRTCP: isRTCP)...Self.packetMaximum).contains(packet.count) else {
+      throw Self.badLength
     }
+    let status = inbound.unprotect(&packet, isRTCP: isRTCP)
     guard status == srtp_err_status_ok else { throw Self.refusal(status) }
-    packet.removeLast(packet.count - Int(length))
   }
 
   /// The largest packet that is worked on; no UDP datagram is longer.
-  private static let packetMaximum = 65_535
+  static let packetMaximum = 65_535
 
-  private static let badLength = Refusal.malformed(Int32(srtp_err_status_bad_param.rawValue))
+  static let badLength = Refusal.malformed(Int32(srtp_err_status_bad_param.rawValue))
 
-  private static func refusal(_ status: srtp_err_status_t) -> Refusal {
+  static func refusal(_ status: srtp_err_status_t) -> Refusal {
     switch status {
     case srtp_err_status_auth_fail: .authentication
     case srtp_err_status_replay_fail, srtp_err_status_replay_old: .replayed
     default: .malformed(Int32(truncatingIfNeeded: status.rawValue))
     }
   }
-}
-
-/// A session of libsrtp: one direction with all of its streams, which begin by themselves.
-///
-/// A class, because the optimiser of Swift 6.3 trips over a non-copyable member of a type that
-/// other modules destroy.
-private final class SRTPSession {
-  let handle: srtp_t?
-
-  /// Whether the library could be initialised, once per process.
-  private static let isReady = srtp_init() == srtp_err_status_ok
-
-  init(_ profile: SRTPProfile, key: [UInt8], ssrcs: srtp_ssrc_type_t) throws(SecureError) {
-    guard Self.isReady else { throw SecureError(reason: "libsrtp cannot be initialised") }
-    guard let keyLength = profile.keyLength, let saltLength = profile.saltLength else {
-      throw SecureError(reason: "SRTP profile \(profile.rawValue) is not supported")
-    }
-    guard key.count == keyLength + saltLength else {
-      throw SecureError(
-        reason: "an SRTP key and salt have \(key.count) bytes instead of \(keyLength + saltLength)")
-    }
-    var policy = srtp_policy_t()
-    switch profile {
-    case .aeadAES128GCM:
-      srtp_crypto_policy_set_aes_gcm_128_16_auth(&policy.rtp)
-      srtp_crypto_policy_set_aes_gcm_128_16_auth(&policy.rtcp)
-    case .aeadAES256GCM:
-      srtp_crypto_policy_set_aes_gcm_256_16_auth(&policy.rtp)
-      srtp_crypto_policy_set_aes_gcm_256_16_auth(&policy.rtcp)
-    default:
-      srtp_crypto_policy_set_rtp_default(&policy.rtp)
-      srtp_crypto_policy_set_rtcp_default(&policy.rtcp)
-    }
-    policy.ssrc.type = ssrcs
-    policy.window_size = UInt(SRTPContext.replayWindow)
-    // A packet may be sent again as it was, when its stream has no RTX.
-    policy.allow_repeat_tx = 1
-    var key = key
-    var made: srtp_t?
-    // The library derives its session keys at once and keeps no pointer to the master key.
-    let status = key.withUnsafeMutableBufferPointer { key in
-      policy.key = key.baseAddress
-      return srtp_create(&made, &policy)
-    }
-    guard status == srtp_err_status_ok, let made else {
-      throw SecureError(reason: "libsrtp cannot make a session: status \(status.rawValue)")
-    }
-    handle = made
-  }
-
-  deinit { _ = srtp_dealloc(handle) }
 }

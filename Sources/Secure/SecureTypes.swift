@@ -14,6 +14,9 @@ package struct SRTPProfile: RawRepresentable, Hashable, Sendable {
   package init(rawValue: UInt16) { self.rawValue = rawValue }
 
   package static let aes128CMSHA1_80 = SRTPProfile(rawValue: 0x0001)
+  package static let aes128CMSHA1_32 = SRTPProfile(rawValue: 0x0002)
+  package static let nullSHA1_80 = SRTPProfile(rawValue: 0x0005)
+  package static let nullSHA1_32 = SRTPProfile(rawValue: 0x0006)
   package static let aeadAES128GCM = SRTPProfile(rawValue: 0x0007)
   package static let aeadAES256GCM = SRTPProfile(rawValue: 0x0008)
 }

@@ -38,6 +38,9 @@ public struct IPAddress: Hashable, Sendable {
     return isIPv4 ? Array(all[12...]) : all
   }
 
+  /// The address as two numbers; an IPv4 address stands in the low half of the second.
+  package var words: (high: UInt64, low: UInt64) { (high, low) }
+
   /// 127.0.0.0/8 or ::1.
   public var isLoopback: Bool { isIPv4 ? low >> 24 == 127 : high == 0 && low == 1 }
 

@@ -90,26 +90,26 @@ extension [UInt8] {
 
 extension RawSpan {
   /// The byte at an offset, which must lie inside.
-  @inline(__always)
+  @inlinable @inline(__always)
   package func byte(at offset: Int) -> UInt8 {
     precondition(offset >= 0 && offset < byteCount)
     return unsafe unsafeLoad(fromUncheckedByteOffset: offset, as: UInt8.self)
   }
 
   /// The big-endian integer at an offset; its bytes must lie inside.
-  @inline(__always)
+  @inlinable @inline(__always)
   package func uint16(at offset: Int) -> UInt16 {
     UInt16(byte(at: offset)) << 8 | UInt16(byte(at: offset + 1))
   }
 
   /// As `uint16(at:)`.
-  @inline(__always)
+  @inlinable @inline(__always)
   package func uint32(at offset: Int) -> UInt32 {
     UInt32(uint16(at: offset)) << 16 | UInt32(uint16(at: offset + 2))
   }
 
   /// As `uint16(at:)`.
-  @inline(__always)
+  @inlinable @inline(__always)
   package func uint64(at offset: Int) -> UInt64 {
     UInt64(uint32(at: offset)) << 32 | UInt64(uint32(at: offset + 4))
   }

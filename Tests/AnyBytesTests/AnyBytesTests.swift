@@ -34,7 +34,7 @@ import Wire
       DatagramClass($0.span.bytes) == .stun
     }
     try #require(samples.count > 4)
-    let count = count(280)
+    let count = count(250)
     let key = Array("password".utf8)
     var taken = 0
     for round in 0..<count {
@@ -60,7 +60,7 @@ import Wire
     var damage = Damage(seed: 2)
     let samples = try Samples.clearPackets().rtp
     try #require(samples.count > 4)
-    let count = count(340)
+    let count = count(320)
     var map = HeaderExtensionMap()
     (map.mid, map.audioLevel, map.absoluteSendTime, map.transportSequence) = (4, 1, 2, 3)
     var taken = 0

@@ -9,6 +9,7 @@ enum Layers {
     "CSQLite", "CSRTP", "COpus", "CVPX", "CPcap", "COpenSSL", "CXXHash", "CSupport",
     "Wire", "Digests", "STUN", "TURN", "ICE", "MulticastDNS", "Secure", "RTP", "SCTP", "SDP",
     "JSEP", "Transport",
+    "Capture", "Decryption", "Observer",
     "Flow", "Media",
     "Stats", "Speakers", "Peer", "MediaFiles", "Tape", "Queries", "Page", "Replay", "Debug",
     "Verify", "Lab", "Live", "RetakeTesting", "Signaling", "retake", "soak",
@@ -18,6 +19,7 @@ enum Layers {
   static let core = [
     "Wire", "Digests", "STUN", "TURN", "ICE", "MulticastDNS", "Secure", "RTP", "SCTP", "SDP",
     "JSEP", "Transport",
+    "Capture", "Decryption", "Observer",
     "Flow", "Media",
     "Stats", "Speakers", "Peer",
   ]

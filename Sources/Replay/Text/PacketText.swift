@@ -10,50 +10,35 @@ struct PacketText {
   let title: String
 
   init(_ bytes: [UInt8]) {
-    switch PacketClass(bytes) {
+    switch DatagramClass(bytes.span.bytes) {
     case .stun: (layer, title) = ("ice", STUNText.title(bytes))
     case .dtls: (layer, title) = ("dtls", DTLSText.title(bytes))
     case .rtp: (layer, title) = ("rtp", RTPText.title(bytes))
     case .rtcp: (layer, title) = ("rtcp", RTPText.compoundTitle(bytes))
-    case .channel:
+    case .channelData where PacketText.isChannelData(bytes):
       let inner = PacketText(Array(bytes.dropFirst(4)))
       (layer, title) = (inner.layer, "TURN channel \(text(number(bytes, 0, 2))): \(inner.title)")
-    case .other: (layer, title) = ("transport", "\(bytes.count) bytes")
+    case .channelData, .other: (layer, title) = ("transport", "\(bytes.count) bytes")
     }
   }
 
   /// The field of the protocol that a byte belongs to.
   static func field(of bytes: [UInt8], at offset: Int) -> String {
-    switch PacketClass(bytes) {
+    switch DatagramClass(bytes.span.bytes) {
     case .stun: STUNText.field(bytes, offset)
     case .dtls: DTLSText.field(bytes, offset)
     case .rtp: RTPText.field(bytes, offset)
     case .rtcp: RTPText.compoundField(offset)
-    case .channel:
+    case .channelData where PacketText.isChannelData(bytes):
       offset < 4
         ? "TURN channel header" : PacketText.field(of: Array(bytes.dropFirst(4)), at: offset - 4)
-    case .other: "bytes"
+    case .channelData, .other: "bytes"
     }
   }
-}
 
-/// What a datagram carries, by its first bytes (RFC 7983, RFC 5761 section 4).
-private enum PacketClass {
-  case stun, dtls, rtp, rtcp, channel, other
-
-  init(_ bytes: [UInt8]) {
-    guard bytes.count >= 2 else {
-      self = .other
-      return
-    }
-    switch bytes[0] {
-    case 0..<4: self = .stun
-    case 20..<64: self = .dtls
-    // Channel data around channel data is nothing that anybody sends.
-    case 64..<80 where bytes.count > 4 && !(64..<80).contains(bytes[4]): self = .channel
-    case 128..<192: self = (192..<224).contains(bytes[1]) ? .rtcp : .rtp
-    default: self = .other
-    }
+  /// Channel data around channel data is nothing that anybody sends.
+  private static func isChannelData(_ bytes: [UInt8]) -> Bool {
+    bytes.count > 4 && !(64..<80).contains(bytes[4])
   }
 }
 

@@ -41,7 +41,7 @@ struct RTPFields {
       }
       guard (128..<192).contains(first) else { return }
       let second = try reader.uint8()
-      if (192..<224).contains(second) {
+      if DatagramClass(first: first, second: second) == .rtcp {
         _ = try reader.uint16()
         ssrc = try reader.uint32()
         return

@@ -1,0 +1,33 @@
+/// What became of the frames of a capture: nothing is dropped without being counted.
+package struct CaptureCounters: Hashable, Sendable {
+  package var frames: UInt64 = 0
+  package var frameBytes: UInt64 = 0
+  /// Frames of a link type that is not read.
+  package var unknownLinks: UInt64 = 0
+  /// Frames of other protocols than IP: ARP, LLDP, ...
+  package var notIP: UInt64 = 0
+  /// Packets of other protocols than UDP and TCP.
+  package var otherTransports: UInt64 = 0
+  /// Frames whose headers contradict themselves, or are cut off.
+  package var malformed: UInt64 = 0
+  /// Datagrams and segments of which the capture has only the beginning (snap length).
+  package var truncated: UInt64 = 0
+  package var fragments: UInt64 = 0
+  /// Datagrams put together of fragments.
+  package var reassembled: UInt64 = 0
+  /// Fragments of datagrams that stayed incomplete, overlapped, or were too many.
+  package var fragmentsDropped: UInt64 = 0
+  /// Packets that were captured once more: on another interface, a mirror port.
+  package var duplicates: UInt64 = 0
+  package var datagrams: UInt64 = 0
+  /// Datagrams that segmentation or receive offload had joined, and what they were split into.
+  package var joinedDatagrams: UInt64 = 0
+  package var splitDatagrams: UInt64 = 0
+  package var segments: UInt64 = 0
+  /// Bytes of TCP streams that the capture does not have.
+  package var streamBytesLost: UInt64 = 0
+  /// TCP streams that were given up because there were too many.
+  package var streamsDropped: UInt64 = 0
+
+  package init() {}
+}

@@ -1,0 +1,309 @@
+import Wire
+
+/// The pcapng format (draft-ietf-opsawg-pcapng): sections of blocks, whose packets name interfaces
+/// that were described before.
+struct PcapngFormat: Sendable {
+  static let sectionHeader: UInt32 = 0x0a0d_0d0a
+
+  private static let byteOrderMagic: UInt32 = 0x1a2b_3c4d
+  /// How many interfaces a section may have; a file with more is damaged.
+  private static let interfacesMaximum = 65_536
+  /// How many comments of one block are kept.
+  private static let commentsMaximum = 64
+
+  private struct Interface: Sendable {
+    var linkType: LinkType
+    var snapLength: Int
+    var clock = CaptureClock()
+    var checksumLength = 0
+    /// The frames that it lost, as its last statistics told.
+    var dropped: UInt64 = 0
+  }
+
+  private enum BlockType {
+    static let interface: UInt32 = 1
+    static let packet: UInt32 = 2
+    static let simplePacket: UInt32 = 3
+    static let statistics: UInt32 = 5
+    static let enhancedPacket: UInt32 = 6
+    static let secrets: UInt32 = 10
+  }
+
+  private enum OptionCode {
+    static let comment: UInt16 = 1
+    static let resolution: UInt16 = 9
+    static let checksumLength: UInt16 = 13
+    static let timeOffset: UInt16 = 14
+    /// Of packets, and of statistics: frames lost on an interface.
+    static let packetDrops: UInt16 = 4
+    static let interfaceDrops: UInt16 = 5
+    static let systemDrops: UInt16 = 7
+  }
+
+  private var order = FieldOrder()
+  private var interfaces: [Interface] = []
+  private var lastTime: Int64 = 0
+  /// Comments of the last block that was no packet, and lost frames that were not told yet.
+  private var comments: [String] = []
+  private var dropped: UInt64 = 0
+  /// How many blocks of unknown kinds were passed over.
+  private(set) var unknownBlocks = 0
+
+  /// The next record at or after a place; nil until all of its block is there.
+  mutating func next(in bytes: RawSpan, at start: inout Int, offset: Int) throws(CaptureError)
+    -> CaptureRecord?
+  {
+    while true {
+      if !comments.isEmpty { return .comment(comments.removeFirst()) }
+      if dropped > 0 {
+        defer { dropped = 0 }
+        return .dropped(dropped)
+      }
+      guard bytes.byteCount - start >= 12 else { return nil }
+      if bytes.uint32(at: start) == Self.sectionHeader {
+        try readByteOrder(bytes, at: start, offset)
+      }
+      let length = Int(order.uint32(bytes, at: start + 4))
+      guard length >= 12, length % 4 == 0, length <= CaptureParser.lengthMaximum else {
+        throw .badLength(length, offset: offset + start)
+      }
+      guard bytes.byteCount - start >= length else { return nil }
+      let again = Int(order.uint32(bytes, at: start + length - 4))
+      guard again == length else { throw .badLength(again, offset: offset + start) }
+      let type = order.uint32(bytes, at: start)
+      let body = start + 8..<start + length - 4
+      let record = try read(type, body, in: bytes, offset + start)
+      start += length
+      if let record { return record }
+    }
+  }
+
+  /// Begins a section (section 4.1): what follows may have another byte order.
+  private mutating func readByteOrder(_ bytes: RawSpan, at start: Int, _ offset: Int)
+    throws(CaptureError)
+  {
+    switch bytes.uint32(at: start + 8) {
+    case Self.byteOrderMagic: order.isSwapped = false
+    case Self.byteOrderMagic.byteSwapped: order.isSwapped = true
+    default: throw .badLength(Int(bytes.uint32(at: start + 8)), offset: offset + start)
+    }
+  }
+
+  private mutating func read(
+    _ type: UInt32, _ body: Range<Int>, in bytes: RawSpan, _ offset: Int
+  ) throws(CaptureError) -> CaptureRecord? {
+    switch type {
+    case Self.sectionHeader:
+      guard body.count >= 16 else { throw .badLength(body.count + 12, offset: offset) }
+      let major = order.uint16(bytes, at: body.lowerBound + 4)
+      guard major == 1 else {
+        throw .version(major: major, minor: order.uint16(bytes, at: body.lowerBound + 6))
+      }
+      interfaces = []
+      var options = OptionReader(body.dropFirst(16), order)
+      while let option = options.next(in: bytes) { keepComment(option, in: bytes) }
+    case BlockType.interface: try addInterface(body, in: bytes, offset)
+    case BlockType.enhancedPacket: return try enhancedPacket(body, in: bytes, offset)
+    case BlockType.packet: return try packet(body, in: bytes, offset)
+    case BlockType.simplePacket: return try simplePacket(body, in: bytes, offset)
+    case BlockType.statistics: readStatistics(body, in: bytes)
+    case BlockType.secrets: return try secrets(body, in: bytes, offset)
+    default: unknownBlocks += 1
+    }
+    return nil
+  }
+
+  /// An Interface Description Block (section 4.2).
+  private mutating func addInterface(_ body: Range<Int>, in bytes: RawSpan, _ offset: Int)
+    throws(CaptureError)
+  {
+    guard body.count >= 8, interfaces.count < Self.interfacesMaximum else {
+      throw .badLength(body.count + 12, offset: offset)
+    }
+    var interface = Interface(
+      linkType: LinkType(rawValue: order.uint16(bytes, at: body.lowerBound)),
+      snapLength: Int(order.uint32(bytes, at: body.lowerBound + 4)))
+    var resolution: UInt8 = 6
+    var seconds: Int64 = 0
+    var options = OptionReader(body.dropFirst(8), order)
+    while let (code, value) = options.next(in: bytes) {
+      switch code {
+      case OptionCode.resolution where !value.isEmpty:
+        resolution = bytes.byte(at: value.lowerBound)
+      case OptionCode.timeOffset where value.count == 8:
+        seconds = Int64(bitPattern: order.uint64(bytes, at: value.lowerBound))
+      case OptionCode.checksumLength where !value.isEmpty:
+        interface.checksumLength = Int(bytes.byte(at: value.lowerBound))
+      default: keepComment((code, value), in: bytes)
+      }
+    }
+    interface.clock = CaptureClock(resolution: resolution, offsetSeconds: seconds)
+    interfaces.append(interface)
+  }
+
+  /// An Enhanced Packet Block (section 4.3).
+  private mutating func enhancedPacket(_ body: Range<Int>, in bytes: RawSpan, _ offset: Int)
+    throws(CaptureError) -> CaptureRecord
+  {
+    guard body.count >= 20 else { throw .badLength(body.count + 12, offset: offset) }
+    return try packet(
+      Int(order.uint32(bytes, at: body.lowerBound)), times: body.lowerBound + 4, body, in: bytes,
+      offset)
+  }
+
+  /// A Packet Block, which is obsolete (appendix A).
+  private mutating func packet(_ body: Range<Int>, in bytes: RawSpan, _ offset: Int)
+    throws(CaptureError) -> CaptureRecord
+  {
+    guard body.count >= 20 else { throw .badLength(body.count + 12, offset: offset) }
+    let lost = order.uint16(bytes, at: body.lowerBound + 2)
+    if lost != 0xffff { dropped += UInt64(lost) }
+    return try packet(
+      Int(order.uint16(bytes, at: body.lowerBound)), times: body.lowerBound + 4, body, in: bytes,
+      offset)
+  }
+
+  private mutating func packet(
+    _ number: Int, times: Int, _ body: Range<Int>, in bytes: RawSpan, _ offset: Int
+  ) throws(CaptureError) -> CaptureRecord {
+    guard number < interfaces.count else { throw .unknownInterface(number, offset: offset) }
+    let captured = Int(order.uint32(bytes, at: times + 8))
+    let begin = times + 16
+    guard captured <= body.upperBound - begin else {
+      throw .badLength(captured, offset: offset)
+    }
+    let ticks = UInt64(order.uint32(bytes, at: times)) << 32
+    lastTime = interfaces[number].clock.unixNanoseconds(
+      ticks | UInt64(order.uint32(bytes, at: times + 4)))
+    var frame = CapturedFrame(
+      unixNanoseconds: lastTime, linkType: interfaces[number].linkType, interface: number,
+      bytes: begin..<begin + captured,
+      originalLength: max(captured, Int(order.uint32(bytes, at: times + 12))),
+      checksumLength: interfaces[number].checksumLength)
+    let end = begin + (captured + 3) & ~3
+    guard end < body.upperBound else { return .frame(frame) }
+    var options = OptionReader(end..<body.upperBound, order)
+    while let (code, value) = options.next(in: bytes) {
+      switch code {
+      case OptionCode.comment where frame.comments.count < Self.commentsMaximum:
+        frame.comments.append(value)
+      case OptionCode.packetDrops where value.count == 8:
+        dropped &+= order.uint64(bytes, at: value.lowerBound)
+      default: break
+      }
+    }
+    return .frame(frame)
+  }
+
+  /// A Simple Packet Block (section 4.4): a frame of the first interface, without a time.
+  private func simplePacket(_ body: Range<Int>, in bytes: RawSpan, _ offset: Int)
+    throws(CaptureError) -> CaptureRecord
+  {
+    guard body.count >= 4 else { throw .badLength(body.count + 12, offset: offset) }
+    guard let interface = interfaces.first else { throw .unknownInterface(0, offset: offset) }
+    let original = Int(order.uint32(bytes, at: body.lowerBound))
+    let begin = body.lowerBound + 4
+    let limit = interface.snapLength == 0 ? original : min(original, interface.snapLength)
+    let captured = min(limit, body.upperBound - begin)
+    return .frame(
+      CapturedFrame(
+        unixNanoseconds: lastTime, linkType: interface.linkType, interface: 0,
+        bytes: begin..<begin + captured, originalLength: max(captured, original),
+        checksumLength: interface.checksumLength))
+  }
+
+  /// An Interface Statistics Block (section 4.6), whose counts go on from block to block.
+  private mutating func readStatistics(_ body: Range<Int>, in bytes: RawSpan) {
+    guard body.count >= 12 else { return }
+    let number = Int(order.uint32(bytes, at: body.lowerBound))
+    guard number < interfaces.count else { return }
+    var lost: UInt64 = 0
+    var options = OptionReader(body.dropFirst(12), order)
+    while let (code, value) = options.next(in: bytes) {
+      switch code {
+      case OptionCode.interfaceDrops where value.count == 8,
+        OptionCode.systemDrops where value.count == 8:
+        lost &+= order.uint64(bytes, at: value.lowerBound)
+      default: keepComment((code, value), in: bytes)
+      }
+    }
+    guard lost > interfaces[number].dropped else { return }
+    dropped &+= lost - interfaces[number].dropped
+    interfaces[number].dropped = lost
+  }
+
+  /// A Decryption Secrets Block (section 4.7).
+  private func secrets(_ body: Range<Int>, in bytes: RawSpan, _ offset: Int)
+    throws(CaptureError) -> CaptureRecord
+  {
+    guard body.count >= 8 else { throw .badLength(body.count + 12, offset: offset) }
+    let length = Int(order.uint32(bytes, at: body.lowerBound + 4))
+    guard length <= body.count - 8 else { throw .badLength(length, offset: offset) }
+    let begin = body.lowerBound + 8
+    return .secrets(
+      SecretsType(rawValue: order.uint32(bytes, at: body.lowerBound)), begin..<begin + length)
+  }
+
+  private mutating func keepComment(_ option: (code: UInt16, value: Range<Int>), in bytes: RawSpan)
+  {
+    guard option.code == OptionCode.comment, comments.count < Self.commentsMaximum else { return }
+    comments.append(
+      String(decoding: [UInt8](bytes.extracting(option.value)), as: UTF8.self))
+  }
+}
+
+/// Walks through the options of a block (section 3.5); what does not fit ends them.
+private struct OptionReader {
+  private var rest: Range<Int>
+  private let order: FieldOrder
+
+  init(_ range: Range<Int>, _ order: FieldOrder) {
+    rest = range
+    self.order = order
+  }
+
+  mutating func next(in bytes: RawSpan) -> (code: UInt16, value: Range<Int>)? {
+    guard rest.count >= 4 else { return nil }
+    let code = order.uint16(bytes, at: rest.lowerBound)
+    let length = Int(order.uint16(bytes, at: rest.lowerBound + 2))
+    let begin = rest.lowerBound + 4
+    guard code != 0, length <= rest.upperBound - begin else { return nil }
+    rest = min(rest.upperBound, begin + (length + 3) & ~3)..<rest.upperBound
+    return (code, begin..<begin + length)
+  }
+}
+
+/// How the times of an interface count.
+struct CaptureClock: Sendable {
+  /// How many ticks a second has.
+  private var ticksPerSecond: UInt64 = 1_000_000
+  private var offsetSeconds: Int64 = 0
+
+  init() {}
+
+  /// From the options if_tsresol and if_tsoffset (section 4.2): a power of 10, or of 2 when the
+  /// highest bit is set; what does not fit into 64 bits counts as nanoseconds.
+  init(resolution: UInt8, offsetSeconds: Int64) {
+    self.offsetSeconds = offsetSeconds
+    let exponent = resolution & 0x7f
+    if resolution & 0x80 != 0 {
+      ticksPerSecond = exponent < 64 ? 1 << UInt64(exponent) : 1_000_000_000
+    } else {
+      ticksPerSecond =
+        exponent < 20 ? (0..<exponent).reduce(1) { value, _ in value * 10 } : 1_000_000_000
+    }
+  }
+
+  /// The Unix time in nanoseconds of so many ticks; saturates.
+  func unixNanoseconds(_ ticks: UInt64) -> Int64 {
+    let (seconds, rest) = ticks.quotientAndRemainder(dividingBy: ticksPerSecond)
+    let scaled = rest.multipliedFullWidth(by: 1_000_000_000)
+    let fraction = ticksPerSecond.dividingFullWidth(scaled).quotient
+    let whole = Int64(clamping: seconds).addingReportingOverflow(offsetSeconds)
+    guard !whole.overflow else { return .max }
+    let nanoseconds = whole.partialValue.multipliedReportingOverflow(by: 1_000_000_000)
+    guard !nanoseconds.overflow else { return whole.partialValue < 0 ? .min : .max }
+    let sum = nanoseconds.partialValue.addingReportingOverflow(Int64(fraction))
+    return sum.overflow ? .max : sum.partialValue
+  }
+}

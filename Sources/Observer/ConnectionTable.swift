@@ -1,0 +1,139 @@
+import ICE
+import STUN
+import TURN
+import Wire
+
+/// What TCP connections carry: messages of ICE and TURN, and signaling in the clear.
+struct ConnectionTable {
+  /// What was read from a connection.
+  enum Message {
+    /// As if it had come in a datagram.
+    case datagram([UInt8])
+    /// A text of a body or of a WebSocket message.
+    case text([UInt8])
+  }
+
+  /// What further bytes of a connection brought.
+  struct Outcome {
+    var messages: [Message] = []
+    /// What keeps the rest from being read.
+    var obstacle: CoverageRow.Kind?
+    var detail = ""
+  }
+
+  private enum Content {
+    /// Too few bytes to tell.
+    case undecided([UInt8])
+    case messages(StreamCutter, isRelay: Bool)
+    case http(HTTPReader)
+    case opaque
+  }
+
+  private static let connectionsMaximum = 2048
+  /// How many bytes are buffered in all connections; signaling is small.
+  private static let heldMaximum = 32 << 20
+
+  private var contents: [FiveTuple: Content] = [:]
+  /// In the order in which they began.
+  private var order: [FiveTuple] = []
+  private var held = 0
+
+  /// Takes the next bytes of one direction of a connection.
+  mutating func take(_ tuple: FiveTuple, _ bytes: [UInt8], lost: Int, isEnd: Bool) -> Outcome {
+    var outcome = Outcome()
+    if contents[tuple] == nil { begin(tuple) }
+    guard var content = contents.removeValue(forKey: tuple) else { return outcome }
+    if lost > 0, !isOpaque(content) {
+      (content, outcome.obstacle) = (.opaque, .streamGap)
+      outcome.detail = tuple.description
+    }
+    held -= heldBytes(content)
+    if case .undecided(let before) = content {
+      content = decide(before + bytes, tuple, &outcome)
+      if !isUndecided(content) { read(before + bytes, &content, &outcome) }
+    } else {
+      read(bytes, &content, &outcome)
+    }
+    if isEnd { return outcome }
+    if held + heldBytes(content) > Self.heldMaximum { content = .opaque }
+    held += heldBytes(content)
+    contents[tuple] = content
+    return outcome
+  }
+
+  private func isOpaque(_ content: Content) -> Bool {
+    if case .opaque = content { true } else { false }
+  }
+
+  private func isUndecided(_ content: Content) -> Bool {
+    if case .undecided = content { true } else { false }
+  }
+
+  private func heldBytes(_ content: Content) -> Int {
+    switch content {
+    case .undecided(let bytes): bytes.count
+    // At most one message; its framing bounds it.
+    case .messages: 0
+    case .http(let reader): reader.heldBytes
+    case .opaque: 0
+    }
+  }
+
+  /// Finds out from its first bytes, or from the other direction, what a connection carries.
+  private func decide(_ bytes: [UInt8], _ tuple: FiveTuple, _ outcome: inout Outcome) -> Content {
+    if case .messages(_, let isRelay)? = contents[tuple.reversed] {
+      return messages(isRelay: isRelay)
+    }
+    guard bytes.count >= 10 else { return .undecided(bytes) }
+    let span = bytes.span.bytes
+    // STUN without a frame goes to a relay (RFC 8656 section 12.5); with one, between the ends of
+    // a call (RFC 4571).
+    if span.byte(at: 0) < 4, span.uint32(at: 4) == STUNMessage.magicCookie {
+      return messages(isRelay: true)
+    }
+    if span.byte(at: 2) < 4, span.uint32(at: 6) == STUNMessage.magicCookie {
+      return messages(isRelay: false)
+    }
+    if span.byte(at: 0) == 22, span.byte(at: 1) == 3 {
+      (outcome.obstacle, outcome.detail) = (.tls, tuple.description)
+      return .opaque
+    }
+    return HTTPReader.begins(bytes) ? .http(HTTPReader()) : .opaque
+  }
+
+  private func messages(isRelay: Bool) -> Content {
+    .messages(
+      StreamCutter(isRelay ? TURNFraming.self : ICEFraming.self), isRelay: isRelay)
+  }
+
+  private func read(_ bytes: [UInt8], _ content: inout Content, _ outcome: inout Outcome) {
+    switch content {
+    case .messages(var cutter, let isRelay):
+      cutter.append(bytes)
+      do throws(FramingError) {
+        while let message = try cutter.next() { outcome.messages.append(.datagram(message)) }
+        content = .messages(cutter, isRelay: isRelay)
+      } catch {
+        outcome.obstacle = .streamGap
+        content = .opaque
+      }
+    case .http(var reader):
+      content = .opaque
+      reader.append(bytes)
+      outcome.messages += reader.takeTexts().map { .text($0) }
+      if let problem = reader.problem {
+        (outcome.obstacle, outcome.detail) = (.unsupported, problem)
+      } else {
+        content = .http(reader)
+      }
+    case .undecided, .opaque: break
+    }
+  }
+
+  private mutating func begin(_ tuple: FiveTuple) {
+    contents[tuple] = .undecided([])
+    order.append(tuple)
+    guard order.count > Self.connectionsMaximum else { return }
+    if let old = contents.removeValue(forKey: order.removeFirst()) { held -= heldBytes(old) }
+  }
+}

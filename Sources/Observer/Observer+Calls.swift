@@ -1,0 +1,153 @@
+import Decryption
+import Secure
+import Wire
+
+// Which path belongs to which transport, and which transport to which call.
+extension Observer {
+  /// How many calls are told apart.
+  private static let transportsMaximum = 1 << 16
+
+  /// The path of a check and the end that sent it; new ones begin with it.
+  mutating func place(_ names: CheckNames, _ tuple: FiveTuple, _ isRelayed: Bool)
+    -> (path: Int, from: Int)
+  {
+    let known = table.find(tuple)
+    if let index = byFragments[names.key] {
+      let from = end(of: names.sender, in: index) ?? known?.from ?? 0
+      if let known, table.paths[known.path].transportIndex == index {
+        return (known.path, known.from)
+      }
+      if known == nil {
+        return (addPath(tuple, index, from: from, isRelayed), from)
+      }
+    }
+    if let known {
+      // Other names on a known path: ICE began anew (RFC 8445 section 9).
+      let index = table.paths[known.path].transportIndex
+      begin(names, index, from: known.from)
+      return known
+    }
+    let call = describedCall(of: names)
+    let index = addTransport(call: call, tuple, how: .wire, from: call == nil ? 0 : nil, names)
+    let from = end(of: names.sender, in: index) ?? 0
+    return (addPath(tuple, index, from: from, isRelayed), from)
+  }
+
+  /// The path of media where no check was seen, which makes it a call.
+  mutating func placeUnannounced(_ tuple: FiveTuple, _ isRelayed: Bool) -> (path: Int, from: Int) {
+    // RTCP without multiplexing has the next port at both ends (RFC 3550 section 11).
+    if tuple.source.port % 2 == 1, tuple.destination.port % 2 == 1 {
+      var main = tuple
+      main.source.port -= 1
+      main.destination.port -= 1
+      if let (path, from) = table.find(main) {
+        let index = table.paths[path].transportIndex
+        return (addPath(tuple, index, from: from, isRelayed), from)
+      }
+    }
+    let index = addTransport(call: nil, tuple, how: .deduced, from: 0, nil)
+    return (addPath(tuple, index, from: 0, isRelayed), 0)
+  }
+
+  private func end(of fragment: String, in index: Int) -> Int? {
+    transports[index].facts.usernameFragments.firstIndex(of: fragment)
+  }
+
+  private mutating func addPath(
+    _ tuple: FiveTuple, _ index: Int, from: Int, _ isRelayed: Bool
+  ) -> Int {
+    let goesThroughRelay =
+      isRelayed || relays.isRelayed(tuple.source) || relays.isRelayed(tuple.destination)
+    let path = table.add(tuple, transport: index + 1, from: from, isRelayed: goesThroughRelay)
+    addCandidate(index, from, tuple.source, tuple.transport, priority: nil)
+    addCandidate(index, 1 - from, tuple.destination, tuple.transport, priority: nil)
+    return path
+  }
+
+  /// Begins a transport, of a call that is known or of a new one.
+  private mutating func addTransport(
+    call: Int?, _ tuple: FiveTuple, how: Knowledge, from: Int?, _ names: CheckNames?
+  ) -> Int {
+    guard transports.count < Self.transportsMaximum else { return transports.count - 1 }
+    let number: Int
+    if let call {
+      number = call
+    } else {
+      number = calls.count + 1
+      let found = ObservedCall(
+        number: number, how: how, addresses: [tuple.source, tuple.destination])
+      calls.append(found)
+      emit(.call(found))
+    }
+    let index = transports.count
+    transports.append(
+      TransportFollower(
+        ObservedTransport(number: index + 1, call: number, usernameFragments: [nil, nil])))
+    if let names {
+      begin(names, index, from: describedEnd(of: names.sender, call: number) ?? 0)
+    } else {
+      emit(.transport(transports[index].facts))
+    }
+    attachDescriptions(index, tuple)
+    return index
+  }
+
+  /// Takes the names of both ends, of the first generation or of a restart.
+  private mutating func begin(_ names: CheckNames, _ index: Int, from: Int) {
+    let fragments = from == 0 ? [names.sender, names.receiver] : [names.receiver, names.sender]
+    guard transports[index].checks.begin(fragments) else { return }
+    byFragments[names.key] = index
+    transports[index].facts.usernameFragments = fragments
+    emit(.transport(transports[index].facts))
+    attachDescriptions(index, nil)
+  }
+
+  // MARK: Moves
+
+  /// Lets a transport without a beginning of its own go on what another one did, when the same
+  /// source sends over it with the next numbers: the ends changed their addresses.
+  mutating func joinedStream(_ index: Int, from: Int, ssrc: UInt32, sequence: UInt16)
+    -> Int?
+  {
+    guard transports[index].streams.isEmpty, transports[index].dtls.facts == nil else { return nil }
+    for (place, entry) in streamTable.entries.enumerated().reversed()
+    where entry.stream.ssrc == ssrc && entry.stream.transport != index + 1 {
+      let step = Int(Int16(bitPattern: sequence &- entry.highest))
+      let silence = now - (entry.statistics.last ?? .zero)
+      guard (1..<3000).contains(step), silence < .seconds(60) else { continue }
+      // Without DTLS nothing else tells that it is the same association: the hosts have to be.
+      let source = entry.stream.transport - 1
+      if transports[source].dtls.facts != nil || hosts(of: source) == hosts(of: index) {
+        return place
+      }
+    }
+    return nil
+  }
+
+  private func hosts(of index: Int) -> Set<IPAddress> {
+    Set(transports[index].addresses.map(\.address.ip))
+  }
+
+  /// Takes what an older transport knows: its keys, its association, its streams.
+  mutating func join(_ index: Int, with stream: Int, from: Int) {
+    let old = streamTable.entries[stream].stream
+    let source = old.transport - 1
+    let isFlipped = old.from != from
+    transports[index].facts.call = transports[source].facts.call
+    transports[index].facts.isMoved = true
+    transports[index].dtls = transports[source].dtls
+    transports[index].dtlsStates = transports[source].dtlsStates
+    transports[index].media.inherit(transports[source].media, isFlipped: isFlipped)
+    transports[index].descriptions =
+      isFlipped
+      ? transports[source].descriptions.reversed() : transports[source].descriptions
+    for moved in transports[source].streams {
+      let sender = streamTable.entries[moved].stream.from
+      streamTable.move(moved, to: index + 1, from: isFlipped ? 1 - sender : sender)
+      emit(.stream(streamTable.entries[moved].stream))
+    }
+    transports[index].streams = transports[source].streams
+    transports[source].streams = []
+    emit(.transport(transports[index].facts))
+  }
+}

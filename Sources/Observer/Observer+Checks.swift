@@ -1,0 +1,174 @@
+import ICE
+import STUN
+import Wire
+
+// What STUN tells: checks, mapped addresses, relays.
+extension Observer {
+  private static let serverRequestsMaximum = 256
+  private static let mappingsMaximum = 4096
+
+  mutating func receiveSTUN(
+    _ tuple: FiveTuple, _ bytes: [UInt8], _ isTruncated: Bool, _ isRelayed: Bool
+  ) {
+    guard !isTruncated, let message = try? STUNMessage(bytes) else {
+      if isTruncated { tell(.truncated) } else { ignore() }
+      return
+    }
+    guard message.method == .binding else {
+      _ = receive(relays.take(message, tuple), of: bytes, false)
+      return
+    }
+    switch message.messageClass {
+    case .request:
+      if let names = CheckNames(message.username) {
+        receiveCheck(message, names, tuple, bytes, isRelayed)
+      } else {
+        if serverRequests.count >= Self.serverRequestsMaximum { serverRequests.removeFirst() }
+        serverRequests.append((message.transactionID, tuple.source))
+      }
+    case .success, .error:
+      if let index = serverRequests.firstIndex(where: { $0.transaction == message.transactionID }) {
+        let request = serverRequests.remove(at: index)
+        if let mapped = message.mappedAddress, mapped != request.source,
+          mappings.count < Self.mappingsMaximum
+        {
+          mappings[request.source] = mapped
+        }
+      } else {
+        receiveAnswer(message, tuple, bytes, isRelayed)
+      }
+    default:
+      // An indication keeps mappings alive (RFC 8445 section 11).
+      if let (path, from) = table.find(tuple) {
+        _ = count(bytes, on: path, from: from, isRelayed: isRelayed)
+      }
+    }
+  }
+
+  /// A check of an end (RFC 8445 section 7.2.2).
+  private mutating func receiveCheck(
+    _ message: STUNMessage, _ names: CheckNames, _ tuple: FiveTuple, _ bytes: [UInt8],
+    _ isRelayed: Bool
+  ) {
+    let (path, from) = place(names, tuple, isRelayed)
+    guard count(bytes, on: path, from: from, isRelayed: isRelayed) else { return }
+    let index = table.paths[path].transportIndex
+    transports[index].hasBeginning = true
+    let isFirst = table.update(path) { path in
+      path.pair.requests[from] += 1
+      return path.pair.requests[from] == 1
+    }
+    addCandidate(index, from, tuple.source, tuple.transport, priority: message.priority)
+    let outcome = transports[index].checks.request(message, on: path, from: from, at: now)
+    emit(outcome, index)
+    if isFirst { emit(.pair(table.paths[path].pair)) }
+  }
+
+  private mutating func receiveAnswer(
+    _ message: STUNMessage, _ tuple: FiveTuple, _ bytes: [UInt8], _ isRelayed: Bool
+  ) {
+    guard let (path, from) = table.find(tuple) else { return ignore() }
+    guard count(bytes, on: path, from: from, isRelayed: isRelayed) else { return }
+    let index = table.paths[path].transportIndex
+    guard let outcome = transports[index].checks.answer(message, to: 1 - from, at: now) else {
+      return
+    }
+    if let answer = outcome.answer {
+      learn(answer, index)
+      if let mapped = message.mappedAddress {
+        addCandidate(index, answer.end, mapped, tuple.transport, priority: nil)
+      }
+    }
+    emit(outcome, index)
+  }
+
+  /// Takes note of a check that succeeded.
+  private mutating func learn(
+    _ answer: (path: Int, end: Int, roundTrip: Interval, nominates: Bool), _ index: Int
+  ) {
+    let before = table.paths[answer.path].pair
+    table.update(answer.path) { path in
+      path.pair.responses[answer.end] += 1
+      path.pair.roundTrips[answer.end] = answer.roundTrip
+      path.pair.hasSucceeded[answer.end] = true
+      if answer.nominates { path.pair.isNominated = true }
+    }
+    if answer.nominates, transports[index].selectedPath != answer.path {
+      if let old = transports[index].selectedPath {
+        table.update(old) { $0.pair.isSelected = false }
+        emit(.pair(table.paths[old].pair))
+      }
+      transports[index].selectedPath = answer.path
+      table.update(answer.path) { $0.pair.isSelected = true }
+    }
+    let after = table.paths[answer.path].pair
+    if before.hasSucceeded != after.hasSucceeded || before.isNominated != after.isNominated
+      || before.isSelected != after.isSelected
+    {
+      emit(.pair(after))
+    }
+  }
+
+  /// Tells of an address of an end when it is new.
+  mutating func addCandidate(
+    _ index: Int, _ end: Int, _ address: SocketAddress, _ transport: TransportProtocol,
+    priority: UInt32?
+  ) {
+    let place = TransportFollower.EndAddress(end: end, address: address)
+    guard transports[index].addresses.count < 1024,
+      transports[index].addresses.insert(place).inserted
+    else { return }
+    var candidate = ObservedCandidate(
+      transport: index + 1, end: end, address: address, transportProtocol: transport,
+      kind: nil, priority: priority, how: .wire)
+    if relays.isRelayed(address) {
+      candidate.kind = .relayed
+    } else if let number = transports[index].descriptions[end],
+      let stated = descriptionTable.entries[number].candidates.first(where: {
+        $0.address == address
+      })
+    {
+      (candidate.kind, candidate.how) = (stated.kind, .description)
+      candidate.priority = stated.priority
+    } else if mappings[address] != nil {
+      candidate.kind = .host
+    }
+    emit(.candidate(candidate))
+  }
+
+  /// Tells what checks changed.
+  mutating func emit(_ outcome: CheckFollower.Outcome, _ index: Int) {
+    for role in outcome.roles {
+      emit(
+        .state(
+          ObservedState(
+            transport: index + 1, end: role.end, machine: "ice-role",
+            from: "", to: role.isControlling ? "controlling" : "controlled")))
+    }
+    for change in outcome.states {
+      emit(
+        .state(
+          ObservedState(
+            transport: index + 1, end: change.end, machine: "ice-connection",
+            from: change.from.rawValue, to: change.to.rawValue)))
+    }
+    if !outcome.states.isEmpty { schedule(transports[index].checks.deadline) }
+  }
+}
+
+/// The user name of a check: whom it goes to, and whom it comes from (RFC 8445 section 7.2.2).
+struct CheckNames: Hashable {
+  var receiver: String
+  var sender: String
+
+  /// Nil where there is no colon: the name is one for a server.
+  init?(_ username: String?) {
+    guard let username, let colon = username.firstIndex(of: ":") else { return nil }
+    receiver = String(username[..<colon])
+    sender = String(username[username.index(after: colon)...])
+    guard !receiver.isEmpty, !sender.isEmpty else { return nil }
+  }
+
+  /// The same for both directions.
+  var key: String { receiver < sender ? "\(receiver) \(sender)" : "\(sender) \(receiver)" }
+}

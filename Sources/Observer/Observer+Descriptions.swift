@@ -1,0 +1,117 @@
+package import RTP
+import Wire
+
+// What descriptions tell of transports and streams.
+extension Observer {
+  /// Takes a description; it may come before its call, or after.
+  mutating func take(description text: String, _ how: Knowledge) {
+    guard let number = descriptionTable.add(text, how) else {
+      return tell(.description, detail: "a description that cannot be read")
+    }
+    for index in transports.indices {
+      for end in 0..<2 {
+        guard let fragment = transports[index].facts.usernameFragments[end],
+          descriptionTable.entries[number].fragments.contains(fragment)
+        else { continue }
+        attach(number, index, end)
+      }
+    }
+  }
+
+  /// Finds the descriptions of a transport that begins.
+  mutating func attachDescriptions(_ index: Int, _ tuple: FiveTuple?) {
+    for end in 0..<2 {
+      if let fragment = transports[index].facts.usernameFragments[end] {
+        if let number = descriptionTable.numbers(stating: fragment).first {
+          attach(number, index, end)
+        }
+      } else if let tuple {
+        let address = end == 0 ? tuple.source : tuple.destination
+        if let number = descriptionTable.numbers(at: address).first { attach(number, index, end) }
+      }
+    }
+  }
+
+  private mutating func attach(_ number: Int, _ index: Int, _ end: Int) {
+    guard transports[index].descriptions[end] != number else { return }
+    transports[index].descriptions[end] = number
+    let entry = descriptionTable.entries[number]
+    emit(
+      .description(
+        ObservedDescription(transport: index + 1, end: end, text: entry.text, how: entry.how)))
+    if let isProtected = entry.protectsMedia { settle(index, isProtected ? .protected : .clear) }
+    for place in transports[index].streams { relearn(place, index) }
+  }
+
+  /// Looks again at what a stream carries, when descriptions come after it.
+  private mutating func relearn(_ place: Int, _ index: Int) {
+    let before = streamTable.entries[place].stream
+    var stream = before
+    if let type = streamTable.entries[place].lastPayloadType,
+      let meaning = meaning(of: type, index, from: stream.from),
+      meaning.how != .deduced
+    {
+      stream.payloads.removeAll { $0.payloadType == type }
+      stream.payloads.append(meaning)
+    }
+    if let number = transports[index].descriptions[stream.from],
+      let source = descriptionTable.entries[number].source(stream.ssrc)
+    {
+      stream.mid = source.mid
+      if let repairs = source.repairs {
+        (stream.repairs, stream.repairsHow) = (repairs, .description)
+      }
+    }
+    guard stream != before else { return }
+    streamTable.update(place) { entry in
+      entry.stream = stream
+      entry.clockRate = stream.clockRate
+      if stream.payloads != before.payloads { entry.deduction.stop() }
+    }
+    emit(.stream(stream))
+  }
+
+  /// What a payload type stands for that an end sends: as the other end's description has it, which
+  /// says what that one can receive (RFC 3264 section 5.1), or else its own.
+  func meaning(of type: UInt8, _ index: Int, from: Int) -> PayloadMeaning? {
+    if let given = settings.payloadTypes.first(where: { $0.payloadType == type }) {
+      return PayloadMeaning(
+        payloadType: type, codec: given.codec, clockRate: given.clockRate,
+        kind: StaticPayloadTypes.kind(of: given.codec), how: .given)
+    }
+    for end in [1 - from, from] {
+      guard let number = transports[index].descriptions[end] else { continue }
+      let payloads = descriptionTable.entries[number].payloads
+      if let meaning = payloads.first(where: { $0.payloadType == type }) { return meaning }
+    }
+    return StaticPayloadTypes.meaning(of: type)
+  }
+
+  /// The header extensions of a transport as its descriptions have them.
+  package func headerExtensions(ofTransport number: Int) -> HeaderExtensionMap {
+    guard number > 0, number <= transports.count else { return HeaderExtensionMap() }
+    let numbers = transports[number - 1].descriptions.compactMap(\.self)
+    return numbers.first.map { descriptionTable.entries[$0].extensions } ?? HeaderExtensionMap()
+  }
+
+  /// The call of which descriptions state both names: it has several transports.
+  func describedCall(of names: CheckNames) -> Int? {
+    for number in descriptionTable.numbers(stating: names.sender) {
+      for transport in transports where transport.descriptions.contains(number) {
+        return transport.facts.call
+      }
+    }
+    return nil
+  }
+
+  /// Which end of a call has a description that states a name.
+  func describedEnd(of fragment: String, call: Int) -> Int? {
+    let numbers = descriptionTable.numbers(stating: fragment)
+    for transport in transports where transport.facts.call == call {
+      for end in 0..<2 {
+        if let number = transport.descriptions[end], numbers.contains(number) { return end }
+      }
+    }
+    return nil
+  }
+}

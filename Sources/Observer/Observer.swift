@@ -1,0 +1,197 @@
+import Decryption
+import RTP
+import STUN
+package import Wire
+
+/// Sees the packets of calls between others, and tells what went on in them.
+///
+///     packets ──▶ paths ──▶ ICE checks ──▶ calls, pairs, states
+///                  │  └──▶ TURN ──▶ packets inside, as if on a path of their own
+///                  ├──▶ DTLS ──▶ keys ──▶ SRTP ──▶ streams, RTP, RTCP
+///     key logs ────┘          └──▶ SCTP
+///     descriptions ──▶ what payload types stand for
+///
+/// It sends nothing and has no clock; the same inputs give the same outputs. Whatever comes from the
+/// network may have any bytes, and is counted where it cannot be used. The extensions hold one
+/// concern each: checks, media, keys, calls, descriptions, connections.
+package struct Observer: Machine, ~Copyable {
+  package let settings: ObserverSettings
+
+  var log = NSSKeyLog()
+  /// SRTP keys that were given.
+  var givenKeys: [SRTPKey] = []
+  var awaitsKeys: Bool
+  /// How many bytes wait for keys in all transports.
+  var waitingBytes = 0
+
+  var table = PathTable()
+  var transports: [TransportFollower] = []
+  package internal(set) var calls: [ObservedCall] = []
+  /// The transports by the user name fragments of both ends.
+  var byFragments: [String: Int] = [:]
+  /// What STUN servers told of addresses: the mapped one, by the own one.
+  var mappings: [SocketAddress: SocketAddress] = [:]
+  /// Binding requests that are no checks.
+  var serverRequests: [(transaction: STUNTransactionID, source: SocketAddress)] = []
+
+  var probation = Probation()
+  var relays = RelayTable()
+  var streamTable = StreamTable()
+  var descriptionTable = DescriptionTable()
+  var connections = ConnectionTable()
+  var coverage = CoverageLedger()
+
+  var outbox = Outbox<Output>()
+  var now = Instant.zero
+  package private(set) var deadline: Instant?
+  /// Reused for what a DTLS datagram tells.
+  var dtlsEvents: [DTLSFollower.Event] = []
+
+  package init(_ settings: ObserverSettings = ObserverSettings()) {
+    self.settings = settings
+    awaitsKeys = settings.awaitsKeys
+  }
+
+  package mutating func step(
+    _ input: consuming Input, at now: Instant, into outbox: inout Outbox<Output>
+  ) {
+    self.now = now
+    swap(&self.outbox, &outbox)
+    switch consume input {
+    case .datagram(let tuple, let bytes, let isTruncated):
+      receive(tuple, bytes, isTruncated: isTruncated)
+    case .stream(let tuple, let bytes, let lost, let isEnd):
+      receiveStream(tuple, bytes, lost: lost, isEnd: isEnd)
+    case .keyLog(let bytes): take(keyLog: bytes)
+    case .srtpKey(let key): take(key)
+    case .description(let text): take(description: text, .given)
+    case .noMoreKeys: stopWaiting()
+    case .deadline: reachDeadline()
+    case .end: finish()
+    }
+    swap(&self.outbox, &outbox)
+  }
+
+  // MARK: Datagrams
+
+  /// Sorts a datagram by its first bytes.
+  mutating func receive(
+    _ tuple: FiveTuple, _ bytes: consuming [UInt8], isTruncated: Bool, isRelayed: Bool = false
+  ) {
+    switch DatagramClass(bytes.span.bytes) {
+    case .rtp: receiveMedia(tuple, bytes, isTruncated, isRTCP: false, isRelayed)
+    case .rtcp: receiveMedia(tuple, bytes, isTruncated, isRTCP: true, isRelayed)
+    case .dtls: receiveDTLS(tuple, bytes, isTruncated, isRelayed)
+    case .stun: receiveSTUN(tuple, bytes, isTruncated, isRelayed)
+    case .channelData:
+      let content = relays.take(channelData: bytes.span.bytes, tuple)
+      if !receive(content, of: bytes, isTruncated) { ignore() }
+    case .other: ignore()
+    }
+  }
+
+  /// Reads what a relay carries; false when there is no relay.
+  mutating func receive(
+    _ content: RelayTable.Content, of bytes: [UInt8], _ isTruncated: Bool
+  ) -> Bool {
+    switch content {
+    case .none: return false
+    case .control: return true
+    case .inner(let tuple, let range, let peerIsKnown):
+      if !peerIsKnown { tell(.unknownPeer, detail: "channel \(tuple.destination.port)") }
+      // Relays do not stand inside of each other on one path.
+      guard DatagramClass(bytes.span.bytes.extracting(range)) != .channelData else { return true }
+      receive(tuple, Array(bytes[range]), isTruncated: isTruncated, isRelayed: true)
+      return true
+    }
+  }
+
+  /// Counts a datagram for its path; false when it came before, by another way.
+  mutating func count(_ bytes: [UInt8], on path: Int, from end: Int, isRelayed: Bool) -> Bool {
+    let now = now
+    let isRepeated = table.update(path) { path in
+      if isRelayed { path.isSeenRelayed = true } else { path.isSeenDirectly = true }
+      if path.pair.isRelayed, path.recent.isRepeated(bytes.span.bytes, from: end),
+        path.isSeenRelayed, path.isSeenDirectly || isRelayed
+      {
+        return true
+      }
+      path.pair.packets[end] += 1
+      path.pair.bytes[end] += UInt64(bytes.count)
+      return false
+    }
+    let index = table.paths[path].transportIndex
+    if isRepeated {
+      tell(.relayedTwice, transport: index + 1)
+      return false
+    }
+    transports[index].hasSent[end] = true
+    transports[index].checks.hear(from: end, at: now)
+    if transports[index].checks.isWaiting(1 - end) {
+      emit(transports[index].checks.resume(1 - end), index)
+    }
+    return true
+  }
+
+  mutating func ignore() { tell(.ignored) }
+
+  // MARK: Time
+
+  mutating func schedule(_ due: Instant?) { deadline = earliest(deadline, due) }
+
+  private mutating func reachDeadline() {
+    deadline = nil
+    for index in transports.indices {
+      guard let due = transports[index].checks.deadline else { continue }
+      if due <= now { emit(transports[index].checks.reachDeadline(at: now), index) }
+      schedule(transports[index].checks.deadline)
+    }
+  }
+
+  // MARK: Telling
+
+  mutating func emit(_ output: consuming Output) { outbox.append(output) }
+
+  /// Counts what could not be seen.
+  mutating func tell(
+    _ kind: CoverageRow.Kind, transport: Int? = nil, detail: @autoclosure () -> String = ""
+  ) {
+    if let row = coverage.count(kind, transport: transport, detail()) { emit(.coverage(row)) }
+  }
+
+  /// Ends the capture: what waits is told as it is, and so is what was missing.
+  private mutating func finish() {
+    stopWaiting()
+    for index in transports.indices {
+      let transport = transports[index]
+      let number = transport.facts.number
+      if transport.hasSent[0] != transport.hasSent[1] {
+        tell(.oneDirection, transport: number, detail: "end \(transport.hasSent[0] ? 0 : 1) sends")
+      }
+    }
+    for row in coverage.finalRows { emit(.coverage(row)) }
+    for path in table.paths { emit(.pair(path.pair)) }
+  }
+
+  // MARK: What was counted
+
+  /// The streams, in the order in which they were found.
+  package var streams: [ObservedStream] { streamTable.entries.map(\.stream) }
+
+  /// What RFC 3550 counts of a stream.
+  package func statistics(of stream: Int) -> ReceptionStatistics? {
+    guard stream > 0, stream <= streamTable.entries.count else { return nil }
+    return streamTable.entries[stream - 1].statistics
+  }
+
+  /// The pairs, in the order in which they were found.
+  package var pairs: [ObservedPair] { table.paths.map(\.pair) }
+
+  /// How many packets wait for keys.
+  package var waitingPackets: Int { transports.reduce(0) { $0 + $1.media.waiting.count } }
+
+  /// How much of something could not be seen.
+  package func coverage(_ kind: CoverageRow.Kind, transport: Int? = nil) -> UInt64 {
+    coverage.count(of: kind, transport: transport)
+  }
+}

@@ -1,0 +1,275 @@
+package import Decryption
+package import ICE
+package import RTP
+package import Secure
+package import Wire
+
+extension Observer {
+  /// What can be seen or told.
+  package enum Input: Sendable {
+    /// A UDP datagram between others; one of which only the beginning was captured is marked.
+    case datagram(FiveTuple, [UInt8], isTruncated: Bool = false)
+    /// What one side of a TCP connection sent next, after `lost` bytes that nobody saw.
+    case stream(FiveTuple, [UInt8], lost: Int = 0, isEnd: Bool = false)
+    /// Further bytes of an NSS key log.
+    case keyLog([UInt8])
+    /// An SRTP key that somebody gave.
+    case srtpKey(SRTPKey)
+    /// A session description that one of the ends made.
+    case description(String)
+    /// There will be no more keys: nothing needs to wait for them.
+    case noMoreKeys
+    /// The deadline was reached.
+    case deadline
+    /// The capture is over.
+    case end
+  }
+
+  /// What an observer tells.
+  package enum Output: Sendable {
+    /// Two ends talk to each other; they are 0 and 1 from here on.
+    case call(ObservedCall)
+    /// A further transport of a call, or a transport that turned out to belong to an older call.
+    case transport(ObservedTransport)
+    case state(ObservedState)
+    case candidate(ObservedCandidate)
+    /// A pair of addresses was checked, or more is known of it.
+    case pair(ObservedPair)
+    /// What is known of the DTLS association of a transport.
+    case handshake(transport: Int, DTLSFacts)
+    case keys(ObservedKeys)
+    /// An RTP stream began, or more is known of what it carries.
+    case stream(ObservedStream)
+    /// RTP, RTCP or SCTP; also SRTP that could not be opened.
+    case packet(ObservedPacket)
+    /// A description was understood as that of an end of a call.
+    case description(ObservedDescription)
+    case coverage(CoverageRow)
+  }
+}
+
+/// How something is known.
+package enum Knowledge: String, Hashable, Sendable {
+  /// Somebody said so who looks on.
+  case given
+  /// A description states it.
+  case description
+  /// A standard fixes it (RFC 3551 section 6).
+  case standard
+  /// The wire states it.
+  case wire
+  /// It was concluded from what packets look like.
+  case deduced
+}
+
+/// A call between two ends.
+package struct ObservedCall: Hashable, Sendable {
+  /// From 1, in the order in which calls are found.
+  package var number: Int
+  /// What made it a call.
+  package var how: Knowledge
+  /// Where the two ends were first seen.
+  package var addresses: [SocketAddress]
+}
+
+/// What carries a call, or a part of one that is not bundled.
+package struct ObservedTransport: Hashable, Sendable {
+  /// From 1, over all calls.
+  package var number: Int
+  package var call: Int
+  /// The ICE user name fragments of both ends, as far as they are known.
+  package var usernameFragments: [String?]
+  /// Whether the call changed: the transport goes on what an older call did.
+  package var isMoved = false
+}
+
+/// A state that an end must be in, because of what went over the wire.
+package struct ObservedState: Hashable, Sendable {
+  package var transport: Int
+  /// 0 or 1.
+  package var end: Int
+  /// `ice-connection`, `ice-role`, `dtls`.
+  package var machine: String
+  package var from: String
+  package var to: String
+}
+
+/// An address that an end has.
+package struct ObservedCandidate: Hashable, Sendable {
+  package var transport: Int
+  package var end: Int
+  package var address: SocketAddress
+  package var transportProtocol: TransportProtocol
+  /// Host, reflexive or relayed; nil where nothing tells.
+  package var kind: ICECandidate.Kind?
+  /// The priority that a check announced, or a description states.
+  package var priority: UInt32?
+  package var how: Knowledge
+}
+
+/// Two addresses between which checks go.
+package struct ObservedPair: Hashable, Sendable {
+  /// From 1, over all calls.
+  package var number: Int
+  package var transport: Int
+  package var transportProtocol: TransportProtocol
+  /// The address of each end.
+  package var addresses: [SocketAddress]
+  /// Whether it leads through a TURN server that was seen.
+  package var isRelayed = false
+  /// Whether a check of each end succeeded.
+  package var hasSucceeded = [false, false]
+  /// Whether a nominating check succeeded.
+  package var isNominated = false
+  /// Whether it is the nominated pair of its transport at present.
+  package var isSelected = false
+  /// Checks of each end, and the answers to them.
+  package var requests: [UInt64] = [0, 0]
+  package var responses: [UInt64] = [0, 0]
+  /// The last round trip of a check of each end, seen from where the capture was made: the way
+  /// from there to the other end and back.
+  package var roundTrips: [Interval?] = [nil, nil]
+  /// Datagrams and bytes that each end sent.
+  package var packets: [UInt64] = [0, 0]
+  package var bytes: [UInt64] = [0, 0]
+}
+
+/// Keys that open a transport's packets from now on, and those that waited.
+package struct ObservedKeys: Hashable, Sendable {
+  package enum Source: String, Hashable, Sendable {
+    case dtls, description, given
+  }
+
+  package var transport: Int
+  /// The end whose packets they open; nil for both.
+  package var end: Int?
+  package var suite: SRTPSuite
+  package var source: Source
+  /// How many packets waited for them.
+  package var waitingPackets: Int
+}
+
+/// A packet of a call.
+package struct ObservedPacket: Sendable {
+  package enum Kind: Hashable, Sendable {
+    /// With the number of its stream.
+    case rtp(RTPHeader, stream: Int)
+    case rtcp
+    case sctp
+  }
+
+  package var kind: Kind
+  package var transport: Int
+  /// Which end sent it.
+  package var from: Int
+  /// The pair that it went over.
+  package var pair: Int
+  /// When it was captured; earlier than the step when it waited for keys.
+  package var at: Instant
+  /// The packet in the clear, or as it was protected.
+  package var bytes: [UInt8]
+  /// Whether it is in the clear; where it is not, the header of RTP still is.
+  package var isClear: Bool
+  /// Bytes of the packet as it was on the wire.
+  package var wireSize: Int
+}
+
+/// A description that belongs to an end.
+package struct ObservedDescription: Hashable, Sendable {
+  package var transport: Int
+  package var end: Int
+  package var text: String
+  /// Whether it was seen on the wire, or given.
+  package var how: Knowledge
+}
+
+/// Something that could not be seen, and what it takes away.
+package struct CoverageRow: Hashable, Sendable {
+  package enum Kind: String, Hashable, Sendable, CaseIterable {
+    /// There is no key for packets that are protected.
+    case noKeys = "no-keys"
+    /// Packets did not fit to the keys that there are.
+    case notOpened = "not-opened"
+    /// Packets were given on protected, because too many waited for keys.
+    case waitingOverflow = "waiting-overflow"
+    /// The beginning of the call is not in the capture.
+    case lateStart = "late-start"
+    /// Only one end's packets are there.
+    case oneDirection = "one-direction"
+    /// Datagrams of which only the beginning was captured.
+    case truncated
+    /// Header extensions are encrypted as well (RFC 9335), which libsrtp2 does not open.
+    case cryptex
+    /// A protection that is not read here, such as a cipher suite.
+    case unsupported
+    /// A relay's channel whose other end was not seen.
+    case unknownPeer = "unknown-peer"
+    /// A connection under TLS.
+    case tls
+    /// A connection of which bytes are missing.
+    case streamGap = "stream-gap"
+    /// Descriptions that could not be read, or belong to no call.
+    case description
+    /// Packets that the capturing side saw twice, through a relay and beside it.
+    case relayedTwice = "relayed-twice"
+    /// Packets of no call.
+    case ignored
+  }
+
+  package var kind: Kind
+  /// The transport that it is about; nil for the whole capture.
+  package var transport: Int?
+  /// How many packets, or whatever the kind counts, so far.
+  package var count: UInt64
+  /// More in words; may be empty.
+  package var detail: String
+}
+
+/// How an observer works; part of genesis.
+package struct ObserverSettings: Hashable, Sendable {
+  /// Whether protected packets wait for keys that may come.
+  package var awaitsKeys = true
+  /// How many packets wait in one transport, and how many bytes of all transports.
+  package var waitingPacketsMaximum = 20_000
+  package var waitingBytesMaximum = 64 << 20
+  /// What payload types stand for, whatever else says something else.
+  package var payloadTypes: [PayloadTypeMapping] = []
+
+  package init() {}
+}
+
+/// A payload type and what it stands for.
+package struct PayloadTypeMapping: Hashable, Sendable {
+  package var payloadType: UInt8
+  /// In lower case; `rtx` for retransmissions.
+  package var codec: String
+  /// In Hz.
+  package var clockRate: UInt32
+
+  package init(payloadType: UInt8, codec: String, clockRate: UInt32) {
+    self.payloadType = payloadType
+    self.codec = codec
+    self.clockRate = clockRate
+  }
+
+  /// Reads `96=vp8,97=rtx,111=opus/48000`, either side first; nil for anything else.
+  package static func list(parsing text: String) -> [PayloadTypeMapping]? {
+    var list: [PayloadTypeMapping] = []
+    for part in text.split(separator: ",") {
+      let pair = part.split(separator: "=")
+      guard pair.count == 2 else { return nil }
+      let (number, name) = UInt8(pair[0]) != nil ? (pair[0], pair[1]) : (pair[1], pair[0])
+      let format = name.split(separator: "/")
+      guard let type = UInt8(number), type < 128, let codec = format.first?.lowercased() else {
+        return nil
+      }
+      var clockRate = StaticPayloadTypes.usualClockRate(of: codec)
+      if format.count > 1 {
+        guard let stated = UInt32(format[1]), stated > 0 else { return nil }
+        clockRate = stated
+      }
+      list.append(PayloadTypeMapping(payloadType: type, codec: codec, clockRate: clockRate))
+    }
+    return list
+  }
+}

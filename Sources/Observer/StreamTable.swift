@@ -1,0 +1,69 @@
+import Decryption
+import RTP
+import Wire
+
+/// The RTP streams of all calls.
+struct StreamTable {
+  private struct Key: Hashable {
+    var transport: Int
+    var from: Int
+    var ssrc: UInt32
+  }
+
+  /// A stream with what is counted of it.
+  struct Entry {
+    var stream: ObservedStream
+    var statistics = ReceptionStatistics()
+    var deduction = StreamDeduction()
+    /// The payload type of the last packet, whose meaning was looked up already.
+    var lastPayloadType: UInt8?
+    var clockRate: UInt32 = 0
+    var highest: UInt16 = 0
+    var lastTime: UInt32 = 0
+    /// Packets that no key opened.
+    var sealedPackets: UInt64 = 0
+  }
+
+  /// How many streams are told apart; a call has some dozens.
+  private static let streamsMaximum = 1 << 17
+
+  private(set) var entries: [Entry] = []
+  private var places: [Key: Int] = [:]
+  /// The stream of the last packet of all: most follow one of the same.
+  private var last: (key: Key, index: Int)?
+
+  /// The index of the stream of a packet; nil for one that was not seen yet.
+  mutating func find(transport: Int, from: Int, ssrc: UInt32) -> Int? {
+    let key = Key(transport: transport, from: from, ssrc: ssrc)
+    if let last, last.key == key { return last.index }
+    guard let index = places[key] else { return nil }
+    last = (key, index)
+    return index
+  }
+
+  /// Begins a stream; nil when there are too many.
+  mutating func begin(_ stream: ObservedStream) -> Int? {
+    guard entries.count < Self.streamsMaximum else { return nil }
+    var stream = stream
+    stream.number = entries.count + 1
+    places[Key(transport: stream.transport, from: stream.from, ssrc: stream.ssrc)] = entries.count
+    entries.append(Entry(stream: stream))
+    return entries.count - 1
+  }
+
+  /// Lets a stream go on in another transport.
+  mutating func move(_ index: Int, to transport: Int, from: Int) {
+    let old = entries[index].stream
+    places[Key(transport: old.transport, from: old.from, ssrc: old.ssrc)] = nil
+    places[Key(transport: transport, from: from, ssrc: old.ssrc)] = index
+    entries[index].stream.transport = transport
+    entries[index].stream.from = from
+    last = nil
+  }
+
+  /// Changes what is known of a stream.
+  @inline(__always)
+  mutating func update<Result>(_ index: Int, _ change: (inout Entry) -> Result) -> Result {
+    change(&entries[index])
+  }
+}

@@ -1,0 +1,146 @@
+import CSRTP
+
+/// A session of libsrtp: one direction with all of its streams, which begin by themselves.
+///
+/// A class, because the optimiser of Swift 6.3 trips over a non-copyable member of a type that
+/// other modules destroy.
+final class SRTPSession {
+  let handle: srtp_t?
+  private let suite: SRTPSuite
+  private let key: [UInt8]
+  private let identifier: [UInt8]
+
+  /// Whether the library could be initialised, once per process.
+  private static let isReady = srtp_init() == srtp_err_status_ok
+
+  /// Makes a session of a master key followed by its salt; packets name the key by `identifier`
+  /// when it is not empty (MKI, RFC 3711 section 3.1).
+  init(
+    _ suite: SRTPSuite, key: [UInt8], ssrcs: srtp_ssrc_type_t, identifier: [UInt8] = []
+  ) throws(SecureError) {
+    guard Self.isReady else { throw SecureError(reason: "libsrtp cannot be initialised") }
+    let length = suite.keyLength + suite.saltLength
+    guard key.count == length else {
+      throw SecureError(
+        reason: "an SRTP key and salt have \(key.count) bytes instead of \(length)")
+    }
+    self.suite = suite
+    self.key = key
+    self.identifier = identifier
+    var made: srtp_t?
+    let status = Self.withPolicy(suite, key, identifier) { policy in
+      policy.ssrc.type = ssrcs
+      return srtp_create(&made, &policy)
+    }
+    guard status == srtp_err_status_ok, let made else {
+      throw SecureError(reason: "libsrtp cannot make a session: status \(status.rawValue)")
+    }
+    handle = made
+  }
+
+  deinit { _ = srtp_dealloc(handle) }
+
+  /// Begins a stream whose sequence number wrapped so many times already; false when it cannot.
+  func begin(ssrc: UInt32, rollover: UInt32) -> Bool {
+    let status = Self.withPolicy(suite, key, identifier) { policy in
+      policy.ssrc.type = ssrc_specific
+      policy.ssrc.value = ssrc
+      return srtp_add_stream(handle, &policy)
+    }
+    guard status == srtp_err_status_ok else { return false }
+    return srtp_set_stream_roc(handle, ssrc, rollover) == srtp_err_status_ok
+  }
+
+  /// Forgets a stream.
+  func end(ssrc: UInt32) { _ = srtp_remove_stream(handle, ssrc.bigEndian) }
+
+  /// Turns a protected packet into a clear one in place.
+  @inline(__always)
+  func unprotect(_ packet: inout [UInt8], isRTCP: Bool) -> srtp_err_status_t {
+    var length = Int32(truncatingIfNeeded: packet.count)
+    let status = packet.withUnsafeMutableBytes { bytes in
+      if identifier.isEmpty {
+        return isRTCP
+          ? srtp_unprotect_rtcp(handle, bytes.baseAddress, &length)
+          : srtp_unprotect(handle, bytes.baseAddress, &length)
+      }
+      return isRTCP
+        ? srtp_unprotect_rtcp_mki(handle, bytes.baseAddress, &length, 1)
+        : srtp_unprotect_mki(handle, bytes.baseAddress, &length, 1)
+    }
+    if status == srtp_err_status_ok { packet.removeLast(packet.count - Int(length)) }
+    return status
+  }
+
+  /// The shortest packet that can be one.
+  func minimum(isRTCP: Bool) -> Int {
+    // The index of 4 bytes stands before the tag, or after it with AEAD.
+    identifier.count + (isRTCP ? 8 + 4 + suite.controlTagLength : 12 + suite.tagLength)
+  }
+
+  /// Lends a policy with its key; the library derives its session keys at once and keeps no pointer
+  /// to the master key.
+  private static func withPolicy(
+    _ suite: SRTPSuite, _ key: [UInt8], _ identifier: [UInt8],
+    _ body: (inout srtp_policy_t) -> srtp_err_status_t
+  ) -> srtp_err_status_t {
+    var policy = srtp_policy_t()
+    suite.fill(&policy)
+    policy.window_size = UInt(SRTPContext.replayWindow)
+    // A packet may be sent again as it was, when its stream has no RTX.
+    policy.allow_repeat_tx = 1
+    var key = key
+    var identifier = identifier
+    return key.withUnsafeMutableBufferPointer { key in
+      guard !identifier.isEmpty else {
+        policy.key = key.baseAddress
+        return body(&policy)
+      }
+      return identifier.withUnsafeMutableBufferPointer { identifier in
+        var master = srtp_master_key_t(
+          key: key.baseAddress, mki_id: identifier.baseAddress, mki_size: UInt32(identifier.count))
+        return withUnsafeMutablePointer(to: &master) { master in
+          var masters: UnsafeMutablePointer<srtp_master_key_t>? = master
+          return withUnsafeMutablePointer(to: &masters) { masters in
+            policy.keys = masters
+            policy.num_master_keys = 1
+            return body(&policy)
+          }
+        }
+      }
+    }
+  }
+}
+
+extension SRTPSuite {
+  fileprivate func fill(_ policy: inout srtp_policy_t) {
+    switch self {
+    case .aes128CMSHA1_80, .aes128CMSHA1_32:
+      srtp_crypto_policy_set_rtp_default(&policy.rtp)
+      srtp_crypto_policy_set_rtcp_default(&policy.rtcp)
+    case .aes192CMSHA1_80, .aes192CMSHA1_32:
+      srtp_crypto_policy_set_aes_cm_192_hmac_sha1_80(&policy.rtp)
+      srtp_crypto_policy_set_aes_cm_192_hmac_sha1_80(&policy.rtcp)
+    case .aes256CMSHA1_80, .aes256CMSHA1_32:
+      srtp_crypto_policy_set_aes_cm_256_hmac_sha1_80(&policy.rtp)
+      srtp_crypto_policy_set_aes_cm_256_hmac_sha1_80(&policy.rtcp)
+    case .aeadAES128GCM:
+      srtp_crypto_policy_set_aes_gcm_128_16_auth(&policy.rtp)
+      srtp_crypto_policy_set_aes_gcm_128_16_auth(&policy.rtcp)
+    case .aeadAES256GCM:
+      srtp_crypto_policy_set_aes_gcm_256_16_auth(&policy.rtp)
+      srtp_crypto_policy_set_aes_gcm_256_16_auth(&policy.rtcp)
+    case .aeadAES128GCM8:
+      srtp_crypto_policy_set_aes_gcm_128_8_auth(&policy.rtp)
+      srtp_crypto_policy_set_aes_gcm_128_8_auth(&policy.rtcp)
+    case .aeadAES256GCM8:
+      srtp_crypto_policy_set_aes_gcm_256_8_auth(&policy.rtp)
+      srtp_crypto_policy_set_aes_gcm_256_8_auth(&policy.rtcp)
+    case .nullSHA1_80, .nullSHA1_32:
+      srtp_crypto_policy_set_null_cipher_hmac_sha1_80(&policy.rtp)
+      srtp_crypto_policy_set_null_cipher_hmac_sha1_80(&policy.rtcp)
+    }
+    // Short tags are those of RTP alone (RFC 5764 section 4.1.2).
+    policy.rtp.auth_tag_len = Int32(tagLength)
+  }
+}
