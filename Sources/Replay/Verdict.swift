@@ -59,7 +59,7 @@ extension ReplayReport: CustomStringConvertible {
       let end =
         stoppedEarly
         ? stopText
-        : isComplete ? "" : "; the recording was cut short and replays to its end"
+        : isComplete ? "" : "; \(endingText)"
       let peers = peers.count == 1 ? "1 peer" : "\(peers.count) peers"
       return "\(path): identical: \(steps) steps of \(peers), "
         + "\(decimal(Double(durationNanoseconds) / 1e9, 3)) s replayed in "
@@ -69,6 +69,11 @@ extension ReplayReport: CustomStringConvertible {
     case .diverged(let divergence): return divergence.description + toolchainText
     case .altered(let alteration): return "\(path): \(alteration)"
     }
+  }
+
+  /// Why the take has no end.
+  private var endingText: String {
+    (try? TakeEnding.of(path))?.words ?? "it is recorded to its end by now"
   }
 
   private var stopText: String { ", stopped before step \(steps + 1) as asked" }
