@@ -236,7 +236,12 @@ let package = Package(
       ],
       path: "Tests/Soak", swiftSettings: settings),
     // Drives the executable, which is built because the target stands here.
-    tests("CommandTests", ["retake", "Tape", "Wire"]),
+    .testTarget(
+      name: "CommandTests",
+      dependencies: [
+        "retake", "Tape", "Wire",
+        .product(name: "ArgumentParser", package: "swift-argument-parser"),
+      ], swiftSettings: settings),
   ],
   swiftLanguageModes: [.v6]
 )

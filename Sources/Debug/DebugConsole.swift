@@ -9,6 +9,8 @@ package final class DebugConsole {
   package struct Answer: Sendable {
     package var text = ""
     package var json = "{}"
+    /// Whether nothing met the condition that was looked for.
+    package var isUnmet = false
     /// Whether the session is to end.
     package var ends = false
     /// The step to open under another debugger.
@@ -42,7 +44,8 @@ package final class DebugConsole {
     let words = line.split(separator: " ").map { String($0) }
     guard let name = words.first else { return Answer() }
     guard let command = DebugCommandName.find(name) else {
-      throw .command("there is no command \"\(name)\"; help lists all")
+      let known = DebugCommandName.allCases.map(\.rawValue)
+      throw .command("there is no command \"\(name)\"\(Nearest.hint(name, among: known))")
     }
     let rest = words.dropFirst().joined(separator: " ")
     guard command.takesMore || rest.isEmpty else {
@@ -105,7 +108,7 @@ package final class DebugConsole {
     default:
       let wanted = try condition(place)
       guard try session.go(to: wanted) else {
-        return try arrived("nothing in the take meets \"\(wanted)\"")
+        return try arrived("nothing in the take meets \"\(wanted)\"", isUnmet: true)
       }
     }
     return try arrived(nil)
@@ -124,10 +127,10 @@ package final class DebugConsole {
     let wanted = try condition(what)
     if forward {
       let found = try session.goOn(to: wanted)
-      return try arrived(found ? nil : "nothing later meets \"\(wanted)\"")
+      return try arrived(found ? nil : "nothing later meets \"\(wanted)\"", isUnmet: !found)
     }
     let found = try session.goBack(to: wanted)
-    return try arrived(found ? nil : "nothing earlier meets \"\(wanted)\"")
+    return try arrived(found ? nil : "nothing earlier meets \"\(wanted)\"", isUnmet: !found)
   }
 
   private func goOn() throws(DebugFailure) -> Answer {
@@ -137,7 +140,7 @@ package final class DebugConsole {
   }
 
   /// Tells where the session is now, with the step that led there.
-  private func arrived(_ note: String?) throws(DebugFailure) -> Answer {
+  private func arrived(_ note: String?, isUnmet: Bool = false) throws(DebugFailure) -> Answer {
     let steps = session.position.step > 0 ? try session.recentSteps(1) : []
     var lines = note.map { [$0] } ?? []
     lines += steps.last?.lines ?? []
@@ -157,7 +160,8 @@ package final class DebugConsole {
       lines += values.map { "watch \($0.path): \($0.value)" }
       members.append(("watched", object(values.map { ($0.path, jsonString($0.value)) })))
     }
-    return Answer(text: lines.joined(separator: "\n"), json: object(members))
+    return Answer(
+      text: lines.joined(separator: "\n"), json: object(members), isUnmet: isUnmet)
   }
 
   // MARK: Breakpoints

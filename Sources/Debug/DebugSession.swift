@@ -264,8 +264,9 @@ package enum DebugFailure: Error, Sendable {
   case take(TapeError)
   case walk(WalkFailure)
   case condition(ConditionError)
-  /// A command that is not understood, or a file that cannot be written.
+  /// A command that is not understood, or cannot be done here.
   case command(String)
+  case file(WholeFile.Failure)
 
   /// The reason in one sentence.
   package var description: String {
@@ -274,6 +275,7 @@ package enum DebugFailure: Error, Sendable {
     case .walk(let failure): failure.description
     case .condition(let error): error.description
     case .command(let text): text
+    case .file(let failure): failure.description
     }
   }
 }

@@ -204,14 +204,11 @@ package struct TakeMedia {
   }
 
   private func write(_ bytes: [UInt8], to file: String) throws(DebugFailure) {
-    do {
-      try Data(bytes).write(to: URL(filePath: file), options: .withoutOverwriting)
-    } catch CocoaError.fileWriteFileExists {
-      throw .command("\(file): a file of this name exists; choose another name or remove it")
-    } catch CocoaError.fileNoSuchFile {
-      throw .command("\(file): its folder does not exist; make it or choose another")
+    do throws(WholeFile.Failure) {
+      // As secret as the take.
+      try WholeFile.write(bytes, to: file, .kept)
     } catch {
-      throw .command("\(file) cannot be written: \(error.localizedDescription)")
+      throw .file(error)
     }
   }
 }

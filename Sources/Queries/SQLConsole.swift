@@ -17,8 +17,11 @@ package enum SQLConsole {
   /// Runs one statement that reads, and hands the text over in pieces.
   ///
   /// Bytes are printed in hexadecimal: shortened in tables, whole in CSV and JSON.
+  ///
+  /// - Parameter isWanted: false when what follows may be left out.
   package static func run(
-    path: String, sql: String, format: Format = .table, write: @escaping (String) -> Void
+    path: String, sql: String, format: Format = .table, isWanted: () -> Bool = { true },
+    write: @escaping (String) -> Void
   ) throws(TapeError) {
     let connection = try TakeFile.openForQueries(path)
     do throws(SQLiteError) {
@@ -27,9 +30,9 @@ package enum SQLConsole {
         throw SQLiteError(code: .readOnly, message: "a take is only read, never written")
       }
       switch format {
-      case .table: try printTable(&statement, write)
-      case .csv: try printCSV(&statement, write)
-      case .json: try printJSON(&statement, write)
+      case .table: try printTable(&statement, isWanted, write)
+      case .csv: try printCSV(&statement, isWanted, write)
+      case .json: try printJSON(&statement, isWanted, write)
       }
     } catch {
       switch error.code.primary {
@@ -49,14 +52,13 @@ package enum SQLConsole {
   // MARK: Table
 
   private static func printTable(
-    _ statement: inout SQLiteStatement, _ write: @escaping (String) -> Void
-  )
-    throws(SQLiteError)
-  {
+    _ statement: inout SQLiteStatement, _ isWanted: () -> Bool,
+    _ write: @escaping (String) -> Void
+  ) throws(SQLiteError) {
     let names = names(statement)
     var isNumber = [Bool](repeating: true, count: names.count)
     var rows: [[String]] = []
-    while try statement.step() {
+    while isWanted(), try statement.step() {
       var row: [String] = []
       for column in names.indices {
         let value = statement.value(column) ?? .null
@@ -84,14 +86,13 @@ package enum SQLConsole {
   // MARK: CSV and JSON
 
   private static func printCSV(
-    _ statement: inout SQLiteStatement, _ write: @escaping (String) -> Void
-  )
-    throws(SQLiteError)
-  {
+    _ statement: inout SQLiteStatement, _ isWanted: () -> Bool,
+    _ write: @escaping (String) -> Void
+  ) throws(SQLiteError) {
     let names = names(statement)
     var pieces = Pieces(write)
     pieces.add(names.map { quoted($0) }.joined(separator: ",") + "\r\n")
-    while try statement.step() {
+    while isWanted(), try statement.step() {
       let row = names.indices.map { column in
         switch statement.value(column) ?? .null {
         case .null: ""
@@ -111,14 +112,13 @@ package enum SQLConsole {
   }
 
   private static func printJSON(
-    _ statement: inout SQLiteStatement, _ write: @escaping (String) -> Void
-  )
-    throws(SQLiteError)
-  {
+    _ statement: inout SQLiteStatement, _ isWanted: () -> Bool,
+    _ write: @escaping (String) -> Void
+  ) throws(SQLiteError) {
     let names = names(statement).map { jsonString($0) }
     var pieces = Pieces(write)
     var separator = "["
-    while try statement.step() {
+    while isWanted(), try statement.step() {
       let members = names.indices.map { column in
         "\(names[column]):\((statement.value(column) ?? .null).json)"
       }

@@ -15,10 +15,12 @@ package enum StatSeries {
 
   /// Prints the samples of some types, or of all when none is named, in pieces.
   ///
+  /// - Parameter isWanted: false when what follows may be left out.
   /// - Returns: how many samples of objects there were.
   @discardableResult
   package static func write(
-    path: String, types: [String], format: Format, write: @escaping (String) -> Void
+    path: String, types: [String], format: Format, isWanted: () -> Bool = { true },
+    write: @escaping (String) -> Void
   ) throws(TapeError) -> Int {
     let connection = try TakeFile.open(path)
     var count = 0
@@ -30,7 +32,7 @@ package enum StatSeries {
         SELECT stat.at_ns, peer.label, type, id, timestamp_ms, members
         FROM stat JOIN peer ON peer.peer = stat.peer ORDER BY stat.row
         """)
-      while try statement.step() {
+      while isWanted(), try statement.step() {
         let (at, label, type, id, timestamp, members) = statement.values(
           Int64.self, String.self, String.self, String.self, Double.self, String?.self)
         guard types.isEmpty || types.contains(type) else { continue }

@@ -60,8 +60,10 @@ package struct TakeInfo: Sendable, Codable {
   package var revision: Int64?
   package var toolchain: Toolchain
   package var keepsMedia: Bool
-  /// Whether the recording ended in order; else its recorder was killed and the take ends early.
+  /// Whether the recording ended in order.
   package var isComplete: Bool
+  /// Why the take has no end: its recorder was killed, or goes on; nil where it has one.
+  package var ending: String?
   package var steps: Int64
   package var durationNanoseconds: Int64
   /// The size of the file, and of a packet capture of the same datagrams.
@@ -115,6 +117,7 @@ package struct TakeInfo: Sendable, Codable {
     } catch {
       throw TapeError(path: path, error)
     }
+    ending = try isComplete ? nil : TakeEnding.of(path).words
     captureBytes =
       24 + peers.reduce(0) { $0 + $1.bytesIn + $1.bytesOut + 58 * ($1.packetsIn + $1.packetsOut) }
   }
@@ -233,7 +236,7 @@ extension TakeInfo: CustomStringConvertible {
     }
     add("start", start)
     add("duration", "\(thousandths(durationNanoseconds / 1_000_000)) s, \(steps) steps")
-    add("recording", isComplete ? "complete" : "cut short; it replays to its end")
+    add("recording", ending ?? "complete")
     let share =
       captureBytes > 24 ? " (\(fileBytes * 100 / captureBytes) % of a packet capture)" : ""
     add("size", "\(fileBytes) bytes\(share), media copy \(keepsMedia ? "kept" : "left out")")

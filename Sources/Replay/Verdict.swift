@@ -64,7 +64,7 @@ extension ReplayReport: CustomStringConvertible {
       let end =
         stoppedEarly
         ? stopText
-        : isComplete ? "" : "; the recording was cut short and replays to its end"
+        : isComplete ? "" : "; \(endingText)"
       let peers = peers.count == 1 ? "1 peer" : "\(peers.count) peers"
       return "\(path): identical: \(steps) steps of \(peers), "
         + "\(decimal(Double(durationNanoseconds) / 1e9, 3)) s replayed in "
@@ -81,6 +81,11 @@ extension ReplayReport: CustomStringConvertible {
     let frames = framesNotSent == 1 ? "1 frame was" : "\(framesNotSent) frames were"
     return "\n  \(frames) never sent whole (step \(firstFrameNotSent)"
       + (framesNotSent == 1 ? "" : " and later") + "): zeros stood in for what no packet has"
+  }
+
+  /// Why the take has no end.
+  private var endingText: String {
+    (try? TakeEnding.of(path))?.words ?? "it is recorded to its end by now"
   }
 
   private var stopText: String { ", stopped before step \(steps + 1) as asked" }

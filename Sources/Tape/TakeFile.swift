@@ -35,7 +35,8 @@ package enum TakeFile {
     guard application != 0 || !isEmpty else {
       throw TapeError(
         path: path, place: "",
-        reason: "nothing is in it: a recording that was ended before it began leaves such a file")
+        reason: "nothing is in it: it was ended before it began, or copied without its log "
+          + "\(path)-wal")
     }
     try check(path, application: application, format: format)
     return opened

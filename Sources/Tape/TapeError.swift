@@ -43,7 +43,9 @@ extension TapeError {
       case .cannotOpen: "it cannot be opened: \(error.message)"
       case .permission, .readOnly: "no permission: \(error.message)"
       case .notADatabase: "it is not a take: not a SQLite file"
-      case .corrupt: "it is corrupted or cut short: \(error.message); restore it from a copy"
+      case .corrupt:
+        "it is corrupted or cut short: \(error.message); restore it from a copy"
+          + (TakeEnding.missingLog(of: path).map { " that has \($0) beside it" } ?? "")
       case .busy: "another process is writing to it; try again when it has finished"
       case .inputOutput: "the disk failed: \(error.message)"
       default: error.description

@@ -58,12 +58,11 @@ package struct Pin: Hashable, Sendable, Codable {
   /// Writes the pin of a take, one check on a line.
   package func write(forTake take: String) throws(TapeError) {
     let path = Pin.path(ofTake: take)
-    do {
-      try Data(text.utf8).write(to: URL(fileURLWithPath: path), options: .atomic)
+    do throws(WholeFile.Failure) {
+      // It is read by everybody who reads the tests.
+      try WholeFile.write(text.utf8, to: path, .replaced, mode: 0o644)
     } catch {
-      throw TapeError(
-        path: path, place: "", reason: "it cannot be written: \(error.localizedDescription)",
-        kind: .failed)
+      throw TapeError(path: path, place: "", reason: "it cannot be written", kind: .failed)
     }
   }
 

@@ -96,7 +96,7 @@ package struct TakeVerification: Sendable {
     steps = report.steps
     durationNanoseconds = report.durationNanoseconds
     notes += report.substituted
-    if !report.isComplete { notes.append("the recording was cut short") }
+    if !report.isComplete, let words = try TakeEnding.of(path).words { notes.append(words) }
     switch report.verdict {
     case .identical: break
     case .diverged(let divergence): outcome = .diverged(divergence)

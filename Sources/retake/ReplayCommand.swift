@@ -45,8 +45,9 @@ struct ReplayCommand: ParsableCommand {
     help: """
       Stop before a step (step:123) or at a time (12.5s), or after the step that meets a condition \
       ('state ice-connection failed', 'packet rtcp pli'), and print the state of the stack.
-      """)
-  var until: String?
+      """,
+    transform: Taking.condition)
+  var until: StepCondition?
 
   @Flag(help: "Open the place in lldb, or in gdb where that does not start.")
   var lldb = false
@@ -57,13 +58,13 @@ struct ReplayCommand: ParsableCommand {
   func run() throws {
     var replayOptions = Replayer.Options()
     replayOptions.skipsCodecs = skipCodecs
-    let condition = try until.map { try parsed($0) }
-    replayOptions.until = condition.map { .condition($0) }
+    replayOptions.until = until.map { .condition($0) }
     if lldb {
       let kept = (skipCodecs ? ["--skip-codecs"] : []) + (substitute ? ["--substitute"] : [])
-      try NativeDebugger(take: options.take, options: kept).open(before: until ?? "step:1")
+      try NativeDebugger(take: options.take, options: kept).open(
+        before: until?.description ?? "step:1")
     }
-    if stopHere { return try walk(to: condition) }
+    if stopHere { return try walk(to: until) }
     let substitution = try chosenSubstitution()
     replayOptions.skipsCodecs = skipCodecs || substitution.skipsCodecs
     replayOptions.security = substitution.security
@@ -87,18 +88,10 @@ struct ReplayCommand: ParsableCommand {
     if case .diverged(let divergence) = report.verdict {
       report.verdict = .diverged(try looked(into: divergence, replayOptions))
     }
-    print(options.json ? json(report, states) : text(report, states))
+    try Output.line(options.json ? json(report, states) : text(report, states))
     guard case .identical = report.verdict else { throw CommandFailure(.difference, "") }
-    if let condition, !condition.stopsBefore, !report.stoppedEarly {
-      throw CommandFailure(.difference, "\(options.take): nothing in it meets \"\(condition)\"")
-    }
-  }
-
-  private func parsed(_ text: String) throws -> StepCondition {
-    do throws(ConditionError) {
-      return try StepCondition(text)
-    } catch {
-      throw CommandFailure(.usage, "--until: \(error)")
+    if let condition = until, !condition.stopsBefore, !report.stoppedEarly {
+      throw CommandFailure(.unmet, "\(options.take): nothing in it meets \"\(condition)\"")
     }
   }
 

@@ -30,25 +30,49 @@ struct Retake: AsyncParsableCommand {
 @main
 enum Main {
   static func main() async {
-    do {
-      var command = try Retake.parseAsRoot()
-      if var asynchronous = command as? any AsyncParsableCommand {
-        try await asynchronous.run()
-      } else {
-        try command.run()
+    Output.prepare()
+    let words = Array(CommandLine.arguments.dropFirst())
+    do throws(CommandFailure) {
+      do {
+        var command = try command(words)
+        if var asynchronous = command as? any AsyncParsableCommand {
+          try await asynchronous.run()
+        } else {
+          try command.run()
+        }
+      } catch let failure as CommandFailure {
+        throw failure
+      } catch {
+        // Help, versions and completions are errors to the parser.
+        guard let text = CommandReading.text(of: error) else {
+          throw CommandFailure(.inputOutput, String(describing: error))
+        }
+        try Output.line(text)
       }
-    } catch let failure as CommandFailure {
-      if !failure.message.isEmpty { printError("retake: \(failure.message)") }
-      exit(failure.status.rawValue)
     } catch {
-      Retake.exit(withError: error)
+      WritingWhole.yieldToSignal()
+      if !error.message.isEmpty { printError("retake: \(error.message)") }
+      exit(error.status.rawValue)
+    }
+  }
+
+  /// The command that a command line means; what it refuses is a failure, what it prints another
+  /// error.
+  private static func command(_ words: [String]) throws -> any ParsableCommand {
+    do {
+      return try CommandReading.read(words)
+    } catch {
+      guard CommandReading.text(of: error) == nil else { throw error }
+      throw CommandReading.failure(of: error, words)
     }
   }
 }
 
-/// How a command ends: the values of sysexits.h.
+/// How a command ends: two of its own, and values of sysexits.h.
 enum ExitStatus: Int32 {
   case difference = 1
+  /// A condition that nothing met.
+  case unmet = 2
   case usage = 64
   case invalidTake = 65
   case noSuchFile = 66
@@ -64,9 +88,4 @@ struct CommandFailure: Error {
     self.status = status
     self.message = message
   }
-}
-
-/// Prints a line to standard error.
-func printError(_ line: String) {
-  FileHandle.standardError.write(Data((line + "\n").utf8))
 }

@@ -7,16 +7,6 @@ import Testing
 extension LiveTests {
   /// `record serve` and `record call` against each other over loopback.
   @Suite struct CallTests {
-    /// A server that has begun to listen, with its address.
-    private func serve(_ arguments: String...) async throws -> (run: Run, url: String) {
-      let run = try Run(
-        Tool.path,
-        ["record", "serve", "--listen", "127.0.0.1:0", "--bind", "127.0.0.1"] + arguments)
-      try await run.waitForErrors(with: "/offer")
-      let word = run.errors.split { $0 == " " || $0 == "\n" }.first { $0.hasSuffix("/offer") }
-      return (run, String(try #require(word)))
-    }
-
     private func received(_ kind: String, _ path: String) throws -> Int64 {
       try Takes.number(
         path,
@@ -27,7 +17,7 @@ extension LiveTests {
     @Test func twoProcessesCallEachOther() async throws {
       let folder = try Folder()
       let (answered, called) = (folder.file("serve.take"), folder.file("call.take"))
-      let server = try await serve("--once", "--out", answered)
+      let server = try await LiveTests.serve("--once", "--out", answered, at: "/offer")
       let call = try await Tool.run(
         "record", "call", server.url, "--seconds", "2", "--bind", "127.0.0.1", "--out", called)
       #expect(call.status == 0, "\(call.errors)")
@@ -51,7 +41,7 @@ extension LiveTests {
     func aSignalEndsARecordingInOrder(signal: Int32) async throws {
       let folder = try Folder()
       let path = folder.file("call.take")
-      let server = try await serve("--out", path)
+      let server = try await LiveTests.serve("--out", path, at: "/offer")
       let call = try Run(
         Tool.path,
         ["record", "call", server.url, "--bind", "127.0.0.1", "--out", folder.file("other.take")])
@@ -74,7 +64,7 @@ extension LiveTests {
     @Test func eachCallHasATakeOfItsOwnInAFolder() async throws {
       let folder = try Folder()
       let takes = folder.file("takes/")
-      let server = try await serve("--out", takes)
+      let server = try await LiveTests.serve("--out", takes, at: "/offer")
       for _ in 0..<2 {
         let call = try await Tool.run(
           "record", "call", server.url, "--seconds", "0.5", "--bind", "127.0.0.1", "--out", takes)
@@ -88,7 +78,7 @@ extension LiveTests {
 
     @Test func aPortThatIsTakenIsTold() async throws {
       let folder = try Folder()
-      let server = try await serve("--out", folder.file("a.take"))
+      let server = try await LiveTests.serve("--out", folder.file("a.take"), at: "/offer")
       let address = server.url.dropFirst("http://".count).dropLast("/offer".count)
       let second = try await Tool.run(
         "record", "serve", "--listen", String(address), "--out", folder.file("b.take"))
@@ -129,7 +119,8 @@ extension LiveTests {
       let audio = try folder.write("wave.WAV", sound)
       let (answered, called) = (folder.file("serve.take"), folder.file("call.take"))
       let files = ["--send", video, "--send", audio]
-      let server = try await serve("--once", "--out", answered, "--send", video, "--send", audio)
+      let server = try await LiveTests.serve(
+        "--once", "--out", answered, "--send", video, "--send", audio, at: "/offer")
       let call = try await Tool.run(
         ["record", "call", server.url, "--seconds", "2", "--bind", "127.0.0.1", "--out", called]
           + files)
@@ -162,7 +153,8 @@ extension LiveTests {
       let folder = try Folder()
       let video = try folder.write("clip.h264", encoded)
       let (answered, called) = (folder.file("serve.take"), folder.file("call.take"))
-      let server = try await serve("--once", "--out", answered, "--send", video)
+      let server = try await LiveTests.serve(
+        "--once", "--out", answered, "--send", video, at: "/offer")
       let call = try await Tool.run(
         "record", "call", server.url, "--seconds", "2", "--bind", "127.0.0.1", "--out", called,
         "--send", video, "--frame-rate", "50")
@@ -183,7 +175,7 @@ extension LiveTests {
       let folder = try Folder()
       let path = folder.file("serve.take")
       let video = try folder.write("clip.h264", encoded)
-      let server = try await serve("--out", path, "--send", video)
+      let server = try await LiveTests.serve("--out", path, "--send", video, at: "/offer")
       let print = (0..<32).map { _ in "AB" }.joined(separator: ":")
       let offer = [
         "v=0", "o=- 1 1 IN IP4 127.0.0.1", "s=-", "t=0 0", "m=video 9 UDP/TLS/RTP/SAVPF 96",

@@ -84,7 +84,7 @@ import Testing
     #expect(states?.keys.sorted() == ["1", "2"])
     #expect(((states?["1"]?["flow"] as? [String: Any])?["receiving"] as? [Any])?.count == 2)
     let none = try await Tool.run("replay", made.path, "--until", "state connection failed")
-    #expect(none.status == 1)
+    #expect(none.status == 2)
     #expect(none.errors.contains("nothing in it meets"))
   }
 

@@ -27,15 +27,6 @@ extension LiveTests {
     private static let front = 20
     private static let picture = 305
 
-    private func serve(_ arguments: String...) async throws -> (run: Run, url: String) {
-      let run = try Run(
-        Tool.path,
-        ["record", "serve", "--listen", "127.0.0.1:0", "--bind", "127.0.0.1"] + arguments)
-      try await run.waitForErrors(with: "/whep")
-      let word = run.errors.split { $0 == " " || $0 == "\n" }.first { $0.hasSuffix("/offer") }
-      return (run, String(try #require(word).dropLast("/offer".count)))
-    }
-
     // MARK: Files that go bad
 
     @Test(arguments: ["call", "whip"])
@@ -43,7 +34,7 @@ extension LiveTests {
       let folder = try Folder()
       let (answered, called) = (folder.file("serve.take"), folder.file("call.take"))
       let file = try folder.write("clip.h264", Self.clip(100, bad: 80))
-      let server = try await serve("--once", "--out", answered)
+      let server = try await LiveTests.serve("--once", "--out", answered)
       let call = try await Tool.run(
         "record", verb, server.url + (verb == "call" ? "/offer" : "/whip"), "--seconds", "3",
         "--bind", "127.0.0.1", "--out", called, "--send", file, "--frame-rate", "100", "--json")
@@ -80,7 +71,7 @@ extension LiveTests {
       let folder = try Folder()
       let answered = folder.file("serve.take")
       let file = try folder.write("clip.h264", Self.clip())
-      let server = try await serve("--out", answered, "--send", file)
+      let server = try await LiveTests.serve("--out", answered, "--send", file)
       try FileManager.default.removeItem(atPath: file)
       let call = try await Tool.run(
         "record", "call", server.url, "--seconds", "1", "--bind", "127.0.0.1", "--out",
@@ -121,7 +112,7 @@ extension LiveTests {
       let folder = try Folder()
       let path = folder.file("serve.take")
       let file = try folder.write("clip.h264", Self.clip())
-      let server = try await serve("--once", "--out", path, "--send", file)
+      let server = try await LiveTests.serve("--once", "--out", path, "--send", file)
       func post(_ place: String, _ data: String) async throws -> String {
         try await Tool.shell(
           "curl -s -w '%{http_code}' -H 'Content-Type: application/json' --data-binary "
@@ -158,7 +149,7 @@ extension LiveTests {
       let folder = try Folder()
       let path = folder.file("serve.take")
       let file = try folder.write("clip.h264", Self.clip())
-      let server = try await serve("--out", path, "--send", file)
+      let server = try await LiveTests.serve("--out", path, "--send", file)
       let print = (0..<32).map { _ in "AB" }.joined(separator: ":")
       let transport = [
         "c=IN IP4 0.0.0.0", "a=rtcp-mux", "a=recvonly", "a=ice-ufrag:abcd",
@@ -189,7 +180,8 @@ extension LiveTests {
     func aLevelAboveThePeersIsToldOnBothSides(level: UInt8, isAbove: Bool) async throws {
       let folder = try Folder()
       let file = try folder.write("clip.h264", Self.clip(level: level))
-      let server = try await serve("--once", "--out", folder.file("serve.take"), "--send", file)
+      let server = try await LiveTests.serve(
+        "--once", "--out", folder.file("serve.take"), "--send", file)
       let call = try await Tool.run(
         "record", "call", server.url, "--seconds", "1", "--bind", "127.0.0.1", "--out",
         folder.file("call.take"), "--send", file)

@@ -4,15 +4,6 @@ import Testing
 extension LiveTests {
   /// What `record serve` refuses, seen with a client that knows nothing of Retake.
   @Suite struct LimitTests {
-    private func serve(_ arguments: String...) async throws -> (run: Run, url: String) {
-      let run = try Run(
-        Tool.path,
-        ["record", "serve", "--listen", "127.0.0.1:0", "--bind", "127.0.0.1"] + arguments)
-      try await run.waitForErrors(with: "/offer")
-      let word = run.errors.split { $0 == " " || $0 == "\n" }.first { $0.hasSuffix("/offer") }
-      return (run, String(try #require(word).dropLast("/offer".count)))
-    }
-
     /// The status line, fields and body that curl gets.
     private func ask(_ arguments: String...) async throws -> String {
       try await Run("/usr/bin/curl", ["-s", "-i", "--max-time", "20"] + arguments).outcome().output
@@ -27,7 +18,7 @@ extension LiveTests {
     func aCallTooManyIsRefusedUntilOneHasEnded(usesFolder: Bool) async throws {
       let folder = try Folder()
       let out = usesFolder ? folder.file("takes/") : folder.file("calls.take")
-      let (run, url) = try await serve("--calls", "2", "--out", out)
+      let (run, url) = try await LiveTests.serve("--calls", "2", "--out", out)
       for number in 1...2 {
         let answer = try await ask("-X", "POST", url + "/mkoffer")
         #expect(answer.hasPrefix("HTTP/1.1 200") && answer.contains("\"call-\(number)\""))
@@ -58,7 +49,7 @@ extension LiveTests {
     /// A peer that never connects must not hold a place for ever.
     @Test func aPeerThatNeverConnectsGivesItsPlaceBack() async throws {
       let folder = try Folder()
-      let (run, url) = try await serve(
+      let (run, url) = try await LiveTests.serve(
         "--calls", "1", "--connect-within", "1", "--once", "--out", folder.file("a.take"))
       #expect(try await ask("-X", "POST", url + "/mkoffer").hasPrefix("HTTP/1.1 200"))
       // The end of the call ends the recording.
@@ -67,7 +58,7 @@ extension LiveTests {
 
     @Test func foreignPagesAreKeptOutUnlessTheyAreNamed() async throws {
       let folder = try Folder()
-      let (run, url) = try await serve(
+      let (run, url) = try await LiveTests.serve(
         "--out", folder.file("a.take"), "--allow-origin", "https://app.example", "--allow-host",
         "recorder.example")
       func status(_ arguments: String...) async throws -> String {

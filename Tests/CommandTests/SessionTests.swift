@@ -4,18 +4,6 @@ import Testing
 extension LiveTests {
   /// `record whip` and `record whep` against `record serve` over loopback.
   @Suite struct SessionTests {
-    /// A server that has begun to listen, with the URL of an endpoint.
-    private func serve(_ kind: String, _ arguments: [String]) async throws -> (
-      run: Run, url: String
-    ) {
-      let run = try Run(
-        Tool.path,
-        ["record", "serve", "--listen", "127.0.0.1:0", "--bind", "127.0.0.1"] + arguments)
-      try await run.waitForErrors(with: "/whep")
-      let words = run.errors.split { " \n,".contains($0) }
-      return (run, String(try #require(words.first { $0.hasSuffix("/" + kind) })))
-    }
-
     private func count(_ path: String, _ condition: String, of table: String = "signaling") throws
       -> Int64
     {
@@ -26,7 +14,8 @@ extension LiveTests {
     func aSessionIsRecordedOnBothSidesThroughAnICERestart(kind: String) async throws {
       let folder = try Folder()
       let (served, called) = (folder.file("serve.take"), folder.file("call.take"))
-      let server = try await serve(kind, ["--once", "--token", "s3cret", "--out", served])
+      let server = try await LiveTests.serve(
+        "--once", "--token", "s3cret", "--out", served, at: "/\(kind)")
       let call = try await Tool.run(
         "record", kind, server.url, "--token", "s3cret", "--trickle", "--restart-ice", "0.7",
         "--seconds", "2", "--bind", "127.0.0.1", "--out", called)
@@ -70,8 +59,8 @@ extension LiveTests {
       async throws
     {
       let folder = try Folder()
-      let server = try await serve(
-        "whip", ["--token", "s3cret", "--out", folder.file("serve.take")])
+      let server = try await LiveTests.serve(
+        "--token", "s3cret", "--out", folder.file("serve.take"), at: "/whip")
       let path = folder.file("call.take")
       let call = try await Tool.run(
         ["record", "whip", server.url, "--bind", "127.0.0.1", "--out", path] + options)
@@ -101,7 +90,7 @@ extension LiveTests {
     @Test(.enabled(if: Tool.has("curl"))) func aRefusedOfferEndsNoRecording() async throws {
       let folder = try Folder()
       let path = folder.file("serve.take")
-      let server = try await serve("whip", ["--once", "--out", path])
+      let server = try await LiveTests.serve("--once", "--out", path, at: "/whip")
       let head = "v=0\r\no=- 1 1 IN IP4 127.0.0.1\r\ns=-\r\nt=0 0\r\n"
       let section = "m=audio 9 UDP/TLS/RTP/SAVPF 111\r\na=mid:0\r\na=rtpmap:111 opus/48000/2\r\n"
       var unknown = head + section + "a=rtcp-mux\r\na=sendonly\r\n"
@@ -129,7 +118,7 @@ extension LiveTests {
     @Test func severalSessionsAtOnceGoIntoOneTake() async throws {
       let folder = try Folder()
       let path = folder.file("serve.take")
-      let server = try await serve("whip", ["--out", path])
+      let server = try await LiveTests.serve("--out", path, at: "/whip")
       let player = server.url.replacing("/whip", with: "/whep")
       let clients = try [("whip", server.url), ("whip", server.url), ("whep", player)].enumerated()
         .map { index, way in
@@ -172,11 +161,9 @@ extension LiveTests {
         "openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2 "
           + "-subj /CN=test -addext subjectAltName=IP:127.0.0.1 -keyout \(key) -out \(certificate)")
       #expect(made.status == 0, "\(made.errors)")
-      let server = try await serve(
-        "whep",
-        [
-          "--certificate", certificate, "--key", key, "--once", "--out", folder.file("serve.take"),
-        ])
+      let server = try await LiveTests.serve(
+        "--certificate", certificate, "--key", key, "--once", "--out", folder.file("serve.take"),
+        at: "/whep")
       #expect(server.url.hasPrefix("https://127.0.0.1:"))
       let arguments = ["record", "whep", server.url, "--bind", "127.0.0.1", "--seconds", "1"]
       let refused = try await Tool.run(arguments + ["--out", folder.file("refused.take")])

@@ -62,10 +62,7 @@ import Testing
     #expect(outcome.output.isEmpty)
     let first = try #require(outcome.errorLines.first)
     #expect(first.contains(word), "\(first)")
-    // What follows the sentence is how the command is used.
-    for line in outcome.errorLines.dropFirst() {
-      #expect(["Usage:", "  See ", "Help:", "      "].contains { line.hasPrefix($0) }, "\(line)")
-    }
+    #expect(outcome.errorLines.count == 1)
   }
 
   @Test(arguments: [
@@ -144,12 +141,13 @@ import Testing
     #expect(outcome.errorLines.count == 1 && outcome.errors.contains(path), "\(outcome.errors)")
   }
 
-  @Test func nobodyToCallIsToldAndLeavesAValidTake() async throws {
+  @Test(arguments: ["call", "whip", "whep"])
+  func nobodyToCallIsToldAndLeavesNothing(verb: String) async throws {
     let folder = try Folder()
     let path = folder.file("call.take")
-    let outcome = try await Tool.run("record", "call", "http://127.0.0.1:9/offer", "--out", path)
+    let outcome = try await Tool.run("record", verb, "http://127.0.0.1:9/offer", "--out", path)
     #expect(outcome.status == 74)
     #expect(outcome.errorLines.count == 1 && outcome.errors.contains("127.0.0.1:9"))
-    #expect(try await Tool.run("replay", path).status == 0)
+    #expect(try FileManager.default.contentsOfDirectory(atPath: folder.path).isEmpty)
   }
 }

@@ -116,6 +116,8 @@ import Wire
 
   @Test(arguments: [
     "share=120%", "every=0", "from=x", "state failed", "step:3", "packet colour=1",
+    "packet rtp from=2s to=1s", "packet from=step:9 to=step:3", "packet from=nan", "share=nan",
+    "packet to=inf", "packet to=-1", "packet from=1e300",
   ])
   func otherSelectorsAreRefused(_ text: String) {
     #expect(throws: ConditionError.self) { try PacketEdit(.drop, text) }

@@ -19,8 +19,8 @@ package struct PacketEdit: Hashable, Sendable, CustomStringConvertible {
   /// Which datagrams, in the words of the take.
   package let condition: StepCondition
   /// The part of the take that counts.
-  let from: Instant
-  let to: Instant
+  let from: StepCondition?
+  let to: StepCondition?
   /// Every so many of them, the first one included.
   let every: Int
   /// How many of a thousand of them, by seeded chance.
@@ -33,12 +33,13 @@ package struct PacketEdit: Hashable, Sendable, CustomStringConvertible {
     self.action = action
     description = "\(action.name) \(text)"
     var rest: [Substring] = []
-    var (from, to, every, share) = (Instant.zero, Instant(nanoseconds: .max), 1, UInt64(1000))
+    var (from, to): (StepCondition?, StepCondition?)
+    var (every, share) = (1, UInt64(1000))
     for word in text.split(separator: " ") {
       let parts = word.split(separator: "=", maxSplits: 1)
       switch (parts.first, parts.count) {
-      case ("from", 2): from = try Self.time(parts[1])
-      case ("to", 2): to = try Self.time(parts[1])
+      case ("from", 2): from = try Self.place(parts[1], of: "from")
+      case ("to", 2): to = try Self.place(parts[1], of: "to")
       case ("every", 2):
         guard let number = Int(parts[1]), number > 0 else {
           throw ConditionError("every= takes a number from 1 on, not \(parts[1])")
@@ -46,12 +47,18 @@ package struct PacketEdit: Hashable, Sendable, CustomStringConvertible {
         every = number
       case ("share", 2):
         let digits = parts[1].hasSuffix("%") ? parts[1].dropLast() : parts[1]
-        guard let percent = Double(digits), (0...100).contains(percent) else {
+        guard let percent = TimeText.number(digits), (0...100).contains(percent) else {
           throw ConditionError("share= takes a percentage from 0 to 100, not \(parts[1])")
         }
         share = UInt64(percent * 10)
       default: rest.append(word)
       }
+    }
+    if let from, let to, let first = from.instant, let last = to.instant, first > last {
+      throw ConditionError("from=\(from) lies after to=\(to): give the earlier one first")
+    }
+    if let from, let to, let first = from.stepNumber, let last = to.stepNumber, first > last {
+      throw ConditionError("from=\(from) lies after to=\(to): give the earlier one first")
     }
     (self.from, self.to, self.every, self.share) = (from, to, every, share)
     condition = try StepCondition(rest.isEmpty ? "packet" : rest.joined(separator: " "))
@@ -64,21 +71,38 @@ package struct PacketEdit: Hashable, Sendable, CustomStringConvertible {
   /// Reads what stands before the selector of a delay: `80ms packet rtp`.
   package init(delay text: String) throws(ConditionError) {
     let words = text.split(separator: " ", maxSplits: 1)
-    guard let first = words.first, first.hasSuffix("ms"), let length = Double(first.dropLast(2)),
-      (0...60_000).contains(length)
+    guard let first = words.first, first.hasSuffix("s") || first.hasSuffix("min"),
+      let length = TimeText.seconds(first, in: .milliseconds),
+      (0...60).contains(length)
     else {
-      throw ConditionError("a delay begins with its length, as in '80ms packet rtp'")
+      throw ConditionError(
+        "a delay begins with its length, from 0 to 60000 ms, as in '80ms packet rtp'")
     }
     try self.init(
-      .delay(.microseconds(Int64(length * 1000))), words.count > 1 ? String(words[1]) : "packet")
+      .delay(.microseconds(Int64((length * 1e6).rounded()))),
+      words.count > 1 ? String(words[1]) : "packet")
   }
 
-  private static func time(_ text: Substring) throws(ConditionError) -> Instant {
-    let digits = text.hasSuffix("s") ? text.dropLast() : text
-    guard let seconds = Double(digits), (0...1e9).contains(seconds) else {
-      throw ConditionError("\(text) is no time; write it as 1.25s")
+  private static func place(_ text: Substring, of name: String) throws(ConditionError)
+    -> StepCondition
+  {
+    guard let place = try? StepCondition(String(text)), place.stopsBefore else {
+      throw ConditionError(
+        "\(name)= takes a time from 0 to 1000000000 s (1.25s) or a step from 1 on (step:120), "
+          + "not \(text)")
     }
-    return Instant(nanoseconds: Int64(seconds * 1e9))
+    return place
+  }
+
+  /// Whether a step lies in the part of the take that counts, its ends included.
+  func covers(_ step: StepHead) -> Bool {
+    let isLate = from.map {
+      $0.stepNumber.map { step.number >= $0 } ?? ($0.instant ?? .zero <= step.at)
+    }
+    let isEarly = to.map {
+      $0.stepNumber.map { step.number <= $0 } ?? (step.at <= $0.instant ?? .zero)
+    }
+    return isLate ?? true && isEarly ?? true
   }
 }
 
@@ -116,7 +140,7 @@ struct PacketEditor {
   ) -> [PacketEdit.Action] {
     var actions: [PacketEdit.Action] = []
     for (index, edit) in edits.enumerated()
-    where (edit.from...edit.to).contains(step.head.at)
+    where edit.covers(step.head)
       && edit.condition.selects(step, rows, memory)
     {
       let count = counts[index][step.head.actor, default: 0]

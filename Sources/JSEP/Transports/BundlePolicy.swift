@@ -6,7 +6,7 @@ import SDP
 /// It decides which new m-sections of an offer have a transport of their own until the peer bundles
 /// them, and which are marked `bundle-only`, so that a peer that does not rejects them; and which
 /// m-sections of the peer an answer accepts.
-public enum BundlePolicy: String, Hashable, Sendable, Codable {
+public enum BundlePolicy: String, Hashable, Sendable, Codable, CaseIterable {
   /// The first section of each kind (audio, video, data) could stand alone, further ones of that
   /// kind could not.
   case balanced

@@ -121,12 +121,14 @@ package struct StepCondition: Hashable, Sendable, CustomStringConvertible {
       }
       return .step(number)
     }
-    let digits = value.hasSuffix("s") ? value.dropLast() : Substring(value)
-    guard let seconds = Double(digits), seconds.isFinite else { return nil }
-    guard (0...1e9).contains(seconds) else {
-      throw ConditionError("a time lies between 0 and 1000000000 s, not at \(value)")
+    guard TimeText.seconds(value) != nil else {
+      guard first == "time" || first == "at" || Double(value) != nil else { return nil }
+      throw ConditionError("a time is from 0 to 1000000000 s, as in 12.5 or 12.5s, not \(value)")
     }
-    return .time(Instant(nanoseconds: Int64((seconds * 1e9).rounded())))
+    guard let instant = TimeText.instant(value) else {
+      throw ConditionError("a time is from 0 to 1000000000 s, not \(value)")
+    }
+    return .time(instant)
   }
 
   private static func test(_ token: String) -> Test? {

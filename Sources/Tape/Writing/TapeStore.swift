@@ -57,7 +57,7 @@ final class TapeStore {
     guard descriptor >= 0 else {
       let reason =
         errno == EEXIST
-        ? "a file of this name exists; choose another name or remove it"
+        ? "it exists already: choose another name or remove the file"
         : "it cannot be created: \(String(cString: strerror(errno)))"
       throw TapeError(path: path, place: "", reason: reason, kind: .failed)
     }

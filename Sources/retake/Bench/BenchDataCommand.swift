@@ -14,11 +14,21 @@ struct BenchDataCommand: AsyncParsableCommand {
         retake bench data --message-size 16384 --seconds 5
       """)
 
-  @Option(help: "How long messages are counted, after a second that is not.")
-  var seconds = 5.0
+  @Option(
+    help:
+      """
+      For how many seconds messages are counted, after one without. Default: \(Self.usualSeconds).
+      """,
+    transform: Taking.seconds(0.1...600))
+  var seconds = Double(Self.usualSeconds)
 
-  @Option(help: "The size of each message in bytes.")
-  var messageSize = 16_384
+  @Option(
+    help: "The size of each message in bytes. Default: \(Self.usualSize).",
+    transform: Taking.whole(1...1 << 20))
+  var messageSize = Self.usualSize
+
+  private static let usualSeconds = 5
+  private static let usualSize = 16_384
 
   @Flag(help: "Record both peers, into takes that are removed afterwards.")
   var record = false
@@ -26,20 +36,11 @@ struct BenchDataCommand: AsyncParsableCommand {
   @Flag(help: "Print JSON for programs.")
   var json = false
 
-  func validate() throws {
-    if !(0.1...600).contains(seconds) {
-      throw ValidationError("--seconds takes a number from 0.1 to 600, not \(seconds).")
-    }
-    if !(1...1 << 20).contains(messageSize) {
-      throw ValidationError("--message-size takes a number from 1 to 1048576, not \(messageSize).")
-    }
-  }
-
   func run() async throws {
     let folder = record ? try BenchFolder() : nil
     defer { folder?.remove() }
     let result = try await DataThroughput.measure(
       messageSize: messageSize, seconds: seconds, recordingIn: folder?.url)
-    print(json ? result.json : result.text)
+    try Output.line(json ? result.json : result.text)
   }
 }

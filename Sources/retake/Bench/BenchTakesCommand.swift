@@ -23,23 +23,21 @@ struct BenchTakesCommand: ParsableCommand {
         retake bench takes --seconds 60
       """)
 
-  @Option(help: "How long the calls are, in virtual seconds.")
-  var seconds = 60
+  @Option(
+    help: "How long the calls are, in whole virtual seconds. Default: \(Self.usualSeconds).",
+    transform: Taking.wholeSeconds(2...3600))
+  var seconds = Self.usualSeconds
 
-  @Option(help: "How often each replay and its floor are measured.")
-  var rounds = 3
+  @Option(
+    help: "How often each replay and its floor are measured. Default: \(Self.usualRounds).",
+    transform: Taking.whole(1...100))
+  var rounds = Self.usualRounds
+
+  private static let usualSeconds = 60
+  private static let usualRounds = 3
 
   @Flag(help: "Print JSON for programs.")
   var json = false
-
-  func validate() throws {
-    if !(2...3600).contains(seconds) {
-      throw ValidationError("--seconds takes a number from 2 to 3600, not \(seconds).")
-    }
-    if !(1...100).contains(rounds) {
-      throw ValidationError("--rounds takes a number from 1 to 100, not \(rounds).")
-    }
-  }
 
   func run() throws {
     let temporary = try BenchFolder()
@@ -55,7 +53,7 @@ struct BenchTakesCommand: ParsableCommand {
     } catch let error as TapeError {
       throw CommandFailure(error)
     }
-    print(json ? table.json : table.text)
+    try Output.line(json ? table.json : table.text)
   }
 
   private func say(_ text: String) {

@@ -24,10 +24,13 @@ struct DebugCommand: ParsableCommand {
 
   @OptionGroup var options: TakeOptions
 
-  @Option(name: [.customShort("c"), .long], help: "A command; may be given several times.")
+  @Option(
+    name: [.customShort("c"), .long], help: "A command; may be given several times.",
+    transform: Taking.text())
   var command: [String] = []
 
   func run() throws {
+    noteEndings(of: options.take)
     let progress = Progress("replaying")
     let session = try debugging {
       () throws(DebugFailure) in
@@ -36,38 +39,47 @@ struct DebugCommand: ParsableCommand {
       }
     }
     let console = DebugConsole(session)
+    var unmet = false
     if !command.isEmpty {
-      for line in command where try !answer(line, console, progress) { return }
+      for line in command {
+        let answer = try answer(line, console, progress)
+        unmet = unmet || answer.isUnmet
+        if answer.ends { break }
+      }
     } else if isatty(STDIN_FILENO) != 0 {
       try talk(console, progress)
     } else {
       while let line = readLine() {
-        if try !answer(line, console, progress) { return }
+        let answer = try answer(line, console, progress)
+        unmet = unmet || answer.isUnmet
+        if answer.ends { break }
       }
     }
+    // What was looked for and not found was said by then.
+    if unmet { throw CommandFailure(.unmet, "") }
   }
 
-  /// Executes a line of a script, whose first failure ends it; false when the session is to end.
-  private func answer(_ line: String, _ console: DebugConsole, _ progress: Progress) throws -> Bool
-  {
+  /// Executes a line of a script, whose first failure ends it.
+  private func answer(
+    _ line: String, _ console: DebugConsole, _ progress: Progress
+  ) throws -> DebugConsole.Answer {
     let answer = try debugging { () throws(DebugFailure) in try console.execute(line) }
     progress.clear()
     if let step = answer.opensDebuggerAt {
       try NativeDebugger(take: options.take).open(before: "step:\(step)")
     }
     if options.json {
-      print(answer.json)
+      try Output.line(answer.json)
     } else if !answer.text.isEmpty {
-      print(answer.text)
+      try Output.line(answer.text)
     }
-    // Whoever drives the session through pipes waits for the answer.
-    fflush(nil)
-    return !answer.ends
+    return answer
   }
 
   /// Talks with a person: a failure is told, and the session goes on.
   private func talk(_ console: DebugConsole, _ progress: Progress) throws {
-    print("\(options.take): \(String(format: "%.3f", console.duration)) s; help lists the commands")
+    try Output.line(
+      "\(options.take): \(String(format: "%.3f", console.duration)) s; help lists the commands")
     let editor = LineEditor { console.completions(of: $0) }
     var last = ""
     while let line = editor.readLine(prompt: "(\(console.place)) ") {
@@ -83,10 +95,10 @@ struct DebugCommand: ParsableCommand {
         if let step = answer.opensDebuggerAt {
           try NativeDebugger(take: options.take).open(before: "step:\(step)")
         }
-        if !answer.text.isEmpty { print(answer.text) }
+        if !answer.text.isEmpty { try Output.line(answer.text) }
       } catch let failure as DebugFailure {
         progress.clear()
-        print(failure.description)
+        try Output.line(failure.description)
       }
     }
   }
@@ -100,7 +112,7 @@ func debugging<Value>(_ body: () throws(DebugFailure) -> Value) throws -> Value 
     switch error {
     case .take(let error): throw CommandFailure(error)
     case .condition, .command: throw CommandFailure(.usage, error.description)
-    case .walk: throw CommandFailure(.inputOutput, error.description)
+    case .walk, .file: throw CommandFailure(.inputOutput, error.description)
     }
   }
 }

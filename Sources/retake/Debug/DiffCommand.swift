@@ -17,10 +17,12 @@ struct DiffCommand: ParsableCommand {
         retake diff good.take bad.take --align connected --json
       """)
 
-  @Argument(help: "The first take.", completion: .file(extensions: ["take"]))
+  @Argument(
+    help: "The first take.", completion: .file(extensions: ["take"]), transform: Taking.path)
   var first: String
 
-  @Argument(help: "The second take.", completion: .file(extensions: ["take"]))
+  @Argument(
+    help: "The second take.", completion: .file(extensions: ["take"]), transform: Taking.path)
   var second: String
 
   @Option(help: "What sets the clocks: start, connected or wall.")
@@ -30,10 +32,11 @@ struct DiffCommand: ParsableCommand {
   var json = false
 
   func run() throws {
+    noteEndings(of: first, second)
     let diff = try reading { () throws(TapeError) in
       try TakeDiff(first, second, alignment: align)
     }
-    print(json ? diff.json : diff.text)
+    try Output.line(json ? diff.json : diff.text)
     if !diff.isEmpty { throw CommandFailure(.difference, "") }
   }
 }

@@ -11,7 +11,8 @@ struct NativeDebugger {
   func open(before condition: String) throws -> Never {
     let own = (try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/exe")) ?? ""
     let replay = [own, "replay", take, "--until", condition, "--stop-here"] + options
-    fflush(nil)
+    // The debugger and what it runs end by a closed pipe as they always would.
+    signal(SIGPIPE, SIG_DFL)
     let stop = "csupport_stop_here"
     if starts("lldb") {
       execute(["lldb", "-o", "breakpoint set --name \(stop)", "-o", "run", "--"] + replay)

@@ -30,72 +30,102 @@ struct WhatIfCommand: ParsableCommand {
 
   @OptionGroup var options: TakeOptions
 
-  @Option(help: ArgumentHelp("Leave these packets out.", valueName: "selector"))
+  @Option(
+    help: ArgumentHelp("Leave these packets out.", valueName: "selector"),
+    transform: Taking.edit { try PacketEdit(.drop, $0) })
   var drop: [String] = []
 
-  @Option(help: ArgumentHelp("Let these packets come later.", valueName: "80ms selector"))
+  @Option(
+    help: ArgumentHelp("Let these packets come later.", valueName: "80ms selector"),
+    transform: Taking.edit { try PacketEdit(delay: $0) })
   var delay: [String] = []
 
-  @Option(help: ArgumentHelp("Let these packets come twice.", valueName: "selector"))
+  @Option(
+    help: ArgumentHelp("Let these packets come twice.", valueName: "selector"),
+    transform: Taking.edit { try PacketEdit(.duplicate, $0) })
   var duplicate: [String] = []
 
-  @Option(help: ArgumentHelp("Change the last byte of these packets.", valueName: "selector"))
+  @Option(
+    help: ArgumentHelp("Change the last byte of these packets.", valueName: "selector"),
+    transform: Taking.edit { try PacketEdit(.corrupt, $0) })
   var corrupt: [String] = []
 
-  @Option(help: "Let all playouts delay by at least so many milliseconds.")
-  var jitterBuffer: UInt32?
+  @Option(
+    help: "Let all playouts delay by at least so many milliseconds.",
+    transform: Taking.milliseconds(0...10_000))
+  var jitterBuffer: Double?
 
   @Option(
     name: .customLong("set"),
     help: ArgumentHelp(
-      "Change a setting of the peers' configuration.", valueName: "name=value"))
-  var settings: [String] = []
+      "Change a setting of the peers' configuration.", valueName: "name=value"),
+    transform: ConfigurationChange.read)
+  var settings: [ConfigurationChange] = []
 
-  @Option(help: "Let another retake executable run it: its stack against this one.")
+  @Option(
+    help: "Let another retake executable run it: its stack against this one.",
+    completion: .file(), transform: Taking.path)
   var build: String?
 
   @Flag(help: .hidden)
   var outcomes = false
 
-  @Option(help: "Change only this peer, by its number.")
+  @Option(help: "Change only this peer, by its number.", transform: Taking.peer)
   var peer: UInt32?
 
-  @Option(help: "The seed of what share= chooses.")
-  var seed: UInt64 = 1
+  @Option(
+    help: "The seed of what share= chooses. Default: \(Self.usualSeed).",
+    transform: Taking.whole(0...UInt64.max))
+  var seed = Self.usualSeed
+
+  private static let usualSeed: UInt64 = 1
+
+  func validate() throws {
+    let isChanged =
+      !(drop + delay + duplicate + corrupt).isEmpty || jitterBuffer != nil || !settings.isEmpty
+      || build != nil
+    guard isChanged || outcomes else {
+      throw ValidationError(
+        "whatif needs a change: --drop, --delay, --duplicate, --corrupt, --jitter-buffer, --set "
+          + "or --build.")
+    }
+    guard ConfigurationChange.apply(configurationChanges, to: PeerConfiguration()) != nil else {
+      throw ValidationError("These settings do not go together: leave one of the --set out.")
+    }
+  }
 
   func run() throws {
+    noteEndings(of: options.take)
     var changes = FreeRun.Changes()
     changes.edits = try edits()
     changes.peer = peer
     changes.seed = seed
     try checkPeer()
-    let configured = try configuration()
-    changes.configure = { $0 = configured($0) }
+    let configured = configurationChanges
+    changes.configure = { $0 = ConfigurationChange.apply(configured, to: $0) ?? $0 }
     if outcomes {
       // What another build asks for.
       let run = try run(changes, "what if")
-      return print(
+      return try Output.line(
         CanonicalJSON.text(OtherBuild.Answer(outcomes: run.outcomes, counts: run.counts)))
-    }
-    guard !changes.edits.isEmpty || jitterBuffer != nil || !settings.isEmpty || build != nil else {
-      throw CommandFailure(
-        .usage,
-        "whatif needs a change: --drop, --delay, --duplicate, --corrupt, --jitter-buffer, --set "
-          + "or --build")
     }
     let recorded = try run(FreeRun.Changes(), "as recorded")
     let changed =
       try build.map { try OtherBuild(path: $0).run(options.take, arguments) }
       ?? answer(changes, "what if")
     var words = zip(changes.edits, changed.counts).map { "\($0): \($1) packets" }
-    if let jitterBuffer { words.append("jitter buffers of at least \(jitterBuffer) ms") }
-    words += settings
+    if let jitterBuffer { words.append("jitter buffers of at least \(Int(jitterBuffer)) ms") }
+    words += settings.map(\.description)
     if let build { words.append("the stack of \(build)") }
     if let peer { words = words.map { "\($0), peer \(peer) only" } }
     let report = WhatIfReport(
       path: options.take, changes: words, recorded: recorded.outcomes, changed: changed.outcomes,
       others: recorded.others)
-    print(options.json ? report.json : report.text)
+    try Output.line(options.json ? report.json : report.text)
+    if let index = changed.counts.firstIndex(of: 0), changes.edits.indices.contains(index) {
+      throw CommandFailure(
+        .unmet, "\(options.take): no packet in it meets \"\(changes.edits[index].condition)\"")
+    }
   }
 
   /// Refuses a peer that the take does not have.
@@ -122,45 +152,12 @@ struct WhatIfCommand: ParsableCommand {
     }
   }
 
-  /// What the settings make of a configuration; they are checked on the default one first.
-  private func configuration() throws -> @Sendable (PeerConfiguration) -> PeerConfiguration {
-    var values: [(name: String, value: String)] = []
-    if let jitterBuffer { values.append(("jitterBufferMinimum", String(jitterBuffer))) }
-    for setting in settings {
-      let parts = setting.split(separator: "=", maxSplits: 1).map { String($0) }
-      guard parts.count == 2 else {
-        throw CommandFailure(.usage, "--set takes name=value, not \"\(setting)\"")
-      }
-      values.append((parts[0], parts[1]))
+  /// What is changed of the peers' configuration.
+  private var configurationChanges: [ConfigurationChange] {
+    let buffer = jitterBuffer.map {
+      ConfigurationChange(name: "jitterBufferMinimum", value: String(Int($0)))
     }
-    let chosen = values
-    for setting in chosen where Self.apply([setting], to: PeerConfiguration()) == nil {
-      let names = Mirror(reflecting: PeerConfiguration()).children.compactMap(\.label)
-      throw CommandFailure(
-        .usage,
-        names.contains(setting.name)
-          ? "\(setting.value) is no value of the setting \(setting.name)"
-          : "there is no setting \(setting.name); there are \(names.joined(separator: ", "))")
-    }
-    return { Self.apply(chosen, to: $0) ?? $0 }
-  }
-
-  /// Replaces members of a configuration by their names; nil when one does not exist or fit.
-  private static func apply(
-    _ values: [(name: String, value: String)], to configuration: PeerConfiguration
-  ) -> PeerConfiguration? {
-    let known = Mirror(reflecting: configuration).children.compactMap(\.label)
-    guard let data = try? JSONEncoder().encode(configuration),
-      var object = try? JSONSerialization.jsonObject(with: data) as? [String: Any]
-    else { return nil }
-    for (name, value) in values {
-      guard known.contains(name) else { return nil }
-      object[name] =
-        (try? JSONSerialization.jsonObject(with: Data(value.utf8), options: .fragmentsAllowed))
-        ?? value
-    }
-    guard let changed = try? JSONSerialization.data(withJSONObject: object) else { return nil }
-    return try? JSONDecoder().decode(PeerConfiguration.self, from: changed)
+    return (buffer.map { [$0] } ?? []) + settings
   }
 
   /// The same changes as another build is told them.
@@ -168,7 +165,8 @@ struct WhatIfCommand: ParsableCommand {
     var list: [String] = []
     for (name, values) in [
       ("--drop", drop), ("--delay", delay), ("--duplicate", duplicate), ("--corrupt", corrupt),
-      ("--set", settings), ("--jitter-buffer", jitterBuffer.map { ["\($0)"] } ?? []),
+      ("--set", settings.map(\.description)),
+      ("--jitter-buffer", jitterBuffer.map { ["\(Int($0))"] } ?? []),
       ("--peer", peer.map { ["\($0)"] } ?? []), ("--seed", ["\(seed)"]),
     ] {
       list += values.flatMap { [name, $0] }

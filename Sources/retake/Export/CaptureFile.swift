@@ -1,9 +1,12 @@
 import CPcap
 import Foundation
+import Tape
 
 /// A packet capture with nanosecond times that begins at the IP headers, written through libpcap.
 final class CaptureFile {
   private let path: String
+  /// What gets its name when it is complete; nil for standard output.
+  private let whole: WholeFile?
   private let capture: OpaquePointer
   private let dumper: OpaquePointer
 
@@ -12,11 +15,10 @@ final class CaptureFile {
   /// - Parameter path: the file; `-` is standard output.
   init(_ path: String) throws {
     self.path = path
+    whole = path == "-" ? nil : try WritingWhole.file(path, .kept)
     let descriptor =
-      path == "-" ? dup(STDOUT_FILENO) : open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o600)
-    guard descriptor >= 0 else {
-      throw errno == EEXIST ? CommandFailure.exists(path, "--pcap") : CaptureFile.failure(path)
-    }
+      whole.map { open($0.temporary, O_WRONLY | O_CREAT | O_CLOEXEC, 0o600) } ?? dup(STDOUT_FILENO)
+    guard descriptor >= 0 else { throw CaptureFile.failure(path) }
     guard let stream = fdopen(descriptor, "w") else {
       close(descriptor)
       throw CaptureFile.failure(path)
@@ -57,16 +59,15 @@ final class CaptureFile {
     }
   }
 
-  private static func failure(_ path: String) -> CommandFailure {
-    CommandFailure(
-      .inputOutput, "\(path): it cannot be written: \(String(cString: strerror(errno)))")
+  /// Writes out what is buffered and gives the file its name.
+  func finish() throws {
+    try flush()
+    if let whole { try WritingWhole.finish(whole) }
   }
-}
 
-extension CommandFailure {
-  /// The refusal to write over a file.
-  static func exists(_ path: String, _ option: String) -> CommandFailure {
-    CommandFailure(
-      .inputOutput, "\(path) exists already: choose another \(option) or remove the file")
+  private static func failure(_ path: String) -> CommandFailure {
+    // Whoever closed a pipe knows.
+    guard errno != EPIPE else { return CommandFailure(.inputOutput, "") }
+    return CommandFailure(WholeFile.Failure(path: path, code: errno))
   }
 }

@@ -27,23 +27,34 @@ struct ExportCommand: ParsableCommand {
         retake export call.take --media call-media --peer 1
       """)
 
-  @Argument(help: "The take.", completion: .file(extensions: ["take"]))
+  @Argument(
+    help: "The take.", completion: .file(extensions: ["take"]), transform: Taking.path)
   var take: String
 
-  @Option(help: "The packet capture to write; - is standard output.")
+  @Option(
+    help: "The packet capture to write; - is standard output.",
+    completion: .file(extensions: ["pcap"]), transform: Taking.path)
   var pcap: String?
 
   @Flag(help: "Write the packets as they are without their protection.")
   var clear = false
 
-  @Option(help: "The folder to write media into; it is made when it is not there.")
+  @Option(
+    help: "The folder to write media into; it is made when it is not there.",
+    completion: .directory, transform: Taking.path)
   var media: String?
 
-  @Option(help: "Only the packets or media of the peer with this number; retake info lists them.")
+  @Option(
+    help: "Only the packets or media of the peer with this number; retake info lists them.",
+    transform: Taking.peer)
   var peer: Int64?
 
-  @Option(help: "The pictures per second of the .y4m files.")
-  var rate = 30
+  @Option(
+    help: "The pictures per second of the .y4m files. Default: \(Self.usualRate).",
+    transform: Taking.whole(1...120))
+  var rate = Self.usualRate
+
+  private static let usualRate = 30
 
   func validate() throws {
     if pcap == nil, media == nil {
@@ -52,19 +63,17 @@ struct ExportCommand: ParsableCommand {
     if clear, pcap == nil {
       throw ValidationError("--clear is about packets: give --pcap FILE too.")
     }
-    if !(1...120).contains(rate) {
-      throw ValidationError("--rate takes a number from 1 to 120, not \(rate).")
-    }
   }
 
   func run() throws {
+    noteEndings(of: take)
     if let pcap { try exportPackets(to: pcap) }
     if let media { try exportMedia(to: media) }
   }
 
-  private func tell(_ line: String) {
+  private func tell(_ line: String) throws(CommandFailure) {
     // Standard output may be the packet capture.
-    if pcap == "-" { printError(line) } else { print(line) }
+    if pcap == "-" { printError(line) } else { try Output.line(line) }
   }
 
   // MARK: Packets
@@ -78,7 +87,8 @@ struct ExportCommand: ParsableCommand {
     if clear {
       let replay = ClearReplay(take: take, peers: history.peers, only: peer)
       let (report, written) = try replay.run(into: file)
-      tell("\(path): \(written.count) packets")
+      try written.finish()
+      try tell("\(path): \(written.count) packets")
       return try check(report, "packets")
     }
     let progress = Progress("exporting packets")
@@ -92,9 +102,9 @@ struct ExportCommand: ParsableCommand {
         progress.show("exporting packets: \(file.count) of \(history.count)")
       }
     }
-    try file.flush()
+    try file.finish()
     progress.clear()
-    tell("\(path): \(file.count) packets")
+    try tell("\(path): \(file.count) packets")
   }
 
   /// Refuses the number of a peer that the take does not have.
@@ -122,18 +132,21 @@ struct ExportCommand: ParsableCommand {
       try DatagramHistory(path: take, peer: peer).peers
     }
     try check(peers)
+    WritingWhole.cleanUpOnSignals()
     do {
-      try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
+      if !WholeFile.makeFolder(folder) {
+        try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
+      }
     } catch {
       throw CommandFailure(
         .inputOutput, "\(folder): the folder cannot be made; choose another --media")
     }
     let tracks = TrackFiles(folder: folder, framesPerSecond: rate)
     let report = try MediaReplay(take: take, peers: peers, only: peer, tracks: tracks).run()
-    for line in try tracks.finish() { tell(line) }
+    for line in try tracks.finish() { try tell(line) }
     try check(report, "media")
     if tracks.isEmpty {
-      tell("\(take): no track was received\(peer.map { " by peer \($0)" } ?? "")")
+      try tell("\(take): no track was received\(peer.map { " by peer \($0)" } ?? "")")
     }
   }
 }

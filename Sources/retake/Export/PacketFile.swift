@@ -42,4 +42,7 @@ struct PacketFile {
 
   /// Writes out what is buffered.
   func flush() throws { try file.flush() }
+
+  /// Writes out what is buffered and gives the file its name.
+  func finish() throws { try file.finish() }
 }

@@ -3,6 +3,7 @@ import Live
 import Media
 import MediaFiles
 import RTP
+import Tape
 import Wire
 
 extension EncodedPicture {
@@ -20,7 +21,7 @@ final class TrackFiles {
     var kind: MediaKind
     /// How its file's name ends, which tells what the file holds.
     var ending: String
-    var path: String
+    var file: WholeFile
     var begin: Instant
     var writer: any FrameWriting
   }
@@ -70,12 +71,10 @@ final class TrackFiles {
     let label = String(peer.label.map { $0.isASCII && ($0.isLetter || $0.isNumber) ? $0 : "-" })
     let name = "peer\(peer.number)-\(label)-track\(media.transceiver)-\(kind.rawValue).\(ending)"
     let path = (folder as NSString).appendingPathComponent(name)
-    guard !FileManager.default.fileExists(atPath: path) else {
-      throw CommandFailure.exists(path, "--media")
-    }
+    let whole = try WritingWhole.file(path, .kept)
     let writer: any FrameWriting
     do throws(MediaFileError) {
-      let file = try MediaFile(path, for: .creating)
+      let file = try MediaFile(whole.temporary, for: .creating)
       switch media.content {
       case .audio: writer = SoundWriter(file)
       case .picture: writer = PictureWriter(file, framesPerSecond: framesPerSecond)
@@ -86,11 +85,12 @@ final class TrackFiles {
         }
       }
     } catch {
-      throw CommandFailure(.inputOutput, error.description)
+      throw CommandFailure(
+        .inputOutput, error.description.replacing(whole.temporary, with: path))
     }
     tracks.append(
       Track(
-        peer: peer.number, transceiver: media.transceiver, kind: kind, ending: ending, path: path,
+        peer: peer.number, transceiver: media.transceiver, kind: kind, ending: ending, file: whole,
         begin: media.at, writer: writer))
     return tracks.count - 1
   }
@@ -104,12 +104,15 @@ final class TrackFiles {
       do throws(MediaFileError) {
         frames = try tracks[index].writer.finish().get()
       } catch {
-        throw CommandFailure(.inputOutput, error.description)
+        let file = tracks[index].file
+        throw CommandFailure(
+          .inputOutput, error.description.replacing(file.temporary, with: file.path))
       }
       let track = tracks[index]
+      try WritingWhole.finish(track.file)
       let what = track.kind == .audio ? "blocks of sound" : "pictures"
       let begin = String(format: "%.3f", track.begin.seconds)
-      lines.append("\(track.path): \(frames) \(what), from \(begin) s of the take on")
+      lines.append("\(track.file.path): \(frames) \(what), from \(begin) s of the take on")
     }
     return lines
   }

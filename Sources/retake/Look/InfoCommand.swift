@@ -13,6 +13,6 @@ struct InfoCommand: ParsableCommand {
 
   func run() throws {
     let info = try reading { () throws(TapeError) in try TakeInfo(path: options.take) }
-    print(options.json ? info.json : info.description)
+    try Output.line(options.json ? info.json : info.description)
   }
 }

@@ -25,33 +25,37 @@ struct MergeCommand: ParsableCommand {
         retake merge both.take both.take --first-peer 1 --second-peer 2
       """)
 
-  @Argument(help: "The take of one end; its clock is the common one.")
+  @Argument(
+    help: "The take of one end; its clock is the common one.",
+    completion: .file(extensions: ["take"]), transform: Taking.path)
   var first: String
 
-  @Argument(help: "The take of the other end.")
+  @Argument(
+    help: "The take of the other end.", completion: .file(extensions: ["take"]),
+    transform: Taking.path)
   var second: String
 
-  @Option(help: "The peer of the first take, when it has several.")
+  @Option(help: "The peer of the first take, when it has several.", transform: Taking.peer)
   var firstPeer: Int64?
 
-  @Option(help: "The peer of the second take, when it has several.")
+  @Option(help: "The peer of the second take, when it has several.", transform: Taking.peer)
   var secondPeer: Int64?
 
-  @Option(help: "Write both ends into a take on one clock.", completion: .file())
+  @Option(
+    help: "Write both ends into a take on one clock.", completion: .file(), transform: Taking.path)
   var out: String?
 
   @Flag(help: "Print JSON for programs.")
   var json = false
 
   func run() throws {
-    if let out, FileManager.default.fileExists(atPath: out) {
-      throw CommandFailure(
-        .inputOutput, "\(out): a file of this name exists; choose another name or remove it")
-    }
+    noteEndings(of: first, second)
+    // What cannot be written is said before the work.
+    if let out { _ = try WritingWhole.file(out, .kept, isTake: true) }
     do {
       let merged = try MergedTakes(
         first: first, peer: firstPeer, second: second, peer: secondPeer)
-      print(json ? merged.json : merged.description)
+      try Output.line(json ? merged.json : merged.description)
       if let out { try join(merged, out) }
     } catch let error as MergedTakes.Refusal {
       switch error {
@@ -68,10 +72,12 @@ struct MergeCommand: ParsableCommand {
         path: second, peer: number(secondPeer),
         added: Interval(nanoseconds: merged.jointOffsetNanoseconds)),
     ]
-    let made = try reading { () throws(TapeError) in try JointTake.write(ends, to: out) }
+    let made = try WritingWhole.take(out) { temporary in
+      try reading { () throws(TapeError) in try JointTake.write(ends, to: temporary) }
+    }
     if !json {
       let note = merged.jointNote.map { "; \($0)" } ?? ""
-      print("\(out): \(made.steps) steps of \(made.peers) peers on one clock\(note)")
+      try Output.line("\(out): \(made.steps) steps of \(made.peers) peers on one clock\(note)")
     }
     if !made.toolchainDifferences.isEmpty {
       printError(

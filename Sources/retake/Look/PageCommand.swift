@@ -18,26 +18,22 @@ struct PageCommand: ParsableCommand {
         retake page call.take --out /tmp/call.html
       """)
 
-  @Argument(help: "The take.", completion: .file(extensions: ["take"]))
+  @Argument(
+    help: "The take.", completion: .file(extensions: ["take"]), transform: Taking.path)
   var take: String
 
   @Option(
     help: "The file to write; else the take's name with .html in the present folder.",
-    completion: .file(extensions: ["html"]))
+    completion: .file(extensions: ["html"]), transform: Taking.path)
   var out: String?
 
   func run() throws {
+    noteEndings(of: take)
     let page = try reading { () throws(TapeError) in try TakePage(path: take) }
     let name = URL(fileURLWithPath: take).deletingPathExtension().lastPathComponent
     let file = out ?? name + ".html"
-    do {
-      try Data(page.html.utf8).write(to: URL(fileURLWithPath: file), options: .atomic)
-      // As secret as the take.
-      try FileManager.default.setAttributes([.posixPermissions: 0o600], ofItemAtPath: file)
-    } catch {
-      throw CommandFailure(
-        .inputOutput, "\(file): the page could not be written; name another place with --out")
-    }
-    print("\(file): \(page.html.utf8.count / 1000) kB; open it in a browser")
+    // As secret as the take.
+    try WritingWhole.text(page.html, to: file)
+    try Output.line("\(file): \(page.html.utf8.count / 1000) kB; open it in a browser")
   }
 }

@@ -16,10 +16,11 @@ struct SQLCommand: ParsableCommand {
         retake sql --schema
       """)
 
-  @Argument(help: "The take.", completion: .file(extensions: ["take"]))
+  @Argument(
+    help: "The take.", completion: .file(extensions: ["take"]), transform: Taking.path)
   var take: String?
 
-  @Argument(help: "The query.")
+  @Argument(help: "The query.", transform: Taking.query)
   var query: String?
 
   @Option(help: "How rows are printed: table, csv or json.")
@@ -43,25 +44,28 @@ struct SQLCommand: ParsableCommand {
 
   func run() throws {
     if schema {
-      for migration in TakeSchema.migrations { print(migration) }
-      print(
+      for migration in TakeSchema.migrations { try Output.line(migration) }
+      try Output.line(
         "-- What stat.members has, by stat.type, and what of the standard cannot exist here:\n--")
       for line in StatsMembers.text.split(separator: "\n", omittingEmptySubsequences: false) {
-        print(line.isEmpty ? "--" : "-- \(line)")
+        try Output.line(line.isEmpty ? "--" : "-- \(line)")
       }
       return
     }
     guard let take, let query else { return }
+    noteEndings(of: take)
     let chosen: SQLConsole.Format = json ? .json : csv ? .csv : format.format
+    let pieces = OutputPieces()
     do throws(TapeError) {
-      try SQLConsole.run(path: take, sql: query, format: chosen) { text in
-        FileHandle.standardOutput.write(Data(text.utf8))
-      }
+      try SQLConsole.run(
+        path: take, sql: query, format: chosen, isWanted: { pieces.areWanted },
+        write: { pieces.take($0) })
     } catch {
       guard error.place == SQLConsole.queryPlace else { throw CommandFailure(error) }
       throw CommandFailure(
         .usage, "\(error.description); retake sql --schema prints the tables and columns")
     }
+    try pieces.check()
   }
 }
 

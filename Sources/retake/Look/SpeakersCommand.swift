@@ -20,7 +20,8 @@ struct SpeakersCommand: ParsableCommand {
   @OptionGroup var options: TakeOptions
 
   func run() throws {
+    noteEndings(of: options.take)
     let timeline = try reading { () throws(TapeError) in try SpeakerTimeline(path: options.take) }
-    print(options.json ? timeline.json : timeline.text)
+    try Output.line(options.json ? timeline.json : timeline.text)
   }
 }

@@ -26,13 +26,16 @@ struct StatsCommand: ParsableCommand {
 
   @OptionGroup var options: TakeOptions
 
-  @Option(help: "The time in seconds since the take began.")
-  var at: Double?
+  @Option(
+    help: "A time in seconds since the take began (12.5), or a step (step:120).",
+    transform: Taking.place)
+  var at: StepCondition?
 
   @Flag(help: "With --at: the last recorded samples, without a replay.")
   var sampled = false
 
-  @Option(help: "Only objects of this type; may be given several times.")
+  @Option(
+    help: "Only objects of this type; may be given several times.", transform: StatsType.read)
   var type: [String] = []
 
   @Flag(help: "Print all samples in order instead, one JSON object per line.")
@@ -58,16 +61,16 @@ struct StatsCommand: ParsableCommand {
       throw ValidationError("--sdk prints whole reports; leave out --type and --sampled.")
     }
     if csv, !series { throw ValidationError("--csv is a form of --series; give that too.") }
-    if sampled, at == nil { throw ValidationError("--sampled goes with --at.") }
-    if let at, !(0...1e9).contains(at) {
-      throw ValidationError("--at takes a time in seconds, not \(at).")
+    if sampled, at?.instant == nil {
+      throw ValidationError("--sampled goes with --at and a time, as in --at 12.5.")
     }
   }
 
   func run() throws {
+    noteEndings(of: options.take)
     if problems {
       let found = try reading { () throws(TapeError) in try TakeProblems(path: options.take) }
-      print(options.json ? found.json : found.text)
+      try Output.line(options.json ? found.json : found.text)
     } else if series {
       try printSeries()
     } else if sdk {
@@ -78,8 +81,6 @@ struct StatsCommand: ParsableCommand {
   }
 
   // MARK: Reports
-
-  private var instant: Instant? { at.map { Instant(nanoseconds: Int64($0 * 1e9)) } }
 
   private func printReport() throws {
     let samples: StatSamples
@@ -92,23 +93,23 @@ struct StatsCommand: ParsableCommand {
         })
     } else {
       samples = try reading { () throws(TapeError) in
-        try StatSamples(path: options.take, at: instant)
+        try StatSamples(path: options.take, at: at?.instant)
       }
     }
     if samples.peers.allSatisfy(\.objects.isEmpty) {
       throw CommandFailure(
-        .difference,
-        "\(options.take): stat: no stats were sampled \(at.map { "before \($0) s" } ?? "")"
+        .unmet,
+        "\(options.take): stat: no stats were sampled\(at.map { " before \($0)" } ?? "")"
           + "; give a later --at")
     }
     let types = Set(samples.peers.flatMap(\.objects).map(\.type)).sorted()
     if let unknown = type.first(where: { !types.contains($0) }) {
       throw CommandFailure(
-        .usage,
-        "\(options.take): --type \(unknown): no such stats; there are "
+        .unmet,
+        "\(options.take): --type \(unknown): no such stats in it; there are "
           + types.joined(separator: ", "))
     }
-    print(options.json ? json(samples) : text(samples))
+    try Output.line(options.json ? json(samples) : text(samples))
   }
 
   /// The stats at `--at`, or at the end, from a replay.
@@ -117,7 +118,8 @@ struct StatsCommand: ParsableCommand {
     defer { progress.clear() }
     let found = try reading { () throws(TapeError) in
       try StatsReplay(
-        path: options.take, until: instant.map { .time($0) },
+        path: options.take,
+        until: at.map { place in place.instant.map { .time($0) } ?? .condition(place) },
         toolchain: try Toolchain.current(for: options.take), codecs: { LibraryCodecs() },
         progress: { progress.show(String(format: "replaying: %.1f s", $0.seconds)) })
     }
@@ -169,14 +171,16 @@ struct StatsCommand: ParsableCommand {
   // MARK: Other forms
 
   private func printSeries() throws {
+    let pieces = OutputPieces()
     let count = try reading { () throws(TapeError) in
-      try StatSeries.write(path: options.take, types: type, format: csv ? .csv : .lines) { text in
-        FileHandle.standardOutput.write(Data(text.utf8))
-      }
+      try StatSeries.write(
+        path: options.take, types: type, format: csv ? .csv : .lines,
+        isWanted: { pieces.areWanted }, write: { pieces.take($0) })
     }
+    try pieces.check()
     guard count == 0 else { return }
     throw CommandFailure(
-      .difference,
+      .unmet,
       "\(options.take): stat: there are no samples"
         + (type.isEmpty ? "" : " of \(type.joined(separator: ", "))") + "; try another --type")
   }
@@ -187,6 +191,18 @@ struct StatsCommand: ParsableCommand {
       "\(jsonString(peer.label)):{\"local\":\(peer.report.local.json),"
         + "\"remote\":\(peer.report.remote.json)}"
     }
-    print("{\(peers.joined(separator: ","))}")
+    try Output.line("{\(peers.joined(separator: ","))}")
+  }
+}
+
+/// The types of stats that `--type` takes.
+enum StatsType {
+  static func read(_ word: String) throws -> String {
+    let known = StatsMembers.types(with: []).sorted()
+    guard known.contains(word) else {
+      throw Taking.Refusal(
+        "no such stats are known\(Nearest.hint(word, among: known))")
+    }
+    return word
   }
 }

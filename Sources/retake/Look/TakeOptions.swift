@@ -4,11 +4,23 @@ import Tape
 
 /// The take that a command looks into, and how it prints.
 struct TakeOptions: ParsableArguments {
-  @Argument(help: "The take.", completion: .file(extensions: ["take"]))
+  @Argument(help: "The take.", completion: .file(extensions: ["take"]), transform: Taking.path)
   var take: String
 
   @Flag(help: "Print JSON for programs.")
   var json = false
+}
+
+/// Says of takes that have no end that they are still being recorded, or what they may lack.
+///
+/// What cannot be read is told by who reads it.
+func noteEndings(of takes: String...) {
+  for take in takes {
+    switch try? TakeEnding.of(take) {
+    case .complete?, .cutShort?, nil: continue
+    case let ending?: printError("retake: \(take): \(ending.words ?? "")")
+    }
+  }
 }
 
 /// Runs something over a take, or fails with one sentence and the right status.

@@ -12,7 +12,8 @@ struct TimelineCommand: ParsableCommand {
   @OptionGroup var options: TakeOptions
 
   func run() throws {
+    noteEndings(of: options.take)
     let timeline = try reading { () throws(TapeError) in try Timeline(path: options.take) }
-    print(options.json ? timeline.json : timeline.text)
+    try Output.line(options.json ? timeline.json : timeline.text)
   }
 }

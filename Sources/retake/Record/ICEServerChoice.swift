@@ -6,6 +6,10 @@ public import Peer
 struct ICEServerChoice: ExpressibleByArgument {
   let server: ICEServerConfiguration
 
+  /// What is wanted, for who gave something else.
+  static let wanted =
+    "a server is stun:HOST[:PORT], or turn:NAME:PASSWORD@HOST[:PORT], with ports from 1 to 65535"
+
   init?(argument: String) {
     guard let colon = argument.firstIndex(of: ":") else { return nil }
     let scheme = argument[..<colon]

@@ -3,14 +3,21 @@ import Signaling
 
 /// Where a command listens and whom it lets in: every command that listens does it through this.
 struct ListenOptions: ParsableArguments {
-  @Option(help: "The address and port to listen on; port 0 finds a free one.")
-  var listen: ListenAddress = ListenAddress(host: "127.0.0.1", port: 8080)
+  @Option(
+    help: """
+      The address and port to listen on; port 0 finds a free one. Default: \(Self.usualAddress).
+      """,
+    transform: Taking.value(ListenAddress.wanted))
+  var listen = Self.usualAddress
+
+  private static let usualAddress = ListenAddress(host: "127.0.0.1", port: 8080)
 
   @Option(
     help: """
       A bearer token that callers must give; the page has it in its address. Default: none on \
       loopback, and one that is made and printed beyond it.
-      """)
+      """,
+    transform: Taking.value(BearerToken.wanted))
   var token: BearerToken?
 
   @Option(
@@ -19,7 +26,8 @@ struct ListenOptions: ParsableArguments {
       A further name under which callers may address the recorder, without a port; may be given \
       several times. Loopback names, the address listened on and the name given to --listen need \
       no mention.
-      """)
+      """,
+    transform: Taking.value(HostChoice.wanted))
   var allowedHosts: [HostChoice] = []
 
   @Option(
@@ -27,13 +35,17 @@ struct ListenOptions: ParsableArguments {
     help: """
       An origin whose pages may call, like https://app.example; may be given several times. \
       Default: only the recorder's own page.
-      """)
+      """,
+    transform: Taking.value(OriginChoice.wanted))
   var allowedOrigins: [OriginChoice] = []
 
-  @Option(help: "A certificate in PEM: pages and signaling then go over HTTPS; needs --key.")
+  @Option(
+    help: "A certificate in PEM: pages and signaling then go over HTTPS; needs --key.",
+    completion: .file(), transform: Taking.path)
   var certificate: String?
 
-  @Option(help: "The private key of --certificate in PEM.")
+  @Option(
+    help: "The private key of --certificate in PEM.", completion: .file(), transform: Taking.path)
   var key: String?
 
   func validate() throws {
@@ -76,6 +88,10 @@ struct ListenAddress: ExpressibleByArgument, CustomStringConvertible {
     self.port = port
   }
 
+  /// What is wanted, for who gave something else.
+  static let wanted =
+    "an address is HOST:PORT with a port from 0 to 65535, as in 127.0.0.1:8080 or [::1]:8080"
+
   init?(argument: String) {
     guard let colon = argument.lastIndex(of: ":"),
       let port = UInt16(argument[argument.index(after: colon)...])
@@ -92,6 +108,9 @@ struct ListenAddress: ExpressibleByArgument, CustomStringConvertible {
 /// The name of a host, without scheme, port and path.
 struct HostChoice: ExpressibleByArgument {
   var name: String
+
+  /// What is wanted, for who gave something else.
+  static let wanted = "a host is a name or address without scheme and port, as in recorder.example"
 
   init?(argument: String) {
     let isAddress = argument.contains(":")
@@ -110,6 +129,9 @@ struct HostChoice: ExpressibleByArgument {
 /// An origin as browsers write it: `SCHEME://HOST`, with the port where it is not the usual one.
 struct OriginChoice: ExpressibleByArgument {
   var text: String
+
+  /// What is wanted, for who gave something else.
+  static let wanted = "an origin is SCHEME://HOST[:PORT], as in https://app.example, or null"
 
   init?(argument: String) {
     let parts = argument.split(separator: "/", omittingEmptySubsequences: false)

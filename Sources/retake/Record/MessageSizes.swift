@@ -7,16 +7,20 @@ struct MessageSizes: ExpressibleByArgument, CustomStringConvertible {
   /// The sizes in bytes, in the order in which they are said.
   var bytes: [Int]
 
+  /// What is wanted, for who gave something else.
+  static let wanted = "sizes are whole numbers from 0 to 1048576 with commas between, at most 1000"
+
   init?(argument: String) {
     let parts = argument.split(separator: ",", omittingEmptySubsequences: false).map { Int($0) }
     bytes = parts.compactMap { $0 }
-    guard bytes.count == parts.count, bytes.allSatisfy({ (0...1 << 20).contains($0) }) else {
+    guard bytes.count == parts.count, bytes.count <= 1000,
+      bytes.allSatisfy({ (0...1 << 20).contains($0) })
+    else {
       return nil
     }
   }
 
   var description: String { bytes.map(String.init).joined(separator: ",") }
-
 }
 
 /// What a recorded peer says over data channels of its own.

@@ -4,6 +4,7 @@ import Live
 import Peer
 import SDP
 import Signaling
+import Synchronization
 
 /// Retake offers to a peer that answers over HTTP.
 struct RecordCall: AsyncParsableCommand {
@@ -19,7 +20,7 @@ struct RecordCall: AsyncParsableCommand {
         retake record call http://127.0.0.1:8081/offer --send clip.h264 --send clip.wav
       """)
 
-  @Argument(help: "Where to POST the offer.")
+  @Argument(help: "Where to POST the offer.", transform: Taking.url(["http"]))
   var url: String
 
   @OptionGroup var options: RecordOptions
@@ -38,11 +39,13 @@ struct RecordCall: AsyncParsableCommand {
     let peer = CallPeer(
       connection, sending: plan, transport: "http", preferring: options.videoCodec,
       telling: failures)
+    let exchanged = Mutex(false)
     var failure: CommandFailure?
     do {
       let answered: Void? = try await stop.interrupting {
         let offer = try await peer.offer()
         let answer = try await exchange(offer, target)
+        exchanged.withLock { $0 = true }
         do {
           try await peer.accept(answer)
         } catch let refusal as CallRefusal {
@@ -68,7 +71,10 @@ struct RecordCall: AsyncParsableCommand {
     }
     let media = peer.mediaSummary
     let summary = try await finish(session, path)
-    if let failure { throw failure }
+    if let failure {
+      if !exchanged.withLock({ $0 }) { discard(path) }
+      throw failure
+    }
     var report = RecordingReport()
     report.add(summary, [RecordingReport.Peer(connection)], media: media)
     try report.conclude(with: failures, json: options.json)

@@ -27,41 +27,54 @@ struct RecordDemo: AsyncParsableCommand {
 
   @OptionGroup var options: RecordOptions
 
-  @Option(help: "Lose so many percent of the datagrams, each way (virtual network).")
+  @Option(
+    help: "Lose so many percent of the datagrams, each way (virtual network).",
+    transform: Taking.number(0...100, unit: "%"))
   var loss: Double?
 
-  @Option(help: "Delay every datagram by so many milliseconds (virtual network).")
+  @Option(
+    help: "Delay every datagram by so many milliseconds (virtual network).",
+    transform: Taking.milliseconds(0...10_000))
   var delay: Double?
 
-  @Option(help: "Add up to so many milliseconds of delay by chance (virtual network).")
+  @Option(
+    help: "Add up to so many milliseconds of delay by chance (virtual network).",
+    transform: Taking.milliseconds(0...10_000))
   var jitter: Double?
 
-  @Option(help: "The seed of the virtual network and its peers.")
+  @Option(
+    help: "The seed of the virtual network and its peers. Default on that network: 1.",
+    transform: Taking.whole(0...UInt64.max))
   var seed: UInt64?
 
-  @Option(help: "The size of the test pattern.")
-  var size: PictureSize = PictureSize(width: 640, height: 360)
+  @Option(
+    help: "The size of the test pattern. Default: \(Self.usualSize).",
+    transform: Taking.value(PictureSize.wanted))
+  var size = Self.usualSize
 
-  @Option(help: "The pictures per second of the test pattern.")
-  var rate = 30
+  @Option(
+    help: "The pictures per second of the test pattern. Default: \(Self.usualRate).",
+    transform: Taking.whole(1...120))
+  var rate = Self.usualRate
+
+  private static let usualSize = PictureSize(width: 640, height: 360)
+  private static let usualRate = 30
 
   func validate() throws {
-    for (name, value, limit) in [
-      ("--loss", loss, 100.0), ("--delay", delay, 10_000), ("--jitter", jitter, 10_000),
-    ] {
-      if let value, !(0...limit).contains(value) {
-        throw ValidationError("\(name) takes a number from 0 to \(Int(limit)), not \(value).")
-      }
+    if isVirtual, let seconds = options.seconds, seconds > Self.virtualLimit {
+      throw ValidationError(
+        "--seconds takes from 0.001 to \(Int(Self.virtualLimit)) seconds on the virtual network, "
+          + "which --loss, --delay, --jitter and --seed mean.")
     }
     if let codec = options.videoCodec?.name.codec, codec.isPassedThrough {
       let encoded = Codec.encodedTitles.lowercased()
       throw ValidationError(
         "--video-codec takes \(encoded) here: nothing is encoded as \(codec.title).")
     }
-    if !(1...120).contains(rate) {
-      throw ValidationError("--rate takes a number from 1 to 120, not \(rate).")
-    }
   }
+
+  /// How long a call that nobody can end may be.
+  private static let virtualLimit = 86_400.0
 
   private var seconds: Double { options.seconds ?? 6 }
   private var isVirtual: Bool { loss != nil || delay != nil || jitter != nil || seed != nil }
@@ -121,7 +134,7 @@ struct RecordDemo: AsyncParsableCommand {
       media: "caller received \(counters.0.picturesReceived) video and "
         + "\(counters.0.audioReceived) audio frames, callee "
         + "\(counters.1.picturesReceived) and \(counters.1.audioReceived)")
-    report.show(json: options.json)
+    try report.show(json: options.json)
   }
 
   private func connect(_ caller: PeerConnection, _ callee: PeerConnection) async throws {
@@ -164,6 +177,13 @@ struct RecordDemo: AsyncParsableCommand {
   // MARK: Virtual
 
   private func recordVirtual(_ path: String) throws {
+    var report = try WritingWhole.take(path) { try hold(recordingInto: $0) }
+    report.rename(path)
+    try report.show(json: options.json)
+  }
+
+  /// Holds the call in virtual time.
+  private func hold(recordingInto path: String) throws -> RecordingReport {
     var link = LinkSettings()
     link.delay = .microseconds(Int64((delay ?? 10) * 1000))
     link.jitter = .microseconds(Int64((jitter ?? 0) * 1000))
@@ -201,7 +221,7 @@ struct RecordDemo: AsyncParsableCommand {
         peers: peers),
       media: "\(call.call.network.lost) datagrams lost; video frames received: caller "
         + "\(received[0]), callee \(received[1])")
-    report.show(json: options.json)
+    return report
   }
 }
 
@@ -215,10 +235,16 @@ struct PictureSize: ExpressibleByArgument, CustomStringConvertible {
     self.height = height
   }
 
+  /// What is wanted, for who gave something else.
+  static let wanted = "a size is WIDTHxHEIGHT with both from 16 to 4096, as in 640x360"
+
   init?(argument: String) {
-    let parts = argument.split(separator: "x").compactMap { Int($0) }
-    guard parts.count == 2, parts.allSatisfy({ (16...4096).contains($0) }) else { return nil }
-    self.init(width: parts[0], height: parts[1])
+    let parts = argument.split(separator: "x", omittingEmptySubsequences: false).map { Int($0) }
+    let sides = parts.compactMap { $0 }
+    guard parts.count == 2, sides.count == 2, sides.allSatisfy({ (16...4096).contains($0) }) else {
+      return nil
+    }
+    self.init(width: sides[0], height: sides[1])
   }
 
   var description: String { "\(width)x\(height)" }

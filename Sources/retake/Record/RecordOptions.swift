@@ -10,13 +10,16 @@ public import Wire
 struct RecordOptions: ParsableArguments {
   @Option(
     name: .shortAndLong,
-    help: "The take to write, or a folder for one take per call. Default: a name with the time.")
+    help: "The take to write, or a folder for one take per call. Default: a name with the time.",
+    completion: .file(extensions: ["take"]), transform: Taking.path)
   var out: String?
 
-  @Option(help: "End the recording after so many seconds; without it, Ctrl-C ends it.")
+  @Option(
+    help: "End the recording after so many seconds; without it, Ctrl-C ends it.",
+    transform: Taking.seconds(0.001...1_000_000))
   var seconds: Double?
 
-  @Option(help: "Free text that the take carries.")
+  @Option(help: "Free text that the take carries.", transform: Taking.text())
   var label = ""
 
   @Flag(name: .customLong("no-media-copy"), help: "Leave out the encoded media in the clear.")
@@ -26,7 +29,8 @@ struct RecordOptions: ParsableArguments {
     help: """
       A local address that ICE may gather on; may be given several times. Default: all but \
       loopback, and loopback when there is nothing else.
-      """)
+      """,
+    transform: Taking.value("an address is one of IPv4 or IPv6, as in 192.0.2.1 or 2001:db8::1"))
   var bind: [IPAddress] = []
 
   @Option(
@@ -34,7 +38,8 @@ struct RecordOptions: ParsableArguments {
     help: """
       A STUN or TURN server for ICE as stun:HOST[:PORT] or turn:NAME:PASSWORD@HOST[:PORT], also \
       with ?transport=tcp, or turns:; may be given several times.
-      """)
+      """,
+    transform: Taking.value(ICEServerChoice.wanted))
   var iceServers: [ICEServerChoice] = []
 
   @Option(
@@ -85,9 +90,6 @@ struct RecordOptions: ParsableArguments {
     if icePolicy == .relay, !hasRelay {
       throw ValidationError("--ice-policy relay needs a TURN server: add --ice-server turn:...")
     }
-    if let seconds, seconds <= 0 || seconds > 1_000_000 {
-      throw ValidationError("--seconds takes a number above 0, not \(seconds).")
-    }
     let present = LocalInterface.all().map(\.address)
     for address in bind where !address.isUnspecified && !present.contains(address) {
       let names = present.map(\.description).joined(separator: ", ")
@@ -130,7 +132,7 @@ struct RecordOptions: ParsableArguments {
     if let out, !isFolder {
       guard !FileManager.default.fileExists(atPath: out) else {
         throw CommandFailure(
-          .inputOutput, "\(out) exists already: choose another --out or remove the file")
+          .inputOutput, "\(out) exists already: choose another name or remove the file")
       }
       return out
     }

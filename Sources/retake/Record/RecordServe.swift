@@ -32,14 +32,22 @@ struct RecordServe: AsyncParsableCommand {
     help: """
       How many calls may run at once; further ones are refused with status 503 until one has \
       ended. 50 calls whose audio is sent back keep a processor busy; calls that are still take \
-      little.
-      """)
-  var calls = 50
+      little. Default: \(Self.usualCalls).
+      """,
+    transform: Taking.whole(1...100_000))
+  var calls = Self.usualCalls
 
   @Option(
     name: .customLong("connect-within"),
-    help: "End a call whose peer has not connected within so many seconds.")
-  var connectSeconds = 120.0
+    help: """
+      End a call whose peer has not connected within so many seconds. Default: \
+      \(Self.usualConnectSeconds).
+      """,
+    transform: Taking.seconds(1...86_400))
+  var connectSeconds = Double(Self.usualConnectSeconds)
+
+  private static let usualCalls = 50
+  private static let usualConnectSeconds = 120
 
   @OptionGroup var sending: SendOptions
 
@@ -47,14 +55,16 @@ struct RecordServe: AsyncParsableCommand {
     help: """
       Say messages of these sizes in bytes over the data channel of an own offer, a text and a \
       block of each, instead of an echo; like 0,1200,65536.
-      """)
+      """,
+    transform: Taking.value(MessageSizes.wanted))
   var say: MessageSizes?
 
   @Option(
     help: """
       With --say: open so many more channels then, one after another, each closed when what was \
       said over it came back.
-      """)
+      """,
+    transform: Taking.whole(0...65_535))
   var sayChannels = 0
 
   @Option(
@@ -62,18 +72,16 @@ struct RecordServe: AsyncParsableCommand {
     help: """
       An ICE server to tell to WHIP and WHEP clients: stun:HOST, turn:NAME:PASSWORD@HOST, ...; \
       may be given several times.
-      """)
+      """,
+    transform: Taking.value(ICEServerChoice.wanted))
   var toldICEServers: [ICEServerChoice] = []
 
   @Flag(help: "End the recording when the first call ends.")
   var once = false
 
   func validate() throws {
-    guard (1...100_000).contains(calls) else {
-      throw ValidationError("--calls takes 1 to 100000, not \(calls).")
-    }
-    guard (1...86_400).contains(connectSeconds) else {
-      throw ValidationError("--connect-within takes 1 to 86400 seconds, not \(connectSeconds).")
+    guard say != nil || sayChannels == 0 else {
+      throw ValidationError("--say-channels goes with --say: give both, or leave it out.")
     }
     for server in toldICEServers {
       let server = server.server

@@ -15,7 +15,7 @@ struct RecordWHIP: AsyncParsableCommand {
         retake record whip http://127.0.0.1:8080/whip --send clip.y4m --out publish.take
       """)
 
-  @Argument(help: "The URL of the endpoint.")
+  @Argument(help: "The URL of the endpoint.", transform: Taking.url(["http", "https"]))
   var url: String
 
   @OptionGroup var options: RecordOptions
@@ -50,7 +50,7 @@ struct RecordWHEP: AsyncParsableCommand {
         retake record whep http://127.0.0.1:8080/whep --out play.take
       """)
 
-  @Argument(help: "The URL of the endpoint.")
+  @Argument(help: "The URL of the endpoint.", transform: Taking.url(["http", "https"]))
   var url: String
 
   @OptionGroup var options: RecordOptions
@@ -65,7 +65,8 @@ struct RecordWHEP: AsyncParsableCommand {
 
 /// What both standard ways of signaling over HTTP take.
 struct SessionOptions: ParsableArguments {
-  @Option(help: "The bearer token that the endpoint wants.")
+  @Option(
+    help: "The bearer token that the endpoint wants.", transform: Taking.value(BearerToken.wanted))
   var token: BearerToken?
 
   @Flag(
@@ -77,17 +78,15 @@ struct SessionOptions: ParsableArguments {
 
   @Option(
     name: .customLong("restart-ice"),
-    help: "Restart ICE after so many seconds, as after a change of the network.")
+    help: "Restart ICE after so many seconds, as after a change of the network.",
+    transform: Taking.seconds(0...1_000_000))
   var restartSeconds: Double?
-
-  func validate() throws {
-    if let restartSeconds, !(0...1_000_000).contains(restartSeconds) {
-      throw ValidationError("--restart-ice takes a number of seconds, not \(restartSeconds).")
-    }
-  }
 }
 
 extension BearerToken: ExpressibleByArgument {
+  /// What is wanted, for who gave something else.
+  static let wanted = "a token has from 1 to 10000 letters, digits and characters of -._~+/="
+
   /// Reads a token from the command line.
   package init?(argument: String) { self.init(argument) }
 }

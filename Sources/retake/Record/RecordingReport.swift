@@ -57,11 +57,19 @@ struct RecordingReport: Encodable {
     }
   }
 
-  var takes: [Take] = []
+  private(set) var takes: [Take] = []
   var sendFailures: [Failure] = []
 
-  /// The lines for people, in the order of the takes.
-  private(set) var lines: [String] = []
+  /// What went each way, in words, in the order of the takes.
+  private var media: [String] = []
+
+  /// The lines for people.
+  private var lines: [String] {
+    zip(takes, media).map { take, media in
+      "\(take.path): \(take.steps) steps, \(take.packets) packets, \(byteText(take.bytes)); "
+        + media
+    }
+  }
 
   enum CodingKeys: CodingKey {
     case takes, sendFailures
@@ -82,9 +90,12 @@ struct RecordingReport: Encodable {
   /// - Parameter media: what went each way, in words.
   mutating func add(_ take: Take, media: String) {
     takes.append(take)
-    lines.append(
-      "\(take.path): \(take.steps) steps, \(take.packets) packets, \(byteText(take.bytes)); "
-        + media)
+    self.media.append(media)
+  }
+
+  /// Gives the only take the name that it has when it is complete.
+  mutating func rename(_ path: String) {
+    for index in takes.indices { takes[index].path = path }
   }
 
   /// Prints the report with what went wrong with files, and ends the command with the status that
@@ -94,20 +105,20 @@ struct RecordingReport: Encodable {
   mutating func conclude(with failures: SendFailures, json: Bool) throws {
     let failed = failures.all
     sendFailures = failed.map { Failure($0) }
-    show(json: json)
+    try show(json: json)
     if let first = failed.first { throw CommandFailure(first.status, "") }
   }
 
   /// Prints the report.
-  func show(json: Bool) {
+  func show(json: Bool) throws(CommandFailure) {
     guard json else {
-      print(lines.isEmpty ? "nobody called; nothing was recorded" : lines.joined(separator: "\n"))
-      return
+      return try Output.line(
+        lines.isEmpty ? "nobody called; nothing was recorded" : lines.joined(separator: "\n"))
     }
     let encoder = JSONEncoder()
     encoder.outputFormatting = [.prettyPrinted, .sortedKeys, .withoutEscapingSlashes]
     // Strings and numbers always have a JSON form.
     guard let data = try? encoder.encode(self) else { return }
-    print(String(decoding: data, as: UTF8.self))
+    try Output.line(String(decoding: data, as: UTF8.self))
   }
 }

@@ -16,12 +16,20 @@ enum SendChoice: ExpressibleByArgument, Equatable {
   /// A Y4M, H.264 or WAV file, looped.
   case file(String)
 
+  /// What is wanted, for who gave something else.
+  static let wanted =
+    "what is sent is echo, pattern, or the name of a .y4m, .h264 or .wav file of 1 to 4095 bytes"
+
   init?(argument: String) {
     switch argument {
     case "": return nil
     case "echo": self = .echo
     case "pattern": self = .pattern
-    default: self = .file(argument)
+    default:
+      guard MediaFileFormat(path: argument) != nil, let path = try? Taking.path(argument) else {
+        return nil
+      }
+      self = .file(path)
     }
   }
 
@@ -40,19 +48,16 @@ struct SendOptions: ParsableArguments {
     help: """
       What to send: echo, pattern, or a .y4m, .h264 or .wav file; may be given twice. H.264 is \
       sent as it is.
-      """)
+      """,
+    completion: .file(extensions: ["y4m", "h264", "wav"]),
+    transform: Taking.value(SendChoice.wanted))
   var send: [SendChoice] = []
 
   @Option(
     name: .customLong("frame-rate"),
-    help: "Pictures per second of a .h264 file. Default: what the file tells, or 30.")
+    help: "Pictures per second of a .h264 file. Default: what the file tells, or 30.",
+    transform: Taking.number(0.1...1000))
   var frameRate: Double?
-
-  func validate() throws {
-    if let frameRate, !(0.1...1000).contains(frameRate) {
-      throw ValidationError("--frame-rate takes 0.1 to 1000 pictures per second, not \(frameRate).")
-    }
-  }
 }
 
 /// The choices of one command line together.

@@ -44,8 +44,8 @@ struct SessionRecording {
       connection, sending: plan, transport: name, preferring: options.videoCodec,
       telling: failures)
     var failure: CommandFailure?
+    let call = SessionCall(client, peer)
     do {
-      let call = SessionCall(client, peer)
       let begun: Void? = try await stop.interrupting {
         try await call.begin(trickles: session.trickle)
       }
@@ -68,7 +68,10 @@ struct SessionRecording {
     }
     let media = peer.mediaSummary
     let summary = try await finish(take, path)
-    if let failure { throw failure }
+    if let failure {
+      if await !call.hasBegun { discard(path) }
+      throw failure
+    }
     var report = RecordingReport()
     report.add(summary, [RecordingReport.Peer(connection)], media: media)
     try report.conclude(with: failures, json: options.json)
@@ -111,6 +114,8 @@ private actor SessionCall {
   /// What went wrong after the session began.
   private var failure: String?
   var hasFailed: Bool { failure != nil }
+  /// Whether the server took the offer.
+  var hasBegun: Bool { session != nil }
   private var isRestarting = false
 
   init(_ client: SessionClient, _ peer: CallPeer) {

@@ -23,6 +23,11 @@ func finish(_ session: Session, _ path: String) async throws -> TakeSummary {
   }
 }
 
+/// Takes away the take of a call that never was one: nobody took its offer.
+func discard(_ path: String) {
+  for ending in ["", "-wal", "-shm"] { try? FileManager.default.removeItem(atPath: path + ending) }
+}
+
 /// Turns a failure to write a take into one of the command.
 func finished<Value>(_ body: () throws(TapeError) -> Value) throws -> Value {
   do throws(TapeError) {

@@ -20,15 +20,31 @@ struct MinimiseCommand: ParsableCommand {
 
   @OptionGroup var options: TakeOptions
 
-  @Option(help: "The short take; call.short.take for call.take by default.")
+  @Option(
+    help: "The short take. Default: call.short.take for call.take.",
+    completion: .file(extensions: ["take"]), transform: Taking.path)
   var out: String?
 
   func run() throws {
+    noteEndings(of: options.take)
     let take = options.take
     let stem = take.hasSuffix(".take") ? String(take.dropLast(5)) : take
-    let summary: Minimiser.Summary
+    let out = out ?? stem + ".short.take"
+    var summary = try WritingWhole.take(out) { try shortened($0) }
+    summary.output = out
+    if options.json {
+      return try Output.line(CanonicalJSON.text(summary))
+    }
+    try Output.line(
+      "\(summary.output): \(summary.steps) of \(summary.recordedSteps) steps, "
+        + "\(summary.bytes) of \(summary.recordedBytes) bytes, differs in the same way:")
+    try Output.line(summary.divergence.description)
+  }
+
+  private func shortened(_ output: String) throws -> Minimiser.Summary {
+    let take = options.take
     do throws(Minimiser.Refusal) {
-      summary = try Minimiser.run(path: take, output: out ?? stem + ".short.take")
+      return try Minimiser.run(path: take, output: output)
     } catch {
       switch error {
       case .unreadable(let reason): throw CommandFailure(reason)
@@ -42,13 +58,5 @@ struct MinimiseCommand: ParsableCommand {
         throw CommandFailure(.difference, "\(take): it cannot be shortened: \(reason)")
       }
     }
-    if options.json {
-      print(CanonicalJSON.text(summary))
-      return
-    }
-    print(
-      "\(summary.output): \(summary.steps) of \(summary.recordedSteps) steps, "
-        + "\(summary.bytes) of \(summary.recordedBytes) bytes, differs in the same way:")
-    print(summary.divergence.description)
   }
 }

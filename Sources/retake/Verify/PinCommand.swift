@@ -24,13 +24,14 @@ struct PinCommand: ParsableCommand {
   @Option(help: "How retake verify compares the take from now on: exact or meaning.")
   var mode: VerifyMode = .meaning
 
-  @Option(help: "Free text in the pin: what the take is kept for.")
+  @Option(help: "Free text in the pin: what the take is kept for.", transform: Taking.text())
   var note = ""
 
   @Flag(help: "Replace a pin that is there.")
   var force = false
 
   func run() throws {
+    noteEndings(of: options.take)
     let take = options.take
     let path = Pin.path(ofTake: take)
     if !force, FileManager.default.fileExists(atPath: path) {
@@ -48,15 +49,16 @@ struct PinCommand: ParsableCommand {
         .difference, "\(take): only a good run can be pinned, and this one differs: \(good.summary)"
       )
     }
+    WritingWhole.cleanUpOnSignals()
     let pin = try reading { () throws(TapeError) in
       let pin = Pin(mode: mode.mode, note: note, measures: try Measures(path: take))
       try pin.write(forTake: take)
       return pin
     }
     if options.json {
-      print(pin.text, terminator: "")
+      try Output.write(pin.text)
     } else {
-      print("\(path): \(pin.checks.count) checks, compared \(described(pin.mode))")
+      try Output.line("\(path): \(pin.checks.count) checks, compared \(described(pin.mode))")
     }
   }
 

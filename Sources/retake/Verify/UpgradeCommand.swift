@@ -19,14 +19,16 @@ struct UpgradeCommand: ParsableCommand {
 
   @OptionGroup var options: TakeOptions
 
-  @Option(help: "The new take.")
+  @Option(help: "The new take.", completion: .file(extensions: ["take"]), transform: Taking.path)
   var out: String
 
   func run() throws {
-    let upgrade = try reading { () throws(TapeError) in
-      try Upgrade(path: options.take, output: out)
+    noteEndings(of: options.take)
+    var upgrade = try WritingWhole.take(out) { temporary in
+      try reading { () throws(TapeError) in try Upgrade(path: options.take, output: temporary) }
     }
-    print(options.json ? upgrade.json : upgrade.text)
+    upgrade.output = out
+    try Output.line(options.json ? upgrade.json : upgrade.text)
     if !upgrade.misses.isEmpty { throw CommandFailure(.difference, "") }
   }
 }

@@ -21,19 +21,29 @@ struct VerifyCommand: ParsableCommand {
         retake verify Captures/ --junit build/retake.xml --reports build/retake
       """)
 
-  @Argument(help: "Takes, and folders of takes.", completion: .file(extensions: ["take"]))
+  @Argument(
+    help: "Takes, and folders of takes.", completion: .file(extensions: ["take"]),
+    transform: Taking.path)
   var paths: [String]
 
   @Option(help: "How to compare, whatever pins say: exact or meaning.")
   var mode: VerifyMode?
 
-  @Option(help: "Write the results as JUnit XML to this file.")
+  @Option(
+    help: "Write the results as JUnit XML to this file.", completion: .file(extensions: ["xml"]),
+    transform: Taking.path)
   var junit: String?
 
-  @Option(help: "The folder for the reports of takes that fail.")
-  var reports = "retake-reports"
+  @Option(
+    help: "The folder for the reports of takes that fail. Default: \(Self.usualReports).",
+    completion: .directory, transform: Taking.path)
+  var reports = Self.usualReports
 
-  @Option(help: "How many takes run at once; as many as there are cores by default.")
+  private static let usualReports = "retake-reports"
+
+  @Option(
+    help: "How many takes run at once. Default: as many as there are cores.",
+    transform: Taking.whole(1...1024))
   var jobs: Int?
 
   @Flag(help: "Print JSON for programs.")
@@ -41,33 +51,40 @@ struct VerifyCommand: ParsableCommand {
 
   func validate() throws {
     if paths.isEmpty { throw ValidationError("Give a take or a folder of takes.") }
-    if let jobs, !(1...1024).contains(jobs) {
-      throw ValidationError("--jobs takes a number from 1 to 1024, not \(jobs).")
-    }
   }
 
   func run() throws {
     let takes = try reading { () throws(TapeError) in try VerificationRun.takes(in: paths) }
     let progress = Progress("verifying")
-    let (json, count) = (json, takes.count)
+    let (json, count, pieces) = (json, takes.count, OutputPieces())
     let run = VerificationRun(
       takes: takes, mode: mode?.mode, jobs: jobs ?? ProcessInfo.processInfo.activeProcessorCount
     ) { done, latest in
       progress.clear()
       // Whole lines in one write, so that those of several threads stay whole.
-      if !json { FileHandle.standardOutput.write(Data((latest.line + "\n").utf8)) }
+      if !json { pieces.take(latest.line + "\n") }
       if done < count { progress.show("verifying: \(done) of \(count)") }
     }
     progress.clear()
+    try pieces.check()
     let written = try writeReports(run)
     if let junit { try write(run.junit, to: junit) }
     if json {
-      print(run.json)
+      try Output.line(run.json)
     } else {
-      print(run.totals)
-      for report in written { print("report: \(report)") }
+      try Output.line(run.totals)
+      for report in written { try Output.line("report: \(report)") }
     }
-    if !run.failures.isEmpty { throw CommandFailure(.difference, "") }
+    guard let first = run.failures.first else { return }
+    // Files that are no takes are no differences; each has its line above.
+    var status = ExitStatus.difference
+    let areAllUnreadable = run.failures.allSatisfy { failure in
+      if case .unreadable = failure.outcome { true } else { false }
+    }
+    if areAllUnreadable, case .unreadable(let error) = first.outcome {
+      status = CommandFailure(error).status
+    }
+    throw CommandFailure(status, "")
   }
 
   private func writeReports(_ run: VerificationRun) throws -> [String] {
@@ -85,14 +102,15 @@ struct VerifyCommand: ParsableCommand {
   }
 
   private func write(_ text: String, to path: String) throws {
-    let url = URL(fileURLWithPath: path)
     do {
       try FileManager.default.createDirectory(
-        at: url.deletingLastPathComponent(), withIntermediateDirectories: true)
-      try Data(text.utf8).write(to: url)
+        at: URL(fileURLWithPath: path).deletingLastPathComponent(),
+        withIntermediateDirectories: true)
     } catch {
-      throw CommandFailure(.inputOutput, "\(path): \(error.localizedDescription)")
+      throw CommandFailure(.inputOutput, "\(path): its folder cannot be made; choose another")
     }
+    // Programs of CI read them, whoever they run as.
+    try WritingWhole.text(text, to: path, mode: 0o644)
   }
 }
 

@@ -28,12 +28,12 @@ final class Progress: Sendable {
   /// Shows a line in place of the last one.
   func show(_ text: String) {
     guard isVisible else { return }
-    FileHandle.standardError.write(Data("\r\u{1b}[K\(text)".utf8))
+    Output.note("\r\u{1b}[K\(text)")
   }
 
   /// Takes the line away.
   func clear() {
     guard isVisible else { return }
-    FileHandle.standardError.write(Data("\r\u{1b}[K".utf8))
+    Output.note("\r\u{1b}[K")
   }
 }

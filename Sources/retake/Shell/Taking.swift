@@ -1,0 +1,196 @@
+import ArgumentParser
+import Debug
+import Foundation
+import Peer
+import Replay
+import Tape
+import Wire
+
+/// What options and arguments take: each reads a word, or says what is wanted instead.
+///
+/// Options say `transform: Taking.seconds(0.1...600)`, so that no command has to look at a value
+/// again before it uses it.
+enum Taking {
+  /// Why a word is not taken: what is wanted, with its range.
+  struct Refusal: Error, CustomStringConvertible {
+    let description: String
+    init(_ description: String) { self.description = description }
+  }
+
+  /// Reads a word, or throws what is wanted.
+  typealias Reader<Value> = @Sendable (String) throws -> Value
+
+  // MARK: Times and numbers
+
+  /// A length of time, in seconds when no unit is named.
+  static func seconds(_ range: ClosedRange<Double>) -> Reader<Double> {
+    { word in
+      guard let seconds = TimeText.seconds(word), range.contains(seconds) else {
+        throw Refusal(
+          "a time is from \(plain(range.lowerBound)) to \(plain(range.upperBound)) seconds, "
+            + "as in 5, 1.5s, 80ms or 2min")
+      }
+      return seconds
+    }
+  }
+
+  /// A length of time in whole seconds.
+  static func wholeSeconds(_ range: ClosedRange<Int>) -> Reader<Int> {
+    { word in
+      let seconds = TimeText.seconds(word).flatMap { Int(exactly: $0) }
+      guard let seconds, range.contains(seconds) else {
+        throw Refusal(
+          "a time here is from \(range.lowerBound) to \(range.upperBound) whole seconds, "
+            + "as in 5 or 5s")
+      }
+      return seconds
+    }
+  }
+
+  /// A length of time in milliseconds, which a number without a unit means.
+  static func milliseconds(_ range: ClosedRange<Double>) -> Reader<Double> {
+    { word in
+      guard let seconds = TimeText.seconds(word, in: .milliseconds),
+        range.contains((seconds * 1e6).rounded() / 1e3)
+      else {
+        throw Refusal(
+          "a time is from \(plain(range.lowerBound)) to \(plain(range.upperBound)) milliseconds, "
+            + "as in 40, 40ms or 0.04s")
+      }
+      return (seconds * 1e6).rounded() / 1e3
+    }
+  }
+
+  /// A number that need not be whole, with or without the sign of its unit.
+  static func number(_ range: ClosedRange<Double>, unit: String = "") -> Reader<Double> {
+    { word in
+      let digits = !unit.isEmpty && word.hasSuffix(unit) ? word.dropLast(unit.count) : word[...]
+      guard let number = TimeText.number(digits), range.contains(number) else {
+        throw Refusal(
+          "a number is from \(plain(range.lowerBound)) to \(plain(range.upperBound))"
+            + (unit.isEmpty ? "" : " \(unit)"))
+      }
+      return number
+    }
+  }
+
+  /// A whole number.
+  static func whole<Value: FixedWidthInteger & Sendable>(_ range: ClosedRange<Value>)
+    -> Reader<Value>
+  {
+    { word in
+      guard word.utf8.count <= digitLimit, word.utf8.allSatisfy({ (0x30...0x39).contains($0) }),
+        let number = Value(word), range.contains(number)
+      else {
+        throw Refusal("a whole number is from \(range.lowerBound) to \(range.upperBound)")
+      }
+      return number
+    }
+  }
+
+  /// The number of a peer.
+  static func peer<Value: FixedWidthInteger & Sendable>(_ word: String) throws -> Value {
+    try whole(1...Value(clamping: UInt32.max))(word)
+  }
+
+  /// More digits than any number has that a computer counts with.
+  private static let digitLimit = 40
+
+  private static func plain(_ number: Double) -> String {
+    Int(exactly: number).map { String($0) } ?? String(number)
+  }
+
+  // MARK: Names and texts
+
+  /// The name of a file or folder.
+  static func path(_ word: String) throws -> String {
+    guard (1...pathLimit).contains(word.utf8.count), !word.utf8.contains(0) else {
+      throw Refusal("the name of a file has from 1 to \(pathLimit) bytes, none of them NUL")
+    }
+    return word
+  }
+
+  /// Text that is kept as it is.
+  static func text(_ range: ClosedRange<Int> = 0...textLimit) -> Reader<String> {
+    { word in
+      guard range.contains(word.utf8.count), !word.utf8.contains(0) else {
+        throw Refusal(
+          "a text has from \(range.lowerBound) to \(range.upperBound) bytes, none of them NUL")
+      }
+      return word
+    }
+  }
+
+  /// A statement of SQL.
+  static func query(_ word: String) throws -> String {
+    guard !word.isEmpty else {
+      throw Refusal("the query is empty: it is a statement of 1 to \(queryLimit) bytes")
+    }
+    return try text(1...queryLimit)(word)
+  }
+
+  /// SQLITE_MAX_SQL_LENGTH.
+  private static let queryLimit = 1_000_000
+
+  /// PATH_MAX, less the NUL at the end.
+  private static let pathLimit = 4095
+  static let textLimit = 10_000
+
+  /// The address of an HTTP server.
+  static func url(_ schemes: [String]) -> Reader<String> {
+    { word in
+      guard word.utf8.count <= urlLimit, !word.utf8.contains(0),
+        let parts = URLComponents(string: word), let scheme = parts.scheme,
+        schemes.contains(scheme.lowercased()), parts.host?.isEmpty == false
+      else {
+        let names = schemes.map { "\($0)://HOST" }.joined(separator: " or ")
+        throw Refusal(
+          "an address begins with \(names) and has from 8 to \(urlLimit) bytes, as in "
+            + "http://127.0.0.1:8081/offer")
+      }
+      return word
+    }
+  }
+
+  private static let urlLimit = 4096
+
+  /// Something that reads itself, or what is wanted instead.
+  static func value<Value: ExpressibleByArgument>(_ wanted: String) -> Reader<Value> {
+    { word in
+      guard word.utf8.count <= textLimit, !word.utf8.contains(0), let value = Value(argument: word)
+      else { throw Refusal(wanted) }
+      return value
+    }
+  }
+
+  // MARK: Places of takes
+
+  /// A condition, or a place of a take.
+  static func condition(_ word: String) throws -> StepCondition {
+    guard word.utf8.count <= textLimit else {
+      throw Refusal("a condition has from 1 to \(textLimit) bytes")
+    }
+    return try StepCondition(word)
+  }
+
+  /// A point of a take: a time or a step.
+  static func place(_ word: String) throws -> StepCondition {
+    let wanted = Refusal(
+      "a place of a take is a time from 0 to 1000000000 seconds, as in 12.5 or 12.5s, or a step "
+        + "from 1 on, as in step:120")
+    guard word.utf8.count <= textLimit, let place = try? StepCondition(word), place.stopsBefore
+    else { throw wanted }
+    return place
+  }
+
+  /// The words of a change to packets, which are given to another build as they are.
+  static func edit(_ read: @escaping @Sendable (String) throws -> PacketEdit) -> Reader<String> {
+    { word in
+      guard word.utf8.count <= textLimit else {
+        throw Refusal("a selector has from 0 to \(textLimit) bytes")
+      }
+      _ = try read(word)
+      return word
+    }
+  }
+}

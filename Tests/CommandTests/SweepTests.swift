@@ -1,0 +1,238 @@
+import ArgumentParser
+import Foundation
+import Testing
+
+@testable import retake
+
+/// Every option and argument of every verb with values that nobody means: none of them may end a
+/// command otherwise than by one sentence.
+///
+/// The options are those that the parser itself tells of, so that a new one is swept too.
+@Suite struct SweepTests {
+  // MARK: The command line as the parser tells it
+
+  /// What `--experimental-dump-help` prints.
+  private struct Dump: Decodable {
+    var command: Verb
+  }
+
+  private struct Verb: Decodable {
+    var commandName: String
+    var subcommands: [Verb]?
+    var arguments: [Argument]?
+  }
+
+  private struct Argument: Decodable {
+    struct Name: Decodable {
+      var kind: String
+      var name: String
+    }
+
+    var kind: String
+    var valueName: String?
+    var names: [Name]?
+    var isOptional: Bool
+    var allValues: [String]?
+
+    /// `--seconds`, or nil for what has no name.
+    var option: String? {
+      names?.first { $0.kind == "long" }.map { "--\($0.name)" }
+    }
+  }
+
+  private static func tree() throws -> Verb {
+    do {
+      _ = try Retake.parse(["--experimental-dump-help"])
+    } catch {
+      let text = Retake.fullMessage(for: error)
+      return try JSONDecoder().decode(Dump.self, from: Data(text.utf8)).command
+    }
+    throw CancellationError()
+  }
+
+  /// The verbs that do something, with the words that lead to them.
+  private static func verbs(_ verb: Verb, _ path: [String] = []) -> [([String], [Argument])] {
+    let below = (verb.subcommands ?? []).filter { $0.commandName != "help" }
+    guard below.isEmpty else { return below.flatMap { verbs($0, path + [$0.commandName]) } }
+    return [(path, verb.arguments ?? [])]
+  }
+
+  // MARK: Values
+
+  private static let long = String(repeating: "x", count: 1 << 20)
+
+  /// What nobody means, with a name for each.
+  private static let hostile: [(name: String, value: String)] = [
+    ("nan", "nan"), ("-nan", "-nan"), ("inf", "inf"), ("-inf", "-inf"),
+    ("-1", "-1"), ("-0.5", "-0.5"), ("-1s", "-1s"), ("1e308", "1e308"), ("1e-320", "1e-320"),
+    ("2^63", "9223372036854775808"), ("2^64", "18446744073709551616"), ("0x10", "0x10"),
+    ("empty", ""), ("NUL", "a\0b"), ("line feed", "a\nb"), ("escape", "\u{1b}[2J"),
+    ("1 MB", long), ("1 MB of digits", String(repeating: "9", count: 1 << 20)),
+    ("wrong unit", "5 parsecs"), ("reversed", "packet rtp from=2s to=1s"),
+    ("reversed steps", "packet rtp from=step:9 to=step:3"), ("reversed sizes", "360x0"),
+    ("half", "1.5x"), ("equals", "="),
+    ("port", "127.0.0.1:65536"), ("dash", "-"), ("arabic digits", "\u{0663}\u{0664}"),
+    ("every=0", "packet every=0"), ("share=nan", "packet share=nan"),
+    ("delay", "nanms packet"), ("long delay", "1e300s packet"), ("name=value", "mtu=-1"),
+  ]
+
+  /// A value that an argument takes, so that others come to be looked at.
+  private static func good(_ argument: Argument, in path: [String]) -> String {
+    switch argument.valueName {
+    case "url": "http://127.0.0.1:9/none"
+    case "query": "SELECT 1"
+    default: "/nonexistent/\(argument.valueName ?? "x").take"
+    }
+  }
+
+  /// What a verb cannot do without, or an option of it.
+  private static func more(_ path: [String], with option: String = "") -> [String] {
+    let words: [String] =
+      switch (path.last, option) {
+      case ("upgrade", _): ["--out", "/nonexistent/new.take"]
+      case ("export", _): ["--pcap", "/nonexistent/new.pcap"]
+      case ("whatif", _): ["--drop", "packet"]
+      case ("serve", "--certificate"): ["--key", "/nonexistent/key"]
+      case ("serve", "--key"): ["--certificate", "/nonexistent/certificate"]
+      case ("serve", "--say-channels"): ["--say", "1"]
+      default: []
+      }
+    return words.first == option ? [] : words
+  }
+
+  /// A command line with one value that nobody means.
+  private struct Line: Sendable {
+    var words: [String]
+    var option: String
+    /// What the value is.
+    var name: String
+  }
+
+  /// The command lines of all verbs; an option that several verbs of a kind share gets its values
+  /// in them by turns, because parsing takes long in a debug build.
+  private static func lines() throws -> [Line] {
+    var lines: [Line] = []
+    var turns: [String: Int] = [:]
+    let verbs = verbs(try tree())
+    let sharing = Dictionary(
+      verbs.flatMap { path, arguments in
+        arguments.compactMap { $0.option.map { ("\(path[0]) \($0)", 1) } }
+      }, uniquingKeysWith: +)
+    for (path, arguments) in verbs {
+      let positional = arguments.filter { $0.kind == "positional" }
+      let needed = positional.map { good($0, in: path) }
+      for option in arguments.compactMap({ $0.kind == "option" ? $0.option : nil }) {
+        let key = "\(path[0]) \(option)"
+        let (turn, count) = (turns[key, default: 0], sharing[key] ?? 1)
+        turns[key] = turn + 1
+        for (index, (name, value)) in hostile.enumerated() where index % count == turn {
+          // Both ways to write it, by turns.
+          let words = index % 2 == 0 ? [option, value] : ["\(option)=\(value)"]
+          let rest = more(path, with: option)
+          lines.append(Line(words: path + needed + rest + words, option: option, name: name))
+        }
+      }
+      for (name, value) in hostile {
+        for index in positional.indices {
+          var words = needed
+          words[index] = value
+          let option = positional[index].valueName ?? ""
+          lines.append(Line(words: path + more(path) + words, option: option, name: name))
+        }
+      }
+    }
+    return lines
+  }
+
+  // MARK: Tests
+
+  /// A refusal is one sentence that names the option and what it takes instead.
+  @Test func whatNobodyMeansIsRefusedInOneSentence() async throws {
+    let lines = try Self.lines()
+    #expect(lines.count >= 2_000)
+    let (found, seconds) = await withTaskGroup { group in
+      for part in 0..<2 {
+        group.addTask {
+          let begin = Self.processorSeconds
+          let found = stride(from: part, to: lines.count, by: 2).compactMap { index in
+            Self.refusal(lines[index].words).map { Self.fault(of: $0, lines[index]) }
+          }
+          return (found, Self.processorSeconds - begin)
+        }
+      }
+      return await group.reduce(into: ([String?](), 0.0)) { all, part in
+        all = (all.0 + part.0, max(all.1, part.1))
+      }
+    }
+    let faults = found.compactMap(\.self)
+    print("sweep: \(lines.count) command lines, \(found.count) refused, \(seconds) s")
+    #expect(faults.isEmpty, "\(faults.joined(separator: "\n"))")
+    #expect(found.count > lines.count / 2)
+    #expect(seconds < 30)
+  }
+
+  /// The time of a processor that the thread has had.
+  private static var processorSeconds: Double {
+    var time = timespec()
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time)
+    return Double(time.tv_sec) + Double(time.tv_nsec) / 1e9
+  }
+
+  /// What is wrong with a refusal; nil when it is as it should be.
+  private static func fault(of failure: CommandFailure, _ line: Line) -> String? {
+    let lines = failure.message.split(separator: "\n", omittingEmptySubsequences: false)
+    let sentence = lines.first ?? ""
+    let wrong: [(Bool, String)] = [
+      (failure.status != .usage, "status \(failure.status.rawValue)"),
+      (lines.count != 1, "\(lines.count) lines"),
+      (sentence.utf8.count > 1_000, "\(sentence.utf8.count) bytes"),
+      (sentence.contains(". "), "more than one sentence"),
+      (
+        !sentence.contains(line.option) && !sentence.hasPrefix("\(line.name) is no option"),
+        "it does not say of what"
+      ),
+      (sentence.hasPrefix("Missing"), "the value was not looked at"),
+    ]
+    return wrong.first(where: \.0).map { fault in
+      "\(line.words.prefix(2).joined(separator: " ")) \(line.option) \(line.name): \(fault.1): "
+        + failure.message.prefix(300)
+    }
+  }
+
+  /// Numbers have ends, and who goes beyond them is told where they are.
+  @Test func theRangeOfNumbersIsTold() throws {
+    var numeric: Set<String> = []
+    var seen: Set<String> = []
+    for (path, arguments) in Self.verbs(try Self.tree()) {
+      let names = arguments.filter { $0.kind == "positional" }
+      let good = names.map { Self.good($0, in: path) }
+      for option in arguments.compactMap({ $0.kind == "option" ? $0.option : nil }) {
+        guard seen.insert("\(path[0]) \(option)").inserted else { continue }
+        let needed = good + Self.more(path, with: option)
+        // What takes 1 and not this is a number.
+        guard Self.refusal(path + needed + [option, "nan"]) != nil,
+          Self.refusal(path + needed + [option, "1"])?.message.contains("for '\(option)") != true
+        else { continue }
+        for value in ["-1", "1e308"] {
+          let sentence = Self.refusal(path + needed + [option, value])?.message ?? "nothing"
+          #expect(
+            sentence.contains("from ") && sentence.contains(" to ")
+              || sentence.contains(" from 1 on"), "\(path) \(option) \(value): \(sentence)")
+        }
+        numeric.insert(option)
+      }
+    }
+    for option in ["--seconds", "--loss", "--rate", "--peer", "--calls", "--at", "--jobs"] {
+      #expect(numeric.contains(option))
+    }
+  }
+
+  private static func refusal(_ words: [String]) -> CommandFailure? {
+    do {
+      _ = try CommandReading.read(words)
+      return nil
+    } catch {
+      return CommandReading.failure(of: error, words)
+    }
+  }
+}

@@ -1,0 +1,140 @@
+import Foundation
+import Testing
+
+/// What is made as a whole, and takes that are no whole: recordings that go on or were copied so.
+@Suite struct WholeTests {
+  /// Interrupts a command in the midst of its work, and gives what it left beside the take.
+  private func interrupted(_ arguments: [String], in folder: Folder) async throws -> [String] {
+    let run = try Run(Tool.path, arguments)
+    try await poll("a file that is not complete") {
+      !run.isRunning
+        || FileManager.default.enumerator(atPath: folder.path)?.contains {
+          "\($0)".hasSuffix(".part")
+        } == true
+    }
+    run.send(SIGINT)
+    let outcome = try await run.outcome()
+    #expect(outcome.wasKilled && outcome.status == SIGINT, "\(arguments): \(outcome)")
+    return try FileManager.default.contentsOfDirectory(atPath: folder.path).sorted()
+  }
+
+  @Test func anInterruptLeavesNothing() async throws {
+    let folder = try Folder()
+    let new = folder.file("new.take")
+    let left = try await interrupted(
+      ["record", "demo", "--seed", "1", "--seconds", "600", "--out", new], in: folder)
+    #expect(left.isEmpty)
+    let long = try await Takes.virtual("--seed", "4", "--seconds", "20")
+    for arguments in [
+      ["upgrade", long.path, "--out", new], ["export", long.path, "--media", folder.file("media")],
+      ["export", long.path, "--pcap", folder.file("a.pcap"), "--clear"],
+    ] {
+      #expect(try await interrupted(arguments, in: folder).isEmpty)
+    }
+  }
+
+  @Test func whatCannotBeWrittenIsToldAndLeavesNothing() async throws {
+    let (made, folder) = (try await Takes.lossyCall(), try Folder())
+    for (arguments, limit) in [
+      (["page", made.path, "--out", folder.file("a.html")], 20),
+      (["upgrade", made.path, "--out", folder.file("a.take")], 200),
+      (["export", made.path, "--pcap", folder.file("a.pcap")], 20),
+      (["export", made.path, "--media", folder.file("media")], 20),
+      (
+        [
+          "merge", made.path, made.path, "--first-peer", "1", "--second-peer", "2", "--out",
+          folder.file("b.take"),
+        ], 200
+      ),
+    ] {
+      let line = arguments.map { "'\($0)'" }.joined(separator: " ")
+      // In units of 512 bytes.
+      let outcome = try await Tool.shell("ulimit -f \(limit); \"$RETAKE\" \(line)")
+      #expect(outcome.status == 74 && !outcome.wasKilled, "\(arguments): \(outcome)")
+      #expect(outcome.errorLines.count == 1, "\(outcome.errors)")
+      #expect(outcome.errors.contains(arguments[arguments.count - 1]), "\(outcome.errors)")
+      let left = try FileManager.default.contentsOfDirectory(atPath: folder.path)
+      #expect(left.allSatisfy { $0 == "media" }, "\(arguments): \(left)")
+    }
+    let full = try await Tool.run("page", made.path, "--out", "/dev/full")
+    #expect(full.status == 74 && full.errors.contains("/dev/full"), "\(full)")
+  }
+
+  @Test func whatIsWrittenIsForItsOwnerAlone() async throws {
+    let (made, folder) = (try await Takes.lossyCall(), try Folder())
+    let outcome = try await Tool.run(
+      "debug", made.path, "-c", "seek end", "-c", "picture \(folder.file("a.png"))", "-c",
+      "sound \(folder.file("a.wav"))")
+    #expect(outcome.status == 0, "\(outcome.errors)")
+    let page = try await Tool.run("page", made.path, "--out", folder.file("a.html"))
+    #expect(page.status == 0)
+    for name in ["a.png", "a.wav", "a.html"] {
+      let values = try FileManager.default.attributesOfItem(atPath: folder.file(name))
+      #expect(values[.posixPermissions] as? Int == 0o600, "\(name)")
+    }
+  }
+
+  @Test func filesThatAreNoTakesFailAsEverywhereElse() async throws {
+    let (made, folder) = (try await Takes.lossyCall(), try Folder())
+    let bad = try folder.write("bad.take", "hello".utf8)
+    let reports = folder.file("reports")
+    #expect(try await Tool.run("verify", bad, "--reports", reports).status == 65)
+    #expect(try await Tool.run("verify", bad, made.path, "--reports", reports).status == 65)
+    #expect(try await Tool.run("verify", folder.file("none")).status == 66)
+  }
+
+  @Test func aConditionThatNothingMeetsIsNoDifference() async throws {
+    let path = try await Takes.lossyCall().path
+    for arguments in [
+      ["replay", path, "--skip-codecs", "--until", "state connection failed"],
+      ["debug", path, "-c", "seek state connection failed"],
+      ["debug", path, "-c", "next event refused", "-c", "next"],
+      ["whatif", path, "--drop", "packet rtp ssrc=1"],
+      ["stats", path, "--at", "0", "--sampled"],
+    ] {
+      #expect(try await Tool.run(arguments).status == 2, "\(arguments)")
+    }
+    #expect(try await Tool.run("debug", path, "-c", "seek state connected").status == 0)
+  }
+}
+
+extension LiveTests {
+  @Suite struct UnfinishedTests {
+    /// Verbs that look into a take.
+    private static let verbs = [
+      ["timeline"], ["stats"], ["stats", "--problems"], ["speakers"], ["debug", "-c", "state"],
+      ["sql", "SELECT 1"],
+    ]
+
+    @Test func aTakeThatIsRecordedOrWasCopiedWithoutItsLogSaysSo() async throws {
+      let folder = try Folder()
+      let (path, copy) = (folder.file("live.take"), folder.file("copy.take"))
+      let run = try Run(
+        Tool.path, ["record", "demo", "--size", "160x120", "--seconds", "60", "--out", path])
+      // The copy is to have something in it: part of the log was merged by then.
+      try await poll("the beginning of the take") {
+        let size = try? FileManager.default.attributesOfItem(atPath: path)[.size] as? Int
+        return size ?? 0 > 500_000
+      }
+      try await expect(path, "still being recorded, by process \(run.processIdentifier)")
+      try FileManager.default.copyItem(atPath: path, toPath: copy)
+      try await expect(copy, "without \(copy)-wal")
+      run.send(SIGINT)
+      #expect(try await run.outcome().status == 0)
+      #expect(try await Tool.run("timeline", path).errors.isEmpty)
+    }
+
+    private func expect(_ path: String, _ words: String) async throws {
+      for verb in ["info", "replay"] {
+        let outcome = try await Tool.run(verb, path)
+        #expect(outcome.output.contains(words), "\(verb): \(outcome.output.prefix(600))")
+      }
+      let json = try await Tool.run("info", path, "--json")
+      #expect(json.output.contains(words))
+      for verb in Self.verbs {
+        let outcome = try await Tool.run([verb[0], path] + verb.dropFirst())
+        #expect(outcome.errors.contains(words), "\(verb): \(outcome.errors)")
+      }
+    }
+  }
+}
