@@ -113,7 +113,7 @@ let package = Package(
       "Tape",
       [
         "Wire", "Digests", "SDP", "JSEP", "ICE", "Secure", "RTP", "SCTP", "Flow", "Peer", "Media",
-        "Stats", "Speakers", "CSQLite", "CSupport",
+        "Stats", "Speakers", "Decryption", "Observer", "CSQLite", "CSupport",
       ],
       resources: [
         .embedInCode("Schema/0001_take.sql"), .embedInCode("Schema/0002_machines.sql"),
@@ -150,7 +150,8 @@ let package = Package(
     .executableTarget(
       name: "retake",
       dependencies: [
-        "Wire", "ICE", "SDP", "JSEP", "Live", "Tape", "Queries", "Page", "Replay", "Debug",
+        "Wire", "ICE", "SDP", "JSEP", "Capture", "Decryption", "Observer", "Live", "Tape",
+        "Queries", "Page", "Replay", "Debug",
         "Lab", "Signaling", "Stats", "CSupport",
         "Verify",
         "CPcap",

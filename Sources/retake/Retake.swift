@@ -18,7 +18,8 @@ struct Retake: AsyncParsableCommand {
       """,
     version: retakeVersion,
     subcommands: [
-      Record.self, ReplayCommand.self, InfoCommand.self, TimelineCommand.self, StatsCommand.self,
+      Record.self, ImportCommand.self, ReplayCommand.self, InfoCommand.self, TimelineCommand.self,
+      StatsCommand.self,
       SpeakersCommand.self, SQLCommand.self, PageCommand.self, ExportCommand.self,
       DebugCommand.self,
       WhatIfCommand.self, DiffCommand.self, BenchCommand.self, VerifyCommand.self,

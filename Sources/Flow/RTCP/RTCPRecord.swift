@@ -1,4 +1,4 @@
-import RTP
+package import RTP
 import Wire
 
 /// One RTCP block as the take keeps it.
@@ -21,7 +21,7 @@ package struct RTCPRecord: Hashable, Sendable {
   }
 
   /// Describes a packet.
-  init(_ packet: RTCPPacket, isInbound: Bool) {
+  package init(_ packet: RTCPPacket, isInbound: Bool) {
     self.isInbound = isInbound
     switch packet {
     case .senderReport(let report):

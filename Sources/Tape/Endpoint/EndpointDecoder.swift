@@ -5,7 +5,7 @@ import Wire
 
 /// Makes the inputs of endpoints again from their rows: the inverse of `Transcript`'s inputs.
 package struct EndpointDecoder: InputDecoder {
-  private var paths: [Int64: (local: SocketAddress, remote: SocketAddress)] = [:]
+  private var paths = PathMemory()
   private var contents: [Int64: [UInt8]] = [:]
   private var contentBytes = 0
   private let source: ContentSource
@@ -23,7 +23,7 @@ package struct EndpointDecoder: InputDecoder {
     var next = range.lowerBound
     let end = range.upperBound
     if let path = next < end ? PathRow(rows, next) : nil {
-      guard add(path) else { return nil }
+      guard paths.add(path) else { return nil }
       next += 1
     } else if let content = next < end ? ContentRow(rows, next) : nil {
       keep(content.bytes, as: content.number)
@@ -42,20 +42,8 @@ package struct EndpointDecoder: InputDecoder {
     }
   }
 
-  private mutating func add(_ row: PathRow) -> Bool {
-    guard let local = SocketAddress(row.local), let remote = SocketAddress(row.remote) else {
-      return false
-    }
-    paths[row.number] = (local, remote)
-    // The recorder has forgotten paths that are so old; see `Numbering`.
-    paths[row.number &- 131_072] = nil
-    return true
-  }
-
   private func datagram(_ row: PacketRow) -> PeerInput? {
-    guard let ends = paths[row.path.number] else { return nil }
-    return .datagram(
-      Datagram(local: ends.local, remote: ends.remote, bytes: row.bytes), arrival: row.at)
+    paths.datagram(row).map { .datagram($0, arrival: row.at) }
   }
 
   // MARK: Captured media

@@ -114,7 +114,10 @@ struct CallText {
   }
 
   /// An enumeration's JSON is `{"name":{arguments}}`.
-  init(_ call: PeerCall) {
+  init(_ call: PeerCall) { self.init(encoding: call) }
+
+  /// The same for calls of other machines.
+  init(encoding call: some Encodable) {
     let text = CanonicalJSON.text(call)
     guard text.hasPrefix("{\""), let end = text.dropFirst(2).firstIndex(of: "\"") else {
       self.init(name: "", arguments: text)
@@ -126,8 +129,10 @@ struct CallText {
   }
 
   /// The call; nil when the text is not one that this version knows.
-  var call: PeerCall? {
-    CanonicalJSON.value(PeerCall.self, from: "{\(jsonName):\(arguments)}")
+  var call: PeerCall? { value(PeerCall.self) }
+
+  func value<Call: Decodable>(_ type: Call.Type) -> Call? {
+    CanonicalJSON.value(type, from: "{\(jsonName):\(arguments)}")
   }
 
   private var jsonName: String { CanonicalJSON.text(name) }

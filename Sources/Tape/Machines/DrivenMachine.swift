@@ -51,8 +51,10 @@ package struct MachineKinds: Sendable {
 
   private var entries: [MachineKind: Entry] = [:]
 
-  /// Knows the endpoint alone.
-  package init() {}
+  /// Knows the kinds of this library: the endpoint, and the observer.
+  package init() {
+    add(ObserverMachine.self, deadline: .deadline) { ObserverMachine() }
+  }
 
   /// Makes a kind known.
   ///

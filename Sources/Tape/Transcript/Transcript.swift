@@ -82,6 +82,14 @@ package struct Transcript {
     rows.append(row, format: format)
   }
 
+  /// Adds a row of another peer than the step's own: one of those that an actor sees.
+  package mutating func add<Row: StampedRow>(_ row: Row, of peer: UInt32) {
+    let own = self.peer
+    self.peer = peer
+    add(row)
+    self.peer = own
+  }
+
   /// Adds the row of a machine that is no endpoint: the input of its first step.
   ///
   /// - Parameters:

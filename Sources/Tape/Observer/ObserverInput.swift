@@ -1,0 +1,134 @@
+package import Foundation
+package import Observer
+package import Wire
+
+/// What an observer of other people's calls is made from: the configuration of its actor.
+package struct ObserverGenesis: Codable, Hashable, Sendable {
+  /// The number of its first peer; each call that it finds has the next two.
+  package var firstPeer: UInt32 = 1
+  /// Whether protected packets wait for keys that may come.
+  package var awaitsKeys = true
+  package var waitingPacketsMaximum = 20_000
+  package var waitingBytesMaximum = 64 << 20
+  /// What payload types stand for, as in `96=vp8,97=rtx`.
+  package var payloadTypes = ""
+
+  package init() {}
+
+  var settings: ObserverSettings {
+    var settings = ObserverSettings()
+    settings.awaitsKeys = awaitsKeys
+    settings.waitingPacketsMaximum = waitingPacketsMaximum
+    settings.waitingBytesMaximum = waitingBytesMaximum
+    settings.payloadTypes = PayloadTypeMapping.list(parsing: payloadTypes) ?? []
+    return settings
+  }
+}
+
+/// What an observer is told that is no datagram.
+package enum ObserverCall: Codable, Hashable, Sendable {
+  /// Further lines of an NSS key log.
+  case keyLog(String)
+  /// An SRTP key as `SRTPKey` reads it.
+  case srtpKey(String)
+  case description(String)
+  /// What one side of a TCP connection sent next, after `lost` bytes that nobody saw.
+  case segment(source: String, destination: String, bytes: Data, lost: Int, isEnd: Bool)
+  case noMoreKeys
+  case end
+}
+
+/// An input of an observer as the tape has it.
+package enum ObserverInput: RecordedInput {
+  case genesis(ObserverGenesis)
+  /// A UDP datagram between others; one of which only the beginning was captured is marked.
+  case datagram(Datagram, isTruncated: Bool)
+  case call(ObserverCall)
+  case deadline
+
+  package var stepKind: StepKind {
+    switch self {
+    case .genesis: .genesis
+    case .datagram(_, let isTruncated): isTruncated ? .truncated : .datagram
+    case .call: .call
+    case .deadline: .deadline
+    }
+  }
+
+  package var byteCount: Int {
+    switch self {
+    case .datagram(let datagram, _): datagram.bytes.count
+    case .call(.segment(_, _, let bytes, _, _)): bytes.count
+    default: 0
+    }
+  }
+
+  package var title: String {
+    switch self {
+    case .genesis: "genesis"
+    case .datagram(let datagram, let isTruncated):
+      "datagram of \(datagram.bytes.count) bytes from \(datagram.local) to \(datagram.remote)"
+        + (isTruncated ? ", of which only the beginning was captured" : "")
+    case .call(let call): "\(call)".prefix { $0 != "(" }.description
+    case .deadline: "deadline"
+    }
+  }
+
+  package func write(to transcript: inout Transcript) {
+    switch self {
+    case .genesis(let genesis):
+      transcript.addActor(.observer, configuration: CanonicalJSON.text(genesis), seed: [])
+    case .datagram(let datagram, _):
+      transcript.append(datagram, at: transcript.at, isInbound: true, transportSequenceID: 0)
+    case .call(let call):
+      let parts = CallText(encoding: call)
+      transcript.add(CallRequestRow(call: 0, name: parts.name, arguments: parts.arguments))
+    case .deadline: break
+    }
+  }
+}
+
+extension StepKind {
+  /// A datagram of which only the beginning was captured.
+  fileprivate static let truncated = StepKind(5)
+}
+
+extension MachineKind {
+  /// Sees the packets of calls between others.
+  package static let observer = MachineKind(rawValue: 1)
+}
+
+/// Makes the inputs of observers again from their rows.
+package struct ObserverDecoder: InputDecoder {
+  private var paths = PathMemory()
+
+  package init() {}
+
+  package mutating func input(of head: StepHead, _ rows: borrowing RowList, _ range: Range<Int>)
+    -> (any RecordedInput)?
+  {
+    if head.kind == .deadline { return ObserverInput.deadline }
+    for row in range {
+      if let path = PathRow(rows, row) {
+        guard paths.add(path) else { return nil }
+      }
+    }
+    guard let row = range.last else { return nil }
+    switch head.kind {
+    case .genesis:
+      return ActorRow(rows, row)
+        .flatMap { CanonicalJSON.value(ObserverGenesis.self, from: $0.configuration) }
+        .map { ObserverInput.genesis($0) }
+    case .datagram, .truncated:
+      guard let packet = PacketRow(rows, row), let datagram = paths.datagram(packet) else {
+        return nil
+      }
+      return ObserverInput.datagram(datagram, isTruncated: head.kind == .truncated)
+    case .call:
+      return CallRequestRow(rows, row)
+        .flatMap { CallText(name: $0.name, arguments: $0.arguments).value(ObserverCall.self) }
+        .map { ObserverInput.call($0) }
+    default: return nil
+    }
+  }
+}

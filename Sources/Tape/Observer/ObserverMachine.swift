@@ -1,0 +1,216 @@
+import Decryption
+import Flow
+import Foundation
+import ICE
+package import Observer
+import RTP
+import SDP
+import Secure
+import Stats
+package import Wire
+
+/// An observer as a machine on the tape: two peers for each call that it finds.
+package final class ObserverMachine: RecordedMachine {
+  package static var machineKind: MachineKind { .observer }
+  package static func decoder(_ contents: ContentSource) -> ObserverDecoder { ObserverDecoder() }
+
+  private var observer = Observer()
+  private var firstPeer: UInt32 = 1
+  /// The call of each transport.
+  private var calls: [Int: Int] = [:]
+  private var told = Outbox<Observer.Output>()
+
+  /// Makes an observer that waits for its genesis.
+  package init() {}
+
+  package var deadline: Instant? { observer.deadline }
+
+  package var machineSnapshot: (any MachineSnapshot)? {
+    ObserverSnapshot(
+      calls: observer.calls, pairs: observer.pairs, streams: observer.streams,
+      waitingPackets: observer.waitingPackets)
+  }
+
+  package func step(
+    _ input: ObserverInput, at now: Instant, into outbox: inout Outbox<ObserverOutput>
+  ) {
+    switch input {
+    case .genesis(let genesis):
+      observer = Observer(genesis.settings)
+      firstPeer = genesis.firstPeer
+    case .datagram(let datagram, let isTruncated):
+      let tuple = FiveTuple(.udp, from: datagram.local, to: datagram.remote)
+      observer.step(
+        .datagram(tuple, datagram.bytes, isTruncated: isTruncated), at: now, into: &told)
+    case .call(let call):
+      if let seen = call.input { observer.step(seen, at: now, into: &told) }
+    case .deadline: observer.step(.deadline, at: now, into: &told)
+    }
+    while let output = told.next() {
+      if case .transport(let transport) = output { calls[transport.number] = transport.call }
+      outbox.append(ObserverOutput(output, peers: peers(of: output)))
+    }
+  }
+
+  /// The numbers of the two ends that an output is about; nil before their call is known.
+  private func peers(of output: Observer.Output) -> [UInt32]? {
+    let call: Int?
+    switch output {
+    case .call(let found): call = found.number
+    case .transport(let transport): call = transport.call
+    case .state(let state): call = calls[state.transport]
+    case .candidate(let candidate): call = calls[candidate.transport]
+    case .pair(let pair): call = calls[pair.transport]
+    case .handshake(let transport, _): call = calls[transport]
+    case .keys(let keys): call = calls[keys.transport]
+    case .stream(let stream): call = calls[stream.transport]
+    case .packet(let packet): call = calls[packet.transport]
+    case .description(let description): call = calls[description.transport]
+    case .coverage(let row): call = row.transport.flatMap { calls[$0] }
+    }
+    return call.map { call in
+      let first = firstPeer + 2 * UInt32(call - 1)
+      return [first, first + 1]
+    }
+  }
+}
+
+/// The state of an observer, as plain data.
+package struct ObserverSnapshot: MachineSnapshot {
+  package var calls: [ObservedCall]
+  package var pairs: [ObservedPair]
+  package var streams: [ObservedStream]
+  package var waitingPackets: Int
+}
+
+extension ObserverCall {
+  /// What the observer makes of it; nil for an address or a key that is none.
+  fileprivate var input: Observer.Input? {
+    switch self {
+    case .keyLog(let lines): return .keyLog([UInt8](lines.utf8))
+    case .srtpKey(let text): return (try? SRTPKey(parsing: text)).map { .srtpKey($0) }
+    case .description(let text): return .description(text)
+    case .segment(let source, let destination, let bytes, let lost, let isEnd):
+      guard let source = SocketAddress(source), let destination = SocketAddress(destination) else {
+        return nil
+      }
+      return .stream(
+        FiveTuple(.tcp, from: source, to: destination), [UInt8](bytes), lost: lost, isEnd: isEnd)
+    case .noMoreKeys: return .noMoreKeys
+    case .end: return .end
+    }
+  }
+}
+
+/// What an observer told, with the peers that it is about.
+package struct ObserverOutput: RecordedOutput {
+  package let told: Observer.Output
+  /// The numbers of both ends of the call; nil when it is about none.
+  package let peers: [UInt32]?
+
+  init(_ told: Observer.Output, peers: [UInt32]?) {
+    self.told = told
+    self.peers = peers
+  }
+
+  package var byteCount: Int {
+    if case .packet(let packet) = told { return packet.bytes.count }
+    return 0
+  }
+
+  package func write(to transcript: inout Transcript) {
+    switch told {
+    case .coverage(let row):
+      let reason = row.detail.isEmpty ? "\(row.count)" : "\(row.count): \(row.detail)"
+      transcript.addCoverage(
+        peer: nil, from: .zero, to: transcript.at, what: row.kind.rawValue, reason: reason)
+    default:
+      guard let peers else { return }
+      for end in 0..<2 { write(end, peers[end], to: &transcript) }
+    }
+  }
+
+  /// Adds the rows of one end.
+  private func write(_ end: Int, _ peer: UInt32, to transcript: inout Transcript) {
+    switch told {
+    case .coverage, .transport, .keys: break
+    case .call(let call):
+      var row = PeerRow(label: call.addresses[end].description, role: "observed")
+      row.configuration = "{}"
+      row.actor = ActorNumber(number: transcript.actor)
+      transcript.add(row, of: peer)
+    case .state(let state) where state.end == end:
+      transcript.add(StateRow(machine: state.machine, from: state.from, to: state.to), of: peer)
+    case .state: break
+    case .candidate(let candidate):
+      transcript.add(row(candidate, isLocal: candidate.end == end), of: peer)
+    case .pair(let pair): transcript.add(row(pair, end), of: peer)
+    case .handshake(_, let facts): transcript.add(row(facts, end), of: peer)
+    case .stream(let stream):
+      for payload in stream.payloads {
+        transcript.add(row(stream, payload, isInbound: stream.from != end), of: peer)
+      }
+    case .packet(let packet):
+      guard packet.kind == .rtcp, packet.isClear else { return }
+      for block in RTCPCompound(parsing: packet.bytes.span.bytes).packets {
+        let record = RTCPRecord(block, isInbound: packet.from != end)
+        transcript.add(
+          RTCPRow(
+            direction: Direction(isInbound: record.isInbound), type: record.type,
+            ssrc: record.ssrc, fields: record.fields), of: peer)
+      }
+    case .description(let description):
+      transcript.add(
+        SignalingRow(
+          direction: Direction(isInbound: description.end != end),
+          transport: description.how.rawValue, type: "description", message: description.text),
+        of: peer)
+    }
+  }
+
+  private func row(_ candidate: ObservedCandidate, isLocal: Bool) -> CandidateRow {
+    CandidateRow(
+      type: isLocal ? "local-candidate" : "remote-candidate",
+      candidateType: candidate.kind?.rawValue ?? "", component: 1,
+      protocol: "\(candidate.transportProtocol)", priority: candidate.priority ?? 0,
+      address: candidate.address.ip.description, port: candidate.address.port)
+  }
+
+  private func row(_ pair: ObservedPair, _ end: Int) -> CandidatePairRow {
+    let (local, remote) = (pair.addresses[end], pair.addresses[1 - end])
+    var row = CandidatePairRow(
+      pair: UInt32(clamping: pair.number), local: local.description,
+      remote: remote.description, base: local.description)
+    row.state = pair.hasSucceeded[end] ? "succeeded" : "in-progress"
+    (row.nominated, row.selected) = (pair.isNominated, pair.isSelected)
+    (row.requestsSent, row.requestsReceived) = (pair.requests[end], pair.requests[1 - end])
+    (row.responsesSent, row.responsesReceived) = (pair.responses[end], pair.responses[1 - end])
+    row.currentRoundTrip = pair.roundTrips[end]?.seconds
+    return row
+  }
+
+  private func row(_ facts: DTLSFacts, _ end: Int) -> EventRow {
+    let version = facts.version.map {
+      $0 == 0xfefc ? "DTLSv1.3" : $0 == 0xfefd ? "DTLSv1.2" : "DTLSv1"
+    }
+    let fingerprint = facts.fingerprints[1 - end].map { "\($0)" }
+    return EventRow(
+      type: "secured",
+      detail: DetailText([
+        ("version", .text(version ?? "")), ("cipherSuite", .text(facts.cipherSuite?.name ?? "")),
+        ("profile", .text(facts.profile.map { "\($0)" } ?? "")),
+        ("role", .text(facts.client == end ? "client" : "server")),
+        ("remoteFingerprint", .text(fingerprint ?? "")),
+      ]).json)
+  }
+
+  private func row(_ stream: ObservedStream, _ payload: PayloadMeaning, isInbound: Bool)
+    -> TrackRow
+  {
+    TrackRow(
+      track: UInt32(clamping: stream.number), mid: stream.mid ?? "",
+      kind: payload.kind?.rawValue ?? stream.kind?.rawValue ?? "",
+      direction: Direction(isInbound: isInbound), ssrc: stream.ssrc, codec: payload.codec,
+      payloadType: payload.payloadType, clockRate: payload.clockRate)
+  }
+}
