@@ -37,7 +37,6 @@ import Testing
       SELECT machine FROM state UNION SELECT from_state FROM state
       UNION SELECT to_state FROM state
       """)
-    )
     let words = rows.output.split { $0.isNewline }.dropFirst()
     #expect(words.count > 10)
     // Those of further transports have a number behind their name.

@@ -179,8 +179,9 @@ package struct StepCondition: Hashable, Sendable, CustomStringConvertible {
     }
   }
 
-  /// Refuses a misspelt state. A word that is near to none may be one of a machine that has states
-  /// of its own.
+  /// Refuses a misspelt state.
+  ///
+  /// A word that is near to none may be one of a machine that has states of its own.
   private func checkStates() throws(ConditionError) {
     let named = tests.filter { ["machine", "from_state", "to_state"].contains($0.field) }
     for word in words + named.filter({ $0.comparison.hasSuffix("=") }).map(\.value)
