@@ -21,7 +21,15 @@ INTEROP ?=
 VENV = .build/interop-venv
 RETAKE = .build/release/retake
 
-.PHONY: demo test sample changes determinism lint interop captures bench soak release deps deps-test deps-lint deps-interop
+# Where `make install` puts things; DESTDIR goes before it while a package is made.
+PREFIX ?= /usr/local
+DESTDIR ?=
+# The package that `make deb` makes.
+DEB ?= .build/retake.deb
+# The Swift runtime is linked in, so that what is built runs where Swift is not, and starts sooner.
+RELEASE = swift build -c release --static-swift-stdlib
+
+.PHONY: install deb demo test sample changes determinism lint interop captures bench soak release deps deps-test deps-lint deps-interop
 
 # Two full stacks call each other over loopback; the take is replayed and looked into.
 demo: release
@@ -81,7 +89,7 @@ bench: release $(VENV)/ready
 # calls into one take and into a folder, a thousand calls at once, and requests that never end.
 MINUTES ?= 10
 soak: release
-	swift build -c release --product soak
+	$(RELEASE) --product soak
 	.build/release/soak series --retake $(RETAKE)
 	.build/release/soak series --retake $(RETAKE) --each
 	.build/release/soak crowd --retake $(RETAKE)
@@ -90,7 +98,15 @@ soak: release
 	.build/release/soak run --retake $(RETAKE) --minutes $(MINUTES)
 
 release: deps
-	swift build -c release --product retake
+	$(RELEASE) --product retake
+
+# The executable with completions for bash, zsh and fish and a manual page for each verb.
+install: release deps-lint
+	.ci/install $(RETAKE) "$(PREFIX)" "$(DESTDIR)"
+
+# A package that `apt install ./.build/retake.deb` takes on a Debian without Swift.
+deb: release deps-lint
+	.ci/deb $(RETAKE) $(DEB)
 
 deps:
 	@.ci/packages $(CORE)

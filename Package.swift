@@ -240,7 +240,7 @@ let package = Package(
     .testTarget(
       name: "CommandTests",
       dependencies: [
-        "retake", "Tape", "Wire",
+        "retake", "Tape", "Replay", "Wire",
         .product(name: "ArgumentParser", package: "swift-argument-parser"),
       ], swiftSettings: settings),
   ],

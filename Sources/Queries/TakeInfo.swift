@@ -248,7 +248,9 @@ extension TakeInfo: CustomStringConvertible {
       "toolchain",
       [
         ("OpenSSL", toolchain.openssl), ("libsrtp", toolchain.srtp), ("Opus", toolchain.opus),
-        ("libvpx", toolchain.vpx), ("CPU", toolchain.cpu),
+        ("libvpx", toolchain.vpx),
+        // Its features are a long list, which the JSON has.
+        ("CPU", String(toolchain.cpu.prefix { $0 != " " })),
       ].filter { !$0.1.isEmpty }.map { "\($0.0) \($0.1)" }.joined(separator: ", "))
     for peer in peers {
       lines.append("  peer \(peer.peer) \(peer.label)\(peer.role.isEmpty ? "" : ", \(peer.role)")")

@@ -22,6 +22,19 @@ package struct ToolchainDifference: Hashable, Sendable, Codable {
     self.recorded = recorded
     self.present = present
   }
+
+  /// The part and what differs of it, in a few words.
+  ///
+  /// A processor is told apart by the features that one has and the other lacks: all of both are
+  /// a long list.
+  package var summary: String {
+    guard part == "cpu" else { return "\(part): recorded \(recorded), here \(present)" }
+    let (there, here) = (recorded.split(separator: " "), present.split(separator: " "))
+    let lacking = here.filter { !there.contains($0) }.joined(separator: ", ")
+    let having = there.filter { !here.contains($0) }.joined(separator: ", ")
+    let what = [(lacking, "without "), (having, "with ")].filter { !$0.0.isEmpty }
+    return "recorded on another CPU (\(what.map { $0.1 + $0.0 }.joined(separator: "; ")))"
+  }
 }
 
 /// The result of a replay with what is worth telling about it.
@@ -69,7 +82,7 @@ extension ReplayReport: CustomStringConvertible {
       return "\(path): identical: \(steps) steps of \(peers), "
         + "\(decimal(Double(durationNanoseconds) / 1e9, 3)) s replayed in "
         + "\(decimal(elapsedSeconds, 3)) s (\(decimal(speed, 0))x)"
-        + (skippedCodecs ? ", codecs skipped" : "") + end + notSentText
+        + (skippedCodecs ? ", codecs skipped" : "") + end + cpuText + notSentText
         + substituted.map { "\n  \($0)" }.joined()
     case .diverged(let divergence): return divergence.description + toolchainText
     case .altered(let alteration): return "\(path): \(alteration)"
@@ -90,11 +103,17 @@ extension ReplayReport: CustomStringConvertible {
 
   private var stopText: String { ", stopped before step \(steps + 1) as asked" }
 
+  /// What another processor came to, where nothing else was different.
+  private var cpuText: String {
+    guard toolchainDifferences.map(\.part) == ["cpu"], !skippedCodecs, substituted.isEmpty else {
+      return ""
+    }
+    return "; \(toolchainDifferences[0].summary); frames checked: identical"
+  }
+
   private var toolchainText: String {
     guard !toolchainDifferences.isEmpty else { return "" }
-    let parts = toolchainDifferences.map {
-      "\n  \($0.part): recorded with \($0.recorded), here \($0.present)"
-    }
+    let parts = toolchainDifferences.map { "\n  \($0.summary)" }
     return "\nThe toolchain differs from the recorder's, which may be the reason:" + parts.joined()
   }
 

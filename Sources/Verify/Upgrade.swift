@@ -79,7 +79,9 @@ package struct Upgrade: Sendable, Codable {
     if toolVersion != toolVersionBefore {
       lines.append("  recorded by Retake \(toolVersionBefore), made anew by \(toolVersion)")
     }
-    lines += toolchain.map { "  \($0.part): \($0.recorded) is now \($0.present)" }
+    lines += toolchain.map {
+      $0.part == "cpu" ? "  \($0.summary)" : "  \($0.part): \($0.recorded) is now \($0.present)"
+    }
     lines += substituted.map { "  \($0)" }
     if let firstDifference {
       lines.append("  step \(firstDifference) is the first that came out different")

@@ -35,6 +35,11 @@ enum Main {
     let words = Array(CommandLine.arguments.dropFirst())
     do throws(CommandFailure) {
       do {
+        guard !CommandLine.arguments.isEmpty else {
+          // Swift reads it there.
+          throw CommandFailure(
+            .inputOutput, "the command line cannot be read without /proc: mount it here")
+        }
         var command = try command(words)
         if var asynchronous = command as? any AsyncParsableCommand {
           try await asynchronous.run()

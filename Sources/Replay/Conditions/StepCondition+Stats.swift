@@ -7,9 +7,12 @@ extension StepCondition {
     let members = tests.map(\.field).filter { !["type", "id", "peer"].contains($0) }
     for member in members where StatsMembers.types(with: [member]).isEmpty {
       let reason = StatsMembers.absence(of: member)
+      let near = Nearest.words(to: member, among: StatsMembers.all.flatMap(\.given))
       throw ConditionError(
         "no stats here have a member \(member)" + (reason.map { ": \($0)" } ?? "")
-          + "; retake sql --schema lists all")
+          + (near.isEmpty || reason != nil
+            ? "; retake sql --schema lists all"
+            : "; did you mean \(near.joined(separator: " or "))?"))
     }
     var types = StatsMembers.types(with: members)
     for test in tests where test.field == "type" { types = types.filter(test.holds) }

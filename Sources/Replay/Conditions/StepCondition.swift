@@ -158,22 +158,49 @@ package struct StepCondition: Hashable, Sendable, CustomStringConvertible {
       $0.name == subject || subject == "message" && $0 == .signaling
     }
     guard !named.isEmpty else {
-      throw ConditionError("\"\(subject)\" is no place and no table; \(examples)")
+      let near = Nearest.words(to: subject, among: Table.allCases.map(\.name) + subjects)
+      throw ConditionError(
+        "\"\(subject)\" is no place and no table; "
+          + (near.isEmpty ? examples : "did you mean \(near.joined(separator: " or "))?"))
     }
     return named
   }
 
   private func checkFields() throws(ConditionError) {
     guard case .rows(let tables) = subject else { return }
+    if tables == [.state] { try checkStates() }
     for test in tests {
       let isKnown = Self.fields(of: tables).contains(test.field)
       guard isKnown else {
         throw ConditionError(
-          "\(tables.first?.name ?? "") has no field \(test.field); it has "
-            + Self.fields(of: tables).joined(separator: ", "))
+          "\(tables.first?.name ?? "") has no field \(test.field)"
+            + Nearest.hint(test.field, among: Self.fields(of: tables)))
       }
     }
   }
+
+  /// Refuses a misspelt state.
+  ///
+  /// A word that is near to none may be one of a machine that has states of its own.
+  private func checkStates() throws(ConditionError) {
+    let named = tests.filter { ["machine", "from_state", "to_state"].contains($0.field) }
+    for word in words + named.filter({ $0.comparison.hasSuffix("=") }).map(\.value)
+    where !Self.states.contains(word) {
+      let near = Nearest.words(to: word, among: Self.states)
+      guard near.isEmpty else {
+        throw ConditionError(
+          "no state is called \(word); did you mean \(near.joined(separator: " or "))?")
+      }
+    }
+  }
+
+  /// The machines of a connection and their states, as W3C spells those that it has.
+  static let states = [
+    "signaling", "ice-connection", "ice-gathering", "connection", "dtls", "sctp", "establishment",
+    "new", "checking", "connecting", "connected", "completed", "disconnected", "failed", "closed",
+    "gathering", "complete", "stable", "have-local-offer", "have-remote-offer",
+    "have-local-pranswer", "have-remote-pranswer", "establishing", "established", "timed-out",
+  ]
 
   /// The fields that rows of tables have: columns, and what views of the take add to them.
   private static func fields(of tables: [Table]) -> [String] {
@@ -247,9 +274,12 @@ extension StepCondition {
     return nil
   }
 
+  /// What a condition may begin with besides the name of a table.
+  fileprivate static let subjects = ["message", "call", "pair", "ssrc", "step:", "stat"]
+
   /// Words that conditions are made of, for completion.
   package static var vocabulary: [String] {
-    Table.allCases.map(\.name) + ["message", "call", "pair", "ssrc", "step:", "stat"]
+    Table.allCases.map(\.name) + subjects
       + [
         "ice-connection", "ice-gathering", "connection", "signaling", "dtls", "failed", "connected",
         "in", "out", "rtp", "rtcp", "stun", "pli", "fir", "nack", "video", "audio", "key",

@@ -68,6 +68,7 @@ final class LineEditor {
   }
 
   private func write(_ text: String) {
-    FileHandle.standardOutput.write(Data(text.utf8))
+    // A terminal that is gone ends the session at the next line that is read or printed.
+    try? Output.write(text)
   }
 }

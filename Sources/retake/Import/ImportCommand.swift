@@ -90,7 +90,7 @@ struct ImportCommand: ParsableCommand {
     -> CaptureImport.Summary
   {
     let input = capture == "-" ? FileHandle.standardInput : FileHandle(forReadingAtPath: capture)
-    guard let input else { throw CommandFailure(.missingFile, "\(capture): there is no such file") }
+    guard let input else { throw CommandFailure(.noSuchFile, "\(capture): there is no such file") }
     let progress = Progress("importing")
     defer { progress.clear() }
     var reader = CaptureReader()
@@ -154,7 +154,7 @@ struct ImportCommand: ParsableCommand {
 
   private func text(_ path: String) throws -> String {
     guard let data = FileManager.default.contents(atPath: path) else {
-      throw CommandFailure(.missingFile, "\(path): it cannot be read")
+      throw CommandFailure(.noSuchFile, "\(path): it cannot be read")
     }
     return String(decoding: data, as: UTF8.self)
   }

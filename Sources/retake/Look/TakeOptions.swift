@@ -35,10 +35,13 @@ func reading<Value>(_ body: () throws(TapeError) -> Value) throws -> Value {
 extension CommandFailure {
   /// The failure of a command that could not read a take.
   init(_ error: TapeError) {
-    switch error.kind {
-    case .missing: self.init(.noSuchFile, error.description)
-    case .failed: self.init(.inputOutput, error.description)
-    case .invalid: self.init(.invalidTake, error.description)
-    }
+    let status: ExitStatus =
+      switch error.kind {
+      case .missing: .noSuchFile
+      case .failed: .inputOutput
+      case .invalid: .invalidTake
+      }
+    // Names of files may hold anything.
+    self.init(status, CommandReading.oneLine(error.description))
   }
 }

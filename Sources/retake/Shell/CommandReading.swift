@@ -140,7 +140,7 @@ enum CommandReading {
   }
 
   /// A text without what moves the cursor.
-  private static func oneLine(_ text: String) -> String {
+  static func oneLine(_ text: String) -> String {
     var plain = ""
     for scalar in text.unicodeScalars {
       let isControl = scalar.properties.generalCategory == .control

@@ -90,5 +90,7 @@ enum WritingWhole {
 
 extension CommandFailure {
   /// The failure of a command that could not write a file.
-  init(_ failure: WholeFile.Failure) { self.init(.inputOutput, failure.description) }
+  init(_ failure: WholeFile.Failure) {
+    self.init(.inputOutput, CommandReading.oneLine(failure.description))
+  }
 }
