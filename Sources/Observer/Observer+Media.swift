@@ -5,9 +5,6 @@ import Wire
 
 // RTP and RTCP, in the clear or not, and DTLS.
 extension Observer {
-  /// How many packets wait until it shows whether they are protected.
-  private static let undecidedMaximum = 500
-
   /// A packet of RTP or RTCP.
   mutating func receiveMedia(
     _ tuple: FiveTuple, _ bytes: consuming [UInt8], _ isTruncated: Bool, isRTCP: Bool,
@@ -57,8 +54,8 @@ extension Observer {
       return open(packet, index)
     }
     if transports[index].media.protection == .unknown {
-      let shown = MediaOpener.protection(
-        shownBy: packet.bytes.span.bytes, isRTCP: packet.isRTCP)
+      let shown = transports[index].media.look(
+        at: packet.bytes.span.bytes, isRTCP: packet.isRTCP)
       if shown != .unknown { settle(index, shown) }
     }
     switch transports[index].media.protection {
@@ -67,11 +64,8 @@ extension Observer {
       probe(packet, index)
       if transports[index].media.hasKeys(packet.from) { return open(packet, index) }
       // What may be in the clear shows that soon.
-      let isUndecided =
-        transports[index].media.protection == .unknown
-        && transports[index].media.waiting.count < Observer.undecidedMaximum
-      guard awaitsKeys || isUndecided else {
-        releaseWaiting(index, isOver: true)
+      guard awaitsKeys || transports[index].media.isUndecided else {
+        if transports[index].media.waiting.count > 0 { releaseWaiting(index, isOver: true) }
         return give(packet, index, isClear: false)
       }
       waitingBytes += packet.bytes.count
@@ -192,7 +186,22 @@ extension Observer {
       return !entry.deduction.isOver
     }
     if isDeducing { deduce(header, packet, place, index, isClear: isClear) }
+    if header.extensionProfile != 0, !transports[index].extensions.isOver {
+      deduceExtensions(header, packet, place, index)
+    }
     return place
+  }
+
+  /// Lets packets show which header extensions they have, which are in the clear as headers are.
+  private mutating func deduceExtensions(
+    _ header: RTPHeader, _ packet: borrowing WaitingPacket, _ place: Int, _ index: Int
+  ) {
+    let kind = streamTable.entries[place].stream.kind
+    guard
+      let map = transports[index].extensions.take(
+        header, packet.bytes.span.bytes, from: packet.from, kind: kind, at: packet.at)
+    else { return }
+    emit(.extensions(transport: index + 1, map, .deduced))
   }
 
   /// Lets a packet show what its stream carries, where nothing else tells.

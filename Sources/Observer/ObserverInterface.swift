@@ -40,6 +40,8 @@ extension Observer {
     case keys(ObservedKeys)
     /// An RTP stream began, or more is known of what it carries.
     case stream(ObservedStream)
+    /// The header extensions of a transport, where descriptions or contents tell them.
+    case extensions(transport: Int, HeaderExtensionMap, Knowledge)
     /// RTP, RTCP or SCTP; also SRTP that could not be opened.
     case packet(ObservedPacket)
     /// A description was understood as that of an end of a call.
