@@ -25,7 +25,8 @@ struct ExtensionDeduction {
     var onPictures = 0
   }
 
-  private var elements: [Element] = Array(repeating: Element(), count: 256)
+  /// By identifier; empty before the first.
+  private var elements: [Element] = []
   private var packets = 0
   private(set) var isOver = false
 
@@ -41,6 +42,7 @@ struct ExtensionDeduction {
   ) -> HeaderExtensionMap? {
     guard !isOver else { return nil }
     packets += 1
+    if elements.isEmpty { elements = Array(repeating: Element(), count: 256) }
     var reader = HeaderExtensionElements(header)
     while let (id, range) = reader.next(in: bytes) {
       note(Int(id), bytes.extracting(range), header.ssrc, end, kind, now)

@@ -126,6 +126,9 @@ struct MediaOpener {
     }
   }
 
+  /// Whether keys may still be tried for an end.
+  func mayProbe(_ end: Int) -> Bool { attempts[end] < Self.attemptsMaximum }
+
   /// Tries keys that may be for an end on one of its packets; gives the one that opened it.
   mutating func probe(_ packet: WaitingPacket, _ keys: [SRTPKey]) -> (SRTPReceiver, SRTPSuite)? {
     for key in keys {

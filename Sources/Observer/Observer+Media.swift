@@ -5,6 +5,11 @@ import Wire
 
 // RTP and RTCP, in the clear or not, and DTLS.
 extension Observer {
+  /// How many streams a transport may have; more sources than that are made up.
+  private static let streamsMaximum = 1024
+  /// With how many streams a retransmission is compared.
+  private static let repairedMaximum = 64
+
   /// A packet of RTP or RTCP.
   mutating func receiveMedia(
     _ tuple: FiveTuple, _ bytes: consuming [UInt8], _ isTruncated: Bool, isRTCP: Bool,
@@ -216,7 +221,7 @@ extension Observer {
     if let deduced { return learn(deduced, place) }
     guard isClear, let original = RTX.unwrap(packet.bytes.span.bytes, header: header)?.sequence
     else { return }
-    for other in transports[index].streams where other != place {
+    for other in transports[index].streams.prefix(Observer.repairedMaximum) where other != place {
       let entry = streamTable.entries[other]
       guard entry.stream.from == packet.from, entry.stream.kind == .video,
         abs(Int(Int16(bitPattern: original &- entry.highest))) < 2000,
@@ -238,6 +243,10 @@ extension Observer {
   }
 
   private mutating func beginStream(_ header: RTPHeader, _ index: Int, _ from: Int) -> Int? {
+    guard transports[index].streams.count < Observer.streamsMaximum else {
+      ignore()
+      return nil
+    }
     var stream = ObservedStream(number: 0, transport: index + 1, from: from, ssrc: header.ssrc)
     if let number = transports[index].descriptions[from],
       let source = descriptionTable.entries[number].source(header.ssrc)
