@@ -62,8 +62,8 @@ package enum CaptureEvent: Hashable, Sendable {
 ///     reader.append(chunk)
 ///     while let event = try reader.next() { ... reader.bytes(datagram.payload) ... }
 ///
-/// Any bytes may come: damage of the file is an error that says where, and what is wrong inside of a
-/// frame is counted and passed over. Checksums are not looked at: offload leaves those of own
+/// Any bytes may come: damage of the file is an error that says where, and what is wrong inside of
+/// a frame is counted and passed over. Checksums are not looked at: offload leaves those of own
 /// packets empty, and what the network damaged fails at its authentication.
 package struct CaptureReader: Sendable {
   private var parser = CaptureParser()

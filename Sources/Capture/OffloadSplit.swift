@@ -23,9 +23,19 @@ enum OffloadSplit {
     let first = payload.byte(at: 0) & 0xc0
     let number = payload.uint16(at: 2)
     let source = unsafe payload.unsafeLoadUnaligned(fromUncheckedByteOffset: 8, as: UInt32.self)
-    // There are two at least, and no later one is longer than the first.
-    var size = max(13, 0)
+    // Where the first byte of the source stands in none of eight places, all are passed over.
+    let pattern = UInt64(payload.byte(at: 8)) &* 0x0101_0101_0101_0101
+    var size = 13
     while size + 12 <= count {
+      if size + 16 <= count {
+        let word =
+          unsafe payload.unsafeLoadUnaligned(fromUncheckedByteOffset: size + 8, as: UInt64.self)
+          ^ pattern
+        if (word &- 0x0101_0101_0101_0101) & ~word & 0x8080_8080_8080_8080 == 0 {
+          size += 8
+          continue
+        }
+      }
       if unsafe payload.unsafeLoadUnaligned(fromUncheckedByteOffset: size + 8, as: UInt32.self)
         == source, payload.byte(at: size) & 0xc0 == first,
         payload.uint16(at: size + 2) == number &+ 1,

@@ -33,6 +33,7 @@ package struct DTLSFacts: Hashable, Sendable {
 /// 1.3 (RFC 9147) most of the handshake is protected and is read with the secrets of the log.
 /// Datagrams may be lost, repeated and reordered.
 package struct DTLSFollower: Sendable {
+  /// What a datagram told.
   package enum Event: Hashable, Sendable {
     /// An association began, or more is known of it.
     case facts(DTLSFacts)

@@ -39,8 +39,9 @@ package struct SRTPKeyError: Error, Hashable, Sendable {
 extension SRTPKey {
   /// Reads `[WHICH=][SUITE:]KEY`, as logs of servers have keys.
   ///
-  /// The key and its salt are in hexadecimal or base64. `WHICH` is an SSRC (`ssrc:1234` or `ssrc:0x4d2`), or an address with or without a
-  /// port that packets come from (`192.0.2.1:5000`). Without a suite, the length tells.
+  /// The key and its salt are in hexadecimal or base64. `WHICH` is an SSRC (`ssrc:1234` or
+  /// `ssrc:0x4d2`), or an address with or without a port that packets come from
+  /// (`192.0.2.1:5000`). Without a suite, the length tells.
   package init(parsing text: String) throws(SRTPKeyError) {
     var rest = text[...]
     var scope = Scope.any

@@ -18,14 +18,19 @@ struct DescriptionTable {
   }
 
   private static let entriesMaximum = 4096
+  /// How long all descriptions are together, in bytes.
+  private static let lengthMaximum = 16 << 20
 
   private(set) var entries: [Entry] = []
+  private var length = 0
 
   /// Takes a description; gives its number, or nil for a text that is none.
   mutating func add(_ text: String, _ how: Knowledge) -> Int? {
     if let known = entries.firstIndex(where: { $0.text == text }) { return known }
-    guard entries.count < Self.entriesMaximum, let document = try? SDPDocument(parsing: text)
+    guard entries.count < Self.entriesMaximum, length + text.utf8.count <= Self.lengthMaximum,
+      let document = try? SDPDocument(parsing: text)
     else { return nil }
+    length += text.utf8.count
     var entry = Entry(
       text: text, how: how, document: document, fragments: [], payloads: [], candidates: [])
     let scopes = document.sections

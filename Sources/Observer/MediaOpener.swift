@@ -77,10 +77,14 @@ struct MediaOpener {
 
   /// How many keys of an end are kept: media goes on with the keys of the former association.
   private static let receiversMaximum = 4
+  /// How many packets are looked at to see whether they are protected.
+  private static let looksMaximum = 500
   /// How often keys that may fit are tried for an end.
   private static let attemptsMaximum = 64
 
   var protection = Protection.unknown
+  /// How many packets were looked at without showing it.
+  private(set) var looks = 0
   var waiting = WaitingPackets()
   private var receivers: [[SRTPReceiver]] = [[], []]
   private var attempts = [0, 0]
@@ -122,6 +126,9 @@ struct MediaOpener {
     }
   }
 
+  /// Whether keys may still be tried for an end.
+  func mayProbe(_ end: Int) -> Bool { attempts[end] < Self.attemptsMaximum }
+
   /// Tries keys that may be for an end on one of its packets; gives the one that opened it.
   mutating func probe(_ packet: WaitingPacket, _ keys: [SRTPKey]) -> (SRTPReceiver, SRTPSuite)? {
     for key in keys {
@@ -150,9 +157,19 @@ struct MediaOpener {
   /// Lets keys be tried again.
   mutating func renewAttempts() { attempts = [0, 0] }
 
+  /// Whether it may still show soon that packets are in the clear.
+  var isUndecided: Bool { protection == .unknown && looks < Self.looksMaximum }
+
+  /// Looks whether a packet shows the protection.
+  mutating func look(at packet: RawSpan, isRTCP: Bool) -> Protection {
+    guard isUndecided || isRTCP else { return .unknown }
+    looks += 1
+    return MediaOpener.protection(shownBy: packet, isRTCP: isRTCP)
+  }
+
   /// What a packet shows of the protection: RTCP that fits together to its end has no tag, and
   /// neither have samples that fill their time.
-  static func protection(shownBy packet: RawSpan, isRTCP: Bool) -> Protection {
+  private static func protection(shownBy packet: RawSpan, isRTCP: Bool) -> Protection {
     guard isRTCP else {
       guard let header = try? RTPHeader(parsing: packet, isProtected: true) else { return .unknown }
       // PCMU, PCMA and G.722 send whole steps of 10 ms, with 80 bytes each (RFC 3551 section 4.5).

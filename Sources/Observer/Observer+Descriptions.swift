@@ -1,4 +1,4 @@
-package import RTP
+import RTP
 import Wire
 
 // What descriptions tell of transports and streams.
@@ -39,6 +39,10 @@ extension Observer {
     emit(
       .description(
         ObservedDescription(transport: index + 1, end: end, text: entry.text, how: entry.how)))
+    if entry.extensions != HeaderExtensionMap(), !transports[index].extensions.isOver {
+      transports[index].extensions.stop()
+      emit(.extensions(transport: index + 1, entry.extensions, .description))
+    }
     if let isProtected = entry.protectsMedia { settle(index, isProtected ? .protected : .clear) }
     for place in transports[index].streams { relearn(place, index) }
   }
@@ -85,13 +89,6 @@ extension Observer {
       if let meaning = payloads.first(where: { $0.payloadType == type }) { return meaning }
     }
     return StaticPayloadTypes.meaning(of: type)
-  }
-
-  /// The header extensions of a transport as its descriptions have them.
-  package func headerExtensions(ofTransport number: Int) -> HeaderExtensionMap {
-    guard number > 0, number <= transports.count else { return HeaderExtensionMap() }
-    let numbers = transports[number - 1].descriptions.compactMap(\.self)
-    return numbers.first.map { descriptionTable.entries[$0].extensions } ?? HeaderExtensionMap()
   }
 
   /// The call of which descriptions state both names: it has several transports.

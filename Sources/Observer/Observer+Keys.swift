@@ -60,6 +60,7 @@ extension Observer {
 
   /// Tries the keys that may be for a packet.
   mutating func probe(_ packet: borrowing WaitingPacket, _ index: Int) {
+    guard transports[index].media.mayProbe(packet.from) else { return }
     // Where the server's choice was not seen, it is one of the client's offers.
     if let facts = transports[index].dtls.facts, !facts.profileIsKnown {
       for profile in facts.offeredProfiles {

@@ -5,8 +5,10 @@ import Wire
 
 // RTP and RTCP, in the clear or not, and DTLS.
 extension Observer {
-  /// How many packets wait until it shows whether they are protected.
-  private static let undecidedMaximum = 500
+  /// How many streams a transport may have; more sources than that are made up.
+  private static let streamsMaximum = 1024
+  /// With how many streams a retransmission is compared.
+  private static let repairedMaximum = 64
 
   /// A packet of RTP or RTCP.
   mutating func receiveMedia(
@@ -57,8 +59,8 @@ extension Observer {
       return open(packet, index)
     }
     if transports[index].media.protection == .unknown {
-      let shown = MediaOpener.protection(
-        shownBy: packet.bytes.span.bytes, isRTCP: packet.isRTCP)
+      let shown = transports[index].media.look(
+        at: packet.bytes.span.bytes, isRTCP: packet.isRTCP)
       if shown != .unknown { settle(index, shown) }
     }
     switch transports[index].media.protection {
@@ -67,11 +69,8 @@ extension Observer {
       probe(packet, index)
       if transports[index].media.hasKeys(packet.from) { return open(packet, index) }
       // What may be in the clear shows that soon.
-      let isUndecided =
-        transports[index].media.protection == .unknown
-        && transports[index].media.waiting.count < Observer.undecidedMaximum
-      guard awaitsKeys || isUndecided else {
-        releaseWaiting(index, isOver: true)
+      guard awaitsKeys || transports[index].media.isUndecided else {
+        if transports[index].media.waiting.count > 0 { releaseWaiting(index, isOver: true) }
         return give(packet, index, isClear: false)
       }
       waitingBytes += packet.bytes.count
@@ -192,7 +191,22 @@ extension Observer {
       return !entry.deduction.isOver
     }
     if isDeducing { deduce(header, packet, place, index, isClear: isClear) }
+    if header.extensionProfile != 0, !transports[index].extensions.isOver {
+      deduceExtensions(header, packet, place, index)
+    }
     return place
+  }
+
+  /// Lets packets show which header extensions they have, which are in the clear as headers are.
+  private mutating func deduceExtensions(
+    _ header: RTPHeader, _ packet: borrowing WaitingPacket, _ place: Int, _ index: Int
+  ) {
+    let kind = streamTable.entries[place].stream.kind
+    guard
+      let map = transports[index].extensions.take(
+        header, packet.bytes.span.bytes, from: packet.from, kind: kind, at: packet.at)
+    else { return }
+    emit(.extensions(transport: index + 1, map, .deduced))
   }
 
   /// Lets a packet show what its stream carries, where nothing else tells.
@@ -207,7 +221,7 @@ extension Observer {
     if let deduced { return learn(deduced, place) }
     guard isClear, let original = RTX.unwrap(packet.bytes.span.bytes, header: header)?.sequence
     else { return }
-    for other in transports[index].streams where other != place {
+    for other in transports[index].streams.prefix(Observer.repairedMaximum) where other != place {
       let entry = streamTable.entries[other]
       guard entry.stream.from == packet.from, entry.stream.kind == .video,
         abs(Int(Int16(bitPattern: original &- entry.highest))) < 2000,
@@ -229,6 +243,10 @@ extension Observer {
   }
 
   private mutating func beginStream(_ header: RTPHeader, _ index: Int, _ from: Int) -> Int? {
+    guard transports[index].streams.count < Observer.streamsMaximum else {
+      ignore()
+      return nil
+    }
     var stream = ObservedStream(number: 0, transport: index + 1, from: from, ssrc: header.ssrc)
     if let number = transports[index].descriptions[from],
       let source = descriptionTable.entries[number].source(header.ssrc)

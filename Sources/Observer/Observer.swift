@@ -11,8 +11,8 @@ package import Wire
 ///     key logs ────┘          └──▶ SCTP
 ///     descriptions ──▶ what payload types stand for
 ///
-/// It sends nothing and has no clock; the same inputs give the same outputs. Whatever comes from the
-/// network may have any bytes, and is counted where it cannot be used. The extensions hold one
+/// It sends nothing and has no clock; the same inputs give the same outputs. Whatever comes from
+/// the network may have any bytes, and is counted where it cannot be used. The extensions hold one
 /// concern each: checks, media, keys, calls, descriptions, connections.
 package struct Observer: Machine, ~Copyable {
   package let settings: ObserverSettings

@@ -40,6 +40,8 @@ extension Observer {
     case keys(ObservedKeys)
     /// An RTP stream began, or more is known of what it carries.
     case stream(ObservedStream)
+    /// The header extensions of a transport, where descriptions or contents tell them.
+    case extensions(transport: Int, HeaderExtensionMap, Knowledge)
     /// RTP, RTCP or SCTP; also SRTP that could not be opened.
     case packet(ObservedPacket)
     /// A description was understood as that of an end of a call.
@@ -136,6 +138,7 @@ package struct ObservedPair: Hashable, Sendable {
 
 /// Keys that open a transport's packets from now on, and those that waited.
 package struct ObservedKeys: Hashable, Sendable {
+  /// Where keys came from.
   package enum Source: String, Hashable, Sendable {
     case dtls, description, given
   }
@@ -151,6 +154,7 @@ package struct ObservedKeys: Hashable, Sendable {
 
 /// A packet of a call.
 package struct ObservedPacket: Sendable {
+  /// Which protocol a packet is of.
   package enum Kind: Hashable, Sendable {
     /// With the number of its stream.
     case rtp(RTPHeader, stream: Int)
@@ -185,6 +189,7 @@ package struct ObservedDescription: Hashable, Sendable {
 
 /// Something that could not be seen, and what it takes away.
 package struct CoverageRow: Hashable, Sendable {
+  /// What is missing, and why.
   package enum Kind: String, Hashable, Sendable, CaseIterable {
     /// There is no key for packets that are protected.
     case noKeys = "no-keys"

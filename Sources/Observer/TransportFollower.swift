@@ -15,6 +15,7 @@ struct TransportFollower {
   var addresses: Set<EndAddress> = []
   /// The path that was nominated last.
   var selectedPath: Int?
+  var extensions = ExtensionDeduction()
   /// The streams that each end sends, by their indices.
   var streams: [Int] = []
   /// Whether an end sent anything.

@@ -18,33 +18,8 @@ package struct HeaderExtensions: Hashable, Sendable {
 
   /// Reads what the map knows; an element that is cut off or has a wrong length is passed over.
   package init(parsing bytes: RawSpan, header: RTPHeader, map: HeaderExtensionMap) {
-    let end = header.extensionElements.upperBound
-    guard end <= bytes.byteCount else { return }
-    var offset = header.extensionElements.lowerBound
-    if header.extensionProfile == 0xbede {
-      while offset < end {
-        let head = bytes.byte(at: offset)
-        offset += 1
-        let id = head >> 4
-        if id == 0 { continue }  // padding (section 4.2)
-        if id == 15 { return }  // reserved: the rest is not for us
-        let length = Int(head & 0x0f) + 1
-        guard length <= end - offset else { return }
-        take(id, offset..<offset + length, from: bytes, map)
-        offset += length
-      }
-    } else if header.extensionProfile & 0xfff0 == 0x1000 {
-      while end - offset >= 2 {
-        let id = bytes.byte(at: offset)
-        offset += 1
-        if id == 0 { continue }
-        let length = Int(bytes.byte(at: offset))
-        offset += 1
-        guard length <= end - offset else { return }
-        take(id, offset..<offset + length, from: bytes, map)
-        offset += length
-      }
-    }
+    var elements = HeaderExtensionElements(header)
+    while let (id, range) = elements.next(in: bytes) { take(id, range, from: bytes, map) }
   }
 
   private mutating func take(
@@ -78,6 +53,64 @@ package struct HeaderExtensions: Hashable, Sendable {
       return Contributor(
         source: source, level: levels.map { bytes.byte(at: $0.lowerBound + index) & 0x7f })
     }
+  }
+}
+
+/// Walks through the elements of a header extension in either form (RFC 8285 sections 4.2 and 4.3);
+/// one that is cut off ends them.
+package struct HeaderExtensionElements {
+  private var offset: Int
+  private let end: Int
+  private let profile: UInt16
+
+  package init(_ header: RTPHeader) {
+    offset = header.extensionElements.lowerBound
+    end = header.extensionElements.upperBound
+    profile = header.extensionProfile
+  }
+
+  /// The next element of the packet that the header is of.
+  package mutating func next(in bytes: RawSpan) -> (id: UInt8, value: Range<Int>)? {
+    guard end <= bytes.byteCount else { return nil }
+    if profile == 0xbede { return nextShort(in: bytes) }
+    return profile & 0xfff0 == 0x1000 ? nextLong(in: bytes) : nil
+  }
+
+  private mutating func nextShort(in bytes: RawSpan) -> (id: UInt8, value: Range<Int>)? {
+    while offset < end {
+      let head = bytes.byte(at: offset)
+      offset += 1
+      let id = head >> 4
+      if id == 0 { continue }  // padding (section 4.2)
+      // 15 is reserved: the rest is not for us.
+      guard id != 15 else { break }
+      if let value = value(Int(head & 0x0f) + 1) { return (id, value) }
+    }
+    offset = end
+    return nil
+  }
+
+  private mutating func nextLong(in bytes: RawSpan) -> (id: UInt8, value: Range<Int>)? {
+    while end - offset >= 2 {
+      let id = bytes.byte(at: offset)
+      offset += 1
+      if id == 0 { continue }
+      let length = Int(bytes.byte(at: offset))
+      offset += 1
+      if let value = value(length) { return (id, value) }
+    }
+    offset = end
+    return nil
+  }
+
+  /// The value that begins here; what is cut off ends the walk.
+  private mutating func value(_ length: Int) -> Range<Int>? {
+    guard length <= end - offset else {
+      offset = end
+      return nil
+    }
+    defer { offset += length }
+    return offset..<offset + length
   }
 }
 

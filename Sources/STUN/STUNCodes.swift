@@ -32,6 +32,18 @@ package struct STUNClass: RawRepresentable, Hashable, Sendable {
   package static let error = STUNClass(rawValue: 3)
 }
 
+/// What the first two bytes of a message say: its method and class (RFC 8489 section 5, figure 3).
+package struct STUNType: Hashable, Sendable {
+  package var method: STUNMethod
+  package var messageClass: STUNClass
+
+  /// The class bits stand between the method bits.
+  package init(rawValue type: UInt16) {
+    messageClass = STUNClass(rawValue: UInt8(type >> 7 & 2 | type >> 4 & 1))
+    method = STUNMethod(rawValue: type & 0xf | type >> 1 & 0x70 | type >> 2 & 0xf80)
+  }
+}
+
 /// The type of a STUN attribute (RFC 8489 section 18.3, RFC 8445 section 16.1, RFC 8656
 /// section 18).
 package struct STUNAttributeType: RawRepresentable, Hashable, Sendable {

@@ -176,17 +176,23 @@ extension STUNMessage {
   }
 
   private func address(_ attribute: STUNAttribute, isMasked: Bool) -> SocketAddress? {
-    let value = value(attribute)
+    SocketAddress(stun: value(attribute), maskedBy: isMasked ? transactionID : nil)
+  }
+}
+
+extension SocketAddress {
+  /// Reads the value of MAPPED-ADDRESS, or of an attribute that is masked as XOR-MAPPED-ADDRESS is
+  /// (RFC 8489 sections 14.1 and 14.2).
+  package init?(stun value: RawSpan, maskedBy transaction: STUNTransactionID?) {
     guard value.byteCount >= 8 else { return nil }
-    let mask = isMasked ? AddressMask(transactionID) : AddressMask.none
+    let mask = transaction.map { AddressMask($0) } ?? AddressMask.none
     let port = value.uint16(at: 2) ^ mask.port
     switch (value.byte(at: 1), value.byteCount) {
-    case (1, 8):
-      return SocketAddress(IPAddress(ipv4: value.uint32(at: 4) ^ mask.ipv4), port: port)
+    case (1, 8): self.init(IPAddress(ipv4: value.uint32(at: 4) ^ mask.ipv4), port: port)
     case (2, 20):
       let high = value.uint64(at: 4) ^ mask.high
       let low = value.uint64(at: 12) ^ mask.low
-      return SocketAddress(IPAddress(ipv6High: high, low: low), port: port)
+      self.init(IPAddress(ipv6High: high, low: low), port: port)
     default: return nil
     }
   }

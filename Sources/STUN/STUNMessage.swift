@@ -47,7 +47,7 @@ package struct STUNMessage: Sendable {
     let span = bytes.span.bytes
     guard span.byteCount >= STUNMessage.headerLength else { throw .wrongLength }
     guard STUNMessage.matches(span) else { throw .notSTUN }
-    let type = span.uint16(at: 0)
+    let type = STUNType(rawValue: span.uint16(at: 0))
     guard Int(span.uint16(at: 2)) == span.byteCount - STUNMessage.headerLength,
       span.byteCount % 4 == 0
     else { throw .wrongLength }
@@ -64,9 +64,8 @@ package struct STUNMessage: Sendable {
       offset = next
     }
     self.bytes = bytes
-    // The class bits stand between the method bits (section 5, figure 3).
-    messageClass = STUNClass(rawValue: UInt8(type >> 7 & 2 | type >> 4 & 1))
-    method = STUNMethod(rawValue: type & 0xf | type >> 1 & 0x70 | type >> 2 & 0xf80)
+    messageClass = type.messageClass
+    method = type.method
     transactionID = STUNTransactionID(high: span.uint32(at: 8), low: span.uint64(at: 12))
     integrityOffset = integrity
     fingerprintOffset = fingerprint

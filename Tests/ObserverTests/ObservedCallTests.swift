@@ -98,6 +98,24 @@ import Wire
     #expect(seen.coverage.contains { $0.kind == .lateStart })
   }
 
+  /// What the contents of header extensions show is what the descriptions say.
+  @Test(arguments: ["chromium-aiortc", "aiortc-offers-chromium", "chromium-firefox-cr-offers"])
+  func headerExtensionsShowInTheirContents(name: String) throws {
+    let stated = try #require(try Watch.whole(name).extensions.first)
+    #expect(stated.how == .description)
+    let seen = try Watch.whole(name, hasKeys: false, hasDescriptions: false)
+    let deduced = try #require(seen.extensions.first)
+    #expect(deduced.how == .deduced)
+    for (left, right) in [
+      (deduced.map.absoluteSendTime, stated.map.absoluteSendTime),
+      (deduced.map.transportSequence, stated.map.transportSequence),
+      (deduced.map.audioLevel, stated.map.audioLevel), (deduced.map.mid, stated.map.mid),
+    ] where left != 0 {
+      #expect(left == right)
+    }
+    #expect(deduced.map.absoluteSendTime != 0 || deduced.map.mid != 0)
+  }
+
   @Test func theSamePacketsTellTheSame() throws {
     let first = try Watch.whole("chromium-aiortc")
     let second = try Watch.whole("chromium-aiortc")

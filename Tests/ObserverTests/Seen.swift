@@ -15,6 +15,7 @@ final class Seen {
   var handshakes: [DTLSFacts] = []
   var keys: [ObservedKeys] = []
   var streams: [ObservedStream] = []
+  var extensions: [(map: HeaderExtensionMap, how: Knowledge)] = []
   var packets: [ObservedPacket] = []
   var descriptions: [ObservedDescription] = []
   var coverage: [CoverageRow] = []
@@ -45,6 +46,7 @@ final class Seen {
     case .stream(let stream):
       streams.removeAll { $0.number == stream.number }
       streams.append(stream)
+    case .extensions(_, let map, let how): extensions.append((map, how))
     case .packet(let packet): packets.append(packet)
     case .description(let description): descriptions.append(description)
     case .coverage(let row): coverage.append(row)

@@ -1,4 +1,6 @@
+import STUN
 import Tape
+import Wire
 
 /// The fields of a datagram, decoded as far as they are in the clear; any bytes are fine.
 enum PacketFields {
@@ -160,16 +162,10 @@ private struct STUNValueText {
     case 0x0019 where value.count == 4: text = "protocol \(value[0])"
     case 0x0001 where value.count == 8, 0x0012 where value.count == 8,
       0x0016 where value.count == 8, 0x0020 where value.count == 8:
-      text = STUNValueText.address(value, isMasked: type != 0x0001)
+      // Of the transaction, only addresses of IPv6 need anything.
+      let transaction = type == 0x0001 ? nil : STUNTransactionID(high: 0, low: 0)
+      text = SocketAddress(stun: value.span.bytes, maskedBy: transaction)?.description
     default: return nil
     }
-  }
-
-  /// An address of IPv4, masked with the magic cookie or not (RFC 8489 section 14.2).
-  private static func address(_ value: [UInt8], isMasked: Bool) -> String {
-    let mask: [UInt8] = isMasked ? [0x21, 0x12, 0xa4, 0x42] : [0, 0, 0, 0]
-    let port = UInt16(value[2] ^ mask[0]) << 8 | UInt16(value[3] ^ mask[1])
-    let parts = (0..<4).map { String(value[4 + $0] ^ mask[$0]) }
-    return parts.joined(separator: ".") + ":\(port)"
   }
 }

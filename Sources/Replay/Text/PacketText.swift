@@ -1,3 +1,4 @@
+import STUN
 import Wire
 
 /// A datagram in words: what a person looks for in a divergence or in a list of inputs.
@@ -54,11 +55,10 @@ private func text(_ value: UInt64?) -> String { value.map { String($0) } ?? "?" 
 
 private enum STUNText {
   static func title(_ bytes: [UInt8]) -> String {
-    guard let type = number(bytes, 0, 2) else { return "STUN" }
-    let method = type & 0x000f | (type & 0x00e0) >> 1 | (type & 0x3e00) >> 2
-    let name = methods.first { $0.0 == method }?.1 ?? "method \(method)"
-    let kind = ["request", "indication", "response", "error"][
-      Int((type >> 4 & 1) | (type >> 7 & 2))]
+    guard let raw = number(bytes, 0, 2) else { return "STUN" }
+    let type = STUNType(rawValue: UInt16(truncatingIfNeeded: raw))
+    let name = methods.first { $0.0 == type.method }?.1 ?? "method \(type.method.rawValue)"
+    let kind = ["request", "indication", "response", "error"][Int(type.messageClass.rawValue & 3)]
     return "STUN \(name) \(kind)"
   }
 
@@ -82,9 +82,9 @@ private enum STUNText {
     return "STUN attributes"
   }
 
-  private static let methods: [(UInt64, String)] = [
-    (1, "Binding"), (3, "Allocate"), (4, "Refresh"), (6, "Send"), (7, "Data"),
-    (8, "CreatePermission"), (9, "ChannelBind"),
+  private static let methods: [(STUNMethod, String)] = [
+    (.binding, "Binding"), (.allocate, "Allocate"), (.refresh, "Refresh"), (.send, "Send"),
+    (.data, "Data"), (.createPermission, "CreatePermission"), (.channelBind, "ChannelBind"),
   ]
 
   private static let attributes: [(UInt64, String)] = [
