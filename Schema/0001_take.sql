@@ -106,6 +106,21 @@ CREATE TABLE wire (
   bytes BLOB NOT NULL         -- 8152 bytes, fewer in the last piece
 );
 
+-- Whose a path is. That of a peer which Retake itself was is its own; what an observer saw went
+-- out of one of its peers and into the other, which have the addresses as a candidate pair.
+CREATE VIEW path_end AS
+SELECT path, peer, direction, local, remote FROM path WHERE peer > 0
+UNION ALL
+SELECT seen.path, pair.peer, 'out', seen.local, seen.remote
+FROM path AS seen JOIN (SELECT DISTINCT peer, local, remote FROM candidate_pair) AS pair
+  ON pair.local = seen.local AND pair.remote = seen.remote
+WHERE seen.peer = 0
+UNION ALL
+SELECT seen.path, pair.peer, 'in', seen.remote, seen.local
+FROM path AS seen JOIN (SELECT DISTINCT peer, local, remote FROM candidate_pair) AS pair
+  ON pair.local = seen.remote AND pair.remote = seen.local
+WHERE seen.peer = 0;
+
 -- Datagrams. What a TURN server relays in a channel has the fields of the packet inside; its bytes
 -- begin with the channel's header (RFC 8656 section 12.4), and it counts as 'turn' when that packet
 -- is neither RTP nor RTCP.
@@ -113,11 +128,11 @@ CREATE VIEW packet AS
 SELECT
   packet_store.row AS row,
   packet_store.row >> 16 AS step,
-  path.peer AS peer,
+  path_end.peer AS peer,
   packet_store.at_ns AS at_ns,           -- kernel receive time ('in'), time of sending ('out')
-  path.direction AS direction,
-  path.local AS local,
-  path.remote AS remote,
+  path_end.direction AS direction,
+  path_end.local AS local,
+  path_end.remote AS remote,
   packet_store.size AS size,             -- bytes of UDP payload
   CASE                                   -- by the first bytes (RFC 7983, RFC 5761)
     WHEN packet_store.marker_type IS NOT NULL THEN 'rtp'
@@ -157,7 +172,7 @@ SELECT
       )
     ), packet_store.position % 8152 + 1, packet_store.size)
   END AS bytes
-FROM packet_store JOIN path USING (path);
+FROM packet_store JOIN path_end USING (path);
 
 -- RTCP blocks in the clear.
 CREATE TABLE rtcp (

@@ -182,7 +182,7 @@ package struct TakeInfo: Sendable, Codable {
     var packets = try connection.prepare(
       """
       SELECT peer, direction, sum(packets), sum(bytes)
-      FROM path JOIN (
+      FROM path_end JOIN (
         SELECT path, count(*) AS packets, sum(size) AS bytes
         FROM packet_store GROUP BY path
       ) USING (path)

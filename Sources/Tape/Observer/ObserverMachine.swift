@@ -64,6 +64,7 @@ package final class ObserverMachine: RecordedMachine {
     case .handshake(let transport, _): call = calls[transport]
     case .keys(let keys): call = calls[keys.transport]
     case .stream(let stream): call = calls[stream.transport]
+    case .extensions(let transport, _, _): call = calls[transport]
     case .packet(let packet): call = calls[packet.transport]
     case .description(let description): call = calls[description.transport]
     case .coverage(let row): call = row.transport.flatMap { calls[$0] }
@@ -133,7 +134,7 @@ package struct ObserverOutput: RecordedOutput {
   /// Adds the rows of one end.
   private func write(_ end: Int, _ peer: UInt32, to transcript: inout Transcript) {
     switch told {
-    case .coverage, .transport, .keys: break
+    case .coverage, .transport, .keys, .extensions: break
     case .call(let call):
       var row = PeerRow(label: call.addresses[end].description, role: "observed")
       row.configuration = "{}"
@@ -193,15 +194,22 @@ package struct ObserverOutput: RecordedOutput {
     let version = facts.version.map {
       $0 == 0xfefc ? "DTLSv1.3" : $0 == 0xfefd ? "DTLSv1.2" : "DTLSv1"
     }
-    let fingerprint = facts.fingerprints[1 - end].map { "\($0)" }
+    let fingerprint = facts.fingerprints[1 - end]?.value
     return EventRow(
       type: "secured",
       detail: DetailText([
         ("version", .text(version ?? "")), ("cipherSuite", .text(facts.cipherSuite?.name ?? "")),
-        ("profile", .text(facts.profile.map { "\($0)" } ?? "")),
+        ("profile", .text(profileName(facts) ?? "")),
         ("role", .text(facts.client == end ? "client" : "server")),
         ("remoteFingerprint", .text(fingerprint ?? "")),
       ]).json)
+  }
+
+  /// The IANA name of the profile, for the rarer ones that of the SDES suite.
+  private func profileName(_ facts: DTLSFacts) -> String? {
+    guard let profile = facts.profile else { return nil }
+    return SRTPProtection.allCases.first { $0.profile == profile }?.rawValue
+      ?? SRTPSuite(profile)?.rawValue
   }
 
   private func row(_ stream: ObservedStream, _ payload: PayloadMeaning, isInbound: Bool)

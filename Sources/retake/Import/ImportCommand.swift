@@ -43,8 +43,8 @@ struct ImportCommand: ParsableCommand {
 
   @Option(
     help: ArgumentHelp(
-      "An SRTP key with its salt, in hexadecimal or base64; before it may stand whose packets it is "
-        + "for, as in ssrc:1234=KEY or 192.0.2.1:5000=KEY.", valueName: "key"))
+      "An SRTP key with its salt, in hexadecimal or base64; before it may stand whose packets it "
+        + "is for, as in ssrc:1234=KEY or 192.0.2.1:5000=KEY.", valueName: "key"))
   var srtpKey: [String] = []
 
   @Option(

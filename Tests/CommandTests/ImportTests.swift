@@ -1,0 +1,88 @@
+import Foundation
+import Testing
+
+/// Calls between others, out of packet captures of browsers and other stacks.
+@Suite struct ImportTests {
+  private static let samples = URL(filePath: #filePath).deletingLastPathComponent()
+    .deletingLastPathComponent().appending(path: "ObserverTests/Samples")
+
+  private func sample(_ name: String) -> String { Self.samples.appending(path: name).path }
+
+  /// RTP packets as tshark counts them in the capture; each is `out` of one end and `in` of the
+  /// other.
+  @Test(arguments: [
+    ("chromium-aiortc", 835), ("aiortc-offers-chromium", 844), ("firefox-loop", 304),
+    ("chromium-firefox-cr-offers", 1186),
+  ])
+  func aCallOfOthersBecomesATakeThatReplays(_ name: String, _ packets: Int) async throws {
+    let folder = try Folder()
+    let path = folder.file("call.take")
+    let made = try await Tool.run(
+      "import", sample("\(name).pcap"), "--keys", sample("\(name).keys"), "--sdp",
+      sample("\(name)-offer.sdp"), "--sdp", sample("\(name)-answer.sdp"), "--out", path)
+    #expect(made.status == 0, "\(made.errors)")
+    #expect(made.output.contains(": 1 calls, "))
+    for direction in ["in", "out"] {
+      let count =
+        "SELECT count(*) FROM packet WHERE protocol = 'rtp' AND direction = '\(direction)'"
+      #expect(try Takes.number(path, count) == packets)
+    }
+    #expect(try Takes.number(path, "SELECT count(*) FROM peer WHERE role = 'observed'") == 2)
+    #expect(try Takes.number(path, "SELECT count(*) FROM rtcp WHERE direction = 'in'") > 20)
+    let connected = "SELECT count(*) FROM state WHERE machine = 'dtls' AND to_state = 'connected'"
+    #expect(try Takes.number(path, connected) == 2)
+    for verb in ["replay", "verify", "info", "timeline", "speakers"] {
+      let outcome = try await Tool.run(verb, path, "--json")
+      #expect(outcome.status == 0, "\(verb): \(outcome.errors)")
+    }
+    let page = folder.file("call.html")
+    #expect(try await Tool.run("page", path, "--out", page).status == 0)
+  }
+
+  @Test func withoutKeysHeadersAreSeenAndTheRestIsSaidToBeMissing() async throws {
+    let folder = try Folder()
+    let path = folder.file("call.take")
+    let made = try await Tool.run("import", sample("chromium-aiortc.pcap"), "--out", path)
+    #expect(made.status == 0 && made.output.contains("not seen: no-keys"), "\(made.errors)")
+    #expect(try Takes.number(path, "SELECT count(*) FROM packet WHERE protocol = 'rtp'") == 2 * 835)
+    #expect(try Takes.number(path, "SELECT count(*) FROM rtcp") == 0)
+    #expect(try await Tool.run("info", path).output.contains("not seen    no-keys"))
+    #expect(try await Tool.run("replay", path).status == 0)
+  }
+
+  @Test func aCaptureComesThroughAPipe() async throws {
+    let folder = try Folder()
+    let (whole, piped) = (folder.file("whole.take"), folder.file("piped.take"))
+    let capture = sample("firefox-loop.pcap")
+    #expect(try await Tool.run("import", capture, "--out", whole).status == 0)
+    let outcome = try await Tool.shell("'\(Tool.path)' import - --out '\(piped)' < '\(capture)'")
+    #expect(outcome.status == 0, "\(outcome.errors)")
+    let digest = "SELECT digest FROM ending"
+    #expect(try Takes.bytes(whole, digest) == Takes.bytes(piped, digest))
+  }
+
+  @Test func anAlteredTakeOfOthersIsFound() async throws {
+    let folder = try Folder()
+    let path = folder.file("call.take")
+    #expect(
+      try await Tool.run("import", sample("firefox-loop.pcap"), "--out", path).status == 0)
+    let altered = try await Tool.shell(
+      "sqlite3 '\(path)' \"UPDATE state SET to_state = 'failed' WHERE to_state = 'connected'\"")
+    try #require(altered.status == 0, "\(altered.errors)")
+    let found = try await Tool.run("replay", path)
+    #expect(found.status == 1 && found.output.contains("altered"))
+  }
+
+  @Test(arguments: [
+    (["/dev/null"], 65), (["/nowhere.pcap"], 66), ([#filePath], 65),
+    (["/nowhere.pcap", "--map", "96"], 64), (["/nowhere.pcap", "--srtp-key", "zz"], 64),
+  ])
+  func whatIsNoCaptureIsSaidInOneSentence(_ arguments: [String], _ status: Int) async throws {
+    let folder = try Folder()
+    let path = folder.file("call.take")
+    let outcome = try await Tool.run(["import"] + arguments + ["--out", path])
+    #expect(Int(outcome.status) == status, "\(outcome.errors)")
+    #expect(outcome.errorLines.count == 1, "\(outcome.errors)")
+    #expect(!FileManager.default.fileExists(atPath: path))
+  }
+}
