@@ -251,7 +251,8 @@ actor CallService: CallHandling {
     if shared == nil {
       await complete(call.session, call.path, [peer], call.peer.mediaSummary)
     } else {
-      endedPeers.append(peer)
+      // A recorder that runs for weeks lists the first of its peers, and the take has all of them.
+      if endedPeers.count < RecordingReport.takesMaximum { endedPeers.append(peer) }
       lastMedia = call.peer.mediaSummary
     }
     endedCount += 1
@@ -280,7 +281,7 @@ actor CallService: CallHandling {
     for farewell in farewells.values { await farewell.value }
     await loops?.stop()
     if let shared {
-      let count = endedPeers.count
+      let count = endedCount
       await complete(
         shared, sharedPath, endedPeers, count > 1 ? "\(count) calls" : lastMedia)
     }

@@ -57,22 +57,30 @@ struct RecordingReport: Encodable {
     }
   }
 
+  /// The takes, of many the last ones.
   private(set) var takes: [Take] = []
+  /// How many takes came before those that are listed.
+  private(set) var earlierTakes = 0
   var sendFailures: [Failure] = []
 
   /// What went each way, in words, in the order of the takes.
   private var media: [String] = []
 
+  /// How many takes are listed: a recorder that runs for weeks remembers no more of them.
+  static let takesMaximum = 1_000
+
   /// The lines for people.
-  private var lines: [String] {
-    zip(takes, media).map { take, media in
+  var lines: [String] {
+    let list = zip(takes, media).map { take, media in
       "\(take.path): \(take.steps) steps, \(take.packets) packets, \(byteText(take.bytes)); "
         + media
     }
+    guard earlierTakes > 0 else { return list }
+    return ["\(earlierTakes) takes before these"] + list
   }
 
   enum CodingKeys: CodingKey {
-    case takes, sendFailures
+    case takes, earlierTakes, sendFailures
   }
 
   /// Adds a take that is complete, with the peers that were recorded.
@@ -91,6 +99,11 @@ struct RecordingReport: Encodable {
   mutating func add(_ take: Take, media: String) {
     takes.append(take)
     self.media.append(media)
+    // In large steps, because the beginning of a list is taken away by moving all the rest.
+    guard takes.count == 2 * RecordingReport.takesMaximum else { return }
+    earlierTakes += RecordingReport.takesMaximum
+    takes.removeFirst(RecordingReport.takesMaximum)
+    self.media.removeFirst(RecordingReport.takesMaximum)
   }
 
   /// Gives the only take the name that it has when it is complete.
