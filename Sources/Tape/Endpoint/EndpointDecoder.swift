@@ -102,7 +102,7 @@ package final class ContentSource {
     statement.bind(number, at: 1)
     defer { statement.reset() }
     guard (try? statement.step()) == true else { return nil }
-    return [UInt8](statement.blob(0))
+    return statement.values([UInt8].self)
   }
 }
 

@@ -92,8 +92,10 @@ package final class WireCursor {
 
   private func readPiece() throws(SQLiteError) -> Bool {
     guard nextPiece == 0 || bytes.count == WirePiece.length else { return false }
-    guard try statement.step(), statement.integer(0) == nextPiece else { return false }
-    bytes = statement.bytes(1)
+    guard try statement.step() else { return false }
+    let (piece, bytes) = statement.values(Int64.self, [UInt8].self)
+    guard piece == nextPiece else { return false }
+    self.bytes = bytes
     offset = 0
     nextPiece += 1
     return !bytes.isEmpty && bytes.count <= WirePiece.length

@@ -36,8 +36,9 @@ struct LibraryFloor {
   private mutating func runEncoders(_ connection: borrowing SQLiteConnection) throws {
     var peers = try connection.prepare("SELECT peer FROM peer ORDER BY peer")
     while try peers.step() {
-      try encodeVideo(connection, peer: peers.integer(0))
-      try encodeAudio(connection, peer: peers.integer(0))
+      let peer = peers.values(Int64.self)
+      try encodeVideo(connection, peer: peer)
+      try encodeAudio(connection, peer: peer)
     }
   }
 
@@ -52,15 +53,14 @@ struct LibraryFloor {
     let pattern = TestPattern(width: BenchCall.width, height: BenchCall.height)
     var encoder: (any VideoEncoding)?
     while try frames.step() {
-      let time = frames.integer(0)
-      let bitrate = UInt64(clamping: frames.integer(2))
+      let (time, isKey, bits) = frames.values(Int64.self, Bool.self, Int64.self)
+      let bitrate = UInt64(clamping: bits)
       let settings = VideoSettings(
         codec: .vp8, width: BenchCall.width, height: BenchCall.height,
         framesPerSecond: BenchCall.framesPerSecond, bitrate: bitrate)
       let used = try encoder ?? LibraryCodecs().videoEncoder(track: "", settings)
       encoder = used
       let picture = pattern.picture(time * Int64(BenchCall.framesPerSecond) / 90_000)
-      let isKey = frames.integer(1) != 0
       videoEncoding += try measured {
         used.setBitrate(bitrate)
         _ = try used.encode(
@@ -78,7 +78,7 @@ struct LibraryFloor {
     let encoder = try LibraryCodecs().audioEncoder(track: "", settings)
     while try frames.step() {
       let block = tone.block(
-        at: frames.integer(0), frameCount: AudioBlock.sampleRate / 50,
+        at: frames.values(Int64.self), frameCount: AudioBlock.sampleRate / 50,
         channels: settings.channels)
       audioEncoding += try measured { _ = try encoder.encode(block) }
     }
@@ -93,25 +93,26 @@ struct LibraryFloor {
       WHERE direction = 'in' AND outcome = 'decoded' ORDER BY 1, 2
       """)
     while try tracks.step() {
+      let (peer, track, kind, channels) = tracks.values(
+        Int64.self, Int64.self, String.self, Int.self)
       var frames = try connection.prepare(
         """
         SELECT bytes FROM frame
         WHERE peer = ? AND track = ? AND direction = 'in' AND outcome = 'decoded' ORDER BY row
         """)
-      frames.bind(tracks.integer(0), at: 1)
-      frames.bind(tracks.integer(1), at: 2)
+      frames.bind(peer, at: 1)
+      frames.bind(track, at: 2)
       let codecs = LibraryCodecs()
-      if tracks.text(2) == MediaKind.video.rawValue {
+      if kind == MediaKind.video.rawValue {
         let decoder = try codecs.videoDecoder(track: "", .vp8)
         while try frames.step() {
-          let bytes = frames.bytes(0)
+          let bytes = frames.values([UInt8].self)
           videoDecoding += try measured { _ = try decoder.decode(bytes) }
         }
       } else {
-        let decoder = try codecs.audioDecoder(
-          track: "", channels: Int(clamping: tracks.integer(3)))
+        let decoder = try codecs.audioDecoder(track: "", channels: channels)
         while try frames.step() {
-          let bytes = frames.bytes(0)
+          let bytes = frames.values([UInt8].self)
           audioDecoding += try measured { _ = try decoder.decode(.payload(bytes)) }
         }
       }
@@ -124,7 +125,7 @@ struct LibraryFloor {
   private mutating func runProtection(_ connection: borrowing SQLiteConnection) throws {
     var secured = try connection.prepare(
       "SELECT count(*) FROM event WHERE type = 'secured' AND detail LIKE '%AES128_CM%'")
-    let isCounterMode = try secured.step() && secured.integer(0) > 0
+    let isCounterMode = try secured.step() && secured.values(Int.self) > 0
     let profile: SRTPProfile = isCounterMode ? .aes128CMSHA1_80 : .aeadAES128GCM
     let tagLength = isCounterMode ? 10 : 16
     // A key of 16 bytes and its salt (RFC 3711 section 8.2, RFC 7714 section 12).
@@ -137,13 +138,13 @@ struct LibraryFloor {
         SELECT direction = 'in', protocol = 'rtcp', bytes FROM packet
         WHERE peer = ? AND protocol IN ('rtp', 'rtcp') ORDER BY row
         """)
-      packets.bind(peers.integer(0), at: 1)
+      packets.bind(peers.values(Int64.self), at: 1)
       var other = try SRTPContext(profile: profile, sendKey: key, receiveKey: key)
       while try packets.step() {
-        let isRTCP = packets.integer(1) != 0
-        var packet = packets.bytes(2)
+        let (isInbound, isRTCP, bytes) = packets.values(Bool.self, Bool.self, [UInt8].self)
+        var packet = bytes
         packet.removeLast(min(packet.count, tagLength + (isRTCP ? 4 : 0)))
-        if packets.integer(0) != 0 {
+        if isInbound {
           try other.protect(&packet, isRTCP: isRTCP)
           let begin = ContinuousClock.now
           try context.unprotect(&packet, isRTCP: isRTCP)
