@@ -172,7 +172,8 @@ SELECT
       )
     ), packet_store.position % 8152 + 1, packet_store.size)
   END AS bytes
-FROM packet_store JOIN path_end USING (path);
+-- A cross join, so that packets come in their order where nobody asks for another one.
+FROM packet_store CROSS JOIN path_end USING (path);
 
 -- RTCP blocks in the clear.
 CREATE TABLE rtcp (

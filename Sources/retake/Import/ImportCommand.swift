@@ -44,7 +44,8 @@ struct ImportCommand: ParsableCommand {
   @Option(
     help: ArgumentHelp(
       "An SRTP key with its salt, in hexadecimal or base64; before it may stand whose packets it "
-        + "is for, as in ssrc:1234=KEY or 192.0.2.1:5000=KEY.", valueName: "key"))
+        + "is for, as in ssrc:1234=KEY or 192.0.2.1:5000=KEY.", valueName: "key"),
+    transform: ImportCommand.key)
   var srtpKey: [String] = []
 
   @Option(
@@ -52,7 +53,9 @@ struct ImportCommand: ParsableCommand {
     completion: .file(), transform: Taking.path)
   var sdp: [String] = []
 
-  @Option(help: "What payload types stand for, as in 96=vp8,97=rtx,111=opus/48000.")
+  @Option(
+    help: "What payload types stand for, as in 96=vp8,97=rtx,111=opus/48000.",
+    transform: ImportCommand.payloadTypes)
   var map: String?
 
   @Option(help: "A name for the take.")
@@ -61,19 +64,21 @@ struct ImportCommand: ParsableCommand {
   @Flag(help: "Print JSON for programs.")
   var json = false
 
-  func validate() throws {
-    if let map, PayloadTypeMapping.list(parsing: map) == nil {
-      throw ValidationError(
-        "--map takes payload types from 0 to 127 with their codecs, as in 96=vp8,97=rtx, "
-          + "not \"\(map)\".")
+  private static let key: Taking.Reader<String> = { word in
+    do throws(SRTPKeyError) {
+      _ = try SRTPKey(parsing: word)
+    } catch {
+      throw Taking.Refusal(error.reason)
     }
-    for key in srtpKey {
-      do throws(SRTPKeyError) {
-        _ = try SRTPKey(parsing: key)
-      } catch {
-        throw ValidationError("--srtp-key: \(error.reason).")
-      }
+    return word
+  }
+
+  private static let payloadTypes: Taking.Reader<String> = { word in
+    guard PayloadTypeMapping.list(parsing: word) != nil else {
+      throw Taking.Refusal(
+        "payload types are from 0 to 127, each with its codec, as in 96=vp8,97=rtx")
     }
+    return word
   }
 
   func run() throws {
@@ -90,7 +95,10 @@ struct ImportCommand: ParsableCommand {
     -> CaptureImport.Summary
   {
     let input = capture == "-" ? FileHandle.standardInput : FileHandle(forReadingAtPath: capture)
-    guard let input else { throw CommandFailure(.noSuchFile, "\(capture): there is no such file") }
+    guard let input else {
+      throw CommandFailure(
+        .noSuchFile, "\(CommandReading.oneLine(capture)): there is no such file")
+    }
     let progress = Progress("importing")
     defer { progress.clear() }
     var reader = CaptureReader()
@@ -154,7 +162,7 @@ struct ImportCommand: ParsableCommand {
 
   private func text(_ path: String) throws -> String {
     guard let data = FileManager.default.contents(atPath: path) else {
-      throw CommandFailure(.noSuchFile, "\(path): it cannot be read")
+      throw CommandFailure(.noSuchFile, "\(CommandReading.oneLine(path)): it cannot be read")
     }
     return String(decoding: data, as: UTF8.self)
   }
