@@ -4,8 +4,9 @@
 # Libraries that the package links, and what finds them.
 CORE = libpcap-dev libsrtp2-dev libopus-dev libvpx-dev libsqlite3-dev libssl-dev libxxhash-dev \
 	pkg-config
-# What the tests drive besides: another date for a replay, plain SQL on a take, a debugger at a step.
-TESTING = faketime sqlite3 python3 curl openssl gdb
+# What the tests drive besides: another date for a replay, plain SQL on a take, a debugger at a step,
+# what another reader of captures makes of them.
+TESTING = faketime sqlite3 python3 curl openssl gdb tshark
 # What the calls with real peers need: the peers, Python's virtual environments, network namespaces.
 GSTREAMER = gstreamer1.0-plugins-base gstreamer1.0-plugins-good gstreamer1.0-plugins-bad \
 	gstreamer1.0-nice python3-gst-1.0 gir1.2-gst-plugins-base-1.0 gir1.2-gst-plugins-bad-1.0
