@@ -19,6 +19,14 @@ struct Crafted {
     return builder.finish(checksum: true)
   }
 
+  /// A packet with the checksum that it should have.
+  static func sealed(_ packet: [UInt8]) -> [UInt8] {
+    var packet = packet
+    let sum = CRC32C.checksum(of: packet.span.bytes)
+    for offset in 0..<4 { packet[8 + offset] = UInt8(truncatingIfNeeded: sum >> (8 * offset)) }
+    return packet
+  }
+
   /// The tag and the chunks of a packet.
   static func read(_ packet: [UInt8]) -> (tag: UInt32, chunks: [Chunk]) {
     var reader = ByteReader(packet.span.bytes)
@@ -54,7 +62,8 @@ struct Crafted {
   static func answer(
     _ association: inout SCTPAssociation, to chunks: [Chunk], at now: Instant
   ) -> [Chunk] {
-    answer(&association, to: packet(tag: association.localTag, chunks), at: now).map(\.chunk)
+    answer(&association, to: packet(tag: association.handshake.localTag, chunks), at: now).map(
+      \.chunk)
   }
 
   /// Bytes of 16-bit words.

@@ -12,7 +12,9 @@ import Wire
   }
 
   /// The number that the next DATA chunk to a side has.
-  private func next(_ side: SCTPAssociation) -> UInt32 { side.received.acknowledged &+ 1 }
+  private func next(_ side: SCTPAssociation) -> UInt32 {
+    side.receiver.numbers.acknowledged &+ 1
+  }
 
   @Test func theFirstDataIsAcknowledgedAtOnceAndTheNextWithASecondPacket() {
     var link = connected()
@@ -53,7 +55,7 @@ import Wire
       let channel = link.open(0)
       for _ in 0..<3 { link.send(0, channel, "x") }
       // One further than the last number, or far behind it in a gap report.
-      let last = link.sides[0].sent.nextNumber &- 1
+      let last = link.sides[0].sender.sent.nextNumber &- 1
       let cumulative = gap.isEmpty ? last &+ 1 : last &- 2
       let body =
         Crafted.words(long: cumulative, 65536) + Crafted.words(UInt16(gap.count / 4), 0) + gap
@@ -81,7 +83,7 @@ import Wire
       &link.sides[1], to: [Crafted.data(number, stream: 65535, [1])], at: link.now)
     #expect(said.map(\.type) == [.error, .selectiveAcknowledgement])
     #expect(said.first?.body == Crafted.words(1, 8, 65535, 0))
-    #expect(link.sides[1].received.acknowledged == number)
+    #expect(link.sides[1].receiver.numbers.acknowledged == number)
   }
 
   @Test func dataOfTheOtherKindEndsTheAssociation() {
@@ -96,9 +98,18 @@ import Wire
   }
 
   @Test func aPeerMayHaveMoreStreamsUpToAllOfThem() {
-    var link = connected()
-    link.sides[1].peer.outgoingStreams = 100
-    let first = link.sides[1].reset.expectedRequest
+    var link = Link()
+    // The first side says that it has 100 streams to the second.
+    link.tamper = { side, bytes, _ in
+      guard side == 0, bytes[12] == 1 || bytes[12] == 2 else { return bytes }
+      var changed = bytes
+      changed.replaceSubrange(24..<26, with: [0, 100])
+      return Crafted.sealed(changed)
+    }
+    link.connect { $1.offersInterleaving = false }
+    link.tamper = nil
+    #expect(link.sides[1].receiver.streamCount == 100)
+    let first = link.sides[1].channels.resets.expectedRequest
     let asked: [(UInt16, result: UInt32, UInt16)] = [(28, 1, 128), (65500, 2, 128), (2, 1, 130)]
     for (index, (more, result, count)) in asked.enumerated() {
       let number = first &+ UInt32(index)
@@ -108,7 +119,7 @@ import Wire
       for _ in 0..<2 {
         let said = Crafted.answer(&link.sides[1], to: [request], at: link.now)
         #expect(said.first?.body == Crafted.words(16, 12) + Crafted.words(long: number, result))
-        #expect(link.sides[1].peer.outgoingStreams == count)
+        #expect(link.sides[1].receiver.streamCount == count)
       }
     }
   }
@@ -135,7 +146,7 @@ import Wire
     let channel = link.open(0, DataChannelInit(label: "twice"))
     link.run(for: .seconds(1))
     let there = link.seen[1].announced[0]
-    let number = link.sides[0].sent.nextNumber
+    let number = link.sides[0].sender.sent.nextNumber
     let again = ChannelMessage.open(DataChannelInit(label: "twice")).bytes
     let said = Crafted.answer(
       &link.sides[1],
@@ -195,11 +206,11 @@ import Wire
     }
     link.run { $0.sides[0].statistics.unacknowledgedChunks == 0 }
     link.tamper = { _, _, _ in nil }
-    let first = link.sides[0].sent.nextNumber
+    let first = link.sides[0].sender.sent.nextNumber
     for _ in 0..<10 {
       link.step(0, .send(channel, binary: true, [UInt8](repeating: 0, count: 1100)))
     }
-    #expect(link.sides[0].sent.count == 10)
+    #expect(link.sides[0].sender.sent.count == 10)
     // What the peer has: a cumulative number, counted from the first one, and gap blocks behind it.
     func acknowledge(_ cumulative: Int, _ gaps: [UInt16]) -> [UInt32] {
       let number = first &+ UInt32(truncatingIfNeeded: cumulative)

@@ -111,7 +111,12 @@ import Wire
   @Test func aNewOfferDuringTheEndGetsTheEndAgain() {
     var link = Link()
     link.connect()
-    link.sides[1].phase = .shutdownAcknowledgementSent
+    // The peer has all and ends the association.
+    let last = link.sides[1].sender.sent.nextNumber &- 1
+    let end = Crafted.answer(
+      &link.sides[1], to: [.init(type: .shutdown, body: Crafted.words(long: last))], at: link.now)
+    #expect(end.map(\.type) == [.shutdownAcknowledgement])
+    #expect(link.sides[1].handshake.phase == .shutdownAcknowledgementSent)
     let packet = Crafted.packet(tag: 0, [.init(type: .initiation, body: initiation().body())])
     let said = Crafted.answer(&link.sides[1], to: packet, at: link.now)
     #expect(said.map(\.chunk.type) == [.shutdownAcknowledgement])

@@ -24,16 +24,14 @@ import Wire
     }
     guard dice.happens(95) else { return bytes }
     bytes.replaceSubrange(0..<8, with: packet[0..<8])
-    let sum = CRC32C.checksum(of: bytes.span.bytes)
-    for offset in 0..<4 { bytes[8 + offset] = UInt8(truncatingIfNeeded: sum >> (8 * offset)) }
-    return bytes
+    return Crafted.sealed(bytes)
   }
 
   private func isBounded(_ machine: SCTPAssociation) -> Bool {
-    machine.incoming.heldBytes <= 2 * machine.parameters.receiveWindow
-      && machine.incoming.heldFragments <= 2 * SCTPLimits.fragmentsHeld
-      && machine.received.ranges.count <= SCTPLimits.gaps
-      && machine.sent.count <= SCTPLimits.chunksInFlight && machine.early.count <= 16
+    machine.receiver.streams.heldBytes <= 2 * machine.parameters.receiveWindow
+      && machine.receiver.streams.heldFragments <= 2 * SCTPLimits.fragmentsHeld
+      && machine.receiver.numbers.ranges.count <= SCTPLimits.gaps
+      && machine.sender.sent.count <= SCTPLimits.chunksInFlight && machine.early.count <= 16
   }
 
   @Test func mutatedPacketsOfWholeCallsNeitherTrapNorHang() {
@@ -75,15 +73,26 @@ import Wire
     for round in 0..<400 {
       var machine = SCTPAssociation(entropy: Entropy(seed: [UInt8(round & 0xff)]).stream("sctp"))
       var outbox = Outbox<SCTPAssociation.Output>()
-      machine.step(.start(SCTPParameters(isClient: round % 2 == 0)), at: .zero, into: &outbox)
+      let parameters = SCTPParameters(isClient: round % 2 == 0)
+      machine.start(parameters, RecordedPackets.identity, at: .zero, into: &outbox)
       if round % 4 != 0 {
-        machine.localTag = 0xcd5a_6ded
-        machine.peer.tag = 0xcaa2_79d4
-        machine.peer.features = Initiation.Features(rawValue: UInt8(round % 16))
-        machine.received = ReceivedNumbers(first: 0x2114_e986)
-        machine.peer.incomingStreams = 65535
-        machine.peer.outgoingStreams = 65535
-        machine.phase = round % 4 == 1 ? .cookieEchoed : .established
+        // Chromium's answer, with what it can do made up; two of three get the confirmation too.
+        var answer = Initiation()
+        answer.tag = 0xcaa2_79d4
+        answer.window = 65536
+        answer.incomingStreams = 65535
+        answer.outgoingStreams = 65535
+        answer.firstNumber = 0x2114_e986
+        answer.features = Initiation.Features(rawValue: UInt8(round % 16))
+        let chunk = Crafted.Chunk(
+          type: .initiationAcknowledgement, body: answer.body(cookie: [1, 2, 3, 4]))
+        let echo = Crafted.answer(&machine, to: [chunk], at: .zero)
+        #expect(echo.map(\.type) == [.cookieEcho])
+        if round % 4 != 1 {
+          _ = Crafted.answer(&machine, to: [.init(type: .cookieAcknowledgement)], at: .zero)
+        }
+        let phase = machine.handshake.phase
+        #expect(phase == (round % 4 == 1 ? .cookieEchoed : .established))
       }
       for step in 0..<100 {
         let packet = mutated(recorded[dice.below(recorded.count)], &dice)
@@ -105,7 +114,7 @@ import Wire
       $1.receiveWindow = 100_000
       $1.offersInterleaving = false
     }
-    let number = link.sides[0].sent.nextNumber
+    let number = link.sides[0].sender.sent.nextNumber
     // Beginnings of messages only, each with a gap behind the one before.
     for index in 0..<5000 as Range<UInt32> {
       var body = ByteWriter()
@@ -114,12 +123,12 @@ import Wire
       body.uint32(53)
       body.zeros(200)
       var builder = PacketBuilder(limit: 1160)
-      builder.begin(from: 5000, to: 5000, tag: link.sides[1].localTag)
+      builder.begin(from: 5000, to: 5000, tag: link.sides[1].handshake.localTag)
       builder.chunk(.data, flags: ordered ? 2 : 6, body.bytes)
       link.step(1, .packet(builder.finish(checksum: true)))
     }
     #expect(isBounded(link.sides[1]))
-    #expect(link.sides[1].incoming.heldBytes <= 100_000)
+    #expect(link.sides[1].receiver.streams.heldBytes <= 100_000)
     #expect(link.seen[1].messages.isEmpty)
   }
 

@@ -52,10 +52,8 @@ import Wire
   @Test func aRecordedCallRunsAgain() {
     var machine = SCTPAssociation(entropy: Entropy(seed: [1]).stream("sctp"))
     var outbox = Outbox<SCTPAssociation.Output>()
-    machine.step(.start(SCTPParameters(isClient: false)), at: .zero, into: &outbox)
-    machine.localTag = 0xcd5a_6ded
-    machine.localFirst = 0xb28c_eee2
-    machine.sent = SentChunks(firstNumber: 0xb28c_eee2)
+    machine.start(
+      SCTPParameters(isClient: false), RecordedPackets.identity, at: .zero, into: &outbox)
     let channel = machine.nextChannel
     machine.step(.open(DataChannelInit(label: "chat", id: 1)), at: .zero, into: &outbox)
     var now = Instant.zero

@@ -14,13 +14,13 @@ import Wire
       link.step(0, .send(channel, binary: true, [UInt8(truncatingIfNeeded: number)]))
     }
     link.step(0, .send(channel, binary: true, [UInt8](repeating: 7, count: 200_000)))
-    link.run { $0.sides[0].channels[0].queue.isEmpty }
-    #expect(!hasNoSpace(link.sides[0].sent.chunks))
-    link.run { $0.seen[1].messages.count > small && $0.sides[0].sent.isEmpty }
+    link.run { $0.sides[0].sender.queues.isEmpty(0) }
+    #expect(!hasNoSpace(link.sides[0].sender.sent.chunks))
+    link.run { $0.seen[1].messages.count > small && $0.sides[0].sender.sent.isEmpty }
     #expect(link.seen[1].messages.count == small + 1)
-    #expect(hasNoSpace(link.sides[0].channels[0].queue))
-    #expect(hasNoSpace(link.sides[0].sent.chunks))
-    #expect(link.sides[1].incoming.streams.allSatisfy { hasNoSpace($0.ordered) })
+    #expect(hasNoSpace(link.sides[0].sender.queues.messages(of: 0)))
+    #expect(hasNoSpace(link.sides[0].sender.sent.chunks))
+    #expect(link.sides[1].receiver.streams.streams.allSatisfy { hasNoSpace($0.ordered) })
     #expect(!hasNoSpace(Deque([1])))
   }
 

@@ -1,5 +1,11 @@
+@testable import SCTP
+
 /// SCTP packets of a call between Chromium (the answerer) and aiortc, taken out of its DTLS.
 enum RecordedPackets {
+  /// What aiortc had drawn.
+  static let identity = AssociationIdentity(
+    cookieKey: CookieKey(first: 1, second: 2), tag: 0xcd5a_6ded, firstNumber: 0xb28c_eee2)
+
   /// Both sides' INIT, which crossed.
   static let chromiumInitiation =
     "1388138800000000ede9c2be0100001ecaa279d400500000ffffffff2114e986c00000048008000682c00000"

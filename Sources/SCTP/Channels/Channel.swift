@@ -1,41 +1,30 @@
-import DequeModule
-import Wire
-
-/// A data channel and the stream to the peer that carries it.
+/// A data channel: what it was made with, its state and what it carried.
 struct Channel {
-  let number: DataChannelNumber
-  var options: DataChannelInit
-  var state: DataChannelState
-  var counters = DataChannelCounters()
-
-  /// Messages that are not sent completely, oldest first.
-  var queue = Deque<OutgoingMessage>()
-  /// How many bytes of the first message were sent, and its number in the stream if any were.
-  var sentOfFirst = 0
-  var partsOfFirst: UInt32 = 0
-  /// The bytes of messages from `send` that were not sent.
-  var bufferedAmount: UInt64 = 0
-  var lowThreshold: UInt64 = 0
-  /// The virtual time of the channel in the schedule.
-  var turn: UInt64 = 0
-  /// The numbers of the next ordered message, and of the next unordered interleaved one.
-  var nextOrdered: UInt32 = 0
-  var nextUnordered: UInt32 = 0
-
-  /// Whether the peer knows of the channel, so that messages may overtake the announcement.
-  var isConfirmed = false
-  /// The last chunk on the stream, which must be acknowledged before the stream is reset.
-  var lastNumber: UInt32?
-  /// How far the reset of the stream to the peer is.
-  var outgoingReset = OutgoingReset.none
-  /// Whether the peer reset the stream to this side.
-  var isIncomingReset = false
-  /// What came of a message in deprecated parts.
-  var parts: [UInt8] = []
-
+  /// How far the reset of the stream to the peer is (RFC 8831 section 6.7).
   enum OutgoingReset {
     case none, wanted, asked, done
   }
+
+  /// What came of a message.
+  enum Arrival {
+    /// A part of a message, or of no use.
+    case nothing
+    case useless
+    case tooLarge
+    case message(binary: Bool, [UInt8])
+  }
+
+  let number: DataChannelNumber
+  private(set) var options: DataChannelInit
+  private(set) var state: DataChannelState
+  private(set) var counters = DataChannelCounters()
+  /// Whether the peer knows of the channel, so that messages may overtake the announcement.
+  private(set) var isConfirmed = false
+  private(set) var outgoingReset = OutgoingReset.none
+  /// Whether the peer reset the stream to this side.
+  private(set) var isIncomingReset = false
+  /// What came of a message in deprecated parts.
+  private var parts: [UInt8] = []
 
   init(number: DataChannelNumber, options: DataChannelInit, state: DataChannelState) {
     self.number = number
@@ -43,20 +32,74 @@ struct Channel {
     self.state = state
   }
 
-  /// How many bytes a chunk advances the channel's virtual time, by its weight.
-  func cost(_ size: Int) -> UInt64 {
-    UInt64(size) * UInt64(DataChannelPriority.high.rawValue / options.priority.rawValue)
-  }
-}
+  mutating func assign(_ stream: UInt16?) { options.id = stream }
 
-/// A message that waits to be sent.
-struct OutgoingMessage {
-  var bytes: [UInt8]
-  var payloadProtocol: PayloadProtocol
-  var ordered: Bool
-  var limits: MessageLimits
-  /// The message among all messages of the association.
-  var number: UInt64
-  /// How many of its bytes count as buffered: none of announcements and of the empty message.
-  var buffered: UInt64
+  /// Notes that the peer knows of the channel (RFC 8832 section 6).
+  mutating func confirm() { isConfirmed = true }
+
+  mutating func open() { state = .open }
+
+  /// Begins to close the channel; false when it is not open.
+  mutating func beginClosing() -> Bool {
+    guard state == .open else { return false }
+    state = .closing
+    return true
+  }
+
+  /// Wants the stream to the peer reset once the channel closes; false when it is no news.
+  mutating func wantReset() -> Bool {
+    guard state == .closing, outgoingReset == .none else { return false }
+    outgoingReset = .wanted
+    return true
+  }
+
+  mutating func noteAsked() { outgoingReset = .asked }
+
+  /// Notes the answer of the request that was asked; whether the channel is gone on both sides.
+  mutating func noteAnswered() -> Bool {
+    guard outgoingReset == .asked else { return false }
+    outgoingReset = .done
+    return isIncomingReset
+  }
+
+  /// Notes that the peer reset its stream; whether the channel is gone on both sides.
+  mutating func noteIncomingReset() -> Bool {
+    isIncomingReset = true
+    return outgoingReset == .done
+  }
+
+  /// Counts a message given to `send`.
+  mutating func countSent(_ bytes: Int) {
+    counters.messagesSent += 1
+    counters.bytesSent += UInt64(bytes)
+  }
+
+  /// Takes in a message from the peer, which shows that it knows the channel (RFC 8832 section 6).
+  mutating func receive(
+    _ kind: PayloadProtocol, _ bytes: [UInt8], most: Int
+  ) -> Arrival {
+    isConfirmed = true
+    switch kind {
+    case .string: return hand(bytes, binary: false)
+    case .binary: return hand(bytes, binary: true)
+    case .emptyString: return hand([], binary: false)
+    case .emptyBinary: return hand([], binary: true)
+    case .stringPart, .binaryPart:
+      guard parts.count + bytes.count <= most else { return .tooLarge }
+      parts += bytes
+      return .nothing
+    default: return .useless
+    }
+  }
+
+  private mutating func hand(_ bytes: [UInt8], binary: Bool) -> Arrival {
+    var whole = bytes
+    if !parts.isEmpty {
+      whole = parts + bytes
+      parts = []
+    }
+    counters.messagesReceived += 1
+    counters.bytesReceived += UInt64(whole.count)
+    return .message(binary: binary, whole)
+  }
 }

@@ -1,4 +1,19 @@
-/// The data channels of an association, found by place, by number and by stream.
+import Wire
+
+/// What a message from the peer was.
+enum ChannelOutcome {
+  case nothing
+  case useless
+  case message(DataChannelNumber, binary: Bool, [UInt8])
+  case failed(SCTPFailure)
+  /// The peer announced a channel, which is at a place now.
+  case announced(Int)
+  /// What the peer announced cannot be: it is closed and not answered (RFC 8832 section 6).
+  case refused(UInt16)
+}
+
+/// Owns the data channels of an association, found by place, by number and by stream: their
+/// streams, their announcements and their ends (RFC 8832, RFC 8831 section 6).
 struct ChannelTable {
   private var slots: [Channel] = []
   private var free: [Int] = []
@@ -15,10 +30,7 @@ struct ChannelTable {
   var places: [Int] { byNumber.map(\.place) }
 
   /// The channel at a place, which is used again after the channel was removed.
-  @inline(__always) subscript(place: Int) -> Channel {
-    get { slots[place] }
-    _modify { yield &slots[place] }
-  }
+  subscript(place: Int) -> Channel { slots[place] }
 
   /// Adds a channel.
   mutating func add(_ options: DataChannelInit, state: DataChannelState) -> Int {
@@ -37,7 +49,7 @@ struct ChannelTable {
       byStream.append(contentsOf: repeatElement(-1, count: index + 1 - byStream.count))
     }
     byStream[index] = Int32(place)
-    slots[place].options.id = stream
+    slots[place].assign(stream)
   }
 
   /// Removes a channel.
@@ -78,4 +90,116 @@ struct ChannelTable {
     }
     return low < byNumber.count && byNumber[low].number == number ? low : nil
   }
+
+  // MARK: Opening
+
+  /// Takes the stream from a channel that was refused.
+  mutating func refuse(_ place: Int) { slots[place].assign(nil) }
+
+  /// Gives a channel that has no stream the lowest free one (RFC 8832 section 6); nil when there is
+  /// none.
+  mutating func assignFreeStream(to place: Int, isEven: Bool, below bound: Int) -> UInt16? {
+    guard let stream = freeStream(isEven: isEven, below: bound) else { return nil }
+    assign(stream, to: place)
+    return stream
+  }
+
+  /// Opens a channel that waited for the association; its announcement unless it is negotiated.
+  mutating func open(_ place: Int) -> OutgoingMessage? {
+    slots[place].open()
+    guard slots[place].options.negotiated else {
+      return OutgoingMessage(.open(slots[place].options))
+    }
+    slots[place].confirm()
+    return nil
+  }
+
+  // MARK: Messages
+
+  /// Makes a message for a channel (RFC 8831 section 6.6): one byte stands for none, and it is
+  /// ordered until the peer knows of the channel (RFC 8832 section 6).
+  mutating func message(_ bytes: [UInt8], binary: Bool, on place: Int) -> OutgoingMessage {
+    slots[place].countSent(bytes.count)
+    let kind: PayloadProtocol
+    if bytes.isEmpty {
+      kind = binary ? .emptyBinary : .emptyString
+    } else {
+      kind = binary ? .binary : .string
+    }
+    return OutgoingMessage(
+      bytes: bytes.isEmpty ? [0] : bytes, payloadProtocol: kind,
+      ordered: slots[place].options.ordered || !slots[place].isConfirmed, limits: MessageLimits(),
+      buffered: UInt64(bytes.count))
+  }
+
+  /// Takes in a whole message from a stream.
+  ///
+  /// - Parameters:
+  ///   - most: how large a message may be.
+  ///   - isClient: whether this side is the DTLS client, so that the peer has the odd streams.
+  ///   - bound: how many streams there are.
+  mutating func receive(
+    _ message: ReceivedMessage, most: Int, isClient: Bool, below bound: Int
+  ) -> ChannelOutcome {
+    if message.payloadProtocol == .control {
+      return receiveControl(message, isClient: isClient, below: bound)
+    }
+    guard let place = place(ofStream: message.stream),
+      slots[place].state == .open || slots[place].state == .closing
+    else { return .useless }
+    switch slots[place].receive(message.payloadProtocol, message.bytes, most: most) {
+    case .nothing: return .nothing
+    case .useless: return .useless
+    case .tooLarge: return .failed(Receiver.tooLarge)
+    case .message(let binary, let bytes):
+      return .message(slots[place].number, binary: binary, bytes)
+    }
+  }
+
+  private mutating func receiveControl(
+    _ message: ReceivedMessage, isClient: Bool, below bound: Int
+  ) -> ChannelOutcome {
+    guard let control = try? ChannelMessage(message.bytes.span.bytes) else {
+      return .refused(message.stream)
+    }
+    switch control {
+    case .acknowledgement:
+      guard let place = place(ofStream: message.stream) else { return .useless }
+      slots[place].confirm()
+      return .nothing
+    case .open(let options):
+      guard place(ofStream: message.stream) == nil, message.stream % 2 == (isClient ? 1 : 0),
+        count < SCTPLimits.channels, Int(message.stream) < bound
+      else { return .refused(message.stream) }
+      let place = add(options, state: .open)
+      assign(message.stream, to: place)
+      slots[place].confirm()
+      return .announced(place)
+    }
+  }
+
+  // MARK: Closing
+
+  /// Begins to close a channel; false when it is not open.
+  mutating func beginClosing(_ place: Int) -> Bool { slots[place].beginClosing() }
+
+  /// Whether a closing channel wants its stream reset now, for the first time.
+  mutating func wantReset(_ place: Int) -> Bool { slots[place].wantReset() }
+
+  /// Notes that the peer was asked to reset the stream of a channel.
+  mutating func noteAsked(_ place: Int) { slots[place].noteAsked() }
+
+  /// Notes the answer about a stream; the channel that is gone on both sides with it.
+  mutating func noteAnswered(stream: UInt16) -> Int? {
+    guard let place = place(ofStream: stream), slots[place].noteAnswered() else { return nil }
+    return place
+  }
+
+  /// Whether there is a channel at a place that has a stream.
+  func isOnStream(_ place: Int) -> Bool {
+    slots[place].state != .closed && slots[place].options.id != nil
+  }
+
+  /// Notes that the peer reset the stream of a channel; whether it is gone on both sides.
+  mutating func noteIncomingReset(_ place: Int) -> Bool { slots[place].noteIncomingReset() }
 }

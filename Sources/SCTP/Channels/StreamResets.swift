@@ -1,9 +1,25 @@
 import Wire
 
-/// Requests to reset streams, in both directions (RFC 6525).
+/// What a parameter of a RE-CONFIG chunk asks for.
+enum ResetOutcome {
+  case nothing
+  case useless
+  /// The peer wants more streams (RFC 6525 section 5.2.5).
+  case addStreams(UInt16, request: UInt32)
+  case respond(ControlChunk)
+  /// Begin the peer's streams anew, all when there are none; `respond` first.
+  case perform([UInt16], ControlChunk)
+  /// The own request is not done yet and is asked again later.
+  case askLater
+  /// The streams of the own request are reset, or never will be.
+  case done([UInt16])
+}
+
+/// Owns requests to reset streams in both directions, their sequence numbers and their answers
+/// (RFC 6525 section 5, RFC 8831 section 6.7).
 struct StreamResets {
   /// A request to reset the streams to the peer that waits for its answer.
-  struct Request {
+  private struct Request {
     var number: UInt32
     /// The last chunk sent when the request was made; it stays when the request is made again.
     var lastNumber: UInt32
@@ -11,23 +27,176 @@ struct StreamResets {
   }
 
   /// A request of the peer that waits for data.
-  struct Deferred {
+  private struct Deferred {
     var number: UInt32
     var lastNumber: Int64
     /// The streams; none means all.
     var streams: [UInt16]
   }
 
-  /// The number of the next request.
-  var nextRequest: UInt32 = 0
-  var pending: Request?
   /// Places of channels whose stream is to be reset once their data is acknowledged.
-  var wanted: [Int] = []
-  /// Streams on which the peer announced a channel that cannot be.
-  var refused: [UInt16] = []
-
+  private(set) var wanted: [Int] = []
   /// The number that the peer's next request has.
-  var expectedRequest: UInt32 = 0
-  var lastResult = ResetResult.nothingToDo
-  var deferred: Deferred?
+  private(set) var expectedRequest: UInt32 = 0
+  /// The number of the next request.
+  private var nextRequest: UInt32 = 0
+  private var pending: Request?
+  /// Streams on which the peer announced a channel that cannot be.
+  private var refused: [UInt16] = []
+  private var lastResult = ResetResult.nothingToDo
+  private var deferred: Deferred?
+
+  /// Counts own requests from the number of the first chunk on (RFC 6525 section 4.1).
+  mutating func start(firstNumber: UInt32) { nextRequest = firstNumber }
+
+  /// Expects the peer's requests from the number of its first chunk on.
+  mutating func establish(firstNumber: UInt32) { expectedRequest = firstNumber }
+
+  // MARK: Own requests
+
+  /// Whether a request is wanted and none waits for its answer.
+  var mayAsk: Bool { pending == nil && !(wanted.isEmpty && refused.isEmpty) }
+
+  /// Whether a request waits for its answer.
+  var isPending: Bool { pending != nil }
+
+  /// Notes that a closing channel has sent all and wants its stream reset.
+  mutating func want(_ place: Int) { wanted.append(place) }
+
+  /// Forgets a channel.
+  mutating func forget(_ place: Int) { wanted.removeAll { $0 == place } }
+
+  /// Notes a stream on which the peer announced a channel that cannot be.
+  mutating func refuse(_ stream: UInt16) {
+    if refused.count < SCTPLimits.channels { refused.append(stream) }
+  }
+
+  /// Makes a request for streams, and for those that were refused as far as there is room.
+  ///
+  /// - Parameters:
+  ///   - most: how many streams a request has room for; none when the peer can reset none.
+  ///   - lastNumber: the last chunk that was sent.
+  /// - Returns: whether there is a request.
+  mutating func ask(for streams: [UInt16], most: Int, lastNumber: UInt32) -> Bool {
+    let asked = streams + refused.prefix(max(0, most - streams.count))
+    refused = []
+    guard !asked.isEmpty else { return false }
+    pending = Request(number: nextRequest, lastNumber: lastNumber, streams: asked)
+    nextRequest &+= 1
+    return true
+  }
+
+  /// The chunk of the request that waits for its answer (RFC 6525 section 4.1).
+  var request: ControlChunk? {
+    guard let pending else { return nil }
+    var value = ByteWriter(capacity: 12 + 2 * pending.streams.count)
+    value.uint32(pending.number)
+    value.uint32(expectedRequest &- 1)
+    value.uint32(pending.lastNumber)
+    for stream in pending.streams { value.uint16(stream) }
+    return Self.chunk(.outgoingResetRequest, value.bytes)
+  }
+
+  private mutating func receiveResponse(_ value: RawSpan) -> ResetOutcome {
+    var reader = ByteReader(value)
+    guard let sequence = try? reader.uint32(), let word = try? reader.uint32() else {
+      return .useless
+    }
+    guard let request = pending, request.number == sequence else { return .nothing }
+    if ResetResult(rawValue: word) == .inProgress {
+      // Asked again later, with a new number, for peers that answer a number only once.
+      pending?.number = nextRequest
+      nextRequest &+= 1
+      return .askLater
+    }
+    // A peer that refuses will not change its mind; its side of the channel is all that is left.
+    pending = nil
+    return .done(request.streams)
+  }
+
+  // MARK: Requests of the peer
+
+  /// Takes in a parameter of a RE-CONFIG chunk.
+  mutating func receive(
+    _ type: ParameterType, _ value: RawSpan, _ numbers: ReceivedNumbers
+  ) -> ResetOutcome {
+    switch type {
+    case .outgoingResetRequest: receiveRequest(value, numbers)
+    case .reconfigurationResponse: receiveResponse(value)
+    case .incomingResetRequest, .associationResetRequest, .addOutgoingStreamsRequest,
+      .addIncomingStreamsRequest:
+      receiveOtherRequest(type, value)
+    default: .useless
+    }
+  }
+
+  /// Lets the peer have more streams (RFC 6525 section 5.2.5); data channels need nothing else.
+  private mutating func receiveOtherRequest(
+    _ type: ParameterType, _ value: RawSpan
+  ) -> ResetOutcome {
+    var reader = ByteReader(value)
+    guard let sequence = try? reader.uint32() else { return .useless }
+    if let answer = answerUnlessNext(sequence) { return .respond(answer) }
+    lastResult = .denied
+    if type == .addOutgoingStreamsRequest, let more = try? reader.uint16() {
+      return .addStreams(more, request: sequence)
+    }
+    return .respond(Self.response(sequence, .denied))
+  }
+
+  /// Answers a request for more streams.
+  mutating func answer(_ request: UInt32, isDone: Bool) -> ControlChunk {
+    lastResult = isDone ? .performed : .denied
+    return Self.response(request, lastResult)
+  }
+
+  /// The answer of a request that is not the one that is expected, one that came before as it was
+  /// then; nil for the expected one, and from then on the next one is (RFC 6525 section 5.2.1).
+  private mutating func answerUnlessNext(_ sequence: UInt32) -> ControlChunk? {
+    guard sequence == expectedRequest else {
+      let isRepeated = sequence == expectedRequest &- 1
+      return Self.response(sequence, isRepeated ? lastResult : .badSequenceNumber)
+    }
+    expectedRequest &+= 1
+    return nil
+  }
+
+  private mutating func receiveRequest(
+    _ value: RawSpan, _ numbers: ReceivedNumbers
+  ) -> ResetOutcome {
+    var reader = ByteReader(value)
+    guard let sequence = try? reader.uint32(), (try? reader.uint32()) != nil,
+      let last = try? reader.uint32()
+    else { return .useless }
+    if let answer = answerUnlessNext(sequence) { return .respond(answer) }
+    var streams: [UInt16] = []
+    while let stream = try? reader.uint16() { streams.append(stream) }
+    deferred = Deferred(number: sequence, lastNumber: numbers.extend(last), streams: streams)
+    if let due = takeDeferred(numbers) { return due }
+    // The answer that counts follows when the data is there, asked for again or not.
+    lastResult = .inProgress
+    return .respond(Self.response(sequence, .inProgress))
+  }
+
+  /// What the peer asked for, once all data is there that it sent before; nil when that is not so
+  /// (RFC 6525 section 5.2.2).
+  mutating func takeDeferred(_ numbers: ReceivedNumbers) -> ResetOutcome? {
+    guard let request = deferred, numbers.cumulative >= request.lastNumber else { return nil }
+    deferred = nil
+    lastResult = .performed
+    return .perform(request.streams, Self.response(request.number, .performed))
+  }
+
+  private static func response(_ sequence: UInt32, _ result: ResetResult) -> ControlChunk {
+    var value = ByteWriter(capacity: 8)
+    value.uint32(sequence)
+    value.uint32(result.rawValue)
+    return chunk(.reconfigurationResponse, value.bytes)
+  }
+
+  private static func chunk(_ type: ParameterType, _ value: [UInt8]) -> ControlChunk {
+    var body = ByteWriter(capacity: value.count + 8)
+    body.parameter(type.rawValue, value)
+    return ControlChunk(type: .reconfiguration, body: body.bytes)
+  }
 }

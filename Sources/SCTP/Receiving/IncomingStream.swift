@@ -90,6 +90,14 @@ struct IncomingStream {
     }
   }
 
+  /// Whether the bytes that wait are those of the fragments; long queues are not summed up, because
+  /// this is asked after every step of a debug build.
+  var isConsistent: Bool {
+    guard heldFragments <= 64 else { return heldBytes >= 0 }
+    let sizes = ordered.map(\.bytes.count) + unordered.map(\.bytes.count)
+    return heldBytes == sizes.reduce(0, +) && run <= ordered.count
+  }
+
   /// Begins anew after the peer reset the stream (RFC 6525 section 5.2.2).
   mutating func reset() {
     expected = 0

@@ -1,0 +1,237 @@
+import Wire
+
+/// What came of a message from the peer.
+enum Delivery {
+  /// It was handed out, kept, or done what it asked.
+  case taken
+  case useless
+  case failed(SCTPFailure)
+}
+
+/// Owns the lives of the data channels, from their streams to their ends: which opens when
+/// (RFC 8832 section 6) and whose stream is reset when (RFC 8831 section 6.7).
+struct DataChannels {
+  typealias Output = SCTPAssociation.Output
+
+  private(set) var table: ChannelTable
+  private(set) var resets = StreamResets()
+
+  init(next: DataChannelNumber) { table = ChannelTable(next: next) }
+
+  /// Counts own requests for resets from the number of the first chunk on.
+  mutating func start(firstNumber: UInt32) { resets.start(firstNumber: firstNumber) }
+
+  /// Expects the peer's requests from the number of its first chunk on.
+  mutating func establish(firstNumber: UInt32) { resets.establish(firstNumber: firstNumber) }
+
+  /// Removes all channels.
+  mutating func end(_ sender: inout Sender, into outbox: inout Outbox<Output>) {
+    for place in table.places { finish(place, &sender, into: &outbox) }
+  }
+
+  // MARK: Opening
+
+  /// Adds a channel; false when it is refused.
+  mutating func open(
+    _ options: DataChannelInit, _ refusal: DataChannelRefusal?, _ sender: inout Sender,
+    into outbox: inout Outbox<Output>
+  ) -> Bool {
+    let place = table.add(options, state: .connecting)
+    sender.open(place, priority: options.priority)
+    if let refusal {
+      table.refuse(place)
+      let reason = "the channel is refused: \(refusal)"
+      outbox.append(.channelFailure(table[place].number, reason))
+      finish(place, &sender, into: &outbox)
+      return false
+    }
+    if let id = options.id {
+      table.assign(id, to: place)
+      sender.assign(id, to: place)
+    }
+    return true
+  }
+
+  /// Gives channels their streams once the role is known (RFC 8832 section 6).
+  mutating func assignStreams(
+    isEven: Bool, below bound: Int, _ sender: inout Sender, into outbox: inout Outbox<Output>
+  ) {
+    for place in table.places where table[place].options.id == nil {
+      if let stream = table.assignFreeStream(to: place, isEven: isEven, below: bound) {
+        sender.assign(stream, to: place)
+      } else {
+        outbox.append(.channelFailure(table[place].number, "no stream is free"))
+        finish(place, &sender, into: &outbox)
+      }
+    }
+  }
+
+  /// Opens the channels that waited for the association.
+  ///
+  /// They are open at once, as in browsers; until the peer knows them they send in order.
+  mutating func openWaiting(
+    below bound: Int, _ sender: inout Sender, into outbox: inout Outbox<Output>
+  ) {
+    for place in table.places where table[place].state == .connecting {
+      guard let id = table[place].options.id, Int(id) < bound else {
+        outbox.append(.channelFailure(table[place].number, "the peer has too few streams"))
+        finish(place, &sender, into: &outbox)
+        continue
+      }
+      if let announcement = table.open(place) { sender.enqueue(announcement, on: place) }
+      outbox.append(.channelOpened(table[place].number))
+    }
+  }
+
+  // MARK: Messages
+
+  /// Gives a message for a channel to the sender.
+  mutating func send(
+    _ bytes: [UInt8], binary: Bool, on place: Int, _ sender: inout Sender, at now: Instant
+  ) {
+    let message = table.message(bytes, binary: binary, on: place)
+    sender.enqueue(message, limitedBy: table[place].options, on: place, at: now)
+  }
+
+  /// Hands out a whole message from a stream, or does what it asks.
+  mutating func deliver(
+    _ message: ReceivedMessage, _ parameters: SCTPParameters, below bound: Int,
+    _ sender: inout Sender, into outbox: inout Outbox<Output>
+  ) -> Delivery {
+    let outcome = table.receive(
+      message, most: parameters.localMaximumMessageSize, isClient: parameters.isClient,
+      below: bound)
+    switch outcome {
+    case .nothing: return .taken
+    case .useless: return .useless
+    case .message(let number, let binary, let bytes):
+      outbox.append(.message(number, binary: binary, bytes))
+      return .taken
+    case .failed(let failure): return .failed(failure)
+    case .announced(let place):
+      sender.open(place, priority: table[place].options.priority)
+      sender.assign(message.stream, to: place)
+      outbox.append(.channelAnnounced(table[place].number))
+      sender.enqueue(OutgoingMessage(.acknowledgement), on: place)
+      outbox.append(.channelOpened(table[place].number))
+      return .taken
+    case .refused(let stream):
+      // It is closed and not answered (RFC 8832 section 6).
+      if let place = table.place(ofStream: stream) {
+        beginClosing(place, sender, into: &outbox)
+      } else if Int(stream) < bound {
+        resets.refuse(stream)
+      }
+      return .useless
+    }
+  }
+
+  /// Does what follows from a queue that became shorter.
+  mutating func take(_ change: QueueChange, into outbox: inout Outbox<Output>) {
+    if change.isDrained { wantReset(change.place) }
+    if change.isLow { outbox.append(.bufferedAmountLow(table[change.place].number)) }
+  }
+
+  // MARK: Closing
+
+  /// Closes a channel once what was sent on it is acknowledged.
+  mutating func close(
+    _ place: Int, _ sender: inout Sender, into outbox: inout Outbox<Output>
+  ) {
+    if table[place].state == .connecting { return finish(place, &sender, into: &outbox) }
+    beginClosing(place, sender, into: &outbox)
+  }
+
+  private mutating func beginClosing(
+    _ place: Int, _ sender: borrowing Sender, into outbox: inout Outbox<Output>
+  ) {
+    guard table.beginClosing(place) else { return }
+    outbox.append(.channelClosing(table[place].number))
+    if sender.queues.isEmpty(place) { wantReset(place) }
+  }
+
+  private mutating func wantReset(_ place: Int) {
+    if table.wantReset(place) { resets.want(place) }
+  }
+
+  /// Removes a channel.
+  private mutating func finish(
+    _ place: Int, _ sender: inout Sender, into outbox: inout Outbox<Output>
+  ) {
+    let number = table[place].number
+    var counters = table[place].counters
+    counters.messagesAbandoned = sender.queues.abandoned(of: place)
+    sender.close(place)
+    resets.forget(place)
+    table.remove(place)
+    outbox.append(.channelClosed(number, counters))
+  }
+
+  // MARK: Resets
+
+  /// Makes a request to reset the streams of closing channels whose data the peer has; without
+  /// resets these are gone now.
+  ///
+  /// - Parameter most: how many streams a request has room for; nil when the peer can reset none.
+  /// - Returns: whether there is a request.
+  mutating func ask(
+    most: Int?, _ sender: inout Sender, into outbox: inout Outbox<Output>
+  ) -> Bool {
+    var ready: [Int] = []
+    for place in resets.wanted where sender.isAcknowledged(place) { ready.append(place) }
+    var streams: [UInt16] = []
+    if let most {
+      for place in ready.prefix(most) {
+        table.noteAsked(place)
+        resets.forget(place)
+        if let stream = table[place].options.id { streams.append(stream) }
+      }
+    } else {
+      for place in ready { finish(place, &sender, into: &outbox) }
+    }
+    return resets.ask(for: streams, most: most ?? 0, lastNumber: sender.sent.nextNumber &- 1)
+  }
+
+  /// Takes in a parameter of a RE-CONFIG chunk.
+  mutating func receive(
+    _ type: ParameterType, _ value: RawSpan, _ numbers: ReceivedNumbers
+  ) -> ResetOutcome {
+    resets.receive(type, value, numbers)
+  }
+
+  /// Answers a request for more streams.
+  mutating func answer(_ request: UInt32, isDone: Bool) -> ControlChunk {
+    resets.answer(request, isDone: isDone)
+  }
+
+  /// What the peer asked for that had to wait for data, once that is there.
+  mutating func takeDeferred(_ numbers: ReceivedNumbers) -> ResetOutcome? {
+    resets.takeDeferred(numbers)
+  }
+
+  /// Closes the channels whose streams the peer has reset; none means all.
+  mutating func closeByPeer(
+    _ streams: [UInt16], _ sender: inout Sender, into outbox: inout Outbox<Output>
+  ) {
+    let places =
+      streams.isEmpty ? table.places : streams.compactMap { table.place(ofStream: $0) }
+    for place in places where table.isOnStream(place) {
+      if table.noteIncomingReset(place) {
+        finish(place, &sender, into: &outbox)
+      } else {
+        beginClosing(place, sender, into: &outbox)
+      }
+    }
+  }
+
+  /// Removes the channels whose streams are reset in both directions.
+  mutating func finishReset(
+    of streams: [UInt16], _ sender: inout Sender, into outbox: inout Outbox<Output>
+  ) {
+    for stream in streams {
+      if let place = table.noteAnswered(stream: stream) {
+        finish(place, &sender, into: &outbox)
+      }
+    }
+  }
+}

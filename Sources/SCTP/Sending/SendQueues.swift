@@ -1,0 +1,251 @@
+import DequeModule
+import Wire
+
+/// A message that waits to be sent.
+struct OutgoingMessage {
+  var bytes: [UInt8]
+  var payloadProtocol: PayloadProtocol
+  var ordered: Bool
+  var limits: MessageLimits
+  /// How many of its bytes count as buffered: none of announcements and of the empty message.
+  var buffered: UInt64
+  /// The message among all messages of the association, which the queue gives it.
+  var number: UInt64 = 0
+}
+
+extension OutgoingMessage {
+  /// A message about a channel itself (RFC 8832 section 5).
+  init(_ message: ChannelMessage) {
+    self.init(
+      bytes: message.bytes, payloadProtocol: .control, ordered: true, limits: MessageLimits(),
+      buffered: 0)
+  }
+}
+
+/// What changed in the queue of a channel.
+struct QueueChange: Hashable {
+  /// The place of the channel.
+  var place: Int
+  /// Whether the buffered amount fell to the threshold.
+  var isLow = false
+  /// Whether the channel's turn ended with nothing left to send.
+  var isDrained = false
+}
+
+/// Owns the messages that wait for each channel, which of them is next (RFC 8831 section 6.4), what
+/// is buffered, and the numbers of messages in their streams (RFC 9260 section 6.5, RFC 8260
+/// section 2.2).
+struct SendQueues {
+  /// The queue of a channel and the stream to the peer that carries it.
+  private struct Queue {
+    /// The stream; nil before it has one.
+    var stream: UInt16?
+    /// How much a byte advances the virtual time.
+    var cost: UInt64 = 1
+    /// Messages that are not sent completely, oldest first.
+    var messages = Deque<OutgoingMessage>()
+    /// How many bytes of the first message were sent, and in how many parts.
+    var sentOfFirst = 0
+    var partsOfFirst: UInt32 = 0
+    /// The bytes of messages from `send` that were not sent.
+    var bufferedAmount: UInt64 = 0
+    var lowThreshold: UInt64 = 0
+    /// The virtual time of the channel in the schedule.
+    var turn: UInt64 = 0
+    /// The numbers of the next ordered message, and of the next unordered interleaved one.
+    var nextOrdered: UInt32 = 0
+    var nextUnordered: UInt32 = 0
+    /// The last chunk on the stream, which must be acknowledged before the stream is reset.
+    var lastNumber: UInt32?
+    /// Messages that were given up.
+    var abandoned: UInt64 = 0
+  }
+
+  private var queues: [Queue] = []
+  private var schedule = SendSchedule()
+  /// The channel whose message was begun and must be finished before another's.
+  private var unfinished: Int?
+  private var nextMessage: UInt64 = 0
+
+  /// The channel that sends next.
+  var current: Int? { unfinished ?? schedule.first }
+
+  // MARK: Channels
+
+  /// Gives a place to a new channel.
+  mutating func open(_ place: Int, priority: DataChannelPriority) {
+    while queues.count <= place { queues.append(Queue()) }
+    queues[place] = Queue()
+    queues[place].cost = UInt64(DataChannelPriority.high.rawValue / priority.rawValue)
+  }
+
+  /// Gives a channel its stream.
+  mutating func assign(_ stream: UInt16, to place: Int) { queues[place].stream = stream }
+
+  /// Forgets a channel and what it has not sent.
+  mutating func close(_ place: Int) {
+    if unfinished == place { unfinished = nil }
+    schedule.remove(place)
+    queues[place] = Queue()
+  }
+
+  /// Lets nobody send any more.
+  mutating func removeTurns() {
+    schedule.removeAll()
+    unfinished = nil
+  }
+
+  mutating func setLowThreshold(_ threshold: UInt64, of place: Int) {
+    queues[place].lowThreshold = threshold
+  }
+
+  // MARK: Reading
+
+  func bufferedAmount(of place: Int) -> UInt64 { queues[place].bufferedAmount }
+  func lowThreshold(of place: Int) -> UInt64 { queues[place].lowThreshold }
+  func abandoned(of place: Int) -> UInt64 { queues[place].abandoned }
+  func lastNumber(of place: Int) -> UInt32? { queues[place].lastNumber }
+  func isEmpty(_ place: Int) -> Bool { queues[place].messages.isEmpty }
+
+  /// The messages that a channel has not sent completely, oldest first.
+  func messages(of place: Int) -> Deque<OutgoingMessage> { queues[place].messages }
+
+  /// The message that a channel sends next or has begun to send.
+  func first(of place: Int) -> OutgoingMessage? { queues[place].messages.first }
+
+  /// How many bytes of that message were sent.
+  func sentOfFirst(of place: Int) -> Int { queues[place].sentOfFirst }
+
+  /// Whether a channel has begun a message and not finished it.
+  func hasBegun(_ message: UInt64, on place: Int) -> Bool {
+    queues[place].sentOfFirst > 0 && queues[place].messages.first?.number == message
+  }
+
+  // MARK: Messages
+
+  /// Puts a message at the end of a channel's queue.
+  mutating func enqueue(_ message: OutgoingMessage, on place: Int) {
+    queues[place].messages.append(message)
+    queues[place].messages[queues[place].messages.count - 1].number = nextMessage
+    nextMessage += 1
+    queues[place].bufferedAmount += message.buffered
+    if queues[place].messages.count == 1 {
+      queues[place].turn = max(queues[place].turn, schedule.now)
+      schedule.push(place, time: queues[place].turn)
+    }
+  }
+
+  /// A chunk with the next bytes of a channel's first message, whose turn begins with it.
+  mutating func takePart(
+    of message: OutgoingMessage, _ place: Int, count: Int, header: Int, number: UInt32
+  ) -> SentChunk {
+    if unfinished == nil { schedule.popFirst() }
+    unfinished = place
+    let offset = queues[place].sentOfFirst
+    var flags: DataFlags = message.ordered ? [] : .unordered
+    if offset == 0 { flags.insert(.beginning) }
+    if offset + count == message.bytes.count { flags.insert(.end) }
+    var chunk = self.chunk(of: message, place, flags: flags, number: number)
+    chunk.bytes = message.bytes
+    chunk.offset = offset
+    chunk.count = count
+    chunk.size = (count + header + 3) & ~3
+    queues[place].turn += UInt64(chunk.size) * queues[place].cost
+    return chunk
+  }
+
+  /// A chunk that is never sent: the end of a message that a channel has begun and gives up.
+  mutating func takeEnd(of message: OutgoingMessage, _ place: Int, number: UInt32) -> SentChunk {
+    var end = chunk(
+      of: message, place, flags: message.ordered ? .end : [.end, .unordered], number: number)
+    end.fate = .abandoned
+    return end
+  }
+
+  /// A chunk without bytes in the place that the channel's message has reached.
+  private mutating func chunk(
+    of message: OutgoingMessage, _ place: Int, flags: DataFlags, number: UInt32
+  ) -> SentChunk {
+    queues[place].lastNumber = number
+    return SentChunk(
+      bytes: [], offset: 0, count: 0, size: 0, message: message.number, channel: place,
+      stream: queues[place].stream ?? 0, flags: flags, payloadProtocol: message.payloadProtocol,
+      order: message.ordered ? queues[place].nextOrdered : queues[place].nextUnordered,
+      part: queues[place].partsOfFirst, limits: message.limits, strikeFloor: number &+ 1)
+  }
+
+  /// Goes on behind a part that was sent; where messages interleave, the turn ends with it.
+  mutating func finishPart(_ place: Int, count: Int, buffered: UInt64, interleaves: Bool)
+    -> QueueChange
+  {
+    queues[place].sentOfFirst += count
+    queues[place].partsOfFirst += 1
+    var change = QueueChange(place: place)
+    change.isLow = lowerBuffered(place, by: buffered)
+    if interleaves { change.isDrained = endTurn(place) }
+    return change
+  }
+
+  /// Takes the first message off a channel's queue, sent or given up.
+  ///
+  /// - Parameters:
+  ///   - numbered: whether it used up a number of the stream.
+  ///   - unsent: how many of its bytes count as buffered until now.
+  mutating func finishFirst(_ place: Int, numbered: Bool, unsent: UInt64, interleaves: Bool)
+    -> QueueChange
+  {
+    if numbered, let message = queues[place].messages.first {
+      if message.ordered {
+        queues[place].nextOrdered &+= 1
+      } else if interleaves {
+        queues[place].nextUnordered &+= 1
+      }
+    }
+    queues[place].messages.removeFirst()
+    queues[place].messages.releaseSpaceWhenEmpty()
+    queues[place].sentOfFirst = 0
+    queues[place].partsOfFirst = 0
+    let isDrained = endTurn(place)
+    let isLow = lowerBuffered(place, by: unsent)
+    return QueueChange(place: place, isLow: isLow, isDrained: isDrained)
+  }
+
+  /// Counts a message as given up when a channel still has the stream that carried it.
+  mutating func countAbandoned(_ place: Int, stream: UInt16) {
+    if queues[place].stream == stream { queues[place].abandoned += 1 }
+  }
+
+  /// Counts the first message of a channel as given up.
+  mutating func countAbandoned(_ place: Int) { queues[place].abandoned += 1 }
+
+  /// Ends the turn of a channel, which gets a later one when it has more to send.
+  ///
+  /// - Returns: whether it has nothing more.
+  mutating func endTurn(_ place: Int) -> Bool {
+    if unfinished == place { unfinished = nil } else { schedule.remove(place) }
+    if queues[place].messages.isEmpty { return true }
+    schedule.push(place, time: queues[place].turn)
+    return false
+  }
+
+  /// Whether the buffered amount fell to the threshold.
+  private mutating func lowerBuffered(_ place: Int, by amount: UInt64) -> Bool {
+    guard amount > 0 else { return false }
+    let before = queues[place].bufferedAmount
+    let after = before - min(before, amount)
+    queues[place].bufferedAmount = after
+    let threshold = queues[place].lowThreshold
+    return before > threshold && after <= threshold
+  }
+
+  /// Whether each buffered amount is that of the messages that wait; long queues are not summed up,
+  /// because this is asked after every step of a debug build.
+  var isConsistent: Bool {
+    queues.prefix(64).allSatisfy { queue in
+      guard queue.messages.count <= 64 else { return true }
+      let sum = queue.messages.reduce(0 as UInt64) { $0 + $1.buffered }
+      let begun = min(UInt64(queue.sentOfFirst), queue.messages.first?.buffered ?? 0)
+      return queue.bufferedAmount == sum - begun
+    }
+  }
+}

@@ -1,0 +1,395 @@
+import DequeModule
+import Wire
+
+/// What a sender has for the packet under way.
+enum SendStep {
+  /// A chunk to be written; the first of all that are not acknowledged restarts the timer.
+  case chunk(SentChunk, number: UInt32, restartsTimer: Bool, QueueChange)
+  /// A message was given up.
+  case changed(QueueChange)
+}
+
+/// What an acknowledgement was.
+enum AcknowledgementOutcome {
+  /// Cut off or older than the last one.
+  case useless
+  case failed(SCTPFailure)
+  case taken(AcknowledgementEffects)
+}
+
+/// What follows from an acknowledgement.
+struct AcknowledgementEffects {
+  /// What becomes of the retransmission timer (RFC 9260 section 6.3.2).
+  var timer: [SCTPAction] = []
+  var isCutOff = false
+  var changes: [QueueChange] = []
+}
+
+/// Owns the sending of data: what may go when (RFC 9260 section 6.1), the losses that SACKs and
+/// timeouts show (sections 6.3.3 and 7.2.4), and messages that are given up (RFC 3758).
+///
+/// It departs from RFC 9260 on purpose in these points:
+/// - Bursts are limited by the window alone (section 6.1, rule D): a message of some packets would
+///   wait for round trips that it does not need.
+/// - A closed receive window is probed at once while nothing is in flight (rule A waits for a
+///   timeout): a peer whose window is smaller than a message opens it when the message is whole.
+/// - A chunk that was sent again is taken as lost again when chunks sent after it come
+///   (section 7.2.4 waits for a timeout).
+struct Sender {
+  /// What was counted.
+  struct Counters: Hashable {
+    var chunksSent: UInt64 = 0
+    var chunksRetransmitted: UInt64 = 0
+    var timeouts: UInt64 = 0
+    var fastRecoveries: UInt64 = 0
+  }
+
+  private(set) var sent = SentChunks(firstNumber: 0)
+  private(set) var window = CongestionWindow(packetSize: 1160)
+  private(set) var roundTrip = RoundTrip()
+  private(set) var queues = SendQueues()
+  private(set) var counters = Counters()
+  /// The receive window that the peer last told.
+  private(set) var peerWindow = 0
+  /// How many bytes of chunks a packet has room for.
+  private var capacity = 1160 - PacketBuilder.header
+  private var interleaves = false
+  /// Whether the peer can pass over what is given up.
+  private var canForward = false
+  private var lastSent: Instant?
+  /// Whether one packet of lost chunks may go in spite of the congestion window (section 7.2.4).
+  private var isFastRetransmitDue = false
+  /// What is left of that packet.
+  private var freeRoom = 0
+  private var isForwardDue = false
+  /// How far the peer was last told to pass over abandoned chunks, and when.
+  private var forwardSent: (number: UInt32, at: Instant)?
+
+  /// An acknowledgement of what was never sent (RFC 9260 section 12.2.3).
+  private static let impossible = SCTPFailure(
+    cause: .protocolViolation, reason: "the peer acknowledged what was not sent")
+
+  /// The length of the fixed part of a DATA or I-DATA chunk with its header.
+  private var dataHeader: Int { interleaves ? 20 : 16 }
+
+  /// Begins with packets of a size and a number for the first chunk.
+  mutating func start(packetSize: Int, firstNumber: UInt32) {
+    window = CongestionWindow(packetSize: packetSize)
+    capacity = packetSize - PacketBuilder.header
+    sent = SentChunks(firstNumber: firstNumber)
+  }
+
+  /// Takes over what the peer said of itself.
+  mutating func establish(_ peer: Initiation, interleaves: Bool) {
+    peerWindow = Int(peer.window)
+    canForward = peer.features.contains(.forward)
+    self.interleaves = interleaves
+  }
+
+  /// Forgets everything that is under way.
+  mutating func end() {
+    sent = SentChunks(firstNumber: 0)
+    queues.removeTurns()
+    isForwardDue = false
+    isFastRetransmitDue = false
+  }
+
+  // MARK: Channels
+
+  mutating func open(_ place: Int, priority: DataChannelPriority) {
+    queues.open(place, priority: priority)
+  }
+  mutating func assign(_ stream: UInt16, to place: Int) { queues.assign(stream, to: place) }
+  mutating func close(_ place: Int) { queues.close(place) }
+  mutating func setLowThreshold(_ threshold: UInt64, of place: Int) {
+    queues.setLowThreshold(threshold, of: place)
+  }
+
+  /// Puts a message at the end of a channel's queue.
+  mutating func enqueue(_ message: OutgoingMessage, on place: Int) {
+    queues.enqueue(message, on: place)
+  }
+
+  /// Puts a message at the end of a channel's queue, with the channel's limits if the peer can
+  /// pass over what they end (RFC 3758 section 3.3).
+  mutating func enqueue(
+    _ message: consuming OutgoingMessage, limitedBy options: DataChannelInit, on place: Int,
+    at now: Instant
+  ) {
+    if canForward {
+      message.limits.expiry = options.maxPacketLifeTime.map { now + .milliseconds(Int64($0)) }
+      message.limits.retransmissions = options.maxRetransmits.map { Int($0) }
+    }
+    queues.enqueue(message, on: place)
+  }
+
+  /// Whether all that a channel has sent is acknowledged, so that its stream may be reset.
+  func isAcknowledged(_ place: Int) -> Bool {
+    queues.lastNumber(of: place).map { sent.place(of: $0) < 0 } ?? true
+  }
+
+  /// Whether everything that was given to `send` is acknowledged.
+  var isDrained: Bool { sent.isEmpty && queues.current == nil }
+
+  // MARK: Time
+
+  /// Takes a round trip in that was measured elsewhere.
+  mutating func measure(_ sample: Interval) { roundTrip.measure(sample) }
+
+  /// Doubles the retransmission timeout.
+  mutating func backOff() { roundTrip.backOff() }
+
+  // MARK: Sending
+
+  /// Begins to fill packets.
+  mutating func beginFilling(_ space: PacketSpace, at now: Instant) {
+    freeRoom = isFastRetransmitDue ? space.room : 0
+    isFastRetransmitDue = false
+    if let lastSent, sent.isEmpty, queues.current != nil {
+      window.idle(for: now - lastSent, timeout: roundTrip.timeout)
+    }
+  }
+
+  /// What goes next into the packet under way; nil when nothing may.
+  mutating func next(_ space: PacketSpace, at now: Instant) -> SendStep? {
+    sent.lostCount > 0 ? nextLost(space, at: now) : nextNew(space, at: now)
+  }
+
+  private mutating func nextLost(_ space: PacketSpace, at now: Instant) -> SendStep? {
+    while let index = sent.firstLost() {
+      if isOver(sent.chunks[index], at: now) {
+        // Its time passed while the window was closed.
+        if let change = abandon(index) { return .changed(change) }
+        continue
+      }
+      let chunk = sent.chunks[index]
+      let isFree = chunk.size <= freeRoom
+      guard isFree || mayFly(chunk.size, space), fitsPeer(chunk.size) else { return nil }
+      if isFree { freeRoom -= chunk.size }
+      sent.resend(at: index)
+      counters.chunksRetransmitted += 1
+      // What comes behind may be acknowledged only when this is (RFC 9260 section 6.3.1, rule C5).
+      if let timed = roundTrip.timedNumber, sent.place(of: timed) >= index { roundTrip.giveUp() }
+      lastSent = now
+      return .chunk(
+        chunk, number: sent.number(at: index), restartsTimer: index == 0,
+        QueueChange(place: chunk.channel))
+    }
+    return nextNew(space, at: now)
+  }
+
+  /// Whether the congestion window lets a chunk go (RFC 9260 section 6.1, rule B).
+  private func mayFly(_ size: Int, _ space: PacketSpace) -> Bool {
+    // The packet that reaches the window is filled, and the window exceeded by less than a packet.
+    if space.hasData, size <= space.room { return true }
+    // After a timeout one packet goes, however small its chunks are.
+    return sent.flight < window.bytes && !(window.isProbing && sent.flight > 0)
+  }
+
+  /// Whether the peer has room for a chunk; one may always be in flight (RFC 9260 section 6.1,
+  /// rule A).
+  private func fitsPeer(_ size: Int) -> Bool {
+    sent.flight == 0 || sent.flight + size <= peerWindow
+  }
+
+  /// How much of a message the next chunk carries.
+  ///
+  /// What does not fit into one packet anyway begins in the room that others left in theirs.
+  private func partSize(of message: OutgoingMessage, rest: Int, _ space: PacketSpace) -> Int {
+    let most = capacity - dataHeader
+    guard rest > most || message.bytes.count > most, !space.isEmpty else {
+      return min(rest, most)
+    }
+    let room = (space.room - dataHeader) & ~3
+    return min(rest, room >= 128 ? room : most)
+  }
+
+  private mutating func nextNew(_ space: PacketSpace, at now: Instant) -> SendStep? {
+    guard sent.flight < window.bytes || space.hasData, sent.lostCount == 0,
+      sent.count < SCTPLimits.chunksInFlight, let place = queues.current
+    else { return nil }
+    guard let message = queues.first(of: place) else {
+      let isDrained = queues.endTurn(place)
+      return .changed(QueueChange(place: place, isDrained: isDrained))
+    }
+    if let expiry = message.limits.expiry, now >= expiry, canForward {
+      if queues.sentOfFirst(of: place) > 0 { return abandonBegun(place).map { .changed($0) } }
+      queues.countAbandoned(place)
+      return .changed(
+        queues.finishFirst(
+          place, numbered: false, unsent: message.buffered, interleaves: interleaves))
+    }
+    let rest = message.bytes.count - queues.sentOfFirst(of: place)
+    let count = partSize(of: message, rest: rest, space)
+    let size = (count + dataHeader + 3) & ~3
+    guard mayFly(size, space), fitsPeer(size) else { return nil }
+    let number = sent.nextNumber
+    let chunk = queues.takePart(
+      of: message, place, count: count, header: dataHeader, number: number)
+    sent.append(chunk)
+    counters.chunksSent += 1
+    roundTrip.begin(number, at: now)
+    lastSent = now
+    let buffered = min(UInt64(count), message.buffered)
+    let change =
+      count == rest
+      ? queues.finishFirst(place, numbered: true, unsent: buffered, interleaves: interleaves)
+      : queues.finishPart(place, count: count, buffered: buffered, interleaves: interleaves)
+    return .chunk(chunk, number: number, restartsTimer: false, change)
+  }
+
+  /// A chunk that tells the peer what to pass over, when it is due (RFC 3758 section 3.5).
+  mutating func takeForward(at now: Instant) -> ControlChunk? {
+    guard isForwardDue else { return nil }
+    isForwardDue = false
+    guard let (body, end) = sent.forward(room: capacity, interleaves: interleaves) else {
+      return nil
+    }
+    forwardSent = (end, now)
+    return ControlChunk(type: interleaves ? .interleavedForward : .forward, body: body)
+  }
+
+  // MARK: Acknowledgements
+
+  /// Takes in the body of a SACK (RFC 9260 section 6.2.1).
+  mutating func acknowledge(_ body: RawSpan, at now: Instant) -> AcknowledgementOutcome {
+    var reader = ByteReader(body)
+    guard let cumulative = try? reader.uint32(), let space = try? reader.uint32(),
+      let gaps = try? reader.uint16(), (try? reader.uint16()) != nil
+    else { return .useless }
+    let passed = sent.place(of: cumulative) + 1
+    // Older than the last one.
+    guard passed >= 0 else { return .useless }
+    guard passed <= sent.count else { return .failed(Self.impossible) }
+    let flight = sent.flight
+    peerWindow = Int(space)
+    var progress = SentChunks.Progress()
+    sent.acknowledgeFirst(passed, at: now, &roundTrip, &progress)
+    guard sent.acknowledge(gaps: Int(gaps), &reader, at: now, &roundTrip, &progress) else {
+      return .failed(Self.impossible)
+    }
+    if progress.bytes > 0 { roundTrip.settle() }
+    // During a recovery that comes forward, all that is reported missing counts (section 7.2.4).
+    let isRecovering = window.recoveryPoint != nil && progress.advanced
+    window.advance(to: cumulative)
+    window.acknowledge(progress.bytes, flight: flight)
+    var effects = AcknowledgementEffects(isCutOff: progress.isCutOff)
+    if let seen = isRecovering ? progress.highest : progress.newest {
+      strike(by: seen, at: now, &effects.changes)
+    }
+    if sent.isEmpty {
+      window.drain()
+      effects.timer = [.cancel(.retransmission)]
+    } else if progress.advanced {
+      effects.timer = [.arm(.retransmission)]
+    }
+    sent.extendAbandonedPrefix()
+    wantForward(at: now)
+    return .taken(effects)
+  }
+
+  /// Takes the cumulative number of a SHUTDOWN as an acknowledgement without gaps (section 9.2).
+  mutating func acknowledge(shutdown cumulative: UInt32, at now: Instant) -> AcknowledgementOutcome
+  {
+    var body = ByteWriter()
+    body.uint32(cumulative)
+    body.uint32(UInt32(clamping: peerWindow))
+    body.uint32(0)
+    let bytes = body.bytes
+    return acknowledge(bytes.span.bytes, at: now)
+  }
+
+  /// Tells the peer again what to pass over: the same once in a round trip, news at once, because
+  /// nothing else may be on its way whose acknowledgement would give another occasion.
+  private mutating func wantForward(at now: Instant) {
+    guard sent.abandonedPrefix > 0 else { return }
+    let pause = roundTrip.smoothed ?? roundTrip.timeout
+    let end = sent.number(at: sent.abandonedPrefix - 1)
+    if forwardSent.map({ $0.number != end || now - $0.at >= pause }) ?? true {
+      isForwardDue = true
+    }
+  }
+
+  /// Counts what is reported missing and takes it as lost at the third time (section 7.2.4).
+  private mutating func strike(
+    by newest: UInt32, at now: Instant, _ changes: inout [QueueChange]
+  ) {
+    let end = min(sent.place(of: newest), sent.count)
+    guard end > 0 else { return }
+    var isLost = false
+    for index in 0..<end where sent.strike(at: index, by: newest) {
+      isLost = true
+      if let change = lose(index, at: now) { changes.append(change) }
+    }
+    guard isLost else { return }
+    if window.lose(lastInFlight: sent.nextNumber &- 1) {
+      counters.fastRecoveries += 1
+      isFastRetransmitDue = true
+    }
+  }
+
+  /// Counts that the retransmission timer passed.
+  mutating func countTimeout() { counters.timeouts += 1 }
+
+  /// Takes all that is in flight as lost (RFC 9260 section 6.3.3).
+  mutating func timeOut(at now: Instant) -> [QueueChange] {
+    roundTrip.backOff()
+    window.timeOut()
+    roundTrip.giveUp()
+    var changes: [QueueChange] = []
+    // A gap report about the very next chunk was taken back: the peer dropped what it had.
+    let isTakenBack = sent.chunks.first?.fate == .acknowledged
+    for index in 0..<sent.count {
+      let fate = sent.chunks[index].fate
+      guard fate == .outstanding || isTakenBack && fate == .acknowledged else { continue }
+      if let change = lose(index, at: now) { changes.append(change) }
+    }
+    sent.extendAbandonedPrefix()
+    if sent.abandonedPrefix > 0 { isForwardDue = true }
+    return changes
+  }
+
+  // MARK: Giving up
+
+  /// Takes a chunk as lost; its message is given up when its limits are reached.
+  private mutating func lose(_ index: Int, at now: Instant) -> QueueChange? {
+    if isOver(sent.chunks[index], at: now) { return abandon(index) }
+    sent.lose(at: index)
+    return nil
+  }
+
+  /// Whether a lost chunk is given up instead of sent again.
+  private func isOver(_ chunk: SentChunk, at now: Instant) -> Bool {
+    !chunk.limits.isReliable && canForward
+      && chunk.limits.isOver(transmissions: chunk.transmissions, at: now)
+  }
+
+  /// Gives up the message of a chunk: its other chunks, and what of it was not sent.
+  private mutating func abandon(_ index: Int) -> QueueChange? {
+    let message = sent.chunks[index].message
+    let place = sent.chunks[index].channel
+    if queues.hasBegun(message, on: place) { return abandonBegun(place) }
+    queues.countAbandoned(place, stream: sent.chunks[index].stream)
+    sent.abandon(message, around: index, interleaves: interleaves)
+    isForwardDue = true
+    return nil
+  }
+
+  /// Gives up the message that a channel has begun to send.
+  ///
+  /// A last chunk that is never sent gets a number, so that there is one to pass over even when
+  /// the peer has acknowledged all the others.
+  private mutating func abandonBegun(_ place: Int) -> QueueChange? {
+    guard let message = queues.first(of: place) else { return nil }
+    queues.countAbandoned(place)
+    sent.append(queues.takeEnd(of: message, place, number: sent.nextNumber))
+    sent.abandon(message.number, around: sent.count - 1, interleaves: interleaves)
+    isForwardDue = true
+    let sentBytes = UInt64(queues.sentOfFirst(of: place))
+    let unsent = message.buffered - min(message.buffered, sentBytes)
+    return queues.finishFirst(place, numbered: true, unsent: unsent, interleaves: interleaves)
+  }
+
+  /// Whether bytes in flight and buffered amounts are what the chunks and the messages come to.
+  var isConsistent: Bool { sent.isConsistent && queues.isConsistent }
+}

@@ -1,0 +1,241 @@
+import DequeModule
+import Wire
+
+/// Owns what was sent and is not acknowledged cumulatively, in the order of numbers: what is in
+/// flight, lost, acknowledged in gap reports (RFC 9260 section 6.2.1) or given up (RFC 3758).
+struct SentChunks {
+  /// The number of the first chunk, or of the next one to be sent when there is none.
+  private(set) var firstNumber: UInt32
+  private(set) var chunks = Deque<SentChunk>()
+  /// The bytes of outstanding chunks.
+  private(set) var flight = 0
+  /// How many chunks are lost.
+  private(set) var lostCount = 0
+  /// No chunk before this place is lost.
+  private var lostHint = 0
+  /// How many chunks at the front are abandoned: the peer is told to pass over them.
+  private(set) var abandonedPrefix = 0
+
+  init(firstNumber: UInt32) { self.firstNumber = firstNumber }
+
+  var count: Int { chunks.count }
+  var isEmpty: Bool { chunks.isEmpty }
+  /// The number of the next new chunk.
+  var nextNumber: UInt32 { firstNumber &+ UInt32(truncatingIfNeeded: chunks.count) }
+
+  /// The number of the chunk at a place.
+  func number(at index: Int) -> UInt32 { firstNumber &+ UInt32(truncatingIfNeeded: index) }
+
+  /// The place of a number, which may lie outside.
+  func place(of number: UInt32) -> Int { Int(Int32(bitPattern: number &- firstNumber)) }
+
+  mutating func append(_ chunk: SentChunk) {
+    if chunk.fate == .outstanding { flight += chunk.size }
+    chunks.append(chunk)
+    extendAbandonedPrefix()
+  }
+
+  /// The place of the first lost chunk.
+  mutating func firstLost() -> Int? {
+    guard lostCount > 0 else { return nil }
+    while lostHint < chunks.count, chunks[lostHint].fate != .lost { lostHint += 1 }
+    return lostHint < chunks.count ? lostHint : nil
+  }
+
+  /// Takes a chunk as lost, to be sent again.
+  mutating func lose(at index: Int) { set(.lost, at: index) }
+
+  /// Changes the fate of a chunk and keeps the sums.
+  private mutating func set(_ fate: SentChunk.Fate, at index: Int) {
+    let old = chunks[index].fate
+    guard old != fate else { return }
+    let size = chunks[index].size
+    if old == .outstanding { flight -= size }
+    if old == .lost { lostCount -= 1 }
+    chunks[index].fate = fate
+    switch fate {
+    case .outstanding: flight += size
+    case .lost:
+      lostCount += 1
+      lostHint = min(lostHint, index)
+    case .acknowledged: break
+    case .abandoned:
+      chunks[index].bytes = []
+      chunks[index].count = 0
+    }
+  }
+
+  /// Notes that a lost chunk was sent again.
+  mutating func resend(at index: Int) {
+    set(.outstanding, at: index)
+    chunks[index].transmissions += 1
+    chunks[index].strikes = 0
+    chunks[index].strikeFloor = nextNumber
+  }
+
+  /// Counts that later chunks came; three times mean a loss (RFC 9260 section 7.2.4).
+  ///
+  /// Chunks count only when they were sent after the last transmission of this one.
+  mutating func strike(at index: Int, by newest: UInt32) -> Bool {
+    guard chunks[index].fate == .outstanding, !chunks[index].strikeFloor.isNewer(than: newest)
+    else { return false }
+    chunks[index].strikes += 1
+    return chunks[index].strikes >= 3
+  }
+
+  /// Forgets so many chunks at the front.
+  private mutating func removeFirst(_ number: Int) {
+    for index in 0..<number {
+      switch chunks[index].fate {
+      case .outstanding: flight -= chunks[index].size
+      case .lost: lostCount -= 1
+      case .acknowledged, .abandoned: break
+      }
+    }
+    chunks.removeFirst(number)
+    chunks.releaseSpaceWhenEmpty()
+    firstNumber = firstNumber &+ UInt32(truncatingIfNeeded: number)
+    lostHint = max(0, lostHint - number)
+    abandonedPrefix = max(0, abandonedPrefix - number)
+    extendAbandonedPrefix()
+  }
+
+  /// Counts the abandoned chunks at the front.
+  mutating func extendAbandonedPrefix() {
+    while abandonedPrefix < chunks.count, chunks[abandonedPrefix].fate == .abandoned {
+      abandonedPrefix += 1
+    }
+  }
+}
+
+// MARK: - Acknowledgements
+
+extension SentChunks {
+  /// What one SACK changed.
+  struct Progress: Hashable {
+    /// Bytes that became acknowledged, cumulatively or in gap reports.
+    var bytes = 0
+    /// The highest number that was acknowledged for the first time, in a gap report.
+    var newest: UInt32?
+    /// The highest number in any gap report.
+    var highest: UInt32?
+    /// Whether the cumulative number came forward.
+    var advanced = false
+    /// Whether the gap reports ended before all that were announced.
+    var isCutOff = false
+  }
+
+  /// Takes so many chunks at the front as acknowledged and forgets them.
+  mutating func acknowledgeFirst(
+    _ number: Int, at now: Instant, _ roundTrip: inout RoundTrip, _ progress: inout Progress
+  ) {
+    guard number > 0 else { return }
+    for index in 0..<number {
+      switch chunks[index].fate {
+      case .outstanding, .lost:
+        progress.bytes += chunks[index].size
+        roundTrip.finish(
+          self.number(at: index), transmissions: chunks[index].transmissions, at: now)
+      case .acknowledged, .abandoned: break
+      }
+    }
+    progress.advanced = true
+    if let timed = roundTrip.timedNumber, place(of: timed) < number { roundTrip.giveUp() }
+    removeFirst(number)
+  }
+
+  /// Takes in gap reports; false when they are about what was never sent.
+  mutating func acknowledge(
+    gaps: Int, _ reader: inout ByteReader, at now: Instant, _ roundTrip: inout RoundTrip,
+    _ progress: inout Progress
+  ) -> Bool {
+    var next = 0
+    for _ in 0..<gaps {
+      guard let start = try? reader.uint16(), let end = try? reader.uint16() else {
+        progress.isCutOff = true
+        return true
+      }
+      // The first place after the cumulative number has the offset 1. Blocks ascend.
+      let first = Int(start) - 1
+      let last = Int(end) - 1
+      guard first >= next, first <= last else { return true }
+      guard last < count else { return false }
+      progress.highest = number(at: last)
+      for index in first...last {
+        let fate = chunks[index].fate
+        guard fate == .outstanding || fate == .lost else { continue }
+        progress.bytes += chunks[index].size
+        roundTrip.finish(number(at: index), transmissions: chunks[index].transmissions, at: now)
+        set(.acknowledged, at: index)
+        progress.newest = number(at: index)
+      }
+      next = last + 1
+    }
+    return true
+  }
+}
+
+// MARK: - Giving up
+
+extension SentChunks {
+  /// Gives up the chunks of a message, one of which stands at a place (RFC 3758 section 3.5).
+  mutating func abandon(_ message: UInt64, around index: Int, interleaves: Bool) {
+    // The chunks of a message stand side by side unless messages interleave.
+    var first = index
+    var last = index
+    while first > 0, interleaves || chunks[first - 1].message == message { first -= 1 }
+    while last + 1 < count, interleaves || chunks[last + 1].message == message { last += 1 }
+    for place in first...last where chunks[place].message == message {
+      set(.abandoned, at: place)
+    }
+    extendAbandonedPrefix()
+  }
+
+  /// The body of a FORWARD-TSN or I-FORWARD-TSN chunk for what is abandoned at the front, and the
+  /// number that it passes over to; nil when there is nothing to pass over (RFC 3758 section 3.2,
+  /// RFC 8260 section 2.3.1).
+  func forward(room: Int, interleaves: Bool) -> (body: [UInt8], end: UInt32)? {
+    guard abandonedPrefix > 0 else { return nil }
+    let entry = interleaves ? 8 : 4
+    let most = (room - 8) / entry
+    var streams: [(stream: UInt16, unordered: Bool, order: UInt32)] = []
+    var end = 0
+    while end < abandonedPrefix {
+      let chunk = chunks[end]
+      let unordered = chunk.flags.contains(.unordered)
+      if interleaves || !unordered {
+        if let known = streams.lastIndex(where: {
+          $0.stream == chunk.stream && $0.unordered == unordered
+        }) {
+          streams[known].order = chunk.order
+        } else {
+          guard streams.count < most else { break }
+          streams.append((chunk.stream, unordered, chunk.order))
+        }
+      }
+      end += 1
+    }
+    var writer = ByteWriter(capacity: 4 + entry * streams.count)
+    writer.uint32(number(at: end - 1))
+    for stream in streams {
+      writer.uint16(stream.stream)
+      if interleaves {
+        writer.uint16(stream.unordered ? 1 : 0)
+        writer.uint32(stream.order)
+      } else {
+        writer.uint16(UInt16(truncatingIfNeeded: stream.order))
+      }
+    }
+    return (writer.bytes, number(at: end - 1))
+  }
+
+  /// Whether the sums are those of the chunks; long queues are summed up only now and then, because
+  /// this is asked after every step of a debug build.
+  var isConsistent: Bool {
+    guard count <= 256 || count & 1023 == 0 else { return flight >= 0 && lostCount >= 0 }
+    return flight == chunks.reduce(0) { $1.fate == .outstanding ? $0 + $1.size : $0 }
+      && lostCount == chunks.count { $0.fate == .lost }
+      && abandonedPrefix <= count
+      && chunks.prefix(abandonedPrefix).allSatisfy { $0.fate == .abandoned }
+  }
+}

@@ -1,0 +1,167 @@
+import Testing
+import Wire
+
+@testable import SCTP
+
+/// What came and how the peer is told of it, and requests to reset streams, without an association.
+@Suite struct ReceiverTests {
+  private func receiver(first: UInt32 = 1, window: Int = 65536) -> Receiver {
+    var peer = Initiation()
+    peer.firstNumber = first
+    peer.outgoingStreams = 10
+    let limits = SCTPParameters(isClient: true, receiveWindow: window)
+    var receiver = Receiver()
+    receiver.establish(limits, peer, interleaves: false)
+    return receiver
+  }
+
+  private func take(_ chunk: Crafted.Chunk, _ receiver: inout Receiver) -> ReceiverOutcome {
+    receiver.beginPacket()
+    return receiver.receive(
+      chunk.body.span.bytes, DataFlags(rawValue: chunk.flags), interleaved: false)
+  }
+
+  @Test func aReportHasTheGapsAndTheDuplicates() {
+    var receiver = receiver(first: .max)
+    for number in [.max, 1, 2, 5, 2] as [UInt32] {
+      _ = take(Crafted.data(number, stream: 0, [7]), &receiver)
+    }
+    #expect(receiver.acknowledgement == .due)
+    let report = receiver.takeAcknowledgement(capacity: 1000)
+    #expect(report.type == .selectiveAcknowledgement)
+    // The messages of one stream with one number: only the first is handed out.
+    let window = UInt32(receiver.freeWindow)
+    let expected =
+      Crafted.words(long: .max, window) + Crafted.words(2, 1) + Crafted.words(2, 3, 6, 6)
+      + Crafted.words(long: 2)
+    #expect(report.body == expected)
+    #expect(receiver.acknowledgement == .none && receiver.isConsistent)
+    // The duplicate is told once.
+    let next = receiver.takeAcknowledgement(capacity: 1000)
+    #expect(next.body.count == 12 + 8)
+  }
+
+  @Test func aReportHasNoMoreThanFits() {
+    var receiver = receiver()
+    for index in 1...50 as ClosedRange<UInt32> {
+      _ = take(Crafted.data(1 + 2 * index, stream: 0, [7]), &receiver)
+    }
+    #expect(receiver.numbers.ranges.count == 50)
+    let report = receiver.takeAcknowledgement(capacity: 60)
+    #expect(report.body.count + 4 <= 60 && report.body[8...9] == [0, 10])
+  }
+
+  @Test func everySecondPacketIsReportedAndTheFirstOfAllAtOnce() {
+    var receiver = receiver()
+    var due: [Receiver.Acknowledgement] = []
+    var delays: [Bool] = []
+    for number in 1...4 as ClosedRange<UInt32> {
+      _ = take(Crafted.data(number, stream: 0, sequence: UInt16(number - 1), [7]), &receiver)
+      delays.append(receiver.settle())
+      due.append(receiver.acknowledgement)
+      if receiver.acknowledgement == .due { _ = receiver.takeAcknowledgement(capacity: 1000) }
+    }
+    #expect(due == [.due, .delayed, .due, .delayed])
+    #expect(delays == [false, true, false, true])
+    receiver.endDelay()
+    #expect(receiver.acknowledgement == .due)
+  }
+
+  @Test func passingOverHandsOutWhatIsWholeOnAllStreams() {
+    var receiver = receiver()
+    // The first number of each stream is missing.
+    for (number, stream) in [(2, 0), (4, 1)] as [(UInt32, UInt16)] {
+      let outcome = take(Crafted.data(number, stream: stream, sequence: 1, [7]), &receiver)
+      guard case .nothing = outcome else {
+        Issue.record("\(outcome)")
+        return
+      }
+    }
+    let body = Crafted.words(long: 4) + Crafted.words(0, 0, 1, 0)
+    guard
+      case .messages(let messages) = receiver.receiveForward(body.span.bytes, interleaved: false)
+    else {
+      Issue.record("no messages")
+      return
+    }
+    #expect(messages.map(\.stream) == [0, 1] && receiver.numbers.acknowledged == 4)
+    #expect(receiver.streams.heldBytes == 0 && receiver.isConsistent)
+  }
+
+  @Test func thePeerGetsMoreStreamsUpToAllOfThem() {
+    var receiver = receiver()
+    let answers = ([5, 65530, 65520] as [UInt16]).map { receiver.addStreams($0) }
+    #expect(answers == [true, false, true] && receiver.streamCount == 65535)
+  }
+
+  // MARK: Resets
+
+  private func request(_ number: UInt32, last: UInt32, _ streams: UInt16...) -> [UInt8] {
+    Crafted.words(long: number, 0, last) + streams.flatMap { Crafted.words($0) }
+  }
+
+  private func answer(_ outcome: ResetOutcome) -> [UInt8]? {
+    switch outcome {
+    case .respond(let chunk), .perform(_, let chunk): chunk.body
+    case .nothing, .useless, .addStreams, .askLater, .done: nil
+    }
+  }
+
+  private func response(_ number: UInt32, _ result: UInt32) -> [UInt8] {
+    Crafted.words(16, 12) + Crafted.words(long: number, result)
+  }
+
+  @Test func requestsOfThePeerAreCountedAndAnsweredAlikeWhenTheyComeAgain() {
+    var resets = StreamResets()
+    resets.establish(firstNumber: .max)
+    var numbers = ReceivedNumbers(first: 1)
+    func ask(_ body: [UInt8]) -> [UInt8]? {
+      answer(resets.receive(.outgoingResetRequest, body.span.bytes, numbers))
+    }
+    // Its data is not there yet; then it is, and the answer that counts follows by itself.
+    #expect(ask(request(.max, last: 1, 4)) == response(.max, 6))
+    #expect(ask(request(.max, last: 1, 4)) == response(.max, 6))
+    #expect(ask(request(5, last: 1, 4)) == response(5, 5))
+    _ = numbers.insert(numbers.extend(1))
+    guard case .perform(let streams, let chunk) = resets.takeDeferred(numbers) else {
+      Issue.record("nothing was deferred")
+      return
+    }
+    #expect(streams == [4] && chunk.body == response(.max, 1))
+    let again = resets.takeDeferred(numbers)
+    #expect(again == nil)
+    #expect(ask(request(.max, last: 1, 4)) == response(.max, 1))
+    #expect(resets.expectedRequest == 0)
+    #expect(ask(request(0, last: 1, 6)) == response(0, 1))
+  }
+
+  @Test func ownRequestsHaveTheirNumbersAndWaitForEachOther() {
+    var resets = StreamResets()
+    resets.start(firstNumber: .max)
+    resets.establish(firstNumber: 9)
+    resets.want(3)
+    resets.refuse(12)
+    #expect(resets.mayAsk)
+    resets.forget(3)
+    let isAsked = resets.ask(for: [7], most: 10, lastNumber: 40)
+    #expect(isAsked && !resets.mayAsk && resets.isPending)
+    let body = Crafted.words(long: .max, 8, 40) + Crafted.words(7, 12)
+    #expect(resets.request?.body == Crafted.words(13, 20) + body)
+    func answer(_ number: UInt32, _ result: UInt32) -> ResetOutcome {
+      let body = Crafted.words(long: number, result)
+      return resets.receive(
+        .reconfigurationResponse, body.span.bytes, ReceivedNumbers(first: 0))
+    }
+    // In progress: asked again with the next number; answers of the old one count no more.
+    guard case .askLater = answer(.max, 6), case .nothing = answer(.max, 1) else {
+      Issue.record("the request is over")
+      return
+    }
+    #expect(resets.request?.body[4..<8] == [0, 0, 0, 0])
+    guard case .done(let streams) = answer(0, 1) else {
+      Issue.record("the request is not over")
+      return
+    }
+    #expect(streams == [7, 12] && !resets.isPending && resets.request == nil)
+  }
+}
