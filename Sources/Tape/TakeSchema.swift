@@ -37,14 +37,14 @@ package enum TakeSchema {
   ) throws(SQLiteError) {
     var statements: [String] = []
     for table in Table.allCases {
-      let (name, columns) = (table.storageName, table.columnNames)
-      let known = table.columnNames(format: format)
+      let (name, columns) = (table.storageName, table.storageColumns())
+      let known = table.storageColumns(format: format)
       if table.since > format {
         statements.append(
           "CREATE TEMP TABLE \(name) (row, step, \(columns.joined(separator: ", ")));")
       } else if known.count < columns.count {
         // Endpoints alone have the numbers of their peers.
-        let added = columns.dropFirst(known.count).map {
+        let added = columns.filter { !known.contains($0) }.map {
           "\(table == PeerRow.table && $0 == "actor" ? "peer" : "NULL") AS \($0)"
         }
         let list = (known + added).joined(separator: ", ")

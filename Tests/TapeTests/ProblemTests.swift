@@ -26,7 +26,7 @@ import Wire
     try call.finish()
     let found = try TakeProblems(path: call.path)
     #expect(found.problems == [])
-    #expect(found.text == "Nothing seems wrong.\n")
+    #expect(found.text() == "Nothing seems wrong.\n")
     #expect(found.json == "[]")
     #expect(try rows(call.path, "SELECT * FROM freeze") == [])
 
@@ -93,7 +93,7 @@ import Wire
     #expect(oneWay.map(\.peer) == [1])
     #expect(oneWay.first?.evidence.hasPrefix("no media came in for ") == true)
     #expect(found.json.contains("\"sql\":\"WITH"))
-    #expect(found.text.contains("-- one-way-media\n"))
+    #expect(found.text().contains("-- one-way-media\n"))
   }
 
   @Test func aSilentPathIsADisconnection() throws {

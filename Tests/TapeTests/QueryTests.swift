@@ -255,7 +255,7 @@ import Wire
         "peer", "api", "signaling", "state", "candidate", "pair", "track", "media", "rtcp", "event",
         "channel", "message",
       ])
-    #expect(timeline.text.contains("dtls: new -> connecting"))
+    #expect(timeline.text().contains("dtls: new -> connecting"))
     #expect(timeline.json.hasPrefix("[{\"at_ns\":0"))
   }
 }

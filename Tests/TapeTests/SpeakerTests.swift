@@ -83,7 +83,7 @@ import Wire
     let view = "SELECT peer, track, direction, from_ns, to_ns, dbov FROM speaker"
     #expect(try csv(path, view).sorted() == rows.sorted())
     let timeline = try SpeakerTimeline(path: path)
-    #expect(timeline.text.contains("caller/out/1  speaks"))
+    #expect(timeline.text().contains("caller/out/1  speaks"))
     #expect(timeline.json.contains("\"what\":\"dominates\""))
   }
 
@@ -109,7 +109,7 @@ import Wire
   @Test func aTakeWithoutSoundHasNoSpeakers() throws {
     let folder = try TakeFolder()
     let timeline = try SpeakerTimeline(path: try folder.record([]))
-    #expect(timeline.text == "There is no sound in this take.\n")
+    #expect(timeline.text() == "There is no sound in this take.\n")
     #expect(timeline.json == "{\"participants\":[],\n\"times\":[]}")
   }
 }

@@ -120,18 +120,28 @@ struct ReceiveStream {
 
   /// Takes note of a packet with a payload type that was not agreed on: it is there, but no use.
   mutating func receiveUnusable(_ header: RTPHeader, arrival: Instant, at now: Instant) {
-    count(header, arrival: arrival)
-    receivedSinceReport = true
     counters.packetsDiscarded += 1
     guard
-      let sequence = reception.receive(
-        header.sequence, timestamp: header.timestamp, clockRate: clockRate, arrival: arrival),
-      window.insert(sequence) == .new, kind == .video
+      let sequence = receiveSealed(header, clockRate: clockRate, arrival: arrival), kind == .video
     else { return }
     insert(
       PictureAssembler.Packet(
         sequence: sequence, timestamp: header.timestamp, marker: false, arrival: arrival),
       at: now)
+  }
+
+  /// Counts a packet whose payload cannot be read; gives its number when it is news.
+  @discardableResult
+  mutating func receiveSealed(_ header: RTPHeader, clockRate: UInt32, arrival: Instant) -> Int64? {
+    self.clockRate = clockRate
+    count(header, arrival: arrival)
+    receivedSinceReport = true
+    guard
+      let sequence = reception.receive(
+        header.sequence, timestamp: header.timestamp, clockRate: clockRate, arrival: arrival),
+      window.insert(sequence) == .new
+    else { return nil }
+    return sequence
   }
 
   private mutating func count(_ header: RTPHeader, arrival: Instant) {

@@ -254,19 +254,9 @@ struct SendStream {
       return
     }
     isAcknowledged = true
-    var remote = counters.remote ?? RemoteInboundCounters()
-    remote.reportedAt = arrival
-    remote.packetsLost = Int64(block.cumulativeLost)
-    let highest = Int64(block.highestSequence)
-    remote.packetsReceived = max(0, highest - firstSequence + 1 - remote.packetsLost)
-    remote.fractionLost = Double(block.fractionLost) / 256
-    remote.jitter = codec.clockRate == 0 ? 0 : Double(block.jitter) / Double(codec.clockRate)
-    if let roundTrip {
-      remote.roundTripTime = roundTrip.seconds
-      remote.totalRoundTripTime += roundTrip.seconds
-      remote.roundTripTimeMeasurements += 1
-    }
-    counters.remote = remote
+    counters.remote.take(
+      block, firstSequence: firstSequence, clockRate: codec.clockRate, roundTrip: roundTrip,
+      at: arrival)
   }
 
   /// Counts packets that the peer asked for again.

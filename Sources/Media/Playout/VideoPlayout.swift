@@ -40,6 +40,8 @@ package struct VideoPlayout: Machine {
   private let codecs: any CodecFactory
   /// What the delay is at least.
   private let minimumDelay: Interval
+  /// Whether frames are decoded whose codec has a library.
+  private let decodes: Bool
   /// What it is at least so that the sound of the same stream keeps up with the pictures.
   package var alignedDelay = Interval.zero
   private var decoder: (any VideoDecoding)?
@@ -55,8 +57,13 @@ package struct VideoPlayout: Machine {
 
   /// Creates the playout of a track.
   ///
-  /// - Parameter minimumDelay: the least delay, whatever the arrivals say; at most 5 s are granted.
-  package init(track: String, codecs: any CodecFactory, minimumDelay: Interval = .zero) {
+  /// - Parameters:
+  ///   - minimumDelay: the least delay, whatever the arrivals say; at most 5 s are granted.
+  ///   - decodes: whether frames are decoded; those of codecs without a library never are.
+  package init(
+    track: String, codecs: any CodecFactory, minimumDelay: Interval = .zero, decodes: Bool = true
+  ) {
+    self.decodes = decodes
     self.track = track
     self.codecs = codecs
     self.minimumDelay = max(VideoPlayout.leastDelay, min(minimumDelay, .seconds(5)))
@@ -174,7 +181,9 @@ package struct VideoPlayout: Machine {
       counters.jitterBufferDelay + max(.zero, now - frame.firstArrival)
     counters.jitterBufferTargetDelay = counters.jitterBufferTargetDelay + targetDelay
     counters.jitterBufferMinimumDelay = counters.jitterBufferMinimumDelay + networkDelay
-    guard !frame.codec.isPassedThrough else {
+    guard decodes, !frame.codec.isPassedThrough else {
+      // Where nothing at all is decoded, what would be shown makes up the rhythm of the pictures.
+      if !decodes { counters.countShown(at: now) }
       outbox.append(.passed(frame))
       return
     }

@@ -53,6 +53,11 @@ package struct VideoPlayoutCounters: Hashable, Sendable {
     qpSum &+= UInt64(decoded.quantiser)
     frameWidth = decoded.picture.width
     frameHeight = decoded.picture.height
+    countShown(at: now)
+  }
+
+  /// Counts that a frame goes out, decoded or not.
+  mutating func countShown(at now: Instant) {
     rate.note(now.nanoseconds)
     if let lastShown { countGap(now - lastShown) }
     lastShown = now

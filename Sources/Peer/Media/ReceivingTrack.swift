@@ -29,20 +29,37 @@ struct ReceivingTrack: Machine {
   /// The RTP time of what was played or shown last, and when.
   private(set) var lastPlayed: (rtpTime: UInt32, at: Instant)?
   private(set) var sources = SourceHistory()
+  /// Whether what comes is decoded.
+  private let decodes: Bool
   /// What the last key frame of a codec that is not decoded told of its size.
-  private var toldSize = (width: 0, height: 0)
+  private(set) var toldSize = (width: 0, height: 0)
 
   /// When the playout wants its next input; kept, because every step of the peer asks for it.
   private(set) var deadline: Instant?
 
   init(_ section: NegotiatedSection, codecs: any CodecFactory, minimumDelay: Interval) {
-    transceiver = section.transceiverID
-    kind = section.kind
-    mid = section.mid
-    let track = String(section.transceiverID)
-    switch section.kind {
+    self.init(
+      section.transceiverID, section.kind, mid: section.mid, codecs: codecs,
+      minimumDelay: minimumDelay)
+  }
+
+  /// Begins a track by its number.
+  ///
+  /// - Parameter decodes: whether pictures are decoded; sound is by whatever `codecs` gives.
+  init(
+    _ number: UInt32, _ kind: MediaKind, mid: String, codecs: any CodecFactory,
+    minimumDelay: Interval = .zero, decodes: Bool = true
+  ) {
+    transceiver = number
+    self.kind = kind
+    self.mid = mid
+    self.decodes = decodes
+    let track = String(number)
+    switch kind {
     case .audio: audio = AudioPlayout(track: track, codecs: codecs, minimumDelay: minimumDelay)
-    case .video: video = VideoPlayout(track: track, codecs: codecs, minimumDelay: minimumDelay)
+    case .video:
+      video = VideoPlayout(
+        track: track, codecs: codecs, minimumDelay: minimumDelay, decodes: decodes)
     }
   }
 
@@ -84,13 +101,20 @@ struct ReceivingTrack: Machine {
       codec: played.frame?.codec ?? .opus, ssrc: played.frame?.ssrc ?? 0,
       rtpTime: played.frame?.rtpTime ?? 0, isKey: true, width: 0, height: 0,
       bytes: own?.bytes ?? [],
-      outcome: played.origin == .packet ? "decoded" : played.origin.rawValue,
-      decoded: .audio(played.decoded.block), quantiser: 0)
+      outcome: played.origin == .packet
+        ? (decodes ? "decoded" : "not decoded") : played.origin.rawValue,
+      decoded: decodes ? .audio(played.decoded.block) : .none, quantiser: 0)
     record.peak = played.decoded.peak
     record.energy = played.decoded.energy
     record.audioLevel = own?.audioLevel
     record.isVoice = own?.isVoice ?? false
     record.contributors = own?.contributors ?? []
+    if !decodes, let level = own?.audioLevel {
+      // What was not decoded is as loud as its sender says.
+      let sample = AudioLevel.linear(level) * 32_767
+      record.peak = UInt16(sample)
+      record.energy = UInt64(sample * sample) * UInt64(played.decoded.block.frameCount)
+    }
     return record
   }
 
@@ -119,6 +143,10 @@ struct ReceivingTrack: Machine {
   }
 
   private mutating func learnSize(of frame: ReceivedFrame) {
+    guard decodes else {
+      if frame.isKey, let size = frame.codedSize { toldSize = size }
+      return
+    }
     guard let codec = frame.codec.codec, codec.recordsSize else { return toldSize = (0, 0) }
     guard frame.isKey else { return }
     toldSize = codec.look?(frame.bytes.span.bytes).size ?? toldSize

@@ -44,6 +44,22 @@ struct SpeakerWatch {
     return events
   }
 
+  /// Listens to a block of sound: to the voices in it where a mixer told their levels, else to the
+  /// whole of it; gives what is to be told.
+  mutating func hear(_ record: FrameRecord, level: UInt8, at now: Instant) -> [PeerEvent] {
+    var events: [PeerEvent] = []
+    var track = SpeakingTrack(transceiver: record.transceiver, isInbound: record.isInbound)
+    var isMixed = false
+    for voice in record.contributors where record.isInbound {
+      guard let level = voice.level else { continue }
+      track.contributor = voice.source
+      events += hear(SoundLevel(headerExtension: level), of: track, at: now)
+      isMixed = true
+    }
+    if !isMixed { events += hear(SoundLevel(headerExtension: level), of: track, at: now) }
+    return events
+  }
+
   /// Forgets a track and all that was mixed into it; gives what is to be told.
   mutating func forgetAll(_ track: SpeakingTrack, at now: Instant) -> [PeerEvent] {
     let contributors = track.isInbound ? names.contributors(of: track.transceiver) : []
@@ -182,24 +198,9 @@ struct SpeakerNames {
 }
 
 extension PeerStack {
-  /// Listens to a block of sound: to the voices in it where a mixer told their levels, else to the
-  /// whole of it.
+  /// Listens to a block of sound.
   func hear(_ record: FrameRecord, level: UInt8) {
-    var track = SpeakingTrack(transceiver: record.transceiver, isInbound: record.isInbound)
-    var isMixed = false
-    for voice in record.contributors where record.isInbound {
-      guard let level = voice.level else { continue }
-      track.contributor = voice.source
-      hear(level, of: track)
-      isMixed = true
-    }
-    if !isMixed { hear(level, of: track) }
-  }
-
-  private func hear(_ level: UInt8, of track: SpeakingTrack) {
-    for event in speakers.hear(SoundLevel(headerExtension: level), of: track, at: now) {
-      tell(event)
-    }
+    for event in speakers.hear(record, level: level, at: now) { tell(event) }
   }
 
   /// Forgets a track of sound that is no longer sent or heard.

@@ -4,9 +4,6 @@ import Wire
 
 // Sound and pictures that were captured together are played together.
 extension TrackTable {
-  /// The most that one track waits for another: senders whose clocks say more mean something else.
-  private static let mostAlignment: Int64 = 1_000_000_000
-
   /// Lets the tracks of each of the peer's streams wait for the slowest of them (W3C: the tracks of
   /// a MediaStream are synchronized), by the sender's clock as its reports tell it (RFC 3550
   /// section 6.4.1).
@@ -15,17 +12,29 @@ extension TrackTable {
   mutating func alignPlayouts(
     _ inbound: [InboundStreamCounters], streams: (_ transceiver: UInt32) -> [String]
   ) {
-    for index in receiving.indices { receiving[index].align(by: 0) }
-    for video in receiving.indices where receiving[video].kind == .video {
-      let names = streams(receiving[video].transceiver)
+    receiving.alignPlayouts(inbound, streams: streams)
+  }
+}
+
+extension [ReceivingTrack] {
+  /// The most that one track waits for another: senders whose clocks say more mean something else.
+  private static var mostAlignment: UInt64 { 1_000_000_000 }
+
+  /// Lets the tracks of each stream wait for the slowest of them.
+  mutating func alignPlayouts(
+    _ inbound: [InboundStreamCounters], streams: (_ track: UInt32) -> [String]
+  ) {
+    for index in indices { self[index].align(by: 0) }
+    for video in indices where self[video].kind == .video {
+      let names = streams(self[video].transceiver)
       guard
-        let audio = receiving.firstIndex(where: { track in
+        let audio = firstIndex(where: { track in
           track.kind == .audio && streams(track.transceiver).contains { names.contains($0) }
-        }), let pictures = receiving[video].lag(inbound), let sound = receiving[audio].lag(inbound)
+        }), let pictures = self[video].lag(inbound), let sound = self[audio].lag(inbound)
       else { continue }
       let (distance, overflow) = pictures.subtractingReportingOverflow(sound)
-      guard !overflow, distance.magnitude <= UInt64(TrackTable.mostAlignment) else { continue }
-      receiving[distance > 0 ? audio : video].align(by: abs(distance))
+      guard !overflow, distance.magnitude <= Self.mostAlignment else { continue }
+      self[distance > 0 ? audio : video].align(by: abs(distance))
     }
   }
 }

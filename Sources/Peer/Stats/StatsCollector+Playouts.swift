@@ -5,75 +5,89 @@ import Stats
 import Wire
 
 // What the playouts add to inbound-rtp.
-extension StatsCollector {
-  func addAudioPlayout(
-    _ playout: AudioPlayout?, discarded: UInt64, decoding: Double?, to stats: inout StatsBuilder
+extension StatsBuilder {
+  /// Adds what a playout of sound counted.
+  ///
+  /// - Parameters:
+  ///   - discarded: packets that did not get as far as the playout.
+  ///   - decoding: how long its decoder worked, in seconds.
+  ///   - decodes: whether what was played has a level.
+  mutating func add(
+    _ playout: AudioPlayout?, discarded: UInt64, decoding: Double?, decodes: Bool = true
   ) {
     guard let counters = playout?.counters else { return }
-    stats.set("packetsDiscarded", discarded + counters.packetsDiscarded)
-    stats.set("fecPacketsReceived", counters.fecPacketsReceived)
-    stats.set("fecPacketsDiscarded", 0)
-    stats.set("jitterBufferDelay", counters.jitterBufferDelay)
-    stats.set("jitterBufferTargetDelay", counters.jitterBufferTargetDelay)
-    stats.set("jitterBufferMinimumDelay", counters.jitterBufferMinimumDelay)
-    stats.set("jitterBufferEmittedCount", counters.jitterBufferEmittedCount)
+    set("packetsDiscarded", discarded + counters.packetsDiscarded)
+    set("fecPacketsReceived", counters.fecPacketsReceived)
+    set("fecPacketsDiscarded", 0)
+    set("jitterBufferDelay", counters.jitterBufferDelay)
+    set("jitterBufferTargetDelay", counters.jitterBufferTargetDelay)
+    set("jitterBufferMinimumDelay", counters.jitterBufferMinimumDelay)
+    set("jitterBufferEmittedCount", counters.jitterBufferEmittedCount)
     // From the packet of a sample to the sample: the wait, and the decoder's work.
-    stats.set("totalProcessingDelay", decoding.map { $0 + counters.jitterBufferDelay })
-    stats.set("totalSamplesReceived", counters.totalSamplesReceived)
-    stats.set("concealedSamples", counters.concealedSamples)
-    stats.set("silentConcealedSamples", counters.silentConcealedSamples)
-    stats.set("concealmentEvents", counters.concealmentEvents)
-    stats.set("insertedSamplesForDeceleration", counters.insertedSamplesForDeceleration)
-    stats.set("removedSamplesForAcceleration", counters.removedSamplesForAcceleration)
-    stats.set("audioLevel", counters.audioLevel)
-    stats.set("totalAudioEnergy", counters.totalAudioEnergy)
-    stats.set("totalSamplesDuration", counters.totalSamplesDuration)
+    set("totalProcessingDelay", decoding.map { $0 + counters.jitterBufferDelay })
+    set("totalSamplesReceived", counters.totalSamplesReceived)
+    set("concealedSamples", counters.concealedSamples)
+    set("silentConcealedSamples", counters.silentConcealedSamples)
+    set("concealmentEvents", counters.concealmentEvents)
+    set("insertedSamplesForDeceleration", counters.insertedSamplesForDeceleration)
+    set("removedSamplesForAcceleration", counters.removedSamplesForAcceleration)
+    if decodes {
+      set("audioLevel", counters.audioLevel)
+      set("totalAudioEnergy", counters.totalAudioEnergy)
+    }
+    set("totalSamplesDuration", counters.totalSamplesDuration)
   }
 
-  func addVideoPlayout(
-    _ playout: VideoPlayout?, _ stream: InboundStreamCounters, decoding: Double?,
-    to stats: inout StatsBuilder
+  /// Adds what a playout of pictures counted, and what its stream did for it.
+  mutating func add(
+    _ playout: VideoPlayout?, _ stream: InboundStreamCounters, decoding: Double?, at now: Instant
   ) {
-    stats.set("packetsDiscarded", stream.packetsDiscarded)
-    stats.set("framesReceived", stream.framesReceived)
-    stats.set("pliCount", stream.pliCount)
-    stats.set("firCount", stream.firCount)
-    stats.set("framesAssembledFromMultiplePackets", stream.framesAssembledFromMultiplePackets)
-    stats.set("totalAssemblyTime", stream.totalAssemblyTime)
+    set("packetsDiscarded", stream.packetsDiscarded)
+    set("framesReceived", stream.framesReceived)
+    set("pliCount", stream.pliCount)
+    set("firCount", stream.firCount)
+    set("framesAssembledFromMultiplePackets", stream.framesAssembledFromMultiplePackets)
+    set("totalAssemblyTime", stream.totalAssemblyTime)
     guard let counters = playout?.counters else { return }
-    defer { addJitterBuffer(counters, to: &stats) }
+    defer { addJitterBuffer(counters) }
     // Where nothing is decoded there is nothing to count.
     guard stream.codec?.isPassedThrough != true else {
-      stats.set("framesDropped", stream.framesDropped)
+      set("framesDropped", stream.framesDropped)
       return
     }
-    stats.set("framesDecoded", counters.framesDecoded)
-    stats.set("keyFramesDecoded", counters.keyFramesDecoded)
-    stats.set("framesRendered", counters.framesDecoded)
-    stats.set("framesDropped", stream.framesDropped + counters.framesDropped)
+    set("framesDecoded", counters.framesDecoded)
+    set("keyFramesDecoded", counters.keyFramesDecoded)
+    set("framesRendered", counters.framesDecoded)
+    set("framesDropped", stream.framesDropped + counters.framesDropped)
     if counters.frameWidth > 0 {
-      stats.set("frameWidth", counters.frameWidth)
-      stats.set("frameHeight", counters.frameHeight)
-      stats.set("framesPerSecond", counters.framesPerSecond(at: now))
-      stats.set("decoderImplementation", "libvpx")
-      stats.set("powerEfficientDecoder", false)
+      set("frameWidth", counters.frameWidth)
+      set("frameHeight", counters.frameHeight)
+      set("framesPerSecond", counters.framesPerSecond(at: now))
+      set("decoderImplementation", "libvpx")
+      set("powerEfficientDecoder", false)
     }
-    stats.set("totalDecodeTime", decoding)
+    set("totalDecodeTime", decoding)
     // From the first packet of a frame to its picture: the wait, and the decoder's work.
-    stats.set("totalProcessingDelay", decoding.map { $0 + counters.jitterBufferDelay.seconds })
-    stats.set("qpSum", counters.qpSum)
-    stats.set("totalInterFrameDelay", counters.totalInterFrameDelay)
-    stats.set("totalSquaredInterFrameDelay", counters.totalSquaredInterFrameDelay)
-    stats.set("pauseCount", counters.pauseCount)
-    stats.set("totalPausesDuration", counters.totalPausesDuration)
-    stats.set("freezeCount", counters.freezeCount)
-    stats.set("totalFreezesDuration", counters.totalFreezesDuration)
+    set("totalProcessingDelay", decoding.map { $0 + counters.jitterBufferDelay.seconds })
+    set("qpSum", counters.qpSum)
+    addRhythm(counters)
   }
 
-  private func addJitterBuffer(_ counters: VideoPlayoutCounters, to stats: inout StatsBuilder) {
-    stats.set("jitterBufferDelay", counters.jitterBufferDelay)
-    stats.set("jitterBufferTargetDelay", counters.jitterBufferTargetDelay)
-    stats.set("jitterBufferMinimumDelay", counters.jitterBufferMinimumDelay)
-    stats.set("jitterBufferEmittedCount", counters.jitterBufferEmittedCount)
+  /// Adds how regularly pictures were shown.
+  mutating func addRhythm(_ counters: VideoPlayoutCounters) {
+    set("totalInterFrameDelay", counters.totalInterFrameDelay)
+    set("totalSquaredInterFrameDelay", counters.totalSquaredInterFrameDelay)
+    set("pauseCount", counters.pauseCount)
+    set("totalPausesDuration", counters.totalPausesDuration)
+    set("freezeCount", counters.freezeCount)
+    set("totalFreezesDuration", counters.totalFreezesDuration)
+  }
+
+  /// Adds how long frames waited.
+  mutating func addJitterBuffer(_ counters: VideoPlayoutCounters) {
+    set("jitterBufferDelay", counters.jitterBufferDelay)
+    set("jitterBufferTargetDelay", counters.jitterBufferTargetDelay)
+    set("jitterBufferMinimumDelay", counters.jitterBufferMinimumDelay)
+    set("jitterBufferEmittedCount", counters.jitterBufferEmittedCount)
   }
 }

@@ -18,14 +18,7 @@ extension StatsCollector {
     if let track, stream.isActive { stats.set("mediaSourceId", mediaSourceID(of: track)) }
     if stream.remote != nil { stats.set("remoteId", remoteInboundID(stream)) }
     stats.set("encodingIndex", 0)
-    stats.set("packetsSent", stream.packetsSent)
-    stats.set("bytesSent", stream.bytesSent)
-    stats.set("headerBytesSent", stream.headerBytesSent)
-    stats.set("retransmittedPacketsSent", stream.retransmittedPacketsSent)
-    stats.set("retransmittedBytesSent", stream.retransmittedBytesSent)
-    stats.set("rtxSsrc", stream.rtxSSRC)
-    stats.set("totalPacketSendDelay", stream.totalPacketSendDelay)
-    stats.set("nackCount", stream.nackCount)
+    stats.add(stream, sendDelay: stream.totalPacketSendDelay)
     stats.set("active", stream.isActive)
     switch stream.kind {
     case .audio:
@@ -84,13 +77,7 @@ extension StatsCollector {
     var stats = rtpStats(
       "remote-inbound-rtp", remoteInboundID(stream), stream.ssrc, stream.mid, stream.kind, codec)
     stats.set("localId", outboundID(stream))
-    stats.set("packetsReceived", remote.packetsReceived)
-    stats.set("packetsLost", remote.packetsLost)
-    stats.set("jitter", remote.jitter)
-    stats.set("fractionLost", remote.fractionLost)
-    stats.set("roundTripTime", remote.roundTripTime)
-    stats.set("totalRoundTripTime", remote.totalRoundTripTime)
-    stats.set("roundTripTimeMeasurements", remote.roundTripTimeMeasurements)
+    stats.add(remote)
     return stats.build(at: milliseconds(remote.reportedAt))
   }
 
@@ -105,26 +92,15 @@ extension StatsCollector {
     stats.set("trackIdentifier", transceiver?.remoteTrackID ?? transceiver?.trackID)
     stats.set("mid", stream.mid)
     if stream.remote != nil { stats.set("remoteId", remoteOutboundID(stream)) }
-    stats.set("packetsReceived", stream.packetsReceived)
-    stats.set("packetsLost", stream.packetsLost)
-    stats.set("jitter", stream.jitter)
-    stats.set("bytesReceived", stream.bytesReceived)
-    stats.set("headerBytesReceived", stream.headerBytesReceived)
-    stats.set("retransmittedPacketsReceived", stream.retransmittedPacketsReceived)
-    stats.set("retransmittedBytesReceived", stream.retransmittedBytesReceived)
-    stats.set("rtxSsrc", stream.rtxSSRC)
-    stats.set("lastPacketReceivedTimestamp", stream.lastPacketReceived.map { milliseconds($0) })
-    stats.set("nackCount", stream.nackCount)
+    stats.add(stream, lastPacket: stream.lastPacketReceived.map { milliseconds($0) })
     if let playout = tracks.receiving.first(where: { $0.mid == stream.mid }) {
       stats.set("estimatedPlayoutTimestamp", playoutTimestamp(of: playout, stream))
       let decoding = seconds(of: playout.transceiver, isInbound: true)
       switch stream.kind {
       case .audio:
         stats.set("playoutId", mediaPlayoutID(of: playout))
-        addAudioPlayout(
-          playout.audio, discarded: stream.packetsDiscarded, decoding: decoding, to: &stats)
-      case .video:
-        addVideoPlayout(playout.video, stream, decoding: decoding, to: &stats)
+        stats.add(playout.audio, discarded: stream.packetsDiscarded, decoding: decoding)
+      case .video: stats.add(playout.video, stream, decoding: decoding, at: now)
       }
     }
     guard let remote = stream.remote else { return [stats.build()] }
@@ -155,13 +131,7 @@ extension StatsCollector {
     var stats = rtpStats(
       "remote-outbound-rtp", remoteOutboundID(stream), stream.ssrc, stream.mid, stream.kind, codec)
     stats.set("localId", inboundID(stream))
-    stats.set("packetsSent", remote.packetsSent)
-    stats.set("bytesSent", remote.bytesSent)
-    stats.set("remoteTimestamp", Double(remote.remoteUnixNanoseconds / 1000) / 1000)
-    stats.set("reportsSent", remote.reportsSent)
-    stats.set("roundTripTime", remote.roundTripTime)
-    stats.set("totalRoundTripTime", remote.totalRoundTripTime)
-    stats.set("roundTripTimeMeasurements", remote.roundTripTimeMeasurements)
+    stats.add(remote)
     return stats.build(at: milliseconds(remote.reportedAt))
   }
 

@@ -76,7 +76,10 @@ extension Transcript {
     return "{\"objects\":\(report.objects.count),\"gone\":[\(names)]}"
   }
 
-  private mutating func append(_ report: StatsReport, id: UInt32) {
+  /// Adds the objects of a report that changed since the one before.
+  ///
+  /// - Parameter id: the call that asked for it; 0 for none.
+  mutating func append(_ report: StatsReport, id: UInt32) {
     let notes = notes(EndpointNotes.init)
     for object in report.objects {
       let members = object.membersJSON
@@ -88,7 +91,8 @@ extension Transcript {
     }
   }
 
-  private mutating func append(_ event: PeerEvent) {
+  /// Adds the rows of something that a peer told.
+  mutating func append(_ event: PeerEvent) {
     switch event {
     case .state(let transition):
       add(StateRow(machine: transition.machine, from: transition.from, to: transition.to))
@@ -220,7 +224,9 @@ extension Transcript {
         size: frame.bytes.count, quantiser: Int(frame.quantiser), audioLevel: frame.audioLevel,
         peak: frame.peak, energy: frame.energy, digest: digest(of: frame.decoded),
         bytes: keepsMedia ? frame.bytes : nil))
-    if frame.kind == .audio {
+    // Of sound that was not decoded, only its sender can say how loud it is.
+    let isMute: Bool = if case .none = frame.decoded { frame.isInbound } else { false }
+    if frame.kind == .audio, !isMute || frame.audioLevel != nil {
       appendLevel(frame, samples: format.samples ?? AudioBlock.sampleRate / 50)
     }
   }

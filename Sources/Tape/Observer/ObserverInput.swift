@@ -12,6 +12,10 @@ package struct ObserverGenesis: Codable, Hashable, Sendable {
   package var waitingBytesMaximum = 64 << 20
   /// What payload types stand for, as in `96=vp8,97=rtx`.
   package var payloadTypes = ""
+  /// Whether what the ends receive is decoded.
+  package var decodes = false
+  /// Unix time in nanoseconds at the instant zero: the times of stats are reckoned from it.
+  package var startUnixNanoseconds: Int64 = 0
 
   package init() {}
 

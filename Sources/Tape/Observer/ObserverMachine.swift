@@ -3,10 +3,11 @@ import Flow
 import Foundation
 import ICE
 package import Observer
+package import Peer
 import RTP
 import SDP
 import Secure
-import Stats
+package import Stats
 package import Wire
 
 /// An observer as a machine on the tape: two peers for each call that it finds.
@@ -19,16 +20,35 @@ package final class ObserverMachine: RecordedMachine {
   /// The call of each transport.
   private var calls: [Int: Int] = [:]
   private var told = Outbox<Observer.Output>()
+  private var receivers = ObservedPeers(ObserverGenesis())
+
+  /// Is told of everything that goes in and comes out, each time before the step ends.
+  private let onlooker: Onlooker?
+
+  /// Whoever follows an observer in a replay.
+  package typealias Onlooker = (
+    _ input: ObserverInput, _ outputs: [ObserverOutput], _ at: Instant
+  ) -> Void
 
   /// Makes an observer that waits for its genesis.
-  package init() {}
+  package init(onlooker: Onlooker? = nil) { self.onlooker = onlooker }
 
-  package var deadline: Instant? { observer.deadline }
+  package var deadline: Instant? { earliest(observer.deadline, receivers.deadline) }
 
   package var machineSnapshot: (any MachineSnapshot)? {
     ObserverSnapshot(
       calls: observer.calls, pairs: observer.pairs, streams: observer.streams,
       waitingPackets: observer.waitingPackets)
+  }
+
+  /// What getStats would give at both ends of every call, as far as it can be seen from beside.
+  package func stats(at now: Instant) -> [(peer: UInt32, label: String, report: StatsReport)] {
+    observer.calls.flatMap { call in
+      (0..<2).map { end in
+        let peer = firstPeer + 2 * UInt32(call.number - 1) + UInt32(end)
+        return (peer, call.addresses[end].description, receivers.report(of: peer, at: now))
+      }
+    }
   }
 
   package func step(
@@ -38,18 +58,27 @@ package final class ObserverMachine: RecordedMachine {
     case .genesis(let genesis):
       observer = Observer(genesis.settings)
       firstPeer = genesis.firstPeer
+      receivers = ObservedPeers(genesis)
     case .datagram(let datagram, let isTruncated):
       let tuple = FiveTuple(.udp, from: datagram.local, to: datagram.remote)
       observer.step(
         .datagram(tuple, datagram.bytes, isTruncated: isTruncated), at: now, into: &told)
     case .call(let call):
       if let seen = call.input { observer.step(seen, at: now, into: &told) }
-    case .deadline: observer.step(.deadline, at: now, into: &told)
+    case .deadline:
+      if let due = observer.deadline, due <= now {
+        observer.step(.deadline, at: now, into: &told)
+      }
+      receivers.reachDeadline(at: now, into: &outbox)
     }
     while let output = told.next() {
       if case .transport(let transport) = output { calls[transport.number] = transport.call }
-      outbox.append(ObserverOutput(output, peers: peers(of: output)))
+      let peers = peers(of: output)
+      outbox.append(ObserverOutput(output, peers: peers))
+      if let peers { receivers.take(output, peers, into: &outbox) }
     }
+    if case .call(.end) = input { receivers.end(at: now, into: &outbox) }
+    onlooker?(input, outbox.outputs, now)
   }
 
   /// The numbers of the two ends that an output is about; nil before their call is known.
@@ -105,21 +134,61 @@ extension ObserverCall {
 
 /// What an observer told, with the peers that it is about.
 package struct ObserverOutput: RecordedOutput {
-  package let told: Observer.Output
-  /// The numbers of both ends of the call; nil when it is about none.
+  /// What it is about.
+  package enum Content: Sendable {
+    /// What the wire shows.
+    case told(Observer.Output)
+    /// What followed from it in an end, and when.
+    case followed(ObservedPeer.Output, at: Instant)
+  }
+
+  package private(set) var content: Content
+  /// The numbers of both ends of the call, or of the one end; nil when it is about none.
   package let peers: [UInt32]?
 
   init(_ told: Observer.Output, peers: [UInt32]?) {
-    self.told = told
+    content = .told(told)
     self.peers = peers
   }
 
+  init(_ output: ObservedPeer.Output, of peer: UInt32, at: Instant) {
+    content = .followed(output, at: at)
+    peers = [peer]
+  }
+
   package var byteCount: Int {
-    if case .packet(let packet) = told { return packet.bytes.count }
-    return 0
+    switch content {
+    case .told(.packet(let packet)): packet.bytes.count
+    case .told: 0
+    case .followed(.event(let event), _): PeerOutput.event(event).byteCount
+    case .followed(.stats(let report), _): report.objects.count * 1000
+    }
+  }
+
+  package mutating func digest() {
+    guard case .followed(.event(.frame), let at) = content,
+      case .followed(.event(let event), _) = content
+    else { return }
+    var output = PeerOutput.event(event)
+    output.digest()
+    if case .event(let digested) = output { content = .followed(.event(digested), at: at) }
   }
 
   package func write(to transcript: inout Transcript) {
+    switch content {
+    case .told(let told): write(told, to: &transcript)
+    case .followed(let output, let at):
+      guard let peer = peers?.first else { return }
+      transcript.add(of: peer, at: at) { transcript in
+        switch output {
+        case .event(let event): transcript.append(event)
+        case .stats(let report): transcript.append(report, id: 0)
+        }
+      }
+    }
+  }
+
+  private func write(_ told: Observer.Output, to transcript: inout Transcript) {
     switch told {
     case .coverage(let row):
       let reason = row.detail.isEmpty ? "\(row.count)" : "\(row.count): \(row.detail)"
@@ -127,12 +196,14 @@ package struct ObserverOutput: RecordedOutput {
         peer: nil, from: .zero, to: transcript.at, what: row.kind.rawValue, reason: reason)
     default:
       guard let peers else { return }
-      for end in 0..<2 { write(end, peers[end], to: &transcript) }
+      for end in 0..<2 { write(told, end, peers[end], to: &transcript) }
     }
   }
 
   /// Adds the rows of one end.
-  private func write(_ end: Int, _ peer: UInt32, to transcript: inout Transcript) {
+  private func write(
+    _ told: Observer.Output, _ end: Int, _ peer: UInt32, to transcript: inout Transcript
+  ) {
     switch told {
     case .coverage, .transport, .keys, .extensions: break
     case .call(let call):

@@ -4,35 +4,40 @@ final class TableCursor {
   /// The number of the row that comes next; the largest number at the end.
   private(set) var next: Int64 = .min
   private var statement: SQLiteStatement
-  /// Where the bytes of the last column stand; nil when they stand in the table.
+  /// Where the bytes of a column stand; nil when they stand in the table.
   private let stream: WireCursor?
-  /// The result column that says how many bytes they are.
-  private let sizeColumn: Int
-  /// The result columns that hold the values, behind that of the row's number.
+  /// The result columns that hold the values before these bytes, or all of them, and those behind:
+  /// the first result column is the number of the row.
   private let columns: Range<Int>
+  private let columnsBehind: Range<Int>
+  /// The result columns that say how many bytes they are, and where they begin in their stream.
+  private let sizeColumn: Int
+  private let positionColumn: Int
 
   /// - Parameter streams: what the bytes of tables stand in.
   init(
-    _ table: Table, format: Int64, _ connection: borrowing SQLiteConnection,
+    _ definition: TableDefinition, format: Int64, _ connection: borrowing SQLiteConnection,
     _ streams: [ByteStream: WireCursor]
   ) throws(SQLiteError) {
-    self.table = table
-    let definition = table.definition
+    table = definition.table
     stream = definition.stream.flatMap { streams[$0] }
     let names = definition.storageColumns(format: format)
     sizeColumn = 1 + (names.firstIndex(of: "size") ?? 0)
-    // Bytes in a stream have no column here: where they begin stands in the last one.
-    let kept = table.columnNames(format: format).count - (stream == nil ? 0 : 1)
-    columns = 1..<1 + kept
-    positionColumn = names.count
+    if let place = definition.streamColumn {
+      let behind = 1 + place + definition.placeColumns.count
+      columns = 1..<1 + place
+      positionColumn = behind - 1
+      columnsBehind = behind..<1 + names.count
+    } else {
+      columns = 1..<1 + names.count
+      positionColumn = 0
+      columnsBehind = 0..<0
+    }
     statement = try connection.prepare(
-      "SELECT row, \(names.joined(separator: ", ")) FROM \(table.storageName) "
+      "SELECT row, \(names.joined(separator: ", ")) FROM \(definition.storageName) "
         + "ORDER BY \(definition.key)")
     try advance()
   }
-
-  /// The result column that says where bytes begin in their stream.
-  private let positionColumn: Int
 
   private func advance() throws(SQLiteError) {
     next = try statement.step() ? statement.integer(0) : .max
@@ -51,7 +56,7 @@ final class TableCursor {
     if let stream {
       let bytes = try bytes(stream)
       rows.append(bytes ?? .null)
-      isGood = isGood && bytes != nil
+      isGood = statement.append(columnsBehind, to: &rows) && isGood && bytes != nil
     }
     try advance()
     return isGood

@@ -56,7 +56,8 @@ package final class TapeReader {
       for table in Table.allCases where table.since <= header.format {
         cursors.append(
           try TableCursor(
-            table, format: header.format, connection, [.wire: wire, .media: media]))
+            table.definition, format: header.format, connection,
+            [.wire: wire, .media: media]))
       }
       self.wire = wire
       self.media = media

@@ -103,8 +103,10 @@ struct TableDefinition: Sendable {
   let names: [String]
   /// The column that gives the order of the rows without a sort.
   let key: String
-  /// Where the bytes of the last column stand, when they do not stand in the table.
+  /// Where the bytes of one column stand, when they do not stand in the table.
   let stream: ByteStream?
+  /// Which column that is.
+  let streamColumn: Int?
 
   init(_ row: any TableRow.Type) {
     table = row.table
@@ -114,7 +116,8 @@ struct TableDefinition: Sendable {
     columns = row.columns
     names = columns.map(\.name)
     key = row.isNumbered ? names[0] : "row"
-    stream = columns.last?.stream
+    streamColumn = columns.firstIndex { $0.stream != nil }
+    stream = streamColumn.flatMap { [columns] in columns[$0].stream }
   }
 
   /// Whether the storage table says how many bytes a row has in a column of its own.
@@ -123,10 +126,11 @@ struct TableDefinition: Sendable {
   /// The columns of the storage table in takes of a format: instead of bytes that stand in a
   /// stream, how many they are and where they begin.
   func storageColumns(format: Int64) -> [String] {
-    let names = table.columnNames(format: format)
-    guard stream != nil else { return names }
-    return names.dropLast() + (addsSize ? ["size"] : []) + ["position"]
+    columns.filter { $0.since <= format }.flatMap { $0.stream == nil ? [$0.name] : placeColumns }
   }
+
+  /// The columns that say where the bytes of the column in a stream are.
+  var placeColumns: [String] { (addsSize ? ["size"] : []) + ["position"] }
 }
 
 /// How a row of a step is numbered in the file.

@@ -92,7 +92,7 @@ extension ColumnVisitor {
     visit(name, &field, ColumnTraits(since: format))
   }
 
-  /// The last column of a table, whose bytes stand in a stream.
+  /// A column whose bytes stand in a stream; a table has one at most.
   @inline(__always)
   package mutating func column(
     _ name: StaticString, _ field: inout some ColumnValue, in stream: ByteStream

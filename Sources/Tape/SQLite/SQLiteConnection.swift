@@ -42,6 +42,24 @@ package struct SQLiteConnection: ~Copyable {
       code: SQLiteError.Code(rawValue: code), message: words.map { String(cString: $0) } ?? "")
   }
 
+  /// Has somebody asked now and then while statements run, who may end them with the code
+  /// `interrupted`; nil ends the asking.
+  ///
+  /// The watch has to outlive the statements: it is not kept.
+  package func setWatch(_ watch: SQLiteWatch?) {
+    guard let watch else { return sqlite3_progress_handler(handle, 0, nil, nil) }
+    sqlite3_progress_handler(
+      handle, SQLiteConnection.operationsPerQuestion,
+      { context in
+        guard let context else { return 0 }
+        let watch = Unmanaged<SQLiteWatch>.fromOpaque(context).takeUnretainedValue()
+        return watch.goesOn() ? 0 : 1
+      }, Unmanaged.passUnretained(watch).toOpaque())
+  }
+
+  /// Operations of SQLite's virtual machine, of which most take far less than a microsecond.
+  private static let operationsPerQuestion: Int32 = 2_000
+
   /// Runs statements that give no rows.
   package func execute(_ sql: String) throws(SQLiteError) {
     let code = sqlite3_exec(handle, sql, nil, nil, nil)
@@ -82,6 +100,13 @@ package struct SQLiteConnection: ~Copyable {
   }
 }
 
+/// Somebody who is asked whether statements that run shall go on.
+package final class SQLiteWatch {
+  let goesOn: () -> Bool
+
+  package init(_ goesOn: @escaping () -> Bool) { self.goesOn = goesOn }
+}
+
 /// A compiled statement with one owner.
 package struct SQLiteStatement: ~Copyable {
   private let statement: OpaquePointer
@@ -111,14 +136,20 @@ package struct SQLiteStatement: ~Copyable {
     sqlite3_bind_int64(statement, index, value)
   }
 
+  package mutating func bindNull(at index: Int32) { sqlite3_bind_null(statement, index) }
+
   /// Runs an insert: an optional row number, then the values in their order, none of them copied.
-  package mutating func insert(row: Int64?, _ values: ArraySlice<Value>) throws(SQLiteError) {
+  ///
+  /// - Parameter gap: a value that is not bound, and how many parameters stand in its place.
+  package mutating func insert(
+    row: Int64?, _ values: ArraySlice<Value>, gap: (index: Int, parameters: Int)? = nil
+  ) throws(SQLiteError) {
     var index: Int32 = 1
     if let row {
       sqlite3_bind_int64(statement, index, row)
       index += 1
     }
-    let code = run(values, parameter: index)
+    let code = run(values, parameter: index, gap: gap)
     sqlite3_reset(statement)
     guard code == SQLITE_DONE else { throw SQLiteConnection.error(code, of: connection) }
   }
@@ -126,9 +157,15 @@ package struct SQLiteStatement: ~Copyable {
   /// Binds what is left and runs.
   ///
   /// Text and bytes are borrowed for the length of the inner call, so each of them nests one level.
-  private func run(_ values: ArraySlice<Value>, parameter: Int32) -> Int32 {
+  private func run(
+    _ values: ArraySlice<Value>, parameter: Int32, gap: (index: Int, parameters: Int)?
+  ) -> Int32 {
     var index = parameter
     for position in values.indices {
+      if let gap, gap.index == position {
+        index += Int32(gap.parameters)
+        continue
+      }
       switch values[position] {
       case .null: sqlite3_bind_null(statement, index)
       case .integer(let value): sqlite3_bind_int64(statement, index, value)
@@ -143,7 +180,7 @@ package struct SQLiteStatement: ~Copyable {
               sqlite3_bind_text(statement, index, "", 0, transient)
             }
           }
-          return run(values[(position + 1)...], parameter: index + 1)
+          return run(values[(position + 1)...], parameter: index + 1, gap: gap)
         }
       case .blob(let blob):
         return blob.withUnsafeBytes { bytes in
@@ -152,7 +189,7 @@ package struct SQLiteStatement: ~Copyable {
           } else {
             sqlite3_bind_zeroblob(statement, index, 0)
           }
-          return run(values[(position + 1)...], parameter: index + 1)
+          return run(values[(position + 1)...], parameter: index + 1, gap: gap)
         }
       }
       index += 1

@@ -19,6 +19,7 @@ package struct SQLiteError: Error, Hashable, Sendable, CustomStringConvertible {
     package static let misuse = Code(rawValue: SQLITE_MISUSE)
     package static let constraint = Code(rawValue: SQLITE_CONSTRAINT)
     package static let inputOutput = Code(rawValue: SQLITE_IOERR)
+    package static let interrupted = Code(rawValue: SQLITE_INTERRUPT)
     package static let permission = Code(rawValue: SQLITE_PERM)
   }
 

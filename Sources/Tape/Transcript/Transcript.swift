@@ -90,6 +90,16 @@ package struct Transcript {
     self.peer = own
   }
 
+  /// Adds rows of another peer than the step's own, of an instant before the step's.
+  package mutating func add(
+    of peer: UInt32, at instant: Instant, _ add: (_ transcript: inout Transcript) -> Void
+  ) {
+    let own = (self.peer, at)
+    (self.peer, at) = (peer, instant)
+    add(&self)
+    (self.peer, at) = own
+  }
+
   /// Adds the row of a machine that is no endpoint: the input of its first step.
   ///
   /// - Parameters:

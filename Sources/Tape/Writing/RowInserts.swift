@@ -1,17 +1,6 @@
 /// Puts the rows of steps into the tables of a take, and bytes that stand in a stream into that.
 final class RowInserts {
-  /// How the rows of a table are inserted.
-  private struct Entry {
-    let statement: InsertStatement
-    /// Where the bytes of the last column go; nil when they stay in the row.
-    let stream: WireStore?
-    /// Whether the table says how many bytes they are in a column of its own.
-    let addsSize: Bool
-    /// How many values come before them.
-    let columnsBefore: Int
-  }
-
-  private var entries: [Entry] = []
+  private var inserts: [TableInsert] = []
   private var streams: [WireStore] = []
 
   /// Prepares an insert for every table, with the columns that takes of a format have.
@@ -27,15 +16,9 @@ final class RowInserts {
       let definition = table.definition
       // What a format does not have gets no rows, so any columns will do.
       let format = max(format, table.since)
-      let names = definition.storageColumns(format: format)
-      let columns = names.joined(separator: ", ")
-      let places = names.map { _ in "?" }.joined(separator: ", ")
-      let sql = "INSERT INTO \(table.storageName) (row, \(columns)) VALUES (?, \(places))"
-      entries.append(
-        Entry(
-          statement: InsertStatement(try connection.prepare(sql)),
-          stream: definition.stream.flatMap { stores[$0] }, addsSize: definition.addsSize,
-          columnsBefore: table.columnNames(format: format).count - 1))
+      inserts.append(
+        try TableInsert(
+          definition, format: format, connection, definition.stream.flatMap { stores[$0] }))
     }
   }
 
@@ -50,21 +33,7 @@ final class RowInserts {
     for row in range {
       let table = rows.table(row)
       if table == .packet { packets += 1 }
-      let entry = entries[Int(table.rawValue) - 1]
-      var values = rows.row(row)
-      // Shortening a slice in place would copy the rows of the whole step.
-      if let stream = entry.stream, case .blob(let bytes)? = values.last {
-        values = values.dropLast()
-        // Behind the number of the row, counted from 1.
-        var place = entry.columnsBefore + 2
-        if entry.addsSize {
-          entry.statement.bind(Int64(bytes.count), at: place)
-          place += 1
-        }
-        entry.statement.bind(stream.position, at: place)
-        try stream.append(bytes)
-      }
-      try entry.statement.run(row: first + Int64(row), values)
+      try inserts[Int(table.rawValue) - 1].insert(rows.row(row), number: first + Int64(row))
     }
     return packets
   }
@@ -75,16 +44,55 @@ final class RowInserts {
   }
 }
 
+/// Inserts the rows of one table.
+final class TableInsert {
+  private var statement: SQLiteStatement
+  /// Where the bytes of a column go; nil when they stay in the row.
+  private let stream: WireStore?
+  /// Which column that is, and how many say instead how many bytes they are and where they begin.
+  private let column: Int
+  private let places: Int
+
+  /// Prepares the insert, with the columns that takes of a format have.
+  init(
+    _ definition: TableDefinition, format: Int64, _ connection: borrowing SQLiteConnection,
+    _ stream: WireStore?
+  ) throws(SQLiteError) {
+    let names = definition.storageColumns(format: format)
+    let columns = names.joined(separator: ", ")
+    let parameters = names.map { _ in "?" }.joined(separator: ", ")
+    statement = try connection.prepare(
+      "INSERT INTO \(definition.storageName) (row, \(columns)) VALUES (?, \(parameters))")
+    self.stream = stream
+    column = definition.streamColumn ?? 0
+    places = definition.placeColumns.count
+  }
+
+  /// Inserts a row whose values are those of all its columns.
+  func insert(_ values: ArraySlice<Value>, number: Int64) throws(SQLiteError) {
+    guard let stream else { return try statement.insert(row: number, values) }
+    let index = values.startIndex + column
+    // Behind the number of the row, counted from 1.
+    let parameter = Int32(2 + column)
+    let last = parameter + Int32(places) - 1
+    if case .blob(let bytes) = values[index] {
+      if places > 1 { statement.bind(Int64(bytes.count), at: parameter) }
+      statement.bind(stream.position, at: last)
+      try stream.append(bytes)
+    } else {
+      for place in parameter...last { statement.bindNull(at: place) }
+    }
+    try statement.insert(row: number, values, gap: (index, places))
+  }
+}
+
 /// A prepared insert that can stand in an array.
 final class InsertStatement {
   private var statement: SQLiteStatement
 
   init(_ statement: consuming SQLiteStatement) { self.statement = statement }
 
-  /// Binds a value that `run` does not get, by its place counted from 1.
-  func bind(_ value: Int64, at place: Int) { statement.bind(value, at: Int32(place)) }
-
-  func run(row: Int64? = nil, _ values: ArraySlice<Value>) throws(SQLiteError) {
-    try statement.insert(row: row, values)
+  func run(_ values: ArraySlice<Value>) throws(SQLiteError) {
+    try statement.insert(row: nil, values)
   }
 }

@@ -1,0 +1,120 @@
+import Flow
+import Media
+import RTP
+import Wire
+
+/// A stream that an observed peer receives: its reception and its playout.
+struct InboundTrack {
+  /// What waits until it is known what the stream carries.
+  private struct Early {
+    var packet: SeenPacket
+    var arrival: Instant
+  }
+
+  /// How many packets wait until it is known what the stream carries.
+  private static let earlyMaximum = 450
+
+  private(set) var track: ObservedTrack
+  private(set) var reception: StreamReception?
+  var playout: ReceivingTrack?
+  /// What was told of the header extensions of its transport.
+  var extensions = HeaderExtensionMap()
+  private let codecs: any CodecFactory
+  let decodes: Bool
+  private var early: [Early] = []
+
+  init(_ track: ObservedTrack, codecs: any CodecFactory, decodes: Bool) {
+    self.track = track
+    self.codecs = codecs
+    self.decodes = decodes
+  }
+
+  var deadline: Instant? { earliest(reception?.deadline, playout?.deadline) }
+
+  /// What was counted of the stream; nil before it is known whether it is sound or pictures.
+  var counters: InboundStreamCounters? { reception?.counters }
+
+  /// Takes what became known; gives the frames of packets that waited for it.
+  mutating func learn(_ track: ObservedTrack, at now: Instant) -> [ReceivedFrame] {
+    self.track = track
+    guard track.kind != nil, !early.isEmpty else { return [] }
+    var frames: [ReceivedFrame] = []
+    let waiting = early
+    early = []
+    for packet in waiting {
+      frames += receive(packet.packet, arrival: packet.arrival, at: now)
+    }
+    return frames
+  }
+
+  /// Takes a packet of the stream itself.
+  mutating func receive(_ packet: SeenPacket, arrival: Instant, at now: Instant)
+    -> [ReceivedFrame]
+  {
+    guard let kind = track.kind else {
+      early.append(Early(packet: packet, arrival: arrival))
+      // What cannot be told is let go of; counting begins when it can.
+      if early.count > InboundTrack.earlyMaximum { early = [] }
+      return []
+    }
+    if reception == nil {
+      reception = StreamReception(mid: track.key, kind: kind, ssrc: track.ssrc, at: arrival)
+    }
+    guard packet.isClear, let codec = track.codec(of: packet.header.payloadType) else {
+      let clockRate = track.codecs.first { $0.clockRate > 0 }?.clockRate ?? 0
+      reception?.receiveSealed(packet.header, clockRate: clockRate, arrival: arrival)
+      return []
+    }
+    return reception?.receive(
+      packet.bytes, packet.header, extensions, codec: codec, isRetransmission: false,
+      arrival: arrival, at: now) ?? []
+  }
+
+  /// Takes a packet of the source that sends the stream's packets again.
+  mutating func receiveRepair(_ packet: SeenPacket, arrival: Instant, at now: Instant)
+    -> [ReceivedFrame]
+  {
+    reception?.rtxSSRC = packet.header.ssrc
+    guard packet.isClear, let type = reception?.counters.payloadType,
+      let codec = track.codec(of: type)
+    else { return [] }
+    return reception?.receive(
+      packet.bytes, packet.header, extensions, codec: codec, isRetransmission: true,
+      arrival: arrival, at: now) ?? []
+  }
+
+  mutating func reachDeadline(at now: Instant) -> [ReceivedFrame] {
+    guard let due = reception?.deadline, due <= now else { return [] }
+    return reception?.reachDeadline(at: now) ?? []
+  }
+
+  /// Whether a frame goes through a playout; what has none is told when it comes.
+  func isPlayed(_ frame: ReceivedFrame) -> Bool { frame.kind == .video || frame.codec == .opus }
+
+  /// Hands a frame to the playout, which begins with the first one.
+  mutating func play(
+    _ frame: ReceivedFrame, at now: Instant, into outbox: inout Outbox<ReceivingTrack.Output>
+  ) {
+    if playout == nil {
+      playout = ReceivingTrack(
+        track.number, frame.kind, mid: track.key, codecs: codecs, decodes: decodes)
+    }
+    playout?.step(.frame(frame), at: now, into: &outbox)
+  }
+
+  // MARK: RTCP
+
+  mutating func receive(_ report: SenderReport, at arrival: Instant) {
+    reception?.receive(report, at: arrival)
+  }
+
+  mutating func receive(roundTrip: Interval) { reception?.receive(roundTrip: roundTrip) }
+
+  mutating func end() { reception?.end() }
+
+  mutating func countNACK() { reception?.countNACK() }
+
+  mutating func countKeyframeRequest(isFIR: Bool) {
+    reception?.countKeyframeRequest(isFIR: isFIR)
+  }
+}

@@ -1,0 +1,55 @@
+import Media
+import RTP
+
+/// Codecs for streams that are received and not decoded: sound is silence as long as its packets
+/// say, so that playouts wait and conceal as they would; pictures are never asked for.
+final class UndecodedCodecs: CodecFactory {
+  func audioDecoder(track: String, channels: Int) throws(CodecError) -> any AudioDecoding {
+    SilentDecoder(channels: channels)
+  }
+
+  func audioEncoder(track: String, _ settings: OpusSettings) throws(CodecError)
+    -> any AudioEncoding
+  {
+    throw CodecError(reason: "nothing is encoded")
+  }
+
+  func videoEncoder(track: String, _ settings: VideoSettings) throws(CodecError)
+    -> any VideoEncoding
+  {
+    throw CodecError(reason: "nothing is encoded")
+  }
+
+  func videoDecoder(track: String, _ codec: CodecName) throws(CodecError) -> any VideoDecoding {
+    throw CodecError(reason: "nothing is decoded")
+  }
+}
+
+private final class SilentDecoder: AudioDecoding {
+  private let channels: Int
+
+  init(channels: Int) { self.channels = channels }
+
+  func decode(_ request: AudioDecodeRequest) throws(CodecError) -> DecodedAudio {
+    let frameCount =
+      switch request {
+      case .payload(let bytes): OpusPacket(bytes)?.duration ?? 960
+      case .recoverPrevious(_, let count), .conceal(let count): count
+      }
+    return DecodedAudio(
+      block: AudioBlock(blank: frameCount, channels: channels), peak: 0, energy: 0)
+  }
+}
+
+extension ReceivedFrame {
+  /// The size of a key frame in pixels, where its bytes tell it.
+  var codedSize: (width: Int, height: Int)? {
+    switch codec {
+    case .vp8: return VP8FrameHeader(bytes.span.bytes).map { ($0.width, $0.height) }
+    case .vp9:
+      guard let header = try? VP9FrameHeader(parsing: bytes.span.bytes) else { return nil }
+      return (header.width, header.height)
+    default: return codec.codec?.look?(bytes.span.bytes).size
+    }
+  }
+}

@@ -1,0 +1,179 @@
+import Flow
+import Media
+import Observer
+import Peer
+import RTP
+import Stats
+import Wire
+
+/// The ends of the calls that an observer found: hands each what it receives and sends.
+///
+/// Packets that waited for keys are older than the step that opens them; their ends then live
+/// through the time in between within that step.
+struct ObservedPeers {
+  private struct End {
+    var peer: ObservedPeer
+    var clock = Instant.zero
+  }
+
+  private let firstPeer: UInt32
+  private let wallClock: WallClock
+  private let codecs: (any CodecFactory)?
+  private var ends: [End] = []
+  /// The streams as they are known, and the first peer of the call that they were given to.
+  private var streams: [Int: (stream: ObservedStream, given: UInt32)] = [:]
+  private var outputs = Outbox<ObservedPeer.Output>()
+  /// When some end wants its deadline; it may be too early, never too late.
+  private(set) var deadline: Instant?
+
+  init(_ genesis: ObserverGenesis) {
+    firstPeer = genesis.firstPeer
+    wallClock = WallClock(unixNanosecondsAtZero: genesis.startUnixNanoseconds)
+    codecs = genesis.decodes ? LibraryCodecs() : nil
+  }
+
+  /// What getStats would give at a peer.
+  func report(of peer: UInt32, at now: Instant) -> StatsReport {
+    let index = Int(peer) - Int(firstPeer)
+    guard ends.indices.contains(index) else { return StatsReport() }
+    return ends[index].peer.report(at: now)
+  }
+
+  /// Takes what the wire showed of a call.
+  mutating func take(
+    _ output: Observer.Output, _ peers: [UInt32], into outbox: inout Outbox<ObserverOutput>
+  ) {
+    switch output {
+    case .call: add(through: peers)
+    case .stream(let stream):
+      add(through: peers)
+      learn(stream, peers, into: &outbox)
+    case .extensions(_, let map, _):
+      add(through: peers)
+      for peer in peers { drive(peer, .extensions(map), at: .zero, into: &outbox) }
+    case .packet(let packet): take(packet, peers, into: &outbox)
+    default: break
+    }
+  }
+
+  /// Lets all ends do what is due.
+  mutating func reachDeadline(at now: Instant, into outbox: inout Outbox<ObserverOutput>) {
+    guard let due = deadline, due <= now else { return }
+    deadline = nil
+    for index in ends.indices {
+      if let due = ends[index].peer.deadline, due <= now {
+        drive(firstPeer + UInt32(index), .deadline, at: now, into: &outbox)
+      }
+      deadline = earliest(deadline, ends[index].peer.deadline)
+    }
+  }
+
+  /// Ends the capture.
+  mutating func end(at now: Instant, into outbox: inout Outbox<ObserverOutput>) {
+    for index in ends.indices {
+      drive(firstPeer + UInt32(index), .end, at: now, into: &outbox)
+    }
+  }
+
+  // MARK: Ends
+
+  private mutating func add(through peers: [UInt32]) {
+    while let last = peers.last, Int(last) - Int(firstPeer) >= ends.count {
+      let number = firstPeer + UInt32(ends.count)
+      ends.append(
+        End(peer: ObservedPeer(number: number, wallClock: wallClock, codecs: codecs)))
+    }
+  }
+
+  private mutating func drive(
+    _ peer: UInt32, _ input: consuming ObservedPeer.Input, at instant: Instant,
+    into outbox: inout Outbox<ObserverOutput>
+  ) {
+    let index = Int(peer) - Int(firstPeer)
+    guard ends.indices.contains(index) else { return }
+    let at = max(ends[index].clock, instant)
+    while let due = ends[index].peer.deadline, due < at {
+      let past = max(ends[index].clock, due)
+      ends[index].clock = past
+      ends[index].peer.step(.deadline, at: past, into: &outputs)
+      tell(peer, at: past, into: &outbox)
+    }
+    ends[index].clock = at
+    ends[index].peer.step(input, at: at, into: &outputs)
+    tell(peer, at: at, into: &outbox)
+    deadline = earliest(deadline, ends[index].peer.deadline)
+  }
+
+  private mutating func tell(
+    _ peer: UInt32, at instant: Instant, into outbox: inout Outbox<ObserverOutput>
+  ) {
+    while let output = outputs.next() {
+      outbox.append(ObserverOutput(output, of: peer, at: instant))
+    }
+  }
+
+  // MARK: Streams and packets
+
+  private mutating func learn(
+    _ stream: ObservedStream, _ peers: [UInt32], into outbox: inout Outbox<ObserverOutput>
+  ) {
+    streams[stream.number] = (stream, peers[0])
+    guard !stream.isRepair || stream.repairs != nil else { return }
+    for end in 0..<2 {
+      let track = ObservedTrack(stream, isInbound: stream.from != end)
+      drive(peers[end], .stream(track), at: .zero, into: &outbox)
+    }
+  }
+
+  private mutating func take(
+    _ packet: ObservedPacket, _ peers: [UInt32], into outbox: inout Outbox<ObserverOutput>
+  ) {
+    switch packet.kind {
+    case .rtp(let header, let number):
+      // A stream that goes on in another call is news to its ends.
+      if let known = streams[number], known.given != peers[0] {
+        learn(known.stream, peers, into: &outbox)
+      }
+      let seen = SeenPacket(
+        header: header, bytes: packet.isClear ? packet.bytes : [], isClear: packet.isClear)
+      for end in 0..<2 {
+        drive(
+          peers[end],
+          .rtp(seen, stream: UInt32(clamping: number), isInbound: packet.from != end),
+          at: packet.at, into: &outbox)
+      }
+    case .rtcp where packet.isClear:
+      let compound = RTCPCompound(parsing: packet.bytes.span.bytes).packets
+      for end in 0..<2 {
+        drive(
+          peers[end], .rtcp(compound, isInbound: packet.from != end), at: packet.at,
+          into: &outbox)
+      }
+    case .rtcp, .sctp: break
+    }
+  }
+}
+
+extension ObservedStream {
+  /// Whether it sends packets of another one again.
+  fileprivate var isRepair: Bool { payloads.first?.codec == "rtx" }
+}
+
+extension ObservedTrack {
+  /// A stream as one of its ends has it.
+  fileprivate init(_ stream: ObservedStream, isInbound: Bool) {
+    self.init(
+      number: UInt32(clamping: stream.number), ssrc: stream.ssrc, isInbound: isInbound,
+      kind: stream.kind, mid: stream.mid ?? "")
+    repairs = stream.repairs
+    canonicalName = stream.canonicalName
+    for payload in stream.payloads where payload.codec != "rtx" && payload.clockRate > 0 {
+      codecs.append(
+        FlowSection.Codec(
+          payloadType: payload.payloadType, name: CodecName(rawValue: payload.codec),
+          clockRate: payload.clockRate, rtxPayloadType: nil,
+          // Whether the real receiver asks for lost packets shows in whether they come.
+          feedback: stream.kind == .video ? ["nack"] : []))
+    }
+  }
+}

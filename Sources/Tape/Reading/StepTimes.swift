@@ -1,0 +1,34 @@
+package import Wire
+
+/// The times of the steps of a take, out of the heads on its tape.
+package enum StepTimes {
+  /// How many steps a take has, and when one of them was; nil when it has no such step.
+  package static func find(_ step: Int, in path: String) throws(TapeError) -> (
+    at: Instant?, count: Int
+  ) {
+    let connection = try TakeFile.open(path)
+    do throws(SQLiteError) {
+      let last = try connection.integer(
+        "SELECT first_step + steps - 1 FROM tape ORDER BY first_step DESC LIMIT 1")
+      let count = Int(last ?? 0)
+      var rows = try connection.prepare(
+        """
+        SELECT first_step, steps, at_ns, body FROM tape WHERE first_step <= ?1
+        ORDER BY first_step DESC LIMIT 1
+        """)
+      rows.bind(Int64(step), at: 1)
+      guard (1...max(1, count)).contains(step), try rows.step() else { return (nil, count) }
+      let (first, steps, start) = rows.values(Int.self, Int.self, Int64.self)
+      let bytes = rows.bytes(3)
+      let heads: [StepHead]
+      do throws(ReadError) {
+        heads = try TapeBody.heads(bytes.span.bytes, first: first, count: steps, start: start)
+      } catch {
+        throw SQLiteError(code: .corrupt, message: "the heads of step \(first) and later")
+      }
+      return (heads.first { $0.number == step }?.at, count)
+    } catch {
+      throw TapeError(path: path, place: "tape", error)
+    }
+  }
+}

@@ -1,0 +1,270 @@
+import Foundation
+import Lab
+import Media
+import Peer
+import SDP
+import Secure
+import Stats
+import Tape
+import Testing
+import Wire
+
+@testable import Replay
+
+/// A call of Retake's own that an observer sees from beside: what the observer drives again is what
+/// the endpoint did.
+@Suite struct WatchedCallTests {
+  /// A frame that somebody received.
+  fileprivate struct Heard: Equatable {
+    var ssrc: UInt32
+    var rtpTime: UInt32
+    var outcome: String
+    var isKey: Bool
+    var digest: [UInt8]?
+  }
+
+  private static let seconds: Int64 = 6
+
+  /// A call whose second end is watched where it stands.
+  private final class Watched {
+    var inputs: [(at: Instant, input: ObserverInput)] = []
+    var heard: [MediaKind: [Heard]] = [:]
+    var keyLog = ""
+    var descriptions: [String] = []
+    var stats = StatsReport()
+    var end = Instant.zero
+
+    init(seed: UInt64, link: LinkSettings = LinkSettings()) {
+      let call = VirtualCall(seed: seed, links: [link, link]) { self.take($0) }
+      call.addMedia(pictures: .pattern(width: 160, height: 120, framesPerSecond: 15))
+      _ = call.negotiate()
+      call.run(for: .seconds(WatchedCallTests.seconds))
+      if case .stats(let report) = call.call(1, .getStats()) { stats = report }
+      end = call.now
+    }
+
+    private func take(_ step: StepRecord) {
+      guard step.actor == 2 else { return }
+      switch step.peerInput {
+      case .datagram(let datagram, _)?:
+        see(
+          Datagram(local: datagram.remote, remote: datagram.local, bytes: datagram.bytes), step.at)
+      case .signaling(let message)?: descriptions.append(message.message)
+      default: break
+      }
+      for output in step.peerOutputs {
+        switch output {
+        case .datagram(let datagram): see(datagram, step.at)
+        case .event(.keyLog(let log)):
+          keyLog +=
+            "CLIENT_RANDOM \(hex(log.secrets.clientRandom)) \(hex(log.secrets.masterSecret))\n"
+        case .event(.frame(let frame)) where frame.isInbound:
+          heard[frame.kind, default: []].append(Heard(frame))
+        default: break
+        }
+      }
+    }
+
+    private func see(_ datagram: Datagram, _ at: Instant) {
+      inputs.append((at, .datagram(datagram, isTruncated: false)))
+    }
+
+    private func hex(_ bytes: [UInt8]) -> String {
+      bytes.map { String(format: "%02x", $0) }.joined()
+    }
+  }
+
+  /// An observer that is shown a call, with a tape beside it.
+  private final class Watcher {
+    let machine = ObserverMachine()
+    var heard: [UInt32: [MediaKind: [Heard]]] = [:]
+    var samples: [UInt32: Int] = [:]
+    var spoken: Set<UInt32> = []
+    private var outbox = Outbox<ObserverOutput>()
+    private let sink: (StepRecord) -> Void
+
+    init(_ sink: @escaping (StepRecord) -> Void = { _ in }) { self.sink = sink }
+
+    func show(_ call: Watched, decodes: Bool) {
+      var genesis = ObserverGenesis()
+      genesis.decodes = decodes
+      genesis.startUnixNanoseconds = labEpoch
+      step(.genesis(genesis), at: .zero)
+      step(.call(.keyLog(call.keyLog)), at: .zero)
+      for text in call.descriptions { step(.call(.description(text)), at: .zero) }
+      for (at, input) in call.inputs {
+        reach(at)
+        step(input, at: at)
+      }
+      reach(call.end + Interval(nanoseconds: 1))
+    }
+
+    private func reach(_ at: Instant) {
+      while let due = machine.deadline, due < at { step(.deadline, at: due) }
+    }
+
+    func step(_ input: ObserverInput, at now: Instant) {
+      machine.step(input, at: now, into: &outbox)
+      let outputs = outbox.take()
+      for output in outputs { note(output) }
+      sink(
+        StepRecord(
+          actor: 1, at: now, input: input, outputs: OutputList(outputs),
+          deadline: machine.deadline, entropyDrawn: 0))
+    }
+
+    private func note(_ output: ObserverOutput) {
+      guard case .followed(let followed, _) = output.content, let peer = output.peers?.first else {
+        return
+      }
+      switch followed {
+      case .event(.frame(let frame)):
+        heard[peer, default: [:]][frame.kind, default: []].append(Heard(frame))
+      case .event(.speech): spoken.insert(peer)
+      case .stats: samples[peer, default: 0] += 1
+      case .event: break
+      }
+    }
+
+    /// The peer that received what the watched end received.
+    func end(of call: Watched) -> UInt32? {
+      let ssrc = call.heard[.video]?.first?.ssrc
+      return heard.first { $0.value[.video]?.first?.ssrc == ssrc }?.key
+    }
+  }
+
+  @Test(arguments: [1, 2, 3] as [UInt64])
+  func whatAnEndpointDecodesAnObserverDecodesToo(seed: UInt64) throws {
+    let call = Watched(seed: seed)
+    let watcher = Watcher()
+    watcher.show(call, decodes: true)
+    let peer = try #require(watcher.end(of: call))
+    for kind in [MediaKind.audio, .video] {
+      let expected = try #require(call.heard[kind])
+      let seen = try #require(watcher.heard[peer]?[kind])
+      #expect(expected.count > 60)
+      #expect(seen.count == expected.count, "\(kind)")
+      let different = zip(expected, seen).enumerated().first { $1.0 != $1.1 }
+      #expect(different == nil, "\(kind) \(String(describing: different))")
+      #expect(seen.allSatisfy { $0.digest != nil })
+    }
+    #expect(watcher.spoken.count == 2)
+    #expect(watcher.samples.values.allSatisfy { $0 >= Int(Self.seconds) - 1 })
+  }
+
+  /// Members of inbound-rtp, and of what is reported from afar, that both must have alike.
+  private static let members = [
+    "ssrc", "kind", "mid", "packetsReceived", "packetsLost", "jitter", "bytesReceived",
+    "headerBytesReceived", "retransmittedPacketsReceived", "nackCount", "pliCount", "firCount",
+    "framesReceived", "framesDecoded", "keyFramesDecoded", "framesDropped", "frameWidth",
+    "frameHeight", "framesPerSecond", "qpSum", "totalInterFrameDelay", "freezeCount",
+    "jitterBufferDelay", "jitterBufferTargetDelay", "jitterBufferEmittedCount",
+    "totalSamplesReceived", "concealedSamples", "concealmentEvents", "audioLevel",
+    "totalAudioEnergy", "lastPacketReceivedTimestamp", "framesAssembledFromMultiplePackets",
+    "totalAssemblyTime", "packetsDiscarded",
+  ]
+
+  private static let sentMembers = [
+    "ssrc", "kind", "mid", "packetsSent", "bytesSent", "headerBytesSent", "framesSent",
+    "nackCount", "pliCount", "firCount",
+  ]
+
+  private func members(_ report: StatsReport, _ type: String, _ names: [String])
+    -> [[String: String]]
+  {
+    report.objects.filter { $0.type == type }.map { object in
+      Dictionary(
+        uniqueKeysWithValues: object.members.filter { names.contains($0.name) }.map {
+          ($0.name, $0.value.json)
+        })
+    }.sorted { $0["ssrc"] ?? "" < $1["ssrc"] ?? "" }
+  }
+
+  @Test func theStatisticsAreThoseOfTheEndpoint() throws {
+    let call = Watched(seed: 4)
+    let watcher = Watcher()
+    watcher.show(call, decodes: true)
+    let peer = try #require(watcher.end(of: call))
+    let seen = try #require(
+      watcher.machine.stats(at: call.end).first { $0.peer == peer }
+    ).report
+    for (type, names) in [
+      ("inbound-rtp", Self.members), ("outbound-rtp", Self.sentMembers),
+      ("remote-outbound-rtp", ["ssrc", "packetsSent", "bytesSent", "reportsSent"]),
+      ("remote-inbound-rtp", ["ssrc", "packetsLost", "jitter", "fractionLost"]),
+    ] {
+      let expected = members(call.stats, type, names)
+      #expect(expected.count == 2, "\(type)")
+      #expect(members(seen, type, names) == expected, "\(type)")
+    }
+    let trips = seen.objects.filter { $0.type == "remote-inbound-rtp" }.compactMap { object in
+      object.members.first { $0.name == "roundTripTime" }?.value
+    }
+    #expect(trips.count == 2)
+    for case .number(let seconds) in trips { #expect(abs(seconds - 0.02) < 0.005) }
+  }
+
+  @Test func withoutDecodersFramesArePutTogetherAndCounted() throws {
+    let call = Watched(seed: 5)
+    let watcher = Watcher()
+    watcher.show(call, decodes: false)
+    let peer = try #require(watcher.end(of: call))
+    let pictures = try #require(watcher.heard[peer]?[.video])
+    #expect(pictures.map(\.rtpTime) == call.heard[.video]?.map(\.rtpTime))
+    #expect(pictures.map(\.isKey) == call.heard[.video]?.map(\.isKey))
+    #expect(pictures.allSatisfy { $0.outcome == "not decoded" && $0.digest == nil })
+    let seen = try #require(
+      watcher.machine.stats(at: call.end).first { $0.peer == peer }
+    ).report
+    let names = [
+      "packetsReceived", "jitter", "framesReceived", "frameWidth", "freezeCount", "ssrc",
+    ]
+    #expect(
+      members(seen, "inbound-rtp", names) == members(call.stats, "inbound-rtp", names))
+  }
+
+  /// Loss, disorder and duplicates: what the observer makes of it is on the tape and comes again.
+  @Test(arguments: [false, true])
+  func aWatchedCallOverABadPathReplays(decodes: Bool) throws {
+    var link = LinkSettings()
+    (link.jitter, link.lossPerMille, link.duplicatesPerMille) = (.milliseconds(30), 50, 10)
+    let call = Watched(seed: 6, link: link)
+    let folder = FileManager.default.temporaryDirectory.appending(path: UUID().uuidString)
+    try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+    defer { try? FileManager.default.removeItem(at: folder) }
+    let path = folder.appending(path: "watched.take").path
+    var options = TapeWriter.Options()
+    options.waitsForDisk = true
+    let writer = try TapeWriter(path: path, options: options)
+    _ = writer.addActor(.observer, label: "observer")
+    let watcher = Watcher { writer.record($0) }
+    watcher.show(call, decodes: decodes)
+    watcher.step(.call(.end), at: call.end + .milliseconds(1))
+    _ = try writer.finish()
+    let replayer = try Replayer(
+      path: path, codecs: { LibraryCodecs() }, peer: { PeerMachine(codecs: $0) })
+    let report = try replayer.run()
+    guard case .identical = report.verdict else {
+      Issue.record("\(report)")
+      return
+    }
+    let take = try TakeFile.openForQueries(path)
+    let pictures = "SELECT count(*) FROM frame WHERE kind = 'video'"
+    #expect(try take.integer(pictures) ?? 0 > 50)
+    let samples = "SELECT count(*) FROM stat WHERE type = 'inbound-rtp'"
+    #expect(try take.integer(samples) ?? 0 > 8)
+    let lost = "SELECT count(*) FROM stat WHERE members ->> '$.packetsLost' > 0"
+    #expect(try take.integer(lost) ?? 0 > 0)
+    let digests = "SELECT count(*) FROM frame WHERE digest IS NOT NULL"
+    let decoded = try take.integer(digests) ?? 0
+    #expect(decodes ? decoded > 100 : decoded == 0)
+  }
+}
+
+extension WatchedCallTests.Heard {
+  fileprivate init(_ frame: FrameRecord) {
+    self.init(
+      ssrc: frame.ssrc, rtpTime: frame.rtpTime, outcome: frame.outcome, isKey: frame.isKey,
+      digest: frame.decoded.digest)
+  }
+}
