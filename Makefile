@@ -3,7 +3,7 @@
 
 # Libraries that the package links, and what finds them.
 CORE = libpcap-dev libsrtp2-dev libopus-dev libvpx-dev libsqlite3-dev libssl-dev libxxhash-dev \
-	pkg-config
+	libedit-dev pkg-config
 # What the tests drive besides: another date for a replay, plain SQL on a take, a debugger at a step,
 # what another reader of captures makes of them.
 TESTING = faketime sqlite3 python3 curl openssl gdb tshark
@@ -30,7 +30,7 @@ DEB ?= .build/retake.deb
 # The Swift runtime is linked in, so that what is built runs where Swift is not, and starts sooner.
 RELEASE = swift build -c release --static-swift-stdlib
 
-.PHONY: install deb demo test sample changes determinism lint interop captures bench soak release deps deps-test deps-lint deps-interop
+.PHONY: install deb docs demo test sample changes determinism lint interop captures bench soak release deps deps-test deps-lint deps-interop
 
 # Two full stacks call each other over loopback; the take is replayed and looked into.
 demo: release
@@ -58,6 +58,10 @@ sample: deps deps-test
 # Fourteen deliberate one-line changes of the stack, each of which the captures have to catch.
 changes: deps deps-test
 	$(PYTHON) Tests/Changes/run.py
+
+# The articles and the reference of the library, in .build/docs; a link that leads nowhere is an error.
+docs: deps
+	.ci/docs
 
 # Every capture in twenty processes: debug and release, other hash seeds, dates, CPU features.
 determinism: release deps-test

@@ -49,8 +49,9 @@ let nio: [Target.Dependency] = [
 let package = Package(
   name: "retake",
   products: [
-    .executable(name: "retake", targets: ["retake"]),
-    .library(name: "Retake", targets: ["Live", "MediaFiles", "Tape", "Replay"]),
+    .executable(name: "retake", targets: ["RetakeCommand"]),
+    // For applications: calls, files of media, signaling, and takes.
+    .library(name: "Retake", targets: ["Retake"]),
     // For the tests of other packages: takes as regression tests, and a network that is a take.
     .library(name: "RetakeTesting", targets: ["RetakeTesting"]),
   ],
@@ -72,6 +73,7 @@ let package = Package(
     library("CPcap", "libpcap", "libpcap-dev"),  // export to packet captures
     library("COpenSSL", "openssl", "libssl-dev"),  // DTLS, HMAC-SHA1, SHA-256, certificates
     library("CXXHash", "libxxhash", "libxxhash-dev"),  // digests of decoded pictures
+    library("CEdit", "libedit", "libedit-dev"),  // lines, history, completion of retake debug
     .target(name: "CSupport", dependencies: ["COpenSSL", "COpus", "CVPX"]),
 
     // The deterministic core, lowest first. A target imports only downwards.
@@ -144,17 +146,31 @@ let package = Package(
         "Wire", "CSupport", "COpenSSL", "STUN", "TURN", "MulticastDNS", "RTP", "Flow", "SDP",
         "JSEP", "ICE", "SCTP", "Secure", "Peer", "Media", "MediaFiles", "Stats", "Speakers", "Tape",
       ], containers: ["DequeModule", "HeapModule"]),
+    // Takes as the files of other tools.
+    module(
+      "Export",
+      [
+        "Wire", "CPcap", "RTP", "Transport", "Peer", "Media", "MediaFiles", "Tape", "Replay",
+        "Live",
+      ]),
     module("Verify", ["Wire", "Peer", "Media", "Tape", "Replay"]),
     module("RetakeTesting", ["Live", "Media", "Peer", "SDP", "Tape", "Replay", "Verify"]),
     module("Signaling", ["SDP", "COpenSSL"] + nio),
+    // What an application imports: all that is public, and takes as values.
+    module(
+      "Retake",
+      [
+        "Wire", "Secure", "ICE", "SCTP", "SDP", "JSEP", "Media", "Stats", "Peer", "MediaFiles",
+        "Tape", "Queries", "Replay", "Live", "Export", "Signaling",
+      ]),
+    // Not named as its product: a file system that does not tell retake and Retake apart.
     .executableTarget(
-      name: "retake",
+      name: "RetakeCommand",
       dependencies: [
         "Wire", "ICE", "SDP", "JSEP", "Capture", "Decryption", "Observer", "Live", "Tape",
         "Queries", "Page", "Replay", "Debug",
         "Lab", "Signaling", "Stats", "CSupport",
-        "Verify",
-        "CPcap",
+        "Verify", "Export", "CEdit",
         "Media", "MediaFiles", "Peer", "RTP", "SCTP", "Secure", "Transport",
         .product(name: "ArgumentParser", package: "swift-argument-parser"),
       ],
@@ -183,7 +199,9 @@ let package = Package(
     tests("VerifyTests", ["Wire", "Media", "Peer", "Tape", "Replay", "Verify", "Lab"]),
     tests(
       "RetakeTestingTests",
-      ["Wire", "Media", "Stats", "Peer", "SDP", "Tape", "Lab", "Live", "RetakeTesting"]),
+      [
+        "Wire", "Media", "Stats", "Peer", "SDP", "Tape", "Lab", "Live", "RetakeTesting", "Retake",
+      ]),
     tests("SpeakersTests", ["Wire", "Speakers"]),
     tests(
       "PeerTests",
@@ -240,7 +258,7 @@ let package = Package(
     .testTarget(
       name: "CommandTests",
       dependencies: [
-        "retake", "Tape", "Replay", "Wire",
+        "RetakeCommand", "Tape", "Replay", "Wire",
         .product(name: "ArgumentParser", package: "swift-argument-parser"),
       ], swiftSettings: settings),
   ],

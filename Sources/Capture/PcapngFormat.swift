@@ -10,12 +10,16 @@ struct PcapngFormat: Sendable {
   private static let interfacesMaximum = 65_536
   /// How many comments of one block are kept.
   private static let commentsMaximum = 64
+  /// The name of the interface that an export of Retake adds.
+  private static let derivedName = Array("retake-clear".utf8)
 
   private struct Interface: Sendable {
     var linkType: LinkType
     var snapLength: Int
     var clock = CaptureClock()
     var checksumLength = 0
+    /// Whether its packets were made of those of another one, in the clear.
+    var isDerived = false
     /// The frames that it lost, as its last statistics told.
     var dropped: UInt64 = 0
   }
@@ -31,6 +35,7 @@ struct PcapngFormat: Sendable {
 
   private enum OptionCode {
     static let comment: UInt16 = 1
+    static let interfaceName: UInt16 = 2
     static let resolution: UInt16 = 9
     static let checksumLength: UInt16 = 13
     static let timeOffset: UInt16 = 14
@@ -130,6 +135,8 @@ struct PcapngFormat: Sendable {
       switch code {
       case OptionCode.resolution where !value.isEmpty:
         resolution = bytes.byte(at: value.lowerBound)
+      case OptionCode.interfaceName:
+        interface.isDerived = bytes.extracting(value).isEqual(to: Self.derivedName)
       case OptionCode.timeOffset where value.count == 8:
         seconds = Int64(bitPattern: order.uint64(bytes, at: value.lowerBound))
       case OptionCode.checksumLength where !value.isEmpty:
@@ -143,11 +150,13 @@ struct PcapngFormat: Sendable {
 
   /// An Enhanced Packet Block (section 4.3).
   private mutating func enhancedPacket(_ body: Range<Int>, in bytes: RawSpan, _ offset: Int)
-    throws(CaptureError) -> CaptureRecord
+    throws(CaptureError) -> CaptureRecord?
   {
     guard body.count >= 20 else { throw .badLength(body.count + 12, offset: offset) }
+    let number = Int(order.uint32(bytes, at: body.lowerBound))
+    if number < interfaces.count, interfaces[number].isDerived { return nil }
     return try packet(
-      Int(order.uint32(bytes, at: body.lowerBound)), times: body.lowerBound + 4, body, in: bytes,
+      number, times: body.lowerBound + 4, body, in: bytes,
       offset)
   }
 
@@ -305,5 +314,12 @@ struct CaptureClock: Sendable {
     guard !nanoseconds.overflow else { return whole.partialValue < 0 ? .min : .max }
     let sum = nanoseconds.partialValue.addingReportingOverflow(Int64(fraction))
     return sum.overflow ? .max : sum.partialValue
+  }
+}
+
+extension RawSpan {
+  /// Whether the bytes are these.
+  fileprivate func isEqual(to bytes: [UInt8]) -> Bool {
+    byteCount == bytes.count && bytes.indices.allSatisfy { byte(at: $0) == bytes[$0] }
   }
 }

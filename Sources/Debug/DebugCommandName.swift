@@ -3,7 +3,7 @@ package enum DebugCommandName: String, CaseIterable, Sendable {
   case seek, next, back
   case `continue`
   case `break`
-  case delete, show, stats, steps, watch, mark, diff, picture, sound, lldb, help, quit
+  case delete, show, stats, steps, watch, mark, diff, frame, audio, lldb, help, quit
 
   /// The command of a word: its name, a short form, or the beginning of one name only.
   package static func find(_ word: String) -> DebugCommandName? {
@@ -16,7 +16,15 @@ package enum DebugCommandName: String, CaseIterable, Sendable {
   private static let shortForms: [(String, DebugCommandName)] = [
     ("n", .next), ("b", .back), ("c", .continue), ("s", .show), ("q", .quit), ("previous", .back),
     ("prev", .back), ("exit", .quit), ("?", .help),
+    // Before they had the names that W3C gives to what they write.
+    ("picture", .frame), ("sound", .audio),
   ]
+
+  /// Every word that is a command.
+  static var words: [String] { allCases.map(\.rawValue) + shortForms.map(\.0) }
+
+  /// Whether the command drives the stack, which takes a while.
+  var walks: Bool { [.seek, .next, .back, .continue, .diff].contains(self) }
 
   /// Whether anything may follow the command.
   var takesMore: Bool { usage != rawValue }
@@ -36,8 +44,8 @@ package enum DebugCommandName: String, CaseIterable, Sendable {
     case .watch: "watch [PATH]"
     case .mark: "mark"
     case .diff: "diff [step:120 | 12.3s]"
-    case .picture: "picture FILE.png [peer=1] [track=2]"
-    case .sound: "sound FILE.wav [peer=1] [track=1] [seconds=2]"
+    case .frame: "frame FILE.png [peer=1] [track=2]"
+    case .audio: "audio FILE.wav [peer=1] [track=1] [seconds=2]"
     case .lldb: "lldb"
     case .help: "help [COMMAND]"
     case .quit: "quit"
@@ -59,8 +67,8 @@ package enum DebugCommandName: String, CaseIterable, Sendable {
     case .watch: "print the value at a path after every move; without a path, stop that"
     case .mark: "remember this place for diff"
     case .diff: "tell what changed since the mark, or from here to another place"
-    case .picture: "write the picture shown at this point as PNG"
-    case .sound: "write the sound around this point as WAV"
+    case .frame: "write the video frame shown here as PNG (also: picture)"
+    case .audio: "write the audio around this point as WAV (also: sound)"
     case .lldb: "open this place in lldb, just before the next step"
     case .help: "list the commands"
     case .quit: "end the session"

@@ -44,20 +44,30 @@ package final class DebugConsole {
     let words = line.split(separator: " ").map { String($0) }
     guard let name = words.first else { return Answer() }
     guard let command = DebugCommandName.find(name) else {
-      let known = DebugCommandName.allCases.map(\.rawValue)
+      let known = DebugCommandName.words
       throw .command("there is no command \"\(name)\"\(Nearest.hint(name, among: known))")
     }
     let rest = words.dropFirst().joined(separator: " ")
     guard command.takesMore || rest.isEmpty else {
       throw .command("\(command.rawValue) takes nothing more, not \"\(rest)\"")
     }
+    guard command.walks else { return try look(command, rest) }
+    return try session.returning { () throws(DebugFailure) -> Answer in
+      switch command {
+      case .seek: try seek(rest)
+      case .next: try step(rest, forward: true)
+      case .back: try step(rest, forward: false)
+      case .diff: try diff(rest)
+      default: try goOn()
+      }
+    }
+  }
+
+  /// Executes a command after which the session is where it was.
+  private func look(_ command: DebugCommandName, _ rest: String) throws(DebugFailure) -> Answer {
     switch command {
     case .help: return try help(rest)
     case .quit: return Answer(ends: true)
-    case .seek: return try seek(rest)
-    case .next: return try step(rest, forward: true)
-    case .back: return try step(rest, forward: false)
-    case .continue: return try goOn()
     case .break: return try addBreakpoint(rest)
     case .delete: return try deleteBreakpoint(rest)
     case .show: return try show(rest)
@@ -65,9 +75,9 @@ package final class DebugConsole {
     case .steps: return try recent(rest)
     case .watch: return try watch(rest)
     case .mark: return try mark()
-    case .diff: return try diff(rest)
-    case .picture, .sound: return try media(command, rest)
-    case .lldb: return Answer(text: "", opensDebuggerAt: session.position.step + 1)
+    case .frame, .audio: return try media(command, rest)
+    case .lldb, .seek, .next, .back, .continue, .diff:
+      return Answer(text: "", opensDebuggerAt: session.position.step + 1)
     }
   }
 
@@ -203,7 +213,7 @@ package final class DebugConsole {
     let choice = try TakeMedia.Choice(words.dropFirst(), for: command)
     let source = TakeMedia(path: session.path)
     let line =
-      command == .picture
+      command == .frame
       ? try source.writePicture(file, choice, at: session.position.at)
       : try source.writeSound(file, choice, around: session.position.at)
     return Answer(text: line, json: object([("written", jsonString(line))]))
@@ -220,26 +230,5 @@ package final class DebugConsole {
 
   func object(_ members: [(String, String)]) -> String {
     "{" + members.map { "\(jsonString($0.0)):\($0.1)" }.joined(separator: ",") + "}"
-  }
-
-  // MARK: Completion
-
-  /// What may stand in place of the last word of a line.
-  package func completions(of line: String) -> [String] {
-    let words = line.split(separator: " ", omittingEmptySubsequences: false).map { String($0) }
-    guard let last = words.last else { return [] }
-    let choices: [String]
-    if words.count == 1 {
-      choices = DebugCommandName.allCases.map(\.rawValue)
-    } else {
-      switch DebugCommandName.find(words[0]) {
-      case .show?, .watch?:
-        choices = ((try? session.states()) ?? []).flatMap { $0.tree.paths(below: last) }
-      case .next?, .back?, .break?, .seek?: choices = StepCondition.vocabulary
-      default: choices = []
-      }
-    }
-    var seen: Set<String> = []
-    return choices.filter { $0.hasPrefix(last) && $0 != last && seen.insert($0).inserted }
   }
 }

@@ -41,6 +41,8 @@ package final class DebugSession {
   var finder: StepFinder?
   /// Called now and then during long work, with the place that was reached.
   private let progress: (Instant) -> Void
+  /// Asked as often whether the work is to be left.
+  package var isInterrupted: (() -> Bool)?
 
   /// How many checkpoints a whole take gets, but for those of a short one, which are not closer
   /// than it takes to replay in a moment.
@@ -206,9 +208,12 @@ package final class DebugSession {
         let (reply, copy) = try channel.receive(WalkReply.self)
         let at = Instant(nanoseconds: reply.atNanoseconds)
         switch reply.kind {
-        case .progress: progress(at)
+        case .progress:
+          progress(at)
+          if isInterrupted?() == true { throw WalkInterruption() }
         case .checkpoint:
           if let copy { keep(Checkpoint(step: reply.step, at: at, channel: copy)) }
+          if isInterrupted?() == true { throw WalkInterruption() }
         case .done:
           if let error = reply.error { throw WalkFailure(error) }
           if moves { position = DebugPosition(step: reply.step, at: at, isAtEnd: reply.isAtEnd) }
@@ -218,6 +223,8 @@ package final class DebugSession {
       }
     } catch let failure as WalkFailure {
       throw .walk(failure)
+    } catch is WalkInterruption {
+      throw .interrupted
     } catch {
       throw .walk(WalkFailure("the process that replays \(path) ended; open the take again"))
     }
@@ -233,6 +240,21 @@ package final class DebugSession {
       throw .walk(failure)
     } catch {
       throw .walk(WalkFailure("a checkpoint of \(path) ended; open the take again"))
+    }
+  }
+
+  /// Does something that may be interrupted, after which the session is where it was.
+  ///
+  /// Checkpoints that were made by the way stay. The process that was walking ends by itself, since
+  /// nobody listens to it any more.
+  func returning<Value>(_ body: () throws(DebugFailure) -> Value) throws(DebugFailure) -> Value {
+    guard isInterrupted != nil else { return try body() }
+    let (kept, place) = (try copy(of: present), position)
+    do throws(DebugFailure) {
+      return try body()
+    } catch {
+      if case .interrupted = error { (present, position) = (kept, place) }
+      throw error
     }
   }
 
@@ -259,6 +281,9 @@ package final class DebugSession {
   }
 }
 
+/// Somebody does not want to wait for a walk.
+private struct WalkInterruption: Error {}
+
 /// Why a session cannot do what it was asked.
 package enum DebugFailure: Error, Sendable {
   case take(TapeError)
@@ -267,6 +292,8 @@ package enum DebugFailure: Error, Sendable {
   /// A command that is not understood, or cannot be done here.
   case command(String)
   case file(WholeFile.Failure)
+  /// Somebody did not want to wait for the end.
+  case interrupted
 
   /// The reason in one sentence.
   package var description: String {
@@ -276,6 +303,7 @@ package enum DebugFailure: Error, Sendable {
     case .condition(let error): error.description
     case .command(let text): text
     case .file(let failure): failure.description
+    case .interrupted: "interrupted"
     }
   }
 }

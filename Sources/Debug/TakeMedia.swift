@@ -25,9 +25,9 @@ package struct TakeMedia {
         switch parts.count == 2 ? parts[0] : "" {
         case "peer" where Int64(value) != nil: peer = Int64(value)
         case "track" where Int64(value) != nil: track = Int64(value)
-        case "seconds" where command == .sound && Choice.lengths.contains(Double(value) ?? 0):
+        case "seconds" where command == .audio && Choice.lengths.contains(Double(value) ?? 0):
           seconds = Double(value) ?? seconds
-        case "seconds" where command == .sound:
+        case "seconds" where command == .audio:
           throw .command("seconds= takes a number from 0.02 to 600, not \(value)")
         default:
           throw .command("\"\(word)\" is not understood; it is \(command.usage)")
@@ -75,7 +75,7 @@ package struct TakeMedia {
     let format = WAVFormat(channels: channels, sampleRate: AudioBlock.sampleRate)
     try write(WAVWriter.header(format, dataByteCount: samples.count) + samples, to: file)
     let length = Double(samples.count) / Double(2 * channels * AudioBlock.sampleRate)
-    return "\(file): \(decimal(length, 2)) s of sound, peer \(track.peer) track "
+    return "\(file): \(decimal(length, 2)) s of audio, peer \(track.peer) track "
       + "\(track.number), from \(seconds(begin)) s on"
   }
 

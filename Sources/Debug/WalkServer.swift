@@ -98,8 +98,7 @@ final class WalkServer {
     for (_, condition) in conditions where condition.needsStats {
       held[condition.description] = walk.peersMeeting(condition)
     }
-    let clock = ContinuousClock()
-    var toldAt = clock.now
+    var toldAt = ContinuousClock.now
     var left = order.steps ?? .max
     while let next = try walk.next() {
       if left == 0 || next.number >= order.before ?? .max
@@ -126,14 +125,18 @@ final class WalkServer {
       {
         try send(WalkReply(kind: .checkpoint), passing: try fork())
       }
-      guard walk.number & 15 == 0 else { continue }
-      let now = clock.now
-      if now - toldAt >= WalkServer.progressInterval {
-        toldAt = now
-        try send(WalkReply(kind: .progress))
-      }
+      try tell(since: &toldAt)
     }
     reply.isAtEnd = true
+  }
+
+  /// Tells now and then how far the walk is; whoever does not want it to go on is gone then.
+  private func tell(since toldAt: inout ContinuousClock.Instant) throws {
+    guard walk.number & 15 == 0 else { return }
+    let now = ContinuousClock.now
+    guard now - toldAt >= WalkServer.progressInterval else { return }
+    toldAt = now
+    try send(WalkReply(kind: .progress))
   }
 
   private func advance() throws {
@@ -153,9 +156,11 @@ final class WalkServer {
   private func findLast(_ condition: StepCondition, before step: Int) throws -> Int? {
     var found: Int?
     if condition.needsStats { held[condition.description] = walk.peersMeeting(condition) }
+    var toldAt = ContinuousClock.now
     while let next = try walk.next(), next.number < step {
       try advance()
       if holds(condition) { found = walk.number }
+      try tell(since: &toldAt)
     }
     return found
   }

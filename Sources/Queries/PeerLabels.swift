@@ -1,4 +1,4 @@
-import Tape
+package import Tape
 
 /// What the peers of a take are called.
 struct PeerLabels: Sendable {
@@ -15,4 +15,17 @@ struct PeerLabels: Sendable {
 
   /// The label of a peer; nil when the take has no such peer.
   subscript(peer: Int64) -> String? { entries.first { $0.peer == peer }?.label }
+}
+
+/// The peers of a take.
+package enum TakePeers {
+  /// The numbers and labels of all peers, in their order.
+  package static func all(in path: String) throws(TapeError) -> [(number: Int64, label: String)] {
+    let connection = try TakeFile.open(path)
+    do throws(SQLiteError) {
+      return try PeerLabels(connection).entries.map { (number: $0.peer, label: $0.label) }
+    } catch {
+      throw TapeError(path: path, error)
+    }
+  }
 }

@@ -4,7 +4,7 @@ import Tape
 // The speakers as people and programs read them.
 extension SpeakerTimeline {
   /// What was said and by whom, then the levels, as aligned columns.
-  package var text: String {
+  package func text(_ look: TableLook = TableLook()) -> String {
     guard !participants.isEmpty else { return "There is no sound in this take.\n" }
     let times = TextTable(
       columns: ["from", "to", "seconds", "who", "what", "dBov"],
@@ -26,7 +26,7 @@ extension SpeakerTimeline {
           "\(seconds(participant.silentNanoseconds)) of \(seconds(participant.heardNanoseconds))",
         ]
       }, alignsRight: [false, true, true, true, true, true, true])
-    return (entries.isEmpty ? "Nobody spoke.\n" : times.text) + "\n" + levels.text
+    return (entries.isEmpty ? "Nobody spoke.\n" : times.text(look)) + "\n" + levels.text(look)
   }
 
   /// The same as a JSON object.

@@ -60,14 +60,14 @@ package struct SpeakerTimeline: Sendable, Codable {
   package private(set) var speeches: [Speech] = []
   package private(set) var dominances: [Dominance] = []
 
-  /// Reads the levels of a take.
-  package init(path: String) throws(TapeError) {
+  /// Reads the levels of a take, or of a part of it, at whose ends what lasts longer is cut.
+  package init(path: String, selection: TakeSelection = TakeSelection()) throws(TapeError) {
     let connection = try TakeFile.openForQueries(path)
     do throws(SQLiteError) {
       let labels = try PeerLabels(connection)
-      try readLevels(connection, labels)
-      try readSpeeches(connection, labels)
-      try readDominances(connection, labels)
+      try readLevels(connection, labels, selection)
+      try readSpeeches(connection, labels, selection)
+      try readDominances(connection, labels, selection)
     } catch {
       throw TapeError(path: path, error)
     }
@@ -77,17 +77,21 @@ package struct SpeakerTimeline: Sendable, Codable {
   // MARK: Reading
 
   /// What the sender's packets say counts before what was decoded, as it does for the peer.
-  private mutating func readLevels(_ connection: borrowing SQLiteConnection, _ labels: PeerLabels)
-    throws(SQLiteError)
-  {
+  private mutating func readLevels(
+    _ connection: borrowing SQLiteConnection, _ labels: PeerLabels, _ selection: TakeSelection
+  ) throws(SQLiteError) {
     var rows = try connection.prepare(
       """
       SELECT peer, track, direction, NULL, sum(samples),
         sum(iif(coalesce(sender_level = 127, energy = 0), samples, 0)),
         min(sender_level), max(iif(sender_level IS NULL, energy / samples, NULL))
-      FROM level WHERE samples > 0 GROUP BY peer, track, direction ORDER BY min(row)
+      FROM level WHERE samples > 0 AND at_ns BETWEEN ?1 AND ?2
+      GROUP BY peer, track, direction ORDER BY min(row)
       """)
+    rows.bind(selection.fromNanoseconds, at: 1)
+    rows.bind(selection.toNanoseconds, at: 2)
     while try rows.step() {
+      guard selection.peers?.contains(rows.integer(0)) ?? true else { continue }
       let index = place(of: rows, labels)
       let (heard, silent, senderLevel, energy) = rows.values(
         from: SpeakerTimeline.voiceColumns, Int64.self, Int64.self, UInt8?.self, Int64?.self)
@@ -106,7 +110,7 @@ package struct SpeakerTimeline: Sendable, Codable {
   }
 
   private mutating func readSpeeches(
-    _ connection: borrowing SQLiteConnection, _ labels: PeerLabels
+    _ connection: borrowing SQLiteConnection, _ labels: PeerLabels, _ selection: TakeSelection
   ) throws(SQLiteError) {
     var rows = try connection.prepare(
       """
@@ -116,15 +120,17 @@ package struct SpeakerTimeline: Sendable, Codable {
     while try rows.step() {
       let (from, to, level) = rows.values(
         from: SpeakerTimeline.voiceColumns, Int64.self, Int64.self, Int.self)
+      guard selection.holds(peer: rows.integer(0), from: from, to: to) else { continue }
       speeches.append(
         Speech(
-          participant: place(of: rows, labels), fromNanoseconds: from, toNanoseconds: to,
-          meanTenthsOfDecibels: level))
+          participant: place(of: rows, labels),
+          fromNanoseconds: max(from, selection.fromNanoseconds),
+          toNanoseconds: min(to, selection.toNanoseconds), meanTenthsOfDecibels: level))
     }
   }
 
   private mutating func readDominances(
-    _ connection: borrowing SQLiteConnection, _ labels: PeerLabels
+    _ connection: borrowing SQLiteConnection, _ labels: PeerLabels, _ selection: TakeSelection
   ) throws(SQLiteError) {
     var rows = try connection.prepare(
       """
@@ -133,9 +139,12 @@ package struct SpeakerTimeline: Sendable, Codable {
       """)
     while try rows.step() {
       let (from, to) = rows.values(from: SpeakerTimeline.voiceColumns, Int64.self, Int64.self)
+      guard selection.holds(peer: rows.integer(0), from: from, to: to) else { continue }
       dominances.append(
         Dominance(
-          participant: place(of: rows, labels), fromNanoseconds: from, toNanoseconds: to))
+          participant: place(of: rows, labels),
+          fromNanoseconds: max(from, selection.fromNanoseconds),
+          toNanoseconds: min(to, selection.toNanoseconds)))
     }
   }
 

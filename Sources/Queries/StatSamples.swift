@@ -39,10 +39,13 @@ package struct StatSamples: Sendable {
 
   /// The objects of one peer.
   package struct Peer: Sendable {
+    /// Its number.
+    package var number: Int64
     package var label: String
     package var objects: [Object]
 
-    package init(label: String, objects: [Object]) {
+    package init(number: Int64, label: String, objects: [Object]) {
+      self.number = number
       self.label = label
       self.objects = objects
     }
@@ -59,7 +62,9 @@ package struct StatSamples: Sendable {
     do throws(SQLiteError) {
       for (peer, label) in try PeerLabels(connection).entries {
         peers.append(
-          Peer(label: label, objects: try StatSamples.objects(of: peer, connection, at: instant)))
+          Peer(
+            number: peer, label: label,
+            objects: try StatSamples.objects(of: peer, connection, at: instant)))
       }
     } catch {
       throw TapeError(path: path, error)

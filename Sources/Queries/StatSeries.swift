@@ -19,7 +19,8 @@ package enum StatSeries {
   /// - Returns: how many samples of objects there were.
   @discardableResult
   package static func write(
-    path: String, types: [String], format: Format, isWanted: () -> Bool = { true },
+    path: String, types: [String], format: Format, selection: TakeSelection = TakeSelection(),
+    isWanted: () -> Bool = { true },
     write: @escaping (String) -> Void
   ) throws(TapeError) -> Int {
     let connection = try TakeFile.open(path)
@@ -29,13 +30,15 @@ package enum StatSeries {
     do throws(SQLiteError) {
       var statement = try connection.prepare(
         """
-        SELECT stat.at_ns, peer.label, type, id, timestamp_ms, members
+        SELECT stat.peer, stat.at_ns, peer.label, type, id, timestamp_ms, members
         FROM stat JOIN peer ON peer.peer = stat.peer ORDER BY stat.row
         """)
       while isWanted(), try statement.step() {
-        let (at, label, type, id, timestamp, members) = statement.values(
-          Int64.self, String.self, String.self, String.self, Double.self, String?.self)
-        guard types.isEmpty || types.contains(type) else { continue }
+        let (peer, at, label, type, id, timestamp, members) = statement.values(
+          Int64.self, Int64.self, String.self, String.self, String.self, Double.self, String?.self)
+        guard types.isEmpty || types.contains(type), selection.holds(peer: peer, at: at) else {
+          continue
+        }
         count += 1
         let sample = Sample(
           seconds: StatsValue.number(Double(at) / 1e9).json, peer: label,

@@ -18,8 +18,8 @@ package struct TakeProblems: Sendable {
   package private(set) var problems: [Problem] = []
   private var labels = PeerLabels()
 
-  /// Runs every rule over a take.
-  package init(path: String) throws(TapeError) {
+  /// Runs every rule over a take, and keeps what touches a part of it.
+  package init(path: String, selection: TakeSelection = TakeSelection()) throws(TapeError) {
     let connection = try TakeFile.openForQueries(path)
     do throws(SQLiteError) {
       labels = try PeerLabels(connection)
@@ -28,6 +28,7 @@ package struct TakeProblems: Sendable {
         while try statement.step() {
           let (peer, from, to, evidence) = statement.values(
             Int64.self, Int64.self, Int64.self, String.self)
+          guard selection.holds(peer: peer, from: from, to: to) else { continue }
           problems.append(
             Problem(
               name: rule.name, peer: peer, fromNanoseconds: from, toNanoseconds: to,
@@ -49,7 +50,7 @@ package struct TakeProblems: Sendable {
   }
 
   /// The problems as aligned columns, then the queries that found them.
-  package var text: String {
+  package func text(_ look: TableLook = TableLook()) -> String {
     guard !problems.isEmpty else { return "Nothing seems wrong.\n" }
     let rows = problems.map { problem in
       [
@@ -61,7 +62,7 @@ package struct TakeProblems: Sendable {
     var text = TextTable(
       columns: ["from", "to", "peer", "problem", "evidence"], rows: rows,
       alignsRight: [true, true, false, false, false]
-    ).text
+    ).text(look) { _, column in column == 3 ? .bad : nil }
     text += "\nThe queries that found them, for retake sql or sqlite3:\n"
     for rule in rules { text += "\n-- \(rule.name)\n\(rule.sql);\n" }
     return text

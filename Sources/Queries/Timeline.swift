@@ -8,8 +8,7 @@ package struct Timeline: Sendable {
     package var atNanoseconds: Int64
     package var step: Int64
     package var peer: Int64
-    /// `api`, `signaling`, `state`, `candidate`, `pair`, `track`, `media`, `rtcp`, `channel`,
-    /// `message`, `event`.
+    /// One of `lanes`.
     package var lane: String
     package var text: String
   }
@@ -17,8 +16,16 @@ package struct Timeline: Sendable {
   package private(set) var entries: [Entry] = []
   private var labels = PeerLabels()
 
-  /// Reads the timeline of a take.
-  package init(path: String) throws(TapeError) {
+  /// The lanes in which things happen.
+  package static let lanes = [
+    "peer", "api", "signaling", "state", "candidate", "pair", "track", "media", "rtcp", "channel",
+    "message", "event",
+  ]
+
+  /// Reads the timeline of a take, or of a part of it; all lanes when none is named.
+  package init(path: String, selection: TakeSelection = TakeSelection(), lanes: [String] = [])
+    throws(TapeError)
+  {
     let connection = try TakeFile.open(path)
     do throws(SQLiteError) {
       labels = try PeerLabels(connection)
@@ -27,6 +34,9 @@ package struct Timeline: Sendable {
       while try statement.step() {
         let (row, at, peer, lane, text) = statement.values(
           Int64.self, Int64.self, Int64.self, String.self, String.self)
+        guard selection.holds(peer: peer, at: at), lanes.isEmpty || lanes.contains(lane) else {
+          continue
+        }
         entries.append(
           Entry(atNanoseconds: at, step: row >> 16, peer: peer, lane: lane, text: text))
       }
@@ -121,17 +131,27 @@ package struct Timeline: Sendable {
   ]
 
   /// The timeline as aligned columns.
-  package var text: String {
+  package func text(_ look: TableLook = TableLook()) -> String {
     let rows = entries.map { entry in
       [
         thousandths(entry.atNanoseconds / 1_000_000), String(entry.step), name(of: entry.peer),
-        entry.lane, entry.text.count > 160 ? String(entry.text.prefix(157)) + "..." : entry.text,
+        entry.lane, entry.text,
       ]
     }
     return TextTable(
       columns: ["seconds", "step", "peer", "lane", "what"], rows: rows,
       alignsRight: [true, true, false, false, false]
-    ).text
+    ).text(look) { row, column in column == 4 ? Timeline.ink(lane: row[3], row[4]) : nil }
+  }
+
+  /// What colour tells what happened: states that are reached, and requests that were refused.
+  private static func ink(lane: String, _ text: String) -> Ink? {
+    switch lane {
+    case "state": text.split(separator: " ").last.flatMap { Ink(state: $0) }
+    case "api" where text.contains(" refused: "): .bad
+    case "message" where text.contains(", refused: "): .bad
+    default: nil
+    }
   }
 
   private func name(of peer: Int64) -> String {

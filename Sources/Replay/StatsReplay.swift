@@ -14,6 +14,7 @@ package import Wire
 package struct StatsReplay: Sendable {
   /// A peer that had begun by then.
   package struct PeerStats: Sendable {
+    package var number: Int64
     package var label: String
     package var report: StatsReport
   }
@@ -52,9 +53,31 @@ package struct StatsReplay: Sendable {
     case .step, .condition: at = Instant(nanoseconds: replay.durationNanoseconds)
     case nil: at = end
     }
-    let endpoints = replayer.drivenActors.filter { $0.words.kind == .endpoint }
-    for (driven, probe) in zip(endpoints, probes) {
-      peers.append(PeerStats(label: driven.label, report: probe.stats(at: at - driven.words.clock)))
+    var asked = probes.makeIterator()
+    for driven in replayer.drivenActors {
+      let instant = at - driven.words.clock
+      if driven.words.kind == .endpoint, let probe = asked.next() {
+        peers.append(
+          PeerStats(
+            number: Int64(driven.words.peer ?? driven.number), label: driven.label,
+            report: probe.stats(at: instant)))
+      } else if let watching = driven.machine as? any PeersStatsTelling {
+        peers += watching.stats(at: instant)
+      }
+    }
+  }
+}
+
+/// A machine that sees peers of others, and can be asked for what their stats must be.
+protocol PeersStatsTelling: AnyObject {
+  /// What getStats would give at each of them.
+  func stats(at now: Instant) -> [StatsReplay.PeerStats]
+}
+
+extension Driven: PeersStatsTelling where Machine == ObserverMachine {
+  func stats(at now: Instant) -> [StatsReplay.PeerStats] {
+    machine.stats(at: now).map {
+      StatsReplay.PeerStats(number: Int64($0.peer), label: $0.label, report: $0.report)
     }
   }
 }

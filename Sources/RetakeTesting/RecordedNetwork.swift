@@ -26,7 +26,8 @@ public final class RecordedNetwork: Sendable {
     public var sentAsRecorded: Int
     /// How many were sent otherwise, not sent, or sent besides.
     public var sentOtherwise: Int
-    /// Where the application called something else than the recorded one, in words.
+    /// Where the application called something else than the recorded one, in words, with the
+    /// arguments that differ.
     public var deviations: [String]
   }
 
@@ -75,9 +76,15 @@ public final class RecordedNetwork: Sendable {
     }
   }
 
-  /// Lets the rest of the take happen without waiting for further calls, and closes the connection.
-  public func finish() async -> Report {
-    let report = await peer.finish()
+  /// Waits until the application has called what the recorded one called, lets the rest of the take
+  /// happen, and closes the connection.
+  ///
+  /// The application may still be at work, in tasks of its own, when this is called. What it has
+  /// not called after the limit is a deviation; only to close is left to it.
+  ///
+  /// - Parameter limit: how long to wait at most.
+  public func finish(within limit: Duration = .seconds(10)) async -> Report {
+    let report = await peer.finish(within: limit)
     return Report(
       recordedSteps: report.recordedSteps, steps: report.steps,
       sentAsRecorded: report.sentAsRecorded, sentOtherwise: report.sentOtherwise,
@@ -87,8 +94,10 @@ public final class RecordedNetwork: Sendable {
   /// Finishes, and throws `Difference` when something was not as in the recording.
   ///
   /// Not to close the connection is no difference: whoever tests the beginning of a call need not.
-  public func expectSameSession() async throws(Difference) {
-    let report = await finish()
+  ///
+  /// - Parameter limit: how long to wait at most for what the application has not called yet.
+  public func expectSameSession(within limit: Duration = .seconds(10)) async throws(Difference) {
+    let report = await finish(within: limit)
     guard report.deviations.isEmpty, report.sentOtherwise == 0 else {
       throw Difference(path: path, report: report)
     }

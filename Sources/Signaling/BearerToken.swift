@@ -1,10 +1,10 @@
 /// A secret that requests carry as `Authorization: Bearer ...` (RFC 6750 section 2.1).
-package struct BearerToken: Hashable, Sendable {
+public struct BearerToken: Hashable, Sendable {
   /// The characters after `Bearer`.
-  package let text: String
+  public let text: String
 
   /// Takes a token; nil unless it has the characters that RFC 6750 allows.
-  package init?(_ text: String) {
+  public init?(_ text: String) {
     let isAllowed = text.utf8.allSatisfy { byte in
       switch byte {
       case 0x30...0x39, 0x41...0x5a, 0x61...0x7a: true
@@ -17,7 +17,7 @@ package struct BearerToken: Hashable, Sendable {
   }
 
   /// A token that nobody can guess: 128 random bits.
-  package static func random() -> BearerToken {
+  public static func random() -> BearerToken {
     var generator = SystemRandomNumberGenerator()
     let words = (0..<2).map { _ in
       let digits = String(generator.next() as UInt64, radix: 16)

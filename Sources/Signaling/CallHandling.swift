@@ -98,12 +98,15 @@ public struct CallList: Hashable, Sendable, Codable {
 
   /// How many calls there may be at once.
   public var limit: Int
+  /// The name of the file or folder that calls are recorded into; nil when it is not told.
+  public var recording: String?
   /// Those that run.
   public var calls: [Entry]
 
   /// Creates a list.
-  public init(limit: Int, calls: [Entry]) {
+  public init(limit: Int, recording: String? = nil, calls: [Entry]) {
     self.limit = limit
+    self.recording = recording
     self.calls = calls
   }
 }
@@ -129,4 +132,13 @@ public protocol CallHandling: Sendable {
   func list() async -> CallList
   /// The stats of a call, or of all calls, as JSON text.
   func stats(call id: String?) async throws(CallRefusal) -> String
+  /// The page of the take that a call is or was recorded in, as HTML.
+  func page(call id: String) async throws(CallRefusal) -> String
+}
+
+extension CallHandling {
+  /// Knows of no takes.
+  public func page(call id: String) async throws(CallRefusal) -> String {
+    throw CallRefusal(.unknownCall, "there is no take of a call \(id.prefix(100))")
+  }
 }

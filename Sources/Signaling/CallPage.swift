@@ -47,11 +47,25 @@ public let callPage = #"""
     th, td { text-align: right; padding: .3rem .7rem; border-bottom: 1px solid var(--line); }
     th:first-child, td:first-child { text-align: left; }
     th { color: var(--quiet); font-weight: 600; }
+    #recording { border-left: .25rem solid var(--accent); padding: .1rem .8rem; margin: 1rem 0; }
+    #recording b { overflow-wrap: anywhere; }
+    a { color: var(--accent); }
+    figcaption { display: flex; gap: .6rem; align-items: center; justify-content: space-between; }
+    figcaption button { font-size: .85rem; padding: .1rem .6rem; }
+    meter { width: 5rem; }
+    .wide { overflow-x: auto; }
+    h2 { font-size: 1rem; margin: 1.2rem 0 .3rem; }
     form { display: flex; gap: .5rem; margin: 1.2rem 0 .5rem; }
     input { font: inherit; flex: 1; padding: .45rem .8rem; border-radius: .5rem;
       border: 1px solid var(--line); background: var(--card); color: inherit; }
-    ol { list-style: none; margin: 0; padding: 0; color: var(--quiet); font-size: .9rem;
-      max-height: 12rem; overflow-y: auto; overflow-wrap: anywhere; }
+    ol { list-style: none; margin: 0; padding: .3rem .8rem; font-size: .9rem; max-height: 14rem;
+      overflow-y: auto; overflow-wrap: anywhere; background: var(--card);
+      border: 1px solid var(--line); border-radius: .5rem; }
+    ol:empty::before { content: 'No messages yet.'; color: var(--quiet); }
+    ol li { border: 0; background: none; padding: .1rem 0; display: flex; gap: .7rem;
+      color: var(--ink); }
+    ol time { color: var(--quiet); font-variant-numeric: tabular-nums; }
+    ol b { flex: 0 0 4rem; color: var(--quiet); } ol .in b { color: var(--accent); }
     #message { color: var(--accent); min-height: 1.5em; }
   </style>
   </head>
@@ -62,19 +76,26 @@ public let callPage = #"""
       <button id="call" class="primary">Call</button>
       <button id="hangup" disabled>Hang up</button>
     </header>
+    <p id="recording">Calls from this page are recorded: audio, video, messages and
+      addresses.</p>
     <p id="message" role="status"></p>
     <ul id="states"></ul>
     <div class="videos">
       <figure><video id="own" autoplay muted playsinline></video>
         <figcaption>What this page sends</figcaption></figure>
       <figure><video id="echo" autoplay playsinline></video>
-        <figcaption>What comes back</figcaption></figure>
+        <figcaption><span>What comes back: use headphones, or mute it. With loudspeakers the
+            microphone picks it up, and it howls.</span>
+          <button id="mute">Mute</button></figcaption></figure>
     </div>
-    <table><thead><tr><th>Stream</th><th>Codec</th><th>kbit/s</th><th>Packets</th><th>Lost</th>
-      <th>Frames</th><th>Size</th></tr></thead><tbody id="stats"></tbody></table>
-    <form id="talk"><input id="text" placeholder="A message over the data channel" disabled>
+    <div class="wide"><table><thead><tr><th>Stream</th><th>Codec</th><th>kbit/s</th>
+      <th>Packets</th><th>Lost</th><th>Jitter</th><th>Round trip</th><th>Level</th><th>Frames</th>
+      <th>Size</th></tr></thead><tbody id="stats"></tbody></table></div>
+    <h2>Chat</h2>
+    <ol id="log" role="log" aria-label="Messages on the data channel"></ol>
+    <form id="talk"><input id="text" aria-label="Message" autocomplete="off"
+        placeholder="A message over the data channel" disabled>
       <button id="send" disabled>Send</button></form>
-    <ol id="log"></ol>
   </main>
   <script>
   'use strict';
@@ -93,6 +114,56 @@ public let callPage = #"""
     if (!response.ok) throw new Error(result.error || result.detail || response.statusText);
     return result;
   }
+
+  const get = (path, init) => fetch(path, { headers: pass, ...init }).then(async response => {
+    if (response.ok) return response;
+    const result = await response.json().catch(() => ({}));
+    throw new Error(result.error || result.detail || response.statusText);
+  });
+  const baseName = path => path.replace(/\/+$/, '').split('/').pop();
+
+  /* Says where calls go, or where one went. */
+  function tellRecording(text, file, ...more) {
+    const name = document.createElement('b');
+    name.textContent = file || '';
+    $('recording').replaceChildren(text, ...(file ? [name] : []), '.', ...more);
+  }
+
+  async function tellWhere(call) {
+    try {
+      const list = await (await get('calls')).json();
+      if (current !== call) return;
+      const own = call && list.calls.find(entry => entry.id === call.id);
+      if (own) {
+        call.take = baseName(own.take);
+        tellRecording('Recording this call into ', call.take);
+      } else if (!call && list.recording) {
+        tellRecording('Calls from this page are recorded, with audio, video, messages and '
+          + 'addresses, into ', list.recording);
+      }
+    } catch { /* What stands there says that calls are recorded. */ }
+  }
+
+  /* Offers the page of the take that a call was recorded in. */
+  function offerPage(call) {
+    const link = document.createElement('a');
+    link.id = 'take';
+    link.href = 'page?id=' + encodeURIComponent(call.id);
+    link.target = '_blank';
+    link.textContent = 'Look at the take';
+    /* A link carries no token, so the page is fetched where one is needed. */
+    if (pass.Authorization) link.onclick = event => {
+      event.preventDefault();
+      takePage(call.id).then(text => {
+        link.href = URL.createObjectURL(new Blob([text], { type: 'text/html' }));
+        link.onclick = null;
+        link.click();
+      }).catch(error => $('message').textContent = String(error.message || error));
+    };
+    tellRecording('This call was recorded into ', call.take || 'a take', ' ', link);
+  }
+
+  const takePage = async id => (await get('page?id=' + encodeURIComponent(id))).text();
 
   /* Resolves when all candidates are known, or with those that are after two seconds. */
   function gathered(pc) {
@@ -119,7 +190,7 @@ public let callPage = #"""
       pc.addEventListener(event, () => {
         call.states.push({ machine: name, state: pc[name + 'State'],
           at: Math.round(performance.now() - started) });
-        showStates(pc);
+        showStates(pc, call.roundTrip);
       });
     }
     pc.addEventListener('track', event => {
@@ -156,7 +227,13 @@ public let callPage = #"""
     const text = typeof data === 'string' ? data : data.byteLength + ' bytes';
     call.messages.push({ direction, text });
     const line = document.createElement('li');
-    line.textContent = (direction === 'in' ? '\u2190 ' : '\u2192 ') + text;
+    line.className = direction;
+    for (const [kind, content] of [['time', new Date().toLocaleTimeString()],
+        ['b', direction === 'in' ? 'Retake' : 'you'], ['span', text]]) {
+      const part = document.createElement(kind);
+      part.textContent = content;
+      line.append(part);
+    }
     $('log').append(line);
     while ($('log').children.length > 200) $('log').firstChild.remove();
     line.scrollIntoView({ block: 'nearest' });
@@ -203,6 +280,7 @@ public let callPage = #"""
         await call.pc.setRemoteDescription({ type: 'answer', sdp: answer.sdp });
       }
       call.timer = setInterval(() => showStats(call), 1000);
+      tellWhere(call);
     } catch (error) {
       finish(String(error.message || error));
       throw error;
@@ -217,7 +295,9 @@ public let callPage = #"""
     clearInterval(call.timer);
     call.pc.close();
     if (call.stream) call.stream.getTracks().forEach(track => track.stop());
-    if (call.id) request('bye', { id: call.id }).catch(() => {});
+    if (call.id) request('bye', { id: call.id }).catch(() => {}).then(() => {
+      if (!current) offerPage(call);
+    });
     $('own').srcObject = $('echo').srcObject = null;
     $('call').disabled = false;
     $('hangup').disabled = $('text').disabled = $('send').disabled = true;
@@ -226,10 +306,12 @@ public let callPage = #"""
     $('message').textContent = message || '';
   }
 
-  function showStates(pc) {
+  function showStates(pc, roundTrip) {
     $('states').replaceChildren(...[['signaling', pc.signalingState],
         ['ICE gathering', pc.iceGatheringState], ['ICE', pc.iceConnectionState],
-        ['connection', pc.connectionState]].map(([name, state]) => {
+        ['connection', pc.connectionState],
+        ...(roundTrip === undefined ? []
+          : [['round trip', (roundTrip * 1000).toFixed(1) + ' ms']])].map(([name, state]) => {
       const item = document.createElement('li');
       const value = document.createElement('b');
       value.textContent = state;
@@ -248,18 +330,43 @@ public let callPage = #"""
       const rate = before ? (bytes - before.bytes) * 8 / (s.timestamp - before.timestamp) : 0;
       call.before[s.id] = { bytes, timestamp: s.timestamp };
       const codec = all.find(c => c.id === s.codecId);
+      const remote = all.find(c => c.id === s.remoteId)
+        ?? all.find(c => c.localId === s.id && c.type.startsWith('remote-'));
+      const source = all.find(c => c.id === s.mediaSourceId);
+      const level = s.audioLevel ?? source?.audioLevel;
+      const ms = seconds => seconds === undefined ? '' : (seconds * 1000).toFixed(1) + ' ms';
       const row = document.createElement('tr');
       for (const cell of [(s.type === 'inbound-rtp' ? 'received ' : 'sent ') + s.kind,
           codec ? codec.mimeType.split('/')[1] : '', rate.toFixed(0),
-          s.packetsReceived ?? s.packetsSent ?? 0, s.packetsLost ?? '',
+          s.packetsReceived ?? s.packetsSent ?? 0, s.packetsLost ?? remote?.packetsLost ?? '',
+          ms(s.jitter ?? remote?.jitter), ms(remote?.roundTripTime), meter(level),
           s.framesDecoded ?? s.framesEncoded ?? '',
           s.frameWidth ? s.frameWidth + '×' + s.frameHeight : '']) {
         const data = document.createElement('td');
-        data.textContent = cell;
+        data.append(cell);
         row.append(data);
       }
       return row;
     }));
+    const transport = all.find(s => s.type === 'transport');
+    const pair = all.find(s => s.id === transport?.selectedCandidatePairId)
+      ?? all.find(s => s.type === 'candidate-pair' && s.nominated);
+    if (current === call) {
+      /* Firefox tells round trips in the reports of the other side alone. */
+      call.roundTrip = pair?.currentRoundTripTime
+        ?? all.find(s => s.roundTripTime !== undefined)?.roundTripTime;
+      showStates(call.pc, call.roundTrip);
+    }
+  }
+
+  /* A level from 0 to 1, on the scale of decibels that ears have. */
+  function meter(level) {
+    if (level === undefined) return '';
+    const shown = document.createElement('meter');
+    const decibels = level > 0 ? Math.max(-60, 20 * Math.log10(level)) : -60;
+    Object.assign(shown, { min: -60, max: 0, value: decibels });
+    shown.title = decibels.toFixed(0) + ' dBov';
+    return shown;
   }
 
   async function connected(pc, milliseconds) {
@@ -286,13 +393,19 @@ public let callPage = #"""
     },
     begin, hangUp: finish,
     async stats() { return current ? dump(current.pc) : []; },
-    async serverStats() { return (await fetch('stats', { headers: pass })).json(); },
+    async serverStats() { return (await get('stats')).json(); },
+    /* The page of the take of a call, as HTML. */
+    page: takePage,
   };
 
   const fromOptions = () => ({ offerer: options.get('offerer') || undefined,
     video: options.get('video') !== '0', audio: options.get('audio') !== '0' });
   $('call').onclick = () => begin(fromOptions()).catch(() => {});
   $('hangup').onclick = () => finish();
+  $('mute').onclick = () => {
+    $('echo').muted = !$('echo').muted;
+    $('mute').textContent = $('echo').muted ? 'Unmute' : 'Mute';
+  };
   $('talk').onsubmit = event => {
     event.preventDefault();
     if ($('text').value) say(current, $('text').value);
@@ -301,6 +414,7 @@ public let callPage = #"""
   addEventListener('pagehide', () => {
     if (current?.id) request('bye', { id: current.id }).catch(() => {});
   });
+  tellWhere(null);
   if (auto) begin(fromOptions()).catch(() => {});
   </script>
   </body>

@@ -1,11 +1,14 @@
 /// An ICE server that a `Link` field names (RFC 9725 section 4.6).
-package struct LinkedICEServer: Hashable, Sendable {
+public struct LinkedICEServer: Hashable, Sendable {
   /// `stun:...`, `turn:...`, ...
-  package var uri: String
-  package var username: String?
-  package var credential: String?
+  public var uri: String
+  /// The user of a TURN server.
+  public var username: String?
+  /// The user's password.
+  public var credential: String?
 
-  package init(uri: String, username: String? = nil, credential: String? = nil) {
+  /// Names a server.
+  public init(uri: String, username: String? = nil, credential: String? = nil) {
     self.uri = uri
     self.username = username
     self.credential = credential

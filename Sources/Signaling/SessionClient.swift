@@ -1,16 +1,16 @@
 import FoundationEssentials
 
-/// A client of WHIP (RFC 9725) or WHEP (draft-ietf-wish-whep).
-package struct SessionClient: Sendable {
+/// A client of WHIP (RFC 9725) or WHEP (draft-ietf-wish-whep): signaling by a few HTTP requests.
+public struct SessionClient: Sendable {
   /// What is spoken.
-  package let kind: SessionProtocol
+  public let kind: SessionProtocol
   /// The endpoint as the user gave it.
-  package let endpoint: String
+  public let endpoint: String
   private let token: BearerToken?
   private let http: HTTPClient
 
   /// Creates a client of an endpoint.
-  package init(
+  public init(
     _ kind: SessionProtocol, endpoint: String, token: BearerToken? = nil,
     http: HTTPClient = HTTPClient()
   ) {
@@ -21,30 +21,30 @@ package struct SessionClient: Sendable {
   }
 
   /// A session that the server has begun.
-  package struct Session: Hashable, Sendable {
+  public struct Session: Hashable, Sendable {
     /// Where it is reached.
-    package var url: String
+    public var url: String
     /// Names the ICE session, with its quotes; nil when the server takes no fragments.
-    package var entityTag: String?
+    public var entityTag: String?
     /// The server's description: its answer, or its own offer.
-    package var description: String
+    public var description: String
     /// Whether the server offers instead of answering (WHEP only).
-    package var isCounterOffer = false
+    public var isCounterOffer = false
     /// The ICE servers that the server names.
-    package var iceServers: [LinkedICEServer] = []
+    public var iceServers: [LinkedICEServer] = []
   }
 
   private static let redirectsMaximum = 5
 
   /// The ICE servers that the endpoint names before a session begins; none when it tells nothing.
-  package func iceServers() async throws(HTTPError) -> [LinkedICEServer] {
+  public func iceServers() async throws(HTTPError) -> [LinkedICEServer] {
     let (response, _) = try await send("OPTIONS", endpoint)
     guard (200..<300).contains(response.status) else { return [] }
     return LinkedICEServer.all(in: response)
   }
 
   /// Offers, and gets an answer.
-  package func open(offer: String) async throws(HTTPError) -> Session {
+  public func open(offer: String) async throws(HTTPError) -> Session {
     let (response, url) = try await send(
       "POST", endpoint,
       [("Content-Type", "application/sdp"), ("Accept", "application/sdp")], Array(offer.utf8))
@@ -62,7 +62,7 @@ package struct SessionClient: Sendable {
   }
 
   /// Answers the server's own offer.
-  package func answer(_ answer: String, in session: Session) async throws(HTTPError) {
+  public func answer(_ answer: String, in session: Session) async throws(HTTPError) {
     let (response, url) = try await send(
       "PATCH", session.url, [("Content-Type", "application/sdp")], Array(answer.utf8))
     guard (200..<300).contains(response.status) else { throw refusal(response, url) }
@@ -72,7 +72,7 @@ package struct SessionClient: Sendable {
   ///
   /// - Returns: false when the server takes none (RFC 9725 section 4.3.1), which is no failure:
   ///   checks from addresses that it does not know tell it of them as well.
-  package func add(fragment: String, to session: Session) async throws(HTTPError) -> Bool {
+  public func add(fragment: String, to session: Session) async throws(HTTPError) -> Bool {
     let (response, url) = try await patch(fragment, session, match: session.entityTag)
     if [405, 415, 422, 501].contains(response.status) { return false }
     guard (200..<300).contains(response.status) else { throw refusal(response, url) }
@@ -82,7 +82,7 @@ package struct SessionClient: Sendable {
   /// Restarts ICE: tells the new parameters and gets those of the server.
   ///
   /// - Returns: the server's fragment; the session has the new entity tag.
-  package func restart(fragment: String, of session: inout Session) async throws(HTTPError)
+  public func restart(fragment: String, of session: inout Session) async throws(HTTPError)
     -> String
   {
     let (response, url) = try await patch(fragment, session, match: "*")
@@ -92,7 +92,7 @@ package struct SessionClient: Sendable {
   }
 
   /// Ends the session.
-  package func close(_ session: Session) async throws(HTTPError) {
+  public func close(_ session: Session) async throws(HTTPError) {
     let (response, url) = try await send("DELETE", session.url)
     guard (200..<300).contains(response.status) else { throw refusal(response, url) }
   }

@@ -1,14 +1,14 @@
 package import SDP
 
 /// Which of the two standard ways of signaling over HTTP a session came by.
-package enum SessionProtocol: String, Hashable, Sendable, CaseIterable {
+public enum SessionProtocol: String, Hashable, Sendable, CaseIterable {
   /// The client publishes (RFC 9725).
   case whip
   /// The client plays (draft-ietf-wish-whep).
   case whep
 
   /// The path of the endpoint.
-  package var path: String { "/" + rawValue }
+  public var path: String { "/" + rawValue }
 }
 
 /// A session that an offer has begun.

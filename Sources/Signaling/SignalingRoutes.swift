@@ -10,7 +10,8 @@ import SDP
 ///     POST   /candidate  {id, candidate, sdpMid, ...}     → {}
 ///     POST   /bye        {id}                             → {}
 ///     DELETE /call/ID                                     → {}
-///     GET    /calls      those that run                   → {limit, calls: [{id, ...}]}
+///     GET    /calls      those that run                   → {limit, recording, calls: [{id, ...}]}
+///     GET    /page?id=ID the page of the call's take      → HTML
 ///     GET    /stats      all calls, or ?id=ID             → stats as JSON
 ///     /whip, /whep       as in `SessionRoutes`
 ///
@@ -60,7 +61,7 @@ public struct SignalingRoutes: Sendable {
 
   private func methods(of path: String) -> [String] {
     switch path {
-    case "/", "/calls", "/stats": ["GET"]
+    case "/", "/calls", "/stats", "/page": ["GET"]
     case "/offer", "/mkoffer", "/answer", "/candidate", "/bye": ["POST"]
     case _ where path.hasPrefix(SignalingRoutes.callPrefix): ["DELETE"]
     default: []
@@ -71,6 +72,11 @@ public struct SignalingRoutes: Sendable {
     switch request.path {
     case "/": return HTTPResponse(type: "text/html; charset=utf-8", body: Array(page.utf8))
     case "/stats": return HTTPResponse(json: try await calls.stats(call: request.query("id")))
+    case "/page":
+      guard let id = request.query("id") else {
+        throw CallRefusal(.badRequest, "/page wants the id of a call, as in /page?id=call-1")
+      }
+      return HTTPResponse(page: try await calls.page(call: id))
     case "/calls": return HTTPResponse(json: encodedJSON(await calls.list()))
     case "/mkoffer": return HTTPResponse(json: encodedJSON(try await makeOffer(request)))
     case "/offer":
@@ -119,6 +125,18 @@ public struct SignalingRoutes: Sendable {
 }
 
 extension HTTPResponse {
+  /// A page of a take: it loads nothing, is nobody else's business, and changes while the take
+  /// grows.
+  fileprivate init(page: String) {
+    self.init(type: "text/html; charset=utf-8", body: Array(page.utf8))
+    headers.append(("Cache-Control", "no-store"))
+    headers.append(
+      (
+        "Content-Security-Policy",
+        "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:"
+      ))
+  }
+
   /// The response with the time after which another try is worth it, where it is one of time (RFC
   /// 9110 section 10.2.3).
   func retrying(_ refusal: CallRefusal) -> HTTPResponse {

@@ -140,6 +140,12 @@ import Wire
     let count = count(60)
     var taken = 0
     let states = Samples.states(of: samples.association, at: samples.now)
+    let phases = states.map(\.handshake.phase)
+    #expect(
+      phases == [
+        .cookieWait, .cookieEchoed, .established, .established, .shutdownPending, .shutdownSent,
+        .shutdownReceived, .shutdownAcknowledgementSent,
+      ])
     var association = samples.association
     var now = samples.now
     var outbox = Outbox<SCTPAssociation.Output>()

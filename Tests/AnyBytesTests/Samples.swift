@@ -97,10 +97,10 @@ enum Samples {
 
   /// Whether what an association keeps is within its limits.
   static func isBounded(_ association: SCTPAssociation) -> Bool {
-    association.incoming.heldBytes <= 2 * association.parameters.receiveWindow
-      && association.incoming.heldFragments <= 2 * SCTPLimits.fragmentsHeld
-      && association.received.ranges.count <= SCTPLimits.gaps
-      && association.sent.count <= SCTPLimits.chunksInFlight
+    association.receiver.streams.heldBytes <= 2 * association.parameters.receiveWindow
+      && association.receiver.streams.heldFragments <= 2 * SCTPLimits.fragmentsHeld
+      && association.receiver.numbers.ranges.count <= SCTPLimits.gaps
+      && association.sender.sent.count <= SCTPLimits.chunksInFlight
       && association.channelNumbers.count <= SCTPLimits.channels
   }
 
@@ -109,25 +109,51 @@ enum Samples {
   static func states(of model: SCTPAssociation, at now: Instant) -> [SCTPAssociation] {
     var outbox = Outbox<SCTPAssociation.Output>()
     var waiting = SCTPAssociation(entropy: Entropy(seed: [9]).stream("sctp"))
-    waiting.step(.start(model.parameters), at: now, into: &outbox)
-    waiting.localTag = model.localTag
+    let identity = AssociationIdentity(
+      cookieKey: CookieKey(first: 1, second: 2), tag: model.handshake.localTag, firstNumber: 1)
+    waiting.start(model.parameters, identity, at: now, into: &outbox)
     var echoed = waiting
-    echoed.peer = model.peer
-    echoed.cookie = [UInt8](repeating: 3, count: 100)
-    echoed.phase = .cookieEchoed
+    let cookie = [UInt8](repeating: 3, count: 100)
+    let answer = packet(
+      to: model, .initiationAcknowledgement, model.handshake.peer.body(cookie: cookie))
+    echoed.step(.packet(answer), at: now, into: &outbox)
     var closing = model
     for channel in model.channelNumbers { closing.step(.close(channel), at: now, into: &outbox) }
     var ending = model
     ending.step(.shutdown, at: now, into: &outbox)
-    let phases: [SCTPAssociation.Phase] = [
-      .shutdownSent, .shutdownReceived, .shutdownAcknowledgementSent,
-    ]
-    let ends = phases.map { phase in
-      var association = model
-      association.sent = SentChunks(firstNumber: model.sent.nextNumber)
-      association.phase = phase
-      return association
+    // The peer acknowledges all that was sent, until nothing is left to send.
+    var shut = closing
+    var last = ByteWriter()
+    for _ in 0..<100 where !shut.sender.isDrained {
+      last = ByteWriter()
+      last.uint32(shut.sender.sent.nextNumber &- 1)
+      var all = last
+      all.uint32(1 << 20)
+      all.uint32(0)
+      let acknowledgement = packet(to: model, .selectiveAcknowledgement, all.bytes)
+      shut.step(.packet(acknowledgement), at: now, into: &outbox)
     }
-    return [waiting, echoed, model, closing, ending] + ends
+    shut.step(.shutdown, at: now, into: &outbox)
+    var ended = shut
+    ended.step(.packet(packet(to: model, .shutdown, last.bytes)), at: now, into: &outbox)
+    // The peer ends the association before it has all.
+    var first = ByteWriter()
+    first.uint32(model.sender.sent.firstNumber &- 1)
+    var received = model
+    for channel in model.channelNumbers {
+      received.step(.send(channel, binary: true, [1, 2, 3]), at: now, into: &outbox)
+    }
+    received.step(.packet(packet(to: model, .shutdown, first.bytes)), at: now, into: &outbox)
+    return [waiting, echoed, model, closing, ending, shut, received, ended]
+  }
+
+  /// A packet with one chunk for an association.
+  private static func packet(
+    to association: SCTPAssociation, _ type: ChunkType, _ body: [UInt8]
+  ) -> [UInt8] {
+    var builder = PacketBuilder(limit: 1160)
+    builder.begin(from: 5000, to: 5000, tag: association.handshake.localTag)
+    builder.chunk(type, body)
+    return builder.finish(checksum: true)
   }
 }

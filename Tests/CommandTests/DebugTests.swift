@@ -109,24 +109,39 @@ import Testing
     }
   }
 
-  /// The README's walk-through, word for word, in a copy of the folder that it names.
+  /// The lines of a section of the README that are meant for a shell.
+  private static func commands(_ heading: String) throws -> [String] {
+    let readme = try String(contentsOf: root.appending(path: "README.md"), encoding: .utf8)
+    let section = try #require(readme.components(separatedBy: "## \(heading)\n").dropFirst().first)
+    return section.components(separatedBy: "\n## ")[0].split(separator: "\n")
+      .filter { $0.hasPrefix("    ") }.map { String($0.dropFirst(4)) }
+  }
+
+  /// What the README says to do after `make demo`, and its walk-through, word for word, in a folder
+  /// as that leaves it.
   @Test func theWalkThroughOfTheReadmeFindsTheFreezeAndLetsItVanish() async throws {
     let root = Self.root
-    let readme = try String(contentsOf: root.appending(path: "README.md"), encoding: .utf8)
-    let section = try #require(
-      readme.components(separatedBy: "### Debugging a call\n").dropFirst().first)
-    let commands = section.components(separatedBy: "\n#")[0].split(separator: "\n")
-      .filter { $0.hasPrefix("    retake ") }.map { $0.dropFirst(11) }
+    let first = try Self.commands("Two commands")
+    try #require(first.count == 4 && first[0].hasPrefix("make demo "))
+    let path = first[2]
+    let commands = try Self.commands("Why did the video freeze?")
     try #require(commands.count == 4)
     let folder = try Folder()
+    let made = folder.file(".build/release")
+    try FileManager.default.createDirectory(atPath: made, withIntermediateDirectories: true)
     let captures = folder.file("Captures")
     try FileManager.default.createDirectory(atPath: captures, withIntermediateDirectories: false)
     let name = "virtual-heavy-loss.take"
     try FileManager.default.copyItem(
       at: root.appending(path: "Captures/\(name)"), to: URL(filePath: "\(captures)/\(name)"))
+    try FileManager.default.copyItem(
+      atPath: "\(captures)/\(name)", toPath: folder.file(".build/demo.take"))
+    let place = "cd '\(folder.path)' && ln -sf \"$RETAKE\" .build/release/retake"
+    let demo = try await Tool.shell("\(place) && \(path) && \(first[3])")
+    #expect(demo.status == 0 && demo.output.contains("ice-connection"), "\(demo.errors)")
     var outputs: [String] = []
     for command in commands {
-      let outcome = try await Tool.shell("cd '\(folder.path)' && \"$RETAKE\" \(command)")
+      let outcome = try await Tool.shell("\(place) && \(path) && \(command)")
       #expect(outcome.status == 0, "\(command): \(outcome.errors)")
       outputs.append(outcome.output)
     }

@@ -31,12 +31,39 @@ import Testing
     #expect(try Takes.number(path, "SELECT count(*) FROM rtcp WHERE direction = 'in'") > 20)
     let connected = "SELECT count(*) FROM state WHERE machine = 'dtls' AND to_state = 'connected'"
     #expect(try Takes.number(path, connected) == 2)
-    for verb in ["replay", "verify", "info", "timeline", "speakers"] {
+    // What the ends received was driven again: frames, and samples of the statistics. Firefox sends
+    // its pictures inside of RED (RFC 2198), which is not unwrapped yet.
+    let isInRED = try Takes.number(path, "SELECT count(*) FROM track WHERE codec = 'red'") > 0
+    #expect(isInRED == name.contains("firefox"))
+    for kind in isInRED ? ["audio"] : ["audio", "video"] {
+      let frames = "SELECT count(*) FROM frame WHERE kind = '\(kind)' AND size > 0"
+      #expect(try Takes.number(path, frames) > 10, "\(kind)")
+    }
+    let received = "SELECT count(DISTINCT id) FROM stat WHERE type = 'inbound-rtp'"
+    #expect(try Takes.number(path, received) >= 2)
+    for verb in ["replay", "verify", "info", "timeline", "speakers", "stats"] {
       let outcome = try await Tool.run(verb, path, "--json")
       #expect(outcome.status == 0, "\(verb): \(outcome.errors)")
     }
     let page = folder.file("call.html")
     #expect(try await Tool.run("page", path, "--out", page).status == 0)
+  }
+
+  /// Pictures and sound of others are written into files where they were decoded.
+  @Test func whatOthersReceivedIsExported() async throws {
+    let folder = try Folder()
+    let (path, media) = (folder.file("call.take"), folder.file("media"))
+    let made = try await Tool.run(
+      "import", sample("chromium-noenc-VP8.pcap"), "--decode", "--out", path)
+    #expect(made.status == 0, "\(made.errors)")
+    let digests = "SELECT count(*) FROM frame WHERE digest IS NOT NULL"
+    #expect(try Takes.number(path, digests) > 100)
+    #expect(try await Tool.run("replay", path).status == 0)
+    #expect(try await Tool.run("stats", path, "--at", "2").status == 0)
+    let export = try await Tool.run("export", path, "--media", media)
+    #expect(export.status == 0, "\(export.errors)")
+    let files = try FileManager.default.contentsOfDirectory(atPath: media)
+    #expect(files.contains { $0.hasSuffix(".y4m") } && files.contains { $0.hasSuffix(".wav") })
   }
 
   @Test func withoutKeysHeadersAreSeenAndTheRestIsSaidToBeMissing() async throws {

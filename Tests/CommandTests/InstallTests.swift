@@ -28,7 +28,7 @@ import Testing
   func shellsCompleteVerbsAndOptions(shell: String) async throws {
     let script = try await Tool.run("--generate-completion-script", shell)
     #expect(script.status == 0 && script.errors.isEmpty)
-    for word in ["whatif", "until", "ice-policy", "max-bundle"] {
+    for word in ["whatif", "until", "ice-transport-policy", "max-bundle"] {
       #expect(script.output.contains(word), "\(word)")
     }
   }

@@ -1,10 +1,10 @@
 import Foundation
 import Testing
 
-/// The README answers questions with queries; here they are asked again.
+/// An article answers questions with queries; here they are asked again.
 ///
 /// After captures were recorded anew, `RETAKE_WRITE_ANSWERS=1 swift test --filter QuestionTests`
-/// writes the new answers into the README.
+/// writes the new answers into the article.
 @Suite struct QuestionTests {
   private struct Question {
     /// The command, and where its answer stands among the lines.
@@ -14,17 +14,16 @@ import Testing
 
   private static let root = URL(filePath: #filePath).deletingLastPathComponent()
     .deletingLastPathComponent().deletingLastPathComponent()
-  private static let heading = "## Twenty questions"
+  private static let article = root.appending(
+    path: "Sources/Retake/Retake.docc/TwentyQuestions.md")
 
-  /// The commands of the section: a line that begins with `$`, and its answer up to a blank line.
-  private static func questions(_ lines: [String]) throws -> [Question] {
-    let begin = try #require(lines.firstIndex(of: heading), "\(heading)")
-    let end = lines[(begin + 1)...].firstIndex { $0.hasPrefix("## ") } ?? lines.count
+  /// The commands of the article: a line that begins with `$`, and its answer up to a blank line.
+  private static func questions(_ lines: [String]) -> [Question] {
     var questions: [Question] = []
-    var index = begin
-    while index < end {
+    var index = 0
+    while index < lines.count {
       if lines[index].hasPrefix("$ retake ") {
-        let last = lines[index..<end].firstIndex { $0.isEmpty || $0.hasPrefix("```") } ?? end
+        let last = lines[index...].firstIndex { $0.isEmpty || $0.hasPrefix("```") } ?? lines.count
         questions.append(
           Question(
             command: String(lines[index].dropFirst("$ retake ".count)),
@@ -36,10 +35,10 @@ import Testing
     return questions
   }
 
-  @Test func theAnswersInTheReadmeAreThoseOfTheCaptures() async throws {
-    let readme = QuestionTests.root.appending(path: "README.md")
-    var lines = try String(contentsOf: readme, encoding: .utf8).components(separatedBy: "\n")
-    let questions = try QuestionTests.questions(lines)
+  @Test func theAnswersInTheArticleAreThoseOfTheCaptures() async throws {
+    let article = QuestionTests.article
+    var lines = try String(contentsOf: article, encoding: .utf8).components(separatedBy: "\n")
+    let questions = QuestionTests.questions(lines)
     #expect(questions.count >= 20)
     let writes = ProcessInfo.processInfo.environment["RETAKE_WRITE_ANSWERS"] != nil
     for question in questions.reversed() {
@@ -56,7 +55,7 @@ import Testing
       }
     }
     if writes {
-      try lines.joined(separator: "\n").write(to: readme, atomically: true, encoding: .utf8)
+      try lines.joined(separator: "\n").write(to: article, atomically: true, encoding: .utf8)
     }
   }
 }

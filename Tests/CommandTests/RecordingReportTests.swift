@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-@testable import retake
+@testable import RetakeCommand
 
 /// What a recorder remembers of the takes that it has made.
 @Suite struct RecordingReportTests {

@@ -17,6 +17,12 @@ import Testing
     (["whatif", "TAKE", "--set", "audioBitrat=9"], "audioBitrate"),
     (["stats", "TAKE", "--type", "inbond-rtp"], "inbound-rtp"),
     (["debug", "TAKE", "-c", "sekk 1s"], "seek"),
+    (["debug", "TAKE", "-c", "pictur x.png"], "picture"),
+    (["timeline", "TAKE", "--lane", "sate"], "state"),
+    (["timeline", "TAKE", "--peer", "calller"], "caller"),
+    (["stats", "TAKE", "--peer", "caler"], "caller"),
+    (["speakers", "TAKE", "--peer", "calle"], "callee"),
+    (["export", "TAKE", "--pcap", "-", "--peer", "callre"], "caller"),
   ])
   func theNearestWordIsTold(arguments: [String], word: String) async throws {
     let made = try await Takes.lossyCall()

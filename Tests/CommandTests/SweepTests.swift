@@ -2,7 +2,7 @@ import ArgumentParser
 import Foundation
 import Testing
 
-@testable import retake
+@testable import RetakeCommand
 
 /// Every option and argument of every verb with values that nobody means: none of them may end a
 /// command otherwise than by one sentence.
@@ -73,6 +73,7 @@ import Testing
     ("half", "1.5x"), ("equals", "="),
     ("port", "127.0.0.1:65536"), ("dash", "-"), ("arabic digits", "\u{0663}\u{0664}"),
     ("every=0", "packet every=0"), ("share=nan", "packet share=nan"),
+    ("probability=nan", "packet probability=nan"),
     ("delay", "nanms packet"), ("long delay", "1e300s packet"), ("name=value", "mtu=-1"),
   ]
 
@@ -252,7 +253,7 @@ import Testing
         numeric.insert(option)
       }
     }
-    for option in ["--seconds", "--loss", "--rate", "--peer", "--calls", "--at", "--jobs"] {
+    for option in ["--seconds", "--loss", "--frame-rate", "--peer", "--calls", "--at", "--jobs"] {
       #expect(numeric.contains(option))
     }
   }

@@ -137,18 +137,22 @@ final class Run: Sendable {
   }
 }
 
-/// Waits until something is so, looking every few milliseconds; fails after ten seconds.
-func poll(_ what: @autoclosure () -> String, _ isSo: () throws -> Bool) async throws {
+/// Waits until something is so, looking every few milliseconds; fails after ten seconds, unless
+/// something else is said.
+func poll(
+  _ what: @autoclosure () -> String, within limit: Duration = .seconds(10),
+  _ isSo: () throws -> Bool
+) async throws {
   let (ticks, continuation) = AsyncStream<Void>.makeStream()
   let timer = DispatchSource.makeTimerSource()
   timer.setEventHandler { continuation.yield() }
   timer.schedule(deadline: .now(), repeating: .milliseconds(5))
   timer.activate()
   defer { timer.cancel() }
-  let limit = ContinuousClock.now + .seconds(10)
+  let end = ContinuousClock.now + limit
   for await _ in ticks {
     if try isSo() { return }
-    if ContinuousClock.now > limit { break }
+    if ContinuousClock.now > end { break }
   }
   Issue.record("never came: \(what())")
   throw CancellationError()

@@ -10,7 +10,7 @@ import Wire
     let take = try LabTake.shared.get()
     let file = "\(take.folder)/\(UUID().uuidString).png"
     let line = try TakeMedia(path: take.path).writePicture(
-      file, TakeMedia.Choice(["peer=2", "track=2"], for: .picture), at: .zero + .milliseconds(1500))
+      file, TakeMedia.Choice(["peer=2", "track=2"], for: .frame), at: .zero + .milliseconds(1500))
     #expect(line.contains("96x64, peer 2 track 2"))
     #expect(line.contains("the same samples as in the recording"))
     let bytes = [UInt8](try Data(contentsOf: URL(filePath: file)))
@@ -22,7 +22,7 @@ import Wire
     let take = try LabTake.shared.get()
     let file = "\(take.folder)/\(UUID().uuidString).wav"
     let line = try TakeMedia(path: take.path).writeSound(
-      file, TakeMedia.Choice(["seconds=1"], for: .sound), around: .zero + .milliseconds(1300))
+      file, TakeMedia.Choice(["seconds=1"], for: .audio), around: .zero + .milliseconds(1300))
     #expect(line.contains("1.0"))
     let bytes = try Data(contentsOf: URL(filePath: file))
     #expect((92_000...100_100).contains(bytes.count))
@@ -35,18 +35,18 @@ import Wire
     for (choice, words) in [("track=9", "no such video track"), ("peer=1", "cannot be written")] {
       let error = #expect(throws: DebugFailure.self) {
         try media.writePicture(
-          "/dev/null/x.png", TakeMedia.Choice([choice], for: .picture), at: .zero + .seconds(1))
+          "/dev/null/x.png", TakeMedia.Choice([choice], for: .frame), at: .zero + .seconds(1))
       }
       #expect(error?.description.contains(words) == true)
     }
     let early = #expect(throws: DebugFailure.self) {
-      try media.writePicture("x.png", TakeMedia.Choice([String](), for: .picture), at: .zero)
+      try media.writePicture("x.png", TakeMedia.Choice([String](), for: .frame), at: .zero)
     }
     #expect(early?.description.contains("no video was received before this point") == true)
     let bare = try LabTake(seconds: 1, keepsMedia: false)
     let error = #expect(throws: DebugFailure.self) {
       try TakeMedia(path: bare.path).writePicture(
-        "x.png", TakeMedia.Choice([String](), for: .picture), at: .zero + .seconds(1))
+        "x.png", TakeMedia.Choice([String](), for: .frame), at: .zero + .seconds(1))
     }
     #expect(error?.description.contains("without its media") == true)
   }

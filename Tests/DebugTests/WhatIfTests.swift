@@ -66,7 +66,7 @@ import Wire
 
   @Test(arguments: [
     ("packet rtp payload_type=96 every=2", "packets received", -1.0),
-    ("packet rtp payload_type=111 share=30%", "concealment events", 1.0),
+    ("packet rtp payload_type=111 probability=30%", "concealment events", 1.0),
   ])
   func droppedPacketsAreMissed(_ selector: String, _ name: String, _ sign: Double) throws {
     let take = try LabTake.shared.get()
@@ -115,7 +115,8 @@ import Wire
   }
 
   @Test(arguments: [
-    "share=120%", "every=0", "from=x", "state failed", "step:3", "packet colour=1",
+    "share=120%", "probability=120%", "probability=-1", "every=0", "from=x", "state failed",
+    "step:3", "packet colour=1",
     "packet rtp from=2s to=1s", "packet from=step:9 to=step:3", "packet from=nan", "share=nan",
     "packet to=inf", "packet to=-1", "packet from=1e300",
   ])
@@ -126,5 +127,13 @@ import Wire
   @Test(arguments: ["packet rtp", "80 packet", "-3ms packet", "xms", ""])
   func aDelayNeedsItsLength(_ text: String) {
     #expect(throws: ConditionError.self) { try PacketEdit(delay: text) }
+  }
+
+  /// What probability= was called before is taken as well.
+  @Test func shareIsAnotherWordForProbability() throws {
+    let new = try PacketEdit(.drop, "packet rtp probability=2.5%")
+    let old = try PacketEdit(.drop, "packet rtp share=2.5%")
+    #expect(new.share == 25 && old.share == 25)
+    #expect(new.condition == old.condition)
   }
 }

@@ -88,9 +88,13 @@ async def _converse(call, recorder, relay, folder, seconds, outcome):
         await _hold(call, recorder, peer, seconds, outcome)
         if call.offerer == "page":
             await peer.chat("a line that was typed")
+            if call.peer == "chromium":
+                await peer.look()
             outcome.report.data_echo = "hello from the page's chat"
         _judge(call, outcome)
         await recorder.stats()
+        if call.offerer == "page" and call.peer == "chromium":
+            await peer.hang_up()
         # While the peer still sends: this is how a person ends a recording.
         outcome.summary = await recorder.finish()
     finally:

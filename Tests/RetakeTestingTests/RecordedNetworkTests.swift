@@ -55,11 +55,15 @@ import Wire
     try await network.connection.addTrack(.audio, source: .echo, streamIDs: ["s"])
     try await network.connection.restartICE()
     let difference = await #expect(throws: RecordedNetwork.Difference.self) {
-      try await network.expectSameSession()
+      // What is not called will not be.
+      try await network.expectSameSession(within: .zero)
     }
     let deviations = try #require(difference?.report.deviations)
     #expect(deviations.count == 4, "\(deviations)")
-    #expect(deviations[0].contains("addTrack was called with other arguments"))
+    #expect(
+      deviations[0].hasSuffix(
+        "addTrack was called with other arguments: "
+          + "source: echo, recorded tone(hertz: 440, pauseSeconds: 0)"))
     #expect(deviations[1].contains("restartICE was called where"))
     #expect(deviations[2].contains("the recorded application called setRemoteDescription"))
     #expect(difference?.description.contains(recording.path) == true)
@@ -75,7 +79,35 @@ import Wire
         SessionDescription(type: .offer, sdp: "nonsense"))
     }
     await network.connection.close()
-    _ = await network.finish()
+    let report = await network.finish(within: .zero)
+    let wrong = try #require(report.deviations.first { $0.contains("other arguments") })
+    #expect(wrong.contains("setRemoteDescription was called with other arguments: sdp: "))
+    #expect(wrong.contains("line 1 is \"nonsense\", recorded \"v=0\""))
+  }
+
+  @Test func theApplicationMayStillBeAtWorkWhenTheTestFinishes() async throws {
+    let recording = try Recording()
+    let network = try RecordedNetwork(recording.path, peer: 2)
+    // The application answers in a task of its own, which has not begun when the test finishes.
+    let (start, signal) = AsyncStream.makeStream(of: Void.self)
+    let application = Task {
+      for await _ in start { break }
+      try await answer(network)
+    }
+    async let report = network.finish()
+    signal.yield()
+    #expect(await report.deviations == [])
+    #expect(await report.sentOtherwise == 0)
+    try await application.value
+  }
+
+  @Test func whatIsNotCalledWithinTheLimitIsTold() async throws {
+    let recording = try Recording()
+    let network = try RecordedNetwork(recording.path, peer: 2)
+    let report = await network.finish(within: .milliseconds(1))
+    #expect(report.deviations.count == 3, "\(report.deviations)")
+    #expect(report.deviations.first?.contains("the recorded application called addTrack(") == true)
+    #expect(report.steps == report.recordedSteps)
   }
 
   @Test func theEndOfTheTakeDoesNotEndTheConnection() async throws {

@@ -97,6 +97,11 @@ import Testing
     Case(
       "GET /", ["Host: localhost", "Sec-Fetch-Site: cross-site", "Sec-Fetch-Mode: navigate"], 200),
     Case("GET /stats", ["Host: localhost", "Sec-Fetch-Site: cross-site"], 403),
+    Case("GET /page?id=call-1", ["Host: localhost", "Sec-Fetch-Site: same-origin"], 200),
+    Case("GET /page?id=call-1", ["Host: evil.example"], 421),
+    Case(
+      "GET /page?id=call-1",
+      ["Host: localhost", "Sec-Fetch-Site: cross-site", "Sec-Fetch-Mode: navigate"], 403),
     Case(
       "GET /stats", ["Host: localhost", "Sec-Fetch-Site: cross-site", "Sec-Fetch-Mode: navigate"],
       403),
@@ -140,6 +145,7 @@ import Testing
     ("PATCH /whip/s1", "", 401), ("DELETE /whip/s1", "", 401), ("DELETE /whip/s1", "Bearer x", 401),
     ("DELETE /whip/s1", "Bearer s3cret", 200), ("POST /mkoffer", "", 401), ("GET /stats", "", 401),
     ("GET /stats", "Bearer s3cret", 200), ("GET /", "", 200), ("POST /", "", 401),
+    ("GET /page?id=call-1", "", 401), ("GET /page?id=call-1", "Bearer s3cret", 200),
     ("OPTIONS /whip", "", 200), ("OPTIONS /offer", "", 200),
   ])
   func aTokenIsAskedOfAllButThePage(request: String, field: String, status: Int) async throws {

@@ -50,12 +50,20 @@ final class ScriptedCalls: CallHandling {
   func end(call id: String) async throws(CallRefusal) { note("end \(id)") }
 
   func list() async -> CallList {
-    CallList(limit: 2, calls: [.init(id: "call-1", connection: "connected", take: "a.take")])
+    CallList(
+      limit: 2, recording: "a.take",
+      calls: [.init(id: "call-1", connection: "connected", take: "a.take")])
   }
 
   func stats(call id: String?) async throws(CallRefusal) -> String {
     if id == "broken" { throw CallRefusal(.failure, "no stats today") }
     return "{\"of\":\"\(id ?? "all")\"}"
+  }
+
+  func page(call id: String) async throws(CallRefusal) -> String {
+    note("page \(id)")
+    if id == "busy" { throw CallRefusal(.busy, "another page is being drawn") }
+    return "<!doctype html>\(id)"
   }
 }
 
@@ -141,7 +149,14 @@ final class ScriptedCalls: CallHandling {
     Case(request: "DELETE /call/c%31", status: 200, response: "{}", asked: ["end c1"]),
     Case(
       request: "GET /calls", status: 200,
-      response: #"{"calls":[{"connection":"connected","id":"call-1","take":"a.take"}],"limit":2}"#),
+      response: #"{"calls":[{"connection":"connected","id":"call-1","take":"a.take"}],"limit":2,"#
+        + #""recording":"a.take"}"#),
+    Case(
+      request: "GET /page?id=c%31", status: 200, response: "<!doctype html>c1", asked: ["page c1"]),
+    Case(
+      request: "GET /page?id=busy", status: 503, response: "another page", asked: ["page busy"]),
+    Case(request: "GET /page", status: 400, response: "wants the id of a call"),
+    Case(request: "POST /page?id=c1", status: 405, response: "/page takes GET"),
     Case(request: "GET /stats", status: 200, response: #"{"of":"all"}"#),
     Case(request: "GET /stats?x&id=a+b", status: 200, response: #"{"of":"a b"}"#),
     Case(request: "GET /stats?id=broken", status: 500, response: "no stats today"),

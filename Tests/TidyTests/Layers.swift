@@ -6,13 +6,14 @@ enum Layers {
   /// randomness or hashing, so that the core may use them as it does arrays.
   static let order = [
     "DequeModule", "HeapModule",
-    "CSQLite", "CSRTP", "COpus", "CVPX", "CPcap", "COpenSSL", "CXXHash", "CSupport",
+    "CSQLite", "CSRTP", "COpus", "CVPX", "CPcap", "CEdit", "COpenSSL", "CXXHash", "CSupport",
     "Wire", "Digests", "STUN", "TURN", "ICE", "MulticastDNS", "Secure", "RTP", "SCTP", "SDP",
     "JSEP", "Transport",
     "Capture", "Decryption", "Observer",
     "Flow", "Media",
     "Stats", "Speakers", "Peer", "MediaFiles", "Tape", "Queries", "Page", "Replay", "Debug",
-    "Verify", "Lab", "Live", "RetakeTesting", "Signaling", "retake", "soak",
+    "Verify", "Lab", "Live", "Export", "RetakeTesting", "Signaling", "Retake", "RetakeCommand",
+    "soak",
   ]
 
   /// The deterministic core: no clock, no randomness, no input or output of its own.

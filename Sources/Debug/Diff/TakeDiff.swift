@@ -1,5 +1,5 @@
 import Foundation
-import Queries
+package import Queries
 package import Replay
 import Stats
 package import Tape
@@ -210,7 +210,10 @@ package struct TakeDiff: Sendable {
   package var isEmpty: Bool { differences.isEmpty && common.difference == nil }
 
   /// The differences for people, first one first.
-  package var text: String {
+  package var text: String { text() }
+
+  /// The same for a terminal.
+  package func text(_ look: TableLook = TableLook()) -> String {
     var lines = ["\(paths[0]) and \(paths[1]), clocks set by \(alignment.rawValue)"]
     if let difference = common.difference {
       lines.append(
@@ -233,17 +236,13 @@ package struct TakeDiff: Sendable {
       [
         difference.atNanoseconds >= .max / 4 ? "total" : seconds(difference.atNanoseconds),
         difference.peer == 0 ? "" : String(difference.peer), difference.kind, difference.what,
-        shortened(difference.left), shortened(difference.right),
+        difference.left, difference.right,
       ]
     }
     let table = TextTable(
       columns: ["seconds", "peer", "kind", "what", "first take", "second take"], rows: rows,
       alignsRight: [true, true])
-    return (lines + ["", table.text]).joined(separator: "\n")
-  }
-
-  private func shortened(_ text: String) -> String {
-    text.count > 70 ? text.prefix(67) + "..." : text
+    return (lines + ["", table.text(look)]).joined(separator: "\n")
   }
 
   /// The differences as a JSON object.

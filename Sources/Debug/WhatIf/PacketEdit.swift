@@ -4,7 +4,7 @@ package import Wire
 
 /// What happens to some of the datagrams that a take says came in.
 ///
-///     drop 'packet rtp ssrc=1 from=1.2s to=1.5s'      corrupt 'packet rtp share=2%'
+///     drop 'packet rtp ssrc=1 from=1.2s to=1.5s'      corrupt 'packet rtp probability=2%'
 ///     delay '80ms packet rtp every=10'                 duplicate 'packet stun'
 package struct PacketEdit: Hashable, Sendable, CustomStringConvertible {
   /// What is done.
@@ -28,7 +28,8 @@ package struct PacketEdit: Hashable, Sendable, CustomStringConvertible {
   /// The edit as it was written.
   package let description: String
 
-  /// Reads a selector: a condition about packets with `from=`, `to=`, `every=` and `share=`.
+  /// Reads a selector: a condition about packets with `from=`, `to=`, `every=` and
+  /// `probability=`.
   package init(_ action: Action, _ text: String) throws(ConditionError) {
     self.action = action
     description = "\(action.name) \(text)"
@@ -45,10 +46,11 @@ package struct PacketEdit: Hashable, Sendable, CustomStringConvertible {
           throw ConditionError("every= takes a number from 1 on, not \(parts[1])")
         }
         every = number
-      case ("share", 2):
+      // It was called share once.
+      case ("probability", 2), ("share", 2):
         let digits = parts[1].hasSuffix("%") ? parts[1].dropLast() : parts[1]
         guard let percent = TimeText.number(digits), (0...100).contains(percent) else {
-          throw ConditionError("share= takes a percentage from 0 to 100, not \(parts[1])")
+          throw ConditionError("\(parts[0])= takes a percentage from 0 to 100, not \(parts[1])")
         }
         share = UInt64(percent * 10)
       default: rest.append(word)

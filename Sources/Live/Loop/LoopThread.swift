@@ -118,6 +118,7 @@ final class LoopThread {
     case .stop(let complete):
       isStopping = true
       completions.append(complete)
+    case .followRecording(let complete): complete()
     case .finishRecording(let complete): complete(nil)
     }
   }
@@ -167,6 +168,7 @@ final class LoopThread {
       case .call(_, _, let complete), .send(_, _, let complete): complete(.failure(.ended))
       case .captured(_, _, _, let budget): budget.giveBack()
       case .remove(_, let complete), .stop(let complete): completions.append(complete)
+      case .followRecording(let complete): completions.append(complete)
       case .finishRecording(let complete): completions.append { complete(nil) }
       case .add, .input, .resolved: break
       }

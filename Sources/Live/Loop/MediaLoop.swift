@@ -20,6 +20,8 @@ public final class MediaLoop: Sendable {
     case resolved(PeerKey, id: UInt32, [IPAddress])
     case remove(PeerKey, @Sendable () -> Void)
     case stop(@Sendable () -> Void)
+    /// Only for a recorded peer: tells when the application has called all that was recorded.
+    case followRecording(@Sendable () -> Void)
     /// Only for a recorded peer: the rest of its take happens without further calls.
     case finishRecording(@Sendable (RecordedPeer.Report?) -> Void)
   }

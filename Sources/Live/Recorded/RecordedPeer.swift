@@ -62,16 +62,40 @@ package final class RecordedPeer: Sendable {
     }
   }
 
-  /// Lets the rest of the recording happen without waiting for further calls, and closes.
-  package func finish() async -> Report {
-    let report = await withCheckedContinuation { continuation in
-      let message = MediaLoop.Message.finishRecording { continuation.resume(returning: $0) }
-      if !loop.mailbox.post(message) { continuation.resume(returning: nil) }
+  /// Waits until the application has called all that was recorded, then lets the rest of the
+  /// recording happen without waiting for further calls, and closes.
+  ///
+  /// - Parameter limit: how long to wait at most.
+  package func finish(within limit: Duration) async -> Report {
+    let report = await withTaskGroup(of: Void.self) { group in
+      group.addTask { await self.waitForCalls() }
+      group.addTask { try? await Task.sleep(for: limit) }
+      await group.next()
+      group.cancelAll()
+      // What ends the recording also ends the wait for it.
+      return await self.finishRecording()
     }
     if let report { progress.withLock { $0 = report } }
     await connection.close()
     await loop.stop()
     return progress.withLock { $0 }
+  }
+}
+
+extension RecordedPeer {
+  /// Returns when the application has called all that was recorded, or the recording was ended.
+  private func waitForCalls() async {
+    await withCheckedContinuation { continuation in
+      let message = MediaLoop.Message.followRecording { continuation.resume() }
+      if !loop.mailbox.post(message) { continuation.resume() }
+    }
+  }
+
+  private func finishRecording() async -> Report? {
+    await withCheckedContinuation { continuation in
+      let message = MediaLoop.Message.finishRecording { continuation.resume(returning: $0) }
+      if !loop.mailbox.post(message) { continuation.resume(returning: nil) }
+    }
   }
 }
 

@@ -31,6 +31,8 @@ final class RecordedThread {
   private var lastCallID: UInt32 = 1 << 31
   private var report = RecordedPeer.Report()
   private var waitsForCalls = true
+  /// Whoever wants to know when the application has called all that was recorded.
+  private var followers: [@Sendable () -> Void] = []
   private var isClosed = false
   private var completions: [@Sendable () -> Void] = []
   private var isStopping = false
@@ -55,11 +57,12 @@ final class RecordedThread {
       advance()
       guard (try? poller.wait(waits: true)) != nil else { break }
       for message in mailbox.takeAll() { handle(message) }
+      tellFollowers()
     }
     for message in mailbox.close() { refuse(message) }
     for request in waiting { request.complete(.failure(.ended)) }
     for request in unanswered { request.complete(.failure(.ended)) }
-    for complete in completions { complete() }
+    for complete in followers + completions { complete() }
   }
 
   private func handle(_ message: MediaLoop.Message) {
@@ -69,6 +72,7 @@ final class RecordedThread {
     case .captured(_, _, _, let budget):
       // What was captured comes from the take.
       budget.giveBack()
+    case .followRecording(let complete): followers.append(complete)
     case .finishRecording(let complete):
       waitsForCalls = false
       advance()
@@ -85,6 +89,7 @@ final class RecordedThread {
     switch message {
     case .call(_, _, let complete), .send(_, _, let complete): complete(.failure(.ended))
     case .captured(_, _, _, let budget): budget.giveBack()
+    case .followRecording(let complete): completions.append(complete)
     case .finishRecording(let complete): complete(report)
     case .remove(_, let complete), .stop(let complete): completions.append(complete)
     case .add, .input, .resolved: break
@@ -92,6 +97,17 @@ final class RecordedThread {
   }
 
   // MARK: The recording
+
+  /// Tells who waits for it that no recorded call is left that the application has to make.
+  ///
+  /// To close is left to it: whoever tests the beginning of a call need not.
+  private func tellFollowers() {
+    guard !waitsForCalls || isClosed || nextRequest == nil || nextRequest == .call(.close) else {
+      return
+    }
+    for tell in followers { tell() }
+    followers = []
+  }
 
   /// Lets the recording go on up to the next call that is the application's to make.
   private func advance() {
@@ -104,20 +120,25 @@ final class RecordedThread {
       guard let first = waiting.first else {
         if waitsForCalls || isClosed { return }
         // Whoever tests the beginning of a call need not close it.
-        if wanted != .call(.close) { note(recorded, "the recorded application called \(wanted)") }
+        if wanted != .call(.close) {
+          note(recorded, "the recorded application called \(wanted.text)")
+        }
         perform(recorded)
         continue
       }
       waiting.removeFirst()
-      guard first.request.description == wanted.description else {
+      guard first.request.name == wanted.name else {
         note(
           recorded,
-          "\(first.request) was called where the recorded application called \(wanted)")
+          "\(first.request.text) was called where the recorded application called \(wanted.text)")
         now = max(now, recorded.at)
         answer(first)
         continue
       }
-      if first.request != wanted { note(recorded, "\(wanted) was called with other arguments") }
+      if first.request != wanted {
+        let differences = first.request.differences(from: wanted).joined(separator: ", ")
+        note(recorded, "\(wanted.name) was called with other arguments: \(differences)")
+      }
       perform(recorded, first)
     }
     // Behind the end of the recording, calls are answered as they come.
@@ -212,7 +233,7 @@ extension RecordedThread.Waiting {
   }
 }
 
-extension RecordedThread.Request: CustomStringConvertible {
+extension RecordedThread.Request {
   /// The request in an input; nil when the input is none.
   fileprivate init?(_ input: PeerInput) {
     switch input {
@@ -233,10 +254,28 @@ extension RecordedThread.Request: CustomStringConvertible {
   }
 
   /// The name of the method.
-  fileprivate var description: String {
+  fileprivate var name: String {
     switch self {
     case .call(let call): String("\(call)".prefix { $0 != "(" })
     case .send: "send"
     }
+  }
+
+  private var arguments: CallArguments {
+    switch self {
+    case .call(let call): CallArguments(call)
+    case .send(let message): CallArguments(message)
+    }
+  }
+
+  /// The request on one line: its name, and its arguments where it has any.
+  fileprivate var text: String {
+    let arguments = arguments.text
+    return arguments.isEmpty ? name : "\(name)(\(arguments))"
+  }
+
+  /// The arguments that differ from those of a recorded request of the same name.
+  fileprivate func differences(from recorded: Self) -> [String] {
+    arguments.differences(from: recorded.arguments)
   }
 }

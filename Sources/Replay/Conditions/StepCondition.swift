@@ -141,7 +141,7 @@ package struct StepCondition: Hashable, Sendable, CustomStringConvertible {
       value: String(token[comparison.endIndex...]))
   }
 
-  private static func tables(_ subject: String, words: inout [String], tests: [Test])
+  static func tables(_ subject: String, words: inout [String], tests: [Test])
     throws(ConditionError) -> [Table]
   {
     switch subject {
@@ -203,7 +203,7 @@ package struct StepCondition: Hashable, Sendable, CustomStringConvertible {
   ]
 
   /// The fields that rows of tables have: columns, and what views of the take add to them.
-  private static func fields(of tables: [Table]) -> [String] {
+  static func fields(of tables: [Table]) -> [String] {
     var names: [String] = []
     for table in tables {
       names += table.columnNames.filter { !["path", "format", "bytes"].contains($0) }
@@ -275,17 +275,7 @@ extension StepCondition {
   }
 
   /// What a condition may begin with besides the name of a table.
-  fileprivate static let subjects = ["message", "call", "pair", "ssrc", "step:", "stat"]
-
-  /// Words that conditions are made of, for completion.
-  package static var vocabulary: [String] {
-    Table.allCases.map(\.name) + subjects
-      + [
-        "ice-connection", "ice-gathering", "connection", "signaling", "dtls", "failed", "connected",
-        "in", "out", "rtp", "rtcp", "stun", "pli", "fir", "nack", "video", "audio", "key",
-        "concealed", "recovered", "refused",
-      ]
-  }
+  static let subjects = ["message", "call", "pair", "ssrc", "step:", "stat"]
 }
 
 extension StepCondition {

@@ -90,17 +90,15 @@ package final class StepFinder {
     let end = "ORDER BY store.row \(order)"
     switch table {
     case .packet:
-      let columns = columns(of: table).dropLast().map { "store.\($0)" }.joined(separator: ", ")
       let bytes = "(SELECT bytes FROM packet WHERE packet.row = store.row)"
       return """
-        SELECT store.row, path.peer, path.direction = 'in', \(columns), \(bytes)
+        SELECT store.row, path.peer, path.direction = 'in', \(list(table, bytes: bytes))
         FROM packet_store AS store CROSS JOIN path USING (path)
         WHERE store.\(range) \(narrowed(condition)) \(end)
         """
     case .frame:
-      let columns = columns(of: table).dropLast().map { "store.\($0)" }.joined(separator: ", ")
       return """
-        SELECT store.row, format.peer, 0, \(columns), NULL
+        SELECT store.row, format.peer, 0, \(list(table, bytes: "NULL"))
         FROM frame_store AS store CROSS JOIN format USING (format)
         WHERE store.\(range) \(end)
         """
@@ -111,6 +109,11 @@ package final class StepFinder {
         FROM \(table.storageName) AS store WHERE \(range) \(end)
         """
     }
+  }
+
+  /// The columns of a table whose bytes stand in a stream.
+  private func list(_ table: Table, bytes: String) -> String {
+    columns(of: table).map { $0 == "bytes" ? bytes : "store.\($0)" }.joined(separator: ", ")
   }
 
   /// What a condition about datagrams says in columns, so that the bytes of others are not read.

@@ -25,6 +25,23 @@ package struct Substitution: Hashable, Sendable {
     try self.init(of: path, header, parts: ["openssl", "srtp", "opus", "vpx"])
   }
 
+  /// What stands in when it is asked for: what differs of the libraries, or all of them where
+  /// nothing does; throws when nothing can.
+  package init(asked path: String, _ header: TakeHeader, by toolchain: Toolchain)
+    throws(TapeError)
+  {
+    if toolchain.differences(from: header.toolchain).isEmpty {
+      try self.init(all: path, header)
+    } else {
+      try self.init(of: path, header, by: toolchain)
+    }
+    guard isReplayable else {
+      throw TapeError(
+        path: path, place: "",
+        reason: "nothing can stand in for its libraries: " + notes.joined(separator: "; "))
+    }
+  }
+
   private init(of path: String, _ header: TakeHeader, parts: [String]) throws(TapeError) {
     guard !parts.isEmpty else { return }
     let names = parts.joined(separator: ", ")

@@ -1,7 +1,7 @@
 import Media
 import Peer
 import RTP
-import Tape
+package import Tape
 import Wire
 
 /// A row in words: what an output was.
@@ -114,13 +114,14 @@ private struct EventText {
 }
 
 /// An input in words.
-struct InputText {
+package struct InputText {
   /// The input with its step, time and peer.
-  let line: String
+  package let line: String
   /// The input alone.
-  let title: String
+  package let title: String
 
-  init(_ step: TapeChunk.Step) {
+  /// Describes the input of a step.
+  package init(_ step: TapeChunk.Step) {
     title = InputText.title(step)
     line =
       "step \(step.head.number)  \(timeText(step.head.at.nanoseconds))  \(step.actorName)  "

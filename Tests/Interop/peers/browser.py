@@ -35,8 +35,31 @@ class Browser:
             f"void (document.getElementById('text').value = {json.dumps(text)},"
             " document.getElementById('talk').requestSubmit())"
         )
-        back = json.dumps("\u2190 " + text)
-        await self.page.until(f"document.getElementById('log').textContent.includes({back})")
+        await self.page.until(
+            "[...document.querySelectorAll('#log .in span')]"
+            f".some(line => line.textContent === {json.dumps(text)})"
+        )
+
+    async def look(self):
+        """Waits until Retake's page says of the call all that it has to say."""
+        for what in (
+            "document.querySelector('#recording b').textContent.endsWith('.take')",
+            "document.getElementById('mute') !== null",
+            "document.getElementById('states').textContent.includes('round trip')",
+            "document.querySelectorAll('#stats meter').length >= 2",
+            r"/\d ms/.test(document.getElementById('stats').textContent)",
+        ):
+            await self.page.until(what)
+
+    async def hang_up(self):
+        """Hangs up on Retake's page, and reads the page of the take that it links to."""
+        await self.page.evaluate("void document.getElementById('hangup').click()")
+        await self.page.until("document.getElementById('take') !== null")
+        page = await self.page.evaluate(
+            "fetch(document.getElementById('take').href).then(reply => reply.text())"
+        )
+        if "<svg" not in page and 'id="data"' not in page:
+            raise ValueError("the link leads to no page of a take")
 
     async def offer(self):
         """The browser's offer, with all of its candidates."""

@@ -1,6 +1,4 @@
-import Live
-import Peer
-import SDP
+import Retake
 
 /// An application as it might be: it answers an offer and sends back what it gets.
 public struct Echo: Sendable {

@@ -1,5 +1,5 @@
 import Foundation
-import Live
+import Retake
 import RetakeTesting
 import Sample
 import Testing
@@ -22,5 +22,11 @@ private let captures = URL(fileURLWithPath: #filePath)
     try await network.connection.waitUntilConnected()
     try await network.expectSameSession()
     #expect(network.connection.counters.picturesReceived > 20)
+  }
+
+  @Test func aCapturedCallAnswersQuestions() throws {
+    let take = try Take.open("\(captures)/virtual-loss.take")
+    let peers = try take.query("SELECT peer, label FROM peer", as: Int.self, String.self).all()
+    #expect(peers.map(\.1) == ["caller", "callee"])
   }
 }

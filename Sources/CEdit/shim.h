@@ -1,0 +1,78 @@
+#include <histedit.h>
+#include <stdio.h>
+
+// Swift cannot call functions with a variable number of arguments, which most of libedit's are.
+
+/// What libedit asks for before it reads a line.
+typedef char *(*cedit_text)(EditLine *);
+/// What a key does; gives one of the CC_ codes.
+typedef unsigned char (*cedit_action)(EditLine *, int);
+
+/// Opens an editor on the standard streams, with the keys of Emacs and those of the user's
+/// ~/.editrc.
+static inline EditLine *cedit_open(
+    History *lines, void *owner, cedit_text prompt, cedit_action complete, cedit_action cancel) {
+  EditLine *editor = el_init("retake", stdin, stdout, stderr);
+  if (!editor) return NULL;
+  el_set(editor, EL_CLIENTDATA, owner);
+  el_set(editor, EL_PROMPT, prompt);
+  el_set(editor, EL_EDITOR, "emacs");
+  el_set(editor, EL_SIGNAL, 1);
+  el_set(editor, EL_HIST, history, lines);
+  el_set(editor, EL_ADDFN, "retake-complete", "Complete a word", complete);
+  el_set(editor, EL_ADDFN, "retake-cancel", "Leave the line", cancel);
+  el_set(editor, EL_BIND, "^I", "retake-complete", NULL);
+  el_set(editor, EL_BIND, "^R", "em-inc-search-prev", NULL);
+  el_source(editor, NULL);
+  // While a line is edited, Ctrl-C is a key and no signal, which libedit would send to all
+  // processes of the session.
+  el_set(editor, EL_SETTY, "-d", "-isig", NULL);
+  el_set(editor, EL_BIND, "^C", "retake-cancel", NULL);
+  return editor;
+}
+
+/// The owner that an editor was opened with.
+static inline void *cedit_owner(EditLine *editor) {
+  void *owner = NULL;
+  el_get(editor, EL_CLIENTDATA, &owner);
+  return owner;
+}
+
+/// Prints text where the editor draws.
+static inline void cedit_print(EditLine *editor, const char *text) {
+  FILE *output = NULL;
+  if (el_get(editor, EL_GETFP, 1, &output) == 0 && output) fputs(text, output);
+}
+
+/// Takes the whole line away.
+static inline void cedit_clear(EditLine *editor) {
+  const LineInfoW *line = el_wline(editor);
+  int rest = (int)(line->lastchar - line->cursor), all = (int)(line->lastchar - line->buffer);
+  el_cursor(editor, rest);
+  el_deletestr(editor, all);
+}
+
+/// Sets how many lines are kept, each of them once in a row.
+static inline int cedit_limit(History *lines, int count) {
+  HistEvent event;
+  history(lines, &event, H_SETUNIQUE, 1);
+  return history(lines, &event, H_SETSIZE, count);
+}
+
+/// Adds a line.
+static inline int cedit_remember(History *lines, const char *line) {
+  HistEvent event;
+  return history(lines, &event, H_ENTER, line);
+}
+
+/// Reads the lines of a file; negative when there are none.
+static inline int cedit_load(History *lines, const char *path) {
+  HistEvent event;
+  return history(lines, &event, H_LOAD, path);
+}
+
+/// Writes the lines into a file; negative when it cannot.
+static inline int cedit_save(History *lines, const char *path) {
+  HistEvent event;
+  return history(lines, &event, H_SAVE, path);
+}

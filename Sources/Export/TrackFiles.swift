@@ -1,0 +1,132 @@
+import Foundation
+import Live
+package import Media
+import MediaFiles
+import RTP
+import Tape
+package import Wire
+
+extension EncodedPicture {
+  /// The kind of file that it goes into.
+  fileprivate var container: FrameContainer {
+    Codec.named(codec)?.container ?? .byteStream(ending: codec)
+  }
+}
+
+/// The files that received tracks are written into, made when the first frame of a track comes.
+package final class TrackFiles {
+  /// A file that was written.
+  package struct Written: Hashable, Sendable {
+    /// The file.
+    package var path: String
+    /// Whether it holds sound or pictures.
+    package var kind: MediaKind
+    /// How many blocks of sound or pictures it holds.
+    package var frames: Int
+    /// When the first of them was played or shown.
+    package var begin: Instant
+  }
+
+  private struct Track {
+    var peer: Int64
+    var transceiver: UInt32
+    var kind: MediaKind
+    /// How its file's name ends, which tells what the file holds.
+    var ending: String
+    var file: WholeFile
+    var begin: Instant
+    var writer: any FrameWriting
+  }
+
+  private let folder: String
+  private let framesPerSecond: Int
+  /// The times of the take whose frames are wanted.
+  private let window: ClosedRange<Int64>
+  private var tracks: [Track] = []
+  private var failure: ExportFailure?
+
+  /// How many frames came in.
+  private(set) var count = 0
+
+  init(
+    folder: String, framesPerSecond: Int, window: ClosedRange<Int64> = .min ... .max
+  ) {
+    self.folder = folder
+    self.window = window
+    self.framesPerSecond = framesPerSecond
+  }
+
+  /// Writes a picture or block of sound; after a failure nothing more is written.
+  func write(_ media: ReceivedMedia, _ kind: MediaKind, of peer: (number: Int64, label: String)) {
+    guard failure == nil, window.contains(media.at.nanoseconds) else { return }
+    count += 1
+    let ending =
+      switch media.content {
+      case .audio: "wav"
+      case .picture: "y4m"
+      case .encodedPicture(let picture): picture.container.ending
+      }
+    let known = tracks.firstIndex {
+      $0.peer == peer.number && $0.transceiver == media.transceiver && $0.ending == ending
+    }
+    do throws(ExportFailure) {
+      // An autoclosure would lose the type of the error, so this is no `??`.
+      let index = if let known { known } else { try add(media, kind, ending, peer) }
+      tracks[index].writer.write(media.content, at: media.at)
+    } catch {
+      failure = error
+    }
+  }
+
+  private func add(
+    _ media: ReceivedMedia, _ kind: MediaKind, _ ending: String,
+    _ peer: (number: Int64, label: String)
+  ) throws(ExportFailure) -> Int {
+    let label = String(peer.label.map { $0.isASCII && ($0.isLetter || $0.isNumber) ? $0 : "-" })
+    let name = "peer\(peer.number)-\(label)-track\(media.transceiver)-\(kind.rawValue).\(ending)"
+    let path = (folder as NSString).appendingPathComponent(name)
+    let whole = try ExportFailure.writing { () throws(WholeFile.Failure) in
+      try WholeFile(path, .kept)
+    }
+    let writer: any FrameWriting
+    do throws(MediaFileError) {
+      let file = try MediaFile(whole.temporary, for: .creating)
+      switch media.content {
+      case .audio: writer = SoundWriter(file)
+      case .picture: writer = PictureWriter(file, framesPerSecond: framesPerSecond)
+      case .encodedPicture(let picture):
+        switch picture.container {
+        case .byteStream: writer = StreamWriter(file)
+        case .ivf(let fourCC): writer = TimedStreamWriter(file, fourCC: fourCC)
+        }
+      }
+    } catch {
+      throw .media(error.description.replacing(whole.temporary, with: path))
+    }
+    tracks.append(
+      Track(
+        peer: peer.number, transceiver: media.transceiver, kind: kind, ending: ending, file: whole,
+        begin: media.at, writer: writer))
+    return tracks.count - 1
+  }
+
+  /// Completes all files and says what they hold.
+  func finish() throws(ExportFailure) -> [Written] {
+    if let failure { throw failure }
+    var written: [Written] = []
+    for index in tracks.indices {
+      let frames: Int
+      do throws(MediaFileError) {
+        frames = try tracks[index].writer.finish().get()
+      } catch {
+        let file = tracks[index].file
+        throw .media(error.description.replacing(file.temporary, with: file.path))
+      }
+      let track = tracks[index]
+      try ExportFailure.writing { () throws(WholeFile.Failure) in try track.file.finish() }
+      written.append(
+        Written(path: track.file.path, kind: track.kind, frames: frames, begin: track.begin))
+    }
+    return written
+  }
+}

@@ -1,0 +1,137 @@
+import Stats
+import Tape
+import Wire
+
+/// Prints the rows of a query as they come: those of a table once there are enough to know how wide
+/// its columns are, or when they have waited for a moment.
+final class RowPrinter {
+  /// How many rows came.
+  private(set) var count = 0
+
+  private let format: SQLConsole.Format
+  private let names: [String]
+  private let look: TableLook
+  private var pieces: Pieces
+  /// The first rows of a table, until the widths are taken.
+  private var first: [[String]] = []
+  private var isNumber: [Bool]
+  private var layout: TableLayout?
+  /// When text began to wait.
+  private var waitsSince: ContinuousClock.Instant?
+  private var isFinished = false
+
+  /// How many rows tell the widths of the columns at most.
+  private static let firstMaximum = 200
+
+  init(
+    _ format: SQLConsole.Format, _ names: [String], _ look: TableLook,
+    _ write: @escaping (String) -> Void
+  ) {
+    self.format = format
+    self.names = names
+    self.look = look
+    pieces = Pieces(write)
+    isNumber = names.map { _ in true }
+    switch format {
+    case .table: break
+    case .csv: pieces.add(names.map { quoted($0) }.joined(separator: ",") + "\r\n")
+    case .json: break
+    }
+  }
+
+  /// How long rows wait for others at most: a person who looks on, less than a program.
+  private var patience: Duration { look.columns == nil ? .seconds(1) : .milliseconds(200) }
+
+  /// Prints the row that a statement stands on.
+  func print(_ row: borrowing SQLiteStatement) {
+    count += 1
+    if waitsSince == nil { waitsSince = .now }
+    switch format {
+    case .table: addLine(row)
+    case .csv: pieces.add(csv(row))
+    case .json:
+      pieces.add((count == 1 ? "[" : ",\n") + json(row))
+    }
+    // The clock is looked at while the next row is made, and where rows come fast now and then.
+    if count & 63 == 0 { handOver() }
+  }
+
+  /// Hands over what has waited long enough.
+  func handOver() {
+    guard let since = waitsSince, !isFinished, .now - since >= patience else { return }
+    if format == .table { takeWidths() }
+    pieces.flush()
+    waitsSince = nil
+  }
+
+  /// Hands over all that is left; what is not complete does not look so to a program.
+  func finish(isComplete: Bool) {
+    guard !isFinished else { return }
+    isFinished = true
+    if format == .table { takeWidths() }
+    if format == .json, isComplete { pieces.add(count == 0 ? "[]\n" : "]\n") }
+    pieces.flush()
+  }
+
+  // MARK: Tables
+
+  private func addLine(_ row: borrowing SQLiteStatement) {
+    var cells: [String] = []
+    for column in names.indices {
+      let value = row.value(column) ?? .null
+      switch value {
+      case .null: cells.append("")
+      case .integer, .real: cells.append(value.summary)
+      case .text(let text):
+        isNumber[column] = isNumber[column] && layout != nil
+        cells.append(TextTable.plain(text))
+      case .blob(let bytes):
+        isNumber[column] = isNumber[column] && layout != nil
+        cells.append(hexadecimal(bytes, limit: 16))
+      }
+    }
+    if let layout { return pieces.add(layout.line(cells)) }
+    first.append(cells)
+    if first.count == RowPrinter.firstMaximum { takeWidths() }
+  }
+
+  /// Lays the table out by the rows that came so far.
+  private func takeWidths() {
+    guard layout == nil else { return }
+    let made = TableLayout(
+      TextTable(columns: names, rows: first, alignsRight: isNumber), look)
+    layout = made
+    pieces.add(made.head + first.map { made.line($0) }.joined())
+    first = []
+  }
+
+  // MARK: CSV and JSON
+
+  private func csv(_ row: borrowing SQLiteStatement) -> String {
+    var line = ""
+    for column in names.indices {
+      if column > 0 { line += "," }
+      switch row.value(column) ?? .null {
+      case .null: break
+      case .text(let text): line += quoted(text)
+      case .blob(let bytes): line += hexadecimal(bytes)
+      case let value: line += value.summary
+      }
+    }
+    return line + "\r\n"
+  }
+
+  private func quoted(_ text: String) -> String {
+    let needsQuotes = text.utf8.contains { [0x22, 0x2c, 0x0a, 0x0d].contains($0) }
+    return needsQuotes ? "\"" + text.replacing("\"", with: "\"\"") + "\"" : text
+  }
+
+  private func json(_ row: borrowing SQLiteStatement) -> String {
+    var members = ""
+    for column in names.indices {
+      members += members.isEmpty ? "{" : ","
+      members += "\(jsonString(names[column])):\((row.value(column) ?? .null).json)"
+    }
+    return members + "}"
+  }
+}

@@ -1,0 +1,196 @@
+/// What a colour means.
+package enum Ink: Sendable {
+  case good, bad, doubtful
+
+  /// A text in the colour, which the user's terminal chooses (ECMA-48, SGR 31 to 33).
+  package func paint(_ text: String) -> String {
+    let number =
+      switch self {
+      case .bad: 31
+      case .good: 32
+      case .doubtful: 33
+      }
+    return "\u{1b}[\(number)m\(text)\u{1b}[m"
+  }
+
+  /// What it means that a connection, or a part of one, is in a state; nil for what means nothing.
+  package init?(state: some StringProtocol) {
+    switch state {
+    case "connected", "completed", "established", "open": self = .good
+    case "failed", "timed-out": self = .bad
+    case "disconnected": self = .doubtful
+    default: return nil
+    }
+  }
+}
+
+/// What a table is laid out for.
+package struct TableLook: Sendable {
+  /// How many columns a terminal has; nil for files and pipes, where nothing is cut.
+  package var columns: Int?
+  package var isColoured: Bool
+
+  /// The look of a file or pipe, unless something else is said.
+  package init(columns: Int? = nil, isColoured: Bool = false) {
+    self.columns = columns
+    self.isColoured = isColoured
+  }
+}
+
+/// Rows as aligned columns.
+package struct TextTable: Sendable {
+  package var columns: [String]
+  package var rows: [[String]]
+  package var alignsRight: [Bool]
+
+  package init(columns: [String], rows: [[String]], alignsRight: [Bool] = []) {
+    self.columns = columns
+    self.rows = rows.map { $0.map(TextTable.plain) }
+    self.alignsRight = alignsRight
+  }
+
+  /// The table with its names and a rule, ended by a line feed.
+  package var text: String { text() }
+
+  /// The same for a terminal.
+  ///
+  /// - Parameter ink: the colour of a cell, by its row and column.
+  package func text(
+    _ look: TableLook = TableLook(), ink: (_ row: [String], _ column: Int) -> Ink? = { _, _ in nil }
+  ) -> String {
+    let layout = TableLayout(self, look)
+    return layout.head + rows.map { layout.line($0, ink: ink) }.joined()
+  }
+
+  /// A text without what moves the cursor or changes the terminal: takes hold what others sent.
+  package static func plain(_ text: String) -> String {
+    let isPlain = text.utf8.allSatisfy { $0 >= 0x20 && $0 != 0x7f && $0 != 0xc2 }
+    guard !isPlain else { return text }
+    var plain = ""
+    for scalar in text.replacing("\r\n", with: "\n").unicodeScalars {
+      switch scalar {
+      case "\n": plain += "\\n"
+      case "\r": plain += "\\r"
+      case "\t": plain += " "
+      case _ where scalar.properties.generalCategory == .control:
+        plain += "\\u{\(String(scalar.value, radix: 16))}"
+      default: plain.unicodeScalars.append(scalar)
+      }
+    }
+    return plain
+  }
+}
+
+/// Columns of fixed widths, into which rows go one by one.
+struct TableLayout {
+  private let names: [String]
+  private let widths: [Int]
+  private let alignsRight: [Bool]
+  private let look: TableLook
+
+  /// What is left of a column at least, so that a terminal that is far too narrow shows something.
+  private static let leastWidth = 6
+
+  /// Takes the widths that the rows of a table need, as far as the terminal has them.
+  init(_ table: TextTable, _ look: TableLook) {
+    names = table.columns
+    alignsRight = table.columns.indices.map {
+      table.alignsRight.indices.contains($0) && table.alignsRight[$0]
+    }
+    self.look = look
+    var widths = names.map(Self.width)
+    for row in table.rows {
+      for (column, cell) in row.enumerated() where column < widths.count {
+        widths[column] = max(widths[column], Self.width(of: cell))
+      }
+    }
+    self.widths = Self.fitted(widths, alignsRight, look.columns)
+  }
+
+  /// The widest columns give first; numbers stay whole.
+  private static func fitted(_ widths: [Int], _ areNumbers: [Bool], _ columns: Int?) -> [Int] {
+    guard let columns else { return widths }
+    var widths = widths
+    var excess = widths.reduce(0, +) + 2 * max(0, widths.count - 1) - columns
+    while excess > 0 {
+      let widest = widths.indices.filter { !areNumbers[$0] && widths[$0] > leastWidth }
+        .max { widths[$0] < widths[$1] }
+      guard let widest else { break }
+      // Down to the next one at once, when there is one.
+      let next =
+        widths.indices.filter { !areNumbers[$0] && widths[$0] < widths[widest] }
+        .map { widths[$0] }.max() ?? 0
+      let step = max(1, min(excess, widths[widest] - max(next, leastWidth)))
+      widths[widest] -= step
+      excess -= step
+    }
+    return widths
+  }
+
+  /// The names and a rule.
+  var head: String {
+    line(names) + line(widths.map { String(repeating: "-", count: $0) })
+  }
+
+  /// A row, ended by a line feed; what was not known when the widths were taken may be cut on a
+  /// terminal, and elsewhere stands out.
+  func line(
+    _ cells: [String], ink: (_ row: [String], _ column: Int) -> Ink? = { _, _ in nil }
+  ) -> String {
+    var text = ""
+    var padding = 0
+    var used = 0
+    for (column, whole) in cells.enumerated() where column < widths.count {
+      if column > 0 { padding += 2 }
+      var cell = whole
+      var room = Int.max
+      if let columns = look.columns { room = columns - used - padding }
+      guard room > 0 else { break }
+      if look.columns != nil { cell = Self.cut(cell, min(room, widths[column])) }
+      let width = Self.width(of: cell)
+      let space = max(0, min(widths[column], room) - width)
+      if alignsRight[column] { padding += space }
+      if !cell.isEmpty {
+        text += String(repeating: " ", count: padding)
+        used += padding + width
+        padding = 0
+        text += (look.isColoured ? ink(cells, column) : nil)?.paint(cell) ?? cell
+      }
+      if !alignsRight[column] { padding += space }
+    }
+    return text + "\n"
+  }
+
+  /// A text in at most so many columns, its end left out.
+  private static func cut(_ text: String, _ columns: Int) -> String {
+    guard width(of: text) > columns else { return text }
+    var cut = ""
+    var used = 0
+    for character in text {
+      used += width(of: character)
+      guard used < columns else { break }
+      cut.append(character)
+    }
+    return cut + "…"
+  }
+
+  // MARK: Characters
+
+  private static func width(of text: String) -> Int {
+    let isASCII = text.utf8.allSatisfy { $0 < 0x80 }
+    return isASCII ? text.utf8.count : text.reduce(0) { $0 + width(of: $1) }
+  }
+
+  /// How many columns a character takes (Unicode Standard Annex 11): two for those of East Asia and
+  /// for pictures.
+  private static func width(of character: Character) -> Int {
+    guard let scalar = character.unicodeScalars.first?.value, scalar >= 0x1100 else { return 1 }
+    return wide.contains { $0.contains(scalar) } ? 2 : 1
+  }
+
+  private static let wide: [ClosedRange<UInt32>] = [
+    0x1100...0x115f, 0x2e80...0x303e, 0x3041...0xa4cf, 0xac00...0xd7a3, 0xf900...0xfaff,
+    0xfe30...0xfe6f, 0xff00...0xff60, 0xffe0...0xffe6, 0x1f300...0x1f64f, 0x1f900...0x1f9ff,
+    0x20000...0x3fffd,
+  ]
+}

@@ -1,0 +1,64 @@
+import Foundation
+import Page
+import Tape
+
+/// What a user meets first: how large the executable and a page are, and how soon it starts.
+struct FrontDoorBench {
+  /// The take whose page is measured.
+  let path: String
+
+  private static let starts = 41
+  /// In megabytes and seconds.
+  private static let executableGoal = 40.0
+  private static let startGoal = 0.020
+  private static let pageGoal = 1.0
+
+  /// Adds the rows.
+  func measure(_ table: inout BenchTable) throws {
+    table.add(
+      "executable", try executableMegabytes(), floor: Self.executableGoal, "MB", .atMost, 1)
+    table.add(
+      "start, median of retake --help", try startSeconds(), floor: Self.startGoal, "s", .atMost, 1)
+    let page = try reading { () throws(TapeError) in try TakePage(path: path) }
+    table.add(
+      "page of the call", Double(page.html.utf8.count) / 1e6, floor: Self.pageGoal, "MB", .atMost, 1
+    )
+  }
+
+  private static let executable = "/proc/self/exe"
+
+  private func executableMegabytes() throws -> Double {
+    var status = stat()
+    guard stat(Self.executable, &status) == 0 else {
+      throw CommandFailure(.inputOutput, "\(Self.executable): \(String(cString: strerror(errno)))")
+    }
+    return Double(status.st_size) / 1e6
+  }
+
+  /// The median, because a start takes long now and then and never shorter than it takes.
+  private func startSeconds() throws -> Double {
+    var seconds: [Double] = []
+    for _ in 0..<Self.starts {
+      let watch = Stopwatch()
+      try start()
+      seconds.append(watch.elapsed.wall)
+    }
+    return seconds.sorted()[Self.starts / 2]
+  }
+
+  /// Runs `retake --help` to its end, whose text nobody reads.
+  private func start() throws {
+    var actions = posix_spawn_file_actions_t()
+    posix_spawn_file_actions_init(&actions)
+    defer { posix_spawn_file_actions_destroy(&actions) }
+    posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, "/dev/null", O_WRONLY, 0)
+    let words = ["retake", "--help"].map { (word: String) in strdup(word) }
+    defer { for word in words { free(word) } }
+    let path = try FileManager.default.destinationOfSymbolicLink(atPath: Self.executable)
+    var child: pid_t = 0
+    var status: Int32 = 0
+    guard posix_spawn(&child, path, &actions, nil, words + [nil], nil) == 0,
+      waitpid(child, &status, 0) == child, status == 0
+    else { throw CommandFailure(.inputOutput, "\(path): it does not start") }
+  }
+}

@@ -1,0 +1,202 @@
+import ArgumentParser
+import Debug
+import Foundation
+import Media
+import Peer
+import Replay
+import Tape
+import Wire
+
+/// Runs a recorded session under other circumstances.
+struct WhatIfCommand: ParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "whatif",
+    abstract: "Run a take with other packets or settings and compare what comes out.",
+    discussion: """
+      The stack runs freely from the recorded inputs, once as recorded and once changed; compared \
+      are states, frames, freezes, concealment and bit rates, not bytes. It is an open loop: the \
+      other side's packets are those of the recording, whatever this side does.
+
+      A selector is a condition about packets that came in, as for --until, with from=1.2s, \
+      to=1.5s, every=3 and probability=10% to choose among them.
+
+      Examples:
+        retake whatif call.take --jitter-buffer 400
+        retake whatif call.take --drop 'packet rtp ssrc=301774210 probability=5%'
+        retake whatif call.take --delay '80ms packet rtp from=2s to=3s' --peer 1
+        retake whatif call.take --set videoBitrateMaximum=300000
+        retake whatif call.take --build ../other/.build/release/retake
+      """)
+
+  @OptionGroup var options: TakeOptions
+
+  @Option(
+    help: ArgumentHelp("Leave these packets out.", valueName: "selector"),
+    transform: Taking.edit { try PacketEdit(.drop, $0) })
+  var drop: [String] = []
+
+  @Option(
+    help: ArgumentHelp("Let these packets come later.", valueName: "80ms selector"),
+    transform: Taking.edit { try PacketEdit(delay: $0) })
+  var delay: [String] = []
+
+  @Option(
+    help: ArgumentHelp("Let these packets come twice.", valueName: "selector"),
+    transform: Taking.edit { try PacketEdit(.duplicate, $0) })
+  var duplicate: [String] = []
+
+  @Option(
+    help: ArgumentHelp("Change the last byte of these packets.", valueName: "selector"),
+    transform: Taking.edit { try PacketEdit(.corrupt, $0) })
+  var corrupt: [String] = []
+
+  @Option(
+    help: "The least target of all jitter buffers, in milliseconds.",
+    transform: Taking.milliseconds(0...10_000))
+  var jitterBuffer: Double?
+
+  @Option(
+    name: .customLong("set"),
+    help: ArgumentHelp(
+      "Change a setting of the peers' configuration.", valueName: "name=value"),
+    transform: ConfigurationChange.read)
+  var settings: [ConfigurationChange] = []
+
+  @Option(
+    help: "Let another retake executable run it: its stack against this one.",
+    completion: .file(), transform: Taking.path)
+  var build: String?
+
+  @Flag(help: .hidden)
+  var outcomes = false
+
+  @Option(help: "Change only this peer, by its number.", transform: Taking.peer)
+  var peer: UInt32?
+
+  @Option(
+    help: "The seed of what probability= chooses. Default: \(Self.usualSeed).",
+    transform: Taking.whole(0...UInt64.max))
+  var seed = Self.usualSeed
+
+  private static let usualSeed: UInt64 = 1
+
+  func validate() throws {
+    let isChanged =
+      !(drop + delay + duplicate + corrupt).isEmpty || jitterBuffer != nil || !settings.isEmpty
+      || build != nil
+    guard isChanged || outcomes else {
+      throw ValidationError(
+        "whatif needs a change: --drop, --delay, --duplicate, --corrupt, --jitter-buffer, --set "
+          + "or --build.")
+    }
+    guard ConfigurationChange.apply(configurationChanges, to: PeerConfiguration()) != nil else {
+      throw ValidationError("These settings do not go together: leave one of the --set out.")
+    }
+  }
+
+  func run() throws {
+    noteEndings(of: options.take)
+    var changes = FreeRun.Changes()
+    changes.edits = try edits()
+    changes.peer = peer
+    changes.seed = seed
+    try checkPeer()
+    let configured = configurationChanges
+    changes.configure = { $0 = ConfigurationChange.apply(configured, to: $0) ?? $0 }
+    if outcomes {
+      // What another build asks for.
+      let run = try run(changes, "what if")
+      return try Output.line(
+        CanonicalJSON.text(OtherBuild.Answer(outcomes: run.outcomes, counts: run.counts)))
+    }
+    let recorded = try run(FreeRun.Changes(), "as recorded")
+    let changed =
+      try build.map { path in
+        try Progress("what if").follow(telling: { path }) {
+          try OtherBuild(path: path).run(options.take, arguments)
+        }
+      }
+      ?? answer(changes, "what if")
+    var words = zip(changes.edits, changed.counts).map { "\($0): \($1) packets" }
+    if let jitterBuffer { words.append("jitter buffers of at least \(Int(jitterBuffer)) ms") }
+    words += settings.map(\.description)
+    if let build { words.append("the stack of \(build)") }
+    if let peer { words = words.map { "\($0), peer \(peer) only" } }
+    let report = WhatIfReport(
+      path: options.take, changes: words, recorded: recorded.outcomes, changed: changed.outcomes,
+      others: recorded.others)
+    try Output.line(options.json ? report.json : report.text)
+    if let index = changed.counts.firstIndex(of: 0), changes.edits.indices.contains(index) {
+      throw CommandFailure(
+        .unmet, "\(options.take): no packet in it meets \"\(changes.edits[index].condition)\"")
+    }
+  }
+
+  /// Refuses a peer that the take does not have.
+  private func checkPeer() throws {
+    guard let peer else { return }
+    let known = try reading { () throws(TapeError) in
+      try DatagramHistory(path: options.take).peers
+    }
+    guard !known.contains(where: { $0.number == Int64(peer) }) else { return }
+    let names = known.map { "\($0.number) \($0.label)" }.joined(separator: ", ")
+    throw CommandFailure(.usage, "\(options.take): it has no peer \(peer); there is \(names)")
+  }
+
+  private func edits() throws -> [PacketEdit] {
+    do throws(ConditionError) {
+      var edits: [PacketEdit] = []
+      for text in drop { edits.append(try PacketEdit(.drop, text)) }
+      for text in delay { edits.append(try PacketEdit(delay: text)) }
+      for text in duplicate { edits.append(try PacketEdit(.duplicate, text)) }
+      for text in corrupt { edits.append(try PacketEdit(.corrupt, text)) }
+      return edits
+    } catch {
+      throw CommandFailure(.usage, error.description)
+    }
+  }
+
+  /// What is changed of the peers' configuration.
+  private var configurationChanges: [ConfigurationChange] {
+    let buffer = jitterBuffer.map {
+      ConfigurationChange(name: "jitterBufferMinimum", value: String(Int($0)))
+    }
+    return (buffer.map { [$0] } ?? []) + settings
+  }
+
+  /// The same changes as another build is told them.
+  private var arguments: [String] {
+    var list: [String] = []
+    for (name, values) in [
+      ("--drop", drop), ("--delay", delay), ("--duplicate", duplicate), ("--corrupt", corrupt),
+      ("--set", settings.map(\.description)),
+      ("--jitter-buffer", jitterBuffer.map { ["\(Int($0))"] } ?? []),
+      ("--peer", peer.map { ["\($0)"] } ?? []), ("--seed", ["\(seed)"]),
+    ] {
+      list += values.flatMap { [name, $0] }
+    }
+    return list
+  }
+
+  private func answer(_ changes: FreeRun.Changes, _ what: String) throws
+    -> (outcomes: [PeerOutcome], counts: [Int])
+  {
+    let run = try run(changes, what)
+    return (run.outcomes, run.counts)
+  }
+
+  private func run(_ changes: FreeRun.Changes, _ what: String) throws
+    -> (outcomes: [PeerOutcome], counts: [Int], others: [String])
+  {
+    let progress = Progress(what)
+    defer { progress.clear() }
+    return try reading { () throws(TapeError) in
+      let run = try FreeRun(path: options.take, changes: changes, codecs: { LibraryCodecs() })
+      let end = try run.lastTime() ?? .zero
+      let outcomes = try run.run { at in
+        progress.show(String(format: "\(what): %.1f of %.1f s", at.seconds, end.seconds))
+      }
+      return (outcomes, run.changed, run.others)
+    }
+  }
+}

@@ -1,0 +1,102 @@
+import Foundation
+import Peer
+import Secure
+import Tape
+import Wire
+
+/// What a take knows beside its packets and a capture has at its head: secrets, descriptions, and
+/// what an observer was told.
+struct CaptureHead {
+  /// What comments begin with that an import understands.
+  enum Mark: String, CaseIterable {
+    case observer = "Retake observer "
+    case description = "Retake description "
+    case srtpKey = "Retake SRTP key "
+
+    /// What a comment tells under this mark.
+    func content(of comment: String) -> String? {
+      comment.hasPrefix(rawValue) ? String(comment.dropFirst(rawValue.count)) : nil
+    }
+  }
+
+  private(set) var startUnixNanoseconds: Int64 = 0
+  private(set) var keepsMedia = false
+  private(set) var comments: [String] = []
+  /// Key logs in the format of NSS.
+  private(set) var secrets: [String] = []
+  private(set) var formats: [ClearSession.Format] = []
+  /// The numbers of the peers that are endpoints, in the order in which they began.
+  private(set) var endpoints: [Int64] = []
+
+  init(_ take: String) throws(TapeError) {
+    let connection = try TakeFile.open(take)
+    let header = try TakeHeader.read(from: connection, path: take)
+    startUnixNanoseconds = header.startUnixNanoseconds
+    keepsMedia = header.keepsMedia
+    do throws(SQLiteError) {
+      try readObserver(connection)
+      try readKeyLogs(connection)
+      try readFormats(connection)
+    } catch {
+      throw TapeError(path: take, place: "call", error)
+    }
+  }
+
+  private mutating func readObserver(_ connection: borrowing SQLiteConnection)
+    throws(SQLiteError)
+  {
+    var actors = try connection.prepare(
+      "SELECT configuration FROM actor WHERE kind = 'observer' ORDER BY row LIMIT 1")
+    if try actors.step() {
+      comments.append(Mark.observer.rawValue + actors.values(String.self))
+    }
+    var calls = try connection.prepare(
+      """
+      SELECT name, arguments ->> '$._0' FROM call_request
+      WHERE name IN ('keyLog', 'srtpKey', 'description') ORDER BY row
+      """)
+    while try calls.step() {
+      let (name, text) = calls.values(String.self, String?.self)
+      guard let text else { continue }
+      switch name {
+      case "keyLog": secrets.append(text)
+      case "srtpKey": comments.append(Mark.srtpKey.rawValue + text)
+      default: comments.append(Mark.description.rawValue + text)
+      }
+    }
+  }
+
+  /// The secrets of own calls; both ends of one call tell the same.
+  private mutating func readKeyLogs(_ connection: borrowing SQLiteConnection)
+    throws(SQLiteError)
+  {
+    var events = try connection.prepare(
+      """
+      SELECT DISTINCT 'CLIENT_RANDOM ' || (detail ->> '$.clientRandom') || ' '
+        || (detail ->> '$.masterSecret') || char(10)
+      FROM event WHERE type = 'keylog'
+      """)
+    while try events.step() { secrets.append(events.values(String.self)) }
+  }
+
+  private mutating func readFormats(_ connection: borrowing SQLiteConnection)
+    throws(SQLiteError)
+  {
+    var tracks = try connection.prepare(
+      """
+      SELECT payload_type, codec, clock_rate, kind FROM track
+      WHERE codec <> '' GROUP BY payload_type ORDER BY kind, payload_type
+      """)
+    while try tracks.step() {
+      let (type, codec, clockRate, kind) = tracks.values(
+        Int.self, String.self, Int.self, String.self)
+      formats.append(
+        ClearSession.Format(
+          payloadType: UInt8(clamping: type), codec: codec, clockRate: UInt32(clamping: clockRate),
+          isAudio: kind == "audio"))
+    }
+    var peers = try connection.prepare(
+      "SELECT peer FROM peer WHERE role <> 'observed' ORDER BY row")
+    while try peers.step() { endpoints.append(peers.values(Int64.self)) }
+  }
+}

@@ -1,0 +1,190 @@
+import ArgumentParser
+import Export
+import Foundation
+import Media
+import Queries
+import Replay
+import Tape
+import Wire
+
+/// Turns a take into the formats of other tools.
+struct ExportCommand: ParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "export",
+    abstract: "Write the packets or the received media of a take into files of other formats.",
+    discussion: """
+      --pcap writes every datagram as it was on the wire, with its IP and UDP headers made again \
+      and times in nanoseconds, for Wireshark. A take of two peers holds most datagrams twice, as \
+      sent and as received; --peer takes those of one.
+
+      With --clear it replays the take and writes RTP and RTCP without SRTP, and SCTP without \
+      DTLS: Wireshark then shows all of it, with no keys (it finds RTP when its heuristic rtp_udp \
+      is on). Handshakes are left out.
+
+      --pcapng writes the wire with the secrets that open it into one interface of a capture, and \
+      RTP and RTCP in the clear into a second one (on ports whose highest bit is turned), headed \
+      by an exchange of SIP that names the codecs: Wireshark then needs no settings. An import of \
+      that file takes the first interface alone.
+
+      --media replays the take and writes what every received track showed and played into one \
+      .y4m or .wav file each; video that is not decoded here goes into a file as it came: .h264 \
+      for H.264, .ivf with the times of the frames for other codecs.
+
+      Examples:
+        retake export call.take --pcap call.pcap
+        retake export call.take --pcap clear.pcap --clear --peer 1
+        retake export call.take --pcapng call.pcapng
+        retake export call.take --media call-media --peer caller --from 10s --to 20s
+      """)
+
+  @Argument(
+    help: "The take.", completion: .file(extensions: ["take"]), transform: Taking.path)
+  var take: String
+
+  @Option(
+    help: "The packet capture to write; - is standard output.",
+    completion: .file(extensions: ["pcap"]), transform: Taking.path)
+  var pcap: String?
+
+  @Option(
+    help: "The capture in the pcapng format to write, with secrets and packets in the clear.",
+    completion: .file(extensions: ["pcapng"]), transform: Taking.path)
+  var pcapng: String?
+
+  @Flag(help: "Write the packets as they are without their protection.")
+  var clear = false
+
+  @Option(
+    help: "The folder to write media into; it is made when it is not there.",
+    completion: .directory, transform: Taking.path)
+  var media: String?
+
+  @OptionGroup var part: SelectionOptions
+
+  @Option(
+    name: [.customLong("frame-rate"), .customLong("rate")],
+    help: "The frame rate of the .y4m files. Default: \(Self.usualRate).",
+    transform: Taking.whole(1...120))
+  var rate = Self.usualRate
+
+  private static let usualRate = 30
+
+  func validate() throws {
+    if pcap == nil, pcapng == nil, media == nil {
+      throw ValidationError(
+        "Say what to write: --pcap FILE, --pcapng FILE, --media FOLDER, or several.")
+    }
+    if clear, pcap == nil {
+      throw ValidationError("--clear is about packets: give --pcap FILE too.")
+    }
+    if pcapng != nil, !part.span.isEmpty {
+      throw ValidationError("--pcapng writes a whole take: leave --from and --to out.")
+    }
+  }
+
+  func run() throws {
+    noteEndings(of: take)
+    let selection = try part.selection(in: take)
+    let peer = try part.peers.number(in: take)
+    let window = selection.fromNanoseconds...selection.toNanoseconds
+    if let pcap { try exportPackets(to: pcap, of: peer, window) }
+    if let pcapng { try exportWithSecrets(to: pcapng, of: peer) }
+    if let media { try exportMedia(to: media, of: peer, window) }
+  }
+
+  private func tell(_ line: String) throws(CommandFailure) {
+    // Standard output may be the packet capture.
+    if pcap == "-" { printError(line) } else { try Output.line(line) }
+  }
+
+  // MARK: Packets
+
+  private func exportPackets(
+    to path: String, of peer: Int64?, _ window: ClosedRange<Int64>
+  ) throws {
+    let progress = Progress("exporting packets")
+    defer { progress.clear() }
+    let show = { (words: String) in progress.show("exporting packets: \(words)") }
+    let export = TakeExport(take: take, peer: peer, window: window)
+    guard clear else {
+      let count = try exporting { () throws(ExportFailure) in
+        try export.packets(to: path, progress: show)
+      }
+      progress.clear()
+      return try tell("\(path): \(count) packets")
+    }
+    let result = try exporting { () throws(ExportFailure) in
+      try export.clearPackets(to: path, progress: show)
+    }
+    progress.clear()
+    try tell("\(path): \(result.written) packets")
+    try check(result.report, "packets")
+  }
+
+  private func exportWithSecrets(to path: String, of peer: Int64?) throws {
+    WritingWhole.cleanUpOnSignals()
+    let export = try PcapngExport(take: take, only: peer, to: path)
+    let (report, counts) = try export.run()
+    try tell("\(path): \(counts[0]) packets, \(counts[1]) in the clear")
+    if export.leftOut > 0 {
+      try tell("\(take): \(export.leftOut) parts of TCP connections are left out")
+    }
+    try check(report, "packets")
+  }
+
+  /// Says where an export ends that a difference cut short.
+  private func check(_ report: ReplayReport, _ what: String) throws {
+    guard case .identical = report.verdict else {
+      printError(report.description)
+      throw CommandFailure(
+        .difference,
+        "\(take): the replay came to step \(report.steps + 1), so the \(what) end there")
+    }
+  }
+
+  // MARK: Media
+
+  private func exportMedia(
+    to folder: String, of peer: Int64?, _ window: ClosedRange<Int64>
+  ) throws {
+    let progress = Progress("exporting media")
+    defer { progress.clear() }
+    let result = try exporting { () throws(ExportFailure) in
+      try TakeExport(take: take, peer: peer, window: window).media(
+        into: folder, framesPerSecond: rate,
+        progress: { progress.show("exporting media: \($0)") })
+    }
+    progress.clear()
+    for file in result.written {
+      let what = file.kind == .audio ? "blocks of sound" : "pictures"
+      let begin = String(format: "%.3f", file.begin.seconds)
+      try tell("\(file.path): \(file.frames) \(what), from \(begin) s of the take on")
+    }
+    try check(result.report, "media")
+    if result.written.isEmpty {
+      try tell("\(take): no track was received\(peer.map { " by peer \($0)" } ?? "")")
+    }
+  }
+
+  /// Runs an export; its failure gets the status of its kind.
+  private func exporting<Value>(_ body: () throws(ExportFailure) -> Value) throws -> Value {
+    WritingWhole.cleanUpOnSignals()
+    do throws(ExportFailure) {
+      return try body()
+    } catch {
+      switch error {
+      case .take(let error): throw CommandFailure(error)
+      // Whoever closed a pipe knows.
+      case .file(let failure) where failure.code == EPIPE: throw CommandFailure(.inputOutput, "")
+      case .file(let failure): throw CommandFailure(failure)
+      case .media(let words): throw CommandFailure(.inputOutput, words)
+      case .folder(let path):
+        throw CommandFailure(
+          .inputOutput, "\(path): the folder cannot be made; choose another --media")
+      case .noSuchPeer(let take, let number, let known):
+        throw CommandFailure(
+          .usage, "\(take): --peer \(number): there is no such peer; the take has \(known)")
+      }
+    }
+  }
+}

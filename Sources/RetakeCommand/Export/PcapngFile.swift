@@ -1,0 +1,127 @@
+import Foundation
+import Tape
+import Wire
+
+/// A capture in the pcapng format (draft-ietf-opsawg-pcapng) of two interfaces: what was on the
+/// wire, and the same in the clear; with the secrets that open the former.
+final class PcapngFile {
+  /// The interfaces in their order.
+  enum Interface: UInt32, CaseIterable {
+    case wire = 0
+    case clear = 1
+
+    /// What if_name says; a reader knows by it what was made and not captured.
+    var name: String { self == .wire ? "wire" : "retake-clear" }
+  }
+
+  /// How many comments a block may have so that readers keep them all.
+  static let commentsMaximum = 64
+  /// IP headers come first, as in the other captures.
+  private static let linkTypeRaw: UInt16 = 101
+  private static let flushCount = 1 << 20
+
+  private let whole: WholeFile
+  private let path: String
+  private let handle: FileHandle
+  private var writer = ByteWriter()
+  /// How many packets of each interface are in it.
+  private(set) var counts = [0, 0]
+
+  /// Creates the file with its head; it must not exist.
+  init(_ path: String, comments: [String], secrets: [String]) throws {
+    self.path = path
+    whole = try WritingWhole.file(path, .kept)
+    let descriptor = open(whole.temporary, O_WRONLY | O_CREAT | O_CLOEXEC, 0o600)
+    guard descriptor >= 0 else {
+      throw CommandFailure(WholeFile.Failure(path: path, code: errno))
+    }
+    handle = FileHandle(fileDescriptor: descriptor, closeOnDealloc: true)
+    block(0x0a0d_0d0a) { writer in
+      // The byte order, version 1.0, and no length of the section.
+      writer.uint32(0x1a2b_3c4d)
+      writer.uint16(1)
+      writer.uint16(0)
+      writer.uint64(.max)
+      for comment in comments.prefix(Self.commentsMaximum) { writer.option(1, Array(comment.utf8)) }
+      writer.option(4, Array("Retake".utf8))
+      writer.endOptions()
+    }
+    for interface in Interface.allCases {
+      block(1) { writer in
+        writer.uint16(Self.linkTypeRaw)
+        writer.uint16(0)
+        writer.uint32(0)
+        writer.option(2, Array(interface.name.utf8))
+        // Times are in nanoseconds.
+        writer.option(9, [9])
+        writer.endOptions()
+      }
+    }
+    for text in secrets {
+      block(10) { writer in
+        writer.uint32(0x544c_534b)
+        writer.uint32(UInt32(text.utf8.count))
+        writer.padded(Array(text.utf8))
+      }
+    }
+  }
+
+  /// Appends a packet; `length` is that on the wire, where not all of it was captured.
+  func append(
+    _ packet: [UInt8], length: Int? = nil, to interface: Interface, unixNanoseconds: Int64
+  ) throws {
+    block(6) { writer in
+      writer.uint32(interface.rawValue)
+      writer.uint64(UInt64(max(0, unixNanoseconds)))
+      writer.uint32(UInt32(packet.count))
+      writer.uint32(UInt32(length ?? packet.count))
+      writer.padded(packet)
+    }
+    counts[Int(interface.rawValue)] += 1
+    if writer.count >= Self.flushCount { try flush() }
+  }
+
+  /// Writes out what is buffered and gives the file its name.
+  func finish() throws {
+    try flush()
+    try WritingWhole.finish(whole)
+  }
+
+  private func flush() throws {
+    do {
+      try handle.write(contentsOf: Data(writer.bytes))
+    } catch {
+      throw CommandFailure(.inputOutput, "\(path): it cannot be written")
+    }
+    writer = ByteWriter(capacity: Self.flushCount + 100_000)
+  }
+
+  /// Appends a block around its body, whose length stands before and behind it.
+  private func block(_ type: UInt32, _ body: (inout ByteWriter) -> Void) {
+    var content = ByteWriter()
+    body(&content)
+    let length = UInt32(content.count + 12)
+    writer.uint32(type)
+    writer.uint32(length)
+    writer.append(content.bytes)
+    writer.uint32(length)
+  }
+}
+
+extension ByteWriter {
+  /// Appends bytes up to a border of four.
+  fileprivate mutating func padded(_ bytes: [UInt8]) {
+    append(bytes)
+    zeros((4 - bytes.count % 4) % 4)
+  }
+
+  /// Appends an option (section 3.5); one that is too long is left out.
+  fileprivate mutating func option(_ code: UInt16, _ value: [UInt8]) {
+    guard let length = UInt16(exactly: value.count) else { return }
+    uint16(code)
+    uint16(length)
+    padded(value)
+  }
+
+  fileprivate mutating func endOptions() { uint32(0) }
+}

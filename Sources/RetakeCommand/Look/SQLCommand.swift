@@ -1,0 +1,157 @@
+import ArgumentParser
+import Foundation
+import Queries
+import Stats
+import Tape
+
+/// SQL over a take.
+struct SQLCommand: ParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "sql",
+    abstract: "Run one SQL query over a take; plain sqlite3 works as well.",
+    discussion: """
+      Rows are printed as they come. Ctrl-C and --time-limit end a query; what it gave by then \
+      stands, and the exit status is that of an interrupt, or 1.
+
+      Examples:
+        retake sql call.take "SELECT at_ns, machine, from_state, to_state FROM state"
+        retake sql call.take "SELECT * FROM bitrate" --csv
+        retake sql --schema
+      """)
+
+  @Argument(
+    help: "The take.", completion: .file(extensions: ["take"]), transform: Taking.path)
+  var take: String?
+
+  @Argument(help: "The query.", transform: Taking.query)
+  var query: String?
+
+  @Option(help: "How rows are printed: table, csv or json.")
+  var format: OutputFormat = .table
+
+  @Flag(help: "Print JSON, like --format json.")
+  var json = false
+
+  @Flag(help: "Print comma-separated values, like --format csv.")
+  var csv = false
+
+  @Option(
+    help: "End the query when it has taken so long, as in 10, 10s or 500ms. Default: no limit.",
+    transform: Taking.seconds(0.001...86_400))
+  var timeLimit: Double?
+
+  @Flag(help: "Print every table and column with what it means.")
+  var schema = false
+
+  @OptionGroup var pager: PagerOptions
+
+  func validate() throws {
+    if !schema, take == nil || query == nil {
+      throw ValidationError("Give a take and a query, or --schema.")
+    }
+    if json, csv { throw ValidationError("Give --json or --csv, not both.") }
+  }
+
+  func run() throws {
+    if schema { return try printSchema() }
+    guard let take, let query else { return }
+    noteEndings(of: take)
+    let chosen: SQLConsole.Format = json ? .json : csv ? .csv : format.format
+    if chosen != .table {
+      let pieces = OutputPieces()
+      return try QueryRun(take: take, query: query, format: chosen, limit: timeLimit).answer {
+        (text) throws(CommandFailure) in try pieces.write(text)
+      }
+    }
+    try pager.show { screen in
+      try QueryRun(take: take, query: query, format: chosen, limit: timeLimit).answer {
+        (text) throws(CommandFailure) in try screen.write(text)
+      }
+    }
+  }
+
+  private func printSchema() throws {
+    var text = TakeSchema.migrations.map { $0 + "\n" }.joined()
+    text +=
+      "-- What stat.members has, by stat.type, and what of the standard cannot exist here:\n--\n"
+    for line in StatsMembers.text.split(separator: "\n", omittingEmptySubsequences: false) {
+      text += line.isEmpty ? "--\n" : "-- \(line)\n"
+    }
+    try pager.show(text)
+  }
+}
+
+/// A query that is being answered: it can be interrupted and has a limit.
+private struct QueryRun {
+  let take: String
+  let query: String
+  let format: SQLConsole.Format
+  /// In seconds.
+  let limit: Double?
+
+  /// Answers the query; the text goes out in pieces.
+  func answer(_ write: @escaping (String) throws(CommandFailure) -> Void) throws {
+    let begin = ContinuousClock.now
+    let progress = Progress("querying")
+    defer { progress.clear() }
+    Interruption.notice()
+    let state = State()
+    let isWanted: () -> Bool = {
+      let seconds = begin.duration(to: .now).seconds
+      if seconds >= limit ?? .infinity { state.isLate = true }
+      if state.failure == nil, !state.hasPrinted {
+        progress.show(String(format: "querying: %.1f s", seconds))
+      }
+      return !state.isLate && !Interruption.isAsked && state.failure == nil
+    }
+    let count: Int
+    do throws(TapeError) {
+      count = try SQLConsole.run(
+        path: take, sql: query, format: format, look: Terminal.standard.look, isWanted: isWanted
+      ) { text in
+        if !state.hasPrinted { progress.clear() }
+        state.hasPrinted = true
+        guard state.failure == nil else { return }
+        do throws(CommandFailure) {
+          try write(text)
+        } catch {
+          state.failure = error
+        }
+      }
+    } catch {
+      guard error.place == SQLConsole.queryPlace else { throw CommandFailure(error) }
+      throw CommandFailure(
+        .usage, "\(error.description); retake sql --schema prints the tables and columns")
+    }
+    if let failure = state.failure { throw failure }
+    let rows = "it gave \(count) row\(count == 1 ? "" : "s") by then"
+    if Interruption.isAsked {
+      throw CommandFailure(.interrupted, "\(take): the query was interrupted; \(rows)")
+    }
+    if state.isLate {
+      throw CommandFailure(
+        .difference,
+        "\(take): the query took longer than the --time-limit of "
+          + "\(StatsValue.number(limit ?? 0).json) s; \(rows)")
+    }
+  }
+
+  private final class State {
+    var isLate = false
+    var hasPrinted = false
+    var failure: CommandFailure?
+  }
+}
+
+/// The formats by their names on the command line.
+enum OutputFormat: String, ExpressibleByArgument, CaseIterable {
+  case table, csv, json
+
+  var format: SQLConsole.Format {
+    switch self {
+    case .table: .table
+    case .csv: .csv
+    case .json: .json
+    }
+  }
+}

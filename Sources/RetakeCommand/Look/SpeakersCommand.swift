@@ -1,0 +1,37 @@
+import ArgumentParser
+import Queries
+import Tape
+
+/// Who spoke when in a take.
+struct SpeakersCommand: ParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "speakers",
+    abstract: "List who spoke when, who dominated, and how loud everybody was.",
+    discussion: """
+      A participant is an audio track of a peer: label/out/track for what the peer sends, \
+      label/in/track for what it hears. Speech is sound of -47 dBov or more with pauses of up to \
+      half a second; steady sound never dominates, only what stands out from its own background. \
+      With --from and --to, speech is cut at those times and the totals are those between them.
+
+      Examples:
+        retake speakers call.take
+        retake speakers call.take --peer caller --from 10s --to 1min
+        retake sql call.take "SELECT * FROM speaker"
+      """)
+
+  @OptionGroup var options: TakeOptions
+  @OptionGroup var part: SelectionOptions
+  @OptionGroup var pager: PagerOptions
+
+  func run() throws {
+    noteEndings(of: options.take)
+    let selection = try part.selection(in: options.take)
+    let timeline = try Progress("reading").follow {
+      try reading { () throws(TapeError) in
+        try SpeakerTimeline(path: options.take, selection: selection)
+      }
+    }
+    if options.json { return try Output.line(timeline.json) }
+    try pager.show(timeline.text(Terminal.standard.look))
+  }
+}

@@ -1,0 +1,226 @@
+import ArgumentParser
+import Foundation
+import Media
+import Queries
+import Replay
+import Stats
+import Tape
+import Wire
+
+/// Stats reports out of a take.
+struct StatsCommand: ParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "stats",
+    abstract: "Show the W3C stats of every peer, at the end of the take or at any instant of it.",
+    discussion: """
+      Without --at the last samples of the recording are shown. With --at the stack is driven to \
+      that instant and asked there; --sampled shows the last samples before it instead.
+
+      Examples:
+        retake stats call.take
+        retake stats call.take --at 12.5 --type inbound-rtp --json
+        retake stats call.take --series --type inbound-rtp --csv --peer caller --from 2s --to 5s
+        retake stats call.take --sdk
+        retake stats call.take --problems
+      """)
+
+  @OptionGroup var options: TakeOptions
+
+  @OptionGroup var part: SelectionOptions
+
+  @Option(
+    help: "A time in seconds since the take began (12.5), or a step (step:120).",
+    transform: Taking.place)
+  var at: StepCondition?
+
+  @Flag(help: "With --at: the last recorded samples, without a replay.")
+  var sampled = false
+
+  @Option(
+    help: "Only objects of this type; may be given several times.", transform: StatsType.read)
+  var type: [String] = []
+
+  @Flag(help: "Print all samples in order instead, one JSON object per line.")
+  var series = false
+
+  @Flag(help: "With --series: one member per line, as comma-separated values.")
+  var csv = false
+
+  @Flag(help: "Print what each peer sends and receives in the form of the room SDKs, as JSON.")
+  var sdk = false
+
+  @Flag(help: "Name what went wrong instead: when, the evidence, and the SQL that finds it.")
+  var problems = false
+
+  @OptionGroup var pager: PagerOptions
+
+  func validate() throws {
+    if problems, at != nil || !type.isEmpty || series || sdk {
+      throw ValidationError("--problems goes with --peer, --from and --to; leave out the others.")
+    }
+    if !part.span.isEmpty, !problems, !series {
+      throw ValidationError("--from and --to go with --series or --problems, and --at without.")
+    }
+    if series, at != nil || sdk {
+      throw ValidationError("--series prints all samples; leave out --at and --sdk.")
+    }
+    if sdk, !type.isEmpty || sampled {
+      throw ValidationError("--sdk prints whole reports; leave out --type and --sampled.")
+    }
+    if csv, !series { throw ValidationError("--csv is a form of --series; give that too.") }
+    if sampled, at?.instant == nil {
+      throw ValidationError("--sampled goes with --at and a time, as in --at 12.5.")
+    }
+  }
+
+  func run() throws {
+    noteEndings(of: options.take)
+    let selection = try part.selection(in: options.take)
+    if problems {
+      let found = try Progress("reading").follow {
+        try reading { () throws(TapeError) in
+          try TakeProblems(path: options.take, selection: selection)
+        }
+      }
+      if options.json { return try Output.line(found.json) }
+      try pager.show(found.text(Terminal.standard.look))
+    } else if series {
+      try printSeries(selection)
+    } else if sdk {
+      try printSDK(selection)
+    } else {
+      try printReport(selection)
+    }
+  }
+
+  // MARK: Reports
+
+  private func printReport(_ selection: TakeSelection) throws {
+    let found: StatSamples
+    if at != nil, !sampled {
+      let replayed = try replay()
+      found = StatSamples(
+        peers: replayed.peers.map { peer in
+          StatSamples.Peer(
+            number: peer.number, label: peer.label,
+            objects: peer.report.objects.map(StatSamples.Object.init))
+        })
+    } else {
+      found = try reading { () throws(TapeError) in
+        try StatSamples(path: options.take, at: at?.instant)
+      }
+    }
+    let samples = StatSamples(
+      peers: found.peers.filter { selection.peers?.contains($0.number) ?? true })
+    if samples.peers.allSatisfy(\.objects.isEmpty) {
+      throw CommandFailure(
+        .unmet,
+        "\(options.take): stat: no stats were sampled\(at.map { " before \($0)" } ?? "")"
+          + "; give a later --at")
+    }
+    let types = Set(samples.peers.flatMap(\.objects).map(\.type)).sorted()
+    if let unknown = type.first(where: { !types.contains($0) }) {
+      throw CommandFailure(
+        .unmet,
+        "\(options.take): --type \(unknown): no such stats in it; there are "
+          + types.joined(separator: ", "))
+    }
+    if options.json { return try Output.line(json(samples)) }
+    try pager.show(text(samples) + "\n")
+  }
+
+  /// The stats at `--at`, or at the end, from a replay.
+  private func replay() throws -> StatsReplay {
+    let progress = Progress("replaying")
+    defer { progress.clear() }
+    let found = try reading { () throws(TapeError) in
+      try StatsReplay(
+        path: options.take,
+        until: at.map { place in place.instant.map { .time($0) } ?? .condition(place) },
+        toolchain: try Toolchain.current(for: options.take), codecs: { LibraryCodecs() },
+        progress: { progress.show(String(format: "replaying: %.1f s", $0.seconds)) })
+    }
+    guard case .identical = found.replay.verdict else {
+      printError(found.replay.description)
+      throw CommandFailure(
+        .difference,
+        "\(options.take): the replay differs from the recording before that instant; "
+          + "--sampled shows the last recorded samples")
+    }
+    return found
+  }
+
+  private func isWanted(_ object: StatSamples.Object) -> Bool {
+    type.isEmpty || type.contains(object.type)
+  }
+
+  /// An object of the peers' labels, each with the array that getStats gives.
+  private func json(_ samples: StatSamples) -> String {
+    let peers = samples.peers.map { peer in
+      let objects = peer.objects.filter(isWanted).map(\.json)
+      return "\(jsonString(peer.label)):[\(objects.joined(separator: ","))]"
+    }
+    return "{\(peers.joined(separator: ","))}"
+  }
+
+  private func text(_ samples: StatSamples) -> String {
+    var lines: [String] = []
+    for peer in samples.peers {
+      lines.append(peer.label)
+      for object in peer.objects where isWanted(object) {
+        lines.append("  \(object.type)  \(object.id)")
+        for (name, value) in object.list {
+          lines.append(
+            "    \(name.padding(toLength: 40, withPad: " ", startingAt: 0))\(plain(value))")
+        }
+      }
+    }
+    return lines.joined(separator: "\n")
+  }
+
+  /// A JSON value for people: a text without its quotes, shortened when it is long.
+  private func plain(_ value: String) -> String {
+    guard value.hasPrefix("\"") else { return value }
+    let text = TextTable.plain(String(value.dropFirst().dropLast()))
+    return text.count > 80 ? "\(text.prefix(77))..." : text
+  }
+
+  // MARK: Other forms
+
+  private func printSeries(_ selection: TakeSelection) throws {
+    let pieces = OutputPieces()
+    let count = try reading { () throws(TapeError) in
+      try StatSeries.write(
+        path: options.take, types: type, format: csv ? .csv : .lines, selection: selection,
+        isWanted: { pieces.areWanted }, write: { pieces.take($0) })
+    }
+    try pieces.check()
+    guard count == 0 else { return }
+    throw CommandFailure(
+      .unmet,
+      "\(options.take): stat: there are no samples"
+        + (type.isEmpty ? "" : " of \(type.joined(separator: ", "))") + "; try another --type")
+  }
+
+  /// An object of the peers' labels, each with its local and its remote report.
+  private func printSDK(_ selection: TakeSelection) throws {
+    let replayed = try replay().peers.filter { selection.peers?.contains($0.number) ?? true }
+    let peers = replayed.map { peer in
+      "\(jsonString(peer.label)):{\"local\":\(peer.report.local.json),"
+        + "\"remote\":\(peer.report.remote.json)}"
+    }
+    try Output.line("{\(peers.joined(separator: ","))}")
+  }
+}
+
+/// The types of stats that `--type` takes.
+enum StatsType {
+  static func read(_ word: String) throws -> String {
+    let known = StatsMembers.types(with: []).sorted()
+    guard known.contains(word) else {
+      throw Taking.Refusal(
+        "no such stats are known\(Nearest.hint(word, among: known))")
+    }
+    return word
+  }
+}

@@ -1,0 +1,342 @@
+import Foundation
+import ICE
+import Live
+import Media
+import Page
+import Peer
+import SDP
+import Signaling
+import Stats
+import Tape
+
+/// The calls of `record serve`: one peer each, in one shared take or in takes of their own.
+actor CallService: CallHandling {
+  /// Yields whenever a call has ended.
+  nonisolated let endedCalls: AsyncStream<Void>
+  private let ended: AsyncStream<Void>.Continuation
+  private let options: RecordOptions
+  private let callsMaximum: Int
+  private let connectionLimit: Duration
+  let plan: SendPlan
+  /// The session of all calls when one file was asked for, once it has begun.
+  private var shared: Session?
+  private let sharedPath: String
+  /// The threads of the calls that have takes of their own.
+  private var loops: MediaLoopPool?
+  /// The calls that run.
+  private var calls: [String: Call] = [:]
+  /// What waits for the end of calls that are being closed.
+  private var farewells: [Int: Task<Void, Never>] = [:]
+  private var nextNumber = 1
+  private var endedCount = 0
+  private var report = RecordingReport()
+  /// The peers of the shared take whose calls are over, and what the last of them sent in words.
+  private var endedPeers: [RecordingReport.Peer] = []
+  private var lastMedia = "nobody called"
+  let failures = SendFailures()
+  private var failure: String?
+  private var isOpen = false
+  /// The takes of calls that are over, oldest first.
+  private var endedTakes: [(id: String, path: String)] = []
+  private var isDrawing = false
+
+  struct Call {
+    var id: String
+    var number: Int
+    var peer: CallPeer
+    var session: Session
+    var path: String
+    /// What WHIP and WHEP know of the call; nil for a call by other signaling.
+    var exchange: SessionExchange?
+  }
+
+  /// - Parameters:
+  ///   - callsMaximum: how many calls run at once at the most.
+  ///   - connectionLimit: how long a peer has to connect.
+  init(options: RecordOptions, plan: SendPlan, callsMaximum: Int, connectionLimit: Duration) throws
+  {
+    self.options = options
+    self.plan = plan
+    self.callsMaximum = callsMaximum
+    self.connectionLimit = connectionLimit
+    (endedCalls, ended) = AsyncStream<Void>.makeStream()
+    if options.isFolder {
+      sharedPath = ""
+    } else {
+      sharedPath = try options.takePath(prefix: "serve")
+    }
+  }
+
+  /// Creates the take of all calls, or the threads of those with takes of their own, and lets calls
+  /// begin.
+  ///
+  /// This comes after listening, so that a port that is taken leaves no take behind.
+  func open() throws {
+    if options.isFolder {
+      do throws(SystemError) {
+        loops = try MediaLoopPool(count: ProcessInfo.processInfo.activeProcessorCount)
+      } catch {
+        throw CommandFailure(.inputOutput, error.description)
+      }
+    } else {
+      shared = try openSession(options.sessionOptions(take: sharedPath))
+    }
+    isOpen = true
+  }
+
+  // MARK: CallHandling
+
+  func begin(offer sdp: String) async throws(CallRefusal) -> CallDescription {
+    let call = try makeCall(role: "answerer")
+    do {
+      let answer = try await call.peer.answer(SessionDescription(type: .offer, sdp: sdp))
+      return CallDescription(id: call.id, sdp: answer.sdp, type: answer.type.rawValue)
+    } catch {
+      await end(call.id, isRefused: true)
+      throw CallRefusal(error)
+    }
+  }
+
+  func makeOffer() async throws(CallRefusal) -> CallDescription {
+    let call = try makeCall(role: "offerer")
+    do {
+      let offer = try await call.peer.offer()
+      return CallDescription(id: call.id, sdp: offer.sdp, type: offer.type.rawValue)
+    } catch {
+      await end(call.id)
+      throw CallRefusal(error)
+    }
+  }
+
+  func follow(offer sdp: String, call id: String) async throws(CallRefusal) -> CallDescription {
+    try await describe(id) { peer in
+      try await peer.answer(SessionDescription(type: .offer, sdp: sdp))
+    }
+  }
+
+  func makeOffer(call id: String, changing changes: OfferChanges) async throws(CallRefusal)
+    -> CallDescription
+  {
+    try await describe(id) { peer in try await peer.offer(changing: changes) }
+  }
+
+  /// A description in a call that runs, which goes on when there is none.
+  private func describe(
+    _ id: String, _ make: @Sendable (CallPeer) async throws -> SessionDescription
+  ) async throws(CallRefusal) -> CallDescription {
+    let call = try call(id)
+    do {
+      let description = try await make(call.peer)
+      return CallDescription(id: id, sdp: description.sdp, type: description.type.rawValue)
+    } catch {
+      throw CallRefusal(error)
+    }
+  }
+
+  func accept(answer sdp: String, call id: String) async throws(CallRefusal) {
+    let call = try call(id)
+    do {
+      try await call.peer.accept(SessionDescription(type: .answer, sdp: sdp))
+    } catch {
+      // As with an offer, a peer that cannot be sent the file has no call; one that runs goes on.
+      if error is CallRefusal, !call.peer.hasAgreed { await end(id, isRefused: true) }
+      throw CallRefusal(error)
+    }
+  }
+
+  func add(_ candidate: CandidateInit?, call id: String) async throws(CallRefusal) {
+    let call = try call(id)
+    do {
+      try await call.peer.connection.addICECandidate(candidate)
+    } catch {
+      throw CallRefusal(error)
+    }
+  }
+
+  func end(call id: String) async throws(CallRefusal) {
+    try call(id).peer.note(CallPeer.byeType, "", isInbound: true)
+    await end(id)
+  }
+
+  func list() -> CallList {
+    CallList(
+      limit: callsMaximum,
+      recording: URL(fileURLWithPath: options.isFolder ? options.out ?? "." : sharedPath)
+        .lastPathComponent,
+      calls: inOrder.map { call in
+        CallList.Entry(
+          id: call.id, connection: call.peer.connection.connectionState.rawValue, take: call.path)
+      })
+  }
+
+  private var inOrder: [Call] { calls.values.sorted { $0.number < $1.number } }
+
+  func stats(call id: String?) async throws(CallRefusal) -> String {
+    var parts: [String] = []
+    for call in inOrder where id == nil || call.id == id {
+      let states = call.peer.connection.states
+      let report = (try? await call.peer.connection.getStats()) ?? StatsReport()
+      parts.append(
+        """
+        \(jsonString(call.id)):{"connection":"\(states.connection.rawValue)",\
+        "ice":"\(states.iceConnection.rawValue)","dtls":"\(states.secure.rawValue)",\
+        "stats":\(report.json)}
+        """)
+    }
+    if let id, parts.isEmpty { throw CallRefusal(.unknownCall, "there is no call \(id)") }
+    return "{\(parts.joined(separator: ","))}"
+  }
+
+  func page(call id: String) async throws(CallRefusal) -> String {
+    guard let path = calls[id]?.path ?? endedTakes.last(where: { $0.id == id })?.path else {
+      throw CallRefusal(.unknownCall, "there is no take of a call \(id.prefix(100))")
+    }
+    // That of a long take keeps a processor busy for seconds, which calls need.
+    guard !isDrawing else {
+      throw CallRefusal(.busy, "another page is being drawn; try again in a moment")
+    }
+    isDrawing = true
+    defer { isDrawing = false }
+    // A take of its own is complete when the call is concluded.
+    if shared == nil { for farewell in farewells.values { await farewell.value } }
+    do {
+      return try await Task.detached(priority: .utility) { try TakePage(path: path).html }.value
+    } catch {
+      throw CallRefusal(.failure, (error as? TapeError)?.description ?? "\(error)")
+    }
+  }
+
+  /// Of how many calls that are over the page can be asked for.
+  private static let endedTakesMaximum = 1_000
+
+  // MARK: Calls
+
+  func call(_ id: String) throws(CallRefusal) -> Call {
+    guard let call = calls[id] else {
+      throw CallRefusal(.unknownCall, "there is no call \(id)")
+    }
+    return call
+  }
+
+  /// Changes what WHIP and WHEP know of a call, if it still runs.
+  func setExchange(_ exchange: SessionExchange, of id: String) { calls[id]?.exchange = exchange }
+
+  /// Makes the peer of a new call; without an identifier it gets its number.
+  func makeCall(role: String, transport: String = "http", id: String? = nil)
+    throws(CallRefusal) -> Call
+  {
+    guard isOpen else { throw CallRefusal(.busy, "the recording has not begun; try again") }
+    guard calls.count < callsMaximum else {
+      throw CallRefusal(
+        .busy, "all \(callsMaximum) calls that --calls allows at once are taken; try again later")
+    }
+    let number = nextNumber
+    nextNumber += 1
+    var path = sharedPath
+    let session: Session
+    do {
+      if let shared {
+        session = shared
+      } else {
+        path = try options.takePath(prefix: "call")
+        session = try openSession(options.sessionOptions(take: path), on: loops?.next())
+      }
+    } catch {
+      throw CallRefusal(.failure, (error as? CommandFailure)?.message ?? "\(error)")
+    }
+    let connection = session.makePeer(
+      label: "call \(number)", role: role, configuration: options.peerConfiguration)
+    let peer = CallPeer(
+      connection, sending: plan, transport: transport, preferring: options.videoCodec,
+      telling: failures)
+    let call = Call(
+      id: id ?? "call-\(number)", number: number, peer: peer, session: session, path: path)
+    calls[call.id] = call
+    Task {
+      await peer.waitUntilGone(connectingWithin: connectionLimit)
+      await self.end(call.id)
+    }
+    return call
+  }
+
+  /// Ends a call, whose place is free at once; a take of its own is completed.
+  ///
+  /// - Parameter isRefused: whether the call never began, so that nobody waits for its end.
+  func end(_ id: String, isRefused: Bool = false) async {
+    guard let call = calls.removeValue(forKey: id) else { return }
+    if !isRefused {
+      if endedTakes.count == CallService.endedTakesMaximum { endedTakes.removeFirst() }
+      endedTakes.append((id, call.path))
+    }
+    let farewell = Task { await conclude(call) }
+    farewells[call.number] = farewell
+    await farewell.value
+    farewells[call.number] = nil
+    if !isRefused { ended.yield() }
+  }
+
+  /// Closes a call and gives back all that it held.
+  private func conclude(_ call: Call) async {
+    await call.peer.connection.close()
+    await call.peer.connection.retire()
+    let peer = RecordingReport.Peer(call.peer.connection)
+    if shared == nil {
+      await complete(call.session, call.path, [peer], call.peer.mediaSummary)
+    } else {
+      // A recorder that runs for weeks lists the first of its peers, and the take has all of them.
+      if endedPeers.count < RecordingReport.takesMaximum { endedPeers.append(peer) }
+      lastMedia = call.peer.mediaSummary
+    }
+    endedCount += 1
+    if calls.isEmpty || endedCount.isMultiple(of: CallService.callsPerTrim) {
+      ProcessMemory.giveBack()
+    }
+  }
+
+  /// After how many calls memory is given back where there is always another one.
+  private static let callsPerTrim = 100
+
+  private func complete(
+    _ session: Session, _ path: String, _ peers: [RecordingReport.Peer], _ media: String
+  ) async {
+    do {
+      report.add(try await RetakeCommand.finish(session, path), peers, media: media)
+    } catch {
+      failure = (error as? CommandFailure)?.message ?? "\(error)"
+    }
+  }
+
+  /// Ends all calls and takes, and gives what was recorded.
+  func finish() async throws -> RecordingReport {
+    isOpen = false
+    for id in calls.keys.sorted() { await end(id) }
+    for farewell in farewells.values { await farewell.value }
+    await loops?.stop()
+    if let shared {
+      let count = endedCount
+      await complete(
+        shared, sharedPath, endedPeers, count > 1 ? "\(count) calls" : lastMedia)
+    }
+    if let failure { throw CommandFailure(.inputOutput, failure) }
+    return report
+  }
+}
+
+extension CallRefusal {
+  /// The refusal that a failed call of the peer connection means to the other side.
+  init(_ error: any Error) {
+    if let refusal = error as? CallRefusal {
+      self = refusal
+      return
+    }
+    guard let error = error as? PeerError else {
+      self.init(.failure, (error as? CommandFailure)?.message ?? "\(error)")
+      return
+    }
+    switch error.name {
+    case "InvalidStateError": self.init(.conflict, error.message)
+    case "TimeoutError", "NetworkError": self.init(.failure, error.message)
+    default: self.init(.badRequest, error.message)
+    }
+  }
+}

@@ -1,0 +1,169 @@
+public import ArgumentParser
+import Foundation
+import JSEP
+import Live
+import Media
+import Peer
+public import Wire
+
+/// What every way to record takes.
+struct RecordOptions: ParsableArguments {
+  @Option(
+    name: .shortAndLong,
+    help: "The take to write, or a folder for one take per call. Default: a name with the time.",
+    completion: .file(extensions: ["take"]), transform: Taking.path)
+  var out: String?
+
+  @Option(
+    help: "End the recording after so many seconds; without it, Ctrl-C ends it.",
+    transform: Taking.seconds(0.001...1_000_000))
+  var seconds: Double?
+
+  @Option(help: "Free text that the take carries.", transform: Taking.text())
+  var label = ""
+
+  @Flag(name: .customLong("no-media-copy"), help: "Leave out the encoded media in the clear.")
+  var omitsMedia = false
+
+  @Option(
+    help: """
+      A local address that ICE may gather on; may be given several times. Default: all but \
+      loopback, and loopback when there is nothing else.
+      """,
+    transform: Taking.value("an address is one of IPv4 or IPv6, as in 192.0.2.1 or 2001:db8::1"))
+  var bind: [IPAddress] = []
+
+  @Option(
+    name: .customLong("ice-server"),
+    help: """
+      A STUN or TURN server for ICE as stun:HOST[:PORT] or turn:NAME:PASSWORD@HOST[:PORT], also \
+      with ?transport=tcp, or turns:; may be given several times.
+      """,
+    transform: Taking.value(ICEServerChoice.wanted))
+  var iceServers: [ICEServerChoice] = []
+
+  @Option(
+    name: [.customLong("ice-transport-policy"), .customLong("ice-policy")],
+    help: "Which candidates ICE uses: all, or relay for those of TURN servers alone.")
+  var icePolicy = ICETransportPolicy.all
+
+  @Option(
+    name: .customLong("video-codec"),
+    help: """
+      The video codec to prefer. Other ones than VP8 and VP9 are not encoded here: they are \
+      recorded as they come, and sent back with --send echo.
+      """)
+  var videoCodec: VideoCodecChoice?
+
+  @Option(
+    name: .customLong("ice-tcp"),
+    help: """
+      Let connections carry the call: also, beside UDP, or only, without UDP and servers. Default: \
+      UDP alone.
+      """)
+  var iceTCP: ICETCPPolicy?
+
+  @Option(
+    name: .customLong("bundle-policy"),
+    help: """
+      What an own offer allows a peer that does not bundle: max-bundle offers one transport for \
+      all sections, balanced one for the first section of each kind, max-compat one for each.
+      """)
+  // Not the default of PeerConfiguration, which is W3C's: GStreamer refuses bundles whose sections
+  // have credentials of their own, as RFC 9429 section 5.2.1 has them, and every peer bundles.
+  var bundlePolicy = BundlePolicy.maxBundle
+
+  @Flag(
+    name: [.customLong("mdns-candidates"), .customLong("ice-names")],
+    help: "Give random mDNS names in place of host addresses; only hosts on the link resolve them.")
+  var hidesAddresses = false
+
+  @Flag(help: "Print JSON for programs at the end.")
+  var json = false
+
+  func validate() throws {
+    if icePolicy == .relay, iceTCP == .only {
+      throw ValidationError(
+        "--ice-transport-policy relay needs a server and --ice-tcp only uses none: leave one out.")
+    }
+    let hasRelay = iceServers.contains { $0.server.username != nil }
+    if icePolicy == .relay, !hasRelay {
+      throw ValidationError(
+        "--ice-transport-policy relay needs a TURN server: add --ice-server turn:...")
+    }
+    let present = LocalInterface.all().map(\.address)
+    for address in bind where !address.isUnspecified && !present.contains(address) {
+      let names = present.map(\.description).joined(separator: ", ")
+      throw ValidationError("--bind \(address): this machine has no such address, only \(names).")
+    }
+  }
+
+  /// The options of a session that writes a take.
+  func sessionOptions(take: String?) -> Session.Options {
+    var options = Session.Options()
+    options.takePath = take
+    options.label = label
+    options.keepsMedia = !omitsMedia
+    options.bind = bind.isEmpty ? .automatic : .addresses(bind)
+    return options
+  }
+
+  /// How the peers of the recording behave.
+  var peerConfiguration: PeerConfiguration {
+    var configuration = PeerConfiguration()
+    configuration.iceServers = iceServers.map(\.server)
+    configuration.iceTransportPolicy = icePolicy
+    configuration.iceTCP = iceTCP
+    configuration.bundlePolicy = bundlePolicy
+    configuration.iceAddressPrivacy = hidesAddresses ? .names : nil
+    configuration.codecs = videoCodec?.offered
+    return configuration
+  }
+
+  /// Whether `--out` names a folder.
+  var isFolder: Bool {
+    guard let out else { return false }
+    var isDirectory: ObjCBool = false
+    let exists = FileManager.default.fileExists(atPath: out, isDirectory: &isDirectory)
+    return out.hasSuffix("/") || (exists && isDirectory.boolValue)
+  }
+
+  /// The path of a new take; in a folder, one with the time and a number that is free.
+  func takePath(prefix: String) throws -> String {
+    if let out, !isFolder {
+      guard !FileManager.default.fileExists(atPath: out) else {
+        throw CommandFailure(
+          .inputOutput, "\(out) exists already: choose another name or remove the file")
+      }
+      return out
+    }
+    let folder = out ?? "."
+    do {
+      try FileManager.default.createDirectory(
+        atPath: folder, withIntermediateDirectories: true)
+    } catch {
+      throw CommandFailure(
+        .inputOutput, "\(folder): the folder cannot be made; choose another --out")
+    }
+    let stamp = timestamp()
+    for number in 0... {
+      let name = number == 0 ? "\(prefix)-\(stamp).take" : "\(prefix)-\(stamp)-\(number).take"
+      let path = out == nil ? name : (folder as NSString).appendingPathComponent(name)
+      if !FileManager.default.fileExists(atPath: path) { return path }
+    }
+    return prefix
+  }
+
+  private func timestamp() -> String {
+    let formatter = DateFormatter()
+    formatter.locale = Locale(identifier: "en_US_POSIX")
+    formatter.timeZone = TimeZone(identifier: "UTC")
+    formatter.dateFormat = "yyyyMMdd-HHmmss"
+    return formatter.string(from: Date())
+  }
+}
+
+extension IPAddress: ExpressibleByArgument {
+  /// Reads an address from the command line.
+  public init?(argument: String) { self.init(argument) }
+}

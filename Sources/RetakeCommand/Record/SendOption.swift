@@ -1,0 +1,147 @@
+import ArgumentParser
+import JSEP
+import Live
+import Media
+import MediaFiles
+import Peer
+import RTP
+import Wire
+
+/// One of the things that a recorded peer sends.
+enum SendChoice: ExpressibleByArgument, Equatable {
+  /// What it receives.
+  case echo
+  /// A tone and a test pattern.
+  case pattern
+  /// A Y4M, H.264 or WAV file, looped.
+  case file(String)
+
+  /// What is wanted, for who gave something else.
+  static let wanted =
+    "what is sent is echo, pattern, or the name of a .y4m, .h264 or .wav file of 1 to 4095 bytes"
+
+  init?(argument: String) {
+    switch argument {
+    case "": return nil
+    case "echo": self = .echo
+    case "pattern": self = .pattern
+    default:
+      guard MediaFileFormat(path: argument) != nil, let path = try? Taking.path(argument) else {
+        return nil
+      }
+      self = .file(path)
+    }
+  }
+
+  /// The generator of a kind.
+  static func generated(_ kind: MediaKind) -> MediaSource {
+    switch kind {
+    case .audio: .tone(hertz: 440, pauseSeconds: 0)
+    case .video: .pattern(width: 640, height: 360, framesPerSecond: 30)
+    }
+  }
+}
+
+/// What a recorded peer sends: `--send echo|pattern|FILE`, once or once per kind.
+struct SendOptions: ParsableArguments {
+  @Option(
+    help: """
+      What to send: echo, pattern, or a .y4m, .h264 or .wav file; may be given twice. H.264 is \
+      sent as it is.
+      """,
+    completion: .file(extensions: ["y4m", "h264", "wav"]),
+    transform: Taking.value(SendChoice.wanted))
+  var send: [SendChoice] = []
+
+  @Option(
+    name: .customLong("frame-rate"),
+    help: "The frame rate of a .h264 file. Default: what the file tells, or 30.",
+    transform: Taking.number(0.1...1000))
+  var frameRate: Double?
+}
+
+/// The choices of one command line together.
+struct SendPlan {
+  /// What is sent of what no file carries; nil for the generator of its kind.
+  private var other: SendChoice?
+  private var files: [MediaKind: String] = [:]
+  /// The pace of a file of H.264, when it was given.
+  let framesPerSecond: Double?
+  /// The file of H.264, when there is one.
+  private(set) var clip: H264Clip?
+  /// What is said over the own data channel; nil for an echo.
+  let messages: Conversation?
+
+  /// Sends one thing that is no file.
+  init(_ choice: SendChoice) {
+    other = choice
+    framesPerSecond = nil
+    messages = nil
+  }
+
+  init(
+    _ options: SendOptions, default fallback: SendChoice, preferring codec: VideoCodecChoice?,
+    messages: Conversation? = nil
+  ) throws {
+    self.messages = messages
+    framesPerSecond = options.frameRate
+    for choice in options.send {
+      guard case .file(let path) = choice else {
+        guard other == nil || other == choice else {
+          throw CommandFailure(
+            .usage, "--send echo and --send pattern exclude each other: give one")
+        }
+        other = choice
+        continue
+      }
+      guard let format = MediaFileFormat(path: path) else {
+        throw CommandFailure(
+          .usage, "--send \(path): give echo, pattern, or the name of a .y4m, .h264 or .wav file")
+      }
+      if let earlier = files.updateValue(path, forKey: format.kind) {
+        let media = format.kind == .audio ? "sound" : "pictures"
+        throw CommandFailure(
+          .usage, "--send \(earlier) and --send \(path) both carry \(media): give one of them")
+      }
+      try check(path, format, codec)
+    }
+    if options.send.isEmpty { other = fallback }
+    guard framesPerSecond == nil || clip != nil else {
+      throw CommandFailure(
+        .usage, "--frame-rate is for a .h264 file, and --send names none: leave it out")
+    }
+  }
+
+  /// Refuses a file that holds no media before anything is recorded.
+  private mutating func check(
+    _ path: String, _ format: MediaFileFormat, _ codec: VideoCodecChoice?
+  ) throws {
+    do {
+      switch format {
+      case .wav: _ = try WAVFileSource(path: path, loops: false)
+      case .y4m: _ = try Y4MFileSource(path: path, loops: false)
+      case .h264:
+        clip = try H264Clip(
+          path, H264FileSource(path: path, loops: false, framesPerSecond: framesPerSecond))
+      }
+    } catch let error as MediaFileError {
+      guard error.cause == .missing else {
+        throw CommandFailure(error.status, "--send \(error.description)")
+      }
+      throw CommandFailure(
+        .noSuchFile, "--send \(path): there is no such file; give echo, pattern or another file")
+    }
+    guard format == .h264, let codec, codec.name != .h264 else { return }
+    throw CommandFailure(
+      .usage, "--send \(path) is sent as it is, in H.264: leave out --video-codec \(codec)")
+  }
+
+  /// What a track of a kind sends: the file that carries it, or what was given for the rest.
+  func source(for kind: MediaKind) -> MediaSource {
+    if files[kind] != nil { return .application }
+    return other == .echo ? .echo : SendChoice.generated(kind)
+  }
+
+  /// The file that feeds a kind.
+  func file(for kind: MediaKind) -> String? { files[kind] }
+}

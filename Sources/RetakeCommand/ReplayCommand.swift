@@ -1,0 +1,203 @@
+import ArgumentParser
+import CSupport
+import Debug
+import Foundation
+import Media
+import Peer
+import Queries
+import Replay
+import Tape
+import Wire
+
+/// Re-drives the stack from a take.
+struct ReplayCommand: ParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "replay",
+    abstract: "Re-drive the whole stack from a take and compare everything it does.",
+    discussion: """
+      Prints "identical", or the first thing that differs: an altered file is told apart from a \
+      stack that behaves differently. The exit status is 0 when identical, 1 when not.
+
+      Examples:
+        retake replay call.take
+        retake replay call.take --skip-codecs
+        retake replay old.take --substitute
+        retake replay call.take --until 12.3s
+        retake replay call.take --until 'state ice-connection failed'
+        retake replay call.take --until 'packet rtcp pli' --json
+        retake replay call.take --until step:1234 --lldb
+          (lldb) breakpoint set --file PeerMachine.swift --line 26
+          (gdb) break PeerMachine.swift:26
+      """)
+
+  @OptionGroup var options: TakeOptions
+
+  @Flag(help: "Let recorded frames stand in for the codecs; all but decoded media is compared.")
+  var skipCodecs = false
+
+  @Flag(
+    help: """
+      Take from the recording what another OpenSSL, libsrtp2 or codec made otherwise, and compare \
+      all the rest; where the libraries are the same, do so with all of them.
+      """)
+  var substitute = false
+
+  @Option(
+    help: """
+      Stop before a step (step:123) or at a time (12.5s), or after the step that meets a condition \
+      ('state ice-connection failed', 'packet rtcp pli'), and print the state of the stack.
+      """,
+    transform: Taking.condition)
+  var until: StepCondition?
+
+  @Flag(help: "Open the place in lldb, or in gdb where that does not start.")
+  var lldb = false
+
+  @Flag(help: .hidden)
+  var stopHere = false
+
+  func run() throws {
+    var replayOptions = Replayer.Options()
+    replayOptions.skipsCodecs = skipCodecs
+    replayOptions.until = until.map { .condition($0) }
+    if lldb {
+      let kept = (skipCodecs ? ["--skip-codecs"] : []) + (substitute ? ["--substitute"] : [])
+      try NativeDebugger(take: options.take, options: kept).open(
+        before: until?.description ?? "step:1")
+    }
+    if stopHere { return try walk(to: until) }
+    let substitution = try chosenSubstitution()
+    replayOptions.skipsCodecs = skipCodecs || substitution.skipsCodecs
+    replayOptions.security = substitution.security
+    var states: [ActorState] = []
+    var report = try reading { () throws(TapeError) in
+      replayOptions.toolchain = try Toolchain.current(for: options.take)
+      let replayer = try Replayer(
+        path: options.take, options: replayOptions, codecs: { LibraryCodecs() },
+        peer: { PeerMachine(codecs: $0) })
+      warn(replayer.header)
+      warn(replayer.toolchainDifferences)
+      let end = try replayer.lastTime() ?? .zero
+      let progress = Progress("replaying")
+      defer { progress.clear() }
+      let report = try replayer.run { at in
+        progress.show(String(format: "replaying: %.1f of %.1f s", at.seconds, end.seconds))
+      }
+      if report.stoppedEarly { states = replayer.states }
+      return report
+    }
+    if case .diverged(let divergence) = report.verdict {
+      report.verdict = .diverged(try looked(into: divergence, replayOptions))
+    }
+    try Output.line(options.json ? json(report, states) : text(report, states))
+    guard case .identical = report.verdict else { throw CommandFailure(.difference, "") }
+    if let condition = until, !condition.stopsBefore, !report.stoppedEarly {
+      throw CommandFailure(.unmet, "\(options.take): nothing in it meets \"\(condition)\"")
+    }
+  }
+
+  // MARK: What the stack looked like
+
+  private func text(
+    _ report: ReplayReport, _ states: [ActorState]
+  ) -> String {
+    let parts = states.map { state in
+      SnapshotTree("\(state.name) \(state.label)", of: state.snapshot).lines
+        .joined(separator: "\n")
+    }
+    return ([painted(report)] + parts).joined(separator: "\n\n")
+  }
+
+  /// The verdict, in colour where there are colours: of a difference the line that names it.
+  private func painted(_ report: ReplayReport) -> String {
+    let text = report.description
+    let first = text.prefix { $0 != "\n" }
+    var ink = Ink.good
+    if case .identical = report.verdict {} else { ink = .bad }
+    return Terminal.standard.paint(String(first), ink) + text.dropFirst(first.count)
+  }
+
+  private func json(
+    _ report: ReplayReport, _ states: [ActorState]
+  ) -> String {
+    guard !states.isEmpty else { return report.json }
+    let parts = states.map { state in
+      "\"\(state.actor)\" : " + SnapshotTree("", of: state.snapshot).json
+    }
+    return report.json.dropLast(2) + ",\n  \"states\" : {\(parts.joined(separator: ", "))}\n}"
+  }
+
+  /// Goes to a divergence once more, on one thread, to tell what the machine looks like there.
+  private func looked(into divergence: Divergence, _ replayOptions: Replayer.Options) throws
+    -> Divergence
+  {
+    try reading { () throws(TapeError) in
+      let walk = try TapeWalk(
+        path: options.take, skipsCodecs: replayOptions.skipsCodecs,
+        security: replayOptions.security, codecs: { LibraryCodecs() })
+      while walk.number < divergence.step, try walk.advance() != nil {}
+      guard var found = walk.divergence, found.step == divergence.step else { return divergence }
+      found.shows = divergence.shows
+      return found
+    }
+  }
+
+  /// Replays on one thread, calls the place where a debugger stops, and goes on to the end.
+  private func walk(to condition: StepCondition?) throws {
+    let substitution = try chosenSubstitution()
+    try reading { () throws(TapeError) in
+      let walk = try TapeWalk(
+        path: options.take, skipsCodecs: skipCodecs || substitution.skipsCodecs,
+        security: substitution.security, codecs: { LibraryCodecs() })
+      var hasStopped = false
+      while let next = try walk.next() {
+        if !hasStopped, condition?.isReached(before: next) ?? true {
+          hasStopped = true
+          csupport_stop_here()
+        }
+        _ = try walk.advance()
+        if !hasStopped, let condition, !condition.stopsBefore, walk.meets(condition) {
+          hasStopped = true
+          csupport_stop_here()
+        }
+      }
+    }
+  }
+
+  /// Says before the replay that another stack made the take, and what can be done.
+  private func warn(_ header: TakeHeader) {
+    guard header.isOfAnotherRevision, !options.json else { return }
+    printError(
+      """
+      retake: \(options.take): made by revision \(header.revision ?? 0) of the stack, and this is \
+      \(stackRevision): its outputs may differ
+        a Retake of that revision replays it exactly; retake pin has it compared by meaning, and \
+      retake upgrade makes it anew
+      """)
+  }
+
+  /// Says before the replay what may explain a divergence.
+  private func warn(_ differences: [ToolchainDifference]) {
+    guard !differences.isEmpty, !options.json else { return }
+    // Another processor alone mostly changes nothing; what it came to stands in the verdict.
+    if differences.map(\.part) == ["cpu"], !skipCodecs, !substitute { return }
+    printError("retake: \(options.take): made with another toolchain, bytes may differ:")
+    for difference in differences { printError("  \(difference.summary)") }
+    if !substitute { printError("  --substitute takes from the recording what they made") }
+  }
+
+  /// What stands in for the libraries, when that was asked for.
+  private func chosenSubstitution() throws -> Substitution {
+    guard substitute else { return Substitution() }
+    return try reading { () throws(TapeError) in
+      try Substitution(
+        asked: options.take, try TapeReader(path: options.take).header,
+        by: try Toolchain.current(for: options.take))
+    }
+  }
+}
+
+extension Instant {
+  /// The time since the beginning of the take in seconds.
+  var seconds: Double { Double(nanoseconds) / 1e9 }
+}

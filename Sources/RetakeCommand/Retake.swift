@@ -1,0 +1,101 @@
+import ArgumentParser
+import Foundation
+import Tape
+
+/// The root of the command line.
+struct Retake: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "retake",
+    abstract: "Records a live WebRTC session into one file and re-drives the whole stack from it.",
+    discussion: """
+      A recorded session is a take: one SQLite file with everything that went in and out of the \
+      client stack. Replaying executes the stack again and compares every output.
+
+      Try it:
+        retake record demo --out demo.take
+        retake replay demo.take
+        retake timeline demo.take
+      """,
+    version: retakeVersion,
+    subcommands: [
+      Record.self, ImportCommand.self, ReplayCommand.self, InfoCommand.self, TimelineCommand.self,
+      StatsCommand.self,
+      SpeakersCommand.self, SQLCommand.self, PageCommand.self, ExportCommand.self,
+      DebugCommand.self,
+      WhatIfCommand.self, DiffCommand.self, BenchCommand.self, VerifyCommand.self,
+      PinCommand.self, MinimiseCommand.self, UpgradeCommand.self, MergeCommand.self,
+    ])
+}
+
+/// Runs a command and turns its outcome into an exit status.
+@main
+enum Main {
+  static func main() async {
+    Output.prepare()
+    let words = Array(CommandLine.arguments.dropFirst())
+    do throws(CommandFailure) {
+      do {
+        guard !CommandLine.arguments.isEmpty else {
+          // Swift reads it there.
+          throw CommandFailure(
+            .inputOutput, "the command line cannot be read without /proc: mount it here")
+        }
+        var command = try command(words)
+        if var asynchronous = command as? any AsyncParsableCommand {
+          try await asynchronous.run()
+        } else {
+          try command.run()
+        }
+      } catch let failure as CommandFailure {
+        throw failure
+      } catch {
+        // Help, versions and completions are errors to the parser.
+        guard let text = CommandReading.text(of: error) else {
+          throw CommandFailure(.inputOutput, String(describing: error))
+        }
+        try Output.line(text)
+      }
+    } catch {
+      WritingWhole.yieldToSignal()
+      if !error.message.isEmpty { printError("retake: \(error.message)") }
+      // Whoever started this sees that it was Ctrl-C, and a script ends with it.
+      if error.status == .interrupted { WritingWhole.end(by: SIGINT) }
+      exit(error.status.rawValue)
+    }
+  }
+
+  /// The command that a command line means; what it refuses is a failure, what it prints another
+  /// error.
+  private static func command(_ words: [String]) throws -> any ParsableCommand {
+    do {
+      return try CommandReading.read(words)
+    } catch {
+      guard CommandReading.text(of: error) == nil else { throw error }
+      throw CommandReading.failure(of: error, words)
+    }
+  }
+}
+
+/// How a command ends: two of its own, and values of sysexits.h.
+enum ExitStatus: Int32 {
+  case difference = 1
+  /// A condition that nothing met.
+  case unmet = 2
+  case usage = 64
+  case invalidTake = 65
+  case noSuchFile = 66
+  case inputOutput = 74
+  /// Ctrl-C: 128 and the signal's number, as shells have it.
+  case interrupted = 130
+}
+
+/// A failure in one sentence, with the exit status that belongs to it.
+struct CommandFailure: Error {
+  var status: ExitStatus
+  var message: String
+
+  init(_ status: ExitStatus, _ message: String) {
+    self.status = status
+    self.message = message
+  }
+}

@@ -1,0 +1,114 @@
+import ArgumentParser
+import Foundation
+import Queries
+import Replay
+import Tape
+import Wire
+
+/// The peer that a command looks at.
+struct PeerOption: ParsableArguments {
+  @Option(
+    help: ArgumentHelp("Only this peer, by its number or label.", valueName: "peer"),
+    transform: Taking.text(1...1_000))
+  var peer: String?
+
+  /// The numbers of the peers that are meant, nil for all; a misspelt one is refused with the
+  /// nearest.
+  func numbers(in take: String) throws -> Set<Int64>? {
+    guard let peer else { return nil }
+    let known = try reading { () throws(TapeError) in try TakePeers.all(in: take) }
+    let found = known.filter { String($0.number) == peer || $0.label == peer }
+    guard found.isEmpty else { return Set(found.map(\.number)) }
+    let near = Nearest.words(to: peer, among: known.map(\.label).filter { !$0.isEmpty })
+    let list = known.map { $0.label.isEmpty ? "\($0.number)" : "\($0.number) (\($0.label))" }
+    throw CommandFailure(
+      .usage,
+      "\(take): --peer \(CommandReading.shown(peer)): there is no such peer; "
+        + (near.isEmpty
+          ? "the take has \(list.prefix(20).joined(separator: ", "))"
+          : "did you mean \(near.joined(separator: " or "))?"))
+  }
+}
+
+extension PeerOption {
+  /// The number of the one peer that is meant, nil for all.
+  func number(in take: String) throws -> Int64? {
+    guard let peer, let numbers = try numbers(in: take) else { return nil }
+    guard numbers.count > 1 else { return numbers.first }
+    let list = numbers.sorted().map { String($0) }.joined(separator: ", ")
+    throw CommandFailure(
+      .usage,
+      "\(take): --peer \(CommandReading.shown(peer)): \(numbers.count) peers are called so; give "
+        + "one of the numbers \(list)")
+  }
+}
+
+/// The time that a command looks at.
+struct SpanOptions: ParsableArguments {
+  @Option(
+    help: "Only what comes at this time (12.5, 80ms) or step (step:120) or later.",
+    transform: Taking.place)
+  var from: StepCondition?
+
+  @Option(help: "Only what comes at this time or step or earlier.", transform: Taking.place)
+  var to: StepCondition?
+
+  var isEmpty: Bool { from == nil && to == nil }
+
+  func validate() throws {
+    guard let from, let to else { return }
+    let isReversed =
+      if let from = from.instant, let to = to.instant {
+        from > to
+      } else if let from = from.stepNumber, let to = to.stepNumber {
+        from > to
+      } else {
+        false
+      }
+    if isReversed { throw ValidationError("--from \(from) is later than --to \(to).") }
+  }
+
+  /// Sets the ends of a selection.
+  func limit(_ selection: inout TakeSelection, in take: String) throws {
+    if let from { selection.fromNanoseconds = try nanoseconds(from, "--from", take) }
+    if let to { selection.toNanoseconds = try nanoseconds(to, "--to", take) }
+    guard selection.fromNanoseconds > selection.toNanoseconds, let from, let to else { return }
+    throw CommandFailure(.usage, "\(take): --from \(from) is later than --to \(to)")
+  }
+
+  private func nanoseconds(_ place: StepCondition, _ option: String, _ take: String) throws
+    -> Int64
+  {
+    guard let step = place.stepNumber else { return place.instant?.nanoseconds ?? 0 }
+    let found = try reading { () throws(TapeError) in try StepTimes.find(step, in: take) }
+    guard let at = found.at else {
+      throw CommandFailure(
+        .usage, "\(take): \(option) \(place): there is no such step; the take has \(found.count)")
+    }
+    return at.nanoseconds
+  }
+}
+
+/// The part of a take that a command looks at.
+struct SelectionOptions: ParsableArguments {
+  @OptionGroup var peers: PeerOption
+  @OptionGroup var span: SpanOptions
+
+  /// What is selected of a take.
+  func selection(in take: String) throws -> TakeSelection {
+    var selection = TakeSelection()
+    selection.peers = try peers.numbers(in: take)
+    try span.limit(&selection, in: take)
+    return selection
+  }
+}
+
+/// The lanes of a timeline by their names.
+enum LaneName {
+  static func read(_ word: String) throws -> String {
+    guard Timeline.lanes.contains(word) else {
+      throw Taking.Refusal("there is no such lane\(Nearest.hint(word, among: Timeline.lanes))")
+    }
+    return word
+  }
+}

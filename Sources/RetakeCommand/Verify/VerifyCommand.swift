@@ -1,0 +1,145 @@
+import ArgumentParser
+import Foundation
+import Queries
+import Synchronization
+import Tape
+import Verify
+
+/// Takes as regression tests.
+struct VerifyCommand: ParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "verify",
+    abstract: "Run takes as tests: every one must replay as it was recorded or pinned.",
+    discussion: """
+      A folder stands for all takes below it. A take is compared exactly: every packet, state, \
+      frame, timer and random draw. With a pin beside it (call.pin.json, made by retake pin) it is \
+      compared as the pin says: exactly, or by what comes of the session within the pin's \
+      tolerances. Takes run in parallel on all cores. The exit status is 1 when one fails; its \
+      report, with the command that shows the failure again, is left in the folder of reports.
+
+      Examples:
+        retake verify Captures/
+        retake verify call.take --mode meaning
+        retake verify Captures/ --junit build/retake.xml --reports build/retake
+      """)
+
+  @Argument(
+    help: "Takes, and folders of takes.", completion: .file(extensions: ["take"]),
+    transform: Taking.path)
+  var paths: [String]
+
+  @Option(help: "How to compare, whatever pins say: exact or meaning.")
+  var mode: VerifyMode?
+
+  @Option(
+    help: "Write the results as JUnit XML to this file.", completion: .file(extensions: ["xml"]),
+    transform: Taking.path)
+  var junit: String?
+
+  @Option(
+    help: "The folder for the reports of takes that fail. Default: \(Self.usualReports).",
+    completion: .directory, transform: Taking.path)
+  var reports = Self.usualReports
+
+  private static let usualReports = "retake-reports"
+
+  @Option(
+    help: "How many takes run at once. Default: as many as there are cores.",
+    transform: Taking.whole(1...1024))
+  var jobs: Int?
+
+  @Flag(help: "Print JSON for programs.")
+  var json = false
+
+  func validate() throws {
+    if paths.isEmpty { throw ValidationError("Give a take or a folder of takes.") }
+  }
+
+  func run() throws {
+    let takes = try reading { () throws(TapeError) in try VerificationRun.takes(in: paths) }
+    let progress = Progress("verifying")
+    let (json, pieces, count) = (json, OutputPieces(), FinishedCount())
+    let jobs = jobs ?? ProcessInfo.processInfo.activeProcessorCount
+    let run = progress.follow(telling: { "\(count.value) of \(takes.count) takes" }) {
+      VerificationRun(takes: takes, mode: mode?.mode, jobs: jobs) { done, latest in
+        count.set(done)
+        // Whole lines in one write, so that those of several threads stay whole.
+        if !json { progress.above { pieces.take(Self.painted(latest) + "\n") } }
+      }
+    }
+    try pieces.check()
+    let written = try writeReports(run)
+    if let junit { try write(run.junit, to: junit) }
+    if json {
+      try Output.line(run.json)
+    } else {
+      try Output.line(run.totals)
+      for report in written { try Output.line("report: \(report)") }
+    }
+    guard let first = run.failures.first else { return }
+    // Files that are no takes are no differences; each has its line above.
+    var status = ExitStatus.difference
+    let areAllUnreadable = run.failures.allSatisfy { failure in
+      if case .unreadable = failure.outcome { true } else { false }
+    }
+    if areAllUnreadable, case .unreadable(let error) = first.outcome {
+      status = CommandFailure(error).status
+    }
+    throw CommandFailure(status, "")
+  }
+
+  /// The line of a take, its verdict in colour.
+  private static func painted(_ result: TakeVerification) -> String {
+    let line = result.line
+    let verdict = line.prefix { $0 != " " }
+    return Terminal.standard.paint(String(verdict), result.isPassed ? .good : .bad)
+      + line.dropFirst(verdict.count)
+  }
+
+  private func writeReports(_ run: VerificationRun) throws -> [String] {
+    var names: [String: Int] = [:]
+    return try run.failures.map { failure in
+      let name = URL(fileURLWithPath: failure.path).deletingPathExtension().lastPathComponent
+      let count = names[name, default: 0] + 1
+      names[name] = count
+      let path = "\(reports)/\(name)\(count == 1 ? "" : "-\(count)").txt"
+      var meaning: String?
+      if case .diverged = failure.outcome { meaning = try? failure.meaning() }
+      try write(failure.report(meaning: meaning), to: path)
+      return path
+    }
+  }
+
+  private func write(_ text: String, to path: String) throws {
+    do {
+      try FileManager.default.createDirectory(
+        at: URL(fileURLWithPath: path).deletingLastPathComponent(),
+        withIntermediateDirectories: true)
+    } catch {
+      throw CommandFailure(.inputOutput, "\(path): its folder cannot be made; choose another")
+    }
+    // Programs of CI read them, whoever they run as.
+    try WritingWhole.text(text, to: path, mode: 0o644)
+  }
+}
+
+/// How many takes are through.
+private final class FinishedCount: Sendable {
+  private let count = Atomic(0)
+
+  var value: Int { count.load(ordering: .relaxed) }
+
+  func set(_ value: Int) { count.store(value, ordering: .relaxed) }
+}
+
+/// The modes by their names on the command line.
+enum VerifyMode: String, ExpressibleByArgument, CaseIterable {
+  case exact, meaning
+
+  var mode: Pin.Mode {
+    switch self {
+    case .exact: .exact
+    case .meaning: .meaning
+    }
+  }
+}

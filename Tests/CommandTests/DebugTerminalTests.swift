@@ -1,0 +1,107 @@
+import Foundation
+import Testing
+
+/// `retake debug` as somebody at a terminal meets it.
+@Suite struct DebugTerminalTests {
+  /// A session whose history stands in a folder of the test.
+  private func session(_ path: String, _ folder: Folder) async throws -> TerminalRun {
+    let run = try TerminalRun(
+      ["debug", path], columns: 200, environment: ["XDG_STATE_HOME": folder.file("state")])
+    try await run.wait(for: "(before step 1) ")
+    return run
+  }
+
+  private func leave(_ run: TerminalRun) async throws {
+    run.type("quit\r")
+    #expect(try await run.end() == 0, "\(run.screen.suffix(500))")
+  }
+
+  @Test func enterRepeatsAndCtrlCReturnsToThePrompt() async throws {
+    let (made, folder) = (try await Takes.lossyCall(), try Folder())
+    let run = try await session(made.path, folder)
+    try await run.type("next\r", until: "after step 1) ")
+    try await run.type("\r", until: "after step 2) ")
+    try await run.type("seek step:50\r", until: "after step 49) ")
+    // Any command is repeated, not only a move.
+    try await run.type("steps 1\r", until: "after step 49) ")
+    try await run.type("\r", until: "after step 49) ")
+    #expect(run.screen.components(separatedBy: "steps 1").count == 2)
+    // Ctrl-C leaves the line, of which nothing is executed.
+    try await run.type("seek step:70\u{03}", until: "after step 49) ")
+    #expect(!run.screen.contains("after step 69)"))
+    // Ctrl-D ends the session.
+    run.type("\u{04}")
+    #expect(try await run.end() == 0)
+  }
+
+  @Test func ctrlCLeavesALongCommandWhereItBegan() async throws {
+    let (made, folder) = (try await Takes.lossyCall(), try Folder())
+    let run = try await session(made.path, folder)
+    try await run.type("seek step:20\r", until: "after step 19) ")
+    // No row tells when that is, so the whole take is walked: again and again, until it was left.
+    for _ in 0..<20 where !run.screen.contains("interrupted; still at") {
+      // When the line is entered, Ctrl-C is a signal again.
+      let before = run.type(
+        "next stat jitterBufferDelay<0\r", whenShown: "jitterBufferDelay<0\r\n",
+        press: "\u{03}")
+      try await run.wait(for: "after step 19) ", after: before)
+    }
+    #expect(run.screen.contains("interrupted; still at"), "\(run.screen.suffix(500))")
+    // The session is as good as before.
+    try await run.type("next\r", until: "after step 20) ")
+    try await run.type("back\r", until: "after step 19) ")
+    try await leave(run)
+  }
+
+  @Test func historyIsKeptBetweenSessionsForItsOwnerAlone() async throws {
+    let (made, folder) = (try await Takes.lossyCall(), try Folder())
+    let file = folder.file("state/retake/debug_history")
+    let first = try await session(made.path, folder)
+    try await first.type("seek step:33\r", until: "after step 32) ")
+    try await first.type("seek step:44\r", until: "after step 43) ")
+    try await leave(first)
+    let attributes = try FileManager.default.attributesOfItem(atPath: file)
+    #expect(attributes[.posixPermissions] as? Int == 0o600)
+    let parent = try FileManager.default.attributesOfItem(atPath: folder.file("state/retake"))
+    #expect(parent[.posixPermissions] as? Int == 0o700)
+    let second = try await session(made.path, folder)
+    // Up three times: quit, then the later seek, then the earlier one.
+    try await second.type("\u{1b}[A\u{1b}[A\u{1b}[A\r", until: "after step 32) ")
+    // Ctrl-R looks for a line.
+    try await second.type("\u{12}p:44\r", until: "after step 43) ")
+    try await leave(second)
+  }
+
+  @Test func aHomeThatCannotBeWrittenHasNoHistory() async throws {
+    let made = try await Takes.lossyCall()
+    let run = try TerminalRun(
+      ["debug", made.path], environment: ["XDG_STATE_HOME": "/dev/null", "HOME": "/dev/null"])
+    try await run.wait(for: "(before step 1) ")
+    try await run.type("next\r", until: "after step 1) ")
+    try await leave(run)
+  }
+
+  @Test func theTabKeyOffersWhatFits() async throws {
+    let (made, folder) = (try await Takes.lossyCall(), try Folder())
+    let run = try await session(made.path, folder)
+    // Where there is one word it is put in, and where there are several they are listed.
+    try await run.type(
+      "see\tstate ice-c\tche\t\r", until: "ice-connection state new to checking")
+    try await run.type("seek state ice-connection \t", until: "disconnected  failed")
+    // Ctrl-U takes what stands there away.
+    try await run.type("\u{15}next packet in rtp s\t", until: "sequence=")
+    try await run.type("\u{15}frame x.png \t", until: "peer=   track=")
+    run.type("\u{15}")
+    try await leave(run)
+  }
+
+  /// Nothing of a session stays behind: no process, no changed terminal.
+  @Test func aHangUpEndsTheSession() async throws {
+    let (made, folder) = (try await Takes.lossyCall(), try Folder())
+    let run = try await session(made.path, folder)
+    run.type("next\r")
+    try await run.wait(for: "after step 1) ")
+    run.send(SIGHUP)
+    #expect(try await run.end() == -SIGHUP)
+  }
+}

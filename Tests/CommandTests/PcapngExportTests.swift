@@ -1,0 +1,111 @@
+import Foundation
+import Testing
+
+/// A take as a capture that opens anywhere, and the way back.
+@Suite struct PcapngExportTests {
+  private static let samples = URL(filePath: #filePath).deletingLastPathComponent()
+    .deletingLastPathComponent().appending(path: "ObserverTests/Samples")
+  private static let tshark = ["/usr/bin/tshark", "/usr/local/bin/tshark"].first {
+    FileManager.default.isExecutableFile(atPath: $0)
+  }
+
+  private func sample(_ name: String) -> String { Self.samples.appending(path: name).path }
+
+  /// Imports a sample and exports it again.
+  private func exported(_ name: String, _ folder: Folder) async throws -> (
+    take: String, capture: String
+  ) {
+    let (path, capture) = (folder.file("call.take"), folder.file("call.pcapng"))
+    let made = try await Tool.run(
+      "import", sample("\(name).pcap"), "--keys", sample("\(name).keys"), "--sdp",
+      sample("\(name)-offer.sdp"), "--sdp", sample("\(name)-answer.sdp"), "--out", path)
+    try #require(made.status == 0, "\(made.errors)")
+    let export = try await Tool.run("export", path, "--pcapng", capture)
+    try #require(export.status == 0, "\(export.errors)")
+    return (path, capture)
+  }
+
+  @Test(arguments: ["chromium-aiortc", "firefox-loop"])
+  func anExportedCallImportsAsTheSameTake(name: String) async throws {
+    let folder = try Folder()
+    let (path, capture) = try await exported(name, folder)
+    let again = folder.file("again.take")
+    let made = try await Tool.run("import", capture, "--out", again)
+    #expect(made.status == 0, "\(made.errors)")
+    for query in [
+      "SELECT count(*) FROM packet", "SELECT count(*) FROM frame", "SELECT count(*) FROM rtcp",
+      "SELECT count(*) FROM signaling", "SELECT sum(size) FROM frame",
+    ] {
+      #expect(try Takes.number(path, query) == Takes.number(again, query), "\(query)")
+    }
+    let digest = "SELECT digest FROM ending"
+    #expect(try Takes.bytes(path, digest) == Takes.bytes(again, digest))
+  }
+
+  /// A line of tshark's table of RTP streams: the codec in it shows that SDP was understood.
+  private struct Row {
+    var ssrc: Int
+    var codec: String
+    var packets: Int
+    var lost: Int
+    var maximumJitter: Double
+
+    init?(_ line: Substring) {
+      let fields = line.split(separator: " ")
+      guard let place = fields.firstIndex(where: { $0.hasPrefix("0x") }), place >= 6,
+        let ssrc = Int(fields[place].dropFirst(2), radix: 16),
+        let percent = fields.firstIndex(where: { $0.hasPrefix("(") }), fields.count > percent + 6,
+        let packets = Int(fields[percent - 2]), let lost = Int(fields[percent - 1]),
+        let maximum = Double(fields[percent + 6]), let port = Int(fields[place - 3]),
+        port < 32_768
+      else { return nil }
+      self.ssrc = ssrc
+      codec = fields[place + 1].lowercased()
+      (self.packets, self.lost, maximumJitter) = (packets, lost, maximum)
+    }
+  }
+
+  /// The ports of the samples have their highest bit set, so those of the clear have it not.
+  @Test(
+    .enabled(if: tshark != nil, "tshark is not installed"),
+    arguments: ["chromium-aiortc", "aiortc-offers-chromium"])
+  func tsharkFindsTheStreamsInTheClearWithoutSettings(name: String) async throws {
+    let folder = try Folder()
+    let (path, capture) = try await exported(name, folder)
+    let tool = try #require(Self.tshark)
+    let table = try await Tool.shell("'\(tool)' -q -z rtp,streams -r '\(capture)'")
+    let rows = table.output.split(separator: "\n").compactMap { Row($0) }
+    #expect(rows.count == 5, "\(table.output)")
+    #expect(
+      rows.contains { $0.codec.contains("opus") } && rows.contains { $0.codec.contains("vp8") })
+    for row in rows {
+      let packets =
+        "SELECT count(*) FROM packet WHERE protocol = 'rtp' AND direction = 'in' AND ssrc = "
+      #expect(try Takes.number(path, packets + "\(row.ssrc)") == Int64(row.packets), "\(row)")
+    }
+    var compared = 0
+    for row in rows where row.codec.contains("opus") || row.codec.contains("vp8") {
+      #expect(try last(path, "$.packetsLost", row.ssrc) == Int64(row.lost), "\(row)")
+      // Of some streams tshark prints no jitter at all; its last column is 0 then.
+      guard row.maximumJitter > 0 else { continue }
+      compared += 1
+      // In microseconds: a sample is one of the values whose largest tshark tells.
+      let jitter = try last(path, "$.jitter", row.ssrc, times: 1_000_000)
+      #expect(jitter > 0 && Double(jitter) <= row.maximumJitter * 1000 + 100, "\(row)")
+    }
+    #expect(compared >= 2)
+  }
+
+  /// A member of the last sample of a received stream.
+  private func last(_ path: String, _ member: String, _ ssrc: Int, times factor: Int = 1) throws
+    -> Int64
+  {
+    try Takes.number(
+      path,
+      """
+      SELECT CAST((members ->> '\(member)') * \(factor) AS INTEGER) FROM stat
+      WHERE type = 'inbound-rtp' AND members ->> '$.ssrc' = \(ssrc)
+      ORDER BY row DESC LIMIT 1
+      """)
+  }
+}

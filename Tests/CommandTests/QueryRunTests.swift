@@ -1,0 +1,73 @@
+import Foundation
+import Testing
+
+/// `retake sql` while it runs: rows as they come, a limit, and Ctrl-C.
+@Suite struct QueryRunTests {
+  /// Three rows at once, and then none for ever.
+  private static let endless = """
+    WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n)
+    SELECT i, 'row ' || i AS name FROM n WHERE i <= 3 OR i < 0
+    """
+
+  @Test(arguments: ["table", "csv", "json"])
+  func rowsComeAtOnceAndCtrlCEndsTheQuery(format: String) async throws {
+    let made = try await Takes.lossyCall()
+    let run = try Run(Tool.path, ["sql", made.path, Self.endless, "--format", format])
+    let out = run.folder.file("out")
+    try await poll("rows; \(run.errors)", within: .seconds(60)) {
+      ((try? String(contentsOfFile: out, encoding: .utf8)) ?? "").contains("row 3")
+    }
+    #expect(run.isRunning)
+    run.send(SIGINT)
+    let outcome = try await run.outcome()
+    // As a shell wants it of whoever was interrupted.
+    #expect(outcome.wasKilled && outcome.status == SIGINT)
+    #expect(outcome.errorLines.count == 1)
+    #expect(outcome.errors.contains("\(made.path): the query was interrupted; it gave 3 rows"))
+    // A list that is not complete does not look so.
+    if format == "json" { #expect(!outcome.output.contains("]")) }
+  }
+
+  @Test(arguments: ["table", "csv", "json"])
+  func aTimeLimitEndsAQuery(format: String) async throws {
+    let made = try await Takes.lossyCall()
+    let outcome = try await Tool.run(
+      "sql", made.path, Self.endless, "--format", format, "--time-limit", "300ms")
+    #expect(outcome.status == 1 && !outcome.wasKilled)
+    #expect(outcome.output.contains("row 3"), "\(outcome.output)")
+    #expect(outcome.errorLines.count == 1)
+    #expect(
+      outcome.errors.contains("longer than the --time-limit of 0.3 s; it gave 3 rows by then"),
+      "\(outcome.errors)")
+    let enough = try await Tool.run(
+      "sql", made.path, "SELECT 1", "--format", format, "--time-limit", "100")
+    #expect(enough.status == 0 && enough.errors.isEmpty)
+  }
+
+  @Test func ctrlCOnATerminalEndsAQuery() async throws {
+    let made = try await Takes.lossyCall()
+    let run = try TerminalRun(["sql", made.path, Self.endless])
+    try await run.wait(for: "row 3")
+    run.type("\u{03}")
+    #expect(try await run.end() == -SIGINT)
+    #expect(run.screen.contains("interrupted; it gave 3 rows by then"), "\(run.screen)")
+  }
+
+  /// Rows that come when the widths are known stand out in a file, and lose nothing.
+  @Test func longTablesKeepAllOfTheirRows() async throws {
+    let made = try await Takes.lossyCall()
+    let query = """
+      WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 5000)
+      SELECT i, iif(i > 4000, 'quite a lot longer', 'short') AS text, i AS again FROM n
+      """
+    let outcome = try await Tool.run("sql", made.path, query)
+    let lines = outcome.output.split(separator: "\n")
+    #expect(lines.count == 5_002)
+    for (index, line) in lines.dropFirst(2).enumerated() {
+      let words = line.split(separator: " ")
+      #expect(words.first == "\(index + 1)" && words.last == "\(index + 1)", "\(line)")
+      if index < 999 { #expect(line.count == lines[2].count) }
+      if index >= 4_000 { #expect(line.contains("quite a lot longer")) }
+    }
+  }
+}

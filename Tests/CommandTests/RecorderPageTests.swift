@@ -1,0 +1,92 @@
+import Foundation
+import Testing
+
+extension LiveTests {
+  /// What `record serve` gives to a browser: where calls are recorded, and the page of a take.
+  @Suite struct RecorderPageTests {
+    private struct Answer {
+      var status: Int
+      var head: String
+      var body: String
+    }
+
+    private func get(_ url: String, _ options: String...) async throws -> Answer {
+      let text = try await Run("/usr/bin/curl", ["-s", "-i"] + options + [url]).outcome().output
+      let parts = text.replacing("\r\n", with: "\n").components(separatedBy: "\n\n")
+      let status = try #require(Int(text.dropFirst("HTTP/1.1 ".count).prefix(3)), "\(text)")
+      return Answer(
+        status: status, head: parts[0], body: parts.dropFirst().joined(separator: "\n\n"))
+    }
+
+    private func call(_ url: String, _ folder: Folder, _ name: String) async throws {
+      let call = try await Tool.run(
+        "record", "call", url + "/offer", "--seconds", "0.5", "--bind", "127.0.0.1", "--out",
+        folder.file(name))
+      #expect(call.status == 0, "\(call.errors)")
+    }
+
+    private func end(_ run: Run) async throws {
+      run.send(SIGINT)
+      #expect(try await run.outcome().status == 0)
+    }
+
+    /// The data of a page of a take, which its script draws.
+    private func data(_ page: Answer) throws -> [String: Any] {
+      let begin = try #require(page.body.range(of: "type=\"application/json\""))
+      let rest = page.body[begin.upperBound...].drop { $0 != ">" }.dropFirst()
+      let text = rest[..<(try #require(rest.range(of: "</script>"))).lowerBound]
+      return try #require(
+        try JSONSerialization.jsonObject(with: Data(text.utf8)) as? [String: Any])
+    }
+
+    @Test func eachCallInAFolderHasAPageOfItsTake() async throws {
+      let folder = try Folder()
+      let (run, url) = try await LiveTests.serve("--out", folder.file("takes/"))
+      let list = try await get(url + "/calls")
+      #expect(list.body.contains("\"recording\":\"takes\""), "\(list.body)")
+      for name in ["a.take", "b.take"] { try await call(url, folder, name) }
+      for number in 1...2 {
+        let page = try await get(url + "/page?id=call-\(number)")
+        #expect(page.status == 200 && page.body.hasPrefix("<!doctype html>"))
+        #expect(page.head.contains("Content-Type: text/html"))
+        #expect(page.head.contains("Cache-Control: no-store"))
+        #expect(page.head.contains("Content-Security-Policy: default-src 'none'"))
+        let peers = try #require(try data(page)["peers"] as? [[String: Any]])
+        #expect(peers.map { $0["label"] as? String } == ["call \(number)"])
+      }
+      let none = try await get(url + "/page?id=call-3")
+      #expect(none.status == 404 && none.body.contains("there is no take of a call call-3"))
+      try await end(run)
+    }
+
+    @Test func theOneTakeHasAPageWhileItIsRecorded() async throws {
+      let folder = try Folder()
+      let (run, url) = try await LiveTests.serve("--out", folder.file("all.take"))
+      #expect((try await get(url + "/calls")).body.contains("\"recording\":\"all.take\""))
+      try await call(url, folder, "a.take")
+      let page = try data(try await get(url + "/page?id=call-1"))
+      #expect(page["isComplete"] as? Bool == false)
+      #expect((page["peers"] as? [Any])?.count == 1)
+      try await end(run)
+      try await Takes.expectIdentical(folder.file("all.take"))
+    }
+
+    @Test func thePageOfATakeIsBehindTheSameGate() async throws {
+      let folder = try Folder()
+      let (run, url) = try await LiveTests.serve(
+        "--out", folder.file("a.take"), "--token", "s3cret")
+      let page = url + "/page?id=call-1"
+      for address in [page, url + "/calls"] {
+        #expect((try await get(address)).status == 401)
+        #expect((try await get(address, "-H", "Host: evil.example")).status == 421)
+        #expect((try await get(address, "-H", "Origin: https://evil.example")).status == 403)
+      }
+      // The call page itself is open, and tells nothing of the file by itself.
+      let open = try await get(url + "/")
+      #expect(open.status == 200 && !open.body.contains("a.take"))
+      let known = try await get(page, "-H", "Authorization: Bearer s3cret")
+      #expect(known.status == 404)
+      try await end(run)
+    }
+  }
+}
