@@ -32,6 +32,7 @@ struct Retake: AsyncParsableCommand {
 enum Main {
   static func main() async {
     Output.prepare()
+    Interruption.unblock([SIGINT, SIGTERM, SIGHUP])
     let words = Array(CommandLine.arguments.dropFirst())
     do throws(CommandFailure) {
       do {

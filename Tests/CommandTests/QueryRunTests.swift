@@ -28,6 +28,28 @@ import Testing
     if format == "json" { #expect(!outcome.output.contains("]")) }
   }
 
+  /// Whoever starts a process hands down the signals that it takes none of.
+  @Test func ctrlCReachesAProcessThatWasStartedWithoutIt() async throws {
+    let made = try await Takes.lossyCall()
+    let script = """
+      import signal, subprocess, sys
+      signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
+      run = subprocess.Popen(sys.argv[1:], stdout=subprocess.PIPE)
+      while b"row 3" not in run.stdout.readline():
+        pass
+      run.send_signal(signal.SIGINT)
+      try:
+        print(run.wait(timeout=60))
+      except subprocess.TimeoutExpired:
+        run.kill()
+        print("never ended")
+      """
+    let run = try Run(
+      "/usr/bin/python3", ["-c", script, Tool.path, "sql", made.path, Self.endless])
+    let outcome = try await run.outcome()
+    #expect(outcome.output == "\(-SIGINT)\n", "\(outcome)")
+  }
+
   @Test(arguments: ["table", "csv", "json"])
   func aTimeLimitEndsAQuery(format: String) async throws {
     let made = try await Takes.lossyCall()

@@ -158,7 +158,8 @@ import Testing
     let made = try await Takes.lossyCall()
     let run = try TerminalRun(["timeline", made.path], rows: 8)
     // It waits for its reader, and Ctrl-C is not for the command behind it.
-    try await run.type("\u{03}", until: ":")
+    try await run.wait(for: ":")
+    run.type("\u{03}")
     run.type("q")
     #expect(try await run.end() == 0, "\(run.screen)")
     #expect(run.screen.terminalLines.count < 30)

@@ -20,6 +20,15 @@ enum Interruption {
     signal(SIGINT) { _ in Interruption.wasAsked.store(true, ordering: .relaxed) }
   }
 
+  /// Lets signals reach the thread of the caller: a process inherits those that were blocked in the
+  /// thread that started it, and Ctrl-C would wait for ever.
+  static func unblock(_ numbers: [Int32]) {
+    var signals = sigset_t()
+    sigemptyset(&signals)
+    for number in numbers { sigaddset(&signals, number) }
+    pthread_sigmask(SIG_UNBLOCK, &signals, nil)
+  }
+
   /// Forgets that Ctrl-C came.
   static func forget() { wasAsked.store(false, ordering: .relaxed) }
 }

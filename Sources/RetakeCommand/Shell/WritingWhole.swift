@@ -70,11 +70,8 @@ enum WritingWhole {
   /// Ends the process as the signal would have done without us.
   static func end(by number: Int32) {
     signal(number, SIG_DFL)
-    // Whoever started this process may have blocked it in all threads.
-    var signals = sigset_t()
-    sigemptyset(&signals)
-    sigaddset(&signals, number)
-    pthread_sigmask(SIG_UNBLOCK, &signals, nil)
+    // A thread of Dispatch takes no signals.
+    Interruption.unblock([number])
     raise(number)
   }
 
