@@ -31,6 +31,15 @@ static inline EditLine *cedit_open(
   return editor;
 }
 
+/// Reads a line; NULL at the end of the input.
+///
+/// libedit takes the terminal over after its prompt stands there: what somebody typed at once would
+/// be shown twice, and Ctrl-C then would take it away and be a signal.
+static inline const char *cedit_line(EditLine *editor, int *count) {
+  el_set(editor, EL_PREP_TERM, 1);
+  return el_gets(editor, count);
+}
+
 /// The owner that an editor was opened with.
 static inline void *cedit_owner(EditLine *editor) {
   void *owner = NULL;

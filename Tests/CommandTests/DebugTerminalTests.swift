@@ -25,7 +25,7 @@ import Testing
     // Any command is repeated, not only a move.
     try await run.type("steps 1\r", until: "after step 49) ")
     try await run.type("\r", until: "after step 49) ")
-    #expect(run.screen.components(separatedBy: "steps 1").count == 2)
+    #expect(run.screen.components(separatedBy: "steps 1").count == 2, "\(run.screen)")
     // Ctrl-C leaves the line, of which nothing is executed.
     try await run.type("seek step:70\u{03}", until: "after step 49) ")
     #expect(!run.screen.contains("after step 69)"))

@@ -33,7 +33,7 @@ final class TerminalRun: Sendable {
 
   init(
     _ arguments: [String], columns: UInt16 = 80, rows: UInt16 = 24,
-    environment: [String: String] = [:]
+    environment: [String: String] = [:], through other: [String] = []
   ) throws {
     master = open("/dev/ptmx", O_RDWR | O_NOCTTY | O_CLOEXEC)
     var (unlocked, number): (Int32, Int32) = (0, 0)
@@ -67,12 +67,13 @@ final class TerminalRun: Sendable {
     for name in ["NO_COLOR", "PAGER", "LESS"] { variables[name] = nil }
     variables["TERM"] = "xterm"
     variables.merge(environment) { $1 }
-    let words = ([Tool.path] + arguments).map { strdup($0) }
+    let line = other + [Tool.path] + arguments
+    let words = line.map { strdup($0) }
     let settings = variables.map { strdup("\($0.key)=\($0.value)") }
     defer { for word in words + settings { free(word) } }
     var child: pid_t = 0
-    let code = posix_spawn(
-      &child, Tool.path, &actions, &attributes, words + [nil], settings + [nil])
+    let code = posix_spawnp(
+      &child, line[0], &actions, &attributes, words + [nil], settings + [nil])
     posix_spawn_file_actions_destroy(&actions)
     posix_spawnattr_destroy(&attributes)
     try #require(code == 0)
@@ -153,10 +154,12 @@ final class TerminalRun: Sendable {
   /// Sends a signal to the command.
   func send(_ signal: Int32) { kill(child, signal) }
 
-  /// Waits for the end; gives the exit status, or minus the signal that ended it.
-  func end() async throws -> Int32 {
+  /// Waits for the end, and presses keys until then; gives the exit status, or minus the signal
+  /// that ended it.
+  func end(pressing keys: String = "") async throws -> Int32 {
     try await poll("the end, after \(screen.suffix(2_000))", within: TerminalRun.limit) {
       if status.withLock({ $0 }) != nil { return true }
+      if !keys.isEmpty { type(keys) }
       var word: Int32 = 0
       guard waitpid(child, &word, WNOHANG) == child else { return false }
       status.withLock { $0 = word & 0x7f == 0 ? (word >> 8) & 0xff : -(word & 0x7f) }

@@ -158,10 +158,10 @@ import Testing
     let made = try await Takes.lossyCall()
     let run = try TerminalRun(["timeline", made.path], rows: 8)
     // It waits for its reader, and Ctrl-C is not for the command behind it.
-    try await run.wait(for: ":")
-    run.type("\u{03}")
-    run.type("q")
-    #expect(try await run.end() == 0, "\(run.screen)")
+    try await run.wait(for: ":\u{1b}[K")
+    // It rings, and drops what is typed in that moment.
+    try await run.type("\u{03}", until: "\u{07}")
+    #expect(try await run.end(pressing: "q") == 0, "\(run.screen)")
     #expect(run.screen.terminalLines.count < 30)
     let short = try await shown("sql", made.path, "SELECT 'fits'", rows: 8)
     #expect(short.status == 0 && short.text.contains("fits"))
@@ -182,22 +182,30 @@ import Testing
   }
 
   /// Half a minute of a call keeps a processor busy for more than a second.
-  @Test func longWorkIsFollowed() async throws {
-    let folder = try Folder()
-    let take = folder.file("long.take")
-    let made = try await Tool.run(
-      "record", "demo", "--seed", "3", "--seconds", "30", "--size", "64x48", "--rate", "10",
-      "--out", take)
-    #expect(made.status == 0, "\(made.errors)")
+  /// Work of a moment that a clock in haste makes long.
+  @Test(.enabled(if: Tool.has("faketime"))) func longWorkIsFollowed() async throws {
+    let made = try await Takes.lossyCall()
     for (arguments, words) in [
-      (["verify", take, "--reports", folder.file("r")], "verifying: "),
-      (["whatif", take, "--jitter-buffer", "400"], "what if: "), (["replay", take], "replaying: "),
+      (["whatif", made.path, "--jitter-buffer", "400"], "what if: "),
+      (["replay", made.path], "replaying: "),
     ] {
-      let run = try TerminalRun(arguments)
+      let run = try TerminalRun(arguments, through: ["faketime", "-f", "+0 x200"])
       #expect(try await run.end() == 0, "\(run.screen)")
       #expect(run.screen.contains("\r\u{1b}[K" + words), "\(run.screen.prefix(300))")
     }
-    let piped = try await Tool.run("verify", take, "--reports", folder.file("r"))
+  }
+
+  /// What tells nothing of itself is followed by a timer, which takes seconds as they are.
+  @Test func theTakesOfAFolderAreFollowed() async throws {
+    let (made, folder) = (try await Takes.virtual("--seed", "3", "--seconds", "4"), try Folder())
+    for number in 0..<12 {
+      try FileManager.default.copyItem(atPath: made.path, toPath: folder.file("\(number).take"))
+    }
+    let arguments = ["verify", folder.path, "--jobs", "1", "--reports", folder.file("reports")]
+    let run = try TerminalRun(arguments)
+    #expect(try await run.end() == 0, "\(run.screen)")
+    #expect(run.screen.contains("\r\u{1b}[Kverifying: "), "\(run.screen.prefix(300))")
+    let piped = try await Tool.run("verify", made.path, "--reports", folder.file("reports"))
     #expect(piped.status == 0 && piped.errors.isEmpty, "\(piped.errors)")
   }
 

@@ -23,7 +23,7 @@ import Wire
     var digest: [UInt8]?
   }
 
-  private static let seconds: Int64 = 6
+  private static let seconds: Int64 = 4
 
   /// A call whose second end is watched where it stands.
   private final class Watched {
@@ -133,7 +133,7 @@ import Wire
     }
   }
 
-  @Test(arguments: [1, 2, 3] as [UInt64])
+  @Test(arguments: [1, 2] as [UInt64])
   func whatAnEndpointDecodesAnObserverDecodesToo(seed: UInt64) throws {
     let call = Watched(seed: seed)
     let watcher = Watcher()
@@ -142,7 +142,7 @@ import Wire
     for kind in [MediaKind.audio, .video] {
       let expected = try #require(call.heard[kind])
       let seen = try #require(watcher.heard[peer]?[kind])
-      #expect(expected.count > 60)
+      #expect(expected.count > 45)
       #expect(seen.count == expected.count, "\(kind)")
       let different = zip(expected, seen).enumerated().first { $1.0 != $1.1 }
       #expect(different == nil, "\(kind) \(String(describing: different))")
@@ -250,14 +250,14 @@ import Wire
     }
     let take = try TakeFile.openForQueries(path)
     let pictures = "SELECT count(*) FROM frame WHERE kind = 'video'"
-    #expect(try take.integer(pictures) ?? 0 > 50)
+    #expect(try take.integer(pictures) ?? 0 > 35)
     let samples = "SELECT count(*) FROM stat WHERE type = 'inbound-rtp'"
-    #expect(try take.integer(samples) ?? 0 > 8)
+    #expect(try take.integer(samples) ?? 0 > 5)
     let lost = "SELECT count(*) FROM stat WHERE members ->> '$.packetsLost' > 0"
     #expect(try take.integer(lost) ?? 0 > 0)
     let digests = "SELECT count(*) FROM frame WHERE digest IS NOT NULL"
     let decoded = try take.integer(digests) ?? 0
-    #expect(decodes ? decoded > 100 : decoded == 0)
+    #expect(decodes ? decoded > 70 : decoded == 0)
   }
 }
 

@@ -43,7 +43,7 @@ import Wire
   }
 
   private func mean(_ value: (UInt64) -> Double) -> Double {
-    let seeds = 0..<8 as Range<UInt64>
+    let seeds = 0..<4 as Range<UInt64>
     return seeds.map(value).reduce(0, +) / Double(seeds.count)
   }
 

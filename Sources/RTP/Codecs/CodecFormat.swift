@@ -34,18 +34,31 @@ package struct CodecFormat: Hashable, Sendable {
 
   /// A parameter of an fmtp value: `name=value;name=value`.
   package static func value(of name: String, in parameters: String) -> String? {
-    for part in parameters.split(separator: ";") {
-      let pair = part.split(separator: "=", maxSplits: 1)
-      guard pair.count == 2, trimmed(pair[0]).lowercased() == name else { continue }
-      return String(trimmed(pair[1]))
+    var rest = parameters.utf8[...]
+    while !rest.isEmpty {
+      let part = rest.prefix { $0 != UInt8(ascii: ";") }
+      rest = rest[part.endIndex...].dropFirst()
+      guard let equals = part.firstIndex(of: UInt8(ascii: "=")),
+        equals < part.index(before: part.endIndex), isName(trimmed(part[..<equals]), name)
+      else { continue }
+      return String(Substring(trimmed(part[part.index(after: equals)...])))
     }
     return nil
   }
 
-  private static func trimmed(_ text: Substring) -> Substring {
+  /// Whether this is a name, which may be written in capitals too.
+  private static func isName(_ text: Substring.UTF8View, _ name: String) -> Bool {
+    guard text.count == name.utf8.count else { return false }
+    return zip(text, name.utf8).allSatisfy { byte, wanted in
+      let isCapital = (UInt8(ascii: "A")...UInt8(ascii: "Z")).contains(byte)
+      return (isCapital ? byte | 0x20 : byte) == wanted
+    }
+  }
+
+  private static func trimmed(_ text: Substring.UTF8View) -> Substring.UTF8View {
     var text = text
-    while text.first == " " { text.removeFirst() }
-    while text.last == " " { text.removeLast() }
+    while text.first == UInt8(ascii: " ") { text.removeFirst() }
+    while text.last == UInt8(ascii: " ") { text.removeLast() }
     return text
   }
 }

@@ -60,7 +60,7 @@ final class LineEditor {
     prompt = strdup(text)
     isCancelled = false
     var count: Int32 = 0
-    guard let line = el_gets(editor, &count) else { return isCancelled ? .cancelled : .end }
+    guard let line = cedit_line(editor, &count) else { return isCancelled ? .cancelled : .end }
     let words = String(cString: line).trimmingCharacters(in: .whitespacesAndNewlines)
     return .text(words)
   }
