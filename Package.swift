@@ -155,7 +155,12 @@ let package = Package(
       ]),
     module("Verify", ["Wire", "Peer", "Media", "Tape", "Replay"]),
     module("RetakeTesting", ["Live", "Media", "Peer", "SDP", "Tape", "Replay", "Verify"]),
-    module("Signaling", ["SDP", "COpenSSL"] + nio),
+    module(
+      "Signaling", ["SDP", "COpenSSL"] + nio,
+      resources: [
+        .embedInCode("CallPage/call.html"), .embedInCode("CallPage/call.css"),
+        .embedInCode("CallPage/call.js"),
+      ]),
     // What an application imports: all that is public, and takes as values.
     module(
       "Retake",

@@ -181,7 +181,6 @@ import Testing
     #expect(!piped.errors.contains("querying"))
   }
 
-  /// Half a minute of a call keeps a processor busy for more than a second.
   /// Work of a moment that a clock in haste makes long.
   @Test(.enabled(if: Tool.has("faketime"))) func longWorkIsFollowed() async throws {
     let made = try await Takes.lossyCall()

@@ -1,0 +1,318 @@
+'use strict';
+const $ = id => document.getElementById(id);
+const options = new URLSearchParams(location.search || location.hash.slice(1));
+const auto = options.has('auto') || location.hash.startsWith('#auto');
+const wait = ms => new Promise(done => setTimeout(done, ms));
+let current = null;
+
+const pass = options.has('token') ? { Authorization: 'Bearer ' + options.get('token') } : {};
+
+async function request(path, body) {
+  const response = await fetch(path, { method: 'POST', keepalive: path === 'bye',
+    headers: { 'Content-Type': 'application/json', ...pass }, body: JSON.stringify(body || {}) });
+  const result = await response.json();
+  if (!response.ok) throw new Error(result.error || result.detail || response.statusText);
+  return result;
+}
+
+const get = (path, init) => fetch(path, { headers: pass, ...init }).then(async response => {
+  if (response.ok) return response;
+  const result = await response.json().catch(() => ({}));
+  throw new Error(result.error || result.detail || response.statusText);
+});
+const baseName = path => path.replace(/\/+$/, '').split('/').pop();
+
+/* Says where calls go, or where one went. */
+function tellRecording(text, file, ...more) {
+  const name = document.createElement('b');
+  name.textContent = file || '';
+  $('recording').replaceChildren(text, ...(file ? [name] : []), '.', ...more);
+}
+
+async function tellWhere(call) {
+  try {
+    const list = await (await get('calls')).json();
+    if (current !== call) return;
+    const own = call && list.calls.find(entry => entry.id === call.id);
+    if (own) {
+      call.take = baseName(own.take);
+      tellRecording('Recording this call into ', call.take);
+    } else if (!call && list.recording) {
+      tellRecording('Calls from this page are recorded, with audio, video, messages and '
+        + 'addresses, into ', list.recording);
+    }
+  } catch { /* What stands there says that calls are recorded. */ }
+}
+
+/* Offers the page of the take that a call was recorded in. */
+function offerPage(call) {
+  const link = document.createElement('a');
+  link.id = 'take';
+  link.href = 'page?id=' + encodeURIComponent(call.id);
+  link.target = '_blank';
+  link.textContent = 'Look at the take';
+  /* A link carries no token, so the page is fetched where one is needed. */
+  if (pass.Authorization) link.onclick = event => {
+    event.preventDefault();
+    takePage(call.id).then(text => {
+      link.href = URL.createObjectURL(new Blob([text], { type: 'text/html' }));
+      link.onclick = null;
+      link.click();
+    }).catch(error => $('message').textContent = String(error.message || error));
+  };
+  tellRecording('This call was recorded into ', call.take || 'a take', ' ', link);
+}
+
+const takePage = async id => (await get('page?id=' + encodeURIComponent(id))).text();
+
+/* Resolves when all candidates are known, or with those that are after two seconds. */
+function gathered(pc) {
+  if (pc.iceGatheringState === 'complete') return Promise.resolve();
+  return Promise.race([wait(2000), new Promise(done =>
+    pc.addEventListener('icegatheringstatechange', () => {
+      if (pc.iceGatheringState === 'complete') done();
+    }))]);
+}
+
+async function dump(pc) {
+  const list = [];
+  (await pc.getStats()).forEach(entry => list.push({ ...entry }));
+  return list;
+}
+
+function watch(call) {
+  const pc = call.pc;
+  const started = performance.now();
+  for (const [name, event] of [['signaling', 'signalingstatechange'],
+      ['iceGathering', 'icegatheringstatechange'],
+      ['iceConnection', 'iceconnectionstatechange'],
+      ['connection', 'connectionstatechange']]) {
+    pc.addEventListener(event, () => {
+      call.states.push({ machine: name, state: pc[name + 'State'],
+        at: Math.round(performance.now() - started) });
+      showStates(pc, call.roundTrip);
+    });
+  }
+  pc.addEventListener('track', event => {
+    call.tracks.push(event.track.kind);
+    const video = $('echo');
+    if (!video.srcObject) video.srcObject = new MediaStream();
+    video.srcObject.addTrack(event.track);
+    video.play().catch(() => {});
+  });
+  pc.addEventListener('connectionstatechange', () => {
+    if (pc.connectionState === 'failed') finish('The connection failed.');
+  });
+  showStates(pc);
+}
+
+/* Shows what goes over a data channel; the first greeting goes out by itself. */
+function open(call, channel) {
+  call.channel = channel;
+  channel.binaryType = 'arraybuffer';
+  const enable = () => $('text').disabled = $('send').disabled = channel.readyState !== 'open';
+  const opened = () => { enable(); say(call, 'hello from the page'); };
+  if (channel.readyState === 'open') opened(); else channel.onopen = opened;
+  channel.onclose = enable;
+  channel.onmessage = event => note(call, 'in', event.data);
+}
+
+function say(call, text) {
+  if (call?.channel?.readyState !== 'open') return;
+  call.channel.send(text);
+  note(call, 'out', text);
+}
+
+function note(call, direction, data) {
+  const text = typeof data === 'string' ? data : data.byteLength + ' bytes';
+  call.messages.push({ direction, text });
+  const line = document.createElement('li');
+  line.className = direction;
+  for (const [kind, content] of [['time', new Date().toLocaleTimeString()],
+      ['b', direction === 'in' ? 'Retake' : 'you'], ['span', text]]) {
+    const part = document.createElement(kind);
+    part.textContent = content;
+    line.append(part);
+  }
+  $('log').append(line);
+  while ($('log').children.length > 200) $('log').firstChild.remove();
+  line.scrollIntoView({ block: 'nearest' });
+}
+
+async function begin(settings = {}) {
+  if (current) throw new Error('a call is under way');
+  const call = current = { pc: new RTCPeerConnection(settings.configuration || {}), id: null,
+    states: [], tracks: [], messages: [], channel: null, before: {}, timer: 0 };
+  $('call').disabled = true;
+  $('hangup').disabled = false;
+  $('message').textContent = '';
+  $('log').replaceChildren();
+  document.body.classList.add('live');
+  try {
+    watch(call);
+    const stream = await navigator.mediaDevices.getUserMedia({
+      audio: settings.audio === false ? false
+        : { echoCancellation: false, noiseSuppression: false, autoGainControl: false },
+      video: settings.video === false ? false
+        : { width: settings.width || 640, height: settings.height || 480 } });
+    call.stream = stream;
+    $('own').srcObject = stream;
+    const offerer = settings.offerer || 'browser';
+    const add = () => stream.getTracks().forEach(track => call.pc.addTrack(track, stream));
+    if (offerer === 'retake') {
+      const offer = await request('mkoffer');
+      call.id = offer.id;
+      call.pc.ondatachannel = event => open(call, event.channel);
+      await call.pc.setRemoteDescription({ type: 'offer', sdp: offer.sdp });
+      add();
+      await call.pc.setLocalDescription(await call.pc.createAnswer());
+      await gathered(call.pc);
+      await request('answer', { id: offer.id, type: 'answer',
+        sdp: call.pc.localDescription.sdp });
+    } else {
+      add();
+      open(call, call.pc.createDataChannel('page'));
+      await call.pc.setLocalDescription(await call.pc.createOffer());
+      await gathered(call.pc);
+      const answer = await request('offer', { type: 'offer',
+        sdp: call.pc.localDescription.sdp });
+      call.id = answer.id;
+      await call.pc.setRemoteDescription({ type: 'answer', sdp: answer.sdp });
+    }
+    call.timer = setInterval(() => showStats(call), 1000);
+    tellWhere(call);
+  } catch (error) {
+    finish(String(error.message || error));
+    throw error;
+  }
+  return call;
+}
+
+function finish(message) {
+  const call = current;
+  if (!call) return;
+  current = null;
+  clearInterval(call.timer);
+  call.pc.close();
+  if (call.stream) call.stream.getTracks().forEach(track => track.stop());
+  if (call.id) request('bye', { id: call.id }).catch(() => {}).then(() => {
+    if (!current) offerPage(call);
+  });
+  $('own').srcObject = $('echo').srcObject = null;
+  $('call').disabled = false;
+  $('hangup').disabled = $('text').disabled = $('send').disabled = true;
+  document.body.classList.remove('live');
+  showStates(call.pc);
+  $('message').textContent = message || '';
+}
+
+function showStates(pc, roundTrip) {
+  $('states').replaceChildren(...[['signaling', pc.signalingState],
+      ['ICE gathering', pc.iceGatheringState], ['ICE', pc.iceConnectionState],
+      ['connection', pc.connectionState],
+      ...(roundTrip === undefined ? []
+        : [['round trip', (roundTrip * 1000).toFixed(1) + ' ms']])].map(([name, state]) => {
+    const item = document.createElement('li');
+    const value = document.createElement('b');
+    value.textContent = state;
+    if (state === 'connected' || state === 'completed') item.className = 'good';
+    item.append(name + ' ', value);
+    return item;
+  }));
+}
+
+async function showStats(call) {
+  const all = await dump(call.pc);
+  const rows = all.filter(s => s.type === 'inbound-rtp' || s.type === 'outbound-rtp');
+  $('stats').replaceChildren(...rows.map(s => {
+    const bytes = s.bytesReceived ?? s.bytesSent ?? 0;
+    const before = call.before[s.id];
+    const rate = before ? (bytes - before.bytes) * 8 / (s.timestamp - before.timestamp) : 0;
+    call.before[s.id] = { bytes, timestamp: s.timestamp };
+    const codec = all.find(c => c.id === s.codecId);
+    const remote = all.find(c => c.id === s.remoteId)
+      ?? all.find(c => c.localId === s.id && c.type.startsWith('remote-'));
+    const source = all.find(c => c.id === s.mediaSourceId);
+    const level = s.audioLevel ?? source?.audioLevel;
+    const ms = seconds => seconds === undefined ? '' : (seconds * 1000).toFixed(1) + ' ms';
+    const row = document.createElement('tr');
+    for (const cell of [(s.type === 'inbound-rtp' ? 'received ' : 'sent ') + s.kind,
+        codec ? codec.mimeType.split('/')[1] : '', rate.toFixed(0),
+        s.packetsReceived ?? s.packetsSent ?? 0, s.packetsLost ?? remote?.packetsLost ?? '',
+        ms(s.jitter ?? remote?.jitter), ms(remote?.roundTripTime), meter(level),
+        s.framesDecoded ?? s.framesEncoded ?? '',
+        s.frameWidth ? s.frameWidth + '×' + s.frameHeight : '']) {
+      const data = document.createElement('td');
+      data.append(cell);
+      row.append(data);
+    }
+    return row;
+  }));
+  const transport = all.find(s => s.type === 'transport');
+  const pair = all.find(s => s.id === transport?.selectedCandidatePairId)
+    ?? all.find(s => s.type === 'candidate-pair' && s.nominated);
+  if (current === call) {
+    /* Firefox tells round trips in the reports of the other side alone. */
+    call.roundTrip = pair?.currentRoundTripTime
+      ?? all.find(s => s.roundTripTime !== undefined)?.roundTripTime;
+    showStates(call.pc, call.roundTrip);
+  }
+}
+
+/* A level from 0 to 1, on the scale of decibels that ears have. */
+function meter(level) {
+  if (level === undefined) return '';
+  const shown = document.createElement('meter');
+  const decibels = level > 0 ? Math.max(-60, 20 * Math.log10(level)) : -60;
+  Object.assign(shown, { min: -60, max: 0, value: decibels });
+  shown.title = decibels.toFixed(0) + ' dBov';
+  return shown;
+}
+
+async function connected(pc, milliseconds) {
+  const end = performance.now() + milliseconds;
+  while (pc.connectionState !== 'connected' && performance.now() < end) {
+    if (pc.connectionState === 'failed' || pc.connectionState === 'closed') return false;
+    await wait(20);
+  }
+  return pc.connectionState === 'connected';
+}
+
+window.retake = {
+  /* Calls, stays connected for so many seconds, hangs up, and tells what happened. */
+  async call(settings = {}) {
+    const call = await begin(settings);
+    const isConnected = await connected(call.pc, 1000 * (settings.timeout || 10));
+    if (isConnected) await wait(1000 * (settings.seconds ?? 5));
+    const result = { id: call.id, connected: isConnected, states: call.states,
+      tracks: call.tracks, messages: call.messages, offer: call.pc.localDescription?.sdp,
+      answer: call.pc.remoteDescription?.sdp, stats: await dump(call.pc),
+      video: { width: $('echo').videoWidth, height: $('echo').videoHeight } };
+    if (!settings.keep) finish();
+    return result;
+  },
+  begin, hangUp: finish,
+  async stats() { return current ? dump(current.pc) : []; },
+  async serverStats() { return (await get('stats')).json(); },
+  /* The page of the take of a call, as HTML. */
+  page: takePage,
+};
+
+const fromOptions = () => ({ offerer: options.get('offerer') || undefined,
+  video: options.get('video') !== '0', audio: options.get('audio') !== '0' });
+$('call').onclick = () => begin(fromOptions()).catch(() => {});
+$('hangup').onclick = () => finish();
+$('mute').onclick = () => {
+  $('echo').muted = !$('echo').muted;
+  $('mute').textContent = $('echo').muted ? 'Unmute' : 'Mute';
+};
+$('talk').onsubmit = event => {
+  event.preventDefault();
+  if ($('text').value) say(current, $('text').value);
+  $('text').value = '';
+};
+addEventListener('pagehide', () => {
+  if (current?.id) request('bye', { id: current.id }).catch(() => {});
+});
+tellWhere(null);
+if (auto) begin(fromOptions()).catch(() => {});
