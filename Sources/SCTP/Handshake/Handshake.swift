@@ -247,8 +247,13 @@ struct Handshake {
     return [.append(ControlChunk(type: .shutdown, body: body.bytes)), .arm(.shutdown)]
   }
 
+  /// The end of data in both directions (section 9.2): an acknowledgement that still waits for a
+  /// second packet has nobody left to tell.
   private var shutdownAcknowledgement: [SCTPAction] {
-    [.append(ControlChunk(type: .shutdownAcknowledgement)), .arm(.shutdown)]
+    [
+      .append(ControlChunk(type: .shutdownAcknowledgement)), .arm(.shutdown),
+      .cancel(.acknowledgement),
+    ]
   }
 
   mutating func retryShutdown(_ received: UInt32) -> [SCTPAction] {
