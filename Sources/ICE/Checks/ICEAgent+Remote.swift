@@ -73,16 +73,14 @@ extension ICEAgent {
 
   /// Begins a new epoch; the pair in use goes on until the new one has a pair that works.
   mutating func restart(_ credentials: ICECredentials) {
-    var kept = selectedIndex.map { checklist[$0] }
-    kept?.nextAttempt = nil
-    kept?.isNominating = false
+    let selected = selectedIndex
+    let kept = selected.map { checklist[$0] }
     if let kept {
       if kept.epoch == epoch.number { earlierEpoch = epoch }
-      checklist = [kept]
     } else {
       earlierEpoch = nil
-      checklist = []
     }
+    checklist.restart(keeping: selected)
     let keptRelay = kept.flatMap { gathering.relayIndex(at: $0.base) }
       .map { gathering.relays[$0] }
     closeRelays { $0.id != keptRelay?.id }
@@ -93,15 +91,8 @@ extension ICEAgent {
     gathering.beginEpoch()
     gatheringState = .new
     remoteSide = ICERemoteSide()
-    triggered = []
-    checkingSince = nil
-    firstSuccessAt = nil
-    hasFailed = false
-    hadPath = false
-    isCompleted = false
-    nominatedID = nil
-    nominatedAt = nil
-    nominationDueAt = nil
+    progress.restart()
+    nomination.restart()
     retireAt = nil
     guard let upcoming = upcomingRemote else { return }
     upcomingRemote = nil
@@ -116,7 +107,7 @@ extension ICEAgent {
     retireAt = nil
     earlierEpoch = nil
     let number = epoch.number
-    checklist.removeAll { $0.epoch != number }
+    checklist.retire()
     closeRelays { $0.epoch != number }
     closeSockets { $0.epoch != number }
   }
@@ -166,7 +157,7 @@ extension ICEAgent {
     let isNew = epoch.remote == nil
     epoch.setRemote(credentials, lite: lite)
     // A lite agent never checks, so that only this side can choose (RFC 8445 section 6.1.1).
-    if lite, role != .controlling {
+    if lite, roles.role != .controlling {
       changeRole(to: .controlling)
       emit(.role(.controlling))
     }
@@ -210,7 +201,7 @@ extension ICEAgent {
         counters.overflows += 1
         return
       }
-      let id = newRequestID()
+      let id = numbers.next()
       remoteSide.names.append(ICERemoteSide.UnresolvedName(id: id, candidate: candidate))
       emit(.resolveName(id: id, name))
     }
@@ -229,14 +220,8 @@ extension ICEAgent {
   /// Gives the pairs of a peer-reflexive candidate the candidate that was signaled since; their
   /// states and counters stay.
   private mutating func rename(to candidate: ICECandidate) {
-    for index in checklist.indices
-    where checklist[index].epoch == epoch.number && checklist[index].target == candidate.address
-      && checklist[index].remote.transport == candidate.transport
-    {
-      checklist[index].remote = candidate
-      checklist[index].priority = pairPriority(checklist[index])
-      checklist[index].hasNews = true
-    }
+    let gathering = gathering
+    checklist.rename(to: candidate, roles.role) { gathering.localPriority($0) }
   }
 
   private mutating func closeSockets(where isOver: (ICEGathering.Socket) -> Bool) {

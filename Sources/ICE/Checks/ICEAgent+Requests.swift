@@ -43,7 +43,7 @@ extension ICEAgent {
   ) {
     let isTCP = gathering.connectionIndex(local, remote) != nil
     // A connection that this side made belongs to a pair, or is about to be closed.
-    if pairIndex(local, remote) == nil, !isTCP || gathering.socket(at: local) != nil {
+    if checklist.index(local, remote) == nil, !isTCP || gathering.socket(at: local) != nil {
       remoteSide.reflexiveCount += 1
       let candidate = ICECandidate(
         foundation: "prflx\(remoteSide.reflexiveCount)", transport: isTCP ? "tcp" : "udp",
@@ -57,12 +57,10 @@ extension ICEAgent {
         addPair(base: local, remote: isTCP ? candidate : signaled(at: remote) ?? candidate)
       }
     }
-    guard let index = pairIndex(local, remote) else { return }
-    checklist[index].requestsReceived += count
-    checklist[index].responsesSent += count
-    checklist[index].heardAt = now
-    checklist[index].consentedAt = now
-    if usesCandidate, role == .controlled { peerChose(index) }
+    guard let index = checklist.index(local, remote) else { return }
+    let now = now
+    checklist.change(index) { $0.noteRequests(count, at: now) }
+    if usesCandidate, roles.role == .controlled { peerChose(index) }
     if checklist[index].state != .succeeded { trigger(index) }
   }
 
@@ -76,14 +74,8 @@ extension ICEAgent {
 
   /// The peer wants this pair: follow at once if it works, or as soon as it does (section 7.3.1.5).
   private mutating func peerChose(_ index: Int) {
-    for other in checklist.indices where other != index { checklist[other].timesChosen = 0 }
-    checklist[index].timesChosen += 1
-    checklist[index].chosenAt = now
-    if checklist[index].state == .succeeded {
-      followChoice(index)
-    } else {
-      checklist[index].wasChosenEarly = true
-    }
+    checklist.noteChoice(index, at: now)
+    if checklist[index].state == .succeeded { followChoice(index) }
   }
 
   private mutating func takeRequest(
@@ -131,11 +123,9 @@ extension ICEAgent {
     in addressed: ICEEpoch
   ) {
     if addressed.number != epoch.number {
-      guard let index = pairIndex(local, remote) else { return }
-      checklist[index].requestsReceived += 1
-      checklist[index].responsesSent += 1
-      checklist[index].heardAt = now
-      checklist[index].consentedAt = now
+      guard let index = checklist.index(local, remote) else { return }
+      let now = now
+      checklist.change(index) { $0.noteRequests(1, at: now) }
       return
     }
     let priority =
@@ -155,19 +145,13 @@ extension ICEAgent {
   /// Compares roles (RFC 8445 section 7.3.1.1); false when the peer has to change its role.
   private mutating func settlesRoles(_ message: STUNMessage) -> Bool {
     if epoch.remoteIsLite { return true }
-    switch role {
-    case .controlling:
-      guard let theirs = message.iceControlling else { return true }
-      counters.roleConflicts += 1
-      if tieBreaker >= theirs { return false }
-      changeRole(to: .controlled)
-    case .controlled:
-      guard let theirs = message.iceControlled else { return true }
-      counters.roleConflicts += 1
-      if tieBreaker < theirs { return false }
-      changeRole(to: .controlling)
-    }
-    emit(.role(role))
+    let verdict = roles.settle(
+      controlling: message.iceControlling, controlled: message.iceControlled)
+    if verdict == .agreed { return true }
+    counters.roleConflicts += 1
+    if verdict == .refused { return false }
+    rankForRole()
+    emit(.role(roles.role))
     return true
   }
 

@@ -11,7 +11,7 @@ extension ICEAgent {
       guard case .name(let name) = gathering.servers[index].server.host,
         gathering.servers[index].addresses == nil, gathering.servers[index].nameID == nil
       else { continue }
-      let id = newRequestID()
+      let id = numbers.next()
       gathering.servers[index].nameID = id
       emit(.resolveName(id: id, name))
     }
@@ -36,14 +36,14 @@ extension ICEAgent {
     let localPreference = 65535 - gathering.socketsAsked
     gathering.socketsAsked += 1
     if settings.usesUDP {
-      let id = newRequestID()
+      let id = numbers.next()
       gathering.sockets.append(
         ICEGathering.Socket(
           id: id, epoch: epoch.number, asked: address, localPreference: localPreference))
       emit(.bindSocket(id: id, address))
     }
     guard settings.usesTCP, !settings.relayOnly else { return }
-    let id = newRequestID()
+    let id = numbers.next()
     gathering.sockets.append(
       ICEGathering.Socket(
         id: id, epoch: epoch.number, asked: address, localPreference: localPreference,
@@ -170,6 +170,15 @@ extension ICEAgent {
     ICECandidate.Extension(name: "ufrag", value: epoch.local.usernameFragment)
   }
 
+  /// What a candidate shows of an own address: the address, or a name that only hosts of the same
+  /// link can resolve.
+  mutating func shown(_ ip: IPAddress) -> ICECandidate.Host {
+    guard settings.hidesAddresses else { return .address(ip) }
+    let (name, isNew) = names.name(of: ip, entropy)
+    if isNew { emit(.publishName(name, ip)) }
+    return .name(name)
+  }
+
   private var waitsForNames: Bool { gathering.servers.contains { $0.nameID != nil } }
 
   private mutating func changeGathering(to state: ICEGatheringState) {
@@ -257,6 +266,6 @@ extension ICEAgent {
 
   /// When to keep a mapping alive; consent checks do so once a pair is nominated.
   private func keepAliveTime(_ query: ICEGathering.Query) -> Instant? {
-    nominatedID == nil ? query.keepAliveAt : nil
+    nomination.pairID == nil ? query.keepAliveAt : nil
   }
 }

@@ -14,10 +14,7 @@ extension ICEAgent {
     }
     // Connections have ports of their own.
     loseRelays { $0.isStream && !addresses.contains($0.base.ip) }
-    for index in checklist.indices
-    where checklist[index].isActive && !addresses.contains(checklist[index].base.ip) {
-      checklist[index].fail()
-    }
+    checklist.fail { $0.isActive && !addresses.contains($0.base.ip) }
     gathering.candidates.removeAll {
       $0.candidate.tcpType == .active && !addresses.contains($0.base.ip)
     }

@@ -82,7 +82,7 @@ extension ICEAgent {
       credentials: credentials, isReliable: isStream, wantsIPv6: !base.ip.isIPv4, entropy: entropy)
     gathering.relays.append(
       ICEGathering.Relay(
-        id: newRequestID(), epoch: epoch.number, server: server, address: address,
+        id: numbers.next(), epoch: epoch.number, server: server, address: address,
         base: isStream ? SocketAddress(base.ip, port: 0) : base,
         localPreference: socket.localPreference - server.transport.drawback, client: client,
         beginAt: due))
@@ -194,7 +194,7 @@ extension ICEAgent {
 
   mutating func failBase(_ base: SocketAddress) {
     gathering.candidates.removeAll { $0.base == base }
-    for index in checklist.indices where checklist[index].base == base { checklist[index].fail() }
+    checklist.fail { $0.base == base }
   }
 
   // MARK: Clients
@@ -225,10 +225,7 @@ extension ICEAgent {
       }
     case .refused(let ip):
       guard let local = relay.client.relayed else { return }
-      for index in checklist.indices
-      where checklist[index].base == local && checklist[index].target.ip == ip {
-        checklist[index].fail()
-      }
+      checklist.fail { $0.base == local && $0.target.ip == ip }
     case .redirected(let server): redirect(index, to: server)
     case .failed(let code, let reason):
       emit(.serverFailed(relay.address, code: code, reason: reason))
@@ -247,7 +244,7 @@ extension ICEAgent {
       let credentials = relay.server.credentials
     else { return }
     if relay.isStream { gathering.relays[index].base.port = 0 }
-    gathering.relays[index].id = newRequestID()
+    gathering.relays[index].id = numbers.next()
     gathering.relays[index].renewals += 1
     gathering.relays[index].client = TURNClient(
       credentials: credentials, isReliable: relay.isStream, wantsIPv6: !relay.base.ip.isIPv4,
@@ -295,7 +292,7 @@ extension ICEAgent {
       return
     }
     hangUp(relay)
-    gathering.relays[index].id = newRequestID()
+    gathering.relays[index].id = numbers.next()
     if relay.isStream { gathering.relays[index].base.port = 0 }
     gathering.relays[index].address = server
     gathering.relays[index].redirections += 1

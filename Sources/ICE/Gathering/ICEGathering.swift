@@ -95,8 +95,6 @@ struct ICEGathering {
   private var foundations: [FoundationKey] = []
   /// How many sockets were asked for in this epoch: the next one gets the next lower preference.
   var socketsAsked: UInt16 = 0
-  /// The names that stand for own addresses; the same for the whole session.
-  var names: [(ip: IPAddress, name: String)] = []
   /// When the next question may be asked for the first time (Ta).
   var nextQueryAt = Instant.zero
   /// When names of servers are no longer waited for.
@@ -150,6 +148,32 @@ struct ICEGathering {
       + candidates.filter { $0.candidate.tcpType == .active }.map(\.base)
   }
 
+  /// The candidate that is its own base (RFC 8445 section 5.1.1): a host or a relayed one.
+  func baseCandidate(of base: SocketAddress) -> ICECandidate? {
+    for local in candidates
+    where local.base == base && (local.candidate.kind == .host || local.candidate.kind == .relayed)
+    {
+      return local.candidate
+    }
+    return nil
+  }
+
+  /// The priority of the own candidate that a pair sends from.
+  func localPriority(_ pair: CandidatePair) -> UInt32 {
+    baseCandidate(of: pair.base)?.priority ?? pair.local.priority
+  }
+
+  /// Whether there is still something that a pair can send from, or connect from.
+  func hasBase(_ pair: CandidatePair) -> Bool {
+    if pair.isActive {
+      return candidates.contains {
+        $0.candidate.tcpType == .active && $0.base.ip == pair.base.ip
+      }
+    }
+    if pair.local.isTCP { return connectionIndex(pair.base, pair.target) != nil }
+    return localPreference(of: pair.base) != nil
+  }
+
   func connectionIndex(_ local: SocketAddress, _ remote: SocketAddress) -> Int? {
     connections.firstIndex { $0.local == local && $0.remote == remote }
   }
@@ -165,5 +189,12 @@ struct ICEGathering {
     candidates = []
     socketsAsked = 0
     namesUntil = nil
+  }
+}
+
+extension SocketAddress {
+  /// What stands for an address that is not told (RFC 8839 section 5.1).
+  static func hidden(isIPv4: Bool) -> SocketAddress {
+    SocketAddress(isIPv4 ? IPAddress(ipv4: 0) : IPAddress(ipv6High: 0, low: 0), port: 0)
   }
 }

@@ -36,10 +36,9 @@ extension ICEAgent {
 
   /// Asks for the connection of a pair whose turn has come (RFC 6544 section 7.1).
   mutating func connect(_ index: Int) {
-    let id = newRequestID()
-    checklist[index].connectionID = id
-    checklist[index].attempts = 1
-    checklist[index].nextAttempt = now + ICETiming.connectWait
+    let id = numbers.next()
+    let end = now + ICETiming.connectWait
+    checklist.change(index) { $0.connect(id, until: end) }
     emit(
       .openStream(
         id: id, from: checklist[index].base.ip, to: checklist[index].target, server: nil))
@@ -47,25 +46,23 @@ extension ICEAgent {
 
   /// Takes a connection to the peer into use; false when no pair asked for it.
   mutating func peerConnected(_ id: UInt32, _ local: SocketAddress) -> Bool {
-    guard let index = checklist.firstIndex(where: { $0.connectionID == id }) else { return false }
-    checklist[index].connectionID = nil
-    checklist[index].base = local
+    guard let index = checklist.index(connection: id) else { return false }
+    checklist.change(index) { $0.connected(at: local) }
     gathering.connections.append(
       ICEGathering.Connection(local: local, remote: checklist[index].target, openedAt: now))
-    checklist[index].attempts = 0
     sendCheck(on: index)
     return true
   }
 
   mutating func peerConnectionFailed(_ id: UInt32) {
-    guard let index = checklist.firstIndex(where: { $0.connectionID == id }) else { return }
-    checklist[index].fail()
+    guard let index = checklist.index(connection: id) else { return }
+    checklist.change(index) { $0.fail() }
   }
 
   /// Somebody connected; who that is will show in the first check.
   mutating func streamAccepted(_ local: SocketAddress, _ remote: SocketAddress) {
     let strangers = gathering.connections.reduce(into: 0) { count, connection in
-      count += pairIndex(connection.local, connection.remote) == nil ? 1 : 0
+      count += checklist.index(connection.local, connection.remote) == nil ? 1 : 0
     }
     guard gathering.socket(at: local)?.isListener == true,
       strangers < ICEAgent.strangersMaximum
@@ -85,15 +82,15 @@ extension ICEAgent {
   mutating func streamLost(_ local: SocketAddress, _ remote: SocketAddress) -> Bool {
     guard let place = gathering.connectionIndex(local, remote) else { return false }
     gathering.connections.remove(at: place)
-    guard let index = pairIndex(local, remote) else { return true }
-    if checklist[index].isActive, checklist[index].state == .succeeded,
-      checklist[index].epoch == epoch.number
-    {
-      checklist[index].base.port = 0
-      checklist[index].restartChecks()
-    } else {
-      checklist[index].fail()
-      if checklist[index].isActive { checklist[index].base.port = 0 }
+    guard let index = checklist.index(local, remote) else { return true }
+    let isPresent = checklist.isPresent(index)
+    checklist.change(index) { pair in
+      pair.disconnect()
+      if pair.isActive, pair.state == .succeeded, isPresent {
+        pair.restartChecks()
+      } else {
+        pair.fail()
+      }
     }
     return true
   }
@@ -103,12 +100,12 @@ extension ICEAgent {
     guard !gathering.connections.isEmpty else { return }
     var kept: [ICEGathering.Connection] = []
     for connection in gathering.connections {
-      if let index = pairIndex(connection.local, connection.remote) {
+      if let index = checklist.index(connection.local, connection.remote) {
         if checklist[index].state != .failed {
           kept.append(connection)
           continue
         }
-        if checklist[index].isActive { checklist[index].base.port = 0 }
+        checklist.change(index) { $0.disconnect() }
       } else if connection.openedAt + ICETiming.connectWait > now {
         kept.append(connection)
         continue
@@ -122,7 +119,7 @@ extension ICEAgent {
   var streamsDeadline: Instant? {
     var next: Instant?
     for connection in gathering.connections
-    where pairIndex(connection.local, connection.remote) == nil {
+    where checklist.index(connection.local, connection.remote) == nil {
       next = earliest(next, connection.openedAt + ICETiming.connectWait)
     }
     return next
