@@ -20,10 +20,8 @@ extension ICEAgent {
   /// Checks begin with the peer's credentials and something to check, or with the news that no
   /// candidate will come, when only its own checks can still help.
   private mutating func beginChecking() {
-    guard progress.checkingSince == nil, epoch.remote != nil else { return }
-    if !remoteSide.candidates.isEmpty || !remoteSide.names.isEmpty || remoteSide.hasEnded {
-      progress.begin(at: now)
-    }
+    guard progress.checkingSince == nil, generations.present.remote != nil else { return }
+    if remoteSide.hasNews { progress.begin(at: now) }
   }
 
   /// Gives up when every pair failed and no other can come, or after a long time without success.
@@ -38,7 +36,7 @@ extension ICEAgent {
     }
     // What worked once may come back, or another interface may come.
     let isOver =
-      hasPairs && !isOpen && !progress.hadPath && remoteSide.hasEnded && remoteSide.names.isEmpty
+      hasPairs && !isOpen && !progress.hadPath && remoteSide.isComplete
       && gatheringState == .complete
     if isOver || end <= now { giveUp() }
   }
@@ -60,7 +58,7 @@ extension ICEAgent {
   private var isDone: Bool {
     guard let nominated = nomination.pairID, nominated == consent.pairID, !consent.isSilent,
       gatheringState == .complete,
-      remoteSide.hasEnded, remoteSide.names.isEmpty
+      remoteSide.isComplete
     else { return false }
     return !checklist.contains { $0.isUndecided || $0.isNominating }
   }
@@ -68,8 +66,8 @@ extension ICEAgent {
   private func nextDeadline() -> Instant? {
     let life = selectedIndex.flatMap { consent.deadline(checklist[$0], at: now) }
     var next = earliest(gatheringDeadline, life)
-    next = earliest(earliest(next, retireAt), streamsDeadline)
-    guard epoch.remote != nil, !progress.hasFailed else { return next }
+    next = earliest(earliest(next, generations.retireAt), streamsDeadline)
+    guard generations.present.remote != nil, !progress.hasFailed else { return next }
     next = earliest(earliest(next, nomination.dueAt), checklist.deadline)
     guard !checklist.contains(where: { $0.state == .succeeded }) else { return next }
     return earliest(next, progress.patienceEnd)

@@ -10,7 +10,6 @@ package struct ICEAgent: Machine {
   /// The lowest byte of the ordinal of the agent that gave a number.
   package static func ordinal(ofRequest id: UInt32) -> Int { RequestNumbers.ordinal(of: id) }
 
-  package internal(set) var localCredentials: ICECredentials
   package internal(set) var gatheringState: ICEGatheringState = .new
   package internal(set) var counters = ICECounters()
   package internal(set) var deadline: Instant?
@@ -23,14 +22,9 @@ package struct ICEAgent: Machine {
   /// Storage for the outputs of relays, kept from one message to the next.
   var relayOutbox = Outbox<TURNClient.Output>()
   var numbers: RequestNumbers
-  var epoch: ICEEpoch
-  /// The epoch of the pair in use, when a restart has not led to a new one yet.
-  var earlierEpoch: ICEEpoch?
-  /// When what is left of the earlier epoch is given up.
-  var retireAt: Instant?
+  var generations: Generations
   var gathering: ICEGathering
-  var remoteSide = ICERemoteSide()
-  var upcomingRemote: ICEUpcomingRemote?
+  var remoteSide = RemoteSide()
 
   var names = HiddenNames()
   var roles: RoleSettlement
@@ -50,9 +44,8 @@ package struct ICEAgent: Machine {
     checklist = Checklist(after: numbers.last)
     self.entropy = entropy
     self.settings = settings
-    localCredentials = ICECredentials(from: entropy)
+    generations = Generations(ICECredentials(from: entropy))
     roles = RoleSettlement(tieBreaker: entropy.integer(UInt64.self))
-    epoch = ICEEpoch(number: 0, local: localCredentials)
     gathering = ICEGathering(settings.servers)
   }
 
@@ -89,6 +82,7 @@ package struct ICEAgent: Machine {
     swap(&self.outbox, &outbox)
   }
 
+  package var localCredentials: ICECredentials { generations.present.local }
   package var role: ICERole { roles.role }
   package var connectionState: ICEConnectionState { progress.state }
 

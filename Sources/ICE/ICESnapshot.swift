@@ -46,7 +46,7 @@ extension ICEAgent {
       role: role.rawValue, connectionState: connectionState.rawValue,
       gatheringState: gatheringState.rawValue,
       localUsernameFragment: localCredentials.usernameFragment,
-      remoteUsernameFragment: epoch.remote?.usernameFragment,
+      remoteUsernameFragment: generations.present.remote?.usernameFragment,
       localCandidates: localCandidates.map(\.description),
       remoteCandidates: remoteSide.candidates.map(\.description),
       remoteHasEnded: remoteSide.hasEnded,

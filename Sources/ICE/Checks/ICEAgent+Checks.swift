@@ -4,7 +4,7 @@ import Wire
 extension ICEAgent {
   /// Sends the checks that are due: the next ones of pairs under way, then a new one at its pace.
   mutating func runChecks() {
-    guard epoch.remote != nil, !progress.hasFailed else { return }
+    guard generations.present.remote != nil, !progress.hasFailed else { return }
     for index in checklist.indices {
       guard let due = checklist[index].nextAttempt, due <= now else { continue }
       // Nothing gets lost on a connection, so that silence is an answer.
@@ -22,19 +22,21 @@ extension ICEAgent {
   /// Sends a Binding request on a pair (RFC 8445 section 7.2.4); each one is a transaction.
   mutating func sendCheck(on index: Int, isConsent: Bool = false) {
     let pair = checklist[index]
-    guard let epoch = epochs(pair.epoch), let remote = epoch.remote else { return }
+    guard let generation = generations.generation(pair.epoch), let remote = generation.remote else {
+      return
+    }
     let transaction = STUNTransactionID(from: entropy)
     let role = roles.role
     let nominates = pair.isNominating && role == .controlling
     var writer = STUNWriter(.request, transactionID: transaction)
-    writer.username("\(remote.usernameFragment):\(epoch.local.usernameFragment)")
+    writer.username("\(remote.usernameFragment):\(generation.local.usernameFragment)")
     writer.priority(pair.reflexivePriority)
     switch role {
     case .controlling: writer.iceControlling(roles.tieBreaker)
     case .controlled: writer.iceControlled(roles.tieBreaker)
     }
     if nominates { writer.useCandidate() }
-    let bytes = writer.finish(key: epoch.remoteKey)
+    let bytes = writer.finish(key: generation.remoteKey)
 
     let check = CandidatePair.Check(
       transaction: transaction, sentAt: now, nominates: nominates, role: role)
@@ -55,21 +57,23 @@ extension ICEAgent {
     _ message: STUNMessage, _ local: SocketAddress, _ remote: SocketAddress
   ) {
     guard let (index, place) = checklist.check(message.transactionID) else {
-      if !takeServerResponse(message, local, remote) { counters.unmatchedResponses += 1 }
+      if !takeServerResponse(message, local, remote) { counters.count(.unmatchedResponses) }
       return
     }
     let pair = checklist[index]
     guard pair.base == local, pair.target == remote else {
-      counters.asymmetricResponses += 1
+      counters.count(.asymmetricResponses)
       return
     }
-    guard let epoch = epochs(pair.epoch), message.verifiesIntegrity(key: epoch.remoteKey) else {
+    guard let generation = generations.generation(pair.epoch),
+      message.verifiesIntegrity(key: generation.remoteKey)
+    else {
       // Errors without integrity are not believed either; the check is repeated in its time.
-      counters.badIntegrity += 1
+      counters.count(.badIntegrity)
       return
     }
     guard message.notUnderstood.isEmpty else {
-      counters.notUnderstood += 1
+      counters.count(.notUnderstood)
       return
     }
     let now = now
@@ -83,7 +87,7 @@ extension ICEAgent {
 
   /// The system refused a send: three times in a row without success end the checks of a pair.
   mutating func sendFailed(_ local: SocketAddress, _ remote: SocketAddress) {
-    counters.sendFailures += 1
+    counters.count(.sendFailures)
     queryRefused(local, remote)
     relayRefused(local, remote)
     if streamLost(local, remote) { return }
@@ -92,7 +96,8 @@ extension ICEAgent {
 
   /// Takes a role from the application, which knows it best before checks tell of a conflict.
   mutating func setRole(_ new: ICERole) {
-    guard !epoch.remoteIsLite, !checklist.contains(where: { $0.requestsSent > 0 }) else { return }
+    guard !generations.present.remoteIsLite, !checklist.contains(where: { $0.requestsSent > 0 })
+    else { return }
     changeRole(to: new)
   }
 
@@ -104,10 +109,6 @@ extension ICEAgent {
   mutating func rankForRole() {
     let gathering = gathering
     checklist.rank(for: roles.role) { gathering.localPriority($0) }
-  }
-
-  func epochs(_ number: UInt32) -> ICEEpoch? {
-    number == epoch.number ? epoch : earlierEpoch?.number == number ? earlierEpoch : nil
   }
 
   /// A check got through: the pair works (RFC 8445 section 7.2.5.3).
@@ -138,14 +139,14 @@ extension ICEAgent {
   }
 
   private mutating func takeError(_ code: UInt16, _ index: Int, _ check: CandidatePair.Check) {
-    counters.errorResponses += 1
+    counters.count(.errorResponses)
     guard checklist.isPresent(index) else { return }
     guard code == 487 else {
       if checklist[index].isUndecided { checklist.change(index) { $0.fail() } }
       return
     }
     // Another conflict may have changed the role since (RFC 8445 section 7.2.5.1).
-    if !epoch.remoteIsLite, roles.giveWay(check.role, entropy) {
+    if !generations.present.remoteIsLite, roles.giveWay(check.role, entropy) {
       rankForRole()
       emit(.role(roles.role))
     }

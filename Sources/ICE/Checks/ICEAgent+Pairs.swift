@@ -13,7 +13,7 @@ extension ICEAgent {
       local, base: base, remote, target, roles.role, keeping: consent.pairID)
     {
     case .known: break
-    case .full: counters.overflows += 1
+    case .full: counters.count(.overflows)
     case .added:
       letIn(target.ip, at: base)
       progress.revive(at: now)
@@ -37,7 +37,7 @@ extension ICEAgent {
 
   /// Nominates the best pair when this side is to choose (RFC 8445 section 8.1.1).
   mutating func considerNomination() {
-    guard roles.role == .controlling, epoch.remote != nil, !progress.hasFailed else {
+    guard roles.role == .controlling, generations.present.remote != nil, !progress.hasFailed else {
       return nomination.rest()
     }
     let chosen = nomination.consider(
@@ -96,9 +96,7 @@ extension ICEAgent {
     if checklist.isPresent(index) { progress.notePath() }
     bindChannel(to: checklist[index].target, at: checklist[index].base)
     consent.begin(checklist[index], entropy, at: now)
-    if checklist.isPresent(index), earlierEpoch != nil, retireAt == nil {
-      retireAt = now + ICETiming.retirement
-    }
+    if checklist.isPresent(index) { generations.notePath(at: now) }
   }
 
   /// Notices that the pair in use fell silent, was heard again, or lost consent (RFC 7675).
@@ -116,7 +114,7 @@ extension ICEAgent {
       if checklist.isPresent(index) {
         if checklist.best(where: { $0.state == .succeeded }) == nil { giveUp() }
       } else {
-        retireAt = now
+        generations.losePath(at: now)
         consent.select(nil)
       }
     }

@@ -21,10 +21,12 @@ extension ICEAgent {
   /// Asks for the sockets of the addresses that have none yet.
   mutating func openSockets(on addresses: [IPAddress]) {
     for address in ICEPriority.ordered(addresses) where !address.isUnspecified {
-      let isAsked = gathering.sockets.contains { $0.epoch == epoch.number && $0.asked == address }
+      let isAsked = gathering.sockets.contains {
+        $0.epoch == generations.present.number && $0.asked == address
+      }
       guard !isAsked else { continue }
       guard gathering.sockets.count < ICEGathering.socketsMaximum else {
-        counters.overflows += 1
+        counters.count(.overflows)
         continue
       }
       open(on: address)
@@ -39,14 +41,15 @@ extension ICEAgent {
       let id = numbers.next()
       gathering.sockets.append(
         ICEGathering.Socket(
-          id: id, epoch: epoch.number, asked: address, localPreference: localPreference))
+          id: id, epoch: generations.present.number, asked: address,
+          localPreference: localPreference))
       emit(.bindSocket(id: id, address))
     }
     guard settings.usesTCP, !settings.relayOnly else { return }
     let id = numbers.next()
     gathering.sockets.append(
       ICEGathering.Socket(
-        id: id, epoch: epoch.number, asked: address, localPreference: localPreference,
+        id: id, epoch: generations.present.number, asked: address, localPreference: localPreference,
         isListener: true))
     emit(.listen(id: id, address))
     gatherTCP(address, localPreference: localPreference)
@@ -102,7 +105,8 @@ extension ICEAgent {
   mutating func serverResolved(_ index: Int, _ addresses: [IPAddress]) {
     gathering.servers[index].nameID = nil
     gathering.servers[index].addresses = Array(addresses.prefix(2))
-    for socket in gathering.sockets where socket.epoch == epoch.number && !socket.isListener {
+    for socket in gathering.sockets
+    where socket.epoch == generations.present.number && !socket.isListener {
       if let address = socket.address { ask(gathering.servers[index], from: address) }
     }
   }
@@ -114,7 +118,7 @@ extension ICEAgent {
     gathering.queries.removeAll { $0.nextAttempt == nil && $0.keepAliveAt == nil }
     guard gatheringState == .gathering else { return }
     let waitsForSocket = gathering.sockets.contains {
-      $0.epoch == epoch.number && $0.address == nil
+      $0.epoch == generations.present.number && $0.address == nil
     }
     let waitsForServer =
       gathering.queries.contains { $0.nextAttempt != nil }
@@ -141,7 +145,7 @@ extension ICEAgent {
     guard message.messageClass == .success, let mapped = message.mappedAddress,
       mapped.ip.isIPv4 == local.ip.isIPv4, mapped.port != 0, !mapped.ip.isUnspecified
     else {
-      counters.errorResponses += 1
+      counters.count(.errorResponses)
       return true
     }
     addReflexive(mapped, base: local, server: remote)
@@ -167,7 +171,7 @@ extension ICEAgent {
   }
 
   var fragmentExtension: ICECandidate.Extension {
-    ICECandidate.Extension(name: "ufrag", value: epoch.local.usernameFragment)
+    ICECandidate.Extension(name: "ufrag", value: generations.present.local.usernameFragment)
   }
 
   /// What a candidate shows of an own address: the address, or a name that only hosts of the same

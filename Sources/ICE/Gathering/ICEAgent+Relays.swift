@@ -70,19 +70,20 @@ extension ICEAgent {
   ) -> Bool {
     let isStream = server.transport != .udp
     let isKnown = gathering.relays.contains {
-      $0.epoch == epoch.number && $0.address == address && $0.server.transport == server.transport
+      $0.epoch == generations.present.number && $0.address == address
+        && $0.server.transport == server.transport
         && (isStream ? $0.base.ip == base.ip : $0.base == base)
     }
     guard let socket = gathering.socket(at: base), !isKnown else { return false }
     guard gathering.relays.count < ICEGathering.relaysMaximum else {
-      counters.overflows += 1
+      counters.count(.overflows)
       return false
     }
     let client = TURNClient(
       credentials: credentials, isReliable: isStream, wantsIPv6: !base.ip.isIPv4, entropy: entropy)
     gathering.relays.append(
       ICEGathering.Relay(
-        id: numbers.next(), epoch: epoch.number, server: server, address: address,
+        id: numbers.next(), epoch: generations.present.number, server: server, address: address,
         base: isStream ? SocketAddress(base.ip, port: 0) : base,
         localPreference: socket.localPreference - server.transport.drawback, client: client,
         beginAt: due))
@@ -240,7 +241,7 @@ extension ICEAgent {
   private mutating func renew(_ index: Int, lost relayed: SocketAddress) {
     failBase(relayed)
     let relay = gathering.relays[index]
-    guard relay.epoch == epoch.number, relay.renewals < ICEAgent.renewalsMaximum,
+    guard relay.epoch == generations.present.number, relay.renewals < ICEAgent.renewalsMaximum,
       let credentials = relay.server.credentials
     else { return }
     if relay.isStream { gathering.relays[index].base.port = 0 }

@@ -67,7 +67,7 @@ extension ICEAgent {
     guard gathering.socket(at: local)?.isListener == true,
       strangers < ICEAgent.strangersMaximum
     else {
-      counters.overflows += 1
+      counters.count(.overflows)
       return emit(.closeStream(local: local, remote: remote))
     }
     gathering.connections.append(
