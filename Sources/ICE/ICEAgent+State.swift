@@ -29,7 +29,7 @@ extension ICEAgent {
     guard let end = progress.patienceEnd, !progress.hasFailed else { return }
     var hasPairs = false
     var isOpen = false
-    for pair in checklist.pairs where pair.epoch == checklist.generation {
+    for pair in checklist.pairs where pair.generation == checklist.generation {
       if pair.state == .succeeded { return }
       hasPairs = true
       isOpen = isOpen || pair.isUndecided
@@ -66,7 +66,7 @@ extension ICEAgent {
   private func nextDeadline() -> Instant? {
     let life = selectedIndex.flatMap { consent.deadline(checklist[$0], at: now) }
     var next = earliest(gatheringDeadline, life)
-    next = earliest(earliest(next, generations.retireAt), streamsDeadline)
+    next = earliest(earliest(next, generations.retireAt), gatherer.connections.deadline(checklist))
     guard generations.present.remote != nil, !progress.hasFailed else { return next }
     next = earliest(earliest(next, nomination.dueAt), checklist.deadline)
     guard !checklist.contains(where: { $0.state == .succeeded }) else { return next }

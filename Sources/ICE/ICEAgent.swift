@@ -10,23 +10,22 @@ package struct ICEAgent: Machine {
   /// The lowest byte of the ordinal of the agent that gave a number.
   package static func ordinal(ofRequest id: UInt32) -> Int { RequestNumbers.ordinal(of: id) }
 
-  package internal(set) var gatheringState: ICEGatheringState = .new
   package internal(set) var counters = ICECounters()
   package internal(set) var deadline: Instant?
 
-  let entropy: EntropyStream
-  package let settings: ICESettings
-  /// The instant and the outputs of the step under way.
-  var now = Instant.zero
-  var outbox = Outbox<Output>()
-  /// Storage for the outputs of relays, kept from one message to the next.
-  var relayOutbox = Outbox<TURNClient.Output>()
-  var numbers: RequestNumbers
-  var generations: Generations
-  var gathering: ICEGathering
-  var remoteSide = RemoteSide()
+  /// The step under way: its instant and its outputs.
+  private struct Step {
+    var now = Instant.zero
+    var outbox = Outbox<Output>()
+  }
 
-  var names = HiddenNames()
+  let entropy: EntropyStream
+  private var current = Step()
+  var numbers: RequestNumbers
+  var gatherer: Gatherer
+  var relays = Relays()
+  var generations: Generations
+  var remoteSide = RemoteSide()
   var roles: RoleSettlement
   var checklist: Checklist
   var progress = CheckProgress()
@@ -43,10 +42,9 @@ package struct ICEAgent: Machine {
     numbers = RequestNumbers(ordinal: ordinal)
     checklist = Checklist(after: numbers.last)
     self.entropy = entropy
-    self.settings = settings
     generations = Generations(ICECredentials(from: entropy))
     roles = RoleSettlement(tieBreaker: entropy.integer(UInt64.self))
-    gathering = ICEGathering(settings.servers)
+    gatherer = Gatherer(settings)
   }
 
   package mutating func step(_ input: Input, at now: Instant, into outbox: inout Outbox<Output>) {
@@ -62,26 +60,30 @@ package struct ICEAgent: Machine {
       // Only a recovery has consequences; the deadline that stands is early rather than late.
       if !consent.isSilent { return }
     case .datagram(let local, let remote, let bytes) where isRelayedMedia(bytes):
-      self.now = now
-      swap(&self.outbox, &outbox)
+      current.now = now
+      swap(&current.outbox, &outbox)
       takeDatagram(local, remote, bytes)
-      swap(&self.outbox, &outbox)
+      swap(&current.outbox, &outbox)
       return
     case .relay(let local, let remote, let bytes):
-      self.now = now
-      swap(&self.outbox, &outbox)
+      current.now = now
+      swap(&current.outbox, &outbox)
       transmit(bytes, from: local, to: remote)
-      swap(&self.outbox, &outbox)
+      swap(&current.outbox, &outbox)
       return
     default: break
     }
-    self.now = now
-    swap(&self.outbox, &outbox)
+    current.now = now
+    swap(&current.outbox, &outbox)
     take(input)
     if connectionState != .closed { settle() }
-    swap(&self.outbox, &outbox)
+    swap(&current.outbox, &outbox)
   }
 
+  /// The instant of the step under way.
+  var now: Instant { current.now }
+  package var settings: ICESettings { gatherer.settings }
+  package var gatheringState: ICEGatheringState { gatherer.state }
   package var localCredentials: ICECredentials { generations.present.local }
   package var role: ICERole { roles.role }
   package var connectionState: ICEConnectionState { progress.state }
@@ -98,11 +100,11 @@ package struct ICEAgent: Machine {
 
   /// The server that an own reflexive or relayed candidate came from.
   package func server(of candidate: ICECandidate) -> ICEServer? {
-    gathering.candidates.first { $0.candidate == candidate }?.server
+    gatherer.candidates.all.first { $0.candidate == candidate }?.server
   }
 
-  /// The own candidates of the present epoch, in the order in which they became known.
-  package var localCandidates: [ICECandidate] { gathering.candidates.map(\.candidate) }
+  /// The own candidates of the present generation, in the order in which they became known.
+  package var localCandidates: [ICECandidate] { gatherer.candidates.all.map(\.candidate) }
 
   private mutating func take(_ input: Input) {
     switch input {
@@ -124,7 +126,7 @@ package struct ICEAgent: Machine {
     }
   }
 
-  mutating func emit(_ output: Output) { outbox.append(output) }
+  mutating func emit(_ output: Output) { current.outbox.append(output) }
 
   private mutating func noteTraffic(
     _ local: SocketAddress, _ remote: SocketAddress, at now: Instant
@@ -135,15 +137,11 @@ package struct ICEAgent: Machine {
 
   private mutating func close() {
     closeRelays { _ in true }
-    for socket in gathering.sockets {
-      if let address = socket.address { emit(.closeSocket(address)) }
-    }
-    for connection in gathering.connections {
+    closeSockets { _ in true }
+    for connection in gatherer.connections.takeAll() {
       emit(.closeStream(local: connection.local, remote: connection.remote))
     }
-    gathering.sockets = []
-    gathering.connections = []
-    gathering.queries = []
+    gatherer.queries.removeAll()
     deadline = nil
     progress.close()
     emit(.connectionState(.closed))

@@ -18,7 +18,7 @@ struct CandidatePair {
 
   let id: UInt32
   /// The number of the credentials that its checks use.
-  let epoch: UInt32
+  let generation: UInt32
   /// The own end point; its port is 0 while a pair that makes its connection has none.
   private(set) var base: SocketAddress
   /// The peer's end point.
@@ -72,11 +72,11 @@ struct CandidatePair {
   private(set) var hasNews = true
 
   init(
-    id: UInt32, epoch: UInt32, base: SocketAddress, target: SocketAddress, local: ICECandidate,
+    id: UInt32, generation: UInt32, base: SocketAddress, target: SocketAddress, local: ICECandidate,
     remote: ICECandidate
   ) {
     self.id = id
-    self.epoch = epoch
+    self.generation = generation
     self.base = base
     self.target = target
     foundation = "\(local.foundation):\(remote.foundation)"

@@ -64,11 +64,11 @@ struct Checklist {
   }
 
   /// Whether a pair belongs to the present generation.
-  func isPresent(_ index: Int) -> Bool { pairs[index].epoch == generation }
+  func isPresent(_ index: Int) -> Bool { pairs[index].generation == generation }
 
   /// Whether there is a pair of the present generation of some kind.
   func contains(where isWanted: (CandidatePair) -> Bool) -> Bool {
-    pairs.contains { $0.epoch == generation && isWanted($0) }
+    pairs.contains { $0.generation == generation && isWanted($0) }
   }
 
   /// The pair of the present generation with the highest priority among some; the oldest of equals.
@@ -92,7 +92,8 @@ struct Checklist {
   ) -> Addition {
     guard !has(base, local, target) else { return .known }
     var pair = CandidatePair(
-      id: lastID + 1, epoch: generation, base: base, target: target, local: local, remote: remote)
+      id: lastID + 1, generation: generation, base: base, target: target, local: local,
+      remote: remote)
     pair.rank(Self.priority(local.priority, remote.priority, role))
     guard makeRoom(for: pair, keeping: kept) else { return .full }
     lastID &+= 1
@@ -176,7 +177,7 @@ struct Checklist {
   }
 
   /// Forgets the pair of an earlier generation.
-  mutating func retire() { pairs.removeAll { $0.epoch != generation } }
+  mutating func retire() { pairs.removeAll { $0.generation != generation } }
 
   /// What changed since the last reports.
   mutating func takeNews(selected: UInt32?) -> [ICEPairReport] {
@@ -215,7 +216,7 @@ extension Checklist {
     }
   }
 
-  /// Whether a new check may go out now (Ta, RFC 8445 section 14.2); if so, the next one only later.
+  /// Whether a new check may go out now (Ta, RFC 8445 section 14.2); if so, the next only later.
   mutating func takeTurn(at now: Instant) -> Bool {
     guard nextPacedAt <= now, hasUnchecked else { return false }
     let isSmall = pairs.count <= ICETiming.smallChecklist
@@ -281,7 +282,7 @@ extension Checklist {
   mutating func giveUp() {
     triggered = []
     let generation = generation
-    fail { $0.epoch == generation && $0.state != .succeeded }
+    fail { $0.generation == generation && $0.state != .succeeded }
   }
 
   /// Notes that the peer wants a pair (RFC 8445 section 7.3.1.5).

@@ -22,7 +22,8 @@ extension ICEAgent {
   /// Sends a Binding request on a pair (RFC 8445 section 7.2.4); each one is a transaction.
   mutating func sendCheck(on index: Int, isConsent: Bool = false) {
     let pair = checklist[index]
-    guard let generation = generations.generation(pair.epoch), let remote = generation.remote else {
+    guard let generation = generations.generation(pair.generation), let remote = generation.remote
+    else {
       return
     }
     let transaction = STUNTransactionID(from: entropy)
@@ -65,7 +66,7 @@ extension ICEAgent {
       counters.count(.asymmetricResponses)
       return
     }
-    guard let generation = generations.generation(pair.epoch),
+    guard let generation = generations.generation(pair.generation),
       message.verifiesIntegrity(key: generation.remoteKey)
     else {
       // Errors without integrity are not believed either; the check is repeated in its time.
@@ -88,7 +89,7 @@ extension ICEAgent {
   /// The system refused a send: three times in a row without success end the checks of a pair.
   mutating func sendFailed(_ local: SocketAddress, _ remote: SocketAddress) {
     counters.count(.sendFailures)
-    queryRefused(local, remote)
+    gatherer.queries.refuse(local, remote)
     relayRefused(local, remote)
     if streamLost(local, remote) { return }
     if let index = checklist.index(local, remote) { checklist.change(index) { $0.noteRefusal() } }
@@ -107,8 +108,8 @@ extension ICEAgent {
 
   /// Ranks the pairs for a role that is new.
   mutating func rankForRole() {
-    let gathering = gathering
-    checklist.rank(for: roles.role) { gathering.localPriority($0) }
+    let candidates = gatherer.candidates
+    checklist.rank(for: roles.role) { candidates.priority(of: $0) }
   }
 
   /// A check got through: the pair works (RFC 8445 section 7.2.5.3).
@@ -158,20 +159,19 @@ extension ICEAgent {
   private mutating func nameLocal(_ index: Int, _ mapped: SocketAddress) {
     let base = checklist[index].base
     guard mapped != base, mapped.port != 0, mapped.ip.isIPv4 == base.ip.isIPv4 else { return }
-    for local in gathering.candidates
-    where local.base == base && local.candidate.address == mapped {
-      return checklist.change(index) { $0.rename(local: local.candidate) }
+    if let known = gatherer.candidates.candidate(base, seenAt: mapped) {
+      return checklist.change(index) { $0.rename(local: known) }
     }
-    guard gathering.candidates.count < ICEGathering.localCandidatesMaximum else { return }
+    guard !gatherer.candidates.isFull else { return }
     let pair = checklist[index]
-    let foundation = gathering.foundation(
-      ICEGathering.FoundationKey(
+    let foundation = gatherer.candidates.foundation(
+      .init(
         kind: .peerReflexive, base: base.ip, server: nil, isTCP: pair.local.isTCP))
     let candidate = ICECandidate(
       foundation: foundation, transport: pair.local.transport, priority: pair.reflexivePriority,
       host: .address(mapped.ip), port: mapped.port, kind: .peerReflexive, related: base,
       extensions: pair.local.tcpType.map { [ICECandidate.tcpType($0)] } ?? [])
-    gathering.candidates.append(ICEGathering.LocalCandidate(candidate: candidate, base: base))
+    gatherer.candidates.add(candidate, base: base)
     checklist.change(index) { $0.rename(local: candidate) }
   }
 }

@@ -7,7 +7,7 @@ extension ICEAgent {
     guard let target = remote.address, base.ip.isIPv4 == target.ip.isIPv4,
       // Link-local addresses reach link-local addresses only (RFC 8445 section 6.1.2.2).
       base.ip.isIPv4 || base.ip.isLinkLocal == target.ip.isLinkLocal,
-      let local = gathering.baseCandidate(of: base), local.pairs(with: remote)
+      let local = gatherer.candidates.baseCandidate(of: base), local.pairs(with: remote)
     else { return }
     switch checklist.add(
       local, base: base, remote, target, roles.role, keeping: consent.pairID)
@@ -28,9 +28,12 @@ extension ICEAgent {
 
   /// Checks every other pair once more, because the one in use is silent or gone.
   private mutating func recheckOthers() {
-    let gathering = gathering
+    let (gatherer, relays) = (gatherer, relays)
     let selected = consent.pairID
-    checklist.recheck { $0.id != selected && gathering.hasBase($0) }
+    checklist.recheck {
+      $0.id != selected
+        && (gatherer.hasBase($0) || !$0.local.isTCP && relays.index(at: $0.base) != nil)
+    }
   }
 
   // MARK: Nomination

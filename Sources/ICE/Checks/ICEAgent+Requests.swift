@@ -41,9 +41,9 @@ extension ICEAgent {
     _ local: SocketAddress, _ remote: SocketAddress, priority: UInt32, usesCandidate: Bool,
     count: UInt64 = 1
   ) {
-    let isTCP = gathering.connectionIndex(local, remote) != nil
+    let isTCP = gatherer.connections.contains(local, remote)
     // A connection that this side made belongs to a pair, or is about to be closed.
-    if checklist.index(local, remote) == nil, !isTCP || gathering.socket(at: local) != nil {
+    if checklist.index(local, remote) == nil, !isTCP || gatherer.sockets.socket(at: local) != nil {
       let candidate = remoteSide.reflexive(remote, priority: priority, isTCP: isTCP)
       // It is paired only with the socket that it reached (section 7.3.1.4).
       if learnRemote(candidate) == .full {
@@ -106,7 +106,7 @@ extension ICEAgent {
     admit(message, local, remote, fragment: String(fragment), in: addressed)
   }
 
-  /// Sorts an answered check: of an earlier epoch, too early, or one to act on.
+  /// Sorts an answered check: of an earlier generation, too early, or one to act on.
   private mutating func admit(
     _ message: STUNMessage, _ local: SocketAddress, _ remote: SocketAddress, fragment: String,
     in addressed: ICEGeneration

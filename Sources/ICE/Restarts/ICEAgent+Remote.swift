@@ -54,16 +54,13 @@ extension ICEAgent {
   }
 
   mutating func nameResolved(_ id: UInt32, _ addresses: [IPAddress]) {
-    if let index = gathering.servers.firstIndex(where: { $0.nameID == id }) {
-      serverResolved(index, addresses)
-      return
-    }
+    if serverResolved(id, addresses) { return }
     guard var candidate = remoteSide.takeNamed(id) else { return }
     // One address stands for the name: the first that a socket can send to.
-    let isReachable = { (ip: IPAddress) in
-      self.gathering.sockets.contains { $0.asked.isIPv4 == ip.isIPv4 }
+    let sockets = gatherer.sockets
+    guard let ip = addresses.first(where: { sockets.reaches($0) }) ?? addresses.first else {
+      return
     }
-    guard let ip = addresses.first(where: isReachable) ?? addresses.first else { return }
     candidate.host = .address(ip)
     addRemote(candidate)
   }
@@ -73,14 +70,12 @@ extension ICEAgent {
     let selected = selectedIndex
     let kept = selected.map { checklist[$0] }
     checklist.restart(keeping: selected)
-    let keptRelay = kept.flatMap { gathering.relayIndex(at: $0.base) }
-      .map { gathering.relays[$0] }
+    let keptRelay = kept.flatMap { relays.index(at: $0.base) }.map { relays[$0] }
     closeRelays { $0.id != keptRelay?.id }
     let keptSocket = keptRelay?.base ?? kept?.base
     closeSockets { $0.address == nil || $0.address != keptSocket }
-    let upcoming = generations.restart(credentials, keeping: kept?.epoch)
-    gathering.beginEpoch()
-    gatheringState = .new
+    let upcoming = generations.restart(credentials, keeping: kept?.generation)
+    gatherer.restart()
     remoteSide = RemoteSide()
     progress.restart()
     nomination.restart()
@@ -95,8 +90,8 @@ extension ICEAgent {
     guard generations.retire(at: now) else { return }
     let number = generations.present.number
     checklist.retire()
-    closeRelays { $0.epoch != number }
-    closeSockets { $0.epoch != number }
+    closeRelays { $0.generation != number }
+    closeSockets { $0.generation != number }
   }
 
   /// Makes a candidate known; one that was learned from a check gets its real name when signaled.
@@ -106,8 +101,8 @@ extension ICEAgent {
     case .new: emit(.remoteCandidate(candidate))
     case .renamed:
       emit(.remoteCandidate(candidate))
-      let gathering = gathering
-      checklist.rename(to: candidate, roles.role) { gathering.localPriority($0) }
+      let candidates = gatherer.candidates
+      checklist.rename(to: candidate, roles.role) { candidates.priority(of: $0) }
     case .known, .full: break
     }
     return learning
@@ -136,16 +131,11 @@ extension ICEAgent {
     case .full: counters.count(.overflows)
     case .known: counters.count(.duplicates)
     case .new, .renamed:
-      for base in gathering.bases(of: generations.present.number) {
-        addPair(base: base, remote: candidate)
-      }
+      let number = generations.present.number
+      let bases =
+        gatherer.sockets.bases(of: number) + relays.bases(of: number)
+        + gatherer.candidates.activeBases
+      for base in bases { addPair(base: base, remote: candidate) }
     }
-  }
-
-  private mutating func closeSockets(where isOver: (ICEGathering.Socket) -> Bool) {
-    for socket in gathering.sockets where isOver(socket) {
-      if let address = socket.address { emit(.closeSocket(address)) }
-    }
-    gathering.sockets.removeAll(where: isOver)
   }
 }

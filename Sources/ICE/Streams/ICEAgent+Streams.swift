@@ -4,9 +4,6 @@ import Wire
 // so that to the rest of the agent a connection is a path like any other; only how it begins and
 // ends is different.
 extension ICEAgent {
-  /// How many connections without a valid check are kept open.
-  private static let strangersMaximum = 16
-
   /// Makes the candidates of an address that connections can begin at and come to.
   ///
   /// The active one is known at once; where others may connect to is only known when the system has
@@ -21,8 +18,8 @@ extension ICEAgent {
   mutating func addTCP(
     _ type: ICETCPType, _ base: SocketAddress, port: UInt16, localPreference: UInt16
   ) {
-    let foundation = gathering.foundation(
-      ICEGathering.FoundationKey(kind: .host, base: base.ip, server: nil, isTCP: true))
+    let foundation = gatherer.candidates.foundation(
+      .init(kind: .host, base: base.ip, server: nil, isTCP: true))
     let preference = ICEPriority.localPreference(type, of: localPreference)
     let priority = ICEPriority.candidate(.host, isTCP: true, localPreference: preference)
     addLocal(
@@ -48,8 +45,7 @@ extension ICEAgent {
   mutating func peerConnected(_ id: UInt32, _ local: SocketAddress) -> Bool {
     guard let index = checklist.index(connection: id) else { return false }
     checklist.change(index) { $0.connected(at: local) }
-    gathering.connections.append(
-      ICEGathering.Connection(local: local, remote: checklist[index].target, openedAt: now))
+    gatherer.connections.open(local, checklist[index].target, at: now)
     sendCheck(on: index)
     return true
   }
@@ -61,17 +57,13 @@ extension ICEAgent {
 
   /// Somebody connected; who that is will show in the first check.
   mutating func streamAccepted(_ local: SocketAddress, _ remote: SocketAddress) {
-    let strangers = gathering.connections.reduce(into: 0) { count, connection in
-      count += checklist.index(connection.local, connection.remote) == nil ? 1 : 0
-    }
-    guard gathering.socket(at: local)?.isListener == true,
-      strangers < ICEAgent.strangersMaximum
+    guard gatherer.sockets.socket(at: local)?.isListener == true,
+      gatherer.connections.admitsStrangers(checklist)
     else {
       counters.count(.overflows)
       return emit(.closeStream(local: local, remote: remote))
     }
-    gathering.connections.append(
-      ICEGathering.Connection(local: local, remote: remote, openedAt: now))
+    gatherer.connections.open(local, remote, at: now)
   }
 
   // MARK: Ending
@@ -80,8 +72,7 @@ extension ICEAgent {
   ///
   /// One that worked is made anew by the side that made it; the other one is found by its checks.
   mutating func streamLost(_ local: SocketAddress, _ remote: SocketAddress) -> Bool {
-    guard let place = gathering.connectionIndex(local, remote) else { return false }
-    gathering.connections.remove(at: place)
+    guard gatherer.connections.lose(local, remote) else { return false }
     guard let index = checklist.index(local, remote) else { return true }
     let isPresent = checklist.isPresent(index)
     checklist.change(index) { pair in
@@ -97,31 +88,8 @@ extension ICEAgent {
 
   /// Closes the connections that no pair can use any more, or never came to.
   mutating func closeStreams() {
-    guard !gathering.connections.isEmpty else { return }
-    var kept: [ICEGathering.Connection] = []
-    for connection in gathering.connections {
-      if let index = checklist.index(connection.local, connection.remote) {
-        if checklist[index].state != .failed {
-          kept.append(connection)
-          continue
-        }
-        checklist.change(index) { $0.disconnect() }
-      } else if connection.openedAt + ICETiming.connectWait > now {
-        kept.append(connection)
-        continue
-      }
+    for connection in gatherer.connections.takeUnused(&checklist, at: now) {
       emit(.closeStream(local: connection.local, remote: connection.remote))
     }
-    gathering.connections = kept
-  }
-
-  /// When a connection on which nobody makes himself known is closed.
-  var streamsDeadline: Instant? {
-    var next: Instant?
-    for connection in gathering.connections
-    where checklist.index(connection.local, connection.remote) == nil {
-      next = earliest(next, connection.openedAt + ICETiming.connectWait)
-    }
-    return next
   }
 }
