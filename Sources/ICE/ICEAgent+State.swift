@@ -20,91 +20,56 @@ extension ICEAgent {
   /// Checks begin with the peer's credentials and something to check, or with the news that no
   /// candidate will come, when only its own checks can still help.
   private mutating func beginChecking() {
-    guard checkingSince == nil, epoch.remote != nil else { return }
-    if !remoteSide.candidates.isEmpty || !remoteSide.names.isEmpty || remoteSide.hasEnded {
-      checkingSince = now
-    }
+    guard progress.checkingSince == nil, generations.present.remote != nil else { return }
+    if remoteSide.hasNews { progress.begin(at: now) }
   }
 
   /// Gives up when every pair failed and no other can come, or after a long time without success.
   private mutating func checkPatience() {
-    guard let since = checkingSince, !hasFailed else { return }
+    guard let end = progress.patienceEnd, !progress.hasFailed else { return }
     var hasPairs = false
     var isOpen = false
-    for pair in checklist where pair.epoch == epoch.number {
+    for pair in checklist.pairs where pair.generation == checklist.generation {
       if pair.state == .succeeded { return }
       hasPairs = true
       isOpen = isOpen || pair.isUndecided
     }
     // What worked once may come back, or another interface may come.
     let isOver =
-      hasPairs && !isOpen && !hadPath && remoteSide.hasEnded && remoteSide.names.isEmpty
+      hasPairs && !isOpen && !progress.hadPath && remoteSide.isComplete
       && gatheringState == .complete
-    if isOver || since + ICETiming.checkingPatience <= now { giveUp() }
+    if isOver || end <= now { giveUp() }
   }
 
   private mutating func report() {
-    for index in checklist.indices where checklist[index].hasNews {
-      checklist[index].hasNews = false
-      emit(.pair(checklist[index].report(isSelected: checklist[index].id == selectedID)))
-    }
-    if let index = selectedIndex, selectedID != announcedID {
+    for report in checklist.takeNews(selected: consent.pairID) { emit(.pair(report)) }
+    let selected = selectedIndex
+    if progress.tell(consent.pairID), let index = selected {
       emit(.selected(local: checklist[index].base, remote: checklist[index].target))
     }
-    announcedID = selectedID
-    if !isCompleted, isDone { isCompleted = true }
-    let target = stateNow
-    // Completed is reached by way of connected, as applications expect.
-    if target == .completed, connectionState != .completed { change(to: .connected) }
-    change(to: target)
-  }
-
-  private mutating func change(to state: ICEConnectionState) {
-    guard connectionState != state else { return }
-    connectionState = state
-    emit(.connectionState(state))
-  }
-
-  /// The W3C state (webrtc-pc section 5.6.4), from what is known now.
-  private var stateNow: ICEConnectionState {
-    if let index = selectedIndex {
-      guard isSilent else { return isCompleted ? .completed : .connected }
-      // A restart forgets that connectivity was lost.
-      return checklist[index].epoch == epoch.number ? .disconnected : .checking
+    let path = selected.map {
+      CheckProgress.Path(isPresent: checklist.isPresent($0), isSilent: consent.isSilent)
     }
-    if hasFailed { return .failed }
-    // A path that was there and is gone may still be replaced.
-    if checkingSince != nil { return hadPath ? .disconnected : .checking }
-    switch connectionState {
-    case .new, .failed: return connectionState
-    default: return .checking
-    }
+    let states = progress.settle(path, isDone: !progress.isCompleted && isDone)
+    for state in states { emit(.connectionState(state)) }
   }
 
   /// Whether nothing is left to do: all candidates known, all pairs decided, one nominated in use.
   private var isDone: Bool {
-    guard let nominatedID, nominatedID == selectedID, !isSilent, gatheringState == .complete,
-      remoteSide.hasEnded, remoteSide.names.isEmpty
+    guard let nominated = nomination.pairID, nominated == consent.pairID, !consent.isSilent,
+      gatheringState == .complete,
+      remoteSide.isComplete
     else { return false }
-    return !checklist.contains {
-      $0.epoch == epoch.number && ($0.isUndecided || $0.isNominating)
-    }
+    return !checklist.contains { $0.isUndecided || $0.isNominating }
   }
 
   private func nextDeadline() -> Instant? {
-    var next = earliest(gatheringDeadline, lifeDeadline)
-    next = earliest(earliest(next, retireAt), streamsDeadline)
-    guard epoch.remote != nil, !hasFailed else { return next }
-    next = earliest(next, nominationDueAt)
-    if hasUncheckedPairs { next = earliest(next, nextPacedAt) }
-    var hasSucceeded = false
-    for pair in checklist {
-      next = earliest(next, pair.nextAttempt)
-      hasSucceeded = hasSucceeded || pair.epoch == epoch.number && pair.state == .succeeded
-    }
-    if !hasSucceeded, let checkingSince {
-      next = earliest(next, checkingSince + ICETiming.checkingPatience)
-    }
-    return next
+    let life = selectedIndex.flatMap { consent.deadline(checklist[$0], at: now) }
+    var next = earliest(gatheringDeadline, life)
+    next = earliest(earliest(next, generations.retireAt), gatherer.connections.deadline(checklist))
+    guard generations.present.remote != nil, !progress.hasFailed else { return next }
+    next = earliest(earliest(next, nomination.dueAt), checklist.deadline)
+    guard !checklist.contains(where: { $0.state == .succeeded }) else { return next }
+    return earliest(next, progress.patienceEnd)
   }
 }

@@ -7,72 +7,30 @@ package import Wire
 /// Every step ends in `settle`, which runs what is due, chooses, and tells what changed; inputs
 /// only note what happened. Media packets are the exception: they touch one field and return.
 package struct ICEAgent: Machine {
-  /// Up to how many pairs are kept (RFC 8445 section 6.1.2.5).
-  static let pairsMaximum = 100
-  private static let ordinalShift: UInt32 = 24
-
   /// The lowest byte of the ordinal of the agent that gave a number.
-  package static func ordinal(ofRequest id: UInt32) -> Int { Int(id >> ordinalShift) }
+  package static func ordinal(ofRequest id: UInt32) -> Int { RequestNumbers.ordinal(of: id) }
 
-  package internal(set) var localCredentials: ICECredentials
-  package internal(set) var role: ICERole = .controlling
-  package internal(set) var connectionState: ICEConnectionState = .new
-  package internal(set) var gatheringState: ICEGatheringState = .new
   package internal(set) var counters = ICECounters()
   package internal(set) var deadline: Instant?
 
+  /// The step under way: its instant and its outputs.
+  private struct Step {
+    var now = Instant.zero
+    var outbox = Outbox<Output>()
+  }
+
   let entropy: EntropyStream
-  package let settings: ICESettings
-  var tieBreaker: UInt64
-  /// The instant and the outputs of the step under way.
-  var now = Instant.zero
-  var outbox = Outbox<Output>()
-  /// Storage for the outputs of relays, kept from one message to the next.
-  var relayOutbox = Outbox<TURNClient.Output>()
-  /// The last number given to a socket or a name, and to a pair.
-  var lastRequestID: UInt32
-  var lastPairID: UInt32
-
-  var epoch: ICEEpoch
-  /// The epoch of the pair in use, when a restart has not led to a new one yet.
-  var earlierEpoch: ICEEpoch?
-  /// When what is left of the earlier epoch is given up.
-  var retireAt: Instant?
-  var gathering: ICEGathering
-  var remoteSide = ICERemoteSide()
-  var upcomingRemote: ICEUpcomingRemote?
-
-  /// All pairs, oldest first; the one of an earlier epoch stands first.
-  var checklist: [CandidatePair] = []
-  /// Numbers of pairs to be checked next, first one first (RFC 8445 section 6.1.4.1).
-  var triggered: [UInt32] = []
-  var nextPacedAt = Instant.zero
-  /// When checks of this epoch began, or began again after failure.
-  var checkingSince: Instant?
-  /// When the first pair of this epoch was found to work.
-  var firstSuccessAt: Instant?
-  /// Whether a pair of this epoch was in use since checks began, or began again after failure.
-  var hadPath = false
-  /// Whether checks of this epoch led to nothing and stopped.
-  var hasFailed = false
-  var isCompleted = false
-
-  /// The pair that was nominated last.
-  var nominatedID: UInt32?
-  var nominatedAt: Instant?
-  /// When a nomination is to be considered again.
-  var nominationDueAt: Instant?
-
-  /// The pair in use and since when.
-  var selectedID: UInt32?
-  var selectedSince = Instant.zero
-  /// What `selected` told last.
-  var announcedID: UInt32?
-  /// Whether the pair in use has not been heard for long.
-  var isSilent = false
-  var nextConsentAt: Instant?
-  /// When a consent check went out that was not answered yet.
-  var consentAskedAt: Instant?
+  private var current = Step()
+  var numbers: RequestNumbers
+  var gatherer: Gatherer
+  var relays = Relays()
+  var generations: Generations
+  var remoteSide = RemoteSide()
+  var roles: RoleSettlement
+  var checklist: Checklist
+  var progress = CheckProgress()
+  var nomination = Nomination()
+  var consent = Consent()
 
   /// Creates an agent that waits for `gather`; credentials and tie-breaker come from the entropy.
   ///
@@ -81,14 +39,12 @@ package struct ICEAgent: Machine {
   package init(
     _ settings: ICESettings = ICESettings(), entropy: EntropyStream, ordinal: Int = 0
   ) {
-    lastRequestID = UInt32(truncatingIfNeeded: ordinal) << ICEAgent.ordinalShift
-    lastPairID = lastRequestID
+    numbers = RequestNumbers(ordinal: ordinal)
+    checklist = Checklist(after: numbers.last)
     self.entropy = entropy
-    self.settings = settings
-    localCredentials = ICECredentials(from: entropy)
-    tieBreaker = entropy.integer(UInt64.self)
-    epoch = ICEEpoch(number: 0, local: localCredentials)
-    gathering = ICEGathering(settings.servers)
+    generations = Generations(ICECredentials(from: entropy))
+    roles = RoleSettlement(tieBreaker: entropy.integer(UInt64.self))
+    gatherer = Gatherer(settings)
   }
 
   package mutating func step(_ input: Input, at now: Instant, into outbox: inout Outbox<Output>) {
@@ -102,31 +58,39 @@ package struct ICEAgent: Machine {
     case .trafficReceived(let local, let remote):
       noteTraffic(local, remote, at: now)
       // Only a recovery has consequences; the deadline that stands is early rather than late.
-      if !isSilent { return }
+      if !consent.isSilent { return }
     case .datagram(let local, let remote, let bytes) where isRelayedMedia(bytes):
-      self.now = now
-      swap(&self.outbox, &outbox)
+      current.now = now
+      swap(&current.outbox, &outbox)
       takeDatagram(local, remote, bytes)
-      swap(&self.outbox, &outbox)
+      swap(&current.outbox, &outbox)
       return
     case .relay(let local, let remote, let bytes):
-      self.now = now
-      swap(&self.outbox, &outbox)
+      current.now = now
+      swap(&current.outbox, &outbox)
       transmit(bytes, from: local, to: remote)
-      swap(&self.outbox, &outbox)
+      swap(&current.outbox, &outbox)
       return
     default: break
     }
-    self.now = now
-    swap(&self.outbox, &outbox)
+    current.now = now
+    swap(&current.outbox, &outbox)
     take(input)
     if connectionState != .closed { settle() }
-    swap(&self.outbox, &outbox)
+    swap(&current.outbox, &outbox)
   }
+
+  /// The instant of the step under way.
+  var now: Instant { current.now }
+  package var settings: ICESettings { gatherer.settings }
+  package var gatheringState: ICEGatheringState { gatherer.state }
+  package var localCredentials: ICECredentials { generations.present.local }
+  package var role: ICERole { roles.role }
+  package var connectionState: ICEConnectionState { progress.state }
 
   /// Every pair of the present checklist, oldest first.
   package var pairs: [ICEPairReport] {
-    checklist.map { $0.report(isSelected: $0.id == selectedID) }
+    checklist.pairs.map { $0.report(isSelected: $0.id == consent.pairID) }
   }
 
   /// The pair in use.
@@ -136,11 +100,11 @@ package struct ICEAgent: Machine {
 
   /// The server that an own reflexive or relayed candidate came from.
   package func server(of candidate: ICECandidate) -> ICEServer? {
-    gathering.candidates.first { $0.candidate == candidate }?.server
+    gatherer.candidates.all.first { $0.candidate == candidate }?.server
   }
 
-  /// The own candidates of the present epoch, in the order in which they became known.
-  package var localCandidates: [ICECandidate] { gathering.candidates.map(\.candidate) }
+  /// The own candidates of the present generation, in the order in which they became known.
+  package var localCandidates: [ICECandidate] { gatherer.candidates.all.map(\.candidate) }
 
   private mutating func take(_ input: Input) {
     switch input {
@@ -162,47 +126,24 @@ package struct ICEAgent: Machine {
     }
   }
 
-  mutating func emit(_ output: Output) { outbox.append(output) }
-
-  mutating func newRequestID() -> UInt32 {
-    lastRequestID &+= 1
-    return lastRequestID
-  }
-
-  func pairIndex(id: UInt32?) -> Int? {
-    guard let id else { return nil }
-    for index in checklist.indices where checklist[index].id == id { return index }
-    return nil
-  }
-
-  func pairIndex(_ base: SocketAddress, _ target: SocketAddress) -> Int? {
-    for index in checklist.indices
-    where checklist[index].target == target && checklist[index].base == base { return index }
-    return nil
-  }
-
-  var selectedIndex: Int? { pairIndex(id: selectedID) }
+  mutating func emit(_ output: Output) { current.outbox.append(output) }
 
   private mutating func noteTraffic(
     _ local: SocketAddress, _ remote: SocketAddress, at now: Instant
   ) {
-    guard let index = pairIndex(local, remote) else { return }
-    checklist[index].heardAt = now
+    guard let index = checklist.index(local, remote) else { return }
+    checklist.change(index) { $0.noteTraffic(at: now) }
   }
 
   private mutating func close() {
     closeRelays { _ in true }
-    for socket in gathering.sockets {
-      if let address = socket.address { emit(.closeSocket(address)) }
-    }
-    for connection in gathering.connections {
+    closeSockets { _ in true }
+    for connection in gatherer.connections.takeAll() {
       emit(.closeStream(local: connection.local, remote: connection.remote))
     }
-    gathering.sockets = []
-    gathering.connections = []
-    gathering.queries = []
+    gatherer.queries.removeAll()
     deadline = nil
-    connectionState = .closed
+    progress.close()
     emit(.connectionState(.closed))
   }
 }

@@ -46,15 +46,15 @@ extension ICEAgent {
       role: role.rawValue, connectionState: connectionState.rawValue,
       gatheringState: gatheringState.rawValue,
       localUsernameFragment: localCredentials.usernameFragment,
-      remoteUsernameFragment: epoch.remote?.usernameFragment,
+      remoteUsernameFragment: generations.present.remote?.usernameFragment,
       localCandidates: localCandidates.map(\.description),
       remoteCandidates: remoteSide.candidates.map(\.description),
       remoteHasEnded: remoteSide.hasEnded,
-      pairs: checklist.map { pair in
+      pairs: checklist.pairs.map { pair in
         ICESnapshot.Pair(
           id: pair.id, local: "\(pair.base) (\(pair.local.kind.rawValue))",
           remote: "\(pair.target) (\(pair.remote.kind.rawValue))", state: pair.state.rawValue,
-          isNominated: pair.isNominated, isSelected: pair.id == selectedID,
+          isNominated: pair.isNominated, isSelected: pair.id == consent.pairID,
           priority: pair.priority, requestsSent: pair.requestsSent,
           requestsReceived: pair.requestsReceived, responsesSent: pair.responsesSent,
           responsesReceived: pair.responsesReceived,
@@ -62,6 +62,6 @@ extension ICEAgent {
           nextAttempt: pair.nextAttempt, heardAt: pair.heardAt, consentedAt: pair.consentedAt,
           roundTrip: pair.roundTrip)
       },
-      nextConsentAt: nextConsentAt, deadline: deadline, counters: counters)
+      nextConsentAt: consent.nextCheckAt, deadline: deadline, counters: counters)
   }
 }

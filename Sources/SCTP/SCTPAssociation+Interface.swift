@@ -46,6 +46,12 @@ extension SCTPAssociation {
 // MARK: - Reading
 
 extension SCTPAssociation {
+  var parameters: SCTPParameters { transfer.parameters }
+  var packets: PacketWriter { transfer.packets }
+  var sender: Sender { transfer.sender }
+  var receiver: Receiver { transfer.receiver }
+  var channels: DataChannels { transfer.channels }
+
   /// The state of the transport.
   package var state: SCTPState { handshake.phase.state }
 
@@ -53,8 +59,8 @@ extension SCTPAssociation {
   package var statistics: SCTPStatistics {
     var result = SCTPStatistics()
     result.packetsSent = packets.sent
-    result.packetsReceived = packetsReceived
-    result.dropped = dropped
+    result.packetsReceived = reader.received
+    result.dropped = reader.dropped + transfer.dropped
     result.chunksSent = sender.counters.chunksSent
     result.chunksRetransmitted = sender.counters.chunksRetransmitted
     result.chunksReceived = receiver.counters.chunks

@@ -31,7 +31,7 @@ import Wire
     machine.receiver.streams.heldBytes <= 2 * machine.parameters.receiveWindow
       && machine.receiver.streams.heldFragments <= 2 * SCTPLimits.fragmentsHeld
       && machine.receiver.numbers.ranges.count <= SCTPLimits.gaps
-      && machine.sender.sent.count <= SCTPLimits.chunksInFlight && machine.early.count <= 16
+      && machine.sender.sent.count <= SCTPLimits.chunksInFlight && machine.reader.early.count <= 16
   }
 
   @Test func mutatedPacketsOfWholeCallsNeitherTrapNorHang() {

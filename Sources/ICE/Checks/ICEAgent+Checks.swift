@@ -4,48 +4,51 @@ import Wire
 extension ICEAgent {
   /// Sends the checks that are due: the next ones of pairs under way, then a new one at its pace.
   mutating func runChecks() {
-    guard epoch.remote != nil, !hasFailed else { return }
+    guard generations.present.remote != nil, !progress.hasFailed else { return }
     for index in checklist.indices {
       guard let due = checklist[index].nextAttempt, due <= now else { continue }
       // Nothing gets lost on a connection, so that silence is an answer.
       if !checklist[index].local.isTCP, checklist[index].attempts < ICETiming.checkWaits.count {
         sendCheck(on: index)
       } else {
-        checklist[index].fail()
+        checklist.change(index) { $0.fail() }
       }
     }
-    guard nextPacedAt <= now, hasUncheckedPairs else { return }
-    let isSmall = checklist.count <= ICETiming.smallChecklist
-    nextPacedAt = now + (isSmall ? ICETiming.paceSmall : ICETiming.paceLarge)
-    guard let index = nextToCheck() else { return }
-    checklist[index].change(to: .inProgress)
+    guard checklist.takeTurn(at: now), let index = checklist.next() else { return }
+    checklist.change(index) { $0.change(to: .inProgress) }
     if checklist[index].needsConnection { connect(index) } else { sendCheck(on: index) }
   }
 
   /// Sends a Binding request on a pair (RFC 8445 section 7.2.4); each one is a transaction.
   mutating func sendCheck(on index: Int, isConsent: Bool = false) {
     let pair = checklist[index]
-    guard let epoch = epochs(pair.epoch), let remote = epoch.remote else { return }
+    guard let generation = generations.generation(pair.generation), let remote = generation.remote
+    else {
+      return
+    }
     let transaction = STUNTransactionID(from: entropy)
+    let role = roles.role
     let nominates = pair.isNominating && role == .controlling
     var writer = STUNWriter(.request, transactionID: transaction)
-    writer.username("\(remote.usernameFragment):\(epoch.local.usernameFragment)")
+    writer.username("\(remote.usernameFragment):\(generation.local.usernameFragment)")
     writer.priority(pair.reflexivePriority)
     switch role {
-    case .controlling: writer.iceControlling(tieBreaker)
-    case .controlled: writer.iceControlled(tieBreaker)
+    case .controlling: writer.iceControlling(roles.tieBreaker)
+    case .controlled: writer.iceControlled(roles.tieBreaker)
     }
     if nominates { writer.useCandidate() }
-    let bytes = writer.finish(key: epoch.remoteKey)
+    let bytes = writer.finish(key: generation.remoteKey)
 
-    checklist[index].remember(
-      CandidatePair.Check(transaction: transaction, sentAt: now, nominates: nominates, role: role))
+    let check = CandidatePair.Check(
+      transaction: transaction, sentAt: now, nominates: nominates, role: role)
+    checklist.change(index) { $0.remember(check) }
     if isConsent {
-      checklist[index].consentRequestsSent += 1
+      checklist.change(index) { $0.noteConsentRequest() }
     } else {
-      checklist[index].attempts += 1
-      let wait = pair.local.isTCP ? ICETiming.connectWait : checkWait(after: pair.attempts + 1)
-      checklist[index].nextAttempt = now + wait
+      let wait =
+        pair.local.isTCP ? ICETiming.connectWait : checklist.wait(after: pair.attempts + 1)
+      let next = now + wait
+      checklist.change(index) { $0.noteAttempt(next: next) }
     }
     transmit(bytes, from: pair.base, to: pair.target)
   }
@@ -54,30 +57,28 @@ extension ICEAgent {
   mutating func takeResponse(
     _ message: STUNMessage, _ local: SocketAddress, _ remote: SocketAddress
   ) {
-    guard let (index, place) = findCheck(message.transactionID) else {
-      if !takeServerResponse(message, local, remote) { counters.unmatchedResponses += 1 }
+    guard let (index, place) = checklist.check(message.transactionID) else {
+      if !takeServerResponse(message, local, remote) { counters.count(.unmatchedResponses) }
       return
     }
     let pair = checklist[index]
     guard pair.base == local, pair.target == remote else {
-      counters.asymmetricResponses += 1
+      counters.count(.asymmetricResponses)
       return
     }
-    guard let epoch = epochs(pair.epoch), message.verifiesIntegrity(key: epoch.remoteKey) else {
+    guard let generation = generations.generation(pair.generation),
+      message.verifiesIntegrity(key: generation.remoteKey)
+    else {
       // Errors without integrity are not believed either; the check is repeated in its time.
-      counters.badIntegrity += 1
+      counters.count(.badIntegrity)
       return
     }
     guard message.notUnderstood.isEmpty else {
-      counters.notUnderstood += 1
+      counters.count(.notUnderstood)
       return
     }
-    let check = pair.checks[place]
-    checklist[index].checks.remove(at: place)
-    checklist[index].responsesReceived += 1
-    checklist[index].heardAt = now
-    checklist[index].roundTrip = now - check.sentAt
-    checklist[index].totalRoundTrip = pair.totalRoundTrip + (now - check.sentAt)
+    let now = now
+    let check = checklist.change(index) { $0.takeCheck(place, at: now) }
     if message.messageClass == .success {
       succeed(index, check, mapped: message.mappedAddress)
     } else {
@@ -87,98 +88,68 @@ extension ICEAgent {
 
   /// The system refused a send: three times in a row without success end the checks of a pair.
   mutating func sendFailed(_ local: SocketAddress, _ remote: SocketAddress) {
-    counters.sendFailures += 1
-    queryRefused(local, remote)
+    counters.count(.sendFailures)
+    gatherer.queries.refuse(local, remote)
     relayRefused(local, remote)
     if streamLost(local, remote) { return }
-    guard let index = pairIndex(local, remote) else { return }
-    checklist[index].sendFailures += 1
-    // A pair that worked is judged by silence: a full queue or a flapping interface may pass.
-    if checklist[index].sendFailures >= 3, checklist[index].isUndecided { checklist[index].fail() }
+    if let index = checklist.index(local, remote) { checklist.change(index) { $0.noteRefusal() } }
   }
 
   /// Takes a role from the application, which knows it best before checks tell of a conflict.
   mutating func setRole(_ new: ICERole) {
-    let hasChecked = checklist.contains { $0.epoch == epoch.number && $0.requestsSent > 0 }
-    guard !epoch.remoteIsLite, !hasChecked else { return }
+    guard !generations.present.remoteIsLite, !checklist.contains(where: { $0.requestsSent > 0 })
+    else { return }
     changeRole(to: new)
   }
 
   mutating func changeRole(to new: ICERole) {
-    guard role != new else { return }
-    role = new
-    for index in checklist.indices where checklist[index].epoch == epoch.number {
-      checklist[index].isNominating = false
-      checklist[index].wasChosenEarly = false
-      checklist[index].priority = pairPriority(checklist[index])
-    }
+    if roles.take(new) { rankForRole() }
   }
 
-  func epochs(_ number: UInt32) -> ICEEpoch? {
-    number == epoch.number ? epoch : earlierEpoch?.number == number ? earlierEpoch : nil
-  }
-
-  private func findCheck(_ transaction: STUNTransactionID) -> (pair: Int, place: Int)? {
-    for index in checklist.indices {
-      for place in checklist[index].checks.indices
-      where checklist[index].checks[place].transaction == transaction { return (index, place) }
-    }
-    return nil
-  }
-
-  /// How long to wait after so many requests; longer when many pairs are under way, so that they
-  /// do not exceed the pace together (RFC 8445 section 14.3).
-  private func checkWait(after attempts: Int) -> Interval {
-    let wait = ICETiming.checkWaits[min(attempts, ICETiming.checkWaits.count) - 1]
-    let busy = checklist.reduce(into: 0) { $0 += $1.state == .inProgress ? 1 : 0 }
-    return max(wait, ICETiming.paceSmall * Int64(busy))
+  /// Ranks the pairs for a role that is new.
+  mutating func rankForRole() {
+    let candidates = gatherer.candidates
+    checklist.rank(for: roles.role) { candidates.priority(of: $0) }
   }
 
   /// A check got through: the pair works (RFC 8445 section 7.2.5.3).
   private mutating func succeed(
     _ index: Int, _ check: CandidatePair.Check, mapped: SocketAddress?
   ) {
-    checklist[index].answeredAt = now
-    checklist[index].consentedAt = now
-    checklist[index].sendFailures = 0
-    let id = checklist[index].id
-    if id == selectedID { consentAskedAt = nil }
-    if checklist[index].epoch != epoch.number { return }
+    let now = now
+    checklist.change(index) { $0.noteAnswer(at: now) }
+    consent.noteAnswer(of: checklist[index].id)
+    guard checklist.isPresent(index) else { return }
     if checklist[index].state != .succeeded {
-      reviveAfterFailure()
-      checklist[index].change(to: .succeeded)
-      triggered.removeAll { $0 == id }
+      progress.revive(at: now)
+      checklist.succeed(index)
       if let mapped { nameLocal(index, mapped) }
-      thawAll(foundation: checklist[index].foundation)
-      firstSuccessAt = firstSuccessAt ?? now
+      checklist.thawAll(foundation: checklist[index].foundation)
+      progress.noteSuccess(at: now)
     }
-    let isNominated = check.nominates && checklist[index].isNominating && role == .controlling
+    let isNominating = checklist[index].isNominating
+    let isNominated = check.nominates && isNominating && roles.role == .controlling
     // A nomination is repeated until a request that carried it was answered.
-    if isNominated || !checklist[index].isNominating {
-      checklist[index].attempts = 0
-      checklist[index].nextAttempt = nil
-    }
+    if isNominated || !isNominating { checklist.change(index) { $0.finishRound() } }
     if isNominated {
-      checklist[index].isNominating = false
+      checklist.change(index) { $0.endNominating() }
       nominate(index)
-    } else if checklist[index].wasChosenEarly, role == .controlled {
-      checklist[index].wasChosenEarly = false
+    } else if roles.role == .controlled, checklist.change(index, { $0.takeEarlyChoice() }) {
       followChoice(index)
     }
   }
 
   private mutating func takeError(_ code: UInt16, _ index: Int, _ check: CandidatePair.Check) {
-    counters.errorResponses += 1
-    guard checklist[index].epoch == epoch.number else { return }
+    counters.count(.errorResponses)
+    guard checklist.isPresent(index) else { return }
     guard code == 487 else {
-      if checklist[index].isUndecided { checklist[index].fail() }
+      if checklist[index].isUndecided { checklist.change(index) { $0.fail() } }
       return
     }
     // Another conflict may have changed the role since (RFC 8445 section 7.2.5.1).
-    if check.role == role, !epoch.remoteIsLite {
-      tieBreaker = entropy.integer(UInt64.self)
-      changeRole(to: role == .controlling ? .controlled : .controlling)
-      emit(.role(role))
+    if !generations.present.remoteIsLite, roles.giveWay(check.role, entropy) {
+      rankForRole()
+      emit(.role(roles.role))
     }
     if checklist[index].state != .succeeded { trigger(index) }
   }
@@ -188,21 +159,19 @@ extension ICEAgent {
   private mutating func nameLocal(_ index: Int, _ mapped: SocketAddress) {
     let base = checklist[index].base
     guard mapped != base, mapped.port != 0, mapped.ip.isIPv4 == base.ip.isIPv4 else { return }
-    for local in gathering.candidates
-    where local.base == base && local.candidate.address == mapped {
-      checklist[index].local = local.candidate
-      return
+    if let known = gatherer.candidates.candidate(base, seenAt: mapped) {
+      return checklist.change(index) { $0.rename(local: known) }
     }
-    guard gathering.candidates.count < ICEGathering.localCandidatesMaximum else { return }
+    guard !gatherer.candidates.isFull else { return }
     let pair = checklist[index]
-    let foundation = gathering.foundation(
-      ICEGathering.FoundationKey(
+    let foundation = gatherer.candidates.foundation(
+      .init(
         kind: .peerReflexive, base: base.ip, server: nil, isTCP: pair.local.isTCP))
     let candidate = ICECandidate(
       foundation: foundation, transport: pair.local.transport, priority: pair.reflexivePriority,
       host: .address(mapped.ip), port: mapped.port, kind: .peerReflexive, related: base,
       extensions: pair.local.tcpType.map { [ICECandidate.tcpType($0)] } ?? [])
-    gathering.candidates.append(ICEGathering.LocalCandidate(candidate: candidate, base: base))
-    checklist[index].local = candidate
+    gatherer.candidates.add(candidate, base: base)
+    checklist.change(index) { $0.rename(local: candidate) }
   }
 }

@@ -10,22 +10,22 @@ extension ICEAgent {
   /// Takes a datagram that claims to be STUN, on its way through a relay or not.
   mutating func takeSTUN(_ local: SocketAddress, _ remote: SocketAddress, _ bytes: [UInt8]) {
     guard isBase(local, remote) else {
-      counters.unknownSocket += 1
+      counters.count(.unknownSocket)
       return
     }
     let message: STUNMessage
     do {
       message = try STUNMessage(bytes)
     } catch {
-      counters.malformed += 1
+      counters.count(.malformed)
       return
     }
     guard message.hasValidFingerprint != false else {
-      counters.malformed += 1
+      counters.count(.malformed)
       return
     }
     guard message.method == .binding else {
-      counters.unexpected += 1
+      counters.count(.unexpected)
       return
     }
     switch message.messageClass {
@@ -41,49 +41,30 @@ extension ICEAgent {
     _ local: SocketAddress, _ remote: SocketAddress, priority: UInt32, usesCandidate: Bool,
     count: UInt64 = 1
   ) {
-    let isTCP = gathering.connectionIndex(local, remote) != nil
+    let isTCP = gatherer.connections.contains(local, remote)
     // A connection that this side made belongs to a pair, or is about to be closed.
-    if pairIndex(local, remote) == nil, !isTCP || gathering.socket(at: local) != nil {
-      remoteSide.reflexiveCount += 1
-      let candidate = ICECandidate(
-        foundation: "prflx\(remoteSide.reflexiveCount)", transport: isTCP ? "tcp" : "udp",
-        priority: priority, host: .address(remote.ip), port: remote.port, kind: .peerReflexive,
-        // Whoever connected here is the active side (RFC 6544 section 7.2).
-        extensions: isTCP ? [ICECandidate.tcpType(.active)] : [])
+    if checklist.index(local, remote) == nil, !isTCP || gatherer.sockets.socket(at: local) != nil {
+      let candidate = remoteSide.reflexive(remote, priority: priority, isTCP: isTCP)
       // It is paired only with the socket that it reached (section 7.3.1.4).
-      if learnRemote(candidate) == nil {
-        counters.overflows += 1
+      if learnRemote(candidate) == .full {
+        counters.count(.overflows)
       } else {
-        addPair(base: local, remote: isTCP ? candidate : signaled(at: remote) ?? candidate)
+        // It may have been signaled before there was a socket that it could be paired with.
+        let signaled = isTCP ? nil : remoteSide.candidate(at: remote)
+        addPair(base: local, remote: signaled ?? candidate)
       }
     }
-    guard let index = pairIndex(local, remote) else { return }
-    checklist[index].requestsReceived += count
-    checklist[index].responsesSent += count
-    checklist[index].heardAt = now
-    checklist[index].consentedAt = now
-    if usesCandidate, role == .controlled { peerChose(index) }
+    guard let index = checklist.index(local, remote) else { return }
+    let now = now
+    checklist.change(index) { $0.noteRequests(count, at: now) }
+    if usesCandidate, roles.role == .controlled { peerChose(index) }
     if checklist[index].state != .succeeded { trigger(index) }
-  }
-
-  /// The remote candidate at an address, which may have been signaled before there was a socket
-  /// that it could be paired with.
-  private func signaled(at address: SocketAddress) -> ICECandidate? {
-    for candidate in remoteSide.candidates
-    where candidate.transport == "udp" && candidate.address == address { return candidate }
-    return nil
   }
 
   /// The peer wants this pair: follow at once if it works, or as soon as it does (section 7.3.1.5).
   private mutating func peerChose(_ index: Int) {
-    for other in checklist.indices where other != index { checklist[other].timesChosen = 0 }
-    checklist[index].timesChosen += 1
-    checklist[index].chosenAt = now
-    if checklist[index].state == .succeeded {
-      followChoice(index)
-    } else {
-      checklist[index].wasChosenEarly = true
-    }
+    checklist.noteChoice(index, at: now)
+    if checklist[index].state == .succeeded { followChoice(index) }
   }
 
   private mutating func takeRequest(
@@ -92,21 +73,21 @@ extension ICEAgent {
     guard let username = message.username, message.hasIntegrity,
       let colon = username.firstIndex(of: ":")
     else {
-      counters.unauthenticated += 1
+      counters.count(.unauthenticated)
       return
     }
-    guard let addressed = epoch(ofFragment: username[..<colon]) else {
-      counters.unknownUsername += 1
+    guard let addressed = generations.generation(ofFragment: username[..<colon]) else {
+      counters.count(.unknownUsername)
       return
     }
     guard message.verifiesIntegrity(key: addressed.localKey) else {
-      counters.badIntegrity += 1
+      counters.count(.badIntegrity)
       respond(to: message, local, remote, .unauthenticated, key: nil)
       return
     }
     let notUnderstood = message.notUnderstood
     guard notUnderstood.isEmpty else {
-      counters.notUnderstood += 1
+      counters.count(.notUnderstood)
       respond(
         to: message, local, remote, .unknownAttribute, key: addressed.localKey,
         unknown: notUnderstood)
@@ -114,10 +95,10 @@ extension ICEAgent {
     }
     let fragment = username[username.index(after: colon)...]
     guard isExpected(fragment, in: addressed) else {
-      counters.foreignFragment += 1
+      counters.count(.foreignFragment)
       return
     }
-    guard addressed.number != epoch.number || settlesRoles(message) else {
+    guard addressed.number != generations.present.number || settlesRoles(message) else {
       respond(to: message, local, remote, .roleConflict, key: addressed.localKey)
       return
     }
@@ -125,28 +106,26 @@ extension ICEAgent {
     admit(message, local, remote, fragment: String(fragment), in: addressed)
   }
 
-  /// Sorts an answered check: of an earlier epoch, too early, or one to act on.
+  /// Sorts an answered check: of an earlier generation, too early, or one to act on.
   private mutating func admit(
     _ message: STUNMessage, _ local: SocketAddress, _ remote: SocketAddress, fragment: String,
-    in addressed: ICEEpoch
+    in addressed: ICEGeneration
   ) {
-    if addressed.number != epoch.number {
-      guard let index = pairIndex(local, remote) else { return }
-      checklist[index].requestsReceived += 1
-      checklist[index].responsesSent += 1
-      checklist[index].heardAt = now
-      checklist[index].consentedAt = now
+    if addressed.number != generations.present.number {
+      guard let index = checklist.index(local, remote) else { return }
+      let now = now
+      checklist.change(index) { $0.noteRequests(1, at: now) }
       return
     }
     let priority =
       message.priority ?? ICEPriority.candidate(.peerReflexive, localPreference: 0)
     let usesCandidate = message.usesCandidate
     // The fragment was compared before when it could be, save for a restart yet to be made.
-    guard fragment == epoch.remote?.usernameFragment else {
-      rememberEarly(
-        ICERemoteSide.EarlyCheck(
-          local: local, remote: remote, fragment: fragment, priority: priority,
-          usesCandidate: usesCandidate, count: 1))
+    guard fragment == generations.present.remote?.usernameFragment else {
+      let check = RemoteSide.EarlyCheck(
+        local: local, remote: remote, fragment: fragment, priority: priority,
+        usesCandidate: usesCandidate)
+      if !remoteSide.hold(check) { counters.count(.overflows) }
       return
     }
     noteCheck(local, remote, priority: priority, usesCandidate: usesCandidate)
@@ -154,31 +133,19 @@ extension ICEAgent {
 
   /// Compares roles (RFC 8445 section 7.3.1.1); false when the peer has to change its role.
   private mutating func settlesRoles(_ message: STUNMessage) -> Bool {
-    if epoch.remoteIsLite { return true }
-    switch role {
-    case .controlling:
-      guard let theirs = message.iceControlling else { return true }
-      counters.roleConflicts += 1
-      if tieBreaker >= theirs { return false }
-      changeRole(to: .controlled)
-    case .controlled:
-      guard let theirs = message.iceControlled else { return true }
-      counters.roleConflicts += 1
-      if tieBreaker < theirs { return false }
-      changeRole(to: .controlling)
-    }
-    emit(.role(role))
+    if generations.present.remoteIsLite { return true }
+    let verdict = roles.settle(
+      controlling: message.iceControlling, controlled: message.iceControlled)
+    if verdict == .agreed { return true }
+    counters.count(.roleConflicts)
+    if verdict == .refused { return false }
+    rankForRole()
+    emit(.role(roles.role))
     return true
   }
 
-  private func epoch(ofFragment fragment: Substring) -> ICEEpoch? {
-    if epoch.local.usernameFragment == fragment { return epoch }
-    if let earlierEpoch, earlierEpoch.local.usernameFragment == fragment { return earlierEpoch }
-    return nil
-  }
-
   /// Whether a check may come from this fragment of the peer's, as far as it is known.
-  private func isExpected(_ fragment: Substring, in addressed: ICEEpoch) -> Bool {
+  private func isExpected(_ fragment: Substring, in addressed: ICEGeneration) -> Bool {
     guard let known = addressed.remote?.usernameFragment else { return true }
     return fragment == known
   }

@@ -2,29 +2,37 @@ import STUN
 import TURN
 import Wire
 
+// Own candidates, from the system and from servers.
 extension ICEAgent {
   /// Asks for one socket per address, best address first, and for the addresses of server names.
   mutating func gather(_ addresses: [IPAddress]) {
     changeGathering(to: .gathering)
     openSockets(on: addresses)
-    for index in gathering.servers.indices {
-      guard case .name(let name) = gathering.servers[index].server.host,
-        gathering.servers[index].addresses == nil, gathering.servers[index].nameID == nil
-      else { continue }
-      let id = newRequestID()
-      gathering.servers[index].nameID = id
+    for (id, name) in gatherer.servers.takeNames(&numbers, at: now) {
       emit(.resolveName(id: id, name))
     }
-    gathering.namesUntil = now + ICETiming.nameWait
+  }
+
+  /// Gives up what is gone and takes what is new into use, as long as gathering has begun.
+  mutating func learnInterfaces(_ addresses: [IPAddress]) {
+    guard gatheringState != .new else { return }
+    for address in gatherer.sockets.remove(where: { !addresses.contains($0.asked) }) {
+      lose(address)
+      emit(.closeSocket(address))
+    }
+    // Connections have ports of their own.
+    loseRelays { $0.isStream && !addresses.contains($0.base.ip) }
+    checklist.fail { $0.isActive && !addresses.contains($0.base.ip) }
+    gatherer.candidates.removeActive { !addresses.contains($0) }
+    openSockets(on: addresses)
   }
 
   /// Asks for the sockets of the addresses that have none yet.
-  mutating func openSockets(on addresses: [IPAddress]) {
+  private mutating func openSockets(on addresses: [IPAddress]) {
     for address in ICEPriority.ordered(addresses) where !address.isUnspecified {
-      let isAsked = gathering.sockets.contains { $0.epoch == epoch.number && $0.asked == address }
-      guard !isAsked else { continue }
-      guard gathering.sockets.count < ICEGathering.socketsMaximum else {
-        counters.overflows += 1
+      guard !gatherer.sockets.isAsked(address, of: generations.present.number) else { continue }
+      guard !gatherer.sockets.isFull else {
+        counters.count(.overflows)
         continue
       }
       open(on: address)
@@ -33,46 +41,43 @@ extension ICEAgent {
 
   /// Asks for the sockets of one address.
   private mutating func open(on address: IPAddress) {
-    let localPreference = 65535 - gathering.socketsAsked
-    gathering.socketsAsked += 1
+    let localPreference = gatherer.sockets.takePreference()
     if settings.usesUDP {
-      let id = newRequestID()
-      gathering.sockets.append(
-        ICEGathering.Socket(
-          id: id, epoch: epoch.number, asked: address, localPreference: localPreference))
+      let id = ask(for: address, localPreference: localPreference, isListener: false)
       emit(.bindSocket(id: id, address))
     }
     guard settings.usesTCP, !settings.relayOnly else { return }
-    let id = newRequestID()
-    gathering.sockets.append(
-      ICEGathering.Socket(
-        id: id, epoch: epoch.number, asked: address, localPreference: localPreference,
-        isListener: true))
+    let id = ask(for: address, localPreference: localPreference, isListener: true)
     emit(.listen(id: id, address))
     gatherTCP(address, localPreference: localPreference)
+  }
+
+  private mutating func ask(
+    for address: IPAddress, localPreference: UInt16, isListener: Bool
+  ) -> UInt32 {
+    let id = numbers.next()
+    gatherer.sockets.ask(
+      id, address, of: generations.present.number, localPreference: localPreference,
+      isListener: isListener)
+    return id
   }
 
   /// Takes a socket into use: a host candidate, pairs with all that is known, questions to servers.
   mutating func socketBound(_ id: UInt32, _ address: SocketAddress) {
     if connected(id, address) || peerConnected(id, address) { return }
-    guard let index = gathering.sockets.firstIndex(where: { $0.id == id }),
-      gathering.sockets[index].address == nil
-    else {
+    guard let socket = gatherer.sockets.bind(id, address) else {
       // A restart or a failure was faster.
-      emit(.closeSocket(address))
-      return
+      return emit(.closeSocket(address))
     }
-    gathering.sockets[index].address = address
-    let socket = gathering.sockets[index]
     if socket.isListener {
       return addTCP(
         .passive, address, port: address.port, localPreference: socket.localPreference)
     }
-    for server in gathering.servers { ask(server, from: address) }
+    for server in gatherer.servers.all { ask(server, from: address) }
     // With relays only, nothing is sent from the address itself (RFC 8828 section 5.2, mode 4).
     guard !settings.relayOnly else { return }
-    let foundation = gathering.foundation(
-      ICEGathering.FoundationKey(kind: .host, base: address.ip, server: nil))
+    let foundation = gatherer.candidates.foundation(
+      .init(kind: .host, base: address.ip, server: nil))
     addLocal(
       ICECandidate(
         foundation: foundation,
@@ -87,42 +92,41 @@ extension ICEAgent {
   mutating func socketFailed(_ id: UInt32) {
     connectionFailed(id)
     peerConnectionFailed(id)
-    guard let index = gathering.sockets.firstIndex(where: { $0.id == id }) else { return }
-    let socket = gathering.sockets.remove(at: index)
-    if let address = socket.address { lose(address) }
+    if let address = gatherer.sockets.remove(id)?.address { lose(address) }
+  }
+
+  /// Closes some sockets.
+  mutating func closeSockets(where isOver: (LocalSockets.Socket) -> Bool) {
+    for address in gatherer.sockets.remove(where: isOver) { emit(.closeSocket(address)) }
   }
 
   /// Drops all that began at the end point of a socket.
-  mutating func lose(_ address: SocketAddress) {
-    gathering.queries.removeAll { $0.base == address }
+  private mutating func lose(_ address: SocketAddress) {
+    gatherer.queries.drop(from: address)
     loseRelays { $0.base == address }
     failBase(address)
   }
 
-  mutating func serverResolved(_ index: Int, _ addresses: [IPAddress]) {
-    gathering.servers[index].nameID = nil
-    gathering.servers[index].addresses = Array(addresses.prefix(2))
-    for socket in gathering.sockets where socket.epoch == epoch.number && !socket.isListener {
-      if let address = socket.address { ask(gathering.servers[index], from: address) }
+  /// Takes the addresses of a server's name; false when no server waits for them.
+  mutating func serverResolved(_ id: UInt32, _ addresses: [IPAddress]) -> Bool {
+    guard let server = gatherer.servers.resolve(id, addresses) else { return false }
+    for socket in gatherer.sockets.all
+    where socket.generation == generations.present.number && !socket.isListener {
+      if let address = socket.address { ask(server, from: address) }
     }
+    return true
   }
 
   /// Sends what is due to servers, and tells when gathering is over.
   mutating func runGathering() {
-    for index in gathering.queries.indices { runQuery(at: index) }
+    for index in gatherer.queries.all.indices { runQuery(at: index) }
     runRelays()
-    gathering.queries.removeAll { $0.nextAttempt == nil && $0.keepAliveAt == nil }
+    gatherer.queries.removeFinished()
     guard gatheringState == .gathering else { return }
-    let waitsForSocket = gathering.sockets.contains {
-      $0.epoch == epoch.number && $0.address == nil
-    }
-    let waitsForServer =
-      gathering.queries.contains { $0.nextAttempt != nil }
-      || gathering.relays.contains { $0.client.isAllocating }
-    if let until = gathering.namesUntil, until <= now || !waitsForNames {
-      gathering.namesUntil = nil
-    }
-    guard !waitsForSocket, !waitsForServer, gathering.namesUntil == nil else { return }
+    let waitsForName = gatherer.servers.isWaiting(at: now)
+    let waitsForSocket = gatherer.sockets.isWaiting(of: generations.present.number)
+    let waitsForServer = gatherer.queries.isWaiting || relays.isAllocating
+    guard !waitsForSocket, !waitsForServer, !waitsForName else { return }
     emit(.localCandidate(nil))
     changeGathering(to: .complete)
   }
@@ -131,58 +135,49 @@ extension ICEAgent {
   mutating func takeServerResponse(
     _ message: STUNMessage, _ local: SocketAddress, _ remote: SocketAddress
   ) -> Bool {
-    guard
-      let index = gathering.queries.firstIndex(where: {
-        $0.transaction == message.transactionID && $0.base == local && $0.server == remote
-      })
-    else { return false }
-    guard gathering.queries[index].nextAttempt != nil else { return true }
-    gathering.queries[index].nextAttempt = nil
+    guard let isFirst = gatherer.queries.take(message.transactionID, local, remote) else {
+      return false
+    }
+    guard isFirst else { return true }
     guard message.messageClass == .success, let mapped = message.mappedAddress,
       mapped.ip.isIPv4 == local.ip.isIPv4, mapped.port != 0, !mapped.ip.isUnspecified
     else {
-      counters.errorResponses += 1
+      counters.count(.errorResponses)
       return true
     }
     addReflexive(mapped, base: local, server: remote)
     return true
   }
 
-  mutating func queryRefused(_ local: SocketAddress, _ remote: SocketAddress) {
-    for index in gathering.queries.indices
-    where gathering.queries[index].base == local && gathering.queries[index].server == remote {
-      gathering.queries[index].sendFailures += 1
-      if gathering.queries[index].sendFailures >= 3 { gathering.queries[index].nextAttempt = nil }
-    }
-  }
-
   /// When gathering wants to go on by itself.
   var gatheringDeadline: Instant? {
-    var next = gatheringState == .gathering ? gathering.namesUntil : nil
-    for query in gathering.queries {
-      next = earliest(next, query.nextAttempt ?? keepAliveTime(query))
-    }
-    for relay in gathering.relays { next = earliest(next, relay.wakeAt) }
-    return next
+    let names = gatheringState == .gathering ? gatherer.servers.namesUntil : nil
+    let queries = gatherer.queries.deadline(keepsAlive: keepsAlive)
+    return earliest(earliest(names, queries), relays.deadline)
   }
+
+  /// Whether mappings are kept alive; consent checks do so once a pair is nominated.
+  private var keepsAlive: Bool { nomination.pairID == nil }
 
   var fragmentExtension: ICECandidate.Extension {
-    ICECandidate.Extension(name: "ufrag", value: epoch.local.usernameFragment)
+    ICECandidate.Extension(name: "ufrag", value: generations.present.local.usernameFragment)
   }
 
-  private var waitsForNames: Bool { gathering.servers.contains { $0.nameID != nil } }
+  /// What a candidate shows of an own address.
+  mutating func shown(_ ip: IPAddress) -> ICECandidate.Host {
+    let (host, published) = gatherer.shown(ip, entropy)
+    if let published { emit(.publishName(published, ip)) }
+    return host
+  }
 
   private mutating func changeGathering(to state: ICEGatheringState) {
-    guard gatheringState != state else { return }
-    gatheringState = state
-    emit(.gatheringState(state))
+    if gatherer.enter(state) { emit(.gatheringState(state)) }
   }
 
   mutating func addLocal(
     _ candidate: ICECandidate, base: SocketAddress, server: ICEServer? = nil
   ) {
-    gathering.candidates.append(
-      ICEGathering.LocalCandidate(candidate: candidate, base: base, server: server))
+    gatherer.candidates.add(candidate, base: base, server: server)
     // After the end of candidates was told, there are none until a restart (W3C webrtc-pc section
     // 5.6.1): the peer learns such a path from the checks that come over it.
     emit(
@@ -192,18 +187,13 @@ extension ICEAgent {
   mutating func addReflexive(
     _ mapped: SocketAddress, base: SocketAddress, server: SocketAddress
   ) {
-    // A mapping that changes nothing, or that another server told already, is redundant
-    // (RFC 8445 section 5.1.3). It is never paired itself: its base sends for it.
-    let isKnown = gathering.candidates.contains {
-      $0.base == base && $0.candidate.address == mapped && $0.candidate.kind != .peerReflexive
-    }
-    guard !isKnown, let socket = gathering.socket(at: base) else { return }
-    for index in gathering.queries.indices
-    where gathering.queries[index].base == base && gathering.queries[index].server == server {
-      gathering.queries[index].keepAliveAt = now + ICETiming.keepAlive
-    }
-    let foundation = gathering.foundation(
-      ICEGathering.FoundationKey(kind: .serverReflexive, base: base.ip, server: server.ip))
+    // It is never paired itself: its base sends for it.
+    guard !gatherer.candidates.isRedundant(mapped, base: base),
+      let socket = gatherer.sockets.socket(at: base)
+    else { return }
+    gatherer.queries.keepAlive(base, server, at: now)
+    let foundation = gatherer.candidates.foundation(
+      .init(kind: .serverReflexive, base: base.ip, server: server.ip))
     addLocal(
       ICECandidate(
         foundation: foundation,
@@ -211,52 +201,44 @@ extension ICEAgent {
         host: .address(mapped.ip), port: mapped.port, kind: .serverReflexive,
         related: settings.hidesAddresses ? .hidden(isIPv4: base.ip.isIPv4) : base,
         extensions: [fragmentExtension]),
-      base: base, server: gathering.server(at: server))
+      base: base, server: gatherer.servers.server(at: server))
   }
 
-  private mutating func ask(_ server: ICEGathering.Server, from base: SocketAddress) {
+  private mutating func ask(_ server: ServerList.Server, from base: SocketAddress) {
     for ip in server.addresses ?? [] {
       // A server is not reached from loopback, or over link-local, unless it is there itself.
       guard ip.isIPv4 == base.ip.isIPv4, ip.isLoopback == base.ip.isLoopback,
         ip.isLinkLocal == base.ip.isLinkLocal
       else { continue }
-      let due = max(now, gathering.nextQueryAt)
+      let due = gatherer.queries.turn(at: now)
       let address = SocketAddress(ip, port: server.server.port)
       if let credentials = server.server.credentials {
         guard addRelay(server.server, at: address, credentials, from: base, due: due) else {
           continue
         }
       }
-      gathering.nextQueryAt = due + ICETiming.paceSmall
+      gatherer.queries.takeTurn(at: due)
       guard server.server.credentials == nil, !settings.relayOnly else { continue }
-      gathering.queries.append(
-        ICEGathering.Query(
-          base: base, server: address,
-          transaction: STUNTransactionID(from: entropy), nextAttempt: due))
+      gatherer.queries.add(base, address, STUNTransactionID(from: entropy), at: due)
     }
   }
 
   private mutating func runQuery(at index: Int) {
-    let query = gathering.queries[index]
-    if let due = query.nextAttempt, due <= now {
-      guard query.attempts < TURNTiming.queryWaits.count else {
-        gathering.queries[index].nextAttempt = nil
-        return
-      }
-      gathering.queries[index].nextAttempt = now + TURNTiming.queryWaits[query.attempts]
-      gathering.queries[index].attempts += 1
-      let message = STUNWriter(.request, transactionID: query.transaction).finish()
-      emit(.datagram(local: query.base, remote: query.server, bytes: message))
-    } else if let due = keepAliveTime(query), due <= now {
-      gathering.queries[index].keepAliveAt = now + ICETiming.keepAlive
-      let message = STUNWriter(.indication, transactionID: STUNTransactionID(from: entropy))
-        .finish()
-      emit(.datagram(local: query.base, remote: query.server, bytes: message))
+    let query = gatherer.queries.all[index]
+    let message: [UInt8]
+    switch gatherer.queries.takeDue(index, keepsAlive: keepsAlive, at: now) {
+    case .nothing: return
+    case .request: message = STUNWriter(.request, transactionID: query.transaction).finish()
+    case .keepAlive:
+      message = STUNWriter(.indication, transactionID: STUNTransactionID(from: entropy)).finish()
     }
+    emit(.datagram(local: query.base, remote: query.server, bytes: message))
   }
+}
 
-  /// When to keep a mapping alive; consent checks do so once a pair is nominated.
-  private func keepAliveTime(_ query: ICEGathering.Query) -> Instant? {
-    nominatedID == nil ? query.keepAliveAt : nil
+extension SocketAddress {
+  /// What stands for an address that is not told (RFC 8839 section 5.1).
+  static func hidden(isIPv4: Bool) -> SocketAddress {
+    SocketAddress(isIPv4 ? IPAddress(ipv4: 0) : IPAddress(ipv6High: 0, low: 0), port: 0)
   }
 }

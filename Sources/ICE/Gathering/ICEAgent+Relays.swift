@@ -5,15 +5,12 @@ package import Wire
 // Relayed candidates: what TURN servers carry looks to the rest of the agent as if it were sent
 // from, and came to, the relayed address.
 extension ICEAgent {
-  private static let redirectionsMaximum = 3
-  private static let renewalsMaximum = 5
-
   /// Whether a path begins at this agent and may be used by peers.
   func isBase(_ local: SocketAddress, _ remote: SocketAddress) -> Bool {
-    if gathering.relayIndex(at: local) != nil { return true }
+    if relays.index(at: local) != nil { return true }
     guard !settings.relayOnly else { return false }
-    if let socket = gathering.socket(at: local), !socket.isListener { return true }
-    return gathering.connectionIndex(local, remote) != nil
+    if let socket = gatherer.sockets.socket(at: local), !socket.isListener { return true }
+    return gatherer.connections.contains(local, remote)
   }
 
   /// Hands what a TURN server sends to its client: anything but Binding messages.
@@ -22,7 +19,7 @@ extension ICEAgent {
   mutating func takeRelayMessage(
     _ local: SocketAddress, _ server: SocketAddress, _ bytes: [UInt8]
   ) -> Bool {
-    guard let index = gathering.relayIndex(from: local, to: server) else { return false }
+    guard let index = relays.index(from: local, to: server) else { return false }
     let span = bytes.span.bytes
     guard ChannelData.matches(span) || STUNMessage.matches(span) && !STUNMessage.isBinding(span)
     else { return false }
@@ -32,12 +29,17 @@ extension ICEAgent {
 
   /// Lets a peer in where a base is a relayed address.
   mutating func letIn(_ ip: IPAddress, at base: SocketAddress) {
-    if let relay = gathering.relayIndex(at: base) { drive(relay: relay, .permit(ip)) }
+    if let relay = relays.index(at: base) { drive(relay: relay, .permit(ip)) }
   }
 
   /// Wants a channel where a base is a relayed address, because media goes this way.
   mutating func bindChannel(to target: SocketAddress, at base: SocketAddress) {
-    if let relay = gathering.relayIndex(at: base) { drive(relay: relay, .bind(target)) }
+    if let relay = relays.index(at: base) { drive(relay: relay, .bind(target)) }
+  }
+
+  /// Makes sure of the allocation behind a silent path.
+  mutating func verifyRelay(at base: SocketAddress) {
+    if let relay = relays.index(at: base) { drive(relay: relay, .verify) }
   }
 
   /// Whether bytes are channel data around anything but STUN: what touches no state but counters.
@@ -48,18 +50,15 @@ extension ICEAgent {
 
   /// Sends from a base: through its server when it is a relayed address.
   mutating func transmit(_ bytes: [UInt8], from base: SocketAddress, to target: SocketAddress) {
-    guard !gathering.relays.isEmpty, let index = gathering.relayIndex(at: base) else {
-      emit(.datagram(local: base, remote: target, bytes: bytes))
-      return
+    guard !relays.isEmpty, let index = relays.index(at: base) else {
+      return emit(.datagram(local: base, remote: target, bytes: bytes))
     }
     drive(relay: index, .send(bytes, to: target))
-    deadline = earliest(deadline, gathering.relays[index].client.deadline)
+    deadline = earliest(deadline, relays[index].clientDeadline)
   }
 
   /// Whether a path begins at a relayed address.
-  package func isRelayed(_ local: SocketAddress) -> Bool {
-    gathering.relayIndex(at: local) != nil
-  }
+  package func isRelayed(_ local: SocketAddress) -> Bool { relays.index(at: local) != nil }
 
   // MARK: Gathering
 
@@ -68,86 +67,65 @@ extension ICEAgent {
     _ server: ICEServer, at address: SocketAddress, _ credentials: TURNCredentials,
     from base: SocketAddress, due: Instant
   ) -> Bool {
-    let isStream = server.transport != .udp
-    let isKnown = gathering.relays.contains {
-      $0.epoch == epoch.number && $0.address == address && $0.server.transport == server.transport
-        && (isStream ? $0.base.ip == base.ip : $0.base == base)
-    }
-    guard let socket = gathering.socket(at: base), !isKnown else { return false }
-    guard gathering.relays.count < ICEGathering.relaysMaximum else {
-      counters.overflows += 1
+    let number = generations.present.number
+    guard let socket = gatherer.sockets.socket(at: base),
+      !relays.isKnown(server, at: address, from: base, of: number)
+    else { return false }
+    guard !relays.isFull else {
+      counters.count(.overflows)
       return false
     }
-    let client = TURNClient(
-      credentials: credentials, isReliable: isStream, wantsIPv6: !base.ip.isIPv4, entropy: entropy)
-    gathering.relays.append(
-      ICEGathering.Relay(
-        id: newRequestID(), epoch: epoch.number, server: server, address: address,
-        base: isStream ? SocketAddress(base.ip, port: 0) : base,
-        localPreference: socket.localPreference - server.transport.drawback, client: client,
-        beginAt: due))
+    relays.add(
+      numbers.next(), server, at: address, credentials, from: base, of: number,
+      localPreference: socket.localPreference, due: due, entropy)
     return true
   }
 
   /// Does what is due for relays, and forgets those that are over.
   mutating func runRelays() {
-    for index in gathering.relays.indices {
-      if let due = gathering.relays[index].beginAt {
-        guard due <= now else { continue }
-        gathering.relays[index].beginAt = nil
-        begin(index)
-      } else if let due = gathering.relays[index].connectBy {
-        if due <= now { giveUp(relay: index, "the server does not answer") }
-      } else if let due = gathering.relays[index].client.deadline, due <= now {
-        drive(relay: index, .deadline)
+    for index in relays.indices {
+      switch relays.takeDue(index, at: now) {
+      case .nothing: break
+      case .begin: begin(index)
+      case .giveUp: giveUp(relay: index, "the server does not answer")
+      case .deadline: drive(relay: index, .deadline)
       }
     }
-    for relay in gathering.relays where relay.isOver { hangUp(relay) }
-    gathering.relays.removeAll(where: \.isOver)
+    for relay in relays.takeOver() { hangUp(relay) }
   }
 
   private mutating func begin(_ index: Int) {
-    let relay = gathering.relays[index]
-    guard relay.isStream else {
-      drive(relay: index, .begin)
-      return
-    }
-    gathering.relays[index].connectBy = now + ICETiming.connectWait
+    let relay = relays[index]
+    guard relay.isStream else { return drive(relay: index, .begin) }
+    relays.connect(index, at: now)
     emit(
       .openStream(id: relay.id, from: relay.base.ip, to: relay.address, server: relay.server))
   }
 
   /// Takes a connection to a server into use; false when it is not one.
   mutating func connected(_ id: UInt32, _ address: SocketAddress) -> Bool {
-    guard
-      let index = gathering.relays.firstIndex(where: {
-        $0.isStream && $0.id == id && $0.connectBy != nil
-      })
-    else { return false }
-    gathering.relays[index].connectBy = nil
-    gathering.relays[index].base = address
+    guard let index = relays.connected(id, at: address) else { return false }
     drive(relay: index, .begin)
     return true
   }
 
   mutating func connectionFailed(_ id: UInt32) {
-    guard let index = gathering.relays.firstIndex(where: { $0.isStream && $0.id == id }) else {
-      return
+    if let index = relays.index(connection: id) {
+      giveUp(relay: index, "the connection cannot be made")
     }
-    giveUp(relay: index, "the connection cannot be made")
   }
 
   private mutating func giveUp(relay index: Int, _ reason: String) {
-    gathering.relays[index].connectBy = nil
-    let address = gathering.relays[index].address
-    if let relayed = gathering.relays[index].client.relayed { failBase(relayed) }
+    relays.giveUpConnecting(index)
+    let address = relays[index].address
+    if let relayed = relays[index].relayed { failBase(relayed) }
     drive(relay: index, .close)
     emit(.serverFailed(address, code: 0, reason: reason))
   }
 
   private mutating func loseStream(of index: Int) {
-    let relay = gathering.relays[index]
-    guard let relayed = relay.client.relayed else {
+    let relay = relays[index]
+    guard let relayed = relay.relayed else {
       return giveUp(relay: index, "the connection is lost")
     }
     emit(.serverFailed(relay.address, code: 0, reason: "the connection is lost"))
@@ -156,79 +134,74 @@ extension ICEAgent {
   }
 
   /// Ends the connection that a relay has of its own.
-  private mutating func hangUp(_ relay: ICEGathering.Relay) {
+  private mutating func hangUp(_ relay: Relays.Relay) {
     if relay.isStream, relay.base.port != 0 { emit(.closeSocket(relay.base)) }
   }
 
-  /// The system refused to send to a server: it cannot be reached from here.
+  /// The system refused to send to a server.
   mutating func relayRefused(_ local: SocketAddress, _ remote: SocketAddress) {
-    guard let index = gathering.relayIndex(from: local, to: remote) else { return }
-    // A connection that does not take anything any more is gone.
-    if gathering.relays[index].isStream { return loseStream(of: index) }
-    gathering.relays[index].sendFailures += 1
-    guard gathering.relays[index].sendFailures >= 3, gathering.relays[index].client.isAllocating
-    else { return }
-    drive(relay: index, .close)
-    emit(.serverFailed(remote, code: 0, reason: "the system cannot send to the server"))
+    guard let index = relays.index(from: local, to: remote) else { return }
+    switch relays.refuse(index) {
+    case .nothing: break
+    case .lost: loseStream(of: index)
+    case .unreachable:
+      drive(relay: index, .close)
+      emit(.serverFailed(remote, code: 0, reason: "the system cannot send to the server"))
+    }
   }
 
   // MARK: Ends
 
   /// Ends allocations in order.
-  mutating func closeRelays(where isOver: (ICEGathering.Relay) -> Bool) {
-    for index in gathering.relays.indices where isOver(gathering.relays[index]) {
+  mutating func closeRelays(where isOver: (Relays.Relay) -> Bool) {
+    for index in relays.indices where isOver(relays[index]) {
       drive(relay: index, .close)
-      hangUp(gathering.relays[index])
+      hangUp(relays[index])
     }
-    gathering.relays.removeAll(where: isOver)
+    relays.remove(where: isOver)
   }
 
   /// Gives up relays whose own end is gone.
-  mutating func loseRelays(where isLost: (ICEGathering.Relay) -> Bool) {
-    for relay in gathering.relays where isLost(relay) {
-      if let relayed = relay.client.relayed { failBase(relayed) }
+  mutating func loseRelays(where isLost: (Relays.Relay) -> Bool) {
+    for relay in relays.all where isLost(relay) {
+      if let relayed = relay.relayed { failBase(relayed) }
       hangUp(relay)
     }
-    gathering.relays.removeAll(where: isLost)
+    relays.remove(where: isLost)
   }
 
   mutating func failBase(_ base: SocketAddress) {
-    gathering.candidates.removeAll { $0.base == base }
-    for index in checklist.indices where checklist[index].base == base { checklist[index].fail() }
+    gatherer.candidates.remove(base: base)
+    checklist.fail { $0.base == base }
   }
 
   // MARK: Clients
 
   /// Steps the client of a relay and does what it wants.
   mutating func drive(relay index: Int, _ input: TURNClient.Input) {
-    var outputs = Outbox<TURNClient.Output>()
-    swap(&outputs, &relayOutbox)
-    let before = gathering.relays[index].client.relayed
-    gathering.relays[index].client.step(input, at: now, into: &outputs)
+    let before = relays[index].relayed
+    var outputs = relays.step(index, input, at: now)
     while let output = outputs.next() { handle(output, of: index, before: before) }
-    swap(&outputs, &relayOutbox)
+    relays.recycle(outputs)
   }
 
   private mutating func handle(
     _ output: TURNClient.Output, of index: Int, before: SocketAddress?
   ) {
-    let relay = gathering.relays[index]
+    let relay = relays[index]
     switch output {
     case .send(let bytes): emit(.datagram(local: relay.base, remote: relay.address, bytes: bytes))
     case .allocated(let relayed, let mapped): allocated(relay, relayed, mapped)
     case .received(let bytes, let peer):
-      guard let local = relay.client.relayed else { return }
+      guard let local = relay.relayed else { return }
       if STUNMessage.matches(bytes.span.bytes) {
         takeSTUN(local, peer, bytes)
       } else {
         emit(.relayed(local: local, remote: peer, bytes: bytes))
       }
     case .refused(let ip):
-      guard let local = relay.client.relayed else { return }
-      for index in checklist.indices
-      where checklist[index].base == local && checklist[index].target.ip == ip {
-        checklist[index].fail()
-      }
+      guard let local = relay.relayed else { return }
+      checklist.fail { $0.base == local && $0.target.ip == ip }
     case .redirected(let server): redirect(index, to: server)
     case .failed(let code, let reason):
       emit(.serverFailed(relay.address, code: code, reason: reason))
@@ -242,36 +215,29 @@ extension ICEAgent {
   /// The new address is not signaled; the peer learns it from checks.
   private mutating func renew(_ index: Int, lost relayed: SocketAddress) {
     failBase(relayed)
-    let relay = gathering.relays[index]
-    guard relay.epoch == epoch.number, relay.renewals < ICEAgent.renewalsMaximum,
-      let credentials = relay.server.credentials
-    else { return }
-    if relay.isStream { gathering.relays[index].base.port = 0 }
-    gathering.relays[index].id = newRequestID()
-    gathering.relays[index].renewals += 1
-    gathering.relays[index].client = TURNClient(
-      credentials: credentials, isReliable: relay.isStream, wantsIPv6: !relay.base.ip.isIPv4,
-      entropy: entropy)
-    // At once the first time, later ones after a while that doubles.
-    let wait = relay.renewals == 0 ? Interval.zero : .seconds(1 << Int64(relay.renewals - 1))
-    gathering.relays[index].beginAt = now + wait
+    relays.renew(index, of: generations.present.number, &numbers, entropy, at: now)
   }
 
-  /// Makes sure of the allocation behind a silent path.
-  mutating func verifyRelay(at base: SocketAddress) {
-    if let relay = gathering.relayIndex(at: base) { drive(relay: relay, .verify) }
+  private mutating func redirect(_ index: Int, to server: SocketAddress) {
+    let relay = relays[index]
+    guard relays.mayRedirect(index, to: server) else {
+      return emit(
+        .serverFailed(relay.address, code: 300, reason: "the redirection leads nowhere"))
+    }
+    hangUp(relay)
+    relays.redirect(index, to: server, &numbers, entropy, at: now)
   }
 
   private mutating func allocated(
-    _ relay: ICEGathering.Relay, _ relayed: SocketAddress, _ mapped: SocketAddress?
+    _ relay: Relays.Relay, _ relayed: SocketAddress, _ mapped: SocketAddress?
   ) {
     if !settings.relayOnly, !relay.isStream, let mapped, mapped.port != 0,
       mapped.ip.isIPv4 == relay.base.ip.isIPv4, !mapped.ip.isUnspecified
     {
       addReflexive(mapped, base: relay.base, server: relay.address)
     }
-    let foundation = gathering.foundation(
-      ICEGathering.FoundationKey(kind: .relayed, base: relay.base.ip, server: relay.address.ip))
+    let foundation = gatherer.candidates.foundation(
+      .init(kind: .relayed, base: relay.base.ip, server: relay.address.ip))
     let hidden = SocketAddress.hidden(isIPv4: relayed.ip.isIPv4)
     let isSecret = settings.relayOnly || settings.hidesAddresses
     let priority = ICEPriority.candidate(.relayed, localPreference: relay.localPreference)
@@ -283,46 +249,5 @@ extension ICEAgent {
         extensions: [fragmentExtension]),
       base: relayed, server: relay.server)
     for remote in remoteSide.candidates { addPair(base: relayed, remote: remote) }
-  }
-
-  private mutating func redirect(_ index: Int, to server: SocketAddress) {
-    let relay = gathering.relays[index]
-    guard relay.redirections < ICEAgent.redirectionsMaximum,
-      server.ip.isIPv4 == relay.address.ip.isIPv4, server != relay.address,
-      let credentials = relay.server.credentials
-    else {
-      emit(.serverFailed(relay.address, code: 300, reason: "the redirection leads nowhere"))
-      return
-    }
-    hangUp(relay)
-    gathering.relays[index].id = newRequestID()
-    if relay.isStream { gathering.relays[index].base.port = 0 }
-    gathering.relays[index].address = server
-    gathering.relays[index].redirections += 1
-    gathering.relays[index].client = TURNClient(
-      credentials: credentials, isReliable: relay.isStream, wantsIPv6: !relay.base.ip.isIPv4,
-      entropy: entropy)
-    gathering.relays[index].beginAt = now
-  }
-}
-
-extension ICEGathering.Relay {
-  /// Whether the server is reached over a connection of its own.
-  var isStream: Bool { server.transport != .udp }
-
-  var isOver: Bool { !client.isAllocating && !client.isAllocated }
-
-  /// When it wants attention by itself.
-  var wakeAt: Instant? { beginAt ?? connectBy ?? client.deadline }
-}
-
-extension ICEServer.Transport {
-  /// How much less preferred a relay is that is reached this way: connections stall on loss.
-  var drawback: UInt16 {
-    switch self {
-    case .udp: 0
-    case .tcp: 0x4000
-    case .tls: 0x8000 - 0x1000
-    }
   }
 }

@@ -4,9 +4,6 @@ import Wire
 // so that to the rest of the agent a connection is a path like any other; only how it begins and
 // ends is different.
 extension ICEAgent {
-  /// How many connections without a valid check are kept open.
-  private static let strangersMaximum = 16
-
   /// Makes the candidates of an address that connections can begin at and come to.
   ///
   /// The active one is known at once; where others may connect to is only known when the system has
@@ -21,8 +18,8 @@ extension ICEAgent {
   mutating func addTCP(
     _ type: ICETCPType, _ base: SocketAddress, port: UInt16, localPreference: UInt16
   ) {
-    let foundation = gathering.foundation(
-      ICEGathering.FoundationKey(kind: .host, base: base.ip, server: nil, isTCP: true))
+    let foundation = gatherer.candidates.foundation(
+      .init(kind: .host, base: base.ip, server: nil, isTCP: true))
     let preference = ICEPriority.localPreference(type, of: localPreference)
     let priority = ICEPriority.candidate(.host, isTCP: true, localPreference: preference)
     addLocal(
@@ -36,10 +33,9 @@ extension ICEAgent {
 
   /// Asks for the connection of a pair whose turn has come (RFC 6544 section 7.1).
   mutating func connect(_ index: Int) {
-    let id = newRequestID()
-    checklist[index].connectionID = id
-    checklist[index].attempts = 1
-    checklist[index].nextAttempt = now + ICETiming.connectWait
+    let id = numbers.next()
+    let end = now + ICETiming.connectWait
+    checklist.change(index) { $0.connect(id, until: end) }
     emit(
       .openStream(
         id: id, from: checklist[index].base.ip, to: checklist[index].target, server: nil))
@@ -47,34 +43,27 @@ extension ICEAgent {
 
   /// Takes a connection to the peer into use; false when no pair asked for it.
   mutating func peerConnected(_ id: UInt32, _ local: SocketAddress) -> Bool {
-    guard let index = checklist.firstIndex(where: { $0.connectionID == id }) else { return false }
-    checklist[index].connectionID = nil
-    checklist[index].base = local
-    gathering.connections.append(
-      ICEGathering.Connection(local: local, remote: checklist[index].target, openedAt: now))
-    checklist[index].attempts = 0
+    guard let index = checklist.index(connection: id) else { return false }
+    checklist.change(index) { $0.connected(at: local) }
+    gatherer.connections.open(local, checklist[index].target, at: now)
     sendCheck(on: index)
     return true
   }
 
   mutating func peerConnectionFailed(_ id: UInt32) {
-    guard let index = checklist.firstIndex(where: { $0.connectionID == id }) else { return }
-    checklist[index].fail()
+    guard let index = checklist.index(connection: id) else { return }
+    checklist.change(index) { $0.fail() }
   }
 
   /// Somebody connected; who that is will show in the first check.
   mutating func streamAccepted(_ local: SocketAddress, _ remote: SocketAddress) {
-    let strangers = gathering.connections.reduce(into: 0) { count, connection in
-      count += pairIndex(connection.local, connection.remote) == nil ? 1 : 0
-    }
-    guard gathering.socket(at: local)?.isListener == true,
-      strangers < ICEAgent.strangersMaximum
+    guard gatherer.sockets.socket(at: local)?.isListener == true,
+      gatherer.connections.admitsStrangers(checklist)
     else {
-      counters.overflows += 1
+      counters.count(.overflows)
       return emit(.closeStream(local: local, remote: remote))
     }
-    gathering.connections.append(
-      ICEGathering.Connection(local: local, remote: remote, openedAt: now))
+    gatherer.connections.open(local, remote, at: now)
   }
 
   // MARK: Ending
@@ -83,48 +72,24 @@ extension ICEAgent {
   ///
   /// One that worked is made anew by the side that made it; the other one is found by its checks.
   mutating func streamLost(_ local: SocketAddress, _ remote: SocketAddress) -> Bool {
-    guard let place = gathering.connectionIndex(local, remote) else { return false }
-    gathering.connections.remove(at: place)
-    guard let index = pairIndex(local, remote) else { return true }
-    if checklist[index].isActive, checklist[index].state == .succeeded,
-      checklist[index].epoch == epoch.number
-    {
-      checklist[index].base.port = 0
-      checklist[index].restartChecks()
-    } else {
-      checklist[index].fail()
-      if checklist[index].isActive { checklist[index].base.port = 0 }
+    guard gatherer.connections.lose(local, remote) else { return false }
+    guard let index = checklist.index(local, remote) else { return true }
+    let isPresent = checklist.isPresent(index)
+    checklist.change(index) { pair in
+      pair.disconnect()
+      if pair.isActive, pair.state == .succeeded, isPresent {
+        pair.restartChecks()
+      } else {
+        pair.fail()
+      }
     }
     return true
   }
 
   /// Closes the connections that no pair can use any more, or never came to.
   mutating func closeStreams() {
-    guard !gathering.connections.isEmpty else { return }
-    var kept: [ICEGathering.Connection] = []
-    for connection in gathering.connections {
-      if let index = pairIndex(connection.local, connection.remote) {
-        if checklist[index].state != .failed {
-          kept.append(connection)
-          continue
-        }
-        if checklist[index].isActive { checklist[index].base.port = 0 }
-      } else if connection.openedAt + ICETiming.connectWait > now {
-        kept.append(connection)
-        continue
-      }
+    for connection in gatherer.connections.takeUnused(&checklist, at: now) {
       emit(.closeStream(local: connection.local, remote: connection.remote))
     }
-    gathering.connections = kept
-  }
-
-  /// When a connection on which nobody makes himself known is closed.
-  var streamsDeadline: Instant? {
-    var next: Instant?
-    for connection in gathering.connections
-    where pairIndex(connection.local, connection.remote) == nil {
-      next = earliest(next, connection.openedAt + ICETiming.connectWait)
-    }
-    return next
   }
 }

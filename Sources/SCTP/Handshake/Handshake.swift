@@ -38,8 +38,15 @@ struct Handshake {
       ? Int(min(SCTPLimits.streams, peer.incomingStreams)) : Int(SCTPLimits.streams)
   }
 
-  /// Ends the association.
-  mutating func end() { phase = .ended }
+  /// Whether there is a peer that can be told of the end.
+  var canAbort: Bool { peer.tag != 0 && phase != .ended }
+
+  /// Ends the association; false when it is over already.
+  mutating func end() -> Bool {
+    guard phase != .ended else { return false }
+    phase = .ended
+    return true
+  }
 
   // MARK: INIT
 
@@ -212,6 +219,15 @@ struct Handshake {
     phase = .cookieWait
   }
 
+  /// Passes over a chunk whose type is not known, and reports it where the type says so
+  /// (section 3.2).
+  func answerUnknown(
+    _ type: ChunkType, _ flags: UInt8, _ body: RawSpan, capacity: Int
+  ) -> [SCTPAction] {
+    guard type.isReportedWhenUnknown, phase.isEstablished else { return [.drop] }
+    return [.drop, .append(.unrecognized(type, flags, body, capacity: capacity))]
+  }
+
   // MARK: SHUTDOWN
 
   /// Ends the association when everything that was sent is acknowledged.
@@ -247,8 +263,13 @@ struct Handshake {
     return [.append(ControlChunk(type: .shutdown, body: body.bytes)), .arm(.shutdown)]
   }
 
+  /// The end of data in both directions (section 9.2): an acknowledgement that still waits for a
+  /// second packet has nobody left to tell.
   private var shutdownAcknowledgement: [SCTPAction] {
-    [.append(ControlChunk(type: .shutdownAcknowledgement)), .arm(.shutdown)]
+    [
+      .append(ControlChunk(type: .shutdownAcknowledgement)), .arm(.shutdown),
+      .cancel(.acknowledgement),
+    ]
   }
 
   mutating func retryShutdown(_ received: UInt32) -> [SCTPAction] {
@@ -265,6 +286,7 @@ struct Handshake {
   /// Answers data that comes after the own SHUTDOWN: the peer gets the time to send all that it has
   /// queued.
   mutating func prolongShutdown(_ received: UInt32) -> [SCTPAction] {
+    guard phase == .shutdownSent else { return [] }
     shutdownTries = 0
     return shutdownChunk(received)
   }

@@ -1,0 +1,111 @@
+import Wire
+
+/// Owns which pair is nominated: when the controlling side chooses (RFC 8445 section 8.1.1), and
+/// how the controlled side follows (section 7.3.1.5).
+struct Nomination {
+  /// The number of the pair that was nominated last.
+  private(set) var pairID: UInt32?
+  /// When a nomination is to be considered again.
+  private(set) var dueAt: Instant?
+  private var nominatedAt: Instant?
+
+  /// Takes a pair as nominated.
+  mutating func nominate(_ id: UInt32, at now: Instant) {
+    pairID = id
+    nominatedAt = now
+  }
+
+  /// Forgets a nomination, if it is that of a pair.
+  mutating func forget(_ id: UInt32) {
+    if pairID == id { pairID = nil }
+  }
+
+  /// Begins another generation.
+  mutating func restart() { self = Nomination() }
+
+  // MARK: The controlling side
+
+  /// Nominates nothing until something changes.
+  mutating func rest() { dueAt = nil }
+
+  /// The pair to nominate now; nil when there is none, or it is not time yet.
+  mutating func consider(
+    _ checklist: Checklist, firstSuccessAt: Instant?, at now: Instant
+  ) -> Int? {
+    dueAt = nil
+    guard let candidate = checklist.best(where: { $0.state == .succeeded }),
+      !checklist.contains(where: \.isNominating)
+    else { return nil }
+    if let current = checklist.index(id: pairID), checklist[current].state == .succeeded {
+      // Once only for a much better path, so that the peer is not made to flap.
+      guard candidate != current, checklist[candidate].directness > checklist[current].directness
+      else { return nil }
+      let due = (nominatedAt ?? now) + ICETiming.nominationHold
+      guard due <= now else {
+        dueAt = due
+        return nil
+      }
+    } else {
+      let priority = checklist[candidate].priority
+      let isBestOpen = checklist.contains { $0.isUndecided && $0.priority > priority }
+      let due = (firstSuccessAt ?? now) + Self.patience(for: checklist[candidate])
+      if isBestOpen, due > now {
+        dueAt = due
+        return nil
+      }
+    }
+    return candidate
+  }
+
+  /// How long higher pairs may delay a nomination: a while, and twice what a round trip takes.
+  private static func patience(for pair: CandidatePair) -> Interval {
+    let roundTrip = pair.roundTrip ?? .zero
+    return min(
+      ICETiming.nominationPatience + roundTrip * 2, ICETiming.nominationPatienceMaximum)
+  }
+
+  // MARK: The controlled side
+
+  /// Whether the peer's latest USE-CANDIDATE is followed.
+  ///
+  /// A peer may put it into the checks of many pairs (aggressive nomination): then the highest pair
+  /// counts. A lower one replaces the nominated pair when the peer insists: the other choice is a
+  /// while ago, or this one came twice since.
+  func follows(_ index: Int, _ checklist: Checklist, isSilent: Bool, at now: Instant) -> Bool {
+    guard let current = checklist.index(id: pairID), current != index,
+      checklist[current].state == .succeeded, !isSilent,
+      checklist[index].priority < checklist[current].priority,
+      checklist[index].timesChosen < 2, let chosenAt = checklist[current].chosenAt
+    else { return true }
+    return now - chosenAt >= ICETiming.choiceHold
+  }
+
+  /// The pair that the peer chose last, if it was left since and works again: the peer, which may
+  /// never have missed it, does not choose it twice.
+  private static func peersChoice(_ checklist: Checklist) -> Int? {
+    var found: Int?
+    for index in checklist.indices
+    where checklist.isPresent(index) && checklist[index].isNominated {
+      guard let chosenAt = checklist[index].chosenAt else { continue }
+      if let last = found.flatMap({ checklist[$0].chosenAt }), last >= chosenAt { continue }
+      found = index
+    }
+    return found.flatMap { checklist[$0].state == .succeeded ? $0 : nil }
+  }
+
+  // MARK: The choice
+
+  /// The nominated pair, if it works, or the one that takes its place.
+  mutating func choose(_ checklist: Checklist, _ role: ICERole) -> Int? {
+    var wanted = checklist.index(id: pairID)
+    if let index = wanted, checklist[index].state != .succeeded {
+      pairID = nil
+      wanted = nil
+    }
+    if wanted == nil, role == .controlled, let index = Self.peersChoice(checklist) {
+      pairID = checklist[index].id
+      wanted = index
+    }
+    return wanted
+  }
+}

@@ -1,0 +1,52 @@
+import Wire
+
+/// Joins what gathering works with: sockets, connections, servers, questions to them, and own
+/// candidates; owns its state (W3C RTCIceGatheringState).
+struct Gatherer {
+  let settings: ICESettings
+  private(set) var state = ICEGatheringState.new
+  var sockets = LocalSockets()
+  var connections = PeerConnections()
+  var servers: ServerList
+  var queries = ServerQueries()
+  var candidates = LocalCandidates()
+  private var names = HiddenNames()
+
+  init(_ settings: ICESettings) {
+    self.settings = settings
+    servers = ServerList(settings.servers)
+  }
+
+  /// Enters a state; false when it is the present one.
+  mutating func enter(_ new: ICEGatheringState) -> Bool {
+    guard state != new else { return false }
+    state = new
+    return true
+  }
+
+  /// What a candidate shows of an own address: the address, or a name that only hosts of the same
+  /// link can resolve; and whether that name is to be published.
+  mutating func shown(
+    _ ip: IPAddress, _ entropy: EntropyStream
+  ) -> (host: ICECandidate.Host, published: String?) {
+    guard settings.hidesAddresses else { return (.address(ip), nil) }
+    let (name, isNew) = names.name(of: ip, entropy)
+    return (.name(name), isNew ? name : nil)
+  }
+
+  /// Whether there is still a socket or a connection that a pair can send from, or connect from.
+  func hasBase(_ pair: CandidatePair) -> Bool {
+    if pair.isActive { return candidates.activeBases.contains { $0.ip == pair.base.ip } }
+    if pair.local.isTCP { return connections.contains(pair.base, pair.target) }
+    return sockets.socket(at: pair.base) != nil
+  }
+
+  /// Begins another generation.
+  mutating func restart() {
+    state = .new
+    queries.removeAll()
+    candidates.restart()
+    sockets.restart()
+    servers.restart()
+  }
+}

@@ -1,0 +1,118 @@
+import Wire
+
+/// Owns the credentials of both sides over ICE restarts (RFC 8445 section 9): the present ones, the
+/// ones before until a new path works, and those that the peer announced for a restart to come.
+struct Generations {
+  /// The peer's side of a restart that the own side has not made yet.
+  struct Upcoming {
+    let credentials: ICECredentials
+    fileprivate(set) var isLite: Bool
+    fileprivate(set) var candidates: [ICECandidate] = []
+    fileprivate(set) var hasEnded = false
+  }
+
+  /// What credentials of the peer are.
+  enum Taking: Equatable {
+    case unusable
+    /// Those of the present generation, and whether it had none.
+    case present(isNew: Bool)
+    /// They are kept for a restart.
+    case upcoming
+  }
+
+  private(set) var present: ICEGeneration
+  /// The generation of the pair in use, when a restart has not led to a new one yet.
+  private(set) var earlier: ICEGeneration?
+  /// When what is left of the earlier generation is given up.
+  private(set) var retireAt: Instant?
+  private var upcoming: Upcoming?
+
+  init(_ local: ICECredentials) { present = ICEGeneration(number: 0, local: local) }
+
+  // MARK: Finding
+
+  /// The generation with a number, while its credentials count.
+  func generation(_ number: UInt32) -> ICEGeneration? {
+    number == present.number ? present : earlier?.number == number ? earlier : nil
+  }
+
+  /// The generation that has an own username fragment.
+  func generation(ofFragment fragment: Substring) -> ICEGeneration? {
+    if present.local.usernameFragment == fragment { return present }
+    if let earlier, earlier.local.usernameFragment == fragment { return earlier }
+    return nil
+  }
+
+  // MARK: The peer's side
+
+  /// Takes the peer's credentials, or keeps them for the restart that they announce.
+  mutating func take(_ credentials: ICECredentials, lite: Bool) -> Taking {
+    // RFC 8839 section 5.4 ends both at 256 characters.
+    guard (1...256).contains(credentials.usernameFragment.utf8.count),
+      (1...256).contains(credentials.password.utf8.count)
+    else { return .unusable }
+    if present.remote == nil || present.remote == credentials {
+      let isNew = present.remote == nil
+      present.setRemote(credentials, lite: lite)
+      return .present(isNew: isNew)
+    }
+    if upcoming?.credentials == credentials {
+      upcoming?.isLite = lite
+    } else {
+      upcoming = Upcoming(credentials: credentials, isLite: lite)
+    }
+    return .upcoming
+  }
+
+  /// Whether a candidate belongs to a restart to come, for which it is kept; what names no
+  /// generation belongs to the newest one.
+  func isUpcoming(_ fragment: String?) -> Bool {
+    guard let upcoming else { return false }
+    return fragment == nil || fragment == upcoming.credentials.usernameFragment
+  }
+
+  /// Keeps a candidate for a restart to come; false when there are too many.
+  mutating func keep(_ candidate: ICECandidate) -> Bool {
+    guard let count = upcoming?.candidates.count, count < RemoteSide.candidatesMaximum else {
+      return false
+    }
+    upcoming?.candidates.append(candidate)
+    return true
+  }
+
+  /// Notes that no candidate comes any more for a restart to come; false when there is none.
+  mutating func endUpcoming() -> Bool {
+    upcoming?.hasEnded = true
+    return upcoming != nil
+  }
+
+  // MARK: Restarts
+
+  /// Begins another generation.
+  ///
+  /// - Parameter kept: the generation of the pair that stays in use, if there is one.
+  /// - Returns: what the peer has announced for it.
+  mutating func restart(_ credentials: ICECredentials, keeping kept: UInt32?) -> Upcoming? {
+    if kept == nil { earlier = nil } else if kept == present.number { earlier = present }
+    present = ICEGeneration(number: present.number + 1, local: credentials)
+    retireAt = nil
+    defer { upcoming = nil }
+    return upcoming
+  }
+
+  /// Notes that a pair of the present generation is in use: the earlier one is kept for a while.
+  mutating func notePath(at now: Instant) {
+    if earlier != nil, retireAt == nil { retireAt = now + ICETiming.retirement }
+  }
+
+  /// Notes that the pair of the earlier generation is lost.
+  mutating func losePath(at now: Instant) { retireAt = now }
+
+  /// Whether the earlier generation is to be given up, from now on no more.
+  mutating func retire(at now: Instant) -> Bool {
+    guard let due = retireAt, due <= now else { return false }
+    retireAt = nil
+    earlier = nil
+    return true
+  }
+}

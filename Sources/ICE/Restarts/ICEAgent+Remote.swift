@@ -1,0 +1,141 @@
+import Wire
+
+// What the peer signals, and restarts.
+extension ICEAgent {
+  /// Takes the peer's credentials, or keeps them for the restart that they announce.
+  mutating func setRemote(_ credentials: ICECredentials, lite: Bool) {
+    switch generations.take(credentials, lite: lite) {
+    case .unusable: counters.count(.unusable)
+    case .upcoming: break
+    case .present(let isNew):
+      // A lite agent never checks, so that only this side can choose (RFC 8445 section 6.1.1).
+      if lite, roles.role != .controlling {
+        changeRole(to: .controlling)
+        emit(.role(.controlling))
+      }
+      if isNew { takeHeld(credentials.usernameFragment) }
+    }
+  }
+
+  /// Takes what waited for the peer's credentials.
+  private mutating func takeHeld(_ fragment: String) {
+    let (candidates, checks) = remoteSide.takeHeld()
+    for candidate in candidates { takeRemote(candidate) }
+    for check in checks {
+      guard check.fragment == fragment else {
+        counters.count(.foreignFragment, check.count)
+        continue
+      }
+      noteCheck(
+        check.local, check.remote, priority: check.priority, usesCandidate: check.usesCandidate,
+        count: check.count)
+    }
+  }
+
+  /// Takes a candidate that was signaled, for the generation that it names or else the newest one.
+  mutating func takeRemote(_ candidate: ICECandidate) {
+    let fragment = candidate.value(ofExtension: "ufrag")
+    if generations.isUpcoming(fragment) {
+      if !generations.keep(candidate) { counters.count(.overflows) }
+      return
+    }
+    guard let remote = generations.present.remote else {
+      if !remoteSide.hold(candidate) { counters.count(.overflows) }
+      return
+    }
+    guard fragment == nil || fragment == remote.usernameFragment else {
+      return counters.count(.foreignFragment)
+    }
+    addRemote(candidate)
+  }
+
+  mutating func endRemoteCandidates() {
+    if !generations.endUpcoming() { remoteSide.end() }
+  }
+
+  mutating func nameResolved(_ id: UInt32, _ addresses: [IPAddress]) {
+    if serverResolved(id, addresses) { return }
+    guard var candidate = remoteSide.takeNamed(id) else { return }
+    // One address stands for the name: the first that a socket can send to.
+    let sockets = gatherer.sockets
+    guard let ip = addresses.first(where: { sockets.reaches($0) }) ?? addresses.first else {
+      return
+    }
+    candidate.host = .address(ip)
+    addRemote(candidate)
+  }
+
+  /// Begins a new generation; the pair in use goes on until the new one has a pair that works.
+  mutating func restart(_ credentials: ICECredentials) {
+    let selected = selectedIndex
+    let kept = selected.map { checklist[$0] }
+    checklist.restart(keeping: selected)
+    let keptRelay = kept.flatMap { relays.index(at: $0.base) }.map { relays[$0] }
+    closeRelays { $0.id != keptRelay?.id }
+    let keptSocket = keptRelay?.base ?? kept?.base
+    closeSockets { $0.address == nil || $0.address != keptSocket }
+    let upcoming = generations.restart(credentials, keeping: kept?.generation)
+    gatherer.restart()
+    remoteSide = RemoteSide()
+    progress.restart()
+    nomination.restart()
+    guard let upcoming else { return }
+    setRemote(upcoming.credentials, lite: upcoming.isLite)
+    for candidate in upcoming.candidates { takeRemote(candidate) }
+    if upcoming.hasEnded { remoteSide.end() }
+  }
+
+  /// Gives up what a restart left behind, once it is due.
+  mutating func retire() {
+    guard generations.retire(at: now) else { return }
+    let number = generations.present.number
+    checklist.retire()
+    closeRelays { $0.generation != number }
+    closeSockets { $0.generation != number }
+  }
+
+  /// Makes a candidate known; one that was learned from a check gets its real name when signaled.
+  mutating func learnRemote(_ candidate: ICECandidate) -> RemoteSide.Learning {
+    let learning = remoteSide.learn(candidate)
+    switch learning {
+    case .new: emit(.remoteCandidate(candidate))
+    case .renamed:
+      emit(.remoteCandidate(candidate))
+      let candidates = gatherer.candidates
+      checklist.rename(to: candidate, roles.role) { candidates.priority(of: $0) }
+    case .known, .full: break
+    }
+    return learning
+  }
+
+  /// Sorts a signaled candidate: to be paired, to be resolved, or only to be known.
+  private mutating func addRemote(_ candidate: ICECandidate) {
+    guard candidate.component == 1, candidate.port != 0 else { return counters.count(.unusable) }
+    switch candidate.host {
+    case .address(let ip):
+      guard !ip.isUnspecified else { return counters.count(.unusable) }
+      learnSignaled(candidate)
+    case .name(let name):
+      guard candidate.isTCP ? settings.usesTCP : candidate.transport == "udp" else { return }
+      switch remoteSide.resolve(candidate, &numbers) {
+      case .known: counters.count(.duplicates)
+      case .full: counters.count(.overflows)
+      case .asked(let id): emit(.resolveName(id: id, name))
+      }
+    }
+  }
+
+  /// Pairs a new candidate with every socket.
+  private mutating func learnSignaled(_ candidate: ICECandidate) {
+    switch learnRemote(candidate) {
+    case .full: counters.count(.overflows)
+    case .known: counters.count(.duplicates)
+    case .new, .renamed:
+      let number = generations.present.number
+      let bases =
+        gatherer.sockets.bases(of: number) + relays.bases(of: number)
+        + gatherer.candidates.activeBases
+      for base in bases { addPair(base: base, remote: candidate) }
+    }
+  }
+}

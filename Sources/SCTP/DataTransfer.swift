@@ -1,0 +1,385 @@
+import Wire
+
+/// Moves data once there is an association (RFC 9260 section 6): joins the sender, the receiver,
+/// the channels, liveness and the timers that these need, and writes the packets.
+///
+/// It decides nothing of its own and routes between its parts. Where one of these finds that the
+/// association is to end, the failure is handed out; the association does the rest.
+struct DataTransfer {
+  typealias Output = SCTPAssociation.Output
+
+  private(set) var parameters = SCTPParameters(isClient: true)
+  private(set) var packets = PacketWriter()
+  private(set) var sender = Sender()
+  private(set) var receiver = Receiver()
+  private(set) var channels: DataChannels
+  private(set) var liveness = Liveness()
+  private(set) var timers = TimerTable()
+  /// How many chunks, parameters and messages were of no use.
+  private(set) var dropped: UInt64 = 0
+
+  init(firstChannel: DataChannelNumber) { channels = DataChannels(next: firstChannel) }
+
+  private mutating func drop() { dropped += 1 }
+
+  // MARK: Beginning and end
+
+  /// Takes over what was agreed before the handshake.
+  mutating func start(_ parameters: SCTPParameters, firstNumber: UInt32) {
+    self.parameters = parameters
+    packets.start(parameters)
+    sender.start(packetSize: parameters.maximumPacketSize, firstNumber: firstNumber)
+    channels.start(firstNumber: firstNumber)
+  }
+
+  /// Begins to move data: the handshake is over.
+  mutating func establish(
+    _ handshake: Handshake, at now: Instant, into outbox: inout Outbox<Output>
+  ) {
+    let peer = handshake.peer
+    timers.cancel(.initiation)
+    sender.establish(peer, interleaves: handshake.interleaves)
+    receiver.establish(parameters, peer, interleaves: handshake.interleaves)
+    channels.establish(firstNumber: peer.firstNumber)
+    timers.arm(.heartbeat, at: now + SCTPLimits.heartbeatInterval)
+    outbox.append(.state(.connected))
+    channels.openWaiting(below: handshake.streamCount, &sender, into: &outbox)
+  }
+
+  /// Ends all channels and forgets what is under way.
+  mutating func end(into outbox: inout Outbox<Output>) {
+    channels.end(&sender, into: &outbox)
+    timers.cancelAll()
+    sender.end()
+    receiver.end()
+  }
+
+  // MARK: What others ask
+
+  mutating func setRemoteMaximumMessageSize(_ size: UInt64) {
+    parameters.remoteMaximumMessageSize = size
+  }
+
+  mutating func arm(_ timer: SCTPTimer, at now: Instant) {
+    timers.arm(timer, at: now + sender.roundTrip.timeout)
+  }
+
+  mutating func cancel(_ timer: SCTPTimer) { timers.cancel(timer) }
+
+  mutating func backOff() { sender.backOff() }
+
+  mutating func append(
+    _ chunk: ControlChunk, _ handshake: Handshake, into outbox: inout Outbox<Output>
+  ) {
+    packets.append(chunk, to: handshake.destination, into: &outbox)
+  }
+
+  /// Sends the packet under way.
+  mutating func emit(_ handshake: Handshake, into outbox: inout Outbox<Output>) {
+    packets.emit(to: handshake.destination, into: &outbox)
+  }
+
+  /// Sends a packet of its own.
+  mutating func emit(
+    _ chunks: [ControlChunk], tag: UInt32, _ handshake: Handshake,
+    into outbox: inout Outbox<Output>
+  ) {
+    emit(handshake, into: &outbox)
+    packets.emit(chunks, tag: tag, into: &outbox)
+  }
+
+  // MARK: Sending
+
+  /// Sends everything that may be sent now.
+  mutating func flush(
+    _ handshake: Handshake, at now: Instant, into outbox: inout Outbox<Output>
+  ) {
+    if handshake.phase.acknowledges, receiver.acknowledgement == .due {
+      sendAcknowledgement(handshake, into: &outbox)
+    }
+    guard handshake.phase.isEstablished else { return }
+    askForResets(handshake, at: now, into: &outbox)
+    sender.beginFilling(packets.space, at: now)
+    while let step = sender.next(packets.space, at: now) {
+      write(step, handshake, at: now, into: &outbox)
+    }
+    if let chunk = sender.takeForward(at: now) {
+      append(chunk, handshake, into: &outbox)
+      timers.armIfIdle(.retransmission, at: now + sender.roundTrip.timeout)
+    }
+    // Messages that were given up before they were sent may have been the last of a channel.
+    askForResets(handshake, at: now, into: &outbox)
+  }
+
+  private mutating func write(
+    _ step: SendStep, _ handshake: Handshake, at now: Instant, into outbox: inout Outbox<Output>
+  ) {
+    switch step {
+    case .chunk(let chunk, let number, let restartsTimer, let change):
+      // An acknowledgement that waits goes along when it costs no packet of its own.
+      if packets.space.isEmpty, receiver.mayGoAlong(with: chunk.size, capacity: packets.capacity) {
+        sendAcknowledgement(handshake, into: &outbox)
+      }
+      packets.append(
+        chunk, number: number, interleaved: handshake.interleaves, to: handshake.destination,
+        into: &outbox)
+      if restartsTimer { timers.cancel(.retransmission) }
+      timers.armIfIdle(.retransmission, at: now + sender.roundTrip.timeout)
+      channels.take(change, into: &outbox)
+    case .changed(let change): channels.take(change, into: &outbox)
+    }
+  }
+
+  private mutating func sendAcknowledgement(
+    _ handshake: Handshake, into outbox: inout Outbox<Output>
+  ) {
+    append(
+      receiver.takeAcknowledgement(capacity: packets.capacity), handshake, into: &outbox)
+    timers.cancel(.acknowledgement)
+  }
+
+  // MARK: Timers
+
+  /// The delay of an acknowledgement is over.
+  mutating func endDelay() { receiver.endDelay() }
+
+  /// The retransmission timer passed.
+  mutating func timeOut(
+    _ handshake: Handshake, at now: Instant, into outbox: inout Outbox<Output>
+  ) -> SCTPFailure? {
+    timers.cancel(.retransmission)
+    guard handshake.phase.isEstablished, !sender.sent.isEmpty else { return nil }
+    sender.countTimeout()
+    if let failure = liveness.countTimeout("the peer acknowledges nothing") { return failure }
+    for change in sender.timeOut(at: now) { channels.take(change, into: &outbox) }
+    timers.arm(.retransmission, at: now + sender.roundTrip.timeout)
+    return nil
+  }
+
+  /// Asks an idle peer for a sign of life.
+  mutating func beat(
+    _ handshake: Handshake, _ entropy: EntropyStream, at now: Instant
+  ) -> [SCTPAction] {
+    timers.arm(.heartbeat, at: now + SCTPLimits.heartbeatInterval)
+    guard handshake.phase.isEstablished, sender.sent.isEmpty else { return [] }
+    return [liveness.beat(entropy, at: now)]
+  }
+
+  /// Sends the request for resets again that was not answered.
+  mutating func askAgain(
+    _ handshake: Handshake, at now: Instant, into outbox: inout Outbox<Output>
+  ) -> SCTPFailure? {
+    timers.cancel(.reset)
+    guard channels.resets.isPending, handshake.phase == .established else { return nil }
+    if let failure = liveness.countTimeout("the peer answers no request") { return failure }
+    sender.backOff()
+    sendRequest(handshake, at: now, into: &outbox)
+    return nil
+  }
+
+  // MARK: Receiving
+
+  /// Begins a packet from the peer.
+  mutating func beginPacket() { receiver.beginPacket() }
+
+  /// Takes in a DATA or I-DATA chunk.
+  mutating func receiveData(
+    _ body: RawSpan, _ flags: UInt8, interleaved: Bool, _ handshake: Handshake,
+    into outbox: inout Outbox<Output>
+  ) -> SCTPFailure? {
+    let outcome =
+      handshake.phase.receivesData
+      ? receiver.receive(body, DataFlags(rawValue: flags), interleaved: interleaved) : .useless
+    return take(outcome, handshake, into: &outbox)
+  }
+
+  /// Takes in a FORWARD-TSN or I-FORWARD-TSN chunk.
+  mutating func receiveForward(
+    _ body: RawSpan, interleaved: Bool, _ handshake: Handshake,
+    into outbox: inout Outbox<Output>
+  ) -> SCTPFailure? {
+    let outcome =
+      handshake.phase.receivesData
+      ? receiver.receiveForward(body, interleaved: interleaved) : .useless
+    return take(outcome, handshake, into: &outbox)
+  }
+
+  private mutating func take(
+    _ outcome: ReceiverOutcome, _ handshake: Handshake, into outbox: inout Outbox<Output>
+  ) -> SCTPFailure? {
+    switch outcome {
+    case .nothing: return nil
+    case .useless: drop()
+    case .unknownStream(let report):
+      drop()
+      append(report, handshake, into: &outbox)
+    case .failed(let failure): return failure
+    case .messages(let messages):
+      for (index, message) in messages.enumerated() {
+        switch channels.deliver(
+          message, parameters, below: handshake.streamCount, &sender, into: &outbox)
+        {
+        case .taken: break
+        case .useless: drop()
+        case .failed(let failure):
+          // What came with a message that ends the association comes too late.
+          dropped += UInt64(messages.count - index - 1)
+          return failure
+        }
+      }
+    }
+    return nil
+  }
+
+  /// Takes in a SACK; a failure, or what is to be done.
+  mutating func receiveAcknowledgement(
+    _ body: RawSpan, _ handshake: Handshake, at now: Instant, into outbox: inout Outbox<Output>
+  ) -> [SCTPAction] {
+    let outcome = handshake.phase.acknowledges ? sender.acknowledge(body, at: now) : .useless
+    return take(outcome, into: &outbox)
+  }
+
+  /// Takes the cumulative number of a SHUTDOWN as an acknowledgement (RFC 9260 section 9.2).
+  mutating func receiveShutdown(
+    _ cumulative: UInt32, _ handshake: Handshake, at now: Instant,
+    into outbox: inout Outbox<Output>
+  ) -> [SCTPAction] {
+    guard handshake.phase.isEstablished else { return [] }
+    return take(sender.acknowledge(shutdown: cumulative, at: now), into: &outbox)
+  }
+
+  private mutating func take(
+    _ outcome: AcknowledgementOutcome, into outbox: inout Outbox<Output>
+  ) -> [SCTPAction] {
+    switch outcome {
+    case .useless: return [.drop]
+    case .failed(let failure): return [.fail(failure)]
+    case .taken(let effects):
+      liveness.acknowledge()
+      if effects.isCutOff { drop() }
+      for change in effects.changes { channels.take(change, into: &outbox) }
+      return effects.timer
+    }
+  }
+
+  /// Takes the answer of a heartbeat, which measures the round trip.
+  mutating func receiveHeartbeatAcknowledgement(_ body: RawSpan, at now: Instant) {
+    let sample = liveness.receiveAcknowledgement(body, at: now)
+    if let sample { sender.measure(sample) } else { drop() }
+  }
+
+  /// Does after a packet with data what waited for it, and decides when it is acknowledged.
+  mutating func settle(
+    _ handshake: Handshake, at now: Instant, into outbox: inout Outbox<Output>
+  ) {
+    if let due = channels.takeDeferred(receiver.numbers) {
+      take(due, handshake, at: now, into: &outbox)
+    }
+    // A side that shuts down answers data with SHUTDOWN instead (RFC 9260 section 9.2).
+    if handshake.phase != .shutdownSent, receiver.settle() {
+      timers.arm(.acknowledgement, at: now + SCTPLimits.acknowledgementDelay)
+    }
+  }
+
+  // MARK: Channels
+
+  /// Makes a channel, which opens at once when there is an association.
+  mutating func open(
+    _ options: DataChannelInit, _ refusal: DataChannelRefusal?, _ handshake: Handshake,
+    into outbox: inout Outbox<Output>
+  ) {
+    guard channels.open(options, refusal, &sender, into: &outbox), handshake.phase != .idle else {
+      return
+    }
+    assignStreams(handshake, into: &outbox)
+    if handshake.phase.isEstablished {
+      channels.openWaiting(below: handshake.streamCount, &sender, into: &outbox)
+    }
+  }
+
+  /// Gives channels their streams once the role is known.
+  mutating func assignStreams(_ handshake: Handshake, into outbox: inout Outbox<Output>) {
+    channels.assignStreams(
+      isEven: parameters.isClient, below: handshake.streamCount, &sender, into: &outbox)
+  }
+
+  /// Sends a message on the channel at a place.
+  mutating func send(_ bytes: [UInt8], binary: Bool, on place: Int, at now: Instant) {
+    channels.send(bytes, binary: binary, on: place, &sender, at: now)
+  }
+
+  /// Closes the channel at a place.
+  mutating func close(_ place: Int, into outbox: inout Outbox<Output>) {
+    channels.close(place, &sender, into: &outbox)
+  }
+
+  mutating func setLowThreshold(_ threshold: UInt64, of place: Int) {
+    sender.setLowThreshold(threshold, of: place)
+  }
+
+  // MARK: Resets
+
+  /// Asks the peer to reset the streams of channels whose data it has.
+  private mutating func askForResets(
+    _ handshake: Handshake, at now: Instant, into outbox: inout Outbox<Output>
+  ) {
+    guard channels.resets.mayAsk, handshake.phase == .established else { return }
+    let canReset = handshake.peer.features.contains(.reconfiguration)
+    let most = canReset ? (packets.capacity - 24) / 2 : nil
+    if channels.ask(most: most, &sender, into: &outbox) {
+      sendRequest(handshake, at: now, into: &outbox)
+    }
+  }
+
+  private mutating func sendRequest(
+    _ handshake: Handshake, at now: Instant, into outbox: inout Outbox<Output>
+  ) {
+    guard let request = channels.resets.request else { return }
+    // The peer resets its stream too, but not before it knows that all it sent there has arrived.
+    if receiver.acknowledgement == .delayed { sendAcknowledgement(handshake, into: &outbox) }
+    append(request, handshake, into: &outbox)
+    timers.arm(.reset, at: now + sender.roundTrip.timeout)
+  }
+
+  /// Takes in a RE-CONFIG chunk (RFC 6525 section 5.2).
+  mutating func receiveReconfiguration(
+    _ body: RawSpan, _ handshake: Handshake, at now: Instant, into outbox: inout Outbox<Output>
+  ) {
+    guard handshake.phase.isEstablished else { return drop() }
+    var reader = ByteReader(body)
+    var number: UInt16 = 0
+    while let value = reader.parameter(&number) {
+      let type = ParameterType(rawValue: number)
+      take(
+        channels.receive(type, value, receiver.numbers), handshake, at: now, into: &outbox)
+    }
+  }
+
+  private mutating func take(
+    _ outcome: ResetOutcome, _ handshake: Handshake, at now: Instant,
+    into outbox: inout Outbox<Output>
+  ) {
+    switch outcome {
+    case .nothing: break
+    case .useless: drop()
+    case .addStreams(let more, let request):
+      let isDone = receiver.addStreams(more)
+      append(channels.answer(request, isDone: isDone), handshake, into: &outbox)
+    case .respond(let chunk): append(chunk, handshake, into: &outbox)
+    case .perform(let streams, let chunk):
+      append(chunk, handshake, into: &outbox)
+      receiver.reset(streams)
+      channels.closeByPeer(streams, &sender, into: &outbox)
+    case .askLater:
+      liveness.answer()
+      timers.arm(.reset, at: now + sender.roundTrip.timeout)
+    case .done(let streams):
+      liveness.answer()
+      timers.cancel(.reset)
+      channels.finishReset(of: streams, &sender, into: &outbox)
+    }
+  }
+
+  /// Whether the sums of both directions are those of their parts.
+  var isConsistent: Bool { sender.isConsistent && receiver.isConsistent }
+}

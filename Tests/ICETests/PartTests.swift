@@ -1,0 +1,250 @@
+import STUN
+import Testing
+import Wire
+
+@testable import ICE
+
+/// The parts of an agent, each by itself.
+@Suite struct PartTests {
+  private let entropy = Entropy(seed: [7]).stream("ice")
+
+  private func at(_ milliseconds: Int64) -> Instant { .zero + .milliseconds(milliseconds) }
+
+  private func candidate(
+    _ last: UInt32, priority: UInt32 = 100, _ kind: ICECandidate.Kind = .host,
+    foundation: String = "1"
+  ) -> ICECandidate {
+    ICECandidate(
+      foundation: foundation, priority: priority, host: .address(IPAddress(ipv4: last)), port: 9,
+      kind: kind)
+  }
+
+  /// A checklist with one pair for each remote priority, in that order.
+  private func checklist(_ priorities: [UInt32], foundations: [String]? = nil) -> Checklist {
+    var checklist = Checklist(after: 10)
+    for (index, priority) in priorities.enumerated() {
+      let remote = candidate(
+        UInt32(index + 1), priority: priority, foundation: foundations?[index] ?? "\(index)")
+      let base = SocketAddress(IPAddress(ipv4: 99), port: 5000)
+      guard let target = remote.address else { continue }
+      _ = checklist.add(
+        candidate(99, priority: 500), base: base, remote, target, .controlling, keeping: nil)
+    }
+    return checklist
+  }
+
+  // MARK: Roles
+
+  @Test func theGreaterTieBreakerControls() {
+    var roles = RoleSettlement(tieBreaker: 10)
+    #expect(roles.settle(controlling: nil, controlled: 5) == .agreed)
+    // Equal ones keep the role of who is asked (RFC 8445 section 7.3.1.1).
+    #expect(roles.settle(controlling: 10, controlled: nil) == .refused)
+    #expect(roles.settle(controlling: 11, controlled: nil) == .changed)
+    #expect(roles.role == .controlled)
+    #expect(roles.settle(controlling: 1, controlled: nil) == .agreed)
+    #expect(roles.settle(controlling: nil, controlled: 11) == .refused)
+    #expect(roles.settle(controlling: nil, controlled: 10) == .changed)
+    #expect(roles.role == .controlling && roles.tieBreaker == 10)
+  }
+
+  @Test func aRefusedRoleIsGivenUpOnceAndTheTieBreakerDrawnAnew() {
+    var roles = RoleSettlement(tieBreaker: 10)
+    let gaveWay = [
+      roles.giveWay(.controlling, entropy), roles.giveWay(.controlling, entropy),
+      roles.take(.controlled),
+    ]
+    #expect(gaveWay == [true, false, false])
+    #expect(roles.role == .controlled && roles.tieBreaker != 10)
+  }
+
+  // MARK: Consent
+
+  @Test func aPairIsSilentBeforeItsConsentExpires() {
+    var list = checklist([1])
+    var consent = Consent()
+    consent.select(11)
+    consent.begin(list[0], entropy, at: .zero)
+    #expect(consent.isDue(list[0], at: .zero))
+    consent.noteAsked(entropy, at: .zero)
+    // Five seconds, a fifth either way (RFC 7675 section 5.1); each half second without an answer.
+    #expect(consent.nextCheckAt.map { (at(4000)...at(6000)).contains($0) } == true)
+    #expect(!consent.isDue(list[0], at: at(499)) && consent.isDue(list[0], at: at(500)))
+    consent.noteAnswer(of: 12)
+    #expect(consent.isDue(list[0], at: at(500)))
+    consent.noteAnswer(of: 11)
+    #expect(!consent.isDue(list[0], at: at(3999)))
+    #expect(consent.judge(list[0], at: at(6999)) == .nothing)
+    #expect(consent.judge(list[0], at: at(7000)) == .silent && consent.isSilent)
+    #expect(consent.graceEnd(list[0]) == at(8000))
+    // Traffic shows life but is no consent.
+    list.change(0) { $0.noteTraffic(at: .zero + .seconds(20)) }
+    #expect(consent.judge(list[0], at: .zero + .seconds(20)) == .heardAgain)
+    #expect(consent.judge(list[0], at: at(29_999)) == .silent)
+    #expect(consent.judge(list[0], at: at(30_000)) == .expired)
+    list.change(0) { $0.noteAnswer(at: .zero + .seconds(20)) }
+    #expect(consent.judge(list[0], at: at(30_000)) == .nothing)
+  }
+
+  @Test func rightAfterAnAnswerTheFirstConsentCheckWaits() {
+    var list = checklist([1])
+    list.change(0) { $0.noteAnswer(at: .zero) }
+    var consent = Consent()
+    consent.select(11)
+    consent.begin(list[0], entropy, at: at(999))
+    #expect(consent.nextCheckAt.map { $0 >= at(4000) } == true)
+    consent.begin(list[0], entropy, at: at(1000))
+    #expect(consent.nextCheckAt == at(1000))
+    consent.select(nil)
+    #expect(consent.pairID == nil && consent.nextCheckAt == nil)
+  }
+
+  // MARK: Progress
+
+  @Test func theStateFollowsThePath() {
+    var progress = CheckProgress()
+    let good = CheckProgress.Path(isPresent: true, isSilent: false)
+    #expect(progress.settle(nil, isDone: false) == [])
+    progress.begin(at: .zero)
+    #expect(progress.patienceEnd == at(30_000))
+    #expect(progress.settle(nil, isDone: false) == [.checking])
+    progress.notePath()
+    #expect(progress.settle(good, isDone: true) == [.connected, .completed])
+    progress.noteSilence()
+    #expect(
+      progress.settle(.init(isPresent: true, isSilent: true), isDone: false) == [.disconnected])
+    #expect(progress.settle(good, isDone: false) == [.connected])
+    #expect(progress.settle(nil, isDone: false) == [.disconnected])
+    progress.fail()
+    #expect(progress.settle(nil, isDone: false) == [.failed])
+    #expect(!progress.beginAnew(at: at(5)) && progress.checkingSince == .zero)
+    progress.revive(at: at(5))
+    #expect(progress.settle(nil, isDone: false) == [.checking])
+    #expect(progress.checkingSince == at(5))
+    progress.restart()
+    #expect(
+      progress.settle(.init(isPresent: false, isSilent: false), isDone: false) == [.connected])
+    let told = [1, 1, nil, 1, 2].map { progress.tell($0) }
+    #expect(told == [true, false, false, true, true])
+  }
+
+  // MARK: Names and numbers
+
+  @Test func anAddressHasOneNameForTheWholeSession() {
+    var names = HiddenNames()
+    let first = names.name(of: IPAddress(ipv4: 1), entropy)
+    let other = names.name(of: IPAddress(ipv4: 2), entropy)
+    let again = names.name(of: IPAddress(ipv4: 1), entropy)
+    #expect(first.isNew && other.isNew && !again.isNew)
+    #expect(first.name == again.name && first.name != other.name && first.name.hasSuffix(".local"))
+  }
+
+  @Test func agentsOfOnePeerHaveNumbersOfTheirOwn() {
+    var numbers = [RequestNumbers(ordinal: 0), RequestNumbers(ordinal: 3)]
+    let given = [numbers[0].next(), numbers[0].next(), numbers[1].next()]
+    #expect(given == [1, 2, 3 << 24 | 1])
+    #expect(given.map { RequestNumbers.ordinal(of: $0) } == [0, 0, 3])
+  }
+
+  // MARK: Checklist
+
+  @Test func triggeredPairsComeFirstThenTheBestThatWaitsThenOneThatThaws() {
+    var list = checklist([1, 3, 2, 9], foundations: ["a", "b", "a", "b"])
+    #expect(list.pairs.map(\.state) == [.waiting, .waiting, .frozen, .frozen])
+    list.trigger(2)
+    list.trigger(0)
+    var order: [Int?] = []
+    for _ in 0..<4 {
+      let next = list.next()
+      order.append(next)
+      if let next { list.change(next) { $0.change(to: .inProgress) } }
+    }
+    // The last one waits until a check of its foundation went unanswered once.
+    #expect(order == [2, 0, 1, nil])
+    for _ in 0..<2 { list.change(1) { $0.noteAttempt(next: .zero) } }
+    let thawed = list.next()
+    #expect(thawed == 3)
+    list.thawAll(foundation: list[3].foundation)
+    #expect(list[3].state == .waiting && list.hasUnchecked)
+  }
+
+  @Test func checksKeepTheirPace() {
+    var list = checklist([1, 2])
+    let turns = [list.takeTurn(at: .zero), list.takeTurn(at: at(19)), list.takeTurn(at: at(20))]
+    #expect(turns == [true, false, true] && list.deadline == at(40))
+    list.giveUp()
+    let turn = list.takeTurn(at: at(100))
+    #expect(!turn && list.deadline == nil && list.pairs.allSatisfy { $0.state == .failed })
+  }
+
+  @Test func aFullChecklistGivesUpTheWorstPairButNotTheOneInUse() {
+    var list = checklist((1...100).map { UInt32($0) })
+    func add(_ priority: UInt32, keeping kept: UInt32?) -> Checklist.Addition {
+      let remote = candidate(1000 + priority, priority: priority)
+      guard let target = remote.address else { return .known }
+      return list.add(
+        candidate(99, priority: 500), base: SocketAddress(IPAddress(ipv4: 99), port: 5000), remote,
+        target, .controlling, keeping: kept)
+    }
+    #expect(add(1, keeping: nil) == .full)
+    #expect(add(50, keeping: 11) == .added && add(50, keeping: 11) == .known)
+    #expect(list.count == 100 && list[0].id == 11 && list[1].id == 13)
+  }
+
+  @Test func aRestartKeepsOnePairUntilItRetires() {
+    var list = checklist([1, 2])
+    list.change(1) { $0.noteAttempt(next: .zero) }
+    list.restart(keeping: 1)
+    #expect(list.pairs.map(\.id) == [12] && !list.isPresent(0) && list.deadline == nil)
+    #expect(list.best { _ in true } == nil && !list.hasUnchecked)
+    list.retire()
+    #expect(list.count == 0 && list.generation == 1)
+  }
+
+  @Test func reportsTellWhatChangedOnce() {
+    var list = checklist([1, 2])
+    #expect(list.takeNews(selected: 12).map(\.selected) == [false, true])
+    list.change(0) { $0.setNominated() }
+    #expect(list.takeNews(selected: nil).map(\.id) == [11])
+    #expect(list.takeNews(selected: nil) == [])
+  }
+
+  // MARK: Nomination
+
+  @Test func aBetterPairThatIsOpenDelaysTheNominationForAWhile() {
+    var list = checklist([1, 2])
+    list.succeed(0)
+    var nomination = Nomination()
+    let early = nomination.consider(list, firstSuccessAt: .zero, at: at(50))
+    #expect(early == nil && nomination.dueAt == at(100))
+    let late = nomination.consider(list, firstSuccessAt: .zero, at: at(100))
+    #expect(late == 0 && nomination.dueAt == nil)
+    list.change(1) { $0.fail() }
+    let only = nomination.consider(list, firstSuccessAt: .zero, at: .zero)
+    #expect(only == 0)
+    nomination.nominate(11, at: .zero)
+    #expect(nomination.choose(list, .controlling) == 0)
+    list.change(0) { $0.fail() }
+    let gone = nomination.choose(list, .controlling)
+    #expect(gone == nil && nomination.pairID == nil)
+  }
+
+  @Test func theControlledSideFollowsALowerChoiceOnlyWhenThePeerInsists() {
+    var list = checklist([1, 2])
+    for index in 0..<2 { list.succeed(index) }
+    var nomination = Nomination()
+    list.noteChoice(1, at: .zero)
+    #expect(nomination.follows(1, list, isSilent: false, at: .zero))
+    list.change(1) { $0.setNominated() }
+    nomination.nominate(12, at: .zero)
+    list.noteChoice(0, at: at(10))
+    #expect(!nomination.follows(0, list, isSilent: false, at: at(10)))
+    #expect(nomination.follows(0, list, isSilent: true, at: at(10)))
+    #expect(nomination.follows(0, list, isSilent: false, at: at(1000)))
+    list.noteChoice(0, at: at(20))
+    #expect(nomination.follows(0, list, isSilent: false, at: at(20)))
+    // A choice that was left comes back when its pair works again.
+    nomination.forget(12)
+    #expect(nomination.choose(list, .controlled) == 1 && nomination.pairID == 12)
+  }
+}

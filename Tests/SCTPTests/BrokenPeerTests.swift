@@ -1,0 +1,104 @@
+import Testing
+import Wire
+
+@testable import SCTP
+
+/// What a peer says that ends the association, with more behind it: the end is the end.
+@Suite struct BrokenPeerTests {
+  private func connected(_ change: (inout SCTPParameters) -> Void = { _ in }) -> Link {
+    var link = Link()
+    link.connect {
+      $1.offersInterleaving = false
+      change(&$1)
+    }
+    return link
+  }
+
+  /// The number that the next DATA chunk to a side has.
+  private func next(_ side: SCTPAssociation) -> UInt32 {
+    side.receiver.numbers.acknowledged &+ 1
+  }
+
+  /// The last number that a side sent.
+  private func last(_ side: SCTPAssociation) -> UInt32 { side.sender.sent.nextNumber &- 1 }
+
+  /// Gives chunks to the second side in one packet.
+  private func give(_ chunks: [Crafted.Chunk], to link: inout Link) {
+    link.step(1, .packet(Crafted.packet(tag: link.sides[1].handshake.localTag, chunks)))
+  }
+
+  @Test func aMessageThatIsTooLargeWhenAGapIsPassedOverEndsEverythingBehindIt() {
+    var link = connected { $0.localMaximumMessageSize = 1500 }
+    let first = next(link.sides[1])
+    let open = ChannelMessage.open(DataChannelInit(label: "a")).bytes
+    let part = [UInt8](repeating: 7, count: 1000)
+    give([Crafted.data(first, stream: 0, kind: 50, open)], to: &link)
+    // Behind one gap two parts of a message that together exceed the limit; behind another one, on
+    // a stream that is looked at later, the announcement of a channel.
+    for (offset, stream, sequence) in [(2, 0, 2), (3, 0, 3)] as [(UInt32, UInt16, UInt16)] {
+      give(
+        [Crafted.data(first &+ offset, stream: stream, sequence: sequence, kind: 52, part)],
+        to: &link)
+    }
+    give([Crafted.data(first &+ 5, stream: 2, sequence: 1, kind: 50, open)], to: &link)
+    #expect(link.seen[1].announced.count == 1 && link.sides[1].state == .connected)
+    let body = Crafted.words(long: first &+ 4) + Crafted.words(0, 1, 2, 0)
+    give([.init(type: .forward, body: body)], to: &link)
+    #expect(link.seen[1].failures == ["the peer sent too large a message"])
+    #expect(link.seen[1].states.last == .closed)
+    #expect(link.seen[1].announced.count == 1 && link.seen[1].closed.count == 1)
+    #expect(link.sides[1].deadline == nil && link.sides[1].channelNumbers.isEmpty)
+    // What came behind the end is counted.
+    #expect(link.sides[1].statistics.dropped == 1)
+  }
+
+  @Test func aShutdownThatAcknowledgesWhatWasNeverSentEndsTheAssociationForGood() {
+    var link = connected()
+    let number = last(link.sides[1]) &+ 1
+    let said = Crafted.answer(
+      &link.sides[1], to: [.init(type: .shutdown, body: Crafted.words(long: number))],
+      at: link.now)
+    #expect(said.map(\.type) == [.abort] && said.first?.body.prefix(2) == [0, 13])
+    #expect(link.sides[1].handshake.phase == .ended && link.sides[1].deadline == nil)
+  }
+
+  @Test func aResetThatWaitedForDataIsNotAnsweredAfterAnAbort() {
+    var link = connected()
+    let number = next(link.sides[1])
+    let request =
+      Crafted.words(13, 18)
+      + Crafted.words(long: link.sides[1].channels.resets.expectedRequest, 0, number)
+      + Crafted.words(0, 0)
+    let deferred = Crafted.answer(
+      &link.sides[1], to: [.init(type: .reconfiguration, body: request)], at: link.now)
+    // In progress: the data has not come.
+    #expect(deferred.map(\.type) == [.reconfiguration])
+    #expect(deferred.first?.body.suffix(4) == [0, 0, 0, 6])
+    let said = Crafted.answer(
+      &link.sides[1], to: [Crafted.data(number, stream: 0, [1]), .init(type: .abort)],
+      at: link.now)
+    #expect(said == [] && link.sides[1].state == .closed && link.sides[1].deadline == nil)
+  }
+
+  @Test(arguments: [true, false])
+  func anAcknowledgementThatWaitsIsGivenUpWithTheEndOfData(isAnswered: Bool) {
+    var link = connected()
+    let number = next(link.sides[1])
+    // The first data of all is acknowledged at once, the next one waits for a second packet.
+    for offset in 0..<2 as Range<UInt32> {
+      give([Crafted.data(number &+ offset, stream: 0, [1])], to: &link)
+    }
+    let delay = link.sides[1].deadline
+    #expect(delay == link.now + SCTPLimits.acknowledgementDelay)
+    if !isAnswered { link.step(1, .shutdown) }
+    let body = Crafted.words(long: last(link.sides[1]))
+    let said = Crafted.answer(
+      &link.sides[1], to: [.init(type: .shutdown, body: body)], at: link.now)
+    #expect(said.map(\.type) == [.shutdownAcknowledgement])
+    // What is left is to say that again (RFC 9260 section 9.2), later than now.
+    let now = delay ?? link.now
+    var outbox = Outbox<SCTPAssociation.Output>()
+    link.sides[1].step(.deadline, at: now, into: &outbox)
+    #expect(link.sides[1].deadline.map { $0 > now } == true)
+  }
+}
