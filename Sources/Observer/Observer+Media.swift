@@ -314,15 +314,18 @@ extension Observer {
 
   // MARK: DTLS
 
+  /// Whether a datagram begins with a ClientHello (RFC 6347 section 4.2).
+  static func beginsAssociation(_ bytes: [UInt8]) -> Bool {
+    bytes.count > 25 && bytes[0] == 22 && bytes[1] == 0xfe && bytes[13] == 1
+  }
+
   mutating func receiveDTLS(
     _ tuple: FiveTuple, _ bytes: [UInt8], _ isTruncated: Bool, _ isRelayed: Bool
   ) {
     var found = table.find(tuple)
     if found == nil {
       // A ClientHello begins a call where checks were not captured.
-      guard bytes.count > 25, bytes[0] == 22, bytes[1] == 0xfe, bytes[13] == 1 else {
-        return ignore()
-      }
+      guard Self.beginsAssociation(bytes) else { return ignore() }
       found = placeUnannounced(tuple, isRelayed)
     }
     guard let (path, from) = found,
