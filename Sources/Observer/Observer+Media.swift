@@ -181,6 +181,9 @@ extension Observer {
       entry.lastPayloadType != header.payloadType
     }
     if isNewType { learnPayloadType(header.payloadType, place, index) }
+    if isClear, streamTable.entries[place].redundantType == header.payloadType {
+      lookInside(header, packet, place, index)
+    }
     let at = packet.at
     let isDeducing = streamTable.update(place) { entry in
       entry.highest = header.sequence
@@ -195,6 +198,25 @@ extension Observer {
       deduceExtensions(header, packet, place, index)
     }
     return place
+  }
+
+  /// Finds out what a redundant payload carries (RFC 2198).
+  private mutating func lookInside(
+    _ header: RTPHeader, _ packet: borrowing WaitingPacket, _ place: Int, _ index: Int
+  ) {
+    guard let inner = RED.primary(packet.bytes.span.bytes, in: header.payload) else { return }
+    let type = inner.payloadType
+    let stream = streamTable.entries[place].stream
+    if inner.redundantBlocks > 0 {
+      tell(.redundancy, transport: index + 1, detail: "older payloads in RED")
+    }
+    let known = stream.payloads.first { $0.payloadType == type }
+    guard let meaning = known ?? meaning(of: type, index, from: stream.from) else { return }
+    if meaning.codec == "ulpfec" {
+      tell(.redundancy, transport: index + 1, detail: "ULPFEC in RED")
+    }
+    guard known == nil else { return }
+    learn(meaning, place)
   }
 
   /// Lets packets show which header extensions they have, which are in the clear as headers are.

@@ -242,6 +242,9 @@ package struct CoverageRow: Hashable, Sendable {
     case relayedTwice = "relayed-twice"
     /// Packets of no call.
     case ignored
+    /// Packets with error correction or older payloads, which a receiver may have made up for
+    /// losses with; here they do not (RFC 5109, RFC 2198).
+    case redundancy
     /// Frames that the capturing system lost.
     case dropped
   }

@@ -1,3 +1,4 @@
+import Capture
 import Foundation
 import Observer
 import Testing
@@ -79,25 +80,14 @@ import Wire
   /// A call of two telephones whose packets come early and late, and get lost.
   @Test(.enabled(if: path != nil, "tshark is not installed"))
   func jitterIsThatOfTshark() throws {
-    var capture = ByteWriter()
-    for number in [0xa1b2_3c4d, 0x0002_0004, 0, 0, 262_144, 101] as [UInt32] {
-      capture.uint32(number)
-    }
+    var capture = RawCapture()
     var state: UInt64 = 7
     for sequence in 0..<2000 {
       state = state &* 6_364_136_223_846_793_005 &+ 1
       let late = Int64(state >> 40) % 15_000_000
       guard state >> 50 % 50 != 3 else { continue }
       let at = Int64(sequence) * 20_000_000 + late
-      let packet = Messages.rtp(sequence)
-      capture.uint32(UInt32(at / 1_000_000_000))
-      capture.uint32(UInt32(at % 1_000_000_000))
-      for _ in 0..<2 { capture.uint32(UInt32(packet.count + 28)) }
-      capture.append([0x45, 0])
-      capture.uint16(UInt16(packet.count + 28))
-      capture.append([0, 0, 0, 0, 64, 17, 0, 0, 192, 0, 2, 1, 192, 0, 2, 2])
-      for number in [5000, 6000, packet.count + 8, 0] { capture.uint16(UInt16(number)) }
-      capture.append(packet)
+      capture.add([5000, 6000], from: 0, Messages.rtp(sequence), at: at)
     }
     let file = FileManager.default.temporaryDirectory.appending(path: "\(UUID()).pcap")
     try Data(capture.bytes).write(to: file)
@@ -112,5 +102,34 @@ import Wire
     #expect(row.lost == Int(numbers.lost) && row.lost > 10)
     #expect(abs(row.meanJitter - numbers.meanJitter / 8) < 0.1)
     #expect(abs(row.maximumJitter - numbers.maximumJitter / 8) < 0.1)
+  }
+}
+
+/// A capture of raw IP in the format of libpcap, between 192.0.2.1 and 192.0.2.2.
+private struct RawCapture {
+  private var writer = ByteWriter()
+
+  init() {
+    for number in [0xa1b2_3c4d, 0x0002_0004, 0, 0, 262_144, 101] as [UInt32] {
+      writer.uint32(number)
+    }
+  }
+
+  var bytes: [UInt8] { writer.bytes }
+
+  /// Adds a datagram from one of the ends.
+  mutating func add(_ ports: [UInt16], from end: Int, _ payload: [UInt8], at: Int64) {
+    writer.uint32(UInt32(at / 1_000_000_000))
+    writer.uint32(UInt32(at % 1_000_000_000))
+    for _ in 0..<2 { writer.uint32(UInt32(payload.count + 28)) }
+    writer.append([0x45, 0])
+    writer.uint16(UInt16(payload.count + 28))
+    let hosts: [UInt8] = end == 0 ? [1, 2] : [2, 1]
+    writer.append([0, 0, 0, 0, 64, 17, 0, 0, 192, 0, 2, hosts[0], 192, 0, 2, hosts[1]])
+    writer.uint16(ports[0])
+    writer.uint16(ports[1])
+    writer.uint16(UInt16(payload.count + 8))
+    writer.uint16(0)
+    writer.append(payload)
   }
 }
