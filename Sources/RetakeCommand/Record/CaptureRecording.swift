@@ -22,7 +22,7 @@ final class CaptureRecording: Sendable {
 
   /// How long nothing may come before key logs and the wish to stop are looked at.
   private static let tickMilliseconds: Int32 = 100
-  private static let holdMilliseconds = 250
+  private static let holdMilliseconds = 200
 
   /// - Parameters:
   ///   - keys: key logs that are read as they grow.
@@ -97,10 +97,8 @@ final class CaptureRecording: Sendable {
     while true {
       let now = ContinuousClock.now
       if isStopping.load(ordering: .relaxed) {
-        // The kernel holds the last frames back for a moment.
-        let last = end ?? now + .milliseconds(Self.holdMilliseconds)
-        guard isLive, now < last else { return }
-        end = last
+        guard isLive else { return }
+        end = end ?? now + .milliseconds(Self.holdMilliseconds)
       }
       if now >= nextLook {
         nextLook = now + .milliseconds(Self.tickMilliseconds)
@@ -111,6 +109,8 @@ final class CaptureRecording: Sendable {
       let goesOn = try source.read(into: &bytes, waiting: Self.tickMilliseconds)
       if !bytes.isEmpty { try feed.take(bytes) { try taking.show($0, of: $1) } }
       guard goesOn else { return }
+      // The kernel holds the last frames back for a moment: one look more after that has all.
+      if let end, now >= end { return }
     }
   }
 
