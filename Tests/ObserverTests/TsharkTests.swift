@@ -77,6 +77,70 @@ import Wire
     }
   }
 
+  private static let firstPort: UInt16 = 20_000
+
+  /// What a sample has between its ends, as raw IP and with a payload type whose clock tshark knows
+  /// without descriptions: 26 has 90 kHz, to which other clocks are converted.
+  private func clocked(_ name: String, _ seen: Seen, _ ends: [SocketAddress]) throws -> [UInt8] {
+    var file = RawCapture()
+    var firstTimes: [UInt32: UInt32] = [:]
+    var reader = CaptureReader()
+    let sample = try Watch.sample("\(name).pcap")
+    reader.append(sample.span.bytes)
+    while let event = try reader.next() {
+      guard case .datagram(let datagram) = event else { continue }
+      let tuple = datagram.tuple
+      var bytes = [UInt8](reader.bytes(datagram.payload))
+      guard Set([tuple.source, tuple.destination]) == Set(ends),
+        DatagramClass(bytes.span.bytes) == .rtp, bytes.count >= 12
+      else { continue }
+      let (time, ssrc) = (bytes.span.bytes.uint32(at: 4), bytes.span.bytes.uint32(at: 8))
+      let stream = try #require(seen.streams.first { $0.ssrc == ssrc })
+      // Retransmissions bear the times of what they repeat: their jitter means nothing.
+      guard stream.repairs == nil, !stream.payloads.contains(where: { $0.codec == "rtx" }) else {
+        continue
+      }
+      let first = firstTimes[ssrc] ?? time
+      firstTimes[ssrc] = first
+      let elapsed = Int64(Int32(bitPattern: time &- first))
+      let converted = UInt32(elapsed * 90_000 / max(Int64(stream.clockRate), 1) + (1 << 20))
+      // What stands behind the header is not what tshark would look for under this type.
+      bytes = [0x80, 26] + bytes[2..<12] + [UInt8](repeating: 0, count: 100)
+      for place in 0..<4 { bytes[4 + place] = UInt8(converted >> (24 - 8 * place) & 0xff) }
+      // A path for each: tshark extends the times of all sources of one as if they were the same.
+      let port = Self.firstPort + 2 * UInt16(stream.number)
+      file.add([port, port], from: 0, bytes, at: datagram.unixNanoseconds)
+    }
+    return file.bytes
+  }
+
+  @Test(
+    .enabled(if: path != nil, "tshark is not installed"),
+    arguments: [
+      "aiortc-offers-chromium", "chromium-aiortc", "chromium-firefox-cr-offers", "firefox-loop",
+    ])
+  func jitterOfEverySampleIsThatOfTshark(name: String) throws {
+    let seen = try Watch.whole(name)
+    let file = FileManager.default.temporaryDirectory.appending(path: "\(UUID()).pcap")
+    let ends = try #require(
+      seen.pairs.max { $0.packets.reduce(0, +) < $1.packets.reduce(0, +) }
+    ).addresses
+    try Data(try clocked(name, seen, ends)).write(to: file)
+    defer { try? FileManager.default.removeItem(at: file) }
+    var compared = 0
+    for row in try rows(
+      file, ports: seen.streams.map { Self.firstPort + 2 * UInt16($0.number) })
+    {
+      let stream = try #require(seen.streams.first { $0.ssrc == row.ssrc })
+      let numbers = try #require(seen.statistics[stream.number])
+      let unit = Double(stream.clockRate) / 1000
+      compared += 1
+      #expect(abs(row.meanJitter - numbers.meanJitter / unit) < 0.1, "\(name) \(stream)")
+      #expect(abs(row.maximumJitter - numbers.maximumJitter / unit) < 0.1, "\(name) \(stream)")
+    }
+    #expect(compared >= 2)
+  }
+
   /// A call of two telephones whose packets come early and late, and get lost.
   @Test(.enabled(if: path != nil, "tshark is not installed"))
   func jitterIsThatOfTshark() throws {
