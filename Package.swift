@@ -70,7 +70,9 @@ let package = Package(
     library("CSRTP", "libsrtp2", "libsrtp2-dev"),  // SRTP and SRTCP
     library("COpus", "opus", "libopus-dev"),  // Opus
     library("CVPX", "vpx", "libvpx-dev"),  // VP8
-    library("CPcap", "libpcap", "libpcap-dev"),  // export to packet captures
+    library("CPcap", "libpcap", "libpcap-dev"),  // export to packet captures, live capture
+    library("CZlib", "zlib", "zlib1g-dev"),  // captures that gzip compressed
+    library("CZstd", "libzstd", "libzstd-dev"),  // captures that zstd compressed
     library("COpenSSL", "openssl", "libssl-dev"),  // DTLS, HMAC-SHA1, SHA-256, certificates
     library("CXXHash", "libxxhash", "libxxhash-dev"),  // digests of decoded pictures
     library("CEdit", "libedit", "libedit-dev"),  // lines, history, completion of retake debug
@@ -175,7 +177,7 @@ let package = Package(
         "Wire", "ICE", "SDP", "JSEP", "Capture", "Decryption", "Observer", "Live", "Tape",
         "Queries", "Page", "Replay", "Debug",
         "Lab", "Signaling", "Stats", "CSupport",
-        "Verify", "Export", "CEdit",
+        "Verify", "Export", "CEdit", "CPcap", "CZlib", "CZstd",
         "Media", "MediaFiles", "Peer", "RTP", "SCTP", "Secure", "Transport",
         .product(name: "ArgumentParser", package: "swift-argument-parser"),
       ],

@@ -61,6 +61,16 @@ struct ConnectionTable {
     return outcome
   }
 
+  /// Whether a connection carries messages of ICE or TURN.
+  func isFramed(_ tuple: FiveTuple) -> Bool {
+    if case .messages? = contents[tuple] { true } else { false }
+  }
+
+  /// The bytes of a connection of which too few came to tell what it carries.
+  func undecidedBytes(_ tuple: FiveTuple) -> [UInt8] {
+    if case .undecided(let bytes)? = contents[tuple] { bytes } else { [] }
+  }
+
   private func isOpaque(_ content: Content) -> Bool {
     if case .opaque = content { true } else { false }
   }

@@ -181,6 +181,9 @@ extension Observer {
       entry.lastPayloadType != header.payloadType
     }
     if isNewType { learnPayloadType(header.payloadType, place, index) }
+    if isClear, streamTable.entries[place].redundantType == header.payloadType {
+      lookInside(header, packet, place, index)
+    }
     let at = packet.at
     let isDeducing = streamTable.update(place) { entry in
       entry.highest = header.sequence
@@ -195,6 +198,25 @@ extension Observer {
       deduceExtensions(header, packet, place, index)
     }
     return place
+  }
+
+  /// Finds out what a redundant payload carries (RFC 2198).
+  private mutating func lookInside(
+    _ header: RTPHeader, _ packet: borrowing WaitingPacket, _ place: Int, _ index: Int
+  ) {
+    guard let inner = RED.primary(packet.bytes.span.bytes, in: header.payload) else { return }
+    let type = inner.payloadType
+    let stream = streamTable.entries[place].stream
+    if inner.redundantBlocks > 0 {
+      tell(.redundancy, transport: index + 1, detail: "older payloads in RED")
+    }
+    let known = stream.payloads.first { $0.payloadType == type }
+    guard let meaning = known ?? meaning(of: type, index, from: stream.from) else { return }
+    if meaning.codec == "ulpfec" {
+      tell(.redundancy, transport: index + 1, detail: "ULPFEC in RED")
+    }
+    guard known == nil else { return }
+    learn(meaning, place)
   }
 
   /// Lets packets show which header extensions they have, which are in the clear as headers are.
@@ -314,15 +336,18 @@ extension Observer {
 
   // MARK: DTLS
 
+  /// Whether a datagram begins with a ClientHello (RFC 6347 section 4.2).
+  static func beginsAssociation(_ bytes: [UInt8]) -> Bool {
+    bytes.count > 25 && bytes[0] == 22 && bytes[1] == 0xfe && bytes[13] == 1
+  }
+
   mutating func receiveDTLS(
     _ tuple: FiveTuple, _ bytes: [UInt8], _ isTruncated: Bool, _ isRelayed: Bool
   ) {
     var found = table.find(tuple)
     if found == nil {
       // A ClientHello begins a call where checks were not captured.
-      guard bytes.count > 25, bytes[0] == 22, bytes[1] == 0xfe, bytes[13] == 1 else {
-        return ignore()
-      }
+      guard Self.beginsAssociation(bytes) else { return ignore() }
       found = placeUnannounced(tuple, isRelayed)
     }
     guard let (path, from) = found,

@@ -47,6 +47,9 @@ package struct Observer: Machine, ~Copyable {
   /// Reused for what a DTLS datagram tells.
   var dtlsEvents: [DTLSFollower.Event] = []
 
+  /// What waited longer to show that it is of a call was not of one.
+  private static let admissionMaximum = Interval.seconds(60)
+
   package init(_ settings: ObserverSettings = ObserverSettings()) {
     self.settings = settings
     awaitsKeys = settings.awaitsKeys
@@ -58,13 +61,17 @@ package struct Observer: Machine, ~Copyable {
     self.now = now
     swap(&self.outbox, &outbox)
     switch consume input {
-    case .datagram(let tuple, let bytes, let isTruncated):
+    case .datagram(let tuple, let bytes, let isTruncated, let arrival):
+      // One that waited to be admitted came earlier.
+      if let arrival, arrival < now { self.now = max(arrival, now - Self.admissionMaximum) }
       receive(tuple, bytes, isTruncated: isTruncated)
+      self.now = now
     case .stream(let tuple, let bytes, let lost, let isEnd):
       receiveStream(tuple, bytes, lost: lost, isEnd: isEnd)
     case .keyLog(let bytes): take(keyLog: bytes)
     case .srtpKey(let key): take(key)
-    case .description(let text): take(description: text, .given)
+    case .description(let text, let how): take(description: text, how)
+    case .notSeen(let kind, let count, let detail): tell(kind, by: count, detail: detail)
     case .noMoreKeys: stopWaiting()
     case .deadline: reachDeadline()
     case .end: finish()
@@ -154,9 +161,12 @@ package struct Observer: Machine, ~Copyable {
 
   /// Counts what could not be seen.
   mutating func tell(
-    _ kind: CoverageRow.Kind, transport: Int? = nil, detail: @autoclosure () -> String = ""
+    _ kind: CoverageRow.Kind, transport: Int? = nil, by count: UInt64 = 1,
+    detail: @autoclosure () -> String = ""
   ) {
-    if let row = coverage.count(kind, transport: transport, detail()) { emit(.coverage(row)) }
+    if let row = coverage.count(kind, transport: transport, by: count, detail()) {
+      emit(.coverage(row))
+    }
   }
 
   /// Ends the capture: what waits is told as it is, and so is what was missing.
@@ -172,6 +182,14 @@ package struct Observer: Machine, ~Copyable {
     for row in coverage.finalRows { emit(.coverage(row)) }
     for path in table.paths { emit(.pair(path.pair)) }
   }
+
+  // MARK: What is known
+
+  /// Whether packets between two addresses are those of a call.
+  package mutating func knows(_ tuple: FiveTuple) -> Bool { table.find(tuple) != nil }
+
+  /// Whether packets go between a client and its TURN server.
+  package func knowsRelay(_ tuple: FiveTuple) -> Bool { relays.isRelayPath(tuple) }
 
   // MARK: What was counted
 

@@ -8,15 +8,18 @@ extension Observer {
   /// What can be seen or told.
   package enum Input: Sendable {
     /// A UDP datagram between others; one of which only the beginning was captured is marked.
-    case datagram(FiveTuple, [UInt8], isTruncated: Bool = false)
+    /// It came at `arrival`, which is now when nothing else is said.
+    case datagram(FiveTuple, [UInt8], isTruncated: Bool = false, arrival: Instant? = nil)
     /// What one side of a TCP connection sent next, after `lost` bytes that nobody saw.
     case stream(FiveTuple, [UInt8], lost: Int = 0, isEnd: Bool = false)
     /// Further bytes of an NSS key log.
     case keyLog([UInt8])
     /// An SRTP key that somebody gave.
     case srtpKey(SRTPKey)
-    /// A session description that one of the ends made.
-    case description(String)
+    /// A session description that one of the ends made, and how it is known.
+    case description(String, Knowledge = .given)
+    /// Who looks on could not see something, or left it out as of no call.
+    case notSeen(CoverageRow.Kind, count: UInt64, detail: String)
     /// There will be no more keys: nothing needs to wait for them.
     case noMoreKeys
     /// The deadline was reached.
@@ -47,6 +50,26 @@ extension Observer {
     /// A description was understood as that of an end of a call.
     case description(ObservedDescription)
     case coverage(CoverageRow)
+  }
+}
+
+extension Observer.Output {
+  /// The transport that it is about; nil for a call as such, and for the whole capture.
+  package var transport: Int? {
+    switch self {
+    case .call: nil
+    case .transport(let transport): transport.number
+    case .state(let state): state.transport
+    case .candidate(let candidate): candidate.transport
+    case .pair(let pair): pair.transport
+    case .handshake(let transport, _): transport
+    case .keys(let keys): keys.transport
+    case .stream(let stream): stream.transport
+    case .extensions(let transport, _, _): transport
+    case .packet(let packet): packet.transport
+    case .description(let description): description.transport
+    case .coverage(let row): row.transport
+    }
   }
 }
 
@@ -219,6 +242,11 @@ package struct CoverageRow: Hashable, Sendable {
     case relayedTwice = "relayed-twice"
     /// Packets of no call.
     case ignored
+    /// Packets with error correction or older payloads, which a receiver may have made up for
+    /// losses with; here they do not (RFC 5109, RFC 2198).
+    case redundancy
+    /// Frames that the capturing system lost.
+    case dropped
   }
 
   package var kind: Kind
@@ -229,6 +257,9 @@ package struct CoverageRow: Hashable, Sendable {
   /// More in words; may be empty.
   package var detail: String
 }
+
+/// What could not be seen, for those who have rows of coverage of their own.
+package typealias CoverageKind = CoverageRow.Kind
 
 /// How an observer works; part of genesis.
 package struct ObserverSettings: Hashable, Sendable {

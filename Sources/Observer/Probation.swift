@@ -9,6 +9,8 @@ struct Probation {
   private static let candidatesMaximum = 512
   private static let packetsMaximum = 16
   private static let attemptsMaximum = 64
+  /// Longer ones than any network carries whole do not wait.
+  private static let lengthMaximum = 4096
 
   /// A packet that waits for the verdict.
   struct Packet {
@@ -54,7 +56,9 @@ struct Probation {
     }
     guard let index else { return .notYet }
     candidates[index].attempts += 1
-    if candidates[index].packets.count < Self.packetsMaximum {
+    if candidates[index].packets.count < Self.packetsMaximum,
+      packet.bytes.count <= Self.lengthMaximum
+    {
       candidates[index].packets.append(packet)
     }
     if kind == .rtp, follows(packet, in: &candidates[index]) {

@@ -89,13 +89,9 @@ struct RelayTable {
     var place = places[PathKey.of(tuple).key]
     if place == nil {
       // Without the allocation, the well-known ports tell who the server is (RFC 8656 section 4).
-      guard ChannelData.numbers.contains(channel) else { return .none }
-      let servers: [UInt16] = [3478, 5349, 80, 443]
-      guard servers.contains(tuple.source.port) != servers.contains(tuple.destination.port) else {
-        return .none
-      }
+      guard Self.mayBeRelayed(bytes, tuple) else { return .none }
       place =
-        servers.contains(tuple.destination.port)
+        Self.isServer(tuple.destination.port)
         ? index(client: tuple.source, server: tuple.destination, tuple.transport)
         : index(client: tuple.destination, server: tuple.source, tuple.transport)
     }
@@ -108,6 +104,18 @@ struct RelayTable {
       isSent ? FiveTuple(from: relay.relayed, to: peer) : FiveTuple(from: peer, to: relay.relayed),
       range, peerIsKnown: known != nil)
   }
+
+  /// Whether channel data goes to or from a well-known port of relays, where no allocation was
+  /// seen.
+  static func mayBeRelayed(_ bytes: RawSpan, _ tuple: FiveTuple) -> Bool {
+    guard let (channel, _) = ChannelData.read(bytes), ChannelData.numbers.contains(channel) else {
+      return false
+    }
+    return isServer(tuple.source.port) != isServer(tuple.destination.port)
+  }
+
+  /// RFC 8656 section 4, and what lets it through firewalls.
+  private static func isServer(_ port: UInt16) -> Bool { [3478, 5349, 80, 443].contains(port) }
 
   private mutating func index(
     client: SocketAddress, server: SocketAddress, _ transport: TransportProtocol

@@ -12,7 +12,11 @@ struct StreamTable {
 
   /// A stream with what is counted of it.
   struct Entry {
-    var stream: ObservedStream
+    var stream: ObservedStream {
+      didSet { redundantType = stream.payloads.first { $0.codec == "red" }?.payloadType }
+    }
+    /// The payload type whose packets have others inside (RFC 2198).
+    private(set) var redundantType: UInt8?
     var statistics = ReceptionStatistics()
     var deduction = StreamDeduction()
     /// The payload type of the last packet, whose meaning was looked up already.
@@ -22,6 +26,8 @@ struct StreamTable {
     var lastTime: UInt32 = 0
     /// Packets that no key opened.
     var sealedPackets: UInt64 = 0
+
+    init(_ stream: ObservedStream) { self.stream = stream }
   }
 
   /// How many streams are told apart; a call has some dozens.
@@ -47,7 +53,7 @@ struct StreamTable {
     var stream = stream
     stream.number = entries.count + 1
     places[Key(transport: stream.transport, from: stream.from, ssrc: stream.ssrc)] = entries.count
-    entries.append(Entry(stream: stream))
+    entries.append(Entry(stream))
     return entries.count - 1
   }
 

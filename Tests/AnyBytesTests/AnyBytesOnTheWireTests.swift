@@ -163,7 +163,9 @@ import Wire
     if damage.below(50) == 0 { tuple.source.port ^= 1 }
     guard damage.below(10) == 0 else {
       let datagram = Datagram(local: tuple.source, remote: tuple.destination, bytes: bytes)
-      return .datagram(datagram, isTruncated: damage.below(30) == 0)
+      let arrival = [.max, .min, 0, 1_000_000_000][damage.below(4)] as Int64
+      return .datagram(
+        datagram, isTruncated: damage.below(30) == 0, arrival: Instant(nanoseconds: arrival))
     }
     return .call(
       .segment(

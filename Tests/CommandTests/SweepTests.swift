@@ -92,6 +92,8 @@ import Testing
       switch (path.last, option) {
       case ("upgrade", _), ("import", _): ["--out", "/nonexistent/new.take"]
       case ("export", _): ["--pcap", "/nonexistent/new.pcap"]
+      case ("pcap", "--read"), ("pcap", "--interface"): []
+      case ("pcap", _): ["--interface", "lo"]
       case ("whatif", _): ["--drop", "packet"]
       case ("serve", "--certificate"): ["--key", "/nonexistent/key"]
       case ("serve", "--key"): ["--certificate", "/nonexistent/certificate"]

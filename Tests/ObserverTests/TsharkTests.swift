@@ -1,3 +1,4 @@
+import Capture
 import Foundation
 import Observer
 import Testing
@@ -76,28 +77,81 @@ import Wire
     }
   }
 
+  private static let firstPort: UInt16 = 20_000
+
+  /// What a sample has between its ends, as raw IP and with a payload type whose clock tshark knows
+  /// without descriptions: 26 has 90 kHz, to which other clocks are converted.
+  private func clocked(_ name: String, _ seen: Seen, _ ends: [SocketAddress]) throws -> [UInt8] {
+    var file = RawCapture()
+    var firstTimes: [UInt32: UInt32] = [:]
+    var reader = CaptureReader()
+    let sample = try Watch.sample("\(name).pcap")
+    reader.append(sample.span.bytes)
+    while let event = try reader.next() {
+      guard case .datagram(let datagram) = event else { continue }
+      let tuple = datagram.tuple
+      var bytes = [UInt8](reader.bytes(datagram.payload))
+      guard Set([tuple.source, tuple.destination]) == Set(ends),
+        DatagramClass(bytes.span.bytes) == .rtp, bytes.count >= 12
+      else { continue }
+      let (time, ssrc) = (bytes.span.bytes.uint32(at: 4), bytes.span.bytes.uint32(at: 8))
+      let stream = try #require(seen.streams.first { $0.ssrc == ssrc })
+      // Retransmissions bear the times of what they repeat: their jitter means nothing.
+      guard stream.repairs == nil, !stream.payloads.contains(where: { $0.codec == "rtx" }) else {
+        continue
+      }
+      let first = firstTimes[ssrc] ?? time
+      firstTimes[ssrc] = first
+      let elapsed = Int64(Int32(bitPattern: time &- first))
+      let converted = UInt32(elapsed * 90_000 / max(Int64(stream.clockRate), 1) + (1 << 20))
+      // What stands behind the header is not what tshark would look for under this type.
+      bytes = [0x80, 26] + bytes[2..<12] + [UInt8](repeating: 0, count: 100)
+      for place in 0..<4 { bytes[4 + place] = UInt8(converted >> (24 - 8 * place) & 0xff) }
+      // A path for each: tshark extends the times of all sources of one as if they were the same.
+      let port = Self.firstPort + 2 * UInt16(stream.number)
+      file.add([port, port], from: 0, bytes, at: datagram.unixNanoseconds)
+    }
+    return file.bytes
+  }
+
+  @Test(
+    .enabled(if: path != nil, "tshark is not installed"),
+    arguments: [
+      "aiortc-offers-chromium", "chromium-aiortc", "chromium-firefox-cr-offers", "firefox-loop",
+    ])
+  func jitterOfEverySampleIsThatOfTshark(name: String) throws {
+    let seen = try Watch.whole(name)
+    let file = FileManager.default.temporaryDirectory.appending(path: "\(UUID()).pcap")
+    let ends = try #require(
+      seen.pairs.max { $0.packets.reduce(0, +) < $1.packets.reduce(0, +) }
+    ).addresses
+    try Data(try clocked(name, seen, ends)).write(to: file)
+    defer { try? FileManager.default.removeItem(at: file) }
+    var compared = 0
+    for row in try rows(
+      file, ports: seen.streams.map { Self.firstPort + 2 * UInt16($0.number) })
+    {
+      let stream = try #require(seen.streams.first { $0.ssrc == row.ssrc })
+      let numbers = try #require(seen.statistics[stream.number])
+      let unit = Double(stream.clockRate) / 1000
+      compared += 1
+      #expect(abs(row.meanJitter - numbers.meanJitter / unit) < 0.1, "\(name) \(stream)")
+      #expect(abs(row.maximumJitter - numbers.maximumJitter / unit) < 0.1, "\(name) \(stream)")
+    }
+    #expect(compared >= 2)
+  }
+
   /// A call of two telephones whose packets come early and late, and get lost.
   @Test(.enabled(if: path != nil, "tshark is not installed"))
   func jitterIsThatOfTshark() throws {
-    var capture = ByteWriter()
-    for number in [0xa1b2_3c4d, 0x0002_0004, 0, 0, 262_144, 101] as [UInt32] {
-      capture.uint32(number)
-    }
+    var capture = RawCapture()
     var state: UInt64 = 7
     for sequence in 0..<2000 {
       state = state &* 6_364_136_223_846_793_005 &+ 1
       let late = Int64(state >> 40) % 15_000_000
       guard state >> 50 % 50 != 3 else { continue }
       let at = Int64(sequence) * 20_000_000 + late
-      let packet = Messages.rtp(sequence)
-      capture.uint32(UInt32(at / 1_000_000_000))
-      capture.uint32(UInt32(at % 1_000_000_000))
-      for _ in 0..<2 { capture.uint32(UInt32(packet.count + 28)) }
-      capture.append([0x45, 0])
-      capture.uint16(UInt16(packet.count + 28))
-      capture.append([0, 0, 0, 0, 64, 17, 0, 0, 192, 0, 2, 1, 192, 0, 2, 2])
-      for number in [5000, 6000, packet.count + 8, 0] { capture.uint16(UInt16(number)) }
-      capture.append(packet)
+      capture.add([5000, 6000], from: 0, Messages.rtp(sequence), at: at)
     }
     let file = FileManager.default.temporaryDirectory.appending(path: "\(UUID()).pcap")
     try Data(capture.bytes).write(to: file)
@@ -112,5 +166,34 @@ import Wire
     #expect(row.lost == Int(numbers.lost) && row.lost > 10)
     #expect(abs(row.meanJitter - numbers.meanJitter / 8) < 0.1)
     #expect(abs(row.maximumJitter - numbers.maximumJitter / 8) < 0.1)
+  }
+}
+
+/// A capture of raw IP in the format of libpcap, between 192.0.2.1 and 192.0.2.2.
+private struct RawCapture {
+  private var writer = ByteWriter()
+
+  init() {
+    for number in [0xa1b2_3c4d, 0x0002_0004, 0, 0, 262_144, 101] as [UInt32] {
+      writer.uint32(number)
+    }
+  }
+
+  var bytes: [UInt8] { writer.bytes }
+
+  /// Adds a datagram from one of the ends.
+  mutating func add(_ ports: [UInt16], from end: Int, _ payload: [UInt8], at: Int64) {
+    writer.uint32(UInt32(at / 1_000_000_000))
+    writer.uint32(UInt32(at % 1_000_000_000))
+    for _ in 0..<2 { writer.uint32(UInt32(payload.count + 28)) }
+    writer.append([0x45, 0])
+    writer.uint16(UInt16(payload.count + 28))
+    let hosts: [UInt8] = end == 0 ? [1, 2] : [2, 1]
+    writer.append([0, 0, 0, 0, 64, 17, 0, 0, 192, 0, 2, hosts[0], 192, 0, 2, hosts[1]])
+    writer.uint16(ports[0])
+    writer.uint16(ports[1])
+    writer.uint16(UInt16(payload.count + 8))
+    writer.uint16(0)
+    writer.append(payload)
   }
 }

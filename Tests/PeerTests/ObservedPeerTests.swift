@@ -1,3 +1,4 @@
+import Flow
 import Peer
 import RTP
 import Stats
@@ -16,6 +17,58 @@ import Wire
     let bytes = writer.bytes
     return SeenPacket(
       header: try RTPHeader(parsing: bytes.span.bytes), bytes: bytes, isClear: true)
+  }
+
+  /// A key picture of VP8 in one packet, alone or inside of RED, which may hold something else.
+  private func picture(_ sequence: UInt16, type: UInt8, inside: UInt8?) throws -> SeenPacket {
+    var writer = ByteWriter()
+    writer.uint16(0x8080 | UInt16(type))
+    writer.uint16(sequence)
+    writer.uint32(UInt32(sequence) * 3000)
+    writer.uint32(9)
+    if let inside { writer.append([inside]) }
+    // The descriptor (RFC 7741 section 4.2), then the head of a key picture of 16 by 16.
+    writer.append([0x10, 0x10, 0x02, 0x00, 0x9d, 0x01, 0x2a, 16, 0, 16, 0, 1, 2, 3])
+    let bytes = writer.bytes
+    return SeenPacket(
+      header: try RTPHeader(parsing: bytes.span.bytes), bytes: bytes, isClear: true)
+  }
+
+  /// Pictures in RED are those without it; what corrects errors between them leaves no gap that
+  /// they would wait for (RFC 2198, RFC 5109).
+  @Test func picturesInREDAreTakenOutOfIt() throws {
+    var sizes: [[Int]] = []
+    for isInRED in [true, false] {
+      var peer = ObservedPeer(
+        number: 1, wallClock: WallClock(unixNanosecondsAtZero: 0), codecs: nil)
+      var outbox = Outbox<ObservedPeer.Output>()
+      var track = ObservedTrack(number: 5, ssrc: 9, isInbound: true, kind: .video, mid: "0")
+      for (type, name) in [(96, "vp8"), (116, "red"), (117, "ulpfec")] as [(UInt8, String)] {
+        track.codecs.append(
+          FlowSection.Codec(
+            payloadType: type, name: CodecName(rawValue: name), clockRate: 90_000,
+            rtxPayloadType: nil, feedback: ["nack"]))
+      }
+      peer.step(.stream(track), at: .zero, into: &outbox)
+      for number in 0..<20 as Range<UInt16> {
+        // Without RED, what would correct errors is not there.
+        let isCorrection = isInRED && number % 4 == 3
+        let sequence = isInRED ? number : number - (number + 1) / 4
+        if !isInRED, number % 4 == 3 { continue }
+        let seen = try picture(
+          sequence, type: isInRED ? 116 : 96, inside: isInRED ? isCorrection ? 117 : 96 : nil)
+        let at = Instant.zero + .milliseconds(Int64(number) * 33)
+        peer.step(.rtp(seen, stream: 5, isInbound: true), at: at, into: &outbox)
+      }
+      sizes.append(
+        outbox.outputs.compactMap { output in
+          guard case .event(.frame(let frame)) = output else { return nil }
+          #expect(frame.codec == CodecName(rawValue: "vp8"))
+          return frame.bytes.count
+        })
+    }
+    #expect(sizes[0] == sizes[1] && sizes[0].count >= 14, "\(sizes)")
+    #expect(sizes[0].allSatisfy { $0 == 13 })
   }
 
   /// A stream that goes on in another transport may come from the other end from then on.

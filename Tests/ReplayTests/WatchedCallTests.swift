@@ -66,7 +66,7 @@ import Wire
     }
 
     private func see(_ datagram: Datagram, _ at: Instant) {
-      inputs.append((at, .datagram(datagram, isTruncated: false)))
+      inputs.append((at, .datagram(datagram, isTruncated: false, arrival: at)))
     }
 
     private func hex(_ bytes: [UInt8]) -> String {

@@ -6,7 +6,8 @@ enum Layers {
   /// randomness or hashing, so that the core may use them as it does arrays.
   static let order = [
     "DequeModule", "HeapModule",
-    "CSQLite", "CSRTP", "COpus", "CVPX", "CPcap", "CEdit", "COpenSSL", "CXXHash", "CSupport",
+    "CSQLite", "CSRTP", "COpus", "CVPX", "CPcap", "CZlib", "CZstd", "CEdit", "COpenSSL", "CXXHash",
+    "CSupport",
     "Wire", "Digests", "STUN", "TURN", "ICE", "MulticastDNS", "Secure", "RTP", "SCTP", "SDP",
     "JSEP", "Transport",
     "Capture", "Decryption", "Observer",

@@ -65,21 +65,28 @@ struct InboundTrack {
       reception?.receiveSealed(packet.header, clockRate: clockRate, arrival: arrival)
       return []
     }
+    guard let (opened, carried) = packet.unwrapped(codec, track) else {
+      reception?.receiveSealed(packet.header, clockRate: codec.clockRate, arrival: arrival)
+      return []
+    }
     return reception?.receive(
-      packet.bytes, packet.header, extensions, codec: codec, isRetransmission: false,
+      opened.bytes, opened.header, extensions, codec: carried, isRetransmission: false,
       arrival: arrival, at: now) ?? []
   }
 
   /// Takes a packet of the source that sends the stream's packets again.
-  mutating func receiveRepair(_ packet: SeenPacket, arrival: Instant, at now: Instant)
-    -> [ReceivedFrame]
-  {
+  ///
+  /// - Parameter type: the payload type that the packet had, where that is known.
+  mutating func receiveRepair(
+    _ packet: SeenPacket, of type: UInt8?, arrival: Instant, at now: Instant
+  ) -> [ReceivedFrame] {
     reception?.rtxSSRC = packet.header.ssrc
-    guard packet.isClear, let type = reception?.counters.payloadType,
-      let codec = track.codec(of: type)
+    guard packet.isClear, let type = type ?? reception?.counters.payloadType,
+      let codec = track.codec(of: type),
+      let (opened, carried) = packet.unwrapped(codec, track, after: RTX.overhead)
     else { return [] }
     return reception?.receive(
-      packet.bytes, packet.header, extensions, codec: codec, isRetransmission: true,
+      opened.bytes, opened.header, extensions, codec: carried, isRetransmission: true,
       arrival: arrival, at: now) ?? []
   }
 

@@ -147,7 +147,8 @@ package struct ObservedPeer: Machine {
       return play(frames, place, at: now, into: &outbox)
     }
     guard let index = inbound.firstIndex(where: { $0.track.ssrc == repaired }) else { return }
-    let frames = inbound[index].receiveRepair(packet, arrival: now, at: now)
+    let type = inbound[place].track.repeatedTypes[packet.header.payloadType]
+    let frames = inbound[index].receiveRepair(packet, of: type, arrival: now, at: now)
     play(frames, index, at: now, into: &outbox)
   }
 

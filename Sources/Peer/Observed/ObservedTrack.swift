@@ -16,6 +16,8 @@ package struct ObservedTrack: Sendable {
   package var codecs: [FlowSection.Codec] = []
   /// The source whose packets it sends again (RFC 4588).
   package var repairs: UInt32?
+  /// The payload types that its own stand for where it sends packets again.
+  package var repeatedTypes: [UInt8: UInt8] = [:]
   /// The name that the streams of one end share (CNAME, RFC 3550 section 6.5.1).
   package var canonicalName: String?
 
@@ -38,6 +40,13 @@ package struct ObservedTrack: Sendable {
   var key: String { String(number) }
 }
 
+extension CodecName {
+  /// RFC 2198.
+  static let redundant = CodecName(rawValue: "red")
+  /// RFC 5109.
+  static let errorCorrection = CodecName(rawValue: "ulpfec")
+}
+
 /// An RTP packet of a call, in the clear or not.
 package struct SeenPacket: Sendable {
   package var header: RTPHeader
@@ -49,5 +58,36 @@ package struct SeenPacket: Sendable {
     self.header = header
     self.bytes = bytes
     self.isClear = isClear
+  }
+
+  /// The same packet with the block that it is about in place of a redundant payload; what corrects
+  /// errors has no payload, so that nothing waits for it.
+  ///
+  /// - Parameters:
+  ///   - codec: that of the packet.
+  ///   - lead: bytes before the redundant payload that stay: the number of a packet that is sent
+  ///     again.
+  /// - Returns: the packet and its codec; nil when its blocks do not fit into it or are not known.
+  func unwrapped(_ codec: FlowSection.Codec, _ track: ObservedTrack, after lead: Int = 0)
+    -> (SeenPacket, FlowSection.Codec)?
+  {
+    guard codec.name == .redundant else { return (self, codec) }
+    let start = header.payload.lowerBound + lead
+    guard start <= header.payload.upperBound,
+      let inner = RED.primary(bytes.span.bytes, in: start..<header.payload.upperBound),
+      let codec = track.codec(of: inner.payloadType), codec.name != .redundant
+    else { return nil }
+    var packet = self
+    packet.header.payloadType = inner.payloadType
+    packet.header.paddingLength = 0
+    packet.bytes = Array(bytes[..<start])
+    guard codec.name != .errorCorrection else {
+      let media = track.codecs.first { $0.name != .redundant && $0.name != .errorCorrection }
+      packet.header.payload = header.payload.lowerBound..<header.payload.lowerBound
+      return media.map { (packet, $0) }
+    }
+    packet.bytes += bytes[inner.payload]
+    packet.header.payload = header.payload.lowerBound..<packet.bytes.count
+    return (packet, codec)
   }
 }

@@ -12,6 +12,8 @@ struct CaptureHead {
     case observer = "Retake observer "
     case description = "Retake description "
     case srtpKey = "Retake SRTP key "
+    case signaling = "Retake signaling "
+    case notSeen = "Retake not seen "
 
     /// What a comment tells under this mark.
     func content(of comment: String) -> String? {
@@ -52,14 +54,16 @@ struct CaptureHead {
     }
     var calls = try connection.prepare(
       """
-      SELECT name, arguments ->> '$._0' FROM call_request
-      WHERE name IN ('keyLog', 'srtpKey', 'description') ORDER BY row
+      SELECT name, iif(name = 'notSeen', arguments, arguments ->> '$._0') FROM call_request
+      WHERE name IN ('keyLog', 'srtpKey', 'description', 'signaling', 'notSeen') ORDER BY row
       """)
     while try calls.step() {
       let (name, text) = calls.values(String.self, String?.self)
       guard let text else { continue }
       switch name {
       case "keyLog": secrets.append(text)
+      case "notSeen": comments.append(Mark.notSeen.rawValue + text)
+      case "signaling": comments.append(Mark.signaling.rawValue + text)
       case "srtpKey": comments.append(Mark.srtpKey.rawValue + text)
       default: comments.append(Mark.description.rawValue + text)
       }

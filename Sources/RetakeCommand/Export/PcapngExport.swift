@@ -71,9 +71,9 @@ final class PcapngExport {
   private func note(_ input: ObserverInput, _ outputs: [ObserverOutput], _ at: Instant) {
     var seen: (SocketAddress, SocketAddress)?
     switch input {
-    case .datagram(let datagram, let isTruncated):
+    case .datagram(let datagram, let isTruncated, let arrival):
       seen = (datagram.local, datagram.remote)
-      wire(datagram.local, datagram.remote, datagram.bytes, isTruncated: isTruncated, at)
+      wire(datagram.local, datagram.remote, datagram.bytes, isTruncated: isTruncated, arrival)
     case .call(.segment): leftOut += 1
     default: break
     }

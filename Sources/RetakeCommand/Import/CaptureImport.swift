@@ -6,32 +6,19 @@ import Tape
 import Wire
 
 /// Shows an observer a packet capture, and writes down what it was shown and what it told.
+///
+/// What is of no call is counted and not kept.
 final class CaptureImport {
-  /// What came of it.
-  struct Summary: Encodable {
-    var take: String
-    var calls = 0
-    var streams = 0
-    var steps = 0
-    var datagrams = 0
-    /// RTP and RTCP packets of calls, and how many of them are in the clear.
-    var packets = 0
-    var packetsInClear = 0
-    /// Pictures and packets of sound that the ends received and that were put together.
-    var mediaFrames = 0
-    var frames: UInt64 = 0
-    var duplicates: UInt64 = 0
-    /// What could not be seen, each kind once.
-    var notSeen: [String] = []
-  }
-
   private let writer: TapeWriter
   private let actor: UInt32
   private let machine = ObserverMachine()
+  private var gate = CallGate()
   private var outbox = Outbox<ObserverOutput>()
   private var now = Instant.zero
   private let began: Int64
-  private var summary: Summary
+  private(set) var summary: CaptureSummary
+  /// What is told of at the end.
+  private var obstacles: [(kind: CoverageKind, count: UInt64, detail: String)] = []
 
   /// Begins with the genesis of the observer.
   ///
@@ -39,10 +26,13 @@ final class CaptureImport {
   init(_ writer: TapeWriter, _ genesis: ObserverGenesis, began: Int64, take: String) {
     self.writer = writer
     self.began = began
-    summary = Summary(take: take)
+    summary = CaptureSummary(take: take)
     actor = writer.addActor(.observer, label: "observer")
     step(.genesis(genesis))
   }
+
+  /// Why the take cannot be written any further; nil while all is well.
+  var error: TapeError? { writer.error }
 
   /// Tells the observer something that is no packet.
   func tell(_ call: ObserverCall) { step(.call(call)) }
@@ -50,43 +40,44 @@ final class CaptureImport {
   /// Shows the observer an event of a capture.
   func show(_ event: CaptureEvent, of reader: borrowing CaptureReader) {
     switch event {
-    case .datagram(let datagram):
-      pass(to: datagram.unixNanoseconds)
-      summary.datagrams += 1
-      let bytes = [UInt8](reader.bytes(datagram.payload))
-      step(
-        .datagram(
-          Datagram(
-            local: datagram.tuple.source, remote: datagram.tuple.destination, bytes: bytes),
-          isTruncated: datagram.isTruncated))
-    case .stream(let piece):
-      pass(to: piece.unixNanoseconds)
-      step(
-        .call(
-          .segment(
-            source: piece.tuple.source.description,
-            destination: piece.tuple.destination.description,
-            bytes: Data([UInt8](reader.bytes(piece.payload))), lost: piece.lost,
-            isEnd: piece.isEnd)))
+    case .datagram(let datagram): show(datagram, [UInt8](reader.bytes(datagram.payload)))
+    case .stream(let piece): show(piece, [UInt8](reader.bytes(piece.payload)))
     case .secrets(.tlsKeyLog, let place):
       let text = String(decoding: [UInt8](reader.bytes(place)), as: UTF8.self)
       step(.call(.keyLog(text)))
-    case .secrets, .comment, .dropped: break
+    case .dropped(let count): noteDropped(count)
+    case .secrets, .comment: break
     }
   }
 
+  /// Takes note of frames that the capturing system lost.
+  func noteDropped(_ count: UInt64) {
+    guard count > 0 else { return }
+    summary.dropped += count
+    tell(
+      .notSeen(
+        kind: CoverageKind.dropped.rawValue, count: count,
+        detail: "the capturing system lost frames"))
+  }
+
   /// Ends the capture; gives what came of it.
-  func finish(_ counters: CaptureCounters) throws(TapeError) -> Summary {
+  func finish(_ counters: CaptureCounters) throws(TapeError) -> CaptureSummary {
+    if summary.ofNoCall > 0 { obstacles.append((.ignored, summary.ofNoCall, "of no call")) }
+    for (kind, count, detail) in obstacles {
+      tell(.notSeen(kind: kind.rawValue, count: count, detail: detail))
+    }
     step(.call(.end))
-    summary.steps = try writer.finish().steps
+    let written = try writer.finish()
+    summary.steps = written.steps
+    summary.bytes = written.bytes
     summary.frames = counters.frames
     summary.duplicates = counters.duplicates
     return summary
   }
 
-  /// Goes on to the time of a packet; captures of several interfaces are not always in order.
-  private func pass(to unixNanoseconds: Int64) {
-    let at = Instant(nanoseconds: unixNanoseconds - began)
+  /// Goes on to a time; captures of several interfaces are not always in order.
+  func pass(to unixNanoseconds: Int64) {
+    let at = instant(unixNanoseconds)
     while let due = machine.deadline, due < at {
       now = max(now, due)
       step(.deadline)
@@ -94,32 +85,78 @@ final class CaptureImport {
     now = max(now, at)
   }
 
+  private func instant(_ unixNanoseconds: Int64) -> Instant {
+    Instant(nanoseconds: unixNanoseconds.subtractingReportingOverflow(began).partialValue)
+  }
+
+  // MARK: Packets
+
+  private func show(_ datagram: CapturedDatagram, _ bytes: [UInt8]) {
+    summary.datagrams += 1
+    let tuple = datagram.tuple
+    let verdict = gate.take(
+      tuple, bytes, isTruncated: datagram.isTruncated, at: instant(datagram.unixNanoseconds),
+      isKnown: machine.knows(tuple), isRelay: machine.knowsRelay(tuple))
+    switch verdict {
+    case .refused: summary.ofNoCall += 1
+    // Counted among those of no call until it shows to be of one.
+    case .waiting: summary.ofNoCall += 1
+    case .admitted:
+      pass(to: datagram.unixNanoseconds)
+      step(
+        .datagram(
+          Datagram(local: tuple.source, remote: tuple.destination, bytes: bytes),
+          isTruncated: datagram.isTruncated, arrival: now))
+    case .admittedWith(let packets):
+      pass(to: datagram.unixNanoseconds)
+      summary.ofNoCall -= min(summary.ofNoCall, UInt64(packets.count - 1))
+      for packet in packets {
+        step(
+          .datagram(
+            Datagram(
+              local: packet.tuple.source, remote: packet.tuple.destination, bytes: packet.bytes),
+            isTruncated: packet.isTruncated, arrival: min(packet.at, now)))
+      }
+    }
+  }
+
+  private func show(_ piece: CapturedStreamPiece, _ bytes: [UInt8]) {
+    let verdict = gate.take(piece.tuple, bytes, lost: piece.lost, isEnd: piece.isEnd)
+    if let (kind, detail) = verdict.obstacle {
+      note(kind, detail)
+    } else if verdict.isRefused {
+      summary.ofNoCall += 1
+    }
+    guard !verdict.isRefused else { return }
+    pass(to: piece.unixNanoseconds)
+    for description in verdict.descriptions { tell(.signaling(description)) }
+    guard let bytes = verdict.bytes else { return }
+    tell(
+      .segment(
+        source: piece.tuple.source.description, destination: piece.tuple.destination.description,
+        bytes: Data(bytes), lost: piece.lost, isEnd: piece.isEnd))
+  }
+
+  private func note(_ kind: CoverageKind, _ detail: String) {
+    if let known = obstacles.firstIndex(where: { $0.kind == kind }) {
+      obstacles[known].count += 1
+    } else {
+      obstacles.append((kind, 1, detail))
+    }
+  }
+
+  // MARK: Steps
+
   private func step(_ input: ObserverInput) {
     machine.step(input, at: now, into: &outbox)
     var outputs = outbox.take()
     for index in outputs.indices {
-      count(outputs[index])
+      summary.count(outputs[index])
       outputs[index].digest()
     }
     writer.record(
       StepRecord(
         actor: actor, at: now, input: input, outputs: OutputList(outputs),
         deadline: machine.deadline, entropyDrawn: machine.entropyDrawn))
-  }
-
-  private func count(_ output: ObserverOutput) {
-    switch output.content {
-    case .followed(.event(.frame(let frame)), _):
-      if !frame.bytes.isEmpty { summary.mediaFrames += 1 }
-    case .told(.call): summary.calls += 1
-    case .told(.stream(let stream)): summary.streams = max(summary.streams, stream.number)
-    case .told(.packet(let packet)):
-      summary.packets += 1
-      if packet.isClear { summary.packetsInClear += 1 }
-    case .told(.coverage(let row)):
-      let what = row.kind.rawValue
-      if !summary.notSeen.contains(what) { summary.notSeen.append(what) }
-    default: break
-    }
   }
 }

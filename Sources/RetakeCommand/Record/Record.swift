@@ -11,8 +11,10 @@ struct Record: AsyncParsableCommand {
         retake record call http://127.0.0.1:8081/offer --seconds 30
         retake record whip https://live.example/whip --token SECRET
         retake record whep https://live.example/whep --token SECRET
+        retake record pcap -i any --keys keys.log --out call.take
       """,
     subcommands: [
       RecordDemo.self, RecordServe.self, RecordCall.self, RecordWHIP.self, RecordWHEP.self,
+      RecordPcap.self,
     ])
 }

@@ -121,7 +121,10 @@ struct RecordOptions: ParsableArguments {
   }
 
   /// Whether `--out` names a folder.
-  var isFolder: Bool {
+  var isFolder: Bool { Self.isFolder(out) }
+
+  /// Whether a path names a folder: one that is there, or one that ends in a slash.
+  static func isFolder(_ out: String?) -> Bool {
     guard let out else { return false }
     var isDirectory: ObjCBool = false
     let exists = FileManager.default.fileExists(atPath: out, isDirectory: &isDirectory)
@@ -129,8 +132,11 @@ struct RecordOptions: ParsableArguments {
   }
 
   /// The path of a new take; in a folder, one with the time and a number that is free.
-  func takePath(prefix: String) throws -> String {
-    if let out, !isFolder {
+  func takePath(prefix: String) throws -> String { try Self.takePath(out, prefix: prefix) }
+
+  /// The path of a new take where `--out` says so.
+  static func takePath(_ out: String?, prefix: String) throws -> String {
+    if let out, !isFolder(out) {
       guard !FileManager.default.fileExists(atPath: out) else {
         throw CommandFailure(
           .inputOutput, "\(out) exists already: choose another name or remove the file")
@@ -154,7 +160,7 @@ struct RecordOptions: ParsableArguments {
     return prefix
   }
 
-  private func timestamp() -> String {
+  private static func timestamp() -> String {
     let formatter = DateFormatter()
     formatter.locale = Locale(identifier: "en_US_POSIX")
     formatter.timeZone = TimeZone(identifier: "UTC")

@@ -167,6 +167,9 @@ extension ObservedTrack {
       kind: stream.kind, mid: stream.mid ?? "")
     repairs = stream.repairs
     canonicalName = stream.canonicalName
+    for payload in stream.payloads where payload.codec == "rtx" {
+      repeatedTypes[payload.payloadType] = payload.associated
+    }
     for payload in stream.payloads where payload.codec != "rtx" && payload.clockRate > 0 {
       codecs.append(
         FlowSection.Codec(

@@ -36,8 +36,12 @@ package enum ObserverCall: Codable, Hashable, Sendable {
   /// An SRTP key as `SRTPKey` reads it.
   case srtpKey(String)
   case description(String)
+  /// A description that stood in signaling in the clear, which itself is not kept.
+  case signaling(String)
   /// What one side of a TCP connection sent next, after `lost` bytes that nobody saw.
   case segment(source: String, destination: String, bytes: Data, lost: Int, isEnd: Bool)
+  /// What was left out before the observer, or lost: a kind of coverage, how much, and in words.
+  case notSeen(kind: String, count: UInt64, detail: String)
   case noMoreKeys
   case end
 }
@@ -45,15 +49,16 @@ package enum ObserverCall: Codable, Hashable, Sendable {
 /// An input of an observer as the tape has it.
 package enum ObserverInput: RecordedInput {
   case genesis(ObserverGenesis)
-  /// A UDP datagram between others; one of which only the beginning was captured is marked.
-  case datagram(Datagram, isTruncated: Bool)
+  /// A UDP datagram between others; one of which only the beginning was captured is marked. It
+  /// arrived before its step when it had to wait until it showed to be of a call.
+  case datagram(Datagram, isTruncated: Bool, arrival: Instant)
   case call(ObserverCall)
   case deadline
 
   package var stepKind: StepKind {
     switch self {
     case .genesis: .genesis
-    case .datagram(_, let isTruncated): isTruncated ? .truncated : .datagram
+    case .datagram(_, let isTruncated, _): isTruncated ? .truncated : .datagram
     case .call: .call
     case .deadline: .deadline
     }
@@ -61,7 +66,7 @@ package enum ObserverInput: RecordedInput {
 
   package var byteCount: Int {
     switch self {
-    case .datagram(let datagram, _): datagram.bytes.count
+    case .datagram(let datagram, _, _): datagram.bytes.count
     case .call(.segment(_, _, let bytes, _, _)): bytes.count
     default: 0
     }
@@ -70,7 +75,7 @@ package enum ObserverInput: RecordedInput {
   package var title: String {
     switch self {
     case .genesis: "genesis"
-    case .datagram(let datagram, let isTruncated):
+    case .datagram(let datagram, let isTruncated, _):
       "datagram of \(datagram.bytes.count) bytes from \(datagram.local) to \(datagram.remote)"
         + (isTruncated ? ", of which only the beginning was captured" : "")
     case .call(let call): "\(call)".prefix { $0 != "(" }.description
@@ -82,8 +87,8 @@ package enum ObserverInput: RecordedInput {
     switch self {
     case .genesis(let genesis):
       transcript.addActor(.observer, configuration: CanonicalJSON.text(genesis), seed: [])
-    case .datagram(let datagram, _):
-      transcript.append(datagram, at: transcript.at, isInbound: true, transportSequenceID: 0)
+    case .datagram(let datagram, _, let arrival):
+      transcript.append(datagram, at: arrival, isInbound: true, transportSequenceID: 0)
     case .call(let call):
       let parts = CallText(encoding: call)
       transcript.add(CallRequestRow(call: 0, name: parts.name, arguments: parts.arguments))
@@ -127,7 +132,8 @@ package struct ObserverDecoder: InputDecoder {
       guard let packet = PacketRow(rows, row), let datagram = paths.datagram(packet) else {
         return nil
       }
-      return ObserverInput.datagram(datagram, isTruncated: head.kind == .truncated)
+      return ObserverInput.datagram(
+        datagram, isTruncated: head.kind == .truncated, arrival: packet.at)
     case .call:
       return CallRequestRow(rows, row)
         .flatMap { CallText(name: $0.name, arguments: $0.arguments).value(ObserverCall.self) }

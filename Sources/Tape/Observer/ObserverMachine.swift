@@ -41,6 +41,12 @@ package final class ObserverMachine: RecordedMachine {
       waitingPackets: observer.waitingPackets)
   }
 
+  /// Whether packets between two addresses are those of a call.
+  package func knows(_ tuple: FiveTuple) -> Bool { observer.knows(tuple) }
+
+  /// Whether packets go between a client and its TURN server.
+  package func knowsRelay(_ tuple: FiveTuple) -> Bool { observer.knowsRelay(tuple) }
+
   /// What getStats would give at both ends of every call, as far as it can be seen from beside.
   package func stats(at now: Instant) -> [(peer: UInt32, label: String, report: StatsReport)] {
     observer.calls.flatMap { call in
@@ -59,10 +65,11 @@ package final class ObserverMachine: RecordedMachine {
       observer = Observer(genesis.settings)
       firstPeer = genesis.firstPeer
       receivers = ObservedPeers(genesis)
-    case .datagram(let datagram, let isTruncated):
+    case .datagram(let datagram, let isTruncated, let arrival):
       let tuple = FiveTuple(.udp, from: datagram.local, to: datagram.remote)
       observer.step(
-        .datagram(tuple, datagram.bytes, isTruncated: isTruncated), at: now, into: &told)
+        .datagram(tuple, datagram.bytes, isTruncated: isTruncated, arrival: arrival), at: now,
+        into: &told)
     case .call(let call):
       if let seen = call.input { observer.step(seen, at: now, into: &told) }
     case .deadline:
@@ -87,16 +94,7 @@ package final class ObserverMachine: RecordedMachine {
     switch output {
     case .call(let found): call = found.number
     case .transport(let transport): call = transport.call
-    case .state(let state): call = calls[state.transport]
-    case .candidate(let candidate): call = calls[candidate.transport]
-    case .pair(let pair): call = calls[pair.transport]
-    case .handshake(let transport, _): call = calls[transport]
-    case .keys(let keys): call = calls[keys.transport]
-    case .stream(let stream): call = calls[stream.transport]
-    case .extensions(let transport, _, _): call = calls[transport]
-    case .packet(let packet): call = calls[packet.transport]
-    case .description(let description): call = calls[description.transport]
-    case .coverage(let row): call = row.transport.flatMap { calls[$0] }
+    default: call = output.transport.flatMap { calls[$0] }
     }
     return call.map { call in
       let first = firstPeer + 2 * UInt32(call - 1)
@@ -120,6 +118,9 @@ extension ObserverCall {
     case .keyLog(let lines): return .keyLog([UInt8](lines.utf8))
     case .srtpKey(let text): return (try? SRTPKey(parsing: text)).map { .srtpKey($0) }
     case .description(let text): return .description(text)
+    case .signaling(let text): return .description(text, .wire)
+    case .notSeen(let kind, let count, let detail):
+      return CoverageKind(rawValue: kind).map { .notSeen($0, count: count, detail: detail) }
     case .segment(let source, let destination, let bytes, let lost, let isEnd):
       guard let source = SocketAddress(source), let destination = SocketAddress(destination) else {
         return nil

@@ -1,0 +1,120 @@
+import STUN
+import TURN
+package import Wire
+
+/// Keeps what belongs to no call away from an observer whose inputs are stored: what lets nothing
+/// of a call through is counted, and never kept.
+///
+/// Packets that may become a call wait here, few of each path; when they show to be one, they go on
+/// with the times at which they came.
+package struct CallGate {
+  /// A datagram that goes on.
+  package struct Admitted: Sendable {
+    package var tuple: FiveTuple
+    package var bytes: [UInt8]
+    package var isTruncated: Bool
+    /// When it came, which was earlier than now when it waited.
+    package var at: Instant
+  }
+
+  /// What becomes of a datagram.
+  package enum Verdict: Sendable {
+    /// It belongs to a call or may lead to one.
+    case admitted
+    /// It was one of these, which showed together to be of a call.
+    case admittedWith([Admitted])
+    /// It waits for what follows it.
+    case waiting
+    /// It is of no call.
+    case refused
+  }
+
+  /// What a part of a TCP connection brings.
+  package struct StreamVerdict: Sendable {
+    /// The bytes that go on, with those that waited; nil for none.
+    package var bytes: [UInt8]?
+    /// Descriptions that stand in signaling in the clear, which itself is not kept.
+    package var descriptions: [String] = []
+    /// What keeps the rest of the connection from being read, and more in words.
+    package var obstacle: (kind: CoverageRow.Kind, detail: String)?
+    /// Whether nothing was in it for a call.
+    package var isRefused: Bool { bytes == nil && descriptions.isEmpty }
+  }
+
+  private static let refusedMaximum = 1 << 16
+
+  private var probation = Probation()
+  private var connections = ConnectionTable()
+  /// Paths that were found to be of no call; they may still become one.
+  private var refused: Set<PathKey> = []
+
+  package init() {}
+
+  /// Looks at a datagram.
+  ///
+  /// - Parameters:
+  ///   - isKnown: whether the observer knows the path as that of a call.
+  ///   - isRelay: whether the observer knows it as that of a client to its TURN server.
+  package mutating func take(
+    _ tuple: FiveTuple, _ bytes: [UInt8], isTruncated: Bool, at: Instant, isKnown: Bool,
+    isRelay: Bool
+  ) -> Verdict {
+    let kind = DatagramClass(bytes.span.bytes)
+    if isKnown || isRelay { return kind == .other ? .refused : .admitted }
+    switch kind {
+    case .other: return .refused
+    case .stun:
+      let isMessage = bytes.count >= 20 && bytes.span.bytes.uint32(at: 4) == STUNMessage.magicCookie
+      return isMessage ? .admitted : .refused
+    case .dtls: return Observer.beginsAssociation(bytes) ? .admitted : .refused
+    case .channelData:
+      // As where a relay's allocation was not seen; QUIC begins with such bytes too.
+      return RelayTable.mayBeRelayed(bytes.span.bytes, tuple) ? .admitted : .refused
+    case .rtp, .rtcp: return tryOut(tuple, bytes, isTruncated, at)
+    }
+  }
+
+  private mutating func tryOut(
+    _ tuple: FiveTuple, _ bytes: [UInt8], _ isTruncated: Bool, _ at: Instant
+  ) -> Verdict {
+    let key = PathKey.of(tuple).key
+    guard !refused.contains(key) else { return .refused }
+    let packet = Probation.Packet(tuple: tuple, bytes: bytes, isTruncated: isTruncated, at: at)
+    switch probation.take(packet) {
+    case .notYet: return .waiting
+    case .ignored:
+      if refused.count >= Self.refusedMaximum { refused = [] }
+      refused.insert(key)
+      return .refused
+    case .call(let packets):
+      return .admittedWith(
+        packets.map {
+          Admitted(tuple: $0.tuple, bytes: $0.bytes, isTruncated: $0.isTruncated, at: $0.at)
+        })
+    }
+  }
+
+  /// Looks at what one side of a TCP connection sent next.
+  package mutating func take(_ tuple: FiveTuple, _ bytes: [UInt8], lost: Int, isEnd: Bool)
+    -> StreamVerdict
+  {
+    let before = connections.undecidedBytes(tuple)
+    let wasFramed = connections.isFramed(tuple)
+    let outcome = connections.take(tuple, bytes, lost: lost, isEnd: isEnd)
+    var verdict = StreamVerdict()
+    var isFramed = wasFramed || connections.isFramed(tuple)
+    for message in outcome.messages {
+      switch message {
+      case .datagram: isFramed = true
+      case .text(let text): verdict.descriptions += DescriptionSearch.descriptions(in: text)
+      }
+    }
+    if isFramed {
+      // The observer finds out itself what is wrong with these.
+      verdict.bytes = wasFramed ? bytes : before + bytes
+    } else {
+      verdict.obstacle = outcome.obstacle.map { ($0, outcome.detail) }
+    }
+    return verdict
+  }
+}

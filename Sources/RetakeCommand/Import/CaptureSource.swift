@@ -1,0 +1,55 @@
+import Foundation
+
+/// Where the bytes of a capture come from.
+protocol CaptureSource: AnyObject {
+  /// Waits a while for bytes, and adds those that are there.
+  ///
+  /// - Returns: whether more may come.
+  func read(into bytes: inout [UInt8], waiting milliseconds: Int32) throws(CommandFailure)
+    -> Bool
+
+  /// How many frames the system lost since the last time; 0 where it does not tell.
+  func takeDropped() -> UInt64
+}
+
+/// A file, or a pipe that somebody writes to.
+final class DescriptorSource: CaptureSource {
+  private let handle: FileHandle
+  private let name: String
+
+  static let pieceLength = 1 << 20
+
+  /// Opens a file; `-` is standard input.
+  init(_ path: String) throws(CommandFailure) {
+    name = CommandReading.oneLine(path)
+    if path == "-" {
+      handle = .standardInput
+      return
+    }
+    guard let handle = FileHandle(forReadingAtPath: path) else {
+      throw CommandFailure(.noSuchFile, "\(name): there is no such file, or it cannot be read")
+    }
+    self.handle = handle
+  }
+
+  func read(into bytes: inout [UInt8], waiting milliseconds: Int32) throws(CommandFailure) -> Bool {
+    var ready = pollfd(fd: handle.fileDescriptor, events: Int16(POLLIN), revents: 0)
+    guard poll(&ready, 1, milliseconds) > 0 else { return true }
+    let descriptor = handle.fileDescriptor
+    var code: Int32 = 0
+    let piece = [UInt8](unsafeUninitializedCapacity: Self.pieceLength) { buffer, count in
+      let got = Glibc.read(descriptor, buffer.baseAddress, buffer.count)
+      code = got < 0 ? errno : 0
+      count = max(got, 0)
+    }
+    if code == EINTR || code == EAGAIN { return true }
+    guard code == 0 else {
+      throw CommandFailure(
+        .inputOutput, "\(name): it cannot be read: \(String(cString: strerror(code)))")
+    }
+    bytes = piece
+    return !piece.isEmpty
+  }
+
+  func takeDropped() -> UInt64 { 0 }
+}

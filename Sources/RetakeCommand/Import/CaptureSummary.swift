@@ -1,0 +1,62 @@
+import Observer
+import Peer
+import Tape
+import Wire
+
+/// What came of a capture.
+struct CaptureSummary: Encodable {
+  var take: String
+  var calls = 0
+  var streams = 0
+  var steps = 0
+  /// The size of the take.
+  var bytes = 0
+  var datagrams = 0
+  /// Packets that were of no call, and are not kept.
+  var ofNoCall: UInt64 = 0
+  /// Frames that the capturing system lost.
+  var dropped: UInt64 = 0
+  /// RTP and RTCP packets of calls, and how many of them are in the clear.
+  var packets = 0
+  var packetsInClear = 0
+  /// Pictures and packets of sound that the ends received and that were put together.
+  var mediaFrames = 0
+  var frames: UInt64 = 0
+  var duplicates: UInt64 = 0
+  /// What could not be seen, each kind once.
+  var notSeen: [String] = []
+
+  init(take: String) { self.take = take }
+
+  /// Counts what an observer told.
+  mutating func count(_ output: ObserverOutput) {
+    switch output.content {
+    case .followed(.event(.frame(let frame)), _):
+      if !frame.bytes.isEmpty { mediaFrames += 1 }
+    case .told(.call): calls += 1
+    case .told(.stream(let stream)): streams = max(streams, stream.number)
+    case .told(.packet(let packet)):
+      packets += 1
+      if packet.isClear { packetsInClear += 1 }
+    case .told(.coverage(let row)):
+      let what = row.kind.rawValue
+      if !notSeen.contains(what) { notSeen.append(what) }
+    default: break
+    }
+  }
+
+  /// The lines for people.
+  var words: String {
+    var lines = [
+      "\(take): \(calls) calls, \(streams) streams, "
+        + "\(packets) RTP and RTCP packets (\(packetsInClear) in the clear) of "
+        + "\(datagrams) datagrams, \(mediaFrames) frames, \(steps) steps"
+    ]
+    if ofNoCall > 0 { lines[0] += ", \(ofNoCall) packets of no call left out" }
+    if dropped > 0 { lines[0] += ", \(dropped) frames lost while capturing" }
+    if !notSeen.isEmpty {
+      lines.append("not seen: \(notSeen.joined(separator: ", ")); retake info tells more")
+    }
+    return lines.joined(separator: "\n")
+  }
+}

@@ -1,0 +1,112 @@
+import Capture
+import Foundation
+import Observer
+import Tape
+import Wire
+
+/// Makes a take of what a capture holds, however its bytes arrive.
+///
+/// The take begins with the first packet, which sets the clock, unless its beginning is told.
+final class CaptureTaking {
+  /// How the take is made.
+  struct Settings: Sendable {
+    var label = ""
+    var keepsMedia = true
+    /// What payload types stand for; nil for what a capture's head says.
+    var payloadTypes: String?
+    var decodes = false
+    var awaitsKeys = true
+    var keyLogs: [String] = []
+    var srtpKeys: [String] = []
+    var descriptions: [String] = []
+    /// Descriptions that stood in signaling of the same capture.
+    var signaling: [String] = []
+  }
+
+  private let settings: Settings
+  /// The file to write.
+  private let path: String
+  /// Secrets and comments stand before the first packet.
+  private var head = CaptureNotes()
+  private var earlyKeyLogs: [String] = []
+  private(set) var observer: CaptureImport?
+
+  init(_ settings: Settings, writing path: String) {
+    self.settings = settings
+    self.path = path
+  }
+
+  /// Begins before the first packet.
+  func begin(unixNanoseconds: Int64) throws(CommandFailure) {
+    if observer == nil { observer = try begun(unixNanoseconds) }
+  }
+
+  /// Takes an event of the capture.
+  func show(_ event: CaptureEvent, of reader: borrowing CaptureReader) throws(CommandFailure) {
+    if observer == nil {
+      if let first = event.unixNanoseconds {
+        observer = try begun(head.start(before: first) ?? first)
+      } else {
+        head.take(event, of: reader)
+      }
+    }
+    observer?.show(event, of: reader)
+  }
+
+  /// Takes further lines of a key log, before the first packet or after it.
+  func tell(keyLog lines: String) {
+    if let observer {
+      observer.tell(.keyLog(lines))
+    } else {
+      earlyKeyLogs.append(lines)
+    }
+  }
+
+  /// Ends the capture; nil when no packet was in it.
+  func finish(_ counters: CaptureCounters) throws(CommandFailure) -> CaptureSummary? {
+    guard let observer else { return nil }
+    for call in head.notSeen { observer.tell(call) }
+    do throws(TapeError) {
+      return try observer.finish(counters)
+    } catch {
+      throw CommandFailure(error)
+    }
+  }
+
+  private func begun(_ began: Int64) throws(CommandFailure) -> CaptureImport {
+    do throws(TapeError) {
+      var options = TapeWriter.Options()
+      options.label = settings.label
+      options.startUnixNanoseconds = began
+      options.toolVersion = retakeVersion
+      options.waitsForDisk = true
+      options.keepsMedia = settings.keepsMedia
+      options.toolchain = try Toolchain.current(for: path)
+      var genesis = head.genesis ?? ObserverGenesis()
+      if let payloadTypes = settings.payloadTypes { genesis.payloadTypes = payloadTypes }
+      if settings.decodes { genesis.decodes = true }
+      if !settings.awaitsKeys { genesis.awaitsKeys = false }
+      genesis.startUnixNanoseconds = began
+      let observer = CaptureImport(
+        try TapeWriter(path: path, options: options), genesis, began: began, take: path)
+      for log in settings.keyLogs + head.keyLogs + earlyKeyLogs { observer.tell(.keyLog(log)) }
+      for key in settings.srtpKeys + head.srtpKeys { observer.tell(.srtpKey(key)) }
+      for text in settings.descriptions + head.descriptions { observer.tell(.description(text)) }
+      for text in settings.signaling + head.signaling { observer.tell(.signaling(text)) }
+      return observer
+    } catch {
+      throw CommandFailure(error)
+    }
+  }
+}
+
+extension CaptureEvent {
+  /// When the packet was captured; nil for what is no packet.
+  var unixNanoseconds: Int64? {
+    switch self {
+    case .datagram(let datagram): datagram.unixNanoseconds
+    case .stream(let piece): piece.unixNanoseconds
+    case .secrets, .comment, .dropped: nil
+    }
+  }
+}

@@ -1,0 +1,55 @@
+import Foundation
+
+/// Follows a key log that another program writes to while its secrets are wanted already.
+struct KeyLogFollower {
+  private let path: String
+  private var offset: UInt64 = 0
+  /// The beginning of a line whose end is not written yet.
+  private var rest: [UInt8] = []
+
+  /// Longer lines are of no key log.
+  private static let lineMaximum = 1 << 16
+  /// How much is read at once.
+  private static let pieceMaximum = 4 << 20
+
+  init(_ path: String) { self.path = path }
+
+  /// The lines that came since the last time; nil for none.
+  ///
+  /// A file that is not there yet has none, one that became shorter is another one.
+  ///
+  /// - Parameter isLast: whether a last line counts that has no end.
+  mutating func news(isLast: Bool = false) -> String? {
+    var lines: [UInt8] = []
+    while let bytes = read(), !bytes.isEmpty { lines += whole(bytes) }
+    if isLast {
+      lines += rest
+      rest = []
+    }
+    return lines.isEmpty ? nil : String(decoding: lines, as: UTF8.self)
+  }
+
+  private mutating func read() -> [UInt8]? {
+    guard let handle = FileHandle(forReadingAtPath: path) else { return nil }
+    defer { try? handle.close() }
+    guard let size = try? handle.seekToEnd() else { return nil }
+    if size < offset { (offset, rest) = (0, []) }
+    guard size > offset, (try? handle.seek(toOffset: offset)) != nil,
+      let data = try? handle.read(upToCount: Self.pieceMaximum)
+    else { return nil }
+    offset += UInt64(data.count)
+    return [UInt8](data)
+  }
+
+  /// The whole lines of what waited and what came.
+  private mutating func whole(_ bytes: [UInt8]) -> [UInt8] {
+    let all = rest + bytes
+    guard let end = all.lastIndex(of: UInt8(ascii: "\n")) else {
+      rest = all.count > Self.lineMaximum ? [] : all
+      return []
+    }
+    rest = Array(all[(end + 1)...])
+    if rest.count > Self.lineMaximum { rest = [] }
+    return Array(all[...end])
+  }
+}

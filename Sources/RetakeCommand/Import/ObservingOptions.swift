@@ -1,0 +1,70 @@
+import ArgumentParser
+import Decryption
+import Foundation
+import Observer
+
+/// What is told of calls between others beside their packets, and what is kept of them.
+struct ObservingOptions: ParsableArguments {
+  @Option(
+    help: ArgumentHelp(
+      "An SRTP key with its salt, in hexadecimal or base64; before it may stand whose packets it "
+        + "is for, as in ssrc:1234=KEY or 192.0.2.1:5000=KEY.", valueName: "key"),
+    transform: ObservingOptions.key)
+  var srtpKey: [String] = []
+
+  @Option(
+    help: "A session description of one of the ends; may be given several times.",
+    completion: .file(), transform: Taking.path)
+  var sdp: [String] = []
+
+  @Option(
+    help: "What payload types stand for, as in 96=vp8,97=rtx,111=opus/48000.",
+    transform: ObservingOptions.payloadTypes)
+  var map: String?
+
+  @Flag(help: "Decode what the ends receive, for levels and digests of pictures and sound.")
+  var decode = false
+
+  @Flag(help: "Do not keep encoded frames in the clear.")
+  var noMediaCopy = false
+
+  @Option(help: "A name for the take.", transform: Taking.text())
+  var label = ""
+
+  private static let key: Taking.Reader<String> = { word in
+    do throws(SRTPKeyError) {
+      _ = try SRTPKey(parsing: word)
+    } catch {
+      throw Taking.Refusal(error.reason)
+    }
+    return word
+  }
+
+  private static let payloadTypes: Taking.Reader<String> = { word in
+    guard PayloadTypeMapping.list(parsing: word) != nil else {
+      throw Taking.Refusal(
+        "payload types are from 0 to 127, each with its codec, as in 96=vp8,97=rtx")
+    }
+    return word
+  }
+
+  /// How a take is made with these.
+  func settings() throws(CommandFailure) -> CaptureTaking.Settings {
+    var settings = CaptureTaking.Settings()
+    settings.label = label
+    settings.keepsMedia = !noMediaCopy
+    settings.payloadTypes = map
+    settings.decodes = decode
+    settings.srtpKeys = srtpKey
+    for path in sdp { settings.descriptions.append(try Self.text(path)) }
+    return settings
+  }
+
+  /// The text in a file.
+  static func text(_ path: String) throws(CommandFailure) -> String {
+    guard let data = FileManager.default.contents(atPath: path) else {
+      throw CommandFailure(.noSuchFile, "\(CommandReading.oneLine(path)): it cannot be read")
+    }
+    return String(decoding: data, as: UTF8.self)
+  }
+}

@@ -1,0 +1,135 @@
+import Foundation
+import Testing
+
+/// Calls between others, while they are captured.
+@Suite struct RecordPcapTests {
+  private static let samples = URL(filePath: #filePath).deletingLastPathComponent()
+    .deletingLastPathComponent().appending(path: "ObserverTests/Samples")
+
+  private func sample(_ name: String) -> String { Self.samples.appending(path: name).path }
+
+  /// A stream of a call that nothing announces, to a port of this machine, by Python.
+  private static func sender(_ port: Int, packets: Int) -> String {
+    """
+    import socket, struct
+    s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    for i in range(\(packets)):
+        s.sendto(struct.pack('>BBHII', 128, 0, i, i * 160, 7) + bytes(160), ('127.0.0.1', \(port)))
+    for i in range(40):
+        s.sendto(b'none of a call', ('127.0.0.1', \(port + 2)))
+    """
+  }
+
+  @Test func aPipeIsRecordedWithAKeyLogThatComesLater() async throws {
+    let folder = try Folder()
+    let (path, keys) = (folder.file("call.take"), folder.file("keys.log"))
+    let capture = sample("chromium-aiortc.pcap")
+    let whole = sample("chromium-aiortc.keys")
+    // The keys are written when half of the capture is through, and the line is broken.
+    let outcome = try await Tool.shell(
+      """
+      { head -c 200000 '\(capture)'; head -c 50 '\(whole)' > '\(keys)'
+      tail -c +200001 '\(capture)'; tail -c +51 '\(whole)' >> '\(keys)'; } \
+      | "$RETAKE" record pcap -r - --keys '\(keys)' --out '\(path)'
+      """)
+    #expect(outcome.status == 0, "\(outcome.errors)")
+    #expect(outcome.output.contains("905 RTP and RTCP packets (905 in the clear)"))
+    try await Takes.expectIdentical(path)
+  }
+
+  @Test func whatAPipeGaveIsATakeWhenItIsInterrupted() async throws {
+    let folder = try Folder()
+    let (path, pipe) = (folder.file("call.take"), folder.file("pipe"))
+    try #require(mkfifo(pipe, 0o600) == 0)
+    let run = try Run(Tool.path, ["record", "pcap", "-r", pipe, "--out", path])
+    // Opening waits for the reader.
+    let writer = try FileHandle(forWritingTo: URL(filePath: pipe))
+    try writer.write(contentsOf: Data(contentsOf: URL(filePath: sample("firefox-loop.pcap"))))
+    try await poll("the take") { FileManager.default.fileExists(atPath: path) }
+    run.send(SIGINT)
+    let outcome = try await run.outcome()
+    try writer.close()
+    #expect(outcome.status == 0 && !outcome.wasKilled, "\(outcome.errors)")
+    #expect(outcome.output.contains("1 calls"))
+    try await Takes.expectIdentical(path)
+  }
+
+  @Test(.enabled(if: geteuid() == 0, "capturing needs CAP_NET_RAW"))
+  func anInterfaceIsRecorded() async throws {
+    let folder = try Folder()
+    let path = folder.file("call.take")
+    let run = try Run(
+      Tool.path,
+      ["record", "pcap", "-i", "lo", "--filter", "udp portrange 47110-47112", "--out", path])
+    try await run.waitForErrors(with: "capturing on lo")
+    let sent = try await Run("/usr/bin/python3", ["-c", Self.sender(47110, packets: 300)])
+      .outcome()
+    try #require(sent.status == 0, "\(sent.errors)")
+    run.send(SIGINT)
+    let outcome = try await run.outcome()
+    #expect(outcome.status == 0, "\(outcome.errors)")
+    #expect(outcome.output.contains("1 calls, 1 streams, 300 RTP and RTCP packets"))
+    #expect(outcome.output.contains("40 packets of no call left out"))
+    // What is of no call is not in the take.
+    let count = "SELECT count(*) FROM packet WHERE direction = 'in'"
+    #expect(try Takes.number(path, count) == 300)
+    #expect(
+      try Takes.number(path, "SELECT count(*) FROM coverage WHERE what = 'ignored'") == 1)
+    // PCMU, and times that the kernel took.
+    #expect(try Takes.number(path, "SELECT count(*) FROM track WHERE codec = 'pcmu'") == 2)
+    let steps = "SELECT count(DISTINCT at_ns) FROM packet"
+    #expect(try Takes.number(path, steps) > 100)
+    try await Takes.expectIdentical(path)
+  }
+
+  @Test(.enabled(if: geteuid() == 0, "capturing needs CAP_NET_RAW"))
+  func whatIsCutShortIsSaidToBe() async throws {
+    let folder = try Folder()
+    let path = folder.file("call.take")
+    let run = try Run(
+      Tool.path,
+      [
+        "record", "pcap", "-i", "lo", "--filter", "udp port 47120", "--snap-length", "64",
+        "--seconds", "60", "--out", path,
+      ])
+    try await run.waitForErrors(with: "capturing on lo")
+    _ = try await Run("/usr/bin/python3", ["-c", Self.sender(47120, packets: 20)]).outcome()
+    run.send(SIGTERM)
+    let outcome = try await run.outcome()
+    #expect(outcome.status == 0 && outcome.output.contains("not seen: "), "\(outcome.errors)")
+    #expect(outcome.output.contains("truncated"), "\(outcome.output)")
+  }
+
+  @Test(
+    arguments: [
+      (["-i", "none0"], 66, "there is no such interface, only "),
+      (["-i", "lo", "--filter", "udp prot 5"], 64, "it is no filter that libpcap understands"),
+      (["-r", "/nowhere.pcap"], 66, "there is no such file"),
+      (["-r", #filePath], 65, "neither a pcap nor a pcapng file"),
+      (["-r", "/dev/null"], 65, "no UDP or TCP packet"),
+      ([], 64, "-i"), (["-r", "-", "--filter", "udp"], 64, "--filter is for -i"),
+    ])
+  func whatCannotBeCapturedIsSaidInOneSentence(
+    _ arguments: [String], _ status: Int, _ words: String
+  ) async throws {
+    guard geteuid() == 0 || !arguments.contains("-i") else { return }
+    let folder = try Folder()
+    let path = folder.file("call.take")
+    let outcome = try await Tool.run(["record", "pcap"] + arguments + ["--out", path])
+    #expect(Int(outcome.status) == status, "\(outcome.errors)")
+    #expect(outcome.errorLines.count == 1 && outcome.errors.contains(words), "\(outcome.errors)")
+    #expect(!FileManager.default.fileExists(atPath: path))
+  }
+
+  @Test(.enabled(if: geteuid() == 0 && Tool.has("setpriv"), "capabilities cannot be taken away"))
+  func theMissingCapabilityIsNamed() async throws {
+    let folder = try Folder()
+    let path = folder.file("call.take")
+    let outcome = try await Tool.shell(
+      """
+      exec setpriv --bounding-set -net_raw,-net_admin "$RETAKE" record pcap -i lo --out '\(path)'
+      """)
+    #expect(outcome.status == 74 && outcome.errors.contains("CAP_NET_RAW"), "\(outcome.errors)")
+    #expect(!FileManager.default.fileExists(atPath: path))
+  }
+}
