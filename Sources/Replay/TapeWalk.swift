@@ -1,5 +1,5 @@
 package import Media
-package import Peer
+import Peer
 import SCTP
 package import Stats
 package import Tape

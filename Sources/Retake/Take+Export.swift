@@ -1,5 +1,5 @@
 import Export
-public import Media
+import Media
 import Replay
 public import Tape
 public import Wire

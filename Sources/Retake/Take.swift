@@ -1,6 +1,6 @@
 import Foundation
 import Queries
-public import Stats
+import Stats
 public import Tape
 public import Wire
 
