@@ -8,6 +8,9 @@ import Testing
 
   private func sample(_ name: String) -> String { Self.samples.appending(path: name).path }
 
+  /// Ports that the system gives to nobody by itself, others in each process that tests.
+  private static let port = 20_000 + Int(getpid()) % 1_500 * 8
+
   /// A stream of a call that nothing announces, to a port of this machine, by Python.
   private static func sender(_ port: Int, packets: Int) -> String {
     """
@@ -60,9 +63,12 @@ import Testing
     let path = folder.file("call.take")
     let run = try Run(
       Tool.path,
-      ["record", "pcap", "-i", "lo", "--filter", "udp portrange 47110-47112", "--out", path])
+      [
+        "record", "pcap", "-i", "lo", "--filter", "udp portrange \(Self.port)-\(Self.port + 2)",
+        "--out", path,
+      ])
     try await run.waitForErrors(with: "capturing on lo")
-    let sent = try await Run("/usr/bin/python3", ["-c", Self.sender(47110, packets: 300)])
+    let sent = try await Run("/usr/bin/python3", ["-c", Self.sender(Self.port, packets: 300)])
       .outcome()
     try #require(sent.status == 0, "\(sent.errors)")
     run.send(SIGINT)
@@ -89,11 +95,14 @@ import Testing
     let run = try Run(
       Tool.path,
       [
-        "record", "pcap", "-i", "lo", "--filter", "udp port 47120", "--snap-length", "64",
+        "record", "pcap", "-i", "lo", "--filter", "udp port \(Self.port + 4)", "--snap-length",
+        "64",
         "--seconds", "60", "--out", path,
       ])
     try await run.waitForErrors(with: "capturing on lo")
-    _ = try await Run("/usr/bin/python3", ["-c", Self.sender(47120, packets: 20)]).outcome()
+    let sent = try await Run("/usr/bin/python3", ["-c", Self.sender(Self.port + 4, packets: 20)])
+      .outcome()
+    try #require(sent.status == 0, "\(sent.errors)")
     run.send(SIGTERM)
     let outcome = try await run.outcome()
     #expect(outcome.status == 0 && outcome.output.contains("not seen: "), "\(outcome.errors)")

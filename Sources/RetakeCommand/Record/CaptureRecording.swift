@@ -22,7 +22,9 @@ final class CaptureRecording: Sendable {
 
   /// How long nothing may come before key logs and the wish to stop are looked at.
   private static let tickMilliseconds: Int32 = 100
-  private static let holdMilliseconds = 200
+  /// What the kernel holds back comes after twice the time that it was given: its timer has to find
+  /// the same block of the ring begun two times.
+  private static let holdMilliseconds = 5 * InterfaceSource.holdMilliseconds
 
   /// - Parameters:
   ///   - keys: key logs that are read as they grow.

@@ -15,7 +15,7 @@ final class InterfaceSource: CaptureSource {
   /// How much the kernel holds while frames are worked on.
   private static let ringLength: Int32 = 64 << 20
   /// How long the kernel may hold a frame back, in milliseconds.
-  private static let holdMilliseconds: Int32 = 100
+  static let holdMilliseconds: Int32 = 100
   private static let pieceLength = 1 << 20
 
   /// Begins to capture.
