@@ -97,7 +97,7 @@ import Testing
       [
         "record", "pcap", "-i", "lo", "--filter", "udp port \(Self.port + 4)", "--snap-length",
         "64",
-        "--seconds", "60", "--out", path,
+        "--out", path,
       ])
     try await run.waitForErrors(with: "capturing on lo")
     let sent = try await Run("/usr/bin/python3", ["-c", Self.sender(Self.port + 4, packets: 20)])
