@@ -1,4 +1,5 @@
 import Flow
+import ICE
 import JSEP
 import Media
 import Secure
@@ -159,9 +160,9 @@ extension PeerStack {
     driveAll(.close)
     isClosed = true
     apply(negotiation.close())
-    change(.signaling, to: "closed")
+    tell(states.move(to: SignalingState.closed))
     for bundle in bundles.all { follow(.closed, of: bundle) }
-    change(.iceConnection, to: "closed")
+    tell(states.move(to: ICEConnectionState.closed))
     endPlayouts(besides: [])
   }
 }

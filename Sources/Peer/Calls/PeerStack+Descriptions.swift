@@ -77,7 +77,7 @@ extension PeerStack {
     senders.endTransactions()
     for change in changes {
       switch change {
-      case .signalingState(_, let to): self.change(.signaling, to: to.rawValue)
+      case .signalingState(_, let to): tell(states.move(to: to))
       case .localDescriptionSet:
         for number in negotiation.transportNumbers {
           if let bundle = bundles[number] { drive(bundle, .gather) }

@@ -46,8 +46,20 @@ struct StatsBuilder {
 
 /// Makes ids that applications cannot predict and that a replay makes again (webrtc-stats section
 /// 8.1).
-struct StatsNames {
+final class StatsNames {
+  /// What an id stands for.
+  private struct Thing: Hashable {
+    var prefix: String
+    var key: String
+  }
+
   private let salt: [UInt8]
+  /// The ids that were made: each report names the same things, and a digest each time costs more
+  /// than all else in it.
+  private var known: [Thing: String] = [:]
+
+  /// How many are remembered.
+  private static let limit = 1_024
 
   init(entropy: EntropyStream) { salt = entropy.bytes(16) }
 
@@ -58,11 +70,12 @@ struct StatsNames {
 
   /// The id of the thing that a key names; the same key gives the same id.
   func id(_ prefix: String, _ key: String) -> String {
-    let digits = Array("0123456789abcdef")
+    let thing = Thing(prefix: prefix, key: key)
+    if let id = known[thing] { return id }
     let digest = SHA256.hash(salt + Array(prefix.utf8) + [0] + Array(key.utf8))
-    return digest.prefix(8).reduce(into: prefix) { name, byte in
-      name.append(digits[Int(byte >> 4)])
-      name.append(digits[Int(byte & 15)])
-    }
+    let id = prefix + hexadecimal(digest.prefix(8))
+    if known.count == StatsNames.limit { known.removeAll() }
+    known[thing] = id
+    return id
   }
 }

@@ -34,10 +34,10 @@ extension PeerStack {
     case .data(let packet): receiveData(packet, over: bundle)
     case .gatheringState(let state):
       bundle.gatheringState = state
-      change(.iceGathering, to: bundles.iceGatheringState.rawValue)
+      tell(states.move(to: bundles.iceGatheringState))
     case .iceState(let state):
       bundle.iceState = state
-      change(.iceConnection, to: bundles.iceConnectionState.rawValue)
+      tell(states.move(to: bundles.iceConnectionState))
     case .dtlsState(let state): follow(state, of: bundle)
     case .localCandidate(let candidate): signal(candidate, of: bundle)
     case .unsignaledCandidate(let candidate): tell(.candidate(isLocal: true, candidate))
