@@ -1,7 +1,7 @@
 import Foundation
 import Media
 package import Replay
-package import Tape
+import Tape
 import Wire
 
 /// A take as the files of other tools: packet captures, and received media.

@@ -61,11 +61,11 @@ package struct MachineKinds: Sendable {
   /// - Parameters:
   ///   - deadline: the kind's deadline input.
   ///   - make: makes a machine that waits for its genesis.
-  package mutating func add<Machine: RecordedMachine>(
+  package mutating func add<Machine: RecordedMachine & SendableMetatype>(
     _ type: Machine.Type, deadline: Machine.Input, _ make: @escaping @Sendable () -> Machine
   ) {
-    entries[type.machineKind] = Entry(
-      decoder: { type.decoder($0) }, machine: { Driven(make(), deadline: deadline) })
+    entries[Machine.machineKind] = Entry(
+      decoder: { Machine.decoder($0) }, machine: { Driven(make(), deadline: deadline) })
   }
 
   func decoder(of kind: MachineKind, _ contents: ContentSource) -> (any InputDecoder)? {

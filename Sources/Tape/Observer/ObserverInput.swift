@@ -1,5 +1,5 @@
 package import Foundation
-package import Observer
+import Observer
 package import Wire
 
 /// What an observer of other people's calls is made from: the configuration of its actor.
