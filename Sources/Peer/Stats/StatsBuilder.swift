@@ -1,40 +1,40 @@
 import Digests
-import Stats
-import Wire
+package import Stats
+package import Wire
 
 /// Collects the members of one stats object; what does not apply (nil) stays absent.
-struct StatsBuilder {
+package struct StatsBuilder {
   private var object: StatsObject
 
-  init(id: String, type: String, timestamp: Double) {
+  package init(id: String, type: String, timestamp: Double) {
     object = StatsObject(id: id, type: type, timestamp: timestamp, members: [])
   }
 
-  mutating func set(_ name: String, _ value: String?) {
+  package mutating func set(_ name: String, _ value: String?) {
     if let value { object.members.append(StatsMember(name, .text(value))) }
   }
 
-  mutating func set(_ name: String, _ value: Bool?) {
+  package mutating func set(_ name: String, _ value: Bool?) {
     if let value { object.members.append(StatsMember(name, .flag(value))) }
   }
 
-  mutating func set(_ name: String, _ value: Double?) {
+  package mutating func set(_ name: String, _ value: Double?) {
     if let value { object.members.append(StatsMember(name, .number(value))) }
   }
 
-  mutating func set(_ name: String, _ value: (some BinaryInteger)?) {
+  package mutating func set(_ name: String, _ value: (some BinaryInteger)?) {
     if let value { object.members.append(StatsMember(name, .integer(Int64(clamping: value)))) }
   }
 
   /// A length of time in seconds, as W3C gives all of them.
-  mutating func set(_ name: String, _ value: Interval?) { set(name, value?.seconds) }
+  package mutating func set(_ name: String, _ value: Interval?) { set(name, value?.seconds) }
 
   /// A nested record.
-  mutating func set(_ name: String, _ members: [StatsMember]?) {
+  package mutating func set(_ name: String, _ members: [StatsMember]?) {
     if let members { object.members.append(StatsMember(name, .record(members))) }
   }
 
-  func build() -> StatsObject { object }
+  package func build() -> StatsObject { object }
 
   /// The object with the time at which its values came in by RTCP.
   func build(at timestamp: Double) -> StatsObject {
