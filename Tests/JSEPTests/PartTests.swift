@@ -19,7 +19,7 @@ import Wire
     var text = "v=0\r\no=- 1 1 IN IP4 127.0.0.1\r\ns=-\r\nt=0 0\r\n"
     for index in 0..<sections {
       text += "m=audio 9 UDP/TLS/RTP/SAVPF 111\r\nc=IN IP4 0.0.0.0\r\na=mid:\(index)\r\n"
-      text += "a=ice-ufrag:\(fragment)\r\na=setup:active\r\n"
+      text += "a=ice-ufrag:\(fragment)fragment\r\na=setup:active\r\n"
     }
     return try SDPDocument(parsing: text)
   }
@@ -162,7 +162,7 @@ import Wire
     #expect(descriptions.currentLocal == nil && descriptions.remote == nil)
     descriptions.complete(remote: answer, try document("peer"))
     #expect(descriptions.currentLocal?.description == offer && descriptions.pendingLocal == nil)
-    #expect(descriptions.localUsernameFragments == ["own"])
+    #expect(descriptions.localUsernameFragments == ["ownfragment"])
     descriptions.pend(remote: SessionDescription(type: .offer, sdp: "next"), try document("new"))
     #expect(descriptions.remote?.description.sdp == "next")
     descriptions.endExchange()
@@ -176,9 +176,9 @@ import Wire
     descriptions.complete(
       local: SessionDescription(type: .answer, sdp: "answer"), try document("own"))
     descriptions.pend(remote: SessionDescription(type: .offer, sdp: text), try document("new"))
-    descriptions.keep(remoteCandidate: "candidate:1", atMLine: 0, of: "new")
-    descriptions.keep(remoteCandidate: "candidate:2", atMLine: 0, of: "other")
-    descriptions.keep(remoteCandidate: "candidate:3", atMLine: 4, of: "new")
+    descriptions.keep(remoteCandidate: "candidate:1", atMLine: 0, of: "newfragment")
+    descriptions.keep(remoteCandidate: "candidate:2", atMLine: 0, of: "otherfragment")
+    descriptions.keep(remoteCandidate: "candidate:3", atMLine: 4, of: "newfragment")
     #expect(descriptions.pendingRemote?.description.sdp == text + "a=candidate:1\r\n")
     #expect(descriptions.currentRemote?.description.sdp == text)
   }
