@@ -213,8 +213,8 @@ let package = Package(
     tests(
       "PeerTests",
       [
-        "Wire", "ICE", "JSEP", "SCTP", "SDP", "Secure", "RTP", "Flow", "Media", "Stats", "Peer",
-        "Tape", "Lab",
+        "Wire", "ICE", "JSEP", "SCTP", "SDP", "Secure", "RTP", "Transport", "Flow", "Media",
+        "Stats", "Peer", "Tape", "Lab",
       ]),
     tests("CSupportTests", ["CSupport", "COpus", "CVPX"]),
     tests("SecureTests", ["Secure", "Wire", "Digests", "CSupport", "COpenSSL"]),

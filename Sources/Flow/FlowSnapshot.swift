@@ -67,15 +67,15 @@ extension MediaFlow {
   package var snapshot: FlowSnapshot {
     FlowSnapshot(
       isWritable: isWritable,
-      sending: senders.map {
+      sending: senders.all.map {
         FlowSnapshot.Sending(
           counters: $0.snapshot, lostFrames: $0.lostFrames,
-          keyframeRequestedAt: $0.keyframeRequestedAt)
+          keyframeRequestedAt: $0.demands.passedOnAt)
       },
-      receiving: receivers.map(\.described), congestion: congestion.described,
+      receiving: receivers.all.map(\.described), congestion: rate.congestion.described,
       pacerQueue: pacer.partCount, pacerQueueBytes: pacer.queuedBytes,
-      pacerResends: pacer.resendCount, pacerDue: pacer.due, roundTrip: roundTrip,
-      reportDue: reportDue, arrivalReportDue: arrivals.due, refused: refused, deadline: deadline)
+      pacerResends: pacer.resendCount, pacerDue: pacer.due, roundTrip: roundTrips.newest,
+      reportDue: reports.due, arrivalReportDue: arrivals.due, refused: refused, deadline: deadline)
   }
 }
 

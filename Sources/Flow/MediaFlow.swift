@@ -1,87 +1,33 @@
-package import RTP
+import RTP
 package import Wire
 
 /// All RTP and RTCP of one transport in the clear: streams, feedback, retransmission, pacing.
 ///
 /// Encoded frames go in and packets come out in one direction, packets go in and frames come out
-/// in the other. Encryption stands below, codecs stand above.
+/// in the other. Encryption stands below, codecs stand above. It routes between its parts, each of
+/// which owns its state.
 package struct MediaFlow: Machine {
-  package enum Input {
-    /// Begins with, or changes to, these sections; counters of streams that stay are kept.
-    case configure([FlowSection])
-    /// What all video begins with and may spend at most, in bits per second.
-    case bitrateLimits(start: UInt64, maximum: UInt64)
-    /// The transport can (or can no longer) carry packets.
-    case writable(Bool)
-    /// A decrypted RTP packet and the kernel's receive time.
-    case rtp([UInt8], arrival: Instant)
-    /// A decrypted RTCP compound packet and the kernel's receive time.
-    case rtcp([UInt8], arrival: Instant)
-    /// A frame to send in a section.
-    case frame(mid: String, EncodedFrame)
-    /// The decoder of a section needs a key frame (PLI or FIR follows, rate-limited).
-    case requestKeyframe(mid: String)
-    case deadline
-    /// Says BYE for every stream and stops.
-    case close
-  }
-
-  package enum Output {
-    /// Packets to protect and send now, with room reserved for the protection's overhead.
-    case rtp([UInt8])
-    case rtcp([UInt8])
-    /// An audio packet's payload in arrival order, or a picture in decoding order.
-    case received(ReceivedFrame)
-    /// The peer wants a key frame of this section (PLI or FIR).
-    case keyframeRequested(mid: String)
-    /// What all video encoders together may spend, in bits per second.
-    case targetBitrate(UInt64)
-    /// The share of sent packets the peer reported as lost, 0 to 255 (for in-band FEC).
-    case lossReported(mid: String, UInt8)
-    /// An RTCP block in the clear, either direction, for the take.
-    case rtcpBlock(RTCPRecord)
-    /// The first packet of a media SSRC arrived and was mapped to a section.
-    case streamBegan(mid: String, ssrc: UInt32)
-    /// BYE, or the SSRC was replaced.
-    case streamEnded(mid: String, ssrc: UInt32)
-  }
-
   /// How many bytes of spare capacity an outgoing packet has for SRTP.
   package static let reservedOverhead = 32
+  /// How many packets one request for lost ones asks for.
+  private static let requestedMaximum = 200
 
-  let entropy: EntropyStream
-  let wallClock: WallClock
-  let cname: String
-  var sections: [SectionState] = []
-  var senders: [SendStream] = []
-  var receivers: [ReceiveStream] = []
-  var routes: [Route] = []
-  /// The header extensions of all sections, which share one space of identifiers (RFC 9143).
-  var extensions = HeaderExtensionMap()
-  var reportsArrivals = false
-  var reportsBitrate = false
-  var usesReducedSize = false
-  var isWritable = false
-  var isClosed = false
+  private let wallClock: WallClock
+  private let composer: RTCPComposer
+  private(set) var agreement = FlowAgreement()
+  private(set) var senders: SendStreams
+  private(set) var pacer = Pacer()
+  private(set) var rate = RateControl()
+  private(set) var receivers = ReceiveStreams()
+  private(set) var arrivals = ArrivalFeedback()
+  private(set) var reports: ReportSchedule
+  private(set) var roundTrips = RoundTripMeter()
+  private(set) var isWritable = false
+  private var isClosed = false
   /// When something is due next; kept, because every step of the peer asks for it.
   package private(set) var deadline: Instant?
-  var pacer = Pacer()
-  var resendBudget = ResendBudget()
-  var transportSequence: Int64 = 0
-  var congestion = AdaptiveBitrate()
-  var announcedTarget: (bitrate: UInt64, at: Instant)?
-  var arrivals = ArrivalLog()
-  /// The SSRC of the newest packet that arrived with a transport-wide sequence number.
-  var reportedSSRC: UInt32 = 0
-  var incoming = IncomingBitrate()
-  var reportDue: Instant?
-  /// How many reports were sent.
-  var reportCount = 0
-  /// The newest round trip that was measured; nil before the first.
-  var roundTrip: Interval?
-  var referenceTimes: [ReferenceTime] = []
   /// Packets that were refused, by reason.
-  package internal(set) var refused = RefusedPackets()
+  package private(set) var refused = RefusedPackets()
 
   /// Creates a flow without sections that waits for its transport.
   ///
@@ -90,24 +36,27 @@ package struct MediaFlow: Machine {
   ///   - wallClock: gives the NTP times of reports.
   ///   - cname: names this end in source descriptions (RFC 7022).
   package init(entropy: EntropyStream, wallClock: WallClock, cname: String) {
-    self.entropy = entropy
     self.wallClock = wallClock
-    self.cname = cname
+    composer = RTCPComposer(cname: cname)
+    senders = SendStreams(entropy)
+    reports = ReportSchedule(entropy)
   }
 
   package mutating func step(_ input: Input, at now: Instant, into outbox: inout Outbox<Output>) {
     guard !isClosed else { return }
     defer { deadline = nextDeadline }
     switch input {
-    case .configure(let sections): configure(sections, at: now, into: &outbox)
-    case .bitrateLimits(let start, let maximum):
-      congestion.setLimits(start: start, maximum: maximum)
+    case .configure(let sections):
+      agreement = FlowAgreement(sections)
+      senders.configure(agreement.sections)
+      receivers.configure(agreement, into: &outbox)
+    case .bitrateLimits(let start, let maximum): rate.setLimits(start: start, maximum: maximum)
     case .writable(let isWritable): setWritable(isWritable, into: &outbox)
     case .rtp(let bytes, let arrival): receiveRTP(bytes, arrival: arrival, at: now, into: &outbox)
     case .rtcp(let bytes, let arrival):
       receiveRTCP(bytes, arrival: arrival, at: now, into: &outbox)
     case .frame(let mid, let frame): send(frame, mid: mid, at: now, into: &outbox)
-    case .requestKeyframe(let mid): requestKeyframe(mid: mid)
+    case .requestKeyframe(let mid): receivers.wantKeyframe(mid)
     case .deadline: break
     case .close:
       close(at: now, into: &outbox)
@@ -118,42 +67,321 @@ package struct MediaFlow: Machine {
 
   private var nextDeadline: Instant? {
     guard isWritable, !isClosed else { return nil }
-    var deadline = earliest(pacer.due, arrivals.deadline)
-    deadline = earliest(deadline, reportDue.map { $0 + MediaFlow.reportSlack })
-    // By index, because a receiver that is taken out of its array is a copy of many parts.
-    for index in receivers.indices where !receivers[index].hasEnded {
-      deadline = earliest(deadline, receivers[index].pictures.missing.due)
-    }
-    return deadline
+    let deadline = earliest(earliest(pacer.due, arrivals.deadline), reports.deadline)
+    return earliest(deadline, receivers.deadline)
   }
-
-  /// What was counted of every stream that is or was sent.
-  package var outbound: [OutboundStreamCounters] { senders.map(\.snapshot) }
-
-  /// What was counted of every stream that is or was received.
-  package var inbound: [InboundStreamCounters] { receivers.map(\.snapshot) }
-
-  /// What the path carries as far as known, in bits per second; nil before the peer reported.
-  package var availableOutgoingBitrate: UInt64? {
-    congestion.isEstimated ? congestion.target : nil
-  }
-
-  /// What the path carries, in bits per second, where it proved to be full of late: pictures that
-  /// come encoded have to keep below it; nil where that is not known to be too little.
-  package func pathLimit(at now: Instant) -> UInt64? { congestion.pathLimit(at: now) }
-
-  /// What the path to here carries as this side told the peer by REMB, in bits per second; nil
-  /// before it did, and always when the peer estimates for itself.
-  package var availableIncomingBitrate: UInt64? { reportsBitrate ? incoming.latest : nil }
 
   /// Does what is due, whatever the input was: a step that happens anyway saves a wake.
   private mutating func work(at now: Instant, into outbox: inout Outbox<Output>) {
-    announceTarget(at: now, into: &outbox)
+    if senders.sendsVideo, let target = rate.announce(at: now) {
+      outbox.append(.targetBitrate(target))
+    }
     guard isWritable else { return }
     sendPaced(at: now, into: &outbox)
     requestMissing(at: now, into: &outbox)
     requestKeyframes(at: now, into: &outbox)
-    if let due = arrivals.due, due <= now { reportArrivals(at: now, into: &outbox) }
-    if let due = reportDue, due <= now { report(at: now, into: &outbox) }
+    if let due = arrivals.due, due <= now {
+      for feedback in arrivals.takeReports(senderSSRC: senders.localSSRC) {
+        put(.transportFeedback(feedback), into: &outbox)
+      }
+    }
+    if reports.takeDue(at: now) { report(at: now, into: &outbox) }
+  }
+
+  private mutating func setWritable(_ isWritable: Bool, into outbox: inout Outbox<Output>) {
+    guard isWritable != self.isWritable else { return }
+    self.isWritable = isWritable
+    if isWritable {
+      for mid in senders.takeLosses() { outbox.append(.keyframeRequested(mid: mid)) }
+    } else if !pacer.isEmpty {
+      // Pictures that waited would come too late; a key frame is asked for when the path is back.
+      pacer.removeAll()
+      senders.loseFrames()
+    }
+  }
+
+  // MARK: - Sending
+
+  /// Sends a frame's packets: sound at once, pictures at the pacer's rate.
+  private mutating func send(
+    _ frame: EncodedFrame, mid: String, at now: Instant, into outbox: inout Outbox<Output>
+  ) {
+    guard let index = senders.index(of: mid), !frame.bytes.isEmpty else { return }
+    guard isWritable, senders.all[index].agreement.codec.name == frame.codec else {
+      senders.discardFrame(index)
+      return
+    }
+    reports.begin(at: now)
+    let parts = senders.split(frame, index, at: now)
+    if senders.all[index].kind == .audio {
+      for part in parts { _ = transmit(part, index, at: now, into: &outbox) }
+    } else {
+      let ssrc = senders.all[index].ssrc
+      for part in parts { pacer.append(part, ssrc: ssrc, at: now) }
+    }
+  }
+
+  /// Sends what the pacer lets go.
+  private mutating func sendPaced(at now: Instant, into outbox: inout Outbox<Output>) {
+    while let item = pacer.next(at: now) {
+      var length = 0
+      switch item {
+      case .part(let ssrc, let part):
+        guard let index = senders.index(of: ssrc) else { continue }
+        length = transmit(part, index, at: now, into: &outbox)
+        rate.earn(bytes: length)
+      case .resend(let ssrc, let sequence):
+        guard let index = senders.index(of: ssrc) else { continue }
+        length = retransmit(sequence, index, at: now, into: &outbox)
+      }
+      pacer.sent(bytes: length, at: now, targetBitrate: rate.target)
+    }
+  }
+
+  private mutating func transmit(
+    _ part: PayloadPart, _ index: Int, at now: Instant, into outbox: inout Outbox<Output>
+  ) -> Int {
+    let packet = senders.packet(
+      for: part, index, transportSequence: rate.nextSequence, sendTime: sendTime(now), at: now)
+    return put(
+      packet, isNumbered: senders.all[index].agreement.isTransportWide, at: now, into: &outbox)
+  }
+
+  private mutating func retransmit(
+    _ sequence: UInt16, _ index: Int, at now: Instant, into outbox: inout Outbox<Output>
+  ) -> Int {
+    guard rate.mayResend(at: now),
+      let (packet, isRepeated) = senders.retransmission(
+        of: sequence, index, transportSequence: rate.nextSequence, sendTime: sendTime(now))
+    else { return 0 }
+    rate.spend(bytes: packet.count, at: now)
+    let isNumbered = senders.all[index].agreement.isTransportWide && !isRepeated
+    return put(packet, isNumbered: isNumbered, at: now, into: &outbox)
+  }
+
+  private mutating func put(
+    _ packet: [UInt8], isNumbered: Bool, at now: Instant, into outbox: inout Outbox<Output>
+  ) -> Int {
+    let length = packet.count
+    if isNumbered { rate.sendNumbered(length, at: now) }
+    outbox.append(.rtp(packet))
+    return length
+  }
+
+  /// The moment as abs-send-time carries it: seconds as a 6.18 fixed point number.
+  private func sendTime(_ now: Instant) -> UInt32 {
+    UInt32(truncatingIfNeeded: wallClock.ntp(at: now) >> 14) & 0xff_ffff
+  }
+
+  // MARK: - Receiving
+
+  private mutating func receiveRTP(
+    _ bytes: [UInt8], arrival: Instant, at now: Instant, into outbox: inout Outbox<Output>
+  ) {
+    guard let header = try? RTPHeader(parsing: bytes.span.bytes) else {
+      refused.malformed += 1
+      return
+    }
+    let values = HeaderExtensions(
+      parsing: bytes.span.bytes, header: header, map: agreement.extensions)
+    // Every packet counts for the path, whatever it carries and whoever it is for.
+    if agreement.reportsArrivals, let sequence = values.transportSequence {
+      arrivals.receive(sequence, ssrc: header.ssrc, arrival: arrival, at: now)
+    }
+    if agreement.reportsBitrate { arrivals.receive(bytes: bytes.count, at: arrival) }
+    guard
+      let place = receivers.route(
+        header, mid: values.mid.map { bytes[$0] }, agreement, at: now, into: &outbox),
+      let section = agreement.section(receivers.all[place.index].mid)
+    else {
+      // A packet of padding only probes the path and needs no stream.
+      if !header.payload.isEmpty { refused.unroutable += 1 }
+      return
+    }
+    reports.begin(at: now)
+    guard
+      let codec = section.codec(header.payloadType, isRetransmission: place.isRetransmission)
+    else {
+      refused.unusablePayload += 1
+      receivers.receiveUnusable(header, place, arrival: arrival, at: now)
+      return
+    }
+    receivers.receive(
+      ReceiveStream.Packet(
+        header: header, extensions: values, bytes: bytes, arrival: arrival, codec: codec),
+      place, at: now, into: &outbox)
+  }
+
+  /// Asks for the packets that are missing (RFC 4585 section 6.2.1).
+  private mutating func requestMissing(at now: Instant, into outbox: inout Outbox<Output>) {
+    let spacing = roundTrips.requestSpacing
+    for index in receivers.all.indices {
+      let requested = receivers.demand(index, at: now, spacing: spacing, into: &outbox)
+      var start = 0
+      while start < requested.count {
+        let end = min(start + Self.requestedMaximum, requested.count)
+        receivers.countNACK(index)
+        put(
+          .genericNACK(
+            GenericNACK(
+              senderSSRC: senders.localSSRC, mediaSSRC: receivers.all[index].ssrc,
+              sequences: Array(requested[start..<end]))), into: &outbox)
+        start = end
+      }
+    }
+  }
+
+  /// Asks for key frames where they are needed.
+  private mutating func requestKeyframes(at now: Instant, into outbox: inout Outbox<Output>) {
+    for index in receivers.all.indices {
+      if let request = receivers.keyframeRequest(
+        index, senderSSRC: senders.localSSRC, roundTrip: roundTrips.newest, at: now)
+      {
+        put(request, into: &outbox)
+      }
+    }
+  }
+
+  // MARK: - RTCP in
+
+  private mutating func receiveRTCP(
+    _ bytes: [UInt8], arrival: Instant, at now: Instant, into outbox: inout Outbox<Output>
+  ) {
+    let compound = RTCPCompound(parsing: bytes.span.bytes)
+    if compound.malformedCount > 0 { refused.malformed += 1 }
+    // The senders that report in one compound are one peer, so an answer for one is for all.
+    var peers: [UInt32] = []
+    for packet in compound.packets {
+      outbox.append(.rtcpBlock(RTCPRecord(packet, isInbound: true)))
+      if case .senderReport(let report) = packet { peers.append(report.ssrc) }
+      if case .extendedReport(let report) = packet {
+        receive(report, of: peers, arrival: arrival)
+      } else {
+        receive(packet, arrival: arrival, at: now, into: &outbox)
+      }
+    }
+  }
+
+  private mutating func receive(
+    _ packet: RTCPPacket, arrival: Instant, at now: Instant, into outbox: inout Outbox<Output>
+  ) {
+    switch packet {
+    case .senderReport(let report):
+      receivers.receive(report, at: arrival)
+      receive(report.blocks, arrival: arrival, at: now, into: &outbox)
+    case .receiverReport(let report):
+      receive(report.blocks, arrival: arrival, at: now, into: &outbox)
+    case .goodbye(let goodbye): receivers.end(goodbye.ssrcs, into: &outbox)
+    case .genericNACK(let nack): resend(nack, at: now)
+    case .pictureLoss(let loss):
+      demandKeyframe(of: loss.mediaSSRC, number: nil, at: now, into: &outbox)
+    case .fullIntraRequest(let request):
+      for entry in request.entries {
+        demandKeyframe(of: entry.ssrc, number: entry.number, at: now, into: &outbox)
+      }
+    case .maximumBitrate(let limit): rate.receive(maximumBitrate: limit.bitrate, at: now)
+    case .transportFeedback(let feedback): rate.receive(feedback, at: now)
+    case .extendedReport, .sourceDescription, .other: break
+    }
+  }
+
+  private mutating func receive(
+    _ blocks: [ReportBlock], arrival: Instant, at now: Instant, into outbox: inout Outbox<Output>
+  ) {
+    for block in blocks {
+      guard let index = senders.index(of: block) else { continue }
+      let measured = roundTrips.measure(
+        lastReport: block.lastSenderReport, delay: block.delaySinceLastSenderReport,
+        arrival: wallClock.compactNTP(at: arrival))
+      senders.receive(block, index, roundTrip: measured, at: arrival)
+      guard block.ssrc == senders.all[index].ssrc else { continue }
+      outbox.append(.lossReported(mid: senders.all[index].mid, block.fractionLost))
+      if senders.all[index].kind == .video {
+        rate.receive(fractionLost: block.fractionLost, at: now)
+      }
+    }
+  }
+
+  private mutating func receive(_ report: ExtendedReport, of peers: [UInt32], arrival: Instant) {
+    if let time = report.receiverReferenceTime {
+      roundTrips.keep(time, of: report.ssrc, arrival: arrival)
+    }
+    for delay in report.delays where delay.ssrc == senders.localSSRC {
+      guard
+        let measured = roundTrips.measure(
+          lastReport: delay.lastReport, delay: delay.delaySinceLastReport,
+          arrival: wallClock.compactNTP(at: arrival))
+      else { continue }
+      receivers.receive(roundTrip: measured, of: peers + [report.ssrc])
+    }
+  }
+
+  /// Queues the packets that the peer misses; one is sent again at most once per round trip.
+  private mutating func resend(_ nack: GenericNACK, at now: Instant) {
+    guard let index = senders.index(of: nack.mediaSSRC) else { return }
+    senders.countNACK(index)
+    guard isWritable, senders.all[index].agreement.repairs else { return }
+    let spacing = roundTrips.resendSpacing
+    for sequence in nack.sequences
+    where senders.mayResend(sequence, index, at: now, spacing: spacing) {
+      guard pacer.resend(sequence, ssrc: nack.mediaSSRC, at: now) else { return }
+    }
+  }
+
+  private mutating func demandKeyframe(
+    of ssrc: UInt32, number: UInt8?, at now: Instant, into outbox: inout Outbox<Output>
+  ) {
+    if let mid = senders.takeDemand(of: ssrc, number: number, at: now) {
+      outbox.append(.keyframeRequested(mid: mid))
+    }
+  }
+
+  // MARK: - RTCP out
+
+  /// Sends the reports of all streams in one compound packet.
+  private mutating func report(at now: Instant, into outbox: inout Outbox<Output>) {
+    var packets = reportPackets(at: now)
+    if agreement.reportsBitrate,
+      let estimate = arrivals.estimate(
+        senderSSRC: senders.localSSRC, of: receivers.videoSSRCs, at: now)
+    {
+      packets.append(.maximumBitrate(estimate))
+    }
+    put(packets, into: &outbox)
+  }
+
+  private mutating func reportPackets(at now: Instant) -> [RTCPPacket] {
+    let blocks = receivers.takeReportBlocks(at: now)
+    if let worst = blocks.map(\.fractionLost).max() { arrivals.receive(fractionLost: worst) }
+    return composer.reports(
+      senders.takeReports(wallClock, at: now), blocks, localSSRC: senders.localSSRC,
+      receives: receivers.isReceiving, reference: wallClock.ntp(at: now),
+      roundTrips.takeAnswers(at: now))
+  }
+
+  /// Says goodbye for all streams that were sent, and stops.
+  private mutating func close(at now: Instant, into outbox: inout Outbox<Output>) {
+    isClosed = true
+    guard isWritable else { return }
+    let ssrcs = senders.activeSSRCs
+    guard !ssrcs.isEmpty else { return }
+    var packets = reportPackets(at: now)
+    packets.append(.goodbye(Goodbye(ssrcs: Array(ssrcs.prefix(RTCPComposer.sourcesMaximum)))))
+    put(packets, into: &outbox)
+  }
+
+  /// Sends one feedback message.
+  private func put(_ packet: RTCPPacket, into outbox: inout Outbox<Output>) {
+    put(
+      composer.feedback(
+        packet, localSSRC: senders.localSSRC, isAlone: agreement.usesReducedSize), into: &outbox)
+  }
+
+  private func put(_ packets: [RTCPPacket], into outbox: inout Outbox<Output>) {
+    let bytes = RTCPComposer.bytes(packets)
+    for packet in packets {
+      outbox.append(.rtcpBlock(RTCPRecord(packet, isInbound: false)))
+    }
+    outbox.append(.rtcp(bytes))
   }
 }

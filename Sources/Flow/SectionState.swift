@@ -35,6 +35,15 @@ struct SectionState {
     return nil
   }
 
+  /// The codec of a payload type that stands for media, or for retransmissions.
+  func codec(_ type: UInt8, isRetransmission: Bool) -> FlowSection.Codec? {
+    switch payload(type) {
+    case .media(let codec): isRetransmission ? nil : codec
+    case .retransmission(let codec): isRetransmission ? codec : nil
+    case nil: nil
+    }
+  }
+
   /// Whether arrival times are to be reported for what is received here.
   var reportsArrivals: Bool {
     extensions.transportSequence != 0 && receives(feedback: "transport-cc")
@@ -44,12 +53,4 @@ struct SectionState {
   func receives(feedback: String) -> Bool {
     section.receiving?.codecs.contains { $0.feedback.contains(feedback) } ?? false
   }
-}
-
-/// A source that is known to belong to a received stream.
-struct Route {
-  var ssrc: UInt32
-  /// The media SSRC of the stream.
-  var stream: UInt32
-  var isRetransmission: Bool
 }

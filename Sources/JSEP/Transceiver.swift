@@ -1,46 +1,64 @@
+import SDP
 package import Wire
 
 /// A transceiver as the offer/answer machine keeps it (RFC 9429 section 3.4.1).
 package struct Transceiver: Hashable, Sendable {
+  /// What descriptions change of a transceiver before an answer completes them.
+  struct Association: Hashable {
+    let id: UInt32
+    fileprivate let mid: String?
+    fileprivate let mLineIndex: Int?
+    fileprivate let remoteStreamIDs: [String]
+    fileprivate let remoteTrackID: String?
+    fileprivate let remoteTrackIsLive: Bool
+  }
+
+  /// Who makes a transceiver.
+  enum Origin {
+    case addTransceiver(hasTrack: Bool)
+    case addTrack(hasTrack: Bool)
+    case remoteOffer
+  }
+
   /// Names the transceiver in this peer; counted from 1 in order of creation.
-  package var id: UInt32
-  package var kind: MediaKind
-  /// Known once associated with an m-section.
-  package var mid: String?
-  package var mLineIndex: Int?
-  package var direction: TransceiverDirection
-  package var currentDirection: TransceiverDirection?
-  /// Whether `stop` was called.
-  package var isStopping = false
-  /// Whether it was made by addTrack (then a remote offer may take it, RFC 9429 section 5.10).
-  package var wasMadeByAddTrack = false
-  /// The msid stream and track identifiers of what is sent.
-  package var streamIDs: [String]
-  package var trackID: String
+  package let id: UInt32
+  package let kind: MediaKind
   /// Drawn at creation; the SSRCs this transceiver sends with.
-  package var ssrc: UInt32
-  package var rtxSSRC: UInt32
+  package let ssrc: UInt32
+  package let rtxSSRC: UInt32
+  /// Known once associated with an m-section.
+  package private(set) var mid: String?
+  package private(set) var mLineIndex: Int?
+  package private(set) var direction: TransceiverDirection
+  package private(set) var currentDirection: TransceiverDirection?
+  /// Whether `stop` was called.
+  package private(set) var isStopping = false
+  /// Whether it was made by addTrack (then a remote offer may take it, RFC 9429 section 5.10).
+  package private(set) var wasMadeByAddTrack = false
+  /// The msid stream and track identifiers of what is sent.
+  package private(set) var streamIDs: [String]
+  package private(set) var trackID: String
   /// The peer's stream and track identifiers, once signaled.
-  package var remoteStreamIDs: [String] = []
-  package var remoteTrackID: String?
+  package private(set) var remoteStreamIDs: [String] = []
+  package private(set) var remoteTrackID: String?
   /// Whether the sender has a track (W3C: it is not null).
   ///
   /// `addTrack` takes over transceivers for which this is false.
-  package var hasLocalTrack = false
+  package private(set) var hasLocalTrack = false
   /// Whether `addTrack` ever gave it a track: then no rollback takes it away.
-  package var wasGivenTrack = false
+  package private(set) var wasGivenTrack = false
   /// Whether an exchange ever agreed on sending; then `addTrack` leaves the transceiver alone.
-  package var hasSent = false
+  package private(set) var hasSent = false
   /// Whether the peer's track was announced and not taken back (W3C [[FiredDirection]]).
-  package var remoteTrackIsLive = false
+  package private(set) var remoteTrackIsLive = false
   /// Whether a remote offer made it; taking the offer back takes it away again.
-  package var wasMadeForRemoteOffer = false
+  package private(set) var wasMadeForRemoteOffer = false
   /// The codecs to negotiate, the preferred one first; empty for the defaults.
-  package var codecPreferences: [RTPCodec] = []
+  package private(set) var codecPreferences: [RTPCodec] = []
 
-  package init(
+  init(
     id: UInt32, kind: MediaKind, direction: TransceiverDirection, streamIDs: [String],
-    trackID: String, ssrc: UInt32, rtxSSRC: UInt32
+    trackID: String, ssrc: UInt32, rtxSSRC: UInt32, by origin: Origin
   ) {
     self.id = id
     self.kind = kind
@@ -49,5 +67,151 @@ package struct Transceiver: Hashable, Sendable {
     self.trackID = trackID
     self.ssrc = ssrc
     self.rtxSSRC = rtxSSRC
+    switch origin {
+    case .addTransceiver(let hasTrack): hasLocalTrack = hasTrack
+    case .addTrack(let hasTrack):
+      wasMadeByAddTrack = true
+      wasGivenTrack = true
+      hasLocalTrack = hasTrack
+    case .remoteOffer: wasMadeForRemoteOffer = true
+    }
+  }
+
+  // MARK: What applications set
+
+  /// Whether addTrack may take the transceiver over (W3C RTCPeerConnection.addTrack).
+  func isFree(for kind: MediaKind) -> Bool {
+    self.kind == kind && !hasLocalTrack && !hasSent && !isStopping
+  }
+
+  /// Begins to send a track that belongs to these streams.
+  mutating func add(track id: String?, _ streamIDs: [String]) {
+    self.streamIDs = streamIDs
+    if let id { trackID = id }
+    hasLocalTrack = true
+    wasGivenTrack = true
+    direction = direction.receives ? .sendrecv : .sendonly
+  }
+
+  /// Takes the track away from the sender and receives on.
+  mutating func removeTrack() {
+    hasLocalTrack = false
+    direction = direction.receives ? .recvonly : .inactive
+  }
+
+  mutating func replaceTrack(hasTrack: Bool) { hasLocalTrack = hasTrack }
+  mutating func want(_ direction: TransceiverDirection) { self.direction = direction }
+  mutating func join(_ streamIDs: [String]) { self.streamIDs = streamIDs }
+  mutating func prefer(_ codecs: [RTPCodec]) { codecPreferences = codecs }
+
+  /// Stops; the section goes with the next exchange.
+  mutating func stop() {
+    isStopping = true
+    direction = .stopped
+    // Nothing was negotiated, so there is nothing left to negotiate.
+    if mid == nil { currentDirection = .stopped }
+  }
+
+  /// Stops at once, with the session.
+  mutating func close() {
+    stop()
+    currentDirection = .stopped
+    remoteTrackIsLive = false
+  }
+
+  // MARK: What descriptions set
+
+  /// Whether a new section of a remote offer may take the transceiver: one that addTrack made,
+  /// not yet negotiated, when the peer wants to receive (RFC 9429 section 5.10).
+  func mayServe(_ direction: MediaDirection, _ kind: MediaKind) -> Bool {
+    self.kind == kind && direction.receives && mid == nil && wasMadeByAddTrack && !isStopping
+  }
+
+  /// Associates the transceiver with an m-section.
+  mutating func associate(_ mid: String, _ mLineIndex: Int) {
+    self.mid = mid
+    self.mLineIndex = mLineIndex
+  }
+
+  /// Takes over what the peer's section says about its track.
+  mutating func hear(_ section: SDPSection, sends: Bool) -> [Negotiation.Change] {
+    let wasLive = remoteTrackIsLive
+    remoteTrackIsLive = sends
+    guard sends else {
+      remoteStreamIDs = []
+      return wasLive ? [.trackRemoved(transceiver: id)] : []
+    }
+    let (streamIDs, trackID) = section.announcedTrack
+    // A track that joins another stream is told of again (W3C, processing remote tracks).
+    let joins = streamIDs.contains { !remoteStreamIDs.contains($0) }
+    remoteStreamIDs = streamIDs
+    remoteTrackID = trackID
+    return wasLive && !joins ? [] : [.trackAdded(transceiver: id, streamIDs: streamIDs)]
+  }
+
+  /// Takes the direction that an exchange agreed on; tells when the peer's track begins or ends.
+  ///
+  /// - Parameter answered: the peer's section, when the peer answered.
+  mutating func settle(_ direction: TransceiverDirection, _ answered: SDPSection?)
+    -> [Negotiation.Change]
+  {
+    currentDirection = direction
+    if direction.sends { hasSent = true }
+    if let answered { return hear(answered, sends: direction.receives) }
+    guard remoteTrackIsLive, !direction.receives else { return [] }
+    remoteTrackIsLive = false
+    return [.trackRemoved(transceiver: id)]
+  }
+
+  /// Notes that the offer which made the transceiver was answered for good.
+  mutating func noteCompleted() { wasMadeForRemoteOffer = false }
+
+  // MARK: Rollback
+
+  /// What a rollback returns to.
+  var association: Association {
+    Association(
+      id: id, mid: mid, mLineIndex: mLineIndex, remoteStreamIDs: remoteStreamIDs,
+      remoteTrackID: remoteTrackID, remoteTrackIsLive: remoteTrackIsLive)
+  }
+
+  /// Returns to the association that it had in a stable state, if there was one; tells when the
+  /// peer's track begins or ends, and whether the transceiver goes because an offer alone made it.
+  mutating func roll(backTo before: Association?) -> (changes: [Negotiation.Change], goes: Bool) {
+    let wasLive = remoteTrackIsLive
+    mid = before?.mid
+    mLineIndex = before?.mLineIndex
+    remoteStreamIDs = before?.remoteStreamIDs ?? []
+    remoteTrackID = before?.remoteTrackID
+    remoteTrackIsLive = before?.remoteTrackIsLive ?? false
+    var changes: [Negotiation.Change] = []
+    switch (wasLive, remoteTrackIsLive) {
+    case (true, false): changes.append(.trackRemoved(transceiver: id))
+    case (false, true): changes.append(.trackAdded(transceiver: id, streamIDs: remoteStreamIDs))
+    case (true, true), (false, false): break
+    }
+    guard before == nil, wasMadeForRemoteOffer else { return (changes, false) }
+    guard wasGivenTrack else { return (changes, true) }
+    // It lives on as if addTrack had made it, so that the next offer may take it.
+    wasMadeForRemoteOffer = false
+    wasMadeByAddTrack = true
+    return (changes, false)
+  }
+}
+
+extension SDPSection {
+  /// The streams and the track of the section's sender: from msid lines, or from the attributes of
+  /// its first source as older peers give them.
+  fileprivate var announcedTrack: (streamIDs: [String], trackID: String?) {
+    var msids = msids
+    if msids.isEmpty, let legacy = ssrcs.first(where: { $0.name == "msid" })?.value {
+      msids = [MSID(legacy)].compactMap(\.self)
+    }
+    var streamIDs: [String] = []
+    // A track belongs to a few streams at most, whatever a description claims.
+    for msid in msids.prefix(64) where msid.streamID != "-" && !streamIDs.contains(msid.streamID) {
+      streamIDs.append(msid.streamID)
+    }
+    return (streamIDs, msids.lazy.compactMap(\.trackID).first)
   }
 }

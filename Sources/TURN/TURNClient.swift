@@ -1,152 +1,47 @@
 import STUN
 package import Wire
 
-/// The name and password that a TURN server knows a client by (RFC 8489 section 9.2).
-package struct TURNCredentials: Hashable, Sendable {
-  package var username: String
-  package var password: String
-
-  package init(username: String, password: String) {
-    self.username = username
-    self.password = password
-  }
-}
-
 /// One allocation on a TURN server over one transport (RFC 8656), without I/O.
 ///
 /// Its owner carries messages between it and the server; the first one follows `begin`. Data to a
 /// peer goes as an indication until `bind` has led to a channel; what is sent before the server
-/// lets the peer in waits for that.
+/// lets the peer in waits for that. It routes between its parts, each of which owns its state.
 package struct TURNClient: Machine {
-  /// What can happen to a client.
-  package enum Input {
-    /// Asks for the allocation.
-    case begin
-    /// A message from the server: STUN other than Binding, or channel data.
-    case received([UInt8])
-    /// Lets a peer in before anything is sent to it.
-    case permit(IPAddress)
-    /// Wants a channel to a peer, because much will be sent to it.
-    case bind(SocketAddress)
-    /// Data for a peer.
-    case send([UInt8], to: SocketAddress)
-    /// Asks the server whether the allocation is still there, because peers are silent.
-    case verify
-    /// The deadline was reached.
-    case deadline
-    /// Ends the allocation.
-    case close
-  }
+  private typealias Purpose = ServerTransactions.Purpose
 
-  /// What a client wants done or tells.
-  package enum Output {
-    /// A message to the server.
-    case send([UInt8])
-    /// The allocation is there: its address, and the own address as the server saw it.
-    case allocated(relayed: SocketAddress, mapped: SocketAddress?)
-    /// Data of a peer.
-    case received([UInt8], from: SocketAddress)
-    /// The server does not let this peer in.
-    case refused(IPAddress)
-    /// Another server is to be asked instead, over the same transport; a new client does that.
-    case redirected(SocketAddress)
-    /// There is no allocation, or none any longer; the code is 0 for silence.
-    case failed(code: UInt16, reason: String)
-  }
+  package private(set) var deadline: Instant?
 
-  enum State {
-    case idle, allocating, allocated, over
-  }
-
-  /// What a request is about.
-  enum Purpose: Equatable {
-    case allocate
-    case refresh
-    case permission(IPAddress)
-    case channel(UInt16)
-  }
-
-  /// A request that waits for its response.
-  struct Transaction {
-    let purpose: Purpose
-    let id: STUNTransactionID
-    let bytes: [UInt8]
-    /// How often it was sent.
-    var attempts = 1
-    /// When it is sent again, or given up.
-    var dueAt: Instant
-    /// How often it was made anew because of the credentials.
-    let renewals: Int
-  }
-
-  /// An address whose traffic the server lets in.
-  struct Permission {
-    let ip: IPAddress
-    var isGranted = false
-    var isRefused = false
-    /// When it is asked for again, if it is in use.
-    var refreshAt: Instant?
-    var usedAt: Instant
-    /// Data that waits until the server has agreed.
-    var waiting: [(bytes: [UInt8], peer: SocketAddress)] = []
-  }
-
-  /// A channel to a peer.
-  struct Channel {
-    let number: UInt16
-    let peer: SocketAddress
-    var isBound = false
-    var refreshAt: Instant?
-  }
-
-  static let permissionsMaximum = 100
-  static let channelsMaximum = 64
-  static let waitingMaximum = 8
-
-  /// The allocated address, while there is one.
-  package internal(set) var relayed: SocketAddress?
-  package internal(set) var deadline: Instant?
-
-  let credentials: TURNCredentials
-  let entropy: EntropyStream
-  /// Whether the transport loses nothing, so that nothing is sent twice (RFC 8489 section 6.2.2).
-  let isReliable: Bool
-  /// Whether an IPv6 address is asked for; a server that has none gives an IPv4 one.
-  var wantsIPv6: Bool
-  var realm: String?
-  var nonce: [UInt8] = []
-  var key: [UInt8]?
-
-  var state = State.idle
-  var transactions: [Transaction] = []
-  var permissions: [Permission] = []
-  var channels: [Channel] = []
-  var refreshAt: Instant?
-  var keepAliveAt: Instant?
-  var sentAt = Instant.zero
+  private let entropy: EntropyStream
+  private var authentication: ServerAuthentication
+  private var allocation: Allocation
+  private var transactions: ServerTransactions
+  private var permissions = Permissions()
+  private var channels = Channels()
+  private var mapping: MappingKeeper
   /// The instant and the outputs of the step under way.
-  var now = Instant.zero
-  var outbox = Outbox<Output>()
+  private var now = Instant.zero
+  private var outbox = Outbox<Output>()
 
   /// Creates a client that waits for `begin`.
   package init(
     credentials: TURNCredentials, isReliable: Bool = false, wantsIPv6: Bool = false,
     entropy: EntropyStream
   ) {
-    self.credentials = credentials
-    self.isReliable = isReliable
-    self.wantsIPv6 = wantsIPv6
+    authentication = ServerAuthentication(credentials)
+    allocation = Allocation(wantsIPv6: wantsIPv6)
+    transactions = ServerTransactions(isReliable: isReliable)
+    mapping = MappingKeeper(isReliable: isReliable)
     self.entropy = entropy
   }
 
   package mutating func step(_ input: Input, at now: Instant, into outbox: inout Outbox<Output>) {
-    guard state != .over else { return }
+    guard !allocation.isOver else { return }
     self.now = now
     swap(&self.outbox, &outbox)
     switch input {
-    case .begin: if state == .idle { allocate() }
+    case .begin: if allocation.begin() { request(.allocate) }
     case .received(let bytes): receive(bytes)
-    case .permit(let ip): _ = permission(for: ip)
+    case .permit(let ip): _ = permit(ip)
     case .bind(let peer): bind(peer)
     case .send(let bytes, let peer): send(bytes, to: peer)
     case .verify: verify()
@@ -156,32 +51,34 @@ package struct TURNClient: Machine {
     swap(&self.outbox, &outbox)
   }
 
+  /// The allocated address, while there is one.
+  package var relayed: SocketAddress? { allocation.relayed }
+
   /// Whether the outcome of the allocation is open.
-  package var isAllocating: Bool { state == .allocating || state == .idle }
+  package var isAllocating: Bool { allocation.isOpen }
 
   /// Whether the allocation is there.
-  package var isAllocated: Bool { state == .allocated }
+  package var isAllocated: Bool { allocation.isThere }
 
-  // MARK: Data
+  private mutating func updateDeadline() {
+    deadline = earliest(
+      earliest(earliest(allocation.refreshAt, mapping.deadline), transactions.deadline),
+      earliest(permissions.deadline, channels.deadline))
+  }
+
+  // MARK: - Data
 
   private mutating func send(_ bytes: [UInt8], to peer: SocketAddress) {
-    guard state == .allocated else { return }
-    for channel in channels where channel.isBound && channel.peer == peer {
-      transmit(ChannelData.frame(bytes, channel: channel.number))
+    guard allocation.isThere else { return }
+    if let number = channels.bound(to: peer) {
+      transmit(ChannelData.frame(bytes, channel: number))
       return
     }
-    guard let index = permission(for: peer.ip), !permissions[index].isRefused else { return }
-    permissions[index].usedAt = now
-    guard permissions[index].isGranted else {
-      if permissions[index].waiting.count < TURNClient.waitingMaximum {
-        permissions[index].waiting.append((bytes, peer))
-      }
-      return
-    }
+    guard permit(peer.ip), permissions.send(bytes, to: peer, at: now) == .granted else { return }
     indicate(bytes, to: peer)
   }
 
-  mutating func indicate(_ bytes: [UInt8], to peer: SocketAddress) {
+  private mutating func indicate(_ bytes: [UInt8], to peer: SocketAddress) {
     var writer = STUNWriter(
       .indication, method: .send, transactionID: STUNTransactionID(from: entropy))
     writer.xorPeerAddress(peer)
@@ -189,17 +86,15 @@ package struct TURNClient: Machine {
     transmit(writer.finish(fingerprint: false))
   }
 
-  mutating func transmit(_ bytes: [UInt8]) {
-    sentAt = now
+  private mutating func transmit(_ bytes: [UInt8]) {
+    mapping.noteSent(at: now)
     outbox.append(.send(bytes))
   }
 
   private mutating func receive(_ bytes: [UInt8]) {
     if let (number, range) = ChannelData.read(bytes.span.bytes) {
-      for channel in channels where channel.number == number {
-        outbox.append(.received(Array(bytes[range]), from: channel.peer))
-        return
-      }
+      guard let peer = channels.peer(of: number) else { return }
+      outbox.append(.received(Array(bytes[range]), from: peer))
       return
     }
     guard let message = try? STUNMessage(bytes), message.hasValidFingerprint != false else {
@@ -208,12 +103,179 @@ package struct TURNClient: Machine {
     switch (message.messageClass, message.method) {
     case (.indication, .data):
       guard let peer = message.peerAddress, let data = message.data,
-        let index = permissions.firstIndex(where: { $0.ip == peer.ip && !$0.isRefused })
+        permissions.receive(from: peer.ip, at: now)
       else { return }
-      permissions[index].usedAt = now
       outbox.append(.received(data, from: peer))
     case (.success, _), (.error, _): takeResponse(message)
     default: break
     }
+  }
+
+  // MARK: - Requests
+
+  /// Lets an address in, which is asked for when it was not; false when there is no room.
+  private mutating func permit(_ ip: IPAddress) -> Bool {
+    if permissions.has(ip) { return true }
+    guard allocation.isThere, permissions.add(ip, at: now) else { return false }
+    request(.permission(ip))
+    return true
+  }
+
+  /// Asks for a channel, which lets the peer in as well (RFC 8656 section 12).
+  private mutating func bind(_ peer: SocketAddress) {
+    guard allocation.isThere, channels.mayAdd(peer), permit(peer.ip) else { return }
+    request(.channel(channels.add(peer)))
+  }
+
+  /// A refresh before its time: a server that has forgotten the allocation says so.
+  private mutating func verify() {
+    guard allocation.isThere, !transactions.contains(.refresh) else { return }
+    allocation.hasten()
+    request(.refresh)
+  }
+
+  /// Sends a request and waits for its response.
+  private mutating func request(_ purpose: Purpose, renewals: Int = 0) {
+    let id = STUNTransactionID(from: entropy)
+    let bytes = message(purpose, id)
+    transactions.begin(purpose, id, bytes, renewals: renewals, at: now)
+    transmit(bytes)
+    updateDeadline()
+  }
+
+  private func message(
+    _ purpose: Purpose, _ id: STUNTransactionID, lifetime: UInt32? = nil
+  ) -> [UInt8] {
+    var writer: STUNWriter
+    switch purpose {
+    case .allocate:
+      writer = STUNWriter(.request, method: .allocate, transactionID: id)
+      writer.requestedTransportUDP()
+      if allocation.wantsIPv6 { writer.requestedFamily(isIPv4: false) }
+    case .refresh:
+      writer = STUNWriter(.request, method: .refresh, transactionID: id)
+      if let lifetime { writer.lifetime(lifetime) }
+    case .permission(let ip):
+      writer = STUNWriter(.request, method: .createPermission, transactionID: id)
+      writer.xorPeerAddress(SocketAddress(ip, port: 0))
+    case .channel(let number):
+      writer = STUNWriter(.request, method: .channelBind, transactionID: id)
+      writer.channelNumber(number)
+      if let peer = channels.peer(of: number) { writer.xorPeerAddress(peer) }
+    }
+    return authentication.finish(writer)
+  }
+
+  // MARK: - Responses
+
+  private mutating func takeResponse(_ message: STUNMessage) {
+    let isSuccess = message.messageClass == .success
+    let error = isSuccess ? nil : message.errorCode
+    guard transactions.contains(message.transactionID), authentication.accepts(message),
+      isSuccess || error != nil, let transaction = transactions.take(message.transactionID)
+    else { return }
+    if let error {
+      takeError(error, transaction, message)
+    } else {
+      succeed(transaction.purpose, message)
+    }
+    updateDeadline()
+  }
+
+  private mutating func succeed(_ purpose: Purpose, _ message: STUNMessage) {
+    switch purpose {
+    case .allocate:
+      guard let relayed = message.relayedAddress,
+        allocation.take(relayed, lifetime: message.lifetime, at: now)
+      else {
+        fail(.allocate, code: 0, reason: "the server gives no address")
+        return
+      }
+      mapping.begin(at: now)
+      outbox.append(.allocated(relayed: relayed, mapped: message.mappedAddress))
+    case .refresh: allocation.prolong(message.lifetime, at: now)
+    case .permission(let ip):
+      for entry in permissions.grant(ip, at: now) { indicate(entry.bytes, to: entry.peer) }
+    case .channel(let number):
+      if let peer = channels.bind(number, at: now) { permissions.use(peer.ip, at: now) }
+    }
+  }
+
+  private mutating func takeError(
+    _ error: STUNErrorCode, _ transaction: ServerTransactions.Transaction, _ message: STUNMessage
+  ) {
+    let purpose = transaction.purpose
+    if transaction.mayRenew, authentication.learn(error.code, message) {
+      request(purpose, renewals: transaction.renewals + 1)
+      return
+    }
+    switch error.code {
+    case 440 where purpose == .allocate && allocation.takeIPv4():
+      request(.allocate, renewals: transaction.renewals)
+    // The server knows no allocation, whatever was asked about it (RFC 8656 sections 8, 10, 12).
+    case 437 where allocation.isThere:
+      end()
+      outbox.append(.failed(code: error.code, reason: error.reason))
+    case 300 where purpose == .allocate:
+      guard let server = message.alternateServer, server.port != 0 else {
+        fail(.allocate, code: error.code, reason: error.reason)
+        return
+      }
+      end()
+      outbox.append(.redirected(server))
+    default: fail(purpose, code: error.code, reason: error.reason)
+    }
+  }
+
+  private mutating func fail(_ purpose: Purpose, code: UInt16, reason: String) {
+    switch purpose {
+    case .allocate, .refresh:
+      end()
+      outbox.append(.failed(code: code, reason: reason))
+    case .permission(let ip): if permissions.refuse(ip) { outbox.append(.refused(ip)) }
+    case .channel(let number): channels.refuse(number)
+    }
+  }
+
+  // MARK: - Timers and end
+
+  /// Does all that is due.
+  private mutating func runTimers() {
+    let (again, silent) = transactions.takeDue(at: now)
+    for bytes in again { transmit(bytes) }
+    for purpose in silent { fail(purpose, code: 0, reason: "the server does not answer") }
+    updateDeadline()
+    guard allocation.isThere else { return }
+    if allocation.takeDue(at: now) { request(.refresh) }
+    let prolonged = permissions.takeDue(at: now) { [channels] in channels.reach($0) }
+    for ip in prolonged { request(.permission(ip)) }
+    for number in channels.takeDue(at: now) { request(.channel(number)) }
+    keepMapping()
+    updateDeadline()
+  }
+
+  private mutating func keepMapping() {
+    guard mapping.isDue(at: now) else { return }
+    if mapping.isSilent(at: now) {
+      transmit(STUNWriter(.indication, transactionID: STUNTransactionID(from: entropy)).finish())
+    }
+    mapping.settle()
+  }
+
+  /// Tells the server once that the allocation is no longer needed; it ends by itself otherwise.
+  private mutating func close() {
+    if allocation.isThere {
+      transmit(message(.refresh, STUNTransactionID(from: entropy), lifetime: 0))
+    }
+    end()
+  }
+
+  private mutating func end() {
+    allocation.end()
+    transactions.removeAll()
+    permissions.removeAll()
+    channels.removeAll()
+    mapping.end()
+    deadline = nil
   }
 }

@@ -15,23 +15,3 @@ package struct ClearPacket: Sendable {
   /// When it was made, or when the kernel received what it came in.
   package var at: Instant
 }
-
-extension PeerTransport {
-  /// Shows a packet that goes out to whoever looks on.
-  func show(_ kind: ClearPacket.Kind, sent bytes: borrowing [UInt8]) {
-    guard let onlooker, let path else { return }
-    onlooker(
-      ClearPacket(
-        kind: kind, isInbound: false, local: path.local, remote: path.remote, bytes: copy bytes,
-        at: now))
-  }
-
-  /// Shows a packet that came in.
-  func show(_ kind: ClearPacket.Kind, received bytes: [UInt8]) {
-    guard let onlooker, let path = receivingPath else { return }
-    onlooker(
-      ClearPacket(
-        kind: kind, isInbound: true, local: path.local, remote: path.remote, bytes: bytes,
-        at: arrival))
-  }
-}

@@ -78,12 +78,3 @@ extension PeerTransport {
     case refused(layer: StaticString, String)
   }
 }
-
-/// What went over a transport, without ICE's own messages.
-package struct TransportCounters: Hashable, Sendable {
-  package var packetsSent: UInt64 = 0
-  package var packetsReceived: UInt64 = 0
-  package var bytesSent: UInt64 = 0
-  package var bytesReceived: UInt64 = 0
-  package var selectedPairChanges: UInt64 = 0
-}

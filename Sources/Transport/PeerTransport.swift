@@ -1,5 +1,6 @@
 package import ICE
 import JSEP
+import RTP
 package import Secure
 package import Wire
 
@@ -10,72 +11,35 @@ package import Wire
 ///     datagrams ◀──▶ ICE agent ── path ──▶ DTLS ── keys ──▶ SRTP ◀──▶ RTP, RTCP
 ///                                          DTLS ◀──▶ SCTP packets
 ///
-/// The extensions hold one concern each: packets, path, keys, descriptions.
+/// It routes between its parts, each of which owns its state.
 package struct PeerTransport: Machine, ~Copyable {
   /// Tells it from the other transports of the peer, of which the first is 0.
   package let number: Int
-  package internal(set) var agent: ICEAgent
-  let dtls: (any DTLSTransporting)?
-  let security: any SecurityFactory
-  var srtp: SRTPContext?
-  let entropy: EntropyStream
-
-  /// Why the transport cannot work at all, in words.
-  package let failure: String?
-  /// The path in use.
-  package internal(set) var path: (local: SocketAddress, remote: SocketAddress)?
-  /// Whether that path begins at a TURN server.
-  var pathIsRelayed = false
-  /// Whether ICE was restarted and has not selected a path since.
-  var pathIsOld = false
-  /// DTLS datagrams made before there was a path.
-  var waitingForPath: [[UInt8]] = []
-
-  /// The role in the DTLS association under way, or in the last one.
-  package internal(set) var dtlsRole: DTLSRole?
-  /// What that association expects of the peer's certificate.
-  var remoteFingerprints: [CertificateFingerprint] = []
-  /// What the last handshake established.
-  package internal(set) var secured: DTLSResult?
-
+  package private(set) var agent: ICEAgent
+  private(set) var keys: TransportKeys
+  private(set) var currentPath = TransportPath()
+  private(set) var gathering = LocalGathering()
+  private(set) var generation: LocalRestart
+  private(set) var peer = PeerParameters()
+  /// What went over the transport and over each pair.
+  package private(set) var traffic = TrafficLedger()
   /// Whether the part in ICE was settled by a description.
-  package internal(set) var hasRole = false
-  var remote: RemoteTransport?
-  /// The peer's present generation of ICE credentials.
-  package internal(set) var remoteUsernameFragment: String?
-  var knownRemoteCandidates: [String] = []
-  /// The local candidates of the present generation, as text for descriptions.
-  var candidates: [String] = []
-  var gatheringIsComplete = false
-  var defaultAddress: SocketAddress?
-  var interfaces: [IPAddress]?
-  var wantsGathering = false
-  /// An ICE restart was asked for and not yet offered.
-  var restartIsWanted = false
-  /// New credentials that an offer with an ICE restart already states.
-  var nextCredentials: ICECredentials?
-
-  /// What went over the transport.
-  package internal(set) var counters = TransportCounters()
-  /// What went over each pair.
-  package internal(set) var traffic = TrafficLedger()
-  /// When the agent was last told of traffic, to tell it rarely.
-  var lastReceivedTold = Instant(nanoseconds: .min)
-  var lastSentTold = Instant(nanoseconds: .min)
-  var isClosed = false
+  package private(set) var hasRole = false
+  private var isClosed = false
 
   /// Sees every packet in the clear; changes nothing of what happens.
   package var onlooker: ((ClearPacket) -> Void)?
 
-  var agentOutputs = Outbox<ICEAgent.Output>()
-  var dtlsOutputs = Outbox<DTLSTransport.Output>()
-  /// The outputs of the step under way.
-  var outbox = Outbox<Output>()
-  /// The instant of the step under way.
-  var now = Instant.zero
-  /// The kernel's receive time of the datagram under way, and where it came.
-  var arrival = Instant.zero
-  var receivingPath: (local: SocketAddress, remote: SocketAddress)?
+  /// The step under way: its instant and its outputs.
+  private struct Step {
+    var now = Instant.zero
+    var outbox = Outbox<Output>()
+  }
+
+  private var current = Step()
+  /// The kernel's receive time of the last datagram, and where it came.
+  private var arrival: (at: Instant, local: SocketAddress, remote: SocketAddress)?
+  private var agentOutputs = Outbox<ICEAgent.Output>()
 
   /// Draws the certificate that identifies the peer, unless some are given.
   ///
@@ -85,43 +49,32 @@ package struct PeerTransport: Machine, ~Copyable {
     profiles: [SRTPProtection], security: any SecurityFactory
   ) {
     number = 0
-    self.security = security
-    self.entropy = entropy.stream("ice")
-    agent = ICEAgent(ice, entropy: self.entropy)
-    do throws(SecureError) {
-      dtls = try security.transport(
-        entropy: entropy.stream("dtls"), wallClock: wallClock, certificates: certificates,
-        profiles: profiles)
-      failure = nil
-    } catch {
-      dtls = nil
-      failure = error.reason
-    }
+    let stream = entropy.stream("ice")
+    generation = LocalRestart(stream)
+    agent = ICEAgent(ice, entropy: stream)
+    keys = TransportKeys(
+      entropy: entropy.stream("dtls"), wallClock: wallClock, certificates: certificates,
+      profiles: profiles, security: security)
   }
 
   /// Makes another transport of the same peer, which identifies it with the same certificates.
   package init(_ number: Int, beside first: borrowing PeerTransport, entropy: Entropy) {
     self.number = number
-    security = first.security
     onlooker = first.onlooker
-    self.entropy = entropy.stream("ice", number: number)
-    agent = ICEAgent(first.agent.settings, entropy: self.entropy, ordinal: number)
-    do throws(SecureError) {
-      dtls = try first.dtls?.another(entropy: entropy.stream("dtls", number: number))
-      failure = first.failure
-    } catch {
-      dtls = nil
-      failure = error.reason
-    }
+    let stream = entropy.stream("ice", number: number)
+    generation = LocalRestart(stream)
+    agent = ICEAgent(first.agent.settings, entropy: stream, ordinal: number)
+    keys = TransportKeys(
+      beside: first.keys, entropy: entropy.stream("dtls", number: number))
   }
 
   package mutating func step(
     _ input: consuming Input, at now: Instant, into outbox: inout Outbox<Output>
   ) {
-    self.now = now
-    swap(&self.outbox, &outbox)
+    current.now = now
+    swap(&current.outbox, &outbox)
     apply(input)
-    swap(&self.outbox, &outbox)
+    swap(&current.outbox, &outbox)
   }
 
   private mutating func apply(_ input: consuming Input) {
@@ -141,37 +94,248 @@ package struct PeerTransport: Machine, ~Copyable {
     case .sendFailed(let local, let remote, let packets, let bytes):
       traffic.countDiscarded(packets: packets, bytes: bytes, local, remote)
       drive(.sendFailed(local: local, remote: remote))
-    case .interfaces(let addresses): learn(addresses)
-    case .gather: gather()
-    case .role(let role): take(role)
-    case .restart:
-      // What was never offered has nothing to restart (RFC 9429 section 5.2.3.1).
-      if agent.gatheringState != .new { restartIsWanted = true }
-    case .offering: prepareGeneration()
-    case .offered(let text): begin(offered: text)
+    case .interfaces(let addresses): follow(gathering.learn(addresses, agent.gatheringState))
+    case .gather: follow(gathering.begin(agent.gatheringState))
+    case .role(let role):
+      hasRole = true
+      drive(.role(role))
+    case .restart: generation.want(agent.gatheringState)
+    case .offering: generation.prepare()
+    case .offered(let text):
+      guard let credentials = generation.begin(offered: text) else { return }
+      peer.restart()
+      beginGeneration(with: credentials)
     case .remote(let parameters, let answersOwnOffer):
       take(parameters, answersOwnOffer: answersOwnOffer)
-    case .remoteCandidate(let text, let candidate): learn(candidate, text)
+    case .remoteCandidate(let text, let candidate):
+      if peer.signal(text) { drive(.remoteCandidate(candidate)) }
     case .remoteEndOfCandidates: drive(ICEAgent.Input.remoteEndOfCandidates)
-    case .close: close()
+    case .close:
+      drive(DTLSTransport.Input.close)
+      drive(ICEAgent.Input.close)
+      isClosed = true
     }
   }
 
-  package var deadline: Instant? { earliest(agent.deadline, dtls?.deadline) }
+  package var deadline: Instant? { earliest(agent.deadline, keys.deadline) }
 
   private mutating func reachDeadline() {
     if let due = agent.deadline, due <= now { drive(ICEAgent.Input.deadline) }
-    if let due = dtls?.deadline, due <= now { drive(DTLSTransport.Input.deadline) }
+    if let due = keys.deadline, due <= now { drive(DTLSTransport.Input.deadline) }
   }
 
-  private mutating func close() {
-    drive(DTLSTransport.Input.close)
-    drive(ICEAgent.Input.close)
-    isClosed = true
+  private var now: Instant { current.now }
+
+  private mutating func emit(_ output: consuming Output) { current.outbox.append(output) }
+
+  // MARK: - Descriptions
+
+  /// Hands the peer's parameters to the agent; changed credentials are an ICE restart.
+  private mutating func take(_ parameters: RemoteTransport?, answersOwnOffer: Bool) {
+    let taking = peer.take(parameters, answersOwnOffer: answersOwnOffer)
+    guard let remote = parameters else { return }
+    if taking == .restart { beginGeneration(with: generation.answer()) }
+    if taking != .sameGeneration {
+      let credentials = ICECredentials(
+        usernameFragment: remote.usernameFragment, password: remote.password)
+      drive(.remoteCredentials(credentials, lite: remote.isLite))
+    }
+    for line in remote.candidates where peer.describe(line) {
+      do throws(ICECandidateError) {
+        drive(.remoteCandidate(try ICECandidate(attribute: line)))
+      } catch {
+        emit(.refused(layer: "ice", error.description))
+      }
+    }
+    if remote.endOfCandidates { drive(.remoteEndOfCandidates) }
+    startDTLSIfReady()
   }
 
-  mutating func emit(_ output: consuming Output) { outbox.append(output) }
+  /// Gives the agent fresh credentials and forgets the old generation's candidates.
+  private mutating func beginGeneration(with credentials: ICECredentials) {
+    currentPath.restart()
+    gathering.restart()
+    drive(.restart(credentials))
+  }
 
-  /// The deadline of each layer.
-  package var deadlines: (ice: Instant?, dtls: Instant?) { (agent.deadline, dtls?.deadline) }
+  // MARK: - ICE
+
+  private mutating func follow(_ input: ICEAgent.Input?) {
+    if let input { drive(input) }
+  }
+
+  private mutating func drive(_ input: ICEAgent.Input) {
+    let isOutermost = agentOutputs.isEmpty
+    agent.step(input, at: now, into: &agentOutputs)
+    guard isOutermost else { return }
+    while let output = agentOutputs.next() { handle(output) }
+  }
+
+  private mutating func handle(_ output: ICEAgent.Output) {
+    switch output {
+    case .bindSocket(let id, let address): emit(.bindSocket(id: id, address))
+    case .listen(let id, let address): emit(.listen(id: id, address))
+    case .openStream(let id, let local, let remote, let server):
+      emit(.openStream(id: id, StreamTarget(from: local, to: remote, server: server)))
+    case .closeSocket(let address): emit(.closeSocket(address))
+    case .closeStream(let local, let remote): emit(.closeStream(local: local, remote: remote))
+    case .resolveName(let id, let name): emit(.resolveName(id: id, name))
+    case .publishName(let name, let address): emit(.publishName(name, address))
+    case .datagram(let local, let remote, let bytes):
+      emit(.datagram(Datagram(local: local, remote: remote, bytes: bytes)))
+    case .relayed(let local, let remote, let bytes):
+      receive(
+        Datagram(local: local, remote: remote, bytes: bytes), arrival: arrival?.at ?? .zero)
+    case .serverFailed(let server, let code, let reason):
+      emit(.refused(layer: "turn", "\(server): \(code == 0 ? reason : "\(code) \(reason)")"))
+    case .gatheringState(let state): emit(.gatheringState(state))
+    case .connectionState(let state): emit(.iceState(state))
+    case .localCandidate(let candidate):
+      gathering.keep(candidate)
+      emit(.localCandidate(candidate))
+    case .unsignaledCandidate(let candidate): emit(.unsignaledCandidate(candidate))
+    case .remoteCandidate(let candidate): emit(.remoteCandidate(candidate))
+    case .pair(let pair):
+      if let remote = pair.remote.address { traffic.begin(pair.id, pair.base, remote) }
+      emit(.pair(pair))
+    case .selected(let local, let remote): select(local, remote)
+    case .role: break
+    }
+  }
+
+  private mutating func select(_ local: SocketAddress, _ remote: SocketAddress) {
+    currentPath.select(local, remote, isRelayed: agent.isRelayed(local))
+    traffic.countSelection()
+    startDTLSIfReady()
+    for bytes in currentPath.takeHeld() { send(bytes) }
+  }
+
+  // MARK: - DTLS
+
+  /// Starts the handshake once the roles are agreed and there is a path: its time limit runs from
+  /// here.
+  ///
+  /// Other fingerprints mean another association (RFC 8842 section 4), with whoever is at the end
+  /// of the path that ICE finds; media goes on with the keys of the former one until then.
+  private mutating func startDTLSIfReady() {
+    guard path != nil, let remote = peer.described,
+      let input = keys.begin(with: remote, pathIsOld: currentPath.isOld)
+    else { return }
+    _ = currentPath.takeHeld()
+    drive(input)
+  }
+
+  private mutating func drive(_ input: DTLSTransport.Input) {
+    guard keys.step(input, at: now) else { return }
+    while let output = keys.next() { handle(output) }
+  }
+
+  private mutating func handle(_ output: DTLSTransport.Output) {
+    switch output {
+    case .datagram(let bytes): if path != nil { send(bytes) } else { currentPath.hold(bytes) }
+    case .state(let state): emit(.dtlsState(state))
+    case .established(let result): secure(result)
+    case .data(let packet):
+      show(.sctp, received: packet)
+      emit(.data(packet))
+    case .failure(let reason): emit(.refused(layer: "dtls", reason))
+    }
+  }
+
+  private mutating func secure(_ result: DTLSResult) {
+    do throws(SecureError) {
+      try keys.secure(result)
+    } catch {
+      emit(.refused(layer: "srtp", error.reason))
+      return
+    }
+    emit(.secured(result, keys.role ?? .client))
+  }
+
+  // MARK: - Packets in
+
+  /// Sorts a datagram by its first byte (RFC 7983 section 7).
+  private mutating func receive(_ datagram: Datagram, arrival: Instant) {
+    guard !isClosed else { return }
+    self.arrival = (arrival, datagram.local, datagram.remote)
+    switch DatagramClass(datagram.bytes.span.bytes) {
+    case .stun, .channelData:
+      drive(
+        .datagram(local: datagram.local, remote: datagram.remote, bytes: datagram.bytes))
+    case .dtls:
+      count(received: datagram)
+      drive(DTLSTransport.Input.datagram(datagram.bytes))
+    case .rtp: receiveProtected(datagram, isRTCP: false, arrival: arrival)
+    case .rtcp: receiveProtected(datagram, isRTCP: true, arrival: arrival)
+    default: emit(.refused(layer: "transport", "datagram of unknown kind"))
+    }
+  }
+
+  private mutating func receiveProtected(_ datagram: Datagram, isRTCP: Bool, arrival: Instant) {
+    guard keys.hasProtection else {
+      emit(.refused(layer: "srtp", "packet before the keys are known"))
+      return
+    }
+    var packet = datagram.bytes
+    do throws(SRTPContext.Refusal) {
+      try keys.unprotect(&packet, isRTCP: isRTCP)
+    } catch {
+      emit(.refused(layer: "srtp", error.reason))
+      return
+    }
+    count(received: datagram)
+    if traffic.tellsReceived(at: now) {
+      drive(.trafficReceived(local: datagram.local, remote: datagram.remote))
+    }
+    show(isRTCP ? .rtcp : .rtp, received: packet)
+    emit(isRTCP ? .rtcp(packet, arrival: arrival) : .rtp(packet, arrival: arrival))
+  }
+
+  private mutating func count(received datagram: Datagram) {
+    traffic.count(
+      datagram.bytes.count, isInbound: true, datagram.local, datagram.remote, at: now)
+  }
+
+  // MARK: - Packets out
+
+  private mutating func send(_ bytes: consuming [UInt8]) {
+    guard let path else { return }
+    traffic.count(bytes.count, isInbound: false, path.local, path.remote, at: now)
+    if currentPath.isRelayed {
+      drive(ICEAgent.Input.relay(local: path.local, remote: path.remote, bytes: bytes))
+    } else {
+      emit(.datagram(Datagram(local: path.local, remote: path.remote, bytes: bytes)))
+    }
+    if traffic.tellsSent(at: now) { drive(ICEAgent.Input.trafficSent) }
+  }
+
+  private mutating func sendProtected(_ packet: consuming [UInt8], isRTCP: Bool) {
+    guard keys.hasProtection, path != nil else { return }
+    show(isRTCP ? .rtcp : .rtp, sent: packet)
+    do throws(SRTPContext.Refusal) {
+      try keys.protect(&packet, isRTCP: isRTCP)
+    } catch {
+      emit(.refused(layer: "srtp", "own packet: \(error.reason)"))
+      return
+    }
+    send(packet)
+  }
+
+  // MARK: - Onlooker
+
+  private func show(_ kind: ClearPacket.Kind, sent bytes: borrowing [UInt8]) {
+    guard let onlooker, let path else { return }
+    onlooker(
+      ClearPacket(
+        kind: kind, isInbound: false, local: path.local, remote: path.remote, bytes: copy bytes,
+        at: now))
+  }
+
+  private func show(_ kind: ClearPacket.Kind, received bytes: [UInt8]) {
+    guard let onlooker, let arrival else { return }
+    onlooker(
+      ClearPacket(
+        kind: kind, isInbound: true, local: arrival.local, remote: arrival.remote, bytes: bytes,
+        at: arrival.at))
+  }
 }

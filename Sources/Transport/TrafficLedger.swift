@@ -28,14 +28,29 @@ package struct PairTraffic {
   package fileprivate(set) var bytesDiscarded: UInt64 = 0
 }
 
-/// The traffic of a transport by candidate pairs.
+/// What went over a transport, without ICE's own messages.
+package struct TransportCounters: Hashable, Sendable {
+  package fileprivate(set) var packetsSent: UInt64 = 0
+  package fileprivate(set) var packetsReceived: UInt64 = 0
+  package fileprivate(set) var bytesSent: UInt64 = 0
+  package fileprivate(set) var bytesReceived: UInt64 = 0
+  package fileprivate(set) var selectedPairChanges: UInt64 = 0
+}
+
+/// Owns the traffic of a transport, in all and by candidate pairs, and how often ICE hears of it.
 ///
 /// An ICE restart makes new pairs over old sockets; what goes over their addresses from then on
 /// counts for the newest pair.
 package struct TrafficLedger {
+  /// ICE is told of traffic at most so often.
+  private static let tellInterval = Interval.milliseconds(500)
+
+  package private(set) var total = TransportCounters()
   private var entries: [PairTraffic] = []
   /// Where the last packet was counted: the next one is most likely there too, whatever its way.
   private var lastPlace = 0
+  private var receivedToldAt = Instant(nanoseconds: .min)
+  private var sentToldAt = Instant(nanoseconds: .min)
 
   /// How many pairs are told apart; what goes over others counts in the transport's sums alone.
   private static let pairsMaximum = 256
@@ -60,6 +75,13 @@ package struct TrafficLedger {
   mutating func count(
     _ size: Int, isInbound: Bool, _ local: SocketAddress, _ remote: SocketAddress, at now: Instant
   ) {
+    if isInbound {
+      total.packetsReceived += 1
+      total.bytesReceived += UInt64(size)
+    } else {
+      total.packetsSent += 1
+      total.bytesSent += UInt64(size)
+    }
     guard let index = place(local, remote) else { return }
     if isInbound {
       entries[index].received.add(size, at: now)
@@ -75,6 +97,23 @@ package struct TrafficLedger {
     guard let index = place(local, remote) else { return }
     entries[index].packetsDiscarded &+= UInt64(max(0, packets))
     entries[index].bytesDiscarded &+= UInt64(max(0, bytes))
+  }
+
+  /// Counts that another pair came into use.
+  mutating func countSelection() { total.selectedPairChanges += 1 }
+
+  /// Whether ICE is to be told now that something came.
+  mutating func tellsReceived(at now: Instant) -> Bool {
+    guard now - Self.tellInterval >= receivedToldAt else { return false }
+    receivedToldAt = now
+    return true
+  }
+
+  /// Whether ICE is to be told now that something went out.
+  mutating func tellsSent(at now: Instant) -> Bool {
+    guard now - Self.tellInterval >= sentToldAt else { return false }
+    sentToldAt = now
+    return true
   }
 
   private mutating func place(_ local: SocketAddress, _ remote: SocketAddress) -> Int? {

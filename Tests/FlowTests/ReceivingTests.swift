@@ -46,7 +46,7 @@ import Wire
     #expect(receiver.ended == ["v 5", "v 6"])
     for ssrc in 10..<40 { receiver.rtp(packet(ssrc: UInt32(ssrc), sequence: 1, mid: "v")) }
     #expect(receiver.flow.inbound.count <= 2)
-    #expect(receiver.flow.routes.count <= 2)
+    #expect(receiver.flow.receivers.routes.count <= 2)
   }
 
   @Test func aSourceMayComeBackAfterGoodbye() {
@@ -201,8 +201,8 @@ import Wire
         receiver.step(.deadline)
       }
     }
-    #expect(receiver.flow.receivers.count <= 4)
-    #expect(receiver.flow.routes.count <= MediaFlow.maximumRoutes)
+    #expect(receiver.flow.receivers.all.count <= 4)
+    #expect(receiver.flow.receivers.routes.count <= ReceiveStreams.routesMaximum)
     #expect(receiver.flow.refused.malformed > 100)
   }
 

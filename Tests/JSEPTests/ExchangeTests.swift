@@ -79,7 +79,7 @@ import Wire
     let video = side.negotiation.transceivers[1]
     #expect(
       offer.text.split(separator: "\r\n").map { String($0) } == [
-        "v=0", "o=- \(side.negotiation.sessionID) 1 IN IP4 127.0.0.1", "s=-", "t=0 0",
+        "v=0", "o=- \(side.negotiation.created.sessionID) 1 IN IP4 127.0.0.1", "s=-", "t=0 0",
         "a=group:BUNDLE 0 1", "a=msid-semantic:WMS *",
         "m=audio 9 UDP/TLS/RTP/SAVPF 111", "c=IN IP4 0.0.0.0",
         "a=candidate:1 1 udp 2130706431 192.0.2.1 50000 typ host", "a=ice-ufrag:aFrag",

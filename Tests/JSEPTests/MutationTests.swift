@@ -11,9 +11,9 @@ import Wire
     do {
       try side.take(.offer, text)
       _ = try side.answer()
-      let documents = side.negotiation.documents
-      let kinds = documents.currentRemote?.sections.map(\.kind)
-      #expect(documents.currentLocal?.sections.map(\.kind) == kinds)
+      let set = side.negotiation.descriptions
+      let kinds = set.currentRemote?.document.sections.map(\.kind)
+      #expect(set.currentLocal?.document.sections.map(\.kind) == kinds)
       #expect(side.negotiation.signalingState == .stable)
       let mids = side.negotiation.sections.map(\.mid)
       #expect(Set(mids).count == mids.count)

@@ -1,7 +1,8 @@
 import RTP
 import Wire
 
-/// One stream that is received: its counts, what it misses, and the assembly of its frames.
+/// One stream that is received: joins its counts, what is reported of it, what it misses, and the
+/// assembly of its frames.
 struct ReceiveStream {
   /// A packet of the stream, direct or unwrapped from a retransmission.
   struct Packet {
@@ -15,28 +16,21 @@ struct ReceiveStream {
   let mid: String
   let kind: MediaKind
   let ssrc: UInt32
-  var rtxSSRC: UInt32?
+  private(set) var rtxSSRC: UInt32?
   private(set) var counters: InboundStreamCounters
   /// What the last packet carried.
   private(set) var codec: FlowSection.Codec?
   private(set) var hasEnded = false
   /// Whether another stream took this one's place in the section.
-  var isReplaced = false
-  /// Whether packets came since the last report.
-  private(set) var receivedSinceReport = false
-  private(set) var retransmittedSinceReport = false
-  /// Whether a decoder asked for a key frame and none came since.
-  var keyframeWanted = false
+  private(set) var isReplaced = false
   /// The packets of pictures and what is made of them; unused for sound.
   private(set) var pictures = PictureReception()
 
-  private var reception = ReceptionStatistics()
-  private var rtxReception = ReceptionStatistics()
+  private var reports = ReceptionReports()
   private var window = SequenceWindow()
   private var timestamps = TimestampUnwrapper()
   private var clockRate: UInt32 = 0
   private var keyframeRequests = KeyframeRequests()
-  private var lastSenderReport: (compactNTP: UInt32, arrival: Instant)?
 
   init(mid: String, kind: MediaKind, ssrc: UInt32, rtxSSRC: UInt32?, at now: Instant) {
     self.mid = mid
@@ -51,8 +45,8 @@ struct ReceiveStream {
     var counters = counters
     counters.rtxSSRC = rtxSSRC
     counters.hasEnded = hasEnded
-    counters.packetsLost = reception.lost
-    counters.jitter = clockRate == 0 ? 0 : Double(reception.jitter) / Double(clockRate)
+    counters.packetsLost = reports.media.lost
+    counters.jitter = clockRate == 0 ? 0 : Double(reports.media.jitter) / Double(clockRate)
     counters.framesDropped += pictures.assembler.droppedCount
     return counters
   }
@@ -64,15 +58,24 @@ struct ReceiveStream {
     counters.framesDropped += pictures.assembler.droppedCount
     pictures = PictureReception()
     window = SequenceWindow()
-    reception.acceptJump()
+    reports.acceptJump()
   }
 
   /// Takes note that the source sends no more.
   mutating func end() {
     hasEnded = true
     pictures.end()
-    keyframeWanted = false
+    keyframeRequests.settle()
   }
+
+  /// Gives its place in the section to another stream.
+  mutating func replace() { isReplaced = true }
+
+  /// Learns the source of its retransmissions.
+  mutating func learn(rtxSSRC: UInt32?) { self.rtxSSRC = rtxSSRC }
+
+  /// Notes that a decoder needs a key frame.
+  mutating func wantKeyframe() { keyframeRequests.want() }
 
   // MARK: - Packets
 
@@ -82,12 +85,8 @@ struct ReceiveStream {
   ) {
     clockRate = packet.codec.clockRate
     count(packet)
-    receivedSinceReport = true
     let header = packet.header
-    guard
-      let sequence = reception.receive(
-        header.sequence, timestamp: header.timestamp, clockRate: clockRate,
-        arrival: packet.arrival)
+    guard let sequence = reports.receive(header, clockRate: clockRate, arrival: packet.arrival)
     else {
       counters.packetsDiscarded += 1
       return
@@ -100,19 +99,15 @@ struct ReceiveStream {
     _ packet: Packet, at now: Instant, into outbox: inout Outbox<MediaFlow.Output>
   ) {
     count(packet)
-    retransmittedSinceReport = true
     let header = packet.header
-    _ = rtxReception.receive(
-      header.sequence, timestamp: header.timestamp, clockRate: packet.codec.clockRate,
-      arrival: packet.arrival)
+    reports.receiveRTX(header, clockRate: packet.codec.clockRate, arrival: packet.arrival)
     guard let original = RTX.unwrap(packet.bytes.span.bytes, header: header) else { return }
     counters.retransmittedPacketsReceived += 1
     counters.retransmittedBytesReceived += UInt64(header.payload.count)
-    guard reception.isStarted else {
+    guard let sequence = reports.extended(original.sequence) else {
       counters.packetsDiscarded += 1
       return
     }
-    let sequence = reception.extended(original.sequence)
     if take(packet, sequence, payload: original.payload, at: now, into: &outbox) {
       counters.packetsRecovered += 1
     }
@@ -135,10 +130,7 @@ struct ReceiveStream {
   mutating func receiveSealed(_ header: RTPHeader, clockRate: UInt32, arrival: Instant) -> Int64? {
     self.clockRate = clockRate
     count(header, arrival: arrival)
-    receivedSinceReport = true
-    guard
-      let sequence = reception.receive(
-        header.sequence, timestamp: header.timestamp, clockRate: clockRate, arrival: arrival),
+    guard let sequence = reports.receive(header, clockRate: clockRate, arrival: arrival),
       window.insert(sequence) == .new
     else { return nil }
     return sequence
@@ -236,7 +228,7 @@ struct ReceiveStream {
   ) {
     let join = codec.name.codec?.payload.join
     while let (picture, bytes) = pictures.next(at: now, joining: join) {
-      if picture.isKey { keyframeWanted = false }
+      if picture.isKey { keyframeRequests.settle() }
       outbox.append(
         .received(
           ReceivedFrame(
@@ -268,7 +260,7 @@ struct ReceiveStream {
   mutating func keyframeRequest(
     _ codec: FlowSection.Codec, senderSSRC: UInt32, roundTrip: Interval?, at now: Instant
   ) -> RTCPPacket? {
-    guard keyframeWanted || pictures.assembler.wantsKeyframe,
+    guard keyframeRequests.isWanted || pictures.assembler.wantsKeyframe,
       let request = keyframeRequests.next(
         to: ssrc, codec, senderSSRC: senderSSRC, roundTrip: roundTrip, at: now)
     else { return nil }
@@ -279,28 +271,13 @@ struct ReceiveStream {
   // MARK: - Reports
 
   /// The report blocks about what came since the last report.
-  mutating func reportBlocks(at now: Instant) -> [ReportBlock] {
-    var blocks: [ReportBlock] = []
-    if receivedSinceReport {
-      var last: UInt32 = 0
-      var delay: UInt32 = 0
-      if let lastSenderReport {
-        last = lastSenderReport.compactNTP
-        delay = (now - lastSenderReport.arrival).compactUnits
-      }
-      blocks.append(reception.report(ssrc: ssrc, lastReport: last, delay: delay))
-    }
-    if retransmittedSinceReport, let rtxSSRC {
-      blocks.append(rtxReception.report(ssrc: rtxSSRC, lastReport: 0, delay: 0))
-    }
-    receivedSinceReport = false
-    retransmittedSinceReport = false
-    return blocks
+  mutating func takeReportBlocks(at now: Instant) -> [ReportBlock] {
+    reports.takeBlocks(ssrc, rtxSSRC: rtxSSRC, at: now)
   }
 
   /// Takes the source's own report.
   mutating func receive(_ report: SenderReport, at arrival: Instant) {
-    lastSenderReport = (UInt32(truncatingIfNeeded: report.ntpTime >> 16), arrival)
+    reports.receive(report, at: arrival)
     var remote = counters.remote ?? RemoteOutboundCounters()
     remote.reportedAt = arrival
     remote.packetsSent = UInt64(report.packetCount)

@@ -24,7 +24,7 @@ package struct StreamReception {
   /// The source of its retransmissions, when one was seen.
   package var rtxSSRC: UInt32? {
     get { stream.rtxSSRC }
-    set { stream.rtxSSRC = newValue }
+    set { stream.learn(rtxSSRC: newValue) }
   }
 
   /// What was counted so far; requests as they were on the wire.

@@ -19,6 +19,8 @@ struct PayloadPart {
   var isVoice = false
   var contributors: [Contributor] = []
   var queuedAt: Instant
+
+  var payloadLength: Int { range.count + prefix.length }
 }
 
 /// Spreads the packets of pictures over time, so that a large frame does not fill the queues on the

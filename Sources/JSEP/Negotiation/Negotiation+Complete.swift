@@ -5,49 +5,48 @@ extension Negotiation {
   /// Takes over what an offer and its final answer agreed on.
   mutating func complete(offer: SDPDocument, answer: SDPDocument, peerAnswered: Bool) -> [Change] {
     endExchange()
-    let fragments = (documents.currentLocal?.sections ?? []).compactMap(\.iceUsernameFragment)
-    if !fragmentsToReplace.contains(where: fragments.contains) { fragmentsToReplace = [] }
-    sections = []
-    data = nil
+    wishes.noteAgreed(descriptions.localUsernameFragments)
+    var sections: [NegotiatedSection] = []
+    var data: NegotiatedData?
     var stopped: [Change] = []
     var tracks: [Change] = []
-    for index in slots.indices {
+    for (index, slot) in sectionTable.slots.enumerated() {
       let offered = offer.sections[index]
       let answered = answer.sections[index]
-      if slots[index].isData {
-        let peers = peerAnswered ? answered : offered
-        settleData(index, offered: offered, answered: answered, peer: peers)
+      if slot.isData {
+        guard answered.port != 0, !offered.isRejected, answered.carriesData else {
+          sectionTable.end(index)
+          wishes.dropData()
+          continue
+        }
+        data = (peerAnswered ? answered : offered).agreedData(slot)
         continue
       }
-      guard let place = transceivers.firstIndex(where: { $0.id == slots[index].transceiverID })
-      else {
-        slots[index].isDead = true
+      guard let place = transceiverTable.index(of: slot.transceiverID) else {
+        sectionTable.end(index)
         // The peer ended the association; whoever opens another channel asks again.
-        if slots[index].kind == .application { wantsData = false }
+        if slot.kind == .application { wishes.dropData() }
         continue
       }
-      transceivers[place].wasMadeForRemoteOffer = false
+      transceiverTable.change(place) { $0.noteCompleted() }
       if answered.port == 0 || offered.isRejected {
-        let gone = transceivers.remove(at: place)
-        if gone.remoteTrackIsLive { tracks.append(.trackRemoved(transceiver: gone.id)) }
-        stopped.append(.transceiverStopped(id: gone.id))
-        slots[index].isDead = true
-        slots[index].transceiverID = nil
+        let gone = transceiverTable.remove(place)
+        tracks += gone.track
+        stopped.append(gone.stopped)
+        sectionTable.end(index)
         continue
       }
       let section = agreement(index, offer, answer, transceivers[place], peerAnswered)
       sections.append(section)
       numbers.learn(section)
-      tracks += settle(place, section, peerAnswered ? answered : nil)
+      tracks += transceiverTable.change(place) {
+        $0.settle(section.direction, peerAnswered ? answered : nil)
+      }
     }
-    bundling.settle(slots, answer)
-    let numbers = transportNumbers
-    remoteTransports.removeAll { !numbers.contains($0.number) }
-    // Transceivers that were stopped before they had a section leave with the next exchange.
-    for transceiver in transceivers where transceiver.isStopping && transceiver.mid == nil {
-      stopped.append(.transceiverStopped(id: transceiver.id))
-    }
-    transceivers.removeAll { $0.isStopping && $0.mid == nil }
+    agreed = AgreedSession(sections, data: data)
+    bundling.settle(sectionTable.slots, answer)
+    remoteSides.removeAll(besides: transportNumbers)
+    stopped += transceiverTable.removeStopped()
     return stopped + [.sectionsAgreed] + tracks
   }
 
@@ -56,30 +55,21 @@ extension Negotiation {
   mutating func agreeProvisionally(offer: SDPDocument, answer: SDPDocument, peerAnswered: Bool)
     -> [Change]
   {
-    sections = []
+    var sections: [NegotiatedSection] = []
     var tracks: [Change] = []
-    for index in slots.indices {
+    for (index, slot) in sectionTable.slots.enumerated() {
       let answered = answer.sections[index]
       guard answered.port != 0, !offer.sections[index].isRejected,
-        let place = transceivers.firstIndex(where: { $0.id == slots[index].transceiverID })
+        let place = transceiverTable.index(of: slot.transceiverID)
       else { continue }
       let section = agreement(index, offer, answer, transceivers[place], peerAnswered)
       sections.append(section)
-      tracks += settle(place, section, peerAnswered ? answered : nil)
+      tracks += transceiverTable.change(place) {
+        $0.settle(section.direction, peerAnswered ? answered : nil)
+      }
     }
+    agreed = AgreedSession(sections, data: agreed.data)
     return [.sectionsAgreed] + tracks
-  }
-
-  /// Gives a transceiver its agreed direction; tells when the peer's track begins or ends.
-  private mutating func settle(
-    _ place: Int, _ section: NegotiatedSection, _ answered: SDPSection?
-  ) -> [Change] {
-    transceivers[place].currentDirection = section.direction
-    if section.direction.sends { transceivers[place].hasSent = true }
-    if let answered { return transceivers[place].hear(answered, sends: section.direction.receives) }
-    guard transceivers[place].remoteTrackIsLive, !section.direction.receives else { return [] }
-    transceivers[place].remoteTrackIsLive = false
-    return [.trackRemoved(transceiver: transceivers[place].id)]
   }
 
   private func agreement(
@@ -98,8 +88,8 @@ extension Negotiation {
     let peers = peerAnswered ? answered : offered
     let sources = RemoteSources(direction.receives ? peers : nil)
     return NegotiatedSection(
-      mid: slots[index].mid, transceiverID: transceiver.id,
-      transport: slots[index].transportNumber, kind: kind,
+      mid: sectionTable.slots[index].mid, transceiverID: transceiver.id,
+      transport: sectionTable.slots[index].transportNumber, kind: kind,
       direction: TransceiverDirection(direction), codecs: media.codecs,
       extensions: media.extensions, remoteSSRCs: sources.ssrcs,
       remoteRTXSSRCs: sources.rtxSSRCs,

@@ -11,15 +11,15 @@ extension Negotiation {
     guard signalingState == .stable || signalingState == .haveLocalOffer else {
       throw wrongState("createOffer")
     }
-    let (slots, bundling) = plannedSlots()
+    let plan = offerPlan
     var kinds: [SectionKind] = []
     var numbers = numbers
-    let foreign = ForeignNumbers(documents.currentRemote)
-    var document = SDPDocument(origin: Origin(sessionID: sessionID, sessionVersion: 0))
-    for slot in slots {
+    let foreign = ForeignNumbers(descriptions.currentRemote?.document)
+    var document = created.blank
+    for slot in plan.slots {
       let transport = transports.of(slot)
       if slot.isData, !slot.isDead {
-        let isLeft = data == nil && bundling.policy.leavesToBundle(slot.kind, after: kinds)
+        let isLeft = agreed.data == nil && bundling.policy.leavesToBundle(slot.kind, after: kinds)
         kinds.append(slot.kind)
         document.sections.append(
           DataSection.section(
@@ -27,28 +27,29 @@ extension Negotiation {
             isLeftToBundle: isLeft))
         continue
       }
-      guard let transceiver = liveTransceiver(slot) else {
+      guard let transceiver = transceiverTable.live(in: slot) else {
         document.sections.append(LocalSection.rejected(slot, transport, .actpass))
         continue
       }
-      let agreed = sections.first { $0.mid == slot.mid }
+      let former = agreed.section(slot.mid)
       let media = numbers.offer(
-        kind: transceiver.kind, capabilities, agreed: agreed, foreign: foreign)
+        kind: transceiver.kind, capabilities, agreed: former, foreign: foreign)
       // What was agreed stays in the order of the last answer (RFC 9429 section 5.2.2).
-      let isOrdered = agreed != nil && transceiver.codecPreferences.isEmpty
+      let isOrdered = former != nil && transceiver.codecPreferences.isEmpty
       var section = LocalSection(
         kind: transceiver.kind, mid: slot.mid, transport: slot.transport,
         media: isOrdered ? media : media.preferring(transceiver.codecPreferences),
-        direction: transceiver.direction.media, setup: .actpass, demandsMultiplexing: agreed == nil,
-        reducedSizeRTCP: agreed?.reducedSizeRTCP ?? true, measuresReceiverRoundTrip: true)
+        direction: transceiver.direction.media, setup: .actpass, demandsMultiplexing: former == nil,
+        reducedSizeRTCP: former?.reducedSizeRTCP ?? true, measuresReceiverRoundTrip: true)
       section.isLeftToBundle =
-        agreed == nil && bundling.policy.leavesToBundle(slot.kind, after: kinds)
+        former == nil && bundling.policy.leavesToBundle(slot.kind, after: kinds)
       kinds.append(slot.kind)
       document.sections.append(section.section(transceiver, cname: cname, transport: transport))
     }
     let mids = document.sections.filter { !$0.isRejected }.compactMap(\.mid)
     let groups = [SectionGroup.bundle(mids)] + document.commonStreams.map(SectionGroup.lipSync)
-    return keep(document, slots, bundling, .offer, transports, groups, allowsMixed: false)
+    complete(&document, groups, allowsMixed: false)
+    return created.keep(document, plan.slots, plan.bundling, .offer, transports)
   }
 
   /// Makes an answer to the pending remote offer; the state does not change (RFC 9429 section 5.3).
@@ -58,15 +59,15 @@ extension Negotiation {
     -> SessionDescription
   {
     guard signalingState == .haveRemoteOffer || signalingState == .haveLocalPranswer,
-      let offer = documents.pendingRemote
+      let offer = descriptions.pendingRemote?.document
     else { throw wrongState("createAnswer") }
     var transports = transports
     if !offer.trickles {
       for index in transports.indices { transports[index].iceOptions.removeAll { $0 == "trickle" } }
     }
     let reading = try OfferReading(offer, bundling.policy, capabilities)
-    var document = SDPDocument(origin: Origin(sessionID: sessionID, sessionVersion: 0))
-    for (index, slot) in slots.enumerated() {
+    var document = created.blank
+    for (index, slot) in sectionTable.slots.enumerated() {
       let offered = offer.sections[index]
       let transport = transports.of(slot)
       let group = reading.group(of: index).map { reading.groups[$0] } ?? reading.groups.first
@@ -78,7 +79,7 @@ extension Negotiation {
             transport: transport, setup: setup))
         continue
       }
-      guard let transceiver = liveTransceiver(slot),
+      guard let transceiver = transceiverTable.live(in: slot),
         let media = reading.media[index]?.preferring(transceiver.codecPreferences),
         !media.codecs.isEmpty
       else {
@@ -99,70 +100,19 @@ extension Negotiation {
         .compactMap { document.sections[$0].mid }
     }
     let groups = bundles.map(SectionGroup.bundle) + document.lipSync(answering: offer)
-    return keep(
-      document, slots, bundling, .answer, transports, groups,
-      allowsMixed: offer.allowsMixedExtensions)
+    complete(&document, groups, allowsMixed: offer.allowsMixedExtensions)
+    return created.keep(document, sectionTable.slots, bundling, .answer, transports)
   }
 
-  /// The m-sections of the next offer: those that are there, dead ones taken over by transceivers
-  /// of the same kind, and new ones at the end (RFC 9429 section 5.2.2).
-  func plannedSlots() -> (slots: [SectionSlot], bundling: Bundling) {
-    var slots = slots
-    var mids: Set<String> = []
-    var new: [String] = []
-    let data = plannedDataSlot(in: slots, besides: [])
-    var waiting = transceivers.filter { $0.mid == nil && !$0.isStopping }
-    while !waiting.isEmpty {
-      let transceiver = waiting.removeFirst()
-      let kind = SectionKind(transceiver.kind)
-      let mid = freeMID(besides: mids)
-      mids.insert(mid)
-      new.append(mid)
-      let slot = SectionSlot(
-        kind: kind, mid: mid, transceiverID: transceiver.id, transport: LocalSection.profile,
-        formats: capabilities.codecs(transceiver.kind).map { String($0.payloadType) })
-      // Any section that is off is used again (RFC 9429 section 5.2.2), one of the kind if there is
-      // one, and none that another kind waits for.
-      let wanted = waiting.map { SectionKind($0.kind) } + [data?.kind].compactMap(\.self)
-      if let place = slots.firstIndex(where: { $0.isDead && $0.kind == kind })
-        ?? slots.firstIndex(where: { $0.isDead && !wanted.contains($0.kind) })
-      {
-        slots[place] = slot
-      } else {
-        slots.append(slot)
-      }
-    }
-    if let slot = plannedDataSlot(in: slots, besides: mids) {
-      new.append(slot.mid)
-      if let place = slots.firstIndex(where: { $0.isDead && $0.kind == slot.kind })
-        ?? slots.firstIndex(where: \.isDead)
-      {
-        slots[place] = slot
-      } else {
-        slots.append(slot)
-      }
-    }
-    var bundling = bundling
-    var kinds: [SectionKind] = []
-    for index in slots.indices where !slots[index].isDead {
-      if new.contains(slots[index].mid) {
-        let taken = slots.filter { !$0.isDead && !new.contains($0.mid) }.map(\.transportNumber)
-        slots[index].transportNumber = bundling.offered(
-          slots[index].kind, after: kinds, beside: taken)
-        new.removeAll { $0 == slots[index].mid }
-      }
-      // A section that the offer turns off is none that could stand alone.
-      if slots[index].isData || liveTransceiver(slots[index]) != nil {
-        kinds.append(slots[index].kind)
-      }
-    }
-    return (slots, bundling)
+  /// The m-sections of the next offer.
+  private var offerPlan: OfferPlan {
+    OfferPlan(
+      sectionTable, transceiverTable, bundling, capabilities, needsData: wishes.hasData)
   }
 
-  /// The transceiver of a section that is not off.
-  private func liveTransceiver(_ slot: SectionSlot) -> Transceiver? {
-    guard !slot.isDead, let id = slot.transceiverID else { return nil }
-    return transceivers.first { $0.id == id && !$0.isStopping }
+  /// The transports that the next offer needs.
+  package var offeredTransportNumbers: [Int] {
+    offerPlan.slots.filter { !$0.isDead }.map(\.transportNumber).distinct(after: [])
   }
 
   /// The DTLS role to answer with: the one the association has, or the one the offer leaves.
@@ -170,7 +120,7 @@ extension Negotiation {
   /// When the offer leaves the choice this side is the server unless it is told otherwise.
   private func answeredSetup(_ reading: TransportReading?, _ number: Int) -> SetupRole {
     guard let reading else { return .passive }
-    if let isClient = remoteTransport(number)?.establishedRole(for: reading) {
+    if let isClient = remoteSides[number]?.establishedRole(for: reading) {
       return isClient ? .active : .passive
     }
     switch reading.setup {
@@ -180,29 +130,13 @@ extension Negotiation {
     }
   }
 
-  /// Completes a description with its session lines and keeps it for being set.
-  private mutating func keep(
-    _ bare: SDPDocument, _ slots: [SectionSlot], _ bundling: Bundling, _ type: SDPType,
-    _ transports: [LocalTransport], _ groups: [SectionGroup], allowsMixed: Bool
-  ) -> SessionDescription {
-    var document = bare
+  /// Completes a description with its session lines.
+  private func complete(
+    _ document: inout SDPDocument, _ groups: [SectionGroup], allowsMixed: Bool
+  ) {
     for group in groups where !group.mids.isEmpty { document.append(group) }
     if allowsMixed { document.append(.extensionMapAllowMixed) }
     document.append(SDPLine(.msidSemantic, "WMS *"))
-    let last = documents.lastMade
-    let isChanged = last?.lines != document.lines || last?.sections != document.sections
-    if isChanged { documents.lastVersion += 1 }
-    document.origin = Origin(sessionID: sessionID, sessionVersion: documents.lastVersion)
-    documents.lastMade = document
-    let description = SessionDescription(type: type, sdp: document.filled(with: transports).text)
-    created = CreatedDescription(
-      description: description, document: document, slots: slots, bundling: bundling)
-    createdTexts[type] = description.sdp
-    return description
-  }
-
-  func wrongState(_ call: String) -> JSEPError {
-    JSEPError(.invalidState, "\(call) in signaling state \(signalingState.rawValue)")
   }
 }
 

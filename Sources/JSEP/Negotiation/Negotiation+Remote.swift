@@ -38,18 +38,18 @@ extension Negotiation {
     }
     let offer = try parse(description)
     let reading = try OfferReading(offer, bundling.policy, capabilities)
-    let before = stableState?.slots ?? slots
+    let before = stableState?.slots ?? sectionTable.slots
     let mids = try names(of: offer, before)
     changes += enter(.haveRemoteOffer)
     leaveStable()
-    created = nil
-    pendingRemote = description
-    documents.pendingRemote = offer
+    created.overtake()
+    descriptions.pend(remote: description, offer)
     let numbers = bundling.numbers(of: reading.groups.map(\.members), before: before)
     var transports: [Change] = []
     for (number, group) in zip(numbers, reading.groups) {
-      let role = remoteTransport(number)?.establishedRole(for: group.transport)
-      transports += adopt(group.transport, number, role: role)
+      let role = remoteSides[number]?.establishedRole(for: group.transport)
+      transports += remoteSides.adopt(
+        RemoteTransport(group.transport, number: number, localIsDTLSClient: role))
     }
     let (made, tracks) = associate(offer, reading, mids, numbers)
     return changes + returnOrphans() + made + transports + tracks
@@ -61,38 +61,32 @@ extension Negotiation {
   ) -> (made: [Change], tracks: [Change]) {
     var made: [Change] = []
     var tracks: [Change] = []
-    slots = []
+    var slots: [SectionSlot] = []
     for (index, section) in offer.sections.enumerated() {
       let mid = mids[index]
-      remember(mid)
       let isAccepted = reading.media[index] != nil
       let direction = section.direction ?? offer.direction ?? .sendrecv
-      var place = transceivers.firstIndex {
-        $0.mid == mid && SectionKind($0.kind) == section.kind
-      }
-      if place == nil, isAccepted, let kind = section.kind.mediaKind {
-        place = transceivers.firstIndex { $0.mayServe(direction, kind) }
-        if place == nil {
-          var transceiver = makeTransceiver(kind: kind, direction: .recvonly, streamIDs: [])
-          transceiver.wasMadeForRemoteOffer = true
-          transceivers.append(transceiver)
-          place = transceivers.count - 1
-          made.append(.transceiverAdded(id: transceiver.id))
+      var id: UInt32?
+      if let (place, isNew) = transceiverTable.serve(
+        section, mid: mid, isAccepted: isAccepted, direction)
+      {
+        let transceiver = transceivers[place]
+        id = transceiver.id
+        if isNew { made.append(.transceiverAdded(id: transceiver.id)) }
+        let sends = isAccepted && direction.sends && !transceiver.isStopping
+        tracks += transceiverTable.change(place) {
+          $0.associate(mid, index)
+          return $0.hear(section, sends: sends)
         }
-      }
-      if let place {
-        transceivers[place].mid = mid
-        transceivers[place].mLineIndex = index
-        tracks += transceivers[place].hear(
-          section, sends: isAccepted && direction.sends && !transceivers[place].isStopping)
       }
       slots.append(
         SectionSlot(
-          kind: section.kind, mid: mid, midIsSignaled: section.mid != nil,
-          transceiverID: place.map { transceivers[$0].id }, isData: reading.data == index,
+          kind: section.kind, mid: mid, midIsSignaled: section.mid != nil, transceiverID: id,
+          isData: reading.data == index,
           transportNumber: reading.group(of: index).map { numbers[$0] } ?? bundling.shared,
           transport: section.transport, formats: section.formats))
     }
+    sectionTable.apply(slots)
     return (made, tracks)
   }
 
@@ -111,7 +105,7 @@ extension Negotiation {
     var taken = Set(offer.sections.compactMap(\.mid))
     for (index, section) in offer.sections.enumerated() {
       guard index < before.count, !before[index].isDead else {
-        let mid = section.mid ?? freeMID(besides: taken)
+        let mid = section.mid ?? sectionTable.freeMID(besides: taken)
         taken.insert(mid)
         mids.append(mid)
         continue
@@ -139,71 +133,27 @@ extension Negotiation {
     -> [Change]
   {
     guard signalingState == .haveLocalOffer || signalingState == .haveRemotePranswer,
-      let offer = documents.pendingLocal
+      let offer = descriptions.pendingLocal?.document
     else { throw wrongState("setRemoteDescription(\(description.type.rawValue))") }
     let answer = try parse(description)
-    let reading = try AnswerReading(answer, to: offer, slots, capabilities)
+    let reading = try AnswerReading(answer, to: offer, sectionTable.slots, capabilities)
     let isFinal = description.type == .answer
     var changes = enter(isFinal ? .stable : .haveRemotePranswer)
-    created = nil
+    created.overtake()
     for (index, number) in reading.numbers.enumerated() {
-      if let number { slots[index].transportNumber = number }
+      if let number { sectionTable.move(index, to: number) }
     }
     for (number, transport) in reading.transports {
       let isClient =
-        remoteTransport(number)?.establishedRole(for: transport) ?? (transport.setup == .passive)
-      changes += adopt(transport, number, role: isClient)
+        remoteSides[number]?.establishedRole(for: transport) ?? (transport.setup == .passive)
+      changes += remoteSides.adopt(
+        RemoteTransport(transport, number: number, localIsDTLSClient: isClient))
     }
     guard isFinal else {
-      pendingRemote = description
-      documents.pendingRemote = answer
+      descriptions.pend(remote: description, answer)
       return changes + agreeProvisionally(offer: offer, answer: answer, peerAnswered: true)
     }
-    currentLocal = pendingLocal
-    currentRemote = description
-    documents.currentLocal = offer
-    documents.currentRemote = answer
+    descriptions.complete(remote: description, answer)
     return changes + complete(offer: offer, answer: answer, peerAnswered: true)
-  }
-}
-
-extension Transceiver {
-  /// Whether a new section of a remote offer may take the transceiver: one that addTrack made,
-  /// not yet negotiated, when the peer wants to receive (RFC 9429 section 5.10).
-  func mayServe(_ direction: MediaDirection, _ kind: MediaKind) -> Bool {
-    self.kind == kind && direction.receives && mid == nil && wasMadeByAddTrack && !isStopping
-  }
-
-  /// Takes over what the peer's section says about its track.
-  mutating func hear(_ section: SDPSection, sends: Bool) -> [Negotiation.Change] {
-    let wasLive = remoteTrackIsLive
-    remoteTrackIsLive = sends
-    guard sends else {
-      remoteStreamIDs = []
-      return wasLive ? [.trackRemoved(transceiver: id)] : []
-    }
-    let (streamIDs, trackID) = section.announcedTrack
-    // A track that joins another stream is told of again (W3C, processing remote tracks).
-    let joins = streamIDs.contains { !remoteStreamIDs.contains($0) }
-    remoteStreamIDs = streamIDs
-    remoteTrackID = trackID
-    return wasLive && !joins ? [] : [.trackAdded(transceiver: id, streamIDs: streamIDs)]
-  }
-}
-
-extension SDPSection {
-  /// The streams and the track of the section's sender: from msid lines, or from the attributes of
-  /// its first source as older peers give them.
-  var announcedTrack: (streamIDs: [String], trackID: String?) {
-    var msids = msids
-    if msids.isEmpty, let legacy = ssrcs.first(where: { $0.name == "msid" })?.value {
-      msids = [MSID(legacy)].compactMap(\.self)
-    }
-    var streamIDs: [String] = []
-    // A track belongs to a few streams at most, whatever a description claims.
-    for msid in msids.prefix(64) where msid.streamID != "-" && !streamIDs.contains(msid.streamID) {
-      streamIDs.append(msid.streamID)
-    }
-    return (streamIDs, msids.lazy.compactMap(\.trackID).first)
   }
 }

@@ -74,36 +74,3 @@ extension SDPSection {
       remoteMaximumMessageSize: maximumMessageSize ?? DataSection.defaultMaximumMessageSize)
   }
 }
-
-extension Negotiation {
-  /// Asks that the session has data channels; negotiation is needed unless it has (W3C
-  /// createDataChannel).
-  package mutating func wantData() { wantsData = true }
-
-  /// Whether an association is agreed on, or is part of an exchange under way.
-  package var mayHaveData: Bool { data != nil || slots.contains { $0.isData && !$0.isDead } }
-
-  /// The section that the next offer needs because an association is wanted that has none.
-  func plannedDataSlot(in slots: [SectionSlot], besides mids: Set<String>) -> SectionSlot? {
-    guard wantsData, !slots.contains(where: { $0.isData && !$0.isDead }) else { return nil }
-    var slot = SectionSlot(
-      kind: .application, mid: freeMID(besides: mids), transport: DataSection.profile,
-      formats: [DataSection.format])
-    slot.isData = true
-    return slot
-  }
-
-  /// Takes over what an exchange says about the section of the association.
-  mutating func settleData(
-    _ index: Int, offered: SDPSection, answered: SDPSection, peer: SDPSection
-  ) {
-    guard answered.port != 0, !offered.isRejected, answered.carriesData else {
-      slots[index].isDead = true
-      slots[index].isData = false
-      // Whoever opens another channel asks again.
-      wantsData = false
-      return
-    }
-    data = peer.agreedData(slots[index])
-  }
-}

@@ -108,3 +108,26 @@ private struct PayloadFormats {
     }
   }
 }
+
+extension SectionMedia {
+  /// The codecs that are preferred, in that order.
+  ///
+  /// Without a preference they are all that there are in the order of the description; but what can
+  /// only be passed through comes after what can be looked at.
+  func preferring(_ preferences: [RTPCodec]) -> SectionMedia {
+    var media = self
+    guard !preferences.isEmpty else {
+      media.codecs = codecs.filter { !$0.isPassedThrough } + codecs.filter(\.isPassedThrough)
+      return media
+    }
+    let repairs = preferences.contains { $0.isRetransmission }
+    media.codecs = preferences.compactMap { preferred in
+      guard let format = preferred.format,
+        var codec = codecs.first(where: { $0.format == format })
+      else { return nil }
+      if !repairs { codec.rtxPayloadType = nil }
+      return codec
+    }
+    return media
+  }
+}

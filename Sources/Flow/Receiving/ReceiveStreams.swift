@@ -1,0 +1,246 @@
+import RTP
+import Wire
+
+/// Owns the streams that are or were received over a transport, and the sources that are known to
+/// belong to them (RFC 9143 section 9.2).
+struct ReceiveStreams {
+  typealias Output = MediaFlow.Output
+
+  /// A source that is known to belong to a received stream.
+  struct Route {
+    let ssrc: UInt32
+    /// The media SSRC of the stream.
+    let stream: UInt32
+    let isRetransmission: Bool
+  }
+
+  /// Where a packet belongs: the place of its stream.
+  struct Place {
+    let index: Int
+    let isRetransmission: Bool
+  }
+
+  /// How many sources are known at once; more are refused.
+  static let routesMaximum = 128
+
+  private(set) var all: [ReceiveStream] = []
+  private(set) var routes: [Route] = []
+
+  /// Whether a stream is received that did not end.
+  var isReceiving: Bool { all.indices.contains { !all[$0].hasEnded } }
+
+  /// When packets that are missing are asked for, or given up.
+  var deadline: Instant? {
+    var deadline: Instant?
+    // By index, because a stream that is taken out of its array is a copy of many parts.
+    for index in all.indices where !all[index].hasEnded {
+      deadline = earliest(deadline, all[index].pictures.missing.due)
+    }
+    return deadline
+  }
+
+  /// The sources of video, for REMB.
+  var videoSSRCs: [UInt32] {
+    all.indices.filter { all[$0].kind == .video && !all[$0].hasEnded }.map { all[$0].ssrc }
+  }
+
+  /// Takes over what sections agreed on; the streams of sections that are gone end.
+  mutating func configure(_ agreement: FlowAgreement, into outbox: inout Outbox<Output>) {
+    for index in all.indices.reversed() {
+      if let section = agreement.section(all[index].mid) {
+        // A retransmission source announced late replaces one that was only guessed.
+        guard let receiving = section.section.receiving,
+          let place = receiving.ssrcs.firstIndex(of: all[index].ssrc),
+          place < receiving.rtxSSRCs.count, let rtx = receiving.rtxSSRCs[place]
+        else { continue }
+        all[index].learn(rtxSSRC: rtx)
+      } else {
+        if !all[index].hasEnded { tellEnd(index, into: &outbox) }
+        remove(index)
+      }
+    }
+  }
+
+  private func tellEnd(_ index: Int, into outbox: inout Outbox<Output>) {
+    outbox.append(.streamEnded(mid: all[index].mid, ssrc: all[index].ssrc))
+  }
+
+  private mutating func remove(_ index: Int) {
+    let ssrc = all[index].ssrc
+    routes.removeAll { $0.stream == ssrc }
+    all.remove(at: index)
+  }
+
+  // MARK: - Routing
+
+  /// Finds the stream of a packet: by its mid, a known or announced source, or its payload type;
+  /// one that shows a new stream begins it.
+  mutating func route(
+    _ header: RTPHeader, mid: ArraySlice<UInt8>?, _ agreement: FlowAgreement, at now: Instant,
+    into outbox: inout Outbox<Output>
+  ) -> Place? {
+    if let route = routes.first(where: { $0.ssrc == header.ssrc }),
+      let index = all.firstIndex(where: { $0.ssrc == route.stream }),
+      mid == nil || mid?.elementsEqual(all[index].mid.utf8) == true
+    {
+      let place = Place(index: index, isRetransmission: route.isRetransmission)
+      guard all[index].hasEnded else { return place }
+      return revive(place, header, at: now, into: &outbox) ? place : nil
+    }
+    // Padding alone shows nothing about the streams.
+    guard !header.payload.isEmpty, routes.count < Self.routesMaximum,
+      let section = agreement.section(of: header, mid: mid),
+      let receiving = section.section.receiving
+    else { return nil }
+    switch section.payload(header.payloadType) {
+    case .media:
+      let place = receiving.ssrcs.firstIndex(of: header.ssrc)
+      let rtx = place.flatMap { $0 < receiving.rtxSSRCs.count ? receiving.rtxSSRCs[$0] : nil }
+      begin(header.ssrc, rtxSSRC: rtx, in: section, at: now, into: &outbox)
+      return learn(header.ssrc, all.count - 1, isRetransmission: false)
+    case .retransmission:
+      let place = receiving.rtxSSRCs.firstIndex { $0 == header.ssrc }
+      let announced = place.flatMap { $0 < receiving.ssrcs.count ? receiving.ssrcs[$0] : nil }
+      guard
+        let index = all.lastIndex(where: {
+          $0.mid == section.mid && !$0.hasEnded && (announced == nil || $0.ssrc == announced)
+        })
+      else { return nil }
+      all[index].learn(rtxSSRC: header.ssrc)
+      return learn(header.ssrc, index, isRetransmission: true)
+    case nil: return nil
+    }
+  }
+
+  /// Begins a stream; the one that the section had so far gives way to it.
+  private mutating func begin(
+    _ ssrc: UInt32, rtxSSRC: UInt32?, in section: SectionState, at now: Instant,
+    into outbox: inout Outbox<Output>
+  ) {
+    routes.removeAll { $0.stream == ssrc || $0.ssrc == ssrc }
+    for index in all.indices.reversed()
+    where all[index].mid == section.mid || all[index].ssrc == ssrc {
+      let wasReplaced = all[index].isReplaced
+      if !all[index].hasEnded {
+        tellEnd(index, into: &outbox)
+        all[index].end()
+      }
+      all[index].replace()
+      // Of former streams only the last one is kept, for packets that come late.
+      if all[index].ssrc == ssrc || wasReplaced { remove(index) }
+    }
+    all.append(
+      ReceiveStream(mid: section.mid, kind: section.kind, ssrc: ssrc, rtxSSRC: rtxSSRC, at: now))
+    outbox.append(.streamBegan(mid: section.mid, ssrc: ssrc))
+  }
+
+  private mutating func learn(_ ssrc: UInt32, _ index: Int, isRetransmission: Bool) -> Place {
+    let stream = all[index].ssrc
+    routes.removeAll {
+      $0.ssrc == ssrc || isRetransmission && $0.isRetransmission && $0.stream == stream
+    }
+    routes.append(Route(ssrc: ssrc, stream: stream, isRetransmission: isRetransmission))
+    return Place(index: index, isRetransmission: isRetransmission)
+  }
+
+  /// Takes a stream up again that said BYE or was replaced; false for a packet that is only late.
+  private mutating func revive(
+    _ place: Place, _ header: RTPHeader, at now: Instant, into outbox: inout Outbox<Output>
+  ) -> Bool {
+    guard !place.isRetransmission, !header.payload.isEmpty else { return false }
+    let mid = all[place.index].mid
+    if let current = all.firstIndex(where: { $0.mid == mid && !$0.hasEnded }) {
+      let last = all[current].counters.lastPacketReceived ?? now
+      guard now - last >= .seconds(1) else { return false }
+      tellEnd(current, into: &outbox)
+      all[current].end()
+      all[current].replace()
+    }
+    all[place.index].resume()
+    outbox.append(.streamBegan(mid: mid, ssrc: all[place.index].ssrc))
+    return true
+  }
+
+  // MARK: - Packets
+
+  /// Takes a packet whose payload was agreed on.
+  mutating func receive(
+    _ packet: ReceiveStream.Packet, _ place: Place, at now: Instant,
+    into outbox: inout Outbox<Output>
+  ) {
+    if place.isRetransmission {
+      all[place.index].receiveRetransmission(packet, at: now, into: &outbox)
+    } else {
+      all[place.index].receive(packet, at: now, into: &outbox)
+    }
+  }
+
+  /// Takes note of a packet with a payload type that was not agreed on.
+  mutating func receiveUnusable(
+    _ header: RTPHeader, _ place: Place, arrival: Instant, at now: Instant
+  ) {
+    guard !place.isRetransmission else { return }
+    all[place.index].receiveUnusable(header, arrival: arrival, at: now)
+  }
+
+  /// What has to be asked for again now in a stream; what is given up is delivered without.
+  mutating func demand(
+    _ index: Int, at now: Instant, spacing: Interval, into outbox: inout Outbox<Output>
+  ) -> [UInt16] {
+    guard !all[index].hasEnded, let codec = all[index].codec else { return [] }
+    return all[index].demand(codec, at: now, spacing: spacing, into: &outbox)
+  }
+
+  /// Counts a request for lost packets that was sent.
+  mutating func countNACK(_ index: Int) { all[index].countNACK() }
+
+  /// Notes that the decoder of a section needs a key frame.
+  mutating func wantKeyframe(_ mid: String) {
+    for index in all.indices where all[index].mid == mid && !all[index].hasEnded {
+      all[index].wantKeyframe()
+    }
+  }
+
+  /// A request for a key frame of a stream, when one is needed and may be asked for.
+  mutating func keyframeRequest(
+    _ index: Int, senderSSRC: UInt32, roundTrip: Interval?, at now: Instant
+  ) -> RTCPPacket? {
+    guard all[index].kind == .video, !all[index].hasEnded, let codec = all[index].codec else {
+      return nil
+    }
+    return all[index].keyframeRequest(
+      codec, senderSSRC: senderSSRC, roundTrip: roundTrip, at: now)
+  }
+
+  // MARK: - Reports
+
+  /// Takes the report of a source.
+  mutating func receive(_ report: SenderReport, at arrival: Instant) {
+    guard let index = all.firstIndex(where: { $0.ssrc == report.ssrc }) else { return }
+    all[index].receive(report, at: arrival)
+  }
+
+  /// Takes a round trip that was measured to whoever sends these sources.
+  mutating func receive(roundTrip: Interval, of ssrcs: [UInt32]) {
+    for index in all.indices where ssrcs.contains(all[index].ssrc) {
+      all[index].receive(roundTrip: roundTrip)
+    }
+  }
+
+  /// Takes the goodbye of sources.
+  mutating func end(_ ssrcs: [UInt32], into outbox: inout Outbox<Output>) {
+    for index in all.indices where !all[index].hasEnded && ssrcs.contains(all[index].ssrc) {
+      all[index].end()
+      tellEnd(index, into: &outbox)
+    }
+  }
+
+  /// The report blocks about what came since the last ones.
+  mutating func takeReportBlocks(at now: Instant) -> [ReportBlock] {
+    var blocks: [ReportBlock] = []
+    for index in all.indices where !all[index].hasEnded {
+      blocks += all[index].takeReportBlocks(at: now)
+    }
+    return blocks
+  }
+}

@@ -1,0 +1,94 @@
+import RTP
+import Wire
+
+/// Owns what was counted of a stream that is sent: for W3C outbound-rtp, and for sender reports
+/// (RFC 3550 section 6.4.1).
+struct SendTally {
+  private(set) var counters: OutboundStreamCounters
+  private var frameBytes: UInt64 = 0
+  private var mediaPackets: UInt32 = 0
+  private var mediaOctets: UInt32 = 0
+  private var lastFrame: (timestamp: UInt32, at: Instant)?
+  /// Whether packets were sent since the last report.
+  private var hasNews = false
+
+  init(_ counters: OutboundStreamCounters) { self.counters = counters }
+
+  /// Notes what was agreed on anew.
+  mutating func note(_ agreement: SendAgreement) {
+    counters.rtxSSRC = agreement.rtxSSRC
+    counters.codec = agreement.codec.name
+    counters.payloadType = agreement.codec.payloadType
+  }
+
+  // MARK: Frames
+
+  mutating func countFrame(_ frame: EncodedFrame, timestamp: UInt32, at now: Instant) {
+    lastFrame = (timestamp, now)
+    let size = UInt64(frame.bytes.count)
+    if counters.framesSent > 0, size * counters.framesSent * 2 >= frameBytes * 5 {
+      counters.hugeFramesSent += 1
+    }
+    frameBytes += size
+    counters.framesSent += 1
+    if frame.isKey, counters.kind == .video { counters.keyFramesSent += 1 }
+  }
+
+  mutating func countDiscardedFrame() { counters.framesDiscarded += 1 }
+
+  // MARK: Packets
+
+  /// Counts a packet of so many bytes, of which the payload takes some.
+  mutating func countPacket(_ size: Int, payload: Int, delay: Interval) {
+    mediaPackets &+= 1
+    mediaOctets &+= UInt32(truncatingIfNeeded: payload)
+    count(size, payload: payload)
+    counters.totalPacketSendDelay = counters.totalPacketSendDelay + delay
+  }
+
+  mutating func countRetransmission(_ size: Int, payload: Int) {
+    count(size, payload: payload)
+    counters.retransmittedBytesSent += UInt64(payload)
+    counters.retransmittedPacketsSent += 1
+  }
+
+  private mutating func count(_ size: Int, payload: Int) {
+    hasNews = true
+    counters.packetsSent += 1
+    counters.bytesSent += UInt64(payload)
+    counters.headerBytesSent += UInt64(size - payload)
+  }
+
+  // MARK: Feedback
+
+  /// Counts packets that the peer asked for again.
+  mutating func countNACK() { counters.nackCount += 1 }
+
+  /// Counts a demand for a key frame.
+  mutating func countKeyframeRequest(isFIR: Bool) {
+    if isFIR { counters.firCount += 1 } else { counters.pliCount += 1 }
+  }
+
+  /// Takes what the peer reports on the stream.
+  mutating func receive(
+    _ block: ReportBlock, first: UInt16, clockRate: UInt32, roundTrip: Interval?,
+    at arrival: Instant
+  ) {
+    counters.remote.take(
+      block, firstSequence: Int64(first), clockRate: clockRate, roundTrip: roundTrip, at: arrival)
+  }
+
+  /// The sender report at this moment, without blocks; nil when nothing was sent since the last.
+  mutating func takeReport(clockRate: UInt32, _ wallClock: WallClock, at now: Instant)
+    -> SenderReport?
+  {
+    guard hasNews, let lastFrame, mediaPackets > 0 else { return nil }
+    hasNews = false
+    let elapsed = max(0, (now - lastFrame.at).nanoseconds / 1000)
+    let units = elapsed &* Int64(clockRate) / 1_000_000
+    return SenderReport(
+      ssrc: counters.ssrc, ntpTime: wallClock.ntp(at: now),
+      rtpTime: lastFrame.timestamp &+ UInt32(truncatingIfNeeded: units),
+      packetCount: mediaPackets, octetCount: mediaOctets)
+  }
+}

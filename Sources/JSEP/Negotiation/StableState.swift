@@ -1,0 +1,13 @@
+/// What a rollback returns to: all that descriptions change before an answer completes them (RFC
+/// 9429 section 4.1.10.2).
+struct StableState {
+  let slots: [SectionSlot]
+  let transports: RemoteTransports
+  let associations: [Transceiver.Association]
+
+  init(_ sections: SectionTable, _ transports: RemoteTransports, _ transceivers: TransceiverTable) {
+    slots = sections.slots
+    self.transports = transports
+    associations = transceivers.all.map(\.association)
+  }
+}

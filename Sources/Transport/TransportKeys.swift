@@ -1,0 +1,104 @@
+import JSEP
+import Secure
+import Wire
+
+/// Owns the DTLS association and the keys that it agrees on: which role and which fingerprints of
+/// the peer it has (RFC 8842 section 4), and SRTP with the keys (RFC 5764).
+struct TransportKeys: ~Copyable {
+  /// Why there are no certificates, in words.
+  let failure: String?
+  /// The role in the association under way, or in the last one.
+  private(set) var role: DTLSRole?
+  /// What the last handshake established.
+  private(set) var secured: DTLSResult?
+
+  private let dtls: (any DTLSTransporting)?
+  private let security: any SecurityFactory
+  private var srtp: SRTPContext?
+  /// What the association expects of the peer's certificate.
+  private var remoteFingerprints: [CertificateFingerprint] = []
+  private var outputs = Outbox<DTLSTransport.Output>()
+
+  /// Draws the certificate that identifies the peer, unless some are given.
+  init(
+    entropy: EntropyStream, wallClock: WallClock, certificates: [PeerCertificate],
+    profiles: [SRTPProtection], security: any SecurityFactory
+  ) {
+    self.security = security
+    do throws(SecureError) {
+      dtls = try security.transport(
+        entropy: entropy, wallClock: wallClock, certificates: certificates, profiles: profiles)
+      failure = nil
+    } catch {
+      dtls = nil
+      failure = error.reason
+    }
+  }
+
+  /// Takes the same certificates as those of another transport.
+  init(beside first: borrowing TransportKeys, entropy: EntropyStream) {
+    security = first.security
+    do throws(SecureError) {
+      dtls = try first.dtls?.another(entropy: entropy)
+      failure = first.failure
+    } catch {
+      dtls = nil
+      failure = error.reason
+    }
+  }
+
+  var state: DTLSState { dtls?.state ?? .new }
+  var deadline: Instant? { dtls?.deadline }
+  var certificates: [[UInt8]] { dtls?.certificates ?? [] }
+  var fingerprints: [CertificateFingerprint] { dtls?.fingerprints ?? [] }
+  var hasProtection: Bool { srtp != nil }
+
+  // MARK: The association
+
+  /// What begins an association with the peer, or another one when its fingerprints are other ones;
+  /// nil while the roles are open, and when there is nothing to begin.
+  ///
+  /// - Parameter pathIsOld: whether the path may still lead to whoever was there before.
+  mutating func begin(with peer: RemoteTransport, pathIsOld: Bool) -> DTLSTransport.Input? {
+    guard let dtls, let isClient = peer.localIsDTLSClient else { return nil }
+    let isFirst = dtls.state == .new
+    guard isFirst || peer.fingerprints != remoteFingerprints && !pathIsOld else { return nil }
+    let role: DTLSRole = isClient ? .client : .server
+    self.role = role
+    remoteFingerprints = peer.fingerprints
+    return isFirst
+      ? .start(role, remoteFingerprints: peer.fingerprints)
+      : .restart(role, remoteFingerprints: peer.fingerprints)
+  }
+
+  /// Drives the association.
+  ///
+  /// - Returns: whether the outputs are to be taken now; not while somebody already takes them.
+  mutating func step(_ input: DTLSTransport.Input, at now: Instant) -> Bool {
+    guard let dtls else { return false }
+    let isOutermost = outputs.isEmpty
+    dtls.step(input, at: now, into: &outputs)
+    return isOutermost
+  }
+
+  /// The next output of the association.
+  mutating func next() -> DTLSTransport.Output? { outputs.next() }
+
+  // MARK: Protection
+
+  /// Takes over the keys of a finished handshake.
+  mutating func secure(_ result: DTLSResult) throws(SecureError) {
+    srtp = try security.protection(result)
+    secured = result
+  }
+
+  /// Protects a packet in place, when there are keys.
+  mutating func protect(_ packet: inout [UInt8], isRTCP: Bool) throws(SRTPContext.Refusal) {
+    if isRTCP { try srtp?.protectRTCP(&packet) } else { try srtp?.protectRTP(&packet) }
+  }
+
+  /// Takes the protection off a packet in place, when there are keys.
+  mutating func unprotect(_ packet: inout [UInt8], isRTCP: Bool) throws(SRTPContext.Refusal) {
+    if isRTCP { try srtp?.unprotectRTCP(&packet) } else { try srtp?.unprotectRTP(&packet) }
+  }
+}

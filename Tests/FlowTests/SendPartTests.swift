@@ -1,0 +1,229 @@
+import RTP
+import Testing
+import Wire
+
+@testable import Flow
+
+/// The parts of what is sent, and of RTCP, each by itself.
+@Suite struct SendPartTests {
+  private let wallClock = WallClock(unixNanosecondsAtZero: 1_795_000_000_000_000_000)
+  private func entropy() -> EntropyStream { Entropy(seed: [5]).stream("rtp") }
+  private func at(_ milliseconds: Int64) -> Instant { .zero + .milliseconds(milliseconds) }
+
+  private func frame(_ size: Int = 100, key: Bool = false) -> EncodedFrame {
+    EncodedFrame(
+      kind: .video, codec: .vp8, mediaTime: 0, bytes: [UInt8](repeating: key ? 0 : 1, count: size),
+      isKey: key, width: 16, height: 16)
+  }
+
+  private func block(_ ssrc: UInt32) -> ReportBlock {
+    ReportBlock(
+      ssrc: ssrc, fractionLost: 0, cumulativeLost: 0, highestSequence: 0, jitter: 0,
+      lastSenderReport: 0, delaySinceLastSenderReport: 0)
+  }
+
+  // MARK: Streams that are sent
+
+  @Test func aKeyframeIsDemandedOncePerNumberAndNotTooOften() {
+    var demands = KeyframeDemands()
+    let takings = [(1, 0), (1, 400), (2, 299), (nil, 300), (2, 900), (3, 900)].map {
+      demands.take($0.0, at: at($0.1))
+    }
+    #expect(takings == [.passedOn, .repeated, .served, .passedOn, .repeated, .passedOn])
+    #expect(demands.passedOnAt == at(900))
+  }
+
+  @Test func packetsNameTheirSectionUntilThePeerReportsOnThem() {
+    var naming = SectionNaming([118])
+    naming.noteReport(isRTX: true)
+    #expect(naming.name == [118] && naming.rtxName == nil)
+    naming.noteReport(isRTX: false)
+    naming.forgetRTX()
+    #expect(naming.name == nil && naming.rtxName == [118])
+  }
+
+  @Test func numbersGoOnWhateverIsAgreedOn() {
+    let sections = Agreed.video()
+    var streams = SendStreams(entropy())
+    streams.configure([SectionState(sections[0])])
+    func number() -> UInt16? {
+      guard let index = streams.index(of: Agreed.videoSSRC) else { return nil }
+      let part = streams.split(frame(), index, at: .zero)[0]
+      let packet = streams.packet(
+        for: part, index, transportSequence: 0, sendTime: 0, at: .zero)
+      return (try? RTPHeader(parsing: packet.span.bytes))?.sequence
+    }
+    let first = number()
+    streams.configure([])
+    #expect(streams.localSSRC == 1 && streams.activeSSRCs.isEmpty && number() == nil)
+    streams.configure([SectionState(sections[0])])
+    #expect(streams.activeSSRCs == [Agreed.videoSSRC, Agreed.rtxSSRC])
+    #expect(first != nil && number() == first.map { $0 + 1 })
+  }
+
+  @Test func lostFramesAreToldOnceAndOnlyOfWhatIsSent() {
+    let sections = Agreed.video()
+    var streams = SendStreams(entropy())
+    streams.configure([SectionState(sections[0])])
+    streams.loseFrames()
+    let told = [streams.takeLosses(), streams.takeLosses()]
+    #expect(told == [["v"], []])
+    streams.discardFrame(0)
+    #expect(streams.all[0].snapshot.framesDiscarded == 1 && streams.all[0].lostFrames)
+    streams.configure([])
+    let silent = streams.takeLosses()
+    #expect(silent.isEmpty && !streams.all[0].lostFrames)
+  }
+
+  @Test func aSenderReportsOnlyWhatIsNew() {
+    var tally = SendTally(
+      OutboundStreamCounters(
+        mid: "v", kind: .video, ssrc: 9, rtxSSRC: nil, codec: .vp8, payloadType: 96))
+    func report() -> SenderReport? {
+      tally.takeReport(clockRate: 90_000, wallClock, at: at(1000))
+    }
+    #expect(report() == nil)
+    tally.countFrame(frame(1000, key: true), timestamp: 50, at: .zero)
+    #expect(report() == nil)
+    tally.countPacket(1050, payload: 1000, delay: .milliseconds(3))
+    let sent = report()
+    #expect(sent?.rtpTime == 90_050 && sent?.packetCount == 1 && sent?.octetCount == 1000)
+    #expect(report() == nil)
+    // Retransmissions are news, but none of the numbers of a report (RFC 3550 section 6.4.1).
+    tally.countRetransmission(1052, payload: 1002)
+    #expect(report()?.octetCount == 1000)
+    tally.countFrame(frame(2500), timestamp: 60, at: .zero)
+    let counters = tally.counters
+    #expect(counters.packetsSent == 2 && counters.headerBytesSent == 100)
+    #expect(counters.hugeFramesSent == 1 && counters.keyFramesSent == 1)
+  }
+
+  // MARK: Rate
+
+  @Test func encodersHearOfATargetThatChangedEnough() {
+    var rate = RateControl()
+    rate.setLimits(start: 500_000, maximum: 1_000_000)
+    var told = [rate.announce(at: .zero)]
+    rate.setLimits(start: 510_000, maximum: 1_000_000)
+    told.append(rate.announce(at: at(1000)))
+    rate.setLimits(start: 600_000, maximum: 1_000_000)
+    told.append(rate.announce(at: at(149)))
+    told.append(rate.announce(at: at(150)))
+    #expect(told == [500_000, nil, nil, 600_000])
+    // What is repeated is taken from what encoders get.
+    rate.spend(bytes: 12_500, at: at(1000))
+    #expect(rate.announce(at: at(1000)) == 500_000 && rate.target == 600_000)
+  }
+
+  @Test func onlyNumberedPacketsTakeATransportWideNumber() {
+    var rate = RateControl()
+    #expect(rate.nextSequence == 0)
+    rate.earn(bytes: 100)
+    rate.sendNumbered(100, at: .zero)
+    #expect(rate.nextSequence == 1)
+    for _ in 0..<0x1_0000 { rate.sendNumbered(1, at: .zero) }
+    #expect(rate.nextSequence == 1)
+  }
+
+  // MARK: RTCP
+
+  @Test func theFirstReportComesEarlyAndTheOthersInTheirTime() {
+    var schedule = ReportSchedule(entropy())
+    #expect(schedule.due == nil && schedule.deadline == nil)
+    schedule.begin(at: .zero)
+    let first = schedule.due ?? .zero
+    #expect((at(250)..<at(750)).contains(first))
+    #expect(schedule.deadline == first + .milliseconds(50))
+    schedule.begin(at: at(100))
+    #expect(schedule.due == first)
+    let isEarly = schedule.takeDue(at: first - Interval(nanoseconds: 1))
+    let isDue = schedule.takeDue(at: first)
+    #expect(!isEarly && isDue && schedule.due == nil)
+    schedule.begin(at: at(1000))
+    #expect(schedule.due.map { (at(1500)..<at(2500)).contains($0) } == true)
+  }
+
+  @Test func aRoundTripIsMeasuredWhenItCanBeTrue() {
+    var meter = RoundTripMeter()
+    #expect(meter.requestSpacing == .milliseconds(100))
+    #expect(meter.resendSpacing == .milliseconds(20))
+    // No report was answered; then one whose answer would have come after 30 seconds.
+    let unbelieved = [
+      meter.measure(lastReport: 0, delay: 0, arrival: 65_536),
+      meter.measure(lastReport: 1, delay: 0, arrival: 1 + 31 << 16),
+    ]
+    #expect(unbelieved == [nil, nil] && meter.newest == nil)
+    let half = meter.measure(lastReport: .max, delay: 32_768, arrival: 65_535)
+    #expect(half == .milliseconds(500) && meter.newest == half)
+    #expect(meter.requestSpacing == .milliseconds(625))
+    // Rounding may give slightly less than nothing.
+    let least = meter.measure(lastReport: 100, delay: 50, arrival: 100)
+    #expect(least == Interval(compactUnits: 1))
+    #expect(meter.requestSpacing == .milliseconds(20))
+    #expect(meter.resendSpacing == .milliseconds(5))
+  }
+
+  @Test func referenceTimesAreAnsweredOnceAndTheOldestGiveWay() {
+    var meter = RoundTripMeter()
+    for ssrc in 1...9 { meter.keep(UInt64(ssrc) << 16, of: UInt32(ssrc), arrival: .zero) }
+    meter.keep(77 << 16, of: 5, arrival: at(500))
+    let answers = meter.takeAnswers(at: at(1000))
+    #expect(answers.map(\.ssrc) == [2, 3, 4, 6, 7, 8, 9, 5])
+    #expect(answers.last?.lastReport == 77 && answers.last?.delaySinceLastReport == 32_768)
+    #expect(answers.first?.delaySinceLastReport == 65_536)
+    let rest = meter.takeAnswers(at: at(1000))
+    #expect(rest.isEmpty)
+  }
+
+  @Test func feedbackGoesBehindAReportUnlessItMayGoAlone() {
+    let composer = RTCPComposer(cname: "me")
+    let loss = RTCPPacket.pictureLoss(PictureLoss(senderSSRC: 1, mediaSSRC: 2))
+    #expect(composer.feedback(loss, localSSRC: 7, isAlone: true) == [loss])
+    let names = RTCPPacket.sourceDescription(
+      SourceDescription(chunks: [.init(ssrc: 7, cname: "me")]))
+    #expect(
+      composer.feedback(loss, localSSRC: 7, isAlone: false)
+        == [.receiverReport(ReceiverReport(ssrc: 7)), names, loss])
+  }
+
+  @Test func whoSendsReportsOnTheFirstOfItsSources() {
+    let composer = RTCPComposer(cname: "me")
+    let blocks = (0..<40).map { block($0) }
+    func report(_ ssrc: UInt32, _ blocks: [ReportBlock] = []) -> SenderReport {
+      SenderReport(
+        ssrc: ssrc, ntpTime: 1, rtpTime: 2, packetCount: 3, octetCount: 4, blocks: blocks)
+    }
+    let sent = composer.reports(
+      [report(5), report(6)], blocks, localSSRC: 5, receives: false, reference: 99, [])
+    #expect(
+      sent == [
+        .senderReport(report(5, Array(blocks.prefix(31)))), .senderReport(report(6)),
+        .sourceDescription(
+          SourceDescription(chunks: [.init(ssrc: 5, cname: "me"), .init(ssrc: 6, cname: "me")])),
+      ])
+    // Who sends nothing asks for its round trip, whatever it receives (RFC 3611 section 4.4).
+    let idle = composer.reports(
+      [], [], localSSRC: 1, receives: false, reference: 99, [])
+    #expect(
+      idle.first == .receiverReport(ReceiverReport(ssrc: 1))
+        && idle.last == .extendedReport(ExtendedReport(ssrc: 1, receiverReferenceTime: 99)))
+  }
+
+  @Test func arrivalsAreReportedForTheNewestSource() {
+    var arrivals = ArrivalFeedback()
+    #expect(arrivals.due == nil)
+    arrivals.receive(3, ssrc: 10, arrival: .zero, at: .zero)
+    arrivals.receive(4, ssrc: 11, arrival: .zero, at: .zero)
+    #expect(arrivals.due == at(100) && arrivals.deadline == at(120))
+    let reports = arrivals.takeReports(senderSSRC: 1)
+    #expect(reports.map(\.mediaSSRC) == [11] && reports.map(\.count) == [2])
+    #expect(arrivals.due == nil)
+    // A rate is told of some sources, and over some time.
+    arrivals.receive(bytes: 1000, at: .zero)
+    #expect(arrivals.estimate(senderSSRC: 1, of: [], at: at(500)) == nil)
+    #expect(arrivals.estimate(senderSSRC: 1, of: [7], at: at(99)) == nil)
+    #expect(arrivals.reportedBitrate == nil)
+    #expect(arrivals.estimate(senderSSRC: 1, of: [7], at: at(100))?.bitrate == 1_000_000)
+    #expect(arrivals.reportedBitrate == 1_000_000)
+  }
+}

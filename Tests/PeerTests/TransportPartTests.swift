@@ -1,0 +1,242 @@
+import ICE
+import JSEP
+import Secure
+import Testing
+import Wire
+
+@testable import Transport
+
+/// The parts of a transport, each by itself.
+@Suite struct TransportPartTests {
+  private let entropy = Entropy(seed: [3]).stream("ice")
+  private let local = SocketAddress(IPAddress(ipv4: 1), port: 1000)
+  private let remote = SocketAddress(IPAddress(ipv4: 2), port: 2000)
+
+  private func at(_ milliseconds: Int64) -> Instant { .zero + .milliseconds(milliseconds) }
+
+  private func candidate(_ last: UInt32, transport: String = "udp") -> ICECandidate {
+    ICECandidate(
+      foundation: "1", transport: transport, priority: 9, host: .address(IPAddress(ipv4: last)),
+      port: 9, kind: .host)
+  }
+
+  private func parameters(
+    _ fragment: String, client: Bool? = true, fingerprint: String = "00"
+  ) -> RemoteTransport {
+    RemoteTransport(
+      usernameFragment: fragment, password: "secret", isLite: false,
+      fingerprints: [CertificateFingerprint(algorithm: "sha-256", value: fingerprint)]
+        .compactMap(\.self),
+      localIsDTLSClient: client, candidates: [], endOfCandidates: false)
+  }
+
+  // MARK: Path
+
+  @Test func handshakeMessagesWaitForAPathUpToALimit() {
+    var path = TransportPath()
+    for number in 0..<20 { path.hold([UInt8(number)]) }
+    #expect(path.takeHeld() == (0..<16).map { [UInt8($0)] })
+    #expect(path.takeHeld().isEmpty)
+  }
+
+  @Test func aPathIsOldFromARestartUntilTheNextSelection() {
+    var path = TransportPath()
+    path.select(local, remote, isRelayed: true)
+    #expect(path.isRelayed && !path.isOld)
+    path.restart()
+    #expect(path.isOld && path.inUse?.remote == remote)
+    path.select(remote, local, isRelayed: false)
+    #expect(!path.isOld && !path.isRelayed && path.inUse?.local == remote)
+  }
+
+  // MARK: Gathering
+
+  @Test func gatheringWaitsForTheAddresses() {
+    var gathering = LocalGathering()
+    #expect(gathering.begin(.new) == nil)
+    let address = IPAddress(ipv4: 7)
+    guard case .gather([address])? = gathering.learn([address], .new) else {
+      Issue.record("gathering was wanted and does not begin")
+      return
+    }
+    // Once it has begun, more addresses are only told, and nothing begins again.
+    guard case .interfaces([])? = gathering.learn([], .gathering) else {
+      Issue.record("a change of the addresses is not told")
+      return
+    }
+    #expect(gathering.begin(.gathering) == nil)
+  }
+
+  @Test func addressesThatNobodyWaitsForBeginNothing() {
+    var gathering = LocalGathering()
+    #expect(gathering.learn([IPAddress(ipv4: 7)], .new) == nil)
+    guard case .gather? = gathering.begin(.new) else {
+      Issue.record("gathering does not begin")
+      return
+    }
+  }
+
+  @Test func aRestartForgetsCandidatesAndGathersAnew() {
+    var gathering = LocalGathering()
+    _ = gathering.learn([IPAddress(ipv4: 7)], .new)
+    gathering.keep(candidate(1, transport: "tcp"))
+    // A media section speaks of UDP, so that its address is never one of TCP.
+    #expect(gathering.defaultAddress == nil && gathering.candidates.count == 1)
+    gathering.keep(candidate(2))
+    gathering.keep(candidate(3))
+    #expect(gathering.defaultAddress?.ip == IPAddress(ipv4: 2))
+    gathering.keep(nil)
+    #expect(gathering.isComplete && gathering.begin(.complete) == nil)
+    gathering.restart()
+    #expect(!gathering.isComplete && gathering.candidates.isEmpty)
+    #expect(gathering.defaultAddress == nil && gathering.begin(.gathering) != nil)
+  }
+
+  // MARK: Generations
+
+  @Test func aRestartIsOfferedOnceItIsWanted() throws {
+    var restart = LocalRestart(entropy)
+    restart.want(.new)
+    restart.prepare()
+    // What was never offered has nothing to restart.
+    #expect(restart.next == nil)
+    restart.want(.complete)
+    restart.prepare()
+    let next = try #require(restart.next)
+    restart.prepare()
+    #expect(restart.next == next)
+    #expect(restart.begin(offered: "a=ice-ufrag:other\r\n") == nil && restart.next == next)
+    #expect(restart.begin(offered: "a=ice-ufrag:\(next.usernameFragment)\r\n") == next)
+    restart.prepare()
+    #expect(restart.next == nil)
+  }
+
+  @Test func theAnswerToARestartOfThePeerStandsForAnOwnOne() {
+    var restart = LocalRestart(entropy)
+    restart.want(.complete)
+    restart.prepare()
+    let offered = restart.next
+    #expect(restart.answer() != offered && restart.next == nil)
+    restart.prepare()
+    #expect(restart.next == nil)
+  }
+
+  @Test func otherCredentialsOfThePeerAreARestartUnlessTheyAnswerOne() {
+    var peer = PeerParameters()
+    #expect(peer.take(parameters("a"), answersOwnOffer: false) == .credentials)
+    let isNews = [peer.describe("c1"), peer.describe("c1"), peer.describe("c2")]
+    #expect(isNews == [true, false, true])
+    #expect(peer.take(parameters("a"), answersOwnOffer: false) == .sameGeneration)
+    #expect(peer.take(nil, answersOwnOffer: false) == .sameGeneration)
+    #expect(peer.described == nil && peer.usernameFragment == "a")
+    #expect(peer.take(parameters("b"), answersOwnOffer: false) == .restart)
+    let isKnown = !peer.describe("c1")
+    #expect(!isKnown)
+    #expect(peer.take(parameters("c"), answersOwnOffer: true) == .credentials)
+  }
+
+  @Test func candidatesThatAreSignaledHaveALimit() {
+    var peer = PeerParameters()
+    let count = (0..<300).count { peer.signal("c\($0)") }
+    #expect(count == 200)
+    peer.restart()
+    let hasRoom = peer.signal("c")
+    #expect(hasRoom)
+  }
+
+  // MARK: Keys
+
+  @Test func anAssociationBeginsOnceAndAgainForOtherFingerprints() {
+    let dtls = StandInDTLS()
+    var keys = keys(dtls)
+    #expect(keys.begin(with: parameters("a", client: nil), pathIsOld: false) == nil)
+    guard case .start(.client, _)? = keys.begin(with: parameters("a"), pathIsOld: false) else {
+      Issue.record("the association does not begin")
+      return
+    }
+    #expect(keys.role == .client)
+    dtls.state = .connecting
+    #expect(keys.begin(with: parameters("b", client: false), pathIsOld: false) == nil)
+    let other = parameters("b", client: false, fingerprint: "01")
+    // The old path still leads to whoever had the old certificate.
+    #expect(keys.begin(with: other, pathIsOld: true) == nil && keys.role == .client)
+    guard case .restart(.server, other.fingerprints)? = keys.begin(with: other, pathIsOld: false)
+    else {
+      Issue.record("other fingerprints begin no other association")
+      return
+    }
+    #expect(keys.role == .server)
+  }
+
+  @Test func outputsThatComeWhileTheyAreTakenBelongToWhoTakesThem() {
+    let dtls = StandInDTLS()
+    dtls.outputs = [.state(.connecting), .state(.connected)]
+    var keys = keys(dtls)
+    let isFirst = keys.step(.deadline, at: .zero)
+    _ = keys.next()
+    let isSecond = keys.step(.deadline, at: .zero)
+    #expect(isFirst && !isSecond)
+    var count = 0
+    while keys.next() != nil { count += 1 }
+    #expect(count == 3)
+  }
+
+  private func keys(_ dtls: StandInDTLS) -> TransportKeys {
+    TransportKeys(
+      entropy: entropy, wallClock: WallClock(unixNanosecondsAtZero: 0), certificates: [],
+      profiles: [], security: StandInSecurity(dtls: dtls))
+  }
+
+  // MARK: Traffic
+
+  @Test func iceHearsOfTrafficTwiceASecond() {
+    var ledger = TrafficLedger()
+    let told = [0, 499, 500, 999, 1000].map { ledger.tellsReceived(at: at($0)) }
+    #expect(told == [true, false, true, false, true])
+    let tellsSent = ledger.tellsSent(at: at(1))
+    #expect(tellsSent)
+  }
+
+  @Test func trafficCountsForTheNewestPairOfItsAddresses() {
+    var ledger = TrafficLedger()
+    ledger.count(10, isInbound: true, local, remote, at: at(1))
+    ledger.begin(1, local, remote)
+    ledger.count(20, isInbound: false, local, remote, at: at(2))
+    ledger.begin(2, local, remote)
+    ledger.count(30, isInbound: true, local, remote, at: at(3))
+    ledger.countDiscarded(packets: -1, bytes: 5, local, remote)
+    #expect(ledger.total.bytesReceived == 40 && ledger.total.packetsSent == 1)
+    #expect(ledger.traffic(of: 1, local, remote)?.sent.bytes == 20)
+    let newest = ledger.traffic(of: 2, local, remote)
+    #expect(newest?.received.bytes == 30 && newest?.received.last == at(3))
+    #expect(newest?.packetsDiscarded == 0 && newest?.bytesDiscarded == 5)
+  }
+}
+
+/// An association that says what the test wants.
+private final class StandInDTLS: DTLSTransporting {
+  var state = DTLSState.new
+  var outputs: [DTLSTransport.Output] = []
+  let fingerprints: [CertificateFingerprint] = []
+  let certificates: [[UInt8]] = []
+  let deadline: Instant? = nil
+
+  func another(entropy: EntropyStream) throws(SecureError) -> any DTLSTransporting { self }
+
+  func step(
+    _ input: DTLSTransport.Input, at now: Instant, into outbox: inout Outbox<DTLSTransport.Output>
+  ) {
+    for output in outputs { outbox.append(output) }
+  }
+}
+
+private struct StandInSecurity: SecurityFactory {
+  let dtls: StandInDTLS
+
+  func transport(
+    entropy: EntropyStream, wallClock: WallClock, certificates: [PeerCertificate],
+    profiles: [SRTPProtection]
+  ) throws(SecureError) -> any DTLSTransporting { dtls }
+
+  func protection(_ result: DTLSResult) throws(SecureError) -> SRTPContext? { nil }
+}
