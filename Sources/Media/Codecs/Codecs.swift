@@ -4,11 +4,18 @@ package import RTP
 ///
 /// A replay that skips the codecs brings its own, which reads the take.
 package protocol CodecFactory: AnyObject {
+  /// The codecs among them that an application brought.
+  var ownCodecs: [OwnCodec] { get }
   func audioEncoder(track: String, _ settings: OpusSettings) throws(CodecError) -> any AudioEncoding
   func audioDecoder(track: String, channels: Int) throws(CodecError) -> any AudioDecoding
   func videoEncoder(track: String, _ settings: VideoSettings) throws(CodecError)
     -> any VideoEncoding
   func videoDecoder(track: String, _ codec: CodecName) throws(CodecError) -> any VideoDecoding
+}
+
+extension CodecFactory {
+  /// All codecs are libraries'.
+  package var ownCodecs: [OwnCodec] { [] }
 }
 
 /// A failure inside a codec library.

@@ -9,6 +9,9 @@ struct SendingTrack: Machine {
   enum Input {
     /// Another source in the place of the present one, or none; nothing runs until the next start.
     case source(MediaSource?)
+    /// Whether the source is heard or seen; else silence or black pictures are sent, and nothing of
+    /// pictures that come encoded.
+    case enabled(Bool)
     case start(Start)
     case stop
     /// Media for the encoder, the sources that were mixed into it, and what pictures that come
@@ -54,6 +57,9 @@ struct SendingTrack: Machine {
   private let audioBitrateMaximum: UInt32
 
   private(set) var source: MediaSource?
+  private(set) var isEnabled = true
+  /// Whether a received frame is sent as it came only from the next key frame on.
+  private var waitsForKey = false
   private(set) var audio: AudioCapture?
   private(set) var video: VideoCapture?
   /// In the place of `video` where pictures come encoded.
@@ -102,6 +108,7 @@ struct SendingTrack: Machine {
     defer { deadline = isRunning ? earliest(audio?.deadline, video?.deadline) : nil }
     switch input {
     case .source(let source): replaceSource(source, at: now, into: &outbox)
+    case .enabled(let isEnabled): setEnabled(isEnabled, at: now, into: &outbox)
     case .start(let start): self.start(start, at: now, into: &outbox)
     case .stop: stop(at: now, into: &outbox)
     case .media(let media, let contributors, let limit):
@@ -114,7 +121,10 @@ struct SendingTrack: Machine {
       case .encoded(let codec, let bytes):
         send(encoded: bytes, codec, limit: limit, at: now, into: &outbox)
       }
-    case .passOn(let frame): passOn(frame, into: &outbox)
+    case .passOn(let frame):
+      guard isEnabled, frame.isKey || !waitsForKey else { return }
+      waitsForKey = false
+      passOn(frame, into: &outbox)
     case .requestKeyframe: drive(.requestKeyframe, at: now, into: &outbox)
     case .lossReported(let share): drive(.lossReported(share), at: now, into: &outbox)
     case .bitrate(let bitrate):
@@ -144,6 +154,20 @@ struct SendingTrack: Machine {
     videoCounters = VideoCaptureCounters()
   }
 
+  private mutating func setEnabled(
+    _ isEnabled: Bool, at now: Instant, into outbox: inout Outbox<Output>
+  ) {
+    guard isEnabled != self.isEnabled else { return }
+    self.isEnabled = isEnabled
+    drive(AudioCapture.Input.enabled(isEnabled), at: now, into: &outbox)
+    drive(VideoCapture.Input.enabled(isEnabled), at: now, into: &outbox)
+    waitsForKey = true
+    if let stream {
+      self.stream = StreamCapture(
+        of: stream.codec, at: now, origin: stream.origin, counters: stream.counters)
+    }
+  }
+
   private mutating func start(
     _ start: Start, at now: Instant, into outbox: inout Outbox<Output>
   ) {
@@ -159,7 +183,7 @@ struct SendingTrack: Machine {
       settings.bitrate = Int32(clamping: audioBitrate)
       audio = AudioCapture(
         track: String(transceiver), source: source, settings: settings, codecs: codecs,
-        origin: origin, counters: audioCounters)
+        origin: origin, counters: audioCounters, isEnabled: isEnabled)
       drive(AudioCapture.Input.start, at: now, into: &outbox)
     case .video:
       let name = CodecName(rawValue: codec)
@@ -175,7 +199,7 @@ struct SendingTrack: Machine {
       }
       video = VideoCapture(
         track: String(transceiver), source: source, codec: name, codecs: codecs, origin: origin,
-        counters: videoCounters)
+        counters: videoCounters, isEnabled: isEnabled)
       bitrate = min(start.videoBitrate, start.encoding.maxBitrate ?? .max)
       drive(.bitrate(bitrate), at: now, into: &outbox)
       drive(.limits(of: start.encoding), at: now, into: &outbox)
@@ -281,6 +305,7 @@ struct SendingTrack: Machine {
         .failure("pictures in \(title) came to be sent, but \(codec) was agreed on"))
       return
     }
+    guard isEnabled else { return }
     switch stream?.take(bytes, limit: limit, at: now) {
     case .send(let frame):
       totals.add(isThinned: false, at: now)
