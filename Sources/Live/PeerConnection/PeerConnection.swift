@@ -17,8 +17,8 @@ public final class PeerConnection: Sendable {
   /// The number of the peer in its take, counted from 1; 0 when nothing is recorded.
   public let number: UInt32
 
-  private let loop: MediaLoop
-  private let key: MediaLoop.PeerKey
+  let loop: MediaLoop
+  let key: MediaLoop.PeerKey
   let observers: PeerObservers
   private let budget = CaptureBudget(maximum: PeerConnection.captureMaximum)
 
