@@ -52,6 +52,8 @@ let package = Package(
     .executable(name: "retake", targets: ["RetakeCommand"]),
     // For applications: calls, files of media, signaling, and takes.
     .library(name: "Retake", targets: ["Retake"]),
+    // For applications that are written against the Objective-C API of libwebrtc.
+    .library(name: "RetakeRTC", targets: ["RetakeRTC"]),
     // For the tests of other packages: takes as regression tests, and a network that is a take.
     .library(name: "RetakeTesting", targets: ["RetakeTesting"]),
   ],
@@ -170,6 +172,12 @@ let package = Package(
         "Wire", "Secure", "ICE", "SCTP", "SDP", "JSEP", "Media", "Stats", "Peer", "MediaFiles",
         "Tape", "Queries", "Replay", "Live", "Export", "Signaling",
       ]),
+    // The same with the names of libwebrtc's Objective-C API, as Swift sees them.
+    module(
+      "RetakeRTC",
+      [
+        "Wire", "Secure", "ICE", "SCTP", "SDP", "JSEP", "Media", "Stats", "Peer", "Live",
+      ]),
     // Not named as its product: a file system that does not tell retake and Retake apart.
     .executableTarget(
       name: "RetakeCommand",
@@ -209,6 +217,9 @@ let package = Package(
       [
         "Wire", "Media", "Stats", "Peer", "SDP", "Tape", "Lab", "Live", "RetakeTesting", "Retake",
       ]),
+    tests(
+      "RetakeRTCTests",
+      ["Wire", "Media", "Peer", "SDP", "Live", "RetakeTesting", "RetakeRTC"]),
     tests("SpeakersTests", ["Wire", "Speakers"]),
     tests(
       "PeerTests",

@@ -13,8 +13,8 @@ enum Layers {
     "Capture", "Decryption", "Observer",
     "Flow", "Media",
     "Stats", "Speakers", "Peer", "MediaFiles", "Tape", "Queries", "Page", "Replay", "Debug",
-    "Verify", "Lab", "Live", "Export", "RetakeTesting", "Signaling", "Retake", "RetakeCommand",
-    "soak",
+    "Verify", "Lab", "Live", "Export", "RetakeTesting", "Signaling", "Retake", "RetakeRTC",
+    "RetakeCommand", "soak",
   ]
 
   /// The deterministic core: no clock, no randomness, no input or output of its own.
