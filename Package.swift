@@ -36,7 +36,7 @@ func products(_ containers: [String]) -> [Target.Dependency] {
   containers.map { .product(name: $0, package: "swift-collections") }
 }
 
-func library(_ name: String, _ pkgConfig: String, _ package: String) -> Target {
+func library(_ name: String, _ pkgConfig: String?, _ package: String) -> Target {
   .systemLibrary(name: name, pkgConfig: pkgConfig, providers: [.apt([package])])
 }
 
@@ -75,6 +75,8 @@ let package = Package(
     library("CZstd", "libzstd", "libzstd-dev"),  // captures that zstd compressed
     library("COpenSSL", "openssl", "libssl-dev"),  // DTLS, HMAC-SHA1, SHA-256, certificates
     library("CXXHash", "libxxhash", "libxxhash-dev"),  // digests of decoded pictures
+    // Pixel formats and rotation of what is captured; Debian's package has no pkg-config file.
+    library("CYUV", nil, "libyuv-dev"),
     library("CEdit", "libedit", "libedit-dev"),  // lines, history, completion of retake debug
     .target(name: "CSupport", dependencies: ["COpenSSL", "COpus", "CVPX"]),
 
@@ -98,7 +100,7 @@ let package = Package(
       "Observer", ["Wire", "STUN", "TURN", "ICE", "Secure", "RTP", "SDP", "Decryption"]),
     module("Flow", ["Wire", "RTP"], containers: ["DequeModule"]),
     module(
-      "Media", ["Wire", "RTP", "CSupport", "COpus", "CVPX"], containers: ["DequeModule"]),
+      "Media", ["Wire", "RTP", "CSupport", "COpus", "CVPX", "CYUV"], containers: ["DequeModule"]),
     module("Stats", ["Wire"]),
     module("Speakers", ["Wire"]),
     module(
@@ -177,7 +179,7 @@ let package = Package(
         "Wire", "ICE", "SDP", "JSEP", "Capture", "Decryption", "Observer", "Live", "Tape",
         "Queries", "Page", "Replay", "Debug",
         "Lab", "Signaling", "Stats", "CSupport",
-        "Verify", "Export", "CEdit", "CPcap", "CZlib", "CZstd",
+        "Verify", "Export", "CEdit", "CPcap", "CZlib", "CZstd", "CYUV",
         "Media", "MediaFiles", "Peer", "RTP", "SCTP", "Secure", "Transport",
         .product(name: "ArgumentParser", package: "swift-argument-parser"),
       ],
@@ -201,7 +203,9 @@ let package = Package(
       ]),
     tests(
       "DebugTests",
-      ["Wire", "Media", "Peer", "Stats", "Tape", "Queries", "Replay", "Debug", "Lab"]),
+      [
+        "Wire", "Media", "MediaFiles", "Peer", "Stats", "Tape", "Queries", "Replay", "Debug", "Lab",
+      ]),
     tests("PageTests", ["Wire", "SCTP", "Media", "Peer", "Tape", "Page", "Lab"]),
     tests("VerifyTests", ["Wire", "Media", "Peer", "Tape", "Replay", "Verify", "Lab"]),
     tests(
@@ -226,10 +230,10 @@ let package = Package(
       "LiveTests",
       [
         "Wire", "TURN", "RTP", "SDP", "JSEP", "ICE", "SCTP", "Secure", "Flow", "Media",
-        "MediaFiles", "Stats", "Peer", "Tape", "Live",
+        "MediaFiles", "Stats", "Peer", "Tape", "Live", "Replay",
       ]),
     tests("SignalingTests", ["SDP", "Signaling"] + nio),
-    tests("MediaTests", ["Media", "RTP", "Wire", "COpus"]),
+    tests("MediaTests", ["Media", "RTP", "Wire", "COpus", "CYUV"]),
     tests("MediaFilesTests", ["MediaFiles", "Media", "RTP", "Wire"]),
     .testTarget(
       name: "RTPTests", dependencies: ["Wire", "RTP"], resources: [.copy("Samples")],
