@@ -77,6 +77,7 @@ let package = Package(
     library("CXXHash", "libxxhash", "libxxhash-dev"),  // digests of decoded pictures
     // Pixel formats and rotation of what is captured; Debian's package has no pkg-config file.
     library("CYUV", nil, "libyuv-dev"),
+    library("CCharLS", "charls", "libcharls-dev"),  // captured pictures on the tape, lossless
     library("CEdit", "libedit", "libedit-dev"),  // lines, history, completion of retake debug
     .target(name: "CSupport", dependencies: ["COpenSSL", "COpus", "CVPX"]),
 
@@ -119,10 +120,11 @@ let package = Package(
       "Tape",
       [
         "Wire", "Digests", "SDP", "JSEP", "ICE", "Secure", "RTP", "SCTP", "Flow", "Peer", "Media",
-        "Stats", "Speakers", "Decryption", "Observer", "CSQLite", "CSupport",
+        "Stats", "Speakers", "Decryption", "Observer", "CSQLite", "CSupport", "CCharLS",
       ],
       resources: [
         .embedInCode("Schema/0001_take.sql"), .embedInCode("Schema/0002_machines.sql"),
+        .embedInCode("Schema/0003_pictures.sql"),
       ]),
     module("Queries", ["Wire", "Media", "Stats", "Speakers", "Tape"]),
     module(

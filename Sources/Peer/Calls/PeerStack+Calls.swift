@@ -58,8 +58,9 @@ extension PeerStack {
         return .done
       }
       return .description(description)
-    case .setStreams, .setCodecPreferences, .getParameters, .setParameters, .addStream,
-      .removeStream, .streams, .readDescription, .sources, .observeLoudest, .limitAudioSlots:
+    case .setStreams, .setCodecPreferences, .getParameters, .setParameters, .setContentHint,
+      .noteCapture, .addStream, .removeStream, .streams, .readDescription, .sources,
+      .observeLoudest, .limitAudioSlots:
       return try laterResult(of: call)
     case .transceivers: return .transceivers(negotiation.transceivers.map(TransceiverInfo.init))
     case .createDataChannel(let options): return .dataChannel(try createDataChannel(options))
@@ -85,6 +86,12 @@ extension PeerStack {
       }
     case .getParameters(let id): return .parameters(try parameters(of: id))
     case .setParameters(let id, let parameters): try setParameters(parameters, of: id)
+    case .setContentHint(let id, let hint):
+      senders.setContentHint(hint, of: id, try info(id).kind)
+      updateCaptures()
+    case .noteCapture(let id, let note):
+      senders.setScreencast(note.isScreencast, of: id, try info(id).kind)
+      updateCaptures()
     case .addStream(let stream): return .streams(try addStream(stream))
     case .removeStream(let id): try removeStream(id)
     case .streams: return .streams(streams())
