@@ -36,7 +36,7 @@ func products(_ containers: [String]) -> [Target.Dependency] {
   containers.map { .product(name: $0, package: "swift-collections") }
 }
 
-func library(_ name: String, _ pkgConfig: String, _ package: String) -> Target {
+func library(_ name: String, _ pkgConfig: String?, _ package: String) -> Target {
   .systemLibrary(name: name, pkgConfig: pkgConfig, providers: [.apt([package])])
 }
 
@@ -77,6 +77,9 @@ let package = Package(
     library("CZstd", "libzstd", "libzstd-dev"),  // captures that zstd compressed
     library("COpenSSL", "openssl", "libssl-dev"),  // DTLS, HMAC-SHA1, SHA-256, certificates
     library("CXXHash", "libxxhash", "libxxhash-dev"),  // digests of decoded pictures
+    // Pixel formats and rotation of what is captured; Debian's package has no pkg-config file.
+    library("CYUV", nil, "libyuv-dev"),
+    library("CCharLS", "charls", "libcharls-dev"),  // captured pictures on the tape, lossless
     library("CEdit", "libedit", "libedit-dev"),  // lines, history, completion of retake debug
     .target(name: "CSupport", dependencies: ["COpenSSL", "COpus", "CVPX"]),
 
@@ -100,7 +103,7 @@ let package = Package(
       "Observer", ["Wire", "STUN", "TURN", "ICE", "Secure", "RTP", "SDP", "Decryption"]),
     module("Flow", ["Wire", "RTP"], containers: ["DequeModule"]),
     module(
-      "Media", ["Wire", "RTP", "CSupport", "COpus", "CVPX"], containers: ["DequeModule"]),
+      "Media", ["Wire", "RTP", "CSupport", "COpus", "CVPX", "CYUV"], containers: ["DequeModule"]),
     module("Stats", ["Wire"]),
     module("Speakers", ["Wire"]),
     module(
@@ -119,10 +122,11 @@ let package = Package(
       "Tape",
       [
         "Wire", "Digests", "SDP", "JSEP", "ICE", "Secure", "RTP", "SCTP", "Flow", "Peer", "Media",
-        "Stats", "Speakers", "Decryption", "Observer", "CSQLite", "CSupport",
+        "Stats", "Speakers", "Decryption", "Observer", "CSQLite", "CSupport", "CCharLS",
       ],
       resources: [
         .embedInCode("Schema/0001_take.sql"), .embedInCode("Schema/0002_machines.sql"),
+        .embedInCode("Schema/0003_pictures.sql"),
       ]),
     module("Queries", ["Wire", "Media", "Stats", "Speakers", "Tape"]),
     module(
@@ -185,7 +189,7 @@ let package = Package(
         "Wire", "ICE", "SDP", "JSEP", "Capture", "Decryption", "Observer", "Live", "Tape",
         "Queries", "Page", "Replay", "Debug",
         "Lab", "Signaling", "Stats", "CSupport",
-        "Verify", "Export", "CEdit", "CPcap", "CZlib", "CZstd",
+        "Verify", "Export", "CEdit", "CPcap", "CZlib", "CZstd", "CYUV",
         "Media", "MediaFiles", "Peer", "RTP", "SCTP", "Secure", "Transport",
         .product(name: "ArgumentParser", package: "swift-argument-parser"),
       ],
@@ -209,7 +213,9 @@ let package = Package(
       ]),
     tests(
       "DebugTests",
-      ["Wire", "Media", "Peer", "Stats", "Tape", "Queries", "Replay", "Debug", "Lab"]),
+      [
+        "Wire", "Media", "MediaFiles", "Peer", "Stats", "Tape", "Queries", "Replay", "Debug", "Lab",
+      ]),
     tests("PageTests", ["Wire", "SCTP", "Media", "Peer", "Tape", "Page", "Lab"]),
     tests("VerifyTests", ["Wire", "Media", "Peer", "Tape", "Replay", "Verify", "Lab"]),
     tests(
@@ -237,10 +243,10 @@ let package = Package(
       "LiveTests",
       [
         "Wire", "TURN", "RTP", "SDP", "JSEP", "ICE", "SCTP", "Secure", "Flow", "Media",
-        "MediaFiles", "Stats", "Peer", "Tape", "Live",
+        "MediaFiles", "Stats", "Peer", "Tape", "Live", "Replay",
       ]),
     tests("SignalingTests", ["SDP", "Signaling"] + nio),
-    tests("MediaTests", ["Media", "RTP", "Wire", "COpus"]),
+    tests("MediaTests", ["Media", "RTP", "Wire", "COpus", "CYUV"]),
     tests("MediaFilesTests", ["MediaFiles", "Media", "RTP", "Wire"]),
     .testTarget(
       name: "RTPTests", dependencies: ["Wire", "RTP"], resources: [.copy("Samples")],

@@ -145,6 +145,8 @@ public struct PeerConfiguration: Hashable, Sendable, Codable {
 package enum CapturedMedia: Sendable {
   case audio(AudioBlock)
   case picture(Picture)
+  /// A picture with the time at which it was taken, in nanoseconds of its source's clock.
+  case frame(Picture, timestamp: Int64)
   /// A picture that comes encoded: of H.264 a byte stream (H.264 annex B).
   case encoded(CodecName, [UInt8])
 }

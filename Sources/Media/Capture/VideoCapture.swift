@@ -13,6 +13,10 @@ package struct VideoCapture: Machine {
     case picture(Picture)
     /// Whether the pictures are sent; else black ones take their places.
     case enabled(Bool)
+    /// The same with the time at which it was taken, in nanoseconds of its source's clock.
+    case frame(Picture, timestamp: Int64)
+    /// Whether the pictures are those of a screen, from now on.
+    case screen(Bool)
     case requestKeyframe
     case bitrate(UInt64)
     /// The most frames per second (nil for no limit) and the factor, at least 1, by which pictures
@@ -73,6 +77,8 @@ package struct VideoCapture: Machine {
   private var bitrate = VideoCapture.startBitrate
   private var thinner = FrameThinner()
   private var scaleDownBy = 1.0
+  private var frameClock = FrameClock()
+  private var isScreen = false
   /// The last media time, not wrapped.
   private var lastMediaTime: Int64?
 
@@ -119,6 +125,16 @@ package struct VideoCapture: Machine {
       guard isRunning, clock == nil, let origin else { return }
       encode(picture, RTPClock.ticks(from: origin, to: now), into: &outbox)
     case .enabled(let isEnabled): self.isEnabled = isEnabled
+    case .frame(let picture, let timestamp):
+      guard isRunning, clock == nil, let origin else { return }
+      let arrival = RTPClock.ticks(from: origin, to: now)
+      encode(picture, frameClock.mediaTime(of: timestamp, arrival: arrival), into: &outbox)
+    case .screen(let isScreen):
+      guard isScreen != self.isScreen else { return }
+      self.isScreen = isScreen
+      // An encoder is set up for its content once, so another one goes on in its place.
+      encoder = nil
+      wantsKeyframe = true
     case .requestKeyframe: wantsKeyframe = true
     case .bitrate(let bitsPerSecond):
       guard bitsPerSecond != bitrate else { return }
@@ -215,8 +231,9 @@ package struct VideoCapture: Machine {
   ) -> (any VideoEncoding)? {
     if let encoder { return encoder }
     let rate = clock.map { Int($0.framesPerSecond) } ?? VideoCapture.expectedFramesPerSecond
-    let settings = VideoSettings(
+    var settings = VideoSettings(
       codec: codec, width: width, height: height, framesPerSecond: rate, bitrate: bitrate)
+    settings.isScreen = isScreen
     do throws(CodecError) {
       encoder = try codecs.videoEncoder(track: track, settings)
     } catch {

@@ -41,6 +41,8 @@ package struct VideoSettings: Hashable, Sendable {
   package var height: Int
   package var framesPerSecond: Int
   package var bitrate: UInt64
+  /// Whether the pictures are those of a screen: letters and edges count more than motion.
+  package var isScreen = false
   /// libvpx's measure of haste: negative for VP8, 0 to 9 for VP9.
   package var cpuUsed: Int32 { codec == .vp9 ? 7 : -6 }
   package init(

@@ -37,6 +37,11 @@ package enum PeerCall: Hashable, Sendable, Codable {
   case setCodecPreferences(transceiver: UInt32, [RTPCodec])
   case getParameters(transceiver: UInt32)
   case setParameters(transceiver: UInt32, RTPSendParameters)
+  /// Tells what the pictures of a sender show (W3C MediaStreamTrack.contentHint).
+  case setContentHint(transceiver: UInt32, ContentHint)
+  /// Keeps in the take that the capturer of a sender began, could not begin, or ended; what it
+  /// captures decides how a sender is treated that has no hint of its own.
+  case noteCapture(transceiver: UInt32, CaptureNote)
   /// Adds all tracks of a stream, or none.
   case addStream(MediaStreamInit)
   case removeStream(String)

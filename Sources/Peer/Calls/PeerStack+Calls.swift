@@ -61,9 +61,9 @@ extension PeerStack {
         return .done
       }
       return .description(description)
-    case .setStreams, .setCodecPreferences, .getParameters, .setParameters, .addStream,
-      .removeStream, .streams, .readDescription, .sources, .observeLoudest, .limitAudioSlots,
-      .setEnabled, .setVolume, .trackState:
+    case .setStreams, .setCodecPreferences, .getParameters, .setParameters, .setContentHint,
+      .noteCapture, .addStream, .removeStream, .streams, .readDescription, .sources,
+      .observeLoudest, .limitAudioSlots, .setEnabled, .setVolume, .trackState:
       return try laterResult(of: call)
     case .transceivers: return .transceivers(negotiation.transceivers.map(TransceiverInfo.init))
     case .createDataChannel(let options): return .dataChannel(try createDataChannel(options))
@@ -89,6 +89,12 @@ extension PeerStack {
       }
     case .getParameters(let id): return .parameters(try parameters(of: id))
     case .setParameters(let id, let parameters): try setParameters(parameters, of: id)
+    case .setContentHint(let id, let hint):
+      senders.setContentHint(hint, of: id, try info(id).kind)
+      updateCaptures()
+    case .noteCapture(let id, let note):
+      senders.setScreencast(note.isScreencast, of: id, try info(id).kind)
+      updateCaptures()
     case .addStream(let stream): return .streams(try addStream(stream))
     case .removeStream(let id): try removeStream(id)
     case .streams: return .streams(streams())

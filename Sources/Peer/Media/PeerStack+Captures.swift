@@ -36,6 +36,8 @@ extension PeerStack {
         drive(sending: index, .stop)
       }
       drive(sending: index, .encoding(start.encoding))
+      let (preference, hint) = senders.adaptation(of: tracks.sending[index].transceiver)
+      drive(sending: index, .adaptation(preference, hint))
       if tracks.sending[index].mid != start.mid { drive(sending: index, .start(start)) }
     }
     for bundle in bundles.all { shareBitrate(of: bundle) }

@@ -26,6 +26,8 @@ struct SendingTrack: Machine {
     case bitrate(UInt64)
     /// Other limits while it runs.
     case encoding(RTPEncoding)
+    /// What is given up first of pictures, and what they show.
+    case adaptation(DegradationPreference?, ContentHint)
     case deadline
   }
 
@@ -70,6 +72,8 @@ struct SendingTrack: Machine {
   private(set) var ssrc: UInt32 = 0
   /// The limits of what runs.
   private var encoding = RTPEncoding()
+  private var adaptation = VideoAdaptation()
+  private var contentHint = ContentHint.none
   /// What the sound encoder that runs may spend, in bits per second.
   private var audioBitrate: UInt32 = 0
   /// What the encoder of pictures may spend, in bits per second.
@@ -118,6 +122,10 @@ struct SendingTrack: Machine {
       case .picture(let picture):
         guard stream == nil else { return refuseEncoding(into: &outbox) }
         drive(VideoCapture.Input.picture(picture), at: now, into: &outbox)
+      case .frame(let picture, let timestamp):
+        guard stream == nil else { return refuseEncoding(into: &outbox) }
+        drive(
+          VideoCapture.Input.frame(picture, timestamp: timestamp), at: now, into: &outbox)
       case .encoded(let codec, let bytes):
         send(encoded: bytes, codec, limit: limit, at: now, into: &outbox)
       }
@@ -131,6 +139,12 @@ struct SendingTrack: Machine {
       self.bitrate = bitrate
       drive(.bitrate(bitrate), at: now, into: &outbox)
     case .encoding(let encoding): limit(to: encoding, at: now, into: &outbox)
+    case .adaptation(let preference, let hint):
+      guard preference != adaptation.preference || hint != contentHint else { return }
+      adaptation.preference = preference
+      contentHint = hint
+      drive(.screen(hint.isScreen), at: now, into: &outbox)
+      drive(.limits(of: encoding, adaptation.limits), at: now, into: &outbox)
     case .deadline:
       guard isRunning else { return }
       if let due = audio?.deadline, due <= now {
@@ -202,7 +216,8 @@ struct SendingTrack: Machine {
         counters: videoCounters, isEnabled: isEnabled)
       bitrate = min(start.videoBitrate, start.encoding.maxBitrate ?? .max)
       drive(.bitrate(bitrate), at: now, into: &outbox)
-      drive(.limits(of: start.encoding), at: now, into: &outbox)
+      drive(.screen(contentHint.isScreen), at: now, into: &outbox)
+      drive(.limits(of: start.encoding, adaptation.limits), at: now, into: &outbox)
       drive(VideoCapture.Input.start, at: now, into: &outbox)
     }
   }
@@ -228,7 +243,7 @@ struct SendingTrack: Machine {
     guard isRunning, encoding != self.encoding else { return }
     self.encoding = encoding
     if video != nil {
-      drive(.limits(of: encoding), at: now, into: &outbox)
+      drive(.limits(of: encoding, adaptation.limits), at: now, into: &outbox)
     } else if kind == .audio, audioBitrate != encoding.audioBitrate(upTo: audioBitrateMaximum) {
       // An encoder of sound keeps its bit rate, so another one goes on in its place.
       stop(at: now, into: &outbox)
@@ -259,9 +274,19 @@ struct SendingTrack: Machine {
       switch output {
       case .encoded(let frame, let quantiser):
         send(frame, quantiser: quantiser, at: now, into: &outbox)
+        adapt(at: now, into: &outbox)
       case .failure(let reason): outbox.append(.failure(reason))
       }
     }
+  }
+
+  /// Makes pictures fewer or smaller where they are too much, as far as the application said how.
+  private mutating func adapt(at now: Instant, into outbox: inout Outbox<Output>) {
+    guard let video, let origin = video.origin else { return }
+    let mediaTime = RTPClock.ticks(from: origin, to: now)
+    let rate = video.counters.framesPerSecond(atMediaTime: mediaTime)
+    let changes = adaptation.judge(totals.limitation.reason, framesPerSecond: rate, at: now)
+    if changes { drive(.limits(of: encoding, adaptation.limits), at: now, into: &outbox) }
   }
 
   private mutating func send(
@@ -335,8 +360,12 @@ struct SendingTrack: Machine {
 }
 
 extension VideoCapture.Input {
-  fileprivate static func limits(of encoding: RTPEncoding) -> Self {
-    .limits(
-      framesPerSecond: encoding.maxFramerate, scaleDownBy: encoding.scaleResolutionDownBy ?? 1)
+  fileprivate static func limits(of encoding: RTPEncoding, _ adapted: VideoAdaptation.Limits)
+    -> Self
+  {
+    let rates = [encoding.maxFramerate, adapted.framesPerSecond].compactMap(\.self)
+    return .limits(
+      framesPerSecond: rates.min(),
+      scaleDownBy: (encoding.scaleResolutionDownBy ?? 1) * adapted.scaleDownBy)
   }
 }
