@@ -533,7 +533,8 @@ CREATE TABLE event (
   at_ns  INTEGER NOT NULL,
   -- negotiationneeded, icecandidate, track, trackended, addstream, removestream, secured,
   -- speaker, loudest, audiosubscribed, audiounsubscribed, bufferedamountlow, datachannelerror,
-  -- refused; and for the take alone, certificate (an own one) and keylog (secret: what all keys of
+  -- refused; enabled, disabled, mute, unmute, ended (of tracks), candidateremoved,
+  -- icecandidateerror, selectedcandidatepairchange, connectionend; and for the take alone, certificate (an own one) and keylog (secret: what all keys of
   -- a DTLS association derive from).
   type   TEXT NOT NULL,
   detail TEXT NOT NULL   -- JSON

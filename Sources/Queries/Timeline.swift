@@ -52,7 +52,12 @@ package struct Timeline: Sendable {
       'begins' || CASE role WHEN '' THEN '' ELSE ' as ' || role END
     FROM peer
     """,
-    "SELECT row, at_ns, peer, 'api', name FROM call_request WHERE name <> 'getStats'",
+    // Of what is set on tracks, the values are what happened.
+    """
+    SELECT row, at_ns, peer, 'api',
+      name || iif(name IN ('setEnabled', 'setVolume'), ' ' || arguments, '')
+    FROM call_request WHERE name <> 'getStats'
+    """,
     """
     SELECT row, at_ns, peer, 'api', 'call ' || call || ' refused: ' || error
     FROM call_reply WHERE error IS NOT NULL

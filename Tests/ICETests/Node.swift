@@ -138,7 +138,7 @@ final class Node {
     case .selected(let local, let remote): selections.append((network.now, local, remote))
     case .role(let role): roles.append(role)
     case .relayed, .serverFailed, .openStream, .listen, .closeStream, .publishName,
-      .unsignaledCandidate:
+      .unsignaledCandidate, .candidatesRemoved, .gatheringFailed:
       break
     }
   }

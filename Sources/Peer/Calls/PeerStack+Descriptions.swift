@@ -90,11 +90,15 @@ extension PeerStack {
       case .sectionsAgreed: applySections()
       case .trackAdded(let id, _):
         if let info = try? info(id) { tell(.track(info)) }
-      case .trackRemoved(let id): tell(.trackEnded(transceiver: id))
+        beginReceiving(id)
+      case .trackRemoved(let id):
+        tell(.trackEnded(transceiver: id))
+        noteMuted(true, of: id, .removed)
       case .transceiverAdded: break
       case .transceiverStopped(let id):
         tell(.trackEnded(transceiver: id))
         stopCapture(of: id)
+        endReceiving(id, .stopped)
       }
     }
     tellStreams()

@@ -24,6 +24,10 @@ final class Bundle {
   var videoBitrate: UInt64?
   /// Among how many bundles the bit rate of the peer is shared.
   var bitrateShare: UInt64 = 1
+  /// When the peer's last RTCP packet came, if it was a goodbye.
+  var goodbye: Instant?
+  /// The pair in use, as it was told last.
+  var selectedPair: ICEPairReport?
   /// The own ends of its sockets.
   private(set) var addresses: [SocketAddress] = []
 

@@ -38,11 +38,17 @@ extension PeerStack {
     case .iceState(let state):
       bundle.iceState = state
       tell(states.move(to: bundles.iceConnectionState))
+      noteEnd(state)
     case .dtlsState(let state): follow(state, of: bundle)
     case .localCandidate(let candidate): signal(candidate, of: bundle)
     case .unsignaledCandidate(let candidate): tell(.candidate(isLocal: true, candidate))
     case .remoteCandidate(let candidate): tell(.candidate(isLocal: false, candidate))
-    case .pair(let pair): tell(.candidatePair(pair))
+    case .candidatesRemoved(let candidates): tellRemoved(candidates, of: bundle)
+    case .gatheringFailed(let failure):
+      notify(.gatheringErrors, .gatheringError(GatheringError(failure)))
+    case .pair(let pair):
+      tell(.candidatePair(pair))
+      follow(pair, of: bundle)
     case .secured(let result, let role): secure(bundle, result, role)
     case .refused(let layer, let reason): refuse(layer: layer, reason)
     }
@@ -72,6 +78,8 @@ extension PeerStack {
           StateTransition(
             machine: bundle.dtlsMachine, from: bundle.dtlsState.rawValue, to: state.rawValue)))
       bundle.dtlsState = state
+      if state == .closed { end(.peer) }
+      if state == .failed { end(.dtlsFailed) }
     }
     guard bundle === dataBundle else { return }
     switch state {
