@@ -1,5 +1,5 @@
 package import Media
-package import Wire
+import Wire
 
 /// What an application asks of an audio session.
 public enum AudioSessionCall: Hashable, Sendable, Codable {

@@ -1,4 +1,4 @@
-package import Media
+import Media
 package import Wire
 
 /// An audio session with its device as one machine: which way sound goes, whether it may, and the

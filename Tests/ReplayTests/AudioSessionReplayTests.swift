@@ -313,7 +313,7 @@ enum Microphone {
         case .identical: #expect(mutation.kind != .output, "\(mutation)")
         case .altered: Issue.record("\(mutation)")
         }
-      } catch let error as TapeError {
+      } catch {
         found += 1
         #expect(!error.description.isEmpty)
       }

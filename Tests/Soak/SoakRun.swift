@@ -18,13 +18,13 @@ struct SoakRun: AsyncParsableCommand {
 
   /// How many calls a recorder may have at once: those that died or never answered keep their
   /// place for up to half a minute, and a fast machine makes dozens of calls in a second.
-  private let callsMaximum = 2000
+  private static let callsMaximum = 2000
 
   func run() async throws {
     let folder = try options.prepared()
     let recorders = [
-      try await options.recorder(folder, "one", usesFolder: false, calls: callsMaximum),
-      try await options.recorder(folder, "each", usesFolder: true, calls: callsMaximum),
+      try await options.recorder(folder, "one", usesFolder: false, calls: Self.callsMaximum),
+      try await options.recorder(folder, "each", usesFolder: true, calls: Self.callsMaximum),
     ]
     let session = try options.session()
     let tally = Tally()

@@ -1,5 +1,5 @@
 public import AudioSession
-public import Media
+import Media
 import Synchronization
 
 /// A device of sound: it does what a session asks, gives what it captures and plays what it pulls.

@@ -2,7 +2,7 @@ public import AudioSession
 public import Media
 import Synchronization
 import Tape
-public import Wire
+import Wire
 
 /// An audio session: which way sound goes between a device and the connections of a process, and
 /// whether it may.
