@@ -180,7 +180,8 @@ let package = Package(
     module(
       "RetakeRTC",
       [
-        "Wire", "Secure", "ICE", "SCTP", "SDP", "JSEP", "Media", "Stats", "Peer", "Live",
+        "Wire", "Secure", "ICE", "SCTP", "SDP", "JSEP", "Media", "MediaFiles", "Stats", "Peer",
+        "Live",
       ]),
     // Not named as its product: a file system that does not tell retake and Retake apart.
     .executableTarget(
