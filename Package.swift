@@ -104,6 +104,8 @@ let package = Package(
     module("Flow", ["Wire", "RTP"], containers: ["DequeModule"]),
     module(
       "Media", ["Wire", "RTP", "CSupport", "COpus", "CVPX", "CYUV"], containers: ["DequeModule"]),
+    // Which way sound goes on a machine, and the blocks of it between device and stack.
+    module("AudioSession", ["Wire", "Media"]),
     module("Stats", ["Wire"]),
     module("Speakers", ["Wire"]),
     module(
@@ -122,7 +124,8 @@ let package = Package(
       "Tape",
       [
         "Wire", "Digests", "SDP", "JSEP", "ICE", "Secure", "RTP", "SCTP", "Flow", "Peer", "Media",
-        "Stats", "Speakers", "Decryption", "Observer", "CSQLite", "CSupport", "CCharLS",
+        "Stats", "Speakers", "Decryption", "Observer", "AudioSession", "CSQLite", "CSupport",
+        "CCharLS",
       ],
       resources: [
         .embedInCode("Schema/0001_take.sql"), .embedInCode("Schema/0002_machines.sql"),
@@ -147,12 +150,17 @@ let package = Package(
         "Wire", "CSupport", "SDP", "RTP", "Peer", "Media", "MediaFiles", "Stats", "Tape", "Queries",
         "Replay",
       ]),
-    module("Lab", ["Wire", "STUN", "TURN", "ICE", "SDP", "Secure", "Peer", "Media", "Tape"]),
+    module(
+      "Lab",
+      [
+        "Wire", "STUN", "TURN", "ICE", "SDP", "Secure", "Peer", "Media", "AudioSession", "Tape",
+      ]),
     module(
       "Live",
       [
         "Wire", "CSupport", "COpenSSL", "STUN", "TURN", "MulticastDNS", "RTP", "Flow", "SDP",
-        "JSEP", "ICE", "SCTP", "Secure", "Peer", "Media", "MediaFiles", "Stats", "Speakers", "Tape",
+        "JSEP", "ICE", "SCTP", "Secure", "Peer", "Media", "MediaFiles", "AudioSession", "Stats",
+        "Speakers", "Tape",
       ], containers: ["DequeModule", "HeapModule"]),
     // Takes as the files of other tools.
     module(
@@ -173,15 +181,15 @@ let package = Package(
     module(
       "Retake",
       [
-        "Wire", "Secure", "ICE", "SCTP", "SDP", "JSEP", "Media", "Stats", "Peer", "MediaFiles",
-        "Tape", "Queries", "Replay", "Live", "Export", "Signaling",
+        "Wire", "Secure", "ICE", "SCTP", "SDP", "JSEP", "Media", "AudioSession", "Stats", "Peer",
+        "MediaFiles", "Tape", "Queries", "Replay", "Live", "Export", "Signaling",
       ]),
     // The same with the names of libwebrtc's Objective-C API, as Swift sees them.
     module(
       "RetakeRTC",
       [
-        "Wire", "Secure", "ICE", "SCTP", "SDP", "JSEP", "Media", "MediaFiles", "Stats", "Peer",
-        "Live",
+        "Wire", "Secure", "ICE", "SCTP", "SDP", "JSEP", "Media", "MediaFiles", "AudioSession",
+        "Stats", "Peer", "Live",
       ]),
     // Not named as its product: a file system that does not tell retake and Retake apart.
     .executableTarget(
@@ -209,8 +217,8 @@ let package = Package(
     tests(
       "ReplayTests",
       [
-        "Wire", "SCTP", "JSEP", "SDP", "Secure", "RTP", "Media", "Stats", "Peer", "Tape",
-        "Queries", "Replay", "Lab", "Debug", "Verify", "Page",
+        "Wire", "SCTP", "JSEP", "SDP", "Secure", "RTP", "Media", "AudioSession", "Stats", "Peer",
+        "Tape", "Queries", "Replay", "Lab", "Debug", "Verify", "Page",
       ]),
     tests(
       "DebugTests",
@@ -226,7 +234,7 @@ let package = Package(
       ]),
     tests(
       "RetakeRTCTests",
-      ["Wire", "Media", "Peer", "SDP", "Live", "RetakeTesting", "RetakeRTC"]),
+      ["Wire", "Media", "AudioSession", "Peer", "SDP", "Live", "RetakeTesting", "RetakeRTC"]),
     tests("SpeakersTests", ["Wire", "Speakers"]),
     tests(
       "PeerTests",
@@ -244,9 +252,10 @@ let package = Package(
       "LiveTests",
       [
         "Wire", "TURN", "RTP", "SDP", "JSEP", "ICE", "SCTP", "Secure", "Flow", "Media",
-        "MediaFiles", "Stats", "Peer", "Tape", "Live", "Replay",
+        "MediaFiles", "AudioSession", "Stats", "Peer", "Tape", "Live", "Replay",
       ]),
     tests("SignalingTests", ["SDP", "Signaling"] + nio),
+    tests("AudioSessionTests", ["AudioSession", "Media", "Wire", "Lab"]),
     tests("MediaTests", ["Media", "RTP", "Wire", "COpus", "CYUV"]),
     tests("MediaFilesTests", ["MediaFiles", "Media", "RTP", "Wire"]),
     .testTarget(

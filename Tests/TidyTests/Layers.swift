@@ -11,7 +11,7 @@ enum Layers {
     "Wire", "Digests", "STUN", "TURN", "ICE", "MulticastDNS", "Secure", "RTP", "SCTP", "SDP",
     "JSEP", "Transport",
     "Capture", "Decryption", "Observer",
-    "Flow", "Media",
+    "Flow", "Media", "AudioSession",
     "Stats", "Speakers", "Peer", "MediaFiles", "Tape", "Queries", "Page", "Replay", "Debug",
     "Verify", "Lab", "Live", "Export", "RetakeTesting", "Signaling", "Retake", "RetakeRTC",
     "RetakeCommand", "soak",
@@ -22,7 +22,7 @@ enum Layers {
     "Wire", "Digests", "STUN", "TURN", "ICE", "MulticastDNS", "Secure", "RTP", "SCTP", "SDP",
     "JSEP", "Transport",
     "Capture", "Decryption", "Observer",
-    "Flow", "Media",
+    "Flow", "Media", "AudioSession",
     "Stats", "Speakers", "Peer",
   ]
 

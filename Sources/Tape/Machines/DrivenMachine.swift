@@ -1,3 +1,4 @@
+import AudioSession
 package import Wire
 
 /// A machine of any kind as a replay holds it: rows become inputs, outputs become rows.
@@ -51,9 +52,10 @@ package struct MachineKinds: Sendable {
 
   private var entries: [MachineKind: Entry] = [:]
 
-  /// Knows the kinds of this library: the endpoint, and the observer.
+  /// Knows the kinds of this library: the endpoint, the observer, and the audio session.
   package init() {
     add(ObserverMachine.self, deadline: .deadline) { ObserverMachine() }
+    add(RecordedAudioSession.self, deadline: .deadline) { RecordedAudioSession() }
   }
 
   /// Makes a kind known.
