@@ -16,7 +16,7 @@ extension SDKRow {
       "GU5", "streams added and removed at any time",
       by: "GuideTests/aStreamIsPublishedReceivedAndRemoved"),
     .works(
-      "GU6", "several streams that come and go", by: "StreamTests/streamsAreToldToTheOtherSideOnly"),
+      "GU6", "several streams come and go", by: "StreamTests/streamsAreToldToTheOtherSideOnly"),
     .works(
       "GU7", "streams, tracks and sources, and identifiers that are not used twice",
       by: "StreamTests/duplicatesAreRefusedWithoutATrace"),
@@ -58,7 +58,7 @@ extension SDKRow {
       by: "VideoTests/pixelBuffersBecomeI420"),
     .works(
       "GU20", "the audio session as an object with a lock",
-      by: "AudioModeTests/settingsNeedTheLockAndItCounts"),
+      by: "RTCAudioSessionTests/settingsNeedTheLockAndReachTheDevice"),
     .works(
       "GU21", "the volume of received tracks; that of a microphone stays",
       by: "GuideTests/theThreeWaysToMuteAreThreeThings"),
