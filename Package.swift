@@ -188,7 +188,8 @@ let package = Package(
     module(
       "RetakeRTC",
       [
-        "Wire", "Secure", "ICE", "SCTP", "SDP", "JSEP", "Media", "Stats", "Peer", "Live",
+        "Wire", "Secure", "ICE", "SCTP", "SDP", "JSEP", "Media", "MediaFiles", "AudioSession",
+        "Stats", "Peer", "Live",
       ]),
     // Not named as its product: a file system that does not tell retake and Retake apart.
     .executableTarget(
@@ -233,7 +234,7 @@ let package = Package(
       ]),
     tests(
       "RetakeRTCTests",
-      ["Wire", "Media", "Peer", "SDP", "Live", "RetakeTesting", "RetakeRTC"]),
+      ["Wire", "Media", "AudioSession", "Peer", "SDP", "Live", "RetakeTesting", "RetakeRTC"]),
     tests("SpeakersTests", ["Wire", "Speakers"]),
     tests(
       "PeerTests",

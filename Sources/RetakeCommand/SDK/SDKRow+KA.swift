@@ -4,16 +4,23 @@ extension SDKRow {
     .works(
       "KA1", "a package that applications name in their manifest",
       by: "CapturedCallTests/theCallWithChromiumReplays"),
-    .missing("KA2", "permissions that the application asks for"),
+    .inPart(
+      "KA2", "permissions that the application asks for",
+      without: "for the microphone; of the camera nobody is asked",
+      by: "AudioUnitTests/whoDoesNotSayWhatForIsRefusedBeforeAnybodyIsAsked"),
     .missing("KA3", "signing in with a service's secret or a token"),
     .missing("KA4", "signing out"),
-    .missing("KA5", "category, mode, options and buffer of the audio session"),
-    .missing("KA6", "interruptions, routes and the other events of the audio session"),
+    .works(
+      "KA5", "category, mode, options and buffer of the audio session",
+      by: "AudioModeTests/theConfigurationOfAnApplicationReachesTheDevice"),
+    .works(
+      "KA6", "interruptions, routes and the other events of the audio session",
+      by: "SessionEventTests/anInterruptionStopsTheDeviceUntilItEnds"),
     .missing("KA7", "how many videos a room receives at first and at most"),
     .missing("KA8", "what own media is made of"),
-    .inPart(
-      "KA9", "camera, pushed frames or a file as source", without: "no camera",
-      by: "MediaFileTests/picturesComeInOrderWithTheirTimesAndOverAndOver"),
+    .works(
+      "KA9", "camera, pushed frames or a file as source",
+      by: "CapturerTests/aFileIsCapturedAtItsPace"),
     .missing("KA10", "rotation by device or by application"),
     .missing("KA11", "voice or music, and automatic gain"),
     .missing("KA12", "a pool of receivers that grows up to a limit"),

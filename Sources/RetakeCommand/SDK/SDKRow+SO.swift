@@ -19,17 +19,31 @@ extension SDKRow {
     .works(
       "SO6", "sending any sound",
       by: "LoopbackCallTests/filesAreSentAndWhatIsReceivedIsWrittenToFiles"),
-    .missing("SO7", "audio modes: category, mode, options and output in one call"),
-    .missing("SO8", "a mode that is refused is an error"),
-    .missing("SO9", "changing the audio session step by step under a lock"),
-    .missing("SO10", "the mode that a connection sets when it begins"),
-    .missing("SO11", "a fault of a system version, as a switch of the simulated device"),
-    .missing("SO12", "the question for the microphone, only when something is sent"),
+    .works(
+      "SO7", "audio modes: category, mode, options and output in one call",
+      by: "AudioModeTests/aModeIsTheseOperations"),
+    .works(
+      "SO8", "a mode that is refused is an error",
+      by: "AudioModeTests/aModeThatIsRefusedEndsThereWithAnErrorAndWithoutTheLock"),
+    .works(
+      "SO9", "changing the audio session step by step under a lock",
+      by: "AudioModeTests/settingsNeedTheLockAndItCounts"),
+    .works(
+      "SO10", "the mode that a connection sets when it begins",
+      by: "AudioModeTests/aSendingConnectionWritesItsCategoryOverEarlierOnes"),
+    .works(
+      "SO11", "a fault of a system version, as a switch of the simulated device",
+      by: "AudioDeviceTests/aQuirkOfAPlatformCanBePlayed"),
+    .works(
+      "SO12", "the question for the microphone, only when something is sent",
+      by: "AudioUnitTests/onlySendingAsksForTheMicrophone"),
     .inPart(
       "SO13", "hard and soft mute as two things, with their errors",
-      without: "a device that stops is missing",
-      by: "TrackCallTests/aDisabledVideoTrackSendsBlackPictures"),
-    .missing("SO14", "manual audio of the whole SDK"),
+      without: "the errors of that SDK's channel",
+      by: "AudioSessionReplayTests/aHardMuteLeavesNoSound"),
+    .works(
+      "SO14", "manual audio of the whole SDK", by: "AudioUnitTests/manualAudioWaitsUntilItIsEnabled"
+    ),
     .works(
       "SO15", "statistics as id, type, time and values",
       by: "StatsFormTests/roomSDKsGetAReportOfEachDirection"),
@@ -39,9 +53,8 @@ extension SDKRow {
     .works(
       "SO17", "decoded sound and pictures for the application, and pictures of its own",
       by: "LoopbackCallTests/applicationMediaIsSentAndReceived"),
-    .inPart(
+    .works(
       "SO18", "the frame rate of screen sharing, one frame at a time",
-      without: "no capturer of the screen",
-      by: "SendLimitTests/noMoreFramesAreSentThanTheLimitAllows"),
+      by: "CapturerTests/aScreenHasNoMoreFramesThanItsTarget"),
   ]
 }

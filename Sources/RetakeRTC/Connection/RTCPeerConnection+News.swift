@@ -55,14 +55,17 @@ extension RTCPeerConnection {
     switch event {
     case .track(let info):
       let transceiver = transceiver(info)
-      transceiver.receiver.began()
       let streams = info.remoteStreamIDs.map { remoteStream($0) }
       delegate?.peerConnection(self, didStartReceivingOn: transceiver)
       delegate?.peerConnection(self, didAdd: transceiver.receiver, streams: streams)
     case .trackEnded(let id):
       guard let receiver = state.withLock({ $0.transceivers[id]?.receiver }) else { return true }
-      receiver.ended()
+      if let track = receiver.track {
+        for stream in state.withLock({ $0.remoteStreams }) { stream.lost(track) }
+      }
       delegate?.peerConnection(self, didRemove: receiver)
+    case .trackChanged(let change) where change.isInbound && change.kind == .ended:
+      state.withLock { $0.transceivers[change.transceiver]?.receiver }?.ended()
     case .streamAdded(let info):
       let stream = remoteStream(info.id)
       for track in info.tracks {

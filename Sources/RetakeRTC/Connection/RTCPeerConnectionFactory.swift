@@ -39,7 +39,8 @@ public final class RTCPeerConnectionFactory: Sendable {
   /// take, to test an application against a call that happened.
   ///
   ///     let network = try RecordedNetwork("Captures/june.take")
-  ///     let client = MyClient(factory: RTCPeerConnectionFactory(connections: [network.connection]))
+  ///     let factory = RTCPeerConnectionFactory(connections: [network.connection])
+  ///     let client = MyClient(factory: factory)
   ///
   /// - Parameter microphone: what the factory's audio sources give.
   public convenience init(connections: [PeerConnection], microphone: MediaSource = .application) {
@@ -118,6 +119,11 @@ public final class RTCPeerConnectionFactory: Sendable {
 
   /// Makes a source of pictures, which a capturer fills.
   public func videoSource() -> RTCVideoSource { RTCVideoSource() }
+
+  /// Makes a source of pictures; of a screen, clarity counts more than motion.
+  public func videoSource(forScreenCast isScreenCast: Bool) -> RTCVideoSource {
+    RTCVideoSource(forScreenCast: isScreenCast)
+  }
 
   /// Makes a track of a source of pictures.
   public func videoTrack(with source: RTCVideoSource, trackId: String) -> RTCVideoTrack {

@@ -88,6 +88,12 @@ public final class RTCMediaStream: Sendable {
     if let track = track as? RTCAudioTrack { addAudioTrack(track) }
     if let track = track as? RTCVideoTrack { addVideoTrack(track) }
   }
+
+  /// A stream of the peer has a track no longer.
+  func lost(_ track: any RTCMediaStreamTrack) {
+    if let track = track as? RTCAudioTrack { removeAudioTrack(track) }
+    if let track = track as? RTCVideoTrack { removeVideoTrack(track) }
+  }
 }
 
 extension RTCMediaStream: Hashable {

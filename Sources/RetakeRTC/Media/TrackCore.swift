@@ -20,6 +20,7 @@ final class TrackCore: Sendable {
     var readyState = RTCMediaStreamTrackState.live
     /// Which transceivers send the track.
     var outlets: [Place] = []
+    var atEnd: (@Sendable () -> Void)?
   }
 
   let id: String
@@ -48,8 +49,18 @@ final class TrackCore: Sendable {
 
   var readyState: RTCMediaStreamTrackState { state.withLock { $0.readyState } }
 
+  /// Calls a closure once when the peer sends no more.
+  func atEnd(_ body: @escaping @Sendable () -> Void) { state.withLock { $0.atEnd = body } }
+
   /// The peer sends no more.
-  func end() { state.withLock { $0.readyState = .ended } }
+  func end() {
+    let body = state.withLock { state in
+      state.readyState = .ended
+      defer { state.atEnd = nil }
+      return state.atEnd
+    }
+    body?()
+  }
 
   // MARK: Enabled
 

@@ -1,6 +1,37 @@
 public import Foundation
 import JSEP
+import Media
 import Peer
+
+/// What is given up first where pictures take too much, numbered as in the Objective-C header.
+public enum RTCDegradationPreference: Int, Sendable {
+  /// Nothing, unless the source is a screen.
+  case disabled
+  /// The size.
+  case maintainFramerate
+  /// Pictures.
+  case maintainResolution
+  /// Some of both.
+  case balanced
+
+  init(_ preference: DegradationPreference) {
+    self =
+      switch preference {
+      case .maintainFramerate: .maintainFramerate
+      case .maintainResolution: .maintainResolution
+      case .balanced: .balanced
+      }
+  }
+
+  var native: DegradationPreference? {
+    switch self {
+    case .disabled: nil
+    case .maintainFramerate: .maintainFramerate
+    case .maintainResolution: .maintainResolution
+    case .balanced: .balanced
+    }
+  }
+}
 
 /// How one encoding is sent.
 public final class RTCRtpEncodingParameters {
@@ -83,7 +114,7 @@ public final class RTCRtcpParameters {
   }
 }
 
-/// How a sender sends, as it was read; only the encodings can be changed.
+/// How a sender sends, as it was read; the encodings and the preference can be changed.
 public final class RTCRtpParameters {
   /// Ties what is set to what was read.
   public let transactionId: String
@@ -95,6 +126,8 @@ public final class RTCRtpParameters {
   public var encodings: [RTCRtpEncodingParameters]
   /// The agreed codecs, the one that is sent first.
   public let codecs: [RTCRtpCodecParameters]
+  /// An `RTCDegradationPreference`: what is given up first; nil leaves it to the content.
+  public var degradationPreference: NSNumber?
 
   private let read: RTPSendParameters?
 
@@ -115,13 +148,18 @@ public final class RTCRtpParameters {
     headerExtensions = parameters.headerExtensions.map { RTCRtpHeaderExtension($0) }
     encodings = parameters.encodings.map { RTCRtpEncodingParameters($0) }
     codecs = parameters.codecs.map { RTCRtpCodecParameters($0) }
+    degradationPreference = parameters.degradationPreference.map {
+      NSNumber(value: RTCDegradationPreference($0).rawValue)
+    }
     read = parameters
   }
 
-  /// What was read, with the present encodings.
+  /// What was read, with what can be changed.
   var native: RTPSendParameters? {
     var native = read
     native?.encodings = encodings.map(\.native)
+    native?.degradationPreference =
+      degradationPreference.flatMap { RTCDegradationPreference(rawValue: $0.intValue) }?.native
     return native
   }
 }

@@ -20,20 +20,18 @@ public final class RTCRtpReceiver: Sendable {
   /// Names the receiver in its connection.
   public var receiverId: String { "receiver\(transceiver)" }
 
-  /// The received track; there is one from the beginning, which ends when the peer sends no more.
+  /// The received track: one from the beginning to the end of the transceiver, whether the peer
+  /// sends or not.
   public var track: (any RTCMediaStreamTrack)? { present }
 
-  /// The peer begins to send.
-  func began() { _ = present }
-
-  /// The peer sends no more.
+  /// Nothing will ever come again.
   func ended() { received.withLock { $0 }?.core.end() }
 
-  /// The track, which the peer has named.
+  /// The track, which the peer has named; it keeps a name that it had before.
   func named(_ id: String?) -> any CoredTrack { track(named: id) }
 
   private var present: any CoredTrack {
-    if let known = received.withLock({ $0 }), known.readyState == .live { return known }
+    if let known = received.withLock({ $0 }) { return known }
     var name: String?
     if case .streams(let streams) = try? connection.performAndWait(.streams) {
       name =
@@ -44,7 +42,7 @@ public final class RTCRtpReceiver: Sendable {
 
   private func track(named id: String?) -> any CoredTrack {
     received.withLock { received in
-      if let received, received.readyState == .live { return received }
+      if let received { return received }
       let id = id ?? receiverId
       let inlet = TrackCore.Place(connection: connection, transceiver: transceiver)
       let made: any CoredTrack =

@@ -69,6 +69,9 @@ public final class RTCRtpSender: Sendable {
     }
     before?.core.remove(place)
     track?.core.add(place)
+    if let hint = (track as? RTCVideoTrack)?.source.contentHint {
+      place.post(.setContentHint(transceiver: transceiver, hint))
+    }
   }
 
   /// The connection takes nothing any more.

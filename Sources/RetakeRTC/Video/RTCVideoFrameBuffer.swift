@@ -1,0 +1,91 @@
+import Media
+
+/// The pixels of a frame.
+public protocol RTCVideoFrameBuffer: AnyObject, Sendable {
+  /// The width in pixels.
+  var width: Int32 { get }
+  /// The height in pixels.
+  var height: Int32 { get }
+  /// The same in I420; pixels that cannot be read are black.
+  func toI420() -> RTCI420Buffer
+}
+
+/// A buffer of this module.
+protocol NativeBuffer: RTCVideoFrameBuffer {
+  /// The pixels; nil when the bytes do not fit the size.
+  var native: VideoFrameBuffer? { get }
+}
+
+/// Pixels in I420: a plane of Y, then U, then V, without gaps between rows.
+public final class RTCI420Buffer: NativeBuffer {
+  private let picture: Picture
+
+  /// Creates a black buffer.
+  public convenience init(width: Int32, height: Int32) {
+    let (width, height) = (max(1, Int(width)), max(1, Int(height)))
+    let luma = Array(repeating: UInt8(16), count: width * height)
+    let chroma = Picture.byteCount(width: width, height: height) - luma.count
+    self.init(
+      Picture(
+        width: width, height: height, samples: luma + Array(repeating: 128, count: chroma)))
+  }
+
+  init(_ picture: Picture) { self.picture = picture }
+
+  /// The width in pixels.
+  public var width: Int32 { Int32(picture.width) }
+  /// The height in pixels.
+  public var height: Int32 { Int32(picture.height) }
+  /// The width of U and V: half, rounded up.
+  public var chromaWidth: Int32 { (width + 1) / 2 }
+  /// The height of U and V: half, rounded up.
+  public var chromaHeight: Int32 { (height + 1) / 2 }
+  /// The bytes from one row of Y to the next.
+  public var strideY: Int32 { width }
+  /// The bytes from one row of U to the next.
+  public var strideU: Int32 { chromaWidth }
+  /// The bytes from one row of V to the next.
+  public var strideV: Int32 { chromaWidth }
+  /// The plane of Y; a copy, and not a pointer as in Objective-C.
+  public var dataY: [UInt8] { plane(0, lumaCount) }
+  /// The plane of U; a copy.
+  public var dataU: [UInt8] { plane(lumaCount, chromaCount) }
+  /// The plane of V; a copy.
+  public var dataV: [UInt8] { plane(lumaCount + chromaCount, chromaCount) }
+  /// The buffer itself.
+  public func toI420() -> RTCI420Buffer { self }
+
+  var native: VideoFrameBuffer? { try? VideoFrameBuffer(picture) }
+
+  private var lumaCount: Int { picture.width * picture.height }
+  private var chromaCount: Int { Int(chromaWidth * chromaHeight) }
+
+  private func plane(_ start: Int, _ count: Int) -> [UInt8] {
+    guard picture.samples.count >= start + count else { return [] }
+    return Array(picture.samples[start..<start + count])
+  }
+}
+
+/// Pixels of a `CVPixelBuffer`.
+public final class RTCCVPixelBuffer: NativeBuffer {
+  /// The pixels.
+  public let pixelBuffer: CVPixelBuffer
+
+  /// Creates a buffer that shares the pixels.
+  public init(pixelBuffer: CVPixelBuffer) { self.pixelBuffer = pixelBuffer }
+
+  /// The width in pixels.
+  public var width: Int32 { Int32(clamping: pixelBuffer.width) }
+  /// The height in pixels.
+  public var height: Int32 { Int32(clamping: pixelBuffer.height) }
+
+  /// The same in I420; pixels that cannot be read are black.
+  public func toI420() -> RTCI420Buffer {
+    guard let native, let frame = try? VideoFrame(buffer: native, timestampNanoseconds: 0) else {
+      return RTCI420Buffer(width: width, height: height)
+    }
+    return RTCI420Buffer(frame.picture())
+  }
+
+  var native: VideoFrameBuffer? { pixelBuffer.native }
+}

@@ -1,0 +1,57 @@
+public import Foundation
+import Media
+import Synchronization
+
+/// Shows frames; called one call at a time, from the thread of whoever has the frames.
+public protocol RTCVideoRenderer: AnyObject, Sendable {
+  /// The size in pixels of what is shown from now on; comes before the first frame.
+  func setSize(_ size: CGSize)
+  /// Shows a frame; nil: there is nothing to show any longer.
+  func renderFrame(_ frame: RTCVideoFrame?)
+}
+
+/// The renderers of a track, each told of the size before its first frame and when it changes.
+final class RendererList: Sendable {
+  private struct Entry: Sendable {
+    let renderer: any RTCVideoRenderer
+    var size: CGSize?
+  }
+
+  private let entries = Mutex<[Entry]>([])
+
+  var isEmpty: Bool { entries.withLock { $0.isEmpty } }
+
+  /// Adds a renderer; one that is there already stays there once.
+  func add(_ renderer: any RTCVideoRenderer) {
+    entries.withLock { entries in
+      if !entries.contains(where: { $0.renderer === renderer }) {
+        entries.append(Entry(renderer: renderer))
+      }
+    }
+  }
+
+  func remove(_ renderer: any RTCVideoRenderer) {
+    entries.withLock { entries in entries.removeAll { $0.renderer === renderer } }
+  }
+
+  /// Shows a frame to all; nil when there are no more.
+  func show(_ frame: RTCVideoFrame?) {
+    let isTurned = frame?.rotation == ._90 || frame?.rotation == ._270
+    let size = frame.map { frame in
+      isTurned
+        ? CGSize(width: Int(frame.height), height: Int(frame.width))
+        : CGSize(width: Int(frame.width), height: Int(frame.height))
+    }
+    let shown = entries.withLock { entries in
+      entries.indices.map { index -> (renderer: any RTCVideoRenderer, isNewSize: Bool) in
+        let isNewSize = size != nil && entries[index].size != size
+        if isNewSize { entries[index].size = size }
+        return (entries[index].renderer, isNewSize)
+      }
+    }
+    for (renderer, isNewSize) in shown {
+      if isNewSize, let size { renderer.setSize(size) }
+      renderer.renderFrame(frame)
+    }
+  }
+}
