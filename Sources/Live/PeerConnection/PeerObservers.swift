@@ -26,6 +26,8 @@ final class PeerObservers: Sendable {
   private static let eventsMaximum = 4096
 
   private let state = Mutex(State())
+  /// The tracks and streams as objects, which hear of everything after the streams of events.
+  let registry = TrackRegistry()
   private let port: DataChannelPort?
 
   /// Creates observers whose data channels call the peer by a port; without one they can only
@@ -51,18 +53,21 @@ final class PeerObservers: Sendable {
     }
     if observeData(event) { return }
     // Yielding under the lock keeps what a new stream begins with and what follows in order.
-    state.withLock { state in
+    let told = state.withLock { state in
       if case .state(let transition) = event { state.states.apply(transition) }
       if case .audioSlot(let track, let isHeld) = event {
         state.levels.note(track, isHeld: isHeld)
       }
       if case .trackEnded(let transceiver) = event { state.levels.forget(transceiver) }
       if case .rtcp(let block) = event { state.demand.note(block) }
-      guard let told = PeerConnectionEvent(event, states: state.states) else { return }
+      guard let told = PeerConnectionEvent(event, states: state.states) else {
+        return PeerConnectionEvent?.none
+      }
       state.events.yield(told)
-      guard case .state = event else { return }
-      state.stateReaders.yield(state.states)
+      if case .state = event { state.stateReaders.yield(state.states) }
+      return told
     }
+    registry.observe(event, told)
   }
 
   /// Takes note of what is told of a data channel; false when the event is about something else.
@@ -104,6 +109,7 @@ final class PeerObservers: Sendable {
 
   private func yield(_ event: PeerConnectionEvent) {
     state.withLock { $0.events.yield(event) }
+    registry.tell(event)
   }
 
   private func observe(_ frame: FrameRecord, at now: Instant) {
@@ -113,8 +119,9 @@ final class PeerObservers: Sendable {
       state.demand.note(frame)
       return frame.isInbound ? Array(state.media.values) : []
     }
-    guard !sinks.isEmpty, let media = ReceivedMedia(frame, at: now) else { return }
+    guard frame.isInbound, let media = ReceivedMedia(frame, at: now) else { return }
     for sink in sinks { sink(media) }
+    registry.deliver(media)
   }
 
   /// Ends all streams; nothing more is told.
@@ -128,6 +135,7 @@ final class PeerObservers: Sendable {
       return state.channels
     }
     for channel in channels { channel.finish() }
+    registry.finish()
   }
 
   // MARK: The application's side
