@@ -271,7 +271,8 @@ enum SampleSteps {
       ])),
     .event(
       .gatheringError(
-        GatheringError(url: "stun:a:3478", errorCode: 701, errorText: "gone", address: "10.0.0.1"))),
+        GatheringError(url: "stun:a:3478", errorCode: 701, errorText: "gone", address: "10.0.0.1")
+      )),
     .event(
       .selectedPair(
         SelectedPairChange(

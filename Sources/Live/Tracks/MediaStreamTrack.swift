@@ -43,6 +43,8 @@ public protocol MediaStreamTrack: AnyObject, Sendable {
   /// already does nothing.
   var isEnabled: Bool { get set }
   /// Whether nothing comes from the peer at present (W3C muted); false for own tracks.
+  ///
+  /// It is known where the configuration has the notice `tracks`, as a factory's connections do.
   var isMuted: Bool { get }
   /// Whether media may still flow.
   var readyState: MediaStreamTrackState { get }
