@@ -541,8 +541,8 @@ CREATE TABLE event (
   -- negotiationneeded, icecandidate, track, trackended, addstream, removestream, secured,
   -- speaker, loudest, audiosubscribed, audiounsubscribed, bufferedamountlow, datachannelerror,
   -- refused; enabled, disabled, mute, unmute, ended (of tracks), candidateremoved,
-  -- icecandidateerror, selectedcandidatepairchange, connectionend; and for the take alone, certificate (an own one) and keylog (secret: what all keys of
-  -- a DTLS association derive from).
+  -- icecandidateerror, selectedcandidatepairchange, connectionend; and for the take alone,
+  -- certificate (an own one) and keylog (secret: what all keys of a DTLS association derive from).
   type   TEXT NOT NULL,
   detail TEXT NOT NULL   -- JSON
 );

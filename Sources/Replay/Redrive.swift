@@ -54,6 +54,8 @@ package final class Redrive {
     peer: @escaping (any CodecFactory) -> any ReplayedPeer
   ) throws(TapeError) {
     self.path = path
+    var options = options
+    if try OwnCodecCheck.needsFrames(path, codecs: codecs) { options.skipsCodecs = true }
     reader = try TapeReader(path: path, kinds: kinds)
     let script =
       options.skipsCodecs

@@ -52,6 +52,8 @@ package final class Replayer {
     peer: @escaping (any CodecFactory) -> any ReplayedPeer
   ) throws(TapeError) {
     self.path = path
+    var options = options
+    if try OwnCodecCheck.needsFrames(path, codecs: codecs) { options.skipsCodecs = true }
     self.options = options
     self.kinds = kinds
     reader = try TapeReader(path: path, kinds: kinds)

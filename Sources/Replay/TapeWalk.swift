@@ -53,6 +53,8 @@ package final class TapeWalk {
     kinds: MachineKinds = MachineKinds(), codecs: @escaping () -> any CodecFactory
   ) throws(TapeError) {
     self.path = path
+    var skipsCodecs = skipsCodecs
+    if try OwnCodecCheck.needsFrames(path, codecs: codecs) { skipsCodecs = true }
     reader = try TapeReader(path: path, kinds: kinds)
     header = reader.header
     end = try reader.lastTime() ?? .zero

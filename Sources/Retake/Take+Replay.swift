@@ -106,9 +106,14 @@ extension Take {
   /// - Parameters:
   ///   - mode: what stands in for what.
   ///   - end: where to end; nil at the end of the take.
+  ///   - encoderFactory: the encoders that the recorded application brought; where they are not
+  ///     here, the recorded frames stand in for all codecs.
+  ///   - decoderFactory: the same for decoders.
   /// - Throws: `TakeError` when the take cannot be read, or lacks what has to stand in.
   public func replay(
-    _ mode: ReplayMode = .exact, until end: Instant? = nil
+    _ mode: ReplayMode = .exact, until end: Instant? = nil,
+    encoderFactory: (any VideoEncoderFactory)? = nil,
+    decoderFactory: (any VideoDecoderFactory)? = nil
   ) async throws(TakeError) -> ReplayResult {
     let path = path
     return try await computing { () throws(TakeError) in
@@ -124,7 +129,8 @@ extension Take {
         options.security = substitution.security
       }
       let replayer = try Replayer(
-        path: path, options: options, codecs: { LibraryCodecs() },
+        path: path, options: options,
+        codecs: { FactoryCodecs(encoderFactory, decoderFactory) },
         peer: { PeerMachine(codecs: $0) })
       return ReplayResult(try replayer.run())
     }

@@ -13,6 +13,7 @@ final class TimedCodecs: CodecFactory {
 
   init(_ codecs: any CodecFactory) { self.codecs = codecs }
 
+  var ownCodecs: [OwnCodec] { codecs.ownCodecs }
   /// How long the codecs of each track have worked so far.
   var times: [CodecTime] { watches.map(\.time) }
 
@@ -131,8 +132,9 @@ final class TimedPeer: PeerEngine {
   private let machine: PeerMachine
 
   /// Creates a peer with codecs of its own.
-  init() {
-    codecs = TimedCodecs(LibraryCodecs())
+  init(codecs: any CodecFactory = LibraryCodecs()) {
+    self.codecs = TimedCodecs(codecs)
+    let codecs = self.codecs
     machine = PeerMachine(codecs: codecs)
   }
 

@@ -33,7 +33,11 @@ public final class PeerConnection: Sendable {
     self.loop = loop
     self.key = key
     self.observers = observers
+    registry.belong(to: self)
   }
+
+  /// The tracks and streams as objects.
+  var registry: TrackRegistry { observers.registry }
 
   deinit {
     let observers = observers
@@ -270,8 +274,12 @@ public final class PeerConnection: Sendable {
   func perform(_ call: PeerCall) async throws(PeerError) -> PeerReply {
     let reply = await reply(to: call)
     if case .failure(let error) = reply { throw error }
+    registry.performed(call)
     return reply
   }
+
+  /// Makes a call whose reply nobody waits for; calls come in the order in which they were made.
+  func post(_ call: PeerCall) { _ = loop.mailbox.post(.call(key, call) { _ in }) }
 
   private func description(_ call: PeerCall) async throws(PeerError) -> SessionDescription {
     guard case .description(let description) = try await perform(call) else {

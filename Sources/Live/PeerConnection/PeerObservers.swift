@@ -27,6 +27,8 @@ final class PeerObservers: Sendable {
   private static let eventsMaximum = 4096
 
   private let state = Mutex(State())
+  /// The tracks and streams as objects, which hear of everything after the streams of events.
+  let registry = TrackRegistry()
   private let port: DataChannelPort?
 
   /// Creates observers whose data channels call the peer by a port; without one they can only
@@ -62,15 +64,17 @@ final class PeerObservers: Sendable {
       guard let told = PeerConnectionEvent(event, states: state.states) else { return nil }
       state.events.yield(told)
       if case .state = event { state.stateReaders.yield(state.states) }
-      return state.listener.map { ($0, told) }
+      return Heard(listener: state.listener, event: told)
     }
-    if let heard { heard.listener(.event(heard.event)) }
+    registry.observe(event, heard?.event)
+    if let heard { heard.listener?(.event(heard.event)) }
   }
 
   /// A listener and what it hears, outside the lock: it may ask for states.
-  private typealias Heard = (
-    listener: @Sendable (PeerConnectionNews) -> Void, event: PeerConnectionEvent
-  )
+  private struct Heard {
+    var listener: (@Sendable (PeerConnectionNews) -> Void)?
+    var event: PeerConnectionEvent
+  }
 
   /// Takes note of what is told of a data channel; false when the event is about something else.
   private func observeData(_ event: PeerEvent) -> Bool {
@@ -116,6 +120,7 @@ final class PeerObservers: Sendable {
       state.events.yield(event)
       return state.listener
     }
+    registry.tell(event)
     listener?(.event(event))
   }
 
@@ -126,8 +131,9 @@ final class PeerObservers: Sendable {
       state.demand.note(frame)
       return frame.isInbound ? Array(state.media.values) : []
     }
-    guard !sinks.isEmpty, let media = ReceivedMedia(frame, at: now) else { return }
+    guard frame.isInbound, let media = ReceivedMedia(frame, at: now) else { return }
     for sink in sinks { sink(media) }
+    registry.deliver(media)
   }
 
   /// Ends all streams; nothing more is told.
@@ -142,6 +148,7 @@ final class PeerObservers: Sendable {
       return state.channels
     }
     for channel in channels { channel.finish() }
+    registry.finish()
   }
 
   // MARK: The application's side

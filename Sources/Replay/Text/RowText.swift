@@ -94,8 +94,9 @@ private struct EventText {
     switch type {
     case "secured", "keylog", "certificate": layer = "dtls"
     case "track", "trackended", "addstream", "removestream", "negotiationneeded": layer = "jsep"
-    case "icecandidate": layer = "ice"
-    case "speaker": layer = "media"
+    case "icecandidate", "candidateremoved", "icecandidateerror", "selectedcandidatepairchange":
+      layer = "ice"
+    case "speaker", "enabled", "disabled", "mute", "unmute", "ended": layer = "media"
     case "bufferedamountlow", "datachannelerror": layer = "sctp"
     case "refused":
       let refusal = CanonicalJSON.value(Refusal.self, from: detail)

@@ -1,0 +1,94 @@
+public import Media
+import Synchronization
+
+/// A microphone, or whatever gives sound: what a factory needs of an audio device.
+public protocol AudioCaptureDevice: Sendable {
+  /// Calls a closure with every captured block, in 48 kHz, from now on; keep the result as long as
+  /// it shall go on.
+  func addCaptureSink(_ sink: @escaping @Sendable (AudioBlock) -> Void) -> AudioCaptureSubscription
+}
+
+/// Keeps a sink of an audio device for as long as it lives.
+public final class AudioCaptureSubscription: Sendable {
+  private let end: @Sendable () -> Void
+
+  /// Creates a subscription that ends by a closure.
+  public init(end: @escaping @Sendable () -> Void) { self.end = end }
+
+  deinit { end() }
+}
+
+/// Where the sound of own tracks comes from (RTCAudioSource).
+///
+/// What goes in is sent by all tracks of the source on all their connections, and recorded on each.
+/// There is no volume: what a microphone sends cannot be changed, only muted.
+public final class AudioSource: Sendable {
+  let mediaSource: MediaSource
+  let hub = SourceHub()
+  private let subscription = Mutex<AudioCaptureSubscription?>(nil)
+
+  /// Creates a source that the application feeds with `deliver`.
+  public init() { mediaSource = .application }
+
+  /// Creates a source whose sound every connection makes by itself: a tone, or what it receives.
+  public init(_ source: MediaSource) { mediaSource = source }
+
+  /// Creates a source that a device feeds.
+  public init(device: some AudioCaptureDevice) {
+    mediaSource = .application
+    let made = device.addCaptureSink { [weak self] block in self?.deliver(block) }
+    subscription.withLock { $0 = made }
+  }
+
+  /// Sends a block of any length.
+  ///
+  /// - Returns: false when a connection is too busy to take it, or has ended.
+  @discardableResult
+  public func deliver(_ block: AudioBlock) -> Bool { hub.send(.audio(block)) }
+}
+
+/// Where the pictures of own tracks come from (RTCVideoSource).
+public final class VideoSource: Sendable {
+  let mediaSource: MediaSource
+  let hub = SourceHub()
+
+  /// Creates a source that the application or a capturer feeds with `capture`.
+  public init() { mediaSource = .application }
+
+  /// Creates a source whose pictures every connection makes by itself: a pattern, or what it
+  /// receives.
+  public init(_ source: MediaSource) { mediaSource = source }
+
+  /// Sends a frame as of now.
+  ///
+  /// - Returns: false when a connection is too busy to take it, or has ended.
+  @discardableResult
+  public func capture(_ frame: TrackFrame) -> Bool { hub.send(.picture(frame)) }
+
+  /// Sends a picture of a codec that is not encoded here as of now.
+  ///
+  /// Tracks that are not enabled leave it out, for a black one cannot be made.
+  @discardableResult
+  public func capture(_ picture: EncodedPicture) -> Bool { hub.send(.encodedPicture(picture)) }
+}
+
+/// The tracks of a source.
+final class SourceHub: Sendable {
+  private struct Member {
+    weak var track: LocalTrackCore?
+  }
+
+  private let members = Mutex<[Member]>([])
+
+  func attach(_ track: LocalTrackCore) {
+    members.withLock { members in
+      members.removeAll { $0.track == nil }
+      members.append(Member(track: track))
+    }
+  }
+
+  func send(_ media: MediaContent) -> Bool {
+    let tracks = members.withLock { members in members.compactMap(\.track) }
+    return tracks.map { $0.send(media) }.allSatisfy { $0 }
+  }
+}

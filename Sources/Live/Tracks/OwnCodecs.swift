@@ -1,0 +1,186 @@
+public import Media
+package import RTP
+
+/// Why a codec of the application's failed; the track ends with it.
+public struct VideoCodecError: Error, Hashable, Sendable {
+  /// In words.
+  public var reason: String
+
+  /// Creates an error.
+  public init(reason: String) { self.reason = reason }
+}
+
+/// What an encoder of pictures is made for.
+public struct VideoEncoderSettings: Hashable, Sendable {
+  /// The codec by its encoding name in lower case: `vp8`.
+  public var codec: String
+  /// The width of the first frame; later ones may have another size.
+  public var width: Int
+  /// The height of the first frame.
+  public var height: Int
+  /// How many frames per second are expected.
+  public var framesPerSecond: Int
+  /// What may be spent at first, in bits per second.
+  public var bitrate: UInt64
+}
+
+/// A frame that an encoder made.
+public struct EncodedVideoFrame: Hashable, Sendable {
+  /// The bitstream, as the codec's RTP payload format takes it.
+  public var bytes: [UInt8]
+  /// Whether a decoder can begin with it.
+  public var isKey: Bool
+  /// The quantiser index, for the statistics.
+  public var quantiser: UInt8
+
+  /// Creates a frame.
+  public init(bytes: [UInt8], isKey: Bool, quantiser: UInt8 = 0) {
+    self.bytes = bytes
+    self.isKey = isKey
+    self.quantiser = quantiser
+  }
+}
+
+/// Makes a bitstream of pictures (RTCVideoEncoder); called on the loop's thread.
+public protocol VideoEncoder: AnyObject {
+  /// Encodes a frame; nil leaves it out.
+  ///
+  /// - Parameters:
+  ///   - mediaTime: the time of the frame in the 90 kHz clock.
+  ///   - needsKey: whether a decoder has to be able to begin with it.
+  func encode(_ frame: TrackFrame, mediaTime: UInt32, needsKey: Bool) throws(VideoCodecError)
+    -> EncodedVideoFrame?
+  /// Spends no more from now on, in bits per second.
+  func setBitrate(_ bitsPerSecond: UInt64)
+}
+
+/// Makes pictures of a bitstream (RTCVideoDecoder); called on the loop's thread.
+public protocol VideoDecoder: AnyObject {
+  /// Decodes a frame.
+  func decode(_ bytes: [UInt8]) throws(VideoCodecError) -> TrackFrame
+}
+
+/// Makes the application's encoders (RTCVideoEncoderFactory).
+///
+/// A take names them, for a replay needs them too; one that has not got them takes the frames of
+/// the recording instead.
+public protocol VideoEncoderFactory: Sendable {
+  /// What the encoders are called.
+  var implementationName: String { get }
+  /// The codecs that it encodes, by encoding name in lower case: `vp8`, `vp9`.
+  var supportedCodecs: [String] { get }
+  /// Makes an encoder for one track.
+  func makeEncoder(_ settings: VideoEncoderSettings) throws(VideoCodecError) -> any VideoEncoder
+}
+
+/// Makes the application's decoders (RTCVideoDecoderFactory).
+public protocol VideoDecoderFactory: Sendable {
+  /// What the decoders are called.
+  var implementationName: String { get }
+  /// The codecs that it decodes, by encoding name in lower case: `vp8`, `vp9`.
+  var supportedCodecs: [String] { get }
+  /// Makes a decoder for one track.
+  func makeDecoder(_ codec: String) throws(VideoCodecError) -> any VideoDecoder
+}
+
+/// The application's codecs where it has them, and libraries for the rest.
+package final class FactoryCodecs: CodecFactory {
+  private let encoders: (any VideoEncoderFactory)?
+  private let decoders: (any VideoDecoderFactory)?
+  private let libraries = LibraryCodecs()
+
+  package init(
+    _ encoders: (any VideoEncoderFactory)?, _ decoders: (any VideoDecoderFactory)?
+  ) {
+    self.encoders = encoders
+    self.decoders = decoders
+  }
+
+  package var ownCodecs: [OwnCodec] {
+    let encoding = (encoders?.supportedCodecs ?? []).map {
+      OwnCodec(codec: $0, role: .encoder, implementation: encoders?.implementationName ?? "")
+    }
+    let decoding = (decoders?.supportedCodecs ?? []).map {
+      OwnCodec(codec: $0, role: .decoder, implementation: decoders?.implementationName ?? "")
+    }
+    return encoding + decoding
+  }
+
+  package func audioEncoder(
+    track: String, _ settings: OpusSettings
+  ) throws(CodecError) -> any AudioEncoding {
+    try libraries.audioEncoder(track: track, settings)
+  }
+
+  package func audioDecoder(
+    track: String, channels: Int
+  ) throws(CodecError) -> any AudioDecoding {
+    try libraries.audioDecoder(track: track, channels: channels)
+  }
+
+  package func videoEncoder(
+    track: String, _ settings: VideoSettings
+  ) throws(CodecError) -> any VideoEncoding {
+    let codec = settings.codec.rawValue
+    guard let encoders, encoders.supportedCodecs.contains(codec) else {
+      return try libraries.videoEncoder(track: track, settings)
+    }
+    let wanted = VideoEncoderSettings(
+      codec: codec, width: settings.width, height: settings.height,
+      framesPerSecond: settings.framesPerSecond, bitrate: settings.bitrate)
+    do throws(VideoCodecError) {
+      return OwnVideoEncoder(try encoders.makeEncoder(wanted))
+    } catch {
+      throw CodecError(reason: error.reason)
+    }
+  }
+
+  package func videoDecoder(
+    track: String, _ codec: CodecName
+  ) throws(CodecError) -> any VideoDecoding {
+    guard let decoders, decoders.supportedCodecs.contains(codec.rawValue) else {
+      return try libraries.videoDecoder(track: track, codec)
+    }
+    do throws(VideoCodecError) {
+      return OwnVideoDecoder(try decoders.makeDecoder(codec.rawValue))
+    } catch {
+      throw CodecError(reason: error.reason)
+    }
+  }
+}
+
+private final class OwnVideoEncoder: VideoEncoding {
+  private let encoder: any VideoEncoder
+
+  init(_ encoder: any VideoEncoder) { self.encoder = encoder }
+
+  var wantsPixels: Bool { true }
+
+  func encode(_ picture: Picture, mediaTime: UInt32, forceKey: Bool) throws(CodecError)
+    -> EncodedVideo?
+  {
+    do throws(VideoCodecError) {
+      return try encoder.encode(picture, mediaTime: mediaTime, needsKey: forceKey).map {
+        EncodedVideo(bytes: $0.bytes, isKey: $0.isKey, quantiser: $0.quantiser)
+      }
+    } catch {
+      throw CodecError(reason: error.reason)
+    }
+  }
+
+  func setBitrate(_ bitsPerSecond: UInt64) { encoder.setBitrate(bitsPerSecond) }
+}
+
+private final class OwnVideoDecoder: VideoDecoding {
+  private let decoder: any VideoDecoder
+
+  init(_ decoder: any VideoDecoder) { self.decoder = decoder }
+
+  func decode(_ bytes: [UInt8]) throws(CodecError) -> DecodedVideo {
+    do throws(VideoCodecError) {
+      return DecodedVideo(picture: try decoder.decode(bytes), quantiser: 0)
+    } catch {
+      throw CodecError(reason: error.reason)
+    }
+  }
+}

@@ -1,0 +1,196 @@
+public import JSEP
+public import Peer
+public import Wire
+
+// Tracks and streams as objects.
+extension PeerConnection {
+  /// Hears what happens, on the loop's thread; held weakly.
+  public var delegate: (any PeerConnectionDelegate)? {
+    get { registry.delegate }
+    set { registry.delegate = newValue }
+  }
+
+  // MARK: Sending
+
+  /// Sends a track that belongs to streams with these names, on a free transceiver or a new one
+  /// (W3C addTrack).
+  ///
+  /// - Throws: `DuplicateIDError` when another sent track has its name, `InvalidAccessError` when
+  ///   it is sent already or is a received one, `InvalidStateError` when it has ended.
+  @discardableResult
+  public func addTrack(_ track: any MediaStreamTrack, streamIDs: [String] = [])
+    async throws(PeerError) -> RTPSender
+  {
+    let sent = try newlySendable(track)
+    let initially = sent.core.initialState
+    let info = try await addTransceiver(
+      by: .addTrack(
+        kind: track.kind, streamIDs: streamIDs, source: sent.core.source, trackID: track.id,
+        isEnabled: initially))
+    attach(sent, info.id, streamIDs: streamIDs, initially: initially)
+    return RTPSender(connection: self, transceiver: info.id)
+  }
+
+  /// Adds a transceiver that sends a track (W3C addTransceiver).
+  @discardableResult
+  public func addTransceiver(
+    with track: any MediaStreamTrack, direction: TransceiverDirection = .sendrecv,
+    streamIDs: [String] = [], sendEncodings: [RTPEncoding] = []
+  ) async throws(PeerError) -> RTPTransceiver {
+    let sent = try newlySendable(track)
+    let initially = sent.core.initialState
+    let info = try await addTransceiver(
+      by: .addTransceiver(
+        kind: track.kind, direction: direction, streamIDs: streamIDs, source: sent.core.source,
+        sendEncodings: sendEncodings.isEmpty ? nil : sendEncodings, isEnabled: initially))
+    attach(sent, info.id, streamIDs: streamIDs, initially: initially)
+    return RTPTransceiver(connection: self, id: info.id)
+  }
+
+  /// Sends all tracks of an own stream, or none.
+  ///
+  /// - Throws: `DuplicateIDError` when the stream or one of its tracks has the name of another one
+  ///   that is sent, `InvalidAccessError` when it has no track or is the peer's.
+  public func add(_ stream: MediaStream) async throws(PeerError) {
+    var sent: [any SentTrack] = []
+    for track in stream.tracks { sent.append(try newlySendable(track)) }
+    let tracks = sent.map { track in
+      MediaStreamInit.Track(
+        id: track.id, kind: track.kind, source: track.core.source,
+        isEnabled: track.core.initialState)
+    }
+    let made = try await addStream(MediaStreamInit(id: stream.id, tracks: tracks))
+    let members = made.local.first { $0.id == stream.id }?.tracks ?? []
+    for (track, given) in zip(sent, tracks) {
+      guard let member = members.first(where: { $0.id == track.id }) else { continue }
+      attach(
+        track, member.transceiver, streamIDs: [stream.id], streams: [stream],
+        initially: given.isEnabled)
+    }
+  }
+
+  /// Stops sending the tracks of an own stream; tracks that stand in other streams too go on there.
+  public func remove(_ stream: MediaStream) async throws(PeerError) {
+    try await removeStream(stream.id)
+    let members = try await streams.local.flatMap(\.tracks).map(\.transceiver)
+    registry.detach { !members.contains($0) }
+  }
+
+  /// Stops sending what a sender sends (W3C removeTrack); negotiation is needed.
+  public func removeTrack(_ sender: RTPSender) async throws(PeerError) {
+    guard sender.connection === self else {
+      throw PeerError(name: "InvalidAccessError", message: "the sender is another connection's")
+    }
+    try await removeTrack(sender.transceiver)
+  }
+
+  /// The senders that were given a track, in the order in which these were added, until it is
+  /// removed.
+  public var senders: [RTPSender] {
+    registry.sendingTransceivers.map { RTPSender(connection: self, transceiver: $0) }
+  }
+
+  // MARK: Streams
+
+  /// The own streams that are sent.
+  public var localStreams: [MediaStream] { registry.localStreams }
+  /// The peer's streams.
+  public var remoteStreams: [MediaStream] { registry.remoteStreams }
+
+  /// The streams of others: a server may send an own stream back, which has the name that it was
+  /// sent with.
+  public var receiverStreams: [MediaStream] {
+    let own = Set(localStreams.map(\.id))
+    return remoteStreams.filter { !own.contains($0.id) }
+  }
+
+  /// The stream of a connection, where streams are named by the connections that they come from.
+  public func receiverStream(connectionID: String) -> MediaStream? {
+    receiverStreams.first { $0.id == connectionID }
+  }
+
+  /// The tracks that are or were received, one for each transceiver.
+  public var receivers: [RTPReceiver] {
+    registry.receivedTracks.compactMap { track in
+      (track as? any ReceivedTrack).map {
+        RTPReceiver(connection: self, transceiver: $0.core.transceiver)
+      }
+    }
+  }
+
+  /// A received track by its name.
+  public func remoteTrack(id: String) -> (any MediaStreamTrack)? {
+    registry.receivedTracks.first { $0.id == id }
+  }
+
+  // MARK: Muting
+
+  /// Lets all own tracks of a kind send silence or black frames, or ends that; the device goes on.
+  ///
+  /// - Throws: `MuteError` when there is nothing to mute.
+  public func setSoftMute(_ isMuted: Bool, of kind: MediaKind) async throws(MuteError) {
+    guard connectionState == .connected else { throw .notConnected }
+    let all = (try? await transceivers)?.filter { $0.kind == kind && $0.direction != .stopped }
+    guard let all, !all.isEmpty else { throw .notUsed(kind) }
+    guard all.contains(where: { $0.direction.sends }) else { throw .notASender }
+    guard !localStreams.isEmpty else { throw .noSenderStream }
+    let tracks = senders.compactMap(\.track).filter { $0.kind == kind }
+    guard !tracks.isEmpty else { throw .noTrack(kind) }
+    for track in tracks { track.isEnabled = !isMuted }
+  }
+
+  // MARK: Calls
+
+  /// The track as one that can be sent; a received one is refused.
+  func sendable(_ track: any MediaStreamTrack) throws(PeerError) -> any SentTrack {
+    guard let sent = track as? any SentTrack else {
+      throw PeerError(
+        name: "InvalidAccessError", message: "the track \(track.id) is received, not an own one")
+    }
+    guard sent.core.isLive else {
+      throw PeerError(name: "InvalidStateError", message: "the track \(track.id) has ended")
+    }
+    return sent
+  }
+
+  /// Takes note that a transceiver sends a track, which was added with this state; where another
+  /// one was set meanwhile, it follows.
+  func attach(
+    _ track: any SentTrack, _ transceiver: UInt32, streamIDs: [String]?,
+    streams: [MediaStream] = [], initially: Bool?
+  ) {
+    registry.attach(track, transceiver, streamIDs: streamIDs, streams: streams)
+    guard track.core.initialState != initially else { return }
+    post(
+      .setEnabled(transceiver: transceiver, isInbound: false, isEnabled: track.isEnabled))
+  }
+
+  private func newlySendable(_ track: any MediaStreamTrack) throws(PeerError) -> any SentTrack {
+    guard !senders.contains(where: { $0.track === track }) else {
+      throw PeerError(
+        name: "InvalidAccessError", message: "the track \(track.id) is sent already")
+    }
+    return try sendable(track)
+  }
+
+  private func addTransceiver(by call: PeerCall) async throws(PeerError) -> TransceiverInfo {
+    guard case .transceiver(let info) = try await perform(call) else {
+      throw PeerError(name: "OperationError", message: "no transceiver was made")
+    }
+    return info
+  }
+}
+
+/// Why own tracks cannot be muted.
+public enum MuteError: Error, Hashable, Sendable {
+  /// The connection is not up.
+  case notConnected
+  /// The connection has nothing of the kind.
+  case notUsed(MediaKind)
+  /// The connection only receives.
+  case notASender
+  /// No own stream is sent.
+  case noSenderStream
+  /// No own track of the kind is sent.
+  case noTrack(MediaKind)
+}

@@ -1,0 +1,133 @@
+import JSEP
+import Live
+import Media
+import Peer
+import SDP
+import Synchronization
+import Testing
+import Wire
+
+/// Two connections of one factory over loopback UDP, and what their delegates heard.
+struct FactoryCall {
+  let factory: PeerConnectionFactory
+  let caller: PeerConnection
+  let callee: PeerConnection
+  let heard = (caller: Listener(), callee: Listener())
+
+  init(take: String? = nil, device: (any AudioCaptureDevice)? = nil) throws {
+    var options = Session.Options()
+    options.takePath = take
+    options.statsInterval = nil
+    options.bind = .addresses([IPAddress(ipv4: 0x7f00_0001)])
+    factory = try PeerConnectionFactory(audioDeviceModule: device, options: options)
+    caller = factory.peerConnection(label: "caller", delegate: heard.caller)
+    callee = factory.peerConnection(label: "callee", delegate: heard.callee)
+  }
+
+  func connect() async throws {
+    try await Self.negotiate(caller, callee)
+    try await caller.waitUntilConnected()
+    try await callee.waitUntilConnected()
+  }
+
+  /// Carries an offer and its answer with all candidates.
+  static func negotiate(_ offerer: PeerConnection, _ answerer: PeerConnection) async throws {
+    try await offerer.setLocalDescription()
+    try await offerer.waitForGatheringComplete()
+    try await answerer.setRemoteDescription(try #require(try await offerer.localDescription))
+    try await answerer.setLocalDescription()
+    try await answerer.waitForGatheringComplete()
+    try await offerer.setRemoteDescription(try #require(try await answerer.localDescription))
+  }
+}
+
+/// Notes what it hears, and lets a test wait for it.
+final class Listener: PeerConnectionDelegate, AudioTrackSink, VideoRenderer {
+  private let told = Mutex<[String]>([])
+  private let blocks = Mutex<[AudioBlock]>([])
+  private let changes: AsyncStream<Void>
+  private let note: AsyncStream<Void>.Continuation
+
+  init() {
+    (changes, note) = AsyncStream.makeStream(bufferingPolicy: .bufferingNewest(1))
+  }
+
+  /// What was told so far.
+  var all: [String] { told.withLock { $0 } }
+  /// The sound so far.
+  var sound: [AudioBlock] { blocks.withLock { $0 } }
+
+  /// Returns when a condition holds, which is looked at whenever something is told.
+  func wait(until holds: (Listener) -> Bool) async {
+    if holds(self) { return }
+    for await _ in changes where holds(self) { return }
+  }
+
+  private func tell(_ text: String) {
+    told.withLock { $0.append(text) }
+    note.yield()
+  }
+
+  func peerConnection(_ connection: PeerConnection, didAdd stream: MediaStream) {
+    tell("stream \(stream.id): \(stream.tracks.map(\.id).joined(separator: " "))")
+  }
+  func peerConnection(_ connection: PeerConnection, didRemove stream: MediaStream) {
+    tell("no stream \(stream.id)")
+  }
+  func peerConnection(
+    _ connection: PeerConnection, didAdd receiver: RTPReceiver, streams: [MediaStream]
+  ) {
+    tell("track \(receiver.track?.id ?? "") in \(streams.map(\.id).joined(separator: " "))")
+  }
+  func peerConnection(_ connection: PeerConnection, didRemove receiver: RTPReceiver) {
+    tell("no track \(receiver.track?.id ?? "")")
+  }
+  func peerConnection(_ connection: PeerConnection, didEnd reason: ConnectionEnd) {
+    tell("end \(reason)")
+  }
+  func peerConnection(_ connection: PeerConnection, didOpen channel: DataChannel) {
+    tell("channel \(channel.label)")
+  }
+  func peerConnection(
+    _ connection: PeerConnection, didChangeSelectedPair change: SelectedPairChange
+  ) {
+    tell("pair \(change.reason)")
+  }
+
+  func audioTrack(_ id: String, didReceive block: AudioBlock) {
+    blocks.withLock { $0.append(block) }
+    note.yield()
+  }
+
+  func setSize(width: Int, height: Int) { tell("size \(width)x\(height)") }
+  func renderFrame(_ frame: TrackFrame?) {
+    guard let frame else { return tell("nothing") }
+    let isBlack = frame.samples.prefix(frame.width * frame.height).allSatisfy { $0 < 24 }
+    tell(isBlack ? "black" : "frame")
+  }
+  func onSwitch(video isEnabled: Bool) { tell("video \(isEnabled)") }
+  func onSwitch(audio isEnabled: Bool) { tell("audio \(isEnabled)") }
+}
+
+/// A microphone that a test speaks into.
+final class TestMicrophone: AudioCaptureDevice {
+  private let sinks = Mutex<[Int: @Sendable (AudioBlock) -> Void]>([:])
+  private let last = Mutex(0)
+
+  var sinkCount: Int { sinks.withLock { $0.count } }
+
+  func addCaptureSink(
+    _ sink: @escaping @Sendable (AudioBlock) -> Void
+  ) -> AudioCaptureSubscription {
+    let id = last.withLock { last in
+      last += 1
+      return last
+    }
+    sinks.withLock { $0[id] = sink }
+    return AudioCaptureSubscription { [weak self] in self?.sinks.withLock { $0[id] = nil } }
+  }
+
+  func speak(_ block: AudioBlock) {
+    for sink in sinks.withLock({ Array($0.values) }) { sink(block) }
+  }
+}
