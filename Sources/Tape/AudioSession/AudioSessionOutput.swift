@@ -80,8 +80,7 @@ extension Transcript {
       FrameRow(
         at: at,
         format: format(of: .device(outcome, captured.block)),
-        rtpTime: WireNumber(
-          number: UInt32(truncatingIfNeeded: captured.index) &* UInt32(AudioBlock.sampleRate / 100)),
+        rtpTime: .unit(captured.index),
         peak: peak, energy: energy, digest: digest(of: .audio(captured.block))))
   }
 
@@ -92,8 +91,14 @@ extension Transcript {
       FrameRow(
         at: at,
         format: format(of: .device(outcome, played.block)),
-        rtpTime: WireNumber(
-          number: UInt32(truncatingIfNeeded: played.index) &* UInt32(AudioBlock.sampleRate / 100))))
+        rtpTime: .unit(played.index)))
+  }
+}
+
+extension WireNumber<UInt32> {
+  /// The place of a unit of 10 ms on a clock of 48 kHz.
+  fileprivate static func unit(_ index: UInt64) -> WireNumber<UInt32> {
+    WireNumber(number: UInt32(truncatingIfNeeded: index) &* UInt32(AudioBlock.sampleRate / 100))
   }
 }
 
