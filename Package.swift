@@ -36,7 +36,7 @@ func products(_ containers: [String]) -> [Target.Dependency] {
   containers.map { .product(name: $0, package: "swift-collections") }
 }
 
-func library(_ name: String, _ pkgConfig: String, _ package: String) -> Target {
+func library(_ name: String, _ pkgConfig: String?, _ package: String) -> Target {
   .systemLibrary(name: name, pkgConfig: pkgConfig, providers: [.apt([package])])
 }
 
@@ -52,6 +52,8 @@ let package = Package(
     .executable(name: "retake", targets: ["RetakeCommand"]),
     // For applications: calls, files of media, signaling, and takes.
     .library(name: "Retake", targets: ["Retake"]),
+    // For applications that are written against the Objective-C API of libwebrtc.
+    .library(name: "RetakeRTC", targets: ["RetakeRTC"]),
     // For the tests of other packages: takes as regression tests, and a network that is a take.
     .library(name: "RetakeTesting", targets: ["RetakeTesting"]),
   ],
@@ -75,6 +77,9 @@ let package = Package(
     library("CZstd", "libzstd", "libzstd-dev"),  // captures that zstd compressed
     library("COpenSSL", "openssl", "libssl-dev"),  // DTLS, HMAC-SHA1, SHA-256, certificates
     library("CXXHash", "libxxhash", "libxxhash-dev"),  // digests of decoded pictures
+    // Pixel formats and rotation of what is captured; Debian's package has no pkg-config file.
+    library("CYUV", nil, "libyuv-dev"),
+    library("CCharLS", "charls", "libcharls-dev"),  // captured pictures on the tape, lossless
     library("CEdit", "libedit", "libedit-dev"),  // lines, history, completion of retake debug
     .target(name: "CSupport", dependencies: ["COpenSSL", "COpus", "CVPX"]),
 
@@ -98,7 +103,9 @@ let package = Package(
       "Observer", ["Wire", "STUN", "TURN", "ICE", "Secure", "RTP", "SDP", "Decryption"]),
     module("Flow", ["Wire", "RTP"], containers: ["DequeModule"]),
     module(
-      "Media", ["Wire", "RTP", "CSupport", "COpus", "CVPX"], containers: ["DequeModule"]),
+      "Media", ["Wire", "RTP", "CSupport", "COpus", "CVPX", "CYUV"], containers: ["DequeModule"]),
+    // Which way sound goes on a machine, and the blocks of it between device and stack.
+    module("AudioSession", ["Wire", "Media"]),
     module("Stats", ["Wire"]),
     module("Speakers", ["Wire"]),
     module(
@@ -117,10 +124,12 @@ let package = Package(
       "Tape",
       [
         "Wire", "Digests", "SDP", "JSEP", "ICE", "Secure", "RTP", "SCTP", "Flow", "Peer", "Media",
-        "Stats", "Speakers", "Decryption", "Observer", "CSQLite", "CSupport",
+        "Stats", "Speakers", "Decryption", "Observer", "AudioSession", "CSQLite", "CSupport",
+        "CCharLS",
       ],
       resources: [
         .embedInCode("Schema/0001_take.sql"), .embedInCode("Schema/0002_machines.sql"),
+        .embedInCode("Schema/0003_pictures.sql"),
       ]),
     module("Queries", ["Wire", "Media", "Stats", "Speakers", "Tape"]),
     module(
@@ -141,12 +150,17 @@ let package = Package(
         "Wire", "CSupport", "SDP", "RTP", "Peer", "Media", "MediaFiles", "Stats", "Tape", "Queries",
         "Replay",
       ]),
-    module("Lab", ["Wire", "STUN", "TURN", "ICE", "SDP", "Secure", "Peer", "Media", "Tape"]),
+    module(
+      "Lab",
+      [
+        "Wire", "STUN", "TURN", "ICE", "SDP", "Secure", "Peer", "Media", "AudioSession", "Tape",
+      ]),
     module(
       "Live",
       [
         "Wire", "CSupport", "COpenSSL", "STUN", "TURN", "MulticastDNS", "RTP", "Flow", "SDP",
-        "JSEP", "ICE", "SCTP", "Secure", "Peer", "Media", "MediaFiles", "Stats", "Speakers", "Tape",
+        "JSEP", "ICE", "SCTP", "Secure", "Peer", "Media", "MediaFiles", "AudioSession", "Stats",
+        "Speakers", "Tape",
       ], containers: ["DequeModule", "HeapModule"]),
     // Takes as the files of other tools.
     module(
@@ -167,8 +181,14 @@ let package = Package(
     module(
       "Retake",
       [
-        "Wire", "Secure", "ICE", "SCTP", "SDP", "JSEP", "Media", "Stats", "Peer", "MediaFiles",
-        "Tape", "Queries", "Replay", "Live", "Export", "Signaling",
+        "Wire", "Secure", "ICE", "SCTP", "SDP", "JSEP", "Media", "AudioSession", "Stats", "Peer",
+        "MediaFiles", "Tape", "Queries", "Replay", "Live", "Export", "Signaling",
+      ]),
+    // The same with the names of libwebrtc's Objective-C API, as Swift sees them.
+    module(
+      "RetakeRTC",
+      [
+        "Wire", "Secure", "ICE", "SCTP", "SDP", "JSEP", "Media", "Stats", "Peer", "Live",
       ]),
     // Not named as its product: a file system that does not tell retake and Retake apart.
     .executableTarget(
@@ -177,7 +197,7 @@ let package = Package(
         "Wire", "ICE", "SDP", "JSEP", "Capture", "Decryption", "Observer", "Live", "Tape",
         "Queries", "Page", "Replay", "Debug",
         "Lab", "Signaling", "Stats", "CSupport",
-        "Verify", "Export", "CEdit", "CPcap", "CZlib", "CZstd",
+        "Verify", "Export", "CEdit", "CPcap", "CZlib", "CZstd", "CYUV",
         "Media", "MediaFiles", "Peer", "RTP", "SCTP", "Secure", "Transport",
         .product(name: "ArgumentParser", package: "swift-argument-parser"),
       ],
@@ -196,12 +216,14 @@ let package = Package(
     tests(
       "ReplayTests",
       [
-        "Wire", "SCTP", "JSEP", "SDP", "Secure", "RTP", "Media", "Stats", "Peer", "Tape",
-        "Queries", "Replay", "Lab", "Debug", "Verify", "Page",
+        "Wire", "SCTP", "JSEP", "SDP", "Secure", "RTP", "Media", "AudioSession", "Stats", "Peer",
+        "Tape", "Queries", "Replay", "Lab", "Debug", "Verify", "Page",
       ]),
     tests(
       "DebugTests",
-      ["Wire", "Media", "Peer", "Stats", "Tape", "Queries", "Replay", "Debug", "Lab"]),
+      [
+        "Wire", "Media", "MediaFiles", "Peer", "Stats", "Tape", "Queries", "Replay", "Debug", "Lab",
+      ]),
     tests("PageTests", ["Wire", "SCTP", "Media", "Peer", "Tape", "Page", "Lab"]),
     tests("VerifyTests", ["Wire", "Media", "Peer", "Tape", "Replay", "Verify", "Lab"]),
     tests(
@@ -209,6 +231,9 @@ let package = Package(
       [
         "Wire", "Media", "Stats", "Peer", "SDP", "Tape", "Lab", "Live", "RetakeTesting", "Retake",
       ]),
+    tests(
+      "RetakeRTCTests",
+      ["Wire", "Media", "Peer", "SDP", "Live", "RetakeTesting", "RetakeRTC"]),
     tests("SpeakersTests", ["Wire", "Speakers"]),
     tests(
       "PeerTests",
@@ -226,10 +251,11 @@ let package = Package(
       "LiveTests",
       [
         "Wire", "TURN", "RTP", "SDP", "JSEP", "ICE", "SCTP", "Secure", "Flow", "Media",
-        "MediaFiles", "Stats", "Peer", "Tape", "Live",
+        "MediaFiles", "AudioSession", "Stats", "Peer", "Tape", "Live", "Replay",
       ]),
     tests("SignalingTests", ["SDP", "Signaling"] + nio),
-    tests("MediaTests", ["Media", "RTP", "Wire", "COpus"]),
+    tests("AudioSessionTests", ["AudioSession", "Media", "Wire", "Lab"]),
+    tests("MediaTests", ["Media", "RTP", "Wire", "COpus", "CYUV"]),
     tests("MediaFilesTests", ["MediaFiles", "Media", "RTP", "Wire"]),
     .testTarget(
       name: "RTPTests", dependencies: ["Wire", "RTP"], resources: [.copy("Samples")],

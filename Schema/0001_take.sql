@@ -205,7 +205,9 @@ CREATE TABLE track (
   transport_sequence_id INTEGER NOT NULL   -- the header extension's identifier, 0: not agreed
 );
 
--- What many frames have in common, written down once.
+-- What many frames have in common, written down once. Blocks of an audio session (peer 0) have the
+-- kind 'pcm' and no bytes: captured, mixed or filler (silence for a source that gave nothing) on
+-- their way to senders, played or silence on their way to the device.
 CREATE TABLE format (
   format    INTEGER PRIMARY KEY,  -- its number, in order of first use
   row       INTEGER NOT NULL,
@@ -297,7 +299,9 @@ SELECT
   END AS bytes
 FROM frame_store JOIN format USING (format);
 
--- Transitions of the state machines.
+-- Transitions of the state machines. Those of an audio session (peer 0) are audio-session,
+-- audio-unit, audio-recording, audio-playout, audio-interruption, audio-permission, audio-lock,
+-- audio-server, audio-route, and one for each source.
 CREATE TABLE state (
   row        INTEGER PRIMARY KEY,
   step       INTEGER GENERATED ALWAYS AS (row >> 16) VIRTUAL,
@@ -427,7 +431,10 @@ CREATE TABLE network (
   bytes     INTEGER         -- the bytes of them
 );
 
--- Sound and pictures that the application handed to a sender.
+-- Sound and pictures that the application handed to a sender. Of an audio session (peer 0) `kind`
+-- is JSON with the source, the format and the capture time of a piece of sound, and `samples` are
+-- in its own rate; 'rendered' is received sound that was handed in to be played, 'pull' a demand
+-- for so many units of 10 ms.
 CREATE TABLE capture (
   row      INTEGER PRIMARY KEY,
   step     INTEGER GENERATED ALWAYS AS (row >> 16) VIRTUAL,
@@ -533,7 +540,8 @@ CREATE TABLE event (
   at_ns  INTEGER NOT NULL,
   -- negotiationneeded, icecandidate, track, trackended, addstream, removestream, secured,
   -- speaker, loudest, audiosubscribed, audiounsubscribed, bufferedamountlow, datachannelerror,
-  -- refused; and for the take alone, certificate (an own one) and keylog (secret: what all keys of
+  -- refused; enabled, disabled, mute, unmute, ended (of tracks), candidateremoved,
+  -- icecandidateerror, selectedcandidatepairchange, connectionend; and for the take alone, certificate (an own one) and keylog (secret: what all keys of
   -- a DTLS association derive from).
   type   TEXT NOT NULL,
   detail TEXT NOT NULL   -- JSON

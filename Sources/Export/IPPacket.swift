@@ -5,7 +5,11 @@ package enum IPPacket {
   /// The largest payload that a UDP datagram over IPv4 can have.
   package static let payloadMaximum = 65_507
 
+  /// The largest part of a TCP stream that is written as one segment.
+  package static let segmentMaximum = 65_000
+
   private static let udp: UInt8 = 17
+  private static let tcp: UInt8 = 6
   private static let sctp: UInt8 = 132
   private static let hopLimit: UInt8 = 64
 
@@ -25,14 +29,47 @@ package enum IPPacket {
     writer.uint16(length)
     writer.uint16(0)
     writer.append(payload)
-    var sum = UInt64(udp) + UInt64(length)
-    add(source.ip.bytes[...], to: &sum)
-    add(destination.ip.bytes[...], to: &sum)
-    add(writer.bytes[begin...], to: &sum)
     // Zero means that there is no checksum, so a sum of zero is sent as its complement.
-    let checksum = folded(sum)
+    let checksum = checksum(udp, source.ip, destination.ip, writer.bytes[begin...])
     writer.patch(uint16: checksum == 0 ? 0xffff : checksum, at: begin + 6)
     return writer.bytes
+  }
+
+  /// The bytes of a TCP segment (RFC 9293 section 3.1) that acknowledges nothing.
+  ///
+  /// The addresses must be of one family and the payload no longer than `segmentMaximum`.
+  package static func segment(
+    from source: SocketAddress, to destination: SocketAddress, payload: ArraySlice<UInt8>,
+    sequence: UInt32, isEnd: Bool, identification: UInt16
+  ) -> [UInt8] {
+    let length = UInt16(clamping: 20 + payload.count)
+    var writer = ByteWriter(capacity: 60 + payload.count)
+    writer.append(header(tcp, source.ip, destination.ip, length, identification))
+    let begin = writer.count
+    writer.uint16(source.port)
+    writer.uint16(destination.port)
+    writer.uint32(sequence)
+    writer.uint32(0)
+    // Five words of header; PSH, and FIN at the end.
+    writer.uint16(5 << 12 | 0x08 | (isEnd ? 0x01 : 0))
+    writer.uint16(.max)
+    writer.uint16(0)
+    writer.uint16(0)
+    writer.append(Array(payload))
+    let checksum = checksum(tcp, source.ip, destination.ip, writer.bytes[begin...])
+    writer.patch(uint16: checksum, at: begin + 16)
+    return writer.bytes
+  }
+
+  /// The checksum over a payload and the pseudo header of its addresses (RFC 8200 section 8.1).
+  private static func checksum(
+    _ number: UInt8, _ source: IPAddress, _ destination: IPAddress, _ payload: ArraySlice<UInt8>
+  ) -> UInt16 {
+    var sum = UInt64(number) + UInt64(payload.count)
+    add(source.bytes[...], to: &sum)
+    add(destination.bytes[...], to: &sum)
+    add(payload, to: &sum)
+    return folded(sum)
   }
 
   /// The bytes of an SCTP packet that travels without DTLS and UDP (RFC 9260).

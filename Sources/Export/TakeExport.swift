@@ -1,7 +1,7 @@
 import Foundation
 import Media
 package import Replay
-package import Tape
+import Tape
 import Wire
 
 /// A take as the files of other tools: packet captures, and received media.
@@ -71,7 +71,7 @@ package struct TakeExport: Sendable {
     let history = try history()
     let file = try PacketFile(
       path, startUnixNanoseconds: history.startUnixNanoseconds, window: window)
-    let replay = ClearReplay(take: take, peers: history.peers, only: peer)
+    let replay = ClearReplay(take: take, only: peer)
     let (report, written) = try replay.run(into: file, progress: progress)
     try written.finish()
     return Replayed(written: written.count, report: report)

@@ -1,6 +1,6 @@
 import Foundation
 import Live
-package import Media
+import Media
 import MediaFiles
 import RTP
 import Tape

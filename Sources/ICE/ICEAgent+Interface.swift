@@ -84,6 +84,23 @@ package struct ICEServer: Hashable, Sendable {
   }
 }
 
+/// Why a server gave no candidate.
+package struct ICEServerFailure: Hashable, Sendable {
+  package var server: ICEServer?
+  /// What the server answered; 0 when it did not.
+  package var code: UInt16
+  package var reason: String
+  /// The own end that asked; nil when nobody did.
+  package var base: SocketAddress?
+
+  package init(server: ICEServer?, code: UInt16, reason: String, base: SocketAddress?) {
+    self.server = server
+    self.code = code
+    self.reason = reason
+    self.base = base
+  }
+}
+
 /// A candidate pair as it stands, for events, stats and the take.
 package struct ICEPairReport: Hashable, Sendable {
   /// The states of RFC 8445 section 6.1.2.6, spelled as W3C stats do.
@@ -172,6 +189,10 @@ extension ICEAgent {
     case relayed(local: SocketAddress, remote: SocketAddress, bytes: [UInt8])
     /// A TURN server gave no allocation or took it back, and why.
     case serverFailed(SocketAddress, code: UInt16, reason: String)
+    /// Own candidates are gone, with the sockets, allocations or addresses that they began at.
+    case candidatesRemoved([ICECandidate])
+    /// A server gave no candidate while candidates were gathered.
+    case gatheringFailed(ICEServerFailure)
     case gatheringState(ICEGatheringState)
     case connectionState(ICEConnectionState)
     /// A new local candidate to be signaled; nil when there are no more.

@@ -1,4 +1,4 @@
-/// Converts 16-bit sound of any usual rate to 48 kHz, in whole numbers.
+/// Converts 16-bit sound of any usual rate to 48 kHz or another one, in whole numbers.
 ///
 /// A windowed-sinc filter in 128 phases is interpolated between neighbouring phases. Positions are
 /// exact fractions, so nothing drifts however long the sound is, and the output does not depend on
@@ -13,6 +13,7 @@ package struct Resampler {
   private static let unity = 1 << 14
 
   private let rate: Int
+  private let target: Int
   private let channels: Int
   /// How many input frames the filter spans; half of them lie before the output's place.
   private let tapCount: Int
@@ -20,28 +21,29 @@ package struct Resampler {
   private let coefficients: [Int32]
   /// Input frames that may still be needed, interleaved.
   private var history: [Int16]
-  /// The place of the next output: whole input frames in `history`, and 48000ths of one.
+  /// The place of the next output: whole input frames in `history`, and as many parts of one as the
+  /// output has frames per second.
   private var place = 0
   private var fraction = 0
 
-  /// Creates a converter; the rate must be one of `rates`.
-  package init(rate: Int, channels: Int) {
+  /// Creates a converter; both rates must be of `rates`.
+  package init(rate: Int, channels: Int, to target: Int = AudioBlock.sampleRate) {
     self.rate = rate
+    self.target = target
     self.channels = channels
-    let stretch = max(rate, AudioBlock.sampleRate)
-    let half =
-      (Resampler.crossings * stretch + AudioBlock.sampleRate - 1) / AudioBlock.sampleRate
+    let stretch = max(rate, target)
+    let half = (Resampler.crossings * stretch + target - 1) / target
     tapCount = 2 * half
     // Sound that has the right rate already passes unchanged.
     coefficients =
-      rate == AudioBlock.sampleRate ? [] : Resampler.filter(half: half, rate: rate)
+      rate == target ? [] : Resampler.filter(half: half, rate: rate, target: target)
     // Silence before the beginning centres the first output on the first input.
     history = Array(repeating: 0, count: (half - 1) * channels)
   }
 
   /// Takes interleaved input and appends the output that it completes.
   package mutating func append(_ input: some Collection<Int16>, into output: inout [Int16]) {
-    if rate == AudioBlock.sampleRate {
+    if rate == target {
       output.append(contentsOf: input)
       return
     }
@@ -49,14 +51,14 @@ package struct Resampler {
     let available = history.count / channels
     while place + tapCount <= available {
       let scaled = fraction * Resampler.phaseCount
-      let phase = scaled / AudioBlock.sampleRate
-      let weight = (scaled % AudioBlock.sampleRate) * 256 / AudioBlock.sampleRate
+      let phase = scaled / target
+      let weight = (scaled % target) * 256 / target
       for channel in 0..<channels {
         output.append(sample(channel: channel, phase: phase, weight: weight))
       }
       fraction += rate
-      place += fraction / AudioBlock.sampleRate
-      fraction %= AudioBlock.sampleRate
+      place += fraction / target
+      fraction %= target
     }
     let passed = min(place, available)
     history.removeFirst(passed * channels)
@@ -65,7 +67,7 @@ package struct Resampler {
 
   /// Appends what the end of the input completes.
   package mutating func finish(into output: inout [Int16]) {
-    guard rate != AudioBlock.sampleRate else { return }
+    guard rate != target else { return }
     append(repeatElement(0, count: tapCount / 2 * channels), into: &output)
   }
 
@@ -84,8 +86,8 @@ package struct Resampler {
   }
 
   /// The coefficients: a sinc at the lower of both Nyquist rates under a Hann window.
-  private static func filter(half: Int, rate: Int) -> [Int32] {
-    let cutoff = min(1, Double(AudioBlock.sampleRate) / Double(rate)) * 0.95
+  private static func filter(half: Int, rate: Int, target: Int) -> [Int32] {
+    let cutoff = min(1, Double(target) / Double(rate)) * 0.95
     let reach = Double(half)
     var rows: [Int32] = []
     for phase in 0...phaseCount {

@@ -116,7 +116,7 @@ package final class MediaFile {
   }
 
   /// Writes all bytes where the file stands.
-  func write(_ bytes: [UInt8]) throws(MediaFileError) {
+  package func write(_ bytes: [UInt8]) throws(MediaFileError) {
     var written = 0
     while written < bytes.count {
       let count = bytes.withUnsafeBytes {

@@ -10,6 +10,8 @@ public struct Y4MFileSource: TimedMedia {
   public let width: Int
   /// The size of the pictures.
   public let height: Int
+  /// How many pictures a second has.
+  public var framesPerSecond: Double { 1 / secondsPerPicture }
 
   /// Opens a file and reads its first picture, so that a file without any is refused at once.
   public init(path: String, loops: Bool) throws(MediaFileError) {

@@ -1,5 +1,4 @@
 import Decryption
-import Secure
 import Wire
 
 /// What is known of one transport of a call.
@@ -7,7 +6,7 @@ struct TransportFollower {
   var facts: ObservedTransport
   var checks = CheckFollower()
   var dtls = DTLSFollower()
-  var dtlsStates: [DTLSState] = [.new, .new]
+  var dtlsStates = DTLSStates()
   var media = MediaOpener()
   /// The numbers of the descriptions of both ends.
   var descriptions: [Int?] = [nil, nil]

@@ -54,6 +54,16 @@ package enum PeerEvent: Sendable {
   case loudestSpeakers([SpeakerVolume])
   /// A received voice took an audio slot, or lost it.
   case audioSlot(SpeakingTrack, isHeld: Bool)
+  /// The application muted a track or unmuted it, or the peer did; the latter as a notice.
+  case trackChanged(TrackChange)
+  /// Own candidates that were signaled are gone; a notice.
+  case candidatesRemoved([CandidateInit])
+  /// A server gave no candidate (W3C icecandidateerror); a notice.
+  case gatheringError(GatheringError)
+  /// Another candidate pair carries a transport; a notice.
+  case selectedPair(SelectedPairChange)
+  /// The connection is over, and why; a notice.
+  case connectionEnded(ConnectionEnd)
   /// Something was refused and counted: what and why, for the timeline.
   case refused(layer: String, reason: String)
 }
@@ -177,6 +187,8 @@ package struct FrameRecord: Sendable {
   package var isVoice = false
   /// The sources that a mixer put together.
   package var contributors: [Contributor] = []
+  /// Whether a frame that is not decoded is not to be shown, because its track is disabled.
+  package var isWithheld = false
 
   package init(
     transceiver: UInt32, kind: MediaKind, isInbound: Bool, codec: CodecName, ssrc: UInt32,

@@ -1,5 +1,5 @@
 public import JSEP
-package import Media
+public import Media
 package import RTP
 public import Secure
 package import Wire
@@ -118,6 +118,11 @@ public struct PeerConfiguration: Hashable, Sendable, Codable {
   public var codecs: [String]?
   /// The header extensions to use, by URI, in the order in which offers list them; nil has all.
   public var headerExtensions: [String]?
+  /// What is told beyond what every connection tells; nil: nothing.
+  public var notices: [PeerNotice]?
+  /// The codecs that the application brought, which a replay needs too or takes from the recording;
+  /// nil: none.
+  public var ownCodecs: [OwnCodec]?
 
   /// Creates the default configuration.
   public init() {}
@@ -127,6 +132,8 @@ public struct PeerConfiguration: Hashable, Sendable, Codable {
 package enum CapturedMedia: Sendable {
   case audio(AudioBlock)
   case picture(Picture)
+  /// A picture with the time at which it was taken, in nanoseconds of its source's clock.
+  case frame(Picture, timestamp: Int64)
   /// A picture that comes encoded: of H.264 a byte stream (H.264 annex B).
   case encoded(CodecName, [UInt8])
 }

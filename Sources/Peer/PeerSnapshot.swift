@@ -140,10 +140,11 @@ extension PeerStack {
     PeerSnapshot(
       at: now,
       states: PeerSnapshot.States(
-        connection: states.connection, signaling: states.signaling,
-        iceConnection: states.iceConnection, iceGathering: states.iceGathering,
+        connection: states.connection.rawValue, signaling: states.signaling.rawValue,
+        iceConnection: states.iceConnection.rawValue,
+        iceGathering: states.iceGathering.rawValue,
         dtls: bundles.first.dtlsState.rawValue,
-        sctp: states.sctp,
+        sctp: states.sctp?.rawValue ?? "new",
         isClosed: isClosed, negotiationIsNeeded: need.isNeeded),
       transport: describe(bundles.first.transport),
       transceivers: negotiation.transceivers.map {

@@ -48,6 +48,8 @@ final class PeerStack {
   private(set) var refusals = RefusalLedger()
   let statsNames: StatsNames
   var isClosed = false
+  /// What ended the connection, as it was told.
+  var lastEnd: ConnectionEnd?
 
   var dataOutputs = Outbox<DataTransport.Output>()
   /// The outputs of the step under way.

@@ -15,6 +15,8 @@ package struct Timeline: Sendable {
 
   package private(set) var entries: [Entry] = []
   private var labels = PeerLabels()
+  /// What the only machine is called that is neither a peer nor an observer; nil for several.
+  private var machine: String?
 
   /// The lanes in which things happen.
   package static let lanes = [
@@ -29,6 +31,7 @@ package struct Timeline: Sendable {
     let connection = try TakeFile.open(path)
     do throws(SQLiteError) {
       labels = try PeerLabels(connection)
+      machine = try Timeline.onlyMachine(connection)
       var statement = try connection.prepare(
         Timeline.queries.joined(separator: "\nUNION ALL\n") + "\nORDER BY row")
       while try statement.step() {
@@ -52,7 +55,12 @@ package struct Timeline: Sendable {
       'begins' || CASE role WHEN '' THEN '' ELSE ' as ' || role END
     FROM peer
     """,
-    "SELECT row, at_ns, peer, 'api', name FROM call_request WHERE name <> 'getStats'",
+    // Of what is set on tracks, the values are what happened.
+    """
+    SELECT row, at_ns, peer, 'api',
+      name || iif(name IN ('setEnabled', 'setVolume'), ' ' || arguments, '')
+    FROM call_request WHERE name <> 'getStats'
+    """,
     """
     SELECT row, at_ns, peer, 'api', 'call ' || call || ' refused: ' || error
     FROM call_reply WHERE error IS NOT NULL
@@ -155,8 +163,20 @@ package struct Timeline: Sendable {
   }
 
   private func name(of peer: Int64) -> String {
+    if peer == 0, let machine, !machine.isEmpty { return machine }
     let label = labels[peer] ?? ""
     return label.isEmpty ? String(peer) : "\(peer) \(label)"
+  }
+
+  /// Rows of a machine that is no peer do not say whose they are, so only one can be named.
+  private static func onlyMachine(_ connection: borrowing SQLiteConnection) throws(SQLiteError)
+    -> String?
+  {
+    guard try connection.integer("PRAGMA user_version") ?? 0 >= 4 else { return nil }
+    var rows = try connection.prepare("SELECT label FROM actor_store WHERE kind <> 1 LIMIT 2")
+    guard try rows.step() else { return nil }
+    let label = rows.text(0)
+    return try rows.step() ? nil : label
   }
 
   /// The timeline as a JSON array.

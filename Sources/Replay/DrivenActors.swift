@@ -3,14 +3,20 @@ import Peer
 import Secure
 package import Stats
 package import Tape
-package import Wire
+import Wire
 
 /// An actor that is driven from a take.
-struct DrivenActor {
-  var number: UInt32
+final class DrivenActor {
+  let number: UInt32
   /// What its first step says.
-  var words: ActorWords
-  var machine: any DrivenMachine
+  let words: ActorWords
+  let machine: any DrivenMachine
+
+  init(number: UInt32, words: ActorWords, machine: any DrivenMachine) {
+    self.number = number
+    self.words = words
+    self.machine = machine
+  }
 
   var label: String { words.label }
   /// When the actor wants its deadline input, by the clock of the take.

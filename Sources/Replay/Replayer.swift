@@ -173,7 +173,8 @@ package final class Replayer {
       executed.steps.append(
         ExecutedChunk.Step(
           outputs: outputs, deadline: actor.deadline, entropyDrawn: actor.entropyDrawn))
-      memory.learn(chunk.rows, step.rows)
+      // What rows refer to is only needed to tell whether they meet a condition.
+      if case .condition = options.until { memory.learn(chunk.rows, step.rows) }
       if isStop(after: step, chunk.rows, actor) {
         stoppedEarly = true
         break

@@ -1,4 +1,5 @@
 // All that is public, so that an application needs this module alone.
+@_exported public import AudioSession
 @_exported public import ICE
 @_exported public import JSEP
 @_exported public import Live

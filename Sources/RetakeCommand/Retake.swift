@@ -24,6 +24,7 @@ struct Retake: AsyncParsableCommand {
       DebugCommand.self,
       WhatIfCommand.self, DiffCommand.self, BenchCommand.self, VerifyCommand.self,
       PinCommand.self, MinimiseCommand.self, UpgradeCommand.self, MergeCommand.self,
+      SDKCommand.self,
     ])
 }
 

@@ -34,14 +34,26 @@ extension StatsReport {
 }
 
 private func jsonObject(_ members: [StatsMember]) -> String {
-  var out = "{"
+  var out = ""
+  appendObject(members, to: &out)
+  return out
+}
+
+private func appendObject(_ members: [StatsMember], to out: inout String) {
+  out += "{"
+  var isFirst = true
   for member in members {
-    if out.utf8.count > 1 { out += "," }
-    out += jsonString(member.name)
+    if !isFirst { out += "," }
+    isFirst = false
+    appendString(member.name, to: &out)
     out += ":"
-    out += member.value.json
+    switch member.value {
+    case .text(let value): appendString(value, to: &out)
+    case .record(let members): appendObject(members, to: &out)
+    default: out += member.value.json
+    }
   }
-  return out + "}"
+  out += "}"
 }
 
 /// A number as JSON text: whole values without a fraction, as JavaScript prints them.
@@ -55,9 +67,23 @@ private func jsonNumber(_ value: Double) -> String {
 
 /// A string as JSON text (RFC 8259 section 7).
 public func jsonString(_ text: String) -> String {
+  var out = ""
+  appendString(text, to: &out)
+  return out
+}
+
+private func appendString(_ text: String, to out: inout String) {
+  out += "\""
   // Nearly all strings of a report are names and numbers.
-  if text.utf8.allSatisfy({ $0 >= 0x20 && $0 != 0x22 && $0 != 0x5c }) { return "\"\(text)\"" }
-  var out = "\""
+  if text.utf8.allSatisfy({ $0 >= 0x20 && $0 != 0x22 && $0 != 0x5c }) {
+    out += text
+  } else {
+    appendEscaped(text, to: &out)
+  }
+  out += "\""
+}
+
+private func appendEscaped(_ text: String, to out: inout String) {
   for scalar in text.unicodeScalars {
     switch scalar {
     case "\"": out += "\\\""
@@ -71,5 +97,4 @@ public func jsonString(_ text: String) -> String {
     default: out.unicodeScalars.append(scalar)
     }
   }
-  return out + "\""
 }

@@ -4,9 +4,10 @@ package enum TakeSchema {
   ///
   /// SwiftPM names the constant after the file and puts `_` for a leading digit.
   package static var migrations: [String] {
-    [PackageResources._001_take_sql, PackageResources._002_machines_sql].map {
-      String(decoding: $0, as: UTF8.self)
-    }
+    [
+      PackageResources._001_take_sql, PackageResources._002_machines_sql,
+      PackageResources._003_pictures_sql,
+    ].map { String(decoding: $0, as: UTF8.self) }
   }
 
   /// The views of the newest format: their names and the queries behind them, in their order.

@@ -61,6 +61,10 @@ extension PeerTransport {
     /// A local candidate that is used without being signaled.
     case unsignaledCandidate(ICECandidate)
     case remoteCandidate(ICECandidate)
+    /// Own candidates are gone.
+    case candidatesRemoved([ICECandidate])
+    /// A server gave no candidate.
+    case gatheringFailed(ICEServerFailure)
     /// A pair was made or changed.
     case pair(ICEPairReport)
     /// The handshake is finished and packets can be protected.

@@ -177,6 +177,8 @@ package struct PeerTransport: Machine, ~Copyable {
         Datagram(local: local, remote: remote, bytes: bytes), arrival: arrival?.at ?? .zero)
     case .serverFailed(let server, let code, let reason):
       emit(.refused(layer: "turn", "\(server): \(code == 0 ? reason : "\(code) \(reason)")"))
+    case .candidatesRemoved(let candidates): emit(.candidatesRemoved(candidates))
+    case .gatheringFailed(let failure): emit(.gatheringFailed(failure))
     case .gatheringState(let state): emit(.gatheringState(state))
     case .connectionState(let state): emit(.iceState(state))
     case .localCandidate(let candidate):

@@ -126,7 +126,7 @@ import Wire
     _ packets: [(tuple: FiveTuple, bytes: [UInt8])], keys: [UInt8], _ damage: inout Damage
   ) -> Int {
     let payloads = packets.map(\.bytes)
-    var genesis = ObserverGenesis()
+    var genesis = ObserverGenesis.ofToday
     genesis.waitingPacketsMaximum = 100
     // Decoders take any bytes in tests of their own; here they would only take time.
     genesis.decodes = damage.below(8) == 0

@@ -127,7 +127,7 @@ import Testing
     let commands = try Self.commands("Why did the video freeze?")
     try #require(commands.count == 4)
     let folder = try Folder()
-    let made = folder.file(".build/release")
+    let made = folder.file(".build/debug")
     try FileManager.default.createDirectory(atPath: made, withIntermediateDirectories: true)
     let captures = folder.file("Captures")
     try FileManager.default.createDirectory(atPath: captures, withIntermediateDirectories: false)
@@ -136,7 +136,7 @@ import Testing
       at: root.appending(path: "Captures/\(name)"), to: URL(filePath: "\(captures)/\(name)"))
     try FileManager.default.copyItem(
       atPath: "\(captures)/\(name)", toPath: folder.file(".build/demo.take"))
-    let place = "cd '\(folder.path)' && ln -sf \"$RETAKE\" .build/release/retake"
+    let place = "cd '\(folder.path)' && ln -sf \"$RETAKE\" .build/debug/retake"
     let demo = try await Tool.shell("\(place) && \(path) && \(first[3])")
     #expect(demo.status == 0 && demo.output.contains("ice-connection"), "\(demo.errors)")
     var outputs: [String] = []

@@ -42,6 +42,44 @@ import Testing
     #expect(try Takes.bytes(path, digest) == Takes.bytes(again, digest))
   }
 
+  /// The same call over TCP, a connection for each pair of ports (RFC 4571 framing): its segments
+  /// come again too.
+  @Test func anExportedCallOverTCPImportsAsTheSameTake() async throws {
+    let folder = try Folder()
+    let (path, capture) = (folder.file("call.take"), folder.file("call.pcapng"))
+    let name = "chromium-aiortc"
+    let original = try Data(contentsOf: URL(filePath: sample("\(name).pcap")))
+    let connection = folder.file("tcp.pcap")
+    try OverTCP(original).capture.write(to: URL(filePath: connection))
+    let made = try await Tool.run(
+      "import", connection, "--keys", sample("\(name).keys"), "--out", path)
+    #expect(made.status == 0, "\(made.errors)")
+    let clear = "SELECT count(*) FROM rtcp"
+    #expect(try Takes.number(path, clear) > 5)
+    let export = try await Tool.run("export", path, "--pcapng", capture)
+    #expect(export.status == 0 && !export.output.contains(" 0 in the clear"), "\(export.errors)")
+    let again = folder.file("again.take")
+    #expect(try await Tool.run("import", capture, "--out", again).status == 0)
+    let digest = "SELECT digest FROM ending"
+    #expect(try Takes.bytes(path, digest) == Takes.bytes(again, digest))
+  }
+
+  /// What others sent is written without its protection as what an endpoint sent is.
+  @Test func packetsOfOthersAreExportedInTheClear() async throws {
+    let folder = try Folder()
+    let (path, _) = try await exported("chromium-aiortc", folder)
+    let capture = folder.file("clear.pcap")
+    let outcome = try await Tool.run("export", path, "--pcap", capture, "--clear")
+    #expect(outcome.status == 0, "\(outcome.errors)")
+    let packets = try OverTCP(try Data(contentsOf: URL(filePath: capture))).datagrams
+    let media = packets.filter { $0.payload.first.map { (128..<192).contains($0) } ?? false }
+    let seen = "SELECT count(*) FROM packet WHERE protocol IN ('rtp', 'rtcp') AND direction = 'in'"
+    #expect(Int64(media.count) == (try Takes.number(path, seen)))
+    // A handshake is none of them, and the checks are.
+    #expect(packets.contains { $0.payload.first == 0 || $0.payload.first == 1 })
+    #expect(!packets.contains { $0.payload.first.map { (20..<64).contains($0) } ?? false })
+  }
+
   /// A line of tshark's table of RTP streams: the codec in it shows that SDP was understood.
   private struct Row {
     var ssrc: Int
@@ -107,5 +145,63 @@ import Testing
       WHERE type = 'inbound-rtp' AND members ->> '$.ssrc' = \(ssrc)
       ORDER BY row DESC LIMIT 1
       """)
+  }
+}
+
+/// The datagrams of a capture of UDP over IPv4, and the same as segments of TCP.
+private struct OverTCP {
+  /// A datagram: the record's times, the IP header, the ports and what it carries.
+  struct Datagram {
+    var time: [UInt8]
+    var internet: [UInt8]
+    var ports: [UInt8]
+    var payload: [UInt8]
+  }
+
+  private(set) var datagrams: [Datagram] = []
+  private let head: [UInt8]
+
+  /// Reads a pcap with the lowest byte first, of Ethernet or raw IP.
+  init(_ data: Data) throws {
+    let bytes = [UInt8](data)
+    head = Array(bytes.prefix(20))
+    let link = bytes[20] == 1 ? 14 : 0
+    var place = 24
+    while place + 16 <= bytes.count {
+      let length = bytes[place + 8..<place + 12].reversed().reduce(0) { $0 << 8 | Int($1) }
+      let record = Array(bytes[place + 16..<place + 16 + length].dropFirst(link))
+      if record.count > 28, record[0] == 0x45, record[9] == 17 {
+        datagrams.append(
+          Datagram(
+            time: Array(bytes[place..<place + 8]), internet: Array(record[..<20]),
+            ports: Array(record[20..<24]), payload: Array(record[28...])))
+      }
+      place += 16 + length
+    }
+  }
+
+  /// A capture of raw IP in which each datagram is a segment with its length before it.
+  var capture: Data {
+    var out = head + word(101).reversed()
+    var sequences: [[UInt8]: UInt32] = [:]
+    for datagram in datagrams {
+      let content = word(UInt32(datagram.payload.count)).suffix(2) + datagram.payload
+      let key = datagram.internet[12..<20] + datagram.ports
+      let sequence = sequences[Array(key), default: 1]
+      sequences[Array(key)] = sequence &+ UInt32(content.count)
+      var internet = datagram.internet
+      internet[2...3] = word(UInt32(40 + content.count)).suffix(2)
+      internet[9] = 6
+      let segment =
+        internet + datagram.ports + word(sequence) + [0, 0, 0, 0, 0x50, 0x18, 255, 255]
+        + [0, 0, 0, 0] + content
+      let length = Array(word(UInt32(segment.count)).reversed())
+      out += datagram.time + length + length + segment
+    }
+    return Data(out)
+  }
+
+  private func word(_ value: UInt32) -> [UInt8] {
+    (0..<4).map { UInt8(truncatingIfNeeded: value >> UInt32(24 - 8 * $0)) }
   }
 }

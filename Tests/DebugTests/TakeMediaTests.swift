@@ -1,5 +1,6 @@
 import Foundation
 import Media
+import MediaFiles
 import Testing
 import Wire
 

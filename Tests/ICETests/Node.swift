@@ -138,7 +138,8 @@ final class Node {
     case .pair(let report): reports.append(report)
     case .selected(let local, let remote): selections.append((network.now, local, remote))
     case .role(let role): roles.append(role)
-    case .relayed, .serverFailed, .request, .unsignaledCandidate:
+    case .relayed, .serverFailed, .request, .unsignaledCandidate, .candidatesRemoved,
+      .gatheringFailed:
       break
     }
   }

@@ -1,3 +1,6 @@
+import ICE
+import JSEP
+import SCTP
 import Testing
 import Wire
 
@@ -13,46 +16,48 @@ import Wire
   }
 
   private func states(
-    _ signaling: String, _ ice: String = "new", _ gathering: String = "new"
+    _ signaling: SignalingState, _ ice: ICEConnectionState = .new,
+    _ gathering: ICEGatheringState = .new
   ) -> ConnectionStates {
     var states = ConnectionStates()
-    _ = states.move(.signaling, to: signaling)
-    _ = states.move(.iceConnection, to: ice)
-    _ = states.move(.iceGathering, to: gathering)
+    _ = states.move(to: signaling)
+    _ = states.move(to: ice)
+    _ = states.move(to: gathering)
     return states
   }
 
   @Test func aMoveToThePresentStateIsNone() {
     var states = ConnectionStates()
-    #expect(states.move(.sctp, to: "new") == nil)
+    #expect(states.move(to: ICEConnectionState.new) == nil)
     let moved = StateTransition(machine: "sctp", from: "new", to: "connecting")
-    #expect(states.move(.sctp, to: "connecting") == moved)
-    #expect(states.sctp == "connecting")
+    #expect(states.move(to: SCTPState.connecting) == moved)
+    #expect(states.sctp == .connecting)
+    #expect(states.move(to: SCTPState.connecting) == nil)
   }
 
   @Test func aCallIsEstablishedOnceEverythingIsThere() {
     var call = establishment(seconds: 30)
-    #expect(call.follow(states("stable"), isClosed: false, at: .zero).isEmpty)
-    let begun = call.follow(states("have-local-offer"), isClosed: false, at: .zero)
+    #expect(call.follow(states(.stable), isClosed: false, at: .zero).isEmpty)
+    let begun = call.follow(states(.haveLocalOffer), isClosed: false, at: .zero)
     #expect(begun == [.establishing])
     #expect(call.deadline == .zero + .seconds(30))
-    let almost = states("stable", "connected", "gathering")
+    let almost = states(.stable, .connected, .gathering)
     #expect(call.follow(almost, isClosed: false, at: .zero).isEmpty)
-    let all = states("stable", "connected", "complete")
+    let all = states(.stable, .connected, .complete)
     #expect(call.follow(all, isClosed: false, at: .zero) == [.established])
     #expect(call.deadline == nil)
-    #expect(call.follow(states("stable", "failed"), isClosed: false, at: .zero).isEmpty)
+    #expect(call.follow(states(.stable, .failed), isClosed: false, at: .zero).isEmpty)
     #expect(call.follow(all, isClosed: true, at: .zero) == [.closed])
     #expect(call.follow(all, isClosed: true, at: .zero).isEmpty)
   }
 
   @Test func aCallThatIsLateMayStillBeEstablished() {
     var call = establishment(seconds: 1, needsAllCandidates: false)
-    _ = call.follow(states("have-local-offer"), isClosed: false, at: .zero)
+    _ = call.follow(states(.haveLocalOffer), isClosed: false, at: .zero)
     let late = Instant.zero + .seconds(1)
-    #expect(call.follow(states("stable", "checking"), isClosed: false, at: late) == [.timedOut])
+    #expect(call.follow(states(.stable, .checking), isClosed: false, at: late) == [.timedOut])
     #expect(call.deadline == nil)
-    let up = states("stable", "completed", "gathering")
+    let up = states(.stable, .completed, .gathering)
     #expect(call.follow(up, isClosed: false, at: late) == [.established])
   }
 

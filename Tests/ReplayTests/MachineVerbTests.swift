@@ -89,4 +89,57 @@ import Wire
     #expect(try finder.first(try StepCondition("event total peer=1"), after: 0) == nil)
     withExtendedLifetime(folder) {}
   }
+
+  /// A session copies its process, which must have one thread for that: a process of its own here,
+  /// and in that one a copy without the threads of the test runner.
+  @Test func debugWalksThroughItForwardAndBack() async throws {
+    let (folder, path) = try counted()
+    await #expect(processExitsWith: .success) { [path = path as String] in
+      exit(DebugWalk.inOneThread { DebugWalk.faults(path) })
+    }
+    withExtendedLifetime(folder) {}
+  }
+}
+
+/// A debugging session of a machine that the debugger does not know.
+private enum DebugWalk {
+  /// Runs something in a copy of this process with one thread; gives 0 when it found no fault.
+  static func inOneThread(_ faults: () -> [String]) -> Int32 {
+    guard let symbol = dlsym(nil, "fork") else { return 1 }
+    let fork = unsafeBitCast(symbol, to: (@convention(c) () -> pid_t).self)
+    let copy = fork()
+    if copy == 0 {
+      let faults = faults()
+      FileHandle.standardError.write(Data(faults.map { "\($0)\n" }.joined().utf8))
+      exit(faults.isEmpty ? 0 : 1)
+    }
+    var status: Int32 = 1
+    return waitpid(copy, &status, 0) == copy ? (status == 0 ? 0 : 1) : 1
+  }
+
+  static func faults(_ path: String) -> [String] {
+    var faults: [String] = []
+    func check(_ isGood: Bool, _ fault: @autoclosure () -> String) {
+      if !isGood { faults.append(fault()) }
+    }
+    do {
+      let console = DebugConsole(try DebugSession(path: path, kinds: Counter.kinds()))
+      let found = try console.execute("seek event total")
+      check(!found.isUnmet && console.place.hasSuffix("after step 2"), console.place)
+      let steps = try console.execute("next 4").text
+      check(steps.contains("add(4)"), steps)
+      let ten = try console.execute("show").text
+      check(ten.contains("10"), ten)
+      _ = try console.execute("back")
+      let six = try console.execute("show").text
+      check(six.contains("6") && !six.contains("10"), six)
+      check(try console.execute("seek frame").isUnmet, "a frame was found")
+      let other = try DebugSession(path: path, kinds: Counter.kinds(error: 1))
+      try other.run(steps: 7)
+      check(other.divergence?.contains("actor 1 (sum)") == true, other.divergence ?? "none")
+    } catch {
+      faults.append("\(error)")
+    }
+    return faults
+  }
 }

@@ -86,7 +86,7 @@ import Wire
     init(_ sink: @escaping (StepRecord) -> Void = { _ in }) { self.sink = sink }
 
     func show(_ call: Watched, decodes: Bool) {
-      var genesis = ObserverGenesis()
+      var genesis = ObserverGenesis.ofToday
       genesis.decodes = decodes
       genesis.startUnixNanoseconds = labEpoch
       step(.genesis(genesis), at: .zero)
@@ -202,6 +202,61 @@ import Wire
     }
     #expect(trips.count == 2)
     for case .number(let seconds) in trips { #expect(abs(seconds - 0.02) < 0.005) }
+  }
+
+  /// Of what is below the streams, all that the wire shows as the endpoint has it.
+  @Test func transportsAndPairsAreThoseOfTheEndpoint() throws {
+    let call = Watched(seed: 4)
+    let watcher = Watcher()
+    watcher.show(call, decodes: false)
+    let peer = try #require(watcher.end(of: call))
+    let seen = try #require(
+      watcher.machine.stats(at: call.end).first { $0.peer == peer }
+    ).report
+    for (type, names) in [
+      (
+        "transport",
+        [
+          "iceRole", "iceLocalUsernameFragment", "dtlsState", "tlsVersion", "dtlsCipher",
+          "dtlsRole", "srtpCipher", "selectedCandidatePairChanges",
+        ]
+      ), ("certificate", ["fingerprint", "fingerprintAlgorithm"]),
+    ] {
+      let expected = members(call.stats, type, names)
+      #expect(!expected.isEmpty)
+      #expect(Set(members(seen, type, names)) == Set(expected), "\(type)")
+    }
+    let own = try #require(selectedPair(call.stats))
+    let pair = try #require(selectedPair(seen))
+    #expect(pair["state"] == own["state"] && pair["nominated"] == own["nominated"])
+    // An endpoint counts the packets of the handshake too.
+    for name in ["packetsSent", "packetsReceived"] {
+      guard case .integer(let all)? = own[name], case .integer(let seen)? = pair[name] else {
+        Issue.record("no \(name)")
+        continue
+      }
+      #expect((1...8).contains(all - seen) && seen > 100, "\(name): \(seen) of \(all)")
+    }
+    for name in ["requestsSent", "requestsReceived"] {
+      #expect(pair[name] == own[name], "\(name)")
+    }
+    // What else belongs to it is there.
+    let ids = Set(seen.objects.map(\.id))
+    for name in ["localCandidateId", "remoteCandidateId", "transportId"] {
+      guard case .text(let id)? = pair[name] else {
+        Issue.record("no \(name)")
+        continue
+      }
+      #expect(ids.contains(id))
+    }
+  }
+
+  private func selectedPair(_ report: StatsReport) -> StatsObject? {
+    guard
+      case .text(let id)? = report.objects.first(where: { $0.type == "transport" })?[
+        "selectedCandidatePairId"]
+    else { return nil }
+    return report[id: id]
   }
 
   @Test func withoutDecodersFramesArePutTogetherAndCounted() throws {

@@ -1,4 +1,6 @@
+import JSEP
 import Lab
+import Media
 import Peer
 import Testing
 import Wire
@@ -20,6 +22,33 @@ import Wire
     let read = try #require(CanonicalJSON.value(PeerConfiguration.self, from: Self.today))
     #expect(read == PeerConfiguration())
     #expect(read.codecs == nil && read.headerExtensions == nil)
+  }
+
+  @Test func noticesAreNamesInGenesis() throws {
+    var configuration = PeerConfiguration()
+    configuration.notices = [.tracks, PeerNotice(rawValue: "of-later")]
+    configuration.ownCodecs = [OwnCodec(codec: "vp8", role: .encoder, implementation: "mine")]
+    let text = CanonicalJSON.text(configuration)
+    #expect(text.contains(#""notices":["tracks","of-later"]"#))
+    let own = #""ownCodecs":[{"codec":"vp8","implementation":"mine","role":"encoder"}]"#
+    #expect(text.contains(own))
+    #expect(CanonicalJSON.value(PeerConfiguration.self, from: text) == configuration)
+  }
+
+  /// What a call, a reply or a stream has beyond what it had, stands in no old row.
+  @Test func callsWithoutTracksReadAsTheyEverDid() {
+    #expect(
+      CanonicalJSON.text(PeerCall.replaceSource(transceiver: 3, nil))
+        == #"{"replaceSource":{"transceiver":3}}"#)
+    #expect(
+      CanonicalJSON.text(PeerCall.addTrack(kind: .audio, streamIDs: ["s"], source: .echo))
+        == #"{"addTrack":{"kind":"audio","source":{"echo":{}},"streamIDs":["s"]}}"#)
+    let info = TransceiverInfo(
+      id: 1, kind: .audio, mid: nil, direction: .sendrecv, currentDirection: nil,
+      remoteStreamIDs: [], remoteTrackID: "a")
+    #expect(
+      CanonicalJSON.text(info)
+        == #"{"direction":"sendrecv","id":1,"kind":"audio","remoteStreamIDs":[]}"#)
   }
 
   @Test func whatIsOfferedIsInGenesis() throws {

@@ -84,6 +84,11 @@ enum SampleSteps {
       .addTransceiver(
         kind: .video, direction: .sendonly, streamIDs: [], source: nil,
         sendEncodings: [RTPEncoding(maxFramerate: -.infinity, scaleResolutionDownBy: .infinity)])),
+    .call(id: 40, .setEnabled(transceiver: 1, isInbound: true, isEnabled: false)),
+    .call(id: 41, .setVolume(transceiver: 1, volume: 2.5)),
+    .call(id: 42, .trackState(transceiver: 1, isInbound: false)),
+    .call(id: 43, .replaceSource(transceiver: 1, nil)),
+    .call(id: 44, .replaceSource(transceiver: 1, .echo, isEnabled: false)),
     .call(id: 9, .createDataChannel(channel.options)),
     .call(id: 10, .setBufferedAmountLowThreshold(channel: 3, .max)),
     .send(id: 11, DataMessage(channel: 3, isBinary: false, bytes: Array("é\u{0}".utf8))),
@@ -255,6 +260,24 @@ enum SampleSteps {
           ReceivedSource(source: .max, timestamp: 1.5, rtpTimestamp: 9, audioLevel: nil)
         ]))),
     .event(.refused(layer: "srtp", reason: "replayed")),
+    .reply(id: 35, .trackState(TrackState(isEnabled: false, volume: 0.25, isMuted: true))),
+    .event(
+      .trackChanged(
+        TrackChange(transceiver: 2, isInbound: true, kind: .mute, reason: .goodbye))),
+    .event(.trackChanged(TrackChange(transceiver: 1, isInbound: false, kind: .disabled))),
+    .event(
+      .candidatesRemoved([
+        CandidateInit(candidate: "candidate:1", sdpMid: "0"),
+        CandidateInit(candidate: "candidate:2"),
+      ])),
+    .event(
+      .gatheringError(
+        GatheringError(url: "stun:a:3478", errorCode: 701, errorText: "gone", address: "10.0.0.1"))),
+    .event(
+      .selectedPair(
+        SelectedPairChange(
+          transport: 0, local: "l", remote: "r", reason: .lost, lastReceivedMilliseconds: 7))),
+    .event(.connectionEnded(.iceFailed)),
   ]
 
   /// One step for every input; every one of them has all outputs behind it, and deadlines vary.

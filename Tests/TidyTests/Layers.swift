@@ -7,14 +7,14 @@ enum Layers {
   static let order = [
     "DequeModule", "HeapModule",
     "CSQLite", "CSRTP", "COpus", "CVPX", "CPcap", "CZlib", "CZstd", "CEdit", "COpenSSL", "CXXHash",
-    "CSupport",
+    "CYUV", "CCharLS", "CSupport",
     "Wire", "Digests", "STUN", "TURN", "ICE", "MulticastDNS", "Secure", "RTP", "SCTP", "SDP",
     "JSEP", "Transport",
     "Capture", "Decryption", "Observer",
-    "Flow", "Media",
+    "Flow", "Media", "AudioSession",
     "Stats", "Speakers", "Peer", "MediaFiles", "Tape", "Queries", "Page", "Replay", "Debug",
-    "Verify", "Lab", "Live", "Export", "RetakeTesting", "Signaling", "Retake", "RetakeCommand",
-    "soak",
+    "Verify", "Lab", "Live", "Export", "RetakeTesting", "Signaling", "Retake", "RetakeRTC",
+    "RetakeCommand", "soak",
   ]
 
   /// The deterministic core: no clock, no randomness, no input or output of its own.
@@ -22,7 +22,7 @@ enum Layers {
     "Wire", "Digests", "STUN", "TURN", "ICE", "MulticastDNS", "Secure", "RTP", "SCTP", "SDP",
     "JSEP", "Transport",
     "Capture", "Decryption", "Observer",
-    "Flow", "Media",
+    "Flow", "Media", "AudioSession",
     "Stats", "Speakers", "Peer",
   ]
 

@@ -89,7 +89,11 @@ extension ICEAgent {
   /// The system refused a send: three times in a row without success end the checks of a pair.
   mutating func sendFailed(_ local: SocketAddress, _ remote: SocketAddress) {
     counters.count(.sendFailures)
-    gatherer.queries.refuse(local, remote)
+    if gatherer.queries.refuse(local, remote) {
+      tellFailure(
+        of: gatherer.servers.server(at: remote), reason: "the system cannot send to the server",
+        base: local)
+    }
     relayRefused(local, remote)
     if streamLost(local, remote) { return }
     if let index = checklist.index(local, remote) { checklist.change(index) { $0.noteRefusal() } }

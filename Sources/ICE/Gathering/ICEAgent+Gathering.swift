@@ -23,7 +23,7 @@ extension ICEAgent {
     // Connections have ports of their own.
     loseRelays { $0.isStream && !addresses.contains($0.base.ip) }
     checklist.fail { $0.isActive && !addresses.contains($0.base.ip) }
-    gatherer.candidates.removeActive { !addresses.contains($0) }
+    tellRemoved(gatherer.candidates.removeActive { !addresses.contains($0) })
     openSockets(on: addresses)
   }
 
@@ -110,6 +110,9 @@ extension ICEAgent {
   /// Takes the addresses of a server's name; false when no server waits for them.
   mutating func serverResolved(_ id: UInt32, _ addresses: [IPAddress]) -> Bool {
     guard let server = gatherer.servers.resolve(id, addresses) else { return false }
+    if addresses.isEmpty {
+      tellFailure(of: server.server, reason: "the name of the server is not known", base: nil)
+    }
     for socket in gatherer.sockets.all
     where socket.generation == generations.present.number && !socket.isListener {
       if let address = socket.address { ask(server, from: address) }
@@ -143,10 +146,29 @@ extension ICEAgent {
       mapped.ip.isIPv4 == local.ip.isIPv4, mapped.port != 0, !mapped.ip.isUnspecified
     else {
       counters.count(.errorResponses)
+      let error = message.errorCode
+      tellFailure(
+        of: gatherer.servers.server(at: remote), code: error?.code ?? 0,
+        reason: error?.reason ?? "the server's answer has no address", base: local)
       return true
     }
     addReflexive(mapped, base: local, server: remote)
     return true
+  }
+
+  /// Tells that a server gave nothing, as long as candidates are gathered.
+  mutating func tellFailure(
+    of server: ICEServer?, code: UInt16 = 0, reason: String, base: SocketAddress?
+  ) {
+    guard gatheringState == .gathering else { return }
+    emit(
+      .gatheringFailed(
+        ICEServerFailure(server: server, code: code, reason: reason, base: base)))
+  }
+
+  /// Tells which own candidates are gone.
+  mutating func tellRemoved(_ candidates: [ICECandidate]) {
+    if !candidates.isEmpty { emit(.candidatesRemoved(candidates)) }
   }
 
   /// When gathering wants to go on by itself.
@@ -228,6 +250,10 @@ extension ICEAgent {
     let message: [UInt8]
     switch gatherer.queries.takeDue(index, keepsAlive: keepsAlive, at: now) {
     case .nothing: return
+    case .givenUp:
+      return tellFailure(
+        of: gatherer.servers.server(at: query.server), reason: "the server does not answer",
+        base: query.base)
     case .request: message = STUNWriter(.request, transactionID: query.transaction).finish()
     case .keepAlive:
       message = STUNWriter(.indication, transactionID: STUNTransactionID(from: entropy)).finish()

@@ -124,6 +124,7 @@ extension ICEAgent {
     if let relayed = relays[index].relayed { failBase(relayed) }
     drive(relay: index, .close)
     emit(.serverFailed(address, code: 0, reason: reason))
+    tellFailure(of: relays[index].server, reason: reason, base: relays[index].base)
   }
 
   private mutating func loseStream(of index: Int) {
@@ -149,7 +150,9 @@ extension ICEAgent {
     case .lost: loseStream(of: index)
     case .unreachable:
       drive(relay: index, .close)
-      emit(.serverFailed(remote, code: 0, reason: "the system cannot send to the server"))
+      let reason = "the system cannot send to the server"
+      emit(.serverFailed(remote, code: 0, reason: reason))
+      tellFailure(of: relays[index].server, reason: reason, base: local)
     }
   }
 
@@ -174,7 +177,7 @@ extension ICEAgent {
   }
 
   mutating func failBase(_ base: SocketAddress) {
-    gatherer.candidates.remove(base: base)
+    tellRemoved(gatherer.candidates.remove(base: base))
     checklist.fail { $0.base == base }
   }
 
@@ -208,6 +211,7 @@ extension ICEAgent {
     case .redirected(let server): redirect(index, to: server)
     case .failed(let code, let reason):
       emit(.serverFailed(relay.address, code: code, reason: reason))
+      tellFailure(of: relay.server, code: code, reason: reason, base: relay.base)
       if let before { renew(index, lost: before) }
     }
   }
@@ -224,8 +228,9 @@ extension ICEAgent {
   private mutating func redirect(_ index: Int, to server: SocketAddress) {
     let relay = relays[index]
     guard relays.mayRedirect(index, to: server) else {
-      return emit(
-        .serverFailed(relay.address, code: 300, reason: "the redirection leads nowhere"))
+      let reason = "the redirection leads nowhere"
+      emit(.serverFailed(relay.address, code: 300, reason: reason))
+      return tellFailure(of: relay.server, code: 300, reason: reason, base: relay.base)
     }
     hangUp(relay)
     relays.redirect(index, to: server, &numbers, entropy, at: now)

@@ -36,12 +36,18 @@ struct LocalCandidates {
     all.append(Candidate(candidate: candidate, base: base, server: server))
   }
 
-  /// Forgets the candidates of a base that is gone.
-  mutating func remove(base: SocketAddress) { all.removeAll { $0.base == base } }
+  /// Forgets the candidates of a base that is gone; gives them.
+  @discardableResult
+  mutating func remove(base: SocketAddress) -> [ICECandidate] { remove { $0.base == base } }
 
-  /// Forgets the candidates that connections began at, where an address is gone.
-  mutating func removeActive(where isGone: (IPAddress) -> Bool) {
-    all.removeAll { $0.candidate.tcpType == .active && isGone($0.base.ip) }
+  /// Forgets the candidates that connections began at, where an address is gone; gives them.
+  mutating func removeActive(where isGone: (IPAddress) -> Bool) -> [ICECandidate] {
+    remove { $0.candidate.tcpType == .active && isGone($0.base.ip) }
+  }
+
+  private mutating func remove(where isGone: (Candidate) -> Bool) -> [ICECandidate] {
+    defer { all.removeAll(where: isGone) }
+    return all.filter(isGone).map(\.candidate)
   }
 
   /// Begins another generation; foundations stay.

@@ -30,7 +30,7 @@ struct ServerQueries {
 
   /// What is due for a question.
   enum Due {
-    case nothing, request, keepAlive
+    case nothing, request, keepAlive, givenUp
   }
 
   private(set) var all: [Query] = []
@@ -69,12 +69,17 @@ struct ServerQueries {
     return all[index].nextAttempt != nil
   }
 
-  /// Notes that the system refused a send: three times end a question.
-  mutating func refuse(_ local: SocketAddress, _ remote: SocketAddress) {
+  /// Notes that the system refused a send: three times end a question, of which is told.
+  @discardableResult
+  mutating func refuse(_ local: SocketAddress, _ remote: SocketAddress) -> Bool {
+    var isOver = false
     for index in all.indices where all[index].base == local && all[index].server == remote {
       all[index].sendFailures += 1
-      if all[index].sendFailures >= 3 { all[index].nextAttempt = nil }
+      guard all[index].sendFailures >= 3 else { continue }
+      isOver = isOver || all[index].nextAttempt != nil
+      all[index].nextAttempt = nil
     }
+    return isOver
   }
 
   /// Keeps the mapping that a server told alive from now on.
@@ -91,7 +96,7 @@ struct ServerQueries {
     if let due = all[index].nextAttempt, due <= now {
       guard all[index].attempts < TURNTiming.queryWaits.count else {
         all[index].nextAttempt = nil
-        return .nothing
+        return .givenUp
       }
       all[index].nextAttempt = now + TURNTiming.queryWaits[all[index].attempts]
       all[index].attempts += 1

@@ -184,10 +184,7 @@ public final class DataChannel: Sendable, Hashable {
   ///
   /// - Returns: false when the channel is given up.
   func take(_ message: DataMessage) -> Bool {
-    let content: DataChannelMessage =
-      message.isBinary
-      ? .binary(message.bytes) : .text(String(decoding: message.bytes, as: UTF8.self))
-    if inbox.put(content, size: message.bytes.count) { return true }
+    if inbox.put(DataChannelMessage(message), size: message.bytes.count) { return true }
     inbox.finish()
     if let port { _ = port.mailbox.post(.call(port.key, .closeDataChannel(number)) { _ in }) }
     return false

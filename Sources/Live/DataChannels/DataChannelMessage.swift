@@ -1,4 +1,5 @@
 import DequeModule
+import Peer
 import Synchronization
 
 /// A message of a data channel.
@@ -7,6 +8,13 @@ public enum DataChannelMessage: Hashable, Sendable {
   case text(String)
   /// Bytes.
   case binary([UInt8])
+
+  /// A message as the stack hands it out.
+  init(_ message: DataMessage) {
+    self =
+      message.isBinary
+      ? .binary(message.bytes) : .text(String(decoding: message.bytes, as: UTF8.self))
+  }
 
   /// The size in bytes; of text, in UTF-8.
   public var count: Int {

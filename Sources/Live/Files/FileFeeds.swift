@@ -1,5 +1,6 @@
 import Media
 public import MediaFiles
+import Peer
 import Synchronization
 import Wire
 

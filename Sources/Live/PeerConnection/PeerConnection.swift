@@ -17,8 +17,8 @@ public final class PeerConnection: Sendable {
   /// The number of the peer in its take, counted from 1; 0 when nothing is recorded.
   public let number: UInt32
 
-  private let loop: MediaLoop
-  private let key: MediaLoop.PeerKey
+  let loop: MediaLoop
+  let key: MediaLoop.PeerKey
   let observers: PeerObservers
   private let budget = CaptureBudget(maximum: PeerConnection.captureMaximum)
 
@@ -226,7 +226,13 @@ public final class PeerConnection: Sendable {
   }
 
   private func send(_ media: CapturedMedia, on transceiver: UInt32) -> Bool {
+    send(on: transceiver) { media }
+  }
+
+  /// Makes media and hands it over, unless too much waits already.
+  func send(on transceiver: UInt32, _ make: () -> CapturedMedia) -> Bool {
     guard budget.take() else { return false }
+    let media = make()
     if loop.mailbox.post(.captured(key, transceiver: transceiver, media, budget)) { return true }
     budget.giveBack()
     return false
@@ -256,6 +262,9 @@ public final class PeerConnection: Sendable {
       if !loop.mailbox.post(message) { continuation.resume(returning: .failure(.ended)) }
     }
   }
+
+  /// Makes a call whose answer nobody waits for.
+  func post(_ call: PeerCall) { _ = loop.mailbox.post(.call(key, call) { _ in }) }
 
   @discardableResult
   func perform(_ call: PeerCall) async throws(PeerError) -> PeerReply {

@@ -58,6 +58,17 @@ public enum PeerConnectionEvent: Hashable, Sendable {
   case audioSubscribed(SpeakingTrack)
   /// A received track lost its slot.
   case audioUnsubscribed(SpeakingTrack)
+  /// The application disabled a track or enabled it; and, where the configuration has the notice,
+  /// W3C mute, unmute and ended of received tracks.
+  case trackChanged(TrackChange)
+  /// Own candidates that were signaled are gone; a notice.
+  case iceCandidatesRemoved([CandidateInit])
+  /// W3C icecandidateerror; a notice.
+  case iceCandidateError(GatheringError)
+  /// W3C selectedcandidatepairchange, with the reason; a notice.
+  case selectedCandidatePair(SelectedPairChange)
+  /// The connection is over, and why; a notice.
+  case connectionEnded(ConnectionEnd)
   /// Something from the network was refused and counted.
   case refused(layer: String, reason: String)
 
@@ -93,6 +104,11 @@ public enum PeerConnectionEvent: Hashable, Sendable {
     case .loudestSpeakers(let volumes): self = .loudestSpeakers(volumes)
     case .audioSlot(let track, let isHeld):
       self = isHeld ? .audioSubscribed(track) : .audioUnsubscribed(track)
+    case .trackChanged(let change): self = .trackChanged(change)
+    case .candidatesRemoved(let candidates): self = .iceCandidatesRemoved(candidates)
+    case .gatheringError(let error): self = .iceCandidateError(error)
+    case .selectedPair(let change): self = .selectedCandidatePair(change)
+    case .connectionEnded(let reason): self = .connectionEnded(reason)
     case .refused(let layer, let reason): self = .refused(layer: layer, reason: reason)
     case .certificate, .keyLog, .candidate, .candidatePair, .trackNegotiated, .rtcp, .frame,
       .dataChannel, .message, .bufferedAmountLow, .dataChannelError:
@@ -116,7 +132,7 @@ public struct ReceivedMedia: Sendable {
 
   /// The media of an inbound frame; nil when it could not be decoded or was sent by this side.
   package init?(_ frame: FrameRecord, at: Instant) {
-    guard frame.isInbound else { return nil }
+    guard frame.isInbound, !frame.isWithheld else { return nil }
     switch frame.decoded {
     case .none where frame.codec.isPassedThrough:
       content = .encodedPicture(

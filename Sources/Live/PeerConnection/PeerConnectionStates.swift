@@ -1,23 +1,7 @@
 public import ICE
 public import JSEP
-import Peer
+public import Peer
 public import SCTP
-
-/// W3C RTCPeerConnectionState: the transports of a connection taken together.
-public enum ConnectionState: String, Hashable, Sendable {
-  /// Nothing was begun.
-  case new
-  /// ICE or DTLS is under way.
-  case connecting
-  /// Media can flow.
-  case connected
-  /// The path no longer answers; it may recover.
-  case disconnected
-  /// A transport failed.
-  case failed
-  /// The connection was closed.
-  case closed
-}
 
 /// W3C RTCDtlsTransportState.
 public enum SecureState: String, Hashable, Sendable {
@@ -31,20 +15,6 @@ public enum SecureState: String, Hashable, Sendable {
   case closed
   /// The handshake failed, or the fingerprint differs.
   case failed
-}
-
-/// Whether a call came about: exchange over, ICE connected and all local candidates known.
-public enum EstablishmentState: String, Hashable, Sendable {
-  /// No description was set.
-  case new
-  /// The conditions do not hold yet.
-  case establishing
-  /// The conditions held once; later states do not take that back.
-  case established
-  /// The conditions did not hold in time; they may later.
-  case timedOut = "timed-out"
-  /// The connection was closed.
-  case closed
 }
 
 /// All states of a connection at one moment.

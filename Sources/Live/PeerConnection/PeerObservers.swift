@@ -16,6 +16,7 @@ final class PeerObservers: Sendable {
     var events = Readers<PeerConnectionEvent>()
     var stateReaders = Readers<PeerConnectionStates>()
     var media: [Int: @Sendable (ReceivedMedia) -> Void] = [:]
+    var listener: (@Sendable (PeerConnectionNews) -> Void)?
     /// The channels that are not closed, in order of creation.
     var channels: [DataChannel] = []
     var lastID = 0
@@ -51,19 +52,25 @@ final class PeerObservers: Sendable {
     }
     if observeData(event) { return }
     // Yielding under the lock keeps what a new stream begins with and what follows in order.
-    state.withLock { state in
+    let heard = state.withLock { state -> Heard? in
       if case .state(let transition) = event { state.states.apply(transition) }
       if case .audioSlot(let track, let isHeld) = event {
         state.levels.note(track, isHeld: isHeld)
       }
       if case .trackEnded(let transceiver) = event { state.levels.forget(transceiver) }
       if case .rtcp(let block) = event { state.demand.note(block) }
-      guard let told = PeerConnectionEvent(event, states: state.states) else { return }
+      guard let told = PeerConnectionEvent(event, states: state.states) else { return nil }
       state.events.yield(told)
-      guard case .state = event else { return }
-      state.stateReaders.yield(state.states)
+      if case .state = event { state.stateReaders.yield(state.states) }
+      return state.listener.map { ($0, told) }
     }
+    if let heard { heard.listener(.event(heard.event)) }
   }
+
+  /// A listener and what it hears, outside the lock: it may ask for states.
+  private typealias Heard = (
+    listener: @Sendable (PeerConnectionNews) -> Void, event: PeerConnectionEvent
+  )
 
   /// Takes note of what is told of a data channel; false when the event is about something else.
   private func observeData(_ event: PeerEvent) -> Bool {
@@ -75,7 +82,9 @@ final class PeerObservers: Sendable {
       if !isNew || record.state != .connecting { yield(.dataChannelState(channel, record.state)) }
     case .message(let message):
       guard let channel = channel(message.channel) else { return true }
-      if !channel.take(message) {
+      if let listener = state.withLock({ $0.listener }) {
+        listener(.message(channel, DataChannelMessage(message)))
+      } else if !channel.take(message) {
         yield(.dataChannelError(channel, "the application left more than 64 MiB unread"))
       }
     case .bufferedAmountLow(let number):
@@ -103,7 +112,11 @@ final class PeerObservers: Sendable {
   }
 
   private func yield(_ event: PeerConnectionEvent) {
-    state.withLock { $0.events.yield(event) }
+    let listener = state.withLock { state in
+      state.events.yield(event)
+      return state.listener
+    }
+    listener?(.event(event))
   }
 
   private func observe(_ frame: FrameRecord, at now: Instant) {
@@ -125,6 +138,7 @@ final class PeerObservers: Sendable {
       state.events.finish()
       state.stateReaders.finish()
       state.media = [:]
+      state.listener = nil
       return state.channels
     }
     for channel in channels { channel.finish() }
@@ -171,6 +185,11 @@ final class PeerObservers: Sendable {
       if !state.isFinished { state.media[state.lastID] = sink }
       return state.lastID
     }
+  }
+
+  /// Calls a closure with all news from now on, on the loop's thread.
+  func listen(_ listener: @escaping @Sendable (PeerConnectionNews) -> Void) {
+    state.withLock { if !$0.isFinished { $0.listener = listener } }
   }
 
   func removeMediaSink(_ id: Int) { state.withLock { $0.media[id] = nil } }

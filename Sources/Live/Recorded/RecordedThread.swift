@@ -245,7 +245,7 @@ extension RecordedThread.Request {
   fileprivate var changesThings: Bool {
     switch self {
     case .call(.getStats), .call(.localDescription), .call(.transceivers), .call(.dataChannels),
-      .call(.streams), .call(.readDescription):
+      .call(.streams), .call(.readDescription), .call(.trackState):
       false
     default: true
     }

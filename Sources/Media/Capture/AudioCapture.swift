@@ -11,6 +11,8 @@ package struct AudioCapture: Machine {
     case stop
     /// Sound from the application or from the echo; any length, cut into 20 ms blocks.
     case block(AudioBlock)
+    /// Whether the sound is sent; else silence takes its place, block for block.
+    case enabled(Bool)
     /// The share of packets that the peer reported lost, 0 to 255.
     case lossReported(UInt8)
     case deadline
@@ -41,6 +43,7 @@ package struct AudioCapture: Machine {
   private var cutter: BlockCutter?
   private var isRunning = false
   private var hasFailed = false
+  private var isEnabled: Bool
   /// The number of the next block on the grid (tone) or since media time 0 (application, echo).
   private var nextBlock: Int64 = 0
   private var lastInput: Instant?
@@ -52,10 +55,13 @@ package struct AudioCapture: Machine {
   ///   - origin: the instant of media time 0 when this capture goes on where another one of the
   ///     same stream ended (W3C replaceTrack); nil lets it begin with the first start.
   ///   - counters: what an earlier capture of the same source counted.
+  ///   - isEnabled: whether the sound is sent, and not silence.
   package init(
     track: String, source: MediaSource, settings: OpusSettings, codecs: any CodecFactory,
-    origin: Instant? = nil, counters: AudioCaptureCounters = AudioCaptureCounters()
+    origin: Instant? = nil, counters: AudioCaptureCounters = AudioCaptureCounters(),
+    isEnabled: Bool = true
   ) {
+    self.isEnabled = isEnabled
     self.counters = counters
     self.track = track
     self.settings = settings
@@ -85,7 +91,10 @@ package struct AudioCapture: Machine {
       cutter?.removeAll()
     case .block(let block):
       guard isRunning, tone == nil else { return }
-      take(block, at: now, into: &outbox)
+      // What comes while the track is disabled is not heard later either.
+      let blank = AudioBlock(blank: block.frameCount, channels: block.channels)
+      take(isEnabled ? block : blank, at: now, into: &outbox)
+    case .enabled(let isEnabled): self.isEnabled = isEnabled
     case .lossReported(let share):
       let percent = Int32(share) * 100 / 256
       guard percent != lossPercent else { return }
@@ -133,7 +142,7 @@ package struct AudioCapture: Machine {
     counters.blocksSkipped &+= UInt64(oldest - nextBlock)
     for number in oldest...max(oldest, newest) where !hasFailed {
       let block =
-        encoder.wantsSamples
+        encoder.wantsSamples && isEnabled
         ? tone.block(
           at: number * Int64(BlockCutter.blockLength), frameCount: BlockCutter.blockLength,
           channels: settings.channels)
@@ -165,6 +174,9 @@ package struct AudioCapture: Machine {
     _ block: AudioBlock, _ number: Int64, into outbox: inout Outbox<Output>
   ) {
     guard let encoder else { return }
+    // A block without content is silence to an encoder.
+    let block =
+      isEnabled ? block : AudioBlock(blank: block.frameCount, channels: block.channels)
     do throws(CodecError) {
       let encoded = try encoder.encode(block)
       counters.count(energy: encoded.energy, frameCount: block.frameCount)

@@ -1,12 +1,14 @@
 /// Leaves frames out so that no more come than a rate allows, evenly spread.
-struct FrameThinner {
+package struct FrameThinner {
   /// The least media time between frames in the long run, in the 90 kHz clock; nil for no limit.
   private var interval: Int64?
   /// When the next frame may come.
   private var next: Int64?
 
+  package init() {}
+
   /// Sets the most frames per second; nil or 0 lets all of them through.
-  mutating func limit(to framesPerSecond: Double?) {
+  package mutating func limit(to framesPerSecond: Double?) {
     next = nil
     interval = framesPerSecond.flatMap { rate in
       rate > 0 ? Int64(90_000 / max(rate, 0.01)) : nil
@@ -14,7 +16,7 @@ struct FrameThinner {
   }
 
   /// Whether the frame at a media time, which never goes back, is within the rate.
-  mutating func admits(_ mediaTime: Int64) -> Bool {
+  package mutating func admits(_ mediaTime: Int64) -> Bool {
     guard let interval else { return true }
     // A grid's frames are rounded to the clock, and a camera's come a little early or late.
     let tolerance = min(interval / 8, 450)

@@ -11,6 +11,12 @@ package struct VideoCapture: Machine {
     case stop
     /// A picture from the application or from the echo.
     case picture(Picture)
+    /// Whether the pictures are sent; else black ones take their places.
+    case enabled(Bool)
+    /// The same with the time at which it was taken, in nanoseconds of its source's clock.
+    case frame(Picture, timestamp: Int64)
+    /// Whether the pictures are those of a screen, from now on.
+    case screen(Bool)
     case requestKeyframe
     case bitrate(UInt64)
     /// The most frames per second (nil for no limit) and the factor, at least 1, by which pictures
@@ -65,10 +71,14 @@ package struct VideoCapture: Machine {
   private var encoder: (any VideoEncoding)?
   private var isRunning = false
   private var hasFailed = false
+  private var isEnabled: Bool
+  private var blackout = Blackout()
   private var wantsKeyframe = true
   private var bitrate = VideoCapture.startBitrate
   private var thinner = FrameThinner()
   private var scaleDownBy = 1.0
+  private var frameClock = FrameClock()
+  private var isScreen = false
   /// The last media time, not wrapped.
   private var lastMediaTime: Int64?
 
@@ -79,10 +89,13 @@ package struct VideoCapture: Machine {
   ///   - origin: the instant of media time 0 when this capture goes on where another one of the
   ///     same stream ended (W3C replaceTrack); nil lets it begin with the first start.
   ///   - counters: what an earlier capture of the same source counted.
+  ///   - isEnabled: whether the pictures are sent, and not black ones.
   package init(
     track: String, source: MediaSource, codec: CodecName, codecs: any CodecFactory,
-    origin: Instant? = nil, counters: VideoCaptureCounters = VideoCaptureCounters()
+    origin: Instant? = nil, counters: VideoCaptureCounters = VideoCaptureCounters(),
+    isEnabled: Bool = true
   ) {
+    self.isEnabled = isEnabled
     self.codec = codec
     self.counters = counters
     self.track = track
@@ -111,6 +124,17 @@ package struct VideoCapture: Machine {
     case .picture(let picture):
       guard isRunning, clock == nil, let origin else { return }
       encode(picture, RTPClock.ticks(from: origin, to: now), into: &outbox)
+    case .enabled(let isEnabled): self.isEnabled = isEnabled
+    case .frame(let picture, let timestamp):
+      guard isRunning, clock == nil, let origin else { return }
+      let arrival = RTPClock.ticks(from: origin, to: now)
+      encode(picture, frameClock.mediaTime(of: timestamp, arrival: arrival), into: &outbox)
+    case .screen(let isScreen):
+      guard isScreen != self.isScreen else { return }
+      self.isScreen = isScreen
+      // An encoder is set up for its content once, so another one goes on in its place.
+      encoder = nil
+      wantsKeyframe = true
     case .requestKeyframe: wantsKeyframe = true
     case .bitrate(let bitsPerSecond):
       guard bitsPerSecond != bitrate else { return }
@@ -181,7 +205,8 @@ package struct VideoCapture: Machine {
     }
     let size = PictureScaler.size(
       width: picture.width, height: picture.height, dividedBy: scaleDownBy)
-    let picture = PictureScaler.scaled(picture, width: size.width, height: size.height)
+    let scaled = PictureScaler.scaled(picture, width: size.width, height: size.height)
+    let picture = isEnabled ? scaled : blackout.black(like: scaled)
     guard let encoder = openEncoder(picture.width, picture.height, into: &outbox) else { return }
     lastMediaTime = mediaTime
     let wireTime = UInt32(truncatingIfNeeded: mediaTime)
@@ -206,8 +231,9 @@ package struct VideoCapture: Machine {
   ) -> (any VideoEncoding)? {
     if let encoder { return encoder }
     let rate = clock.map { Int($0.framesPerSecond) } ?? VideoCapture.expectedFramesPerSecond
-    let settings = VideoSettings(
+    var settings = VideoSettings(
       codec: codec, width: width, height: height, framesPerSecond: rate, bitrate: bitrate)
+    settings.isScreen = isScreen
     do throws(CodecError) {
       encoder = try codecs.videoEncoder(track: track, settings)
     } catch {

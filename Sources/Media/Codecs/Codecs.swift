@@ -4,11 +4,18 @@ package import RTP
 ///
 /// A replay that skips the codecs brings its own, which reads the take.
 package protocol CodecFactory: AnyObject {
+  /// The codecs among them that an application brought.
+  var ownCodecs: [OwnCodec] { get }
   func audioEncoder(track: String, _ settings: OpusSettings) throws(CodecError) -> any AudioEncoding
   func audioDecoder(track: String, channels: Int) throws(CodecError) -> any AudioDecoding
   func videoEncoder(track: String, _ settings: VideoSettings) throws(CodecError)
     -> any VideoEncoding
   func videoDecoder(track: String, _ codec: CodecName) throws(CodecError) -> any VideoDecoding
+}
+
+extension CodecFactory {
+  /// All codecs are libraries'.
+  package var ownCodecs: [OwnCodec] { [] }
 }
 
 /// A failure inside a codec library.
@@ -34,6 +41,8 @@ package struct VideoSettings: Hashable, Sendable {
   package var height: Int
   package var framesPerSecond: Int
   package var bitrate: UInt64
+  /// Whether the pictures are those of a screen: letters and edges count more than motion.
+  package var isScreen = false
   /// libvpx's measure of haste: negative for VP8, 0 to 9 for VP9.
   package var cpuUsed: Int32 { codec == .vp9 ? 7 : -6 }
   package init(

@@ -166,7 +166,8 @@ final class LibraryVPXEncoder: VideoEncoding {
       vpx_codec_control_VP8E_SET_MAX_INTRA_BITRATE_PCT(
         context, Int32(VP8E_SET_MAX_INTRA_BITRATE_PCT.rawValue), UInt32(clamping: intraPercent)),
     ]
-    for status in statuses + (isVP9 ? controlVP9() : controlVP8()) where status != VPX_CODEC_OK {
+    let own = (isVP9 ? controlVP9() : controlVP8()) + (settings.isScreen ? controlScreen() : [])
+    for status in statuses + own where status != VPX_CODEC_OK {
       throw failure("refuses a setting", status)
     }
   }
@@ -188,6 +189,19 @@ final class LibraryVPXEncoder: VideoEncoding {
       vpx_codec_control_VP9E_SET_ROW_MT(context, Int32(VP9E_SET_ROW_MT.rawValue), 0),
       // What changes little is refreshed in turn, which suits a constant bit rate.
       vpx_codec_control_VP9E_SET_AQ_MODE(context, Int32(VP9E_SET_AQ_MODE.rawValue), 3),
+    ]
+  }
+
+  private func controlScreen() -> [vpx_codec_err_t] {
+    if isVP9 {
+      return unsafe [
+        vpx_codec_control_VP9E_SET_TUNE_CONTENT(
+          context, Int32(VP9E_SET_TUNE_CONTENT.rawValue), Int32(VP9E_CONTENT_SCREEN.rawValue))
+      ]
+    }
+    return unsafe [
+      vpx_codec_control_VP8E_SET_SCREEN_CONTENT_MODE(
+        context, Int32(VP8E_SET_SCREEN_CONTENT_MODE.rawValue), 1)
     ]
   }
 

@@ -3,7 +3,7 @@
 /// Colour bars travel to the left, a diagonal gradient travels to the right, fine noise stands
 /// still, a box bounces, and a counter of seven-segment digits shows the number. The moving bands
 /// are rows drawn once, twice as wide as the picture, and copied from a shifted place.
-package final class TestPattern {
+package final class TestPattern: Sendable {
   /// The size in pixels.
   package let width: Int
   package let height: Int

@@ -206,7 +206,7 @@ extension AudioPlayout {
         decoder = try codecs.audioDecoder(track: track, channels: channels)
         hasFailed = false
       }
-      if let decoder { return try decoder.decode(request) }
+      if let decoder { return gain.applied(to: try decoder.decode(request)) }
     } catch {
       counters.decodingFailures &+= 1
     }

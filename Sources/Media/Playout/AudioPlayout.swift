@@ -39,6 +39,8 @@ package struct AudioPlayout: Machine {
   private let minimumDelay: Interval
   /// What the delay is at least so that the pictures of the same stream keep up with the sound.
   package var alignedDelay = Interval.zero
+  /// How loud the sound is made before anything is counted or handed out.
+  package var gain = PlayoutGain.unity
   var decoder: (any AudioDecoding)?
   var hasFailed = false
 

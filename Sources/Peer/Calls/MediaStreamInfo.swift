@@ -11,12 +11,15 @@ public struct MediaStreamInit: Hashable, Sendable, Codable {
     public var kind: MediaKind
     /// Where the media comes from.
     public var source: MediaSource
+    /// Whether it begins enabled; nil: it does.
+    public var isEnabled: Bool?
 
     /// Creates a track.
-    public init(id: String, kind: MediaKind, source: MediaSource) {
+    public init(id: String, kind: MediaKind, source: MediaSource, isEnabled: Bool? = nil) {
       self.id = id
       self.kind = kind
       self.source = source
+      self.isEnabled = isEnabled
     }
   }
 

@@ -15,19 +15,33 @@ package enum PeerCall: Hashable, Sendable, Codable {
   /// A trickled candidate; nil means that there are no more.
   case addICECandidate(CandidateInit?)
   case addTrack(
-    kind: MediaKind, streamIDs: [String], source: MediaSource, trackID: String? = nil)
+    kind: MediaKind, streamIDs: [String], source: MediaSource, trackID: String? = nil,
+    isEnabled: Bool? = nil)
   case addTransceiver(
     kind: MediaKind, direction: TransceiverDirection, streamIDs: [String], source: MediaSource?,
-    sendEncodings: [RTPEncoding]? = nil)
+    sendEncodings: [RTPEncoding]? = nil, isEnabled: Bool? = nil)
   case removeTrack(transceiver: UInt32)
   case setDirection(transceiver: UInt32, TransceiverDirection)
-  /// Replaces what a sender sends, without negotiation; nil sends nothing.
-  case replaceSource(transceiver: UInt32, MediaSource?)
+  /// Replaces what a sender sends, without negotiation; nil sends nothing. What comes in its place
+  /// is enabled unless it says otherwise.
+  case replaceSource(transceiver: UInt32, MediaSource?, isEnabled: Bool? = nil)
+  /// Makes a track that is sent or received silent or black while its packets flow on, or ends that
+  /// (W3C MediaStreamTrack.enabled).
+  case setEnabled(transceiver: UInt32, isInbound: Bool, isEnabled: Bool)
+  /// Sets how loud received sound is played: 0 to 10.
+  case setVolume(transceiver: UInt32, volume: Double)
+  /// Reads what was set on a track.
+  case trackState(transceiver: UInt32, isInbound: Bool)
   case stopTransceiver(UInt32)
   case setStreams(transceiver: UInt32, [String])
   case setCodecPreferences(transceiver: UInt32, [RTPCodec])
   case getParameters(transceiver: UInt32)
   case setParameters(transceiver: UInt32, RTPSendParameters)
+  /// Tells what the pictures of a sender show (W3C MediaStreamTrack.contentHint).
+  case setContentHint(transceiver: UInt32, ContentHint)
+  /// Keeps in the take that the capturer of a sender began, could not begin, or ended; what it
+  /// captures decides how a sender is treated that has no hint of its own.
+  case noteCapture(transceiver: UInt32, CaptureNote)
   /// Adds all tracks of a stream, or none.
   case addStream(MediaStreamInit)
   case removeStream(String)
@@ -66,6 +80,7 @@ package enum PeerReply: Hashable, Sendable {
   case transceivers([TransceiverInfo])
   case parameters(RTPSendParameters)
   case streams(MediaStreams)
+  case trackState(TrackState)
   case dataChannel(DataChannelInfo)
   case dataChannels([DataChannelInfo])
   case stats(StatsReport)
@@ -109,11 +124,19 @@ public struct TransceiverInfo: Hashable, Sendable, Codable {
   public var currentDirection: TransceiverDirection?
   /// The peer's streams that the received track belongs to.
   public var remoteStreamIDs: [String]
+  /// How the peer names its track; nil when it gave no name, and in replies that a take kept.
+  public var remoteTrackID: String?
+
+  /// A take has the others alone.
+  private enum CodingKeys: String, CodingKey {
+    case id, kind, mid, direction, currentDirection, remoteStreamIDs
+  }
 
   /// Creates the snapshot of a transceiver.
   public init(
     id: UInt32, kind: MediaKind, mid: String?, direction: TransceiverDirection,
-    currentDirection: TransceiverDirection?, remoteStreamIDs: [String]
+    currentDirection: TransceiverDirection?, remoteStreamIDs: [String],
+    remoteTrackID: String? = nil
   ) {
     self.id = id
     self.kind = kind
@@ -121,5 +144,6 @@ public struct TransceiverInfo: Hashable, Sendable, Codable {
     self.direction = direction
     self.currentDirection = currentDirection
     self.remoteStreamIDs = remoteStreamIDs
+    self.remoteTrackID = remoteTrackID
   }
 }

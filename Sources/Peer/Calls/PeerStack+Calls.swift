@@ -1,4 +1,5 @@
 import Flow
+import ICE
 import JSEP
 import Media
 import Secure
@@ -27,9 +28,11 @@ extension PeerStack {
     case .setLocalDescription(let description): try setLocal(description)
     case .setRemoteDescription(let description): try setRemote(description)
     case .addICECandidate(let candidate): try addRemote(candidate)
-    case .addTrack(let kind, let streamIDs, let source, let trackID):
-      return .transceiver(try addTrack(kind, streamIDs, source, trackID))
-    case .addTransceiver(let kind, let direction, let streamIDs, let source, let encodings):
+    case .addTrack(let kind, let streamIDs, let source, let trackID, let isEnabled):
+      return .transceiver(
+        try addTrack(kind, streamIDs, source, trackID, isEnabled: isEnabled ?? true))
+    case .addTransceiver(
+      let kind, let direction, let streamIDs, let source, let encodings, let isEnabled):
       for encoding in encodings ?? [] { try encoding.check() }
       let id = try mapped { () throws(JSEPError) in
         try negotiation.addTransceiver(
@@ -37,16 +40,16 @@ extension PeerStack {
           hasTrack: source != nil)
       }
       senders.begin(id, kind, with: encodings ?? [])
-      setSource(source, of: id, kind)
+      setSource(source, of: id, kind, isEnabled: isEnabled ?? true)
       return .transceiver(try info(id))
     case .removeTrack(let id): try removeTrack(id)
     case .setDirection(let id, let direction):
       try mapped { () throws(JSEPError) in try negotiation.setDirection(direction, of: id) }
-    case .replaceSource(let id, let source):
+    case .replaceSource(let id, let source, let isEnabled):
       try mapped { () throws(JSEPError) in
         try negotiation.replaceTrack(of: id, hasTrack: source != nil)
       }
-      setSource(source, of: id, try info(id).kind)
+      setSource(source, of: id, try info(id).kind, isEnabled: isEnabled ?? true)
     case .stopTransceiver(let id):
       try mapped { () throws(JSEPError) in try negotiation.stop(transceiver: id) }
       stopCapture(of: id)
@@ -58,8 +61,9 @@ extension PeerStack {
         return .done
       }
       return .description(description)
-    case .setStreams, .setCodecPreferences, .getParameters, .setParameters, .addStream,
-      .removeStream, .streams, .readDescription, .sources, .observeLoudest, .limitAudioSlots:
+    case .setStreams, .setCodecPreferences, .getParameters, .setParameters, .setContentHint,
+      .noteCapture, .addStream, .removeStream, .streams, .readDescription, .sources,
+      .observeLoudest, .limitAudioSlots, .setEnabled, .setVolume, .trackState:
       return try laterResult(of: call)
     case .transceivers: return .transceivers(negotiation.transceivers.map(TransceiverInfo.init))
     case .createDataChannel(let options): return .dataChannel(try createDataChannel(options))
@@ -85,6 +89,12 @@ extension PeerStack {
       }
     case .getParameters(let id): return .parameters(try parameters(of: id))
     case .setParameters(let id, let parameters): try setParameters(parameters, of: id)
+    case .setContentHint(let id, let hint):
+      senders.setContentHint(hint, of: id, try info(id).kind)
+      updateCaptures()
+    case .noteCapture(let id, let note):
+      senders.setScreencast(note.isScreencast, of: id, try info(id).kind)
+      updateCaptures()
     case .addStream(let stream): return .streams(try addStream(stream))
     case .removeStream(let id): try removeStream(id)
     case .streams: return .streams(streams())
@@ -94,6 +104,11 @@ extension PeerStack {
       }
       return .description(description)
     case .sources(let id): return .sources(try sources(of: id))
+    case .setEnabled(let id, let isInbound, let isEnabled):
+      try setEnabled(isEnabled, of: id, isInbound: isInbound)
+    case .setVolume(let id, let volume): try setVolume(volume, of: id)
+    case .trackState(let id, let isInbound):
+      return .trackState(try trackState(of: id, isInbound: isInbound))
     case .observeLoudest(let settings): speakers.observeLoudest(settings)
     case .limitAudioSlots(let count):
       for event in speakers.limitSlots(count) { tell(event) }
@@ -113,14 +128,15 @@ extension PeerStack {
   // MARK: Tracks
 
   private func addTrack(
-    _ kind: MediaKind, _ streamIDs: [String], _ source: MediaSource, _ trackID: String?
+    _ kind: MediaKind, _ streamIDs: [String], _ source: MediaSource, _ trackID: String?,
+    isEnabled: Bool
   ) throws(PeerError) -> TransceiverInfo {
     let id = try mapped { () throws(JSEPError) in
       try negotiation.addTransceiver(
         kind: kind, direction: .sendrecv, streamIDs: streamIDs, byAddTrack: true,
         trackID: trackID)
     }
-    setSource(source, of: id, kind)
+    setSource(source, of: id, kind, isEnabled: isEnabled)
     return try info(id)
   }
 
@@ -153,16 +169,18 @@ extension PeerStack {
 
   private func close() {
     guard !isClosed else { return }
+    end(.application)
     for index in tracks.sending.indices { drive(sending: index, .stop) }
     for bundle in bundles.all { drive(bundle, MediaFlow.Input.close) }
     drive(.carrierLost)
     driveAll(.close)
     isClosed = true
     apply(negotiation.close())
-    change(.signaling, to: "closed")
+    tell(states.move(to: SignalingState.closed))
     for bundle in bundles.all { follow(.closed, of: bundle) }
-    change(.iceConnection, to: "closed")
+    tell(states.move(to: ICEConnectionState.closed))
     endPlayouts(besides: [])
+    for id in tracks.receivers.live { endReceiving(id, .closed) }
   }
 }
 
@@ -183,6 +201,6 @@ extension TransceiverInfo {
     self.init(
       id: transceiver.id, kind: transceiver.kind, mid: transceiver.mid,
       direction: transceiver.direction, currentDirection: transceiver.currentDirection,
-      remoteStreamIDs: transceiver.remoteStreamIDs)
+      remoteStreamIDs: transceiver.remoteStreamIDs, remoteTrackID: transceiver.remoteTrackID)
   }
 }

@@ -77,7 +77,7 @@ extension PeerStack {
     senders.endTransactions()
     for change in changes {
       switch change {
-      case .signalingState(_, let to): self.change(.signaling, to: to.rawValue)
+      case .signalingState(_, let to): tell(states.move(to: to))
       case .localDescriptionSet:
         for number in negotiation.transportNumbers {
           if let bundle = bundles[number] { drive(bundle, .gather) }
@@ -90,11 +90,15 @@ extension PeerStack {
       case .sectionsAgreed: applySections()
       case .trackAdded(let id, _):
         if let info = try? info(id) { tell(.track(info)) }
-      case .trackRemoved(let id): tell(.trackEnded(transceiver: id))
+        beginReceiving(id)
+      case .trackRemoved(let id):
+        tell(.trackEnded(transceiver: id))
+        noteMuted(true, of: id, .removed)
       case .transceiverAdded: break
       case .transceiverStopped(let id):
         tell(.trackEnded(transceiver: id))
         stopCapture(of: id)
+        endReceiving(id, .stopped)
       }
     }
     tellStreams()

@@ -45,7 +45,9 @@ extension PeerStack {
       added.append((id, track))
     }
     negotiation = next
-    for (id, track) in added { setSource(track.source, of: id, track.kind) }
+    for (id, track) in added {
+      setSource(track.source, of: id, track.kind, isEnabled: track.isEnabled ?? true)
+    }
     return streams()
   }
 

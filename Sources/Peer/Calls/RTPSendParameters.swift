@@ -1,4 +1,5 @@
 public import JSEP
+public import Media
 
 /// How one encoding is sent (W3C RTCRtpEncodingParameters).
 public struct RTPEncoding: Hashable, Sendable, Codable {
@@ -65,6 +66,9 @@ public struct RTPSendParameters: Hashable, Sendable, Codable {
   public var cname: String
   /// Whether RTCP of reduced size was agreed (RFC 5506); cannot be set.
   public var reducedSizeRTCP: Bool
+  /// What is given up first where pictures take too much; nil leaves it to the content hint, and
+  /// without one nothing is given up.
+  public var degradationPreference: DegradationPreference?
 
   /// Creates parameters; only those that a connection gave out can be set.
   public init(

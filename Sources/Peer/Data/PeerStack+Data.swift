@@ -45,7 +45,7 @@ extension PeerStack {
     switch consume output {
     case .packet(let bytes, let transport):
       if let bundle = bundles[transport] { drive(bundle, .data(bytes)) }
-    case .state(let state): change(.sctp, to: state.rawValue)
+    case .state(let state): tell(states.move(to: state))
     case .event(let event): tell(event)
     case .reply(let call, let reply): emit(.reply(id: call, reply))
     case .refused(let reason): refuse(layer: "sctp", reason)

@@ -6,12 +6,16 @@ import Wire
 
 // Which tracks are captured, and what their encoders may spend.
 extension PeerStack {
-  func setSource(_ source: MediaSource?, of id: UInt32, _ kind: MediaKind) {
+  func setSource(
+    _ source: MediaSource?, of id: UInt32, _ kind: MediaKind, isEnabled: Bool = true
+  ) {
     if let index = tracks.sendingIndex(of: id) {
+      drive(sending: index, .enabled(isEnabled))
       guard tracks.sending[index].source != source else { return }
       drive(sending: index, .source(source))
     } else if let source {
       tracks.add(source, of: id, kind)
+      drive(sending: tracks.sending.count - 1, .enabled(isEnabled))
     }
     updateCaptures()
   }
@@ -32,6 +36,8 @@ extension PeerStack {
         drive(sending: index, .stop)
       }
       drive(sending: index, .encoding(start.encoding))
+      let (preference, hint) = senders.adaptation(of: tracks.sending[index].transceiver)
+      drive(sending: index, .adaptation(preference, hint))
       if tracks.sending[index].mid != start.mid { drive(sending: index, .start(start)) }
     }
     for bundle in bundles.all { shareBitrate(of: bundle) }

@@ -31,13 +31,20 @@ extension PeerStack {
       }
     case .rtcpBlock(let record):
       tell(.rtcp(record))
+      bundle.goodbye = record.isInbound && record.type == "bye" ? now : nil
       // A sender report tells the time at which the sender captured what.
       if record.isInbound, record.type == "sr" { alignPlayouts() }
-    case .streamBegan, .streamEnded: break
+    case .streamBegan: break
+    case .streamEnded(let mid, _):
+      // What else ends a stream goes on with another one, or is told as an end of the track.
+      guard bundle.goodbye == now,
+        let section = negotiation.sections.first(where: { $0.mid == mid })
+      else { break }
+      noteMuted(true, of: section.transceiverID, .goodbye)
     }
   }
 
-  private func requestKeyframe(_ mid: String) {
+  func requestKeyframe(_ mid: String) {
     guard let index = tracks.sendingIndex(ofMID: mid, .video) else { return }
     drive(sending: index, .requestKeyframe)
     // Only the peer can make a key frame of what is its own.
@@ -50,7 +57,9 @@ extension PeerStack {
 
   private func play(_ frame: ReceivedFrame) {
     guard let section = negotiation.sections.first(where: { $0.mid == frame.mid }) else { return }
-    drive(receiving: tracks.receivingIndex(of: section), .frame(frame))
+    let index = tracks.receivingIndex(of: section)
+    noteMuted(false, of: section.transceiverID, .media)
+    drive(receiving: index, .frame(frame))
   }
 
   private func drive(receiving index: Int, _ input: ReceivingTrack.Input) {

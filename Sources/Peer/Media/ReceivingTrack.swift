@@ -31,6 +31,9 @@ struct ReceivingTrack: Machine {
   private(set) var sources = SourceHistory()
   /// Whether what comes is decoded.
   private let decodes: Bool
+  /// Whether what is played is shown; sound that is not has no volume.
+  private var isEnabled = true
+  private var blackout = Blackout()
   /// What the last key frame of a codec that is not decoded told of its size.
   private(set) var toldSize = (width: 0, height: 0)
 
@@ -73,6 +76,12 @@ struct ReceivingTrack: Machine {
       if let due = audio?.deadline, due <= now { driveAudio(.deadline, at: now, into: &outbox) }
       if let due = video?.deadline, due <= now { driveVideo(.deadline, at: now, into: &outbox) }
     }
+  }
+
+  /// Takes what the application set.
+  mutating func set(_ state: TrackState) {
+    isEnabled = state.isEnabled
+    audio?.gain = state.isEnabled ? PlayoutGain(volume: state.volume) : .silence
   }
 
   // MARK: Sound
@@ -128,6 +137,8 @@ struct ReceivingTrack: Machine {
     while let output = outputs.next() {
       switch output {
       case .shown(let frame, let decoded):
+        var decoded = decoded
+        if !isEnabled { decoded.picture = blackout.black(like: decoded.picture) }
         let record = record(of: frame, "decoded", decoded)
         notePlayed(record, level: nil, at: now)
         outbox.append(.picture(decoded.picture, record))
@@ -136,6 +147,7 @@ struct ReceivingTrack: Machine {
         learnSize(of: frame)
         var record = record(of: frame, "not decoded")
         (record.width, record.height) = toldSize
+        record.isWithheld = !isEnabled
         notePlayed(record, level: nil, at: now)
         outbox.append(.passed(frame, record))
       }

@@ -8,6 +8,9 @@ struct SenderTable {
   private struct Sender {
     var transceiver: UInt32
     var encoding: RTPEncoding
+    var degradationPreference: DegradationPreference?
+    var contentHint = ContentHint.none
+    var isScreencast = false
     /// The parameters that were read last and may still be set.
     var lastRead: RTPSendParameters?
   }
@@ -17,6 +20,27 @@ struct SenderTable {
   /// The encoding of a transceiver's sender.
   func encoding(of transceiver: UInt32, _ kind: MediaKind) -> RTPEncoding {
     senders.first { $0.transceiver == transceiver }?.encoding ?? RTPEncoding(defaultsFor: kind)
+  }
+
+  /// What is given up first of a transceiver's pictures, and what they show: without a word of the
+  /// application what the capturer says.
+  func adaptation(of transceiver: UInt32) -> (DegradationPreference?, ContentHint) {
+    guard let sender = senders.first(where: { $0.transceiver == transceiver }) else {
+      return (nil, .none)
+    }
+    let isUnknown = sender.contentHint == .none && sender.isScreencast
+    let hint = isUnknown ? ContentHint.detail : sender.contentHint
+    return (sender.degradationPreference ?? hint.degradation, hint)
+  }
+
+  /// Takes whether the pictures of a transceiver are those of a screen.
+  mutating func setScreencast(_ isScreencast: Bool, of transceiver: UInt32, _ kind: MediaKind) {
+    update(transceiver, kind) { $0.isScreencast = isScreencast }
+  }
+
+  /// Takes what the pictures of a transceiver show.
+  mutating func setContentHint(_ hint: ContentHint, of transceiver: UInt32, _ kind: MediaKind) {
+    update(transceiver, kind) { $0.contentHint = hint }
   }
 
   private mutating func update(
@@ -53,12 +77,13 @@ struct SenderTable {
   ) -> RTPSendParameters {
     let known = senders.first { $0.transceiver == transceiver.id }
     if let open = known?.lastRead { return open }
-    let parameters = RTPSendParameters(
+    var parameters = RTPSendParameters(
       transactionId: transaction(),
       encodings: [encoding(of: transceiver.id, transceiver.kind)],
       codecs: section?.sendParameters ?? [],
       headerExtensions: (section?.extensions ?? []).map { .init(uri: $0.uri, id: $0.id) },
       cname: cname, reducedSizeRTCP: section?.reducedSizeRTCP ?? false)
+    parameters.degradationPreference = known?.degradationPreference
     update(transceiver.id, transceiver.kind) { $0.lastRead = parameters }
     return parameters
   }
@@ -78,18 +103,20 @@ struct SenderTable {
     }
     var comparable = parameters
     comparable.encodings = read.encodings
+    comparable.degradationPreference = read.degradationPreference
     guard comparable == read, parameters.encodings.count == read.encodings.count,
       let given = parameters.encodings.first
     else {
       throw PeerError(
         name: "InvalidModificationError",
-        message: "only what stands in the encodings can be changed")
+        message: "only the encodings and the degradation preference can be changed")
     }
     try given.check()
     let encoding = given.suited(to: transceiver.kind)
     update(transceiver.id, transceiver.kind) {
       $0.lastRead = nil
       $0.encoding = encoding
+      $0.degradationPreference = parameters.degradationPreference
     }
   }
 

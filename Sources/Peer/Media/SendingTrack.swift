@@ -9,6 +9,9 @@ struct SendingTrack: Machine {
   enum Input {
     /// Another source in the place of the present one, or none; nothing runs until the next start.
     case source(MediaSource?)
+    /// Whether the source is heard or seen; else silence or black pictures are sent, and nothing of
+    /// pictures that come encoded.
+    case enabled(Bool)
     case start(Start)
     case stop
     /// Media for the encoder, the sources that were mixed into it, and what pictures that come
@@ -23,6 +26,8 @@ struct SendingTrack: Machine {
     case bitrate(UInt64)
     /// Other limits while it runs.
     case encoding(RTPEncoding)
+    /// What is given up first of pictures, and what they show.
+    case adaptation(DegradationPreference?, ContentHint)
     case deadline
   }
 
@@ -54,6 +59,9 @@ struct SendingTrack: Machine {
   private let audioBitrateMaximum: UInt32
 
   private(set) var source: MediaSource?
+  private(set) var isEnabled = true
+  /// Whether a received frame is sent as it came only from the next key frame on.
+  private var waitsForKey = false
   private(set) var audio: AudioCapture?
   private(set) var video: VideoCapture?
   /// In the place of `video` where pictures come encoded.
@@ -64,6 +72,8 @@ struct SendingTrack: Machine {
   private(set) var ssrc: UInt32 = 0
   /// The limits of what runs.
   private var encoding = RTPEncoding()
+  private var adaptation = VideoAdaptation()
+  private var contentHint = ContentHint.none
   /// What the sound encoder that runs may spend, in bits per second.
   private var audioBitrate: UInt32 = 0
   /// What the encoder of pictures may spend, in bits per second.
@@ -102,6 +112,7 @@ struct SendingTrack: Machine {
     defer { deadline = isRunning ? earliest(audio?.deadline, video?.deadline) : nil }
     switch input {
     case .source(let source): replaceSource(source, at: now, into: &outbox)
+    case .enabled(let isEnabled): setEnabled(isEnabled, at: now, into: &outbox)
     case .start(let start): self.start(start, at: now, into: &outbox)
     case .stop: stop(at: now, into: &outbox)
     case .media(let media, let contributors, let limit):
@@ -111,16 +122,29 @@ struct SendingTrack: Machine {
       case .picture(let picture):
         guard stream == nil else { return refuseEncoding(into: &outbox) }
         drive(VideoCapture.Input.picture(picture), at: now, into: &outbox)
+      case .frame(let picture, let timestamp):
+        guard stream == nil else { return refuseEncoding(into: &outbox) }
+        drive(
+          VideoCapture.Input.frame(picture, timestamp: timestamp), at: now, into: &outbox)
       case .encoded(let codec, let bytes):
         send(encoded: bytes, codec, limit: limit, at: now, into: &outbox)
       }
-    case .passOn(let frame): passOn(frame, into: &outbox)
+    case .passOn(let frame):
+      guard isEnabled, frame.isKey || !waitsForKey else { return }
+      waitsForKey = false
+      passOn(frame, into: &outbox)
     case .requestKeyframe: drive(.requestKeyframe, at: now, into: &outbox)
     case .lossReported(let share): drive(.lossReported(share), at: now, into: &outbox)
     case .bitrate(let bitrate):
       self.bitrate = bitrate
       drive(.bitrate(bitrate), at: now, into: &outbox)
     case .encoding(let encoding): limit(to: encoding, at: now, into: &outbox)
+    case .adaptation(let preference, let hint):
+      guard preference != adaptation.preference || hint != contentHint else { return }
+      adaptation.preference = preference
+      contentHint = hint
+      drive(.screen(hint.isScreen), at: now, into: &outbox)
+      drive(.limits(of: encoding, adaptation.limits), at: now, into: &outbox)
     case .deadline:
       guard isRunning else { return }
       if let due = audio?.deadline, due <= now {
@@ -144,6 +168,20 @@ struct SendingTrack: Machine {
     videoCounters = VideoCaptureCounters()
   }
 
+  private mutating func setEnabled(
+    _ isEnabled: Bool, at now: Instant, into outbox: inout Outbox<Output>
+  ) {
+    guard isEnabled != self.isEnabled else { return }
+    self.isEnabled = isEnabled
+    drive(AudioCapture.Input.enabled(isEnabled), at: now, into: &outbox)
+    drive(VideoCapture.Input.enabled(isEnabled), at: now, into: &outbox)
+    waitsForKey = true
+    if let stream {
+      self.stream = StreamCapture(
+        of: stream.codec, at: now, origin: stream.origin, counters: stream.counters)
+    }
+  }
+
   private mutating func start(
     _ start: Start, at now: Instant, into outbox: inout Outbox<Output>
   ) {
@@ -159,7 +197,7 @@ struct SendingTrack: Machine {
       settings.bitrate = Int32(clamping: audioBitrate)
       audio = AudioCapture(
         track: String(transceiver), source: source, settings: settings, codecs: codecs,
-        origin: origin, counters: audioCounters)
+        origin: origin, counters: audioCounters, isEnabled: isEnabled)
       drive(AudioCapture.Input.start, at: now, into: &outbox)
     case .video:
       let name = CodecName(rawValue: codec)
@@ -175,10 +213,11 @@ struct SendingTrack: Machine {
       }
       video = VideoCapture(
         track: String(transceiver), source: source, codec: name, codecs: codecs, origin: origin,
-        counters: videoCounters)
+        counters: videoCounters, isEnabled: isEnabled)
       bitrate = min(start.videoBitrate, start.encoding.maxBitrate ?? .max)
       drive(.bitrate(bitrate), at: now, into: &outbox)
-      drive(.limits(of: start.encoding), at: now, into: &outbox)
+      drive(.screen(contentHint.isScreen), at: now, into: &outbox)
+      drive(.limits(of: start.encoding, adaptation.limits), at: now, into: &outbox)
       drive(VideoCapture.Input.start, at: now, into: &outbox)
     }
   }
@@ -204,7 +243,7 @@ struct SendingTrack: Machine {
     guard isRunning, encoding != self.encoding else { return }
     self.encoding = encoding
     if video != nil {
-      drive(.limits(of: encoding), at: now, into: &outbox)
+      drive(.limits(of: encoding, adaptation.limits), at: now, into: &outbox)
     } else if kind == .audio, audioBitrate != encoding.audioBitrate(upTo: audioBitrateMaximum) {
       // An encoder of sound keeps its bit rate, so another one goes on in its place.
       stop(at: now, into: &outbox)
@@ -235,9 +274,19 @@ struct SendingTrack: Machine {
       switch output {
       case .encoded(let frame, let quantiser):
         send(frame, quantiser: quantiser, at: now, into: &outbox)
+        adapt(at: now, into: &outbox)
       case .failure(let reason): outbox.append(.failure(reason))
       }
     }
+  }
+
+  /// Makes pictures fewer or smaller where they are too much, as far as the application said how.
+  private mutating func adapt(at now: Instant, into outbox: inout Outbox<Output>) {
+    guard let video, let origin = video.origin else { return }
+    let mediaTime = RTPClock.ticks(from: origin, to: now)
+    let rate = video.counters.framesPerSecond(atMediaTime: mediaTime)
+    let changes = adaptation.judge(totals.limitation.reason, framesPerSecond: rate, at: now)
+    if changes { drive(.limits(of: encoding, adaptation.limits), at: now, into: &outbox) }
   }
 
   private mutating func send(
@@ -281,6 +330,7 @@ struct SendingTrack: Machine {
         .failure("pictures in \(title) came to be sent, but \(codec) was agreed on"))
       return
     }
+    guard isEnabled else { return }
     switch stream?.take(bytes, limit: limit, at: now) {
     case .send(let frame):
       totals.add(isThinned: false, at: now)
@@ -310,8 +360,12 @@ struct SendingTrack: Machine {
 }
 
 extension VideoCapture.Input {
-  fileprivate static func limits(of encoding: RTPEncoding) -> Self {
-    .limits(
-      framesPerSecond: encoding.maxFramerate, scaleDownBy: encoding.scaleResolutionDownBy ?? 1)
+  fileprivate static func limits(of encoding: RTPEncoding, _ adapted: VideoAdaptation.Limits)
+    -> Self
+  {
+    let rates = [encoding.maxFramerate, adapted.framesPerSecond].compactMap(\.self)
+    return .limits(
+      framesPerSecond: rates.min(),
+      scaleDownBy: (encoding.scaleResolutionDownBy ?? 1) * adapted.scaleDownBy)
   }
 }

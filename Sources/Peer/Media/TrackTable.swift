@@ -7,6 +7,7 @@ import Wire
 struct TrackTable {
   var sending: [SendingTrack] = []
   var receiving: [ReceivingTrack] = []
+  var receivers = ReceiverTable()
   private let codecs: any CodecFactory
   private let configuration: PeerConfiguration
   /// What was told of the negotiated tracks, to tell only changes.
@@ -40,7 +41,16 @@ struct TrackTable {
     let minimum = configuration.jitterBufferMinimum ?? 0
     receiving.append(
       ReceivingTrack(section, codecs: codecs, minimumDelay: .milliseconds(Int64(minimum))))
+    applySettings(of: section.transceiverID)
     return receiving.count - 1
+  }
+
+  /// Lets what was set on a received track hold for what is played of it.
+  mutating func applySettings(of transceiver: UInt32) {
+    let state = receivers.state(of: transceiver)
+    for index in receiving.indices where receiving[index].transceiver == transceiver {
+      receiving[index].set(state)
+    }
   }
 
   /// Adds a track for the first source of a sender.

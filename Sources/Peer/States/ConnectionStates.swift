@@ -1,72 +1,87 @@
 import ICE
 import JSEP
+import SCTP
 import Secure
 import Wire
+
+/// W3C RTCPeerConnectionState: the transports of a connection taken together.
+public enum ConnectionState: String, Hashable, Sendable {
+  /// Nothing was begun.
+  case new
+  /// ICE or DTLS is under way.
+  case connecting
+  /// Media can flow.
+  case connected
+  /// The path no longer answers; it may recover.
+  case disconnected
+  /// A transport failed.
+  case failed
+  /// The connection was closed.
+  case closed
+}
 
 /// The state machines that W3C defines for a peer connection, and that of its SCTP transport; DTLS
 /// has one for each bundle.
 struct ConnectionStates {
-  enum Machine: String {
-    case signaling
-    case iceConnection = "ice-connection"
-    case iceGathering = "ice-gathering"
-    case connection
-    case establishment
-    case sctp
+  private(set) var signaling = SignalingState.stable
+  private(set) var iceConnection = ICEConnectionState.new
+  private(set) var iceGathering = ICEGatheringState.new
+  private(set) var connection = ConnectionState.new
+  private(set) var establishment = EstablishmentState.new
+  /// Nil before there was an association.
+  private(set) var sctp: SCTPState?
+
+  mutating func move(to state: SignalingState) -> StateTransition? {
+    move(\.signaling, to: state, of: "signaling")
   }
 
-  private(set) var signaling = "stable"
-  private(set) var iceConnection = "new"
-  private(set) var iceGathering = "new"
-  private(set) var connection = "new"
-  private(set) var establishment = "new"
-  private(set) var sctp = "new"
+  mutating func move(to state: ICEConnectionState) -> StateTransition? {
+    move(\.iceConnection, to: state, of: "ice-connection")
+  }
 
-  private subscript(machine: Machine) -> String {
-    get {
-      switch machine {
-      case .signaling: signaling
-      case .iceConnection: iceConnection
-      case .iceGathering: iceGathering
-      case .connection: connection
-      case .establishment: establishment
-      case .sctp: sctp
-      }
-    }
-    set {
-      switch machine {
-      case .signaling: signaling = newValue
-      case .iceConnection: iceConnection = newValue
-      case .iceGathering: iceGathering = newValue
-      case .connection: connection = newValue
-      case .establishment: establishment = newValue
-      case .sctp: sctp = newValue
-      }
-    }
+  mutating func move(to state: ICEGatheringState) -> StateTransition? {
+    move(\.iceGathering, to: state, of: "ice-gathering")
+  }
+
+  mutating func move(to state: ConnectionState) -> StateTransition? {
+    move(\.connection, to: state, of: "connection")
+  }
+
+  mutating func move(to state: EstablishmentState) -> StateTransition? {
+    move(\.establishment, to: state, of: "establishment")
+  }
+
+  mutating func move(to state: SCTPState) -> StateTransition? {
+    guard sctp != state else { return nil }
+    defer { sctp = state }
+    return StateTransition(machine: "sctp", from: sctp?.rawValue ?? "new", to: state.rawValue)
   }
 
   /// Moves a machine; a move to the present state is none.
-  mutating func move(_ machine: Machine, to state: String) -> StateTransition? {
-    let before = self[machine]
+  private mutating func move<State: RawRepresentable<String> & Equatable>(
+    _ place: WritableKeyPath<ConnectionStates, State>, to state: State, of machine: String
+  ) -> StateTransition? {
+    let before = self[keyPath: place]
     guard before != state else { return nil }
-    self[machine] = state
-    return StateTransition(machine: machine.rawValue, from: before, to: state)
+    self[keyPath: place] = state
+    return StateTransition(machine: machine, from: before.rawValue, to: state.rawValue)
   }
 }
 
 extension PeerStack {
-  /// Moves a state machine and tells of it.
-  func change(_ machine: ConnectionStates.Machine, to state: String) {
-    if let transition = states.move(machine, to: state) { tell(.state(transition)) }
+  /// Tells of a move of a state machine.
+  func tell(_ transition: StateTransition?) {
+    if let transition { tell(.state(transition)) }
   }
 
   /// What is derived from the layers is brought up to date at the end of each step.
   func settleStates() {
-    change(.connection, to: isClosed ? "closed" : bundles.connectionState)
+    let connection = isClosed ? .closed : bundles.connectionState
+    if connection != states.connection { tell(states.move(to: connection)) }
     for state in establishment.follow(states, isClosed: isClosed, at: now) {
-      change(.establishment, to: state.rawValue)
+      tell(states.move(to: state))
     }
-    let isStable = !isClosed && states.signaling == "stable"
+    let isStable = !isClosed && states.signaling == .stable
     if need.settle(isStable: isStable, isNeeded: negotiation.negotiationIsNeeded) {
       tell(.negotiationNeeded)
     }

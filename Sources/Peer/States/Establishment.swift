@@ -1,4 +1,20 @@
+import ICE
+import JSEP
 import Wire
+
+/// Whether a call came about: exchange over, ICE connected and all local candidates known.
+public enum EstablishmentState: String, Hashable, Sendable {
+  /// No description was set.
+  case new
+  /// The conditions do not hold yet.
+  case establishing
+  /// The conditions held once; later states do not take that back.
+  case established
+  /// The conditions did not hold in time; they may later.
+  case timedOut = "timed-out"
+  /// The connection was closed.
+  case closed
+}
 
 /// Whether a call came about, as applications that set up calls ask: one answer per connection.
 ///
@@ -6,13 +22,7 @@ import Wire
 /// local candidates are known; a call that does not get there in time has failed for its user,
 /// whatever the single states say.
 struct Establishment {
-  enum State: String {
-    case new, establishing, established
-    case timedOut = "timed-out"
-    case closed
-  }
-
-  private var state = State.new
+  private var state = EstablishmentState.new
   /// When the time is over; nil before the first description and once the answer is known.
   private(set) var deadline: Instant?
   /// How long it may take; nil for any time.
@@ -28,14 +38,14 @@ struct Establishment {
   /// Follows the other states, after them in every step; gives the states that it goes through.
   mutating func follow(
     _ states: ConnectionStates, isClosed: Bool, at now: Instant
-  ) -> [State] {
+  ) -> [EstablishmentState] {
     let before = state
     if isClosed {
       deadline = nil
       state = .closed
       return before == .closed ? [] : [.closed]
     }
-    if state == .new, states.signaling != "stable" {
+    if state == .new, states.signaling != .stable {
       deadline = limit.map { now + $0 }
       state = .establishing
     }
@@ -56,8 +66,8 @@ struct Establishment {
   }
 
   private func isEstablished(_ states: ConnectionStates) -> Bool {
-    states.signaling == "stable"
-      && (states.iceConnection == "connected" || states.iceConnection == "completed")
-      && (states.iceGathering == "complete" || !needsAllCandidates)
+    states.signaling == .stable
+      && (states.iceConnection == .connected || states.iceConnection == .completed)
+      && (states.iceGathering == .complete || !needsAllCandidates)
   }
 }

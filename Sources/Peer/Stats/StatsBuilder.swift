@@ -1,40 +1,40 @@
 import Digests
-import Stats
-import Wire
+package import Stats
+package import Wire
 
 /// Collects the members of one stats object; what does not apply (nil) stays absent.
-struct StatsBuilder {
+package struct StatsBuilder {
   private var object: StatsObject
 
-  init(id: String, type: String, timestamp: Double) {
+  package init(id: String, type: String, timestamp: Double) {
     object = StatsObject(id: id, type: type, timestamp: timestamp, members: [])
   }
 
-  mutating func set(_ name: String, _ value: String?) {
+  package mutating func set(_ name: String, _ value: String?) {
     if let value { object.members.append(StatsMember(name, .text(value))) }
   }
 
-  mutating func set(_ name: String, _ value: Bool?) {
+  package mutating func set(_ name: String, _ value: Bool?) {
     if let value { object.members.append(StatsMember(name, .flag(value))) }
   }
 
-  mutating func set(_ name: String, _ value: Double?) {
+  package mutating func set(_ name: String, _ value: Double?) {
     if let value { object.members.append(StatsMember(name, .number(value))) }
   }
 
-  mutating func set(_ name: String, _ value: (some BinaryInteger)?) {
+  package mutating func set(_ name: String, _ value: (some BinaryInteger)?) {
     if let value { object.members.append(StatsMember(name, .integer(Int64(clamping: value)))) }
   }
 
   /// A length of time in seconds, as W3C gives all of them.
-  mutating func set(_ name: String, _ value: Interval?) { set(name, value?.seconds) }
+  package mutating func set(_ name: String, _ value: Interval?) { set(name, value?.seconds) }
 
   /// A nested record.
-  mutating func set(_ name: String, _ members: [StatsMember]?) {
+  package mutating func set(_ name: String, _ members: [StatsMember]?) {
     if let members { object.members.append(StatsMember(name, .record(members))) }
   }
 
-  func build() -> StatsObject { object }
+  package func build() -> StatsObject { object }
 
   /// The object with the time at which its values came in by RTCP.
   func build(at timestamp: Double) -> StatsObject {
@@ -46,8 +46,20 @@ struct StatsBuilder {
 
 /// Makes ids that applications cannot predict and that a replay makes again (webrtc-stats section
 /// 8.1).
-struct StatsNames {
+final class StatsNames {
+  /// What an id stands for.
+  private struct Thing: Hashable {
+    var prefix: String
+    var key: String
+  }
+
   private let salt: [UInt8]
+  /// The ids that were made: each report names the same things, and a digest each time costs more
+  /// than all else in it.
+  private var known: [Thing: String] = [:]
+
+  /// How many are remembered.
+  private static let limit = 1_024
 
   init(entropy: EntropyStream) { salt = entropy.bytes(16) }
 
@@ -58,11 +70,12 @@ struct StatsNames {
 
   /// The id of the thing that a key names; the same key gives the same id.
   func id(_ prefix: String, _ key: String) -> String {
-    let digits = Array("0123456789abcdef")
+    let thing = Thing(prefix: prefix, key: key)
+    if let id = known[thing] { return id }
     let digest = SHA256.hash(salt + Array(prefix.utf8) + [0] + Array(key.utf8))
-    return digest.prefix(8).reduce(into: prefix) { name, byte in
-      name.append(digits[Int(byte >> 4)])
-      name.append(digits[Int(byte & 15)])
-    }
+    let id = prefix + hexadecimal(digest.prefix(8))
+    if known.count == StatsNames.limit { known.removeAll() }
+    known[thing] = id
+    return id
   }
 }

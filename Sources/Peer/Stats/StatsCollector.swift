@@ -1,7 +1,7 @@
 import Flow
 import JSEP
 import Stats
-import Wire
+package import Wire
 
 /// W3C getStats: reads what the layers of a peer count at an instant, and changes none of them.
 ///
@@ -111,7 +111,7 @@ extension PeerStack {
 
 extension WallClock {
   /// Unix time in milliseconds, as W3C gives all instants.
-  func milliseconds(at instant: Instant) -> Double {
+  package func milliseconds(at instant: Instant) -> Double {
     Double(unixNanoseconds(at: instant) / 1000) / 1000
   }
 }

@@ -24,6 +24,10 @@ final class Bundle {
   var videoBitrate: UInt64?
   /// Among how many bundles the bit rate of the peer is shared.
   var bitrateShare: UInt64 = 1
+  /// When the peer's last RTCP packet came, if it was a goodbye.
+  var goodbye: Instant?
+  /// The pair in use, as it was told last.
+  var selectedPair: ICEPairReport?
   /// The own ends of its sockets.
   private(set) var addresses: [SocketAddress] = []
 
@@ -118,18 +122,19 @@ extension BundleTable {
     return states.allSatisfy { $0 == .complete } ? .complete : .new
   }
 
-  /// W3C RTCPeerConnectionState of a connection that is not closed.
-  var connectionState: String {
-    if all.contains(where: { $0.iceState == .failed || $0.dtlsState == .failed }) {
-      return "failed"
+  /// W3C RTCPeerConnectionState of a connection that is not closed; every step asks for it.
+  var connectionState: ConnectionState {
+    var (isDisconnected, isNew, isUp) = (false, true, true)
+    for bundle in all {
+      let (ice, dtls) = (bundle.iceState, bundle.dtlsState)
+      if ice == .failed || dtls == .failed { return .failed }
+      if ice == .disconnected { isDisconnected = true }
+      if ice != .new || dtls != .new { isNew = false }
+      if ice != .connected && ice != .completed || dtls != .connected && dtls != .closed {
+        isUp = false
+      }
     }
-    if all.contains(where: { $0.iceState == .disconnected }) { return "disconnected" }
-    let isNew = all.allSatisfy { $0.iceState == .new && $0.dtlsState == .new }
-    if isNew { return "new" }
-    let isUp = all.allSatisfy { bundle in
-      [.connected, .completed].contains(bundle.iceState)
-        && [.connected, .closed].contains(bundle.dtlsState)
-    }
-    return isUp ? "connected" : "connecting"
+    if isDisconnected { return .disconnected }
+    return isNew ? .new : isUp ? .connected : .connecting
   }
 }

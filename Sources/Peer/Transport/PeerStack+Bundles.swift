@@ -51,8 +51,8 @@ extension PeerStack {
     {
       tell(.localCandidate(nil))
     }
-    change(.iceGathering, to: bundles.iceGatheringState.rawValue)
-    change(.iceConnection, to: bundles.iceConnectionState.rawValue)
+    tell(states.move(to: bundles.iceGatheringState))
+    tell(states.move(to: bundles.iceConnectionState))
   }
 
   /// Gives the video of a bundle its share of what the peer may spend on all video.

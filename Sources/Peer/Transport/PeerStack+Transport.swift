@@ -28,15 +28,21 @@ extension PeerStack {
     case .data(let packet): receiveData(packet, over: bundle)
     case .gatheringState(let state):
       bundle.gatheringState = state
-      change(.iceGathering, to: bundles.iceGatheringState.rawValue)
+      tell(states.move(to: bundles.iceGatheringState))
     case .iceState(let state):
       bundle.iceState = state
-      change(.iceConnection, to: bundles.iceConnectionState.rawValue)
+      tell(states.move(to: bundles.iceConnectionState))
+      noteEnd(state)
     case .dtlsState(let state): follow(state, of: bundle)
     case .localCandidate(let candidate): signal(candidate, of: bundle)
     case .unsignaledCandidate(let candidate): tell(.candidate(isLocal: true, candidate))
     case .remoteCandidate(let candidate): tell(.candidate(isLocal: false, candidate))
-    case .pair(let pair): tell(.candidatePair(pair))
+    case .candidatesRemoved(let candidates): tellRemoved(candidates, of: bundle)
+    case .gatheringFailed(let failure):
+      notify(.gatheringErrors, .gatheringError(GatheringError(failure)))
+    case .pair(let pair):
+      tell(.candidatePair(pair))
+      follow(pair, of: bundle)
     case .secured(let result, let role): secure(bundle, result, role)
     case .refused(let layer, let reason): refuse(layer: layer, reason)
     }
@@ -66,6 +72,8 @@ extension PeerStack {
           StateTransition(
             machine: bundle.dtlsMachine, from: bundle.dtlsState.rawValue, to: state.rawValue)))
       bundle.dtlsState = state
+      if state == .closed { end(.peer) }
+      if state == .failed { end(.dtlsFailed) }
     }
     guard bundle === dataBundle else { return }
     switch state {

@@ -9,13 +9,7 @@ final class FrameScript {
   /// A recorded call of a codec.
   struct Entry {
     var step: Int
-    var outcome: String
-    var isKey: Bool
-    var isVoice: Bool
-    var width: Int
-    var height: Int
-    var channels: Int
-    var samples: Int
+    var format: Format
     var quantiser: UInt8
     var audioLevel: UInt8?
     var peak: UInt16
@@ -31,6 +25,22 @@ final class FrameScript {
     }
   }
 
+  /// What frames of one kind have in common.
+  struct Format {
+    var voice: Voice
+    var ssrc: UInt32
+    var outcome: String
+    var isKey: Bool
+    var isVoice: Bool
+    var width: Int
+    var height: Int
+    var channels: Int
+    var samples: Int
+
+    /// Whether a codec is asked about such frames; others would wait for ever.
+    var isAsked: Bool { outcome != "not decoded" && outcome != "passed on" }
+  }
+
   /// Whose frames an entry stands among.
   struct Voice: Hashable {
     var peer: UInt32
@@ -40,6 +50,9 @@ final class FrameScript {
 
   private let connection: SQLiteConnection
   private var statement: SQLiteStatement
+  /// The formats in their order; `known` has those up to the present one.
+  private var formats: SQLiteStatement
+  private var known: [Int64: Format] = [:]
   private let media: WireCursor
   /// What was sent, where the take keeps no media.
   private let sent: SentFrames?
@@ -62,10 +75,15 @@ final class FrameScript {
     do throws(SQLiteError) {
       statement = try connection.prepare(
         """
-        SELECT store.row >> 16, at_ns, peer, track, direction = 'in', ssrc, rtp_time & 0xffffffff,
-          outcome, key, voice, width, height, channels, samples, quantiser, audio_level, peak,
+        SELECT row >> 16, at_ns, format, rtp_time & 0xffffffff, quantiser, audio_level, peak,
           energy, size
-        FROM frame_store AS store CROSS JOIN format USING (format) ORDER BY store.row
+        FROM frame_store ORDER BY row
+        """)
+      formats = try connection.prepare(
+        """
+        SELECT format, peer, track, direction = 'in', ssrc, outcome, key, voice, width, height,
+          channels, samples
+        FROM format ORDER BY format
         """)
       media = try WireCursor(connection, table: "media")
     } catch {
@@ -110,20 +128,18 @@ final class FrameScript {
       isAtEnd = true
       return
     }
-    let (step, at, peer, track, isInbound, ssrc, rtpTime) = statement.values(
-      Int.self, Instant.self, UInt32.self, UInt32.self, Bool.self, UInt32.self, UInt32.self)
-    let (outcome, isKey, isVoice, width, height, channels, samples) = statement.values(
-      from: 7, String.self, Bool.self, Bool.self, Int.self, Int.self, Int.self, Int.self)
+    let (step, at, number, rtpTime) = statement.values(
+      Int.self, Instant.self, Int64.self, UInt32.self)
     let (quantiser, audioLevel, peak, energy, size) = statement.values(
-      from: 14, UInt8.self, UInt8?.self, UInt16.self, UInt64.self, Int.self)
+      from: 4, UInt8.self, UInt8?.self, UInt16.self, UInt64.self, Int.self)
     readThroughStep = step
-    // No codec is asked about these, so they would wait for ever.
-    let isAsked = outcome != "not decoded" && outcome != "passed on"
+    // A frame without a format stands in a file that was altered, which its reader will say.
+    guard let format = format(number) else { return }
     var bytes: [UInt8]?
     if let sent {
-      if isAsked, !isInbound {
+      if format.isAsked, !format.voice.isInbound {
         let wanted = SentFrames.Wanted(
-          peer: peer, ssrc: ssrc, rtpTime: rtpTime, size: size, at: at)
+          peer: format.voice.peer, ssrc: format.ssrc, rtpTime: rtpTime, size: size, at: at)
         let found = sent.bytes(of: wanted)
         bytes = found.bytes
         if !found.isWhole { unsent = (1 + (unsent?.count ?? 0), unsent?.step ?? step) }
@@ -135,16 +151,30 @@ final class FrameScript {
       }
       bytes = kept
     }
-    guard isAsked else { return }
+    guard format.isAsked else { return }
     let entry = Entry(
-      step: step, outcome: outcome, isKey: isKey, isVoice: isVoice, width: width, height: height,
-      channels: channels, samples: samples, quantiser: quantiser, audioLevel: audioLevel,
-      peak: peak, energy: energy, size: size, bytes: bytes)
-    let voice = Voice(peer: peer, track: track, isInbound: isInbound)
+      step: step, format: format, quantiser: quantiser, audioLevel: audioLevel, peak: peak,
+      energy: energy, size: size, bytes: bytes)
+    let voice = format.voice
     if let queue = waiting.firstIndex(where: { $0.voice == voice }) {
       waiting[queue].entries.append(entry)
     } else {
       waiting.append((voice, [entry]))
     }
+  }
+
+  /// The format with a number; nil when there is none.
+  private func format(_ wanted: Int64) -> Format? {
+    while known[wanted] == nil, (try? formats.step()) == true {
+      let (number, peer, track, isInbound, ssrc) = formats.values(
+        Int64.self, UInt32.self, UInt32.self, Bool.self, UInt32.self)
+      let (outcome, isKey, isVoice, width, height, channels, samples) = formats.values(
+        from: 5, String.self, Bool.self, Bool.self, Int.self, Int.self, Int.self, Int.self)
+      known[number] = Format(
+        voice: Voice(peer: peer, track: track, isInbound: isInbound), ssrc: ssrc,
+        outcome: outcome, isKey: isKey, isVoice: isVoice, width: width, height: height,
+        channels: channels, samples: samples)
+    }
+    return known[wanted]
   }
 }

@@ -60,7 +60,7 @@ private final class ScriptedAudioEncoder: AudioEncoding {
       return EncodedAudio(bytes: [], isVoice: false, level: 127)
     }
     return EncodedAudio(
-      bytes: entry.bytes ?? [], isVoice: entry.isVoice, level: entry.audioLevel ?? 127,
+      bytes: entry.bytes ?? [], isVoice: entry.format.isVoice, level: entry.audioLevel ?? 127,
       peak: entry.peak, energy: entry.energy)
   }
 
@@ -83,20 +83,22 @@ private final class ScriptedAudioDecoder: AudioDecoding {
     let entry: FrameScript.Entry?
     switch request {
     case .payload(let bytes):
-      entry = script.decoded(voice) { $0.outcome != "recovered" && $0.holds(bytes) }
+      entry = script.decoded(voice) { $0.format.outcome != "recovered" && $0.holds(bytes) }
     case .recoverPrevious(_, let count):
       frameCount = count
-      entry = script.decoded(voice) { $0.outcome == "recovered" }
+      entry = script.decoded(voice) { $0.format.outcome == "recovered" }
     case .conceal(let count):
       frameCount = count
-      entry = script.decoded(voice) { $0.outcome == "concealed" }
+      entry = script.decoded(voice) { $0.format.outcome == "concealed" }
     }
     guard let entry else {
       return DecodedAudio(
         block: AudioBlock(blank: frameCount, channels: channels), peak: 0, energy: 0)
     }
-    if entry.outcome == "undecodable" { throw CodecError(reason: "undecodable in the recording") }
-    let block = AudioBlock(blank: entry.samples, channels: max(1, entry.channels))
+    if entry.format.outcome == "undecodable" {
+      throw CodecError(reason: "undecodable in the recording")
+    }
+    let block = AudioBlock(blank: entry.format.samples, channels: max(1, entry.format.channels))
     return DecodedAudio(block: block, peak: entry.peak, energy: entry.energy)
   }
 }
@@ -116,7 +118,7 @@ private final class ScriptedVideoEncoder: VideoEncoding {
     -> EncodedVideo?
   {
     script.encoded(voice).map {
-      EncodedVideo(bytes: $0.bytes ?? [], isKey: $0.isKey, quantiser: $0.quantiser)
+      EncodedVideo(bytes: $0.bytes ?? [], isKey: $0.format.isKey, quantiser: $0.quantiser)
     }
   }
 
@@ -139,10 +141,12 @@ private final class ScriptedVideoDecoder: VideoDecoding {
       return DecodedVideo(
         picture: Picture(width: lastSize.width, height: lastSize.height, samples: []), quantiser: 0)
     }
-    if entry.outcome == "undecodable" { throw CodecError(reason: "undecodable in the recording") }
-    lastSize = (entry.width, entry.height)
+    if entry.format.outcome == "undecodable" {
+      throw CodecError(reason: "undecodable in the recording")
+    }
+    lastSize = (entry.format.width, entry.format.height)
     return DecodedVideo(
-      picture: Picture(width: entry.width, height: entry.height, samples: []),
+      picture: Picture(width: entry.format.width, height: entry.format.height, samples: []),
       quantiser: entry.quantiser)
   }
 }

@@ -148,7 +148,7 @@ package struct InputText {
     case .captured(let transceiver, let media):
       switch media {
       case .audio(let block): return "\(block.frameCount) samples for transceiver \(transceiver)"
-      case .picture(let picture):
+      case .picture(let picture), .frame(let picture, _):
         return "picture \(picture.width)x\(picture.height) for transceiver \(transceiver)"
       case .encoded(let codec, let stream):
         return "\(codec.rawValue) picture of \(stream.count) bytes for transceiver \(transceiver)"

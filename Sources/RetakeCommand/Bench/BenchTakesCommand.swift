@@ -53,6 +53,8 @@ struct BenchTakesCommand: ParsableCommand {
       try measureRecording(folder, &table)
       say("the stats of a call of \(StatsBench.seconds) s")
       try StatsBench(path: folder.appendingPathComponent("stats.take").path).measure(&table)
+      say("frames of a camera")
+      try VideoBench(path: folder.appendingPathComponent("camera.take").path).measure(&table)
     } catch let error as TapeError {
       throw CommandFailure(error)
     }

@@ -22,19 +22,15 @@ struct CaptureHead {
   }
 
   private(set) var startUnixNanoseconds: Int64 = 0
-  private(set) var keepsMedia = false
   private(set) var comments: [String] = []
   /// Key logs in the format of NSS.
   private(set) var secrets: [String] = []
   private(set) var formats: [ClearSession.Format] = []
-  /// The numbers of the peers that are endpoints, in the order in which they began.
-  private(set) var endpoints: [Int64] = []
 
   init(_ take: String) throws(TapeError) {
     let connection = try TakeFile.open(take)
     let header = try TakeHeader.read(from: connection, path: take)
     startUnixNanoseconds = header.startUnixNanoseconds
-    keepsMedia = header.keepsMedia
     do throws(SQLiteError) {
       try readObserver(connection)
       try readKeyLogs(connection)
@@ -99,8 +95,5 @@ struct CaptureHead {
           payloadType: UInt8(clamping: type), codec: codec, clockRate: UInt32(clamping: clockRate),
           isAudio: kind == "audio"))
     }
-    var peers = try connection.prepare(
-      "SELECT peer FROM peer WHERE role <> 'observed' ORDER BY row")
-    while try peers.step() { endpoints.append(peers.values(Int64.self)) }
   }
 }

@@ -126,9 +126,6 @@ struct ExportCommand: ParsableCommand {
     let export = try PcapngExport(take: take, only: peer, to: path)
     let (report, counts) = try export.run()
     try tell("\(path): \(counts[0]) packets, \(counts[1]) in the clear")
-    if export.leftOut > 0 {
-      try tell("\(take): \(export.leftOut) parts of TCP connections are left out")
-    }
     try check(report, "packets")
   }
 

@@ -82,7 +82,7 @@ final class CaptureTaking {
       options.waitsForDisk = true
       options.keepsMedia = settings.keepsMedia
       options.toolchain = try Toolchain.current(for: path)
-      var genesis = head.genesis ?? ObserverGenesis()
+      var genesis = head.genesis ?? .ofToday
       if let payloadTypes = settings.payloadTypes { genesis.payloadTypes = payloadTypes }
       if settings.decodes { genesis.decodes = true }
       if !settings.awaitsKeys { genesis.awaitsKeys = false }

@@ -59,7 +59,7 @@ extension PeerInput: RecordedInput {
     case .captured(_, let media):
       switch media {
       case .audio(let block): block.samples.count * 2
-      case .picture(let picture): picture.samples.count
+      case .picture(let picture), .frame(let picture, _): picture.samples.count
       case .encoded(_, let stream): stream.count
       }
     default: 0

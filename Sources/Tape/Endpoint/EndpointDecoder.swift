@@ -84,25 +84,31 @@ package struct EndpointDecoder: InputDecoder {
     guard let width = row.width.flatMap({ Int32(exactly: $0) }),
       let height = row.height.flatMap({ Int32(exactly: $0) }), width >= 0, height >= 0
     else { return nil }
+    let picture = Picture(width: Int(width), height: Int(height), samples: bytes)
     return .captured(
       transceiver: row.track,
-      .picture(Picture(width: Int(width), height: Int(height), samples: bytes)))
+      row.timestamp.map { .frame(picture, timestamp: $0) } ?? .picture(picture))
   }
 }
 
 /// Finds what was written down once by its number.
 package final class ContentSource {
   private var statement: SQLiteStatement
+  private let isCoded: Bool
 
-  init(_ connection: borrowing SQLiteConnection) throws(SQLiteError) {
-    statement = try connection.prepare("SELECT bytes FROM content WHERE content = ?")
+  init(_ connection: borrowing SQLiteConnection, format: Int64) throws(SQLiteError) {
+    isCoded = ContentRow.table.definition.hasCoding(format: format)
+    statement = try connection.prepare(
+      "SELECT bytes\(isCoded ? ", coding" : "") FROM content WHERE content = ?")
   }
 
   func bytes(of number: Int64) -> [UInt8]? {
     statement.bind(number, at: 1)
     defer { statement.reset() }
     guard (try? statement.step()) == true else { return nil }
-    return statement.values([UInt8].self)
+    let bytes = statement.values([UInt8].self)
+    guard isCoded, let coding = statement.text(1) else { return bytes }
+    return ContentCoding(rawValue: coding)?.decoded(bytes)
   }
 }
 

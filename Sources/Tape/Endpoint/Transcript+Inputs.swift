@@ -73,15 +73,21 @@ extension Transcript {
       row.kind = MediaKind.audio.rawValue
       (row.channels, row.samples) = (block.channels, block.frameCount)
       if !block.samples.isEmpty { row.content = content(littleEndianBytes(block.samples)) }
-    case .picture(let picture):
-      row.kind = MediaKind.video.rawValue
-      (row.width, row.height) = (picture.width, picture.height)
-      if !picture.samples.isEmpty { row.content = content(picture.samples) }
+    case .picture(let picture): describe(picture, in: &row)
+    case .frame(let picture, let timestamp):
+      describe(picture, in: &row)
+      row.timestamp = timestamp
     case .encoded(let codec, let stream):
       row.kind = codec.rawValue
       row.content = content(stream)
     }
     add(row)
+  }
+
+  private mutating func describe(_ picture: Picture, in row: inout CaptureRow) {
+    row.kind = MediaKind.video.rawValue
+    (row.width, row.height) = (picture.width, picture.height)
+    if !picture.samples.isEmpty { row.content = content(picture.samples) }
   }
 }
 

@@ -52,6 +52,7 @@ extension Transcript {
     case .transceiver(let info): text = CanonicalJSON.text(info)
     case .transceivers(let list): text = CanonicalJSON.text(list)
     case .parameters(let parameters): text = CanonicalJSON.text(parameters)
+    case .trackState(let state): text = CanonicalJSON.text(state)
     case .streams(let streams): text = CanonicalJSON.text(streams)
     case .dataChannel(let info): text = CanonicalJSON.text(info)
     case .dataChannels(let list): text = CanonicalJSON.text(list)
@@ -145,6 +146,8 @@ extension Transcript {
     case .audioSlot(let track, let isHeld):
       detail(isHeld ? "audiosubscribed" : "audiounsubscribed", members(of: track))
     case .speech(let speech): append(speech)
+    case .trackChanged, .candidatesRemoved, .gatheringError, .selectedPair, .connectionEnded:
+      appendNotice(event)
     case .refused(let layer, let reason):
       detail("refused", [("layer", .text(layer)), ("reason", .text(reason))])
     }

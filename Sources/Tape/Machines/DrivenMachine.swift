@@ -1,3 +1,4 @@
+import AudioSession
 package import Wire
 
 /// A machine of any kind as a replay holds it: rows become inputs, outputs become rows.
@@ -51,9 +52,10 @@ package struct MachineKinds: Sendable {
 
   private var entries: [MachineKind: Entry] = [:]
 
-  /// Knows the kinds of this library: the endpoint, and the observer.
+  /// Knows the kinds of this library: the endpoint, the observer, and the audio session.
   package init() {
     add(ObserverMachine.self, deadline: .deadline) { ObserverMachine() }
+    add(RecordedAudioSession.self, deadline: .deadline) { RecordedAudioSession() }
   }
 
   /// Makes a kind known.
@@ -61,11 +63,11 @@ package struct MachineKinds: Sendable {
   /// - Parameters:
   ///   - deadline: the kind's deadline input.
   ///   - make: makes a machine that waits for its genesis.
-  package mutating func add<Machine: RecordedMachine>(
+  package mutating func add<Machine: RecordedMachine & SendableMetatype>(
     _ type: Machine.Type, deadline: Machine.Input, _ make: @escaping @Sendable () -> Machine
   ) {
-    entries[type.machineKind] = Entry(
-      decoder: { type.decoder($0) }, machine: { Driven(make(), deadline: deadline) })
+    entries[Machine.machineKind] = Entry(
+      decoder: { Machine.decoder($0) }, machine: { Driven(make(), deadline: deadline) })
   }
 
   func decoder(of kind: MachineKind, _ contents: ContentSource) -> (any InputDecoder)? {

@@ -22,6 +22,8 @@ struct ObservedPeers {
   private var ends: [End] = []
   /// The streams as they are known, and the first peer of the call that they were given to.
   private var streams: [Int: (stream: ObservedStream, given: UInt32)] = [:]
+  /// Nil where samples of the stats say nothing about them.
+  private var transports: ObservedTransports?
   private var outputs = Outbox<ObservedPeer.Output>()
   /// When some end wants its deadline; it may be too early, never too late.
   private(set) var deadline: Instant?
@@ -30,13 +32,27 @@ struct ObservedPeers {
     firstPeer = genesis.firstPeer
     wallClock = WallClock(unixNanosecondsAtZero: genesis.startUnixNanoseconds)
     codecs = genesis.decodes ? LibraryCodecs() : nil
+    transports = genesis.tellsTransports == true ? ObservedTransports() : nil
   }
+
+  /// Takes note of what the wire shows below the streams.
+  mutating func note(_ output: Observer.Output) { transports?.take(output) }
 
   /// What getStats would give at a peer.
   func report(of peer: UInt32, at now: Instant) -> StatsReport {
     let index = Int(peer) - Int(firstPeer)
     guard ends.indices.contains(index) else { return StatsReport() }
-    return ends[index].peer.report(at: now)
+    return whole(ends[index].peer.report(at: now), of: peer, at: now)
+  }
+
+  /// A report of an end with what is known of its transports.
+  private func whole(_ report: StatsReport, of peer: UInt32, at now: Instant) -> StatsReport {
+    guard let transports else { return report }
+    let index = Int(peer) - Int(firstPeer)
+    var report = report
+    report.objects += transports.objects(
+      ofCall: index / 2 + 1, end: index % 2, peer: peer, at: now, wallClock)
+    return report
   }
 
   /// Takes what the wire showed of a call.
@@ -107,7 +123,8 @@ struct ObservedPeers {
   private mutating func tell(
     _ peer: UInt32, at instant: Instant, into outbox: inout Outbox<ObserverOutput>
   ) {
-    while let output = outputs.next() {
+    while var output = outputs.next() {
+      if case .stats(let report) = output { output = .stats(whole(report, of: peer, at: instant)) }
       outbox.append(ObserverOutput(output, of: peer, at: instant))
     }
   }

@@ -1,5 +1,5 @@
 package import Foundation
-package import Observer
+import Observer
 package import Wire
 
 /// What an observer of other people's calls is made from: the configuration of its actor.
@@ -14,10 +14,20 @@ package struct ObserverGenesis: Codable, Hashable, Sendable {
   package var payloadTypes = ""
   /// Whether what the ends receive is decoded.
   package var decodes = false
+  /// Whether samples of the stats tell of transports, pairs and candidates; nil, in takes of before
+  /// that was told, does not.
+  package var tellsTransports: Bool?
   /// Unix time in nanoseconds at the instant zero: the times of stats are reckoned from it.
   package var startUnixNanoseconds: Int64 = 0
 
   package init() {}
+
+  /// The genesis of a take that is made now: it tells all that can be told.
+  package static var ofToday: ObserverGenesis {
+    var genesis = ObserverGenesis()
+    genesis.tellsTransports = true
+    return genesis
+  }
 
   var settings: ObserverSettings {
     var settings = ObserverSettings()

@@ -80,6 +80,7 @@ package final class ObserverMachine: RecordedMachine {
     }
     while let output = told.next() {
       if case .transport(let transport) = output { calls[transport.number] = transport.call }
+      receivers.note(output)
       let peers = peers(of: output)
       outbox.append(ObserverOutput(output, peers: peers))
       if let peers { receivers.take(output, peers, into: &outbox) }
@@ -271,17 +272,10 @@ package struct ObserverOutput: RecordedOutput {
       type: "secured",
       detail: DetailText([
         ("version", .text(version ?? "")), ("cipherSuite", .text(facts.cipherSuite?.name ?? "")),
-        ("profile", .text(profileName(facts) ?? "")),
+        ("profile", .text(facts.profileName ?? "")),
         ("role", .text(facts.client == end ? "client" : "server")),
         ("remoteFingerprint", .text(fingerprint ?? "")),
       ]).json)
-  }
-
-  /// The IANA name of the profile, for the rarer ones that of the SDES suite.
-  private func profileName(_ facts: DTLSFacts) -> String? {
-    guard let profile = facts.profile else { return nil }
-    return SRTPProtection.allCases.first { $0.profile == profile }?.rawValue
-      ?? SRTPSuite(profile)?.rawValue
   }
 
   private func row(_ stream: ObservedStream, _ payload: PayloadMeaning, isInbound: Bool)

@@ -13,6 +13,8 @@ final class TableCursor {
   /// The result columns that say how many bytes they are, and where they begin in their stream.
   private let sizeColumn: Int
   private let positionColumn: Int
+  /// The result column that says how the one before is stored; nil for a table without one.
+  private let codingColumn: Int?
 
   /// - Parameter streams: what the bytes of tables stand in.
   init(
@@ -22,6 +24,7 @@ final class TableCursor {
     table = definition.table
     stream = definition.stream.flatMap { streams[$0] }
     let names = definition.storageColumns(format: format)
+    codingColumn = definition.hasCoding(format: format) ? names.count : nil
     sizeColumn = 1 + (names.firstIndex(of: "size") ?? 0)
     if let place = definition.streamColumn {
       let behind = 1 + place + definition.placeColumns.count
@@ -29,7 +32,7 @@ final class TableCursor {
       positionColumn = behind - 1
       columnsBehind = behind..<1 + names.count
     } else {
-      columns = 1..<1 + names.count
+      columns = 1..<1 + names.count - (definition.hasCoding(format: format) ? 2 : 0)
       positionColumn = 0
       columnsBehind = 0..<0
     }
@@ -45,7 +48,8 @@ final class TableCursor {
 
   /// What is wrong with a row that could not be read.
   var damage: String {
-    stream == nil
+    if codingColumn != nil { return "its compressed bytes cannot be read" }
+    return stream == nil
       ? "a text was changed" : "the bytes of its \(table.name) rows are not where they were"
   }
 
@@ -58,8 +62,21 @@ final class TableCursor {
       rows.append(bytes ?? .null)
       isGood = statement.append(columnsBehind, to: &rows) && isGood && bytes != nil
     }
+    if let codingColumn {
+      let bytes = decodedBytes(codingColumn)
+      rows.append(bytes.map { .blob($0) } ?? .null)
+      isGood = isGood && bytes != nil
+    }
     try advance()
     return isGood
+  }
+
+  /// The bytes of the present row as they were before they were stored; nil when that cannot be
+  /// told.
+  private func decodedBytes(_ codingColumn: Int) -> [UInt8]? {
+    let bytes = statement.bytes(codingColumn - 1)
+    if statement.isNull(codingColumn) { return bytes }
+    return statement.text(codingColumn).flatMap { ContentCoding(rawValue: $0) }?.decoded(bytes)
   }
 
   /// The bytes of the present row, which must be the next of the stream; nil when they are not.

@@ -62,7 +62,7 @@ package final class TapeReader {
       self.wire = wire
       self.media = media
       self.cursors = cursors
-      inputs = StepDecoder(kinds, try ContentSource(connection))
+      inputs = StepDecoder(kinds, try ContentSource(connection, format: header.format))
     } catch {
       throw TapeError(path: path, error)
     }

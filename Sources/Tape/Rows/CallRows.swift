@@ -82,6 +82,8 @@ package struct CaptureRow: StampedRow {
   package var channels: Int?
   package var samples: Int?
   package var content: Reference<ContentRow>?
+  /// When a picture was taken, by the clock of its source.
+  package var timestamp: Int64?
 
   package static var blank: Self { Self() }
 
@@ -95,6 +97,7 @@ package struct CaptureRow: StampedRow {
     columns.column("channels", &channels)
     columns.column("samples", &samples)
     columns.column("content", &content)
+    columns.column("timestamp_ns", &timestamp, since: 5)
   }
 }
 
@@ -103,6 +106,7 @@ package struct ContentRow: TableRow {
   package static var table: Table { .content }
   package static var name: String { "content" }
   package static var isNumbered: Bool { true }
+  package static var codedSince: Int64? { 5 }
 
   package var number: Int64 = 0
   package var digest: [UInt8] = []

@@ -107,12 +107,15 @@ struct TableDefinition: Sendable {
   let stream: ByteStream?
   /// Which column that is.
   let streamColumn: Int?
+  /// The format in which the last column is stored smaller, and another one says how.
+  let codedSince: Int64?
 
   init(_ row: any TableRow.Type) {
     table = row.table
     name = row.name
     storageName = row.storageName
     since = row.since
+    codedSince = row.codedSince
     columns = row.columns
     names = columns.map(\.name)
     key = row.isNumbered ? names[0] : "row"
@@ -127,7 +130,11 @@ struct TableDefinition: Sendable {
   /// stream, how many they are and where they begin.
   func storageColumns(format: Int64) -> [String] {
     columns.filter { $0.since <= format }.flatMap { $0.stream == nil ? [$0.name] : placeColumns }
+      + (hasCoding(format: format) ? ["coding"] : [])
   }
+
+  /// Whether takes of a format say in a last column how the one before is stored.
+  func hasCoding(format: Int64) -> Bool { codedSince.map { $0 <= format } ?? false }
 
   /// The columns that say where the bytes of the column in a stream are.
   var placeColumns: [String] { (addsSize ? ["size"] : []) + ["position"] }

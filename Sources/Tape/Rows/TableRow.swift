@@ -14,6 +14,8 @@ package protocol TableRow: Sendable {
   static var isNumbered: Bool { get }
   /// The format of takes that has the table first.
   static var since: Int64 { get }
+  /// The format of takes in which the last column is stored smaller; nil for none.
+  static var codedSince: Int64? { get }
 
   /// A row whose fields say nothing yet.
   static var blank: Self { get }
@@ -28,6 +30,7 @@ extension TableRow {
   package static var storageName: String { name }
   package static var isNumbered: Bool { false }
   package static var since: Int64 { 2 }
+  package static var codedSince: Int64? { nil }
 
   /// The columns of the table.
   package static var columns: [TableColumn] {

@@ -13,11 +13,15 @@ extension SQLiteStatement {
     from first: Int = 0, _ types: repeat (each Field).Type
   ) -> (repeat each Field) {
     var column = first
-    func next<Value: ResultValue>(_ type: Value.Type) -> Value {
-      defer { column += 1 }
-      return Value(self, column)
-    }
-    return (repeat next((each Field).self))
+    return (repeat Self.next((each Field).self, of: self, &column))
+  }
+
+  /// The value of a column; the next call reads the next one.
+  private static func next<Value: ResultValue>(
+    _ type: Value.Type, of statement: borrowing SQLiteStatement, _ column: inout Int
+  ) -> Value {
+    defer { column += 1 }
+    return Value(statement, column)
   }
 }
 

@@ -54,11 +54,13 @@ struct StepChain: ~Copyable {
 
 /// Values one after another, each with its type and, where it has one, its length.
 ///
-/// Every value of every row goes through here, so the storage grows in large steps and words are
-/// stored whole.
-private struct Message {
-  private var storage = [UInt8](repeating: 0, count: 4_096)
+/// Every value of every row goes through here, so the storage is its own: an array would ask before
+/// each value whether somebody else holds it.
+private struct Message: ~Copyable {
+  private var storage = UnsafeMutableRawBufferPointer.allocate(byteCount: 4_096, alignment: 8)
   private var count = 0
+
+  deinit { storage.deallocate() }
 
   mutating func removeAll() { count = 0 }
 
@@ -70,7 +72,11 @@ private struct Message {
 
   @inline(never)
   private mutating func grow(by more: Int) {
-    storage.append(contentsOf: repeatElement(0, count: max(storage.count, more)))
+    let larger = UnsafeMutableRawBufferPointer.allocate(
+      byteCount: max(2 * storage.count, count + more), alignment: 8)
+    larger.copyMemory(from: UnsafeRawBufferPointer(rebasing: storage[..<count]))
+    storage.deallocate()
+    storage = larger
   }
 
   @inline(__always)
@@ -84,9 +90,7 @@ private struct Message {
   @inline(__always)
   mutating func append(word: UInt64) {
     reserve(8)
-    storage.withUnsafeMutableBytes {
-      $0.storeBytes(of: word.littleEndian, toByteOffset: count, as: UInt64.self)
-    }
+    storage.storeBytes(of: word.littleEndian, toByteOffset: count, as: UInt64.self)
     count += 8
   }
 
@@ -94,9 +98,7 @@ private struct Message {
 
   private mutating func append(_ bytes: UnsafeRawBufferPointer) {
     reserve(bytes.count)
-    storage.withUnsafeMutableBytes { storage in
-      UnsafeMutableRawBufferPointer(rebasing: storage[count...]).copyMemory(from: bytes)
-    }
+    UnsafeMutableRawBufferPointer(rebasing: storage[count...]).copyMemory(from: bytes)
     count += bytes.count
   }
 
@@ -127,7 +129,7 @@ private struct Message {
 
   /// Adds what was appended to a digest.
   borrowing func update(_ sha: inout SHA256) {
-    sha.update(storage.span.bytes.extracting(0..<count))
+    sha.update(UnsafeRawBufferPointer(rebasing: storage[..<count]).bytes)
   }
 }
 

@@ -2,6 +2,8 @@
 final class RowInserts {
   private var inserts: [TableInsert] = []
   private var streams: [WireStore] = []
+  /// Whether pictures are stored compressed; who has fallen behind stores them as they are.
+  var compresses = true
 
   /// Prepares an insert for every table, with the columns that takes of a format have.
   init(_ connection: borrowing SQLiteConnection, format: Int64) throws(SQLiteError) {
@@ -33,6 +35,11 @@ final class RowInserts {
     for row in range {
       let table = rows.table(row)
       if table == .packet { packets += 1 }
+      if compresses, let coded = ContentCoding.coded(rows, row, in: range) {
+        try inserts[Int(table.rawValue) - 1].insert(
+          rows.row(row), coded: coded, number: first + Int64(row))
+        continue
+      }
       try inserts[Int(table.rawValue) - 1].insert(rows.row(row), number: first + Int64(row))
     }
     return packets
@@ -52,6 +59,8 @@ final class TableInsert {
   /// Which column that is, and how many say instead how many bytes they are and where they begin.
   private let column: Int
   private let places: Int
+  /// Whether a last column says how the one before is stored.
+  private let isCoded: Bool
 
   /// Prepares the insert, with the columns that takes of a format have.
   init(
@@ -66,11 +75,23 @@ final class TableInsert {
     self.stream = stream
     column = definition.streamColumn ?? 0
     places = definition.placeColumns.count
+    isCoded = definition.hasCoding(format: format)
+  }
+
+  /// Inserts a row whose last value is stored smaller, where the format of the take knows how.
+  func insert(
+    _ values: ArraySlice<Value>, coded: (ContentCoding, bytes: [UInt8]), number: Int64
+  ) throws(SQLiteError) {
+    guard isCoded else { return try insert(values, number: number) }
+    try statement.insert(
+      row: number, values.dropLast() + [.blob(coded.bytes), .text(coded.0.rawValue)])
   }
 
   /// Inserts a row whose values are those of all its columns.
   func insert(_ values: ArraySlice<Value>, number: Int64) throws(SQLiteError) {
-    guard let stream else { return try statement.insert(row: number, values) }
+    guard let stream else {
+      return try statement.insert(row: number, isCoded ? values + [.null] : values)
+    }
     let index = values.startIndex + column
     // Behind the number of the row, counted from 1.
     let parameter = Int32(2 + column)

@@ -69,6 +69,11 @@ final class TapeStore {
   /// Tells the words of an actor before its genesis.
   func name(actor: UInt32, _ words: ActorWords) { transcript.adopt(words, of: actor) }
 
+  /// Whether time is short, so that pictures are stored as they are.
+  var isHurried = false {
+    didSet { inserts.compresses = !isHurried }
+  }
+
   /// Forgets what only the steps of an actor need, when there are no more of them.
   func forget(actor: UInt32) { transcript.forget(actor: actor) }
 

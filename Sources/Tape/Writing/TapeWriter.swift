@@ -173,8 +173,8 @@ package final class TapeWriter: Sendable {
       guard !desk.isFinished else { return false }
       var steps = desk.spare
       desk.spare = []
-      let (names, ended, isLast) = queue.withLock { queue in
-        let taken = (queue.names, queue.ended, queue.isFinishing)
+      let (names, ended, bytes, isLast) = queue.withLock { queue in
+        let taken = (queue.names, queue.ended, queue.bytes, queue.isFinishing)
         swap(&queue.steps, &steps)
         queue.names = []
         queue.ended = []
@@ -184,6 +184,8 @@ package final class TapeWriter: Sendable {
         return taken
       }
       for name in names { desk.store.name(actor: name.actor, name.words) }
+      // Whoever waits for the disk loses nothing, however long it takes.
+      desk.store.isHurried = !options.waitsForDisk && bytes > options.queueLimit / 4
       if !desk.isBroken { desk.isBroken = !write(steps, to: desk.store) }
       for actor in ended { desk.store.forget(actor: actor) }
       // The next steps are queued in the same memory.

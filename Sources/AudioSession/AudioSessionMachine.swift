@@ -1,0 +1,156 @@
+package import Media
+package import Wire
+
+/// An audio session with its device as one machine: which way sound goes, whether it may, and the
+/// sound itself in blocks of 10 ms.
+///
+/// It is one machine and not two, because each piece of sound is taken or dropped by the state of
+/// the device at that instant, and a change of route changes both in one step.
+package struct AudioSessionMachine: Machine {
+  package typealias Input = AudioSessionAction
+  package typealias Output = AudioSessionEffect
+
+  private var control = SessionControl(AudioSessionPolicy())
+  private var mixer = CaptureMixer(AudioSessionPolicy())
+  private var playout = PlayoutQueue()
+  /// Sound of the device that waits for the output of its period.
+  private var held: [(id: AudioSourceID, chunk: PCMChunk)] = []
+
+  private static let heldMaximum = 4
+
+  package init() {}
+
+  package var deadline: Instant? { mixer.deadline }
+
+  package mutating func step(
+    _ input: AudioSessionAction, at now: Instant, into outbox: inout Outbox<AudioSessionEffect>
+  ) {
+    switch input {
+    case .genesis(let policy):
+      control = SessionControl(policy)
+      mixer = CaptureMixer(policy)
+    case .deadline: mixer.reachDeadline(at: now, into: &outbox)
+    case .call(let id, .readCounters):
+      outbox.append(.reply(call: id, .counters(counters)))
+    case .call(let id, .removeSource(let number)):
+      mixer.remove(number, into: &outbox)
+      outbox.append(.reply(call: id, .done))
+    case .call(let id, let call): follow(at: now, &outbox) { $0.call(id, call, into: &$1) }
+    case .event(let event): follow(at: now, &outbox) { $0.take(event, into: &$1) }
+    case .answer(let operation, let answer):
+      follow(at: now, &outbox) { $0.answer(operation, answer, into: &$1) }
+    case .deliver(let id, let chunk): hold(id, chunk, at: now, into: &outbox)
+    case .rendered(let track, let block):
+      if control.states.playout == "playing" { playout.append(block, of: track) }
+    case .pull(let units):
+      let isMuted = control.states.playout != "playing"
+      outbox.append(.played(playout.pull(units, channels: renderChannels, isMuted: isMuted)))
+      release(at: now, into: &outbox)
+    }
+  }
+
+  /// What was counted so far.
+  package var counters: AudioDeviceCounters {
+    var counters = mixer.counters
+    counters.playedUnits = playout.playedUnits
+    counters.silentUnits = playout.silentUnits
+    counters.overflowedFrames = playout.overflowedFrames
+    return counters
+  }
+
+  /// The state as plain data.
+  package var snapshot: AudioSessionSnapshot {
+    AudioSessionSnapshot(
+      category: control.settings.category.rawValue, mode: control.settings.mode.rawValue,
+      options: control.settings.options.rawValue, portOverride: control.settings.portOverride,
+      activationCount: control.activationCount, isActive: control.states.isActive,
+      isInterrupted: control.states.isInterrupted, isLocked: control.states.lockCount > 0,
+      useManualAudio: control.useManualAudio, isAudioEnabled: control.isAudioEnabled,
+      canPlayOrRecord: control.canPlayOrRecord, permission: control.states.permission,
+      unit: control.states.unit, recording: control.states.recording,
+      playout: control.states.playout, route: control.route.text, counters: counters)
+  }
+
+  /// What the device plays; nil when it cannot.
+  package var renderFormat: AudioFormat? {
+    control.route.renderFormat.flatMap { $0.fault == nil ? $0 : nil }
+  }
+
+  private var renderChannels: Int { min(2, renderFormat?.channels ?? 1) }
+
+  // MARK: Sound
+
+  private mutating func hold(
+    _ id: AudioSourceID, _ chunk: PCMChunk, at now: Instant,
+    into outbox: inout Outbox<AudioSessionEffect>
+  ) {
+    // Input and output of a period in one step: output first, as the device's thread has it.
+    if control.settings.ioType == .aggregated, id.origin == .unit,
+      control.states.playout == "playing"
+    {
+      held.append((id, chunk))
+      if held.count > AudioSessionMachine.heldMaximum { release(at: now, into: &outbox) }
+    } else {
+      deliver(id, chunk, at: now, into: &outbox)
+    }
+  }
+
+  private mutating func release(
+    at now: Instant, into outbox: inout Outbox<AudioSessionEffect>
+  ) {
+    let waiting = held
+    held = []
+    for (id, chunk) in waiting { deliver(id, chunk, at: now, into: &outbox) }
+  }
+
+  private mutating func deliver(
+    _ id: AudioSourceID, _ chunk: PCMChunk, at now: Instant,
+    into outbox: inout Outbox<AudioSessionEffect>
+  ) {
+    let refusal = control.refusal(of: id, chunk.format)
+    mixer.deliver(id, chunk, refusal: refusal, at: now, into: &outbox)
+    if refusal == .formatMismatch, chunk.fault == nil {
+      follow(at: now, &outbox) { $0.reinitialize(chunk.format, into: &$1) }
+    }
+  }
+
+  /// Lets the device's state change, and lets the sound follow it.
+  private mutating func follow(
+    at now: Instant, _ outbox: inout Outbox<AudioSessionEffect>,
+    _ change: (inout SessionControl, inout Outbox<AudioSessionEffect>) -> Void
+  ) {
+    let before = control.captureFormat
+    change(&control, &outbox)
+    let states = control.states
+    if states.recording != "recording" {
+      mixer.pause(.unit, into: &outbox)
+      held = []
+    }
+    if control.isPaused || states.unit != .uninitialized { mixer.pause(.external, into: &outbox) }
+    if states.playout != "playing" { playout.removeAll() }
+    if let format = control.captureFormat, format != before {
+      mixer.prepare(.unit, format, into: &outbox)
+    }
+  }
+}
+
+/// The state of an audio session, as plain data.
+package struct AudioSessionSnapshot: Sendable {
+  package var category: String
+  package var mode: String
+  package var options: UInt
+  package var portOverride: AudioPortOverride
+  package var activationCount: Int
+  package var isActive: Bool
+  package var isInterrupted: Bool
+  package var isLocked: Bool
+  package var useManualAudio: Bool
+  package var isAudioEnabled: Bool
+  package var canPlayOrRecord: Bool
+  package var permission: AudioPermission
+  package var unit: AudioUnitState
+  package var recording: String
+  package var playout: String
+  package var route: String
+  package var counters: AudioDeviceCounters
+}

@@ -1,0 +1,99 @@
+import Media
+
+/// What was received and waits to be played: a queue for each track, mixed when the device asks.
+struct PlayoutQueue {
+  private struct Track {
+    let number: UInt32
+    var blocks: [AudioBlock] = []
+    /// Frames of the first block that were played.
+    var played = 0
+    var frames = 0
+  }
+
+  private var tracks: [Track] = []
+  private var units: UInt64 = 0
+  private(set) var overflowedFrames = 0
+  private(set) var silentUnits = 0
+
+  static let unitFrames = AudioBlock.sampleRate / 100
+  private static let tracksMaximum = 64
+  /// A second: who plays nothing for so long hears the newest then.
+  private static let framesMaximum = AudioBlock.sampleRate
+  /// Units that a device can want at once.
+  static let unitsMaximum = 200
+
+  var playedUnits: Int { Int(units) }
+
+  /// Takes received sound.
+  mutating func append(_ block: AudioBlock, of track: UInt32) {
+    guard block.frameCount > 0, block.channels > 0,
+      block.samples.isEmpty || block.samples.count / block.channels >= block.frameCount
+    else { return }
+    var index = tracks.firstIndex { $0.number == track }
+    if index == nil, tracks.count < PlayoutQueue.tracksMaximum {
+      tracks.append(Track(number: track))
+      index = tracks.count - 1
+    }
+    guard let index, block.frameCount <= PlayoutQueue.framesMaximum else {
+      overflowedFrames &+= block.frameCount
+      return
+    }
+    tracks[index].blocks.append(block)
+    tracks[index].frames += block.frameCount
+    while tracks[index].frames > PlayoutQueue.framesMaximum {
+      let oldest = tracks[index].blocks.removeFirst()
+      let left = oldest.frameCount - tracks[index].played
+      tracks[index].played = 0
+      tracks[index].frames -= left
+      overflowedFrames += left
+    }
+  }
+
+  /// Forgets what waits.
+  mutating func removeAll() { tracks = [] }
+
+  /// The next units of 10 ms; silence where nothing was received, or `isMuted` says so.
+  mutating func pull(_ count: Int, channels: Int, isMuted: Bool) -> PlayedSound {
+    let count = min(PlayoutQueue.unitsMaximum, max(1, count))
+    let frames = count * PlayoutQueue.unitFrames
+    var sum = [Int32](repeating: 0, count: frames * channels)
+    var heard = 0
+    var heardUnits = 0
+    if !isMuted {
+      for index in tracks.indices {
+        let taken = take(frames, from: index, channels: channels, into: &sum)
+        if taken > 0 { heard += 1 }
+        heardUnits = max(heardUnits, (taken + Self.unitFrames - 1) / Self.unitFrames)
+      }
+    }
+    silentUnits += count - heardUnits
+    defer { units += UInt64(count) }
+    return PlayedSound(
+      index: units, units: count, tracks: heard,
+      block: AudioBlock(samples: sum.map { Int16(clamping: $0) }, channels: channels))
+  }
+
+  /// Adds the next frames of a track; gives how many it had.
+  private mutating func take(
+    _ count: Int, from index: Int, channels: Int, into sum: inout [Int32]
+  ) -> Int {
+    var done = 0
+    while done < count, let block = tracks[index].blocks.first {
+      let part = min(count - done, block.frameCount - tracks[index].played)
+      if !block.samples.isEmpty {
+        let range =
+          tracks[index].played * block.channels..<(tracks[index].played + part) * block.channels
+        let mapped = ChannelMap.map(block.samples[range], from: block.channels, to: channels)
+        for offset in mapped.indices { sum[done * channels + offset] += Int32(mapped[offset]) }
+      }
+      done += part
+      tracks[index].played += part
+      tracks[index].frames -= part
+      if tracks[index].played == block.frameCount {
+        tracks[index].blocks.removeFirst()
+        tracks[index].played = 0
+      }
+    }
+    return done
+  }
+}

@@ -1,0 +1,199 @@
+import Wire
+
+// What is asked of the device for each request, and what follows from its answers.
+extension SessionControl {
+  /// Asks the device as long as nobody has to wait for its answer.
+  mutating func run(into outbox: inout Effects) {
+    while requests.asked == nil {
+      if requests.current == nil {
+        guard let request = requests.begin() else { return }
+        let operations = plan(request.purpose, into: &outbox)
+        requests.plan(operations)
+      }
+      guard let (id, operation) = requests.next() else {
+        finish(nil, into: &outbox)
+        continue
+      }
+      if case .setActive(let active) = operation, !isActivation {
+        outbox.append(.event(.willSetActive(active)))
+      }
+      outbox.append(.operation(id: id, operation))
+    }
+  }
+
+  private var isActivation: Bool {
+    if case .activation = requests.current?.purpose { true } else { false }
+  }
+
+  private mutating func plan(
+    _ purpose: DeviceRequest.Purpose, into outbox: inout Effects
+  ) -> [AudioDeviceOperation] {
+    switch purpose {
+    case .operations(let operations): return operations
+    case .mode(let mode, let options):
+      states.setLock(states.lockCount + 1, into: &outbox)
+      return mode.operations(options: options, current: settings.category)
+    case .activation(let active):
+      outbox.append(.event(.willSetActive(active)))
+      let isLast = activationCount == 1
+      let isNeeded = active ? !states.isActive : states.isActive && isLast
+      return isNeeded ? [.setActive(active)] : []
+    case .permission: return states.permission == .undetermined ? [.requestPermission] : []
+    case .connection:
+      return [
+        .setCategory(.playAndRecord, options: settings.wanted.options),
+        .setMode(settings.wanted.mode),
+      ]
+    case .unit: return unitOperations
+    case .afterEvent: return activationCount > 0 && !states.isActive ? [.setActive(true)] : []
+    case .pause(let pauses): return [pauses ? .pauseRecording : .resumeRecording]
+    case .interruption: return states.unit == .started ? [.stopUnit] : []
+    }
+  }
+
+  /// What brings the device where its conditions want it.
+  private var unitOperations: [AudioDeviceOperation] {
+    let conditions = conditions
+    let changes = states.unit.changes(conditions)
+    let isStale =
+      states.unit != .uninitialized && settings.unitFormats != formats
+      && !conditions.isInterrupted && conditions.hasServer
+    if isStale, !changes.contains(.uninitialize) {
+      // The right to sound is kept meanwhile.
+      let runs = conditions.isPlaying || conditions.isRecording
+      return (states.unit == .started ? [.stopUnit] : [])
+        + [.uninitializeUnit, initialization] + (runs ? [.startUnit] : [])
+    }
+    return changes.flatMap { change -> [AudioDeviceOperation] in
+      switch change {
+      case .initialize:
+        settings.preferences + (states.isActive ? [] : [.setActive(true)]) + [initialization]
+      case .start: [.startUnit]
+      case .stop: [.stopUnit]
+      case .uninitialize:
+        [.uninitializeUnit]
+          + (states.isActive && settings.hasConfigured && activationCount == 1
+            ? [.setActive(false)] : [])
+      }
+    }
+  }
+
+  private var formats: [AudioFormat?] { [captureFormat, route.renderFormat] }
+
+  private var initialization: AudioDeviceOperation {
+    .initializeUnit(capture: captureFormat, render: route.renderFormat)
+  }
+
+  // MARK: Answers
+
+  /// The device's answer to an operation.
+  mutating func answer(_ id: UInt32, _ answer: AudioDeviceAnswer, into outbox: inout Effects) {
+    guard let operation = requests.answered(id) else { return }
+    switch answer {
+    case .ok:
+      settings.apply(operation)
+      apply(operation, into: &outbox)
+    case .permission(let next): states.setPermission(next, into: &outbox)
+    case .failed(let code): fail(operation, code, into: &outbox)
+    }
+    run(into: &outbox)
+  }
+
+  private mutating func fail(
+    _ operation: AudioDeviceOperation, _ code: Int32, into outbox: inout Effects
+  ) {
+    guard let request = requests.current else { return }
+    if case .setActive(let active) = operation, !isActivation {
+      outbox.append(.event(.failedToSetActive(active, code: code)))
+    } else if request.call == nil || request.isTolerant {
+      outbox.append(.event(.operationFailed(operation, code: code)))
+    }
+    // Without these there is no sound; of the rest the device does what it can.
+    if !request.isTolerant || operation.isDecisive {
+      finish(.refused(operation, code: code), into: &outbox)
+    }
+  }
+
+  /// What the device has done.
+  private mutating func apply(_ operation: AudioDeviceOperation, into outbox: inout Effects) {
+    switch operation {
+    case .setActive(let active):
+      states.setActive(active, into: &outbox)
+      if !isActivation { outbox.append(.event(.didSetActive(active))) }
+    case .initializeUnit:
+      if !settings.hasConfigured { activationCount += 1 }
+      settings.hasConfigured = true
+      states.setUnit(.initialized, into: &outbox)
+    case .startUnit: states.setUnit(.started, into: &outbox)
+    case .stopUnit: states.setUnit(.initialized, into: &outbox)
+    case .uninitializeUnit:
+      // A device that is only made ready anew keeps the right to sound.
+      if settings.hasConfigured, !requests.initializesLater {
+        activationCount = max(0, activationCount - 1)
+        settings.hasConfigured = false
+      }
+      states.setUnit(.uninitialized, into: &outbox)
+    case .pauseRecording, .resumeRecording: isPaused = operation == .pauseRecording
+    default: break
+    }
+    updateRunning(into: &outbox)
+  }
+
+  // MARK: Ends
+
+  /// Ends the request under way.
+  private mutating func finish(_ error: AudioSessionError?, into outbox: inout Effects) {
+    guard let request = requests.current else { return }
+    let wasAsked = requests.wasAsked
+    requests.end()
+    var error = error
+    switch request.purpose {
+    case .mode: states.setLock(max(0, states.lockCount - 1), into: &outbox)
+    case .activation(let active):
+      finishActivation(active, wasAsked: wasAsked, error, into: &outbox)
+    case .permission:
+      hasInput = states.permission == .granted
+      if !hasInput, error == nil { error = .permissionDenied }
+      updateRunning(into: &outbox)
+      requests.add(DeviceRequest(purpose: .unit))
+    case .afterEvent(let told):
+      outbox.append(.event(told))
+      requests.add(DeviceRequest(purpose: .unit))
+    default: break
+    }
+    reply(request.call, error.map { .failed($0) } ?? .done, into: &outbox)
+  }
+
+  private mutating func finishActivation(
+    _ active: Bool, wasAsked: Bool, _ error: AudioSessionError?, into outbox: inout Effects
+  ) {
+    if case .refused(_, let code) = error {
+      outbox.append(.event(.failedToSetActive(active, code: code)))
+    } else if active {
+      if states.isInterrupted {
+        states.setInterrupted(false, into: &outbox)
+        outbox.append(.event(.didEndInterruption(shouldResumeSession: true)))
+        requests.add(DeviceRequest(purpose: .unit))
+      }
+      activationCount += 1
+      outbox.append(.event(.didSetActive(true)))
+    }
+    guard !active else { return }
+    // Given back counts whether or not the device liked it.
+    if wasAsked {
+      states.setActive(false, into: &outbox)
+      outbox.append(.event(.didSetActive(false)))
+    }
+    activationCount = max(0, activationCount - 1)
+  }
+}
+
+extension AudioDeviceOperation {
+  /// Whether nothing is heard without it.
+  fileprivate var isDecisive: Bool {
+    switch self {
+    case .startUnit, .setActive(true), .initializeUnit: true
+    default: false
+    }
+  }
+}

@@ -1,0 +1,229 @@
+import Wire
+
+/// An audio session and its device: all but the sound itself.
+struct SessionControl {
+  typealias Effects = Outbox<AudioSessionEffect>
+
+  private struct Connection {
+    var id: UInt32
+    var sends: Bool
+    var receives: Bool
+  }
+
+  let policy: AudioSessionPolicy
+  var states = SessionStates()
+  var settings = SessionSettings()
+  var requests = DeviceRequests()
+  var activationCount = 0
+  /// Whether the microphone was asked for and may be used.
+  var hasInput = false
+  var isPaused = false
+  private(set) var route = AudioRoute()
+  private var connections: [Connection] = []
+  private(set) var useManualAudio = false
+  private(set) var isAudioEnabled = false
+  /// What was told of it.
+  private var toldRunning = false
+  private var toldAllowed = true
+
+  private static let connectionsMaximum = 1_024
+
+  init(_ policy: AudioSessionPolicy) { self.policy = policy }
+
+  var canPlayOrRecord: Bool { !useManualAudio || isAudioEnabled }
+  var isPlaying: Bool { connections.contains { $0.receives } }
+  var isRecording: Bool { hasInput && connections.contains { $0.sends } }
+  var captureFormat: AudioFormat? { route.captureFormat.flatMap { $0.fault == nil ? $0 : nil } }
+
+  var conditions: AudioUnitConditions {
+    var conditions = AudioUnitConditions()
+    conditions.isNeeded = !connections.isEmpty
+    conditions.canPlayOrRecord = canPlayOrRecord
+    (conditions.isPlaying, conditions.isRecording) = (isPlaying, isRecording)
+    conditions.isInterrupted = states.isInterrupted
+    conditions.hasServer = states.hasServer
+    return conditions
+  }
+
+  /// Why sound of a source is not wanted at present; nil when it is.
+  func refusal(of id: AudioSourceID, _ format: AudioFormat) -> AudioDeviceError? {
+    switch id.origin {
+    case .external:
+      if states.unit != .uninitialized { return .audioUnitActive }
+      return isPaused ? .recordingPaused : nil
+    case .unit:
+      guard states.unit == .started, isRecording else { return .audioUnitInactive }
+      if isPaused { return .recordingPaused }
+      return captureFormat == format ? nil : .formatMismatch
+    }
+  }
+
+  // MARK: Calls
+
+  mutating func call(_ id: UInt32, _ call: AudioSessionCall, into outbox: inout Effects) {
+    if call.needsLock, states.lockCount == 0 {
+      return reply(id, .failed(.lockRequired), into: &outbox)
+    }
+    if requests.isFull { return reply(id, .failed(.busy), into: &outbox) }
+    call.note(in: &settings.wanted)
+    if let operations = call.operations {
+      return add(.operations(operations), call: id, into: &outbox)
+    }
+    switch call {
+    case .lock: states.setLock(states.lockCount + 1, into: &outbox)
+    case .unlock: states.setLock(max(0, states.lockCount - 1), into: &outbox)
+    case .setActive(let isActive): return add(.activation(isActive), call: id, into: &outbox)
+    case .applyMode(let mode, let options):
+      return add(.mode(mode, options), call: id, into: &outbox)
+    case .useManualAudio(let isManual):
+      useManualAudio = isManual
+      updateAllowed(into: &outbox)
+    case .setAudioEnabled(let isEnabled):
+      isAudioEnabled = isEnabled
+      updateAllowed(into: &outbox)
+    case .initializeInput: return requestInput(call: id, into: &outbox)
+    case .openConnection(let number, let sends, let receives):
+      return open(Connection(id: number, sends: sends, receives: receives), id, into: &outbox)
+    case .closeConnection(let number): close(number, into: &outbox)
+    case .pauseRecording, .resumeRecording:
+      let pauses = call == .pauseRecording
+      // Twice is as good as once.
+      if isPaused != pauses { return add(.pause(pauses), call: id, into: &outbox) }
+    default: break
+    }
+    reply(id, .done, into: &outbox)
+    run(into: &outbox)
+  }
+
+  private mutating func open(
+    _ connection: Connection, _ id: UInt32, into outbox: inout Effects
+  ) {
+    guard connections.count < SessionControl.connectionsMaximum else {
+      return reply(id, .failed(.busy), into: &outbox)
+    }
+    connections.removeAll { $0.id == connection.id }
+    connections.append(connection)
+    updateRunning(into: &outbox)
+    if connection.sends { requests.add(DeviceRequest(purpose: .connection)) }
+    let wantsInput =
+      connection.sends || policy.requestsInputOnReceiveOnly && connection.receives
+    if wantsInput, policy.inputRequest == .whenSending, !hasInput {
+      return requestInput(call: id, into: &outbox)
+    }
+    add(.unit, call: id, into: &outbox)
+  }
+
+  private mutating func close(_ number: UInt32, into outbox: inout Effects) {
+    connections.removeAll { $0.id == number }
+    requests.add(DeviceRequest(purpose: .unit))
+    updateRunning(into: &outbox)
+  }
+
+  /// Asks for the microphone where nobody was asked yet.
+  private mutating func requestInput(call: UInt32, into outbox: inout Effects) {
+    guard policy.declaresMicrophoneUse else {
+      reply(call, .failed(.microphoneUseNotDeclared), into: &outbox)
+      requests.add(DeviceRequest(purpose: .unit))
+      return run(into: &outbox)
+    }
+    add(.permission, call: call, into: &outbox)
+  }
+
+  // MARK: Events
+
+  mutating func take(_ event: AudioDeviceEvent, into outbox: inout Effects) {
+    switch event {
+    case .interruptionBegan:
+      states.setActive(false, into: &outbox)
+      states.setInterrupted(true, into: &outbox)
+      requests.add(DeviceRequest(purpose: .interruption))
+      outbox.append(.event(.didBeginInterruption))
+    case .interruptionEnded(let shouldResume):
+      states.setInterrupted(false, into: &outbox)
+      let told = AudioSessionEvent.didEndInterruption(shouldResumeSession: shouldResume)
+      requests.add(DeviceRequest(purpose: .afterEvent(told)))
+    case .routeChanged(let reason, let route): change(reason, route, into: &outbox)
+    case .mediaServerTerminated:
+      states.setServer(false, into: &outbox)
+      states.setActive(false, into: &outbox)
+      states.setUnit(.uninitialized, into: &outbox)
+      if settings.hasConfigured { activationCount = max(0, activationCount - 1) }
+      settings.forget()
+      updateRunning(into: &outbox)
+      outbox.append(.event(.mediaServerTerminated))
+    case .mediaServerReset:
+      states.setServer(true, into: &outbox)
+      requests.add(DeviceRequest(purpose: .afterEvent(.mediaServerReset)))
+    case .externallyActivated:
+      activationCount += 1
+      states.setActive(true, into: &outbox)
+      // A call of the system's telephone may begin an interruption and never end it.
+      states.setInterrupted(false, into: &outbox)
+      outbox.append(.event(.didEndInterruption(shouldResumeSession: true)))
+      requests.add(DeviceRequest(purpose: .unit))
+    case .externallyDeactivated:
+      activationCount = max(0, activationCount - 1)
+      states.setActive(false, into: &outbox)
+    }
+    run(into: &outbox)
+  }
+
+  private mutating func change(
+    _ reason: AudioRouteChangeReason, _ next: AudioRoute, into outbox: inout Effects
+  ) {
+    let previous = route
+    route = next
+    if previous != next {
+      outbox.append(.state(machine: "audio-route", from: previous.text, to: next.text))
+    }
+    outbox.append(.event(.didChangeRoute(reason, previous: previous, current: next)))
+    requests.add(DeviceRequest(purpose: .unit))
+  }
+
+  /// The device gave sound in another format than its route's: it is made ready for that one.
+  mutating func reinitialize(_ format: AudioFormat, into outbox: inout Effects) {
+    var next = route
+    next.captureFormat = format
+    change(.routeConfigurationChange, next, into: &outbox)
+    run(into: &outbox)
+  }
+
+  // MARK: What is told
+
+  func reply(_ call: UInt32?, _ reply: AudioSessionReply, into outbox: inout Effects) {
+    if let call { outbox.append(.reply(call: call, reply)) }
+  }
+
+  private mutating func updateAllowed(into outbox: inout Effects) {
+    guard canPlayOrRecord != toldAllowed else { return }
+    toldAllowed = canPlayOrRecord
+    outbox.append(.event(.didChangeCanPlayOrRecord(canPlayOrRecord)))
+    requests.add(DeviceRequest(purpose: .unit))
+  }
+
+  /// Tells what of playing and recording has changed.
+  mutating func updateRunning(into outbox: inout Effects) {
+    let isStarted = states.unit == .started
+    let recording = !(isRecording && isStarted) ? "stopped" : isPaused ? "paused" : "recording"
+    states.setRecording(recording, into: &outbox)
+    states.setPlayout(isPlaying && isStarted ? "playing" : "stopped", into: &outbox)
+    let runs = isPlaying || isRecording
+    guard runs != toldRunning else { return }
+    toldRunning = runs
+    outbox.append(.event(runs ? .didStartPlayOrRecord : .didStopPlayOrRecord))
+  }
+
+  private mutating func add(
+    _ purpose: DeviceRequest.Purpose, call: UInt32?, into outbox: inout Effects
+  ) {
+    requests.add(DeviceRequest(purpose: purpose, call: call))
+    run(into: &outbox)
+  }
+}
+
+extension AudioRoute {
+  /// The route on one line.
+  var text: String {
+    "\(input) (\(captureFormat?.text ?? "none")) and \(output) (\(renderFormat?.text ?? "none"))"
+  }
+}

@@ -1,0 +1,98 @@
+/// What is set at the device, and what was asked of it.
+struct SessionSettings {
+  /// What the application wants.
+  var wanted = AudioSessionConfiguration()
+  var category = AudioSessionCategory.soloAmbient
+  var mode = AudioSessionMode.default
+  var options: AudioSessionOptions = []
+  var portOverride = AudioPortOverride.none
+  private(set) var sampleRate: Int?
+  private(set) var ioBufferMilliseconds: Int?
+  private(set) var channels: [Int] = []
+  private(set) var ioType: AudioIOType?
+  private(set) var processing: AudioProcessingProfile?
+  /// The formats that the device was made ready for.
+  private(set) var unitFormats: [AudioFormat?] = []
+  /// Whether making the device ready has activated the session.
+  var hasConfigured = false
+
+  /// The device forgets everything when the system's server ends.
+  mutating func forget() {
+    let wanted = wanted
+    self = SessionSettings()
+    self.wanted = wanted
+  }
+
+  /// The device has done an operation.
+  mutating func apply(_ operation: AudioDeviceOperation) {
+    switch operation {
+    case .setCategory(let category, let options):
+      (self.category, self.options) = (category, options)
+    case .setMode(let mode): self.mode = mode
+    case .overridePort(let override): portOverride = override
+    case .setPreferredSampleRate(let rate): sampleRate = rate
+    case .setPreferredIOBuffer(let milliseconds): ioBufferMilliseconds = milliseconds
+    case .setPreferredChannels(let input, let output): channels = [input, output]
+    case .setIOType(let type): ioType = type
+    case .setProcessing(let profile): processing = profile
+    case .initializeUnit(let capture, let render): unitFormats = [capture, render]
+    default: break
+    }
+  }
+
+  /// What is still to be set for a device that is made ready; what stands already is left alone.
+  var preferences: [AudioDeviceOperation] {
+    var operations: [AudioDeviceOperation] = []
+    if ioType != wanted.ioType { operations.append(.setIOType(wanted.ioType)) }
+    if processing != wanted.processing { operations.append(.setProcessing(wanted.processing)) }
+    if sampleRate != wanted.sampleRate {
+      operations.append(.setPreferredSampleRate(wanted.sampleRate))
+    }
+    if ioBufferMilliseconds != wanted.ioBufferMilliseconds {
+      operations.append(.setPreferredIOBuffer(milliseconds: wanted.ioBufferMilliseconds))
+    }
+    if channels != [wanted.inputChannels, wanted.outputChannels] {
+      operations.append(
+        .setPreferredChannels(input: wanted.inputChannels, output: wanted.outputChannels))
+    }
+    return operations
+  }
+}
+
+extension AudioSessionCall {
+  /// The operations that a call of the configuration is; nil for another call.
+  var operations: [AudioDeviceOperation]? {
+    switch self {
+    case .configure(let wanted):
+      [.setCategory(wanted.category, options: wanted.options), .setMode(wanted.mode)]
+    case .setCategory(let category, let options): [.setCategory(category, options: options)]
+    case .setMode(let mode): [.setMode(mode)]
+    case .overridePort(let override): [.overridePort(override)]
+    case .setPreferredSampleRate(let rate): [.setPreferredSampleRate(rate)]
+    case .setPreferredIOBuffer(let milliseconds):
+      [.setPreferredIOBuffer(milliseconds: milliseconds)]
+    case .setPreferredChannels(let input, let output):
+      [.setPreferredChannels(input: input, output: output)]
+    case .setIOType(let type): [.setIOType(type)]
+    case .setProcessing(let profile): [.setProcessing(profile)]
+    default: nil
+    }
+  }
+
+  /// Writes what the application wants into the configuration.
+  func note(in wanted: inout AudioSessionConfiguration) {
+    switch self {
+    case .configure(let configuration): wanted = configuration
+    case .setCategory(let category, let options):
+      (wanted.category, wanted.options) = (category, options)
+    case .setMode(let mode): wanted.mode = mode
+    case .setPreferredSampleRate(let rate): wanted.sampleRate = rate
+    case .setPreferredIOBuffer(let milliseconds): wanted.ioBufferMilliseconds = milliseconds
+    case .setPreferredChannels(let input, let output):
+      (wanted.inputChannels, wanted.outputChannels) = (input, output)
+    case .setIOType(let type): wanted.ioType = type
+    case .setProcessing(let profile): wanted.processing = profile
+    default: break
+    }
+  }
+}

@@ -1,0 +1,1 @@
+#include <charls/charls.h>

@@ -1,0 +1,4 @@
+#include <libyuv/compare.h>
+#include <libyuv/convert.h>
+#include <libyuv/cpu_id.h>
+#include <libyuv/rotate.h>

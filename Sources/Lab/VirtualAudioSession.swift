@@ -1,0 +1,151 @@
+package import AudioSession
+package import Media
+package import Tape
+package import Wire
+
+/// An audio session in virtual time, with a device that answers as it is told to.
+package final class VirtualAudioSession {
+  private let session = RecordedAudioSession()
+  private let writer: TapeWriter?
+  private let actor: UInt32
+  private var lastCall: UInt32 = 0
+  package private(set) var now = Instant.zero
+
+  /// The device's codes for the operations that it refuses, by their names.
+  package var failures: [String: Int32] = [:]
+  /// What the user says about the microphone.
+  package var permission = AudioPermission.granted
+  /// Whether the device answers at once.
+  package var answersAtOnce = true
+  /// The operations that wait for `answer`.
+  private var waiting: [(id: UInt32, operation: AudioDeviceOperation)] = []
+
+  /// The operations that were asked of the device.
+  package private(set) var operations: [AudioDeviceOperation] = []
+  /// What was told, in its order.
+  package private(set) var events: [AudioSessionEvent] = []
+  /// Transitions as `machine: from -> to`.
+  package private(set) var states: [String] = []
+  /// Everything but sound by name, in its order.
+  package private(set) var log: [String] = []
+  package private(set) var blocks: [CapturedBlock] = []
+  package private(set) var played: [PlayedSound] = []
+  private var replies: [UInt32: AudioSessionReply] = [:]
+  private var delivered: Result<Int, AudioDeviceError>?
+
+  /// - Parameter writer: records the session; nil records nothing.
+  package init(
+    _ policy: AudioSessionPolicy = AudioSessionPolicy(), writer: TapeWriter? = nil,
+    label: String = "audio"
+  ) {
+    self.writer = writer
+    actor = writer?.addActor(.audioSession, label: label) ?? 1
+    step(.genesis(policy))
+  }
+
+  package var snapshot: AudioSessionSnapshot { session.snapshot }
+  package var deadline: Instant? { session.deadline }
+
+  /// Calls the session and gives its answer; nil while the device has not answered.
+  @discardableResult
+  package func call(_ call: AudioSessionCall) -> AudioSessionReply? {
+    lastCall += 1
+    let id = lastCall
+    step(.call(id: id, call))
+    return replies[id]
+  }
+
+  /// Calls with the lock held.
+  @discardableResult
+  package func locked(_ call: AudioSessionCall) -> AudioSessionReply? {
+    self.call(.lock)
+    defer { self.call(.unlock) }
+    return self.call(call)
+  }
+
+  /// The answer to the call of a number, when it came since.
+  package func reply(to call: UInt32) -> AudioSessionReply? { replies[call] }
+
+  package func take(_ event: AudioDeviceEvent) { step(.event(event)) }
+
+  /// Hands sound in and gives how many frames were taken.
+  @discardableResult
+  package func deliver(_ chunk: PCMChunk, from id: AudioSourceID = AudioSourceID()) -> Result<
+    Int, AudioDeviceError
+  >? {
+    delivered = nil
+    step(.deliver(id, chunk))
+    return delivered
+  }
+
+  package func receive(_ block: AudioBlock, on track: UInt32) {
+    step(.rendered(track: track, block))
+  }
+
+  package func pull(_ units: Int = 1) { step(.pull(units: units)) }
+
+  /// Lets time pass; what is due comes at its instant.
+  package func wait(_ interval: Interval) {
+    let end = now + interval
+    while let due = session.deadline, due <= end {
+      now = max(now, due)
+      step(.deadline)
+    }
+    now = end
+  }
+
+  /// Lets time pass in which nobody was there to see what is due.
+  package func oversleep(_ interval: Interval) {
+    now = now + interval
+    step(.deadline)
+  }
+
+  /// Answers the operation that has waited longest.
+  package func answer(_ answer: AudioDeviceAnswer? = nil) {
+    guard !waiting.isEmpty else { return }
+    let (id, operation) = waiting.removeFirst()
+    step(.answer(operation: id, answer ?? self.answer(to: operation)))
+  }
+
+  /// Forgets what was told so far.
+  package func clear() {
+    (operations, events, states, log, blocks, played) = ([], [], [], [], [], [])
+  }
+
+  private func answer(to operation: AudioDeviceOperation) -> AudioDeviceAnswer {
+    if let code = failures[operation.name] { return .failed(code: code) }
+    return operation == .requestPermission ? .permission(permission) : .ok
+  }
+
+  private func step(_ input: AudioSessionAction) {
+    var outbox = Outbox<AudioSessionEffect>()
+    session.step(input, at: now, into: &outbox)
+    let outputs = outbox.take()
+    writer?.record(
+      StepRecord(
+        actor: actor, at: now, input: input, outputs: OutputList(outputs),
+        deadline: session.deadline, entropyDrawn: 0))
+    for output in outputs { note(output) }
+    while answersAtOnce, !waiting.isEmpty { answer() }
+  }
+
+  private func note(_ output: AudioSessionEffect) {
+    switch output {
+    case .operation(let id, let operation):
+      operations.append(operation)
+      log.append(operation.name)
+      waiting.append((id, operation))
+    case .event(let event):
+      events.append(event)
+      log.append(event.name)
+    case .state(let machine, let from, let to):
+      states.append("\(machine): \(from) -> \(to)")
+      log.append("\(machine) \(to)")
+    case .reply(let call, let reply):
+      replies[call] = reply
+    case .captured(let block): blocks.append(block)
+    case .played(let sound): played.append(sound)
+    case .delivered(let result): delivered = result
+    }
+  }
+}

@@ -1,0 +1,281 @@
+public import AudioSession
+public import Media
+import Synchronization
+import Tape
+public import Wire
+
+/// An audio session: which way sound goes between a device and the connections of a process, and
+/// whether it may.
+///
+/// Everything that happens to it is a step in the take of its `Session`. Calls return when the
+/// device has answered.
+public final class AudioSession: Sendable {
+  private struct State {
+    let machine = RecordedAudioSession()
+    var outbox = Outbox<AudioSessionEffect>()
+    var last = Instant.zero
+    var lastCall: UInt32 = 0
+    var lastSink = 0
+    var lastConnection: UInt32 = 0
+    var replies: [UInt32: AudioSessionReply] = [:]
+    var delivered: Result<Int, AudioDeviceError>?
+    var converter: PlayoutConverter?
+    var sinks: [Int: @Sendable (AudioBlock) -> Void] = [:]
+    var events = Readers<AudioSessionEvent>()
+  }
+
+  private let state: Mutex<State>
+  private let device: any AudioDeviceModule
+  private let clock: TakeClock
+  private let tape: TapeWriter?
+  private let actor: UInt32
+  private let waker: AudioWaker
+
+  init(
+    device: any AudioDeviceModule, policy: AudioSessionPolicy, label: String, clock: TakeClock,
+    tape: TapeWriter?
+  ) throws(SystemError) {
+    self.device = device
+    self.clock = clock
+    self.tape = tape
+    state = Mutex(State())
+    actor = tape?.addActor(.audioSession, label: label) ?? 0
+    let waker = AudioWaker(clock)
+    self.waker = waker
+    state.withLock { state in
+      step(.genesis(policy), &state)
+      step(.event(.routeChanged(.newDeviceAvailable, device.route)), &state)
+    }
+    device.connect(AudioDevicePort(self))
+    try startThread(named: "retake-audio") { [weak self] in
+      while let (events, isDue) = waker.next() {
+        guard let self else { return }
+        self.take(events, isDue: isDue)
+      }
+    }
+  }
+
+  deinit { waker.end() }
+
+  // MARK: Calls
+
+  /// Calls the session, for whatever has no method of its own.
+  ///
+  /// - Throws: `AudioSessionError`: the lock is not held, the device refused, the microphone may
+  ///   not be used.
+  public func call(_ call: AudioSessionCall) throws(AudioSessionError) {
+    if case .failed(let error) = reply(to: call) { throw error }
+  }
+
+  private func reply(to call: AudioSessionCall) -> AudioSessionReply {
+    state.withLock { state in
+      state.lastCall &+= 1
+      let id = state.lastCall
+      step(.call(id: id, call), &state)
+      return state.replies.removeValue(forKey: id) ?? .done
+    }
+  }
+
+  /// Changes settings while the configuration lock is held.
+  public func configure<Result>(
+    _ body: (AudioSession) throws(AudioSessionError) -> Result
+  ) throws(AudioSessionError) -> Result {
+    try call(.lock)
+    defer { _ = reply(to: .unlock) }
+    return try body(self)
+  }
+
+  /// Goes into a mode: category, mode, options and port in one.
+  public func apply(_ mode: AudioMode, options: AudioSessionOptions = .modeDefaults)
+    throws(AudioSessionError)
+  {
+    try call(.applyMode(mode, options: options))
+  }
+
+  /// Asks for the microphone and makes it ready.
+  public func initializeInput() async throws(AudioSessionError) { try call(.initializeInput) }
+
+  /// Really stops the microphone (hard mute); doing it twice is as good as once.
+  public func pauseRecording() throws(AudioSessionError) { try call(.pauseRecording) }
+
+  /// Starts the microphone again.
+  public func resumeRecording() throws(AudioSessionError) { try call(.resumeRecording) }
+
+  /// Whether the device waits for `isAudioEnabled`; false at first.
+  public var useManualAudio: Bool {
+    get { snapshot.useManualAudio }
+    set { _ = reply(to: .useManualAudio(newValue)) }
+  }
+
+  /// Whether the device may run, with manual audio; false at first.
+  public var isAudioEnabled: Bool {
+    get { snapshot.isAudioEnabled }
+    set { _ = reply(to: .setAudioEnabled(newValue)) }
+  }
+
+  /// The state of the session and its device.
+  package var snapshot: AudioSessionSnapshot { state.withLock { $0.machine.snapshot } }
+
+  /// What was counted so far.
+  public var counters: AudioDeviceCounters { snapshot.counters }
+
+  /// What happens to the session from outside, as the system or a test tells it.
+  public func handle(_ event: AudioDeviceEvent) {
+    state.withLock { step(.event(event), &$0) }
+  }
+
+  /// What is told from now on, in order; every use gives a stream of its own.
+  public var events: AsyncStream<AudioSessionEvent> {
+    AsyncStream { continuation in state.withLock { $0.events.add(continuation) } }
+  }
+
+  // MARK: Sound
+
+  /// Hands in recorded sound of any length; the device must not run.
+  ///
+  /// - Returns: how many frames were taken.
+  /// - Throws: why none was; the sound is counted as dropped.
+  @discardableResult
+  public func deliver(_ chunk: PCMChunk, from source: AudioSourceID = AudioSourceID())
+    throws(AudioDeviceError) -> Int
+  {
+    let result = state.withLock { state in
+      state.delivered = nil
+      step(.deliver(source, chunk), &state)
+      return state.delivered
+    }
+    return try result?.get() ?? chunk.frameCount
+  }
+
+  /// The next frames to play, in the format of the route; silence where nothing was received.
+  public func pullPlayout(frames: Int) -> [Int16] {
+    let frames = min(max(1, frames), AudioBlock.sampleRate)
+    return state.withLock { state in
+      let format = state.machine.renderFormat ?? AudioFormat()
+      if state.converter?.format != format { state.converter = PlayoutConverter(format) }
+      while let ready = state.converter?.frames, ready < frames {
+        let missing = (frames - ready) * AudioBlock.sampleRate / format.sampleRate
+        step(.pull(units: max(1, missing / (AudioBlock.sampleRate / 100))), &state)
+      }
+      return state.converter?.take(frames) ?? []
+    }
+  }
+
+  /// Hands in sound that was received, to be played.
+  public func play(_ block: AudioBlock, track: UInt32) {
+    state.withLock { step(.rendered(track: track, block), &$0) }
+  }
+
+  /// Calls a closure with every 10 ms for the senders; keep the result as long as it shall go on.
+  ///
+  /// The closure must return at once and not call the session.
+  public func onCaptured(_ sink: @escaping @Sendable (AudioBlock) -> Void) -> MediaSubscription {
+    let id = state.withLock { state in
+      state.lastSink += 1
+      state.sinks[state.lastSink] = sink
+      return state.lastSink
+    }
+    return MediaSubscription { [weak self] in
+      self?.state.withLock { $0.sinks[id] = nil }
+    }
+  }
+
+  /// Sends what is captured on a transceiver whose source is `.application`, and plays what the
+  /// connection receives, until the result goes.
+  ///
+  /// - Parameter transceiver: nil only receives.
+  /// - Throws: what the device or the user refused; the connection has no microphone then.
+  public func attach(_ connection: PeerConnection, sending transceiver: UInt32?)
+    throws(AudioSessionError) -> AudioAttachment
+  {
+    let id = state.withLock { state in
+      state.lastConnection += 1
+      return state.lastConnection
+    }
+    let received = connection.onMedia { [weak self] media in
+      guard case .audio(let block) = media.content else { return }
+      self?.play(block, track: id << 16 | media.transceiver & 0xffff)
+    }
+    let captured = transceiver.map { transceiver in
+      onCaptured { [weak connection] in _ = connection?.send($0, on: transceiver) }
+    }
+    let attachment = AudioAttachment([received] + [captured].compactMap(\.self)) { [weak self] in
+      _ = self?.reply(to: .closeConnection(id))
+    }
+    try call(.openConnection(id, sends: transceiver != nil, receives: true))
+    return attachment
+  }
+
+  // MARK: The device
+
+  func report(_ event: AudioDeviceEvent) { waker.report(event) }
+
+  private func take(_ events: [AudioDeviceEvent], isDue: Bool) {
+    state.withLock { state in
+      for event in events { step(.event(event), &state) }
+      if isDue { step(.deadline, &state) }
+    }
+  }
+
+  // MARK: Steps
+
+  /// Applies an input, writes it down, and lets the device do what it is asked.
+  private func step(_ input: AudioSessionAction, _ state: inout State) {
+    var inputs = [input]
+    while !inputs.isEmpty {
+      let input = inputs.removeFirst()
+      state.last = max(state.last, clock.now)
+      state.machine.step(input, at: state.last, into: &state.outbox)
+      let outputs = state.outbox.take()
+      tape?.record(
+        StepRecord(
+          actor: actor, at: state.last, input: input, outputs: OutputList(outputs),
+          deadline: state.machine.deadline, entropyDrawn: 0))
+      for output in outputs {
+        if case .operation(let id, let operation) = output {
+          inputs.append(.answer(operation: id, device.perform(operation)))
+        } else {
+          note(output, &state)
+        }
+      }
+    }
+    waker.set(state.machine.deadline)
+  }
+
+  private func note(_ output: AudioSessionEffect, _ state: inout State) {
+    switch output {
+    case .reply(let call, let reply): state.replies[call] = reply
+    case .event(let event): state.events.yield(event)
+    case .captured(let captured):
+      for sink in state.sinks.values { sink(captured.block) }
+    case .played(let played): state.converter?.append(played.block)
+    case .delivered(let result): state.delivered = result
+    case .operation, .state: break
+    }
+  }
+}
+
+/// Keeps a connection at an audio session for as long as it lives.
+public final class AudioAttachment: Sendable {
+  private let subscriptions: [MediaSubscription]
+  private let end: @Sendable () -> Void
+
+  init(_ subscriptions: [MediaSubscription], end: @escaping @Sendable () -> Void) {
+    self.subscriptions = subscriptions
+    self.end = end
+  }
+
+  deinit { end() }
+}
+
+extension Session {
+  /// Makes an audio session over a device, recorded in the session's take when there is one.
+  ///
+  /// - Throws: `SystemError` when the system refuses a thread.
+  public func makeAudioSession(
+    device: any AudioDeviceModule, policy: AudioSessionPolicy = AudioSessionPolicy(),
+    label: String = "audio"
+  ) throws(SystemError) -> AudioSession {
+    try AudioSession(device: device, policy: policy, label: label, clock: clock, tape: tape)
+  }
+}

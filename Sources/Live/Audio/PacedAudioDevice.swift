@@ -1,0 +1,179 @@
+public import AudioSession
+import Glibc
+import Media
+public import MediaFiles
+import Synchronization
+public import Tape
+import Wire
+
+/// A device that captures what is made, or was recorded, at the pace of a real one.
+///
+/// While it runs, it also pulls what is to be played, and throws that away unless somebody wants
+/// it.
+public final class PacedAudioDevice: AudioDeviceModule {
+  /// The next chunk and when it is due, in nanoseconds after the first one; nil at the end.
+  typealias Source = @Sendable () -> (chunk: PCMChunk, nanoseconds: Int64)?
+
+  private struct State {
+    var port: AudioDevicePort?
+    /// Which run of the device goes on; another number ends its thread.
+    var run = 0
+    var isRunning = false
+    var isPaused = false
+    var output: (@Sendable ([Int16]) -> Void)?
+  }
+
+  /// What the device is called in takes.
+  public let name: String
+  /// What it captures; nil when it cannot.
+  public let captureFormat: AudioFormat?
+  /// What it plays; nil when it cannot.
+  public let renderFormat: AudioFormat? = AudioFormat()
+  private let state = Mutex(State())
+  private let makeSource: @Sendable () -> Source
+
+  init(
+    name: String, format: AudioFormat, makeSource: @escaping @Sendable () -> Source
+  ) {
+    self.name = name
+    captureFormat = format
+    self.makeSource = makeSource
+  }
+
+  /// A sine tone.
+  ///
+  /// - Parameter nativeFrames: how much the device hands over at once, at 48 kHz.
+  public static func tone(hertz: Int, nativeFrames: Int = 480) -> PacedAudioDevice {
+    let frames = min(48_000, max(1, nativeFrames))
+    return PacedAudioDevice(name: "tone of \(hertz) Hz", format: AudioFormat()) {
+      let generator = ToneGenerator(hertz: hertz, pauseSeconds: 0)
+      let position = Atomic<Int64>(0)
+      return {
+        let start = position.add(Int64(frames), ordering: .relaxed).oldValue
+        let block = generator.block(at: start, frameCount: frames, channels: 1)
+        let nanoseconds = start * 1_000_000 / 48
+        return (
+          PCMChunk(samples: block.samples, captureTimeNanoseconds: nanoseconds), nanoseconds
+        )
+      }
+    }
+  }
+
+  /// A WAV file, over and over when wanted.
+  ///
+  /// - Throws: `MediaFileError` when it cannot be read or holds no sound.
+  public static func file(_ path: String, loops: Bool = true) throws(MediaFileError)
+    -> PacedAudioDevice
+  {
+    var probe = try WAVFileSource(path: path, loops: false)
+    guard case .audio(let first)? = try probe.next()?.media else {
+      throw MediaFileError(path: path, reason: "the file holds no sound: record it anew")
+    }
+    let format = AudioFormat(channels: first.channels)
+    return PacedAudioDevice(name: "file", format: format) {
+      let file = Mutex(try? WAVFileSource(path: path, loops: loops))
+      return {
+        file.withLock { file in
+          guard let (media, nanoseconds) = try? file?.next(), case .audio(let block) = media
+          else { return nil }
+          return (
+            PCMChunk(
+              samples: block.samples, channels: block.channels,
+              captureTimeNanoseconds: nanoseconds), nanoseconds
+          )
+        }
+      }
+    }
+  }
+
+  /// What the microphone of a take gave, in the same pieces, formats and times.
+  ///
+  /// - Parameter path: a take with an audio session, or with a peer whose application handed sound
+  ///   in.
+  /// - Throws: `TapeError` when it is no take, or has neither.
+  public static func take(_ path: String) throws(TapeError) -> PacedAudioDevice {
+    let recorded = try RecordedMicrophone(path: path)
+    return PacedAudioDevice(name: "take", format: recorded.format) {
+      let reader = Mutex(try? RecordedMicrophone(path: path))
+      return { reader.withLock { $0?.next() } }
+    }
+  }
+
+  /// Calls a closure with what is played, as long as the device runs.
+  public func onPlayed(_ output: @escaping @Sendable ([Int16]) -> Void) {
+    state.withLock { $0.output = output }
+  }
+
+  /// Keeps the way to the session.
+  public func connect(_ port: AudioDevicePort) { state.withLock { $0.port = port } }
+
+  /// Does what the session asks.
+  public func perform(_ operation: AudioDeviceOperation) -> AudioDeviceAnswer {
+    switch operation {
+    case .requestPermission: return .permission(.granted)
+    case .startUnit: return start()
+    case .stopUnit, .uninitializeUnit:
+      state.withLock { state in
+        state.run += 1
+        state.isRunning = false
+      }
+    case .pauseRecording: state.withLock { $0.isPaused = true }
+    case .resumeRecording: state.withLock { $0.isPaused = false }
+    default: break
+    }
+    return .ok
+  }
+
+  private func start() -> AudioDeviceAnswer {
+    let run = state.withLock { state -> Int? in
+      guard !state.isRunning else { return nil }
+      state.isRunning = true
+      state.run += 1
+      return state.run
+    }
+    guard let run else { return .ok }
+    let source = makeSource()
+    do throws(SystemError) {
+      try startThread(named: "retake-device") { [weak self] in
+        PacedAudioDevice.run(run, source) { self }
+      }
+    } catch {
+      state.withLock { $0.isRunning = false }
+      return .failed(code: error.code)
+    }
+    return .ok
+  }
+
+  /// Hands over one chunk after the other, each at its time.
+  private static func run(_ run: Int, _ source: Source, _ device: () -> PacedAudioDevice?) {
+    let clock = TakeClock()
+    while let (chunk, nanoseconds) = source() {
+      let late = Instant(nanoseconds: nanoseconds) - clock.now
+      if late > .zero { pause(late) }
+      guard let device = device(), device.pass(chunk, run) else { return }
+    }
+  }
+
+  /// Lets the device's own thread wait.
+  private static func pause(_ interval: Interval) {
+    var left = timespec(
+      tv_sec: Int(interval.nanoseconds / 1_000_000_000),
+      tv_nsec: Int(interval.nanoseconds % 1_000_000_000))
+    var rest = timespec()
+    while nanosleep(&left, &rest) != 0, errno == EINTR { left = rest }
+  }
+
+  /// Gives a chunk to the session; false when the device was stopped meanwhile.
+  private func pass(_ chunk: PCMChunk, _ run: Int) -> Bool {
+    let (port, isPaused, output) = state.withLock { state in
+      (state.run == run ? state.port : nil, state.isPaused, state.output)
+    }
+    guard let port, port.isOpen else { return false }
+    if !isPaused { _ = try? port.capture(chunk) }
+    // As much is played as was captured.
+    let rate = max(1, chunk.format.sampleRate)
+    let played = port.pull(frames: max(1, chunk.frameCount * 48_000 / rate))
+    output?(played)
+    return true
+  }
+}

@@ -1,0 +1,160 @@
+public import AudioSession
+import Foundation
+import Synchronization
+
+/// The microphone and the loudspeaker of the machine, through the tools of PulseAudio, which
+/// PipeWire speaks too: `parec` and `pacat` run as child processes while the device does.
+public final class PulseAudioDevice: AudioDeviceModule {
+  private struct State {
+    var port: AudioDevicePort?
+    var recorder: Process?
+    var player: Process?
+    var isPaused = false
+  }
+
+  /// What the device is called in takes.
+  public let name = "pulse"
+  /// What it captures; nil when it cannot.
+  public let captureFormat: AudioFormat?
+  /// What it plays; nil when it cannot.
+  public let renderFormat: AudioFormat?
+  private let recorderPath: String
+  private let playerPath: String
+  private let state = Mutex(State())
+
+  /// Frames of a period.
+  private static let periodFrames = 480
+
+  /// Finds the tools.
+  ///
+  /// - Throws: `AudioDeviceError.unavailable` with what to install.
+  public init(format: AudioFormat = AudioFormat()) throws(AudioDeviceError) {
+    recorderPath = try PulseAudioDevice.find("parec")
+    playerPath = try PulseAudioDevice.find("pacat")
+    captureFormat = format
+    renderFormat = format
+  }
+
+  /// Where a tool is, by the PATH.
+  static func find(_ tool: String, in path: String? = nil) throws(AudioDeviceError) -> String {
+    let path = path ?? ProcessInfo.processInfo.environment["PATH"] ?? ""
+    for folder in path.split(separator: ":") {
+      let file = "\(folder)/\(tool)"
+      if access(file, X_OK) == 0 { return file }
+    }
+    throw .unavailable(
+      "\(tool) is not in the PATH: install pulseaudio-utils, or use another device")
+  }
+
+  /// Keeps the way to the session.
+  public func connect(_ port: AudioDevicePort) { state.withLock { $0.port = port } }
+
+  /// Does what the session asks.
+  public func perform(_ operation: AudioDeviceOperation) -> AudioDeviceAnswer {
+    switch operation {
+    case .requestPermission: return .permission(.granted)
+    case .startUnit: return start()
+    case .stopUnit, .uninitializeUnit: stop()
+    case .pauseRecording: state.withLock { $0.isPaused = true }
+    case .resumeRecording: state.withLock { $0.isPaused = false }
+    default: break
+    }
+    return .ok
+  }
+
+  // MARK: Child processes
+
+  private func start() -> AudioDeviceAnswer {
+    stop()
+    do {
+      let sound = Pipe()
+      let recorder = process(recorderPath)
+      recorder.standardOutput = sound
+      try recorder.run()
+      let silence = Pipe()
+      let player = process(playerPath)
+      player.standardInput = silence
+      try player.run()
+      state.withLock { ($0.recorder, $0.player) = (recorder, player) }
+      let (input, output) = (sound.fileHandleForReading, silence.fileHandleForWriting)
+      try startThread(named: "retake-record") { [weak self] in
+        PulseAudioDevice.record(input) { self }
+      }
+      try startThread(named: "retake-play") { [weak self] in
+        PulseAudioDevice.play(output) { self }
+      }
+      return .ok
+    } catch {
+      stop()
+      return .failed(code: (error as? SystemError)?.code ?? ENOENT)
+    }
+  }
+
+  private func process(_ path: String) -> Process {
+    let format = captureFormat ?? AudioFormat()
+    let process = Process()
+    process.executableURL = URL(fileURLWithPath: path)
+    process.arguments = [
+      "--raw", "--format=s16le", "--rate=\(format.sampleRate)", "--channels=\(format.channels)",
+      "--latency-msec=20",
+    ]
+    process.standardError = FileHandle.nullDevice
+    process.standardInput = FileHandle.nullDevice
+    return process
+  }
+
+  private func stop() {
+    let (recorder, player) = state.withLock { state in
+      defer { (state.recorder, state.player) = (nil, nil) }
+      return (state.recorder, state.player)
+    }
+    recorder?.terminate()
+    player?.terminate()
+  }
+
+  /// Passes on what the recorder gives until it ends.
+  private static func record(_ input: FileHandle, _ device: () -> PulseAudioDevice?) {
+    while let data = try? input.read(upToCount: 4 * periodFrames), !data.isEmpty {
+      guard let device = device(), device.capture([UInt8](data)) else { return }
+    }
+    device()?.lost()
+  }
+
+  private func capture(_ bytes: [UInt8]) -> Bool {
+    let (port, isPaused) = state.withLock { ($0.recorder == nil ? nil : $0.port, $0.isPaused) }
+    guard let port, port.isOpen else { return false }
+    let format = captureFormat ?? AudioFormat()
+    let whole = bytes.count - bytes.count % (2 * format.channels)
+    if !isPaused {
+      _ = try? port.capture(PCMChunk(format: format, data: Array(bytes[..<whole])))
+    }
+    return true
+  }
+
+  /// Gives the player as much as it takes: the pipe sets the pace.
+  private static func play(_ output: FileHandle, _ device: () -> PulseAudioDevice?) {
+    signal(SIGPIPE, SIG_IGN)
+    while let samples = device()?.pull() {
+      let bytes = samples.flatMap {
+        [UInt8(truncatingIfNeeded: $0), UInt8(truncatingIfNeeded: $0 >> 8)]
+      }
+      guard (try? output.write(contentsOf: Data(bytes))) != nil else { return }
+    }
+    try? output.close()
+  }
+
+  private func pull() -> [Int16]? {
+    let port = state.withLock { $0.player == nil ? nil : $0.port }
+    guard let port, port.isOpen else { return nil }
+    return port.pull(frames: PulseAudioDevice.periodFrames)
+  }
+
+  /// The recorder has ended by itself: there is no server, or the microphone went.
+  private func lost() {
+    let port = state.withLock { $0.recorder == nil ? nil : $0.port }
+    port?.report(
+      .routeChanged(
+        .oldDeviceUnavailable,
+        AudioRoute(input: "", output: name, captureFormat: nil, renderFormat: renderFormat)))
+  }
+}

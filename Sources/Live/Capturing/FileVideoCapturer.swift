@@ -1,0 +1,146 @@
+import Media
+public import MediaFiles
+import Synchronization
+
+/// A capturer of a file: YUV4MPEG2, VP8 or VP9 in IVF, or a byte stream of H.264, at its own pace.
+///
+/// Pictures of H.264 are not decoded here: they go to a consumer that takes them as they are.
+public final class FileVideoCapturer: VideoCapturer {
+  /// The one format of the file.
+  public let supportedFormats: [VideoFormat]
+  /// False.
+  public var isScreencast: Bool { false }
+
+  private let path: String
+  private let kind: Kind
+  private let loops: Bool
+  private let timer: any CaptureTimer
+  private let run = CaptureRun()
+  private let lastFailure = Mutex<MediaFileError?>(nil)
+  private let reading = Mutex(Reading())
+
+  private enum Kind {
+    case y4m
+    case ivf
+    case h264
+  }
+
+  private struct Reading {
+    var source: (any TimedMedia)?
+    var next: (media: MediaContent, nanoseconds: Int64)?
+    var began: Int64?
+  }
+
+  /// How far ahead of its time a picture may be taken: the timer asks this often.
+  private static let grain: Int64 = 1_000_000
+  /// The file is asked so much more often than it has pictures, so that none is much too late.
+  private static let asking = 4.0
+
+  /// Opens a file.
+  ///
+  /// - Throws: `MediaFileError` when it cannot be read or holds no pictures.
+  public init(
+    path: String, loops: Bool = true, timer: any CaptureTimer = SystemCaptureTimer()
+  ) throws(MediaFileError) {
+    self.path = path
+    self.loops = loops
+    self.timer = timer
+    if path.lowercased().hasSuffix(".ivf") {
+      kind = .ivf
+      supportedFormats = [try IVFFileSource(path: path, loops: loops).videoFormat]
+    } else if MediaFileFormat(path: path) == .h264 {
+      kind = .h264
+      let source = try H264FileSource(path: path, loops: loops)
+      supportedFormats = [
+        VideoFormat(
+          width: source.width, height: source.height, framesPerSecond: source.framesPerSecond)
+      ]
+    } else {
+      kind = .y4m
+      let source = try Y4MFileSource(path: path, loops: loops)
+      supportedFormats = [
+        VideoFormat(
+          width: source.width, height: source.height, framesPerSecond: source.framesPerSecond)
+      ]
+    }
+  }
+
+  /// Why a capture that was running came to its end before the file did; nil while all is well.
+  public var failure: MediaFileError? { lastFailure.withLock { $0 } }
+
+  /// Begins the file anew.
+  ///
+  /// It fails for another format, when the file is gone, and for H.264 when the consumer takes no
+  /// encoded pictures.
+  public func startCapture(_ format: VideoFormat, consumer: any VideoConsumer) {
+    let number = run.begin(consumer)
+    guard supportedFormats.contains(format), kind != .h264 || consumer is any EncodedVideoConsumer
+    else { return run.didStart(false, number) }
+    do throws(MediaFileError) {
+      try reading.withLock { reading throws(MediaFileError) in
+        reading = Reading()
+        switch kind {
+        case .y4m: reading.source = try Y4MFileSource(path: path, loops: loops)
+        case .ivf: reading.source = try IVFFileSource(path: path, loops: loops)
+        case .h264: reading.source = try H264FileSource(path: path, loops: loops)
+        }
+      }
+    } catch {
+      lastFailure.withLock { $0 = error }
+      return run.didStart(false, number)
+    }
+    run.didStart(true, number)
+    let interval = Int64(1e9 / (format.framesPerSecond * FileVideoCapturer.asking))
+    timer.start(everyNanoseconds: max(FileVideoCapturer.grain, interval)) { [weak self] now in
+      self?.tick(number, now)
+    }
+  }
+
+  /// Ends capturing.
+  public func stopCapture() {
+    run.end()
+    timer.stop()
+  }
+
+  private func tick(_ number: Int, _ now: Int64) {
+    guard let consumer = run.consumer(of: number) else { return }
+    var due: [(MediaContent, Int64)] = []
+    var hasEnded = false
+    reading.withLock { reading in
+      let began = reading.began ?? now
+      reading.began = began
+      while due.count < 2, !hasEnded {
+        do throws(MediaFileError) {
+          if reading.next == nil { reading.next = try reading.source?.next() }
+        } catch {
+          lastFailure.withLock { $0 = error }
+        }
+        guard let next = reading.next else {
+          hasEnded = true
+          break
+        }
+        let time = began.addingReportingOverflow(next.nanoseconds)
+        guard !time.overflow, time.partialValue <= now + FileVideoCapturer.grain else { break }
+        due.append((next.media, time.partialValue))
+        reading.next = nil
+      }
+    }
+    for (media, time) in due {
+      switch media {
+      case .picture(let picture):
+        let frame = try? VideoFrame(picture, timestampNanoseconds: time)
+        if let frame { run.give(frame, number) }
+      case .encodedPicture(let picture):
+        (consumer as? any EncodedVideoConsumer)?.consumeEncodedPicture(picture)
+      case .audio: break
+      }
+    }
+    if hasEnded { timer.stop() }
+  }
+}
+
+extension IVFFileSource {
+  fileprivate var videoFormat: VideoFormat {
+    VideoFormat(width: width, height: height, framesPerSecond: framesPerSecond)
+  }
+}

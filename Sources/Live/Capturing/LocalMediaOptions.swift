@@ -1,0 +1,71 @@
+/// What an application captures by default, as client SDKs of rooms have it.
+public struct LocalMediaOptions: Hashable, Sendable, Codable {
+  /// Where the pictures come from.
+  public enum Source: String, Hashable, Sendable, Codable {
+    /// A camera.
+    case camera
+    /// The application pushes them.
+    case bypass
+    /// A file.
+    case file
+  }
+
+  /// What decides how frames of a camera are turned.
+  public enum RotationType: String, Hashable, Sendable, Codable {
+    /// Nothing: they stay as they come.
+    case notAvailable
+    /// How the device is held.
+    case deviceOrientation
+    /// How the application is shown.
+    case appOrientation
+  }
+
+  /// What sound is processed for.
+  public enum AudioType: String, Hashable, Sendable, Codable {
+    /// Speech: echo is cancelled.
+    case voice
+    /// Music: it stays as it is.
+    case music
+  }
+
+  /// Where the pictures come from.
+  public var source = Source.camera
+  /// Whether there is a track of sound.
+  public var hasAudio = true
+  /// Whether there is a track of pictures.
+  public var hasVideo = true
+  /// Whether sound is sent at first.
+  public var audio = true
+  /// Whether pictures are sent at first.
+  public var video = true
+  /// What the application says of the sound.
+  public var audioExtraValue = ""
+  /// What the application says of the pictures.
+  public var videoExtraValue = ""
+  /// What decides how frames are turned.
+  public var rotationType = RotationType.notAvailable
+  /// Which camera.
+  public var position = CameraPosition.front
+  /// Whether the own pictures are shown as in a mirror.
+  public var isMirror = true
+  /// The file, where pictures come from one.
+  public var fileName = "sample.mov"
+  /// The width in pixels of what a camera gives.
+  public var videoWidth = 640
+  /// The height in pixels of what a camera gives.
+  public var videoHeight = 480
+  /// How many frames per second a camera gives.
+  public var videoFPS = 20
+  /// What sound is processed for.
+  public var audioType = AudioType.voice
+  /// Whether the loudness of the microphone is regulated.
+  public var autoGain = false
+
+  /// The defaults.
+  public init() {}
+
+  /// What is asked of the capturer.
+  public var videoFormat: VideoFormat {
+    VideoFormat(width: videoWidth, height: videoHeight, framesPerSecond: Double(videoFPS))
+  }
+}

@@ -1,0 +1,167 @@
+import Foundation
+import Media
+import Synchronization
+
+/// Why a device or a screen cannot be captured.
+public struct VideoCaptureError: Error, Hashable, Sendable, CustomStringConvertible {
+  /// What is wrong, and mostly what to do, in one sentence.
+  public var reason: String
+
+  /// The reason.
+  public var description: String { reason }
+}
+
+/// A capturer of what `ffmpeg` can read: frames of one size come through a pipe from a child
+/// process.
+public final class ProcessVideoCapturer: VideoCapturer {
+  /// What can be captured.
+  public let supportedFormats: [VideoFormat]
+  /// Whether it is a screen.
+  public let isScreencast: Bool
+
+  /// What is captured, in words for errors.
+  private let title: String
+  /// What stands before `-i` in the command, and behind.
+  private let input: @Sendable (VideoFormat) -> [String]
+  /// Why it cannot begin; nil when it can.
+  private let obstacle: @Sendable () -> String?
+  private let run = CaptureRun()
+  private let state = Mutex(State())
+
+  private struct State {
+    var process: Process?
+    var failure: VideoCaptureError?
+  }
+
+  init(
+    _ title: String, supportedFormats: [VideoFormat], isScreencast: Bool,
+    obstacle: @escaping @Sendable () -> String?,
+    input: @escaping @Sendable (VideoFormat) -> [String]
+  ) {
+    self.title = title
+    self.supportedFormats = supportedFormats
+    self.isScreencast = isScreencast
+    self.obstacle = obstacle
+    self.input = input
+  }
+
+  deinit { state.withLock { $0.process }?.terminate() }
+
+  /// Why the last capture did not begin, or ended by itself; nil while all is well.
+  public var failure: VideoCaptureError? { state.withLock { $0.failure } }
+
+  /// Starts the child; the consumer is told that capturing began when the first frame comes.
+  public func startCapture(_ format: VideoFormat, consumer: any VideoConsumer) {
+    stopCapture()
+    let number = run.begin(consumer)
+    state.withLock { $0.failure = nil }
+    guard supportedFormats.contains(format) else {
+      return fail("the format is none of those that are supported", number)
+    }
+    if let obstacle = obstacle() { return fail(obstacle, number) }
+    guard let program = ProcessVideoCapturer.program else {
+      return fail("there is no ffmpeg: install the package ffmpeg", number)
+    }
+    let process = Process()
+    process.executableURL = URL(fileURLWithPath: program)
+    process.arguments =
+      ["-nostdin", "-hide_banner", "-loglevel", "error"] + input(format)
+      + [
+        "-an", "-f", "rawvideo", "-pix_fmt", format.pixelFormat.ffmpegName, "-s",
+        "\(format.width)x\(format.height)", "-",
+      ]
+    let (frames, errors) = (Pipe(), Pipe())
+    process.standardInput = FileHandle.nullDevice
+    process.standardOutput = frames
+    process.standardError = errors
+    do {
+      try process.run()
+    } catch {
+      return fail("ffmpeg cannot be started: \(error.localizedDescription)", number)
+    }
+    state.withLock { $0.process = process }
+    let thread = Thread { [weak self] in
+      ProcessVideoCapturer.read(frames.fileHandleForReading, format, whileHeld: { self }, number)
+      process.terminate()
+      let words = String(
+        decoding: errors.fileHandleForReading.readDataToEndOfFile().suffix(500), as: UTF8.self)
+      process.waitUntilExit()
+      self?.end(words, number)
+    }
+    thread.name = "frames"
+    thread.start()
+  }
+
+  /// Ends the child.
+  public func stopCapture() {
+    run.end()
+    let process = state.withLock { state in
+      defer { state.process = nil }
+      return state.process
+    }
+    process?.terminate()
+  }
+
+  /// The program on the search path.
+  private static var program: String? {
+    (ProcessInfo.processInfo.environment["PATH"] ?? "/usr/bin:/bin").split(separator: ":")
+      .map { "\($0)/ffmpeg" }
+      .first { FileManager.default.isExecutableFile(atPath: $0) }
+  }
+
+  private func fail(_ reason: String, _ number: Int) {
+    state.withLock { $0.failure = VideoCaptureError(reason: "\(title): \(reason)") }
+    run.didStart(false, number)
+  }
+
+  private func end(_ words: String, _ number: Int) {
+    guard run.goesOn(number) else { return }
+    let last = words.split(separator: "\n").last.map(String.init)
+    fail(last ?? "ffmpeg ended", number)
+    run.end()
+  }
+
+  /// Reads frames until the pipe ends or nobody wants them any longer.
+  private static func read(
+    _ pipe: FileHandle, _ format: VideoFormat,
+    whileHeld capturer: () -> ProcessVideoCapturer?, _ number: Int
+  ) {
+    let length = format.pixelFormat.byteCount(width: format.width, height: format.height)
+    while true {
+      // The bytes of each frame are read into memory of its own, which the frame then has.
+      var isWhole = false
+      let bytes = [UInt8](unsafeUninitializedCapacity: length) { target, count in
+        while count < length {
+          let got = Glibc.read(
+            pipe.fileDescriptor, target.baseAddress.map { $0 + count }, length - count)
+          if got < 0, errno == EINTR { continue }
+          guard got > 0 else { return }
+          count += got
+        }
+        isWhole = true
+      }
+      guard isWhole, let capturer = capturer(), capturer.run.goesOn(number) else { return }
+      let now = Int64(clamping: DispatchTime.now().uptimeNanoseconds)
+      guard
+        let buffer = try? VideoFrameBuffer(
+          format: format.pixelFormat, codedWidth: format.width, codedHeight: format.height,
+          bytes: bytes),
+        let frame = try? VideoFrame(buffer: buffer, timestampNanoseconds: now)
+      else { return }
+      capturer.run.didStart(true, number)
+      capturer.run.give(frame, number)
+    }
+  }
+}
+
+extension VideoPixelFormat {
+  /// The name that ffmpeg knows it by.
+  fileprivate var ffmpegName: String {
+    switch self {
+    case .i420: "yuv420p"
+    case .nv12: "nv12"
+    case .bgra: "bgra"
+    case .argb: "argb"
+    }
+  }
+}

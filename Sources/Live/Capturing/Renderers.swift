@@ -1,0 +1,177 @@
+import Foundation
+public import Media
+public import MediaFiles
+import Peer
+import Synchronization
+import Tape
+import Wire
+
+/// Keeps digests of what it is shown: two calls that show the same have the same.
+public final class DigestRenderer: VideoRenderer {
+  /// A frame that was shown.
+  public struct Shown: Hashable, Sendable {
+    /// The width in pixels.
+    public var width: Int
+    /// The height in pixels.
+    public var height: Int
+    /// XXH3 of the upright I420 samples, in hexadecimal digits.
+    public var digest: String
+  }
+
+  private struct Inside {
+    var shown: [Shown] = []
+    var sizes: [VideoRectangle] = []
+    var isBlank = true
+  }
+
+  private let inside = Mutex(Inside())
+  private let limit: Int
+
+  /// Creates a renderer that remembers so many frames, and forgets the oldest of more.
+  public init(limit: Int = 10_000) { self.limit = max(1, limit) }
+
+  /// The frames in their order.
+  public var shown: [Shown] { inside.withLock { $0.shown } }
+  /// The sizes that were told, in their order.
+  public var sizes: [VideoRectangle] { inside.withLock { $0.sizes } }
+  /// Whether there is nothing to show.
+  public var isBlank: Bool { inside.withLock { $0.isBlank } }
+
+  /// Takes a size.
+  public func setSize(width: Int, height: Int) {
+    inside.withLock { $0.sizes.append(VideoRectangle(width: width, height: height)) }
+  }
+
+  /// Takes a frame.
+  public func renderFrame(_ frame: VideoFrame?) {
+    guard let picture = frame?.picture() else {
+      inside.withLock { $0.isBlank = true }
+      return
+    }
+    let digest = (DecodedMedia.picture(picture).digest ?? []).map { byte in
+      let digits = String(byte, radix: 16)
+      return digits.count == 1 ? "0" + digits : digits
+    }.joined()
+    inside.withLock { inside in
+      inside.isBlank = false
+      if inside.shown.count == limit { inside.shown.removeFirst() }
+      inside.shown.append(Shown(width: picture.width, height: picture.height, digest: digest))
+    }
+  }
+}
+
+/// Compares what it is shown with what it should be (PSNR of the luma).
+public final class PSNRRenderer: VideoRenderer {
+  private let reference: @Sendable (Int, VideoFrame) -> VideoFrame?
+  private let values = Mutex<(count: Int, decibels: [Double])>((0, []))
+
+  /// Creates a renderer.
+  ///
+  /// - Parameter reference: what a frame of a number from 0 on should be; nil passes it over.
+  public init(reference: @escaping @Sendable (Int, VideoFrame) -> VideoFrame?) {
+    self.reference = reference
+  }
+
+  /// The likeness of each frame that was compared, in decibels; 128 where nothing differs.
+  public var decibels: [Double] { values.withLock { $0.decibels } }
+
+  /// Does nothing.
+  public func setSize(width: Int, height: Int) {}
+
+  /// Compares a frame.
+  public func renderFrame(_ frame: VideoFrame?) {
+    guard let frame else { return }
+    let number = values.withLock { values in
+      defer { values.count += 1 }
+      return values.count
+    }
+    guard let wanted = reference(number, frame),
+      let value = PSNRRenderer.decibels(frame.picture(), wanted.picture())
+    else { return }
+    values.withLock { $0.decibels.append(value) }
+  }
+
+  private static func decibels(_ left: Picture, _ right: Picture) -> Double? {
+    guard let error = left.squaredError(to: right) else { return nil }
+    guard error > 0 else { return 128 }
+    let mean = Double(error) / Double(left.width * left.height)
+    return min(128, 10 * log10(255 * 255 / mean))
+  }
+}
+
+/// Writes what it is shown into a YUV4MPEG2 file, or each frame into a PNG file of its own.
+public final class DumpRenderer: VideoRenderer {
+  private struct Inside {
+    var movie: PictureWriter?
+    var numbering: (path: String, count: Int)?
+    var failure: MediaFileError?
+  }
+
+  /// Frames are written on a thread of their own, and dropped when the disk is too slow.
+  private let queue = DispatchQueue(label: "retake.dump")
+  private let inside: Mutex<Inside>
+  private let waiting = Mutex(0)
+
+  private static let waitingMaximum = 16
+
+  /// Writes a YUV4MPEG2 file of a constant rate and of the first frame's size.
+  public init(movie path: String, framesPerSecond: Int = 30) throws(MediaFileError) {
+    let file = try MediaFile(path, for: .writing)
+    inside = Mutex(Inside(movie: PictureWriter(file, framesPerSecond: framesPerSecond)))
+  }
+
+  /// Writes a PNG file for each frame: `path` with a number before its last dot, from 1 on.
+  public init(images path: String) { inside = Mutex(Inside(numbering: (path, 0))) }
+
+  /// Does nothing: a file keeps the size of its first frame, and an image has its own.
+  public func setSize(width: Int, height: Int) {}
+
+  /// Takes a frame to be written.
+  public func renderFrame(_ frame: VideoFrame?) {
+    guard let frame else { return }
+    let isTaken = waiting.withLock { waiting in
+      guard waiting < DumpRenderer.waitingMaximum else { return false }
+      waiting += 1
+      return true
+    }
+    guard isTaken else { return }
+    queue.async { [self] in
+      write(frame)
+      waiting.withLock { $0 -= 1 }
+    }
+  }
+
+  /// Completes the files and tells how many frames they have.
+  public func finish() throws(MediaFileError) -> Int {
+    let result = queue.sync {
+      inside.withLock { inside -> Result<Int, MediaFileError> in
+        if let failure = inside.failure { return .failure(failure) }
+        if inside.movie != nil { return inside.movie?.finish() ?? .success(0) }
+        return .success(inside.numbering?.count ?? 0)
+      }
+    }
+    return try result.get()
+  }
+
+  private func write(_ frame: VideoFrame) {
+    let picture = frame.picture()
+    inside.withLock { inside in
+      let at = Instant(nanoseconds: frame.timestampNanoseconds)
+      inside.movie?.write(.picture(picture), at: at)
+      guard let (path, count) = inside.numbering, inside.failure == nil else { return }
+      do throws(MediaFileError) {
+        try MediaFile(DumpRenderer.path(path, count + 1), for: .writing).write(PNG.file(picture))
+        inside.numbering = (path, count + 1)
+      } catch {
+        inside.failure = error
+      }
+    }
+  }
+
+  /// `folder/name-12.png`.
+  private static func path(_ path: String, _ number: Int) -> String {
+    let url = URL(fileURLWithPath: path)
+    let ending = url.pathExtension.isEmpty ? "png" : url.pathExtension
+    return url.deletingPathExtension().path + "-\(number).\(ending)"
+  }
+}

@@ -1,0 +1,32 @@
+public import Media
+import Synchronization
+
+/// Shows frames.
+///
+/// Calls come one at a time, from the thread of whoever has the frames, and must return at once.
+public protocol VideoRenderer: Sendable {
+  /// The size in pixels of what is shown from now on; comes before the first frame.
+  func setSize(width: Int, height: Int)
+  /// Shows a frame; nil: there is nothing to show any longer.
+  func renderFrame(_ frame: VideoFrame?)
+}
+
+/// Tells a renderer the size whenever it changes, before the first frame of that size.
+final class RendererFeed: Sendable {
+  private let renderer: any VideoRenderer
+  private let size = Mutex<(width: Int, height: Int)?>(nil)
+
+  init(_ renderer: some VideoRenderer) { self.renderer = renderer }
+
+  func show(_ frame: VideoFrame?) {
+    if let frame {
+      let next = (frame.displayWidth, frame.displayHeight)
+      let changes = size.withLock { size in
+        defer { size = next }
+        return size.map { $0 != next } ?? true
+      }
+      if changes { renderer.setSize(width: next.0, height: next.1) }
+    }
+    renderer.renderFrame(frame)
+  }
+}

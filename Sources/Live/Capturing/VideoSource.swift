@@ -1,0 +1,210 @@
+public import Media
+import Peer
+import Synchronization
+
+/// Frames of one capturer for any number of senders and renderers.
+///
+/// The source starts the capturer, keeps what it gives after the end from everybody, and tells the
+/// connections when capturing begins and ends, so that a take says so too.
+public final class VideoSource: EncodedVideoConsumer {
+  /// How far capturing is.
+  public enum State: Hashable, Sendable {
+    /// Nothing is captured.
+    case stopped
+    /// The capturer was asked and has not answered.
+    case starting
+    /// Frames come.
+    case started
+    /// The capturer could not start.
+    case failed
+  }
+
+  /// The capturer.
+  public let capturer: any VideoCapturer
+  private let inside = Mutex(Inside())
+
+  private struct Sender {
+    weak let connection: PeerConnection?
+    var transceiver: UInt32
+  }
+
+  private struct Inside {
+    var state = State.stopped
+    var format: VideoFormat?
+    var senders: [Sender] = []
+    var renderers: [(id: Int, feed: RendererFeed)] = []
+    var lastRenderer = 0
+    var waiting: [CheckedContinuation<Bool, Never>] = []
+    var frames = 0
+    var ignored = 0
+  }
+
+  /// Creates a source that has not started.
+  public init(_ capturer: any VideoCapturer) { self.capturer = capturer }
+
+  deinit { capturer.stopCapture() }
+
+  /// How far capturing is.
+  public var state: State { inside.withLock { $0.state } }
+  /// The format that is captured; nil before the start.
+  public var format: VideoFormat? { inside.withLock { $0.format } }
+  /// How many frames came, and how many after the end, which nobody got.
+  public var counts: (frames: Int, ignored: Int) { inside.withLock { ($0.frames, $0.ignored) } }
+
+  // MARK: Starting and stopping
+
+  /// Begins to capture in the supported format that is nearest to a wish, or in the preferred one.
+  ///
+  /// - Returns: whether the capturer started.
+  @discardableResult
+  public func start(_ wish: VideoFormat? = nil) async -> Bool {
+    let known =
+      wish.map { capturer.supportedFormat(nearest: $0) } ?? capturer.supportedFormats.first
+    guard let format = known else {
+      inside.withLock { $0.state = .failed }
+      note(.failed)
+      return false
+    }
+    return await withCheckedContinuation { continuation in
+      let begins = inside.withLock { inside -> Bool? in
+        guard inside.state != .started else { return nil }
+        inside.waiting.append(continuation)
+        guard inside.state != .starting else { return false }
+        inside.state = .starting
+        inside.format = format
+        return true
+      }
+      switch begins {
+      case true?: capturer.startCapture(format, consumer: SourceInlet(self))
+      case false?: break
+      case nil: continuation.resume(returning: true)
+      }
+    }
+  }
+
+  /// Ends capturing; renderers are told that there is nothing to show.
+  public func stop() {
+    let (was, waiting, renderers) = inside.withLock { inside in
+      defer {
+        inside.state = .stopped
+        inside.waiting = []
+      }
+      return (inside.state, inside.waiting, inside.renderers)
+    }
+    capturer.stopCapture()
+    for continuation in waiting { continuation.resume(returning: false) }
+    guard was != .stopped else { return }
+    for renderer in renderers { renderer.feed.show(nil) }
+    note(.stopped)
+  }
+
+  // MARK: Who gets the frames
+
+  /// Sends the frames on a transceiver whose source is `.application`, too.
+  ///
+  /// The source does not keep the connection alive.
+  public func send(on transceiver: UInt32, of connection: PeerConnection) {
+    let state = inside.withLock { inside in
+      inside.senders.removeAll { $0.connection == nil }
+      inside.senders.append(Sender(connection: connection, transceiver: transceiver))
+      return inside.state
+    }
+    if state == .started { note(.started, to: connection, transceiver) }
+  }
+
+  /// Sends the frames on a transceiver no longer.
+  public func endSending(on transceiver: UInt32, of connection: PeerConnection) {
+    inside.withLock { inside in
+      inside.senders.removeAll { $0.connection === connection && $0.transceiver == transceiver }
+    }
+  }
+
+  /// Shows the frames to a renderer, too; keep the result as long as it shall go on.
+  public func addRenderer(_ renderer: some VideoRenderer) -> MediaSubscription {
+    let id = inside.withLock { inside in
+      inside.lastRenderer += 1
+      inside.renderers.append((inside.lastRenderer, RendererFeed(renderer)))
+      return inside.lastRenderer
+    }
+    return MediaSubscription { [weak self] in
+      self?.inside.withLock { inside in inside.renderers.removeAll { $0.id == id } }
+    }
+  }
+
+  // MARK: What the capturer says
+
+  /// Takes the answer of the capturer.
+  public func captureDidStart(_ isStarted: Bool) {
+    let waiting = inside.withLock { inside -> [CheckedContinuation<Bool, Never>]? in
+      guard inside.state == .starting else { return nil }
+      inside.state = isStarted ? .started : .failed
+      defer { inside.waiting = [] }
+      return inside.waiting
+    }
+    guard let waiting else { return }
+    note(isStarted ? .started : .failed)
+    for continuation in waiting { continuation.resume(returning: isStarted) }
+  }
+
+  /// Hands a frame on; one that comes before the start or after the end is ignored.
+  public func consumeCapturedFrame(_ frame: VideoFrame) {
+    guard let (senders, renderers) = receivers() else { return }
+    // Converted once, however many senders there are.
+    let upright = senders.isEmpty ? nil : frame.upright
+    for sender in senders {
+      if let upright { sender.connection?.send(upright, on: sender.transceiver) }
+    }
+    for renderer in renderers { renderer.feed.show(frame) }
+  }
+
+  /// Hands an encoded picture to the senders; it cannot be shown here.
+  public func consumeEncodedPicture(_ picture: EncodedPicture) {
+    guard let (senders, _) = receivers() else { return }
+    for sender in senders { sender.connection?.send(picture, on: sender.transceiver) }
+  }
+
+  private func receivers() -> ([Sender], [(id: Int, feed: RendererFeed)])? {
+    inside.withLock { inside in
+      guard inside.state == .started else {
+        inside.ignored += 1
+        return nil
+      }
+      inside.frames += 1
+      return (inside.senders, inside.renderers)
+    }
+  }
+
+  // MARK: On the tape
+
+  private func note(_ event: CaptureNote.Event) {
+    let senders = inside.withLock { $0.senders }
+    for sender in senders {
+      if let connection = sender.connection { note(event, to: connection, sender.transceiver) }
+    }
+  }
+
+  private func note(
+    _ event: CaptureNote.Event, to connection: PeerConnection, _ transceiver: UInt32
+  ) {
+    let format = inside.withLock { $0.format }
+    connection.note(
+      CaptureNote(
+        event: event, isScreencast: capturer.isScreencast, width: format?.width ?? 0,
+        height: format?.height ?? 0, framesPerSecond: format?.framesPerSecond ?? 0,
+        pixelFormat: format?.pixelFormat ?? .i420),
+      of: transceiver)
+  }
+}
+
+/// What stands between a capturer and its source: the capturer does not keep the source alive.
+private final class SourceInlet: EncodedVideoConsumer {
+  private weak let source: VideoSource?
+
+  init(_ source: VideoSource) { self.source = source }
+
+  func captureDidStart(_ isStarted: Bool) { source?.captureDidStart(isStarted) }
+  func consumeCapturedFrame(_ frame: VideoFrame) { source?.consumeCapturedFrame(frame) }
+  func consumeEncodedPicture(_ picture: EncodedPicture) {
+    source?.consumeEncodedPicture(picture)
+  }
+}

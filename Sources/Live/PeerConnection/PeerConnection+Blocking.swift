@@ -1,0 +1,73 @@
+import Dispatch
+package import Peer
+import Synchronization
+
+/// Something that a listener hears, in the order in which it happens.
+package enum PeerConnectionNews: Sendable {
+  /// What the event streams tell too.
+  case event(PeerConnectionEvent)
+  /// A message of a data channel; while somebody listens, none waits in `DataChannel.messages`.
+  case message(DataChannel, DataChannelMessage)
+}
+
+// The connection for an interface whose methods do not await: calls that block, replies and news
+// through closures. All closures run on the loop's thread and must return at once.
+extension PeerConnection {
+  /// Makes a call and blocks the calling thread until its reply is there.
+  ///
+  /// The loop is a thread of its own that never waits for the caller, so the wait ends. Only
+  /// closures that run on the loop's thread must not call this: the loop would wait for itself.
+  ///
+  /// - Parameter replied: runs on the loop's thread before anything that follows from later steps.
+  @discardableResult
+  package func performAndWait(
+    _ call: PeerCall, replied: @escaping @Sendable (PeerReply) -> Void = { _ in }
+  ) throws(PeerError) -> PeerReply {
+    let answer = BlockingReply()
+    perform(call) { reply in
+      replied(reply)
+      answer.give(reply)
+    }
+    let reply = answer.wait()
+    if case .failure(let error) = reply { throw error }
+    return reply
+  }
+
+  /// Makes a call; its reply goes to the closure, after everything else that the call's step told.
+  package func perform(_ call: PeerCall, complete: @escaping @Sendable (PeerReply) -> Void) {
+    if !loop.mailbox.post(.call(key, call, complete)) { complete(.failure(.ended)) }
+  }
+
+  /// Sends a message; the reply comes late while much is buffered.
+  package func send(_ message: DataMessage, complete: @escaping @Sendable (PeerReply) -> Void) {
+    if !loop.mailbox.post(.send(key, message, complete)) { complete(.failure(.ended)) }
+  }
+
+  /// Closes the connection like `close`, and blocks until that is done.
+  package func closeAndWait() {
+    _ = try? performAndWait(.close)
+    observers.finish()
+  }
+
+  /// Calls a closure with all news from now on until the connection is closed; a later listener
+  /// takes the place of an earlier one.
+  package func listen(_ listener: @escaping @Sendable (PeerConnectionNews) -> Void) {
+    observers.listen(listener)
+  }
+}
+
+/// A reply that one thread gives and another waits for.
+private final class BlockingReply: Sendable {
+  private let reply = Mutex<PeerReply?>(nil)
+  private let isGiven = DispatchSemaphore(value: 0)
+
+  func give(_ reply: PeerReply) {
+    self.reply.withLock { $0 = reply }
+    isGiven.signal()
+  }
+
+  func wait() -> PeerReply {
+    isGiven.wait()
+    return reply.withLock { $0 } ?? .failure(.ended)
+  }
+}

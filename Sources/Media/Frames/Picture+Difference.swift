@@ -1,0 +1,18 @@
+import CYUV
+
+extension Picture {
+  /// The sum of the squared differences of the luma samples; nil where there is none to tell.
+  ///
+  /// It is a whole number, so that it is the same on any machine.
+  package func squaredError(to other: Picture) -> UInt64? {
+    guard width == other.width, height == other.height, !samples.isEmpty, !other.samples.isEmpty
+    else { return nil }
+    return unsafe samples.withUnsafeBufferPointer { left in
+      unsafe other.samples.withUnsafeBufferPointer { right in
+        guard let left = left.baseAddress, let right = right.baseAddress else { return nil }
+        return unsafe ComputeSumSquareErrorPlane(
+          left, Int32(width), right, Int32(width), Int32(width), Int32(height))
+      }
+    }
+  }
+}

@@ -1,0 +1,122 @@
+import CYUV
+
+// The pixels of frames as encoders and screens want them, by libyuv.
+extension VideoFrame {
+  /// The visible part as an upright I420 picture, which is what an encoder takes.
+  ///
+  /// I420 that is upright and wholly visible is handed over without a copy. Everything else is
+  /// converted and turned in one pass; only RGB that is turned takes two. RGB becomes Y of 16 to
+  /// 235 with U and V of 16 to 240, by the matrix of BT.601.
+  public func picture() -> Picture {
+    let whole = VideoRectangle(width: codedWidth, height: codedHeight)
+    if format == .i420, rotation == .none, visibleRect == whole, buffer.isTight {
+      return Picture(width: codedWidth, height: codedHeight, samples: buffer.bytes)
+    }
+    switch format {
+    case .i420, .nv12: return turnedPlanes()
+    case .bgra, .argb:
+      let upright = convertedPixels()
+      guard rotation != .none else { return upright }
+      return upright.turned(rotation)
+    }
+  }
+
+  private func turnedPlanes() -> Picture {
+    let (x, y) = (visibleRect.x, visibleRect.y)
+    let (columns, rows) = (Int32(visibleRect.width), Int32(visibleRect.height))
+    let mode = rotation.mode
+    return Picture(width: displayWidth, height: displayHeight) { target in
+      unsafe buffer.bytes.withUnsafeBufferPointer { source in
+        guard let base = source.baseAddress else { return }
+        let luma = unsafe base + buffer.planes[0].offset + y * buffer.planes[0].stride + x
+        let chroma = buffer.planes[1]
+        let strides = buffer.planes.map { Int32(clamping: $0.stride) }
+        if format == .nv12 {
+          let colour = unsafe base + chroma.offset + y / 2 * chroma.stride + x
+          _ = unsafe NV12ToI420Rotate(
+            luma, strides[0], colour, strides[1], target.y, target.stride, target.u,
+            target.chromaStride, target.v, target.chromaStride, columns, rows, mode)
+        } else {
+          let other = buffer.planes[2]
+          let u = unsafe base + chroma.offset + y / 2 * chroma.stride + x / 2
+          let v = unsafe base + other.offset + y / 2 * other.stride + x / 2
+          _ = unsafe I420Rotate(
+            luma, strides[0], u, strides[1], v, strides[2], target.y, target.stride, target.u,
+            target.chromaStride, target.v, target.chromaStride, columns, rows, mode)
+        }
+      }
+    }
+  }
+
+  /// The visible part of RGB as it lies in memory, not turned.
+  private func convertedPixels() -> Picture {
+    let plane = buffer.planes[0]
+    let (columns, rows) = (visibleRect.width, visibleRect.height)
+    return Picture(width: columns, height: rows) { target in
+      unsafe buffer.bytes.withUnsafeBufferPointer { source in
+        guard let base = source.baseAddress else { return }
+        let pixels = unsafe base + plane.offset + visibleRect.y * plane.stride + visibleRect.x * 4
+        // libyuv names the bytes of a word from the high one down: its ARGB is B, G, R, A in
+        // memory.
+        let convert = unsafe format == .bgra ? ARGBToI420 : BGRAToI420
+        _ = unsafe convert(
+          pixels, Int32(clamping: plane.stride), target.y, target.stride, target.u,
+          target.chromaStride, target.v, target.chromaStride, Int32(columns), Int32(rows))
+      }
+    }
+  }
+}
+
+extension Picture {
+  /// Where the planes of a picture stand while it is made.
+  struct Target {
+    var y: UnsafeMutablePointer<UInt8>
+    var u: UnsafeMutablePointer<UInt8>
+    var v: UnsafeMutablePointer<UInt8>
+    var stride: Int32
+    var chromaStride: Int32
+  }
+
+  /// Makes a picture by filling in all of its samples.
+  convenience init(width: Int, height: Int, filling fill: (Target) -> Void) {
+    let count = Picture.byteCount(width: width, height: height)
+    let (columns, rows) = ((width + 1) / 2, (height + 1) / 2)
+    let samples = unsafe [UInt8](unsafeUninitializedCapacity: count) { buffer, initialized in
+      guard let base = buffer.baseAddress else { return }
+      unsafe fill(
+        Target(
+          y: base, u: base + width * height, v: base + width * height + columns * rows,
+          stride: Int32(width), chromaStride: Int32(columns)))
+      initialized = count
+    }
+    self.init(width: width, height: height, samples: samples)
+  }
+
+  /// The picture turned clockwise; one without samples keeps none.
+  func turned(_ rotation: VideoRotation) -> Picture {
+    let (columns, rows) = rotation.swapsSides ? (height, width) : (width, height)
+    guard !samples.isEmpty else { return Picture(width: columns, height: rows, samples: []) }
+    let (chroma, mode) = (Int32((width + 1) / 2), rotation.mode)
+    let chromaCount = (width + 1) / 2 * ((height + 1) / 2)
+    return Picture(width: columns, height: rows) { target in
+      unsafe samples.withUnsafeBufferPointer { source in
+        guard let y = source.baseAddress else { return }
+        let u = unsafe y + width * height
+        _ = unsafe I420Rotate(
+          y, Int32(width), u, chroma, u + chromaCount, chroma, target.y, target.stride, target.u,
+          target.chromaStride, target.v, target.chromaStride, Int32(width), Int32(height), mode)
+      }
+    }
+  }
+}
+
+extension VideoRotation {
+  fileprivate var mode: RotationModeEnum {
+    switch self {
+    case .none: kRotate0
+    case .quarter: kRotate90
+    case .half: kRotate180
+    case .threeQuarters: kRotate270
+    }
+  }
+}

@@ -1,0 +1,125 @@
+/// What a camera gives of a textured scene, as a pure function of the number of the picture: shapes
+/// of several sizes that wander, and on each sample the noise of a sensor, new in each picture.
+///
+/// It stands for real pictures where their size on the tape is measured: a drawn pattern compresses
+/// far better, and plain noise not at all.
+package final class CameraScene: Sendable {
+  /// The size in pixels.
+  package let width: Int
+  package let height: Int
+
+  /// Octaves of texture: how wide a cell is, as a power of two, and how far its value reaches.
+  private static let octaves: [(shift: Int, reach: Int)] = [
+    (6, 96), (5, 48), (4, 24), (3, 12), (2, 6), (1, 2),
+  ]
+
+  private let texture: [UInt8]
+  private let textureWidth: Int
+  private let chroma: [UInt8]
+  /// Samples of noise with a standard deviation of 1.2 for luma and 0.8 for chroma, in a ring.
+  private let lumaNoise: [Int8]
+  private let chromaNoise: [Int8]
+
+  private static let margin = 64
+  private static let noiseCount = 1 << 16
+
+  /// Draws the scene.
+  package init(width: Int, height: Int) {
+    self.width = min(max(width, 2), 4_096)
+    self.height = min(max(height, 2), 4_096)
+    textureWidth = self.width + CameraScene.margin
+    texture = CameraScene.texture(
+      width: textureWidth, height: self.height, octaves: CameraScene.octaves[...])
+    chroma = CameraScene.texture(
+      width: textureWidth, height: self.height, octaves: CameraScene.octaves[..<2])
+    var random = Random(state: 0x9e37_79b9_7f4a_7c15)
+    lumaNoise = random.noise(count: CameraScene.noiseCount, spread: 33)
+    chromaNoise = random.noise(count: CameraScene.noiseCount, spread: 22)
+  }
+
+  /// The picture of a number from 0 on.
+  package func picture(_ number: Int64) -> Picture {
+    var random = Random(state: UInt64(bitPattern: number) &* 0xd134_2543_de82_ef95 | 1)
+    // Left and right again, one pixel in each picture.
+    let phase = Int(number.magnitude % UInt64(2 * CameraScene.margin))
+    let shift = phase < CameraScene.margin ? phase : 2 * CameraScene.margin - 1 - phase
+    var samples: [UInt8] = []
+    samples.reserveCapacity(Picture.byteCount(width: width, height: height))
+    for row in 0..<height {
+      append(texture, row * textureWidth + shift, 1, width, lumaNoise, &random, to: &samples)
+    }
+    let (columns, rows) = ((width + 1) / 2, (height + 1) / 2)
+    for plane in 0..<2 {
+      for row in 0..<rows {
+        let line = plane == 0 ? row : rows - 1 - row
+        append(
+          chroma, min(2 * line, height - 1) * textureWidth + shift, 2, columns, chromaNoise,
+          &random, to: &samples)
+      }
+    }
+    return Picture(width: width, height: height, samples: samples)
+  }
+
+  private func append(
+    _ texture: [UInt8], _ start: Int, _ step: Int, _ count: Int, _ noise: [Int8],
+    _ random: inout Random, to samples: inout [UInt8]
+  ) {
+    var place = Int(truncatingIfNeeded: random.next() % UInt64(CameraScene.noiseCount))
+    for column in 0..<count {
+      let value = Int(texture[start + column * step]) + Int(noise[place])
+      samples.append(UInt8(clamping: value))
+      place = (place + 1) & (CameraScene.noiseCount - 1)
+    }
+  }
+
+  /// Values on lattices of several widths, with straight lines between them.
+  private static func texture(
+    width: Int, height: Int, octaves: ArraySlice<(shift: Int, reach: Int)>
+  ) -> [UInt8] {
+    var values = [UInt8](repeating: 0, count: width * height)
+    for row in 0..<height {
+      for column in 0..<width {
+        var sum = 128
+        for (shift, reach) in octaves { sum += octave(column, row, shift, reach) }
+        values[row * width + column] = UInt8(clamping: min(max(sum, 16), 235))
+      }
+    }
+    return values
+  }
+
+  private static func octave(_ x: Int, _ y: Int, _ shift: Int, _ reach: Int) -> Int {
+    let (column, row, size) = (x >> shift, y >> shift, 1 << shift)
+    let (right, down) = (x & (size - 1), y & (size - 1))
+    func corner(_ x: Int, _ y: Int) -> Int {
+      var random = Random(
+        state: UInt64(truncatingIfNeeded: (x << 20 ^ y << 4 ^ shift) &* 0x9e37_79b9 &+ 1))
+      return Int(random.next() & 0xff) - 128
+    }
+    let top = corner(column, row) * (size - right) + corner(column + 1, row) * right
+    let bottom = corner(column, row + 1) * (size - right) + corner(column + 1, row + 1) * right
+    return (top * (size - down) + bottom * down) * reach / (size * size * 256)
+  }
+
+  /// A generator of numbers that is the same everywhere (xorshift64*).
+  private struct Random {
+    var state: UInt64
+
+    mutating func next() -> UInt64 {
+      state ^= state >> 12
+      state ^= state << 25
+      state ^= state >> 27
+      return (state &* 0x2545_f491_4f6c_dd1d) >> 16
+    }
+
+    /// Sums of four bytes, which are nearly normal: their standard deviation is 148, and `spread`
+    /// of 4096 of it remains.
+    mutating func noise(count: Int, spread: Int) -> [Int8] {
+      (0..<count).map { _ in
+        let bits = next()
+        let sum = (0..<4).reduce(0) { $0 + Int(bits >> UInt64(8 * $1) & 0xff) } - 510
+        let scaled = sum * spread
+        return Int8(clamping: (scaled + (scaled < 0 ? -2_048 : 2_048)) / 4_096)
+      }
+    }
+  }
+}

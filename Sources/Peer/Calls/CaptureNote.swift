@@ -1,0 +1,30 @@
+package import Media
+
+/// What the capturer of a sender did.
+package struct CaptureNote: Hashable, Sendable, Codable {
+  /// What happened.
+  package enum Event: String, Hashable, Sendable, Codable {
+    case started, failed, stopped
+  }
+
+  package var event: Event
+  /// Whether it captures a screen.
+  package var isScreencast: Bool
+  /// The format that was asked for.
+  package var width: Int
+  package var height: Int
+  package var framesPerSecond: Double
+  package var pixelFormat: VideoPixelFormat
+
+  package init(
+    event: Event, isScreencast: Bool, width: Int, height: Int, framesPerSecond: Double,
+    pixelFormat: VideoPixelFormat
+  ) {
+    self.event = event
+    self.isScreencast = isScreencast
+    self.width = width
+    self.height = height
+    self.framesPerSecond = framesPerSecond
+    self.pixelFormat = pixelFormat
+  }
+}

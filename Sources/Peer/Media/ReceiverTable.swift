@@ -1,0 +1,52 @@
+import Media
+
+/// What applications set on received tracks, and what was told of them.
+struct ReceiverTable {
+  private struct Receiver {
+    var transceiver: UInt32
+    var state = TrackState(isMuted: true)
+    /// Whether the peer's track was told of and has not ended.
+    var isLive = false
+  }
+
+  private var receivers: [Receiver] = []
+
+  /// The state of a transceiver's received track.
+  func state(of transceiver: UInt32) -> TrackState {
+    receivers.first { $0.transceiver == transceiver }?.state ?? TrackState(isMuted: true)
+  }
+
+  /// The transceivers whose received tracks have not ended, in the order in which they came about.
+  var live: [UInt32] { receivers.filter(\.isLive).map(\.transceiver) }
+
+  /// Sets whether a track is heard or seen; false when nothing changed.
+  mutating func setEnabled(_ isEnabled: Bool, of transceiver: UInt32) -> Bool {
+    change(transceiver, \.state.isEnabled, to: isEnabled)
+  }
+
+  /// Sets the volume of a track; false when nothing changed.
+  mutating func setVolume(_ volume: Double, of transceiver: UInt32) -> Bool {
+    change(transceiver, \.state.volume, to: volume)
+  }
+
+  /// Notes whether something comes from the peer; false when nothing changed.
+  mutating func setMuted(_ isMuted: Bool, of transceiver: UInt32) -> Bool {
+    change(transceiver, \.state.isMuted, to: isMuted)
+  }
+
+  /// Notes whether the peer's track lives; false when nothing changed.
+  mutating func setLive(_ isLive: Bool, of transceiver: UInt32) -> Bool {
+    change(transceiver, \.isLive, to: isLive)
+  }
+
+  private mutating func change<Value: Equatable>(
+    _ transceiver: UInt32, _ member: WritableKeyPath<Receiver, Value>, to value: Value
+  ) -> Bool {
+    let known = receivers.firstIndex { $0.transceiver == transceiver }
+    if known == nil { receivers.append(Receiver(transceiver: transceiver)) }
+    let index = known ?? receivers.count - 1
+    guard receivers[index][keyPath: member] != value else { return false }
+    receivers[index][keyPath: member] = value
+    return true
+  }
+}

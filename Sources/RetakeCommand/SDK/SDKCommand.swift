@@ -1,0 +1,78 @@
+import ArgumentParser
+import Queries
+
+/// What of the client SDKs is there.
+struct SDKCommand: ParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "sdk",
+    abstract: "List which capabilities of five client SDKs are there, with their tests.",
+    discussion: """
+      Without options, the counts of each SDK. Examples:
+        retake sdk
+        retake sdk --rows --state missing
+        retake sdk --rows --json
+      """)
+
+  @Flag(help: "List the rows instead of their counts.")
+  var rows = false
+
+  @Option(help: "Only rows in this state: works, in-part, missing or impossible; implies --rows.")
+  var state: SDKRow.State?
+
+  @Flag(help: "Print JSON: an array of rows, or of counts.")
+  var json = false
+
+  @Flag(help: "Print the rows as the article of the documentation has them.")
+  var markdown = false
+
+  func validate() throws {
+    guard json, markdown else { return }
+    throw ValidationError("--json and --markdown are two forms of the same: give one of them")
+  }
+
+  func run() throws {
+    let chosen = SDKRow.all.filter { state == nil || $0.state == state }
+    if markdown {
+      try Output.write(chosen.map { $0.markdown + "\n" }.joined())
+    } else if !rows, state == nil {
+      try json ? Output.line("[\(Self.counts.map(\.json).joined(separator: ","))]") : counts()
+    } else if json {
+      try Output.line("[\(chosen.map(\.json).joined(separator: ","))]")
+    } else {
+      try table(chosen)
+    }
+  }
+
+  private func table(_ rows: [SDKRow]) throws {
+    let cells = rows.map { [$0.id, $0.state.words, $0.text, $0.remark, $0.test ?? ""] }
+    let names = ["row", "state", "capability", "without, or because", "test"]
+    try Output.write(TextTable(columns: names, rows: cells).text)
+  }
+
+  private func counts() throws {
+    let names = ["document"] + SDKRow.State.allCases.map(\.words) + ["rows"]
+    let cells = Self.counts.map { [$0.document] + ($0.counts + [$0.rows]).map(String.init) }
+    let alignsRight = [false] + Array(repeating: true, count: names.count - 1)
+    try Output.write(TextTable(columns: names, rows: cells, alignsRight: alignsRight).text)
+  }
+
+  /// The counts of a document, or of all together.
+  private struct Counts {
+    var document: String
+    var counts: [Int]
+
+    var rows: Int { counts.reduce(0, +) }
+
+    var json: String {
+      let states = zip(SDKRow.State.allCases, counts).map { "\"\($0.rawValue)\":\($1)" }
+      return "{\"document\":\"\(document)\",\(states.joined(separator: ",")),\"rows\":\(rows)}"
+    }
+  }
+
+  private static var counts: [Counts] {
+    SDKRow.documents.map { Counts(document: $0.0, counts: SDKRow.counts(of: $0.0)) }
+      + [Counts(document: "all", counts: SDKRow.counts())]
+  }
+}
+
+extension SDKRow.State: ExpressibleByArgument {}

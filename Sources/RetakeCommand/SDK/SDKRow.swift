@@ -1,0 +1,87 @@
+import Stats
+
+/// A capability of one of the five client SDKs and guides that the client stack is measured
+/// against.
+///
+/// The rows stand here alone: the command prints them, the article of the catalogue is held against
+/// them, and a test sees to it that what works has a test that exists.
+struct SDKRow: Hashable, Sendable {
+  /// How far a capability is there.
+  enum State: String, Hashable, Sendable, CaseIterable {
+    /// It is there, and a test shows it.
+    case works
+    /// Some of it is there.
+    case inPart = "in-part"
+    /// Nothing of it is there.
+    case missing
+    /// It has no meaning on this system.
+    case impossible
+
+    /// The state for people.
+    var words: String {
+      switch self {
+      case .works: "works"
+      case .inPart: "in part"
+      case .missing: "missing"
+      case .impossible: "cannot be here"
+      }
+    }
+  }
+
+  /// The document and the number in it: `GU12`.
+  var id: String
+  /// What it is.
+  var text: String
+  /// How far it is there.
+  var state: State
+  /// What is missing, or why it cannot be here.
+  var remark = ""
+  /// The test that shows it: `Suite/test`.
+  var test: String?
+
+  static func works(_ id: String, _ text: String, by test: String) -> SDKRow {
+    SDKRow(id: id, text: text, state: .works, test: test)
+  }
+
+  static func inPart(
+    _ id: String, _ text: String, without remark: String, by test: String
+  ) -> SDKRow {
+    SDKRow(id: id, text: text, state: .inPart, remark: remark, test: test)
+  }
+
+  static func missing(_ id: String, _ text: String) -> SDKRow {
+    SDKRow(id: id, text: text, state: .missing)
+  }
+
+  static func impossible(_ id: String, _ text: String, because reason: String) -> SDKRow {
+    SDKRow(id: id, text: text, state: .impossible, remark: reason)
+  }
+
+  /// The documents with how many rows each has.
+  static let documents = [("PX", 10), ("SO", 18), ("TW", 24), ("GU", 23), ("KA", 43)]
+
+  /// All rows, document by document.
+  static let all = pixiv + sora + twilio + guide + connectLive
+
+  /// How many rows of a document, or of all, are in each state.
+  static func counts(of document: String = "") -> [Int] {
+    State.allCases.map { state in
+      all.count { $0.state == state && $0.id.hasPrefix(document) }
+    }
+  }
+
+  /// The row as JSON.
+  var json: String {
+    let members =
+      [("id", id), ("text", text), ("state", state.rawValue)]
+      + (remark.isEmpty ? [] : [("remark", remark)]) + (test.map { [("test", $0)] } ?? [])
+    let texts = members.map { "\(jsonString($0.0)):\(jsonString($0.1))" }
+    return "{\(texts.joined(separator: ","))}"
+  }
+
+  /// The row of a table in Markdown.
+  var markdown: String {
+    let test = test.map { "`\($0)`" } ?? ""
+    return "| \(id) | \(text) | \(state.words) | \(remark) | \(test) |"
+  }
+}

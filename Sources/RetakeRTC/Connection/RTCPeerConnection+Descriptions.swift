@@ -1,0 +1,163 @@
+import JSEP
+import Live
+import Peer
+import Wire
+
+// Descriptions and candidates, with completion handlers and awaited.
+extension RTCPeerConnection {
+  /// Makes an offer.
+  ///
+  /// `OfferToReceiveAudio` and `OfferToReceiveVideo` add a transceiver that receives when none
+  /// does, or take the receiving from all (webrtc-pc section 4.4.3.2); `IceRestart` restarts ICE.
+  public func offer(
+    for constraints: RTCMediaConstraints,
+    completionHandler: @escaping @Sendable (RTCSessionDescription?, (any Error)?) -> Void
+  ) {
+    receive(.audio, constraints.wants(kRTCMediaConstraintsOfferToReceiveAudio))
+    receive(.video, constraints.wants(kRTCMediaConstraintsOfferToReceiveVideo))
+    let restarts = constraints.wants(kRTCMediaConstraintsIceRestart) == true
+    describe(.createOffer(iceRestart: restarts), completionHandler)
+  }
+
+  /// Makes an answer to the peer's offer.
+  public func answer(
+    for constraints: RTCMediaConstraints,
+    completionHandler: @escaping @Sendable (RTCSessionDescription?, (any Error)?) -> Void
+  ) {
+    describe(.createAnswer, completionHandler)
+  }
+
+  /// Applies an own description and begins to gather.
+  public func setLocalDescription(
+    _ sdp: RTCSessionDescription, completionHandler: @escaping @Sendable ((any Error)?) -> Void
+  ) {
+    apply(.setLocalDescription(sdp.native), completionHandler)
+  }
+
+  /// Makes the description that is due, an offer or an answer, and applies it.
+  public func setLocalDescription(
+    completionHandler: @escaping @Sendable ((any Error)?) -> Void
+  ) {
+    apply(.setLocalDescription(nil), completionHandler)
+  }
+
+  /// Applies the peer's description.
+  public func setRemoteDescription(
+    _ sdp: RTCSessionDescription, completionHandler: @escaping @Sendable ((any Error)?) -> Void
+  ) {
+    apply(.setRemoteDescription(sdp.native), completionHandler)
+  }
+
+  /// Adds a candidate of the peer.
+  public func add(
+    _ candidate: RTCIceCandidate, completionHandler: @escaping @Sendable ((any Error)?) -> Void
+  ) {
+    apply(.addICECandidate(candidate.native), completionHandler)
+  }
+
+  /// Adds a candidate of the peer; one that is refused is lost without a word.
+  public func add(_ candidate: RTCIceCandidate) {
+    _ = try? connection.performAndWait(.addICECandidate(candidate.native))
+  }
+
+  // MARK: Awaited
+
+  /// Makes an offer.
+  public func offer(for constraints: RTCMediaConstraints) async throws -> RTCSessionDescription {
+    try await withCheckedThrowingContinuation { continuation in
+      offer(for: constraints) { continuation.resume(with: Self.result($0, $1)) }
+    }
+  }
+
+  /// Makes an answer to the peer's offer.
+  public func answer(for constraints: RTCMediaConstraints) async throws -> RTCSessionDescription {
+    try await withCheckedThrowingContinuation { continuation in
+      answer(for: constraints) { continuation.resume(with: Self.result($0, $1)) }
+    }
+  }
+
+  /// Applies an own description and begins to gather.
+  public func setLocalDescription(_ sdp: RTCSessionDescription) async throws {
+    try await done { setLocalDescription(sdp, completionHandler: $0) }
+  }
+
+  /// Makes the description that is due, an offer or an answer, and applies it.
+  public func setLocalDescription() async throws {
+    try await done { setLocalDescription(completionHandler: $0) }
+  }
+
+  /// Applies the peer's description.
+  public func setRemoteDescription(_ sdp: RTCSessionDescription) async throws {
+    try await done { setRemoteDescription(sdp, completionHandler: $0) }
+  }
+
+  /// Adds a candidate of the peer.
+  public func add(_ candidate: RTCIceCandidate) async throws {
+    try await done { add(candidate, completionHandler: $0) }
+  }
+
+  private func done(
+    _ begin: (@escaping @Sendable ((any Error)?) -> Void) -> Void
+  ) async throws {
+    try await withCheckedThrowingContinuation { (continuation: CheckedContinuation<Void, _>) in
+      begin { error in
+        if let error { continuation.resume(throwing: error) } else { continuation.resume() }
+      }
+    }
+  }
+
+  private static func result(
+    _ description: RTCSessionDescription?, _ error: (any Error)?
+  ) -> Result<RTCSessionDescription, any Error> {
+    if let description { return .success(description) }
+    return .failure(error ?? RTCPeerConnectionError(.noDescription))
+  }
+
+  // MARK: Calls
+
+  private func describe(
+    _ call: PeerCall,
+    _ completionHandler: @escaping @Sendable (RTCSessionDescription?, (any Error)?) -> Void
+  ) {
+    connection.perform(call) { [factory] reply in
+      factory.queue.async {
+        if case .description(let description) = reply {
+          completionHandler(RTCSessionDescription(description), nil)
+        } else {
+          completionHandler(nil, reply.failure ?? RTCPeerConnectionError(.noDescription))
+        }
+      }
+    }
+  }
+
+  private func apply(
+    _ call: PeerCall, _ completionHandler: @escaping @Sendable ((any Error)?) -> Void
+  ) {
+    connection.perform(call) { [factory] reply in
+      factory.queue.async { completionHandler(reply.failure) }
+    }
+  }
+
+  /// Does what an offer's constraint wants of a kind; nil wants nothing.
+  private func receive(_ kind: MediaKind, _ wants: Bool?) {
+    guard let wants else { return }
+    let receiving = infos.filter { $0.kind == kind && $0.direction.receives }
+    if wants {
+      guard receiving.isEmpty else { return }
+      _ = try? connection.performAndWait(
+        .addTransceiver(kind: kind, direction: .recvonly, streamIDs: [], source: nil))
+    } else {
+      for info in receiving {
+        _ = try? connection.performAndWait(
+          .setDirection(
+            transceiver: info.id, info.direction == .sendrecv ? .sendonly : .inactive))
+      }
+    }
+  }
+}
+
+extension PeerError {
+  /// The answer to a call that should have made a description and did not.
+  fileprivate static let noDescription = PeerError(
+    name: "OperationError", message: "no description was made")
+}

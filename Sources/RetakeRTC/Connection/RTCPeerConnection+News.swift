@@ -1,0 +1,125 @@
+import Live
+import Peer
+import SCTP
+import SDP
+import Synchronization
+
+// What the stack tells, turned into calls of the delegates.
+extension RTCPeerConnection {
+  /// Takes news on the loop's thread and passes them on to the factory's queue, in order.
+  func hear(_ news: PeerConnectionNews) {
+    // A channel must be known before its first message comes.
+    switch news {
+    case .event(.dataChannel(let channel)), .event(.dataChannelState(let channel, _)),
+      .message(let channel, _):
+      _ = rtcChannel(channel)
+    default: break
+    }
+    callBack { self.tell(news) }
+  }
+
+  private func tell(_ news: PeerConnectionNews) {
+    switch news {
+    case .event(let event):
+      if !tellState(event), !tellMedia(event), let delegate { tell(event, to: delegate) }
+    case .message(let channel, let message): rtcChannel(channel).received(message)
+    }
+  }
+
+  /// Tells of a state of the connection or a channel; false when the event is something else.
+  private func tellState(_ event: PeerConnectionEvent) -> Bool {
+    let delegate = delegate
+    switch event {
+    case .signalingState(let state):
+      delegate?.peerConnection(self, didChange: RTCSignalingState(state))
+    case .iceConnectionState(let state):
+      delegate?.peerConnection(self, didChange: RTCIceConnectionState(state))
+      delegate?.peerConnection(
+        self, didChangeStandardizedIceConnectionState: RTCIceConnectionState(state))
+    case .iceGatheringState(let state):
+      delegate?.peerConnection(self, didChange: RTCIceGatheringState(state))
+    case .connectionState(let state):
+      delegate?.peerConnection(self, didChange: RTCPeerConnectionState(state))
+    case .dataChannelState(let channel, let channelState):
+      rtcChannel(channel).changed()
+      if channelState == .closed { state.withLock { $0.channels[channel.number] = nil } }
+    case .bufferedAmountLow(let channel): rtcChannel(channel).drained()
+    default: return false
+    }
+    return true
+  }
+
+  /// Tells of a received track or stream; false when the event is something else.
+  private func tellMedia(_ event: PeerConnectionEvent) -> Bool {
+    let delegate = delegate
+    switch event {
+    case .track(let info):
+      let transceiver = transceiver(info)
+      transceiver.receiver.began()
+      let streams = info.remoteStreamIDs.map { remoteStream($0) }
+      delegate?.peerConnection(self, didStartReceivingOn: transceiver)
+      delegate?.peerConnection(self, didAdd: transceiver.receiver, streams: streams)
+    case .trackEnded(let id):
+      guard let receiver = state.withLock({ $0.transceivers[id]?.receiver }) else { return true }
+      receiver.ended()
+      delegate?.peerConnection(self, didRemove: receiver)
+    case .streamAdded(let info):
+      let stream = remoteStream(info.id)
+      for track in info.tracks {
+        guard let transceiver = transceiver(track.transceiver) else { continue }
+        stream.received(transceiver.receiver.named(track.id))
+      }
+      delegate?.peerConnection(self, didAdd: stream)
+    case .streamRemoved(let id):
+      let stream = remoteStream(id)
+      state.withLock { state in state.remoteStreams.removeAll { $0 === stream } }
+      delegate?.peerConnection(self, didRemove: stream)
+    default: return false
+    }
+    return true
+  }
+
+  /// The object for a stream of the peer, made when it is new.
+  private func remoteStream(_ id: String) -> RTCMediaStream {
+    state.withLock { state in
+      if let known = state.remoteStreams.first(where: { $0.streamId == id }) { return known }
+      let made = RTCMediaStream(streamId: id)
+      state.remoteStreams.append(made)
+      return made
+    }
+  }
+
+  private func tell(
+    _ event: PeerConnectionEvent, to delegate: any RTCPeerConnectionDelegate
+  ) {
+    switch event {
+    case .negotiationNeeded: delegate.peerConnectionShouldNegotiate(self)
+    case .iceCandidate(let candidate?):
+      delegate.peerConnection(self, didGenerate: RTCIceCandidate(candidate))
+    case .dataChannel(let channel):
+      delegate.peerConnection(self, didOpen: rtcChannel(channel))
+    case .iceCandidatesRemoved(let candidates):
+      delegate.peerConnection(self, didRemove: candidates.map { RTCIceCandidate($0) })
+    case .iceCandidateError(let error):
+      delegate.peerConnection(
+        self, didFailToGatherIceCandidate: RTCIceCandidateErrorEvent(error))
+    case .selectedCandidatePair(let change):
+      delegate.peerConnection(
+        self, didChangeLocalCandidate: RTCIceCandidate(CandidateInit(candidate: change.local)),
+        remoteCandidate: RTCIceCandidate(CandidateInit(candidate: change.remote)),
+        lastReceivedMs: Int32(clamping: change.lastReceivedMilliseconds ?? 0),
+        changeReason: change.reason.rawValue)
+    default: break
+    }
+  }
+
+  /// The object for a channel, made when it is new.
+  func rtcChannel(_ channel: DataChannel) -> RTCDataChannel {
+    state.withLock { state in
+      if let known = state.channels[channel.number] { return known }
+      let made = RTCDataChannel(channel, of: connection)
+      state.channels[channel.number] = made
+      return made
+    }
+  }
+}

@@ -1,0 +1,105 @@
+import Dispatch
+import JSEP
+import Live
+import Peer
+import Synchronization
+
+/// A connection with the methods of the Objective-C class, over a `PeerConnection`.
+///
+/// Methods that return at once in Objective-C block here until the stack has made the step; they
+/// may be called from delegates. Releasing the object closes the connection.
+public final class RTCPeerConnection: Sendable {
+  struct State {
+    weak var delegate: (any RTCPeerConnectionDelegate)?
+    var transceivers: [UInt32: RTCRtpTransceiver] = [:]
+    var localStreams: [RTCMediaStream] = []
+    var remoteStreams: [RTCMediaStream] = []
+    var channels: [UInt32: RTCDataChannel] = [:]
+  }
+
+  let connection: PeerConnection
+  let factory: RTCPeerConnectionFactory
+  let state: Mutex<State>
+  private let values: RTCConfiguration.Values
+
+  init(
+    _ connection: PeerConnection, factory: RTCPeerConnectionFactory,
+    configuration: RTCConfiguration.Values, delegate: (any RTCPeerConnectionDelegate)?
+  ) {
+    self.connection = connection
+    self.factory = factory
+    values = configuration
+    state = Mutex(State(delegate: delegate))
+    connection.listen { [weak self] news in self?.hear(news) }
+  }
+
+  deinit {
+    let connection = connection
+    connection.perform(.close) { _ in }
+  }
+
+  // MARK: State
+
+  /// Who is told what happens; it is not kept alive.
+  public var delegate: (any RTCPeerConnectionDelegate)? {
+    get { state.withLock { $0.delegate } }
+    set { state.withLock { $0.delegate = newValue } }
+  }
+
+  /// The state of the offer/answer exchange.
+  public var signalingState: RTCSignalingState { RTCSignalingState(connection.signalingState) }
+  /// The state of the checks of candidate pairs.
+  public var iceConnectionState: RTCIceConnectionState {
+    RTCIceConnectionState(connection.iceConnectionState)
+  }
+  /// The state of ICE and DTLS together.
+  public var connectionState: RTCPeerConnectionState {
+    RTCPeerConnectionState(connection.connectionState)
+  }
+  /// The state of the gathering of candidates.
+  public var iceGatheringState: RTCIceGatheringState {
+    RTCIceGatheringState(connection.iceGatheringState)
+  }
+  /// A copy of what the connection was made with.
+  public var configuration: RTCConfiguration { RTCConfiguration(copying: values) }
+
+  /// The pending or else current own description with the candidates gathered so far.
+  public var localDescription: RTCSessionDescription? { description(.localDescription) }
+  /// The pending or else current description of the peer.
+  public var remoteDescription: RTCSessionDescription? {
+    description(.readDescription(.remote))
+  }
+
+  private func description(_ call: PeerCall) -> RTCSessionDescription? {
+    guard case .description(let description) = try? connection.performAndWait(call) else {
+      return nil
+    }
+    return RTCSessionDescription(description)
+  }
+
+  // MARK: Control
+
+  /// Asks that the next offer restarts ICE.
+  public func restartIce() { _ = try? connection.performAndWait(.restartICE) }
+
+  /// Ends all media and closes the transports; the delegate hears of the closed states.
+  public func close() {
+    connection.closeAndWait()
+    for transceiver in state.withLock({ Array($0.transceivers.values) }) {
+      transceiver.connectionEnded()
+    }
+  }
+
+  /// Calls a closure on the factory's queue, behind everything that was told before.
+  func callBack(_ body: @escaping @Sendable () -> Void) { factory.queue.async(execute: body) }
+}
+
+extension RTCPeerConnection: Hashable {
+  /// Whether both are the same object.
+  public static func == (left: RTCPeerConnection, right: RTCPeerConnection) -> Bool {
+    left === right
+  }
+
+  /// Hashes the identity.
+  public func hash(into hasher: inout Hasher) { hasher.combine(ObjectIdentifier(self)) }
+}

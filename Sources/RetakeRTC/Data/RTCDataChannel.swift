@@ -1,0 +1,141 @@
+import Live
+import Peer
+import SCTP
+import Synchronization
+
+/// A data channel with the methods of the Objective-C class.
+public final class RTCDataChannel: Sendable {
+  private struct State {
+    weak var delegate: (any RTCDataChannelDelegate)?
+    /// The bytes of messages that the stack has not taken off its hands.
+    var unsent = 0
+    /// The largest message that the peer takes, once it was read; 0 for any.
+    var largest: UInt64?
+  }
+
+  /// How much may wait at most, as in libwebrtc.
+  private static let unsentMaximum = 16 << 20
+
+  private let channel: DataChannel
+  private let connection: PeerConnection
+  private let state = Mutex(State())
+
+  init(_ channel: DataChannel, of connection: PeerConnection) {
+    self.channel = channel
+    self.connection = connection
+  }
+
+  // MARK: Attributes
+
+  /// Who is told what happens; it is not kept alive.
+  public var delegate: (any RTCDataChannelDelegate)? {
+    get { state.withLock { $0.delegate } }
+    set { state.withLock { $0.delegate = newValue } }
+  }
+
+  /// The label.
+  public var label: String { channel.label }
+  /// The subprotocol, empty for none.
+  public var `protocol`: String { channel.protocol }
+  /// Whether messages arrive in the order in which they were sent.
+  public var isOrdered: Bool { channel.ordered }
+  /// How many milliseconds a message is tried; 65535 for no limit.
+  public var maxPacketLifeTime: UInt16 { channel.maxPacketLifeTime ?? .max }
+  /// How often a message is sent again; 65535 for no limit.
+  public var maxRetransmits: UInt16 { channel.maxRetransmits ?? .max }
+  /// Whether the application made the channel on both sides.
+  public var isNegotiated: Bool { channel.negotiated }
+  /// The stream; -1 until the association has begun.
+  public var channelId: Int32 { channel.id.map { Int32($0) } ?? -1 }
+  /// The state.
+  public var readyState: RTCDataChannelState { RTCDataChannelState(channel.readyState) }
+  /// The bytes given to `sendData` that were not sent yet.
+  public var bufferedAmount: UInt64 { info?.bufferedAmount ?? 0 }
+
+  private var info: DataChannelInfo? {
+    guard case .dataChannels(let all) = try? connection.performAndWait(.dataChannels) else {
+      return nil
+    }
+    return all.first { $0.number == channel.number }
+  }
+
+  // MARK: Messages
+
+  /// Hands a message over; the call does not wait for the network.
+  ///
+  /// - Returns: false when the channel is not open, the peer does not take messages of that size,
+  ///   or 16 MiB wait already.
+  @discardableResult
+  public func sendData(_ data: RTCDataBuffer) -> Bool {
+    let size = data.data.count
+    guard channel.readyState == .open, fits(size) else { return false }
+    let isRoom = state.withLock { state in
+      guard state.unsent + size <= Self.unsentMaximum else { return false }
+      state.unsent += size
+      return true
+    }
+    guard isRoom else { return false }
+    let message = DataMessage(
+      channel: channel.number, isBinary: data.isBinary, bytes: Array(data.data))
+    connection.send(message) { [weak self] _ in self?.state.withLock { $0.unsent -= size } }
+    return true
+  }
+
+  private func fits(_ size: Int) -> Bool {
+    let known = state.withLock { $0.largest }
+    let largest = known ?? info.map { $0.maxMessageSize ?? 0 } ?? 0
+    state.withLock { $0.largest = largest }
+    return largest == 0 || UInt64(size) <= largest
+  }
+
+  /// Closes the channel after what was sent on it.
+  public func close() { _ = try? connection.performAndWait(.closeDataChannel(channel.number)) }
+
+  // MARK: What is told, on the factory's queue
+
+  func changed() { delegate?.dataChannelDidChangeState(self) }
+
+  func received(_ message: DataChannelMessage) {
+    delegate?.dataChannel(self, didReceiveMessageWith: RTCDataBuffer(message))
+  }
+
+  func drained() { delegate?.dataChannel(self, didChangeBufferedAmount: 0) }
+}
+
+extension RTCDataChannel: Hashable {
+  /// Whether both are the same object.
+  public static func == (left: RTCDataChannel, right: RTCDataChannel) -> Bool { left === right }
+
+  /// Hashes the identity.
+  public func hash(into hasher: inout Hasher) { hasher.combine(ObjectIdentifier(self)) }
+}
+
+extension RTCPeerConnection {
+  /// Makes a data channel; nil when the configuration contradicts itself, the stream is taken, or
+  /// the connection is closed.
+  public func dataChannel(
+    forLabel label: String, configuration: RTCDataChannelConfiguration
+  ) -> RTCDataChannel? {
+    guard let options = configuration.native(label),
+      case .dataChannel(let info) = try? connection.performAndWait(.createDataChannel(options)),
+      let channel = connection.dataChannels.first(where: { $0.number == info.number })
+    else { return nil }
+    return rtcChannel(channel)
+  }
+}
+
+extension RTCDataChannelConfiguration {
+  /// The same in the stack's words; nil for numbers that are out of range.
+  func native(_ label: String) -> DataChannelInit? {
+    var options = DataChannelInit(
+      label: label, protocol: self.protocol, ordered: isOrdered, negotiated: isNegotiated)
+    for (value, place) in [
+      (maxPacketLifeTime, \DataChannelInit.maxPacketLifeTime),
+      (maxRetransmits, \.maxRetransmits), (channelId, \.id),
+    ] where value >= 0 {
+      guard let value = UInt16(exactly: value) else { return nil }
+      options[keyPath: place] = value
+    }
+    return options
+  }
+}

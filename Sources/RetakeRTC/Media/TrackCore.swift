@@ -1,0 +1,98 @@
+import Live
+import Media
+import Peer
+import Synchronization
+import Wire
+
+/// What own and received tracks of both kinds have in common.
+final class TrackCore: Sendable {
+  /// A transceiver of a connection.
+  struct Place: Sendable {
+    let connection: PeerConnection
+    let transceiver: UInt32
+
+    /// Makes a call that nobody waits for.
+    func post(_ call: PeerCall) { connection.perform(call) { _ in } }
+  }
+
+  private struct State {
+    var isEnabled = true
+    var readyState = RTCMediaStreamTrackState.live
+    /// Which transceivers send the track.
+    var outlets: [Place] = []
+  }
+
+  let id: String
+  let kind: MediaKind
+  /// Where the media of an own track comes from.
+  let source: MediaSource?
+  /// Where a received track comes in.
+  let inlet: Place?
+  private let state = Mutex(State())
+
+  /// Makes an own track.
+  init(id: String, kind: MediaKind, source: MediaSource) {
+    self.id = id
+    self.kind = kind
+    self.source = source
+    inlet = nil
+  }
+
+  /// Makes a received track.
+  init(id: String, kind: MediaKind, received inlet: Place) {
+    self.id = id
+    self.kind = kind
+    self.inlet = inlet
+    source = nil
+  }
+
+  var readyState: RTCMediaStreamTrackState { state.withLock { $0.readyState } }
+
+  /// The peer sends no more.
+  func end() { state.withLock { $0.readyState = .ended } }
+
+  // MARK: Enabled
+
+  var isEnabled: Bool {
+    get { state.withLock { $0.isEnabled } }
+    set {
+      let outlets = state.withLock { state -> [Place]? in
+        guard state.isEnabled != newValue else { return nil }
+        state.isEnabled = newValue
+        return state.outlets
+      }
+      guard let outlets else { return }
+      for place in outlets {
+        place.post(
+          .setEnabled(transceiver: place.transceiver, isInbound: false, isEnabled: newValue))
+      }
+      if let inlet {
+        inlet.post(
+          .setEnabled(transceiver: inlet.transceiver, isInbound: true, isEnabled: newValue))
+      }
+    }
+  }
+
+  /// What a call that begins to send the track says of it.
+  var initiallyEnabled: Bool? { isEnabled ? nil : false }
+
+  // MARK: Outlets
+
+  /// The transceivers that send the track.
+  var outlets: [Place] { state.withLock { $0.outlets } }
+
+  func add(_ place: Place) { state.withLock { $0.outlets.append(place) } }
+
+  func remove(_ place: Place) {
+    state.withLock { state in
+      state.outlets.removeAll {
+        $0.connection === place.connection && $0.transceiver == place.transceiver
+      }
+    }
+  }
+
+  /// Whether a connection sends the track.
+  func isSent(by connection: PeerConnection) -> Bool {
+    outlets.contains { $0.connection === connection }
+  }
+}

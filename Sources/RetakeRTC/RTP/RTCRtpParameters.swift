@@ -1,0 +1,127 @@
+public import Foundation
+import JSEP
+import Peer
+
+/// How one encoding is sent.
+public final class RTCRtpEncodingParameters {
+  /// Whether anything is sent.
+  public var isActive = true
+  /// The most that is spent, in bits per second; nil for no limit.
+  public var maxBitrateBps: NSNumber?
+  /// The most pictures per second; nil for no limit.
+  public var maxFramerate: NSNumber?
+  /// By how much both sides of a picture are made smaller; nil for sound.
+  public var scaleResolutionDownBy: NSNumber?
+
+  /// Creates an encoding without limits.
+  public init() {}
+
+  convenience init(_ encoding: RTPEncoding) {
+    self.init()
+    isActive = encoding.active
+    maxBitrateBps = encoding.maxBitrate.map { NSNumber(value: $0) }
+    maxFramerate = encoding.maxFramerate.map { NSNumber(value: $0) }
+    scaleResolutionDownBy = encoding.scaleResolutionDownBy.map { NSNumber(value: $0) }
+  }
+
+  var native: RTPEncoding {
+    RTPEncoding(
+      active: isActive, maxBitrate: maxBitrateBps?.uint64Value,
+      maxFramerate: maxFramerate?.doubleValue,
+      scaleResolutionDownBy: scaleResolutionDownBy?.doubleValue)
+  }
+}
+
+/// A codec that was agreed on.
+public final class RTCRtpCodecParameters {
+  /// 0 to 127.
+  public let payloadType: Int32
+  /// `opus`, `VP8`, ...
+  public let name: String
+  /// `audio` or `video`.
+  public let kind: String
+  /// In Hz.
+  public let clockRate: NSNumber?
+  /// The number of audio channels, when there are several.
+  public let numChannels: NSNumber?
+
+  init(_ codec: RTPSendParameters.Codec) {
+    let parts = codec.codec.mimeType.split(separator: "/").map(String.init)
+    payloadType = Int32(codec.payloadType)
+    kind = parts.first ?? ""
+    name = parts.dropFirst().joined(separator: "/")
+    clockRate = NSNumber(value: codec.codec.clockRate)
+    numChannels = codec.codec.channels.map { NSNumber(value: $0) }
+  }
+}
+
+/// A header extension that was agreed on.
+public final class RTCRtpHeaderExtension {
+  /// What the extension is.
+  public let uri: String
+  /// 1 to 14.
+  public let id: Int32
+  /// Whether it is encrypted (RFC 6904); it never is.
+  public var isEncrypted: Bool { false }
+
+  init(_ header: RTPSendParameters.HeaderExtension) {
+    uri = header.uri
+    id = Int32(header.id)
+  }
+}
+
+/// What was agreed about RTCP.
+public final class RTCRtcpParameters {
+  /// The name of all that is sent.
+  public let cname: String
+  /// Whether packets of reduced size were agreed on (RFC 5506).
+  public let isReducedSize: Bool
+
+  init(cname: String, isReducedSize: Bool) {
+    self.cname = cname
+    self.isReducedSize = isReducedSize
+  }
+}
+
+/// How a sender sends, as it was read; only the encodings can be changed.
+public final class RTCRtpParameters {
+  /// Ties what is set to what was read.
+  public let transactionId: String
+  /// What was agreed about RTCP.
+  public let rtcp: RTCRtcpParameters
+  /// The agreed header extensions.
+  public let headerExtensions: [RTCRtpHeaderExtension]
+  /// How the encodings are sent: one here.
+  public var encodings: [RTCRtpEncodingParameters]
+  /// The agreed codecs, the one that is sent first.
+  public let codecs: [RTCRtpCodecParameters]
+
+  private let read: RTPSendParameters?
+
+  /// Creates parameters that no sender takes.
+  public init() {
+    transactionId = ""
+    rtcp = RTCRtcpParameters(cname: "", isReducedSize: false)
+    headerExtensions = []
+    encodings = []
+    codecs = []
+    read = nil
+  }
+
+  init(_ parameters: RTPSendParameters) {
+    transactionId = parameters.transactionId
+    rtcp = RTCRtcpParameters(
+      cname: parameters.cname, isReducedSize: parameters.reducedSizeRTCP)
+    headerExtensions = parameters.headerExtensions.map { RTCRtpHeaderExtension($0) }
+    encodings = parameters.encodings.map { RTCRtpEncodingParameters($0) }
+    codecs = parameters.codecs.map { RTCRtpCodecParameters($0) }
+    read = parameters
+  }
+
+  /// What was read, with the present encodings.
+  var native: RTPSendParameters? {
+    var native = read
+    native?.encodings = encodings.map(\.native)
+    return native
+  }
+}

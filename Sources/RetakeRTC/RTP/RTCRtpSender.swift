@@ -1,0 +1,88 @@
+import Live
+import Peer
+import Synchronization
+import Wire
+
+/// What a transceiver sends.
+public final class RTCRtpSender: Sendable {
+  let transceiver: UInt32
+  private let kind: MediaKind
+  private let connection: PeerConnection
+  private let sent = Mutex<(any CoredTrack)?>(nil)
+
+  init(_ info: TransceiverInfo, of connection: PeerConnection) {
+    transceiver = info.id
+    kind = info.kind
+    self.connection = connection
+  }
+
+  /// Names the sender in its connection.
+  public var senderId: String { "sender\(transceiver)" }
+
+  /// How it sends: change the encodings and set it again.
+  ///
+  /// What is refused changes nothing.
+  public var parameters: RTCRtpParameters {
+    get {
+      let reply = try? connection.performAndWait(.getParameters(transceiver: transceiver))
+      guard case .parameters(let parameters) = reply else { return RTCRtpParameters() }
+      return RTCRtpParameters(parameters)
+    }
+    set {
+      guard let native = newValue.native else { return }
+      _ = try? connection.performAndWait(
+        .setParameters(transceiver: transceiver, native))
+    }
+  }
+
+  /// What it sends; nil sends nothing.
+  ///
+  /// Another track of the same kind takes its place without negotiation. A track of another kind,
+  /// or of a peer, is refused and changes nothing.
+  public var track: (any RTCMediaStreamTrack)? {
+    get { sent.withLock { $0 } }
+    set {
+      let local = newValue as? any CoredTrack
+      guard newValue == nil || local?.core.kind == kind && local?.core.source != nil else { return }
+      let call = PeerCall.replaceSource(
+        transceiver: transceiver, local?.core.source, isEnabled: local?.core.initiallyEnabled)
+      if (try? connection.performAndWait(call)) != nil { attach(local) }
+    }
+  }
+
+  /// The streams that what it sends belongs to; negotiation is needed when they change.
+  public var streamIds: [String] {
+    get {
+      guard case .streams(let streams) = try? connection.performAndWait(.streams) else { return [] }
+      return streams.local.filter { stream in
+        stream.tracks.contains { $0.transceiver == transceiver }
+      }.map(\.id)
+    }
+    set { _ = try? connection.performAndWait(.setStreams(transceiver: transceiver, newValue)) }
+  }
+
+  /// Lets a track send here, and the one before no longer.
+  func attach(_ track: (any CoredTrack)?) {
+    let before = sent.withLock { sent in
+      defer { sent = track }
+      return sent
+    }
+    before?.core.remove(place)
+    track?.core.add(place)
+  }
+
+  /// The connection takes nothing any more.
+  func detach() { sent.withLock { $0 }?.core.remove(place) }
+
+  private var place: TrackCore.Place {
+    TrackCore.Place(connection: connection, transceiver: transceiver)
+  }
+}
+
+extension RTCRtpSender: Hashable {
+  /// Whether both are the same object.
+  public static func == (left: RTCRtpSender, right: RTCRtpSender) -> Bool { left === right }
+
+  /// Hashes the identity.
+  public func hash(into hasher: inout Hasher) { hasher.combine(ObjectIdentifier(self)) }
+}

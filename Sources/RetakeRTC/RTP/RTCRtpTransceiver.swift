@@ -1,0 +1,161 @@
+public import Foundation
+import JSEP
+import Live
+import Peer
+import Synchronization
+import Wire
+
+/// What a transceiver is wanted to do, numbered as in the Objective-C header.
+public enum RTCRtpTransceiverDirection: Int, Sendable {
+  /// Sends and receives.
+  case sendRecv
+  /// Only sends.
+  case sendOnly
+  /// Only receives.
+  case recvOnly
+  /// Does neither.
+  case inactive
+  /// Was stopped for good.
+  case stopped
+
+  init(_ direction: TransceiverDirection) {
+    self =
+      switch direction {
+      case .sendrecv: .sendRecv
+      case .sendonly: .sendOnly
+      case .recvonly: .recvOnly
+      case .inactive: .inactive
+      case .stopped: .stopped
+      }
+  }
+
+  var native: TransceiverDirection {
+    switch self {
+    case .sendRecv: .sendrecv
+    case .sendOnly: .sendonly
+    case .recvOnly: .recvonly
+    case .inactive: .inactive
+    case .stopped: .stopped
+    }
+  }
+}
+
+/// What a transceiver carries, numbered as in the Objective-C header.
+public enum RTCRtpMediaType: Int, Sendable {
+  /// Sound.
+  case audio
+  /// Pictures.
+  case video
+  /// Messages; no transceiver carries them.
+  case data
+  /// Something else; no transceiver carries it.
+  case unsupported
+  /// Anything; no transceiver carries it.
+  case any
+
+  /// The kind in the stack's words; nil for what no transceiver carries.
+  var native: MediaKind? {
+    switch self {
+    case .audio: .audio
+    case .video: .video
+    case .data, .unsupported, .any: nil
+    }
+  }
+}
+
+/// How a transceiver begins; it is read when the transceiver is made.
+public final class RTCRtpTransceiverInit {
+  /// What it is wanted to do.
+  public var direction = RTCRtpTransceiverDirection.sendRecv
+  /// The streams that what it sends belongs to.
+  public var streamIds: [String] = []
+  /// How it sends: one encoding, or none for the default.
+  public var sendEncodings: [RTCRtpEncodingParameters] = []
+
+  /// Creates the default.
+  public init() {}
+}
+
+/// A sender and a receiver that share an m-section.
+public final class RTCRtpTransceiver: Sendable {
+  /// Whether it carries sound or pictures.
+  public let mediaType: RTCRtpMediaType
+  /// The sender.
+  public let sender: RTCRtpSender
+  /// The receiver.
+  public let receiver: RTCRtpReceiver
+
+  private let number: UInt32
+  private let connection: PeerConnection
+
+  init(_ info: TransceiverInfo, of connection: PeerConnection) {
+    number = info.id
+    mediaType = info.kind == .audio ? .audio : .video
+    self.connection = connection
+    sender = RTCRtpSender(info, of: connection)
+    receiver = RTCRtpReceiver(info, of: connection)
+  }
+
+  private var info: TransceiverInfo? {
+    connection.infos.first { $0.id == number }
+  }
+
+  /// The m-section; empty until it is known.
+  public var mid: String { info?.mid ?? "" }
+  /// Whether it was stopped for good.
+  public var isStopped: Bool { info?.direction == .stopped }
+  /// What is wanted.
+  public var direction: RTCRtpTransceiverDirection {
+    info.map { RTCRtpTransceiverDirection($0.direction) } ?? .stopped
+  }
+
+  /// Reads what was agreed.
+  ///
+  /// - Returns: false when nothing was agreed.
+  public func currentDirection(
+    _ currentDirectionOut: UnsafeMutablePointer<RTCRtpTransceiverDirection>
+  ) -> Bool {
+    guard let agreed = info?.currentDirection else { return false }
+    currentDirectionOut.pointee = RTCRtpTransceiverDirection(agreed)
+    return true
+  }
+
+  /// Changes what is wanted; negotiation is needed.
+  public func setDirection(
+    _ direction: RTCRtpTransceiverDirection, error: UnsafeMutablePointer<NSError?>?
+  ) {
+    do {
+      try connection.performAndWait(
+        .setDirection(transceiver: number, direction.native))
+    } catch let refusal {
+      error?.pointee = RTCPeerConnectionError(refusal) as NSError
+    }
+  }
+
+  /// Stops the transceiver for good; negotiation is needed.
+  public func stopInternal() { _ = try? connection.performAndWait(.stopTransceiver(number)) }
+
+  /// The connection has ended, and what is received with it.
+  func connectionEnded() {
+    sender.detach()
+    receiver.ended()
+  }
+}
+
+extension RTCRtpTransceiver: Hashable {
+  /// Whether both are the same object.
+  public static func == (left: RTCRtpTransceiver, right: RTCRtpTransceiver) -> Bool {
+    left === right
+  }
+
+  /// Hashes the identity.
+  public func hash(into hasher: inout Hasher) { hasher.combine(ObjectIdentifier(self)) }
+}
+
+extension PeerConnection {
+  /// The transceivers as they are now.
+  var infos: [TransceiverInfo] {
+    guard case .transceivers(let all) = try? performAndWait(.transceivers) else { return [] }
+    return all
+  }
+}

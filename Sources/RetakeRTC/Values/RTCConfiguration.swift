@@ -1,0 +1,196 @@
+import JSEP
+import Live
+import Peer
+import Secure
+
+/// Which candidates may be used, numbered as in the Objective-C header.
+public enum RTCIceTransportPolicy: Int, Sendable {
+  /// None; a connection cannot be made with it.
+  case none
+  /// Only what TURN servers relay.
+  case relay
+  /// All but those of own addresses; a connection cannot be made with it.
+  case noHost
+  /// Every candidate.
+  case all
+}
+
+/// What an offer allows a peer that does not know BUNDLE, numbered as in the Objective-C header.
+public enum RTCBundlePolicy: Int, Sendable {
+  /// One transport for each kind.
+  case balanced
+  /// One transport for each m-section.
+  case maxCompat
+  /// One transport for all.
+  case maxBundle
+
+  var native: BundlePolicy {
+    switch self {
+    case .balanced: .balanced
+    case .maxCompat: .maxCompat
+    case .maxBundle: .maxBundle
+    }
+  }
+}
+
+/// Whether RTCP must share the port of RTP, numbered as in the Objective-C header; it always does.
+public enum RTCRtcpMuxPolicy: Int, Sendable {
+  /// Agreed upon.
+  case negotiate
+  /// Required.
+  case require
+}
+
+/// Whether connections may carry a call (RFC 6544), numbered as in the Objective-C header.
+public enum RTCTcpCandidatePolicy: Int, Sendable {
+  /// TCP candidates are gathered too.
+  case enabled
+  /// Only those for UDP are.
+  case disabled
+}
+
+/// How long candidates are gathered, numbered as in the Objective-C header.
+public enum RTCContinualGatheringPolicy: Int, Sendable {
+  /// Until all are known.
+  case gatherOnce
+  /// As long as the connection lives. New addresses are followed here with either policy, and
+  /// `complete` is told with either.
+  case gatherContinually
+}
+
+/// The key of the own certificate, numbered as in the Objective-C header.
+public enum RTCEncryptionKeyType: Int, Sendable {
+  /// RSA with 2048 bits.
+  case RSA
+  /// ECDSA on P-256.
+  case ECDSA
+}
+
+/// How several streams are described, numbered as in the Objective-C header.
+public enum RTCSdpSemantics: Int, Sendable {
+  /// One m-section for each kind; a connection cannot be made with it.
+  case planB
+  /// One m-section for each transceiver (RFC 9429).
+  case unifiedPlan
+}
+
+/// Whether the certificate of a TURN server is checked, numbered as in the Objective-C header.
+public enum RTCTlsCertPolicy: Int, Sendable {
+  /// It is.
+  case secure
+  /// It is not; a connection cannot be made with such a server.
+  case insecureNoCheck
+}
+
+/// The addresses of one STUN or TURN service.
+public final class RTCIceServer: Sendable {
+  /// `stun:`, `turn:` and `turns:` URIs.
+  public let urlStrings: [String]
+  /// The name for a TURN server.
+  public let username: String?
+  /// The password for a TURN server.
+  public let credential: String?
+  /// Whether the server's certificate is checked.
+  public let tlsCertPolicy: RTCTlsCertPolicy
+
+  /// Creates a server that asks for no password.
+  public convenience init(urlStrings: [String]) {
+    self.init(urlStrings: urlStrings, username: nil, credential: nil)
+  }
+
+  /// Creates a server with a name and a password.
+  public convenience init(urlStrings: [String], username: String?, credential: String?) {
+    self.init(
+      urlStrings: urlStrings, username: username, credential: credential, tlsCertPolicy: .secure)
+  }
+
+  /// Creates a server.
+  public init(
+    urlStrings: [String], username: String?, credential: String?, tlsCertPolicy: RTCTlsCertPolicy
+  ) {
+    self.urlStrings = urlStrings
+    self.username = username
+    self.credential = credential
+    self.tlsCertPolicy = tlsCertPolicy
+  }
+}
+
+/// How a connection behaves; it is read when the connection is made.
+public final class RTCConfiguration {
+  /// STUN and TURN servers.
+  public var iceServers: [RTCIceServer] = []
+  /// Which candidates may be used.
+  public var iceTransportPolicy = RTCIceTransportPolicy.all
+  /// What an offer allows a peer that does not know BUNDLE.
+  public var bundlePolicy = RTCBundlePolicy.balanced
+  /// Whether RTCP must share the port of RTP.
+  public var rtcpMuxPolicy = RTCRtcpMuxPolicy.require
+  /// Whether connections may carry a call.
+  public var tcpCandidatePolicy = RTCTcpCandidatePolicy.enabled
+  /// How long candidates are gathered.
+  public var continualGatheringPolicy = RTCContinualGatheringPolicy.gatherOnce
+  /// The key of the own certificate.
+  public var keyType = RTCEncryptionKeyType.ECDSA
+  /// How several streams are described.
+  public var sdpSemantics = RTCSdpSemantics.unifiedPlan
+
+  /// Creates the default configuration.
+  public init() {}
+
+  /// Another object with the same values.
+  convenience init(copying other: RTCConfiguration.Values) {
+    self.init()
+    values = other
+  }
+
+  /// The same as a value, which other threads may have.
+  struct Values: Sendable {
+    var iceServers: [RTCIceServer]
+    var iceTransportPolicy: RTCIceTransportPolicy
+    var bundlePolicy: RTCBundlePolicy
+    var rtcpMuxPolicy: RTCRtcpMuxPolicy
+    var tcpCandidatePolicy: RTCTcpCandidatePolicy
+    var continualGatheringPolicy: RTCContinualGatheringPolicy
+    var keyType: RTCEncryptionKeyType
+    var sdpSemantics: RTCSdpSemantics
+  }
+
+  var values: Values {
+    get {
+      Values(
+        iceServers: iceServers, iceTransportPolicy: iceTransportPolicy,
+        bundlePolicy: bundlePolicy, rtcpMuxPolicy: rtcpMuxPolicy,
+        tcpCandidatePolicy: tcpCandidatePolicy,
+        continualGatheringPolicy: continualGatheringPolicy, keyType: keyType,
+        sdpSemantics: sdpSemantics)
+    }
+    set {
+      iceServers = newValue.iceServers
+      iceTransportPolicy = newValue.iceTransportPolicy
+      bundlePolicy = newValue.bundlePolicy
+      rtcpMuxPolicy = newValue.rtcpMuxPolicy
+      tcpCandidatePolicy = newValue.tcpCandidatePolicy
+      continualGatheringPolicy = newValue.continualGatheringPolicy
+      keyType = newValue.keyType
+      sdpSemantics = newValue.sdpSemantics
+    }
+  }
+
+  /// The same in the stack's words; nil when it asks for something that cannot be had.
+  var native: PeerConfiguration? {
+    guard sdpSemantics == .unifiedPlan, iceTransportPolicy == .all || iceTransportPolicy == .relay,
+      iceServers.allSatisfy({ $0.tlsCertPolicy == .secure })
+    else { return nil }
+    var native = PeerConfiguration()
+    native.iceServers = iceServers.map {
+      ICEServerConfiguration(
+        urls: $0.urlStrings, username: $0.username, credential: $0.credential)
+    }
+    native.iceTransportPolicy = iceTransportPolicy == .relay ? .relay : .all
+    native.bundlePolicy = bundlePolicy.native
+    native.iceTCP = tcpCandidatePolicy == .enabled ? .also : nil
+    native.notices = PeerNotice.all
+    if keyType == .RSA { native.certificates = [.generate(.rsa2048)] }
+    return native.firstUnusableICEServer == nil ? native : nil
+  }
+}

@@ -1,0 +1,157 @@
+import AudioSession
+import Lab
+import Testing
+
+/// What is asked of the device to get into a mode.
+@Suite struct AudioModeTests {
+  private typealias Operation = AudioDeviceOperation
+
+  private static let usual: AudioSessionOptions = [
+    .allowBluetooth, .allowBluetoothA2DP, .allowAirPlay,
+  ]
+
+  struct Row: Sendable {
+    var mode: AudioMode
+    var current = AudioSessionCategory.soloAmbient
+    var operations: [AudioDeviceOperation]
+  }
+
+  static let table: [Row] = [
+    Row(
+      mode: .default(category: .ambient, output: .default),
+      operations: [.setCategory(.ambient, options: usual), .setMode(.default)]),
+    Row(
+      mode: .default(category: .ambient, output: .default), current: .playAndRecord,
+      operations: [
+        .overridePort(.none), .setCategory(.ambient, options: usual), .setMode(.default),
+      ]),
+    Row(
+      mode: .default(category: .playAndRecord, output: .speaker), current: .playAndRecord,
+      operations: [
+        .setCategory(.playAndRecord, options: usual.union(.defaultToSpeaker)), .setMode(.default),
+      ]),
+    Row(
+      mode: .videoChat, current: .playAndRecord,
+      operations: [.setCategory(.playAndRecord, options: usual), .setMode(.videoChat)]),
+    Row(
+      mode: .voiceChat(output: .speaker),
+      operations: [
+        .setCategory(.playAndRecord, options: usual.union(.defaultToSpeaker)),
+        .setMode(.voiceChat), .overridePort(.speaker),
+      ]),
+    Row(
+      mode: .voiceChat(output: .default), current: .playAndRecord,
+      operations: [
+        .overridePort(.none), .setCategory(.playAndRecord, options: usual), .setMode(.voiceChat),
+        .overridePort(.none),
+      ]),
+  ]
+
+  @Test(arguments: table)
+  func aModeIsTheseOperations(_ row: Row) {
+    #expect(row.mode.operations(current: row.current) == row.operations)
+  }
+
+  @Test func givenOptionsTakeThePlaceOfTheDefaultOnes() {
+    let operations = AudioMode.voiceChat(output: .speaker)
+      .operations(options: [.mixWithOthers], current: .ambient)
+    #expect(
+      operations.first
+        == .setCategory(.playAndRecord, options: [.mixWithOthers, .defaultToSpeaker]))
+  }
+
+  @Test func theSessionAsksForThemUnderALockOfItsOwn() {
+    let session = VirtualAudioSession()
+    #expect(
+      session.call(.applyMode(.voiceChat(output: .speaker), options: .modeDefaults)) == .done)
+    #expect(
+      session.log == [
+        "audio-lock locked", "setCategory", "setMode", "overridePort", "audio-lock unlocked",
+      ])
+    #expect(session.snapshot.mode == "voiceChat" && session.snapshot.portOverride == .speaker)
+    #expect(session.snapshot.category == "playAndRecord" && !session.snapshot.isLocked)
+  }
+
+  @Test(arguments: [("setCategory", 1), ("setMode", 2), ("overridePort", 3)])
+  func aModeThatIsRefusedEndsThereWithAnErrorAndWithoutTheLock(name: String, count: Int) {
+    let session = VirtualAudioSession()
+    session.failures = [name: -50]
+    let reply = session.call(
+      .applyMode(.voiceChat(output: .speaker), options: .modeDefaults))
+    guard case .failed(.refused(let operation, code: -50)) = reply else {
+      Issue.record("\(String(describing: reply))")
+      return
+    }
+    #expect(operation.name == name && session.operations.count == count)
+    #expect(!session.snapshot.isLocked)
+    // The next one is not held up.
+    session.failures = [:]
+    #expect(session.call(.applyMode(.videoChat, options: .modeDefaults)) == .done)
+  }
+
+  /// What was set before a connection that sends is overwritten by it.
+  @Test func aSendingConnectionWritesItsCategoryOverEarlierOnes() {
+    let session = VirtualAudioSession()
+    session.call(.applyMode(.default(category: .ambient, output: .default), options: []))
+    #expect(session.snapshot.category == "ambient")
+    session.call(.openConnection(1, sends: false, receives: true))
+    #expect(session.snapshot.category == "ambient")
+    session.call(.openConnection(2, sends: true, receives: true))
+    #expect(session.snapshot.category == "playAndRecord" && session.snapshot.mode == "voiceChat")
+    session.call(.applyMode(.videoChat, options: .modeDefaults))
+    #expect(session.snapshot.mode == "videoChat")
+  }
+
+  @Test func settingsNeedTheLockAndItCounts() {
+    let session = VirtualAudioSession()
+    let settings: [AudioSessionCall] = [
+      .configure(AudioSessionConfiguration()), .setCategory(.playback, options: []),
+      .setMode(.videoChat), .overridePort(.speaker), .setActive(true),
+      .setPreferredSampleRate(16_000), .setPreferredIOBuffer(milliseconds: 20),
+      .setPreferredChannels(input: 1, output: 2), .setIOType(.aggregated),
+    ]
+    for setting in settings {
+      #expect(session.call(setting) == .failed(.lockRequired), "\(setting)")
+    }
+    #expect(session.operations.isEmpty)
+    session.call(.lock)
+    session.call(.lock)
+    session.call(.unlock)
+    for setting in settings { #expect(session.call(setting) == .done, "\(setting)") }
+    session.call(.unlock)
+    #expect(session.call(.setMode(.default)) == .failed(.lockRequired))
+    #expect(session.states.filter { $0.hasPrefix("audio-lock") }.count == 2)
+    #expect(session.call(.setProcessing(.music)) == .done)
+  }
+
+  @Test func theConfigurationOfAnApplicationReachesTheDevice() {
+    let session = VirtualAudioSession()
+    var configuration = AudioSessionConfiguration()
+    #expect(configuration.ioBufferMilliseconds == 60)
+    configuration.options = [.mixWithOthers, .duckOthers]
+    configuration.mode = .videoChat
+    configuration.sampleRate = 16_000
+    configuration.outputChannels = 2
+    configuration.ioType = .aggregated
+    configuration.processing = .music
+    session.locked(.configure(configuration))
+    session.clear()
+    session.call(.openConnection(1, sends: false, receives: true))
+    #expect(
+      session.operations == [
+        .setIOType(.aggregated), .setProcessing(.music), .setPreferredSampleRate(16_000),
+        .setPreferredIOBuffer(milliseconds: 60), .setPreferredChannels(input: 1, output: 2),
+        .setActive(true), .initializeUnit(capture: AudioFormat(), render: AudioFormat()),
+        .startUnit,
+      ])
+  }
+
+  /// What the device is asked for and what is done here are two things.
+  @Test(arguments: [AudioProcessingProfile.voice, .music, .custom(0x72_696f_63)])
+  func noProfileCancelsEchoOrControlsGainHere(_ profile: AudioProcessingProfile) {
+    #expect(!profile.cancelsEcho && !profile.controlsGain)
+    let session = VirtualAudioSession()
+    #expect(session.call(.setProcessing(profile)) == .done)
+    #expect(session.operations == [.setProcessing(profile)])
+  }
+}

@@ -1,0 +1,81 @@
+import Foundation
+import Testing
+
+@testable import RetakeCommand
+
+/// The rows about client SDKs are true: each is there once, and names tests that exist.
+@Suite struct SDKRowTests {
+  private static let root = URL(fileURLWithPath: #filePath)
+    .deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent()
+
+  /// The sources of all tests.
+  private static let tests: [String] = {
+    let folder = root.appendingPathComponent("Tests").path
+    let paths = FileManager.default.enumerator(atPath: folder)?.compactMap { $0 as? String } ?? []
+    return paths.filter { $0.hasSuffix(".swift") && !$0.contains(".build/") }
+      .compactMap { try? String(contentsOfFile: "\(folder)/\($0)", encoding: .utf8) }
+  }()
+
+  /// Whether a file has a suite, or a part of it, with this test.
+  private static func exists(_ name: String, in files: [String]) -> Bool {
+    let parts = name.split(separator: "/")
+    guard parts.count == 2 else { return false }
+    return files.contains { text in
+      let words = ["struct", "class", "extension"].map { "\($0) \(parts[0]) " }
+      return words.contains { text.contains($0) } && text.contains("func \(parts[1])(")
+        && text.contains("@Test")
+    }
+  }
+
+  @Test func everyNumberIsThereOnce() {
+    let wanted = SDKRow.documents.flatMap { document, count in
+      (1...count).map { "\(document)\($0)" }
+    }
+    #expect(SDKRow.all.map(\.id) == wanted)
+    #expect(wanted.count == 118)
+    #expect(SDKRow.all.allSatisfy { !$0.text.isEmpty && !$0.text.contains("|") })
+  }
+
+  @Test func whatWorksHasATestThatExists() {
+    #expect(Self.tests.count > 100)
+    for row in SDKRow.all {
+      switch row.state {
+      case .works: #expect(row.test != nil, "\(row.id) works and names no test")
+      case .inPart: #expect(!row.remark.isEmpty, "\(row.id) does not say what is missing")
+      case .missing: #expect(row.test == nil, "\(row.id) is missing and has a test")
+      case .impossible: #expect(!row.remark.isEmpty, "\(row.id) gives no reason")
+      }
+      guard let test = row.test else { continue }
+      #expect(Self.exists(test, in: Self.tests), "\(row.id): there is no test \(test)")
+    }
+  }
+
+  @Test func aTestThatIsNotThereIsFound() {
+    let file = "@Suite struct ATests { @Test func b() {} }"
+    #expect(Self.exists("ATests/b", in: [file]))
+    for name in ["ATests/c", "BTests/b", "ATests", "A/b"] {
+      #expect(!Self.exists(name, in: [file]), "\(name)")
+    }
+  }
+
+  @Test func theArticleHasTheRows() throws {
+    let article = Self.root.appendingPathComponent("Sources/Retake/Retake.docc/ClientSDKs.md")
+    let lines = try String(contentsOf: article, encoding: .utf8).split(separator: "\n")
+    let rows = lines.filter { line in
+      SDKRow.documents.contains { line.hasPrefix("| \($0.0)") }
+    }.map(String.init)
+    #expect(rows == SDKRow.all.map(\.markdown), "retake sdk --markdown prints what belongs there")
+  }
+
+  @Test func theCommandListsAndCounts() async throws {
+    let all = try await Tool.run("sdk", "--rows", "--json")
+    let rows = try JSONSerialization.jsonObject(with: Data(all.output.utf8)) as? [[String: String]]
+    #expect(rows?.count == 118 && rows?.first?["id"] == "PX1")
+    let counts = try await Tool.run("sdk")
+    #expect(counts.output.contains("118") && counts.output.hasPrefix("document"))
+    let impossible = try await Tool.run("sdk", "--state", "impossible")
+    #expect(impossible.output.contains("TW8") && impossible.output.contains("GU23"))
+    #expect(impossible.output.split(separator: "\n").count == 4)
+    #expect(try await Tool.run("sdk", "--json", "--markdown").status == 64)
+  }
+}

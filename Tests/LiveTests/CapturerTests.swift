@@ -1,0 +1,269 @@
+import Foundation
+import Media
+import MediaFiles
+import Peer
+import Synchronization
+import Testing
+import Wire
+
+@testable import Live
+
+/// Where frames come from, without a clock of the system.
+@Suite struct CapturerTests {
+  private let format = VideoFormat(
+    width: 16, height: 8, framesPerSecond: 15, pixelFormat: .bgra)
+
+  @Test func whatIsPushedComesBetweenStartAndStop() throws {
+    let capturer = PushedVideoCapturer(supportedFormats: [format])
+    let consumer = KeepingConsumer()
+    #expect(!capturer.push(try shade(1)))
+    capturer.startCapture(format, consumer: consumer)
+    #expect(consumer.starts == [true])
+    let frame = try shade(2, at: 77)
+    #expect(capturer.push(frame))
+    capturer.stopCapture()
+    #expect(!capturer.push(try shade(3)))
+    #expect(consumer.frames == [frame])
+    // The next run is another consumer's.
+    let other = KeepingConsumer()
+    capturer.startCapture(format, consumer: other)
+    capturer.push(frame)
+    #expect(consumer.frames.count == 1 && other.frames.count == 1)
+  }
+
+  @Test func anUnknownFormatDoesNotStart() {
+    let wish = VideoFormat(width: 17, height: 8, framesPerSecond: 15)
+    let timer = ManualTimer()
+    let capturers: [any VideoCapturer] = [
+      PushedVideoCapturer(supportedFormats: [format]), PatternVideoCapturer(timer: timer),
+      ScreenVideoCapturer(width: 16, height: 8, timer: timer) { try? shade(1) },
+      ProcessVideoCapturer.screen(display: ":0", width: 64, height: 48),
+    ]
+    for capturer in capturers {
+      let consumer = KeepingConsumer()
+      capturer.startCapture(wish, consumer: consumer)
+      #expect(consumer.starts == [false] && consumer.frames.isEmpty)
+    }
+    #expect(!timer.isRunning)
+  }
+
+  @Test func theNearestFormatIsChosen() {
+    let capturer = PatternVideoCapturer(timer: ManualTimer())
+    func chosen(_ width: Int, _ height: Int) -> Int? {
+      capturer.supportedFormat(
+        nearest: VideoFormat(width: width, height: height, framesPerSecond: 15))?.width
+    }
+    #expect(chosen(640, 480) == 640 && chosen(1_900, 1_000) == 1_280 && chosen(1, 1) == 320)
+    #expect(PushedVideoCapturer(supportedFormats: []).supportedFormat(nearest: format) == nil)
+    #expect(LocalMediaOptions().videoFormat.width == 640)
+  }
+
+  @Test func thePatternMovesAtItsPace() throws {
+    let timer = ManualTimer()
+    let capturer = PatternVideoCapturer(timer: timer)
+    let consumer = KeepingConsumer()
+    capturer.startCapture(try #require(capturer.supportedFormats.last), consumer: consumer)
+    #expect(timer.interval == 33_333_333)
+    for time in 1...3 { timer.fire(Int64(time) * 33) }
+    #expect(consumer.frames.map(\.timestampNanoseconds) == [33_000_000, 66_000_000, 99_000_000])
+    #expect(consumer.frames[0].buffer != consumer.frames[1].buffer)
+    #expect(consumer.frames[0].codedWidth == 320)
+    capturer.stopCapture()
+    #expect(!timer.isRunning)
+  }
+
+  // MARK: Screens
+
+  private final class Screen: Sendable {
+    let content = Mutex<VideoFrame?>(nil)
+    func show(_ frame: VideoFrame?) { content.withLock { $0 = frame } }
+  }
+
+  private func screen(_ options: ScreenVideoCapturer.Options, _ timer: ManualTimer)
+    -> (Screen, ScreenVideoCapturer)
+  {
+    let screen = Screen()
+    return (
+      screen,
+      ScreenVideoCapturer(width: 16, height: 8, options: options, timer: timer) {
+        screen.content.withLock { $0 }
+      }
+    )
+  }
+
+  @Test func aScreenWithNothingToSeeDoesNotStart() {
+    let timer = ManualTimer()
+    let (_, capturer) = screen(.init(), timer)
+    let consumer = KeepingConsumer()
+    capturer.startCapture(capturer.supportedFormats[0], consumer: consumer)
+    #expect(consumer.starts == [false] && !timer.isRunning && capturer.isScreencast)
+  }
+
+  @Test func aStillScreenIsSentOnceOrAgainAfterAWhile() throws {
+    for (repetition, wanted) in [(nil, [0]), (250, [0, 250, 500])] as [(Int?, [Int64])] {
+      var options = ScreenVideoCapturer.Options()
+      options.retransmitLastFrameMilliseconds = repetition
+      let timer = ManualTimer()
+      let (screen, capturer) = screen(options, timer)
+      screen.show(try shade(1))
+      let consumer = KeepingConsumer()
+      capturer.startCapture(capturer.supportedFormats[0], consumer: consumer)
+      for time in stride(from: 1_000, through: 1_700, by: 50) { timer.fire(Int64(time)) }
+      let times = consumer.frames.map { $0.timestampNanoseconds / 1_000_000 - 1_000 }
+      #expect(times == wanted)
+      #expect(Set(consumer.frames.map(\.buffer)).count == 1)
+      // What is new comes at once.
+      screen.show(try shade(2))
+      timer.fire(1_750)
+      #expect(consumer.frames.count == wanted.count + 1)
+    }
+  }
+
+  @Test(arguments: [(15.0, 15), (5, 5), (0, 1), (1_000, 60), (.nan, 1)])
+  func aScreenHasNoMoreFramesThanItsTarget(target: Double, wanted: Int) throws {
+    var options = ScreenVideoCapturer.Options()
+    options.targetFramesPerSecond = target
+    let timer = ManualTimer()
+    let (screen, capturer) = screen(options, timer)
+    screen.show(try shade(0))
+    let consumer = KeepingConsumer()
+    capturer.startCapture(capturer.supportedFormats[0], consumer: consumer)
+    // The timer of a screen of 60 Hz, for two seconds.
+    for tick in 0..<120 {
+      screen.show(try shade(UInt8(tick + 1)))
+      timer.fire(Int64(tick) * 1_000 / 60)
+    }
+    #expect(abs(consumer.frames.count - 2 * wanted) <= 1, "\(consumer.frames.count)")
+  }
+
+  @Test func whileAFrameIsUnderWayNoOtherIsMade() throws {
+    let timer = ManualTimer()
+    let count = Mutex(0)
+    let capturer = ScreenVideoCapturer(width: 16, height: 8, timer: timer) {
+      count.withLock { $0 += 1 }
+      // The screen is asked again before it has answered.
+      timer.fire(2_000)
+      return try? shade(1)
+    }
+    capturer.startCapture(capturer.supportedFormats[0], consumer: KeepingConsumer())
+    timer.fire(1_000)
+    #expect(count.withLock { $0 } == 2)
+  }
+
+  // MARK: Filters
+
+  private struct Brighter: VideoFilter {
+    func process(_ frame: VideoFrame) -> VideoFrame? {
+      var frame = frame
+      frame.withMutableBytes { bytes in
+        for index in bytes.indices { bytes[index] &+= 10 }
+      }
+      return frame.buffer.bytes[0] < 100 ? frame : nil
+    }
+  }
+
+  @Test func filtersChangeFramesOnTheirWayAndNobodyElses() throws {
+    let pushed = PushedVideoCapturer(supportedFormats: [format], isScreencast: true)
+    let capturer = FilteredVideoCapturer(pushed, filters: [Brighter(), Brighter()])
+    #expect(capturer.isScreencast && capturer.supportedFormats == [format])
+    let consumer = KeepingConsumer()
+    capturer.startCapture(format, consumer: consumer)
+    let frame = try shade(1)
+    pushed.push(frame)
+    pushed.push(try shade(85))
+    #expect(consumer.starts == [true] && consumer.frames.map { $0.buffer.bytes[0] } == [21])
+    #expect(frame.buffer.bytes[0] == 1)
+    capturer.stopCapture()
+    #expect(!pushed.push(frame))
+  }
+
+  // MARK: Files
+
+  @Test func aFileIsCapturedAtItsPace() async throws {
+    try await LoopbackCall.inFolder { path in
+      let movie = path + ".y4m"
+      let writer = try DumpRenderer(movie: movie, framesPerSecond: 10)
+      for number in 0..<4 {
+        let picture = TestPattern(width: 32, height: 16).picture(Int64(number))
+        writer.renderFrame(
+          try VideoFrame(picture, timestampNanoseconds: Int64(number) * 100_000_000))
+      }
+      #expect(try writer.finish() == 4)
+      let timer = ManualTimer()
+      let capturer = try FileVideoCapturer(path: movie, loops: false, timer: timer)
+      let format = capturer.supportedFormats[0]
+      #expect(format.width == 32 && format.framesPerSecond == 10)
+      let consumer = KeepingConsumer()
+      capturer.startCapture(format, consumer: consumer)
+      for time in stride(from: 5_000, through: 5_200, by: 25) { timer.fire(Int64(time)) }
+      #expect(consumer.frames.map { $0.timestampNanoseconds / 1_000_000 } == [5_000, 5_100, 5_200])
+      #expect(
+        consumer.frames[2].picture().samples
+          == TestPattern(width: 32, height: 16).picture(2).samples)
+      timer.fire(5_300)
+      timer.fire(5_400)
+      #expect(consumer.frames.count == 4 && !timer.isRunning && capturer.failure == nil)
+    }
+  }
+
+  @Test func aMissingFileIsTold() {
+    let error = #expect(throws: MediaFileError.self) {
+      try FileVideoCapturer(path: "/nowhere/clip.y4m")
+    }
+    #expect(error?.cause == .missing)
+  }
+
+  // MARK: Child processes
+
+  @Test func aMissingCameraIsToldInOneSentence() {
+    let capturer = ProcessVideoCapturer.camera(.back, device: "/dev/video-none")
+    let consumer = KeepingConsumer()
+    capturer.startCapture(capturer.supportedFormats[0], consumer: consumer)
+    #expect(consumer.starts == [false] && !capturer.isScreencast)
+    #expect(
+      capturer.failure?.description
+        == "the back camera: there is no device /dev/video-none: connect a camera, or send a file"
+        + " or a pattern")
+  }
+
+  private static let hasX = ["/usr/bin/Xvfb", "/usr/bin/ffmpeg"].allSatisfy {
+    FileManager.default.isExecutableFile(atPath: $0)
+  }
+
+  @Test(.enabled(if: hasX), .timeLimit(.minutes(1))) func aScreenOfXIsCaptured() async throws {
+    // The server picks a free number and writes it down when it is ready.
+    let server = Process()
+    let number = Pipe()
+    server.executableURL = URL(fileURLWithPath: "/usr/bin/Xvfb")
+    server.arguments = [
+      "-displayfd", "1", "-screen", "0", "128x96x24", "-nolisten", "tcp", "-br",
+    ]
+    server.standardOutput = number
+    server.standardError = FileHandle.nullDevice
+    try server.run()
+    defer { server.terminate() }
+    let text = String(decoding: number.fileHandleForReading.availableData, as: UTF8.self)
+    let display = ":" + text.trimmingCharacters(in: .whitespacesAndNewlines)
+    let capturer = ProcessVideoCapturer.screen(
+      display: display, width: 128, height: 96, framesPerSecond: 30)
+    let consumer = KeepingConsumer()
+    capturer.startCapture(capturer.supportedFormats[0], consumer: consumer)
+    await consumer.wait { $0.frames.count >= 2 || $0.starts == [false] }
+    capturer.stopCapture()
+    #expect(consumer.starts == [true], "\(capturer.failure?.description ?? "")")
+    #expect(consumer.framesBeforeStart == 0)
+    let frame = try #require(consumer.frames.first)
+    #expect(frame.format == .bgra && frame.codedWidth == 128 && frame.codedHeight == 96)
+    // The root window is black; the pointer stands in the middle.
+    #expect(frame.picture().samples[..<(128 * 20)].allSatisfy { $0 == 16 })
+  }
+
+  @Test(.enabled(if: hasX), .timeLimit(.minutes(1))) func aScreenThatIsNotThereIsTold() async {
+    let capturer = ProcessVideoCapturer.screen(display: ":9999", width: 64, height: 48)
+    let consumer = KeepingConsumer()
+    capturer.startCapture(capturer.supportedFormats[0], consumer: consumer)
+    await consumer.wait { !$0.starts.isEmpty }
+    #expect(consumer.starts == [false])
+    #expect(capturer.failure?.reason.contains(":9999") == true)
+  }
+}

@@ -1,0 +1,170 @@
+import Foundation
+import Media
+import MediaFiles
+import Peer
+import Replay
+import Stats
+import Synchronization
+import Tape
+import Testing
+import Wire
+
+@testable import Live
+
+/// From a capturer over a call to a renderer.
+@Suite(.timeLimit(.minutes(1)), .serialized) struct VideoSourceTests {
+  private let format = VideoFormat(
+    width: 96, height: 64, framesPerSecond: 30, pixelFormat: .nv12)
+
+  /// A capturer that answers when the test says so, and goes on after its end.
+  private final class Stubborn: VideoCapturer {
+    let consumer = Mutex<(any VideoConsumer)?>(nil)
+    var supportedFormats: [VideoFormat] {
+      [VideoFormat(width: 16, height: 8, framesPerSecond: 30, pixelFormat: .bgra)]
+    }
+    var isScreencast: Bool { false }
+    func startCapture(_ format: VideoFormat, consumer: any VideoConsumer) {
+      self.consumer.withLock { $0 = consumer }
+    }
+    func stopCapture() {}
+    var present: (any VideoConsumer)? { consumer.withLock { $0 } }
+  }
+
+  @Test func framesBeforeTheStartAndAfterTheEndAreIgnored() async throws {
+    let capturer = Stubborn()
+    let source = VideoSource(capturer)
+    let renderer = DigestRenderer()
+    let subscription = source.addRenderer(renderer)
+    async let isStarted = source.start()
+    while capturer.present == nil { await Task.yield() }
+    #expect(source.state == .starting)
+    capturer.present?.consumeCapturedFrame(try shade(1))
+    capturer.present?.captureDidStart(true)
+    let answer = await isStarted
+    #expect(answer && source.state == .started)
+    let again = await source.start()
+    #expect(again)
+    capturer.present?.consumeCapturedFrame(try shade(2))
+    capturer.present?.consumeCapturedFrame(try shade(3, 32, 16))
+    source.stop()
+    capturer.present?.consumeCapturedFrame(try shade(4))
+    capturer.present?.captureDidStart(true)
+    #expect(source.state == .stopped)
+    #expect(source.counts.frames == 2 && source.counts.ignored == 2)
+    #expect(renderer.shown.count == 2 && renderer.isBlank)
+    #expect(renderer.sizes == [.init(width: 16, height: 8), .init(width: 32, height: 16)])
+    withExtendedLifetime(subscription) {}
+  }
+
+  @Test func whatCannotStartIsToldToWhoeverWaits() async throws {
+    let capturer = Stubborn()
+    let source = VideoSource(capturer)
+    async let isStarted = source.start()
+    while capturer.present == nil { await Task.yield() }
+    capturer.present?.captureDidStart(false)
+    let answer = await isStarted
+    #expect(!answer && source.state == .failed)
+    let other = await VideoSource(PushedVideoCapturer(supportedFormats: [])).start()
+    #expect(!other)
+  }
+
+  @Test func aPushedCameraIsSentShownRecordedAndReplayed() async throws {
+    try await LoopbackCall.inFolder { path in
+      let call = try LoopbackCall(take: path)
+      let video = try await call.caller.addTrack(.video, source: .application)
+      try await call.connect()
+      let capturer = PushedVideoCapturer(supportedFormats: [format])
+      let source = VideoSource(capturer)
+      source.send(on: video.id, of: call.caller)
+      let isStarted = await source.start(format)
+      #expect(isStarted)
+      let (sizes, continuation) = AsyncStream<[Int]>.makeStream()
+      let remote = call.callee.addRenderer(SizeRenderer(continuation))
+      let scene = CameraScene(width: 96, height: 64)
+      var shown = sizes.makeAsyncIterator()
+      let rotation = Mutex(VideoRotation.none)
+      let timer = SystemCaptureTimer()
+      timer.start(everyNanoseconds: 20_000_000) { now in
+        let frame = try? Self.camera(
+          scene.picture(now / 20_000_000), rotation.withLock { $0 }, now)
+        if let frame { capturer.push(frame) }
+      }
+      // Pushed until the other side shows it.
+      let first = await shown.next()
+      #expect(first == [96, 64])
+      rotation.withLock { $0 = .quarter }
+      let second = await shown.next()
+      #expect(second == [64, 96])
+      timer.stop()
+      source.stop()
+      withExtendedLifetime(remote) {}
+      _ = try await call.session.finish()
+      let replayer = try Replayer(
+        path: path, codecs: { LibraryCodecs() }, peer: { PeerMachine(codecs: $0) })
+      if case .identical = try replayer.run().verdict {} else { Issue.record("not identical") }
+      let take = try TakeFile.openForQueries(path)
+      let notes = "SELECT count(*) FROM call WHERE name = 'noteCapture'"
+      #expect(try take.integer(notes) == 2)
+    }
+  }
+
+  /// A picture as NV12.
+  private static func camera(_ picture: Picture, _ rotation: VideoRotation, _ now: Int64) throws
+    -> VideoFrame
+  {
+    let luma = picture.width * picture.height
+    let chroma = (picture.samples.count - luma) / 2
+    var bytes = Array(picture.samples[..<luma])
+    for index in luma..<luma + chroma {
+      bytes += [picture.samples[index], picture.samples[index + chroma]]
+    }
+    return try VideoFrame(
+      buffer: try VideoFrameBuffer(
+        format: .nv12, codedWidth: picture.width, codedHeight: picture.height, bytes: bytes),
+      rotation: rotation, timestampNanoseconds: now)
+  }
+
+  private struct SizeRenderer: VideoRenderer {
+    let continuation: AsyncStream<[Int]>.Continuation
+    init(_ continuation: AsyncStream<[Int]>.Continuation) { self.continuation = continuation }
+    func setSize(width: Int, height: Int) { continuation.yield([width, height]) }
+    func renderFrame(_ frame: VideoFrame?) {}
+  }
+
+  // MARK: Renderers
+
+  @Test func likenessIsMeasured() throws {
+    let picture = TestPattern(width: 64, height: 48).picture(1)
+    let other = TestPattern(width: 64, height: 48).picture(2)
+    let renderer = PSNRRenderer { number, _ in
+      number == 3 ? nil : try? VideoFrame(picture, timestampNanoseconds: 0)
+    }
+    for shown in [picture, other, TestPattern(width: 32, height: 32).picture(1), picture] {
+      renderer.renderFrame(try VideoFrame(shown, timestampNanoseconds: 0))
+    }
+    renderer.renderFrame(nil)
+    #expect(renderer.decibels.count == 2 && renderer.decibels.first == 128)
+    var sum = 0
+    for place in 0..<3_072 {
+      let difference = Int(picture.samples[place]) - Int(other.samples[place])
+      sum += difference * difference
+    }
+    let mean = Double(sum) / 3_072
+    let wanted = 10 * log10(255.0 * 255.0 / mean)
+    #expect(abs((renderer.decibels.last ?? 0) - wanted) < 0.001)
+  }
+
+  @Test func imagesAreWrittenOneByOne() async throws {
+    try await LoopbackCall.inFolder { path in
+      let renderer = DumpRenderer(images: path + ".png")
+      renderer.renderFrame(try shade(255))
+      renderer.renderFrame(try shade(0))
+      #expect(try renderer.finish() == 2)
+      for number in 1...2 {
+        let image = try Data(contentsOf: URL(fileURLWithPath: path + "-\(number).png"))
+        #expect(Array(image.prefix(4)) == [0x89, 0x50, 0x4e, 0x47])
+        #expect(Array(image[16..<24]) == [0, 0, 0, 16, 0, 0, 0, 8])
+      }
+    }
+  }
+}

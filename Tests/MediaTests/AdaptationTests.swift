@@ -1,0 +1,80 @@
+import Testing
+import Wire
+
+@testable import Media
+
+@Suite struct FrameClockTests {
+  private func milliseconds(_ count: Int64) -> Int64 { count * 1_000_000 }
+
+  @Test func framesAreAsFarApartAsTheirTimestamps() {
+    var clock = FrameClock()
+    // The first came at media time 9000; the others are late by different times.
+    #expect(clock.mediaTime(of: milliseconds(70_000), arrival: 9_000) == 9_000)
+    #expect(clock.mediaTime(of: milliseconds(70_033), arrival: 15_000) == 9_000 + 33 * 90)
+    #expect(clock.mediaTime(of: milliseconds(70_066), arrival: 15_100) == 9_000 + 66 * 90)
+  }
+
+  @Test func aClockThatJumpsIsAnchoredAnew() {
+    var clock = FrameClock()
+    _ = clock.mediaTime(of: milliseconds(1_000), arrival: 0)
+    #expect(clock.mediaTime(of: milliseconds(90_000), arrival: 3_000) == 3_000)
+    #expect(clock.mediaTime(of: milliseconds(90_010), arrival: 3_950) == 3_900)
+    // Back to the beginning, and out of all bounds.
+    #expect(clock.mediaTime(of: 0, arrival: 6_000) == 6_000)
+    #expect(clock.mediaTime(of: .min, arrival: 9_000) == 9_000)
+    #expect(clock.mediaTime(of: .max, arrival: 12_000) == 12_000)
+    // It never goes back itself.
+    #expect(clock.mediaTime(of: 5, arrival: 11_000) == 12_000)
+  }
+}
+
+@Suite struct VideoAdaptationTests {
+  private func judge(
+    _ adaptation: inout VideoAdaptation, _ reasons: [QualityLimitation.Reason], from second: Int = 0
+  ) {
+    for (index, reason) in reasons.enumerated() {
+      _ = adaptation.judge(
+        reason, framesPerSecond: 30, at: .zero + .seconds(Int64(second + index)))
+    }
+  }
+
+  @Test func withoutAPreferenceNothingChanges() {
+    var adaptation = VideoAdaptation()
+    judge(&adaptation, Array(repeating: .bandwidth, count: 60))
+    #expect(adaptation.limits == VideoAdaptation.Limits())
+  }
+
+  @Test func screensKeepTheirSizeAndLosePictures() {
+    var adaptation = VideoAdaptation(preference: ContentHint.text.degradation)
+    judge(&adaptation, [.none, .bandwidth, .bandwidth])
+    #expect(adaptation.limits.scaleDownBy == 1)
+    #expect(abs((adaptation.limits.framesPerSecond ?? 0) - 30 * 4 / 9) < 0.001)
+    judge(&adaptation, Array(repeating: .cpu, count: 30), from: 3)
+    #expect(adaptation.limits.framesPerSecond == 2 && adaptation.limits.scaleDownBy == 1)
+  }
+
+  @Test func motionKeepsItsPictures() {
+    var adaptation = VideoAdaptation(preference: ContentHint.motion.degradation)
+    judge(&adaptation, [.none, .bandwidth])
+    #expect(adaptation.limits.scaleDownBy == 4.0 / 3)
+    judge(&adaptation, Array(repeating: .bandwidth, count: 30), from: 2)
+    #expect(adaptation.limits.framesPerSecond == nil && adaptation.limits.scaleDownBy == 4)
+  }
+
+  @Test func aBalanceGivesUpBothInTurnAndTakesThemBack() {
+    var adaptation = VideoAdaptation(preference: .balanced)
+    judge(&adaptation, [.none, .bandwidth, .bandwidth])
+    #expect(adaptation.limits.framesPerSecond == 20 && adaptation.limits.scaleDownBy == 4.0 / 3)
+    judge(&adaptation, Array(repeating: .none, count: 5), from: 3)
+    #expect(adaptation.limits.framesPerSecond == 20 && adaptation.limits.scaleDownBy == 1)
+    judge(&adaptation, Array(repeating: .none, count: 5), from: 8)
+    #expect(adaptation.limits == VideoAdaptation.Limits())
+  }
+
+  @Test func anotherPreferenceBeginsAnew() {
+    var adaptation = VideoAdaptation(preference: .maintainFramerate)
+    judge(&adaptation, [.none, .bandwidth])
+    adaptation.preference = .maintainResolution
+    #expect(adaptation.limits == VideoAdaptation.Limits())
+  }
+}

@@ -1,0 +1,27 @@
+import Secure
+import Testing
+
+@testable import Observer
+
+/// The states of a DTLS association at both ends, seen from beside.
+@Suite struct DTLSStatesTests {
+  @Test func aHandshakeThatIsRepeatedUndoesNothing() {
+    var states = DTLSStates()
+    #expect(states.move(0, to: .connecting) == .new)
+    #expect(states.move(0, to: .connecting) == nil)
+    #expect(states.move(0, to: .connected) == .connecting)
+    #expect(states.move(0, to: .connecting) == nil)
+    #expect(states.move(1, to: .connecting) == .new, "the ends are apart")
+    #expect(states.move(0, to: .closed) == .connected)
+    #expect(states.move(0, to: .failed) == nil)
+  }
+
+  @Test func onlyAGoodbyeClosesAndAnyOtherAlertFails() {
+    var states = DTLSStates()
+    _ = states.move(0, to: .connected)
+    #expect(states.state(after: 0, of: 0) == .closed)
+    #expect(states.state(after: 40, of: 0) == .failed)
+    #expect(states.state(after: nil, of: 0) == .closed, "an encrypted one after the handshake")
+    #expect(states.state(after: nil, of: 1) == .failed, "an encrypted one during it")
+  }
+}

@@ -1,0 +1,119 @@
+import Foundation
+import Lab
+import Media
+import Peer
+import Queries
+import Tape
+import Testing
+import Wire
+
+@testable import Replay
+
+/// Calls with muted tracks, volumes and removed tracks, recorded and replayed.
+@Suite struct TrackReplayTests {
+  private static let tone = MediaSource.tone(hertz: 440, pauseSeconds: 0)
+  private static let pattern = MediaSource.pattern(width: 64, height: 48, framesPerSecond: 10)
+
+  /// A call of seven seconds in which what is sent and heard is changed once a second.
+  private func record(_ path: String) throws {
+    var configuration = PeerConfiguration()
+    configuration.notices = PeerNotice.all
+    let recording = try RecordedVirtualCall(
+      path: path, seed: 95, links: [LinkSettings(), LinkSettings()], labels: ["one", "two"],
+      configurations: [configuration, configuration])
+    let call = recording.call
+    call.addMedia(sound: Self.tone, pictures: Self.pattern, from: [0])
+    #expect(call.negotiate() == nil)
+    let calls: [(peer: Int, PeerCall)] = [
+      (0, .setEnabled(transceiver: 1, isInbound: false, isEnabled: false)),
+      (0, .setEnabled(transceiver: 1, isInbound: false, isEnabled: true)),
+      (0, .setEnabled(transceiver: 2, isInbound: false, isEnabled: false)),
+      (1, .setVolume(transceiver: 1, volume: 4.5)),
+      (1, .setEnabled(transceiver: 1, isInbound: true, isEnabled: false)),
+      (0, .removeTrack(transceiver: 1)),
+    ]
+    for (peer, request) in calls {
+      recording.run(for: .seconds(1))
+      #expect(call.call(peer, request).error == nil)
+    }
+    #expect(call.negotiate() == nil)
+    recording.run(for: .seconds(1))
+    _ = try recording.finish()
+  }
+
+  private func inTake<Value>(_ body: (String) throws -> Value) throws -> Value {
+    let folder = FileManager.default.temporaryDirectory.path + "/tracks-" + UUID().uuidString
+    try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
+    defer { try? FileManager.default.removeItem(atPath: folder) }
+    try record(folder + "/call.take")
+    return try body(folder + "/call.take")
+  }
+
+  /// With the codecs and without them: what stands in has the loudness after the gain.
+  @Test func mutedTracksReplayIdentical() throws {
+    try inTake { path in
+      for skipsCodecs in [false, true] {
+        var options = Replayer.Options()
+        options.skipsCodecs = skipsCodecs
+        let report = try replay(path, options)
+        guard case .identical = report.verdict else {
+          Issue.record("\(report)")
+          return
+        }
+        #expect(report.steps > 500)
+      }
+      try expectSilence(path)
+      try expectTimeline(path)
+    }
+  }
+
+  /// The levels of the receiver prove the silence of what was sent, and that of what was not heard.
+  private func expectSilence(_ path: String) throws {
+    let connection = try TakeFile.open(path)
+    var statement = try connection.prepare(
+      """
+      SELECT at_ns / 1000000000, min(energy), max(energy) FROM level
+      WHERE peer = 2 AND track = 1 AND direction = 'in' AND at_ns % 1000000000 > 400000000
+      GROUP BY 1 ORDER BY 1
+      """)
+    var seconds: [Int64: (least: Int64, most: Int64)] = [:]
+    while try statement.step() {
+      let (second, least, most) = statement.values(Int64.self, Int64.self, Int64.self)
+      seconds[second] = (least, most)
+    }
+    let plain = try #require(seconds[0]?.least)
+    #expect(plain > 1_000_000)
+    #expect(try #require(seconds[1]).most < 1_000)
+    #expect(try #require(seconds[2]).least > plain / 2)
+    #expect(try #require(seconds[4]).least > plain * 15)
+    #expect(try #require(seconds[5]).most == 0)
+    // Packets went on all the time, and their headers told the level.
+    let packets = try connection.integer(
+      "SELECT count(*) FROM frame WHERE peer = 1 AND track = 1 AND audio_level = 127")
+    #expect((48...52).contains(try #require(packets)))
+  }
+
+  private func expectTimeline(_ path: String) throws {
+    let entries = try Timeline(path: path, lanes: ["api", "event"]).entries
+    let texts = entries.map(\.text).filter {
+      $0.contains("abled") || $0.contains("Volume") || $0.contains("mute")
+        || $0.contains("removeTrack")
+    }
+    #expect(
+      texts == [
+        #"unmute {"transceiver":1,"direction":"in","reason":"media"}"#,
+        #"unmute {"transceiver":2,"direction":"in","reason":"media"}"#,
+        #"setEnabled {"isEnabled":false,"isInbound":false,"transceiver":1}"#,
+        #"disabled {"transceiver":1,"direction":"out"}"#,
+        #"setEnabled {"isEnabled":true,"isInbound":false,"transceiver":1}"#,
+        #"enabled {"transceiver":1,"direction":"out"}"#,
+        #"setEnabled {"isEnabled":false,"isInbound":false,"transceiver":2}"#,
+        #"disabled {"transceiver":2,"direction":"out"}"#,
+        #"setVolume {"transceiver":1,"volume":4.5}"#,
+        #"setEnabled {"isEnabled":false,"isInbound":true,"transceiver":1}"#,
+        #"disabled {"transceiver":1,"direction":"in"}"#,
+        "removeTrack",
+        #"mute {"transceiver":1,"direction":"in","reason":"removed"}"#,
+      ])
+  }
+}

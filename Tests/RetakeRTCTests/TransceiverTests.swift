@@ -1,0 +1,68 @@
+import RetakeRTC
+import Testing
+
+@Suite(.timeLimit(.minutes(1)), .serialized) struct TransceiverTests {
+  @Test func aTransceiverIsOneObjectWithItsSenderAndReceiver() async throws {
+    let pair = try LoopbackPair()
+    let options = RTCRtpTransceiverInit()
+    options.direction = .sendOnly
+    options.streamIds = ["s"]
+    let track = pair.factory.audioTrack(withTrackId: "a")
+    let made = try #require(pair.caller.addTransceiver(with: track, init: options))
+    #expect(pair.caller.transceivers == [made])
+    #expect(made.sender.track === track && made.sender.streamIds == ["s"])
+    #expect(made.mid == "" && made.mediaType == .audio && made.direction == .sendOnly)
+    var direction = RTCRtpTransceiverDirection.inactive
+    #expect(!made.currentDirection(&direction))
+    // A track is sent once by a connection.
+    #expect(pair.caller.add(track, streamIds: ["s"]) == nil)
+
+    try await pair.connect()
+    #expect(made.mid == "0" && made.currentDirection(&direction) && direction == .sendOnly)
+    var error: NSError?
+    made.setDirection(.inactive, error: &error)
+    #expect(error == nil && made.direction == .inactive)
+    #expect(pair.caller.removeTrack(made.sender) && made.sender.track == nil)
+    made.stopInternal()
+    #expect(made.isStopped)
+    pair.caller.close()
+    made.setDirection(.sendRecv, error: &error)
+    #expect(error?.domain == kRTCPeerConnectionErrorDomain)
+    pair.callee.close()
+  }
+
+  @Test func parametersAreReadChangedAndSet() async throws {
+    let pair = try LoopbackPair()
+    let sender = try #require(
+      pair.caller.add(pair.factory.audioTrack(withTrackId: "a"), streamIds: ["s"]))
+    try await pair.connect()
+    let parameters = sender.parameters
+    #expect(parameters.codecs.first?.name == "opus")
+    parameters.encodings.first?.maxBitrateBps = 20_000
+    sender.parameters = parameters
+    #expect(sender.parameters.encodings.first?.maxBitrateBps == 20_000)
+    pair.caller.close()
+    pair.callee.close()
+  }
+
+  @Test func statisticsHaveTheMembersOfTheStandard() async throws {
+    let pair = try LoopbackPair()
+    let sender = try #require(
+      pair.caller.add(pair.factory.audioTrack(withTrackId: "a"), streamIds: ["s"]))
+    try await pair.connect()
+    let report = await pair.caller.statistics()
+    let candidatePair = try #require(
+      report.statistics.values.first { $0.type == "candidate-pair" })
+    #expect(report.timestamp_us > 1e15 && candidatePair.timestamp_us == report.timestamp_us)
+    #expect(candidatePair.values["state"] as? String == "succeeded")
+    #expect((candidatePair.values["bytesSent"] as? NSNumber)?.intValue ?? -1 >= 0)
+    #expect(candidatePair.values["nominated"] as? Bool == true)
+    let ofSender = await withCheckedContinuation { continuation in
+      pair.caller.statistics(for: sender) { continuation.resume(returning: $0) }
+    }
+    let types = Set(ofSender.statistics.values.map(\.type))
+    #expect(types.isSuperset(of: ["outbound-rtp", "codec"]) && !types.contains("peer-connection"))
+    pair.caller.close()
+    pair.callee.close()
+  }
+}
