@@ -166,8 +166,8 @@ let package = Package(
     module(
       "Export",
       [
-        "Wire", "CPcap", "RTP", "Transport", "Peer", "Media", "MediaFiles", "Tape", "Replay",
-        "Live",
+        "Wire", "CPcap", "RTP", "Transport", "Observer", "Peer", "Media", "MediaFiles", "Tape",
+        "Replay", "Live",
       ]),
     module("Verify", ["Wire", "Peer", "Media", "Tape", "Replay"]),
     module("RetakeTesting", ["Live", "Media", "Peer", "SDP", "Tape", "Replay", "Verify"]),

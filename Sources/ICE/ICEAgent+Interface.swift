@@ -150,14 +150,8 @@ extension ICEAgent {
     case gather([IPAddress])
     /// The addresses that the host has now, after gathering has begun.
     case interfaces([IPAddress])
-    /// The socket that was asked for is open at this end point.
-    case socketBound(id: UInt32, SocketAddress)
-    /// The socket that was asked for could not be opened, or died.
-    case socketFailed(id: UInt32)
-    /// Somebody connected to the socket that listens at this end point.
-    case streamAccepted(local: SocketAddress, remote: SocketAddress)
-    /// The addresses of a name that was asked for; empty when there are none.
-    case nameResolved(id: UInt32, [IPAddress])
+    /// The system answers a request, or somebody connected.
+    case answer(SystemAnswer)
     /// Sets or changes the role before checks begin.
     case role(ICERole)
     /// The peer's credentials and whether it is a lite agent.
@@ -187,23 +181,8 @@ extension ICEAgent {
 
   /// What an agent wants done or tells.
   package enum Output {
-    /// Open a UDP socket on this address (any port); answer with `socketBound` or `socketFailed`.
-    case bindSocket(id: UInt32, IPAddress)
-    /// Listen for connections on this address (any port); answered like a UDP socket. Whoever
-    /// connects is told with `streamAccepted`.
-    case listen(id: UInt32, IPAddress)
-    /// Connect from this address to a TURN server, with TLS when it says so, or to the peer; answer
-    /// with `socketBound` or `socketFailed`. What comes and goes are messages, one at a time; a
-    /// lost connection is a send that failed.
-    case openStream(id: UInt32, from: IPAddress, to: SocketAddress, server: ICEServer?)
-    /// The socket or connection to a server is no longer needed.
-    case closeSocket(SocketAddress)
-    /// The connection to the peer, or to whoever connected, is no longer needed.
-    case closeStream(local: SocketAddress, remote: SocketAddress)
-    /// Answer multicast questions for this name with this address.
-    case publishName(String, IPAddress)
-    /// Resolve a name and answer with `nameResolved`.
-    case resolveName(id: UInt32, String)
+    /// The system is to do something; it answers with `answer`.
+    case request(SystemRequest)
     /// Send a datagram.
     case datagram(local: SocketAddress, remote: SocketAddress, bytes: [UInt8])
     /// A TURN server brought this, which is not STUN, to a relayed address.

@@ -50,7 +50,9 @@ package struct ICEAgent: Machine {
   package mutating func step(_ input: Input, at now: Instant, into outbox: inout Outbox<Output>) {
     if connectionState == .closed {
       // A socket that was asked for before may still arrive.
-      if case .socketBound(_, let address) = input { outbox.append(.closeSocket(address)) }
+      if case .answer(.socketBound(_, let address)) = input {
+        outbox.append(.request(.closeSocket(address)))
+      }
       return
     }
     switch input {
@@ -110,15 +112,15 @@ package struct ICEAgent: Machine {
     switch input {
     case .gather(let addresses): gather(addresses)
     case .interfaces(let addresses): learnInterfaces(addresses)
-    case .socketBound(let id, let address): socketBound(id, address)
-    case .socketFailed(let id): socketFailed(id)
-    case .nameResolved(let id, let addresses): nameResolved(id, addresses)
+    case .answer(.socketBound(let id, let address)): socketBound(id, address)
+    case .answer(.socketFailed(let id, _)): socketFailed(id)
+    case .answer(.nameResolved(let id, let addresses)): nameResolved(id, addresses)
     case .role(let role): setRole(role)
     case .remoteCredentials(let credentials, let lite): setRemote(credentials, lite: lite)
     case .remoteCandidate(let candidate): takeRemote(candidate)
     case .remoteEndOfCandidates: endRemoteCandidates()
     case .restart(let credentials): restart(credentials)
-    case .streamAccepted(let local, let remote): streamAccepted(local, remote)
+    case .answer(.streamAccepted(let local, let remote)): streamAccepted(local, remote)
     case .datagram(let local, let remote, let bytes): takeDatagram(local, remote, bytes)
     case .sendFailed(let local, let remote): sendFailed(local, remote)
     case .trafficSent, .trafficReceived, .relay, .deadline: break
@@ -139,7 +141,7 @@ package struct ICEAgent: Machine {
     closeRelays { _ in true }
     closeSockets { _ in true }
     for connection in gatherer.connections.takeAll() {
-      emit(.closeStream(local: connection.local, remote: connection.remote))
+      emit(.request(.closeStream(local: connection.local, remote: connection.remote)))
     }
     gatherer.queries.removeAll()
     deadline = nil

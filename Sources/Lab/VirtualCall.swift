@@ -116,25 +116,28 @@ package final class VirtualCall {
       let isOnStream = streams.send(
         datagram.bytes, from: datagram.local, to: datagram.remote, at: now)
       if !isOnStream { network.send(datagram, from: peer, at: now) }
-    case .bindSocket(let id, let ip):
+    case .request(.bindSocket(let id, let ip)):
       let address = newEnd(ip)
       sockets.append((address, peer))
-      step(peer, .socketBound(id: id, address))
-    case .listen(let id, let ip):
+      step(peer, .answer(.socketBound(id: id, address)))
+    case .request(.listen(let id, let ip)):
       let address = newEnd(ip)
       streams.listen(at: address, of: peer)
-      step(peer, .socketBound(id: id, address))
-    case .openStream(let id, let target):
-      guard target.kind == .peer else { step(peer, .socketFailed(id: id, code: 111)); return }
+      step(peer, .answer(.socketBound(id: id, address)))
+    case .request(.openStream(let id, let target)):
+      guard target.kind == .peer else {
+        step(peer, .answer(.socketFailed(id: id, code: 111)))
+        return
+      }
       streams.connect(
         id: id, from: newEnd(target.local), to: target.remote, of: peer, at: now)
-    case .closeSocket(let address):
+    case .request(.closeSocket(let address)):
       sockets.removeAll { $0.address == address }
       streams.stopListening(at: address)
-    case .closeStream(let local, let remote): streams.close(local, remote, at: now)
-    case .publishName(let name, let ip): names[name] = ip
-    case .resolveName(let id, let name):
-      step(peer, .nameResolved(id: id, names[name].map { [$0] } ?? []))
+    case .request(.closeStream(let local, let remote)): streams.close(local, remote, at: now)
+    case .request(.publishName(let name, let ip)): names[name] = ip
+    case .request(.resolveName(let id, let name)):
+      step(peer, .answer(.nameResolved(id: id, names[name].map { [$0] } ?? [])))
     case .reply(let id, let reply): if keepsHistory { replies[peer].append((id, reply)) }
     case .event(let event): note(event, of: peer)
     }
@@ -158,10 +161,10 @@ package final class VirtualCall {
   private func take(_ delivery: VirtualStreams.Delivery) {
     let peer = delivery.host
     switch delivery.event {
-    case .connected(let id, let local): step(peer, .socketBound(id: id, local))
-    case .refused(let id): step(peer, .socketFailed(id: id, code: 111))
+    case .connected(let id, let local): step(peer, .answer(.socketBound(id: id, local)))
+    case .refused(let id): step(peer, .answer(.socketFailed(id: id, code: 111)))
     case .accepted(let local, let remote):
-      step(peer, .streamAccepted(local: local, remote: remote))
+      step(peer, .answer(.streamAccepted(local: local, remote: remote)))
     case .message(let local, let remote, let bytes):
       let datagram = Datagram(local: local, remote: remote, bytes: bytes)
       step(peer, .datagram(datagram, arrival: delivery.at))

@@ -150,10 +150,10 @@ package final class VirtualMeeting {
   private func take(_ delivery: VirtualStreams.Delivery) {
     let index = delivery.host
     switch delivery.event {
-    case .connected(let id, let local): step(index, .socketBound(id: id, local))
-    case .refused(let id): step(index, .socketFailed(id: id))
+    case .connected(let id, let local): step(index, .answer(.socketBound(id: id, local)))
+    case .refused(let id): step(index, .answer(.socketFailed(id: id, code: 111)))
     case .accepted(let local, let remote):
-      step(index, .streamAccepted(local: local, remote: remote))
+      step(index, .answer(.streamAccepted(local: local, remote: remote)))
     case .message(let local, let remote, let bytes): arrive(bytes, local, remote, index)
     case .lost(let local, let remote): step(index, .sendFailed(local: local, remote: remote))
     }
@@ -178,24 +178,26 @@ package final class VirtualMeeting {
 
   private func take(_ output: ICEAgent.Output, _ index: Int) {
     switch output {
-    case .bindSocket(let id, let ip):
-      schedule(after: .zero, index, .socketBound(id: id, newEnd(ip)))
-    case .listen(let id, let ip):
+    case .request(.bindSocket(let id, let ip)):
+      schedule(after: .zero, index, .answer(.socketBound(id: id, newEnd(ip))))
+    case .request(.listen(let id, let ip)):
       let address = newEnd(ip)
       streams.listen(at: address, of: index)
-      schedule(after: .zero, index, .socketBound(id: id, address))
-    case .openStream(let id, let ip, let remote, nil):
-      streams.connect(id: id, from: newEnd(ip), to: remote, of: index, at: now)
-    case .openStream(let id, let ip, _, _):
+      schedule(after: .zero, index, .answer(.socketBound(id: id, address)))
+    case .request(.openStream(let id, let target)) where target.kind == .peer:
+      streams.connect(id: id, from: newEnd(target.local), to: target.remote, of: index, at: now)
+    case .request(.openStream(let id, let target)):
       // Connections carry messages over the same paths, which must not lose any then.
       schedule(
         after: internet.delay * 2, index,
-        streams.refuses ? .socketFailed(id: id) : .socketBound(id: id, newEnd(ip)))
-    case .closeSocket(let address): streams.stopListening(at: address)
-    case .closeStream(let local, let remote): streams.close(local, remote, at: now)
-    case .publishName(let name, let ip): names[name] = ip
-    case .resolveName(let id, let name):
-      schedule(after: .zero, index, .nameResolved(id: id, names[name].map { [$0] } ?? []))
+        streams.refuses
+          ? .answer(.socketFailed(id: id, code: 111))
+          : .answer(.socketBound(id: id, newEnd(target.local))))
+    case .request(.closeSocket(let address)): streams.stopListening(at: address)
+    case .request(.closeStream(let local, let remote)): streams.close(local, remote, at: now)
+    case .request(.publishName(let name, let ip)): names[name] = ip
+    case .request(.resolveName(let id, let name)):
+      schedule(after: .zero, index, .answer(.nameResolved(id: id, names[name].map { [$0] } ?? [])))
     case .datagram(let local, let remote, let bytes):
       transmit(bytes, from: local, to: remote, of: index)
     case .relayed(_, _, let bytes): received[index].append(bytes)

@@ -21,11 +21,8 @@ package enum PeerInput: Sendable {
   case send(id: UInt32, DataMessage)
   /// Sound or a picture from the application for a transceiver's sender.
   case captured(transceiver: UInt32, CapturedMedia)
-  case socketBound(id: UInt32, SocketAddress)
-  case socketFailed(id: UInt32, code: Int32)
-  /// Somebody connected to the socket that listens at the local end.
-  case streamAccepted(local: SocketAddress, remote: SocketAddress)
-  case nameResolved(id: UInt32, [IPAddress])
+  /// The system answers a request, or somebody connected.
+  case answer(SystemAnswer)
   case sendFailed(SendFailure)
   /// A signaling message that the application sent or received: kept in the take, not acted on.
   case signaling(SignalingMessage)
@@ -62,18 +59,8 @@ package struct SendFailure: Hashable, Sendable {
 /// What a peer wants done or tells.
 package enum PeerOutput: Sendable {
   case datagram(Datagram)
-  case bindSocket(id: UInt32, IPAddress)
-  /// Connect; answered like a socket. Messages of the connection are datagrams from its own end to
-  /// the target's, and `sendFailed` tells that it is lost.
-  case openStream(id: UInt32, StreamTarget)
-  /// Listen for connections on an address; answered like a socket.
-  case listen(id: UInt32, IPAddress)
-  case closeSocket(SocketAddress)
-  /// Close one connection of the peer's, made or accepted.
-  case closeStream(local: SocketAddress, remote: SocketAddress)
-  case resolveName(id: UInt32, String)
-  /// Answer multicast questions for a name (RFC 6762) with an address, until the peer is gone.
-  case publishName(String, IPAddress)
+  /// The system is to do something; it answers with `answer`.
+  case request(SystemRequest)
   case reply(id: UInt32, PeerReply)
   case event(PeerEvent)
 }

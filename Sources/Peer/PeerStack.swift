@@ -100,13 +100,7 @@ final class PeerStack {
     case .call(let id, let call): emit(.reply(id: id, perform(call)))
     case .send(let id, let message): drive(.send(message, call: id))
     case .captured(let transceiver, let media): capture(media, for: transceiver)
-    case .streamAccepted(let local, let remote):
-      drive(bundles.bound(to: local), .streamAccepted(local: local, remote: remote))
-    case .socketBound(let id, let address): socketBound(id, address)
-    case .socketFailed(let id, _):
-      if let bundle = bundles.asking(id) { drive(bundle, .socketFailed(id: id)) }
-    case .nameResolved(let id, let addresses):
-      if let bundle = bundles.asking(id) { drive(bundle, .nameResolved(id: id, addresses)) }
+    case .answer(let answer): take(answer)
     case .sendFailed(let failure):
       drive(
         bundles.bound(to: failure.local),

@@ -18,10 +18,8 @@ extension PeerTransport {
     case deadline
     /// The addresses that may be gathered on.
     case interfaces([IPAddress])
-    case socketBound(id: UInt32, SocketAddress)
-    case socketFailed(id: UInt32)
-    case streamAccepted(local: SocketAddress, remote: SocketAddress)
-    case nameResolved(id: UInt32, [IPAddress])
+    /// The system answers a request of ICE.
+    case answer(SystemAnswer)
     case sendFailed(local: SocketAddress, remote: SocketAddress, packets: Int = 0, bytes: Int = 0)
 
     /// A local description is set: candidates may be gathered.
@@ -46,15 +44,8 @@ extension PeerTransport {
   /// What a transport wants done or tells.
   package enum Output {
     case datagram(Datagram)
-    case bindSocket(id: UInt32, IPAddress)
-    /// Connect; answered like a socket.
-    case openStream(id: UInt32, StreamTarget)
-    /// Listen for connections; answered like a socket.
-    case listen(id: UInt32, IPAddress)
-    case closeSocket(SocketAddress)
-    case closeStream(local: SocketAddress, remote: SocketAddress)
-    case resolveName(id: UInt32, String)
-    case publishName(String, IPAddress)
+    /// ICE asks the system for something.
+    case request(SystemRequest)
 
     /// A packet of the peer in the clear, with the kernel's receive time.
     case rtp([UInt8], arrival: Instant)

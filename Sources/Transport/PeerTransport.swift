@@ -86,11 +86,7 @@ package struct PeerTransport: Machine, ~Copyable {
       drive(DTLSTransport.Input.send(packet))
     case .datagram(let datagram, let arrival): receive(datagram, arrival: arrival)
     case .deadline: reachDeadline()
-    case .socketBound(let id, let address): drive(.socketBound(id: id, address))
-    case .socketFailed(let id): drive(.socketFailed(id: id))
-    case .streamAccepted(let local, let remote):
-      drive(.streamAccepted(local: local, remote: remote))
-    case .nameResolved(let id, let addresses): drive(.nameResolved(id: id, addresses))
+    case .answer(let answer): drive(ICEAgent.Input.answer(answer))
     case .sendFailed(let local, let remote, let packets, let bytes):
       traffic.countDiscarded(packets: packets, bytes: bytes, local, remote)
       drive(.sendFailed(local: local, remote: remote))
@@ -173,14 +169,7 @@ package struct PeerTransport: Machine, ~Copyable {
 
   private mutating func handle(_ output: ICEAgent.Output) {
     switch output {
-    case .bindSocket(let id, let address): emit(.bindSocket(id: id, address))
-    case .listen(let id, let address): emit(.listen(id: id, address))
-    case .openStream(let id, let local, let remote, let server):
-      emit(.openStream(id: id, StreamTarget(from: local, to: remote, server: server)))
-    case .closeSocket(let address): emit(.closeSocket(address))
-    case .closeStream(let local, let remote): emit(.closeStream(local: local, remote: remote))
-    case .resolveName(let id, let name): emit(.resolveName(id: id, name))
-    case .publishName(let name, let address): emit(.publishName(name, address))
+    case .request(let request): emit(.request(request))
     case .datagram(let local, let remote, let bytes):
       emit(.datagram(Datagram(local: local, remote: remote, bytes: bytes)))
     case .relayed(let local, let remote, let bytes):

@@ -128,17 +128,18 @@ import Wire
     let addresses = try ["192.0.2.1", "192.0.2.2"].map { try #require(IPAddress($0)) }
     agent.step(.gather(addresses + addresses), at: .zero, into: &outbox)
     let ids = outbox.take().compactMap { output -> UInt32? in
-      if case .bindSocket(let id, _) = output { id } else { nil }
+      if case .request(.bindSocket(let id, _)) = output { id } else { nil }
     }
     #expect(ids.count == 2)
-    agent.step(.socketFailed(id: ids[0]), at: .zero, into: &outbox)
+    agent.step(.answer(.socketFailed(id: ids[0], code: 98)), at: .zero, into: &outbox)
     #expect(agent.gatheringState == .gathering)
     agent.step(
-      .socketBound(id: ids[1], SocketAddress(addresses[1], port: 9)), at: .zero, into: &outbox)
+      .answer(.socketBound(id: ids[1], SocketAddress(addresses[1], port: 9))), at: .zero,
+      into: &outbox)
     #expect(agent.gatheringState == .complete)
     #expect(agent.localCandidates.count == 1)
     // The socket dies later: its candidate is no longer offered to new pairs.
-    agent.step(.socketFailed(id: ids[1]), at: .zero, into: &outbox)
+    agent.step(.answer(.socketFailed(id: ids[1], code: 98)), at: .zero, into: &outbox)
     #expect(agent.localCandidates.isEmpty)
   }
 

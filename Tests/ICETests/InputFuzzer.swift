@@ -43,7 +43,7 @@ struct InputFuzzer {
   private mutating func draw() -> ICEAgent.Input {
     switch draw(26) {
     case 22: return .interfaces((0..<draw(3)).map { _ in address().ip })
-    case 23: return .streamAccepted(local: address(), remote: address())
+    case 23: return .answer(.streamAccepted(local: address(), remote: address()))
     case 24:
       let type: ICETCPType = [.active, .passive, .simultaneousOpen][draw(3)]
       return .remoteCandidate(
@@ -54,11 +54,13 @@ struct InputFuzzer {
     case 1...3:
       guard !bound.isEmpty else { return .deadline }
       let item = bound.remove(at: draw(bound.count))
-      return .socketBound(id: item.id, item.address)
-    case 4: return .socketFailed(id: UInt32(draw(20)))
+      return .answer(.socketBound(id: item.id, item.address))
+    case 4: return .answer(.socketFailed(id: UInt32(draw(20)), code: 1))
     case 5:
-      guard let id = names.popLast() else { return .nameResolved(id: UInt32(draw(40)), []) }
-      return .nameResolved(id: id, [address().ip])
+      guard let id = names.popLast() else {
+        return .answer(.nameResolved(id: UInt32(draw(40)), []))
+      }
+      return .answer(.nameResolved(id: id, [address().ip]))
     case 6: return .role(draw(2) == 0 ? .controlling : .controlled)
     case 7, 8: return .remoteCredentials(right, lite: draw(20) == 0)
     case 9, 10:
@@ -109,10 +111,11 @@ struct InputFuzzer {
     agent.step(input, at: now, into: &outbox)
     for output in outbox.take() {
       switch output {
-      case .bindSocket(let id, let ip), .listen(let id, let ip),
-        .openStream(let id, let ip, _, _):
+      case .request(.bindSocket(let id, let ip)), .request(.listen(let id, let ip)):
         bound.append((id, SocketAddress(ip, port: UInt16(5000 + draw(4)))))
-      case .resolveName(let id, _): names.append(id)
+      case .request(.openStream(let id, let target)):
+        bound.append((id, SocketAddress(target.local, port: UInt16(5000 + draw(4)))))
+      case .request(.resolveName(let id, _)): names.append(id)
       case .datagram(let local, let remote, let bytes):
         if wire.count < 50 { wire.append((local, remote, bytes)) }
       default: break

@@ -107,17 +107,18 @@ final class Node {
   private func take(_ output: ICEAgent.Output) {
     if keepsTrace { trace.append("\(network.now.nanoseconds) \(output)") }
     switch output {
-    case .bindSocket(let id, let ip):
+    case .request(.bindSocket(let id, let ip)):
       let address = SocketAddress(ip, port: nextPort)
       nextPort += 1
       sockets.append(address)
-      network.schedule(after: .microseconds(50), .input(self, .socketBound(id: id, address)))
-    case .closeSocket(let address):
+      network.schedule(
+        after: .microseconds(50), .input(self, .answer(.socketBound(id: id, address))))
+    case .request(.closeSocket(let address)):
       sockets.removeAll { $0 == address }
       closed.append(address)
-    case .resolveName(let id, let name):
+    case .request(.resolveName(let id, let name)):
       network.schedule(
-        after: .milliseconds(20), .input(self, .nameResolved(id: id, names[name] ?? [])))
+        after: .milliseconds(20), .input(self, .answer(.nameResolved(id: id, names[name] ?? []))))
     case .datagram(let local, let remote, let bytes):
       sent.append((network.now, remote, bytes))
       if dropsResponses, bytes[0] == 1 { return }
@@ -137,8 +138,8 @@ final class Node {
     case .pair(let report): reports.append(report)
     case .selected(let local, let remote): selections.append((network.now, local, remote))
     case .role(let role): roles.append(role)
-    case .relayed, .serverFailed, .openStream, .listen, .closeStream, .publishName,
-      .unsignaledCandidate, .candidatesRemoved, .gatheringFailed:
+    case .relayed, .serverFailed, .request, .unsignaledCandidate, .candidatesRemoved,
+      .gatheringFailed:
       break
     }
   }

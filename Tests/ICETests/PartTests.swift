@@ -33,6 +33,22 @@ import Wire
     return checklist
   }
 
+  // MARK: Connections
+
+  @Test(
+    arguments: [
+      (.tls, .secureServer, "turn.example"), (.tcp, .server, "turn.example"), (nil, .peer, ""),
+    ] as [(ICEServer.Transport?, StreamTarget.Kind, String)])
+  func aConnectionSaysWhomItLeadsTo(
+    transport: ICEServer.Transport?, kind: StreamTarget.Kind, name: String
+  ) {
+    let server = transport.map { ICEServer(host: .name("turn.example"), port: 443, transport: $0) }
+    let (local, remote) = (IPAddress(ipv4: 1), SocketAddress(IPAddress(ipv4: 2), port: 443))
+    #expect(
+      StreamTarget(from: local, to: remote, server: server)
+        == StreamTarget(local: local, remote: remote, kind: kind, name: name))
+  }
+
   // MARK: Roles
 
   @Test func theGreaterTieBreakerControls() {

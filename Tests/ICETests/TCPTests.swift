@@ -121,7 +121,7 @@ import Wire
     let passive = meeting.candidates[0].first { $0.tcpType == .passive }?.address
     for port in 0..<40 {
       let stranger = SocketAddress(addresses[3], port: UInt16(1000 + port))
-      meeting.step(0, .streamAccepted(local: passive ?? stranger, remote: stranger))
+      meeting.step(0, .answer(.streamAccepted(local: passive ?? stranger, remote: stranger)))
     }
     // More than a few at a time are turned away at once, the others when they said nothing.
     #expect(meeting.agents[0].counters.overflows >= 24)

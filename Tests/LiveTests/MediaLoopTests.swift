@@ -20,12 +20,12 @@ final class ToyEngine: PeerEngine {
     switch input {
     case .interfaces(let addresses):
       for (index, ip) in addresses.enumerated() {
-        outbox.append(.bindSocket(id: UInt32(index), ip))
+        outbox.append(.request(.bindSocket(id: UInt32(index), ip)))
       }
-    case .socketBound(_, let address):
+    case .answer(.socketBound(_, let address)):
       socket = address
       outbox.append(.event(.localCandidate(CandidateInit(candidate: address.description))))
-    case .socketFailed(let id, let code): tell("socket \(id) \(code)", &outbox)
+    case .answer(.socketFailed(let id, let code)): tell("socket \(id) \(code)", &outbox)
     case .datagram(let datagram, let arrival):
       let age = (now - arrival).nanoseconds
       tell("\(String(decoding: datagram.bytes, as: UTF8.self)) from \(datagram.remote)", &outbox)
@@ -43,10 +43,10 @@ final class ToyEngine: PeerEngine {
       deadline = due.first
       outbox.append(.reply(id: id, .done))
     case .call(_, .restartICE): break  // Never answered.
-    case .call(let id, .createOffer): outbox.append(.resolveName(id: id, "localhost"))
-    case .nameResolved(_, let addresses): tell("\(addresses)", &outbox)
+    case .call(let id, .createOffer): outbox.append(.request(.resolveName(id: id, "localhost")))
+    case .answer(.nameResolved(_, let addresses)): tell("\(addresses)", &outbox)
     case .call(let id, .close):
-      if let socket { outbox.append(.closeSocket(socket)) }
+      if let socket { outbox.append(.request(.closeSocket(socket))) }
       outbox.append(.reply(id: id, .done))
     case .call(let id, _): outbox.append(.reply(id: id, .done))
     case .deadline:
@@ -57,7 +57,7 @@ final class ToyEngine: PeerEngine {
     case .signaling(let message): tell(message.message, &outbox)
     case .sendFailed(let failure): tell("send \(failure.code)", &outbox)
     case .send(let id, _): outbox.append(.reply(id: id, .done))
-    case .genesis, .streamAccepted: break
+    case .genesis, .answer(.streamAccepted): break
     }
   }
 

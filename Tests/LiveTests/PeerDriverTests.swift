@@ -15,10 +15,10 @@ import Wire
   @Test func whatFollowsFromAStepComesAfterAllItsOutputsAndInOrder() {
     let fixture = DriverFixture { _, input, _, outbox in
       guard case .interfaces = input else { return }
-      outbox.append(.bindSocket(id: 7, DriverFixture.local.ip))
+      outbox.append(.request(.bindSocket(id: 7, DriverFixture.local.ip)))
       outbox.append(.datagram(DriverFixture.datagram([1])))
-      outbox.append(.bindSocket(id: 8, DriverFixture.local.ip))
-      outbox.append(.resolveName(id: 9, "host.invalid"))
+      outbox.append(.request(.bindSocket(id: 8, DriverFixture.local.ip)))
+      outbox.append(.request(.resolveName(id: 9, "host.invalid")))
     }
     fixture.port.sendCode = ENETUNREACH
     fixture.driver.take(.interfaces([]))
@@ -32,7 +32,9 @@ import Wire
 
   @Test func aSocketThatCannotBeOpenedIsAnInput() {
     let fixture = DriverFixture { _, input, _, outbox in
-      if case .interfaces = input { outbox.append(.bindSocket(id: 1, DriverFixture.local.ip)) }
+      if case .interfaces = input {
+        outbox.append(.request(.bindSocket(id: 1, DriverFixture.local.ip)))
+      }
     }
     fixture.port.bindCode = -EMFILE
     fixture.driver.take(.interfaces([]))
@@ -129,8 +131,10 @@ import Wire
   @Test(arguments: [true, false]) func everyStepIsHandedToTheTapeWithItsOutputs(records: Bool) {
     let fixture = DriverFixture(records: records) { engine, input, now, outbox in
       engine.deadline = now + .seconds(1)
-      if case .interfaces = input { outbox.append(.bindSocket(id: 1, DriverFixture.local.ip)) }
-      if case .socketBound = input {
+      if case .interfaces = input {
+        outbox.append(.request(.bindSocket(id: 1, DriverFixture.local.ip)))
+      }
+      if case .answer(.socketBound) = input {
         outbox.append(.datagram(DriverFixture.datagram([5])))
         outbox.append(.event(.negotiationNeeded))
       }

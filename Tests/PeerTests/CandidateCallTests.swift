@@ -144,8 +144,8 @@ private struct SlowSockets {
     peer.step(input, at: .zero, into: &outbox)
     for output in outbox.take() {
       switch output {
-      case .bindSocket(let id, _): asked.append(id)
-      case .closeSocket: closed += 1
+      case .request(.bindSocket(let id, _)): asked.append(id)
+      case .request(.closeSocket): closed += 1
       case .event(.localCandidate(nil)): ends += 1
       case .reply(_, .description(let description)): offer = description
       default: break
@@ -170,9 +170,10 @@ private struct SlowSockets {
   mutating func bind(first: Bool) {
     let index = first ? 0 : 1
     step(
-      .socketBound(
-        id: asked[index],
-        SocketAddress(IPAddress(ipv4: 0x0a00_0001), port: 5000 + UInt16(index))))
+      .answer(
+        .socketBound(
+          id: asked[index],
+          SocketAddress(IPAddress(ipv4: 0x0a00_0001), port: 5000 + UInt16(index)))))
   }
 
   mutating func bundle() {

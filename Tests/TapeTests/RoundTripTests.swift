@@ -150,12 +150,17 @@ func isEqual(_ left: PeerInput, _ right: PeerInput) -> Bool {
     leftID == rightID && isEqual(left, right)
   case (.send(let leftID, let left), .send(let rightID, let right)):
     left == right && leftID == rightID
-  case (.socketBound(let leftID, let left), .socketBound(let rightID, let right)):
+  case (.answer(.socketBound(let leftID, let left)), .answer(.socketBound(let rightID, let right))):
     left == right && leftID == rightID
-  case (.socketFailed(let leftID, let left), .socketFailed(let rightID, let right)):
+  case (
+    .answer(.socketFailed(let leftID, let left)), .answer(.socketFailed(let rightID, let right))
+  ):
     left == right && leftID == rightID
-  case (.streamAccepted(let a, let b), .streamAccepted(let c, let d)): a == c && b == d
-  case (.nameResolved(let leftID, let left), .nameResolved(let rightID, let right)):
+  case (.answer(.streamAccepted(let a, let b)), .answer(.streamAccepted(let c, let d))):
+    a == c && b == d
+  case (
+    .answer(.nameResolved(let leftID, let left)), .answer(.nameResolved(let rightID, let right))
+  ):
     left == right && leftID == rightID
   case (.sendFailed(let left), .sendFailed(let right)): left == right
   case (.signaling(let left), .signaling(let right)): left == right

@@ -9,7 +9,7 @@ extension ICEAgent {
     changeGathering(to: .gathering)
     openSockets(on: addresses)
     for (id, name) in gatherer.servers.takeNames(&numbers, at: now) {
-      emit(.resolveName(id: id, name))
+      emit(.request(.resolveName(id: id, name)))
     }
   }
 
@@ -18,7 +18,7 @@ extension ICEAgent {
     guard gatheringState != .new else { return }
     for address in gatherer.sockets.remove(where: { !addresses.contains($0.asked) }) {
       lose(address)
-      emit(.closeSocket(address))
+      emit(.request(.closeSocket(address)))
     }
     // Connections have ports of their own.
     loseRelays { $0.isStream && !addresses.contains($0.base.ip) }
@@ -44,11 +44,11 @@ extension ICEAgent {
     let localPreference = gatherer.sockets.takePreference()
     if settings.usesUDP {
       let id = ask(for: address, localPreference: localPreference, isListener: false)
-      emit(.bindSocket(id: id, address))
+      emit(.request(.bindSocket(id: id, address)))
     }
     guard settings.usesTCP, !settings.relayOnly else { return }
     let id = ask(for: address, localPreference: localPreference, isListener: true)
-    emit(.listen(id: id, address))
+    emit(.request(.listen(id: id, address)))
     gatherTCP(address, localPreference: localPreference)
   }
 
@@ -67,7 +67,7 @@ extension ICEAgent {
     if connected(id, address) || peerConnected(id, address) { return }
     guard let socket = gatherer.sockets.bind(id, address) else {
       // A restart or a failure was faster.
-      return emit(.closeSocket(address))
+      return emit(.request(.closeSocket(address)))
     }
     if socket.isListener {
       return addTCP(
@@ -97,7 +97,7 @@ extension ICEAgent {
 
   /// Closes some sockets.
   mutating func closeSockets(where isOver: (LocalSockets.Socket) -> Bool) {
-    for address in gatherer.sockets.remove(where: isOver) { emit(.closeSocket(address)) }
+    for address in gatherer.sockets.remove(where: isOver) { emit(.request(.closeSocket(address))) }
   }
 
   /// Drops all that began at the end point of a socket.
@@ -188,7 +188,7 @@ extension ICEAgent {
   /// What a candidate shows of an own address.
   mutating func shown(_ ip: IPAddress) -> ICECandidate.Host {
     let (host, published) = gatherer.shown(ip, entropy)
-    if let published { emit(.publishName(published, ip)) }
+    if let published { emit(.request(.publishName(published, ip))) }
     return host
   }
 

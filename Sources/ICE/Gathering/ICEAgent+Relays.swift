@@ -99,7 +99,10 @@ extension ICEAgent {
     guard relay.isStream else { return drive(relay: index, .begin) }
     relays.connect(index, at: now)
     emit(
-      .openStream(id: relay.id, from: relay.base.ip, to: relay.address, server: relay.server))
+      .request(
+        .openStream(
+          id: relay.id,
+          StreamTarget(from: relay.base.ip, to: relay.address, server: relay.server))))
   }
 
   /// Takes a connection to a server into use; false when it is not one.
@@ -136,7 +139,7 @@ extension ICEAgent {
 
   /// Ends the connection that a relay has of its own.
   private mutating func hangUp(_ relay: Relays.Relay) {
-    if relay.isStream, relay.base.port != 0 { emit(.closeSocket(relay.base)) }
+    if relay.isStream, relay.base.port != 0 { emit(.request(.closeSocket(relay.base))) }
   }
 
   /// The system refused to send to a server.

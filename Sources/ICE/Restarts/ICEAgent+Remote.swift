@@ -120,7 +120,7 @@ extension ICEAgent {
       switch remoteSide.resolve(candidate, &numbers) {
       case .known: counters.count(.duplicates)
       case .full: counters.count(.overflows)
-      case .asked(let id): emit(.resolveName(id: id, name))
+      case .asked(let id): emit(.request(.resolveName(id: id, name)))
       }
     }
   }

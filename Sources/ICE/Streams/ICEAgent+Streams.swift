@@ -37,8 +37,10 @@ extension ICEAgent {
     let end = now + ICETiming.connectWait
     checklist.change(index) { $0.connect(id, until: end) }
     emit(
-      .openStream(
-        id: id, from: checklist[index].base.ip, to: checklist[index].target, server: nil))
+      .request(
+        .openStream(
+          id: id,
+          StreamTarget(from: checklist[index].base.ip, to: checklist[index].target, server: nil))))
   }
 
   /// Takes a connection to the peer into use; false when no pair asked for it.
@@ -61,7 +63,7 @@ extension ICEAgent {
       gatherer.connections.admitsStrangers(checklist)
     else {
       counters.count(.overflows)
-      return emit(.closeStream(local: local, remote: remote))
+      return emit(.request(.closeStream(local: local, remote: remote)))
     }
     gatherer.connections.open(local, remote, at: now)
   }
@@ -89,7 +91,7 @@ extension ICEAgent {
   /// Closes the connections that no pair can use any more, or never came to.
   mutating func closeStreams() {
     for connection in gatherer.connections.takeUnused(&checklist, at: now) {
-      emit(.closeStream(local: connection.local, remote: connection.remote))
+      emit(.request(.closeStream(local: connection.local, remote: connection.remote)))
     }
   }
 }

@@ -188,20 +188,20 @@ package final class PeerDriver {
   private func perform(_ output: PeerOutput) {
     switch output {
     case .datagram(let datagram): port.send(datagram)
-    case .bindSocket(let id, let ip):
+    case .request(.bindSocket(let id, let ip)):
       open(id) { () throws(SystemError) in try port.bind(ip) }
-    case .listen(let id, let ip):
+    case .request(.listen(let id, let ip)):
       open(id) { () throws(SystemError) in try port.listen(ip) }
-    case .openStream(let id, let target):
+    case .request(.openStream(let id, let target)):
       do throws(SystemError) {
         try port.openStream(target, id: id)
       } catch {
-        waiting.append(.socketFailed(id: id, code: error.code))
+        waiting.append(.answer(.socketFailed(id: id, code: error.code)))
       }
-    case .closeSocket(let local): port.close(local)
-    case .closeStream(let local, let remote): port.closeStream(local, remote)
-    case .publishName(let name, let ip): port.publish(name, ip)
-    case .resolveName(let id, let name): port.resolve(name, id: id)
+    case .request(.closeSocket(let local)): port.close(local)
+    case .request(.closeStream(let local, let remote)): port.closeStream(local, remote)
+    case .request(.publishName(let name, let ip)): port.publish(name, ip)
+    case .request(.resolveName(let id, let name)): port.resolve(name, id: id)
     case .reply(let id, let reply):
       guard let index = replies.firstIndex(where: { $0.id == id }) else { return }
       given.append((replies.remove(at: index).complete, reply))
@@ -212,9 +212,9 @@ package final class PeerDriver {
   /// Answers the question for a socket.
   private func open(_ id: UInt32, _ opening: () throws(SystemError) -> SocketAddress) {
     do throws(SystemError) {
-      waiting.append(.socketBound(id: id, try opening()))
+      waiting.append(.answer(.socketBound(id: id, try opening())))
     } catch {
-      waiting.append(.socketFailed(id: id, code: error.code))
+      waiting.append(.answer(.socketFailed(id: id, code: error.code)))
     }
   }
 

@@ -49,9 +49,9 @@ extension LoopThread {
       guard entry.port.isFree(entry.stream.local) else {
         entry.port.forget(tag)
         closeStream(tag)
-        return driver.take(.socketFailed(id: id, code: EADDRINUSE))
+        return driver.take(.answer(.socketFailed(id: id, code: EADDRINUSE)))
       }
-      driver.take(.socketBound(id: id, entry.stream.local))
+      driver.take(.answer(.socketBound(id: id, entry.stream.local)))
     }
     for message in messages {
       guard streams[tag] != nil else { return }
@@ -64,7 +64,7 @@ extension LoopThread {
     entry.port.forget(tag)
     closeStream(tag)
     if !entry.stream.isOpen, let id = entry.id {
-      driver.take(.socketFailed(id: id, code: code))
+      driver.take(.answer(.socketFailed(id: id, code: code)))
     } else {
       driver.take(
         .sendFailed(
@@ -108,7 +108,8 @@ extension LoopThread {
       streams[streamTag] = OpenStream(
         stream: stream, resident: listener.resident, port: listener.port, id: nil)
       listener.port.adopt(streamTag, stream)
-      touched(listener.resident).take(.streamAccepted(local: stream.local, remote: stream.remote))
+      touched(listener.resident).take(
+        .answer(.streamAccepted(local: stream.local, remote: stream.remote)))
     }
   }
 

@@ -111,7 +111,7 @@ final class LoopThread {
       driver(of: key)?.take(.captured(transceiver: transceiver, media))
     case .resolved(let key, let id, let addresses):
       resolver.finished()
-      driver(of: key)?.take(.nameResolved(id: id, addresses))
+      driver(of: key)?.take(.answer(.nameResolved(id: id, addresses)))
     case .remove(let key, let complete):
       remove(key)
       complete()

@@ -212,9 +212,7 @@ final class RecordedThread {
         guard let index = unanswered.firstIndex(where: { $0.id == id }) else { continue }
         replies.append((unanswered.remove(at: index).complete, reply))
       case .event(let event): observer(event, now)
-      case .bindSocket, .listen, .openStream, .closeSocket, .closeStream, .resolveName,
-        .publishName:
-        break
+      case .request: break
       }
     }
     // Callers hear of their replies after everything else that the step did.

@@ -76,11 +76,20 @@ extension PeerStack {
     driveAll(.interfaces(addresses))
   }
 
-  func socketBound(_ id: UInt32, _ address: SocketAddress) {
-    // What a bundle asked for that is gone by now.
-    guard let bundle = bundles.asking(id) else { return emit(.closeSocket(address)) }
-    bundle.bind(address)
-    drive(bundle, .socketBound(id: id, address))
+  /// Hands an answer of the system to the bundle that it is for, if that is still there.
+  func take(_ answer: SystemAnswer) {
+    switch answer {
+    case .streamAccepted(let local, _): drive(bundles.bound(to: local), .answer(answer))
+    case .socketBound(let id, let address):
+      // What a bundle asked for that is gone by now.
+      guard let bundle = bundles.asking(id) else {
+        return emit(.request(.closeSocket(address)))
+      }
+      bundle.bind(address)
+      drive(bundle, .answer(answer))
+    case .socketFailed(let id, _), .nameResolved(let id, _):
+      if let bundle = bundles.asking(id) { drive(bundle, .answer(answer)) }
+    }
   }
 
   func reachTransportDeadlines() {

@@ -19,15 +19,9 @@ extension PeerStack {
   private func handle(_ output: consuming PeerTransport.Output, of bundle: Bundle) {
     switch consume output {
     case .datagram(let datagram): emit(.datagram(datagram))
-    case .bindSocket(let id, let address): emit(.bindSocket(id: id, address))
-    case .openStream(let id, let target): emit(.openStream(id: id, target))
-    case .listen(let id, let address): emit(.listen(id: id, address))
-    case .closeSocket(let address):
-      bundle.unbind(address)
-      emit(.closeSocket(address))
-    case .closeStream(let local, let remote): emit(.closeStream(local: local, remote: remote))
-    case .resolveName(let id, let name): emit(.resolveName(id: id, name))
-    case .publishName(let name, let address): emit(.publishName(name, address))
+    case .request(let request):
+      if case .closeSocket(let address) = request { bundle.unbind(address) }
+      emit(.request(request))
     case .rtp(let packet, let arrival): drive(bundle, MediaFlow.Input.rtp(packet, arrival: arrival))
     case .rtcp(let packet, let arrival):
       drive(bundle, MediaFlow.Input.rtcp(packet, arrival: arrival))

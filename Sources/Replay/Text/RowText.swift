@@ -154,11 +154,11 @@ package struct InputText {
       case .encoded(let codec, let stream):
         return "\(codec.rawValue) picture of \(stream.count) bytes for transceiver \(transceiver)"
       }
-    case .socketBound(let id, let address): return "socket \(id) bound to \(address)"
-    case .socketFailed(let id, let code): return "socket \(id) failed with error \(code)"
-    case .nameResolved(let id, let addresses):
+    case .answer(.socketBound(let id, let address)): return "socket \(id) bound to \(address)"
+    case .answer(.socketFailed(let id, let code)): return "socket \(id) failed with error \(code)"
+    case .answer(.nameResolved(let id, let addresses)):
       return "name \(id) resolved to " + addresses.map(\.description).joined(separator: " ")
-    case .streamAccepted(let local, let remote): return "\(remote) connected to \(local)"
+    case .answer(.streamAccepted(let local, let remote)): return "\(remote) connected to \(local)"
     case .sendFailed(let failure):
       return "sending to \(failure.remote) failed with \(failure.code)"
     case .signaling(let message):

@@ -42,13 +42,13 @@ extension PeerInput: RecordedInput {
     case .deadline: .deadline
     case .call: .call
     case .captured: .captured
-    case .socketBound: .socketBound
-    case .socketFailed: .socketFailed
-    case .nameResolved: .nameResolved
+    case .answer(.socketBound): .socketBound
+    case .answer(.socketFailed): .socketFailed
+    case .answer(.nameResolved): .nameResolved
     case .sendFailed: .sendFailed
     case .signaling: .signaling
     case .send: .send
-    case .streamAccepted: .streamAccepted
+    case .answer(.streamAccepted): .streamAccepted
     }
   }
 

@@ -152,13 +152,13 @@ extension NetworkRow {
     case .interfaces: return addresses.map { .interfaces($0) }
     case .socketBound:
       guard let request, let local else { return nil }
-      return .socketBound(id: request, local)
+      return .answer(.socketBound(id: request, local))
     case .socketFailed:
       guard let request, let code else { return nil }
-      return .socketFailed(id: request, code: code)
+      return .answer(.socketFailed(id: request, code: code))
     case .nameResolved:
       guard let request, let addresses else { return nil }
-      return .nameResolved(id: request, addresses)
+      return .answer(.nameResolved(id: request, addresses))
     case .sendFailed:
       guard let local, let remote, let code else { return nil }
       // Format 2 did not count what was refused.
@@ -167,7 +167,7 @@ extension NetworkRow {
           local: local, remote: remote, code: code, packets: packets ?? 1, bytes: bytes ?? 0))
     case .streamAccepted:
       guard let local, let remote else { return nil }
-      return .streamAccepted(local: local, remote: remote)
+      return .answer(.streamAccepted(local: local, remote: remote))
     default: return nil
     }
   }

@@ -17,14 +17,14 @@ extension Transcript {
     case .call(let id, let call): append(call, id: id)
     case .send(let id, let message): append(message, call: id)
     case .captured(let transceiver, let media): append(media, of: transceiver)
-    case .socketBound(let id, let address):
+    case .answer(.socketBound(let id, let address)):
       add(NetworkRow(kind: "bound", request: id, address: address.description))
-    case .socketFailed(let id, let code):
+    case .answer(.socketFailed(let id, let code)):
       add(NetworkRow(kind: "bind-failed", request: id, code: code))
-    case .streamAccepted(let local, let remote):
+    case .answer(.streamAccepted(let local, let remote)):
       add(
         NetworkRow(kind: "accepted", address: local.description, remote: remote.description))
-    case .nameResolved(let id, let addresses):
+    case .answer(.nameResolved(let id, let addresses)):
       add(NetworkRow(kind: "resolved", request: id, address: listed(addresses)))
     case .sendFailed(let failure):
       add(

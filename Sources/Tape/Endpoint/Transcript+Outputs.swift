@@ -13,26 +13,26 @@ extension Transcript {
   package mutating func append(_ output: borrowing PeerOutput) {
     switch copy output {
     case .datagram(let datagram): append(datagram, at: at, isInbound: false)
-    case .bindSocket(let id, let address):
+    case .request(.bindSocket(let id, let address)):
       add(NetworkRow(direction: .outbound, kind: "bind", request: id, address: address.description))
-    case .openStream(let id, let target):
+    case .request(.openStream(let id, let target)):
       add(
         NetworkRow(
           direction: .outbound, kind: target.rowKind, request: id,
           address: "\(target.local) \(target.name)", remote: target.remote.description))
-    case .listen(let id, let address):
+    case .request(.listen(let id, let address)):
       add(
         NetworkRow(direction: .outbound, kind: "listen", request: id, address: address.description))
-    case .closeSocket(let address):
+    case .request(.closeSocket(let address)):
       add(NetworkRow(direction: .outbound, kind: "close", address: address.description))
-    case .closeStream(let local, let remote):
+    case .request(.closeStream(let local, let remote)):
       add(
         NetworkRow(
           direction: .outbound, kind: "close", address: local.description,
           remote: remote.description))
-    case .publishName(let name, let address):
+    case .request(.publishName(let name, let address)):
       add(NetworkRow(direction: .outbound, kind: "publish", address: "\(name) \(address)"))
-    case .resolveName(let id, let name):
+    case .request(.resolveName(let id, let name)):
       add(NetworkRow(direction: .outbound, kind: "resolve", request: id, address: name))
     case .reply(let id, let reply): append(reply, id: id)
     case .event(let event): append(event)
