@@ -100,9 +100,9 @@ final class Listener: PeerConnectionDelegate, AudioTrackSink, VideoRenderer {
   }
 
   func setSize(width: Int, height: Int) { tell("size \(width)x\(height)") }
-  func renderFrame(_ frame: TrackFrame?) {
-    guard let frame else { return tell("nothing") }
-    let isBlack = frame.samples.prefix(frame.width * frame.height).allSatisfy { $0 < 24 }
+  func renderFrame(_ frame: VideoFrame?) {
+    guard let picture = frame?.picture() else { return tell("nothing") }
+    let isBlack = picture.samples.prefix(picture.width * picture.height).allSatisfy { $0 < 24 }
     tell(isBlack ? "black" : "frame")
   }
   func onSwitch(video isEnabled: Bool) { tell("video \(isEnabled)") }

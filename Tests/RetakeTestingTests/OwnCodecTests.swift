@@ -26,7 +26,7 @@ import Testing
     #expect(try await take.replay(encoderFactory: Grey.Factory()).isIdentical)
   }
 
-  private func call(_ path: String) async throws -> [TrackFrame] {
+  private func call(_ path: String) async throws -> [Picture] {
     var options = Session.Options()
     options.takePath = path
     options.bind = .addresses([IPAddress(ipv4: 0x7f00_0001)])
@@ -51,15 +51,15 @@ import Testing
   }
 
   private final class Screen: VideoRenderer {
-    let shown = Mutex<[TrackFrame]>([])
+    let shown = Mutex<[Picture]>([])
     let frames: AsyncStream<Void>
     private let note: AsyncStream<Void>.Continuation
 
     init() { (frames, note) = AsyncStream.makeStream(bufferingPolicy: .bufferingNewest(1)) }
 
     func setSize(width: Int, height: Int) {}
-    func renderFrame(_ frame: TrackFrame?) {
-      if let frame { shown.withLock { $0.append(frame) } }
+    func renderFrame(_ frame: VideoFrame?) {
+      if let frame { shown.withLock { $0.append(frame.picture()) } }
       note.yield()
     }
   }
@@ -78,7 +78,7 @@ private enum Grey {
   }
 
   final class Encoder: VideoEncoder {
-    func encode(_ frame: TrackFrame, mediaTime: UInt32, needsKey: Bool) throws(VideoCodecError)
+    func encode(_ frame: Picture, mediaTime: UInt32, needsKey: Bool) throws(VideoCodecError)
       -> EncodedVideoFrame?
     {
       let luma = frame.samples.prefix(frame.width * frame.height)
@@ -92,13 +92,13 @@ private enum Grey {
   }
 
   final class Decoder: VideoDecoder {
-    func decode(_ bytes: [UInt8]) throws(VideoCodecError) -> TrackFrame {
+    func decode(_ bytes: [UInt8]) throws(VideoCodecError) -> Picture {
       guard bytes.count == 11 else { throw VideoCodecError(reason: "not a grey frame") }
       let (width, height) = (Int(bytes[6]), Int(bytes[8]))
-      return TrackFrame(
+      return Picture(
         width: width, height: height,
         samples: [UInt8](
-          repeating: bytes[10], count: TrackFrame.byteCount(width: width, height: height)))
+          repeating: bytes[10], count: Picture.byteCount(width: width, height: height)))
     }
   }
 }

@@ -1,15 +1,5 @@
-public import Media
+import Media
 import Synchronization
-
-/// Shows frames.
-///
-/// Calls come one at a time, from the thread of whoever has the frames, and must return at once.
-public protocol VideoRenderer: Sendable {
-  /// The size in pixels of what is shown from now on; comes before the first frame.
-  func setSize(width: Int, height: Int)
-  /// Shows a frame; nil: there is nothing to show any longer.
-  func renderFrame(_ frame: VideoFrame?)
-}
 
 /// Tells a renderer the size whenever it changes, before the first frame of that size.
 final class RendererFeed: Sendable {

@@ -267,9 +267,6 @@ public final class PeerConnection: Sendable {
     }
   }
 
-  /// Makes a call whose answer nobody waits for.
-  func post(_ call: PeerCall) { _ = loop.mailbox.post(.call(key, call) { _ in }) }
-
   @discardableResult
   func perform(_ call: PeerCall) async throws(PeerError) -> PeerReply {
     let reply = await reply(to: call)

@@ -166,26 +166,39 @@ final class LocalTrackCore: Sendable {
   }
 
   /// Hands media of the source to all connections; false when one of them had no room for it.
-  func send(_ media: MediaContent) -> Bool {
+  func send(_ media: SourceMedia) -> Bool {
     guard isLive else { return false }
     var isTaken = true
     for (connection, transceiver) in targets {
       let isRoom =
         switch media {
         case .audio(let block): connection.send(block, on: transceiver)
+        case .frame(let frame): connection.send(frame, on: transceiver)
         case .picture(let picture): connection.send(picture, on: transceiver)
-        case .encodedPicture(let picture): connection.send(picture, on: transceiver)
+        case .encoded(let picture): connection.send(picture, on: transceiver)
         }
       isTaken = isTaken && isRoom
     }
-    if case .picture(let frame) = media { show(frame) }
+    show(media)
     return isTaken
   }
 
-  private func show(_ frame: TrackFrame) {
-    guard !renderers.withLock({ $0.isEmpty }) else { return }
+  /// Shows a frame where the track is shown: a black one while it is not enabled.
+  private func show(_ media: SourceMedia) {
+    guard !renderers.withLock({ $0.isEmpty }), let frame = frame(of: media) else { return }
+    renderers.withLock { $0.next(frame) }.show(frame)
+  }
+
+  private func frame(of media: SourceMedia) -> VideoFrame? {
+    let (picture, time): (Picture, Int64)
     let isEnabled = condition.withLock { $0.isEnabled }
-    let shown = isEnabled ? frame : blackout.withLock { $0.black(like: frame) }
-    renderers.withLock { $0.next(shown) }.show(shown)
+    switch media {
+    case .frame(let frame) where isEnabled: return frame
+    case .frame(let frame): (picture, time) = (frame.picture(), frame.timestampNanoseconds)
+    case .picture(let taken): (picture, time) = (taken, 0)
+    case .audio, .encoded: return nil
+    }
+    let shown = isEnabled ? picture : blackout.withLock { $0.black(like: picture) }
+    return try? VideoFrame(shown, timestampNanoseconds: time)
   }
 }

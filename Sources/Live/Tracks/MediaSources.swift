@@ -59,17 +59,32 @@ public final class VideoSource: Sendable {
   /// receives.
   public init(_ source: MediaSource) { mediaSource = source }
 
-  /// Sends a frame as of now.
+  /// Sends a frame at its own time; it is converted once, however many tracks there are.
   ///
   /// - Returns: false when a connection is too busy to take it, or has ended.
   @discardableResult
-  public func capture(_ frame: TrackFrame) -> Bool { hub.send(.picture(frame)) }
+  public func capture(_ frame: VideoFrame) -> Bool { hub.send(.frame(frame.upright)) }
+
+  /// Sends a picture as of now.
+  ///
+  /// - Returns: false when a connection is too busy to take it, or has ended.
+  @discardableResult
+  public func capture(_ picture: Picture) -> Bool { hub.send(.picture(picture)) }
 
   /// Sends a picture of a codec that is not encoded here as of now.
   ///
   /// Tracks that are not enabled leave it out, for a black one cannot be made.
   @discardableResult
-  public func capture(_ picture: EncodedPicture) -> Bool { hub.send(.encodedPicture(picture)) }
+  public func capture(_ picture: EncodedPicture) -> Bool { hub.send(.encoded(picture)) }
+}
+
+/// What a source hands to its tracks.
+enum SourceMedia {
+  case audio(AudioBlock)
+  /// A frame with a time of its own, upright.
+  case frame(VideoFrame)
+  case picture(Picture)
+  case encoded(EncodedPicture)
 }
 
 /// The tracks of a source.
@@ -87,7 +102,7 @@ final class SourceHub: Sendable {
     }
   }
 
-  func send(_ media: MediaContent) -> Bool {
+  func send(_ media: SourceMedia) -> Bool {
     let tracks = members.withLock { members in members.compactMap(\.track) }
     return tracks.map { $0.send(media) }.allSatisfy { $0 }
   }

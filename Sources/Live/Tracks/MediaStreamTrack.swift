@@ -2,9 +2,6 @@ public import Media
 public import Peer
 public import Wire
 
-/// What a video track carries: the frames that sources take and renderers get.
-public typealias TrackFrame = Picture
-
 /// W3C MediaStreamTrackState.
 public enum MediaStreamTrackState: String, Hashable, Sendable {
   /// Media flows, or may flow again.
@@ -67,7 +64,7 @@ public protocol VideoRenderer: AnyObject, Sendable {
   func setSize(width: Int, height: Int)
   /// Shows a frame, on the loop's thread; must return at once. Nil: there is nothing to show any
   /// more, because the track ended.
-  func renderFrame(_ frame: TrackFrame?)
+  func renderFrame(_ frame: VideoFrame?)
   /// The stream's pictures or its sound were switched on or off.
   func onSwitch(video isEnabled: Bool)
   /// The same of its sound.
@@ -148,8 +145,8 @@ struct RendererList {
   }
 
   /// Who gets the next frame, and who has to hear of its size before.
-  mutating func next(_ frame: TrackFrame) -> [(renderer: any VideoRenderer, isResized: Bool)] {
-    let size = (frame.width, frame.height)
+  mutating func next(_ frame: VideoFrame) -> [(renderer: any VideoRenderer, isResized: Bool)] {
+    let size = (frame.displayWidth, frame.displayHeight)
     return entries.indices.map { index in
       let isResized = entries[index].size.map { $0 != size } ?? true
       entries[index].size = size
@@ -160,9 +157,11 @@ struct RendererList {
 
 extension [(renderer: any VideoRenderer, isResized: Bool)] {
   /// Shows a frame; no lock is held, so that a renderer may call its track.
-  func show(_ frame: TrackFrame) {
+  func show(_ frame: VideoFrame) {
     for entry in self {
-      if entry.isResized { entry.renderer.setSize(width: frame.width, height: frame.height) }
+      if entry.isResized {
+        entry.renderer.setSize(width: frame.displayWidth, height: frame.displayHeight)
+      }
       entry.renderer.renderFrame(frame)
     }
   }

@@ -48,7 +48,7 @@ public protocol VideoEncoder: AnyObject {
   /// - Parameters:
   ///   - mediaTime: the time of the frame in the 90 kHz clock.
   ///   - needsKey: whether a decoder has to be able to begin with it.
-  func encode(_ frame: TrackFrame, mediaTime: UInt32, needsKey: Bool) throws(VideoCodecError)
+  func encode(_ frame: Picture, mediaTime: UInt32, needsKey: Bool) throws(VideoCodecError)
     -> EncodedVideoFrame?
   /// Spends no more from now on, in bits per second.
   func setBitrate(_ bitsPerSecond: UInt64)
@@ -57,7 +57,7 @@ public protocol VideoEncoder: AnyObject {
 /// Makes pictures of a bitstream (RTCVideoDecoder); called on the loop's thread.
 public protocol VideoDecoder: AnyObject {
   /// Decodes a frame.
-  func decode(_ bytes: [UInt8]) throws(VideoCodecError) -> TrackFrame
+  func decode(_ bytes: [UInt8]) throws(VideoCodecError) -> Picture
 }
 
 /// Makes the application's encoders (RTCVideoEncoderFactory).

@@ -132,7 +132,7 @@ final class TrackRegistry: Sendable {
   }
 
   /// Hands media to the track that it came on.
-  func deliver(_ media: ReceivedMedia) { receivedTrack(on: media.transceiver)?.take(media.content) }
+  func deliver(_ media: ReceivedMedia) { receivedTrack(on: media.transceiver)?.take(media) }
 
   /// Takes note of something that the peer tells, and tells the delegate.
   func observe(_ event: PeerEvent, _ told: PeerConnectionEvent?) {

@@ -36,7 +36,7 @@ extension SDKRow {
       by: "AudioModeTests/theConfigurationOfAnApplicationReachesTheDevice"),
     .works(
       "TW12", "definitions of capturers and renderers",
-      by: "VideoSourceTests/aPushedCameraIsSentShownRecordedAndReplayed"),
+      by: "VideoCaptureSessionTests/aPushedCameraIsSentShownRecordedAndReplayed"),
     .inPart(
       "TW13", "encoders and decoders as blocks that can be exchanged",
       without: "not for applications", by: "PictureCodecTests/thePatternSurvivesTheRoundTrip"),
@@ -54,7 +54,7 @@ extension SDKRow {
     ),
     .works(
       "TW18", "capturers of an application: formats, start, did start, stop",
-      by: "VideoSourceTests/framesBeforeTheStartAndAfterTheEndAreIgnored"),
+      by: "VideoCaptureSessionTests/framesBeforeTheStartAndAfterTheEndAreIgnored"),
     .works(
       "TW19", "formats by size, rate and pixels", by: "CapturerTests/theNearestFormatIsChosen"),
     .works(

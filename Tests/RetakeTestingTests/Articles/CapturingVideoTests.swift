@@ -25,7 +25,7 @@ import Testing
 
     let format = VideoFormat(width: 320, height: 240, framesPerSecond: 15, pixelFormat: .bgra)
     let drawing = PushedVideoCapturer(supportedFormats: [format], isScreencast: true)
-    let source = VideoSource(drawing)
+    let source = VideoCaptureSession(drawing)
 
     let video = try await caller.addTrack(.video, source: .application)
     source.send(on: video.id, of: caller)

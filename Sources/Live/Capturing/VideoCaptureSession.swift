@@ -6,7 +6,7 @@ import Synchronization
 ///
 /// The source starts the capturer, keeps what it gives after the end from everybody, and tells the
 /// connections when capturing begins and ends, so that a take says so too.
-public final class VideoSource: EncodedVideoConsumer {
+public final class VideoCaptureSession: EncodedVideoConsumer {
   /// How far capturing is.
   public enum State: Hashable, Sendable {
     /// Nothing is captured.
@@ -28,10 +28,15 @@ public final class VideoSource: EncodedVideoConsumer {
     var transceiver: UInt32
   }
 
+  private struct Fed {
+    weak let source: VideoSource?
+  }
+
   private struct Inside {
     var state = State.stopped
     var format: VideoFormat?
     var senders: [Sender] = []
+    var fed: [Fed] = []
     var renderers: [(id: Int, feed: RendererFeed)] = []
     var lastRenderer = 0
     var waiting: [CheckedContinuation<Bool, Never>] = []
@@ -119,6 +124,14 @@ public final class VideoSource: EncodedVideoConsumer {
     }
   }
 
+  /// Hands the frames to the source of tracks, too; it does not keep the source alive.
+  public func feed(_ source: VideoSource) {
+    inside.withLock { inside in
+      inside.fed.removeAll { $0.source == nil }
+      inside.fed.append(Fed(source: source))
+    }
+  }
+
   /// Shows the frames to a renderer, too; keep the result as long as it shall go on.
   public func addRenderer(_ renderer: some VideoRenderer) -> MediaSubscription {
     let id = inside.withLock { inside in
@@ -148,29 +161,31 @@ public final class VideoSource: EncodedVideoConsumer {
 
   /// Hands a frame on; one that comes before the start or after the end is ignored.
   public func consumeCapturedFrame(_ frame: VideoFrame) {
-    guard let (senders, renderers) = receivers() else { return }
+    guard let (senders, sources, renderers) = receivers() else { return }
     // Converted once, however many senders there are.
-    let upright = senders.isEmpty ? nil : frame.upright
-    for sender in senders {
-      if let upright { sender.connection?.send(upright, on: sender.transceiver) }
+    let upright = senders.isEmpty && sources.isEmpty ? nil : frame.upright
+    if let upright {
+      for sender in senders { sender.connection?.send(upright, on: sender.transceiver) }
+      for fed in sources { fed.source?.capture(upright) }
     }
     for renderer in renderers { renderer.feed.show(frame) }
   }
 
   /// Hands an encoded picture to the senders; it cannot be shown here.
   public func consumeEncodedPicture(_ picture: EncodedPicture) {
-    guard let (senders, _) = receivers() else { return }
+    guard let (senders, sources, _) = receivers() else { return }
     for sender in senders { sender.connection?.send(picture, on: sender.transceiver) }
+    for fed in sources { fed.source?.capture(picture) }
   }
 
-  private func receivers() -> ([Sender], [(id: Int, feed: RendererFeed)])? {
+  private func receivers() -> ([Sender], [Fed], [(id: Int, feed: RendererFeed)])? {
     inside.withLock { inside in
       guard inside.state == .started else {
         inside.ignored += 1
         return nil
       }
       inside.frames += 1
-      return (inside.senders, inside.renderers)
+      return (inside.senders, inside.fed, inside.renderers)
     }
   }
 
@@ -198,9 +213,9 @@ public final class VideoSource: EncodedVideoConsumer {
 
 /// What stands between a capturer and its source: the capturer does not keep the source alive.
 private final class SourceInlet: EncodedVideoConsumer {
-  private weak let source: VideoSource?
+  private weak let source: VideoCaptureSession?
 
-  init(_ source: VideoSource) { self.source = source }
+  init(_ source: VideoCaptureSession) { self.source = source }
 
   func captureDidStart(_ isStarted: Bool) { source?.captureDidStart(isStarted) }
   func consumeCapturedFrame(_ frame: VideoFrame) { source?.consumeCapturedFrame(frame) }

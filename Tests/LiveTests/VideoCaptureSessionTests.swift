@@ -12,7 +12,7 @@ import Wire
 @testable import Live
 
 /// From a capturer over a call to a renderer.
-@Suite(.timeLimit(.minutes(1)), .serialized) struct VideoSourceTests {
+@Suite(.timeLimit(.minutes(1)), .serialized) struct VideoCaptureSessionTests {
   private let format = VideoFormat(
     width: 96, height: 64, framesPerSecond: 30, pixelFormat: .nv12)
 
@@ -32,7 +32,7 @@ import Wire
 
   @Test func framesBeforeTheStartAndAfterTheEndAreIgnored() async throws {
     let capturer = Stubborn()
-    let source = VideoSource(capturer)
+    let source = VideoCaptureSession(capturer)
     let renderer = DigestRenderer()
     let subscription = source.addRenderer(renderer)
     async let isStarted = source.start()
@@ -58,13 +58,13 @@ import Wire
 
   @Test func whatCannotStartIsToldToWhoeverWaits() async throws {
     let capturer = Stubborn()
-    let source = VideoSource(capturer)
+    let source = VideoCaptureSession(capturer)
     async let isStarted = source.start()
     while capturer.present == nil { await Task.yield() }
     capturer.present?.captureDidStart(false)
     let answer = await isStarted
     #expect(!answer && source.state == .failed)
-    let other = await VideoSource(PushedVideoCapturer(supportedFormats: [])).start()
+    let other = await VideoCaptureSession(PushedVideoCapturer(supportedFormats: [])).start()
     #expect(!other)
   }
 
@@ -74,7 +74,7 @@ import Wire
       let video = try await call.caller.addTrack(.video, source: .application)
       try await call.connect()
       let capturer = PushedVideoCapturer(supportedFormats: [format])
-      let source = VideoSource(capturer)
+      let source = VideoCaptureSession(capturer)
       source.send(on: video.id, of: call.caller)
       let isStarted = await source.start(format)
       #expect(isStarted)
@@ -124,7 +124,7 @@ import Wire
       rotation: rotation, timestampNanoseconds: now)
   }
 
-  private struct SizeRenderer: VideoRenderer {
+  private final class SizeRenderer: VideoRenderer {
     let continuation: AsyncStream<[Int]>.Continuation
     init(_ continuation: AsyncStream<[Int]>.Continuation) { self.continuation = continuation }
     func setSize(width: Int, height: Int) { continuation.yield([width, height]) }
