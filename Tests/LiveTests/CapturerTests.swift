@@ -54,6 +54,7 @@ import Wire
         nearest: VideoFormat(width: width, height: height, framesPerSecond: 15))?.width
     }
     #expect(chosen(640, 480) == 640 && chosen(1_900, 1_000) == 1_280 && chosen(1, 1) == 320)
+    #expect(chosen(.max, .max) == 1_280 && chosen(.min, .max) == 320)
     #expect(PushedVideoCapturer(supportedFormats: []).supportedFormat(nearest: format) == nil)
     #expect(LocalMediaOptions().videoFormat.width == 640)
   }

@@ -154,6 +154,16 @@ import Wire
     #expect(abs((renderer.decibels.last ?? 0) - wanted) < 0.001)
   }
 
+  @Test func aMovieOfWildTimestampsStaysShort() async throws {
+    try await LoopbackCall.inFolder { path in
+      let renderer = try DumpRenderer(movie: path + ".y4m", framesPerSecond: 1)
+      for time in [0, .max, .min, 5, 2_000_000_005] as [Int64] {
+        renderer.renderFrame(try shade(1, at: time))
+      }
+      #expect(try renderer.finish() <= 24)
+    }
+  }
+
   @Test func imagesAreWrittenOneByOne() async throws {
     try await LoopbackCall.inFolder { path in
       let renderer = DumpRenderer(images: path + ".png")

@@ -1,3 +1,4 @@
+import RTP
 import Testing
 import Wire
 
@@ -25,6 +26,35 @@ import Wire
     #expect(clock.mediaTime(of: .max, arrival: 12_000) == 12_000)
     // It never goes back itself.
     #expect(clock.mediaTime(of: 5, arrival: 11_000) == 12_000)
+  }
+}
+
+@Suite struct ScreenContentTests {
+  @Test(arguments: [CodecName.vp8, .vp9])
+  func anEncoderIsMadeForAScreenAndBeginsWithAKeyFrame(codec: CodecName) throws {
+    let codecs = LibraryCodecs()
+    var machine = VideoCapture(track: "1", source: .application, codec: codec, codecs: codecs)
+    let decoder = try codecs.videoDecoder(track: "1", codec)
+    var outbox = Outbox<VideoCapture.Output>()
+    machine.step(.start, at: .zero, into: &outbox)
+    var keys: [Bool] = []
+    for number in 0..<4 {
+      if number == 2 { machine.step(.screen(true), at: .zero, into: &outbox) }
+      if number == 3 { machine.step(.screen(true), at: .zero, into: &outbox) }
+      let picture = TestPattern(width: 64, height: 48).picture(Int64(number))
+      machine.step(
+        .frame(picture, timestamp: Int64(number) * 40_000_000),
+        at: .zero + .milliseconds(Int64(40 * number)), into: &outbox)
+      while let output = outbox.next() {
+        guard case .encoded(let frame, _) = output else {
+          Issue.record("\(output)")
+          continue
+        }
+        keys.append(frame.isKey)
+        #expect(try decoder.decode(frame.bytes).picture.width == 64)
+      }
+    }
+    #expect(keys == [true, false, true, false])
   }
 }
 

@@ -90,8 +90,9 @@ public final class FileVideoCapturer: VideoCapturer {
       return run.didStart(false, number)
     }
     run.didStart(true, number)
-    let interval = Int64(1e9 / (format.framesPerSecond * FileVideoCapturer.asking))
-    timer.start(everyNanoseconds: max(FileVideoCapturer.grain, interval)) { [weak self] now in
+    // A file may claim any rate.
+    let rate = min(max(format.framesPerSecond, 1), 250) * FileVideoCapturer.asking
+    timer.start(everyNanoseconds: Int64(1e9 / rate)) { [weak self] now in
       self?.tick(number, now)
     }
   }

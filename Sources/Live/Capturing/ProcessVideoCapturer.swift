@@ -45,7 +45,7 @@ public final class ProcessVideoCapturer: VideoCapturer {
     self.input = input
   }
 
-  deinit { state.withLock { $0.process }?.terminate() }
+  deinit { stopCapture() }
 
   /// Why the last capture did not begin, or ended by itself; nil while all is well.
   public var failure: VideoCaptureError? { state.withLock { $0.failure } }
@@ -82,7 +82,7 @@ public final class ProcessVideoCapturer: VideoCapturer {
     state.withLock { $0.process = process }
     let thread = Thread { [weak self] in
       ProcessVideoCapturer.read(frames.fileHandleForReading, format, whileHeld: { self }, number)
-      process.terminate()
+      if process.isRunning { process.terminate() }
       let words = String(
         decoding: errors.fileHandleForReading.readDataToEndOfFile().suffix(500), as: UTF8.self)
       process.waitUntilExit()
@@ -99,7 +99,7 @@ public final class ProcessVideoCapturer: VideoCapturer {
       defer { state.process = nil }
       return state.process
     }
-    process?.terminate()
+    if let process, process.isRunning { process.terminate() }
   }
 
   /// The program on the search path.

@@ -103,9 +103,26 @@ public final class PSNRRenderer: VideoRenderer {
 public final class DumpRenderer: VideoRenderer {
   private struct Inside {
     var movie: PictureWriter?
+    /// The timestamp of the last frame, and its place in the movie.
+    var last: (timestamp: Int64, place: Int64)?
     var numbering: (path: String, count: Int)?
     var failure: MediaFileError?
+
+    /// Where a frame stands in the movie: timestamps may be any numbers, and jump.
+    mutating func place(of timestamp: Int64) -> Int64 {
+      var place: Int64 = 0
+      if let last {
+        let step = timestamp.subtractingReportingOverflow(last.timestamp)
+        let longest = DumpRenderer.longestFrame
+        place = last.place &+ (step.overflow ? 0 : min(max(0, step.partialValue), longest))
+      }
+      last = (timestamp, place)
+      return place
+    }
   }
+
+  /// No frame of a movie is shown for longer, in nanoseconds.
+  private static let longestFrame: Int64 = 10_000_000_000
 
   /// Frames are written on a thread of their own, and dropped when the disk is too slow.
   private let queue = DispatchQueue(label: "retake.dump")
@@ -156,8 +173,8 @@ public final class DumpRenderer: VideoRenderer {
   private func write(_ frame: VideoFrame) {
     let picture = frame.picture()
     inside.withLock { inside in
-      let at = Instant(nanoseconds: frame.timestampNanoseconds)
-      inside.movie?.write(.picture(picture), at: at)
+      let place = inside.place(of: frame.timestampNanoseconds)
+      inside.movie?.write(.picture(picture), at: Instant(nanoseconds: place))
       guard let (path, count) = inside.numbering, inside.failure == nil else { return }
       do throws(MediaFileError) {
         try MediaFile(DumpRenderer.path(path, count + 1), for: .writing).write(PNG.file(picture))

@@ -32,16 +32,16 @@ struct ScreenCadence {
       let first = firstTimestamp ?? now
       firstTimestamp = first
       // The thinner counts in the clock of RTP.
-      guard thinner.admits(max(0, now - first) / 100_000 * 9) else { return nil }
+      guard thinner.admits(max(0, now &- first) / 100_000 * 9) else { return nil }
       last = frame
       lastSent = now
       return frame
     }
-    guard let repetition, let lastSent, var frame = last, now - lastSent >= repetition else {
+    guard let repetition, let lastSent, var frame = last, now &- lastSent >= repetition else {
       return nil
     }
     self.lastSent = now
-    frame.timestampNanoseconds += now - lastSent
+    frame.timestampNanoseconds &+= now &- lastSent
     last = frame
     return frame
   }

@@ -202,10 +202,11 @@ public final class VideoCaptureSession: EncodedVideoConsumer {
     _ event: CaptureNote.Event, to connection: PeerConnection, _ transceiver: UInt32
   ) {
     let format = inside.withLock { $0.format }
+    let rate = format?.framesPerSecond ?? 0
     connection.note(
       CaptureNote(
         event: event, isScreencast: capturer.isScreencast, width: format?.width ?? 0,
-        height: format?.height ?? 0, framesPerSecond: format?.framesPerSecond ?? 0,
+        height: format?.height ?? 0, framesPerSecond: rate.isFinite ? rate : 0,
         pixelFormat: format?.pixelFormat ?? .i420),
       of: transceiver)
   }

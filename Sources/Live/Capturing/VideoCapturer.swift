@@ -61,8 +61,12 @@ extension VideoCapturer {
 }
 
 extension VideoFormat {
-  fileprivate func distance(to wish: VideoFormat) -> (Int, Double, Int) {
-    let size = abs(width * height - wish.width * wish.height) + abs(width - wish.width)
+  fileprivate func distance(to wish: VideoFormat) -> (Double, Double, Int) {
+    // Applications may wish for any size.
+    let sides = [width, height, wish.width, wish.height].map {
+      Double(min(max($0, 0), VideoFrameBuffer.largestSide))
+    }
+    let size = abs(sides[0] * sides[1] - sides[2] * sides[3]) + abs(sides[0] - sides[2])
     let pace = abs(framesPerSecond - wish.framesPerSecond)
     return (size, pace, pixelFormat == wish.pixelFormat ? 0 : 1)
   }
