@@ -34,8 +34,8 @@ public final class RTCPeerConnection: Sendable {
   }
 
   deinit {
-    let connection = connection
     connection.perform(.close) { _ in }
+    endTransceivers()
   }
 
   // MARK: State
@@ -85,6 +85,11 @@ public final class RTCPeerConnection: Sendable {
   /// Ends all media and closes the transports; the delegate hears of the closed states.
   public func close() {
     connection.closeAndWait()
+    endTransceivers()
+  }
+
+  /// Lets tracks that the application still holds forget the connection.
+  private func endTransceivers() {
     for transceiver in state.withLock({ Array($0.transceivers.values) }) {
       transceiver.connectionEnded()
     }

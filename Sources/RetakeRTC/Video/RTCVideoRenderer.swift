@@ -3,6 +3,9 @@ import Media
 import Synchronization
 
 /// Shows frames; called one call at a time, from the thread of whoever has the frames.
+///
+/// Of a received track that is the media loop, which the renderer must neither hold up nor wait
+/// for: it returns at once, and calls no connection from there.
 public protocol RTCVideoRenderer: AnyObject, Sendable {
   /// The size in pixels of what is shown from now on; comes before the first frame.
   func setSize(_ size: CGSize)
