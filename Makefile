@@ -45,7 +45,8 @@ demo: deps
 
 # Tests that talk over sockets, which need the processors' attention in time; and a long computation
 # that would keep it from everybody else.
-SOCKETS = ^(SignalingTests|LiveTests)\.|^CommandTests\.LiveTests/NetworkTests
+CALLS = |^RetakeTestingTests\.(OwnCodec|SendingTracks|CapturingVideo)Tests
+SOCKETS = ^(SignalingTests|LiveTests|RetakeRTCTests)\.|^CommandTests\.LiveTests/NetworkTests$(CALLS)
 LONG = ^ReplayTests\.MutationTests
 
 # The unit and property tests, with every captured session as a regression test.

@@ -94,6 +94,20 @@ import Wire
     #expect(throws: TapeError.self) { try PacedAudioDevice.take(wave) }
   }
 
+  /// What a session captures is what the tracks of a source send.
+  @Test func aSourceOfTracksTakesWhatTheSessionCaptures() async throws {
+    let session = try Session()
+    let audio = try session.makeAudioSession(device: PacedAudioDevice.tone(hertz: 440))
+    let blocks = Blocks()
+    let subscription = audio.addCaptureSink { blocks.add($0) }
+    try audio.call(.openConnection(1, sends: true, receives: false))
+    await blocks.wait(for: 3)
+    #expect(blocks.samples.contains { $0 != 0 })
+    withExtendedLifetime((subscription, AudioSource(device: audio))) {}
+    try audio.call(.closeConnection(1))
+    try await session.finish()
+  }
+
   private func word(_ number: UInt32) -> [UInt8] {
     (0..<4).map { UInt8(truncatingIfNeeded: number >> (8 * $0)) }
   }

@@ -279,3 +279,14 @@ extension Session {
     try AudioSession(device: device, policy: policy, label: label, clock: clock, tape: tape)
   }
 }
+
+/// The sound of tracks: `AudioSource(device:)` sends what the session captures.
+extension AudioSession: AudioCaptureDevice {
+  /// Calls a closure with every 10 ms for the senders; keep the result as long as it shall go on.
+  public func addCaptureSink(_ sink: @escaping @Sendable (AudioBlock) -> Void)
+    -> AudioCaptureSubscription
+  {
+    let subscription = onCaptured(sink)
+    return AudioCaptureSubscription { withExtendedLifetime(subscription) {} }
+  }
+}

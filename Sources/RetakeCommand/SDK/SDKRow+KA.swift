@@ -17,12 +17,20 @@ extension SDKRow {
       "KA6", "interruptions, routes and the other events of the audio session",
       by: "SessionEventTests/anInterruptionStopsTheDeviceUntilItEnds"),
     .missing("KA7", "how many videos a room receives at first and at most"),
-    .missing("KA8", "what own media is made of"),
+    .inPart(
+      "KA8", "what own media is made of", without: "the defaults as a value; no room takes them",
+      by: "CapturerTests/theNearestFormatIsChosen"),
     .works(
       "KA9", "camera, pushed frames or a file as source",
       by: "CapturerTests/aFileIsCapturedAtItsPace"),
-    .missing("KA10", "rotation by device or by application"),
-    .missing("KA11", "voice or music, and automatic gain"),
+    .inPart(
+      "KA10", "rotation by device or by application",
+      without: "a frame has a rotation; nothing turns a device here",
+      by: "VideoFrameTests/rotationIsAppliedAsAHandWould"),
+    .inPart(
+      "KA11", "voice or music, and automatic gain",
+      without: "asked of the device; there is no processing of sound here",
+      by: "AudioModeTests/noProfileCancelsEchoOrControlsGainHere"),
     .missing("KA12", "a pool of receivers that grows up to a limit"),
     .missing("KA13", "own media as an object: start, stop, switch the camera"),
     .missing("KA14", "making own media"),

@@ -37,10 +37,9 @@ extension SDKRow {
     .works(
       "SO12", "the question for the microphone, only when something is sent",
       by: "AudioUnitTests/onlySendingAsksForTheMicrophone"),
-    .inPart(
+    .works(
       "SO13", "hard and soft mute as two things, with their errors",
-      without: "the errors of that SDK's channel",
-      by: "AudioSessionReplayTests/aHardMuteLeavesNoSound"),
+      by: "TrackObjectTests/theWaysOfNotSendingAreRefusedForAReason"),
     .works(
       "SO14", "manual audio of the whole SDK", by: "AudioUnitTests/manualAudioWaitsUntilItIsEnabled"
     ),

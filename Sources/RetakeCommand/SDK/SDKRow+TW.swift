@@ -37,9 +37,9 @@ extension SDKRow {
     .works(
       "TW12", "definitions of capturers and renderers",
       by: "VideoCaptureSessionTests/aPushedCameraIsSentShownRecordedAndReplayed"),
-    .inPart(
+    .works(
       "TW13", "encoders and decoders as blocks that can be exchanged",
-      without: "not for applications", by: "PictureCodecTests/thePatternSurvivesTheRoundTrip"),
+      by: "OwnCodecTests/ownCodecsAreNamedInGenesisAndTheirFramesStandInWhereTheyAreMissing"),
     .works(
       "TW14", "VP8 and VP9 by library, H.264 passed through",
       by: "CodecTests/vp9IsSentAndDecodedWhereItIsPreferred"),
