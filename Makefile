@@ -39,7 +39,7 @@ RELEASE = swift build -c release --static-swift-stdlib
 demo: deps
 	swift build --product retake
 	rm -f $(TAKE) $(TAKE)-wal $(TAKE)-shm
-	$(DEMO) record demo --seconds 6 --out $(TAKE)
+	$(DEMO) record demo --seconds 3 --out $(TAKE)
 	$(DEMO) replay $(TAKE)
 	$(DEMO) info $(TAKE)
 
