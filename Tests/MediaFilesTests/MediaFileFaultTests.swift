@@ -4,7 +4,7 @@ import MediaFiles
 import Testing
 
 /// Media files that cannot be used, or no longer: the error names the place and the cause.
-@Suite(.timeLimit(.minutes(1))) struct MediaFileFaultTests {
+@Suite(.timeLimit(.minutes(10))) struct MediaFileFaultTests {
   /// The error that a body throws.
   private func error(_ body: () throws(MediaFileError) -> Void) -> MediaFileError? {
     do throws(MediaFileError) { try body() } catch { return error }

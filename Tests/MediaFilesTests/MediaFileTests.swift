@@ -4,7 +4,7 @@ import MediaFiles
 import Testing
 import Wire
 
-@Suite(.timeLimit(.minutes(1))) struct MediaFileTests {
+@Suite(.timeLimit(.minutes(10))) struct MediaFileTests {
   /// A path in a folder of its own that is removed when the closure returns.
   static func inFolder<Value>(_ body: (String) async throws -> Value) async throws -> Value {
     let folder = FileManager.default.temporaryDirectory.path + "/media-files-\(UUID().uuidString)"
