@@ -242,7 +242,7 @@ import Wire
     server.standardOutput = number
     server.standardError = FileHandle.nullDevice
     try server.run()
-    defer { server.terminate() }
+    defer { server.end() }
     let text = String(decoding: number.fileHandleForReading.availableData, as: UTF8.self)
     let display = ":" + text.trimmingCharacters(in: .whitespacesAndNewlines)
     let capturer = ProcessVideoCapturer.screen(
@@ -257,6 +257,20 @@ import Wire
     #expect(frame.format == .bgra && frame.codedWidth == 128 && frame.codedHeight == 96)
     // The root window is black; the pointer stands in the middle.
     #expect(frame.picture().samples[..<(128 * 20)].allSatisfy { $0 == 16 })
+  }
+
+  /// One that asks to end may never hear of it: signals that its parent blocks are blocked there.
+  @Test(.timeLimit(.minutes(1))) func aChildThatTakesNoSignalEnds() throws {
+    let child = Process()
+    let ready = Pipe()
+    child.executableURL = URL(fileURLWithPath: "/bin/sh")
+    child.arguments = ["-c", "trap '' TERM; echo ready; exec sleep 1000"]
+    child.standardOutput = ready
+    try child.run()
+    #expect(!ready.fileHandleForReading.availableData.isEmpty)
+    child.end()
+    child.waitUntilExit()
+    #expect(child.terminationReason == .uncaughtSignal)
   }
 
   @Test(.enabled(if: hasX), .timeLimit(.minutes(1))) func aScreenThatIsNotThereIsTold() async {

@@ -39,6 +39,13 @@ import Testing
     try await body(shared, device, native)
   }
 
+  /// The lock belongs to a thread, so nothing may wait under it: a task goes on in another one.
+  private func locked(_ session: RTCAudioSession, _ body: () throws -> Void) rethrows {
+    session.lockForConfiguration()
+    defer { session.unlockForConfiguration() }
+    try body()
+  }
+
   @Test func settingsNeedTheLockAndReachTheDevice() async throws {
     try await with { shared, device, _ in
       let error = #expect(throws: RTCAudioSessionError.self) {
@@ -68,19 +75,19 @@ import Testing
       let configuration = RTCAudioSessionConfiguration.webRTC()
       configuration.mode = AVAudioSession.Mode.voiceChat.rawValue
       configuration.sampleRate = 16_000
-      shared.lockForConfiguration()
-      try shared.setConfiguration(configuration, active: true)
+      try locked(shared) { try shared.setConfiguration(configuration, active: true) }
       await listener.told.wait(for: "did true")
       let places = ["will true", "did true"].compactMap { listener.told.place(of: $0) }
       #expect(places.count == 2 && places == places.sorted())
       #expect(shared.isActive)
-      try shared.setActive(false)
+      try locked(shared) { try shared.setActive(false) }
       await listener.told.wait(for: "did false")
       device.behaviour.failures = ["setActive": 7]
-      let error = #expect(throws: RTCAudioSessionError.self) { try shared.setActive(true) }
+      let error = #expect(throws: RTCAudioSessionError.self) {
+        try locked(shared) { try shared.setActive(true) }
+      }
       #expect(error?.errorCode == kRTCAudioSessionErrorConfiguration)
       await listener.told.wait(for: "failed 7")
-      shared.unlockForConfiguration()
     }
   }
 

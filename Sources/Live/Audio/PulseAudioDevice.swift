@@ -108,8 +108,8 @@ public final class PulseAudioDevice: AudioDeviceModule {
       defer { (state.recorder, state.player) = (nil, nil) }
       return (state.recorder, state.player)
     }
-    recorder?.terminate()
-    player?.terminate()
+    recorder?.end()
+    player?.end()
   }
 
   /// Passes on what the recorder gives until it ends.

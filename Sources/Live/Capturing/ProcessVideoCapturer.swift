@@ -82,7 +82,7 @@ public final class ProcessVideoCapturer: VideoCapturer {
     state.withLock { $0.process = process }
     let thread = Thread { [weak self] in
       ProcessVideoCapturer.read(frames.fileHandleForReading, format, whileHeld: { self }, number)
-      if process.isRunning { process.terminate() }
+      process.end()
       let words = String(
         decoding: errors.fileHandleForReading.readDataToEndOfFile().suffix(500), as: UTF8.self)
       process.waitUntilExit()
@@ -99,7 +99,7 @@ public final class ProcessVideoCapturer: VideoCapturer {
       defer { state.process = nil }
       return state.process
     }
-    if let process, process.isRunning { process.terminate() }
+    process?.end()
   }
 
   /// The program on the search path.

@@ -80,6 +80,9 @@ public final class RTCAudioSession: Sendable {
   // MARK: The lock
 
   /// Takes the lock for changes; waits while another thread has it.
+  ///
+  /// It belongs to the thread, as that of libwebrtc does: give it back before the next `await`,
+  /// after which a task may be on another one.
   public func lockForConfiguration() {
     lock.lock()
     try? call(.lock)
