@@ -67,8 +67,9 @@ CHANGES = [
         "  static let burst = Interval.milliseconds(5)",
         "  static let burst = Interval.milliseconds(7)", ("timer", "rtp")),
     Change(
-        "largest packet", "Sources/Flow/Sending/SendStream.swift",
-        "  static let largestPacket = 1200", "  static let largestPacket = 1100", ("rtp",)),
+        "largest packet", "Sources/Flow/Sending/SendAgreement.swift",
+        "  private static let largestPacket = 1200", "  private static let largestPacket = 1100",
+        ("rtp",)),
     Change(
         "key frame request spacing", "Sources/Flow/Receiving/KeyframeRequests.swift",
         "  private static let leastSpacing = Interval.milliseconds(300)",
