@@ -23,6 +23,10 @@ VENV = .build/interop-venv
 RETAKE = .build/release/retake
 # What `make demo` builds.
 DEMO = .build/debug/retake
+# How debug builds are made here: quick to build and to test, as the end of Package.swift says, and
+# without an index for editors. All of them alike, so that what one made is there for the next.
+export RETAKE_QUICK_TESTS = 1
+DEBUG = --disable-index-store
 
 # Where `make install` puts things; DESTDIR goes before it while a package is made.
 PREFIX ?= /usr/local
@@ -34,10 +38,10 @@ RELEASE = swift build -c release --static-swift-stdlib
 
 .PHONY: install deb docs demo test sample changes determinism lint interop captures bench soak release deps deps-test deps-lint deps-interop
 
-# Two full stacks call each other over loopback; the take is replayed and looked into. Without
-# optimisation, because that builds in half of the time, and `make test` goes on from it.
+# Two full stacks call each other over loopback; the take is replayed and looked into. Not the
+# release, because this builds in half of the time, and `make test` goes on from it.
 demo: deps
-	swift build --product retake
+	swift build $(DEBUG) --product retake
 	rm -f $(TAKE) $(TAKE)-wal $(TAKE)-shm
 	$(DEMO) record demo --seconds 3 --out $(TAKE)
 	$(DEMO) replay $(TAKE)
@@ -51,26 +55,27 @@ LONG = ^ReplayTests\.MutationTests
 
 # The unit and property tests, with every captured session as a regression test.
 test: deps deps-test
-	swift test --skip '$(SOCKETS)' --skip '$(LONG)'
-	swift test --skip-build --filter '$(SOCKETS)'
-	swift test --skip-build --filter '$(LONG)'
+	swift test $(DEBUG) --skip '$(SOCKETS)' --skip '$(LONG)'
+	swift test $(DEBUG) --skip-build --filter '$(SOCKETS)'
+	swift test $(DEBUG) --skip-build --filter '$(LONG)'
 
 # A package of somebody else, whose tests replay captures through the RetakeTesting product. It
 # takes what is built already: everything is there when the tests were run before.
 sample: deps deps-test
-	swift test --package-path Tests/Sample --scratch-path .build
+	swift test $(DEBUG) --package-path Tests/Sample --scratch-path .build
 
 # Fourteen deliberate one-line changes of the stack, each of which the captures have to catch.
 changes: deps deps-test
-	$(PYTHON) Tests/Changes/run.py
+	SWIFT_BUILD_FLAGS='$(DEBUG)' $(PYTHON) Tests/Changes/run.py
 
 # The articles and the reference of the library, in .build/docs; a link that leads nowhere is an error.
 docs: deps
 	.ci/docs
 
-# Every capture in twenty processes: debug and release, other hash seeds, dates, CPU features.
+# Every capture in twenty processes: debug and release, other hash seeds, dates, CPU features. The
+# debug build is one of its own, because nothing in it may be optimised.
 determinism: release deps-test
-	swift build --product retake
+	env -u RETAKE_QUICK_TESTS swift build --scratch-path .build/plain --product retake
 	.ci/determinism
 
 # Style of the Swift sources, and syntax of the Python and shell files.

@@ -1,6 +1,5 @@
 import Foundation
 import Replay
-import Stats
 import Wire
 
 // What a session shows of the place where it is.
@@ -44,20 +43,20 @@ extension DebugConsole {
     }
     return Answer(
       text: lines.joined(separator: "\n"),
-      json: object(found.map { ($0.label, $0.tree.json) }))
+      json: .object(found.map { ($0.label, JSONText($0.tree.json)) }))
   }
 
   func stats(_ type: String) throws(DebugFailure) -> Answer {
     let reports = try session.stats()
     var lines: [String] = []
     var types: Set<String> = []
-    var kept: [String] = []
+    var kept: [JSONText] = []
     for (index, report) in reports.enumerated() {
       guard
         let list = try? JSONSerialization.jsonObject(with: Data(report.utf8)) as? [[String: Any]]
       else { continue }
       lines.append("peer \(index + 1)")
-      var objects: [String] = []
+      var objects: [JSONText] = []
       types.formUnion(list.compactMap { $0["type"] as? String })
       for object in list where type.isEmpty || object["type"] as? String == type {
         let members = object.keys.sorted().filter { !["id", "type", "timestamp"].contains($0) }
@@ -67,10 +66,10 @@ extension DebugConsole {
         if let data = try? JSONSerialization.data(
           withJSONObject: object, options: [.sortedKeys, .withoutEscapingSlashes])
         {
-          objects.append(String(decoding: data, as: UTF8.self))
+          objects.append(JSONText(String(decoding: data, as: UTF8.self)))
         }
       }
-      kept.append("[\(objects.joined(separator: ","))]")
+      kept.append(.list(objects))
     }
     guard type.isEmpty || types.contains(type) else {
       let known = types.sorted().joined(separator: ", ")
@@ -80,7 +79,7 @@ extension DebugConsole {
     }
     return Answer(
       text: lines.joined(separator: "\n"),
-      json: object([("stats", "[\(kept.joined(separator: ","))]")]))
+      json: .object([("stats", .list(kept))]))
   }
 
   func recent(_ text: String) throws(DebugFailure) -> Answer {
@@ -88,20 +87,20 @@ extension DebugConsole {
       text.isEmpty ? 10 : count(text, of: .steps, atMost: DebugSession.recentMaximum))
     return Answer(
       text: steps.flatMap(\.lines).joined(separator: "\n"),
-      json: object([("steps", "[\(steps.map(\.json).joined(separator: ","))]")]))
+      json: .object([("steps", .list(steps.map { JSONText($0.json) }))]))
   }
 
   func watch(_ path: String) throws(DebugFailure) -> Answer {
     if path.isEmpty {
       watched = []
-      return Answer(text: "nothing is watched", json: object([("watched", "[]")]))
+      return Answer(text: "nothing is watched", json: .object([("watched", .list([]))]))
     }
     _ = try trees(path)
     watched.append(path)
     let values = try watchedValues()
     return Answer(
       text: values.map { "watch \($0.path): \($0.value)" }.joined(separator: "\n"),
-      json: object([("watched", object(values.map { ($0.path, jsonString($0.value)) }))]))
+      json: .object([("watched", .object(values.map { ($0.path, .text($0.value)) }))]))
   }
 
   func watchedValues() throws(DebugFailure) -> [(path: String, value: String)] {
@@ -127,7 +126,7 @@ extension DebugConsole {
     markedAt = session.position
     return Answer(
       text: "marked \(place); diff tells what changes from here on",
-      json: object([("marked", String(markedAt.step))]))
+      json: .object([("marked", .integer(markedAt.step))]))
   }
 
   func diff(_ text: String) throws(DebugFailure) -> Answer {
@@ -151,7 +150,7 @@ extension DebugConsole {
       (before, after) = ("step \(session.position.step)", "step \(step)")
     }
     var lines = ["from \(before) to \(after)"]
-    var objects: [String] = []
+    var objects: [JSONText] = []
     for state in here {
       guard let other = there.first(where: { $0.peer == state.peer }) else { continue }
       let changes =
@@ -160,15 +159,15 @@ extension DebugConsole {
       for change in changes {
         lines.append("  \(change.path): \(change.before) -> \(change.after)")
         objects.append(
-          object([
-            ("peer", String(state.peer)), ("path", jsonString(change.path)),
-            ("before", jsonString(change.before)), ("after", jsonString(change.after)),
+          .object([
+            ("peer", .integer(state.peer)), ("path", .text(change.path)),
+            ("before", .text(change.before)), ("after", .text(change.after)),
           ]))
       }
     }
     if objects.isEmpty { lines.append("nothing differs") }
     return Answer(
       text: lines.joined(separator: "\n"),
-      json: object([("changes", "[\(objects.joined(separator: ","))]")]))
+      json: .object([("changes", .list(objects))]))
   }
 }

@@ -1,14 +1,13 @@
 import Foundation
 import Replay
-import Stats
-import Wire
+package import Wire
 
 /// The commands of a debugging session: each takes a line and gives text, or JSON for programs.
 package final class DebugConsole {
   /// What a command said.
   package struct Answer: Sendable {
     package var text = ""
-    package var json = "{}"
+    package var json = JSONText.object([])
     /// Whether nothing met the condition that was looked for.
     package var isUnmet = false
     /// Whether the session is to end.
@@ -155,23 +154,24 @@ package final class DebugConsole {
     var lines = note.map { [$0] } ?? []
     lines += steps.last?.lines ?? []
     lines.append("at \(place)")
-    var members = [
-      ("step", String(session.position.step)),
-      ("at_ns", String(session.position.at.nanoseconds)),
-      ("at_end", session.position.isAtEnd ? "true" : "false"),
-      ("note", note.map(jsonString) ?? "null"), ("last", steps.last?.json ?? "null"),
+    var members: [(String, JSONText?)] = [
+      ("step", .integer(session.position.step)),
+      ("at_ns", .integer(session.position.at.nanoseconds)),
+      ("at_end", .flag(session.position.isAtEnd)),
+      ("note", note.map { .text($0) } ?? .null),
+      ("last", steps.last.map { JSONText($0.json) } ?? .null),
     ]
     if let divergence = session.divergence {
       lines.append(divergence)
-      members.append(("divergence", jsonString(divergence)))
+      members.append(("divergence", .text(divergence)))
     }
     if !watched.isEmpty {
       let values = try watchedValues()
       lines += values.map { "watch \($0.path): \($0.value)" }
-      members.append(("watched", object(values.map { ($0.path, jsonString($0.value)) })))
+      members.append(("watched", .object(values.map { ($0.path, .text($0.value)) })))
     }
     return Answer(
-      text: lines.joined(separator: "\n"), json: object(members), isUnmet: isUnmet)
+      text: lines.joined(separator: "\n"), json: .object(members), isUnmet: isUnmet)
   }
 
   // MARK: Breakpoints
@@ -184,11 +184,13 @@ package final class DebugConsole {
     }
     let lines = breakpoints.map { "\($0.number)  \($0.condition)" }
     let json = breakpoints.map {
-      object([("number", String($0.number)), ("condition", jsonString($0.condition.description))])
+      JSONText.object([
+        ("number", .integer($0.number)), ("condition", .text($0.condition.description)),
+      ])
     }
     return Answer(
       text: lines.isEmpty ? "no breakpoints" : lines.joined(separator: "\n"),
-      json: object([("breakpoints", "[\(json.joined(separator: ","))]")]))
+      json: .object([("breakpoints", .list(json))]))
   }
 
   private func deleteBreakpoint(_ text: String) throws(DebugFailure) -> Answer {
@@ -216,7 +218,7 @@ package final class DebugConsole {
       command == .frame
       ? try source.writePicture(file, choice, at: session.position.at)
       : try source.writeSound(file, choice, around: session.position.at)
-    return Answer(text: line, json: object([("written", jsonString(line))]))
+    return Answer(text: line, json: .object([("written", .text(line))]))
   }
 
   private func help(_ text: String) throws(DebugFailure) -> Answer {
@@ -225,10 +227,6 @@ package final class DebugConsole {
     }
     return Answer(
       text: DebugCommandName.help(text),
-      json: object(DebugCommandName.allCases.map { ($0.rawValue, jsonString($0.summary)) }))
-  }
-
-  func object(_ members: [(String, String)]) -> String {
-    "{" + members.map { "\(jsonString($0.0)):\($0.1)" }.joined(separator: ",") + "}"
+      json: .object(DebugCommandName.allCases.map { ($0.rawValue, .text($0.summary)) }))
   }
 }

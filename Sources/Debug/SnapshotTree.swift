@@ -1,4 +1,3 @@
-import Stats
 import Wire
 
 /// A snapshot as a tree of named values, for printing, looking up and comparing.
@@ -30,7 +29,7 @@ package struct SnapshotTree: Hashable, Sendable, Codable {
     case let text as String: self.init(name, .text, text)
     case let flag as Bool: self.init(name, .number, flag ? "true" : "false")
     case let number as any BinaryInteger: self.init(name, .number, "\(number)")
-    case let number as Double: self.init(name, .number, StatsValue.number(number).json)
+    case let number as Double: self.init(name, .number, JSONText.number(number).text)
     case let instant as Instant: self.init(name, .seconds, Self.seconds(instant.nanoseconds))
     case let interval as Interval: self.init(name, .seconds, Self.seconds(interval.nanoseconds))
     default: self.init(name, reflecting: value)
@@ -195,12 +194,11 @@ package struct SnapshotTree: Hashable, Sendable, Codable {
   /// The tree as JSON: times and lengths in seconds, what is absent as null.
   package var json: String {
     switch kind {
-    case .text: jsonString(value)
+    case .text: JSONText.text(value).text
     case .number, .seconds: value
-    case .absent: "null"
-    case .record:
-      "{" + children.map { "\(jsonString($0.name)):\($0.json)" }.joined(separator: ",") + "}"
-    case .list: "[" + children.map(\.json).joined(separator: ",") + "]"
+    case .absent: JSONText.null.text
+    case .record: JSONText.object(children.map { ($0.name, JSONText($0.json)) }).text
+    case .list: JSONText.list(children.map { JSONText($0.json) }).text
     }
   }
 }

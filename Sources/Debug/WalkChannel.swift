@@ -1,4 +1,4 @@
-import CSupport
+import CProcess
 import Foundation
 
 /// One end of the connection between a debugger and a process that walks.
@@ -19,7 +19,7 @@ final class WalkChannel {
   func send(_ message: some Encodable, passing channel: WalkChannel? = nil) throws {
     let data = try JSONEncoder().encode(message)
     let status = data.withUnsafeBytes {
-      csupport_worker_send(
+      cprocess_send(
         descriptor, $0.baseAddress, UInt32(clamping: data.count), channel?.descriptor ?? -1)
     }
     if status != 0 { throw Gone() }
@@ -28,12 +28,12 @@ final class WalkChannel {
   /// Waits for a message and for the channel that comes with it.
   func receive<Message: Decodable>(_: Message.Type) throws -> (Message, WalkChannel?) {
     var passed: Int32 = -1
-    let length = csupport_worker_receive_length(descriptor, &passed)
+    let length = cprocess_receive_length(descriptor, &passed)
     let channel = passed >= 0 ? WalkChannel(passed) : nil
     guard (0...WalkChannel.longest).contains(length) else { throw Gone() }
     var data = Data(count: Int(length))
     let status = data.withUnsafeMutableBytes {
-      csupport_worker_receive(descriptor, $0.baseAddress, UInt32(clamping: length))
+      cprocess_receive(descriptor, $0.baseAddress, UInt32(clamping: length))
     }
     if status != 0 { throw Gone() }
     return (try JSONDecoder().decode(Message.self, from: data), channel)
@@ -42,7 +42,7 @@ final class WalkChannel {
   /// Forks: gives the channel to the copy, or in the copy nil and the channel to serve.
   static func fork() throws(WalkFailure) -> (toCopy: WalkChannel?, inCopy: WalkChannel?) {
     var end: Int32 = -1
-    let process = csupport_worker_fork(&end)
+    let process = cprocess_fork(&end)
     guard process >= 0 else {
       throw WalkFailure("the process cannot be copied: \(String(cString: strerror(-process)))")
     }

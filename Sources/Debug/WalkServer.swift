@@ -1,4 +1,4 @@
-import CSupport
+import CProcess
 import Foundation
 import Replay
 import Stats
@@ -37,7 +37,7 @@ final class WalkServer {
         try answer(request)
       }
     } catch {
-      csupport_worker_exit()
+      cprocess_exit()
     }
     // Not reached: the process has ended.
     exit(0)

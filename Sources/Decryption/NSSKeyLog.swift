@@ -94,8 +94,8 @@ package struct NSSKeyLog: Sendable {
     }
     guard let first = waiting.first, first != UInt8(ascii: "#") else { return }
     let fields = waiting.split(separator: UInt8(ascii: " "))
-    guard !isPassingOver, fields.count == 3, let random = bytes(hexadecimal: fields[1]),
-      random.count == 32, let secret = bytes(hexadecimal: fields[2]),
+    guard !isPassingOver, fields.count == 3, let random = [UInt8](hexadecimal: fields[1]),
+      random.count == 32, let secret = [UInt8](hexadecimal: fields[2]),
       (1...64).contains(secret.count)
     else {
       refusedLines += 1
@@ -110,30 +110,6 @@ package struct NSSKeyLog: Sendable {
       news.append(random)
     }
   }
-}
-
-/// The bytes that hexadecimal digits stand for; nil when there is anything else.
-func bytes(hexadecimal digits: some Collection<UInt8>) -> [UInt8]? {
-  guard digits.count.isMultiple(of: 2) else { return nil }
-  var bytes: [UInt8] = []
-  bytes.reserveCapacity(digits.count / 2)
-  var high: UInt8?
-  for digit in digits {
-    let value: UInt8
-    switch digit {
-    case UInt8(ascii: "0")...UInt8(ascii: "9"): value = digit - UInt8(ascii: "0")
-    case UInt8(ascii: "a")...UInt8(ascii: "f"): value = digit - UInt8(ascii: "a") + 10
-    case UInt8(ascii: "A")...UInt8(ascii: "F"): value = digit - UInt8(ascii: "A") + 10
-    default: return nil
-    }
-    if let first = high {
-      bytes.append(first << 4 | value)
-      high = nil
-    } else {
-      high = value
-    }
-  }
-  return bytes
 }
 
 /// The bytes that a base64 text stands for (RFC 4648 section 4), with its padding or without; nil

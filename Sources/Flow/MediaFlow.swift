@@ -44,7 +44,10 @@ package struct MediaFlow: Machine {
 
   package mutating func step(_ input: Input, at now: Instant, into outbox: inout Outbox<Output>) {
     guard !isClosed else { return }
-    defer { deadline = nextDeadline }
+    defer {
+      deadline = nextDeadline
+      assert(isConsistent, "sums are not those of their parts")
+    }
     switch input {
     case .configure(let sections):
       agreement = FlowAgreement(sections)
@@ -63,6 +66,12 @@ package struct MediaFlow: Machine {
       return
     }
     work(at: now, into: &outbox)
+  }
+
+  /// Whether all sums are those of their parts.
+  private var isConsistent: Bool {
+    pacer.isConsistent && senders.all.allSatisfy(\.isConsistent)
+      && receivers.all.allSatisfy(\.counters.isConsistent)
   }
 
   private var nextDeadline: Instant? {

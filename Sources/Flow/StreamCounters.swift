@@ -43,6 +43,12 @@ package struct OutboundStreamCounters: Hashable, Sendable {
     self.codec = codec
     self.payloadType = payloadType
   }
+
+  /// Whether no part is more than its sum; asserted after each step in debug builds.
+  var isConsistent: Bool {
+    retransmittedPacketsSent <= packetsSent && retransmittedBytesSent <= bytesSent
+      && keyFramesSent <= framesSent && hugeFramesSent <= framesSent
+  }
 }
 
 /// What the peer's report blocks say about a sent stream (W3C remote-inbound-rtp).
@@ -114,6 +120,14 @@ package struct InboundStreamCounters: Hashable, Sendable {
     self.kind = kind
     self.ssrc = ssrc
     self.beganAt = beganAt
+  }
+
+  /// Whether no part is more than its sum; asserted after each step in debug builds.
+  var isConsistent: Bool {
+    retransmittedPacketsReceived <= packetsReceived && packetsDuplicated <= packetsReceived
+      && packetsRecovered <= retransmittedPacketsReceived
+      && retransmittedBytesReceived <= bytesReceived && keyFramesReceived <= framesReceived
+      && framesAssembledFromMultiplePackets <= framesReceived
   }
 }
 

@@ -1,4 +1,4 @@
-import CSupport
+import CProcess
 
 /// What the process holds of the system's memory.
 public enum ProcessMemory {
@@ -6,5 +6,5 @@ public enum ProcessMemory {
   ///
   /// The C library keeps what was freed for later, scattered over the threads' arenas; a recorder
   /// that had many calls at once would look as if it still had them.
-  public static func giveBack() { csupport_memory_trim() }
+  public static func giveBack() { cprocess_memory_trim() }
 }

@@ -1,4 +1,4 @@
-import CSupport
+import CSockets
 public import Wire
 
 /// The clock of a take: nanoseconds of CLOCK_MONOTONIC since the take's zero, and one wall clock.
@@ -13,7 +13,7 @@ public struct TakeClock: Sendable {
   /// Starts a clock: zero is now.
   public init() {
     self.init(
-      unixNanoseconds: csupport_realtime_ns(), monotonicNanoseconds: { csupport_monotonic_ns() })
+      unixNanoseconds: csockets_realtime_ns(), monotonicNanoseconds: { csockets_monotonic_ns() })
   }
 
   /// Starts a clock over another source of monotonic nanoseconds, for tests.

@@ -65,7 +65,7 @@ extension Observer {
     if state == .closed { emit(transports[index].checks.close(end), index) }
   }
 
-  private mutating func moveDTLS(_ index: Int, _ end: Int, to state: DTLSState) {
+  private mutating func moveDTLS(_ index: Int, _ end: Int, to state: DTLSTransportState) {
     guard let old = transports[index].dtlsStates.move(end, to: state) else { return }
     emit(
       .state(

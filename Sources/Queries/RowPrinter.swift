@@ -1,4 +1,3 @@
-import Stats
 import Tape
 import Wire
 
@@ -34,7 +33,7 @@ final class RowPrinter {
     isNumber = names.map { _ in true }
     switch format {
     case .table: break
-    case .csv: pieces.add(names.map { quoted($0) }.joined(separator: ",") + "\r\n")
+    case .csv: pieces.add(CSVText.line(names))
     case .json: break
     }
   }
@@ -113,7 +112,7 @@ final class RowPrinter {
       if column > 0 { line += "," }
       switch row.value(column) ?? .null {
       case .null: break
-      case .text(let text): line += quoted(text)
+      case .text(let text): line += CSVText.field(text)
       case .blob(let bytes): line += hexadecimal(bytes)
       case let value: line += value.summary
       }
@@ -121,17 +120,11 @@ final class RowPrinter {
     return line + "\r\n"
   }
 
-  private func quoted(_ text: String) -> String {
-    let needsQuotes = text.utf8.contains { [0x22, 0x2c, 0x0a, 0x0d].contains($0) }
-    return needsQuotes ? "\"" + text.replacing("\"", with: "\"\"") + "\"" : text
-  }
-
   private func json(_ row: borrowing SQLiteStatement) -> String {
-    var members = ""
+    var members: [(String, JSONText?)] = []
     for column in names.indices {
-      members += members.isEmpty ? "{" : ","
-      members += "\(jsonString(names[column])):\((row.value(column) ?? .null).json)"
+      members.append((names[column], (row.value(column) ?? .null).json))
     }
-    return members + "}"
+    return JSONText.object(members).text
   }
 }

@@ -1,6 +1,5 @@
-import Stats
 package import Tape
-import Wire
+package import Wire
 
 /// Runs SQL over a take and prints what it gives.
 package enum SQLConsole {
@@ -78,13 +77,13 @@ extension RowPrinter {
 
 extension Value {
   /// The value as JSON; bytes as a string of hexadecimal digits.
-  package var json: String {
+  package var json: JSONText {
     switch self {
-    case .null: "null"
-    case .integer(let value): String(value)
-    case .real(let value): StatsValue.number(value).json
-    case .text(let value): jsonString(value)
-    case .blob(let bytes): "\"\(hexadecimal(bytes))\""
+    case .null: .null
+    case .integer(let value): .integer(value)
+    case .real(let value): .number(value)
+    case .text(let value): .text(value)
+    case .blob(let bytes): .text(hexadecimal(bytes))
     }
   }
 }

@@ -1,5 +1,5 @@
-import Stats
 import Tape
+import Wire
 
 // The speakers as people and programs read them.
 extension SpeakerTimeline {
@@ -32,7 +32,7 @@ extension SpeakerTimeline {
   /// The same as a JSON object.
   package var json: String {
     let who = participants.map { participant in
-      DetailText([
+      JSONText.object([
         ("participant", .text(participant.name)), ("peer", .integer(participant.peer)),
         ("track", .integer(participant.track)), ("direction", .text(participant.direction)),
         ("contributor", participant.contributor.map { .integer($0) }),
@@ -43,17 +43,18 @@ extension SpeakerTimeline {
         ("loudest_percent", .integer(Int64(participant.loudestPercent))),
         ("heard_ns", .integer(participant.heardNanoseconds)),
         ("silent_ns", .integer(participant.silentNanoseconds)),
-      ]).json
+      ])
     }
     let what = entries.map { entry in
-      DetailText([
+      JSONText.object([
         ("participant", .text(participants[entry.participant].name)), ("what", .text(entry.what)),
         ("from_ns", .integer(entry.from)), ("to_ns", .integer(entry.to)),
         ("dbov", entry.mean.map { .number(Double($0) / 10) }),
-      ]).json
+      ])
     }
-    return "{\"participants\":[\(who.joined(separator: ",\n"))],\n"
-      + "\"times\":[\(what.joined(separator: ",\n"))]}"
+    // One on a line, for people who look into the file.
+    return "{\"participants\":" + JSONText.list(who, separator: ",\n").text
+      + ",\n\"times\":" + JSONText.list(what, separator: ",\n").text + "}"
   }
 
   private typealias Entry = (from: Int64, to: Int64, participant: Int, what: String, mean: Int?)

@@ -31,9 +31,11 @@ package struct StatSamples: Sendable {
 
     /// The whole object in the shape that browsers give.
     package var json: String {
-      let head = "{\"id\":\(jsonString(id)),\"timestamp\":\(StatsValue.number(timestamp).json)"
+      let head = JSONText.object([
+        ("id", .text(id)), ("timestamp", .number(timestamp)), ("type", .text(type)),
+      ]).text
       let rest = members.dropFirst()
-      return head + ",\"type\":\(jsonString(type))" + (rest == "}" ? "}" : ",\(rest)")
+      return rest == "}" ? head : head.dropLast() + ",\(rest)"
     }
   }
 

@@ -1,5 +1,5 @@
-import Stats
 package import Tape
+import Wire
 
 /// All samples of a take's stats in the order of time: what `retake stats --series` prints.
 ///
@@ -26,7 +26,9 @@ package enum StatSeries {
     let connection = try TakeFile.open(path)
     var count = 0
     var pieces = Pieces(write)
-    if format == .csv { pieces.add("seconds,peer,type,id,member,value\r\n") }
+    if format == .csv {
+      pieces.add(CSVText.line(["seconds", "peer", "type", "id", "member", "value"]))
+    }
     do throws(SQLiteError) {
       var statement = try connection.prepare(
         """
@@ -41,7 +43,7 @@ package enum StatSeries {
         }
         count += 1
         let sample = Sample(
-          seconds: StatsValue.number(Double(at) / 1e9).json, peer: label,
+          seconds: JSONText.number(Double(at) / 1e9).text, peer: label,
           object: StatSamples.Object(
             id: id, type: type, timestamp: timestamp, members: members ?? "{}"))
         switch format {
@@ -67,28 +69,23 @@ private struct Sample {
     text += "{\"at\":"
     text += seconds
     text += ",\"peer\":"
-    text += jsonString(peer)
+    JSONText.append(peer, to: &text)
     text += ","
     text += object.json.dropFirst()
     text += "\n"
   }
 
   func appendMembers(to text: inout String) {
-    let head = "\(seconds),\(quoted(peer)),\(object.type),\(object.id),"
+    let head = "\(seconds),\(CSVText.field(peer)),\(object.type),\(object.id),"
     for (name, value) in StatMembers.list(object.members) {
       text += head
       text += name
       text += ","
-      text += value.hasPrefix("\"") ? quoted(plain(value)) : value
+      text += value.hasPrefix("\"") ? CSVText.field(plain(value)) : value
       text += "\r\n"
     }
   }
 
   /// A JSON string without its quotes; what is escaped stays so.
   private func plain(_ value: String) -> String { String(value.dropFirst().dropLast()) }
-
-  private func quoted(_ text: String) -> String {
-    let needsQuotes = text.utf8.contains { [0x22, 0x2c, 0x0a, 0x0d].contains($0) }
-    return needsQuotes ? "\"" + text.replacing("\"", with: "\"\"") + "\"" : text
-  }
 }

@@ -1,5 +1,5 @@
-import Stats
 package import Tape
+import Wire
 
 /// The signals in a take that something went wrong: what `retake stats --problems` prints.
 package struct TakeProblems: Sendable {
@@ -76,13 +76,13 @@ package struct TakeProblems: Sendable {
   /// The problems as a JSON array, each with its query.
   package var json: String {
     let objects = problems.map { problem in
-      DetailText([
+      JSONText.object([
         ("problem", .text(problem.name)), ("peer", .integer(problem.peer)),
         ("from_ns", .integer(problem.fromNanoseconds)),
         ("to_ns", .integer(problem.toNanoseconds)), ("evidence", .text(problem.evidence)),
         ("sql", ProblemRule.all.first { $0.name == problem.name }.map { .text($0.sql) }),
-      ]).json
+      ])
     }
-    return "[" + objects.joined(separator: ",\n") + "]"
+    return JSONText.list(objects, separator: ",\n").text
   }
 }

@@ -1,5 +1,5 @@
-import Stats
 package import Tape
+import Wire
 
 /// What happened in a take, in order and for all peers: what `retake timeline` prints.
 package struct Timeline: Sendable {
@@ -182,11 +182,11 @@ package struct Timeline: Sendable {
   /// The timeline as a JSON array.
   package var json: String {
     let objects = entries.map { entry in
-      DetailText([
+      JSONText.object([
         ("at_ns", .integer(entry.atNanoseconds)), ("step", .integer(entry.step)),
         ("peer", .integer(entry.peer)), ("lane", .text(entry.lane)), ("what", .text(entry.text)),
-      ]).json
+      ])
     }
-    return "[" + objects.joined(separator: ",\n") + "]"
+    return JSONText.list(objects, separator: ",\n").text
   }
 }

@@ -1,5 +1,3 @@
-import DequeModule
-import Dispatch
 import Foundation
 import Synchronization
 import Tape
@@ -7,19 +5,9 @@ import Tape
 /// Reads a take ahead of its replay on a thread of its own: reading and hashing take about as long
 /// as stepping the stack.
 final class StepFeed: Sendable {
-  private struct State {
-    var chunks = Deque<TapeChunk>()
-    var fault: TapeFault?
-    var isAtEnd = false
-    var isCancelled = false
-  }
-
   /// Held by the thread that reads, from its beginning to its end.
   private let reader: Mutex<TapeReader>
-  private let state = Mutex(State())
-  private let filled = DispatchSemaphore(value: 0)
-  // It begins with 0 and is raised, because one that ends below its beginning is a fatal error.
-  private let free = DispatchSemaphore(value: 0)
+  private let queue = BoundedQueue<Result<TapeChunk, TapeFault>>(depth: StepFeed.depth)
 
   /// How many steps are handed over at once, and how many of these chunks may be read ahead: few
   /// enough to stay in the cache.
@@ -28,46 +16,27 @@ final class StepFeed: Sendable {
 
   init(_ reader: sending TapeReader) {
     self.reader = Mutex(reader)
-    for _ in 0..<StepFeed.depth { free.signal() }
     let thread = Thread { [self] in self.reader.withLock { read($0) } }
     thread.name = "take reader"
     thread.start()
   }
 
   private func read(_ reader: TapeReader) {
-    var goesOn = true
-    while goesOn {
-      free.wait()
-      if state.withLock({ $0.isCancelled }) { return }
+    while queue.waitForRoom() {
       do throws(TapeFault) {
-        let chunk = try reader.next(steps: StepFeed.chunkSteps)
-        goesOn = state.withLock { state in
-          if let chunk { state.chunks.append(chunk) } else { state.isAtEnd = true }
-          return chunk != nil
+        guard let chunk = try reader.next(steps: StepFeed.chunkSteps) else {
+          return queue.finish()
         }
+        queue.add(.success(chunk))
       } catch {
-        state.withLock { $0.fault = error }
-        goesOn = false
+        return queue.add(.failure(error))
       }
-      filled.signal()
     }
   }
 
   /// The next steps; nil at the end of the take.
-  func next() throws(TapeFault) -> TapeChunk? {
-    filled.wait()
-    let (chunk, fault) = state.withLock { ($0.chunks.popFirst(), $0.fault) }
-    if let chunk {
-      free.signal()
-      return chunk
-    }
-    if let fault { throw fault }
-    return nil
-  }
+  func next() throws(TapeFault) -> TapeChunk? { try queue.take()?.get() }
 
   /// Ends the reading; nothing more must be asked for.
-  func cancel() {
-    state.withLock { $0.isCancelled = true }
-    free.signal()
-  }
+  func cancel() { queue.cancel() }
 }

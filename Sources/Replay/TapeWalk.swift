@@ -157,11 +157,12 @@ extension TapeWalk.Step {
   /// The step as a JSON object.
   package var json: String {
     let head = recorded.head
-    let outputs = recorded.outputRows.map { jsonString(RowText(rows, $0).title) }
-    return "{\"step\":\(head.number),\"at_ns\":\(head.at.nanoseconds),\"actor\":\(head.actor),"
-      + "\"peer\":\(recorded.peer.map { String($0) } ?? "null"),"
-      + "\"input\":\(jsonString(InputText(recorded).title)),"
-      + "\"outputs\":[\(outputs.joined(separator: ","))],"
-      + "\"data\":[\(dataTitles.map(jsonString).joined(separator: ","))]}"
+    let outputs = recorded.outputRows.map { JSONText.text(RowText(rows, $0).title) }
+    return JSONText.object([
+      ("step", .integer(head.number)), ("at_ns", .integer(head.at.nanoseconds)),
+      ("actor", .integer(head.actor)), ("peer", recorded.peer.map { .integer($0) } ?? .null),
+      ("input", .text(InputText(recorded).title)), ("outputs", .list(outputs)),
+      ("data", .list(dataTitles.map { .text($0) })),
+    ]).text
   }
 }

@@ -155,5 +155,5 @@ private struct ReportJSON: Encodable {
   var divergence: Divergence?
   var alteration: Alteration?
 
-  var text: String { prettyJSON(self) }
+  var text: String { CanonicalJSON.text(self, isIndented: true) }
 }

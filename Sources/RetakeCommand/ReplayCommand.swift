@@ -1,5 +1,5 @@
 import ArgumentParser
-import CSupport
+import CProcess
 import Debug
 import Foundation
 import Media
@@ -122,9 +122,9 @@ struct ReplayCommand: ParsableCommand {
   ) -> String {
     guard !states.isEmpty else { return report.json }
     let parts = states.map { state in
-      "\"\(state.actor)\" : " + SnapshotTree("", of: state.snapshot).json
+      (String(state.actor), JSONText?.some(JSONText(SnapshotTree("", of: state.snapshot).json)))
     }
-    return report.json.dropLast(2) + ",\n  \"states\" : {\(parts.joined(separator: ", "))}\n}"
+    return report.json.dropLast(2) + ",\n  \"states\" : \(JSONText.object(parts).text)\n}"
   }
 
   /// Goes to a divergence once more, on one thread, to tell what the machine looks like there.
@@ -153,12 +153,12 @@ struct ReplayCommand: ParsableCommand {
       while let next = try walk.next() {
         if !hasStopped, condition?.isReached(before: next) ?? true {
           hasStopped = true
-          csupport_stop_here()
+          cprocess_stop_here()
         }
         _ = try walk.advance()
         if !hasStopped, let condition, !condition.stopsBefore, walk.meets(condition) {
           hasStopped = true
-          csupport_stop_here()
+          cprocess_stop_here()
         }
       }
     }

@@ -63,6 +63,8 @@ package struct STUNAttributeType: RawRepresentable, Hashable, Sendable {
   package static let xorRelayedAddress = STUNAttributeType(rawValue: 0x0016)
   package static let requestedAddressFamily = STUNAttributeType(rawValue: 0x0017)
   package static let requestedTransport = STUNAttributeType(rawValue: 0x0019)
+  package static let dontFragment = STUNAttributeType(rawValue: 0x001a)
+  package static let reservationToken = STUNAttributeType(rawValue: 0x0022)
   package static let realm = STUNAttributeType(rawValue: 0x0014)
   package static let nonce = STUNAttributeType(rawValue: 0x0015)
   package static let messageIntegritySHA256 = STUNAttributeType(rawValue: 0x001c)
@@ -76,6 +78,8 @@ package struct STUNAttributeType: RawRepresentable, Hashable, Sendable {
   package static let fingerprint = STUNAttributeType(rawValue: 0x8028)
   package static let iceControlled = STUNAttributeType(rawValue: 0x8029)
   package static let iceControlling = STUNAttributeType(rawValue: 0x802a)
+  /// What libwebrtc tells of the network that it uses.
+  package static let googNetworkInfo = STUNAttributeType(rawValue: 0xc057)
 
   /// Whether a receiver that does not know the type must refuse the message.
   package var isComprehensionRequired: Bool { rawValue < 0x8000 }

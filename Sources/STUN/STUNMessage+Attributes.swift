@@ -18,12 +18,16 @@ package struct STUNAttributes: Sequence, IteratorProtocol, Sendable {
     self.end = end
   }
 
+  /// The attributes of bytes that are perhaps no whole message: as far as their headers are there,
+  /// the last one maybe cut.
+  package init(found bytes: [UInt8]) { self.init(bytes, end: bytes.count) }
+
   package mutating func next() -> STUNAttribute? {
-    guard offset < end else { return nil }
+    guard offset + 4 <= end else { return nil }
     let start = offset + 4
     let (type, length) = header(at: offset)
     offset = start + STUNMessage.padded(length)
-    return STUNAttribute(type: type, range: start..<start + length)
+    return STUNAttribute(type: type, range: start..<Swift.min(start + length, end))
   }
 
   private func header(at offset: Int) -> (type: STUNAttributeType, length: Int) {

@@ -1,5 +1,5 @@
+import CDTLS
 import COpenSSL
-import CSupport
 import Wire
 
 /// The Swift side of one OpenSSL association: bytes in, bytes out, no time and no policy.
@@ -78,7 +78,7 @@ final class DTLSAssociation {
 
   private init(_ entropy: EntropyStream) throws(SecureError) {
     self.entropy = entropy
-    var callbacks = csupport_dtls_callbacks()
+    var callbacks = cdtls_callbacks()
     // The C object lives no longer than this one, so it may hold an unowned reference.
     callbacks.user = Unmanaged.passUnretained(self).toOpaque()
     callbacks.draw = { user, bytes, count in
@@ -98,7 +98,7 @@ final class DTLSAssociation {
       let certificate = [UInt8](UnsafeBufferPointer(start: bytes, count: count))
       return DTLSAssociation.from(user).acceptsCertificate(certificate) ? 1 : 0
     }
-    handle = csupport_dtls_new(&callbacks)
+    handle = cdtls_new(&callbacks)
     if handle == nil {
       throw SecureError(reason: "OpenSSL cannot be opened: \(Self.libraryError())")
     }
@@ -108,7 +108,7 @@ final class DTLSAssociation {
   private func add(
     _ algorithm: CertificateAlgorithm, from created: Int64, to expires: Int64
   ) throws(SecureError) {
-    let made = csupport_dtls_add_certificate(
+    let made = cdtls_add_certificate(
       handle, algorithm == .rsa2048 ? 1 : 0, created - 86_400, expires)
     guard let made, let bytes = Self.bytes(of: made) else {
       throw SecureError(reason: "OpenSSL cannot make a certificate: \(Self.libraryError())")
@@ -118,12 +118,12 @@ final class DTLSAssociation {
 
   private func prepare(_ profiles: [SRTPProtection]) throws(SecureError) {
     let names = profiles.map(\.libraryName).joined(separator: ":")
-    guard csupport_dtls_prepare(handle, names) == 1 else {
+    guard cdtls_prepare(handle, names) == 1 else {
       throw SecureError(reason: "OpenSSL cannot make a DTLS context: \(Self.libraryError())")
     }
   }
 
-  deinit { csupport_dtls_free(handle) }
+  deinit { cdtls_free(handle) }
 
   private static func from(_ user: UnsafeMutableRawPointer) -> DTLSAssociation {
     Unmanaged<DTLSAssociation>.fromOpaque(user).takeUnretainedValue()
@@ -141,12 +141,12 @@ final class DTLSAssociation {
 
   /// Takes a role; comes before everything else.
   func start(_ role: DTLSRole) -> Bool {
-    csupport_dtls_start(handle, role == .server ? 1 : 0, Self.mtu) == 1
+    cdtls_start(handle, role == .server ? 1 : 0, Self.mtu) == 1
   }
 
   /// Forgets the association with the peer, so that another one can be started.
   func reset() {
-    csupport_dtls_reset(handle)
+    cdtls_reset(handle)
     sent = []
   }
 
@@ -154,12 +154,12 @@ final class DTLSAssociation {
   func handshake(_ datagram: [UInt8] = []) -> Progress {
     learn(datagram)
     let result = datagram.withUnsafeBufferPointer {
-      csupport_dtls_handshake(handle, $0.baseAddress, $0.count)
+      cdtls_handshake(handle, $0.baseAddress, $0.count)
     }
     switch Int(result) {
-    case CSUPPORT_DTLS_DONE: return .finished
-    case CSUPPORT_DTLS_WAITING: return .waiting
-    case CSUPPORT_DTLS_CLOSED: return .failed("the peer closed the association in the handshake")
+    case CDTLS_DONE: return .finished
+    case CDTLS_WAITING: return .waiting
+    case CDTLS_CLOSED: return .failed("the peer closed the association in the handshake")
     default: return .failed(Self.libraryError())
     }
   }
@@ -175,13 +175,13 @@ final class DTLSAssociation {
     guard readCapacity > 0 else { return .nothing }
     let message = [UInt8](unsafeUninitializedCapacity: readCapacity) { buffer, count in
       result = datagram.withUnsafeBufferPointer {
-        csupport_dtls_read(handle, $0.baseAddress, $0.count, buffer.baseAddress, buffer.count)
+        cdtls_read(handle, $0.baseAddress, $0.count, buffer.baseAddress, buffer.count)
       }
       count = Int(max(0, result))
     }
     switch Int(result) {
-    case CSUPPORT_DTLS_WAITING: return .nothing
-    case CSUPPORT_DTLS_CLOSED: return .closed
+    case CDTLS_WAITING: return .nothing
+    case CDTLS_CLOSED: return .closed
     case 1...: return .message(message)
     default: return .failed(Self.libraryError())
     }
@@ -191,19 +191,19 @@ final class DTLSAssociation {
   func write(_ message: [UInt8]) -> Bool {
     guard (1...Self.messageMaximum).contains(message.count) else { return false }
     return message.withUnsafeBufferPointer {
-      csupport_dtls_write(handle, $0.baseAddress, $0.count) == 1
+      cdtls_write(handle, $0.baseAddress, $0.count) == 1
     }
   }
 
   /// Sends close_notify.
-  func shutdown() { csupport_dtls_shutdown(handle) }
+  func shutdown() { cdtls_shutdown(handle) }
 
   /// The number of the flight that waits for the peer's answer, 0 when none does.
-  var waitingFlight: UInt32 { csupport_dtls_flight(handle) }
+  var waitingFlight: UInt32 { cdtls_flight(handle) }
 
   /// Sends the waiting flight once more.
   func retransmit() -> Progress {
-    csupport_dtls_retransmit(handle) >= 0 ? .waiting : .failed(Self.libraryError())
+    cdtls_retransmit(handle) >= 0 ? .waiting : .failed(Self.libraryError())
   }
 
   /// Gives away the datagrams that were sent since the last time.
@@ -213,12 +213,12 @@ final class DTLSAssociation {
   }
 
   /// How often OpenSSL asked for the time.
-  var clockReads: UInt32 { csupport_dtls_clock_reads(handle) }
+  var clockReads: UInt32 { cdtls_clock_reads(handle) }
 
   /// OpenSSL's name of what went wrong on this thread last.
   private static func libraryError() -> String {
     var text = [CChar](repeating: 0, count: 128)
-    guard csupport_library_error(&text, text.count) == 1 else { return "no reason given" }
+    guard cdtls_library_error(&text, text.count) == 1 else { return "no reason given" }
     return String(decoding: text.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }, as: UTF8.self)
   }
 }
@@ -226,14 +226,14 @@ final class DTLSAssociation {
 // MARK: - What was agreed on
 
 extension DTLSAssociation {
-  private var connection: OpaquePointer? { csupport_dtls_connection(handle) }
+  private var connection: OpaquePointer? { cdtls_connection(handle) }
 
   /// What the finished handshake agreed on; nil when its keys cannot be had.
   func result(role: DTLSRole, remoteCertificate: [UInt8]) -> DTLSResult? {
     guard let connection else { return nil }
     var result = DTLSResult(
       profile: nil, sendKey: [], receiveKey: [],
-      version: hexadecimal(UInt16(truncatingIfNeeded: SSL_version(connection))),
+      version: version(connection),
       cipherSuite: cipherSuite(connection),
       remoteCertificate: remoteCertificate,
       localCertificate: SSL_get_certificate(connection).flatMap(Self.bytes) ?? [],
@@ -279,9 +279,11 @@ extension DTLSAssociation {
     return String(cString: name)
   }
 
-  private func hexadecimal(_ value: UInt16) -> String {
-    let digits = String(value, radix: 16, uppercase: true)
-    return String(repeating: "0", count: 4 - digits.count) + digits
+  /// As the record layer writes it, in four digits.
+  private func version(_ connection: OpaquePointer) -> String {
+    var writer = ByteWriter()
+    writer.uint16(UInt16(truncatingIfNeeded: SSL_version(connection)))
+    return hexadecimal(writer.bytes).uppercased()
   }
 }
 

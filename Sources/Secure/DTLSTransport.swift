@@ -23,7 +23,7 @@ package final class DTLSTransport: Machine {
 
   package enum Output {
     case datagram([UInt8])
-    case state(DTLSState)
+    case state(DTLSTransportState)
     /// The handshake is finished and the peer's certificate matches; comes before the state.
     case established(DTLSResult)
     case data([UInt8])
@@ -40,7 +40,7 @@ package final class DTLSTransport: Machine {
   package let fingerprints: [CertificateFingerprint]
   /// The own certificates in DER.
   package let certificates: [[UInt8]]
-  package private(set) var state: DTLSState = .new
+  package private(set) var state: DTLSTransportState = .new
   /// How many inputs came in a state that has no use for them.
   package private(set) var dropped: UInt64 = 0
 
@@ -247,7 +247,7 @@ extension DTLSTransport {
     end(as: .failed, into: &outbox)
   }
 
-  private func end(as state: DTLSState, into outbox: inout Outbox<Output>) {
+  private func end(as state: DTLSTransportState, into outbox: inout Outbox<Output>) {
     early = []
     handshakeEnd = nil
     timer = RetransmissionTimer()
@@ -258,7 +258,7 @@ extension DTLSTransport {
     association.takeSent { outbox.append(.datagram($0)) }
   }
 
-  private func change(to state: DTLSState, into outbox: inout Outbox<Output>) {
+  private func change(to state: DTLSTransportState, into outbox: inout Outbox<Output>) {
     self.state = state
     outbox.append(.state(state))
   }

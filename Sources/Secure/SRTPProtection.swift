@@ -28,4 +28,10 @@ extension SRTPProtection {
     case .aes128CMSHA1_80: .aes128CMSHA1_80
     }
   }
+
+  /// What a profile is called that can be negotiated here; nil for any other.
+  package init?(_ profile: SRTPProfile) {
+    guard let known = Self.allCases.first(where: { $0.profile == profile }) else { return nil }
+    self = known
+  }
 }

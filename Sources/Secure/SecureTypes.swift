@@ -1,6 +1,15 @@
 /// W3C RTCDtlsTransportState.
-package enum DTLSState: String, Hashable, Sendable {
-  case new, connecting, connected, closed, failed
+public enum DTLSTransportState: String, Hashable, Sendable {
+  /// The handshake has not begun.
+  case new
+  /// The handshake is under way.
+  case connecting
+  /// Keys were agreed and the peer's certificate has the signaled fingerprint.
+  case connected
+  /// The peer or this side closed the association.
+  case closed
+  /// The handshake failed, or the fingerprint differs.
+  case failed
 }
 
 /// Which side sends the ClientHello (RFC 5763 section 5).

@@ -6,7 +6,7 @@ package protocol DTLSTransporting: AnyObject {
   var fingerprints: [CertificateFingerprint] { get }
   /// The own certificates in DER.
   var certificates: [[UInt8]] { get }
-  var state: DTLSState { get }
+  var state: DTLSTransportState { get }
   /// When the transport wants its deadline input.
   var deadline: Instant? { get }
   /// Another transport of the same peer: it shows the same certificates.

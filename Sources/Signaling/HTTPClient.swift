@@ -1,6 +1,7 @@
 import NIOCore
 import NIOHTTP1
 import NIOPosix
+import TLS
 
 /// A minimal HTTP/1.1 client for signaling: one connection per request, whole bodies.
 public struct HTTPClient: Sendable {
@@ -58,7 +59,8 @@ public struct HTTPClient: Sendable {
         channel.eventLoop.makeCompletedFuture {
           let pipeline = channel.pipeline.syncOperations
           if target.isSecure {
-            let role = TLSRole.client(host: target.host, authorities: authorities)
+            let role = TLSRole.client(
+              host: target.host, authorities: authorities, protocol: "http/1.1")
             try pipeline.addHandler(TLSHandler(role))
           }
           try pipeline.addHTTPClientHandlers()

@@ -2,6 +2,7 @@ import Glibc
 import NIOCore
 import NIOHTTP1
 import NIOPosix
+package import TLS
 
 /// A small HTTP/1.1 server for signaling: whole requests in, whole responses out.
 ///
@@ -78,7 +79,7 @@ public final class HTTPServer: Sendable {
     identity: TLSIdentity?, handler: @escaping Handler
   ) async throws(HTTPError) -> HTTPServer {
     // What is wrong with the files is told now, and not to the first client.
-    if let identity { _ = try TLSSession(.server(identity)) }
+    if let identity { _ = try TLSHandler(.server(identity)) }
     guard (0...65_535).contains(port) else {
       throw HTTPError(reason: "cannot listen on \(host): \(port) is not a port")
     }

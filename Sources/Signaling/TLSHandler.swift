@@ -1,4 +1,5 @@
 import NIOCore
+import TLS
 
 /// TLS between a socket and its HTTP: what comes in clear, what goes out encrypted.
 final class TLSHandler: ChannelDuplexHandler {
@@ -11,7 +12,13 @@ final class TLSHandler: ChannelDuplexHandler {
   private var isConnected = false
   private var isOver = false
 
-  init(_ role: TLSRole) throws(HTTPError) { session = try TLSSession(role) }
+  init(_ role: TLSRole) throws(HTTPError) {
+    do throws(TLSError) {
+      session = try TLSSession(role)
+    } catch {
+      throw HTTPError(reason: error.reason)
+    }
+  }
 
   func channelActive(context: ChannelHandlerContext) {
     // The HTTP after this may speak once the handshake is done.

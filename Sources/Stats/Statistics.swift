@@ -1,3 +1,5 @@
+import Wire
+
 /// A stats object in the form of the room SDKs: flat, with its members by name.
 public struct Statistics: Hashable, Sendable {
   /// The same for the same thing in every report.
@@ -19,11 +21,11 @@ public struct Statistics: Hashable, Sendable {
 
   /// The object as JSON with its values in the order of their names.
   public var json: String {
-    let members = values.sorted { $0.key < $1.key }
-      .map { "\(jsonString($0.key)):\($0.value.json)" }
-    return "{\"id\":\(jsonString(id)),\"type\":\(jsonString(type)),"
-      + "\"timeStamp\":\(StatsValue.number(timeStamp).json),"
-      + "\"values\":{\(members.joined(separator: ","))}}"
+    let members = values.sorted { $0.key < $1.key }.map { ($0.key, JSONText($0.value)) }
+    return JSONText.object([
+      ("id", .text(id)), ("type", .text(type)), ("timeStamp", .number(timeStamp)),
+      ("values", .object(members)),
+    ]).text
   }
 }
 
@@ -43,10 +45,10 @@ public struct StatisticsReport: Hashable, Sendable {
 
   /// The report as JSON with its objects in the order of their ids.
   public var json: String {
-    let objects = statistics.sorted { $0.key < $1.key }
-      .map { "\(jsonString($0.key)):\($0.value.json)" }
-    return "{\"timeStamp\":\(StatsValue.number(timeStamp).json),"
-      + "\"statistics\":{\(objects.joined(separator: ","))}}"
+    let objects = statistics.sorted { $0.key < $1.key }.map { ($0.key, JSONText($0.value.json)) }
+    return JSONText.object([
+      ("timeStamp", .number(timeStamp)), ("statistics", .object(objects)),
+    ]).text
   }
 }
 

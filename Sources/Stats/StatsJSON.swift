@@ -1,14 +1,8 @@
+package import Wire
+
 extension StatsValue {
   /// The value as JSON text; a number that JSON cannot carry becomes null.
-  public var json: String {
-    switch self {
-    case .integer(let value): String(value)
-    case .number(let value): jsonNumber(value)
-    case .text(let value): jsonString(value)
-    case .flag(let value): value ? "true" : "false"
-    case .record(let members): jsonObject(members)
-    }
-  }
+  public var json: String { JSONText(self).text }
 }
 
 extension StatsObject {
@@ -30,71 +24,46 @@ extension StatsObject {
 
 extension StatsReport {
   /// The report as a JSON array of objects, in the shape that browsers' getStats gives.
-  public var json: String { "[" + objects.map(\.json).joined(separator: ",") + "]" }
+  public var json: String { JSONText.list(objects.map { JSONText($0.json) }).text }
 }
+
+extension JSONText {
+  /// A value of a statistic.
+  package init(_ value: StatsValue) {
+    self =
+      switch value {
+      case .integer(let value): .integer(value)
+      case .number(let value): .number(value)
+      case .text(let value): .text(value)
+      case .flag(let value): .flag(value)
+      case .record(let members): JSONText(jsonObject(members))
+      }
+  }
+}
+
+/// A string as JSON text (RFC 8259 section 7).
+public func jsonString(_ text: String) -> String { JSONText.text(text).text }
 
 private func jsonObject(_ members: [StatsMember]) -> String {
   var out = ""
-  appendObject(members, to: &out)
+  append(members, to: &out)
   return out
 }
 
-private func appendObject(_ members: [StatsMember], to out: inout String) {
+/// In place, because reports have thousands of members.
+private func append(_ members: [StatsMember], to out: inout String) {
   out += "{"
   var isFirst = true
   for member in members {
     if !isFirst { out += "," }
     isFirst = false
-    appendString(member.name, to: &out)
+    JSONText.append(member.name, to: &out)
     out += ":"
     switch member.value {
-    case .text(let value): appendString(value, to: &out)
-    case .record(let members): appendObject(members, to: &out)
-    default: out += member.value.json
+    case .text(let value): JSONText.append(value, to: &out)
+    case .record(let members): append(members, to: &out)
+    case .integer, .number, .flag: out += JSONText(member.value).text
     }
   }
   out += "}"
-}
-
-/// A number as JSON text: whole values without a fraction, as JavaScript prints them.
-private func jsonNumber(_ value: Double) -> String {
-  guard value.isFinite else { return "null" }
-  if value.rounded(.towardZero) == value, value.magnitude < 9_007_199_254_740_992 {
-    return String(Int64(value))
-  }
-  return value.description
-}
-
-/// A string as JSON text (RFC 8259 section 7).
-public func jsonString(_ text: String) -> String {
-  var out = ""
-  appendString(text, to: &out)
-  return out
-}
-
-private func appendString(_ text: String, to out: inout String) {
-  out += "\""
-  // Nearly all strings of a report are names and numbers.
-  if text.utf8.allSatisfy({ $0 >= 0x20 && $0 != 0x22 && $0 != 0x5c }) {
-    out += text
-  } else {
-    appendEscaped(text, to: &out)
-  }
-  out += "\""
-}
-
-private func appendEscaped(_ text: String, to out: inout String) {
-  for scalar in text.unicodeScalars {
-    switch scalar {
-    case "\"": out += "\\\""
-    case "\\": out += "\\\\"
-    case "\n": out += "\\n"
-    case "\r": out += "\\r"
-    case "\t": out += "\\t"
-    case _ where scalar.value < 0x20:
-      let digits = String(scalar.value, radix: 16)
-      out += "\\u" + String(repeating: "0", count: 4 - digits.count) + digits
-    default: out.unicodeScalars.append(scalar)
-    }
-  }
 }

@@ -1,4 +1,4 @@
-import CSupport
+import CDTLS
 import Media
 import Secure
 
@@ -15,6 +15,6 @@ extension Toolchain {
     return Toolchain(
       openssl: DTLSTransport.opensslVersion + Toolchain.engineMark + engine.prefix(16),
       srtp: SRTPContext.libraryVersion, opus: LibraryCodecs.opusVersion,
-      vpx: LibraryCodecs.vpxVersion, cpu: String(cString: csupport_cpu_features()))
+      vpx: LibraryCodecs.vpxVersion, cpu: String(cString: cdtls_cpu_features()))
   }
 }

@@ -55,7 +55,7 @@ extension PeerTransport {
 
     case gatheringState(ICEGatheringState)
     case iceState(ICEConnectionState)
-    case dtlsState(DTLSState)
+    case dtlsState(DTLSTransportState)
     /// A local candidate to be signaled; nil when there are no more.
     case localCandidate(ICECandidate?)
     /// A local candidate that is used without being signaled.

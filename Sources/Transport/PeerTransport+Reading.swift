@@ -42,7 +42,7 @@ extension PeerTransport {
   // MARK: Keys
 
   /// The state of the DTLS association.
-  package var dtlsState: DTLSState { keys.state }
+  package var dtlsState: DTLSTransportState { keys.state }
 
   /// The role in the DTLS association under way, or in the last one.
   package var dtlsRole: DTLSRole? { keys.role }

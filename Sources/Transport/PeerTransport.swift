@@ -75,6 +75,7 @@ package struct PeerTransport: Machine, ~Copyable {
     swap(&current.outbox, &outbox)
     apply(input)
     swap(&current.outbox, &outbox)
+    assert(traffic.isConsistent, "sums are not those of their parts")
   }
 
   private mutating func apply(_ input: consuming Input) {

@@ -13,6 +13,12 @@ package struct TrafficCount {
     bytes += UInt64(size)
     last = now
   }
+
+  /// Adds what was counted elsewhere.
+  fileprivate mutating func add(_ other: TrafficCount) {
+    packets += other.packets
+    bytes += other.bytes
+  }
 }
 
 /// What went over one candidate pair: the counters of W3C candidate-pair.
@@ -97,6 +103,18 @@ package struct TrafficLedger {
     guard let index = place(local, remote) else { return }
     entries[index].packetsDiscarded &+= UInt64(max(0, packets))
     entries[index].bytesDiscarded &+= UInt64(max(0, bytes))
+  }
+
+  /// Whether the pairs together have no more than the transport; asserted after each step in debug
+  /// builds.
+  var isConsistent: Bool {
+    var (sent, received) = (TrafficCount(), TrafficCount())
+    for entry in entries {
+      sent.add(entry.sent)
+      received.add(entry.received)
+    }
+    return sent.packets <= total.packetsSent && sent.bytes <= total.bytesSent
+      && received.packets <= total.packetsReceived && received.bytes <= total.bytesReceived
   }
 
   /// Counts that another pair came into use.

@@ -47,7 +47,7 @@ struct TransportKeys: ~Copyable {
     }
   }
 
-  var state: DTLSState { dtls?.state ?? .new }
+  var state: DTLSTransportState { dtls?.state ?? .new }
   var deadline: Instant? { dtls?.deadline }
   var certificates: [[UInt8]] { dtls?.certificates ?? [] }
   var fingerprints: [CertificateFingerprint] { dtls?.fingerprints ?? [] }

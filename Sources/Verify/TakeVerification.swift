@@ -16,6 +16,8 @@ package struct TakeVerification: Sendable {
     case altered(Alteration)
     /// What came of the session is not what was pinned.
     case missed([Miss])
+    /// Libraries that differ made part of it, which a strict test does not let pass.
+    case partial
     /// The take, or its pin, cannot be read.
     case unreadable(TapeError)
   }
@@ -23,7 +25,11 @@ package struct TakeVerification: Sendable {
   package var path: String
   package var mode: Pin.Mode
   package var outcome: Outcome
-  /// What could not be compared here, and why.
+  /// What was taken from the recording or left out, and why.
+  ///
+  /// Other libraries made it; what passes with this has passed in part.
+  package var leftOut: [String] = []
+  /// What else there is to say.
   package var notes: [String] = []
   package var steps = 0
   /// The length of the session.
@@ -32,6 +38,15 @@ package struct TakeVerification: Sendable {
   package var elapsedSeconds = 0.0
 
   package var isPassed: Bool { outcome == .passed }
+
+  /// Whether all of the take was replayed, as far as that went.
+  package var isWhole: Bool { leftOut.isEmpty }
+
+  /// Whether the environment says that a take which can be replayed only in part has to fail:
+  /// `RETAKE_STRICT=1`, for machines that have all that the takes were made with.
+  package static var isStrictHere: Bool {
+    ProcessInfo.processInfo.environment["RETAKE_STRICT"] == "1"
+  }
 
   /// How a peer of the stack under test is made, with its codecs.
   package typealias MakePeer = @Sendable (any CodecFactory) -> any ReplayedPeer
@@ -43,11 +58,12 @@ package struct TakeVerification: Sendable {
   ///
   /// - Parameters:
   ///   - mode: how to compare; nil as the pin says, and exactly without one.
+  ///   - isStrict: whether what can be replayed only in part fails.
   ///   - kinds: the kinds of machines besides the endpoint.
   ///   - makePeer: the stack under test.
   package static func run(
-    path: String, mode: Pin.Mode? = nil, kinds: MachineKinds = MachineKinds(),
-    makePeer: @escaping MakePeer = stack
+    path: String, mode: Pin.Mode? = nil, isStrict: Bool = false,
+    kinds: MachineKinds = MachineKinds(), makePeer: @escaping MakePeer = stack
   ) -> TakeVerification {
     let clock = ContinuousClock()
     let begin = clock.now
@@ -65,6 +81,7 @@ package struct TakeVerification: Sendable {
       case .exact: try result.compareExactly(kinds, makePeer)
       case .meaning: try result.compareMeaning(pin, kinds, makePeer)
       }
+      if isStrict, result.isPassed, !result.isWhole { result.outcome = .partial }
     } catch {
       result.outcome = .unreadable(error)
     }
@@ -78,21 +95,23 @@ package struct TakeVerification: Sendable {
   private mutating func compareExactly(
     _ kinds: MachineKinds, _ makePeer: @escaping MakePeer
   ) throws(TapeError) {
-    var options = Replayer.Options()
-    options.toolchain = try Toolchain.current(for: path)
+    let toolchain = try Toolchain.current(for: path)
     let header = try TapeReader(path: path).header
-    let substitution = try Substitution(
-      of: path, header, by: options.toolchain ?? header.toolchain)
-    notes += substitution.notes
+    var substitution = try Substitution(of: path, header, by: toolchain)
     guard substitution.isReplayable else {
+      leftOut = substitution.notes
       try auditOnly()
       return
     }
-    options.skipsCodecs = substitution.skipsCodecs
-    options.security = substitution.security
-    let replayer = try Replayer(
-      path: path, options: options, kinds: kinds, codecs: { LibraryCodecs() }, peer: makePeer)
-    let report = try replayer.run()
+    var report = try replay(substitution, toolchain, kinds, makePeer)
+    if case .diverged(let divergence) = report.verdict,
+      let other = substitution.standingIn(for: divergence, in: path, header, by: toolchain)
+    {
+      let second = try replay(other, toolchain, kinds, makePeer)
+      // With another stack, what differs may be the codecs' input: then the first report tells.
+      if case .identical = second.verdict { (substitution, report) = (other, second) }
+    }
+    leftOut = substitution.notes
     steps = report.steps
     durationNanoseconds = report.durationNanoseconds
     notes += report.substituted
@@ -102,6 +121,19 @@ package struct TakeVerification: Sendable {
     case .diverged(let divergence): outcome = .diverged(divergence)
     case .altered(let alteration): outcome = .altered(alteration)
     }
+  }
+
+  private func replay(
+    _ substitution: Substitution, _ toolchain: Toolchain, _ kinds: MachineKinds,
+    _ makePeer: @escaping MakePeer
+  ) throws(TapeError) -> ReplayReport {
+    var options = Replayer.Options()
+    options.toolchain = toolchain
+    options.skipsCodecs = substitution.skipsCodecs
+    options.security = substitution.security
+    return try Replayer(
+      path: path, options: options, kinds: kinds, codecs: { LibraryCodecs() }, peer: makePeer
+    ).run()
   }
 
   private mutating func auditOnly() throws(TapeError) {
@@ -131,7 +163,7 @@ package struct TakeVerification: Sendable {
       wanted = Pin(mode: .meaning, measures: try Measures(path: path))
     }
     let found = try TakeVerification.redriven(path, kinds: kinds, makePeer)
-    notes += found.notes
+    leftOut = found.leftOut
     let misses = wanted.misses(of: found.measures)
     if !misses.isEmpty { outcome = .missed(misses) }
   }
@@ -139,7 +171,7 @@ package struct TakeVerification: Sendable {
   /// What comes of a session when the stack is driven with its inputs on its own terms.
   package static func redriven(
     _ path: String, kinds: MachineKinds = MachineKinds(), _ makePeer: @escaping MakePeer
-  ) throws(TapeError) -> (measures: Measures, summary: Redrive.Summary, notes: [String]) {
+  ) throws(TapeError) -> (measures: Measures, summary: Redrive.Summary, leftOut: [String]) {
     let folder = FileManager.default.temporaryDirectory
       .appendingPathComponent("retake-verify-" + UUID().uuidString)
     do {

@@ -12,12 +12,16 @@ package struct VerificationRun: Sendable {
 
   package var failures: [TakeVerification] { results.filter { !$0.isPassed } }
 
+  /// What passed as far as it could be replayed here.
+  package var inPart: [TakeVerification] { results.filter { $0.isPassed && !$0.isWhole } }
+
   /// Results as they come in, in any order.
   package typealias Progress = @Sendable (_ done: Int, _ latest: TakeVerification) -> Void
 
   /// Runs takes; each of `jobs` threads runs one at a time.
   package init(
-    takes: [String], mode: Pin.Mode? = nil, jobs: Int, progress: @escaping Progress = { _, _ in }
+    takes: [String], mode: Pin.Mode? = nil, isStrict: Bool = false, jobs: Int,
+    progress: @escaping Progress = { _, _ in }
   ) {
     let clock = ContinuousClock()
     let begin = clock.now
@@ -29,7 +33,7 @@ package struct VerificationRun: Sendable {
     for _ in 0..<count {
       let thread = Thread {
         while let index = board.next() {
-          let result = TakeVerification.run(path: takes[index], mode: mode)
+          let result = TakeVerification.run(path: takes[index], mode: mode, isStrict: isStrict)
           progress(board.finish(index, result), result)
         }
         done.signal()

@@ -7,8 +7,12 @@ extension TakeVerification {
   /// One line: the result, the take, and why.
   package var line: String {
     let time = String(format: "%7.3f s", locale: Locale(identifier: "en_US_POSIX"), elapsedSeconds)
-    let end = notes.isEmpty ? "" : " (\(notes.joined(separator: "; ")))"
-    if isPassed { return "passed  \(time)  \(path): \(mode.rawValue), \(steps) steps\(end)" }
+    let remarks = leftOut + notes
+    let end = remarks.isEmpty ? "" : " (\(remarks.joined(separator: "; ")))"
+    if isPassed {
+      let verdict = isWhole ? "passed" : "partly"
+      return "\(verdict)  \(time)  \(path): \(mode.rawValue), \(steps) steps\(end)"
+    }
     return "FAILED  \(time)  \(path): \(summary)\(end)"
   }
 
@@ -23,6 +27,7 @@ extension TakeVerification {
     case .missed(let misses):
       misses.count == 1
         ? misses[0].description : "\(misses[0].description), and \(misses.count - 1) more"
+    case .partial: "it can be replayed only in part: \(leftOut.joined(separator: "; "))"
     case .unreadable(let error): error.description
     }
   }
@@ -30,7 +35,7 @@ extension TakeVerification {
   /// Everything about a failure, on several lines.
   package var details: String {
     switch outcome {
-    case .passed: summary
+    case .passed, .partial: summary
     case .diverged(let divergence): divergence.description
     case .altered(let alteration): alteration.description
     case .missed(let misses): misses.map(\.description).joined(separator: "\n")
@@ -45,6 +50,7 @@ extension TakeVerification {
     case .diverged(let divergence): divergence.layer
     case .altered: "altered"
     case .missed: "meaning"
+    case .partial: "partial"
     case .unreadable: "unreadable"
     }
   }
@@ -54,6 +60,7 @@ extension TakeVerification {
     switch outcome {
     case .diverged, .altered, .unreadable: "retake replay \(path)"
     case .missed, .passed: "retake verify --mode \(mode.rawValue) \(path)"
+    case .partial: "retake verify --strict \(path)"
     }
   }
 
@@ -67,7 +74,7 @@ extension TakeVerification {
     if case .diverged = outcome {
       parts.append("To make it as short as it can be:\n  retake minimise \(path)")
     }
-    parts += notes.map { "Note: \($0)" }
+    parts += (leftOut + notes).map { "Note: \($0)" }
     if let meaning { parts.append(meaning) }
     return parts.joined(separator: "\n\n") + "\n"
   }
@@ -94,6 +101,7 @@ extension TakeVerification {
     var seconds: Double
     var elapsedSeconds: Double
     var notes: [String]
+    var leftOut: [String]?
     var reason: String?
     var command: String?
     var divergence: Divergence?
@@ -103,7 +111,8 @@ extension TakeVerification {
   fileprivate var jsonSummary: Summary {
     var summary = Summary(
       path: path, result: isPassed ? "passed" : "failed", mode: mode, kind: kind, steps: steps,
-      seconds: Double(durationNanoseconds) / 1e9, elapsedSeconds: elapsedSeconds, notes: notes)
+      seconds: Double(durationNanoseconds) / 1e9, elapsedSeconds: elapsedSeconds, notes: notes,
+      leftOut: isWhole ? nil : leftOut)
     guard !isPassed else { return summary }
     summary.reason = self.summary
     summary.command = command
@@ -118,10 +127,11 @@ extension VerificationRun {
   package var totals: String {
     let recorded = results.reduce(0) { $0 + Double($1.durationNanoseconds) / 1e9 }
     let failed = failures.count
+    let partly = inPart.isEmpty ? "" : ", \(inPart.count) replayed in part"
     return String(
-      format: "%d take%@, %d failed, %.1f s of calls in %.1f s",
+      format: "%d take%@, %d failed%@, %.1f s of calls in %.1f s",
       locale: Locale(identifier: "en_US_POSIX"), results.count, results.count == 1 ? "" : "s",
-      failed, recorded, elapsedSeconds)
+      failed, partly, recorded, elapsedSeconds)
   }
 
   /// All results as a JSON object.
@@ -129,12 +139,14 @@ extension VerificationRun {
     struct Run: Encodable {
       var takes: Int
       var failed: Int
+      var inPart: Int
       var elapsedSeconds: Double
       var results: [TakeVerification.Summary]
     }
     return CanonicalJSON.text(
       Run(
-        takes: results.count, failed: failures.count, elapsedSeconds: elapsedSeconds,
+        takes: results.count, failed: failures.count, inPart: inPart.count,
+        elapsedSeconds: elapsedSeconds,
         results: results.map(\.jsonSummary)))
   }
 
@@ -145,7 +157,7 @@ extension VerificationRun {
     let errors = results.filter { $0.kind == "unreadable" }.count
     let counts =
       "tests=\"\(results.count)\" failures=\"\(failures.count - errors)\" errors=\"\(errors)\" "
-      + "time=\"\(seconds(elapsedSeconds))\""
+      + "skipped=\"\(inPart.count)\" time=\"\(seconds(elapsedSeconds))\""
     lines.append("<testsuites \(counts)>")
     lines.append("  <testsuite name=\"retake verify\" \(counts)>")
     for result in results {
@@ -154,8 +166,11 @@ extension VerificationRun {
       var line =
         "    <testcase classname=\"\(xml(folder))\" name=\"\(xml(url.lastPathComponent))\" "
         + "time=\"\(seconds(result.elapsedSeconds))\""
-      if result.isPassed {
+      if result.isPassed, result.isWhole {
         line += "/>"
+      } else if result.isPassed {
+        let reason = xml(result.leftOut.joined(separator: "; "))
+        line += ">\n      <skipped message=\"\(reason)\"/>\n    </testcase>"
       } else {
         let element = result.kind == "unreadable" ? "error" : "failure"
         line +=

@@ -36,6 +36,7 @@ package struct ByteReader: ~Escapable {
 
   /// Reads a 24-bit integer.
   package mutating func uint24() throws(ReadError) -> UInt32 {
+    guard remaining >= 3 else { throw .truncated }
     let high = UInt32(try uint16())
     return high << 8 | UInt32(try uint8())
   }

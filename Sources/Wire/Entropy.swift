@@ -58,23 +58,18 @@ package final class EntropyStream {
 
   /// Where what is drawn is counted too; a copy counts for nobody.
   private let total: EntropyTotal?
-  private var state: [16 of UInt32]
+  private var cipher: ChaCha20
   private var block: [16 of UInt32] = .init(repeating: 0)
   private var position = 64
 
   fileprivate init(key: [8 of UInt32], label: String, total: EntropyTotal) {
     self.label = label
     self.total = total
-    var state: [16 of UInt32] = .init(repeating: 0)
-    state[0] = 0x6170_7865
-    state[1] = 0x3320_646e
-    state[2] = 0x7962_2d32
-    state[3] = 0x6b20_6574
-    for index in 0..<8 { state[4 + index] = key[index] }
+    var nonce: [3 of UInt32] = .init(repeating: 0)
     for (index, byte) in label.utf8.enumerated() {
-      state[13 + index / 4] |= UInt32(byte) << UInt32(8 * (index % 4))
+      nonce[index / 4] |= UInt32(byte) << UInt32(8 * (index % 4))
     }
-    self.state = state
+    cipher = ChaCha20(key: key, nonce: nonce)
   }
 
   /// A stream that will give the same values as this one from here on, and counts for no ledger.
@@ -84,14 +79,17 @@ package final class EntropyStream {
     label = other.label
     total = nil
     drawn = other.drawn
-    state = other.state
+    cipher = other.cipher
     block = other.block
     position = other.position
   }
 
   /// The next random byte.
   package func byte() -> UInt8 {
-    if position == 64 { refill() }
+    if position == 64 {
+      block = cipher.next()
+      position = 0
+    }
     let word = block[position / 4]
     let byte = UInt8(truncatingIfNeeded: word >> UInt32(8 * (position % 4)))
     position += 1
@@ -133,39 +131,5 @@ package final class EntropyStream {
     bytes[8] = bytes[8] & 0x3f | 0x80
     return [0..<4, 4..<6, 6..<8, 8..<10, 10..<16].map { hexadecimal(bytes[$0]) }
       .joined(separator: "-")
-  }
-
-  private func refill() {
-    var work = state
-    for _ in 0..<10 {
-      quarter(&work, 0, 4, 8, 12)
-      quarter(&work, 1, 5, 9, 13)
-      quarter(&work, 2, 6, 10, 14)
-      quarter(&work, 3, 7, 11, 15)
-      quarter(&work, 0, 5, 10, 15)
-      quarter(&work, 1, 6, 11, 12)
-      quarter(&work, 2, 7, 8, 13)
-      quarter(&work, 3, 4, 9, 14)
-    }
-    for index in 0..<16 { block[index] = work[index] &+ state[index] }
-    state[12] &+= 1
-    position = 0
-  }
-
-  @inline(__always)
-  private func quarter(_ s: inout [16 of UInt32], _ a: Int, _ b: Int, _ c: Int, _ d: Int) {
-    s[a] &+= s[b]
-    s[d] = rotated(s[d] ^ s[a], 16)
-    s[c] &+= s[d]
-    s[b] = rotated(s[b] ^ s[c], 12)
-    s[a] &+= s[b]
-    s[d] = rotated(s[d] ^ s[a], 8)
-    s[c] &+= s[d]
-    s[b] = rotated(s[b] ^ s[c], 7)
-  }
-
-  @inline(__always)
-  private func rotated(_ word: UInt32, _ count: UInt32) -> UInt32 {
-    word << count | word >> (32 - count)
   }
 }

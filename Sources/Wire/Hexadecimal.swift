@@ -9,3 +9,33 @@ package func hexadecimal(_ bytes: some Collection<UInt8>, limit: Int = .max) -> 
   let hex = String(decoding: text, as: UTF8.self)
   return bytes.count > limit ? "\(hex)... (\(bytes.count) bytes)" : hex
 }
+
+extension [UInt8] {
+  /// The bytes that hexadecimal digits stand for, two digits each; nil when there is anything else.
+  package init?(hexadecimal digits: some Collection<UInt8>) {
+    guard digits.count.isMultiple(of: 2) else { return nil }
+    self = []
+    reserveCapacity(digits.count / 2)
+    var high: UInt8?
+    for digit in digits {
+      let value: UInt8
+      switch digit {
+      case UInt8(ascii: "0")...UInt8(ascii: "9"): value = digit - UInt8(ascii: "0")
+      case UInt8(ascii: "a")...UInt8(ascii: "f"): value = digit - UInt8(ascii: "a") + 10
+      case UInt8(ascii: "A")...UInt8(ascii: "F"): value = digit - UInt8(ascii: "A") + 10
+      default: return nil
+      }
+      if let first = high {
+        append(first << 4 | value)
+        high = nil
+      } else {
+        high = value
+      }
+    }
+  }
+
+  /// As above, for the digits of a text.
+  package init?(hexadecimal text: some StringProtocol) {
+    self.init(hexadecimal: text.utf8)
+  }
+}

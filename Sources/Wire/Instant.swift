@@ -154,8 +154,10 @@ public struct WallClock: Hashable, Sendable {
   /// 6).
   public func ntp(at instant: Instant) -> UInt64 {
     let unix = unixNanoseconds(at: instant)
-    let seconds = unix / 1_000_000_000
-    let rest = UInt64(unix % 1_000_000_000)
+    // Also before 1970 the fraction counts forwards.
+    let (quotient, remainder) = unix.quotientAndRemainder(dividingBy: 1_000_000_000)
+    let seconds = remainder < 0 ? quotient - 1 : quotient
+    let rest = UInt64(remainder < 0 ? remainder + 1_000_000_000 : remainder)
     return UInt64(truncatingIfNeeded: seconds + 2_208_988_800) << 32 | (rest << 32) / 1_000_000_000
   }
 

@@ -19,10 +19,7 @@ enum Samples {
     let file = tests.appending(path: "RTPTests/Samples/chromium-call.txt")
     let packets = try String(contentsOf: file, encoding: .utf8).split(separator: "\n").map {
       line -> [UInt8] in
-      let digits = line.split(separator: " ").last.map { $0.compactMap(\.hexDigitValue) } ?? []
-      return stride(from: 0, to: digits.count - 1, by: 2).map {
-        UInt8(digits[$0] << 4 | digits[$0 + 1])
-      }
+      line.split(separator: " ").last.flatMap { [UInt8](hexadecimal: $0) } ?? []
     }
     let rtp = packets.filter { DatagramClass($0.span.bytes) == .rtp }
     return (rtp, packets.filter { DatagramClass($0.span.bytes) == .rtcp })

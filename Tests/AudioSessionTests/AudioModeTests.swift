@@ -3,7 +3,7 @@ import Lab
 import Testing
 
 /// What is asked of the device to get into a mode.
-@Suite struct AudioModeTests {
+struct AudioModeTests {
   private typealias Operation = AudioDeviceOperation
 
   private static let usual: AudioSessionOptions = [

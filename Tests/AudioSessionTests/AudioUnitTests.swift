@@ -4,7 +4,7 @@ import Testing
 import Wire
 
 /// When the device is made ready, runs, and is given back.
-@Suite struct AudioUnitTests {
+struct AudioUnitTests {
   /// What each state does, by (may, runs): everything else is left alone.
   private static let table: [(AudioUnitState, Bool, Bool, [AudioUnitChange])] = [
     (.uninitialized, false, false, []), (.uninitialized, false, true, []),

@@ -5,7 +5,7 @@ import Testing
 import Wire
 
 /// Sound on its way from sources to senders.
-@Suite struct CaptureTests {
+struct CaptureTests {
   private static func ramp(_ count: Int, from start: Int = 0) -> [Int16] {
     (0..<count).map { Int16(truncatingIfNeeded: ($0 + start) % 20_011 - 10_000) }
   }

@@ -5,7 +5,7 @@ import Testing
 import Wire
 
 /// Received sound on its way to the device.
-@Suite struct PlayoutTests {
+struct PlayoutTests {
   private func playing(_ type: AudioIOType = .notSpecified) -> VirtualAudioSession {
     let session = VirtualAudioSession()
     session.locked(.setIOType(type))

@@ -4,7 +4,7 @@ import Testing
 import Wire
 
 /// What happens to a session from outside, and the order in which it is told.
-@Suite struct SessionEventTests {
+struct SessionEventTests {
   private func running() -> VirtualAudioSession {
     let session = VirtualAudioSession()
     session.call(.openConnection(1, sends: true, receives: true))

@@ -2,7 +2,7 @@ import Capture
 import Testing
 import Wire
 
-@Suite struct CaptureReaderTests {
+struct CaptureReaderTests {
   private let payload = Array("hello".utf8)
 
   private static let packet4 = Packets.ipv4(Packets.udp(Array("hello".utf8)))

@@ -2,7 +2,7 @@ import Capture
 import Testing
 import Wire
 
-@Suite struct PcapngTests {
+struct PcapngTests {
   private let frame = Packets.ethernet(Packets.ipv4(Packets.udp(Packets.rtp(1))))
 
   @Test(arguments: [true, false])

@@ -3,7 +3,7 @@ import Testing
 import Wire
 
 /// Captures of real calls.
-@Suite struct SampleTests {
+struct SampleTests {
   /// The numbers are those of tshark's tables of the same files.
   @Test(arguments: [
     ("aiortc-offers-chromium.pcap", 916), ("chromium-aiortc.pcap", 926),

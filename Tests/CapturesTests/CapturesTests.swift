@@ -5,7 +5,7 @@ import Verify
 
 /// Every captured session is a regression test: the stack must do again what it did, as `retake
 /// verify` checks it.
-@Suite struct CapturesTests {
+struct CapturesTests {
   static let folder = URL(fileURLWithPath: #filePath)
     .deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent()
     .appendingPathComponent("Captures")
@@ -19,17 +19,22 @@ import Verify
 
   /// While the revision of the stack is that of a capture, every byte is: who changes an output
   /// raises `stackRevision`, and captures of before are compared by meaning from then on.
+  ///
+  /// A capture that other libraries let replay only in part is shown as cancelled, with the reason;
+  /// with RETAKE_STRICT=1, as on a machine that has what the captures were made with, it fails.
   @Test(arguments: takes)
   func aCaptureReplaysIdentically(name: String) throws {
     let path = CapturesTests.folder.appendingPathComponent(name).path
     // Those that say nothing were made by revision 1, the first one that was counted.
     let revision = try TapeReader(path: path).header.revision ?? 1
     let result = TakeVerification.run(
-      path: path, mode: revision == stackRevision ? .exact : .meaning)
-    // What depends on another toolchain cannot be compared here, and the test says so.
-    for note in result.notes { print("\(name): \(note)") }
+      path: path, mode: revision == stackRevision ? .exact : .meaning,
+      isStrict: TakeVerification.isStrictHere)
     #expect(result.isPassed, "\(result.report(meaning: nil))")
     #expect(!result.notes.contains("the recording was cut short"))
     #expect(result.steps > 100)
+    if result.isPassed, !result.isWhole {
+      try Test.cancel("\(name) in part: \(result.leftOut.joined(separator: "; "))")
+    }
   }
 }

@@ -6,7 +6,7 @@ import Verify
 
 /// What is promised of takes of before: they open, answer and export for good, and come to the same
 /// by meaning; one of each format is kept, and none of them is ever recorded anew.
-@Suite struct FormatTests {
+struct FormatTests {
   static let folder = CapturesTests.folder.appendingPathComponent("formats")
 
   private func path(_ format: Int64) -> String {

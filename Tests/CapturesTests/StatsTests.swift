@@ -9,7 +9,7 @@ import Testing
 import Wire
 
 /// What a captured session recorded of its stats, a replay to the same instant must say too.
-@Suite struct StatsTests {
+struct StatsTests {
   /// Those who are only observed ask for no stats: theirs are samples that every replay compares.
   private static let endpoints = CapturesTests.takes.filter { !$0.hasPrefix("observed") }
 

@@ -3,8 +3,8 @@
 
 A copy of the sources gets every line of the table in changes.py with both its values, which one
 holds being chosen by the environment; it is built once, and then verifies the captures once per
-change and once without any. On another processor than that of the captures their frames stand in
-for the codecs, so a call that is recorded here and now is verified with them.
+change and once without any. Where the codecs come to something else than in the captures, their
+frames stand in for them, so a call that is recorded here and now is verified too.
 """
 
 import json
@@ -20,6 +20,8 @@ ROOT = Path(__file__).resolve().parents[2]
 COPY = ROOT / ".build" / "changes"
 CAPTURES = Path(sys.argv[1]) if len(sys.argv) > 1 else ROOT / "Captures"
 OWN_TAKE = ROOT / ".build" / "changes-here.take"
+# As the other debug builds of the caller are made, so that nothing is built twice.
+BUILD = ["swift", "build", *os.environ.get("SWIFT_BUILD_FLAGS", "").split()]
 
 SWITCH = """\
 import Glibc
@@ -98,13 +100,13 @@ def write_bytes(path, data):
 
 
 def build():
-    subprocess.run(["swift", "build", "--product", "changes"], cwd=COPY, check=True)
+    subprocess.run([*BUILD, "--product", "changes"], cwd=COPY, check=True)
     return COPY / ".build" / "debug" / "changes"
 
 
 def record():
     """Records a short virtual call with the stack as it is."""
-    subprocess.run(["swift", "build", "--product", "retake"], cwd=ROOT, check=True)
+    subprocess.run([*BUILD, "--product", "retake"], cwd=ROOT, check=True)
     OWN_TAKE.unlink(missing_ok=True)
     retake = ROOT / ".build" / "debug" / "retake"
     subprocess.run([retake, "record", "demo", "--seconds", "1", "--seed", "1", "--loss", "3",

@@ -5,7 +5,7 @@ import Testing
 
 /// Options and verbs have the names that W3C and the IETF gave to what they are about; the names
 /// that they had before are taken as well.
-@Suite struct AliasTests {
+struct AliasTests {
   private func read<Command: ParsableCommand>(_ type: Command.Type, _ words: String...) throws
     -> Command
   {

@@ -2,7 +2,7 @@ import Foundation
 import Testing
 
 /// Files that are no takes, or takes no longer: one sentence and status 65, whatever the verb.
-@Suite struct BadFileTests {
+struct BadFileTests {
   private func expectRefusal(_ path: String, _ words: String) async throws {
     for verb in [
       ["replay", path], ["info", path], ["timeline", path], ["stats", path],

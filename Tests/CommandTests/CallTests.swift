@@ -6,7 +6,7 @@ import Testing
 
 extension LiveTests {
   /// `record serve` and `record call` against each other over loopback.
-  @Suite struct CallTests {
+  struct CallTests {
     private func received(_ kind: String, _ path: String) throws -> Int64 {
       try Takes.number(
         path,

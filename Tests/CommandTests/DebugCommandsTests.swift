@@ -2,7 +2,7 @@ import Foundation
 import Testing
 
 /// The commands of `retake debug` with right, wrong and missing words.
-@Suite struct DebugCommandsTests {
+struct DebugCommandsTests {
   private func debug(_ path: String, _ commands: String...) async throws -> Tool.Outcome {
     try await Tool.run(["debug", path] + commands.flatMap { ["-c", $0] })
   }

@@ -2,7 +2,7 @@ import Foundation
 import Testing
 
 /// `retake debug` as somebody at a terminal meets it.
-@Suite struct DebugTerminalTests {
+struct DebugTerminalTests {
   /// A session whose history stands in a folder of the test.
   private func session(_ path: String, _ folder: Folder) async throws -> TerminalRun {
     let run = try TerminalRun(

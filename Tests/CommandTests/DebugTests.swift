@@ -2,7 +2,7 @@ import Foundation
 import Testing
 
 /// Sessions of `retake debug`, `whatif` and `diff` as scripts drive them.
-@Suite struct DebugTests {
+struct DebugTests {
   private func debug(_ path: String, _ commands: String...) async throws -> Tool.Outcome {
     try await Tool.run(["debug", path] + commands.flatMap { ["-c", $0] })
   }
@@ -20,9 +20,11 @@ import Testing
     let back = try await debug(
       made.path, "seek end", "seek 1.5s", "back 60", "next 60", "show")
     #expect(back.status == 0, "\(back.errors)")
-    let shown = forward.output.split(separator: "\n").drop { !$0.hasPrefix("peer 1") }
+    let lines: [Substring] = forward.output.split(separator: "\n")
+    let shown: [Substring] = Array(lines.drop { !$0.hasPrefix("peer 1") })
     #expect(shown.count > 100)
-    #expect(Array(back.output.split(separator: "\n").suffix(shown.count)) == Array(shown))
+    let ending: [Substring] = back.output.split(separator: "\n").suffix(shown.count)
+    #expect(ending == shown)
     #expect(!forward.output.contains("diverged") && !back.output.contains("diverged"))
   }
 

@@ -2,7 +2,7 @@ import Foundation
 import Testing
 
 /// Recording between two stacks of this process, and replaying in processes of their own.
-@Suite struct DemoTests {
+struct DemoTests {
   private func expectIdentical(_ outcome: Tool.Outcome) {
     #expect(outcome.status == 0, "\(outcome.output) \(outcome.errors)")
     #expect(outcome.output.contains(": identical: "))

@@ -3,7 +3,7 @@ import Testing
 
 extension LiveTests {
   /// How recordings end that were not asked to.
-  @Suite struct EndingTests {
+  struct EndingTests {
     /// How much of a call may be missing: one transaction of 100 ms, and what a busy machine adds.
     private static let slackMilliseconds: Int64 = 600
 

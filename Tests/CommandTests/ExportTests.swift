@@ -2,7 +2,7 @@ import Foundation
 import Testing
 
 /// What other tools get out of a take.
-@Suite struct ExportTests {
+struct ExportTests {
   /// A capture read by hand: nanosecond pcap, packets that begin with an IPv4 header.
   private struct Capture {
     var packets: [(seconds: Int64, nanoseconds: Int64, bytes: [UInt8])] = []

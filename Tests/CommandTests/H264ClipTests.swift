@@ -3,7 +3,7 @@ import Testing
 
 extension LiveTests {
   /// Files of H.264, which are sent as they are or not at all.
-  @Suite struct H264ClipTests {
+  struct H264ClipTests {
     /// Pictures of H.264 that nobody could decode, a key picture in every ten.
     ///
     /// - Parameters:

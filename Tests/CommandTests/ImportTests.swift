@@ -2,7 +2,7 @@ import Foundation
 import Testing
 
 /// Calls between others, out of packet captures of browsers and other stacks.
-@Suite struct ImportTests {
+struct ImportTests {
   private static let samples = URL(filePath: #filePath).deletingLastPathComponent()
     .deletingLastPathComponent().appending(path: "ObserverTests/Samples")
 

@@ -2,7 +2,7 @@ import Foundation
 import Testing
 
 /// What stands beside the executable once it is installed.
-@Suite struct InstallTests {
+struct InstallTests {
   private static let repository = URL(filePath: #filePath).deletingLastPathComponent()
     .deletingLastPathComponent().deletingLastPathComponent().path
 

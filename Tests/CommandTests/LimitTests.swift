@@ -3,7 +3,7 @@ import Testing
 
 extension LiveTests {
   /// What `record serve` refuses, seen with a client that knows nothing of Retake.
-  @Suite struct LimitTests {
+  struct LimitTests {
     /// The status line, fields and body that curl gets.
     private func ask(_ arguments: String...) async throws -> String {
       try await Run("/usr/bin/curl", ["-s", "-i", "--max-time", "20"] + arguments).outcome().output

@@ -2,7 +2,7 @@ import Foundation
 import Testing
 
 /// `retake merge`, `whatif --build` and `replay --substitute` with right and wrong words.
-@Suite struct MergeCommandTests {
+struct MergeCommandTests {
   @Test func bothEndsOfACallAreJoinedIntoATakeThatReplays() async throws {
     let made = try await Takes.lossyCall()
     let folder = try Folder()
@@ -109,7 +109,7 @@ import Testing
       printf '%s\\n' bt 'break PeerMachine.swift:\(line)' continue bt kill quit \
         | PATH="\(folder.path)/bin:$PATH" "$RETAKE" replay '\(made.path)' --until step:30 --lldb
       """)
-    #expect(outcome.output.contains("Breakpoint 1, csupport_stop_here"), "\(outcome.output)")
+    #expect(outcome.output.contains("Breakpoint 1, cprocess_stop_here"), "\(outcome.output)")
     #expect(outcome.output.contains("ReplayCommand.swift"))
     #expect(outcome.output.contains("Breakpoint 2, "), "\(outcome.output)")
     #expect(outcome.output.contains("PeerMachine.swift:"))

@@ -2,7 +2,7 @@ import Foundation
 import Testing
 
 /// What becomes of output that cannot be written: status 74, and no trap.
-@Suite struct OutputTests {
+struct OutputTests {
   /// Verbs that print something, with the take where `TAKE` stands.
   private static let verbs = [
     "--help", "--version", "record demo --help", "info TAKE", "info TAKE --json", "timeline TAKE",

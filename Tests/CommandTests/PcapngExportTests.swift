@@ -2,7 +2,7 @@ import Foundation
 import Testing
 
 /// A take as a capture that opens anywhere, and the way back.
-@Suite struct PcapngExportTests {
+struct PcapngExportTests {
   private static let samples = URL(filePath: #filePath).deletingLastPathComponent()
     .deletingLastPathComponent().appending(path: "ObserverTests/Samples")
   private static let tshark = ["/usr/bin/tshark", "/usr/local/bin/tshark"].first {

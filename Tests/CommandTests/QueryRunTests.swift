@@ -2,7 +2,7 @@ import Foundation
 import Testing
 
 /// `retake sql` while it runs: rows as they come, a limit, and Ctrl-C.
-@Suite struct QueryRunTests {
+struct QueryRunTests {
   /// Three rows at once, and then none for ever.
   private static let endless = """
     WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n)

@@ -5,7 +5,7 @@ import Testing
 ///
 /// After captures were recorded anew, `RETAKE_WRITE_ANSWERS=1 swift test --filter QuestionTests`
 /// writes the new answers into the article.
-@Suite struct QuestionTests {
+struct QuestionTests {
   private struct Question {
     /// The command, and where its answer stands among the lines.
     var command: String

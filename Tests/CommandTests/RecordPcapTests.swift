@@ -2,7 +2,7 @@ import Foundation
 import Testing
 
 /// Calls between others, while they are captured.
-@Suite struct RecordPcapTests {
+struct RecordPcapTests {
   private static let samples = URL(filePath: #filePath).deletingLastPathComponent()
     .deletingLastPathComponent().appending(path: "ObserverTests/Samples")
 

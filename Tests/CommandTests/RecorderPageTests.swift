@@ -3,7 +3,7 @@ import Testing
 
 extension LiveTests {
   /// What `record serve` gives to a browser: where calls are recorded, and the page of a take.
-  @Suite struct RecorderPageTests {
+  struct RecorderPageTests {
     private struct Answer {
       var status: Int
       var head: String

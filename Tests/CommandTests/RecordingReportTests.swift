@@ -4,7 +4,7 @@ import Testing
 @testable import RetakeCommand
 
 /// What a recorder remembers of the takes that it has made.
-@Suite struct RecordingReportTests {
+struct RecordingReportTests {
   @Test func ofManyTakesTheLastAreListedAndTheOthersCounted() throws {
     var report = RecordingReport()
     let count = 2 * RecordingReport.takesMaximum + 500

@@ -4,7 +4,7 @@ import Testing
 @testable import RetakeCommand
 
 /// The rows about client SDKs are true: each is there once, and names tests that exist.
-@Suite struct SDKRowTests {
+struct SDKRowTests {
   private static let root = URL(fileURLWithPath: #filePath)
     .deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent()
 

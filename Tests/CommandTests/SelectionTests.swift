@@ -2,7 +2,7 @@ import Foundation
 import Testing
 
 /// `--peer`, `--from`, `--to` and `--lane`, held against what SQL says.
-@Suite struct SelectionTests {
+struct SelectionTests {
   private func list(_ arguments: String...) async throws -> [[String: Any]] {
     let outcome = try await Tool.run(arguments)
     #expect(outcome.status == 0, "\(outcome.errors)")

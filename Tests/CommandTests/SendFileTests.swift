@@ -2,7 +2,7 @@ import Foundation
 import Testing
 
 /// Files for `--send` that cannot be sent: one sentence before anything is recorded.
-@Suite struct SendFileTests {
+struct SendFileTests {
   private func little(_ value: Int, _ count: Int) -> [UInt8] {
     (0..<count).map { UInt8(truncatingIfNeeded: value >> (8 * $0)) }
   }
@@ -82,7 +82,7 @@ import Testing
 
 extension LiveTests {
   /// Files that are unusual and can be sent.
-  @Suite struct UnusualFileTests {
+  struct UnusualFileTests {
     /// A call in a folder whose caller sends a file; gives the caller's take.
     private func call(in folder: Folder, sending name: String, _ bytes: [UInt8], _ more: String...)
       async throws -> String
@@ -111,11 +111,11 @@ extension LiveTests {
     ])
     func picturesAreSentInTheirSize(head: String, width: Int, height: Int) async throws {
       let size = width * height + 2 * ((width + 1) / 2) * ((height + 1) / 2)
-      let bytes =
-        Array("YUV4MPEG2 \(head)\n".utf8)
-        + (0..<5).flatMap { number in
-          Array("FRAME\n".utf8) + [UInt8](repeating: UInt8(40 + 30 * number), count: size)
-        }
+      var bytes = Array("YUV4MPEG2 \(head)\n".utf8)
+      for level: UInt8 in [40, 70, 100, 130, 160] {
+        bytes += Array("FRAME\n".utf8)
+        bytes += [UInt8](repeating: level, count: size)
+      }
       let folder = try Folder()
       let take = try await call(in: folder, sending: "a.y4m", bytes)
       for direction in ["in", "out"] {

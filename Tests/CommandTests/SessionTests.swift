@@ -3,7 +3,7 @@ import Testing
 
 extension LiveTests {
   /// `record whip` and `record whep` against `record serve` over loopback.
-  @Suite struct SessionTests {
+  struct SessionTests {
     private func count(_ path: String, _ condition: String, of table: String = "signaling") throws
       -> Int64
     {

@@ -4,7 +4,7 @@ import Testing
 @testable import Replay
 
 /// Words that are nearly right: who typed them is told the right ones.
-@Suite struct SpellingTests {
+struct SpellingTests {
   @Test(arguments: [
     (["timelin", "TAKE"], "timeline"), (["record", "dmeo"], "demo"),
     (["info", "TAKE", "--jsno"], "--json"),

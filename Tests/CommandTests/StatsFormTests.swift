@@ -2,7 +2,7 @@ import Foundation
 import Testing
 
 /// The forms of stats besides a report: a series of samples, and that of room SDKs.
-@Suite struct StatsFormTests {
+struct StatsFormTests {
   private func object(_ text: some StringProtocol) throws -> [String: Any] {
     try #require(
       try JSONSerialization.jsonObject(with: Data(text.utf8)) as? [String: Any], "\(text)")

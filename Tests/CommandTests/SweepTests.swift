@@ -8,7 +8,7 @@ import Testing
 /// command otherwise than by one sentence.
 ///
 /// The options are those that the parser itself tells of, so that a new one is swept too.
-@Suite struct SweepTests {
+struct SweepTests {
   // MARK: The command line as the parser tells it
 
   /// What `--experimental-dump-help` prints.

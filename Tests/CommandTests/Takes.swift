@@ -66,8 +66,3 @@ enum Takes {
     return statement.bytes(0)
   }
 }
-
-/// Bytes as hexadecimal digits.
-func hex(_ bytes: [UInt8]) -> String {
-  bytes.map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined()
-}

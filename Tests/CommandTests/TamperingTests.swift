@@ -5,7 +5,7 @@ import Wire
 @testable import Tape
 
 /// A take that somebody changed is told apart from a stack that behaves differently.
-@Suite struct TamperingTests {
+struct TamperingTests {
   private func expectAlteration(_ path: String, at step: Int64) async throws {
     let outcome = try await Tool.run("replay", path)
     #expect(outcome.status == 1)
@@ -29,7 +29,8 @@ import Wire
     let piece = position / 8152
     var bytes = try Takes.bytes(made.path, "SELECT bytes FROM wire WHERE piece = \(piece)")
     bytes[Int(position % 8152)] ^= 1
-    try Takes.alter(made.path, "UPDATE wire SET bytes = x'\(hex(bytes))' WHERE piece = \(piece)")
+    try Takes.alter(
+      made.path, "UPDATE wire SET bytes = x'\(hexadecimal(bytes))' WHERE piece = \(piece)")
     try await expectAlteration(made.path, at: row >> 16)
   }
 
@@ -75,7 +76,8 @@ import Wire
       changed.append(head)
     }
     try Takes.alter(
-      made.path, "UPDATE tape SET body = x'\(hex(changed.bytes))' WHERE first_step = \(first)")
+      made.path,
+      "UPDATE tape SET body = x'\(hexadecimal(changed.bytes))' WHERE first_step = \(first)")
     try await expectAlteration(made.path, at: first + Int64(index))
   }
 

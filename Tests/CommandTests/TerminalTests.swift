@@ -2,7 +2,7 @@ import Foundation
 import Testing
 
 /// What a terminal gets that a file or pipe does not: its width, colours, a pager, progress.
-@Suite struct TerminalTests {
+struct TerminalTests {
   private static let escape = "\u{1b}["
 
   private func shown(

@@ -2,7 +2,7 @@ import Foundation
 import Testing
 
 /// What somebody meets who types a command for the first time.
-@Suite struct UsageTests {
+struct UsageTests {
   @Test(arguments: [
     [], ["record"], ["record", "demo"], ["record", "serve"], ["record", "call"], ["replay"],
     ["record", "whip"], ["record", "whep"],

@@ -4,7 +4,7 @@ import Testing
 @testable import Tape
 
 /// Takes as regression tests, as a team runs them.
-@Suite struct VerifyTests {
+struct VerifyTests {
   @Test func aGoodTakePassesAndCanBePinned() async throws {
     let made = try await Takes.copy()
     let passed = try await Tool.run("verify", made.folder.path)

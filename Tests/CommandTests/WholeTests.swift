@@ -2,7 +2,7 @@ import Foundation
 import Testing
 
 /// What is made as a whole, and takes that are no whole: recordings that go on or were copied so.
-@Suite struct WholeTests {
+struct WholeTests {
   /// Interrupts a command in the midst of its work, and gives what it left beside the take.
   ///
   /// A process of its own waits for that: the tests beside this one may hold it up for longer
@@ -107,7 +107,7 @@ import Testing
 }
 
 extension LiveTests {
-  @Suite struct UnfinishedTests {
+  struct UnfinishedTests {
     /// Verbs that look into a take.
     private static let verbs = [
       ["timeline"], ["stats"], ["stats", "--problems"], ["speakers"], ["debug", "-c", "state"],

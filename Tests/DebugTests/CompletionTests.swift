@@ -3,7 +3,7 @@ import Testing
 @testable import Debug
 
 /// What the Tab key offers at a place of a line.
-@Suite struct CompletionTests {
+struct CompletionTests {
   @Test func whatIsOfferedFitsThePlace() {
     let rows: [(line: String, some: [String], none: [String])] = [
       ("", ["seek", "frame", "audio", "help"], ["state", "picture"]),

@@ -3,7 +3,7 @@ import Wire
 
 @testable import Debug
 
-@Suite struct SnapshotTreeTests {
+struct SnapshotTreeTests {
   private enum Mood: String { case calm }
 
   private struct Inner {

@@ -5,7 +5,7 @@ import Testing
 @testable import Debug
 @testable import Replay
 
-@Suite struct TakeDiffTests {
+struct TakeDiffTests {
   @Test func aTakeIsEqualToItself() throws {
     let take = try LabTake.shared.get()
     let diff = try TakeDiff(take.path, take.path, alignment: .start)

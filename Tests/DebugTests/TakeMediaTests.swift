@@ -6,7 +6,7 @@ import Wire
 
 @testable import Debug
 
-@Suite struct TakeMediaTests {
+struct TakeMediaTests {
   @Test func thePictureIsTheRecordedOne() throws {
     let take = try LabTake.shared.get()
     let file = "\(take.folder)/\(UUID().uuidString).png"

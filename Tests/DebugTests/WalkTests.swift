@@ -6,7 +6,7 @@ import Wire
 @testable import Debug
 @testable import Replay
 
-@Suite struct WalkTests {
+struct WalkTests {
   private func walk(_ take: LabTake, skipsCodecs: Bool = true) throws -> TapeWalk {
     try TapeWalk(path: take.path, skipsCodecs: skipsCodecs, codecs: { LibraryCodecs() })
   }

@@ -7,7 +7,7 @@ import Wire
 @testable import Debug
 @testable import Replay
 
-@Suite struct WhatIfTests {
+struct WhatIfTests {
   private func outcomes(_ take: LabTake, _ change: (inout FreeRun.Changes) throws -> Void)
     throws -> (outcomes: [PeerOutcome], changed: [Int])
   {

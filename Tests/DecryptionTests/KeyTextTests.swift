@@ -12,7 +12,7 @@ func sampleText(_ name: String) throws -> String {
   return String(decoding: try Data(contentsOf: file), as: UTF8.self)
 }
 
-@Suite struct KeyTextTests {
+struct KeyTextTests {
   @Test func aKeyLogIsReadHoweverItArrives() throws {
     let text = try sampleText("firefox-loop.keys")
     var whole = NSSKeyLog()
@@ -21,9 +21,7 @@ func sampleText(_ name: String) throws -> String {
     for byte in text.utf8 { _ = pieces.append([byte]) }
     let random = try #require(
       text.split(separator: "\n").last?.split(separator: " ").dropFirst().first)
-    let name = stride(from: 0, to: 64, by: 2).map { index in
-      UInt8(random.dropFirst(index).prefix(2), radix: 16) ?? 0
-    }
+    let name = try #require([UInt8](hexadecimal: random))
     let secrets = try #require(whole.secrets(of: name))
     #expect(secrets[.exporter]?.count == 32)
     #expect(secrets[.masterSecret] == nil)

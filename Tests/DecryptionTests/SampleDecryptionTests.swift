@@ -5,7 +5,7 @@ import Testing
 import Wire
 
 /// Calls of browsers are opened with their key logs.
-@Suite struct SampleDecryptionTests {
+struct SampleDecryptionTests {
   static let names = [
     "aiortc-offers-chromium", "chromium-aiortc", "chromium-firefox-cr-offers", "firefox-loop",
   ]

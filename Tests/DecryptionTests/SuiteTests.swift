@@ -2,7 +2,7 @@ import Secure
 import Testing
 import Wire
 
-@Suite struct SuiteTests {
+struct SuiteTests {
   private func packet(_ sequence: Int) -> [UInt8] {
     [0x80, 96, UInt8(truncatingIfNeeded: sequence >> 8), UInt8(truncatingIfNeeded: sequence)]
       + [0, 0, 0, 1, 0, 0, 0, 9] + [UInt8](repeating: 7, count: 40)

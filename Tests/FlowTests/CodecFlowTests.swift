@@ -5,7 +5,7 @@ import Wire
 @testable import Flow
 
 /// What the payload formats make of the assembly and of the recovery of frames.
-@Suite struct CodecFlowTests {
+struct CodecFlowTests {
   @Test(arguments: [CodecName.vp8, .vp9, .h264], [0.05, 0.3])
   func framesOfEveryCodecArriveIntactDespiteLoss(codec: CodecName, loss: Double) throws {
     let pair = Pair(sections: Agreed.video(codec).map { [$0] }, seed: 5)
@@ -32,10 +32,7 @@ import Wire
     header.marker = marker
     var writer = ByteWriter()
     header.write(into: &writer, map: Agreed.map)
-    let digits = hex.compactMap(\.hexDigitValue)
-    for index in stride(from: 0, to: digits.count, by: 2) {
-      writer.uint8(UInt8(digits[index] << 4 | digits[index + 1]))
-    }
+    writer.append([UInt8](hexadecimal: hex.filter { !$0.isWhitespace }) ?? [])
     return writer.bytes
   }
 

@@ -4,7 +4,7 @@ import Wire
 
 @testable import Flow
 
-@Suite struct DeterminismTests {
+struct DeterminismTests {
   @Test func theSameInputsGiveTheSamePacketsAndDeadlines() {
     let first = call(seed: 4)
     let second = call(seed: 4)

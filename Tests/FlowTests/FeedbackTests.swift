@@ -4,7 +4,7 @@ import Wire
 
 @testable import Flow
 
-@Suite struct FeedbackTests {
+struct FeedbackTests {
   @Test(arguments: [Int64(1), 25, 150])
   func theRoundTripIsMeasured(delay: Int64) throws {
     let pair = Pair(

@@ -5,7 +5,7 @@ import Wire
 @testable import Flow
 
 /// The parts of what is received, each by itself.
-@Suite struct ReceivePartTests {
+struct ReceivePartTests {
   private func at(_ milliseconds: Int64) -> Instant { .zero + .milliseconds(milliseconds) }
 
   private func header(

@@ -5,7 +5,7 @@ import Wire
 
 @testable import Flow
 
-@Suite struct ReceivingTests {
+struct ReceivingTests {
   @Test(arguments: [
     // by the mid alone; the mid wins over the payload type
     ("v", UInt32(77), UInt8(96), "v"), ("w", 77, 96, "w"),
@@ -292,15 +292,12 @@ import Wire
   private func chromiumCall() throws -> [(time: Int64, bytes: [UInt8])] {
     let url = URL(filePath: #filePath).deletingLastPathComponent()
       .appending(path: "../RTPTests/Samples/chromium-call.txt")
-    return try String(contentsOf: url, encoding: .utf8).split(separator: "\n")
-      .filter { $0.hasPrefix(">") }
-      .map { line in
-        let fields = line.split(separator: " ")
-        let digits = fields[2].compactMap(\.hexDigitValue)
-        let bytes = stride(from: 0, to: digits.count, by: 2).map {
-          UInt8(digits[$0] << 4 | digits[$0 + 1])
-        }
-        return (Int64(fields[1]) ?? 0, bytes)
-      }
+    var packets: [(time: Int64, bytes: [UInt8])] = []
+    let lines = try String(contentsOf: url, encoding: .utf8).split(separator: "\n")
+    for line in lines where line.hasPrefix(">") {
+      let fields = line.split(separator: " ")
+      packets.append((Int64(fields[1]) ?? 0, try #require([UInt8](hexadecimal: fields[2]))))
+    }
+    return packets
   }
 }

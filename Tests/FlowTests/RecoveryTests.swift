@@ -4,7 +4,7 @@ import Wire
 
 @testable import Flow
 
-@Suite struct RecoveryTests {
+struct RecoveryTests {
   @Test(arguments: [UInt64(1), 2, 3])
   func everyFrameArrivesIntactDespiteLoss(seed: UInt64) {
     let pair = Pair(sections: Agreed.video().map { [$0] }, seed: seed)

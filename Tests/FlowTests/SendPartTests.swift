@@ -5,7 +5,7 @@ import Wire
 @testable import Flow
 
 /// The parts of what is sent, and of RTCP, each by itself.
-@Suite struct SendPartTests {
+struct SendPartTests {
   private let wallClock = WallClock(unixNanosecondsAtZero: 1_795_000_000_000_000_000)
   private func entropy() -> EntropyStream { Entropy(seed: [5]).stream("rtp") }
   private func at(_ milliseconds: Int64) -> Instant { .zero + .milliseconds(milliseconds) }

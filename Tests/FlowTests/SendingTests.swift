@@ -4,7 +4,7 @@ import Wire
 
 @testable import Flow
 
-@Suite struct SendingTests {
+struct SendingTests {
   @Test func packetsStayBelowTheirLimitAndHaveRoomForProtection() {
     let pair = Pair(sections: Agreed.video().map { [$0] })
     pair.links[0].loss = 0.1

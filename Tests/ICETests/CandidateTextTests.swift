@@ -3,7 +3,7 @@ import Wire
 
 @testable import ICE
 
-@Suite struct CandidateTextTests {
+struct CandidateTextTests {
   /// Candidates as browsers and other stacks print them; the second is what is printed back, when
   /// it differs.
   @Test(arguments: [

@@ -4,7 +4,7 @@ import Wire
 
 @testable import ICE
 
-@Suite struct ChoiceTests {
+struct ChoiceTests {
   @Test func aMuchBetterPathThatAppearsLaterIsTakenOnce() throws {
     let network = VirtualNetwork(seed: 1)
     let stun = ICEServer(host: .address(try #require(IPAddress("203.0.113.1"))), port: 3478)

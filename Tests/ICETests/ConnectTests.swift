@@ -3,7 +3,7 @@ import Wire
 
 @testable import ICE
 
-@Suite struct ConnectTests {
+struct ConnectTests {
   @Test func aLoopbackCallConnectsWithinMilliseconds() throws {
     let network = VirtualNetwork(seed: 1)
     let (a, b) = network.addPair(["127.0.0.1"], ["127.0.0.1"])

@@ -4,7 +4,7 @@ import Wire
 
 @testable import ICE
 
-@Suite struct ConsentTests {
+struct ConsentTests {
   @Test func aCutPathIsDisconnectedThenFailed() throws {
     let (network, a, b) = VirtualNetwork.connected()
     network.run(for: .seconds(58))

@@ -6,7 +6,7 @@ import Wire
 @testable import ICE
 
 /// The parts that gathering works with, each by itself.
-@Suite struct GathererTests {
+struct GathererTests {
   private let entropy = Entropy(seed: [8]).stream("ice")
   private let server = SocketAddress(IPAddress(ipv4: 50), port: 3478)
 

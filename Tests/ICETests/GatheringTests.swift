@@ -4,7 +4,7 @@ import Wire
 
 @testable import ICE
 
-@Suite struct GatheringTests {
+struct GatheringTests {
   private func server(_ text: String) throws -> ICEServer {
     let address = try #require(SocketAddress(text))
     return ICEServer(host: .address(address.ip), port: address.port)

@@ -4,7 +4,7 @@ import Wire
 @testable import ICE
 
 /// What an agent knows of both sides over restarts, without an agent.
-@Suite struct GenerationTests {
+struct GenerationTests {
   private let own = ICECredentials(usernameFragment: "own", password: "p")
   private let peer = ICECredentials(usernameFragment: "peer", password: "q")
   private let next = ICECredentials(usernameFragment: "next", password: "r")

@@ -4,7 +4,7 @@ import Wire
 
 @testable import ICE
 
-@Suite struct HostileInputTests {
+struct HostileInputTests {
   private let stranger = SocketAddress(IPAddress(ipv4: 0xc000_0263), port: 7777)
 
   /// A check for a node, changed before it is signed.

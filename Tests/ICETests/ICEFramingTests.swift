@@ -2,7 +2,7 @@ import ICE
 import Testing
 import Wire
 
-@Suite struct ICEFramingTests {
+struct ICEFramingTests {
   private let messages: [[UInt8]] = [
     [], [0], [1, 2, 3], [UInt8](repeating: 0x16, count: 1200), [UInt8](repeating: 7, count: 65_535),
   ]

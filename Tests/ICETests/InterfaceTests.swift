@@ -5,7 +5,7 @@ import Wire
 @testable import ICE
 
 /// Addresses that come and go during a call.
-@Suite struct InterfaceTests {
+struct InterfaceTests {
   private let wired = IPAddress(ipv4: 0xc633_6401)
   private let mobile = IPAddress(ipv4: 0xc633_6402)
   private let other = IPAddress(ipv4: 0xc633_6403)

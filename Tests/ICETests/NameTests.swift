@@ -6,7 +6,7 @@ import Wire
 @testable import ICE
 
 /// Names in the place of addresses (draft-ietf-mmusic-mdns-ice-candidates).
-@Suite struct NameTests {
+struct NameTests {
   private let addresses = (0..<2).map { IPAddress(ipv4: 0xc0a8_0001 + UInt32($0)) }
 
   private func meeting(_ settings: ICESettings, seed: UInt64 = 3) -> VirtualMeeting {

@@ -5,7 +5,7 @@ import Wire
 @testable import ICE
 
 /// Candidates that lead nowhere, and paths that fall silent, for a while or for good.
-@Suite struct OutageTests {
+struct OutageTests {
   private static let left = ["198.51.100.1", "192.0.2.1"].compactMap { IPAddress($0) }
   private static let right = ["198.51.100.2", "192.0.2.2"].compactMap { IPAddress($0) }
 

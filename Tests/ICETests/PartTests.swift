@@ -5,7 +5,7 @@ import Wire
 @testable import ICE
 
 /// The parts of an agent, each by itself.
-@Suite struct PartTests {
+struct PartTests {
   private let entropy = Entropy(seed: [7]).stream("ice")
 
   private func at(_ milliseconds: Int64) -> Instant { .zero + .milliseconds(milliseconds) }
@@ -158,7 +158,7 @@ import Wire
   @Test func agentsOfOnePeerHaveNumbersOfTheirOwn() {
     var numbers = [RequestNumbers(ordinal: 0), RequestNumbers(ordinal: 3)]
     let given = [numbers[0].next(), numbers[0].next(), numbers[1].next()]
-    #expect(given == [1, 2, 3 << 24 | 1])
+    #expect(given == [1, 2, 0x0300_0001])
     #expect(given.map { RequestNumbers.ordinal(of: $0) } == [0, 0, 3])
   }
 

@@ -5,7 +5,7 @@ import Wire
 @testable import ICE
 
 /// Addresses that were never signaled: the peer's packets tell of them (RFC 8445 section 7.3.1.3).
-@Suite struct PeerReflexiveTests {
+struct PeerReflexiveTests {
   private static let inside = IPAddress(ipv4: 0x0a00_0002)
   private static let outside = IPAddress(ipv4: 0xc633_6401)
   private static let open = IPAddress(ipv4: 0xc633_6402)

@@ -3,7 +3,7 @@ import Wire
 
 @testable import ICE
 
-@Suite struct RestartTests {
+struct RestartTests {
   /// How the answering side hears of a restart: the credentials before its own restart, or after.
   enum Order: CaseIterable {
     case credentialsFirst, restartFirst

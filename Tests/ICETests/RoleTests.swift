@@ -6,7 +6,7 @@ import Wire
 @testable import ICE
 
 /// Who chooses the pair: conflicts, and lite peers.
-@Suite struct RoleTests {
+struct RoleTests {
   @Test func aConflictIsRepairedWhoeverAsksFirst() throws {
     for role in [ICERole.controlling, .controlled] {
       for seed in 0..<50 {

@@ -5,7 +5,7 @@ import Wire
 @testable import ICE
 
 /// Calls over connections (RFC 6544).
-@Suite struct TCPTests {
+struct TCPTests {
   private let addresses = (0..<4).map { IPAddress(ipv4: 0xc633_6401 + UInt32($0)) }
 
   /// Two agents with these settings, and whether a firewall drops all datagrams.

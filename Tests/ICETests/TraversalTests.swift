@@ -6,7 +6,7 @@ import Wire
 @testable import ICE
 
 /// What NATs let through, and what needs a TURN server.
-@Suite struct TraversalTests {
+struct TraversalTests {
   static let ends: [VirtualNAT.Kind?] = [nil] + VirtualNAT.Kind.allCases
 
   /// Whether two ends find each other without a relay (RFC 5128 section 3.3).

@@ -4,7 +4,7 @@ import Wire
 
 @testable import JSEP
 
-@Suite struct BundlePolicyTests {
+struct BundlePolicyTests {
   private func side(_ policy: BundlePolicy, _ kinds: [MediaKind]) throws -> Side {
     var side = Side("a")
     side.negotiation = Negotiation(

@@ -6,7 +6,7 @@ import Wire
 @testable import JSEP
 
 /// What is offered and accepted is what a peer is told, and without that the usual.
-@Suite struct CapabilitiesTests {
+struct CapabilitiesTests {
   private func side(_ name: String, _ codecs: [String]?, extensions: [String]? = nil) -> Side {
     var side = Side(name)
     side.negotiation = Negotiation(

@@ -5,7 +5,7 @@ import Wire
 @testable import JSEP
 
 /// Which codecs come out of the offers of real peers, and by which rules.
-@Suite struct CodecChoiceTests {
+struct CodecChoiceTests {
   /// The codecs of the first video section that were agreed on: payload types and what they are.
   private func choice(_ offer: String) throws -> [String] {
     let (side, answer) = try RemoteOfferTests.answer(offer)

@@ -4,7 +4,7 @@ import Wire
 
 @testable import JSEP
 
-@Suite struct CodecPreferenceTests {
+struct CodecPreferenceTests {
   private static let vp8 = RTPCodec(mimeType: "video/VP8", clockRate: 90_000)
   private static let rtx = RTPCodec(mimeType: "video/rtx", clockRate: 90_000)
   private static let opus = RTPCodec(

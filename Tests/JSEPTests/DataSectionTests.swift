@@ -4,7 +4,7 @@ import Wire
 
 @testable import JSEP
 
-@Suite struct DataSectionTests {
+struct DataSectionTests {
   @Test(arguments: [
     ("chromium-offer", "2", UInt16(5000), UInt64(262_144)),
     ("chromium-datachannel-offer", "0", 5000, 262_144),

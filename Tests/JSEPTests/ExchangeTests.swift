@@ -4,7 +4,7 @@ import Wire
 
 @testable import JSEP
 
-@Suite struct ExchangeTests {
+struct ExchangeTests {
   static let directions: [TransceiverDirection] = [.sendrecv, .sendonly, .recvonly, .inactive]
 
   /// What each side wants, and what both get, seen from each side.

@@ -3,7 +3,7 @@ import Testing
 @testable import JSEP
 
 /// What a peer receives of H.264 by its parameters (RFC 6184 sections 8.1 and 8.2.2).
-@Suite struct H264ReceptionTests {
+struct H264ReceptionTests {
   private static let own = "level-asymmetry-allowed=1;packetization-mode=1;profile-level-id=42e01f"
 
   /// 1920x1080 at 30 pictures per second: 8160 macroblocks, 244,800 of them in a second.

@@ -5,7 +5,7 @@ import Wire
 @testable import JSEP
 
 /// What a stream of H.264 may be offered as (RFC 6184 section 8.2.2).
-@Suite struct H264VariantTests {
+struct H264VariantTests {
   private func profiles(_ profileLevelID: String) -> [String] {
     RTPCodec.h264(carrying: profileLevelID).compactMap {
       CodecFormat.value(of: "profile-level-id", in: $0.sdpFmtpLine ?? "")

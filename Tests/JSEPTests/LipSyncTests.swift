@@ -4,7 +4,7 @@ import Wire
 
 @testable import JSEP
 
-@Suite struct LipSyncTests {
+struct LipSyncTests {
   private func groups(_ description: SessionDescription) throws -> [String] {
     try document(description).groups.filter { $0.semantics == "LS" }.map(\.text)
   }

@@ -4,7 +4,7 @@ import Wire
 
 @testable import JSEP
 
-@Suite struct LocalDescriptionTests {
+struct LocalDescriptionTests {
   static let candidates = [
     "candidate:1 1 udp 2130706431 2001:db8::1 50000 typ host",
     "candidate:2 1 udp 2130706430 192.0.2.1 50000 typ host",

@@ -5,7 +5,7 @@ import Wire
 @testable import JSEP
 
 /// RTCP over the port of RTP: the W3C rtcpMuxPolicy is `require` (RFC 9429 section 5.8.3).
-@Suite struct MultiplexingTests {
+struct MultiplexingTests {
   private static let line = "a=rtcp-mux\r\n"
 
   private func offer(_ group: Bool = true) throws -> SDPDocument {

@@ -4,7 +4,7 @@ import Wire
 
 @testable import JSEP
 
-@Suite struct MutationTests {
+struct MutationTests {
   /// An offer is answered section by section, or refused without a trace.
   private func offer(_ text: String, to start: Side) {
     var side = start

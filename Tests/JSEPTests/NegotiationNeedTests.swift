@@ -4,7 +4,7 @@ import Wire
 
 @testable import JSEP
 
-@Suite struct NegotiationNeedTests {
+struct NegotiationNeedTests {
   @Test func newSidesNeedNothing() throws {
     var side = Side("a")
     #expect(!side.negotiation.negotiationIsNeeded)

@@ -5,7 +5,7 @@ import Wire
 @testable import JSEP
 
 /// The parts of an exchange of descriptions, each by itself.
-@Suite struct PartTests {
+struct PartTests {
   private func table() -> TransceiverTable { TransceiverTable(Entropy(seed: [2]).stream("jsep")) }
 
   private func slot(_ mid: String, _ kind: SectionKind = .audio, transport: Int = 0) -> SectionSlot

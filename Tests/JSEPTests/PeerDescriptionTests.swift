@@ -5,7 +5,7 @@ import Wire
 @testable import JSEP
 
 /// Descriptions that peers gave in calls with this stack.
-@Suite struct PeerDescriptionTests {
+struct PeerDescriptionTests {
   /// A side that offered sound and pictures, as it did in the calls that the answers are from.
   static func offering() throws -> Side {
     var side = Side("a")

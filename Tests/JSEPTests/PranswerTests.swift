@@ -4,7 +4,7 @@ import Wire
 
 @testable import JSEP
 
-@Suite struct PranswerTests {
+struct PranswerTests {
   @Test func mediaIsAgreedBeforeTheFinalAnswer() throws {
     var offerer = Side("a")
     var answerer = Side("b")

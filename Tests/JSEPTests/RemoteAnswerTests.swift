@@ -4,7 +4,7 @@ import Wire
 
 @testable import JSEP
 
-@Suite struct RemoteAnswerTests {
+struct RemoteAnswerTests {
   /// The answer that another side gives to an offer of sound and pictures, changed by the test.
   static func apply(
     _ policy: BundlePolicy = .balanced, _ change: (inout SDPDocument) -> Void

@@ -5,7 +5,7 @@ import Wire
 
 @testable import JSEP
 
-@Suite struct RemoteOfferTests {
+struct RemoteOfferTests {
   /// Answers an offer with sound and pictures of its own.
   static func answer(_ offer: String) throws -> (side: Side, answer: SDPDocument) {
     var side = Side("a")

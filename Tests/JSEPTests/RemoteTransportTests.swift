@@ -4,7 +4,7 @@ import Wire
 
 @testable import JSEP
 
-@Suite struct RemoteTransportTests {
+struct RemoteTransportTests {
   static func transport(_ offer: String) throws -> RemoteTransport? {
     var side = Side("a")
     try side.take(.offer, offer)

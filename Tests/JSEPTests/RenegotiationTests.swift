@@ -4,7 +4,7 @@ import Wire
 
 @testable import JSEP
 
-@Suite struct RenegotiationTests {
+struct RenegotiationTests {
   /// Two sides with sound both ways.
   static func call() throws -> (Side, Side) {
     var left = Side("a")

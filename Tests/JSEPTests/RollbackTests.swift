@@ -4,7 +4,7 @@ import Wire
 
 @testable import JSEP
 
-@Suite struct RollbackTests {
+struct RollbackTests {
   @Test func anOwnOfferTakenBackLeavesNoTrace() throws {
     var side = Side("a")
     _ = try side.add(.audio)

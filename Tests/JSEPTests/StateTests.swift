@@ -4,7 +4,7 @@ import Wire
 
 @testable import JSEP
 
-@Suite struct StateTests {
+struct StateTests {
   /// A side in a state, with an own offer and answer at hand where there are any.
   static func side(in state: SignalingState) throws -> Side {
     var side = Side("a")

@@ -4,7 +4,7 @@ import Wire
 
 @testable import JSEP
 
-@Suite struct TrackIDTests {
+struct TrackIDTests {
   private func add(
     _ id: String?, _ kind: MediaKind = .audio, streams: [String] = ["s"], to side: inout Side
   ) throws(JSEPError) -> UInt32 {

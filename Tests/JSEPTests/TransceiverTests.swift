@@ -4,7 +4,7 @@ import Wire
 
 @testable import JSEP
 
-@Suite struct TransceiverTests {
+struct TransceiverTests {
   @Test func tracksAddedBeforeTheOfferServeItsSections() throws {
     var offerer = Side("a")
     var answerer = Side("b")

@@ -9,7 +9,7 @@ import Wire
 @testable import Live
 
 /// Where frames come from, without a clock of the system.
-@Suite struct CapturerTests {
+struct CapturerTests {
   private let format = VideoFormat(
     width: 16, height: 8, framesPerSecond: 15, pixelFormat: .bgra)
 

@@ -6,7 +6,7 @@ import Wire
 
 @testable import Live
 
-@Suite struct KeyframeDemandTests {
+struct KeyframeDemandTests {
   @Test func demandsForKeyFramesAreCountedOfWhatIsSent() {
     var demand = KeyframeDemand()
     func note(_ type: String, _ ssrc: UInt32, isInbound: Bool = true) {

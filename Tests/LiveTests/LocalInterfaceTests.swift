@@ -2,7 +2,7 @@ import Live
 import Testing
 import Wire
 
-@Suite struct LocalInterfaceTests {
+struct LocalInterfaceTests {
   /// Builds interfaces from `name index address` words.
   static func interfaces(_ words: [(String, UInt32, String)]) throws -> [LocalInterface] {
     try words.map {

@@ -84,7 +84,7 @@ struct LoopbackCall {
     await LoopbackCall.receive(pictures: 5, blocks: 20, of: call.caller)
     await LoopbackCall.receive(pictures: 5, blocks: 20, of: call.callee)
     #expect(call.caller.signalingState == .stable)
-    #expect(call.caller.states.secure == .connected)
+    #expect(call.caller.states.dtls == .connected)
     #expect(call.caller.counters.picturesSent > 4)
     let stats = try await call.caller.getStats()
     #expect(stats.objects.contains { $0.type == "inbound-rtp" })
@@ -112,7 +112,7 @@ struct LoopbackCall {
     await call.caller.close()
     #expect(call.caller.connectionState == .closed)
     // The goodbye reaches the other side.
-    for await states in call.callee.stateChanges where states.secure == .closed { break }
+    for await states in call.callee.stateChanges where states.dtls == .closed { break }
     try await call.session.finish()
   }
 

@@ -1,7 +1,7 @@
 import Live
 import Testing
 
-@Suite struct MailboxTests {
+struct MailboxTests {
   @Test func messagesFromManyTasksAllArriveAndEachTasksKeepTheirOrder() async throws {
     let mailbox = try Mailbox<(task: Int, index: Int)>()
     await withTaskGroup(of: Void.self) { group in

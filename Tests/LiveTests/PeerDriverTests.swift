@@ -5,7 +5,7 @@ import Tape
 import Testing
 import Wire
 
-@Suite struct PeerDriverTests {
+struct PeerDriverTests {
   @Test func aPeerBeginsWithItsGenesisAndItsInterfaces() {
     let fixture = DriverFixture()
     fixture.driver.begin(DriverFixture.genesis, interfaces: [DriverFixture.local.ip])

@@ -61,6 +61,17 @@ import Wire
     }
     isOver.withLock { $0 = true }
     await ended.next()
+    // Who comes after all of them is told as ever.
+    let waiting = Task.detached {
+      for await states in observers.stateStream() where states.iceGathering == .complete {
+        return true
+      }
+      return false
+    }
+    observers.observe(
+      .state(StateTransition(machine: "ice-gathering", from: "new", to: "complete")), at: .zero)
+    #expect(await waiting.value)
+    observers.finish()
   }
 
   @Test func readersThatLeftAreForgotten() async {

@@ -4,7 +4,7 @@ import MediaFiles
 import Testing
 import Wire
 
-@Suite struct H264FileTests {
+struct H264FileTests {
   /// Parameters of 64x44 pixels that tell no pace.
   private static let sets: [UInt8] = [
     0, 0, 0, 1, 0x67, 0x42, 0xc0, 0x1e, 0xda, 0x11, 0xfe, 0xd0, 0, 0, 0, 1, 0x68, 0xce, 0x3c, 0x80,

@@ -101,7 +101,7 @@ enum H264Units {
   }
 }
 
-@Suite struct H264ReaderTests {
+struct H264ReaderTests {
   private typealias Units = H264Units
 
   /// All pictures of a stream that comes in pieces.

@@ -6,7 +6,7 @@ import Testing
 @testable import MediaFiles
 
 /// VP8 and VP9 in IVF, decoded.
-@Suite struct IVFReaderTests {
+struct IVFReaderTests {
   private func file(_ codec: CodecName, _ fourCC: String, pictures: Int) throws -> [UInt8] {
     let settings = VideoSettings(
       codec: codec, width: 64, height: 48, framesPerSecond: 25, bitrate: 400_000)

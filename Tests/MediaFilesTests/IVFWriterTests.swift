@@ -4,7 +4,7 @@ import MediaFiles
 import Testing
 import Wire
 
-@Suite struct IVFWriterTests {
+struct IVFWriterTests {
   private func number(_ bytes: [UInt8], _ offset: Int, _ count: Int) -> UInt64 {
     bytes[offset..<offset + count].reversed().reduce(0) { $0 << 8 | UInt64($1) }
   }

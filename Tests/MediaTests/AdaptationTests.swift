@@ -4,7 +4,7 @@ import Wire
 
 @testable import Media
 
-@Suite struct FrameClockTests {
+struct FrameClockTests {
   private func milliseconds(_ count: Int64) -> Int64 { count * 1_000_000 }
 
   @Test func framesAreAsFarApartAsTheirTimestamps() {
@@ -29,7 +29,7 @@ import Wire
   }
 }
 
-@Suite struct ScreenContentTests {
+struct ScreenContentTests {
   @Test(arguments: [CodecName.vp8, .vp9])
   func anEncoderIsMadeForAScreenAndBeginsWithAKeyFrame(codec: CodecName) throws {
     let codecs = LibraryCodecs()
@@ -58,7 +58,7 @@ import Wire
   }
 }
 
-@Suite struct VideoAdaptationTests {
+struct VideoAdaptationTests {
   private func judge(
     _ adaptation: inout VideoAdaptation, _ reasons: [QualityLimitation.Reason], from second: Int = 0
   ) {

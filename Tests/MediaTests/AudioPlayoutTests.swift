@@ -3,7 +3,7 @@ import RTP
 import Testing
 import Wire
 
-@Suite struct AudioPlayoutTests {
+struct AudioPlayoutTests {
   typealias Played = (at: Instant, output: AudioPlayout.Output)
 
   /// The arrivals of packets that were sent every 20 ms from 0 on, in order of arrival.

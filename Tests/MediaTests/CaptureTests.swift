@@ -15,7 +15,7 @@ extension VideoCapture.Output {
   }
 }
 
-@Suite struct AudioCaptureTests {
+struct AudioCaptureTests {
   private func capture(
     _ source: MediaSource, _ codecs: any CodecFactory = BlankCodecs(),
     settings: OpusSettings = OpusSettings()
@@ -182,7 +182,7 @@ extension VideoCapture.Output {
   }
 }
 
-@Suite struct VideoCaptureTests {
+struct VideoCaptureTests {
   private let pattern = MediaSource.pattern(width: 64, height: 48, framesPerSecond: 30)
 
   @Test(arguments: [7, 24, 30, 60]) func thePatternTicksWithoutDrift(rate: Int) {
@@ -265,7 +265,7 @@ extension VideoCapture.Output {
   }
 }
 
-@Suite struct PatternTests {
+struct PatternTests {
   @Test func aPictureIsAFunctionOfItsNumber() {
     let left = TestPattern(width: 160, height: 90)
     let right = TestPattern(width: 160, height: 90)

@@ -19,7 +19,7 @@ private func toneBlocks(_ count: Int, hertz: Int = 440, channels: Int = 1) -> [A
   }
 }
 
-@Suite struct OpusTests {
+struct OpusTests {
   let codecs = LibraryCodecs()
 
   private func encode(

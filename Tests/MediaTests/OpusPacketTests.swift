@@ -3,7 +3,7 @@ import Media
 import Testing
 import Wire
 
-@Suite struct OpusPacketTests {
+struct OpusPacketTests {
   @Test(arguments: [
     (0, 480), (1, 960), (2, 1_920), (3, 2_880), (9, 960), (12, 480), (13, 960), (14, 480),
     (16, 120), (17, 240), (18, 480), (19, 960), (31, 960),
@@ -55,7 +55,7 @@ import Wire
   }
 }
 
-@Suite struct VP8FrameHeaderTests {
+struct VP8FrameHeaderTests {
   @Test func nothingIsReadOutside() {
     let dice = random(2)
     var accepted = 0
@@ -74,7 +74,7 @@ import Wire
   }
 }
 
-@Suite struct AudioLevelTests {
+struct AudioLevelTests {
   @Test func levelsAreDecibelsBelowFullScale() {
     // The mean squares of 0.5 dB above and below each level, by repeated multiplication.
     let tenth = 0.977_237_220_955_810_6

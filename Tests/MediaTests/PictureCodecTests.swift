@@ -4,7 +4,7 @@ import Testing
 import Wire
 
 /// Every test runs with each codec that libvpx has.
-@Suite struct PictureCodecTests {
+struct PictureCodecTests {
   let codecs = LibraryCodecs()
 
   private func settings(

@@ -2,7 +2,7 @@ import Testing
 
 @testable import Media
 
-@Suite struct PlayoutGainTests {
+struct PlayoutGainTests {
   private func samples(_ volume: Double, _ samples: [Int16]) -> [Int16] {
     let block = AudioBlock(samples: samples, channels: 1)
     let decoded = DecodedAudio(block: block, peak: 1, energy: 2)

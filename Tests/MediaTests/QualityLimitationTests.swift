@@ -4,7 +4,7 @@ import Wire
 
 @testable import Media
 
-@Suite struct QualityLimitationTests {
+struct QualityLimitationTests {
   /// Notes pictures at 30 per second for some seconds.
   private func run(
     _ limitation: inout QualityLimitation, from second: Int64, seconds: Int64, quantiser: UInt8,

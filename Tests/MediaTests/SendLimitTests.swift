@@ -4,7 +4,7 @@ import Wire
 
 @testable import Media
 
-@Suite struct SendLimitTests {
+struct SendLimitTests {
   private static let pattern = MediaSource.pattern(width: 64, height: 48, framesPerSecond: 30)
 
   private static let factors: [(Double, Int, Int)] = [

@@ -3,7 +3,7 @@ import Wire
 
 @testable import Media
 
-@Suite struct StreamThinnerTests {
+struct StreamThinnerTests {
   private struct Sent {
     var key: [Int] = []
     var all: [Int] = []

@@ -4,7 +4,7 @@ import Testing
 @testable import Media
 
 /// Frames of any format as upright I420, which is what an encoder takes.
-@Suite struct VideoFrameTests {
+struct VideoFrameTests {
   /// Bytes that look like nothing.
   private func bytes(_ count: Int, seed: Int = 1) -> [UInt8] {
     (0..<count).map { UInt8(truncatingIfNeeded: ($0 + seed) &* 2_654_435_761 >> 13) }

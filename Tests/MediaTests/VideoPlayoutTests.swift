@@ -3,7 +3,7 @@ import RTP
 import Testing
 import Wire
 
-@Suite struct VideoPlayoutTests {
+struct VideoPlayoutTests {
   typealias Shown = (at: Instant, output: VideoPlayout.Output)
 
   private func arrivals(

@@ -3,7 +3,7 @@ import Wire
 
 @testable import MulticastDNS
 
-@Suite struct DNSMessageTests {
+struct DNSMessageTests {
   private let name = "1f4712db-ea17-4bcf-a596-105139dfd8bf.local"
 
   @Test func messagesAreReadAsTheyWereWritten() throws {

@@ -54,7 +54,7 @@ private final class Link {
   }
 }
 
-@Suite struct MulticastNamesTests {
+struct MulticastNamesTests {
   private let name = "1f4712db-ea17-4bcf-a596-105139dfd8bf.local"
   private let ip = IPAddress(ipv4: 0xc0a8_0002)
 

@@ -2,7 +2,7 @@ import Observer
 import Testing
 import Wire
 
-@Suite struct ChecksTests {
+struct ChecksTests {
   private let tuple = FiveTuple(from: Messages.a, to: Messages.b)
 
   private func states(_ seen: Seen, _ end: Int) -> [String] {

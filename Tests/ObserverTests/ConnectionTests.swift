@@ -3,7 +3,7 @@ import TURN
 import Testing
 import Wire
 
-@Suite struct ConnectionTests {
+struct ConnectionTests {
   private let tuple = FiveTuple(.tcp, from: Messages.a, to: Messages.b)
 
   private func feed(

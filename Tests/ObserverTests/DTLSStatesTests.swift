@@ -4,7 +4,7 @@ import Testing
 @testable import Observer
 
 /// The states of a DTLS association at both ends, seen from beside.
-@Suite struct DTLSStatesTests {
+struct DTLSStatesTests {
   @Test func aHandshakeThatIsRepeatedUndoesNothing() {
     var states = DTLSStates()
     #expect(states.move(0, to: .connecting) == .new)

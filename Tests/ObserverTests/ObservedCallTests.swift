@@ -6,7 +6,7 @@ import Testing
 import Wire
 
 /// Real calls, seen from beside.
-@Suite struct ObservedCallTests {
+struct ObservedCallTests {
   static let names = [
     "aiortc-offers-chromium", "chromium-aiortc", "chromium-firefox-cr-offers", "firefox-loop",
   ]

@@ -3,7 +3,7 @@ import Testing
 import Wire
 
 /// Payloads in RED (RFC 2198), and what corrects errors there (RFC 5109).
-@Suite struct RedundancyTests {
+struct RedundancyTests {
   private static let tuple = FiveTuple(from: Messages.a, to: Messages.b)
 
   private func seen(_ inside: [UInt8]) -> Seen {

@@ -5,7 +5,7 @@ import TURN
 import Testing
 import Wire
 
-@Suite struct RelayTests {
+struct RelayTests {
   private let toServer = FiveTuple(from: Messages.a, to: Messages.server)
   private let inner = FiveTuple(from: Messages.relayed, to: Messages.b)
 

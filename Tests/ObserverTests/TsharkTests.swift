@@ -5,7 +5,7 @@ import Testing
 import Wire
 
 /// What tshark says of the same packets, where it is installed.
-@Suite struct TsharkTests {
+struct TsharkTests {
   static let path = ["/usr/bin/tshark", "/usr/local/bin/tshark"].first {
     FileManager.default.isExecutableFile(atPath: $0)
   }

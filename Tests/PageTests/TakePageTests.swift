@@ -9,7 +9,7 @@ import Wire
 @testable import Page
 @testable import Tape
 
-@Suite struct TakePageTests {
+struct TakePageTests {
   private struct Drawing: Decodable {
     struct Part: Decodable {
       struct Item: Decodable {

@@ -5,7 +5,7 @@ import Stats
 import Testing
 import Wire
 
-@Suite struct AlignmentTests {
+struct AlignmentTests {
   private func inbound(_ call: VirtualCall, _ kind: String) throws -> StatsObject {
     guard case .stats(let report) = call.call(1, .getStats()) else {
       throw ProblemInTest("getStats gave no report")

@@ -8,7 +8,7 @@ import Stats
 import Testing
 import Wire
 
-@Suite struct BundleTests {
+struct BundleTests {
   /// A call with sound, pictures and a data channel whose signaling changes descriptions.
   private func call(
     seed: UInt64, _ policy: BundlePolicy = .maxCompat, edit: (String) -> String = { $0 }

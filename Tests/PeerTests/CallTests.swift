@@ -8,7 +8,7 @@ import Tape
 import Testing
 import Wire
 
-@Suite struct CallTests {
+struct CallTests {
   /// A call between two peers that both send a tone and a small pattern.
   static func call(seed: UInt64, link: LinkSettings = LinkSettings(), seconds: Int64) -> VirtualCall
   {

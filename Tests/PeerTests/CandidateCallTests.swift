@@ -10,7 +10,7 @@ import Wire
 
 /// W3C addIceCandidate (webrtc-pc section 4.4.1.6), with transports of their own for the sections
 /// until they are bundled.
-@Suite struct CandidateCallTests {
+struct CandidateCallTests {
   private static func bare(_ sdp: String) -> String {
     sdp.split(separator: "\r\n", omittingEmptySubsequences: false).filter {
       !$0.hasPrefix("a=candidate") && !$0.hasPrefix("a=end-of-candidates")

@@ -10,7 +10,7 @@ import Wire
 @testable import Peer
 
 /// Calls with other video codecs than the usual one.
-@Suite struct CodecTests {
+struct CodecTests {
   private static let codecs = RTPCodec.capabilities(.video)
 
   private func prefer(_ names: [String], _ call: VirtualCall) {

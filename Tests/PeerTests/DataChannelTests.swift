@@ -8,7 +8,7 @@ import Stats
 import Testing
 import Wire
 
-@Suite struct DataChannelTests {
+struct DataChannelTests {
   /// A call of two peers of which the first has made channels, connected.
   static func call(
     seed: UInt64, link: LinkSettings = LinkSettings(),

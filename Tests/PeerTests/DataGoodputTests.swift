@@ -5,7 +5,7 @@ import Testing
 import Wire
 
 /// What the full stack gets through a bottleneck with 50 ms there and back and 1 % loss.
-@Suite struct DataGoodputTests {
+struct DataGoodputTests {
   /// The rate that losses by chance leave to a window that is halved for each of them: a packet's
   /// bits over the round trip, times the square root of 3/2 over the loss.
   private static let bound = 8 * 1160 / 0.05 * (1.5 / 0.01).squareRoot()

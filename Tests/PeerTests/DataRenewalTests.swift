@@ -7,7 +7,7 @@ import Testing
 import Wire
 
 /// Data channels whose transport or whose section changes in a call that runs.
-@Suite struct DataRenewalTests {
+struct DataRenewalTests {
   /// A call with sound and a channel, connected.
   private func call(seed: UInt64, peers: Int = 2) -> VirtualCall {
     let call = VirtualCall(

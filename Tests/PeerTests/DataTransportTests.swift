@@ -8,7 +8,7 @@ import Wire
 @testable import Peer
 
 /// The data channels of a peer for themselves: no ICE, no DTLS, packets are handed over.
-@Suite struct DataTransportTests {
+struct DataTransportTests {
   private let agreed = NegotiatedData(
     mid: "0", transport: 1, remotePort: 5000, remoteMaximumMessageSize: 1 << 20)
 

@@ -4,7 +4,7 @@ import Peer
 import Testing
 import Wire
 
-@Suite struct EstablishmentTests {
+struct EstablishmentTests {
   private func states(_ call: VirtualCall, _ peer: Int) -> [(at: Instant, state: String)] {
     call.events[peer].compactMap { entry in
       guard case .state(let transition) = entry.event, transition.machine == "establishment" else {

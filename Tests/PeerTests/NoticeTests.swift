@@ -9,7 +9,7 @@ import Wire
 @testable import Peer
 
 /// What is told of candidates, servers and pairs where genesis says so.
-@Suite struct NoticeTests {
+struct NoticeTests {
   private func call(seed: UInt64, servers: [ICEServerConfiguration] = []) -> VirtualCall {
     var configuration = PeerConfiguration()
     configuration.notices = PeerNotice.all

@@ -6,7 +6,7 @@ import Testing
 import Wire
 
 /// An end of somebody else's call.
-@Suite struct ObservedPeerTests {
+struct ObservedPeerTests {
   private func packet(_ sequence: UInt16) throws -> SeenPacket {
     var writer = ByteWriter()
     writer.uint16(0x8000 | 111)

@@ -5,7 +5,7 @@ import Peer
 import Testing
 import Wire
 
-@Suite struct PerfectNegotiationTests {
+struct PerfectNegotiationTests {
   private func transceivers(_ call: VirtualCall, _ peer: Int) -> [TransceiverInfo] {
     guard case .transceivers(let all) = call.call(peer, .transceivers) else { return [] }
     return all

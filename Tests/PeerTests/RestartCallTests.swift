@@ -7,7 +7,7 @@ import Testing
 import Wire
 
 /// When restartIce asks for negotiation, and for how long (webrtc-pc sections 4.4.1.6 and 4.7.3).
-@Suite struct RestartCallTests {
+struct RestartCallTests {
   private func needs(_ call: VirtualCall, _ peer: Int = 0) -> Int {
     call.events[peer].count { entry in
       if case .negotiationNeeded = entry.event { return true }

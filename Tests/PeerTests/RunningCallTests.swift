@@ -8,7 +8,7 @@ import Wire
 
 @testable import Peer
 
-@Suite struct RunningCallTests {
+struct RunningCallTests {
   private static let tone = MediaSource.tone(hertz: 440, pauseSeconds: 0)
   private static let pattern = MediaSource.pattern(width: 64, height: 48, framesPerSecond: 10)
 

@@ -7,7 +7,7 @@ import Wire
 
 @testable import Peer
 
-@Suite struct SendParametersTests {
+struct SendParametersTests {
   private func parameters(_ call: VirtualCall, _ id: UInt32) throws -> RTPSendParameters {
     guard case .parameters(let parameters) = call.call(0, .getParameters(transceiver: id)) else {
       throw PeerError(name: "TestError", message: "no parameters")

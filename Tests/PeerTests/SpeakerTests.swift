@@ -5,7 +5,7 @@ import RTP
 import Testing
 import Wire
 
-@Suite struct SpeakerTests {
+struct SpeakerTests {
   /// Two peers with the tone of the first one; the second sends back what it hears.
   private func echoedCall() throws -> VirtualCall {
     let call = VirtualCall(seed: 3, links: [LinkSettings(), LinkSettings()])

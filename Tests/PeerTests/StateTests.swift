@@ -7,7 +7,7 @@ import Wire
 @testable import Peer
 
 /// What follows the states of a connection, for itself.
-@Suite struct StateTests {
+struct StateTests {
   private func establishment(seconds: UInt32, needsAllCandidates: Bool = true) -> Establishment {
     var configuration = PeerConfiguration()
     configuration.establishmentTimeoutMilliseconds = seconds * 1000

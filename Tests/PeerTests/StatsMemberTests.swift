@@ -9,7 +9,7 @@ import Stats
 import Testing
 import Wire
 
-@Suite struct StatsMemberTests {
+struct StatsMemberTests {
   private typealias Members = [String: Set<String>]
 
   private func note(_ call: VirtualCall, in members: inout Members) {

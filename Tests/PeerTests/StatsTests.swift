@@ -7,7 +7,7 @@ import Stats
 import Testing
 import Wire
 
-@Suite struct StatsTests {
+struct StatsTests {
   private func report(
     _ call: VirtualCall, of peer: Int, _ selector: StatsSelector? = nil,
     times: [CodecTime]? = nil

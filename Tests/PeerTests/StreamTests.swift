@@ -5,7 +5,7 @@ import Peer
 import Testing
 import Wire
 
-@Suite struct StreamTests {
+struct StreamTests {
   private static let tone = MediaSource.tone(hertz: 440, pauseSeconds: 0)
   private static let pattern = MediaSource.pattern(width: 64, height: 48, framesPerSecond: 10)
 

@@ -9,7 +9,7 @@ import Wire
 @testable import Peer
 
 /// Muting, volume and the events of tracks in calls of two stacks.
-@Suite struct TrackCallTests {
+struct TrackCallTests {
   private static let loud = MediaSource.tone(hertz: 440, pauseSeconds: 0)
 
   /// A call in which the first peer sends sound and pictures, with all notices.

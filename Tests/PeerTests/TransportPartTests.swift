@@ -7,7 +7,7 @@ import Wire
 @testable import Transport
 
 /// The parts of a transport, each by itself.
-@Suite struct TransportPartTests {
+struct TransportPartTests {
   private let entropy = Entropy(seed: [3]).stream("ice")
   private let local = SocketAddress(IPAddress(ipv4: 1), port: 1000)
   private let remote = SocketAddress(IPAddress(ipv4: 2), port: 2000)
@@ -215,7 +215,7 @@ import Wire
 
 /// An association that says what the test wants.
 private final class StandInDTLS: DTLSTransporting {
-  var state = DTLSState.new
+  var state = DTLSTransportState.new
   var outputs: [DTLSTransport.Output] = []
   let fingerprints: [CertificateFingerprint] = []
   let certificates: [[UInt8]] = []

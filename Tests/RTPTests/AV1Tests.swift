@@ -4,7 +4,7 @@ import Wire
 @testable import RTP
 
 /// The payload format of AV1: temporal units that are cut into packets and put together again.
-@Suite struct AV1Tests {
+struct AV1Tests {
   /// Ones and zeros as bytes, with zeros at the end.
   private static func bytes(_ bits: String) -> [UInt8] {
     var digits = bits.filter { $0 != " " }.map { UInt8($0.wholeNumberValue ?? 0) }

@@ -3,7 +3,7 @@ import Wire
 
 @testable import RTP
 
-@Suite struct H264Tests {
+struct H264Tests {
   private func payload(_ hex: String) -> H264Payload? { H264Payload(octets(hex).span.bytes) }
 
   @Test(arguments: [

@@ -3,7 +3,7 @@ import Wire
 
 @testable import RTP
 
-@Suite struct REDTests {
+struct REDTests {
   private func primary(_ bytes: [UInt8], from start: Int = 0) -> RED.Primary? {
     RED.primary(bytes.span.bytes, in: start..<bytes.count)
   }

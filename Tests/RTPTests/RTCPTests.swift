@@ -3,7 +3,7 @@ import Wire
 
 @testable import RTP
 
-@Suite struct RTCPTests {
+struct RTCPTests {
   static let block = ReportBlock(
     ssrc: 0x0102_0304, fractionLost: 64, cumulativeLost: -2, highestSequence: 0x0001_ffff,
     jitter: 77, lastSenderReport: 0xaabb_ccdd, delaySinceLastSenderReport: 65536)

@@ -3,7 +3,7 @@ import Wire
 
 @testable import RTP
 
-@Suite struct RTPHeaderTests {
+struct RTPHeaderTests {
   /// What the recorded call agreed on.
   static let map: HeaderExtensionMap = {
     var map = HeaderExtensionMap()

@@ -1,5 +1,6 @@
 import Foundation
 import RTP
+import Wire
 
 /// A packet of a recorded call.
 struct SamplePacket {
@@ -23,10 +24,7 @@ struct SamplePacket {
 
 /// The bytes of a hexadecimal text; blanks are passed over.
 func octets(_ hex: String) -> [UInt8] {
-  let digits = hex.compactMap(\.hexDigitValue)
-  return stride(from: 0, to: digits.count - 1, by: 2).map {
-    UInt8(digits[$0] << 4 | digits[$0 + 1])
-  }
+  [UInt8](hexadecimal: hex.filter { !$0.isWhitespace }) ?? []
 }
 
 /// A small generator, so that what a test does depends on its seed alone.

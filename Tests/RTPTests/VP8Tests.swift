@@ -3,7 +3,7 @@ import Wire
 
 @testable import RTP
 
-@Suite struct VP8Tests {
+struct VP8Tests {
   @Test func aBrowsersKeyFrameIsRecognised() throws {
     let packets = try SamplePacket.chromiumCall().map(\.bytes)
     let packet = try #require(packets.first { $0[1] & 0x7f == 96 })

@@ -3,7 +3,7 @@ import Wire
 
 @testable import RTP
 
-@Suite struct VP9Tests {
+struct VP9Tests {
   private func read(_ bytes: [UInt8]) throws -> VP9Descriptor {
     var reader = ByteReader(bytes.span.bytes)
     let descriptor = try VP9Descriptor(parsing: &reader)

@@ -11,7 +11,7 @@ import Wire
 @testable import Replay
 
 /// AV1 is carried through: its pictures come encoded, go out, come back, and all of it replays.
-@Suite struct AV1ReplayTests {
+struct AV1ReplayTests {
   private static let codecs = ["opus", "VP8", "AV1"]
   private static let delimiter: [UInt8] = [0x12, 0]
   /// A sequence of 640x360, as a unit with its size.

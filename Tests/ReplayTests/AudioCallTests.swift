@@ -7,7 +7,7 @@ import Testing
 import Wire
 
 /// Two minutes of a call in virtual time whose device fails every five seconds.
-@Suite struct AudioCallTests {
+struct AudioCallTests {
   /// What happens, one after the other.
   private enum Fault: CaseIterable {
     case starvation, interruption, mute, headset, refusedMode, unannouncedRate

@@ -56,7 +56,7 @@ enum Microphone {
   }
 }
 
-@Suite struct AudioSessionReplayTests {
+struct AudioSessionReplayTests {
   /// A call that runs: the session's own device captures for 50 ms.
   private func begin(_ session: VirtualAudioSession, rate: Int = 48_000) {
     session.call(.openConnection(1, sends: true, receives: true))

@@ -12,7 +12,7 @@ import Wire
 
 @testable import Replay
 
-@Suite struct CallsReplayTests {
+struct CallsReplayTests {
   private static let tone = MediaSource.tone(hertz: 440, pauseSeconds: 0)
   private static let pattern = MediaSource.pattern(width: 96, height: 64, framesPerSecond: 10)
 

@@ -11,7 +11,7 @@ import Wire
 @testable import Replay
 
 /// Frames of cameras and screens: their own times, sizes that change, and what is given up first.
-@Suite struct CapturedFramesTests {
+struct CapturedFramesTests {
   private func recorded(
     _ links: [LinkSettings] = [LinkSettings(), LinkSettings()],
     during run: (VirtualCall) throws -> Void,

@@ -9,7 +9,7 @@ import Wire
 
 @testable import Replay
 
-@Suite struct DataReplayTests {
+struct DataReplayTests {
   /// Records a call with data channels over a path that loses packets, and gives its path.
   private func record(keepsMedia: Bool, in folder: String) throws -> String {
     let path = folder + "/data.take"

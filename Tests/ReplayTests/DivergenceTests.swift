@@ -6,7 +6,7 @@ import Wire
 
 @testable import Replay
 
-@Suite struct DivergenceTests {
+struct DivergenceTests {
   /// The first step of the shared call whose output row fits, and its divergence when it is bent.
   private func divergence(where sql: String, _ bend: (Int) -> Bend) throws -> Divergence {
     let call = try RecordedCall.shared.get()

@@ -11,7 +11,7 @@ import Wire
 @testable import Replay
 
 /// Pictures that come encoded: an input that is in the take, sent as it is.
-@Suite struct H264ReplayTests {
+struct H264ReplayTests {
   /// Parameters of 64x44 pixels, and a slice that is too large for one packet.
   private static let front: [UInt8] = [
     0, 0, 0, 1, 0x67, 0x42, 0xc0, 0x1e, 0xda, 0x11, 0xfe, 0xd0, 0, 0, 0, 1, 0x68, 0xce, 0x3c, 0x80,

@@ -11,7 +11,7 @@ import Wire
 @testable import Replay
 
 /// Two takes of the two ends of a call as one take.
-@Suite struct JointTakeTests {
+struct JointTakeTests {
   /// The two ends of a call that was recorded as a whole, each as a take of its own; the second
   /// one began later, by a clock of its own.
   private struct Ends {

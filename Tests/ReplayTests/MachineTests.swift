@@ -11,7 +11,7 @@ import Wire
 
 /// Machines of other kinds on the tape: the same take, replay, walk, redrive and comparison work on
 /// a machine that none of them knows.
-@Suite struct MachineTests {
+struct MachineTests {
   private typealias Folder = MachineFolder
 
   private func recorded(_ folder: Folder, _ name: String = "a.take") throws -> String {

@@ -11,7 +11,7 @@ import Verify
 import Wire
 
 /// A machine that none of the verbs knows, through every one of them.
-@Suite struct MachineVerbTests {
+struct MachineVerbTests {
   private func counted(_ name: String = "a.take") throws -> (folder: MachineFolder, path: String) {
     let folder = try MachineFolder()
     return (folder, try folder.recordCounter(name))

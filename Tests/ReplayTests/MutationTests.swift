@@ -13,7 +13,7 @@ import Wire
 /// to be called altered at exactly that step. With the chain made anew it is the replay that has
 /// to notice: at exactly that step when an output was changed, and where the stack first does
 /// something else when it was an input. A plain loop over the stack says where that is.
-@Suite struct MutationTests {
+struct MutationTests {
   static let mutations = 2_000
   static let perTest = 50
 

@@ -10,7 +10,7 @@ import Wire
 @testable import Replay
 
 /// Calls whose paths are dead, hidden, or gone for a while, each replayed from its take.
-@Suite struct OutageReplayTests {
+struct OutageReplayTests {
   private static let wired = [IPAddress(ipv4: 0x0a00_0001), IPAddress(ipv4: 0x0a00_0002)]
   private static let mobile = [IPAddress(ipv4: 0x0a00_0101), IPAddress(ipv4: 0x0a00_0102)]
 

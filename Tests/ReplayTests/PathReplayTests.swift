@@ -9,7 +9,7 @@ import Wire
 @testable import Replay
 
 /// Calls over other paths than plain UDP between fixed addresses.
-@Suite struct PathReplayTests {
+struct PathReplayTests {
   /// Records a call, lets things happen to it, and replays it.
   private func replayed(
     _ configuration: PeerConfiguration, during events: (RecordedVirtualCall) throws -> Void,

@@ -9,7 +9,7 @@ import Wire
 @testable import Replay
 
 /// Calls whose media goes through a TURN server.
-@Suite struct RelayedCallTests {
+struct RelayedCallTests {
   @Test(arguments: [[true, true], [true, false]])
   func aRelayedCallReplaysBitForBit(relayOnly: [Bool]) throws {
     let path = FileManager.default.temporaryDirectory.path + "/\(UUID().uuidString).take"

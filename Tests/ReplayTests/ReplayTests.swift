@@ -9,7 +9,7 @@ import Wire
 
 @testable import Replay
 
-@Suite struct ReplayTests {
+struct ReplayTests {
   private func isIdentical(_ report: ReplayReport) -> Bool {
     if case .identical = report.verdict { return true }
     return false

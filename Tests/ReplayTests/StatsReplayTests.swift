@@ -9,7 +9,7 @@ import Wire
 
 @testable import Replay
 
-@Suite struct StatsReplayTests {
+struct StatsReplayTests {
   private func stats(_ path: String, until stop: Replayer.Stop?) throws -> StatsReplay {
     try StatsReplay(path: path, until: stop, toolchain: nil, codecs: { LibraryCodecs() })
   }

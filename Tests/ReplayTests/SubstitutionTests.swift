@@ -8,7 +8,7 @@ import Wire
 
 @testable import Replay
 
-@Suite struct SubstitutionTests {
+struct SubstitutionTests {
   private func inFolder<Result>(_ body: (String) throws -> Result) throws -> Result {
     let folder = FileManager.default.temporaryDirectory.path + "/substitute-" + UUID().uuidString
     try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)

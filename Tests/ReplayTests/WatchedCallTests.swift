@@ -13,7 +13,7 @@ import Wire
 
 /// A call of Retake's own that an observer sees from beside: what the observer drives again is what
 /// the endpoint did.
-@Suite struct WatchedCallTests {
+struct WatchedCallTests {
   /// A frame that somebody received.
   fileprivate struct Heard: Equatable {
     var ssrc: UInt32

@@ -7,7 +7,7 @@ import Stats
 import Testing
 import Wire
 
-@Suite struct RecordedNetworkTests {
+struct RecordedNetworkTests {
   /// The callee's part of the recorded call, as its application made it.
   private func answer(_ network: RecordedNetwork) async throws {
     let connection = network.connection

@@ -2,7 +2,7 @@ import Foundation
 import RetakeTesting
 import Testing
 
-@Suite struct ReplayExpectationTests {
+struct ReplayExpectationTests {
   @Test(arguments: [ReplayComparison.asPinned, .exact, .meaning])
   func aGoodTakeIsSilent(_ comparison: ReplayComparison) async throws {
     let recording = try Recording()

@@ -3,7 +3,7 @@ import Retake
 import Testing
 
 /// Takes as an application reads them, which imports `Retake` and nothing else of this package.
-@Suite struct TakeTests {
+struct TakeTests {
   private let path = capture("virtual-loss")
 
   /// A folder that is gone after the body.

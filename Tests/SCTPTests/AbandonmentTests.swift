@@ -4,7 +4,7 @@ import Testing
 import Wire
 
 /// Unreliable channels against a record of what the network did to each message.
-@Suite struct AbandonmentTests {
+struct AbandonmentTests {
   /// How many networks; `RETAKE_DELIVERY_SEEDS=N` asks for another number.
   private static let seeds =
     ProcessInfo.processInfo.environment["RETAKE_DELIVERY_SEEDS"].flatMap { UInt64($0) } ?? 20

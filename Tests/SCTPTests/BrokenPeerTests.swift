@@ -4,7 +4,7 @@ import Wire
 @testable import SCTP
 
 /// What a peer says that ends the association, with more behind it: the end is the end.
-@Suite struct BrokenPeerTests {
+struct BrokenPeerTests {
   private func connected(_ change: (inout SCTPParameters) -> Void = { _ in }) -> Link {
     var link = Link()
     link.connect {

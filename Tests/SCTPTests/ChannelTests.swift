@@ -2,7 +2,7 @@ import SCTP
 import Testing
 import Wire
 
-@Suite struct ChannelTests {
+struct ChannelTests {
   @Test func bothSidesConnectWhoeverComesFirst() {
     for seed in 0..<50 as Range<UInt64> {
       var link = Link(seed: seed, LinkQuality(loss: 20, duplication: 20, jitter: .milliseconds(60)))

@@ -4,7 +4,7 @@ import Wire
 @testable import SCTP
 
 /// How the congestion window changes (RFC 9260 section 7.2), for chunks of up to 1,148 bytes.
-@Suite struct CongestionWindowTests {
+struct CongestionWindowTests {
   private let chunk = 1148
 
   private func window() -> CongestionWindow { CongestionWindow(packetSize: chunk + 12) }

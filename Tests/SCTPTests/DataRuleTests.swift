@@ -4,7 +4,7 @@ import Wire
 @testable import SCTP
 
 /// Rules about data, acknowledgements and streams that well-behaved peers never touch.
-@Suite struct DataRuleTests {
+struct DataRuleTests {
   private func connected(interleaving: Bool = false) -> Link {
     var link = Link()
     link.connect { $1.offersInterleaving = interleaving }

@@ -3,7 +3,7 @@ import SCTP
 import Testing
 import Wire
 
-@Suite struct DeliveryTests {
+struct DeliveryTests {
   /// A message that says its own number, of a size that depends on it.
   private func message(_ number: Int, size: Int) -> [UInt8] {
     var bytes = (0..<4).map { UInt8(truncatingIfNeeded: number >> (8 * $0)) }

@@ -4,7 +4,7 @@ import Wire
 
 /// What a sender that always has something to send gets through a bottleneck that also loses
 /// packets by chance.
-@Suite struct GoodputTests {
+struct GoodputTests {
   /// The path: 50 ms for the way there and back, 1 % of the packets lost each way.
   private static let roundTrip = 0.05
   private static let loss = 0.01

@@ -4,7 +4,7 @@ import Wire
 @testable import SCTP
 
 /// Rules about the beginning and the end of an association that well-behaved peers never touch.
-@Suite struct HandshakeRuleTests {
+struct HandshakeRuleTests {
   private func initiation(
     tag: UInt32 = 7, window: UInt32 = 65536, out: UInt16 = 10, into: UInt16 = 10
   ) -> Initiation {

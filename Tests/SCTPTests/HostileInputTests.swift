@@ -4,7 +4,7 @@ import Wire
 @testable import SCTP
 
 /// Packets that nobody should send: nothing traps, and what is kept stays small.
-@Suite struct HostileInputTests {
+struct HostileInputTests {
   /// Changes a packet somewhere and gives it the right checksum, so that more than that is tested.
   private func mutated(_ packet: [UInt8], _ dice: inout Dice) -> [UInt8] {
     var bytes = packet

@@ -3,7 +3,7 @@ import Wire
 
 @testable import SCTP
 
-@Suite struct PacketTests {
+struct PacketTests {
   @Test func theChecksumIsTheOneOfThePublishedVectors() {
     func value(_ bytes: [UInt8]) -> UInt32 { CRC32C.value(of: bytes.span.bytes) }
     #expect(value(Array("123456789".utf8)) == 0xe306_9283)

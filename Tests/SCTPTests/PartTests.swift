@@ -5,7 +5,7 @@ import Wire
 @testable import SCTP
 
 /// The parts of an association that keep time and numbers, each by itself.
-@Suite struct PartTests {
+struct PartTests {
   private let second = Interval.seconds(1)
 
   // MARK: Timers

@@ -2,7 +2,7 @@ import SCTP
 import Testing
 import Wire
 
-@Suite struct PartialReliabilityTests {
+struct PartialReliabilityTests {
   private static let kinds = [
     DataChannelInit(maxRetransmits: 0), DataChannelInit(ordered: false, maxRetransmits: 0),
     DataChannelInit(ordered: false, maxRetransmits: 1), DataChannelInit(maxPacketLifeTime: 100),

@@ -4,7 +4,7 @@ import Wire
 
 @testable import SCTP
 
-@Suite struct QueueTests {
+struct QueueTests {
   @Test func queuesThatWereLongForAMomentGiveTheirSpaceBack() throws {
     var link = Link(seed: 2, LinkQuality(loss: 5))
     link.connect()

@@ -4,7 +4,7 @@ import Wire
 @testable import SCTP
 
 /// What came and how the peer is told of it, and requests to reset streams, without an association.
-@Suite struct ReceiverTests {
+struct ReceiverTests {
   private func receiver(first: UInt32 = 1, window: Int = 65536) -> Receiver {
     var peer = Initiation()
     peer.firstNumber = first

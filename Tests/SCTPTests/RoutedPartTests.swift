@@ -4,7 +4,7 @@ import Wire
 @testable import SCTP
 
 /// The parts of an association that talk to each other through it, each by itself.
-@Suite struct RoutedPartTests {
+struct RoutedPartTests {
   private let parameters = SCTPParameters(isClient: true, offersInterleaving: false)
 
   // MARK: Handshake

@@ -3,7 +3,7 @@ import Testing
 import Wire
 
 /// Packets in words.
-@Suite struct TextTests {
+struct TextTests {
   /// The packets of a small conversation, in words.
   private func conversation(interleaving: Bool) -> [String] {
     var titles: [String] = []

@@ -3,7 +3,7 @@ import Wire
 
 @testable import SDP
 
-@Suite struct AttributeTests {
+struct AttributeTests {
   @Test func aChromiumOfferIsRead() throws {
     let offer = try SDPDocument(parsing: try Samples.text("chromium-offer"))
     #expect(offer.origin.sessionID == "6605313123107541320")

@@ -2,7 +2,7 @@ import Foundation
 import SDP
 import Testing
 
-@Suite struct CandidateInitTests {
+struct CandidateInitTests {
   @Test(arguments: [
     (CandidateInit(candidate: ""), #"{"candidate":""}"#),
     (

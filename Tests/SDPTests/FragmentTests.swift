@@ -2,7 +2,7 @@ import Testing
 
 @testable import SDP
 
-@Suite struct FragmentTests {
+struct FragmentTests {
   static let trickled = [
     "a=ice-ufrag:EsAw", "a=ice-pwd:P2uYro0UCOQ4zxjKXaWCBui1", "m=audio 9 RTP/AVP 0", "a=mid:0",
     "a=candidate:1387637174 1 udp 2122260223 192.0.2.1 61764 typ host generation 0 ufrag EsAw",

@@ -2,7 +2,7 @@ import Testing
 
 @testable import SDP
 
-@Suite struct MutationTests {
+struct MutationTests {
   /// A text gives a description that prints to an equal one, or an error about one of its lines.
   ///
   /// Printing and parsing again is left to every eighth text, for speed.

@@ -2,7 +2,7 @@ import Testing
 
 @testable import SDP
 
-@Suite struct RefusalTests {
+struct RefusalTests {
   static let head = ["v=0", "o=- 1 1 IN IP4 127.0.0.1", "s=-", "t=0 0"]
 
   @Test(arguments: [

@@ -3,7 +3,7 @@ import Wire
 
 @testable import SDP
 
-@Suite struct RoundTripTests {
+struct RoundTripTests {
   @Test(arguments: Samples.names)
   func sectionsBeginWhereTheirLineNumbersSay(name: String) throws {
     let lines = try Samples.lines(name)

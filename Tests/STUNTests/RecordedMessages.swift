@@ -1,3 +1,5 @@
+import Wire
+
 /// Binding messages of real sessions, as they were on the wire, with the passwords of their
 /// descriptions: throw-away calls over loopback between the stacks that the names tell.
 struct RecordedMessage: Sendable, CustomStringConvertible {
@@ -316,18 +318,7 @@ struct RecordedMessage: Sendable, CustomStringConvertible {
   ]
 }
 
-/// The bytes of hexadecimal digits; everything else is passed over.
+/// The bytes of hexadecimal digits with blanks between them.
 func hexBytes(_ text: String) -> [UInt8] {
-  var bytes: [UInt8] = []
-  var high: UInt8?
-  for character in text {
-    guard let digit = character.hexDigitValue else { continue }
-    if let half = high {
-      bytes.append(half << 4 | UInt8(digit))
-      high = nil
-    } else {
-      high = UInt8(digit)
-    }
-  }
-  return bytes
+  [UInt8](hexadecimal: text.filter { !$0.isWhitespace }) ?? []
 }

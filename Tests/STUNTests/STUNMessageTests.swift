@@ -3,7 +3,7 @@ import Wire
 
 @testable import STUN
 
-@Suite struct STUNMessageTests {
+struct STUNMessageTests {
   @Test(arguments: RecordedMessage.all)
   func messagesOfOtherStacksAreUnderstood(_ recorded: RecordedMessage) throws {
     let message = try STUNMessage(recorded.bytes)

@@ -2,7 +2,7 @@ import Secure
 import Testing
 import Wire
 
-@Suite struct CertificateTests {
+struct CertificateTests {
   private static let now = WallClock.test.unixNanosecondsAtZero / 1_000_000_000
 
   private static func certificate(

@@ -2,7 +2,7 @@ import Secure
 import Testing
 import Wire
 
-@Suite struct DTLSDataTests {
+struct DTLSDataTests {
   private func connected(_ link: @escaping DTLSPair.Link = DTLSPair.losing(0)) throws -> DTLSPair {
     let pair = try DTLSPair(link: link)
     pair.start()

@@ -3,7 +3,7 @@ import Secure
 import Testing
 import Wire
 
-@Suite struct DTLSDeterminismTests {
+struct DTLSDeterminismTests {
   /// Runs a whole session with lost datagrams and data both ways.
   static func session(seed: UInt8, mask: UInt32) throws -> DTLSPair {
     let pair = try DTLSPair(seed: seed, link: DTLSPair.losing(mask))

@@ -3,7 +3,7 @@ import Secure
 import Testing
 import Wire
 
-@Suite struct DTLSFingerprintTests {
+struct DTLSFingerprintTests {
   private static let wrong = CertificateFingerprint(
     algorithm: "sha-256", value: Array(repeating: "AB", count: 32).joined(separator: ":"))
 

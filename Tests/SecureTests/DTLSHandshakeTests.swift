@@ -3,7 +3,7 @@ import Secure
 import Testing
 import Wire
 
-@Suite struct DTLSHandshakeTests {
+struct DTLSHandshakeTests {
   @Test func bothEndsAgreeOnKeysAndTellTheirStates() throws {
     let pair = try DTLSPair()
     pair.start()

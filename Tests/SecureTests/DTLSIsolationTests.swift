@@ -1,12 +1,12 @@
+import CDTLS
 import COpenSSL
-import CSupport
 import Glibc
 import Secure
 import Testing
 import Wire
 
 /// What comes from the process must not reach an association.
-@Suite struct DTLSIsolationTests {
+struct DTLSIsolationTests {
   @Test func noRandomnessComesFromOpenSSLsDefaultContext() async throws {
     await #expect(processExitsWith: .success) {
       // From here on every draw from the default context fails.
@@ -94,11 +94,11 @@ import Wire
   }
 
   @Test func frozenClockIsOneThreadsOwnAndRestored() {
-    var clock = csupport_frozen_clock(seconds: 4711, reads: 0)
-    let before = csupport_clock_freeze(&clock)
+    var clock = cdtls_frozen_clock(seconds: 4711, reads: 0)
+    let before = cdtls_clock_freeze(&clock)
     var time = timeval()
     gettimeofday(&time, nil)
-    _ = csupport_clock_freeze(before)
+    _ = cdtls_clock_freeze(before)
     #expect(time.tv_sec == 4711 && time.tv_usec == 0)
     #expect(clock.reads == 1)
     gettimeofday(&time, nil)

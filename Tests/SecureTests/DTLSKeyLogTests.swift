@@ -3,7 +3,7 @@ import Testing
 import Wire
 
 /// What the logged secrets of an association open.
-@Suite struct DTLSKeyLogTests {
+struct DTLSKeyLogTests {
   private func established() throws -> DTLSPair {
     let pair = try DTLSPair()
     pair.start()

@@ -2,7 +2,7 @@ import Secure
 import Testing
 import Wire
 
-@Suite struct DTLSMutationTests {
+struct DTLSMutationTests {
   @Test func brokenDatagramsNeverTrapAndNeverConnectWithOtherKeys() throws {
     var connected = 0
     for seed in UInt64(0)..<300 {
@@ -59,11 +59,13 @@ import Wire
     #expect(pair.isConnected)
   }
 
-  @Test func mutatedFirstFlightsNeverTrap() throws {
+  /// Nobody gets in by damage, and who is not broken answers the next one as ever.
+  @Test func mutatedFirstFlightsLeaveAServerThatAnswersOrHasFailed() throws {
     var random = SplitMix(state: 12)
     let model = try DTLSPair()
     model.start()
     let hellos = BrowserHello.datagrams + model.client.sent
+    var answered = 0
     for _ in 0..<150 {
       let pair = try DTLSPair()
       pair.step(pair.server, .start(.server, remoteFingerprints: []))
@@ -71,6 +73,14 @@ import Wire
         let hello = hellos.randomElement(using: &random) ?? []
         pair.step(pair.server, .datagram(mutated(hello, with: &random)))
       }
+      let server = pair.server
+      #expect(server.result == nil && server.data.isEmpty)
+      #expect([.new, .connecting, .failed].contains(server.transport.state))
+      #expect((server.transport.state == .failed) == !server.failures.isEmpty)
+      // A hello is answered by its flight; damage must not make an amplifier of a server.
+      #expect(server.sent.count <= 60 * 8)
+      if !server.sent.isEmpty { answered += 1 }
     }
+    #expect(answered > 100, "most hellos can be read still")
   }
 }

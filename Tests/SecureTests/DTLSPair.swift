@@ -9,7 +9,7 @@ final class DTLSPair {
     let role: DTLSRole
     let entropy: EntropyStream
     var sent: [[UInt8]] = []
-    var states: [DTLSState] = []
+    var states: [DTLSTransportState] = []
     var result: DTLSResult?
     var data: [[UInt8]] = []
     var failures: [String] = []
@@ -192,10 +192,7 @@ func mutated(_ bytes: [UInt8], with random: inout SplitMix) -> [UInt8] {
   return bytes
 }
 
-/// Reads hexadecimal digits; anything else between them is passed over.
+/// Reads hexadecimal digits with blanks between them.
 func hex(_ text: String) -> [UInt8] {
-  let digits = text.compactMap(\.hexDigitValue)
-  return stride(from: 0, to: digits.count - 1, by: 2).map {
-    UInt8(digits[$0] << 4 | digits[$0 + 1])
-  }
+  [UInt8](hexadecimal: text.filter { !$0.isWhitespace }) ?? []
 }

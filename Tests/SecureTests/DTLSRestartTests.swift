@@ -2,7 +2,7 @@ import Secure
 import Testing
 import Wire
 
-@Suite struct DTLSRestartTests {
+struct DTLSRestartTests {
   private func restart(_ pair: DTLSPair) {
     pair.step(
       pair.server, .restart(.server, remoteFingerprints: [pair.client.transport.fingerprint]))

@@ -1,7 +1,7 @@
 import Secure
 import Testing
 
-@Suite struct SRTPTests {
+struct SRTPTests {
   static let profiles: [SRTPProfile] = [
     .aes128CMSHA1_80, .aeadAES128GCM, .aeadAES256GCM,
   ]

@@ -2,7 +2,7 @@ import Secure
 import Testing
 
 /// Known packets: by libsrtp's published reference values, and by real calls.
-@Suite struct SRTPVectorTests {
+struct SRTPVectorTests {
   struct Vector: Sendable {
     let profile: SRTPProfile
     let key: String

@@ -1,6 +1,7 @@
 import NIOCore
 import NIOPosix
 import Signaling
+import TLS
 import Testing
 
 /// Who may call a server: what browsers send on behalf of foreign pages is refused before anything

@@ -3,7 +3,7 @@ import Testing
 
 @testable import Signaling
 
-@Suite struct SessionClientTests {
+struct SessionClientTests {
   /// A server whose answers are written down, and what it was asked.
   final class Script: Sendable {
     private let requests = Mutex<[HTTPRequest]>([])

@@ -48,7 +48,7 @@ final class ScriptedSessions: SessionHandling {
   }
 }
 
-@Suite struct SessionRoutesTests {
+struct SessionRoutesTests {
   struct Case: Sendable, CustomTestStringConvertible {
     var request: String
     var fields: [String] = []

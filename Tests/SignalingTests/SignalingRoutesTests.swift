@@ -67,7 +67,7 @@ final class ScriptedCalls: CallHandling {
   }
 }
 
-@Suite struct SignalingRoutesTests {
+struct SignalingRoutesTests {
   struct Case: Sendable, CustomTestStringConvertible {
     var request: String
     var body = ""

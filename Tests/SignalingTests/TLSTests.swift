@@ -1,10 +1,11 @@
 import Foundation
 import NIOCore
+import TLS
 import Testing
 
 @testable import Signaling
 
-@Suite struct TLSTests {
+struct TLSTests {
   /// A certificate for localhost and 127.0.0.1, signed by itself; its key guards nothing.
   static let certificate = """
     -----BEGIN CERTIFICATE-----

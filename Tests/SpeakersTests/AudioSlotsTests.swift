@@ -3,7 +3,7 @@ import Wire
 
 @testable import Speakers
 
-@Suite struct AudioSlotsTests {
+struct AudioSlotsTests {
   private let loud = SoundLevel(dbov: -30)
   private let quiet = SoundLevel(dbov: -80)
 

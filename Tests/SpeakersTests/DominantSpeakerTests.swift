@@ -2,7 +2,7 @@ import Speakers
 import Testing
 import Wire
 
-@Suite struct DominantSpeakerTests {
+struct DominantSpeakerTests {
   @Test func aSwitchIsToldHalfASecondAfterTheOtherBegan() {
     var room = Room()
     room.talk(from: 0, to: 1000, [(1, 30), (2, 30)])

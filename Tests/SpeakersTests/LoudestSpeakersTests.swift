@@ -2,7 +2,7 @@ import Speakers
 import Testing
 import Wire
 
-@Suite struct LoudestSpeakersTests {
+struct LoudestSpeakersTests {
   private func run(
     _ settings: LoudestSpeakers.Settings = LoudestSpeakers.Settings(), seconds: Int64,
     _ levels: (Int64) -> [(id: Int, dbov: Int)]

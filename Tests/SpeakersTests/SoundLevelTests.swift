@@ -2,7 +2,7 @@ import Foundation
 import Speakers
 import Testing
 
-@Suite struct SoundLevelTests {
+struct SoundLevelTests {
   @Test(arguments: [
     (0, 100), (-1, 98), (-18, 70), (-29, 52), (-30, 50), (-59, 2), (-60, 0), (-61, 0), (-127, 0),
   ])

@@ -2,7 +2,7 @@ import Foundation
 import Speakers
 import Testing
 
-@Suite struct SpeechScoreTests {
+struct SpeechScoreTests {
   /// ln C(n, v) + n ln p - ln λ + λ v with p = 1/2, at least the least score.
   private func score(_ count: Int, of parts: Int, lambda: Double) -> Double {
     var ways = 1.0

@@ -5,7 +5,7 @@ import Wire
 @testable import TURN
 
 /// The parts of a client, each by itself.
-@Suite struct PartTests {
+struct PartTests {
   private let entropy = Entropy(seed: [4]).stream("ice")
   private let peer = SocketAddress(IPAddress(ipv4: 1), port: 5000)
   private let other = SocketAddress(IPAddress(ipv4: 2), port: 5000)

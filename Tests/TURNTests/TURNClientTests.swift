@@ -73,7 +73,7 @@ private struct Bench {
   }
 }
 
-@Suite struct TURNClientTests {
+struct TURNClientTests {
   private let peer = SocketAddress(IPAddress(ipv4: 0xc633_6401), port: 5000)
   private let other = SocketAddress(IPAddress(ipv4: 0xc633_6402), port: 5000)
 

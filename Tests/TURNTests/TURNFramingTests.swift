@@ -3,7 +3,7 @@ import TURN
 import Testing
 import Wire
 
-@Suite struct TURNFramingTests {
+struct TURNFramingTests {
   private let messages: [[UInt8]] = [
     STUNWriter(.indication, transactionID: STUNTransactionID(high: 1, low: 2)).finish(),
     ChannelData.frame([1, 2, 3, 4, 5], channel: 0x4000),

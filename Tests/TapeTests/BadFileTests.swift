@@ -4,7 +4,7 @@ import Wire
 
 @testable import Tape
 
-@Suite struct BadFileTests {
+struct BadFileTests {
   private func error(_ path: String) throws -> TapeError {
     try #require(
       #expect(throws: TapeError.self) {
@@ -110,7 +110,7 @@ import Wire
     #expect(noticed > 40)
   }
 
-  @Test func damagedHeadsNeverTrapTheParser() {
+  @Test func damagedHeadsAreReadWholeOrRefused() {
     var body = TapeBody(start: 0)
     for (index, step) in SampleSteps.all.enumerated() {
       body.append(
@@ -119,26 +119,44 @@ import Wire
           deadline: step.deadline, entropyDrawn: step.entropyDrawn, rowCount: index))
     }
     let entropy = Entropy(seed: [2]).stream("damage")
+    var refused = 0
     for _ in 0..<30_000 {
       var bytes = body.bytes
       for _ in 0..<1 + entropy.integer(below: 6) {
         bytes[Int(entropy.integer(below: UInt64(bytes.count)))] = entropy.byte()
       }
       bytes.removeLast(Int(entropy.integer(below: 3)))
-      _ = try? TapeBody.heads(bytes.span.bytes, first: 1, count: body.count, start: .max)
+      let heads = try? TapeBody.heads(bytes.span.bytes, first: 1, count: body.count, start: .max)
+      guard let heads else {
+        refused += 1
+        continue
+      }
+      if heads.map(\.number) != Array(1...body.count) {
+        Issue.record("the steps \(heads.map(\.number)) were read")
+      }
     }
+    #expect(refused > 0 && refused < 30_000)
   }
 
   @Test func anyBytesMakeAPacketRow() {
     let entropy = Entropy(seed: [3]).stream("damage")
+    var read = 0
     for _ in 0..<40_000 {
       var bytes = SampleSteps.rtp(sequence: 5)
       for _ in 0..<1 + entropy.integer(below: 6) {
         bytes[Int(entropy.integer(below: UInt64(bytes.count)))] = entropy.byte()
       }
       bytes.removeLast(Int(entropy.integer(below: UInt64(bytes.count))))
-      _ = RTPFields(bytes.span.bytes, transportSequenceID: 5)
+      let fields = RTPFields(bytes.span.bytes, transportSequenceID: 5)
+      read += fields.isRTP ? 1 : 0
+      if fields.isRTP, fields.ssrc == nil || bytes.count < 12 {
+        Issue.record("\(bytes.count) bytes became RTP of \(fields.ssrc ?? 0)")
+      }
+      if !fields.isRTP, fields.transportSequence != nil || fields.sequence != 0 {
+        Issue.record("what is no RTP has its fields")
+      }
     }
+    #expect(read > 1_000 && read < 40_000)
   }
 
   @Test func headsComeBackAsTheyWere() throws {

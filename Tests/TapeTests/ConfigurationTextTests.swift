@@ -8,7 +8,7 @@ import Wire
 @testable import Tape
 
 /// The configuration as genesis rows have it: what is not set leaves no trace in them.
-@Suite struct ConfigurationTextTests {
+struct ConfigurationTextTests {
   private static let today = #"""
     {"answersAsDTLSClient":false,"audioBitrate":32000,"bundlePolicy":"balanced","certificates":[],\#
     "establishmentNeedsAllCandidates":true,"establishmentTimeoutMilliseconds":30000,\#

@@ -6,7 +6,7 @@ import Wire
 @testable import Tape
 
 /// Captured pictures are stored smaller, and come back as they were.
-@Suite struct ContentCodingTests {
+struct ContentCodingTests {
   private func noise(_ width: Int, _ height: Int) -> [UInt8] {
     (0..<Picture.byteCount(width: width, height: height)).map {
       UInt8(truncatingIfNeeded: $0 &* 2_654_435_761 >> 11)

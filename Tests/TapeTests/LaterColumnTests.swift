@@ -3,7 +3,7 @@ import Testing
 @testable import Tape
 
 /// A column that came with a later format, behind one whose bytes stand in a stream.
-@Suite struct LaterColumnTests {
+struct LaterColumnTests {
   private struct Note: TableRow, Equatable {
     static var table: Table { Table(rawValue: 99) }
     static var name: String { "note" }

@@ -7,7 +7,7 @@ import Tape
 import Testing
 import Wire
 
-@Suite struct MergeTests {
+struct MergeTests {
   /// A call of both ends in one take; what the caller sends is lost and delayed as said.
   private func record(
     _ folder: TakeFolder, lossPerMille: UInt64 = 0, jitter: Interval = .zero, seconds: Int64 = 3

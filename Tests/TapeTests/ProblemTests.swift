@@ -7,7 +7,7 @@ import Wire
 @testable import Queries
 @testable import Tape
 
-@Suite struct ProblemTests {
+struct ProblemTests {
   private func names(_ problems: [TakeProblems.Problem], peer: Int64) -> Set<String> {
     Set(problems.filter { $0.peer == peer }.map(\.name))
   }

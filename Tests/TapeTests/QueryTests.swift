@@ -6,7 +6,7 @@ import Wire
 @testable import Queries
 @testable import Tape
 
-@Suite struct QueryTests {
+struct QueryTests {
   private func text(_ path: String, _ sql: String, _ format: SQLConsole.Format = .csv) throws
     -> String
   {

@@ -7,7 +7,7 @@ import Wire
 
 @testable import Tape
 
-@Suite struct RecordingTests {
+struct RecordingTests {
   @Test func aTakeIsAboutAsLargeAsAPacketCapture() throws {
     let folder = try TakeFolder()
     for (payload, share) in [(1_180, 1.042), (1_000, 1.042), (400, 1.09), (80, 1.25)] {

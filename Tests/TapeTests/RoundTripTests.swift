@@ -8,7 +8,7 @@ import Wire
 
 @testable import Tape
 
-@Suite struct RoundTripTests {
+struct RoundTripTests {
   @Test func everyKindOfStepComesBackAsItWasRecorded() throws {
     let folder = try TakeFolder()
     let path = try folder.record(SampleSteps.all)

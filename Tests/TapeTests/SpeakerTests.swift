@@ -6,7 +6,7 @@ import Wire
 @testable import Queries
 @testable import Tape
 
-@Suite struct SpeakerTests {
+struct SpeakerTests {
   /// The caller speaks for two and a half seconds, then the callee for three.
   private func turns(_ folder: TakeFolder) throws -> String {
     let call = try FaultyCall(folder, seed: 1, sound: .application, hasVideo: false)

@@ -4,7 +4,7 @@ import Wire
 
 @testable import Tape
 
-@Suite struct TamperTests {
+struct TamperTests {
   /// What a changed file says: the alteration that an audit finds.
   private func alteration(of path: String) throws -> Alteration? {
     try TapeAudit.run(path: path).alteration

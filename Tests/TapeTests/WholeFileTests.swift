@@ -4,7 +4,7 @@ import Testing
 @testable import Tape
 
 /// Files that are there as a whole or not at all.
-@Suite struct WholeFileTests {
+struct WholeFileTests {
   private let folder = FileManager.default.temporaryDirectory.path + "/whole-" + UUID().uuidString
 
   init() throws {

@@ -1,6 +1,6 @@
 import Testing
 
-@Suite struct AllowanceTests {
+struct AllowanceTests {
   private let findings = [
     Finding(path: "a", line: 1, what: "x"), Finding(path: "a", line: 2, what: "x"),
     Finding(path: "b", line: 3, what: "x"),

@@ -2,7 +2,7 @@ import Foundation
 import Testing
 
 /// The README and the articles of the catalogue beside the umbrella module.
-@Suite struct DocumentationTests {
+struct DocumentationTests {
   private static let catalogue = "Sources/Retake/Retake.docc"
 
   private static func names(in folder: String) -> [String] {

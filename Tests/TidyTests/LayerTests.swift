@@ -1,6 +1,6 @@
 import Testing
 
-@Suite struct LayerTests {
+struct LayerTests {
   private let declared: [(name: String, needs: [String])]
 
   init() throws {

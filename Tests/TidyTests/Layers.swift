@@ -7,13 +7,13 @@ enum Layers {
   static let order = [
     "DequeModule", "HeapModule",
     "CSQLite", "CSRTP", "COpus", "CVPX", "CPcap", "CZlib", "CZstd", "CEdit", "COpenSSL", "CXXHash",
-    "CYUV", "CCharLS", "CSupport",
+    "CYUV", "CCharLS", "CDTLS", "CSockets", "CProcess",
     "Wire", "Digests", "STUN", "TURN", "ICE", "MulticastDNS", "Secure", "RTP", "SCTP", "SDP",
     "JSEP", "Transport",
     "Capture", "Decryption", "Observer",
     "Flow", "Media", "AudioSession",
     "Stats", "Speakers", "Peer", "MediaFiles", "Tape", "Queries", "Page", "Replay", "Debug",
-    "Verify", "Lab", "Live", "Export", "RetakeTesting", "Signaling", "Retake", "RetakeRTC",
+    "Verify", "Lab", "TLS", "Live", "Export", "RetakeTesting", "Signaling", "Retake", "RetakeRTC",
     "RetakeCommand", "soak",
   ]
 

@@ -1,7 +1,7 @@
 import Testing
 
 /// The order of a dictionary or set differs from process to process; nothing may come from it.
-@Suite struct OrderTests {
+struct OrderTests {
   @Test func theCoreNeverWalksThroughDictionariesAndSets() throws {
     var findings: [Finding] = []
     for target in Layers.core {

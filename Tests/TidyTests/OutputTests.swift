@@ -1,6 +1,6 @@
 import Testing
 
-@Suite struct OutputTests {
+struct OutputTests {
   /// Output that cannot be written must not get lost: one type writes all of it.
   @Test func commandsPrintThroughOneType() throws {
     let pattern = try Pattern(

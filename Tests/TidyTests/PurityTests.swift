@@ -1,6 +1,6 @@
 import Testing
 
-@Suite struct PurityTests {
+struct PurityTests {
   /// What the core may not use: all of it differs between two runs, or between two machines.
   static let impure: [(expression: String, meaning: String)] = [
     (#"\b(?:ContinuousClock|SuspendingClock)\b"#, "a clock"),

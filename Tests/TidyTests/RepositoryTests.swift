@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-@Suite struct RepositoryTests {
+struct RepositoryTests {
   /// Paths that exist on one machine only: a person's folder or a place where somebody worked.
   static let ownPlace = #"(?<![\w./:~-])/(?:home|root|Users|work|workspace|workspaces)/[\w.]"#
 
@@ -37,7 +37,7 @@ import Testing
     let binary: Set = ["take", "pcap", "pcapng", "ivf", "png", "webm"]
     return trackedPaths()
       .filter { !binary.contains(($0 as NSString).pathExtension) }
-      .map(SourceTree.file)
+      .map { SourceTree.file($0, isRead: false) }
   }
 
   private func trackedPaths() -> [String] {

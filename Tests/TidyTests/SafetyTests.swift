@@ -1,6 +1,6 @@
 import Testing
 
-@Suite struct SafetyTests {
+struct SafetyTests {
   /// What would end the program, or hide that it should.
   static let unsafe: [(expression: String, meaning: String)] = [
     (#"\btry!"#, "ends the program on an error"),

@@ -1,6 +1,6 @@
 import Testing
 
-@Suite struct SchemaTests {
+struct SchemaTests {
   @Test func everyColumnIsExplained() throws {
     let findings = try SourceTree.schema.flatMap(unexplainedColumns)
     expectNone(findings)

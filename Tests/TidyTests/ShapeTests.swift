@@ -1,6 +1,6 @@
 import Testing
 
-@Suite struct ShapeTests {
+struct ShapeTests {
   static let longestFile = 500
   static let longestLine = 100
   static let longestFunction = 70

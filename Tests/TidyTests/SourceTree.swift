@@ -9,10 +9,11 @@ struct SourceFile: Sendable {
   /// The text without comments and without what strings say; lines stay where they are.
   let code: String
 
-  init(path: String, text: String) {
+  /// - Parameter isRead: whether the code is told apart, which takes a while.
+  init(path: String, text: String, isRead: Bool = true) {
     self.path = path
     self.text = text
-    code = path.hasSuffix(".swift") ? SwiftText.code(of: text) : text
+    code = isRead && path.hasSuffix(".swift") ? SwiftText.code(of: text) : text
   }
 
   /// The lines without their ends.
@@ -59,9 +60,10 @@ enum SourceTree {
   }
 
   /// A file by its path, empty when it is not there.
-  static func file(_ path: String) -> SourceFile {
+  static func file(_ path: String, isRead: Bool = true) -> SourceFile {
     let data = FileManager.default.contents(atPath: root.appendingPathComponent(path).path)
-    return SourceFile(path: path, text: String(decoding: data ?? Data(), as: UTF8.self))
+    return SourceFile(
+      path: path, text: String(decoding: data ?? Data(), as: UTF8.self), isRead: isRead)
   }
 
   /// All files below a folder with one of some endings, in the order of their paths.

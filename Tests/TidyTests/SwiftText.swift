@@ -17,6 +17,14 @@ enum SwiftText {
   }
 
   private struct Scanner {
+    /// Bytes that mean nothing by themselves in code, and in a string: most of them.
+    private static let plainInCode = plain(but: "/\"#()")
+    private static let plainInString = plain(but: "\\\"#\n")
+
+    private static func plain(but special: String) -> [Bool] {
+      (0...UInt8.max).map { !special.utf8.contains($0) }
+    }
+
     let bytes: [UInt8]
     var position = 0
     var kept: [UInt8] = []
@@ -37,9 +45,20 @@ enum SwiftText {
       return String(decoding: kept, as: UTF8.self)
     }
 
+    /// How many bytes follow that mean nothing by themselves.
+    private func run(of plain: [Bool]) -> Int {
+      var end = position
+      while end < bytes.count, plain[Int(bytes[end])] { end += 1 }
+      return end - position
+    }
+
     private mutating func readCode(_ parentheses: Int) {
-      if starts(with: "//") {
-        while position < bytes.count, bytes[position] != UInt8(ascii: "\n") { blank(1) }
+      let plain = run(of: Self.plainInCode)
+      if plain > 0 {
+        keep(plain)
+      } else if starts(with: "//") {
+        let end = bytes[position...].firstIndex(of: UInt8(ascii: "\n")) ?? bytes.count
+        blank(end - position)
       } else if starts(with: "/*") {
         skipComment()
       } else if let opening = openingOfString() {
@@ -58,6 +77,8 @@ enum SwiftText {
     }
 
     private mutating func readString(_ hashes: Int, _ isMultiline: Bool) {
+      let plain = run(of: Self.plainInString)
+      guard plain == 0 else { return blank(plain) }
       let quotes = isMultiline ? 3 : 1
       let escape = "\\" + String(repeating: "#", count: hashes)
       let end = String(repeating: "\"", count: quotes) + escape.dropFirst()

@@ -1,6 +1,6 @@
 import Testing
 
-@Suite struct SwiftTextTests {
+struct SwiftTextTests {
   @Test(arguments: [
     ("let a = 1 // b", "let a = 1     "),
     ("a /* b /* c */ d */ e", "a                   e"),

@@ -6,7 +6,7 @@ import Tape
 import Testing
 import Verify
 
-@Suite struct MinimiserTests {
+struct MinimiserTests {
   @Test func onlyThePeerThatDiffersAndItsStepsUpToThereAreLeft() throws {
     let folder = try Folder()
     let path = try folder.record("call.take")

@@ -4,7 +4,7 @@ import Testing
 
 @testable import Verify
 
-@Suite struct PinTests {
+struct PinTests {
   @Test func aPinIsReadAsItWasWritten() throws {
     let folder = try Folder()
     let path = try folder.record("call.take")

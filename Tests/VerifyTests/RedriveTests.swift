@@ -6,7 +6,7 @@ import Testing
 import Verify
 import Wire
 
-@Suite struct RedriveTests {
+struct RedriveTests {
   private func redrive(
     _ path: String, to output: String, skipsCodecs: Bool = false,
     peer: @escaping (any CodecFactory) -> any ReplayedPeer = { PeerMachine(codecs: $0) }

@@ -2,6 +2,7 @@ import Foundation
 import Lab
 import Media
 import Peer
+import RTP
 import Replay
 import Tape
 import Wire
@@ -119,4 +120,45 @@ final class LatePeer: ReplayedPeer {
 
   var deadline: Instant? { inner.deadline.map { $0 + delay } }
   var entropyDrawn: UInt64 { inner.entropyDrawn }
+}
+
+/// The codecs of the libraries with another Opus decoder, whose samples are a little quieter; what
+/// stands in for the libraries is left as it is.
+final class QuieterCodecs: CodecFactory {
+  private let inner: any CodecFactory
+
+  init(_ inner: any CodecFactory) { self.inner = inner }
+
+  func audioEncoder(track: String, _ settings: OpusSettings) throws(CodecError)
+    -> any AudioEncoding
+  {
+    try inner.audioEncoder(track: track, settings)
+  }
+
+  func audioDecoder(track: String, channels: Int) throws(CodecError) -> any AudioDecoding {
+    let decoder = try inner.audioDecoder(track: track, channels: channels)
+    return inner is LibraryCodecs ? Quieter(decoder) : decoder
+  }
+
+  func videoEncoder(track: String, _ settings: VideoSettings) throws(CodecError)
+    -> any VideoEncoding
+  {
+    try inner.videoEncoder(track: track, settings)
+  }
+
+  func videoDecoder(track: String, _ codec: CodecName) throws(CodecError) -> any VideoDecoding {
+    try inner.videoDecoder(track: track, codec)
+  }
+
+  private final class Quieter: AudioDecoding {
+    private let inner: any AudioDecoding
+
+    init(_ inner: any AudioDecoding) { self.inner = inner }
+
+    func decode(_ request: AudioDecodeRequest) throws(CodecError) -> DecodedAudio {
+      var audio = try inner.decode(request)
+      audio.block.samples = audio.block.samples.map { $0 - $0.signum() }
+      return audio
+    }
+  }
 }

@@ -4,7 +4,7 @@ import Tape
 import Testing
 import Verify
 
-@Suite struct UpgradeTests {
+struct UpgradeTests {
   @Test func aTakeOfOtherLibrariesIsMadeAnewAndReplays() throws {
     let folder = try Folder()
     let path = try folder.record("call.take")
@@ -106,7 +106,7 @@ import Verify
 }
 
 /// Takes name the revision of the stack that made them.
-@Suite struct RevisionTests {
+struct RevisionTests {
   private func recast(_ path: String, as output: String, revision: Int64) throws {
     let reader = try TapeReader(path: path)
     var header = reader.header

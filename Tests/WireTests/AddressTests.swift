@@ -2,7 +2,7 @@ import Testing
 
 @testable import Wire
 
-@Suite struct AddressTests {
+struct AddressTests {
   @Test(arguments: [
     ("127.0.0.1", "127.0.0.1"), ("::1", "::1"), ("::", "::"),
     ("2001:DB8:0:0:1:0:0:1", "2001:db8::1:0:0:1"),

@@ -1,8 +1,8 @@
 import Foundation
 package import Queries
 package import Replay
-import Stats
 package import Tape
+import Wire
 
 /// How two sessions differ, or one session under two builds: on one clock, earliest first.
 package struct TakeDiff: Sendable {
@@ -247,14 +247,10 @@ package struct TakeDiff: Sendable {
 
   /// The differences as a JSON object.
   package var json: String {
-    let encoder = JSONEncoder()
-    encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
-    func encoded(_ value: some Encodable) -> String {
-      (try? encoder.encode(value)).map { String(decoding: $0, as: UTF8.self) } ?? "null"
-    }
-    return "{\"takes\":[\(paths.map(jsonString).joined(separator: ","))],"
-      + "\"alignment\":\(jsonString(alignment.rawValue)),"
-      + "\"offset_ns\":\(offsetNanoseconds),\"common\":\(encoded(common)),"
-      + "\"differences\":\(encoded(differences))}"
+    JSONText.object([
+      ("takes", .list(paths.map { .text($0) })), ("alignment", .text(alignment.rawValue)),
+      ("offset_ns", .integer(offsetNanoseconds)), ("common", JSONText(CanonicalJSON.text(common))),
+      ("differences", JSONText(CanonicalJSON.text(differences))),
+    ]).text
   }
 }

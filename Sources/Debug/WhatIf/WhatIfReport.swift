@@ -1,7 +1,7 @@
 import Foundation
 import Queries
 import Replay
-import Stats
+import Wire
 
 /// The outcomes of a session as it was recorded and as it might have been, side by side.
 package struct WhatIfReport: Sendable {
@@ -39,6 +39,13 @@ package struct WhatIfReport: Sendable {
     var after: String
 
     var isEqual: Bool { before == after }
+
+    var json: JSONText {
+      .object([
+        ("outcome", .text(name)), ("recorded", .text(before)), ("changed", .text(after)),
+        ("equal", .flag(isEqual)),
+      ])
+    }
   }
 
   private func pairs() -> [(before: PeerOutcome, after: PeerOutcome)] {
@@ -122,23 +129,27 @@ package struct WhatIfReport: Sendable {
 
   /// The report as a JSON object.
   package var json: String {
-    func list(_ values: [String]) -> String { "[\(values.joined(separator: ","))]" }
-    func freeze(_ freeze: PeerOutcome.Freeze) -> String {
-      "{\"track\":\(freeze.track),\"from_ns\":\(freeze.fromNanoseconds),"
-        + "\"to_ns\":\(freeze.toNanoseconds)}"
-    }
     let peers = pairs().map { before, after in
-      let rows = self.rows(before, after).map {
-        "{\"outcome\":\(jsonString($0.name)),\"recorded\":\(jsonString($0.before)),"
-          + "\"changed\":\(jsonString($0.after)),\"equal\":\($0.isEqual)}"
-      }
-      return "{\"peer\":\(before.peer),\"label\":\(jsonString(before.label)),"
-        + "\"outcomes\":\(list(rows)),"
-        + "\"freezes_gone\":\(list(freezes(before, missingIn: after).map(freeze))),"
-        + "\"freezes_added\":\(list(freezes(after, missingIn: before).map(freeze)))}"
+      JSONText.object([
+        ("peer", .integer(before.peer)), ("label", .text(before.label)),
+        ("outcomes", .list(rows(before, after).map(\.json))),
+        ("freezes_gone", .list(freezes(before, missingIn: after).map(\.json))),
+        ("freezes_added", .list(freezes(after, missingIn: before).map(\.json))),
+      ])
     }
-    return "{\"take\":\(jsonString(path)),\"changes\":\(list(changes.map(jsonString))),"
-      + "\"meaning\":\(jsonString(Self.meaning)),\"peers\":\(list(peers)),"
-      + "\"left_out\":\(list(others.map(jsonString)))}"
+    return JSONText.object([
+      ("take", .text(path)), ("changes", .list(changes.map { .text($0) })),
+      ("meaning", .text(Self.meaning)), ("peers", .list(peers)),
+      ("left_out", .list(others.map { .text($0) })),
+    ]).text
+  }
+}
+
+extension PeerOutcome.Freeze {
+  fileprivate var json: JSONText {
+    .object([
+      ("track", .integer(track)), ("from_ns", .integer(fromNanoseconds)),
+      ("to_ns", .integer(toNanoseconds)),
+    ])
   }
 }

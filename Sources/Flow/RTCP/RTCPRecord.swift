@@ -23,100 +23,111 @@ package struct RTCPRecord: Hashable, Sendable {
   /// Describes a packet.
   package init(_ packet: RTCPPacket, isInbound: Bool) {
     self.isInbound = isInbound
+    let members: [(String, JSONText?)]
     switch packet {
     case .senderReport(let report):
-      (type, ssrc, fields) = ("sr", report.ssrc, report.fields)
+      (type, ssrc, members) = ("sr", report.ssrc, report.members)
     case .receiverReport(let report):
       (type, ssrc) = ("rr", report.ssrc)
-      fields = "{\"blocks\":\(list(report.blocks.map(\.fields)))}"
+      members = [("blocks", .objects(report.blocks.map(\.members)))]
     case .sourceDescription(let description):
       (type, ssrc) = ("sdes", description.chunks.first?.ssrc ?? 0)
-      fields = description.fields
+      members = description.members
     case .goodbye(let goodbye):
       (type, ssrc) = ("bye", goodbye.ssrcs.first ?? 0)
-      let ssrcs = list(goodbye.ssrcs.map { "\($0)" })
-      fields = "{\"ssrcs\":\(ssrcs),\"reason\":\(quoted(goodbye.reason))}"
+      members = [
+        ("ssrcs", .integers(goodbye.ssrcs)),
+        ("reason", .text(goodbye.reason, escapesByNumber: true)),
+      ]
     case .genericNACK(let nack):
       (type, ssrc) = ("nack", nack.mediaSSRC)
-      fields = "{\"sequences\":\(list(nack.sequences.map { "\($0)" }))}"
-    case .pictureLoss(let loss): (type, ssrc, fields) = ("pli", loss.mediaSSRC, "{}")
+      members = [("sequences", .integers(nack.sequences))]
+    case .pictureLoss(let loss): (type, ssrc, members) = ("pli", loss.mediaSSRC, [])
     case .fullIntraRequest(let request):
       (type, ssrc) = ("fir", request.entries.first?.ssrc ?? request.senderSSRC)
-      let entries = request.entries.map { "{\"ssrc\":\($0.ssrc),\"number\":\($0.number)}" }
-      fields = "{\"entries\":\(list(entries))}"
+      let entries: [[(String, JSONText?)]] = request.entries.map {
+        [("ssrc", .integer($0.ssrc)), ("number", .integer($0.number))]
+      }
+      members = [("entries", .objects(entries))]
     case .maximumBitrate(let limit):
       (type, ssrc) = ("remb", limit.ssrcs.first ?? limit.senderSSRC)
       // SQLite's integers end at 2^63.
       let bitrate = min(limit.bitrate, UInt64(Int64.max))
-      fields = "{\"bitrate\":\(bitrate),\"ssrcs\":\(list(limit.ssrcs.map { "\($0)" }))}"
+      members = [("bitrate", .integer(bitrate)), ("ssrcs", .integers(limit.ssrcs))]
     case .transportFeedback(let feedback):
-      (type, ssrc) = ("transport-cc", feedback.mediaSSRC)
-      fields =
-        "{\"base\":\(feedback.base),\"count\":\(feedback.count),"
-        + "\"received\":\(feedback.arrivals.count),\"reference\":\(feedback.reference),"
-        + "\"feedback\":\(feedback.number)}"
-    case .extendedReport(let report): (type, ssrc, fields) = ("xr", report.ssrc, report.fields)
+      (type, ssrc, members) = ("transport-cc", feedback.mediaSSRC, feedback.members)
+    case .extendedReport(let report): (type, ssrc, members) = ("xr", report.ssrc, report.members)
     case .other(let number, let format, let sender, let length):
       (type, ssrc) = ("\(number.rawValue)-\(format)", sender)
-      fields = "{\"length\":\(length)}"
+      members = [("length", .integer(length))]
     }
+    fields = JSONText.object(members).text
   }
 }
 
 extension SenderReport {
-  fileprivate var fields: String {
+  fileprivate var members: [(String, JSONText?)] {
     let microseconds = WallClock.unixNanoseconds(ntp: ntpTime) / 1000
-    return "{\"unix_us\":\(microseconds),\"rtp_time\":\(rtpTime),\"packets\":\(packetCount),"
-      + "\"octets\":\(octetCount),\"blocks\":\(list(blocks.map(\.fields)))}"
+    return [
+      ("unix_us", .integer(microseconds)), ("rtp_time", .integer(rtpTime)),
+      ("packets", .integer(packetCount)), ("octets", .integer(octetCount)),
+      ("blocks", .objects(blocks.map(\.members))),
+    ]
   }
 }
 
 extension ReportBlock {
-  fileprivate var fields: String {
-    "{\"ssrc\":\(ssrc),\"fraction_lost\":\(fractionLost),\"lost\":\(cumulativeLost),"
-      + "\"highest\":\(highestSequence),\"jitter\":\(jitter),\"lsr\":\(lastSenderReport),"
-      + "\"dlsr\":\(delaySinceLastSenderReport)}"
+  fileprivate var members: [(String, JSONText?)] {
+    [
+      ("ssrc", .integer(ssrc)), ("fraction_lost", .integer(fractionLost)),
+      ("lost", .integer(cumulativeLost)), ("highest", .integer(highestSequence)),
+      ("jitter", .integer(jitter)), ("lsr", .integer(lastSenderReport)),
+      ("dlsr", .integer(delaySinceLastSenderReport)),
+    ]
   }
 }
 
 extension SourceDescription {
-  fileprivate var fields: String {
-    let named = chunks.map { "{\"ssrc\":\($0.ssrc),\"cname\":\(quoted($0.cname))}" }
-    return "{\"chunks\":\(list(named))}"
+  fileprivate var members: [(String, JSONText?)] {
+    let named: [[(String, JSONText?)]] = chunks.map {
+      [("ssrc", .integer($0.ssrc)), ("cname", .text($0.cname, escapesByNumber: true))]
+    }
+    return [("chunks", .objects(named))]
+  }
+}
+
+extension TransportFeedback {
+  fileprivate var members: [(String, JSONText?)] {
+    [
+      ("base", .integer(base)), ("count", .integer(count)),
+      ("received", .integer(arrivals.count)), ("reference", .integer(reference)),
+      ("feedback", .integer(number)),
+    ]
   }
 }
 
 extension ExtendedReport {
-  fileprivate var fields: String {
-    var parts: [String] = []
-    if let receiverReferenceTime {
-      let microseconds = WallClock.unixNanoseconds(ntp: receiverReferenceTime) / 1000
-      parts.append("\"reference_unix_us\":\(microseconds)")
+  fileprivate var members: [(String, JSONText?)] {
+    let microseconds = receiverReferenceTime.map { WallClock.unixNanoseconds(ntp: $0) / 1000 }
+    let blocks: [[(String, JSONText?)]] = delays.map {
+      [
+        ("ssrc", .integer($0.ssrc)), ("lrr", .integer($0.lastReport)),
+        ("dlrr", .integer($0.delaySinceLastReport)),
+      ]
     }
-    if !delays.isEmpty {
-      let blocks = delays.map {
-        "{\"ssrc\":\($0.ssrc),\"lrr\":\($0.lastReport),\"dlrr\":\($0.delaySinceLastReport)}"
-      }
-      parts.append("\"delays\":\(list(blocks))")
-    }
-    return "{\(parts.joined(separator: ","))}"
+    return [
+      ("reference_unix_us", microseconds.map { .integer($0) }),
+      ("delays", blocks.isEmpty ? nil : .objects(blocks)),
+    ]
   }
 }
 
-private func list(_ elements: [String]) -> String { "[\(elements.joined(separator: ","))]" }
-
-/// A JSON string (RFC 8259 section 7).
-private func quoted(_ text: String) -> String {
-  let digits = Array("0123456789abcdef".utf8)
-  var bytes: [UInt8] = [UInt8(ascii: "\"")]
-  for byte in text.utf8 {
-    switch byte {
-    case UInt8(ascii: "\""), UInt8(ascii: "\\"): bytes += [UInt8(ascii: "\\"), byte]
-    case 0..<0x20:
-      bytes += Array("\\u00".utf8) + [digits[Int(byte >> 4)], digits[Int(byte & 15)]]
-    default: bytes.append(byte)
-    }
+extension JSONText {
+  fileprivate static func objects(_ elements: [[(String, JSONText?)]]) -> JSONText {
+    .list(elements.map { .object($0) })
   }
-  bytes.append(UInt8(ascii: "\""))
-  return String(decoding: bytes, as: UTF8.self)
+
+  fileprivate static func integers(_ elements: some Sequence<some BinaryInteger>) -> JSONText {
+    .list(elements.map { .integer($0) })
+  }
 }

@@ -100,4 +100,10 @@ struct Pacer {
     resends.removeAll()
     queuedBytes = 0
   }
+
+  /// Whether the sum is that of what waits; asserted after each step in debug builds.
+  var isConsistent: Bool {
+    queuedBytes == parts.reduce(0) { $0 + UInt64($1.part.range.count) }
+      && resends.count <= Pacer.resendLimit
+  }
 }

@@ -47,6 +47,9 @@ struct SendStream {
   var rtxSSRC: UInt32? { agreement.rtxSSRC }
   var codec: FlowSection.Codec { agreement.codec }
 
+  /// Whether what was counted adds up.
+  var isConsistent: Bool { tally.counters.isConsistent }
+
   /// What was counted so far.
   var snapshot: OutboundStreamCounters {
     var counters = tally.counters

@@ -7,12 +7,14 @@ package import Wire
 package struct CodecCapability: Hashable, Sendable {
   package var kind: MediaKind
   /// The encoding name as rtpmap lines spell it.
-  package var name: String
+  package let name: String
   /// In Hz.
   package var clockRate: UInt32
   package var channels: UInt8?
   /// The own fmtp value; empty for none.
-  package var parameters: String
+  package let parameters: String
+  /// What tells the codec from others; nil only for parameters that name no format.
+  package let format: CodecFormat?
   /// The feedback that this side sends and understands, in the order in which offers list it.
   package var feedback: [String]
   package var payloadType: UInt8
@@ -29,6 +31,7 @@ package struct CodecCapability: Hashable, Sendable {
     clockRate = codec.clockRate
     channels = codec.channels
     parameters = format.parameters
+    self.format = CodecFormat(name: codec.spelling, parameters: format.parameters)
     payloadType = format.payloadType
     isPassedThrough = codec.isPassedThrough
     switch codec.kind {
@@ -38,7 +41,4 @@ package struct CodecCapability: Hashable, Sendable {
       rtxPayloadType = format.payloadType + 1
     }
   }
-
-  /// What tells the codec from others; nil only for parameters that name no format.
-  package var format: CodecFormat? { CodecFormat(name: name, parameters: parameters) }
 }

@@ -4,11 +4,15 @@ package import RTP
 package struct NegotiatedCodec: Hashable, Sendable {
   package var payloadType: UInt8
   /// The encoding name in lower case.
-  package var name: String
+  package let name: String
   package var clockRate: UInt32
   package var channels: UInt8?
   /// The peer's fmtp value, which says what it wants to receive; empty when there is none.
-  package var parameters: String
+  package var parameters: String {
+    didSet { format = CodecFormat(name: name, parameters: parameters) }
+  }
+  /// What tells the codec from others of the section.
+  package private(set) var format: CodecFormat?
   package var rtxPayloadType: UInt8?
   /// What both sides listed of `nack`, `nack pli`, `ccm fir`, `goog-remb`, `transport-cc`.
   package var feedback: [String]
@@ -22,12 +26,10 @@ package struct NegotiatedCodec: Hashable, Sendable {
     self.clockRate = clockRate
     self.channels = channels
     self.parameters = parameters
+    format = CodecFormat(name: name, parameters: parameters)
     self.rtxPayloadType = rtxPayloadType
     self.feedback = feedback
   }
-
-  /// What tells the codec from others of the section.
-  package var format: CodecFormat? { CodecFormat(name: name, parameters: parameters) }
 
   /// The encoding name as mime types and rtpmap lines spell it.
   package var displayName: String { known?.spelling ?? name }

@@ -48,10 +48,7 @@ public final class DigestRenderer: VideoRenderer {
       inside.withLock { $0.isBlank = true }
       return
     }
-    let digest = (DecodedMedia.picture(picture).digest ?? []).map { byte in
-      let digits = String(byte, radix: 16)
-      return digits.count == 1 ? "0" + digits : digits
-    }.joined()
+    let digest = hexadecimal(DecodedMedia.picture(picture).digest ?? [])
     inside.withLock { inside in
       inside.isBlank = false
       if inside.shown.count == limit { inside.shown.removeFirst() }

@@ -1,4 +1,4 @@
-import CSupport
+import CSockets
 import Glibc
 import Peer
 import Wire
@@ -44,7 +44,7 @@ extension LoopThread {
     let wasOpen = entry.stream.isOpen
     var messages: [[UInt8]] = []
     let progress = entry.stream.advance(into: &messages)
-    let now = csupport_monotonic_ns()
+    let now = csockets_monotonic_ns()
     if entry.stream.isOpen, !wasOpen, let id = entry.id {
       guard entry.port.isFree(entry.stream.local) else {
         entry.port.forget(tag)

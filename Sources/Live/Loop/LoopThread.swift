@@ -1,4 +1,4 @@
-import CSupport
+import CSockets
 import Glibc
 import MulticastDNS
 import Peer
@@ -46,7 +46,7 @@ final class LoopThread {
       guard let count = try? poller.wait(waits: isIdle) else { break }
       for index in 0..<count { handle(poller.tag(at: index)) }
       multicast.takeTurn()
-      turns.takeTurns(of: peers, until: csupport_monotonic_ns())
+      turns.takeTurns(of: peers, until: csockets_monotonic_ns())
     }
     finish()
   }
@@ -55,7 +55,7 @@ final class LoopThread {
   private func arm() -> Bool {
     let earliest = min(multicast.wakeNanoseconds ?? .max, turns.earliestNanoseconds ?? .max)
     guard earliest < .max else { return true }
-    if earliest <= csupport_monotonic_ns() { return false }
+    if earliest <= csockets_monotonic_ns() { return false }
     timer.arm(monotonicNanoseconds: earliest)
     return true
   }

@@ -1,4 +1,4 @@
-import CSupport
+import CSockets
 import Synchronization
 
 /// Messages from any thread to the loop's thread, in order (a locked queue and an eventfd).
@@ -13,10 +13,10 @@ package final class Mailbox<Message: Sendable>: Sendable {
   package let descriptor: Int32
 
   package init() throws(SystemError) {
-    descriptor = try checked("create a wake-up", csupport_wake_create())
+    descriptor = try checked("create a wake-up", csockets_wake_create())
   }
 
-  deinit { _ = csupport_close(descriptor) }
+  deinit { _ = csockets_close(descriptor) }
 
   /// Adds a message; gives false when the mailbox was closed and the message is not taken.
   package func post(_ message: Message) -> Bool {
@@ -26,13 +26,13 @@ package final class Mailbox<Message: Sendable>: Sendable {
       return (true, state.messages.count == 1)
     }
     // Only the first message needs to wake the reader: it takes all of them.
-    if wakes { _ = csupport_wake_signal(descriptor) }
+    if wakes { _ = csockets_wake_signal(descriptor) }
     return isTaken
   }
 
   /// Takes all messages.
   package func takeAll() -> [Message] {
-    _ = csupport_wake_clear(descriptor)
+    _ = csockets_wake_clear(descriptor)
     return state.withLock { state in
       var taken: [Message] = []
       swap(&taken, &state.messages)

@@ -1,4 +1,4 @@
-import CSupport
+import CSockets
 
 /// Waits for sockets, one timer and one wake-up (epoll).
 final class Poller {
@@ -9,36 +9,36 @@ final class Poller {
   static let eventsMaximum = 64
 
   private let descriptor: Int32
-  private var events = [csupport_event](repeating: csupport_event(), count: eventsMaximum)
+  private var events = [csockets_event](repeating: csockets_event(), count: eventsMaximum)
 
   init() throws(SystemError) {
-    descriptor = try checked("create an epoll set", csupport_poll_create())
+    descriptor = try checked("create an epoll set", csockets_poll_create())
   }
 
-  deinit { _ = csupport_close(descriptor) }
+  deinit { _ = csockets_close(descriptor) }
 
   /// Begins to watch a descriptor for something to read.
   func add(_ watched: Int32, tag: Tag) throws(SystemError) {
     try checked(
       "watch a descriptor",
-      csupport_poll_add(descriptor, watched, UInt32(CSUPPORT_READABLE), tag))
+      csockets_poll_add(descriptor, watched, UInt32(CSOCKETS_READABLE), tag))
   }
 
   /// Watches a descriptor for something to read, and for room to write when that is wanted.
   func watch(_ watched: Int32, writing: Bool, tag: Tag) {
-    let interest = UInt32(CSUPPORT_READABLE) | (writing ? UInt32(CSUPPORT_WRITABLE) : 0)
-    _ = csupport_poll_modify(descriptor, watched, interest, tag)
+    let interest = UInt32(CSOCKETS_READABLE) | (writing ? UInt32(CSOCKETS_WRITABLE) : 0)
+    _ = csockets_poll_modify(descriptor, watched, interest, tag)
   }
 
   /// Ends watching a descriptor.
-  func remove(_ watched: Int32) { _ = csupport_poll_remove(descriptor, watched) }
+  func remove(_ watched: Int32) { _ = csockets_poll_remove(descriptor, watched) }
 
   /// Waits for events, or only looks when not `waits`, and gives their number.
   func wait(waits: Bool) throws(SystemError) -> Int {
     Int(
       try checked(
         "wait for events",
-        csupport_poll_wait(descriptor, &events, Int32(events.count), waits ? -1 : 0)))
+        csockets_poll_wait(descriptor, &events, Int32(events.count), waits ? -1 : 0)))
   }
 
   /// The tag of an event of the last wait.
@@ -51,10 +51,10 @@ final class WakeTimer {
   private var armedNanoseconds: Int64?
 
   init() throws(SystemError) {
-    descriptor = try checked("create a timer", csupport_timer_create())
+    descriptor = try checked("create a timer", csockets_timer_create())
   }
 
-  deinit { _ = csupport_close(descriptor) }
+  deinit { _ = csockets_close(descriptor) }
 
   /// Makes the timer fire at an absolute time, which may have passed, or before.
   ///
@@ -63,12 +63,12 @@ final class WakeTimer {
   func arm(monotonicNanoseconds: Int64?) {
     guard let monotonicNanoseconds, monotonicNanoseconds < armedNanoseconds ?? .max else { return }
     armedNanoseconds = monotonicNanoseconds
-    _ = csupport_timer_set(descriptor, monotonicNanoseconds)
+    _ = csockets_timer_set(descriptor, monotonicNanoseconds)
   }
 
   /// Takes note that the timer has fired.
   func clear() {
     armedNanoseconds = nil
-    _ = csupport_timer_clear(descriptor)
+    _ = csockets_timer_clear(descriptor)
   }
 }

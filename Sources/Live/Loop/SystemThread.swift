@@ -1,4 +1,4 @@
-import CSupport
+import CProcess
 import Glibc
 
 /// Starts a detached thread that is left out of signal delivery; the body ends it by returning.
@@ -27,7 +27,7 @@ func startThread(named name: String, _ body: sending @escaping () -> Void) throw
       var signals = sigset_t()
       sigfillset(&signals)
       pthread_sigmask(SIG_BLOCK, &signals, nil)
-      csupport_name_thread(start.name)
+      cprocess_name_thread(start.name)
       start.body()
       return nil
     }, start.toOpaque())

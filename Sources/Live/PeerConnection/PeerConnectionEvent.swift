@@ -5,6 +5,7 @@ public import Peer
 import RTP
 public import SCTP
 public import SDP
+public import Secure
 public import Wire
 
 /// Something a connection tells its application.
@@ -16,7 +17,7 @@ public enum PeerConnectionEvent: Hashable, Sendable {
   /// W3C icegatheringstatechange.
   case iceGatheringState(ICEGatheringState)
   /// W3C RTCDtlsTransport statechange.
-  case secureState(SecureState)
+  case dtlsTransportState(DTLSTransportState)
   /// W3C connectionstatechange.
   case connectionState(ConnectionState)
   /// Whether the call came about.
@@ -80,7 +81,7 @@ public enum PeerConnectionEvent: Hashable, Sendable {
       case "signaling": self = .signalingState(states.signaling)
       case "ice-connection": self = .iceConnectionState(states.iceConnection)
       case "ice-gathering": self = .iceGatheringState(states.iceGathering)
-      case "dtls": self = .secureState(states.secure)
+      case "dtls": self = .dtlsTransportState(states.dtls)
       case "establishment": self = .establishment(states.establishment)
       case "connection": self = .connectionState(states.connection)
       case "sctp": self = .sctpState(states.sctp)

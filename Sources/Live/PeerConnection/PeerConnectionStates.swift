@@ -2,20 +2,7 @@ public import ICE
 public import JSEP
 public import Peer
 public import SCTP
-
-/// W3C RTCDtlsTransportState.
-public enum SecureState: String, Hashable, Sendable {
-  /// The handshake has not begun.
-  case new
-  /// The handshake is under way.
-  case connecting
-  /// Keys were agreed and the peer's certificate has the signaled fingerprint.
-  case connected
-  /// The peer or this side closed the association.
-  case closed
-  /// The handshake failed, or the fingerprint differs.
-  case failed
-}
+public import Secure
 
 /// All states of a connection at one moment.
 public struct PeerConnectionStates: Hashable, Sendable {
@@ -25,8 +12,8 @@ public struct PeerConnectionStates: Hashable, Sendable {
   public internal(set) var iceConnection = ICEConnectionState.new
   /// The gathering of local candidates.
   public internal(set) var iceGathering = ICEGatheringState.new
-  /// DTLS.
-  public internal(set) var secure = SecureState.new
+  /// The handshake of DTLS.
+  public internal(set) var dtls = DTLSTransportState.new
   /// Whether the call came about.
   public internal(set) var establishment = EstablishmentState.new
   /// The association of the data channels; `connecting` also when there is none.
@@ -44,7 +31,7 @@ public struct PeerConnectionStates: Hashable, Sendable {
     case "signaling": signaling = SignalingState(rawValue: to) ?? signaling
     case "ice-connection": iceConnection = ICEConnectionState(rawValue: to) ?? iceConnection
     case "ice-gathering": iceGathering = ICEGatheringState(rawValue: to) ?? iceGathering
-    case "dtls": secure = SecureState(rawValue: to) ?? secure
+    case "dtls": dtls = DTLSTransportState(rawValue: to) ?? dtls
     case "establishment":
       establishment = EstablishmentState(rawValue: to) ?? establishment
     case "sctp": sctp = SCTPState(rawValue: to) ?? sctp

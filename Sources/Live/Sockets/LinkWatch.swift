@@ -1,15 +1,15 @@
-import CSupport
+import CSockets
 
 /// Tells that addresses or interfaces of this host have changed (rtnetlink).
 final class LinkWatch {
   let descriptor: Int32
 
   init() throws(SystemError) {
-    descriptor = try checked("watch the interfaces", csupport_link_watch())
+    descriptor = try checked("watch the interfaces", csockets_link_watch())
   }
 
-  deinit { _ = csupport_close(descriptor) }
+  deinit { _ = csockets_close(descriptor) }
 
   /// Takes note of what was told.
-  func clear() { _ = csupport_link_clear(descriptor) }
+  func clear() { _ = csockets_link_clear(descriptor) }
 }

@@ -1,4 +1,4 @@
-import CSupport
+import CSockets
 import Wire
 
 /// A socket that accepts connections of the other side of a call; closed when nobody holds it any
@@ -10,22 +10,22 @@ final class ListenSocket {
 
   /// Listens on an address and a free port.
   init(on ip: IPAddress) throws(SystemError) {
-    var wanted = csupport_address(own: SocketAddress(ip, port: 0))
-    var bound = csupport_address()
+    var wanted = csockets_address(own: SocketAddress(ip, port: 0))
+    var bound = csockets_address()
     descriptor = try checked(
-      "listen for connections on \(ip)", csupport_tcp_listen(&wanted, &bound))
+      "listen for connections on \(ip)", csockets_tcp_listen(&wanted, &bound))
     local = SocketAddress(bound) ?? SocketAddress(ip, port: 0)
   }
 
-  deinit { _ = csupport_close(descriptor) }
+  deinit { _ = csockets_close(descriptor) }
 
   /// The next connection that waits; nil when there is none.
   func accept() -> StreamSocket? {
-    var end = csupport_address()
-    let accepted = csupport_tcp_accept(descriptor, &end)
+    var end = csockets_address()
+    let accepted = csockets_tcp_accept(descriptor, &end)
     guard accepted >= 0 else { return nil }
     guard let remote = SocketAddress(end) else {
-      _ = csupport_close(accepted)
+      _ = csockets_close(accepted)
       return nil
     }
     return StreamSocket(accepted: accepted, local: local, remote: remote)

@@ -1,4 +1,4 @@
-import CSupport
+import CSockets
 import MulticastDNS
 import Peer
 import Wire
@@ -18,7 +18,7 @@ final class MulticastPort {
   /// The interfaces by family, each once.
   private var links: [(isIPv4: Bool, index: UInt32)] = []
 
-  deinit { for socket in sockets { _ = csupport_close(socket.descriptor) } }
+  deinit { for socket in sockets { _ = csockets_close(socket.descriptor) } }
 
   /// When it wants a turn, on the monotonic clock.
   var wakeNanoseconds: Int64? { names.deadline?.nanoseconds }
@@ -30,11 +30,11 @@ final class MulticastPort {
   func open(_ poller: Poller, tags: () -> Poller.Tag) {
     guard sockets.isEmpty else { return }
     for group in [MulticastNames.group, MulticastNames.groupIPv6] {
-      let descriptor = csupport_multicast_open(group.isIPv4 ? 4 : 6, MulticastNames.port)
+      let descriptor = csockets_multicast_open(group.isIPv4 ? 4 : 6, MulticastNames.port)
       guard descriptor >= 0 else { continue }
       let tag = tags()
       guard (try? poller.add(descriptor, tag: tag)) != nil else {
-        _ = csupport_close(descriptor)
+        _ = csockets_close(descriptor)
         continue
       }
       sockets.append((tag, descriptor, group))
@@ -51,9 +51,9 @@ final class MulticastPort {
       if !links.contains(where: { $0 == link }) { links.append(link) }
     }
     for socket in sockets {
-      var group = csupport_address(SocketAddress(socket.group, port: MulticastNames.port))
+      var group = csockets_address(SocketAddress(socket.group, port: MulticastNames.port))
       for link in links where link.isIPv4 == socket.group.isIPv4 {
-        _ = csupport_multicast_join(socket.descriptor, &group, link.index)
+        _ = csockets_multicast_join(socket.descriptor, &group, link.index)
       }
     }
   }
@@ -74,7 +74,7 @@ final class MulticastPort {
 
   /// Does what is due.
   func takeTurn() {
-    if let due = wakeNanoseconds, due <= csupport_monotonic_ns() { step(.deadline) }
+    if let due = wakeNanoseconds, due <= csockets_monotonic_ns() { step(.deadline) }
   }
 
   /// Reads what came to a socket; false when the tag is none of its own.
@@ -89,7 +89,7 @@ final class MulticastPort {
   }
 
   private func step(_ input: MulticastNames.Input) {
-    names.step(input, at: Instant(nanoseconds: csupport_monotonic_ns()), into: &outbox)
+    names.step(input, at: Instant(nanoseconds: csockets_monotonic_ns()), into: &outbox)
     while let output = outbox.next() {
       switch output {
       case .multicast(let bytes): multicast(bytes)
@@ -103,10 +103,10 @@ final class MulticastPort {
 
   private func multicast(_ bytes: [UInt8]) {
     for socket in sockets {
-      var group = csupport_address(SocketAddress(socket.group, port: MulticastNames.port))
+      var group = csockets_address(SocketAddress(socket.group, port: MulticastNames.port))
       for link in links where link.isIPv4 == socket.group.isIPv4 {
         _ = bytes.withUnsafeBufferPointer {
-          csupport_multicast_send(
+          csockets_multicast_send(
             socket.descriptor, &group, link.index, $0.baseAddress, $0.count)
         }
       }
@@ -115,9 +115,9 @@ final class MulticastPort {
 
   private func unicast(_ bytes: [UInt8], to asker: SocketAddress) {
     guard let socket = sockets.first(where: { $0.group.isIPv4 == asker.ip.isIPv4 }) else { return }
-    var target = csupport_address(asker)
+    var target = csockets_address(asker)
     _ = bytes.withUnsafeBufferPointer {
-      csupport_udp_send(socket.descriptor, &target, $0.baseAddress, $0.count)
+      csockets_udp_send(socket.descriptor, &target, $0.baseAddress, $0.count)
     }
   }
 }

@@ -1,4 +1,4 @@
-import CSupport
+import CSockets
 import Wire
 
 /// Room for the datagrams of one receive call, allocated once per loop.
@@ -17,7 +17,7 @@ final class ReceiveBatch {
   static let bytesMaximum = 9216
 
   private let storage: UnsafeMutablePointer<UInt8>
-  private let datagrams: UnsafeMutablePointer<csupport_datagram>
+  private let datagrams: UnsafeMutablePointer<csockets_datagram>
   /// How many datagrams were dropped because they were too long.
   private(set) var oversized: UInt64 = 0
 
@@ -26,7 +26,7 @@ final class ReceiveBatch {
     storage = .allocate(capacity: count * ReceiveBatch.bytesMaximum)
     datagrams = .allocate(capacity: count)
     for index in 0..<count {
-      var datagram = csupport_datagram()
+      var datagram = csockets_datagram()
       datagram.bytes = storage + index * ReceiveBatch.bytesMaximum
       datagram.capacity = ReceiveBatch.bytesMaximum
       (datagrams + index).initialize(to: datagram)
@@ -42,7 +42,7 @@ final class ReceiveBatch {
   ///
   /// An error of a UDP socket is about something sent earlier; reading it has cleared it.
   func receive(from descriptor: Int32) -> Int {
-    let count = csupport_udp_receive(
+    let count = csockets_udp_receive(
       descriptor, datagrams, Int32(ReceiveBatch.datagramsMaximum))
     return Int(max(0, count))
   }

@@ -1,7 +1,7 @@
-import COpenSSL
-import CSupport
+import CSockets
 import Glibc
 import ICE
+import TLS
 import TURN
 import Wire
 
@@ -25,25 +25,29 @@ final class StreamSocket {
   private(set) var isOpen = false
   /// The name that a certificate has to state, where TLS is asked for.
   private let secureName: String?
+  /// The file of the authorities that vouch for it; nil for the system's.
+  private let authorities: String?
   private let framing: any MessageFraming.Type
   private var incoming: StreamCutter
-  private var tls: OpaquePointer?
+  private var tls: TLSSession?
   private var isConnected = false
+  /// What waits to be sent, encrypted where TLS is.
   private var outgoing: [UInt8] = []
 
   /// How much may wait for an end that does not read; media beyond that is late anyway.
   private static let outgoingMaximum = 1 << 18
   private static let readCapacity = 1 << 14
 
-  init(to target: StreamTarget) throws(SystemError) {
+  init(to target: StreamTarget, authorities: String? = nil) throws(SystemError) {
+    self.authorities = authorities
     secureName = target.kind == .secureServer ? target.name : nil
     framing = target.kind == .peer ? ICEFraming.self : TURNFraming.self
     incoming = StreamCutter(framing)
     remote = target.remote
     local = SocketAddress(target.local, port: 0)
-    var from = csupport_address(own: local)
-    var to = csupport_address(target.remote)
-    descriptor = try checked("connect to \(target.remote)", csupport_tcp_connect(&from, &to))
+    var from = csockets_address(own: local)
+    var to = csockets_address(target.remote)
+    descriptor = try checked("connect to \(target.remote)", csockets_tcp_connect(&from, &to))
   }
 
   /// Takes a connection over that the other side of a call made.
@@ -52,6 +56,7 @@ final class StreamSocket {
     self.local = local
     self.remote = remote
     secureName = nil
+    authorities = nil
     framing = ICEFraming.self
     incoming = StreamCutter(framing)
     isConnected = true
@@ -59,12 +64,16 @@ final class StreamSocket {
   }
 
   deinit {
-    if let tls { csupport_tls_close(tls) }
-    _ = csupport_close(descriptor)
+    if isOpen, let tls {
+      tls.shutdown()
+      outgoing += tls.takeOutput()
+      _ = flush()
+    }
+    _ = csockets_close(descriptor)
   }
 
   /// Whether it wants to know when it can be written to.
-  var wantsToWrite: Bool { !isOpen || !outgoing.isEmpty }
+  var wantsToWrite: Bool { !isConnected || !outgoing.isEmpty }
 
   /// Goes on with what is under way, and reads messages into a list.
   func advance(into messages: inout [[UInt8]]) -> Progress {
@@ -89,31 +98,47 @@ final class StreamSocket {
   /// `advance`, after what the other end said last.
   func send(_ message: [UInt8]) {
     guard outgoing.count < StreamSocket.outgoingMaximum else { return }
-    outgoing += framing.framed(message)
+    let framed = framing.framed(message)
+    if let tls {
+      // A connection that broke tells so when it is read.
+      guard tls.write(framed) else { return }
+      outgoing += tls.takeOutput()
+    } else {
+      outgoing += framed
+    }
     _ = flush()
   }
 
   /// 1 when the connection is there, 0 while it is not, else a negative errno.
   private func open() -> Int32 {
     if !isConnected {
-      var bound = csupport_address()
-      let status = csupport_tcp_connected(descriptor, &bound)
+      var bound = csockets_address()
+      let status = csockets_tcp_connected(descriptor, &bound)
       guard status > 0 else { return status }
       isConnected = true
       local = SocketAddress(bound) ?? local
       guard let secureName else { return 1 }
-      tls = csupport_tls_open(descriptor, secureName)
+      let role = TLSRole.client(host: secureName, authorities: authorities, protocol: nil)
+      tls = try? TLSSession(role)
       if tls == nil { return -EPROTO }
     }
     guard let tls else { return 1 }
-    return csupport_tls_handshake(tls)
+    var status: Int32 = 0
+    repeat { status = receive { tls.receive($0) } } while status > 0
+    let progress = tls.handshake()
+    outgoing += tls.takeOutput()
+    let flushed = flush()
+    switch progress {
+    case .done: return 1
+    case .failed: return -EPROTO
+    case .waiting: return min(status, flushed, 0)
+    }
   }
 
   private func flush() -> Int32 {
     while !outgoing.isEmpty {
       let count = outgoing.withUnsafeBufferPointer { bytes in
-        if let tls { return csupport_tls_write(tls, bytes.baseAddress, bytes.count) }
-        return csupport_tcp_write(descriptor, bytes.baseAddress, bytes.count)
+        return csockets_tcp_write(descriptor, bytes.baseAddress, bytes.count)
       }
       guard count > 0 else { return count }
       outgoing.removeFirst(Int(count))
@@ -123,22 +148,45 @@ final class StreamSocket {
 
   private func read(into messages: inout [[UInt8]]) -> Int32 {
     while true {
-      var count: Int32 = 0
-      let bytes = [UInt8](unsafeUninitializedCapacity: StreamSocket.readCapacity) { room, used in
-        if let tls {
-          count = csupport_tls_read(tls, room.baseAddress, room.count)
-        } else {
-          count = csupport_tcp_read(descriptor, room.baseAddress, room.count)
-        }
-        used = Int(max(0, count))
+      // What came with the end of the handshake is there already.
+      if let tls {
+        let status = decrypt(tls)
+        guard status == 0 else { return status }
       }
-      guard count > 0 else { return count }
-      incoming.append(bytes)
       do throws(FramingError) {
         while let message = try incoming.next() { messages.append(message) }
       } catch {
         return -EPROTO
       }
+      let count = receive { bytes in
+        if let tls { tls.receive(bytes) } else { incoming.append(bytes) }
+      }
+      guard count > 0 else { return count }
     }
+  }
+
+  /// Takes what TLS has in the clear; 0, or a negative errno.
+  private func decrypt(_ tls: TLSSession) -> Int32 {
+    while true {
+      switch tls.read() {
+      case .bytes(let bytes): incoming.append(bytes)
+      case .waiting:
+        outgoing += tls.takeOutput()
+        return 0
+      case .closed: return -ECONNRESET
+      case .failed: return -EPROTO
+      }
+    }
+  }
+
+  /// Takes bytes off the connection; their number, 0 when there are none now, or a negative errno.
+  private func receive(_ take: ([UInt8]) -> Void) -> Int32 {
+    var count: Int32 = 0
+    let bytes = [UInt8](unsafeUninitializedCapacity: StreamSocket.readCapacity) { room, used in
+      count = csockets_tcp_read(descriptor, room.baseAddress, room.count)
+      used = Int(max(0, count))
+    }
+    if count > 0 { take(bytes) }
+    return count
   }
 }

@@ -1,4 +1,4 @@
-import CSupport
+import CSockets
 import Glibc
 import Wire
 
@@ -9,7 +9,7 @@ final class UDPSocket {
   let local: SocketAddress
   /// The last destination in the form that the system wants: most packets go the same way.
   private var lastRemote: SocketAddress?
-  private var lastDestination = csupport_address()
+  private var lastDestination = csockets_address()
   /// Whether the kernel cuts what it is given into datagrams.
   private var sendsSegments = true
 
@@ -20,26 +20,26 @@ final class UDPSocket {
 
   /// Opens a socket on an address and a free port.
   init(on ip: IPAddress) throws(SystemError) {
-    var wanted = csupport_address(own: SocketAddress(ip, port: 0))
-    var bound = csupport_address()
+    var wanted = csockets_address(own: SocketAddress(ip, port: 0))
+    var bound = csockets_address()
     descriptor = try checked(
-      "open a UDP socket on \(ip)", csupport_udp_open(&wanted, UDPSocket.bufferBytes, &bound))
+      "open a UDP socket on \(ip)", csockets_udp_open(&wanted, UDPSocket.bufferBytes, &bound))
     local = SocketAddress(bound) ?? SocketAddress(ip, port: 0)
   }
 
-  deinit { _ = csupport_close(descriptor) }
+  deinit { _ = csockets_close(descriptor) }
 
   /// Sends datagrams of one length, the last one maybe shorter, without waiting.
   ///
   /// - Returns: 0, or the positive errno of the first refusal.
   func send(_ bytes: [UInt8], inDatagramsOf segment: Int, to remote: SocketAddress) -> Int32 {
     if lastRemote != remote {
-      lastDestination = csupport_address(remote)
+      lastDestination = csockets_address(remote)
       lastRemote = remote
     }
     return bytes.withUnsafeBufferPointer { bytes in
       guard bytes.count > segment else {
-        return -csupport_udp_send(descriptor, &lastDestination, bytes.baseAddress, bytes.count)
+        return -csockets_udp_send(descriptor, &lastDestination, bytes.baseAddress, bytes.count)
       }
       let code = sendTogether(bytes, segment)
       return code == 0 ? 0 : sendEach(bytes, segment)
@@ -48,7 +48,7 @@ final class UDPSocket {
 
   private func sendTogether(_ bytes: UnsafeBufferPointer<UInt8>, _ segment: Int) -> Int32 {
     guard sendsSegments, let segment = UInt16(exactly: segment) else { return EINVAL }
-    let code = -csupport_udp_send_segments(
+    let code = -csockets_udp_send_segments(
       descriptor, &lastDestination, bytes.baseAddress, bytes.count, segment)
     // Kernels and network cards that cannot do it are not asked again.
     if code == EINVAL || code == EIO { sendsSegments = false }
@@ -60,7 +60,7 @@ final class UDPSocket {
     var refusal: Int32 = 0
     for start in stride(from: 0, to: bytes.count, by: segment) {
       let datagram = bytes[start..<min(start + segment, bytes.count)]
-      let code = -csupport_udp_send(
+      let code = -csockets_udp_send(
         descriptor, &lastDestination, UnsafeBufferPointer(rebasing: datagram).baseAddress,
         datagram.count)
       if refusal == 0 { refusal = code }
@@ -69,7 +69,7 @@ final class UDPSocket {
   }
 }
 
-extension csupport_address {
+extension csockets_address {
   /// The form of an own end point, with the interface that a link-local address is on.
   ///
   /// A socket that is bound on an interface stays there, so that nothing else needs to name it.
@@ -91,7 +91,7 @@ extension csupport_address {
 
 extension SocketAddress {
   /// Takes an end point from the C shims; nil for a family other than IP.
-  init?(_ address: csupport_address) {
+  init?(_ address: csockets_address) {
     let (high, low) = withUnsafeBytes(of: address.ip) {
       (
         UInt64(bigEndian: $0.loadUnaligned(as: UInt64.self)),

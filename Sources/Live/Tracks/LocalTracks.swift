@@ -3,24 +3,22 @@ import Peer
 import Synchronization
 public import Wire
 
-/// Sound that is sent (W3C MediaStreamTrack of kind audio), over as many connections as it is added
-/// to.
-public final class LocalAudioTrack: MediaStreamTrack {
-  /// Where the sound comes from.
-  public let source: AudioSource
+/// What is sent (W3C MediaStreamTrack), over as many connections as it is added to: a
+/// `LocalAudioTrack` or a `LocalVideoTrack`.
+public final class LocalTrack<Source: Sendable>: MediaStreamTrack {
+  /// Where the media come from.
+  public let source: Source
   let core: LocalTrackCore
 
-  /// Creates a track; connections take it by `addTrack` and `add`.
-  public init(source: AudioSource, id: String) {
+  init(source: Source, core: LocalTrackCore) {
     self.source = source
-    core = LocalTrackCore(id: id, kind: .audio, source: source.mediaSource)
-    source.hub.attach(core)
+    self.core = core
   }
 
   /// Names the track; the other side sees it in the `msid` of descriptions (RFC 8830).
   public var id: String { core.id }
   /// Sound or pictures.
-  public var kind: MediaKind { .audio }
+  public var kind: MediaKind { core.kind }
   /// Whether nothing comes from the peer at present (W3C muted).
   public var isMuted: Bool { false }
   /// Whether media may still flow.
@@ -34,44 +32,35 @@ public final class LocalAudioTrack: MediaStreamTrack {
     get { core.condition.withLock { $0.isEnabled } }
     set { core.setEnabled(newValue) }
   }
-
-  /// How loud the track was in the last 100 ms as a connection sent it; nil before the first.
-  public var audioLevel: TrackLevel? { core.audioLevel }
 
   /// Ends the track for good on all connections (W3C stop).
   public func stop() { core.stop() }
 }
 
-/// Pictures that are sent (W3C MediaStreamTrack of kind video), over as many connections as they
-/// are added to.
-public final class LocalVideoTrack: MediaStreamTrack {
-  /// Where the pictures come from.
-  public let source: VideoSource
-  let core: LocalTrackCore
+/// Sound that is sent (W3C MediaStreamTrack of kind audio).
+public typealias LocalAudioTrack = LocalTrack<AudioSource>
 
+extension LocalTrack<AudioSource> {
   /// Creates a track; connections take it by `addTrack` and `add`.
-  public init(source: VideoSource, id: String) {
-    self.source = source
-    core = LocalTrackCore(id: id, kind: .video, source: source.mediaSource)
+  public convenience init(source: AudioSource, id: String) {
+    let core = LocalTrackCore(id: id, kind: .audio, source: source.mediaSource)
+    self.init(source: source, core: core)
     source.hub.attach(core)
   }
 
-  /// Names the track; the other side sees it in the `msid` of descriptions (RFC 8830).
-  public var id: String { core.id }
-  /// Sound or pictures.
-  public var kind: MediaKind { .video }
-  /// Whether nothing comes from the peer at present (W3C muted).
-  public var isMuted: Bool { false }
-  /// Whether media may still flow.
-  public var readyState: MediaStreamTrackState { core.condition.withLock { $0.readyState } }
-  /// What becomes of the track from now on; every use gives a stream of its own.
-  public var events: AsyncStream<MediaStreamTrackEvent> {
-    core.condition.withLock { $0.eventStream() }
-  }
-  /// Whether the track is heard or seen; else it is silent or black while packets flow on.
-  public var isEnabled: Bool {
-    get { core.condition.withLock { $0.isEnabled } }
-    set { core.setEnabled(newValue) }
+  /// How loud the track was in the last 100 ms as a connection sent it; nil before the first.
+  public var audioLevel: TrackLevel? { core.audioLevel }
+}
+
+/// Pictures that are sent (W3C MediaStreamTrack of kind video).
+public typealias LocalVideoTrack = LocalTrack<VideoSource>
+
+extension LocalTrack<VideoSource> {
+  /// Creates a track; connections take it by `addTrack` and `add`.
+  public convenience init(source: VideoSource, id: String) {
+    let core = LocalTrackCore(id: id, kind: .video, source: source.mediaSource)
+    self.init(source: source, core: core)
+    source.hub.attach(core)
   }
 
   /// Shows the frames that the source takes from now on, black ones while the track is not enabled;
@@ -82,9 +71,6 @@ public final class LocalVideoTrack: MediaStreamTrack {
   public func remove(_ renderer: any VideoRenderer) {
     core.renderers.withLock { $0.remove(renderer) }
   }
-
-  /// Ends the track for good on all connections (W3C stop).
-  public func stop() { core.stop() }
 }
 
 /// An own track: what a connection needs of it, whatever its kind.
@@ -92,8 +78,7 @@ protocol SentTrack: MediaStreamTrack {
   var core: LocalTrackCore { get }
 }
 
-extension LocalAudioTrack: SentTrack {}
-extension LocalVideoTrack: SentTrack {}
+extension LocalTrack: SentTrack {}
 
 /// The state of an own track, and where it is sent.
 final class LocalTrackCore: Sendable {

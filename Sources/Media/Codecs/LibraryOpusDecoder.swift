@@ -1,5 +1,4 @@
 import COpus
-import CSupport
 
 /// An Opus decoder by libopus, to 48 kHz in one or two channels whatever the sender used.
 final class LibraryOpusDecoder: AudioDecoding {

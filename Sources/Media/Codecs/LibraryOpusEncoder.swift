@@ -1,5 +1,4 @@
 import COpus
-import CSupport
 
 /// An Opus encoder by libopus for blocks of 20 ms (RFC 6716, RFC 7587).
 ///
@@ -38,7 +37,7 @@ final class LibraryOpusEncoder: AudioEncoding {
   deinit { unsafe opus_encoder_destroy(encoder) }
 
   private func set(_ request: Int32, _ value: Int32, _ name: String) throws(CodecError) {
-    let code = unsafe csupport_opus_encoder_set(encoder, request, value)
+    let code = unsafe copus_encoder_set(encoder, request, value)
     guard code == OPUS_OK else {
       throw CodecError(reason: "Opus refuses the \(name) \(value): \(opusReason(code))")
     }
@@ -48,7 +47,7 @@ final class LibraryOpusEncoder: AudioEncoding {
 
   func setPacketLoss(percent: Int32) {
     // A refused value leaves the one before, which is harmless.
-    _ = unsafe csupport_opus_encoder_set(
+    _ = unsafe copus_encoder_set(
       encoder, OPUS_SET_PACKET_LOSS_PERC_REQUEST, min(max(percent, 0), 100))
   }
 

@@ -1,4 +1,3 @@
-import CSupport
 import CVPX
 import RTP
 import Wire
@@ -22,7 +21,7 @@ final class LibraryVPXDecoder: VideoDecoding {
     unsafe context.initialize(to: vpx_codec_ctx_t())
     var configuration = vpx_codec_dec_cfg_t(threads: 1, w: 0, h: 0)
     let interface = unsafe isVP9 ? vpx_codec_vp9_dx() : vpx_codec_vp8_dx()
-    let status = unsafe csupport_vpx_decoder_init(context, interface, &configuration, 0)
+    let status = unsafe cvpx_decoder_init(context, interface, &configuration, 0)
     guard status == VPX_CODEC_OK else {
       throw CodecError(reason: "cannot create a \(name) decoder: \(vpxReason(status))")
     }

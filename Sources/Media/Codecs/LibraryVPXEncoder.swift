@@ -1,4 +1,3 @@
-import CSupport
 import CVPX
 import RTP
 import Wire
@@ -126,7 +125,7 @@ final class LibraryVPXEncoder: VideoEncoding {
     guard status == VPX_CODEC_OK else { throw failure("has no configuration", status) }
     configure(width: width, height: height)
     unsafe context.pointee = vpx_codec_ctx_t()
-    status = unsafe csupport_vpx_encoder_init(context, interface, &configuration, 0)
+    status = unsafe cvpx_encoder_init(context, interface, &configuration, 0)
     guard status == VPX_CODEC_OK else { throw failure("cannot be opened", status) }
     isOpen = true
     try control()

@@ -2,6 +2,7 @@ import Flow
 import ICE
 import JSEP
 import Media
+import SDP
 import Secure
 import Transport
 import Wire
@@ -33,54 +34,15 @@ extension PeerStack {
         try addTrack(kind, streamIDs, source, trackID, isEnabled: isEnabled ?? true))
     case .addTransceiver(
       let kind, let direction, let streamIDs, let source, let encodings, let isEnabled):
-      for encoding in encodings ?? [] { try encoding.check() }
-      let id = try mapped { () throws(JSEPError) in
-        try negotiation.addTransceiver(
-          kind: kind, direction: direction, streamIDs: streamIDs, byAddTrack: false,
-          hasTrack: source != nil)
-      }
-      senders.begin(id, kind, with: encodings ?? [])
-      setSource(source, of: id, kind, isEnabled: isEnabled ?? true)
-      return .transceiver(try info(id))
+      return .transceiver(
+        try addTransceiver(
+          kind, direction, streamIDs, source, encodings ?? [], isEnabled: isEnabled ?? true))
     case .removeTrack(let id): try removeTrack(id)
     case .setDirection(let id, let direction):
       try mapped { () throws(JSEPError) in try negotiation.setDirection(direction, of: id) }
     case .replaceSource(let id, let source, let isEnabled):
-      try mapped { () throws(JSEPError) in
-        try negotiation.replaceTrack(of: id, hasTrack: source != nil)
-      }
-      setSource(source, of: id, try info(id).kind, isEnabled: isEnabled ?? true)
-    case .stopTransceiver(let id):
-      try mapped { () throws(JSEPError) in try negotiation.stop(transceiver: id) }
-      stopCapture(of: id)
-    case .restartICE:
-      driveAll(.restart)
-      negotiation.wantRestart()
-    case .localDescription:
-      guard let description = negotiation.localDescription(presentTransports) else {
-        return .done
-      }
-      return .description(description)
-    case .setStreams, .setCodecPreferences, .getParameters, .setParameters, .setContentHint,
-      .noteCapture, .addStream, .removeStream, .streams, .readDescription, .sources,
-      .observeLoudest, .limitAudioSlots, .setEnabled, .setVolume, .trackState:
-      return try laterResult(of: call)
-    case .transceivers: return .transceivers(negotiation.transceivers.map(TransceiverInfo.init))
-    case .createDataChannel(let options): return .dataChannel(try createDataChannel(options))
-    case .closeDataChannel(let number): drive(.close(try data.known(number)))
-    case .setBufferedAmountLowThreshold(let number, let threshold):
-      drive(.setBufferedAmountLowThreshold(try data.known(number), threshold))
-    case .dataChannels: return .dataChannels(data.infos)
-    case .getStats(let selector, let times):
-      return .stats(try stats(codecTimes: times ?? []).report(of: selector))
-    case .close: close()
-    }
-    return .done
-  }
-
-  /// The calls about senders, streams, descriptions and speakers.
-  private func laterResult(of call: PeerCall) throws(PeerError) -> PeerReply {
-    switch call {
+      try replaceSource(of: id, source, isEnabled: isEnabled ?? true)
+    case .stopTransceiver(let id): try stop(id)
     case .setStreams(let id, let streamIDs):
       try mapped { () throws(JSEPError) in try negotiation.setStreams(streamIDs, of: id) }
     case .setCodecPreferences(let id, let codecs):
@@ -89,32 +51,85 @@ extension PeerStack {
       }
     case .getParameters(let id): return .parameters(try parameters(of: id))
     case .setParameters(let id, let parameters): try setParameters(parameters, of: id)
-    case .setContentHint(let id, let hint):
-      senders.setContentHint(hint, of: id, try info(id).kind)
-      updateCaptures()
-    case .noteCapture(let id, let note):
-      senders.setScreencast(note.isScreencast, of: id, try info(id).kind)
-      updateCaptures()
+    case .setContentHint(let id, let hint): try setContentHint(hint, of: id)
+    case .noteCapture(let id, let note): try noteCapture(note, of: id)
     case .addStream(let stream): return .streams(try addStream(stream))
     case .removeStream(let id): try removeStream(id)
     case .streams: return .streams(streams())
-    case .readDescription(let slot):
-      guard let description = negotiation.description(slot, presentTransports) else {
-        return .done
-      }
-      return .description(description)
-    case .sources(let id): return .sources(try sources(of: id))
     case .setEnabled(let id, let isInbound, let isEnabled):
       try setEnabled(isEnabled, of: id, isInbound: isInbound)
     case .setVolume(let id, let volume): try setVolume(volume, of: id)
     case .trackState(let id, let isInbound):
       return .trackState(try trackState(of: id, isInbound: isInbound))
+    case .restartICE: restartICE()
+    case .localDescription: return reply(negotiation.localDescription(presentTransports))
+    case .readDescription(let slot):
+      return reply(negotiation.description(slot, presentTransports))
+    case .transceivers: return .transceivers(negotiation.transceivers.map(TransceiverInfo.init))
+    case .createDataChannel(let options): return .dataChannel(try createDataChannel(options))
+    case .closeDataChannel(let number): drive(.close(try data.known(number)))
+    case .setBufferedAmountLowThreshold(let number, let threshold):
+      drive(.setBufferedAmountLowThreshold(try data.known(number), threshold))
+    case .dataChannels: return .dataChannels(data.infos)
+    case .getStats(let selector, let times):
+      return .stats(try stats(codecTimes: times ?? []).report(of: selector))
+    case .sources(let id): return .sources(try sources(of: id))
     case .observeLoudest(let settings): speakers.observeLoudest(settings)
-    case .limitAudioSlots(let count):
-      for event in speakers.limitSlots(count) { tell(event) }
-    default: break
+    case .limitAudioSlots(let count): for event in speakers.limitSlots(count) { tell(event) }
+    case .close: close()
     }
     return .done
+  }
+
+  /// A description that was read, where there is one.
+  private func reply(_ description: SessionDescription?) -> PeerReply {
+    description.map { .description($0) } ?? .done
+  }
+
+  private func restartICE() {
+    driveAll(.restart)
+    negotiation.wantRestart()
+  }
+
+  // MARK: Transceivers
+
+  private func addTransceiver(
+    _ kind: MediaKind, _ direction: TransceiverDirection, _ streamIDs: [String],
+    _ source: MediaSource?, _ encodings: [RTPEncoding], isEnabled: Bool
+  ) throws(PeerError) -> TransceiverInfo {
+    for encoding in encodings { try encoding.check() }
+    let id = try mapped { () throws(JSEPError) in
+      try negotiation.addTransceiver(
+        kind: kind, direction: direction, streamIDs: streamIDs, byAddTrack: false,
+        hasTrack: source != nil)
+    }
+    senders.begin(id, kind, with: encodings)
+    setSource(source, of: id, kind, isEnabled: isEnabled)
+    return try info(id)
+  }
+
+  private func replaceSource(
+    of id: UInt32, _ source: MediaSource?, isEnabled: Bool
+  ) throws(PeerError) {
+    try mapped { () throws(JSEPError) in
+      try negotiation.replaceTrack(of: id, hasTrack: source != nil)
+    }
+    setSource(source, of: id, try info(id).kind, isEnabled: isEnabled)
+  }
+
+  private func stop(_ id: UInt32) throws(PeerError) {
+    try mapped { () throws(JSEPError) in try negotiation.stop(transceiver: id) }
+    stopCapture(of: id)
+  }
+
+  private func setContentHint(_ hint: ContentHint, of id: UInt32) throws(PeerError) {
+    senders.setContentHint(hint, of: id, try info(id).kind)
+    updateCaptures()
+  }
+
+  private func noteCapture(_ note: CaptureNote, of id: UInt32) throws(PeerError) {
+    senders.setScreencast(note.isScreencast, of: id, try info(id).kind)
+    updateCaptures()
   }
 
   func mapped<Value>(_ body: () throws(JSEPError) -> Value) throws(PeerError) -> Value {

@@ -17,7 +17,7 @@ final class Bundle {
   /// The states as they were told last.
   var iceState = ICEConnectionState.new
   var gatheringState = ICEGatheringState.new
-  var dtlsState = DTLSState.new
+  var dtlsState = DTLSTransportState.new
   /// Whether all candidates of the present generation were told.
   var hasAllCandidates = false
   /// What the video encoders of the sections may spend together, once the flow said so.

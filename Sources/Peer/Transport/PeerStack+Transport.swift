@@ -65,7 +65,7 @@ extension PeerStack {
   }
 
   /// Tells of a state of a DTLS association; the data channels live and die with theirs.
-  func follow(_ state: DTLSState, of bundle: Bundle) {
+  func follow(_ state: DTLSTransportState, of bundle: Bundle) {
     if state != bundle.dtlsState {
       tell(
         .state(
@@ -119,11 +119,6 @@ func certificateFingerprint(_ certificate: [UInt8]) -> CertificateFingerprint {
 extension SRTPProfile {
   /// The profile's IANA name, as W3C stats show it.
   var description: String {
-    switch self {
-    case .aes128CMSHA1_80: "SRTP_AES128_CM_HMAC_SHA1_80"
-    case .aeadAES128GCM: "SRTP_AEAD_AES_128_GCM"
-    case .aeadAES256GCM: "SRTP_AEAD_AES_256_GCM"
-    default: "profile \(rawValue)"
-    }
+    SRTPProtection(self)?.rawValue ?? "profile \(rawValue)"
   }
 }

@@ -34,31 +34,42 @@ package struct CodecFormat: Hashable, Sendable {
 
   /// A parameter of an fmtp value: `name=value;name=value`.
   package static func value(of name: String, in parameters: String) -> String? {
-    var rest = parameters.utf8[...]
-    while !rest.isEmpty {
-      let part = rest.prefix { $0 != UInt8(ascii: ";") }
-      rest = rest[part.endIndex...].dropFirst()
-      guard let equals = part.firstIndex(of: UInt8(ascii: "=")),
-        equals < part.index(before: part.endIndex), isName(trimmed(part[..<equals]), name)
-      else { continue }
-      return String(Substring(trimmed(part[part.index(after: equals)...])))
+    let (bytes, wanted) = (Array(parameters.utf8), Array(name.utf8))
+    var start = 0
+    while start < bytes.count {
+      var (end, equals) = (start, bytes.count)
+      while end < bytes.count, bytes[end] != semicolon {
+        if bytes[end] == equalsSign, equals > end { equals = end }
+        end += 1
+      }
+      if equals + 1 < end, isName(bytes[trimmed(bytes, start..<equals)], wanted) {
+        return String(decoding: bytes[trimmed(bytes, equals + 1..<end)], as: UTF8.self)
+      }
+      start = end + 1
     }
     return nil
   }
 
+  private static let semicolon = UInt8(ascii: ";")
+  private static let equalsSign = UInt8(ascii: "=")
+  private static let blank = UInt8(ascii: " ")
+
   /// Whether this is a name, which may be written in capitals too.
-  private static func isName(_ text: Substring.UTF8View, _ name: String) -> Bool {
-    guard text.count == name.utf8.count else { return false }
-    return zip(text, name.utf8).allSatisfy { byte, wanted in
-      let isCapital = (UInt8(ascii: "A")...UInt8(ascii: "Z")).contains(byte)
-      return (isCapital ? byte | 0x20 : byte) == wanted
+  private static func isName(_ text: ArraySlice<UInt8>, _ name: [UInt8]) -> Bool {
+    guard text.count == name.count else { return false }
+    for (index, wanted) in name.enumerated() {
+      let byte = text[text.startIndex + index]
+      let isCapital = byte >= 0x41 && byte <= 0x5a
+      if (isCapital ? byte | 0x20 : byte) != wanted { return false }
     }
+    return true
   }
 
-  private static func trimmed(_ text: Substring.UTF8View) -> Substring.UTF8View {
-    var text = text
-    while text.first == UInt8(ascii: " ") { text.removeFirst() }
-    while text.last == UInt8(ascii: " ") { text.removeLast() }
-    return text
+  /// A range without the blanks at its ends.
+  private static func trimmed(_ bytes: [UInt8], _ range: Range<Int>) -> Range<Int> {
+    var (start, end) = (range.lowerBound, range.upperBound)
+    while start < end, bytes[start] == blank { start += 1 }
+    while end > start, bytes[end - 1] == blank { end -= 1 }
+    return start..<end
   }
 }

@@ -74,8 +74,9 @@ package struct H264SequenceParameters: Hashable, Sendable {
 
   /// Six hexadecimal digits, as the parameter of SDP has them.
   package var profileLevelIDText: String {
-    let digits = String(profileLevelID, radix: 16)
-    return String(repeating: "0", count: max(0, 6 - digits.count)) + digits
+    var writer = ByteWriter()
+    writer.uint24(profileLevelID)
+    return hexadecimal(writer.bytes)
   }
 }
 

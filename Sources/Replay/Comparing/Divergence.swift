@@ -106,7 +106,7 @@ extension Divergence: CustomStringConvertible {
   }
 
   /// The divergence as a JSON object.
-  package var json: String { prettyJSON(self) }
+  package var json: String { CanonicalJSON.text(self, isIndented: true) }
 }
 
 /// A difference in words.

@@ -8,7 +8,7 @@ import Wire
 final class RecordedTransport: DTLSTransporting {
   let fingerprints: [CertificateFingerprint]
   let certificates: [[UInt8]]
-  private(set) var state = DTLSState.new
+  private(set) var state = DTLSTransportState.new
   /// The deadline of the recorded peer after the last step; while a handshake is under way, that of
   /// DTLS is not later.
   var recordedDeadline: Instant?
@@ -70,7 +70,8 @@ final class RecordedTransport: DTLSTransporting {
     }
   }
 
-  private func change(to state: DTLSState, into outbox: inout Outbox<DTLSTransport.Output>) {
+  private func change(to state: DTLSTransportState, into outbox: inout Outbox<DTLSTransport.Output>)
+  {
     self.state = state
     outbox.append(.state(state))
   }

@@ -10,7 +10,7 @@ struct SecuredParcel {
   enum Item {
     case datagram([UInt8])
     case data(DTLSRecord)
-    case state(DTLSState)
+    case state(DTLSTransportState)
     case established(DTLSResult)
     case failure(String)
   }
@@ -30,7 +30,7 @@ struct SecuredParcel {
         if let packet = PacketRow(rows, row) { add(RelayedBytes.inside(packet.bytes)) }
       case .state:
         if let row = StateRow(rows, row), row.machine.hasPrefix("dtls"),
-          let state = DTLSState(rawValue: row.to)
+          let state = DTLSTransportState(rawValue: row.to)
         {
           items.append(.state(state))
         }

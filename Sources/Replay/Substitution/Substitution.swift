@@ -14,9 +14,48 @@ package struct Substitution: Hashable, Sendable {
   package init() {}
 
   /// Compares the toolchains of a take and of this machine; throws when the take cannot be read.
+  ///
+  /// Another processor alone changes nothing here: codecs mostly come to the same on it. Where they
+  /// do not, see `standingIn`.
   package init(of path: String, _ header: TakeHeader, by toolchain: Toolchain) throws(TapeError) {
     try self.init(
-      of: path, header, parts: toolchain.differences(from: header.toolchain).map(\.part))
+      of: path, header,
+      parts: toolchain.differences(from: header.toolchain).map(\.part).filter { $0 != "cpu" })
+  }
+
+  /// Lets the frames of a take stand in for codecs that come to something else on another
+  /// processor, as a divergence shows; nil when that is not what happened.
+  package func standingIn(
+    for divergence: Divergence, in path: String, _ header: TakeHeader, by toolchain: Toolchain
+  ) -> Substitution? {
+    let parts = toolchain.differences(from: header.toolchain).map(\.part)
+    guard parts.contains("cpu"), !skipsCodecs, header.keepsMedia else { return nil }
+    let libraries = Substitution.codecLibraries(path, step: divergence.step)
+    guard !libraries.isEmpty else { return nil }
+    var changed = self
+    changed.skipsCodecs = true
+    changed.notes.append(
+      "\(libraries.joined(separator: " or ")) comes to something else on this processor at step "
+        + "\(divergence.step): its frames stand in for the codecs")
+    return changed
+  }
+
+  /// The libraries that made the frames of a step, encoded or decoded.
+  private static func codecLibraries(_ path: String, step: Int) -> [String] {
+    var libraries: [String] = []
+    guard let connection = try? TakeFile.open(path),
+      var rows = try? connection.prepare(
+        "SELECT DISTINCT codec FROM frame WHERE step = ? ORDER BY codec")
+    else { return [] }
+    rows.bind(Int64(step), at: 1)
+    while (try? rows.step()) == true {
+      switch rows.text(0)?.lowercased() {
+      case "opus": libraries.append("opus")
+      case "vp8", "vp9": libraries.append("vpx")
+      default: break
+      }
+    }
+    return libraries
   }
 
   /// Lets recorded results stand in for everything that a library makes, wherever the take has
@@ -30,10 +69,11 @@ package struct Substitution: Hashable, Sendable {
   package init(asked path: String, _ header: TakeHeader, by toolchain: Toolchain)
     throws(TapeError)
   {
-    if toolchain.differences(from: header.toolchain).isEmpty {
+    let parts = toolchain.differences(from: header.toolchain).map(\.part)
+    if parts.isEmpty {
       try self.init(all: path, header)
     } else {
-      try self.init(of: path, header, by: toolchain)
+      try self.init(of: path, header, parts: parts)
     }
     guard isReplayable else {
       throw TapeError(

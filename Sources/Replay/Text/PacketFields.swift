@@ -64,19 +64,18 @@ private struct FieldReader {
     integer("length", 2)
     raw("cookie", 4)
     raw("transaction", 12)
-    while let type = number(0, 2), let length = number(2, 2), fields.count < 100 {
-      let name = PacketText.field(of: bytes, at: position + 4)
-      position += 4
-      let end = min(bytes.count, position + Int(length))
-      let value = Array(bytes[min(position, end)..<end])
+    for attribute in STUNAttributes(found: bytes) where fields.count < 100 {
+      let name = PacketText.name(attribute.type)
+      let value = Array(bytes[attribute.range])
       fields.append(
-        STUNValueText(type: type, value)?.text.map { DecodedField(name, $0) }
+        STUNValueText(type: attribute.type, value)?.text.map { DecodedField(name, $0) }
           ?? DecodedField(name, value))
       // DATA of a Send or Data indication is a packet again (RFC 8656 section 18.4).
-      if type == 0x0013, PacketText(value).layer != "transport" {
+      if attribute.type == .data, PacketText(value).layer != "transport" {
         fields += PacketFields.of(value)
       }
-      position += (Int(length) + 3) / 4 * 4
+      position = min(
+        bytes.count, attribute.range.lowerBound + STUNMessage.padded(attribute.range.count))
     }
     rest("left over")
   }
@@ -151,19 +150,19 @@ private struct FieldReader {
 private struct STUNValueText {
   let text: String?
 
-  init?(type: UInt64, _ value: [UInt8]) {
+  init?(type: STUNAttributeType, _ value: [UInt8]) {
     let number = value.prefix(4).reduce(UInt64(0)) { $0 << 8 | UInt64($1) }
     switch type {
-    case 0x0009 where value.count >= 4:
+    case .errorCode where value.count >= 4:
       let reason = String(decoding: value.dropFirst(4), as: UTF8.self)
       text = "\(Int(value[2] & 7) * 100 + Int(value[3])) \(reason)"
-    case 0x000d where value.count == 4, 0x0024 where value.count == 4: text = String(number)
-    case 0x000c where value.count == 4: text = String(number >> 16)
-    case 0x0019 where value.count == 4: text = "protocol \(value[0])"
-    case 0x0001 where value.count == 8, 0x0012 where value.count == 8,
-      0x0016 where value.count == 8, 0x0020 where value.count == 8:
+    case .lifetime where value.count == 4, .priority where value.count == 4: text = String(number)
+    case .channelNumber where value.count == 4: text = String(number >> 16)
+    case .requestedTransport where value.count == 4: text = "protocol \(value[0])"
+    case .mappedAddress where value.count == 8, .xorPeerAddress where value.count == 8,
+      .xorRelayedAddress where value.count == 8, .xorMappedAddress where value.count == 8:
       // Of the transaction, only addresses of IPv6 need anything.
-      let transaction = type == 0x0001 ? nil : STUNTransactionID(high: 0, low: 0)
+      let transaction = type == .mappedAddress ? nil : STUNTransactionID(high: 0, low: 0)
       text = SocketAddress(stun: value.span.bytes, maskedBy: transaction)?.description
     default: return nil
     }

@@ -23,6 +23,9 @@ struct PacketText {
     }
   }
 
+  /// An attribute of STUN by its name.
+  static func name(_ type: STUNAttributeType) -> String { "STUN \(STUNText.name(type))" }
+
   /// The field of the protocol that a byte belongs to.
   static func field(of bytes: [UInt8], at offset: Int) -> String {
     switch DatagramClass(bytes.span.bytes) {
@@ -57,7 +60,7 @@ private enum STUNText {
   static func title(_ bytes: [UInt8]) -> String {
     guard let raw = number(bytes, 0, 2) else { return "STUN" }
     let type = STUNType(rawValue: UInt16(truncatingIfNeeded: raw))
-    let name = methods.first { $0.0 == type.method }?.1 ?? "method \(type.method.rawValue)"
+    let name = type.method.name ?? "method \(type.method.rawValue)"
     let kind = ["request", "indication", "response", "error"][Int(type.messageClass.rawValue & 3)]
     return "STUN \(name) \(kind)"
   }
@@ -70,33 +73,17 @@ private enum STUNText {
     case 8..<20: return "STUN transaction ID"
     default: break
     }
-    var start = 20
-    while let type = number(bytes, start, 2), let length = number(bytes, start + 2, 2) {
-      let end = start + 4 + (Int(length) + 3) / 4 * 4
-      if offset < end {
-        let name = attributes.first { $0.0 == type }?.1 ?? "attribute 0x\(String(type, radix: 16))"
-        return "STUN \(name)" + (offset < start + 4 ? " header" : "")
-      }
-      start = end
+    for attribute in STUNAttributes(found: bytes) {
+      let range = attribute.range
+      guard offset < range.lowerBound + STUNMessage.padded(range.count) else { continue }
+      return "STUN \(name(attribute.type))" + (offset < range.lowerBound ? " header" : "")
     }
     return "STUN attributes"
   }
 
-  private static let methods: [(STUNMethod, String)] = [
-    (.binding, "Binding"), (.allocate, "Allocate"), (.refresh, "Refresh"), (.send, "Send"),
-    (.data, "Data"), (.createPermission, "CreatePermission"), (.channelBind, "ChannelBind"),
-  ]
-
-  private static let attributes: [(UInt64, String)] = [
-    (0x0001, "MAPPED-ADDRESS"), (0x0006, "USERNAME"), (0x0008, "MESSAGE-INTEGRITY"),
-    (0x0009, "ERROR-CODE"), (0x000a, "UNKNOWN-ATTRIBUTES"), (0x000c, "CHANNEL-NUMBER"),
-    (0x000d, "LIFETIME"), (0x0012, "XOR-PEER-ADDRESS"), (0x0013, "DATA"), (0x0014, "REALM"),
-    (0x0015, "NONCE"), (0x0016, "XOR-RELAYED-ADDRESS"), (0x0017, "REQUESTED-ADDRESS-FAMILY"),
-    (0x0019, "REQUESTED-TRANSPORT"), (0x001a, "DONT-FRAGMENT"), (0x0022, "RESERVATION-TOKEN"),
-    (0x001c, "MESSAGE-INTEGRITY-SHA256"), (0x0020, "XOR-MAPPED-ADDRESS"), (0x0024, "PRIORITY"),
-    (0x0025, "USE-CANDIDATE"), (0x8022, "SOFTWARE"), (0x8028, "FINGERPRINT"),
-    (0x8029, "ICE-CONTROLLED"), (0x802a, "ICE-CONTROLLING"), (0xc057, "GOOG-NETWORK-INFO"),
-  ]
+  static func name(_ type: STUNAttributeType) -> String {
+    type.name ?? "attribute 0x\(String(type.rawValue, radix: 16))"
+  }
 }
 
 // MARK: DTLS

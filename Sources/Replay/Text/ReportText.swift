@@ -31,14 +31,6 @@ func firstDifference(_ left: [UInt8], _ right: [UInt8]) -> Int {
     ?? min(left.count, right.count)
 }
 
-/// A value as indented JSON with sorted keys.
-func prettyJSON(_ value: some Encodable) -> String {
-  let encoder = JSONEncoder()
-  encoder.outputFormatting = [.sortedKeys, .prettyPrinted, .withoutEscapingSlashes]
-  guard let data = try? encoder.encode(value) else { return "{}" }
-  return String(decoding: data, as: UTF8.self)
-}
-
 /// A number of things in words.
 func counted(_ count: Int, _ name: String) -> String {
   "\(count) \(name)\(count == 1 ? "" : "s")"

@@ -1,4 +1,5 @@
 import Foundation
+import Tape
 
 /// One thing that was measured, and what it should be.
 struct BenchRow: Encodable {
@@ -54,12 +55,7 @@ struct BenchTable: Encodable {
   }
 
   /// The table for programs.
-  var json: String {
-    let encoder = JSONEncoder()
-    encoder.outputFormatting = [.prettyPrinted, .sortedKeys, .withoutEscapingSlashes]
-    guard let data = try? encoder.encode(self) else { return "{}" }
-    return String(decoding: data, as: UTF8.self)
-  }
+  var json: String { CanonicalJSON.text(self, isIndented: true) }
 
   /// The table for people.
   var text: String {

@@ -99,12 +99,7 @@ extension DataThroughput {
   }
 
   /// The result for programs.
-  var json: String {
-    let encoder = JSONEncoder()
-    encoder.outputFormatting = [.sortedKeys]
-    guard let data = try? encoder.encode(self) else { return "{}" }
-    return String(decoding: data, as: UTF8.self)
-  }
+  var json: String { CanonicalJSON.text(self) }
 }
 
 /// One of the two peers, in a session of its own.

@@ -1,4 +1,4 @@
-import CSupport
+import CProcess
 import Foundation
 
 /// Opens a replay in lldb (or gdb, where lldb does not start), stopped just before a step.
@@ -13,7 +13,7 @@ struct NativeDebugger {
     let replay = [own, "replay", take, "--until", condition, "--stop-here"] + options
     // The debugger and what it runs end by a closed pipe as they always would.
     signal(SIGPIPE, SIG_DFL)
-    let stop = "csupport_stop_here"
+    let stop = "cprocess_stop_here"
     if starts("lldb") {
       execute(["lldb", "-o", "breakpoint set --name \(stop)", "-o", "run", "--"] + replay)
     }
@@ -46,7 +46,7 @@ struct NativeDebugger {
     var pointers = arguments.map { strdup($0) } + [nil]
     pointers.withUnsafeMutableBufferPointer { list in
       if let first = list.first, let program = first, let base = list.baseAddress {
-        _ = csupport_execute(program, base)
+        _ = cprocess_execute(program, base)
       }
     }
     for pointer in pointers { free(pointer) }

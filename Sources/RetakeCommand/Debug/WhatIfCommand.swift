@@ -167,14 +167,17 @@ struct WhatIfCommand: ParsableCommand {
   /// The same changes as another build is told them.
   private var arguments: [String] {
     var list: [String] = []
-    for (name, values) in [
-      ("--drop", drop), ("--delay", delay), ("--duplicate", duplicate), ("--corrupt", corrupt),
-      ("--set", settings.map(\.description)),
-      ("--jitter-buffer", jitterBuffer.map { ["\(Int($0))"] } ?? []),
-      ("--peer", peer.map { ["\($0)"] } ?? []), ("--seed", ["\(seed)"]),
-    ] {
-      list += values.flatMap { [name, $0] }
+    func add(_ name: String, _ values: [String]) {
+      for value in values { list += [name, value] }
     }
+    add("--drop", drop)
+    add("--delay", delay)
+    add("--duplicate", duplicate)
+    add("--corrupt", corrupt)
+    add("--set", settings.map(\.description))
+    if let jitterBuffer { add("--jitter-buffer", [String(Int(jitterBuffer))]) }
+    if let peer { add("--peer", [String(peer)]) }
+    add("--seed", [String(seed)])
     return list
   }
 

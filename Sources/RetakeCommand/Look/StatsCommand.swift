@@ -156,11 +156,11 @@ struct StatsCommand: ParsableCommand {
 
   /// An object of the peers' labels, each with the array that getStats gives.
   private func json(_ samples: StatSamples) -> String {
-    let peers = samples.peers.map { peer in
-      let objects = peer.objects.filter(isWanted).map(\.json)
-      return "\(jsonString(peer.label)):[\(objects.joined(separator: ","))]"
-    }
-    return "{\(peers.joined(separator: ","))}"
+    JSONText.object(
+      samples.peers.map { peer in
+        (peer.label, .list(peer.objects.filter(isWanted).map { JSONText($0.json) }))
+      }
+    ).text
   }
 
   private func text(_ samples: StatSamples) -> String {
@@ -206,10 +206,15 @@ struct StatsCommand: ParsableCommand {
   private func printSDK(_ selection: TakeSelection) throws {
     let replayed = try replay().peers.filter { selection.peers?.contains($0.number) ?? true }
     let peers = replayed.map { peer in
-      "\(jsonString(peer.label)):{\"local\":\(peer.report.local.json),"
-        + "\"remote\":\(peer.report.remote.json)}"
+      (
+        peer.label,
+        JSONText.object([
+          ("local", JSONText(peer.report.local.json)),
+          ("remote", JSONText(peer.report.remote.json)),
+        ])
+      )
     }
-    try Output.line("{\(peers.joined(separator: ","))}")
+    try Output.line(JSONText.object(peers).text)
   }
 }
 

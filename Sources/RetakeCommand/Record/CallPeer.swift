@@ -189,7 +189,7 @@ final class CallPeer: Sendable {
   /// Returns when the peer left, by hanging up or by silence.
   func waitUntilGone() async {
     for await states in connection.stateChanges {
-      if states.secure == .closed || states.secure == .failed { return }
+      if states.dtls == .closed || states.dtls == .failed { return }
       if states.connection == .failed || states.connection == .closed { return }
     }
   }

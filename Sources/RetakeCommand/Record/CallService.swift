@@ -8,6 +8,7 @@ import SDP
 import Signaling
 import Stats
 import Tape
+import Wire
 
 /// The calls of `record serve`: one peer each, in one shared take or in takes of their own.
 actor CallService: CallHandling {
@@ -172,19 +173,19 @@ actor CallService: CallHandling {
   private var inOrder: [Call] { calls.values.sorted { $0.number < $1.number } }
 
   func stats(call id: String?) async throws(CallRefusal) -> String {
-    var parts: [String] = []
+    var parts: [(String, JSONText?)] = []
     for call in inOrder where id == nil || call.id == id {
       let states = call.peer.connection.states
       let report = (try? await call.peer.connection.getStats()) ?? StatsReport()
-      parts.append(
-        """
-        \(jsonString(call.id)):{"connection":"\(states.connection.rawValue)",\
-        "ice":"\(states.iceConnection.rawValue)","dtls":"\(states.secure.rawValue)",\
-        "stats":\(report.json)}
-        """)
+      let members: [(String, JSONText?)] = [
+        ("connection", .text(states.connection.rawValue)),
+        ("ice", .text(states.iceConnection.rawValue)), ("dtls", .text(states.dtls.rawValue)),
+        ("stats", JSONText(report.json)),
+      ]
+      parts.append((call.id, .object(members)))
     }
     if let id, parts.isEmpty { throw CallRefusal(.unknownCall, "there is no call \(id)") }
-    return "{\(parts.joined(separator: ","))}"
+    return JSONText.object(parts).text
   }
 
   func page(call id: String) async throws(CallRefusal) -> String {

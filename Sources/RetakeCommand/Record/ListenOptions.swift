@@ -1,5 +1,6 @@
 import ArgumentParser
 import Signaling
+import TLS
 
 /// Where a command listens and whom it lets in: every command that listens does it through this.
 struct ListenOptions: ParsableArguments {

@@ -1,6 +1,7 @@
 import Foundation
 import Live
 import MediaFiles
+import Tape
 
 /// What a recording command prints at its end: a line for each take, or one JSON object.
 struct RecordingReport: Encodable {
@@ -128,10 +129,6 @@ struct RecordingReport: Encodable {
       return try Output.line(
         lines.isEmpty ? "nobody called; nothing was recorded" : lines.joined(separator: "\n"))
     }
-    let encoder = JSONEncoder()
-    encoder.outputFormatting = [.prettyPrinted, .sortedKeys, .withoutEscapingSlashes]
-    // Strings and numbers always have a JSON form.
-    guard let data = try? encoder.encode(self) else { return }
-    try Output.line(String(decoding: data, as: UTF8.self))
+    try Output.line(CanonicalJSON.text(self, isIndented: true))
   }
 }

@@ -170,7 +170,7 @@ private actor SessionCall {
     guard let session else { return failure }
     // A server that has hung up itself no longer knows the session.
     let states = peer.connection.states
-    guard states.secure != .closed, states.secure != .failed, states.connection != .failed else {
+    guard states.dtls != .closed, states.dtls != .failed, states.connection != .failed else {
       return failure
     }
     peer.note(CallPeer.byeType, "", isInbound: false)

@@ -1,5 +1,6 @@
 import ArgumentParser
 import Queries
+import Wire
 
 /// What of the client SDKs is there.
 struct SDKCommand: ParsableCommand {
@@ -64,8 +65,10 @@ struct SDKCommand: ParsableCommand {
     var rows: Int { counts.reduce(0, +) }
 
     var json: String {
-      let states = zip(SDKRow.State.allCases, counts).map { "\"\($0.rawValue)\":\($1)" }
-      return "{\"document\":\"\(document)\",\(states.joined(separator: ",")),\"rows\":\(rows)}"
+      let states = zip(SDKRow.State.allCases, counts).map { ($0.rawValue, JSONText.integer($1)) }
+      return JSONText.object(
+        [("document", .text(document))] + states + [("rows", .integer(rows))]
+      ).text
     }
   }
 

@@ -1,4 +1,4 @@
-import Stats
+import Wire
 
 /// A capability of one of the five client SDKs and guides that the client stack is measured
 /// against.
@@ -72,11 +72,10 @@ struct SDKRow: Hashable, Sendable {
 
   /// The row as JSON.
   var json: String {
-    let members =
-      [("id", id), ("text", text), ("state", state.rawValue)]
-      + (remark.isEmpty ? [] : [("remark", remark)]) + (test.map { [("test", $0)] } ?? [])
-    let texts = members.map { "\(jsonString($0.0)):\(jsonString($0.1))" }
-    return "{\(texts.joined(separator: ","))}"
+    JSONText.object([
+      ("id", .text(id)), ("text", .text(text)), ("state", .text(state.rawValue)),
+      ("remark", remark.isEmpty ? nil : .text(remark)), ("test", test.map { .text($0) }),
+    ]).text
   }
 
   /// The row of a table in Markdown.

@@ -14,8 +14,9 @@ struct VerifyCommand: ParsableCommand {
       A folder stands for all takes below it. A take is compared exactly: every packet, state, \
       frame, timer and random draw. With a pin beside it (call.pin.json, made by retake pin) it is \
       compared as the pin says: exactly, or by what comes of the session within the pin's \
-      tolerances. Takes run in parallel on all cores. The exit status is 1 when one fails; its \
-      report, with the command that shows the failure again, is left in the folder of reports.
+      tolerances. Takes run in parallel on all cores. What other libraries made is taken from the \
+      recording; such a take passes in part, with the reason. The exit status is 1 when one fails; \
+      its report, with the command that shows the failure again, is left in the folder of reports.
 
       Examples:
         retake verify Captures/
@@ -48,6 +49,9 @@ struct VerifyCommand: ParsableCommand {
     transform: Taking.whole(1...1024))
   var jobs: Int?
 
+  @Flag(help: "Let takes fail that can be replayed only in part here; so does RETAKE_STRICT=1.")
+  var strict = false
+
   @Flag(help: "Print JSON for programs.")
   var json = false
 
@@ -61,7 +65,10 @@ struct VerifyCommand: ParsableCommand {
     let (json, pieces, count) = (json, OutputPieces(), FinishedCount())
     let jobs = jobs ?? ProcessInfo.processInfo.activeProcessorCount
     let run = progress.follow(telling: { "\(count.value) of \(takes.count) takes" }) {
-      VerificationRun(takes: takes, mode: mode?.mode, jobs: jobs) { done, latest in
+      VerificationRun(
+        takes: takes, mode: mode?.mode, isStrict: strict || TakeVerification.isStrictHere,
+        jobs: jobs
+      ) { done, latest in
         count.set(done)
         // Whole lines in one write, so that those of several threads stay whole.
         if !json { progress.above { pieces.take(Self.painted(latest) + "\n") } }

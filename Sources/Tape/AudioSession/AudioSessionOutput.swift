@@ -44,12 +44,12 @@ extension AudioSessionEffect: RecordedOutput {
   package func write(to transcript: inout Transcript) {
     switch self {
     case .operation(let id, let operation):
-      let detail = DetailText(
+      let detail = JSONText.object(
         [("id", .integer(Int64(id))), ("operation", .text(operation.name))] + operation.members)
-      transcript.add(EventRow(type: "operation", detail: detail.json))
+      transcript.add(EventRow(type: "operation", detail: detail.text))
     case .reply(let call, let reply): transcript.add(reply.row(call))
     case .event(let event):
-      transcript.add(EventRow(type: event.name, detail: DetailText(event.members).json))
+      transcript.add(EventRow(type: event.name, detail: JSONText.object(event.members).text))
     case .state(let machine, let from, let to):
       transcript.add(StateRow(machine: machine, from: from, to: to))
     case .captured(let captured): transcript.append(captured)
@@ -129,7 +129,7 @@ extension AudioBlock {
 // MARK: Words
 
 extension AudioDeviceOperation {
-  fileprivate var members: [(String, StatsValue?)] {
+  fileprivate var members: [(String, JSONText?)] {
     switch self {
     case .setCategory(let category, let options):
       [("category", .text(category.rawValue)), ("options", .text(options.names))]
@@ -165,7 +165,7 @@ extension AudioSessionOptions {
 }
 
 extension AudioSessionEvent {
-  fileprivate var members: [(String, StatsValue?)] {
+  fileprivate var members: [(String, JSONText?)] {
     switch self {
     case .didEndInterruption(let shouldResume):
       [("shouldResumeSession", .flag(shouldResume))]
@@ -192,7 +192,7 @@ extension AudioSessionEvent {
 }
 
 extension AudioSourceID {
-  fileprivate var members: [(String, StatsValue?)] {
+  fileprivate var members: [(String, JSONText?)] {
     [("source", .integer(Int64(number))), ("tag", .text(tag.rawValue))]
   }
 }

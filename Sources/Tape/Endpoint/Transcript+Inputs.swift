@@ -104,9 +104,13 @@ func littleEndianBytes(_ samples: [Int16]) -> [UInt8] {
 
 /// The inverse of `littleEndianBytes`; an odd byte at the end is left out.
 func samples(littleEndian bytes: [UInt8]) -> [Int16] {
-  (0..<bytes.count / 2).map { index in
-    Int16(truncatingIfNeeded: UInt16(bytes[2 * index]) | UInt16(bytes[2 * index + 1]) << 8)
+  var samples: [Int16] = []
+  samples.reserveCapacity(bytes.count / 2)
+  for index in stride(from: 1, to: bytes.count, by: 2) {
+    let (low, high) = (UInt16(bytes[index - 1]), UInt16(bytes[index]))
+    samples.append(Int16(bitPattern: low | high << 8))
   }
+  return samples
 }
 
 /// An API call as its name and its arguments, both from the JSON that Codable gives.

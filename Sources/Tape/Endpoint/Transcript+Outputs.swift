@@ -46,9 +46,9 @@ extension Transcript {
     case .done: text = "null"
     case .description(let description):
       text =
-        DetailText([
+        JSONText.object([
           ("sdp", .text(description.sdp)), ("type", .text(description.type.rawValue)),
-        ]).json
+        ]).text
     case .transceiver(let info): text = CanonicalJSON.text(info)
     case .transceivers(let list): text = CanonicalJSON.text(list)
     case .parameters(let parameters): text = CanonicalJSON.text(parameters)
@@ -73,8 +73,9 @@ extension Transcript {
     }
     let gone = notes(EndpointNotes.init).gone(report)
     guard !gone.isEmpty else { return String(report.objects.count) }
-    let names = gone.map { jsonString($0) }.joined(separator: ",")
-    return "{\"objects\":\(report.objects.count),\"gone\":[\(names)]}"
+    return JSONText.object([
+      ("objects", .integer(report.objects.count)), ("gone", .list(gone.map { .text($0) })),
+    ]).text
   }
 
   /// Adds the objects of a report that changed since the one before.
@@ -164,8 +165,8 @@ extension Transcript {
     }
   }
 
-  mutating func detail(_ type: String, _ members: [(String, StatsValue?)]) {
-    add(EventRow(type: type, detail: DetailText(members).json))
+  mutating func detail(_ type: String, _ members: [(String, JSONText?)]) {
+    add(EventRow(type: type, detail: JSONText.object(members).text))
   }
 
   private mutating func append(_ candidate: ICECandidate, isLocal: Bool) {

@@ -26,13 +26,13 @@ extension Transcript {
   /// The loudest voices, and how loud they are.
   mutating func appendLoudest(_ volumes: [SpeakerVolume]) {
     let list = volumes.map { volume in
-      DetailText(members(of: volume.track) + [("dbov", .integer(Int64(volume.decibels)))]).json
+      JSONText.object(members(of: volume.track) + [("dbov", .integer(volume.decibels))])
     }
-    add(EventRow(type: "loudest", detail: "{\"speakers\":[\(list.joined(separator: ","))]}"))
+    add(EventRow(type: "loudest", detail: JSONText.object([("speakers", .list(list))]).text))
   }
 
   /// The name of a voice.
-  func members(of track: SpeakingTrack) -> [(String, StatsValue?)] {
+  func members(of track: SpeakingTrack) -> [(String, JSONText?)] {
     [
       ("contributor", track.contributor.map { .integer(Int64($0)) }),
       ("direction", .text(directionName(track.isInbound))),

@@ -129,11 +129,14 @@ struct ObservedTransports {
     ofCall call: Int, end: Int, peer: UInt32, at now: Instant, _ wallClock: WallClock
   ) -> [StatsObject] {
     let side = Side(end: end, peer: peer, now: now, wallClock: wallClock)
-    return transports.filter { $0.call == call }.flatMap { transport in
-      [side.transport(transport, pairs)] + side.certificates(transport)
-        + transport.candidates.map { side.candidate($0) }
-        + transport.pairs.map { side.pair(pairs[$0]) }
+    var objects: [StatsObject] = []
+    for transport in transports where transport.call == call {
+      objects.append(side.transport(transport, pairs))
+      objects += side.certificates(transport)
+      objects += transport.candidates.map { side.candidate($0) }
+      objects += transport.pairs.map { side.pair(pairs[$0]) }
     }
+    return objects
   }
 
   /// The objects as one end would have them.
@@ -245,7 +248,6 @@ extension DTLSFacts {
   /// The IANA name of the profile, for the rarer ones that of the SDES suite.
   var profileName: String? {
     guard let profile else { return nil }
-    return SRTPProtection.allCases.first { $0.profile == profile }?.rawValue
-      ?? SRTPSuite(profile)?.rawValue
+    return SRTPProtection(profile)?.rawValue ?? SRTPSuite(profile)?.rawValue
   }
 }

@@ -270,12 +270,12 @@ package struct ObserverOutput: RecordedOutput {
     let fingerprint = facts.fingerprints[1 - end]?.value
     return EventRow(
       type: "secured",
-      detail: DetailText([
+      detail: JSONText.object([
         ("version", .text(version ?? "")), ("cipherSuite", .text(facts.cipherSuite?.name ?? "")),
         ("profile", .text(facts.profileName ?? "")),
         ("role", .text(facts.client == end ? "client" : "server")),
         ("remoteFingerprint", .text(fingerprint ?? "")),
-      ]).json)
+      ]).text)
   }
 
   private func row(_ stream: ObservedStream, _ payload: PayloadMeaning, isInbound: Bool)

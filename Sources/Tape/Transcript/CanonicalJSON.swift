@@ -2,10 +2,11 @@ import Foundation
 
 /// JSON with sorted keys and nothing optional about it.
 package enum CanonicalJSON {
-  /// The value as JSON; `null` for what cannot be encoded.
-  package static func text(_ value: some Encodable) -> String {
+  /// The value as JSON, for people with indented lines; `null` for what cannot be encoded.
+  package static func text(_ value: some Encodable, isIndented: Bool = false) -> String {
     let encoder = JSONEncoder()
     encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
+    if isIndented { encoder.outputFormatting.insert(.prettyPrinted) }
     // An application may ask for nonsense, and the take must hold what it asked for.
     encoder.nonConformingFloatEncodingStrategy = .convertToString(
       positiveInfinity: "Infinity", negativeInfinity: "-Infinity", nan: "NaN")

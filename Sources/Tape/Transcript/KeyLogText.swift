@@ -26,19 +26,14 @@ package struct KeyLogText: Codable {
 
   /// The log that the text tells; nil when a number in it is none.
   package var log: KeyLog? {
-    guard let client = bytes(clientRandom), let server = bytes(serverRandom),
-      let master = bytes(masterSecret)
+    guard let client = [UInt8](hexadecimal: clientRandom),
+      let server = [UInt8](hexadecimal: serverRandom),
+      let master = [UInt8](hexadecimal: masterSecret)
     else { return nil }
     return KeyLog(
       transport: transport ?? 0,
       secrets: DTLSSecrets(clientRandom: client, serverRandom: server, masterSecret: master),
       localCertificate: [UInt8](localCertificate), remoteCertificate: [UInt8](remoteCertificate))
-  }
-
-  private func bytes(_ text: String) -> [UInt8]? {
-    let digits = text.compactMap(\.hexDigitValue)
-    guard digits.count == text.count, digits.count.isMultiple(of: 2) else { return nil }
-    return stride(from: 0, to: digits.count, by: 2).map { UInt8(digits[$0] << 4 | digits[$0 + 1]) }
   }
 }
 

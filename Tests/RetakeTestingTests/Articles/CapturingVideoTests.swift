@@ -61,14 +61,7 @@ import Testing
   }
 
   private func connect(_ caller: PeerConnection, _ callee: PeerConnection) async throws {
-    try await caller.setLocalDescription()
-    try await caller.waitForGatheringComplete()
-    guard let offer = try await caller.localDescription else { return }
-    try await callee.setRemoteDescription(offer)
-    try await callee.setLocalDescription()
-    try await callee.waitForGatheringComplete()
-    guard let answer = try await callee.localDescription else { return }
-    try await caller.setRemoteDescription(answer)
+    try await negotiate(caller, callee)
     try await caller.waitUntilConnected()
     try await callee.waitUntilConnected()
   }

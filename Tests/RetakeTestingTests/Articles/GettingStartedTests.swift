@@ -3,7 +3,7 @@ import Retake
 import Testing
 
 /// The code of the article "Getting started", as somebody would write it who has the product alone.
-@Suite struct GettingStartedTests {
+struct GettingStartedTests {
   @Test func theArticleOpensAsksAndReplays() async throws {
     let path = capture("virtual-loss")
     let folder = FileManager.default.temporaryDirectory.path + "/article-" + UUID().uuidString

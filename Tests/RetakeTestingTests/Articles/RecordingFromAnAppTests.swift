@@ -3,7 +3,7 @@ import Retake
 import Testing
 
 /// The code of the article "Record from an app".
-@Suite struct RecordingFromAnAppTests {
+struct RecordingFromAnAppTests {
   @Test func twoConnectionsInOneProcessMakeATake() async throws {
     let folder = FileManager.default.temporaryDirectory.path + "/article-" + UUID().uuidString
     try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)

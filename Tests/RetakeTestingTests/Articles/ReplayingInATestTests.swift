@@ -4,7 +4,7 @@ import RetakeTesting
 import Testing
 
 /// The code of the article "Replay in a test".
-@Suite struct ReplayingInATestTests {
+struct ReplayingInATestTests {
   @Test func theCallReplays() async throws {
     try await expectReplay(capture("virtual-loss"))
   }

@@ -44,17 +44,6 @@ import Testing
     }
   }
 
-  private func negotiate(_ caller: PeerConnection, _ callee: PeerConnection) async throws {
-    try await caller.setLocalDescription()
-    try await caller.waitForGatheringComplete()
-    guard let offer = try await caller.localDescription else { return }
-    try await callee.setRemoteDescription(offer)
-    try await callee.setLocalDescription()
-    try await callee.waitForGatheringComplete()
-    guard let answer = try await callee.localDescription else { return }
-    try await caller.setRemoteDescription(answer)
-  }
-
   /// Returns when a connection has played so many blocks more.
   private func play(_ count: Int, of connection: PeerConnection) async {
     let (stream, continuation) = AsyncStream.makeStream(of: Void.self)

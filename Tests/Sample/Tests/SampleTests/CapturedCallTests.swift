@@ -9,7 +9,7 @@ private let captures = URL(fileURLWithPath: #filePath)
   .deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent()
   .deletingLastPathComponent().deletingLastPathComponent().appendingPathComponent("Captures").path
 
-@Suite struct CapturedCallTests {
+struct CapturedCallTests {
   @Test func theCallWithChromiumReplays() async throws {
     try await expectReplay("\(captures)/chromium-peer-offers.take")
   }

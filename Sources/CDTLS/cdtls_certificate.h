@@ -1,0 +1,16 @@
+/// Certificates of peers, which only their fingerprints vouch for.
+#ifndef CDTLS_CERTIFICATE_H
+#define CDTLS_CERTIFICATE_H
+
+#include <stdint.h>
+
+#include <openssl/x509.h>
+
+/// Draws a P-256 key, or an RSA key of 2048 bits, in a library context; NULL when OpenSSL refuses.
+EVP_PKEY *cdtls_key_new(OSSL_LIB_CTX *library, int is_rsa);
+
+/// Makes a self-signed certificate with a drawn serial number, valid between two Unix times in
+/// seconds; NULL when OpenSSL refuses.
+X509 *cdtls_certificate_new(OSSL_LIB_CTX *library, EVP_PKEY *key, int64_t begin, int64_t end);
+
+#endif

@@ -1,0 +1,89 @@
+/// One DTLS 1.2 association of OpenSSL without clock, socket or randomness of its own.
+///
+/// Datagrams go in as arguments and come out through a callback, one call for each. The
+/// retransmission timer is the caller's: see cdtls_flight and cdtls_retransmit.
+/// Callbacks run inside of the calls below, on the same thread; they must not call back into the
+/// association and not read a clock.
+#ifndef CDTLS_ASSOCIATION_H
+#define CDTLS_ASSOCIATION_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include <openssl/ssl.h>
+
+#include "cdtls_library.h"
+
+/// What an association asks of its owner.
+typedef struct {
+  /// Passed to every callback.
+  void *user;
+  cdtls_draw draw;
+  /// Takes a datagram for the peer.
+  void (*send)(void *user, const uint8_t *bytes, size_t count);
+  /// Looks at the peer's certificate in DER; gives 1 to go on, 0 to refuse it.
+  int (*accept)(void *user, const uint8_t *certificate, size_t count);
+} cdtls_callbacks;
+
+/// An association.
+typedef struct cdtls_association cdtls_association;
+
+/// What a call led to.
+enum {
+  CDTLS_CLOSED = -2,  ///< The peer sent close_notify.
+  CDTLS_FAILED = -1,  ///< It is broken; cdtls_library_error tells why.
+  CDTLS_WAITING = 0,  ///< It needs a datagram or the timer to go on.
+  CDTLS_DONE = 1,     ///< The handshake is finished.
+};
+
+/// Makes an association in the shared library; gives NULL when OpenSSL refuses. Certificates are
+/// added, then the context is prepared, then it can be started.
+cdtls_association *cdtls_new(const cdtls_callbacks *callbacks);
+
+/// Draws a P-256 key, or an RSA key of 2048 bits, and makes its certificate, valid between two Unix
+/// times in seconds; one of each type can be added. Gives NULL when OpenSSL refuses.
+X509 *cdtls_add_certificate(cdtls_association *dtls, int is_rsa, int64_t begin, int64_t end);
+
+/// Makes the context from the certificates and the names of SRTP profiles with colons between, the
+/// preferred one first; gives 1 or 0.
+int cdtls_prepare(cdtls_association *dtls, const char *srtp_profiles);
+
+/// Frees the association; tells the peer nothing.
+void cdtls_free(cdtls_association *dtls);
+
+/// Takes a role, with datagrams of at most `mtu` bytes; gives 1 or 0. Comes before all that
+/// follows.
+int cdtls_start(cdtls_association *dtls, int is_server, long mtu);
+
+/// Forgets the connection, so that another one can be started with the same certificates.
+void cdtls_reset(cdtls_association *dtls);
+
+/// The connection for OpenSSL's inquiries; NULL before the start.
+SSL *cdtls_connection(const cdtls_association *dtls);
+
+/// Goes on with the handshake, with a datagram or with NULL. Gives DONE, WAITING,
+/// CLOSED or FAILED.
+int cdtls_handshake(cdtls_association *dtls, const uint8_t *datagram, size_t length);
+
+/// Reads application data of a datagram, or with NULL what is left of the one before. Gives the
+/// number of bytes of one message, WAITING when there are none, CLOSED or FAILED.
+int cdtls_read(cdtls_association *dtls, const uint8_t *datagram, size_t length, uint8_t *data,
+                       size_t capacity);
+
+/// Sends one message of application data; gives 1 or 0.
+int cdtls_write(cdtls_association *dtls, const uint8_t *data, size_t length);
+
+/// Sends close_notify.
+void cdtls_shutdown(cdtls_association *dtls);
+
+/// The number of the flight that waits for an answer, 0 when none does. A retransmission does not
+/// change it.
+uint32_t cdtls_flight(const cdtls_association *dtls);
+
+/// Sends the waiting flight again; gives 1, 0 when no flight waits, FAILED from the 13th time on.
+int cdtls_retransmit(cdtls_association *dtls);
+
+/// How often OpenSSL read the frozen clock.
+uint32_t cdtls_clock_reads(const cdtls_association *dtls);
+
+#endif

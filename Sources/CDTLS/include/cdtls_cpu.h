@@ -1,0 +1,12 @@
+/// What the processor can do, as far as libraries choose their code by it.
+#ifndef CDTLS_CPU_H
+#define CDTLS_CPU_H
+
+/// The architecture and its features in a fixed order with blanks between, e.g. `x86_64 sse4.1
+/// avx2`.
+///
+/// Codecs and crypto libraries dispatch on these; a take stores the text, since bit-exactness of
+/// decoded media may depend on it. The string lives as long as the process.
+const char *cdtls_cpu_features(void);
+
+#endif

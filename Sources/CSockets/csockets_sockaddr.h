@@ -1,0 +1,15 @@
+/// Conversions between end points of the shims and of the system.
+#ifndef CSOCKETS_SOCKADDR_H
+#define CSOCKETS_SOCKADDR_H
+
+#include <sys/socket.h>
+
+#include "csockets_net.h"
+
+/// Fills in the system's form and gives its length.
+socklen_t csockets_to_sockaddr(const csockets_address *address, struct sockaddr_storage *storage);
+
+/// Reads the system's form; the family is 0 when it is neither IPv4 nor IPv6.
+void csockets_from_sockaddr(const struct sockaddr_storage *storage, csockets_address *address);
+
+#endif

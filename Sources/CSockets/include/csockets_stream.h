@@ -1,0 +1,31 @@
+/// TCP connections for the live loop.
+///
+/// Functions give a negative errno value when they fail.
+#ifndef CSOCKETS_STREAM_H
+#define CSOCKETS_STREAM_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "csockets_net.h"
+
+/// Begins to connect from an address and a free port; the descriptor, which does not block, becomes
+/// writable when the outcome is known.
+int csockets_tcp_connect(const csockets_address *from, const csockets_address *to);
+
+/// The outcome of connecting: 1 with the own end point when it is done, 0 while it is not.
+int csockets_tcp_connected(int socket, csockets_address *local);
+
+/// Opens a socket that listens on an address; gives the descriptor and where it is bound.
+int csockets_tcp_listen(const csockets_address *address, csockets_address *bound);
+
+/// Takes the next connection that waits; gives its descriptor, or -EAGAIN when there is none.
+int csockets_tcp_accept(int socket, csockets_address *remote);
+
+/// Reads what there is; gives 0 when nothing waits, -ECONNRESET when the other side has ended.
+int csockets_tcp_read(int socket, uint8_t *bytes, size_t capacity);
+
+/// Writes as much as is taken; gives 0 when nothing is.
+int csockets_tcp_write(int socket, const uint8_t *bytes, size_t length);
+
+#endif

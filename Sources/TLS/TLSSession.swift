@@ -1,0 +1,179 @@
+import COpenSSL
+
+/// The certificate of a server and its key, as files in PEM.
+package struct TLSIdentity: Hashable, Sendable {
+  package var certificate: String
+  package var key: String
+
+  package init(certificate: String, key: String) {
+    self.certificate = certificate
+    self.key = key
+  }
+}
+
+/// Which side of a TLS connection this is.
+package enum TLSRole {
+  /// Calls a server by its name or address, which the server's certificate must have (RFC 9110
+  /// section 4.3.4). Those who vouch for it are the system's authorities, which `SSL_CERT_FILE`
+  /// replaces as for every program with OpenSSL, or those of a file. The protocol, when there is
+  /// one, is offered by its ALPN name (RFC 7301).
+  case client(host: String, authorities: String?, protocol: String?)
+  case server(TLSIdentity)
+}
+
+/// Why TLS cannot begin.
+package struct TLSError: Error, Hashable, Sendable {
+  package var reason: String
+}
+
+/// One TLS connection of OpenSSL between two memory buffers: whoever owns the socket moves the
+/// bytes.
+package final class TLSSession {
+  package enum Progress { case waiting, done, failed }
+
+  package enum Reading {
+    case bytes([UInt8])
+    case waiting
+    case closed
+    case failed
+  }
+
+  private static let recordMaximum = 16_384
+
+  private let contextHandle: OpaquePointer
+  private let handle: OpaquePointer
+  private let input: OpaquePointer
+  private let output: OpaquePointer
+
+  package init(_ role: TLSRole) throws(TLSError) {
+    ERR_clear_error()
+    guard let context = SSL_CTX_new(TLS_method()) else {
+      throw TLSError(reason: "OpenSSL cannot make a TLS context")
+    }
+    guard let session = SSL_new(context), let input = BIO_new(BIO_s_mem()),
+      let output = BIO_new(BIO_s_mem())
+    else {
+      SSL_CTX_free(context)
+      throw TLSError(reason: "OpenSSL has no memory for a TLS session")
+    }
+    // The session owns both buffers from here on, and this object the rest: it is whole.
+    SSL_set_bio(session, input, output)
+    contextHandle = context
+    handle = session
+    self.input = input
+    self.output = output
+    SSL_ctrl(session, SSL_CTRL_SET_MIN_PROTO_VERSION, Int(TLS1_2_VERSION), nil)
+    switch role {
+    case .client(let host, let authorities, let name): try prepare(host, authorities, name)
+    case .server(let identity): try prepare(identity)
+    }
+  }
+
+  private func prepare(
+    _ host: String, _ authorities: String?, _ protocolName: String?
+  ) throws(TLSError) {
+    let isLoaded =
+      authorities.map { SSL_CTX_load_verify_file(contextHandle, $0) }
+      ?? SSL_CTX_set_default_verify_paths(contextHandle)
+    guard isLoaded == 1 else {
+      throw TLSError(reason: "the certificates of authorities cannot be read")
+    }
+    SSL_set_verify(handle, SSL_VERIFY_PEER, nil)
+    SSL_set_connect_state(handle)
+    if let protocolName {
+      let protocols = [UInt8(clamping: protocolName.utf8.count)] + Array(protocolName.utf8)
+      SSL_set_alpn_protos(handle, protocols, UInt32(protocols.count))
+    }
+    if X509_VERIFY_PARAM_set1_ip_asc(SSL_get0_param(handle), host) == 1 { return }
+    var name = Array(host.utf8CString)
+    SSL_ctrl(handle, SSL_CTRL_SET_TLSEXT_HOSTNAME, Int(TLSEXT_NAMETYPE_host_name), &name)
+    guard SSL_set1_host(handle, host) == 1 else {
+      throw TLSError(reason: "\(host) is no name that a certificate could have")
+    }
+  }
+
+  private func prepare(_ identity: TLSIdentity) throws(TLSError) {
+    guard SSL_use_certificate_chain_file(handle, identity.certificate) == 1 else {
+      throw TLSError(reason: "\(identity.certificate) holds no certificate in PEM")
+    }
+    guard SSL_use_PrivateKey_file(handle, identity.key, SSL_FILETYPE_PEM) == 1 else {
+      throw TLSError(
+        reason: "\(identity.key) holds no private key in PEM for \(identity.certificate)")
+    }
+    SSL_set_accept_state(handle)
+  }
+
+  deinit {
+    SSL_free(handle)
+    SSL_CTX_free(contextHandle)
+  }
+
+  /// Why the connection failed, in words.
+  package private(set) var failure = "the TLS connection was broken off"
+
+  /// Takes bytes off the socket; memory is all that could be lacking.
+  package func receive(_ bytes: [UInt8]) { BIO_write(input, bytes, Int32(bytes.count)) }
+
+  package func handshake() -> Progress {
+    ERR_clear_error()
+    let result = SSL_do_handshake(handle)
+    if result == 1 { return .done }
+    if isWaiting(result) { return .waiting }
+    note("the TLS handshake failed")
+    return .failed
+  }
+
+  package func read() -> Reading {
+    ERR_clear_error()
+    var result: Int32 = 0
+    let bytes = [UInt8](unsafeUninitializedCapacity: TLSSession.recordMaximum) { buffer, count in
+      result = SSL_read(handle, buffer.baseAddress, Int32(buffer.count))
+      count = Int(max(0, result))
+    }
+    if result > 0 { return .bytes(bytes) }
+    if isWaiting(result) { return .waiting }
+    if SSL_get_error(handle, result) == SSL_ERROR_ZERO_RETURN { return .closed }
+    note("the TLS connection broke")
+    return .failed
+  }
+
+  /// Encrypts bytes; false when the connection is not there.
+  package func write(_ bytes: [UInt8]) -> Bool {
+    guard !bytes.isEmpty else { return true }
+    ERR_clear_error()
+    if SSL_write(handle, bytes, Int32(bytes.count)) == Int32(bytes.count) { return true }
+    note("the TLS connection broke")
+    return false
+  }
+
+  /// Says that nothing more will come.
+  package func shutdown() {
+    ERR_clear_error()
+    SSL_shutdown(handle)
+  }
+
+  /// The bytes that the socket is to send.
+  package func takeOutput() -> [UInt8] {
+    let waiting = BIO_ctrl_pending(output)
+    guard waiting > 0 else { return [] }
+    return [UInt8](unsafeUninitializedCapacity: waiting) { buffer, count in
+      count = Int(max(0, BIO_read(output, buffer.baseAddress, Int32(buffer.count))))
+    }
+  }
+
+  private func isWaiting(_ result: Int32) -> Bool {
+    SSL_get_error(handle, result) == SSL_ERROR_WANT_READ
+  }
+
+  /// Puts OpenSSL's reason into words; that of a certificate says more than that of the alert.
+  private func note(_ what: String) {
+    let verification = SSL_get_verify_result(handle)
+    if verification != Int(X509_V_OK), let words = X509_verify_cert_error_string(verification) {
+      failure = "the server's certificate is not trusted: \(String(cString: words))"
+    } else if let words = ERR_reason_error_string(ERR_peek_last_error()) {
+      failure = "\(what): \(String(cString: words))"
+    } else {
+      failure = what
+    }
+  }
+}

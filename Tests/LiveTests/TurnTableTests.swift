@@ -1,0 +1,80 @@
+import Peer
+import Testing
+import Wire
+
+@testable import Live
+
+/// Peers on a loop that nobody runs, with engines of the test and a clock that it moves.
+struct TurnTableTests {
+  private let order = Collector<Int>()
+  private let fixtures: [DriverFixture]
+  private let peers: [MediaLoop.PeerKey: Resident]
+  private var table = TurnTable()
+
+  /// Each peer has its deadlines after so many milliseconds, one after the other.
+  private static let deadlines = [[30, 60], [10, 35], [20, 40]]
+  /// What the clocks of the fixtures show at the beginning.
+  private static let zero: Int64 = 5_000
+
+  init() throws {
+    let order = order
+    let thread = try LoopThread(mailbox: Mailbox())
+    fixtures = Self.deadlines.enumerated().map { index, times in
+      var due = times.map { Instant(nanoseconds: Int64($0) * 1_000_000) }
+      return DriverFixture { engine, input, now, _ in
+        if case .deadline = input {
+          order.append(index)
+          due.removeFirst()
+        }
+        engine.deadline = due.first
+      }
+    }
+    var peers: [MediaLoop.PeerKey: Resident] = [:]
+    for (index, fixture) in fixtures.enumerated() {
+      let key = MediaLoop.PeerKey(index)
+      peers[key] = Resident(
+        key: key, driver: fixture.driver, port: SocketSet(key: key, thread: thread),
+        bind: .automatic, clock: fixture.clock.takeClock, interfaces: [])
+    }
+    self.peers = peers
+    for key in peers.keys.sorted() {
+      fixtures[Int(key)].driver.begin(DriverFixture.genesis, interfaces: [])
+      if let resident = peers[key] { table.touch(resident) }
+    }
+    table.takeTurns(of: peers, until: Self.zero)
+  }
+
+  private mutating func advance(to milliseconds: Int64) {
+    let now = Self.zero + milliseconds * 1_000_000
+    for fixture in fixtures { fixture.clock.nanoseconds.withLock { $0 = now } }
+    table.takeTurns(of: peers, until: now)
+  }
+
+  @Test mutating func deadlinesOfManyPeersFireInOrderAndNeverEarly() {
+    #expect(table.earliestNanoseconds == Self.zero + 10_000_000)
+    var fired: [Int64: [Int]] = [:]
+    for milliseconds in Int64(1)...61 {
+      let before = order.all.count
+      advance(to: milliseconds)
+      if order.all.count > before { fired[milliseconds] = Array(order.all[before...]) }
+    }
+    #expect(fired == [10: [1], 20: [2], 30: [0], 35: [1], 40: [2], 60: [0]])
+    #expect(table.earliestNanoseconds == nil)
+  }
+
+  /// A loop that was held up asks whose time came first, and lets each catch up.
+  @Test mutating func whoWasDueFirstHasTheFirstTurnWhenManyAreLate() {
+    advance(to: 36)
+    #expect(order.all == [1, 1, 2, 0])
+    advance(to: 100)
+    #expect(order.all == [1, 1, 2, 0, 2, 0])
+  }
+
+  @Test mutating func whatWasTouchedHasATurnAtOnce() throws {
+    table.touch(try #require(peers[0]))
+    #expect(table.earliestNanoseconds == 0)
+    advance(to: 5)
+    #expect(order.all.isEmpty, "its deadline is not due")
+    #expect(table.earliestNanoseconds == Self.zero + 10_000_000)
+  }
+}
