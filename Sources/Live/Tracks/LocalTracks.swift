@@ -17,7 +17,7 @@ public final class LocalTrack<Source: Sendable>: MediaStreamTrack {
 
   /// Names the track; the other side sees it in the `msid` of descriptions (RFC 8830).
   public var id: String { core.id }
-  /// Sound or pictures.
+  /// Audio or video frames.
   public var kind: MediaKind { core.kind }
   /// Whether nothing comes from the peer at present (W3C muted).
   public var isMuted: Bool { false }
@@ -37,7 +37,7 @@ public final class LocalTrack<Source: Sendable>: MediaStreamTrack {
   public func stop() { core.stop() }
 }
 
-/// Sound that is sent (W3C MediaStreamTrack of kind audio).
+/// Audio that is sent (W3C MediaStreamTrack of kind audio).
 public typealias LocalAudioTrack = LocalTrack<AudioSource>
 
 extension LocalTrack<AudioSource> {
@@ -52,7 +52,7 @@ extension LocalTrack<AudioSource> {
   public var audioLevel: TrackLevel? { core.audioLevel }
 }
 
-/// Pictures that are sent (W3C MediaStreamTrack of kind video).
+/// Video frames that are sent (W3C MediaStreamTrack of kind video).
 public typealias LocalVideoTrack = LocalTrack<VideoSource>
 
 extension LocalTrack<VideoSource> {
@@ -159,8 +159,8 @@ final class LocalTrackCore: Sendable {
         switch media {
         case .audio(let block): connection.send(block, on: transceiver)
         case .frame(let frame): connection.send(frame, on: transceiver)
-        case .picture(let picture): connection.send(picture, on: transceiver)
-        case .encoded(let picture): connection.send(picture, on: transceiver)
+        case .videoFrame(let videoFrame): connection.send(videoFrame, on: transceiver)
+        case .encoded(let videoFrame): connection.send(videoFrame, on: transceiver)
         }
       isTaken = isTaken && isRoom
     }
@@ -175,15 +175,15 @@ final class LocalTrackCore: Sendable {
   }
 
   private func frame(of media: SourceMedia) -> VideoFrame? {
-    let (picture, time): (Picture, Int64)
+    let (videoFrame, time): (I420Buffer, Int64)
     let isEnabled = condition.withLock { $0.isEnabled }
     switch media {
     case .frame(let frame) where isEnabled: return frame
-    case .frame(let frame): (picture, time) = (frame.picture(), frame.timestampNanoseconds)
-    case .picture(let taken): (picture, time) = (taken, 0)
+    case .frame(let frame): (videoFrame, time) = (frame.videoFrame(), frame.timestampNanoseconds)
+    case .videoFrame(let taken): (videoFrame, time) = (taken, 0)
     case .audio, .encoded: return nil
     }
-    let shown = isEnabled ? picture : blackout.withLock { $0.black(like: picture) }
+    let shown = isEnabled ? videoFrame : blackout.withLock { $0.black(like: videoFrame) }
     return try? VideoFrame(shown, timestampNanoseconds: time)
   }
 }

@@ -41,7 +41,7 @@ struct AudioSessionArticleTests {
     try await caller.waitUntilConnected()
   }
 
-  @Test func anApplicationHandsSoundIn() async throws {
+  @Test func anApplicationHandsAudioIn() async throws {
     let session = try Session()
     let audio = try session.makeAudioSession(device: NullAudioDevice())
     let samples = [Int16](repeating: 5, count: 882)
