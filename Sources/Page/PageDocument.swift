@@ -7,7 +7,7 @@ enum PageDocument {
   /// The modules of the script in the order in which they are joined: what a module imports stands
   /// before it.
   private static let modules = [
-PackageResources.basics_js, PackageResources.server_js, PackageResources.columns_js,
+    PackageResources.basics_js, PackageResources.server_js, PackageResources.columns_js,
     PackageResources.take_js, PackageResources.clock_js, PackageResources.measures_js,
     PackageResources.draw_js, PackageResources.kinds_js, PackageResources.media_js,
     PackageResources.lanes_js, PackageResources.board_js, PackageResources.copying_js,

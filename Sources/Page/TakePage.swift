@@ -31,7 +31,8 @@ package struct TakePage: Sendable {
   ///
   /// - Parameter tell: hears what is being read.
   package init(
-    path: String, options: Options = Options(), tell: @escaping @Sendable (String) -> Void = { _ in }
+    path: String, options: Options = Options(),
+    tell: @escaping @Sendable (String) -> Void = { _ in }
   ) throws(TapeError) {
     // The rules take as long as all the rest, and read on their own.
     let findings = Aside { () throws(TapeError) in try PageContent.findings(path: path) }

@@ -79,7 +79,8 @@ package struct MP4Writer {
 
   private func movie(_ parameters: (sequence: [UInt8], picture: [UInt8])) -> [UInt8] {
     let duration = UInt32(clamping: (pictures.last?.at ?? 0) + 40)
-    let header = Self.full(0, 0)
+    let header =
+      Self.full(0, 0)
       + Self.number(0) + Self.number(0) + Self.number(1000) + Self.number(duration)
       + Self.number(0x0001_0000) + [1, 0, 0, 0] + Self.zeros(8) + Self.matrix + Self.zeros(24)
       + Self.number(2)
@@ -95,11 +96,13 @@ package struct MP4Writer {
   private func track(_ duration: UInt32, _ parameters: (sequence: [UInt8], picture: [UInt8]))
     -> [UInt8]
   {
-    let header = Self.full(0, 7)
+    let header =
+      Self.full(0, 7)
       + Self.number(0) + Self.number(0) + Self.number(1) + Self.zeros(4) + Self.number(duration)
       + Self.zeros(16) + Self.matrix
       + Self.number(UInt32(clamping: width) << 16) + Self.number(UInt32(clamping: height) << 16)
-    let media = Self.full(0, 0)
+    let media =
+      Self.full(0, 0)
       + Self.number(0) + Self.number(0) + Self.number(1000) + Self.number(duration)
       + [0x55, 0xc4, 0, 0]
     let handler = Self.full(0, 0) + Self.zeros(4) + Array("vide".utf8) + Self.zeros(13)
@@ -143,7 +146,8 @@ package struct MP4Writer {
       samples += Self.number(pictures[index].isKey ? 0x0200_0000 : 0x0101_0000)
     }
     func boxes(offset: UInt32) -> [UInt8] {
-      let run = Self.full(0, 0x701) + Self.number(UInt32(clamping: range.count))
+      let run =
+        Self.full(0, 0x701) + Self.number(UInt32(clamping: range.count))
         + Self.number(offset) + samples
       return Self.box(
         "moof",

@@ -105,21 +105,25 @@ package struct WebMWriter {
   }
 
   private var track: [UInt8] {
-    let common = EBML.element([0xd7], [1]) + EBML.element([0x73, 0xc5], [1])
+    let common =
+      EBML.element([0xd7], [1]) + EBML.element([0x73, 0xc5], [1])
       + EBML.element([0x9c], [0])
     switch content {
     case .video(let codec, let width, let height):
-      let size = EBML.element([0xb0], EBML.number(UInt64(max(width, 0))))
+      let size =
+        EBML.element([0xb0], EBML.number(UInt64(max(width, 0))))
         + EBML.element([0xba], EBML.number(UInt64(max(height, 0))))
       return EBML.element(
         [0xae],
         common + EBML.element([0x83], [1]) + EBML.element([0x86], Array(codec.utf8))
           + EBML.element([0xe0], size))
     case .opus(let channels):
-      let sound = EBML.element([0xb5], EBML.real(48_000))
+      let sound =
+        EBML.element([0xb5], EBML.real(48_000))
         + EBML.element([0x9f], [UInt8(clamping: channels)])
       // RFC 7845 section 5.1, without samples to skip: what was played was all of it.
-      let head = Array("OpusHead".utf8) + [1, UInt8(clamping: channels), 0, 0]
+      let head =
+        Array("OpusHead".utf8) + [1, UInt8(clamping: channels), 0, 0]
         + [0x80, 0xbb, 0, 0] + [0, 0, 0]
       return EBML.element(
         [0xae],

@@ -179,7 +179,9 @@ function move(group, by) {
 }
 
 function laneElement(lane) {
-  lane.canvas = make("canvas", { role: "img" });
+  lane.canvas = make("canvas", {
+    role: "img", "aria-label": `${lane.group.name}, ${lane.label}`,
+  });
   const sql = lane.sql ?? (lane.query ? take.queries[lane.query] : undefined);
   lane.element = row(
     make("span", { title: sql ? `retake sql:\n${sql}` : "" }, lane.label,

@@ -96,6 +96,8 @@ export function makeMedia() {
       sounds.slice(0, 4).map(voice)));
   media.section = section;
   place("selected").before(section);
+  // What the page carries itself is at hand; a server is asked when somebody wants to see it.
+  if (take.form !== "served") setTimeout(loadMedia, 800);
   onClock("cursor", follow);
   onClock("view", follow);
 }
@@ -244,8 +246,13 @@ export function filmLane(way, redrawn) {
       for (let left = 0; left < all; left += step) {
         const time = from + ((left + width / 2) / all) * (to - from);
         const key = Math.round(time * 50);
-        const picture = film.pictures.get(key) ?? nearestPicture(film, key, (25 * step * (to - from)) / all);
+        const picture = film.pictures.get(key)
+          ?? nearestPicture(film, key, (25 * step * (to - from)) / all);
+        // Long after the last frame its picture is only what may still have been seen.
+        const last = way.frames.before(time);
+        context.globalAlpha = last < 0 ? 0 : time - way.frames.at[last] > 2 ? 0.2 : 1;
         if (picture) context.drawImage(picture, left, 0, width, height);
+        context.globalAlpha = 1;
         if (!film.pictures.has(key) && time > way.frames.at[0]) film.queue.push([key, time]);
       }
       if (film.queue.length && !film.isBusy) makePictures(film, way, height, (wide) => {

@@ -18,7 +18,8 @@ package enum PageCatalogue {
       while try rows.step() { labels.append(rows.text(0) ?? "") }
       members += [
         ("label", .text(header.label)), ("start", .text(header.startText)),
-        ("seconds", .number(Double(end ?? 0) / 1e9)), ("peers", .text(labels.joined(separator: ", "))),
+        ("seconds", .number(Double(end ?? 0) / 1e9)),
+        ("peers", .text(labels.joined(separator: ", "))),
         ("bytes", .integer(try connection.byteCount())), ("isComplete", .flag(isComplete)),
         ("isLive", .flag(isLive && !isComplete)),
       ]

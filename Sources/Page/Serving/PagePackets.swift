@@ -1,7 +1,6 @@
 import Queries
 import Stats
 package import Tape
-import Wire
 
 /// The packets of a take for a list that is looked through: which there are, some of them, and one
 /// with all that belongs to it.
@@ -73,11 +72,17 @@ package enum PagePackets {
   {
     let packet = "(SELECT * FROM packet WHERE row = \(row) LIMIT 1)"
     let parts: [(String, String)] = [
-      ("packet", "SELECT row, step, peer, at_ns / 1e9 AS at, direction, local, remote, size,"
-        + " protocol, ssrc, payload_type AS payloadType, sequence, rtp_time AS rtpTime, marker,"
-        + " transport_sequence AS transportSequence, bytes FROM \(packet)"),
-      ("reports", "SELECT type, ssrc, fields FROM rtcp WHERE row BETWEEN \(row & ~0xffff)"
-        + " AND \(row | 0xffff) AND direction = (SELECT direction FROM \(packet)) LIMIT 50"),
+      (
+        "packet",
+        "SELECT row, step, peer, at_ns / 1e9 AS at, direction, local, remote, size,"
+          + " protocol, ssrc, payload_type AS payloadType, sequence, rtp_time AS rtpTime, marker,"
+          + " transport_sequence AS transportSequence, bytes FROM \(packet)"
+      ),
+      (
+        "reports",
+        "SELECT type, ssrc, fields FROM rtcp WHERE row BETWEEN \(row & ~0xffff)"
+          + " AND \(row | 0xffff) AND direction = (SELECT direction FROM \(packet)) LIMIT 50"
+      ),
       ("frames", frames(packet)), ("links", links(packet)),
     ]
     var members: [String] = []

@@ -52,8 +52,12 @@ struct OpenRoutes: Sendable {
       var response = bytes(media.bytes, media.type)
       response.headers.append(("X-Begin", String(media.begin)))
       return response
-    case "/sql": return json(try await takes.rows(name, sql: String(decoding: request.body, as: UTF8.self)))
-    default: throw OpenTakes.Refusal("there is nothing at \(request.path.prefix(100))", isUnknown: true)
+    case "/sql":
+      let query = String(decoding: request.body, as: UTF8.self)
+      return json(try await takes.rows(name, sql: query))
+    default:
+      throw OpenTakes.Refusal(
+        "there is nothing at \(request.path.prefix(100))", isUnknown: true)
     }
   }
 

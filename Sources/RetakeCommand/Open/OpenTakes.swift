@@ -65,7 +65,9 @@ actor OpenTakes {
 
   /// What there is: for one take only its name.
   func catalogue() -> String {
-    guard isFolder else { return "{\"isFolder\":false,\"takes\":[{\"name\":\(jsonString(ownName))}]}" }
+    guard isFolder else {
+      return "{\"isFolder\":false,\"takes\":[{\"name\":\(jsonString(ownName))}]}"
+    }
     let entries = names().map { name in
       PageCatalogue.entry(path: file(name), name: name, isLive: isLive(file(name)))
     }
