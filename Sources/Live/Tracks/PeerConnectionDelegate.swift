@@ -7,7 +7,7 @@ public import SDP
 /// must return at once.
 ///
 /// All methods may be left out. Streams and tracks that the application itself adds or removes are
-/// not told. Removed candidates, gathering errors, changes of the pair, speech into a disabled track
+/// not told. Removed candidates, gathering errors, pair changes, speech into disabled tracks
 /// and the end need the notices of `PeerConfiguration`, which a factory's connections have.
 public protocol PeerConnectionDelegate: AnyObject, Sendable {
   /// W3C signalingstatechange.
