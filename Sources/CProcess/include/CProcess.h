@@ -3,6 +3,7 @@
 #define CPROCESS_H
 
 #include "cprocess_copy.h"
+#include "cprocess_signal.h"
 #include "cprocess_thread.h"
 
 #endif
