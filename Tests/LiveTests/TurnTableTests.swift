@@ -1,4 +1,5 @@
 import Peer
+import Synchronization
 import Testing
 import Wire
 
