@@ -116,6 +116,9 @@ let package = Package(
         "Media", "Stats", "Speakers", "Digests",
       ]),
 
+    // What every signaling protocol of rooms takes and gives.
+    module("RoomSignaling", ["Wire", "SDP", "Peer"]),
+
     // What records, replays and drives the core.
     // Files of sound and pictures stand outside the core, also the parts of their formats that are
     // pure: the core gets captured blocks and pictures as inputs, whatever they were read from.
