@@ -117,7 +117,9 @@ let package = Package(
       ]),
 
     // What every signaling protocol of rooms takes and gives.
-    module("RoomSignaling", ["Wire", "SDP", "Peer"]),
+    module("RoomSignaling", ["Wire", "SDP", "Stats", "Peer"]),
+    // The protocols that rooms speak, as machines: Janus, Sora, WHIP and WHEP, Retake's own.
+    module("RoomProtocols", ["Wire", "Digests", "SDP", "Peer", "RoomSignaling"]),
 
     // What records, replays and drives the core.
     // Files of sound and pictures stand outside the core, also the parts of their formats that are
@@ -176,7 +178,7 @@ let package = Package(
     module("Verify", ["Wire", "Peer", "Media", "Tape", "Replay"]),
     module("RetakeTesting", ["Live", "Media", "Peer", "SDP", "Tape", "Replay", "Verify"]),
     module(
-      "Signaling", ["SDP", "COpenSSL"] + nio,
+      "Signaling", ["SDP", "RoomSignaling", "COpenSSL"] + nio,
       resources: [
         .embedInCode("CallPage/call.html"), .embedInCode("CallPage/call.css"),
         .embedInCode("CallPage/call.js"),
@@ -258,7 +260,13 @@ let package = Package(
         "Wire", "TURN", "RTP", "SDP", "JSEP", "ICE", "SCTP", "Secure", "Flow", "Media",
         "MediaFiles", "AudioSession", "Stats", "Peer", "Tape", "Live", "Replay",
       ]),
-    tests("SignalingTests", ["SDP", "Signaling"] + nio),
+    tests(
+      "SignalingTests",
+      [
+        "SDP", "RoomSignaling", "Signaling", .product(name: "NIOEmbedded", package: "swift-nio"),
+      ] + nio),
+    tests("RoomSignalingTests", ["Wire", "RoomSignaling"]),
+    tests("RoomProtocolsTests", ["Wire", "SDP", "Peer", "RoomSignaling", "RoomProtocols"]),
     tests("AudioSessionTests", ["AudioSession", "Media", "Wire", "Lab"]),
     tests("MediaTests", ["Media", "RTP", "Wire", "COpus", "CYUV"]),
     tests("MediaFilesTests", ["MediaFiles", "Media", "RTP", "Wire"]),

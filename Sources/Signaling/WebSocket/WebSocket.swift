@@ -1,4 +1,5 @@
 import NIOCore
+package import RoomSignaling
 
 /// An open WebSocket, of a client or of a server (RFC 6455).
 ///
@@ -19,14 +20,14 @@ package final class WebSocket: Sendable {
   deinit { post(close: .goingAway) }
 
   /// The next message; nil after the last one, or when the task is cancelled.
-  package func receive() async -> WebSocketMessage? {
+  package func receive() async -> SignalingFrame? {
     await inbox.next { channel.triggerUserOutboundEvent(WebSocketRoom(), promise: nil) }
   }
 
   /// Sends a message, and waits until the system has taken it.
   ///
   /// - Throws: `WebSocketError` when the connection is closed before that.
-  package func send(_ message: WebSocketMessage) async throws(WebSocketError) {
+  package func send(_ message: SignalingFrame) async throws(WebSocketError) {
     do {
       try await channel.writeAndFlush(WebSocketCommand.message(message))
     } catch {
@@ -39,7 +40,7 @@ package final class WebSocket: Sendable {
   ///
   /// Where the other side does not read, the connection ends at its limit of unsent bytes; a
   /// message that comes too late is dropped, because the end of the connection tells of it.
-  package func post(_ message: WebSocketMessage) {
+  package func post(_ message: SignalingFrame) {
     channel.writeAndFlush(WebSocketCommand.message(message), promise: nil)
   }
 

@@ -1,5 +1,6 @@
 import NIOCore
 import NIOWebSocket
+import RoomSignaling
 
 /// Makes messages of frames, and finds what RFC 6455 does not allow in them.
 struct WebSocketAssembler {
@@ -7,7 +8,7 @@ struct WebSocketAssembler {
   enum Outcome: Equatable {
     /// A part of a message, or an answer that nobody asked for.
     case nothing
-    case message(WebSocketMessage)
+    case message(SignalingFrame)
     case ping(ByteBuffer)
     case pong
     case close(WebSocketCloseCode, String)

@@ -1,5 +1,6 @@
 import NIOCore
 import NIOWebSocket
+import RoomSignaling
 
 /// One end of a WebSocket on its event loop: frames in, messages out, and the way to its end.
 final class WebSocketHandler: ChannelDuplexHandler {
@@ -97,7 +98,7 @@ final class WebSocketHandler: ChannelDuplexHandler {
   }
 
   private func write(
-    _ message: WebSocketMessage, _ context: ChannelHandlerContext,
+    _ message: SignalingFrame, _ context: ChannelHandlerContext,
     _ promise: EventLoopPromise<Void>?
   ) {
     guard case .open = state else {
@@ -276,7 +277,7 @@ final class WebSocketHandler: ChannelDuplexHandler {
 
 /// What a WebSocket is told to do.
 enum WebSocketCommand: Sendable {
-  case message(WebSocketMessage)
+  case message(SignalingFrame)
   case close(WebSocketCloseCode, String)
 }
 

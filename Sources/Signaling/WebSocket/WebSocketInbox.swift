@@ -1,4 +1,5 @@
 import NIOCore
+import RoomSignaling
 import Synchronization
 
 /// The messages of a WebSocket that wait for who receives them.
@@ -7,11 +8,11 @@ import Synchronization
 final class WebSocketInbox: Sendable {
   private struct Waiter {
     let number: Int
-    let continuation: CheckedContinuation<WebSocketMessage?, Never>
+    let continuation: CheckedContinuation<SignalingFrame?, Never>
   }
 
   private struct State {
-    var messages = CircularBuffer<WebSocketMessage>()
+    var messages = CircularBuffer<SignalingFrame>()
     var byteCount = 0
     var waiters: [Waiter] = []
     var waiterCount = 0
@@ -35,7 +36,7 @@ final class WebSocketInbox: Sendable {
   var closure: WebSocketClosure? { state.withLock { $0.closure } }
 
   /// Adds a message, or hands it to who waits for one.
-  func put(_ message: WebSocketMessage) {
+  func put(_ message: SignalingFrame) {
     let waiter = state.withLock { state -> Waiter? in
       guard state.closure == nil else { return nil }
       if !state.waiters.isEmpty { return state.waiters.removeFirst() }
@@ -71,7 +72,7 @@ final class WebSocketInbox: Sendable {
   /// The next message; nil after the last one, or when the task is cancelled.
   ///
   /// - Parameter resume: is called when there is room again in an inbox that was full.
-  func next(resume: () -> Void) async -> WebSocketMessage? {
+  func next(resume: () -> Void) async -> SignalingFrame? {
     let number = state.withLock { state in
       state.waiterCount += 1
       return state.waiterCount
@@ -90,8 +91,8 @@ final class WebSocketInbox: Sendable {
     return message
   }
 
-  private func take(_ number: Int, _ continuation: CheckedContinuation<WebSocketMessage?, Never>)
-    -> (isSettled: Bool, message: WebSocketMessage?, isRoomy: Bool)
+  private func take(_ number: Int, _ continuation: CheckedContinuation<SignalingFrame?, Never>)
+    -> (isSettled: Bool, message: SignalingFrame?, isRoomy: Bool)
   {
     state.withLock { state in
       if state.cancelled.remove(number) != nil { return (true, nil, false) }

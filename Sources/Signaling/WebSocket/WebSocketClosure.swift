@@ -1,10 +1,8 @@
-/// A whole message of a WebSocket, however many frames it came in (RFC 6455 section 5.6).
-package enum WebSocketMessage: Hashable, Sendable {
-  case text(String)
-  case binary([UInt8])
+import RoomSignaling
 
+extension SignalingFrame {
   /// Its length on the wire without the heads of frames.
-  package var byteCount: Int {
+  var byteCount: Int {
     switch self {
     case .text(let text): text.utf8.count
     case .binary(let bytes): bytes.count

@@ -1,0 +1,11 @@
+package import RoomSignaling
+
+extension SignalingProtocols {
+  /// Every protocol that rooms can speak.
+  package static var all: SignalingProtocols {
+    var protocols = SignalingProtocols()
+    protocols.add(JanusMachine.self)
+    protocols.add(RetakeRoomMachine.self)
+    return protocols
+  }
+}
