@@ -178,7 +178,7 @@ let package = Package(
     module("Verify", ["Wire", "Peer", "Media", "Tape", "Replay"]),
     module("RetakeTesting", ["Live", "Media", "Peer", "SDP", "Tape", "Replay", "Verify"]),
     module(
-      "Signaling", ["SDP", "RoomSignaling", "COpenSSL"] + nio,
+      "Signaling", ["SDP", "Peer", "RoomSignaling", "RoomProtocols", "COpenSSL"] + nio,
       resources: [
         .embedInCode("CallPage/call.html"), .embedInCode("CallPage/call.css"),
         .embedInCode("CallPage/call.js"),
@@ -266,7 +266,10 @@ let package = Package(
         "SDP", "RoomSignaling", "Signaling", .product(name: "NIOEmbedded", package: "swift-nio"),
       ] + nio),
     tests("RoomSignalingTests", ["Wire", "RoomSignaling"]),
-    tests("RoomProtocolsTests", ["Wire", "SDP", "Peer", "RoomSignaling", "RoomProtocols"]),
+    .testTarget(
+      name: "RoomProtocolsTests",
+      dependencies: ["Wire", "SDP", "Peer", "RoomSignaling", "RoomProtocols"],
+      exclude: ["Transcripts"], swiftSettings: settings),
     tests("AudioSessionTests", ["AudioSession", "Media", "Wire", "Lab"]),
     tests("MediaTests", ["Media", "RTP", "Wire", "COpus", "CYUV"]),
     tests("MediaFilesTests", ["MediaFiles", "Media", "RTP", "Wire"]),

@@ -6,6 +6,9 @@ extension SignalingProtocols {
     var protocols = SignalingProtocols()
     protocols.add(JanusMachine.self)
     protocols.add(RetakeRoomMachine.self)
+    protocols.add(SoraMachine.self)
+    protocols.add(WHIPMachine.self)
+    protocols.add(WHEPMachine.self)
     return protocols
   }
 }

@@ -126,6 +126,5 @@ struct JanusAudioBridge: JanusPlugin {
 
   mutating func reset(_ desk: inout JanusDesk) {
     mix.reset(&desk)
-    desk.forget()
   }
 }

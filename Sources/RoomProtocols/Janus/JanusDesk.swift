@@ -66,11 +66,14 @@ struct JanusDesk: Sendable {
   mutating func create() { session.create(at: now, into: &outputs) }
   mutating func settle() { session.settle() }
 
-  /// The session is gone.
+  /// The session is gone: the server has it no longer.
   mutating func forget() {
     session.forget()
     isEntered = false
   }
+
+  /// The present session is not in the room.
+  mutating func left() { isEntered = false }
 
   mutating func leave() -> Bool { session.leave(at: now, into: &outputs) }
 

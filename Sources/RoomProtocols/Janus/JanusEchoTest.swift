@@ -63,8 +63,7 @@ struct JanusEchoTest: JanusPlugin {
   mutating func resume(_ desk: inout JanusDesk) { mix.resume(&desk) }
 
   mutating func reset(_ desk: inout JanusDesk) {
-    desk.tell(desk.roster.set([], of: Self.echo))
     mix.reset(&desk)
-    desk.forget()
+    desk.tell(desk.roster.set([], of: Self.echo))
   }
 }

@@ -117,7 +117,10 @@ package struct JanusMachine: SignalingMachine {
 
   private mutating func ready(isNew: Bool) {
     if isNew {
-      if phase == .reconnecting { plugin.reset(&desk) }
+      if phase == .reconnecting {
+        plugin.reset(&desk)
+        desk.left()
+      }
       desk.attach(pluginName, as: .main)
     } else {
       plugin.resume(&desk)

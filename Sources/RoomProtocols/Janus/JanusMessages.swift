@@ -116,3 +116,29 @@ extension JSONValue {
     return .text(text)
   }
 }
+
+/// The description of a stream in a videoroom: the extra value, and a word when the stream is
+/// switched off, which is all that other participants learn of it.
+struct JanusDescription: Hashable, Sendable {
+  private static let mark = "(off)"
+
+  var extraValue: String
+  var isActive: Bool
+
+  init(extraValue: String, isActive: Bool) {
+    self.extraValue = extraValue
+    self.isActive = isActive
+  }
+
+  init(_ text: String) {
+    isActive = !text.hasSuffix(JanusDescription.mark)
+    let value = isActive ? text[...] : text.dropLast(JanusDescription.mark.count)
+    extraValue = String(!isActive && value.hasSuffix(" ") ? value.dropLast() : value)
+  }
+
+  var text: String {
+    isActive
+      ? extraValue
+      : extraValue.isEmpty ? JanusDescription.mark : extraValue + " " + JanusDescription.mark
+  }
+}

@@ -29,19 +29,22 @@ struct JanusPublisher: Sendable {
 
   mutating func update(_ media: LocalMediaInfo, _ desk: inout JanusDesk) {
     guard let before = own.update(media), own.mid(of: media.id) != nil else { return }
-    configure(media, isNew: false, describes: before.extraValue != media.extraValue, &desk)
+    configure(
+      media, switches: before.isActive != media.isActive,
+      describes: before.description != media.description, &desk)
   }
 
   private func configure(
-    _ media: LocalMediaInfo, isNew: Bool, describes: Bool, _ desk: inout JanusDesk
+    _ media: LocalMediaInfo, switches: Bool, describes: Bool, _ desk: inout JanusDesk
   ) {
+    guard switches || describes else { return }
     guard let mid = own.mid(of: media.id).map({ JSONValue.text($0) }) else { return }
     let stream = JSONValue.members(("mid", mid), ("send", .flag(media.isActive)))
-    let description = JSONValue.members(("mid", mid), ("description", .text(media.extraValue)))
+    let description = JSONValue.members(("mid", mid), ("description", .text(media.description)))
     desk.ask(
       .configure(nil, .localMedia),
       .members(
-        ("request", "configure"), ("streams", .list([stream])),
+        ("request", "configure"), ("streams", switches ? .list([stream]) : nil),
         ("descriptions", describes ? .list([description]) : nil)))
   }
 
@@ -93,7 +96,7 @@ struct JanusPublisher: Sendable {
   ) {
     let descriptions = places.compactMap { place in
       own.info(of: place.media).map {
-        JSONValue.members(("mid", .text(place.mid)), ("description", .text($0.extraValue)))
+        JSONValue.members(("mid", .text(place.mid)), ("description", .text($0.description)))
       }
     }
     desk.ask(
@@ -139,7 +142,7 @@ struct JanusPublisher: Sendable {
     for place in own.publishedPlaces where !known.contains(place) {
       // What is published is sent until the server hears otherwise.
       guard let media = own.info(of: place.media), !media.isActive else { continue }
-      configure(media, isNew: true, describes: false, &desk)
+      configure(media, switches: true, describes: false, &desk)
     }
     if own.isDue { offer(&desk) }
   }
@@ -185,5 +188,12 @@ struct JanusPublisher: Sendable {
     let connection = own.connection
     desk.tell(own.close())
     if let connection { desk.request(connection, .close) }
+  }
+}
+
+extension LocalMediaInfo {
+  /// What others read of a stream: the server does not tell them that it is switched off.
+  fileprivate var description: String {
+    JanusDescription(extraValue: extraValue, isActive: isActive).text
   }
 }

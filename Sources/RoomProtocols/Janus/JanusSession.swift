@@ -200,7 +200,7 @@ struct JanusSession: Sendable {
     if let session = message.session, let id, session != id { return [] }
     switch message.type {
     case "ack":
-      // A keepalive is answered by nothing else, and trickled candidates are not answered otherwise.
+      // Keepalives and candidates are answered by nothing else.
       guard let transaction = message.transaction, let purpose = requests.purpose(of: transaction),
         purpose == .keepalive || purpose == .trickle
       else { return [] }

@@ -4,8 +4,8 @@ import Wire
 
 /// A room of the videoroom plugin: one connection that publishes, and one that receives.
 ///
-/// Options: `pin`, `bitrate`, `audiocodec`, `videocodec`, and `textroom` with the number of the room
-/// of the textroom plugin that carries messages.
+/// Options: `pin`, `bitrate`, `audiocodec`, `videocodec`, and `textroom` with the number of the
+/// room of the textroom plugin that carries messages.
 struct JanusVideoRoom: JanusPlugin {
   static let name = "videoroom"
 
@@ -189,7 +189,6 @@ struct JanusVideoRoom: JanusPlugin {
     publisher.reset(&desk)
     subscriber.reset(&desk)
     texts?.reset(&desk)
-    desk.forget()
   }
 }
 
@@ -201,9 +200,10 @@ extension Roster.Offer {
       stream["disabled"]?.flag != true
     else { return nil }
     let hasLayers = stream["simulcast"]?.flag == true || stream["svc"]?.flag == true
+    let description = JanusDescription(stream["description"]?.text ?? "")
     self.init(
-      key: mid, kind: kind, isActive: stream["moderated"]?.flag != true,
-      extraValue: stream["description"]?.text ?? "",
+      key: mid, kind: kind, isActive: description.isActive && stream["moderated"]?.flag != true,
+      extraValue: description.extraValue,
       profiles: hasLayers ? [.low, .mid, .high] : [])
   }
 }

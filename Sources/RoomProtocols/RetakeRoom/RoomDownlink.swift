@@ -3,7 +3,7 @@ import RoomSignaling
 import SDP
 import Wire
 
-/// What this side receives in a room of Retake's own: the server offers, whenever something changes.
+/// What this side receives in a room of Retake's own: the server offers when something changes.
 struct RoomDownlink: Sendable {
   private struct Stream: Hashable, Sendable {
     var media: MediaID

@@ -1,8 +1,8 @@
 import RoomSignaling
 import SDP
 
-/// Own media on a connection whose offers this side makes, one after the other: what is wanted, what
-/// the server has, and who waits for which offer.
+/// Own media on a connection whose offers this side makes, one after the other: what is wanted,
+/// what the server has, and who waits for which offer.
 struct Publication: Sendable {
   enum Phase: String, Sendable {
     case idle
