@@ -37,9 +37,9 @@ public struct SoraConfiguration: Hashable, Sendable {
   public var signalingConnectMetadata: String?
   /// What others are told of this side, as JSON; nil: nothing.
   public var signalingNotifyMetadata: String?
-  /// Whether there is video, and sound.
+  /// Whether there is video, and audio.
   public var videoEnabled = true
-  /// Whether there is sound.
+  /// Whether there is audio.
   public var audioEnabled = true
   /// The codec of video by its name in Sora (`VP8`, `VP9`, ...); nil leaves it to the server.
   public var videoCodec: String?
