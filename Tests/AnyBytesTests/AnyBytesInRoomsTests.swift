@@ -111,6 +111,9 @@ private struct RoomFuzz<Protocol: SignalingMachine> {
   private var connections: UInt32 = 0
   private var transaction: String?
   private var endings = 0
+  private var actionCount: UInt32 = 0
+  /// What the room wanted and what is not answered yet.
+  private var actions: [ActionID] = []
   /// How many inputs came to anything.
   private(set) var effects = 0
 
@@ -148,7 +151,7 @@ private struct RoomFuzz<Protocol: SignalingMachine> {
 
   private mutating func begin() {
     machine = Self.machine(options)
-    (now, endings, connections, transaction) = (.zero, 0, 0, nil)
+    (now, endings, connections, transaction, actions) = (.zero, 0, 0, nil, [])
     let roles: [ConnectionRole] = [.both, .down, .up]
     step(.intent(.join(RoomJoin(room: "1234", role: roles[damage.below(3)]))))
     if damage.below(8) != 0 { step(.transport(transport, .opened(subprotocol: nil))) }
@@ -164,6 +167,7 @@ private struct RoomFuzz<Protocol: SignalingMachine> {
     }
     if endings != 1 { Issue.record("\(Protocol.name): \(endings) endings; \(machine.status)") }
     if machine.deadline != nil { Issue.record("\(Protocol.name): a deadline after the end") }
+    if !actions.isEmpty { Issue.record("\(Protocol.name): \(actions.count) actions unanswered") }
   }
 
   private mutating func step(_ input: SignalingInput) {
@@ -187,6 +191,12 @@ private struct RoomFuzz<Protocol: SignalingMachine> {
     case .request(let id, _): request = id
     case .connection(let id, .open): connections = max(connections, id.number)
     case .event(.ended): endings += 1
+    case .event(.result(let action, _)):
+      guard let index = actions.firstIndex(of: action) else {
+        Issue.record("\(Protocol.name): \(action) is answered twice")
+        return
+      }
+      actions.remove(at: index)
     default: break
     }
   }
@@ -280,20 +290,27 @@ private struct RoomFuzz<Protocol: SignalingMachine> {
   }
 
   private mutating func intent() -> RoomIntent {
-    let action = ActionID(UInt32(damage.below(50)))
+    actionCount += 1
+    let action = ActionID(actionCount)
     let media = MediaID(UInt32(damage.below(6)))
     let own = LocalMediaInfo(id: LocalMediaID(UInt32(damage.below(3))), kind: .audio)
     switch damage.below(12) {
-    case 0, 1: return .publish(PublicationRequest(action: action, media: [own]))
-    case 2: return .unpublish(action, [own.id])
-    case 3: return .updateLocal(own)
-    case 4, 5: return .subscribe(action, [media])
-    case 6: return .unsubscribe(action, [media])
-    case 7: return .setProfile(action, media, .low)
-    case 8: return .setPaused(action, media, true)
-    case 9: return .sendMessage(action, UserMessage(text: "hello"))
-    case 10: return .restartICE(ConnectionID(1 + UInt32(damage.below(3))))
-    default: return damage.below(3) == 0 ? .networkChanged : .renewToken("t")
+    case 0: return .updateLocal(own)
+    case 1: return .restartICE(ConnectionID(1 + UInt32(damage.below(3))))
+    case 2: return damage.below(3) == 0 ? .networkChanged : .renewToken("t")
+    default: break
+    }
+    actions.append(action)
+    switch damage.below(7) {
+    case 0: return .unpublish(action, [own.id])
+    case 1, 2: return .subscribe(action, [media])
+    case 3: return .unsubscribe(action, [media])
+    case 4: return .setProfile(action, media, .low)
+    case 5: return .setPaused(action, media, true)
+    default:
+      return damage.below(2) == 0
+        ? .publish(PublicationRequest(action: action, media: [own]))
+        : .sendMessage(action, UserMessage(text: "hello"))
     }
   }
 }
