@@ -415,6 +415,39 @@ struct JanusTests {
       try bench.sent()["body"]?["streams"]?.json == #"[{"feed":7,"mid":"0"}]"#)
   }
 
+  /// Everybody returns at once: who is there already has published nothing yet.
+  @Test func mediaFromBeforeARestartOfTheServerIsGone() throws {
+    var bench = try Self.subscribed()
+    bench.report(1, .description(Self.answer, media: []))
+    bench.replyToLast(Self.event(#"{"started":"ok"}"#, sender: 22))
+    bench.transport(.failed("reset"))
+    bench.wait(1)
+    bench.open()
+    bench.replyToLast(#"{"janus":"error","error":{"code":458,"reason":"none"}}"#)
+    bench.replyToLast(#"{"janus":"success","data":{"id":12}}"#)
+    bench.replyToLast(#"{"janus":"success","session_id":12,"data":{"id":31}}"#)
+    _ = bench.take()
+    bench.replyToLast(
+      #"{"janus":"event","session_id":12,"sender":31,"plugindata":{"data":{"videoroom":"joined","#
+        + #""id":5,"publishers":[],"attendees":[{"id":7,"display":"Ben"}]}}}"#)
+    #expect(bench.events() == [.unpublished(owner: "7", [MediaID(1), MediaID(2)]), .reconnected])
+    #expect(!bench.outputs.contains { if case .transport = $0 { true } else { false } })
+    bench.receive(
+      #"{"janus":"event","session_id":12,"sender":31,"plugindata":{"data":{"videoroom":"event","#
+        + #""publishers":\#(Self.publishers)}}}"#)
+    #expect(
+      bench.events() == [
+        .published(
+          owner: "7",
+          [
+            PublishedMedia(id: MediaID(3), owner: "7", kind: .audio),
+            PublishedMedia(
+              id: MediaID(4), owner: "7", kind: .video, extraValue: "cat",
+              profiles: [.low, .mid, .high]),
+          ])
+      ])
+  }
+
   @Test(arguments: [
     (#"{"videoroom":"event","leaving":"ok","reason":"kicked"}"#, RoomEnding.Reason.kicked),
     (#"{"videoroom":"destroyed","room":1234}"#, .destroyed),

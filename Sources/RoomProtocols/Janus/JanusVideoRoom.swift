@@ -73,7 +73,12 @@ struct JanusVideoRoom: JanusPlugin {
     let attendees = data["attendees"]?.elements ?? []
     let ids = (publishers + attendees).compactMap { $0["id"]?.identifier }
     var events = desk.roster.retain(ids)
-    for attendee in attendees { events += enter(attendee, &desk) }
+    for attendee in attendees {
+      events += enter(attendee, &desk)
+      // Who published before a loss may not do so yet, on a server that begins anew.
+      guard let id = attendee["id"]?.identifier else { continue }
+      events += desk.roster.set([], of: id)
+    }
     for publisher in publishers { events += publish(publisher, &desk) }
     // On arrival all of this is told at once.
     if isReturn { desk.tell(events) }
