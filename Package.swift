@@ -44,6 +44,7 @@ let nio: [Target.Dependency] = [
   .product(name: "NIOCore", package: "swift-nio"),
   .product(name: "NIOPosix", package: "swift-nio"),
   .product(name: "NIOHTTP1", package: "swift-nio"),
+  .product(name: "NIOWebSocket", package: "swift-nio"),
 ]
 
 let package = Package(
@@ -117,6 +118,11 @@ let package = Package(
         "Wire", "TURN", "ICE", "Secure", "RTP", "SCTP", "SDP", "JSEP", "Transport", "Flow",
         "Media", "Stats", "Speakers", "Digests",
       ]),
+
+    // What every signaling protocol of rooms takes and gives.
+    module("RoomSignaling", ["Wire", "SDP", "Stats", "Peer"]),
+    // The protocols that rooms speak, as machines: Janus, Sora, WHIP and WHEP, Retake's own.
+    module("RoomProtocols", ["Wire", "Digests", "SDP", "Peer", "RoomSignaling"]),
 
     // What records, replays and drives the core.
     // Files of sound and pictures stand outside the core, also the parts of their formats that are
@@ -200,7 +206,7 @@ let package = Package(
     module("Verify", ["Wire", "Peer", "Media", "Tape", "Replay"]),
     module("RetakeTesting", ["Live", "Media", "Peer", "SDP", "Tape", "Replay", "Verify"]),
     module(
-      "Signaling", ["SDP", "TLS"] + nio,
+      "Signaling", ["SDP", "Peer", "RoomSignaling", "RoomProtocols", "TLS"] + nio,
       resources: [
         .embedInCode("CallPage/call.html"), .embedInCode("CallPage/call.css"),
         .embedInCode("CallPage/call.js"),
@@ -283,7 +289,17 @@ let package = Package(
         "Media",
         "MediaFiles", "AudioSession", "Stats", "Peer", "Tape", "Live", "Replay",
       ]),
-    tests("SignalingTests", ["SDP", "TLS", "Signaling"] + nio),
+    tests(
+      "SignalingTests",
+      [
+        "SDP", "TLS", "RoomSignaling", "Signaling",
+        .product(name: "NIOEmbedded", package: "swift-nio"),
+      ] + nio),
+    tests("RoomSignalingTests", ["Wire", "RoomSignaling"]),
+    .testTarget(
+      name: "RoomProtocolsTests",
+      dependencies: ["Wire", "SDP", "Peer", "RoomSignaling", "RoomProtocols"],
+      exclude: ["Transcripts"], swiftSettings: settings),
     tests("AudioSessionTests", ["AudioSession", "Media", "Wire", "Lab"]),
     tests("MediaTests", ["Media", "RTP", "Wire", "COpus", "CYUV"]),
     tests("MediaFilesTests", ["MediaFiles", "Media", "RTP", "Wire"]),
@@ -307,7 +323,7 @@ let package = Package(
       "AnyBytesTests",
       [
         "Wire", "STUN", "RTP", "SCTP", "SDP", "Capture", "Decryption", "Observer", "Media", "Peer",
-        "Lab", "Signaling", "Tape",
+        "Lab", "RoomSignaling", "RoomProtocols", "Signaling", "Tape",
       ]),
     // Not a test bundle: calls that come and go for minutes, against a recorder of its own.
     .executableTarget(

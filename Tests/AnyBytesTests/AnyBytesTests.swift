@@ -13,14 +13,10 @@ import Wire
 
 /// Any bytes may come in at every entrance: nothing traps, nothing hangs, nothing reads outside.
 ///
-/// A million inputs by default; `RETAKE_MUTATIONS=N` asks for another number.
-@Suite(.timeLimit(.minutes(10))) struct AnyBytesTests {
-  /// How many inputs all entrances together get.
-  static let total =
-    ProcessInfo.processInfo.environment["RETAKE_MUTATIONS"].flatMap { Int($0) } ?? 1_000_000
-
-  /// How many inputs an entrance gets for its share in a thousand; shares add up to 1000.
-  private func count(_ perMille: Int) -> Int { Self.total * perMille / 1000 }
+/// A million inputs by default; `RETAKE_MUTATIONS=N` asks for another number, and
+/// `RETAKE_MUTATIONS_EACH=N` for so many at each entrance (`make fuzz`).
+@Suite(.timeLimit(.minutes(InputBudget.minutes))) struct AnyBytesTests {
+  private func count(_ perMille: Int) -> Int { InputBudget.count(perMille) }
 
   private func tell(_ entrance: String, _ count: Int, _ taken: Int) {
     print("any bytes: \(entrance): \(count) inputs, \(taken) of them well-formed")
@@ -60,7 +56,7 @@ import Wire
     var damage = Damage(seed: 2)
     let samples = try Samples.clearPackets().rtp
     try #require(samples.count > 4)
-    let count = count(320)
+    let count = count(315)
     var map = HeaderExtensionMap()
     (map.mid, map.audioLevel, map.absoluteSendTime, map.transportSequence) = (4, 1, 2, 3)
     var taken = 0
@@ -116,7 +112,7 @@ import Wire
     var damage = Damage(seed: 3)
     let samples = try Samples.clearPackets().rtcp
     try #require(samples.count > 4)
-    let count = count(270)
+    let count = count(265)
     var taken = 0
     for _ in 0..<count {
       let bytes = damage.damaged(samples)

@@ -12,8 +12,9 @@ enum Layers {
     "JSEP", "Transport",
     "Capture", "Decryption", "Observer",
     "Flow", "Media", "AudioSession",
-    "Stats", "Speakers", "Peer", "MediaFiles", "Tape", "Queries", "Page", "Replay", "Debug",
-    "Verify", "Lab", "TLS", "Live", "Export", "RetakeTesting", "Signaling", "Retake", "RetakeRTC",
+    "Stats", "Speakers", "Peer", "RoomSignaling", "RoomProtocols", "MediaFiles", "Tape", "Queries",
+    "Page", "Replay", "Debug", "Verify", "Lab", "TLS", "Live", "Export", "RetakeTesting",
+    "Signaling", "Retake", "RetakeRTC",
     "RetakeCommand", "soak",
   ]
 
@@ -23,7 +24,7 @@ enum Layers {
     "JSEP", "Transport",
     "Capture", "Decryption", "Observer",
     "Flow", "Media", "AudioSession",
-    "Stats", "Speakers", "Peer",
+    "Stats", "Speakers", "Peer", "RoomSignaling", "RoomProtocols",
   ]
 
   /// The targets of the manifest, with what each depends on inside the package.

@@ -1,0 +1,199 @@
+/// The number of an error of a room: an open type, so that a service's own numbers survive.
+///
+/// The numbers are those of the room SDK whose names the API follows; what a protocol has no number
+/// for takes that of the nearest meaning.
+public struct RoomErrorCode: RawRepresentable, Hashable, Sendable, Codable {
+  /// The number.
+  public let rawValue: Int
+  /// Takes a number, known or not.
+  public init(rawValue: Int) { self.rawValue = rawValue }
+
+  /// No error; what signing in gives when it worked.
+  public static let none = RoomErrorCode(rawValue: 0)
+
+  // Signing in.
+  /// Neither a service nor a token was named.
+  public static let signInIncomplete = RoomErrorCode(rawValue: 1101)
+  /// The sign-in could not reach the service.
+  public static let signInUnreachable = RoomErrorCode(rawValue: 1102)
+  /// The service refused the key and the secret.
+  public static let signInRefused = RoomErrorCode(rawValue: 1103)
+  /// The service's answer to the sign-in could not be read.
+  public static let signInUnreadable = RoomErrorCode(rawValue: 1104)
+  /// The token is no longer valid.
+  public static let tokenExpired = RoomErrorCode(rawValue: 1105)
+  /// Nobody has signed in.
+  public static let notSignedIn = RoomErrorCode(rawValue: 1106)
+
+  // Own media.
+  /// The camera could not be opened.
+  public static let cameraFailed = RoomErrorCode(rawValue: 1201)
+  /// Own media was started before there was a capturer.
+  public static let capturerMissing = RoomErrorCode(rawValue: 1202)
+
+  // Rooms.
+  /// The identifier of the room is not 1 to 32 letters, digits and hyphens.
+  public static let invalidRoomID = RoomErrorCode(rawValue: 1301)
+
+  // Received video.
+  /// The video is subscribed to already.
+  public static let alreadySubscribed = RoomErrorCode(rawValue: 1321)
+  /// More videos than the room may receive.
+  public static let receiversExhausted = RoomErrorCode(rawValue: 1322)
+  /// There is nothing to subscribe to in the list.
+  public static let nothingToSubscribe = RoomErrorCode(rawValue: 1323)
+  /// There is nothing to unsubscribe from in the list.
+  public static let nothingToUnsubscribe = RoomErrorCode(rawValue: 1324)
+  /// The connection that receives is not there.
+  public static let noDownConnection = RoomErrorCode(rawValue: 1325)
+  /// No receiver is free.
+  public static let noFreeReceiver = RoomErrorCode(rawValue: 1326)
+  /// The video is not subscribed to.
+  public static let notSubscribed = RoomErrorCode(rawValue: 1327)
+  /// Nobody publishes such a video.
+  public static let noSuchMedia = RoomErrorCode(rawValue: 1328)
+  /// The service did not add the receiver.
+  public static let subscribeFailed = RoomErrorCode(rawValue: 1329)
+  /// The service did not take the receiver away.
+  public static let unsubscribeFailed = RoomErrorCode(rawValue: 1330)
+  /// The service did not answer in time.
+  public static let subscribeTimedOut = RoomErrorCode(rawValue: 1331)
+  /// The service refused the profile.
+  public static let profileFailed = RoomErrorCode(rawValue: 1351)
+  /// The video has no profiles to choose from.
+  public static let noProfiles = RoomErrorCode(rawValue: 1352)
+  /// The service refused to pause the video, or to go on.
+  public static let pauseFailed = RoomErrorCode(rawValue: 1353)
+  /// The video cannot be paused.
+  public static let cannotPause = RoomErrorCode(rawValue: 1354)
+
+  // Signaling and sessions.
+  /// The service could not be reached.
+  public static let unreachable = RoomErrorCode(rawValue: 1401)
+  /// The service refused the room.
+  public static let joinRefused = RoomErrorCode(rawValue: 1402)
+  /// A message to participants could not be sent.
+  public static let messageFailed = RoomErrorCode(rawValue: 1403)
+  /// A connection failed.
+  public static let connectionFailed = RoomErrorCode(rawValue: 1411)
+  /// A connection was closed by the other side.
+  public static let connectionClosed = RoomErrorCode(rawValue: 1412)
+  /// A connection lost its path.
+  public static let pathLost = RoomErrorCode(rawValue: 1413)
+  /// No offer could be made.
+  public static let offerFailed = RoomErrorCode(rawValue: 1431)
+  /// No answer could be made.
+  public static let answerFailed = RoomErrorCode(rawValue: 1432)
+  /// The own description could not be applied.
+  public static let localDescriptionFailed = RoomErrorCode(rawValue: 1433)
+  /// The service's description could not be applied.
+  public static let remoteDescriptionFailed = RoomErrorCode(rawValue: 1434)
+  /// A candidate could not be added.
+  public static let candidateFailed = RoomErrorCode(rawValue: 1435)
+  /// Own media could not be added.
+  public static let publishFailed = RoomErrorCode(rawValue: 1441)
+  /// Own media could not be taken back.
+  public static let unpublishFailed = RoomErrorCode(rawValue: 1446)
+  /// Own media could not be changed.
+  public static let updateFailed = RoomErrorCode(rawValue: 1449)
+  /// Received media could not be given a receiver.
+  public static let assignFailed = RoomErrorCode(rawValue: 1452)
+  /// A message of the service could not be read.
+  public static let unreadableMessage = RoomErrorCode(rawValue: 1461)
+  /// A user message could not be read or has no valid addressee.
+  public static let userMessageInvalid = RoomErrorCode(rawValue: 1471)
+  /// The service reported an error in its own terms.
+  public static let serviceError = RoomErrorCode(rawValue: 1487)
+
+  // General.
+  /// The call does not fit the state of the room.
+  public static let invalidState = RoomErrorCode(rawValue: 1901)
+  /// An argument has no meaning.
+  public static let invalidArgument = RoomErrorCode(rawValue: 1902)
+  /// The protocol of the room cannot do that.
+  public static let notSupported = RoomErrorCode(rawValue: 1903)
+  /// Something went wrong inside.
+  public static let internalError = RoomErrorCode(rawValue: 1904)
+  /// A shared frame could not be encoded for the helper's socket.
+  public static let shareEncodingFailed = RoomErrorCode(rawValue: 1905)
+  /// The helper and the room do not reach one another.
+  public static let shareUnreachable = RoomErrorCode(rawValue: 1906)
+  /// The helper found no room that wants its frames.
+  public static let shareRoomMissing = RoomErrorCode(rawValue: 1907)
+
+  /// What the number means, in one sentence; of a number in a known range, what the range is about.
+  public var meaning: String {
+    RoomErrorCode.meanings.first { $0.code == rawValue }?.meaning
+      ?? RoomErrorCode.ranges.first { $0.range.contains(rawValue) }?.meaning
+      ?? "The service reports error \(rawValue)."
+  }
+
+  /// All numbers that have a meaning of their own, in order.
+  package static var known: [RoomErrorCode] { meanings.map { RoomErrorCode(rawValue: $0.code) } }
+
+  private static let ranges: [(range: ClosedRange<Int>, meaning: String)] = [
+    (1101...1106, "Signing in failed."),
+    (1201...1299, "The own media could not be captured."),
+    (1301...1320, "The room cannot be entered."),
+    (1321...1331, "A video could not be subscribed to or unsubscribed from."),
+    (1351...1354, "The profile or the pause of a video could not be set."),
+    (1401...1410, "The signaling with the service failed."),
+    (1411...1413, "A connection of the room failed."),
+    (1431...1435, "A session description or candidate could not be used."),
+    (1441...1454, "A stream could not be added, removed or assigned."),
+    (1461...1487, "A message of the session could not be read."),
+    (1901...1907, "The call could not be carried out."),
+  ]
+
+  private static let meanings: [(code: Int, meaning: String)] = [
+    (1101, "Neither a service nor a token was named."),
+    (1102, "The sign-in could not reach the service."),
+    (1103, "The service refused the key and the secret."),
+    (1104, "The service's answer to the sign-in could not be read."),
+    (1105, "The token is no longer valid."),
+    (1106, "Nobody has signed in."),
+    (1201, "The camera could not be opened."),
+    (1202, "The own media has no capturer yet."),
+    (1301, "The identifier of a room has 1 to 32 letters, digits and hyphens."),
+    (1321, "The video is subscribed to already."),
+    (1322, "The room may not receive more videos; unsubscribe from one first."),
+    (1323, "The list has no video to subscribe to."),
+    (1324, "The list has no video to unsubscribe from."),
+    (1325, "The connection that receives is not there."),
+    (1326, "No receiver is free; unsubscribe from a video first."),
+    (1327, "The video is not subscribed to."),
+    (1328, "Nobody publishes such a video."),
+    (1329, "The service did not add the receiver."),
+    (1330, "The service did not take the receiver away."),
+    (1331, "The service did not answer in time."),
+    (1351, "The service refused the profile."),
+    (1352, "The video has no profiles to choose from."),
+    (1353, "The service refused to pause the video, or to go on."),
+    (1354, "The video cannot be paused."),
+    (1401, "The service could not be reached."),
+    (1402, "The service refused the room."),
+    (1403, "The message could not be sent."),
+    (1411, "A connection failed."),
+    (1412, "A connection was closed by the other side."),
+    (1413, "A connection lost its path."),
+    (1431, "No offer could be made."),
+    (1432, "No answer could be made."),
+    (1433, "The own description could not be applied."),
+    (1434, "The service's description could not be applied."),
+    (1435, "A candidate could not be added."),
+    (1441, "The own media could not be added."),
+    (1446, "The own media could not be taken back."),
+    (1449, "The own media could not be changed."),
+    (1452, "Received media could not be given a receiver."),
+    (1461, "A message of the service could not be read."),
+    (1471, "The user message could not be read or has no valid addressee."),
+    (1487, "The service reported an error."),
+    (1901, "The call does not fit the state of the room."),
+    (1902, "An argument has no meaning."),
+    (1903, "The protocol of the room cannot do that."),
+    (1904, "Something went wrong inside."),
+    (1905, "A shared frame could not be encoded."),
+    (1906, "The helper and the room do not reach one another."),
+    (1907, "No room wants the frames of the helper."),
+  ]
+}
