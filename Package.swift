@@ -82,6 +82,7 @@ let package = Package(
     library("CCharLS", "charls", "libcharls-dev"),  // captured pictures on the tape, lossless
     library("CEdit", "libedit", "libedit-dev"),  // lines, history, completion of retake debug
     .target(name: "CSupport", dependencies: ["COpenSSL", "COpus", "CVPX"]),
+    .target(name: "CSRTPCiphers", dependencies: ["COpenSSL", "CSRTP"]),
 
     // The deterministic core, lowest first. A target imports only downwards.
     module("Wire", []),
@@ -90,7 +91,7 @@ let package = Package(
     module("TURN", ["Wire", "STUN"]),
     module("ICE", ["Wire", "STUN", "TURN"]),
     module("MulticastDNS", ["Wire"]),
-    module("Secure", ["Wire", "Digests", "CSupport", "COpenSSL", "CSRTP"]),
+    module("Secure", ["Wire", "Digests", "CSupport", "COpenSSL", "CSRTP", "CSRTPCiphers"]),
     module("RTP", ["Wire"]),
     module("SCTP", ["Wire"], containers: ["DequeModule", "HeapModule"]),
     module("SDP", ["Wire"]),
@@ -141,8 +142,9 @@ let package = Package(
     module(
       "Replay",
       [
-        "Wire", "SDP", "RTP", "SCTP", "STUN", "ICE", "Secure", "Flow", "Transport", "Peer", "Media",
-        "Tape", "Stats",
+        "Wire", "Digests", "SDP", "RTP", "SCTP", "STUN", "ICE", "Secure", "Flow", "Transport",
+        "Peer",
+        "Media", "Tape", "Stats",
       ], containers: ["DequeModule"]),
     module(
       "Debug",
@@ -199,7 +201,7 @@ let package = Package(
         "Queries", "Page", "Replay", "Debug",
         "Lab", "Signaling", "Stats", "CSupport",
         "Verify", "Export", "CEdit", "CPcap", "CZlib", "CZstd", "CYUV",
-        "Media", "MediaFiles", "Peer", "RTP", "SCTP", "Secure", "Transport",
+        "Media", "MediaFiles", "AudioSession", "Peer", "RTP", "SCTP", "Secure", "Transport",
         .product(name: "ArgumentParser", package: "swift-argument-parser"),
       ],
       swiftSettings: settings),
