@@ -34,26 +34,44 @@ extension StatsReport {
 }
 
 private func jsonObject(_ members: [StatsMember]) -> String {
-  var out = ""
+  var out: [UInt8] = []
+  out.reserveCapacity(32 * (1 + members.count))
   appendObject(members, to: &out)
-  return out
+  return String(decoding: out, as: UTF8.self)
 }
 
-private func appendObject(_ members: [StatsMember], to out: inout String) {
-  out += "{"
-  var isFirst = true
-  for member in members {
-    if !isFirst { out += "," }
-    isFirst = false
-    appendString(member.name, to: &out)
-    out += ":"
-    switch member.value {
+/// Objects are written as bytes: they are most of what a take says each second.
+private func appendObject(_ members: [StatsMember], to out: inout [UInt8]) {
+  out.append(UInt8(ascii: "{"))
+  for index in members.indices {
+    if index > 0 { out.append(UInt8(ascii: ",")) }
+    appendString(members[index].name, to: &out)
+    out.append(UInt8(ascii: ":"))
+    switch members[index].value {
     case .text(let value): appendString(value, to: &out)
     case .record(let members): appendObject(members, to: &out)
-    default: out += member.value.json
+    case let value: append(value.json, to: &out)
     }
   }
-  out += "}"
+  out.append(UInt8(ascii: "}"))
+}
+
+private func append(_ text: String, to out: inout [UInt8]) {
+  var text = text
+  text.withUTF8 { out.append(contentsOf: $0) }
+}
+
+private func appendString(_ text: String, to out: inout [UInt8]) {
+  var text = text
+  out.append(UInt8(ascii: "\""))
+  let isPlain = text.withUTF8 { bytes in
+    // Nearly all strings of a report are names and numbers.
+    guard bytes.allSatisfy({ $0 >= 0x20 && $0 != 0x22 && $0 != 0x5c }) else { return false }
+    out.append(contentsOf: bytes)
+    return true
+  }
+  if !isPlain { append(escaped(text), to: &out) }
+  out.append(UInt8(ascii: "\""))
 }
 
 /// A number as JSON text: whole values without a fraction, as JavaScript prints them.
@@ -67,23 +85,13 @@ private func jsonNumber(_ value: Double) -> String {
 
 /// A string as JSON text (RFC 8259 section 7).
 public func jsonString(_ text: String) -> String {
-  var out = ""
+  var out: [UInt8] = []
   appendString(text, to: &out)
-  return out
+  return String(decoding: out, as: UTF8.self)
 }
 
-private func appendString(_ text: String, to out: inout String) {
-  out += "\""
-  // Nearly all strings of a report are names and numbers.
-  if text.utf8.allSatisfy({ $0 >= 0x20 && $0 != 0x22 && $0 != 0x5c }) {
-    out += text
-  } else {
-    appendEscaped(text, to: &out)
-  }
-  out += "\""
-}
-
-private func appendEscaped(_ text: String, to out: inout String) {
+private func escaped(_ text: String) -> String {
+  var out = ""
   for scalar in text.unicodeScalars {
     switch scalar {
     case "\"": out += "\\\""
@@ -97,4 +105,5 @@ private func appendEscaped(_ text: String, to out: inout String) {
     default: out.unicodeScalars.append(scalar)
     }
   }
+  return out
 }
