@@ -15,7 +15,7 @@ struct PageParts {
   init(_ form: PageQuery.Form) { self.form = form }
 
   /// Adds the row that a statement stands on; rows of one peer and name follow each other.
-  mutating func add(_ row: inout SQLiteStatement) {
+  mutating func add(_ row: borrowing SQLiteStatement) {
     let (peer, name, from) = row.values(Int64.self, String.self, Double.self)
     if parts.last?.peer != peer || parts.last?.name != name {
       parts.append(Part(peer: peer, name: name))

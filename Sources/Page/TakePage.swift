@@ -57,9 +57,9 @@ package struct TakePage: Sendable {
     var drawings: [String] = []
     for query in PageQuery.all {
       var parts = PageParts(query.form)
-      var statement = try connection.prepare(query.sql)
+      let statement = try connection.prepare(query.sql)
       while try statement.step() {
-        parts.add(&statement)
+        parts.add(statement)
       }
       guard let json = parts.json else { continue }
       drawings.append(
@@ -75,7 +75,7 @@ package struct TakePage: Sendable {
     -> String
   {
     var messages: [String] = []
-    var statement = try connection.prepare(
+    let statement = try connection.prepare(
       "SELECT row >> 16, peer, message FROM signaling ORDER BY row")
     while try statement.step() {
       let (step, peer, text) = statement.values(Int.self, Int64.self, String.self)

@@ -28,7 +28,7 @@ package enum StatSeries {
     var pieces = Pieces(write)
     if format == .csv { pieces.add("seconds,peer,type,id,member,value\r\n") }
     do throws(SQLiteError) {
-      var statement = try connection.prepare(
+      let statement = try connection.prepare(
         """
         SELECT stat.peer, stat.at_ns, peer.label, type, id, timestamp_ms, members
         FROM stat JOIN peer ON peer.peer = stat.peer ORDER BY stat.row

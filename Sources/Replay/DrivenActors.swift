@@ -11,11 +11,14 @@ final class DrivenActor {
   /// What its first step says.
   let words: ActorWords
   let machine: any DrivenMachine
+  /// The machine when it is an endpoint, which every step asks for.
+  let endpoint: DrivenEndpoint?
 
   init(number: UInt32, words: ActorWords, machine: any DrivenMachine) {
     self.number = number
     self.words = words
     self.machine = machine
+    endpoint = machine as? DrivenEndpoint
   }
 
   var label: String { words.label }
@@ -91,7 +94,7 @@ struct DrivenActors {
   private(set) var all: [DrivenActor] = []
   /// The first actor whose kind nobody here knows.
   private(set) var unknown: (actor: UInt32, kind: MachineKind)?
-  private var places: [UInt32: Int] = [:]
+  private var places = ByActor<Int>()
   /// What stands in for the codecs; nil when they run.
   let script: FrameScript?
 
@@ -112,16 +115,35 @@ struct DrivenActors {
     makePeer = peer
   }
 
-  /// Executes a step; gives what followed and the actor that made it.
-  mutating func execute(_ step: TapeChunk.Step, _ rows: RowList) -> (
-    outputs: any RecordedOutputs, actor: DrivenActor
-  ) {
+  /// What followed from a step, and the actor that made it.
+  typealias Result = (outputs: any RecordedOutputs, actor: DrivenActor)
+
+  /// Executes a step.
+  mutating func execute(_ step: TapeChunk.Step, _ rows: RowList) -> Result {
     let actor = all[index(of: step, rows)]
-    let endpoint = actor.machine as? DrivenEndpoint
-    script?.begin(step: step.head.number)
-    endpoint?.security?.begin(step, rows)
-    let outputs = actor.apply(step.input, at: step.head.at)
-    endpoint?.end(step.head, clock: actor.words.clock)
+    if let security = actor.endpoint?.security { security.begin(step, rows) }
+    return run(step.head, step.input, actor)
+  }
+
+  /// Executes one of some steps; all of these are handed over, because a copy of one would count
+  /// every part of it.
+  mutating func execute(_ chunk: TapeChunk, _ index: Int) -> Result {
+    let head = chunk.steps[index].head
+    let place: Int
+    if let known = places[head.actor] {
+      place = known
+    } else {
+      place = self.index(of: chunk.steps[index], chunk.rows)
+    }
+    let actor = all[place]
+    if let security = actor.endpoint?.security { security.begin(chunk.steps[index], chunk.rows) }
+    return run(head, chunk.steps[index].input, actor)
+  }
+
+  private func run(_ head: StepHead, _ input: any RecordedInput, _ actor: DrivenActor) -> Result {
+    script?.begin(step: head.number)
+    let outputs = actor.apply(input, at: head.at)
+    actor.endpoint?.end(head, clock: actor.words.clock)
     return (outputs, actor)
   }
 
@@ -154,7 +176,7 @@ struct DrivenActors {
   var substituted: SubstitutionLedger? {
     guard !parts.isEmpty else { return nil }
     return all.reduce(SubstitutionLedger()) { sum, actor in
-      sum + ((actor.machine as? DrivenEndpoint)?.security?.ledger ?? SubstitutionLedger())
+      sum + (actor.endpoint?.security?.ledger ?? SubstitutionLedger())
     }
   }
 

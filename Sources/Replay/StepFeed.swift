@@ -9,6 +9,8 @@ import Tape
 final class StepFeed: Sendable {
   private struct State {
     var chunks = Deque<TapeChunk>()
+    /// Chunks that nobody needs any more, to be read into again.
+    var spare: [TapeChunk] = []
     var fault: TapeFault?
     var isAtEnd = false
     var isCancelled = false
@@ -23,7 +25,7 @@ final class StepFeed: Sendable {
 
   /// How many steps are handed over at once, and how many of these chunks may be read ahead: few
   /// enough to stay in the cache.
-  private static let chunkSteps = 64
+  private static let chunkSteps = 128
   private static let depth = 8
 
   init(_ reader: sending TapeReader) {
@@ -40,7 +42,8 @@ final class StepFeed: Sendable {
       free.wait()
       if state.withLock({ $0.isCancelled }) { return }
       do throws(TapeFault) {
-        let chunk = try reader.next(steps: StepFeed.chunkSteps)
+        let spare = state.withLock { $0.spare.popLast() } ?? TapeChunk()
+        let chunk = try reader.next(steps: StepFeed.chunkSteps, reusing: spare)
         goesOn = state.withLock { state in
           if let chunk { state.chunks.append(chunk) } else { state.isAtEnd = true }
           return chunk != nil
@@ -63,6 +66,12 @@ final class StepFeed: Sendable {
     }
     if let fault { throw fault }
     return nil
+  }
+
+  /// Takes a chunk back that nobody needs any more: its memory is warm, and new memory is not.
+  func takeBack(_ chunk: consuming TapeChunk) {
+    let chunk = chunk
+    state.withLock { if $0.spare.count < StepFeed.depth { $0.spare.append(chunk) } }
   }
 
   /// Ends the reading; nothing more must be asked for.

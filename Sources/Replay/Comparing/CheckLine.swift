@@ -2,6 +2,7 @@ import DequeModule
 import Dispatch
 import Foundation
 import Synchronization
+import Tape
 
 /// Runs a check on a thread of its own: digesting pictures and making rows takes time that the
 /// codecs would otherwise wait for.
@@ -12,6 +13,7 @@ final class CheckLine: Sendable {
   }
 
   private let check: StepCheck
+  private let recycle: @Sendable (consuming TapeChunk) -> Void
   private let state = Mutex(State())
   private let filled = DispatchSemaphore(value: 0)
   // It begins with 0 and is raised, because one that ends below its beginning is a fatal error.
@@ -21,24 +23,29 @@ final class CheckLine: Sendable {
   /// How many chunks may wait: their decoded pictures are held until they are compared.
   private static let depth = 8
 
-  init(_ check: StepCheck) {
+  /// - Parameter recycle: gets each chunk once it is compared.
+  init(_ check: StepCheck, recycle: @escaping @Sendable (consuming TapeChunk) -> Void) {
     for _ in 0..<CheckLine.depth { free.signal() }
     self.check = check
+    self.recycle = recycle
     let thread = Thread { [self] in run() }
     thread.name = "take check"
     thread.start()
   }
 
   private func run() {
-    while true {
-      filled.wait()
-      let next = state.withLock { $0.waiting.popFirst() }
-      guard let next else { break }
-      check.compare(next)
-      if check.isDone { state.withLock { $0.hasFinding = true } }
-      free.signal()
-    }
+    while let chunk = compareNext() { recycle(chunk) }
     done.signal()
+  }
+
+  /// Compares the next chunk and gives it away; nil at the end.
+  private func compareNext() -> TapeChunk? {
+    filled.wait()
+    guard let next = state.withLock({ $0.waiting.popFirst() }) else { return nil }
+    check.compare(next)
+    if check.isDone { state.withLock { $0.hasFinding = true } }
+    free.signal()
+    return next.chunk
   }
 
   /// Hands a chunk over; false when a difference was found in an earlier one.

@@ -29,4 +29,10 @@ package struct TapeChunk: Sendable {
   package internal(set) var rows = RowList()
 
   package init() {}
+
+  /// Forgets all steps and keeps the memory.
+  mutating func removeAll() {
+    steps.removeAll(keepingCapacity: true)
+    rows.removeAll()
+  }
 }
