@@ -34,7 +34,7 @@ struct ReceiveStreams {
     var deadline: Instant?
     // By index, because a stream that is taken out of its array is a copy of many parts.
     for index in all.indices where !all[index].hasEnded {
-      deadline = earliest(deadline, all[index].pictures.missing.due)
+      deadline = earliest(deadline, all[index].videoFrames.missing.due)
     }
     return deadline
   }
@@ -188,7 +188,7 @@ struct ReceiveStreams {
     _ index: Int, at now: Instant, spacing: Interval, into outbox: inout Outbox<Output>
   ) -> [UInt16] {
     // Every step asks; nearly always nothing is due.
-    guard let due = all[index].pictures.missing.due, due <= now, !all[index].hasEnded,
+    guard let due = all[index].videoFrames.missing.due, due <= now, !all[index].hasEnded,
       let codec = all[index].codec
     else { return [] }
     return all[index].demand(codec, at: now, spacing: spacing, into: &outbox)

@@ -87,7 +87,7 @@ final class FrameScript {
   /// The next encoded frame of the present step; nil when the encoder gave none.
   func encoded(_ voice: Voice) -> Entry? { take(voice) { $0.step == self.step } }
 
-  /// The result of decoding a payload, or of making sound up; nil when none was recorded.
+  /// The result of decoding a payload, or of making audio up; nil when none was recorded.
   ///
   /// A decoder may run before its result is shown, so entries of later steps count too.
   func decoded(_ voice: Voice, where matches: (Entry) -> Bool) -> Entry? {

@@ -3,7 +3,7 @@ import Live
 import Media
 import Synchronization
 
-/// What sound costs on its way from a device to the senders, through an audio session.
+/// What audio costs on its way from a device to the senders, through an audio session.
 struct AudioBench {
   private static let blocks = 2_000
   private static let rounds = 7
@@ -31,10 +31,10 @@ struct AudioBench {
     try audio.call(.closeConnection(1))
     withExtendedLifetime(subscription) {}
     guard captured.withLock({ $0 }) >= Self.rounds * Self.blocks * Self.blockLength else {
-      throw CommandFailure(.difference, "bench: captured sound did not come to the senders")
+      throw CommandFailure(.difference, "bench: captured audio did not come to the senders")
     }
     try table.add(
-      "10 ms of sound from a device to the senders", best * 1e6 / Double(Self.blocks),
+      "10 ms of audio from a device to the senders", best * 1e6 / Double(Self.blocks),
       floor: Self.goal, "us", .atMost, 1)
   }
 }

@@ -57,7 +57,7 @@ struct BenchTakesCommand: ParsableCommand {
       try measureRecording(folder, &table)
       say("the stats of a call of \(StatsBench.seconds) s")
       try StatsBench(path: folder.appendingPathComponent("stats.take").path).measure(&table)
-      say("sound of a device")
+      say("audio of a device")
       try AudioBench().measure(&table)
       say("frames of a camera")
       try VideoBench(path: folder.appendingPathComponent("camera.take").path).measure(&table)

@@ -146,7 +146,7 @@ extension FrameRow {
   }
 }
 
-/// The sound of a track over 100 ms.
+/// The audio of a track over 100 ms.
 package struct LevelRow: StampedRow {
   package static var table: Table { .level }
   package static var name: String { "level" }
