@@ -25,7 +25,7 @@ struct FrameAssembler {
   }
 
   /// A complete frame.
-  struct I420Buffer {
+  struct AssembledFrame {
     var first: Int64
     var last: Int64
     var timestamp: UInt32
@@ -62,7 +62,7 @@ struct FrameAssembler {
   private(set) var droppedCount: UInt64 = 0
   private var slots: [Slot] = []
   private(set) var heldBytes = 0
-  private var ready = Deque<I420Buffer>()
+  private var ready = Deque<AssembledFrame>()
   private var lastPictureID: PictureID?
   private var newestKeyStart: Int64?
   private var newest: Int64?
@@ -85,7 +85,7 @@ struct FrameAssembler {
   }
 
   /// Takes a packet that is neither late nor a duplicate; gives the frame that it completes.
-  mutating func insert(_ packet: Packet, at now: Instant) -> [I420Buffer] {
+  mutating func insert(_ packet: Packet, at now: Instant) -> [AssembledFrame] {
     let sequence = packet.sequence
     if slots.isEmpty {
       slots = [Slot](repeating: Slot(), count: Int(FrameAssembler.capacity))
@@ -118,7 +118,7 @@ struct FrameAssembler {
   mutating func next(
     at now: Instant, patience: Interval,
     joining join: @autoclosure () -> PayloadFormat.Join? = nil
-  ) -> (I420Buffer, [UInt8])? {
+  ) -> (AssembledFrame, [UInt8])? {
     skipFillers()
     if needsKey {
       // Frames after a key frame that is still coming in may yet be decoded.
@@ -149,8 +149,8 @@ struct FrameAssembler {
   // MARK: - Assembly
 
   /// Follows the packets that are now connected to the beginning of their frame.
-  private mutating func completeFrames(from first: Int64, at now: Instant) -> [I420Buffer] {
-    var videoFrames: [I420Buffer] = []
+  private mutating func completeFrames(from first: Int64, at now: Instant) -> [AssembledFrame] {
+    var videoFrames: [AssembledFrame] = []
     var sequence = first
     while let place = held(sequence), slots[place].start == nil,
       !slots[place].packet.payload.isEmpty
@@ -189,10 +189,12 @@ struct FrameAssembler {
     }
   }
 
-  private func videoFrame(from first: Int64, through last: Int64, at now: Instant) -> I420Buffer? {
+  private func videoFrame(from first: Int64, through last: Int64, at now: Instant)
+    -> AssembledFrame?
+  {
     guard let head = held(first) else { return nil }
     let arrival = slots[head].packet.arrival
-    var videoFrame = I420Buffer(
+    var videoFrame = AssembledFrame(
       first: first, last: last, timestamp: slots[head].packet.timestamp, firstArrival: arrival,
       lastArrival: arrival, isKey: slots[head].packet.isKey,
       pictureID: slots[head].packet.pictureID, length: 0, completed: now)
@@ -206,7 +208,8 @@ struct FrameAssembler {
     return videoFrame
   }
 
-  private func payload(of videoFrame: I420Buffer, joining join: PayloadFormat.Join?) -> [UInt8] {
+  private func payload(of videoFrame: AssembledFrame, joining join: PayloadFormat.Join?) -> [UInt8]
+  {
     if let join {
       return join(
         (videoFrame.first...videoFrame.last).compactMap { held($0) }
@@ -221,7 +224,7 @@ struct FrameAssembler {
     return bytes
   }
 
-  private func follows(_ videoFrame: I420Buffer) -> Bool {
+  private func follows(_ videoFrame: AssembledFrame) -> Bool {
     if let floor, videoFrame.first == floor + 1 { return true }
     guard let id = videoFrame.pictureID, let lastPictureID else { return false }
     return id.follows(lastPictureID)
