@@ -71,6 +71,10 @@ final class DrivenEndpoint: DrivenMachine, StatsTelling {
 
   func apply(_ input: any RecordedInput, at now: Instant) -> any RecordedOutputs {
     guard let input = input as? PeerInput else { return OutputList<PeerOutput>([]) }
+    return apply(input, at: now)
+  }
+
+  func apply(_ input: PeerInput, at now: Instant) -> OutputList<PeerOutput> {
     peer.step(input, at: now, into: &outbox)
     return OutputList(outbox.take())
   }
@@ -136,8 +140,14 @@ struct DrivenActors {
       place = self.index(of: chunk.steps[index], chunk.rows)
     }
     let actor = all[place]
-    if let security = actor.endpoint?.security { security.begin(chunk.steps[index], chunk.rows) }
-    return run(head, chunk.steps[index].input, actor)
+    guard let endpoint = actor.endpoint, actor.words.clock == .zero,
+      let input = chunk.steps[index].peerInput
+    else { return run(head, chunk.steps[index].input, actor) }
+    script?.begin(step: head.number)
+    endpoint.security?.begin(chunk.steps[index], chunk.rows)
+    let outputs = endpoint.apply(input, at: head.at)
+    endpoint.end(head, clock: .zero)
+    return (outputs, actor)
   }
 
   private func run(_ head: StepHead, _ input: any RecordedInput, _ actor: DrivenActor) -> Result {

@@ -146,7 +146,7 @@ private struct Comparison {
     let head = steps[index].head
     if head.kind == .genesis { transcript.adopt(ActorWords(steps[index], rows), of: head.actor) }
     transcript.begin(actor: head.actor, at: head.at)
-    steps[index].input.write(to: &transcript)
+    steps[index].writeInput(to: &transcript)
     results[index].outputs.write(to: &transcript)
     let shown = StepDifference(
       recorded: rows, steps[index].rows, replayed: transcript.rows, comparesMedia: comparesMedia)

@@ -20,7 +20,14 @@ package struct EndpointDecoder: InputDecoder {
   package mutating func input(of head: StepHead, _ rows: borrowing RowList, _ range: Range<Int>)
     -> (any RecordedInput)?
   {
-    if head.kind == .deadline { return PeerInput.deadline }
+    peerInput(of: head, rows, range)
+  }
+
+  /// The same as what it is.
+  mutating func peerInput(of head: StepHead, _ rows: borrowing RowList, _ range: Range<Int>)
+    -> PeerInput?
+  {
+    if head.kind == .deadline { return .deadline }
     var next = range.lowerBound
     let end = range.upperBound
     if let path = next < end ? PathRow(rows, next) : nil {
@@ -39,7 +46,7 @@ package struct EndpointDecoder: InputDecoder {
     case .genesis: return PeerRow(rows, next)?.genesis
     case .call:
       guard let row = CallRequestRow(rows, next) else { return nil }
-      return calls.call(row.name, row.arguments).map { PeerInput.call(id: row.call, $0) }
+      return calls.call(row.name, row.arguments).map { .call(id: row.call, $0) }
     case .send: return MessageRow(rows, next)?.input
     case .captured: return CaptureRow(rows, next).flatMap { captured($0) }
     case .signaling: return SignalingRow(rows, next)?.input

@@ -35,11 +35,13 @@ struct StepDecoder {
 
   private mutating func input(
     _ kind: MachineKind, _ head: StepHead, _ rows: borrowing RowList, _ range: Range<Int>
-  ) -> (any RecordedInput)? {
-    if kind == .endpoint { return endpoints.input(of: head, rows, range) }
+  ) -> TapeChunk.Input? {
+    if kind == .endpoint {
+      return endpoints.peerInput(of: head, rows, range).map { .endpoint($0) }
+    }
     if decoders[kind] == nil { decoders[kind] = kinds.decoder(of: kind, contents) }
-    guard decoders[kind] != nil else { return UnknownInput(stepKind: head.kind) }
-    return decoders[kind]?.input(of: head, rows, range)
+    guard decoders[kind] != nil else { return .other(UnknownInput(stepKind: head.kind)) }
+    return decoders[kind]?.input(of: head, rows, range).map { .other($0) }
   }
 
   /// How many of a step's rows are its input's: one, after those that it refers to by number; nil
