@@ -144,8 +144,8 @@ package struct SQLiteStatement: ~Copyable {
     try insert(row: nil, bytes, 0..<bytes.count)
   }
 
-  /// Runs an insert: an optional row number, then the values that stand in a range of bytes in their
-  /// order, none of them copied.
+  /// Runs an insert: an optional row number, then the values in a range of bytes in their order,
+  /// none of them copied.
   ///
   /// - Parameter gap: a value that is not bound, and how many parameters stand in its place.
   func insert(

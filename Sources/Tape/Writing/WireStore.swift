@@ -20,8 +20,9 @@ final class WireStore {
   /// Where the next byte will stand.
   var position: Int64 { piece * Int64(WirePiece.length) + Int64(rest.count) }
 
-  /// Adds the bytes of a datagram or frame, a column of a row, and gives how many they are; nil when
-  /// it has none.
+  /// Adds the bytes of a datagram or frame, a column of a row.
+  ///
+  /// - Returns: how many they are; nil when it has none.
   func append(_ rows: borrowing RowList, _ row: Int, _ column: Int) throws(SQLiteError) -> Int? {
     guard let place = rows.place(row, column), case .blob = rows.bytes.form(at: place) else {
       return nil
