@@ -86,6 +86,7 @@ let package = Package(
     .target(name: "CDTLS", dependencies: ["COpenSSL"]),
     .target(name: "CSockets"),
     .target(name: "CProcess"),
+    .target(name: "CSRTPCiphers", dependencies: ["COpenSSL", "CSRTP"]),
 
     // The deterministic core, lowest first. A target imports only downwards.
     module("Wire", []),
@@ -94,7 +95,7 @@ let package = Package(
     module("TURN", ["Wire", "STUN"]),
     module("ICE", ["Wire", "STUN", "TURN"]),
     module("MulticastDNS", ["Wire"]),
-    module("Secure", ["Wire", "Digests", "CDTLS", "COpenSSL", "CSRTP"]),
+    module("Secure", ["Wire", "Digests", "CDTLS", "COpenSSL", "CSRTP", "CSRTPCiphers"]),
     module("RTP", ["Wire"]),
     module("SCTP", ["Wire"], containers: ["DequeModule", "HeapModule"]),
     module("SDP", ["Wire"]),
@@ -172,8 +173,9 @@ let package = Package(
     module(
       "Replay",
       [
-        "Wire", "SDP", "RTP", "SCTP", "STUN", "ICE", "Secure", "Flow", "Transport", "Peer", "Media",
-        "Tape", "Stats",
+        "Wire", "Digests", "SDP", "RTP", "SCTP", "STUN", "ICE", "Secure", "Flow", "Transport",
+        "Peer",
+        "Media", "Tape", "Stats",
       ], containers: ["DequeModule"]),
     module(
       "Debug",
@@ -233,7 +235,7 @@ let package = Package(
         "Queries", "Page", "Replay", "Debug",
         "Lab", "TLS", "Signaling", "Stats", "CProcess",
         "Verify", "Export", "CEdit", "CPcap", "CZlib", "CZstd", "CYUV",
-        "Media", "MediaFiles", "Peer", "RTP", "SCTP", "Secure", "Transport",
+        "Media", "MediaFiles", "AudioSession", "Peer", "RTP", "SCTP", "Secure", "Transport",
         .product(name: "ArgumentParser", package: "swift-argument-parser"),
       ],
       swiftSettings: settings),

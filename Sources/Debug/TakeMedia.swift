@@ -87,7 +87,7 @@ package struct TakeMedia {
     _ connection: borrowing SQLiteConnection, _ choice: Choice, at instant: Instant
   ) throws -> (Track, I420Buffer, Int64, Bool) {
     let track = try self.track(connection, choice, kind: "video", at: instant)
-    var statement = try connection.prepare(
+    let statement = try connection.prepare(
       """
       SELECT bytes, at_ns, digest, codec FROM frame
       WHERE peer = ?1 AND track = ?2 AND direction = 'in' AND kind = 'video'
@@ -98,7 +98,7 @@ package struct TakeMedia {
         )
       ORDER BY row
       """)
-    bind(track, instant, to: &statement)
+    bind(track, instant, to: statement)
     var decoder: (any VideoDecoding)?
     var shown: (videoFrame: I420Buffer, at: Int64, digest: [UInt8])?
     while try statement.step() {
@@ -122,14 +122,14 @@ package struct TakeMedia {
     to end: Instant
   ) throws -> (Track, [AudioBlock], Int64) {
     let track = try self.track(connection, choice, kind: "audio", at: end)
-    var statement = try connection.prepare(
+    let statement = try connection.prepare(
       """
       SELECT bytes, at_ns, outcome, samples FROM frame
       WHERE peer = ?1 AND track = ?2 AND direction = 'in' AND kind = 'audio'
         AND at_ns <= ?3 AND at_ns >= ?4
       ORDER BY row
       """)
-    bind(track, end, to: &statement)
+    bind(track, end, to: statement)
     // A second before it brings the decoder into the state that it had.
     statement.bind((begin - .seconds(1)).nanoseconds, at: 4)
     let decoder = try LibraryCodecs().audioDecoder(track: "\(track.number)", channels: 1)
@@ -152,7 +152,7 @@ package struct TakeMedia {
     return (track, blocks, beginsAt)
   }
 
-  private func bind(_ track: Track, _ instant: Instant, to statement: inout SQLiteStatement) {
+  private func bind(_ track: Track, _ instant: Instant, to statement: borrowing SQLiteStatement) {
     statement.bind(track.peer, at: 1)
     statement.bind(track.number, at: 2)
     statement.bind(instant.nanoseconds, at: 3)
@@ -162,7 +162,7 @@ package struct TakeMedia {
   private func track(
     _ connection: borrowing SQLiteConnection, _ choice: Choice, kind: String, at instant: Instant
   ) throws -> Track {
-    var statement = try connection.prepare(
+    let statement = try connection.prepare(
       """
       SELECT DISTINCT peer, track FROM format
       WHERE direction = 'in' AND kind = '\(kind)'

@@ -29,10 +29,17 @@ package struct SHA256: ~Copyable {
   /// The digest of the message; the next update begins a new one.
   package mutating func finish() -> [UInt8] {
     var digest = [UInt8](repeating: 0, count: SHA256.length)
+    finish(into: &digest)
+    return digest
+  }
+
+  /// Puts the digest of the message into the place of an older one, which has its length; the next
+  /// update begins a new one.
+  package mutating func finish(into digest: inout [UInt8]) {
+    guard digest.count == SHA256.length else { return digest = finish() }
     _ = digest.withUnsafeMutableBufferPointer { EVP_DigestFinal_ex(context, $0.baseAddress, nil) }
     // The function that the context has already: naming it again would have it looked up again.
     EVP_DigestInit_ex(context, nil, nil)
-    return digest
   }
 
   /// The digest of one message.

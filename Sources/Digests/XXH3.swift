@@ -9,17 +9,31 @@ package enum XXH3 {
   /// How many bytes a digest has.
   package static let length = 16
 
+  /// A digest as two numbers, for comparing alone.
+  package struct Mark: Equatable, Sendable {
+    private let high: UInt64
+    private let low: UInt64
+
+    fileprivate init(_ hash: XXH128_hash_t) { (high, low) = (hash.high64, hash.low64) }
+  }
+
   /// The digest of one message.
   package static func hash(_ message: RawSpan) -> [UInt8] {
     var canonical = XXH128_canonical_t()
-    let hash = message.withUnsafeBytes { bytes in
+    XXH128_canonicalFromHash(&canonical, digest(message))
+    return withUnsafeBytes(of: canonical.digest) { [UInt8]($0) }
+  }
+
+  /// The digest of one message, for comparing alone.
+  package static func mark(_ message: RawSpan) -> Mark { Mark(digest(message)) }
+
+  private static func digest(_ message: RawSpan) -> XXH128_hash_t {
+    message.withUnsafeBytes { bytes in
       #if arch(x86_64)
         XXH3_128bits_dispatch(bytes.baseAddress, bytes.count)
       #else
         XXH3_128bits(bytes.baseAddress, bytes.count)
       #endif
     }
-    XXH128_canonicalFromHash(&canonical, hash)
-    return withUnsafeBytes(of: canonical.digest) { [UInt8]($0) }
   }
 }

@@ -41,7 +41,7 @@ package struct FollowedReplay {
     let connection = try TakeFile.open(take)
     keepsMedia = try TakeHeader.read(from: connection, path: take).keepsMedia
     do throws(SQLiteError) {
-      var peers = try connection.prepare(
+      let peers = try connection.prepare(
         "SELECT peer FROM peer WHERE role <> 'observed' ORDER BY row")
       var endpoints: [Int64] = []
       while try peers.step() { endpoints.append(peers.values(Int64.self)) }

@@ -2,7 +2,9 @@ import RTP
 import Wire
 
 /// An agreed m-section with what is looked up in it for every packet.
-struct SectionState {
+///
+/// A class, because every packet takes it from among others, and it has many parts.
+final class SectionState: Sendable {
   let section: FlowSection
   let midBytes: [UInt8]
   let extensions: HeaderExtensionMap

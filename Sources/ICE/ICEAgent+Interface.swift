@@ -202,7 +202,7 @@ extension ICEAgent {
     /// A remote candidate became known: signaled, resolved, or peer-reflexive.
     case remoteCandidate(ICECandidate)
     /// A pair was made or changed its state, nomination or selection.
-    case pair(ICEPairReport)
+    indirect case pair(ICEPairReport)
     /// Media goes this way from now on. The first one may come before nomination.
     case selected(local: SocketAddress, remote: SocketAddress)
     /// The role changed by a conflict (RFC 8445 section 7.3.1.1).

@@ -16,8 +16,8 @@ package enum PeerEvent: Sendable {
   case localCandidate(CandidateInit?)
   /// A candidate became known to the agent, local or remote.
   case candidate(isLocal: Bool, ICECandidate)
-  /// A pair was made or changed.
-  case candidatePair(ICEPairReport)
+  /// A pair was made or changed; beside the value, which would be three times as large with it.
+  indirect case candidatePair(ICEPairReport)
   /// An own certificate in DER; for the take alone.
   case certificate([UInt8])
   /// The DTLS association was established.

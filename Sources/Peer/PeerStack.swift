@@ -29,8 +29,13 @@ final class PeerStack {
   let entropy: Entropy
 
   var negotiation: Negotiation {
-    didSet { need.isOutdated = true }
+    didSet {
+      need.isOutdated = true
+      sections = negotiation.sections
+    }
   }
+  /// The sections that were agreed on; every frame looks for its own, and a negotiation is large.
+  private(set) var sections: [NegotiatedSection] = []
   /// The transports, each with the flow over it.
   var bundles: BundleTable
   /// The addresses that may be gathered on, once they are known.

@@ -9,7 +9,7 @@ struct PeerLabels: Sendable {
 
   /// Reads the labels.
   init(_ connection: borrowing SQLiteConnection) throws(SQLiteError) {
-    var rows = try connection.prepare("SELECT peer, label FROM peer ORDER BY row")
+    let rows = try connection.prepare("SELECT peer, label FROM peer ORDER BY row")
     while try rows.step() { entries.append(rows.values(Int64.self, String.self)) }
   }
 

@@ -27,7 +27,7 @@ package enum SQLConsole {
   ) throws(TapeError) -> Int {
     let connection = try TakeFile.openForQueries(path)
     do throws(SQLiteError) {
-      var statement = try connection.prepare(sql)
+      let statement = try connection.prepare(sql)
       guard statement.isReadOnly else {
         throw SQLiteError(code: .readOnly, message: "a take is only read, never written")
       }
@@ -38,7 +38,7 @@ package enum SQLConsole {
         return isWanted()
       }
       connection.setWatch(watch)
-      let isComplete = try printer.printAll(&statement, isWanted)
+      let isComplete = try printer.printAll(statement, isWanted)
       connection.setWatch(nil)
       withExtendedLifetime(watch) {}
       printer.finish(isComplete: isComplete)
@@ -57,7 +57,7 @@ package enum SQLConsole {
 
 extension RowPrinter {
   /// Prints the rows of a statement; false when somebody did not want all of them.
-  fileprivate func printAll(_ statement: inout SQLiteStatement, _ isWanted: () -> Bool)
+  fileprivate func printAll(_ statement: borrowing SQLiteStatement, _ isWanted: () -> Bool)
     throws(SQLiteError) -> Bool
   {
     do throws(SQLiteError) {

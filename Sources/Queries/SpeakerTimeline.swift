@@ -80,7 +80,7 @@ package struct SpeakerTimeline: Sendable, Codable {
   private mutating func readLevels(
     _ connection: borrowing SQLiteConnection, _ labels: PeerLabels, _ selection: TakeSelection
   ) throws(SQLiteError) {
-    var rows = try connection.prepare(
+    let rows = try connection.prepare(
       """
       SELECT peer, track, direction, NULL, sum(samples),
         sum(iif(coalesce(sender_level = 127, energy = 0), samples, 0)),
@@ -112,7 +112,7 @@ package struct SpeakerTimeline: Sendable, Codable {
   private mutating func readSpeeches(
     _ connection: borrowing SQLiteConnection, _ labels: PeerLabels, _ selection: TakeSelection
   ) throws(SQLiteError) {
-    var rows = try connection.prepare(
+    let rows = try connection.prepare(
       """
       SELECT peer, track, direction, contributor, from_ns, to_ns, CAST(round(10 * dbov) AS INTEGER)
       FROM speaker ORDER BY from_ns
@@ -132,7 +132,7 @@ package struct SpeakerTimeline: Sendable, Codable {
   private mutating func readDominances(
     _ connection: borrowing SQLiteConnection, _ labels: PeerLabels, _ selection: TakeSelection
   ) throws(SQLiteError) {
-    var rows = try connection.prepare(
+    let rows = try connection.prepare(
       """
       SELECT peer, track, direction, contributor, from_ns, to_ns
       FROM dominant_speaker ORDER BY from_ns

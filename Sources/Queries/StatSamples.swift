@@ -88,7 +88,7 @@ package struct StatSamples: Sendable {
     let connection = try TakeFile.open(path)
     var instants: [Instant] = []
     do throws(SQLiteError) {
-      var statement = try connection.prepare(
+      let statement = try connection.prepare(
         """
         SELECT peer, reply_at_ns, reply_step,
           iif(json_type(reply) = 'object', reply ->> '$.objects', reply)
@@ -114,7 +114,7 @@ package struct StatSamples: Sendable {
   private static func objects(
     of peer: Int64, _ connection: borrowing SQLiteConnection, at instant: Wire.Instant?
   ) throws(SQLiteError) -> [Object] {
-    var statement = try connection.prepare(
+    let statement = try connection.prepare(
       """
       SELECT id, type, timestamp_ms, members FROM stat
       WHERE row IN (SELECT max(row) FROM stat WHERE peer = ?1 AND at_ns <= ?2 GROUP BY id)

@@ -30,7 +30,7 @@ package enum StatSeries {
       pieces.add(CSVText.line(["seconds", "peer", "type", "id", "member", "value"]))
     }
     do throws(SQLiteError) {
-      var statement = try connection.prepare(
+      let statement = try connection.prepare(
         """
         SELECT stat.peer, stat.at_ns, peer.label, type, id, timestamp_ms, members
         FROM stat JOIN peer ON peer.peer = stat.peer ORDER BY stat.row

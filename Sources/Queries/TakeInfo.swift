@@ -125,7 +125,7 @@ package struct TakeInfo: Sendable, Codable {
   private static func actors(_ connection: borrowing SQLiteConnection) throws(SQLiteError)
     -> [ActorInfo]
   {
-    var rows = try connection.prepare(
+    let rows = try connection.prepare(
       "SELECT actor, kind, label FROM actor WHERE kind <> 'endpoint' ORDER BY row")
     var found: [ActorInfo] = []
     while try rows.step() {
@@ -138,7 +138,7 @@ package struct TakeInfo: Sendable, Codable {
   private static func coverage(_ connection: borrowing SQLiteConnection) throws(SQLiteError)
     -> [Coverage]
   {
-    var rows = try connection.prepare(
+    let rows = try connection.prepare(
       """
       SELECT actor, peer, from_ns, to_ns, what, reason FROM coverage
       ORDER BY row LIMIT \(coverageMaximum)
@@ -160,17 +160,17 @@ package struct TakeInfo: Sendable, Codable {
   {
     var peers: [PeerInfo] = []
     func place(_ peer: Int64) -> Int? { peers.firstIndex { $0.peer == peer } }
-    var statement = try connection.prepare("SELECT peer, label, role FROM peer ORDER BY row")
+    let statement = try connection.prepare("SELECT peer, label, role FROM peer ORDER BY row")
     while try statement.step() {
       let (peer, label, role) = statement.values(Int64.self, String.self, String.self)
       peers.append(PeerInfo(peer: peer, label: label, role: role, states: [], tracks: []))
     }
-    var states = try connection.prepare("SELECT peer, machine, to_state FROM state ORDER BY row")
+    let states = try connection.prepare("SELECT peer, machine, to_state FROM state ORDER BY row")
     while try states.step() {
       let (peer, machine, state) = states.values(Int64.self, String.self, String.self)
       if let index = place(peer) { peers[index].reached(state, by: machine) }
     }
-    var tracks = try connection.prepare(
+    let tracks = try connection.prepare(
       """
       SELECT DISTINCT peer, track || ' ' || kind || ' ' || direction || ' ' || codec
       FROM track ORDER BY peer, track, direction
@@ -179,7 +179,7 @@ package struct TakeInfo: Sendable, Codable {
       let (peer, track) = tracks.values(Int64.self, String.self)
       if let index = place(peer) { peers[index].tracks.append(track) }
     }
-    var packets = try connection.prepare(
+    let packets = try connection.prepare(
       """
       SELECT peer, direction, sum(packets), sum(bytes)
       FROM path_end JOIN (
@@ -198,7 +198,7 @@ package struct TakeInfo: Sendable, Codable {
         (peers[index].packetsOut, peers[index].bytesOut) = (count, bytes)
       }
     }
-    var channels = try connection.prepare(
+    let channels = try connection.prepare(
       """
       SELECT peer, count(*), sum(messages_received), sum(messages_sent)
       FROM channel_total GROUP BY peer

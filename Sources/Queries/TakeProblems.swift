@@ -24,7 +24,7 @@ package struct TakeProblems: Sendable {
     do throws(SQLiteError) {
       labels = try PeerLabels(connection)
       for rule in ProblemRule.all {
-        var statement = try connection.prepare(rule.sql)
+        let statement = try connection.prepare(rule.sql)
         while try statement.step() {
           let (peer, from, to, evidence) = statement.values(
             Int64.self, Int64.self, Int64.self, String.self)

@@ -32,7 +32,7 @@ package struct Timeline: Sendable {
     do throws(SQLiteError) {
       labels = try PeerLabels(connection)
       machine = try Timeline.onlyMachine(connection)
-      var statement = try connection.prepare(
+      let statement = try connection.prepare(
         Timeline.queries.joined(separator: "\nUNION ALL\n") + "\nORDER BY row")
       while try statement.step() {
         let (row, at, peer, lane, text) = statement.values(
@@ -173,7 +173,7 @@ package struct Timeline: Sendable {
     -> String?
   {
     guard try connection.integer("PRAGMA user_version") ?? 0 >= 4 else { return nil }
-    var rows = try connection.prepare("SELECT label FROM actor_store WHERE kind <> 1 LIMIT 2")
+    let rows = try connection.prepare("SELECT label FROM actor_store WHERE kind <> 1 LIMIT 2")
     guard try rows.step() else { return nil }
     let label = rows.text(0)
     return try rows.step() ? nil : label

@@ -39,8 +39,7 @@ package struct CommonRun: Hashable, Sendable, Codable {
     let (here, there) = (InputText(left).line, InputText(right).line)
     let inputs =
       here != there || left.inputRowCount != right.inputRowCount
-      || !before.rows.values.prefix(inputEnd(left, before)).elementsEqual(
-        after.rows.values.prefix(inputEnd(right, after)))
+      || !before.rows.equals(left.inputRows, after.rows, right.inputRows)
     if inputs {
       fields = [FieldPair(name: "input", recorded: here, replayed: there)]
       if let row = left.inputRows.last, let other = right.inputRows.last,
@@ -69,9 +68,5 @@ package struct CommonRun: Hashable, Sendable, Codable {
         + "\(right.head.entropyDrawn)"
     }
     return nil
-  }
-
-  private func inputEnd(_ step: TapeChunk.Step, _ chunk: TapeChunk) -> Int {
-    step.inputRows.last.map { chunk.rows.range($0).upperBound } ?? 0
   }
 }

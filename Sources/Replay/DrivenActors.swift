@@ -11,11 +11,14 @@ final class DrivenActor {
   /// What its first step says.
   let words: ActorWords
   let machine: any DrivenMachine
+  /// The machine when it is an endpoint, which every step asks for.
+  let endpoint: DrivenEndpoint?
 
   init(number: UInt32, words: ActorWords, machine: any DrivenMachine) {
     self.number = number
     self.words = words
     self.machine = machine
+    endpoint = machine as? DrivenEndpoint
   }
 
   var label: String { words.label }
@@ -68,6 +71,10 @@ final class DrivenEndpoint: DrivenMachine, StatsTelling {
 
   func apply(_ input: any RecordedInput, at now: Instant) -> any RecordedOutputs {
     guard let input = input as? PeerInput else { return OutputList<PeerOutput>([]) }
+    return apply(input, at: now)
+  }
+
+  func apply(_ input: PeerInput, at now: Instant) -> OutputList<PeerOutput> {
     peer.step(input, at: now, into: &outbox)
     return OutputList(outbox.take())
   }
@@ -91,7 +98,7 @@ struct DrivenActors {
   private(set) var all: [DrivenActor] = []
   /// The first actor whose kind nobody here knows.
   private(set) var unknown: (actor: UInt32, kind: MachineKind)?
-  private var places: [UInt32: Int] = [:]
+  private var places = ByActor<Int>()
   /// What stands in for the codecs; nil when they run.
   let script: FrameScript?
 
@@ -112,16 +119,41 @@ struct DrivenActors {
     makePeer = peer
   }
 
-  /// Executes a step; gives what followed and the actor that made it.
-  mutating func execute(_ step: TapeChunk.Step, _ rows: RowList) -> (
-    outputs: any RecordedOutputs, actor: DrivenActor
-  ) {
+  /// What followed from a step, and the actor that made it.
+  typealias Result = (outputs: any RecordedOutputs, actor: DrivenActor)
+
+  /// Executes a step.
+  mutating func execute(_ step: TapeChunk.Step, _ rows: RowList) -> Result {
     let actor = all[index(of: step, rows)]
-    let endpoint = actor.machine as? DrivenEndpoint
-    script?.begin(step: step.head.number)
-    endpoint?.security?.begin(step, rows)
-    let outputs = actor.apply(step.input, at: step.head.at)
-    endpoint?.end(step.head, clock: actor.words.clock)
+    if let security = actor.endpoint?.security { security.begin(step, rows) }
+    return run(step.head, step.input, actor)
+  }
+
+  /// Executes one of some steps; all of these are handed over, because a copy of one would count
+  /// every part of it.
+  mutating func execute(_ chunk: TapeChunk, _ index: Int) -> Result {
+    let head = chunk.steps[index].head
+    let place: Int
+    if let known = places[head.actor] {
+      place = known
+    } else {
+      place = self.index(of: chunk.steps[index], chunk.rows)
+    }
+    let actor = all[place]
+    guard let endpoint = actor.endpoint, actor.words.clock == .zero,
+      let input = chunk.steps[index].peerInput
+    else { return run(head, chunk.steps[index].input, actor) }
+    script?.begin(step: head.number)
+    endpoint.security?.begin(chunk.steps[index], chunk.rows)
+    let outputs = endpoint.apply(input, at: head.at)
+    endpoint.end(head, clock: .zero)
+    return (outputs, actor)
+  }
+
+  private func run(_ head: StepHead, _ input: any RecordedInput, _ actor: DrivenActor) -> Result {
+    script?.begin(step: head.number)
+    let outputs = actor.apply(input, at: head.at)
+    actor.endpoint?.end(head, clock: actor.words.clock)
     return (outputs, actor)
   }
 
@@ -154,7 +186,7 @@ struct DrivenActors {
   var substituted: SubstitutionLedger? {
     guard !parts.isEmpty else { return nil }
     return all.reduce(SubstitutionLedger()) { sum, actor in
-      sum + ((actor.machine as? DrivenEndpoint)?.security?.ledger ?? SubstitutionLedger())
+      sum + (actor.endpoint?.security?.ledger ?? SubstitutionLedger())
     }
   }
 

@@ -34,6 +34,7 @@ package final class Redrive {
 
   private let path: String
   private let reader: TapeReader
+  private let source: StepSource
   private let copy: TakeCopy
   private var actors: DrivenActors
   /// The deadline that was recorded after each peer's last step.
@@ -56,12 +57,15 @@ package final class Redrive {
     self.path = path
     var options = options
     if try OwnCodecCheck.needsFrames(path, codecs: codecs) { options.skipsCodecs = true }
-    reader = try TapeReader(path: path, kinds: kinds)
+    let reader = try TapeReader(path: path, kinds: kinds)
+    self.reader = reader
+    source = StepSource { () throws(TapeFault) in try reader.next() }
     let script =
       options.skipsCodecs
       ? try FrameScript(path: path, keepsMedia: reader.header.keepsMedia) : nil
     actors = DrivenActors(
       script: script, security: options.security, kinds: kinds, codecs: codecs, peer: peer)
+    script?.follow(source)
     copy = try TakeCopy(path: output, header: options.header ?? reader.header)
     let format = (options.header ?? reader.header).format
     transcript = Transcript(
@@ -76,7 +80,7 @@ package final class Redrive {
   /// Drives all inputs; throws when the take cannot be read or the new one cannot be written.
   package func run(progress: (Instant) -> Void = { _ in }) throws(TapeError) -> Summary {
     let isComplete = reader.ending != nil
-    while let chunk = try reader.chunk() {
+    while let chunk = try nextChunk() {
       for step in chunk.steps { try follow(step, chunk.rows) }
       try actors.requireKnown(path)
       progress(now)
@@ -84,6 +88,14 @@ package final class Redrive {
     try copy.finish(isComplete: isComplete)
     summary.steps = copy.steps
     return summary
+  }
+
+  private func nextChunk() throws(TapeError) -> TapeChunk? {
+    do throws(TapeFault) {
+      return try source.next()
+    } catch {
+      throw error.reason(path)
+    }
   }
 
   // MARK: Steps

@@ -116,17 +116,18 @@ package final class Replayer {
       return .unreadable(error)
     }
     defer { feed.cancel() }
-    let line = CheckLine(check)
+    let source = StepSource { () throws(TapeFault) in try feed.next() }
+    actors.script?.follow(source)
+    let line = CheckLine(check) { feed.takeBack($0) }
     defer { line.finish() }
     do throws(TapeFault) {
-      while let chunk = try feed.next() {
-        let executed = execute(chunk)
+      while let executed = try source.next().map({ execute($0) }) {
         do throws(TapeError) {
           try actors.requireKnown(path)
         } catch {
           throw TapeFault.unreadable(error)
         }
-        let last = chunk.steps.prefix(executed.steps.count).last?.head.at
+        let last = executed.last
         guard line.put(executed), !stoppedEarly else { return nil }
         if let last { progress(last) }
       }
@@ -136,13 +137,12 @@ package final class Replayer {
     return nil
   }
 
-  private func isStop(before step: TapeChunk.Step) -> Bool {
+  private func isStop(before step: StepHead) -> Bool {
     switch options.until {
     case nil: false
-    case .step(let number): step.head.number >= number
-    case .time(let instant): step.head.at > instant
-    case .condition(let condition):
-      condition.stopsBefore && condition.isReached(before: step.head)
+    case .step(let number): step.number >= number
+    case .time(let instant): step.at > instant
+    case .condition(let condition): condition.stopsBefore && condition.isReached(before: step)
     }
   }
 
@@ -166,18 +166,19 @@ package final class Replayer {
 
   private func execute(_ chunk: TapeChunk) -> ExecutedChunk {
     var executed = ExecutedChunk(chunk)
-    for step in chunk.steps {
-      if isStop(before: step) {
+    for index in chunk.steps.indices {
+      if isStop(before: chunk.steps[index].head) {
         stoppedEarly = true
         break
       }
-      let (outputs, actor) = actors.execute(step, chunk.rows)
+      let (outputs, actor) = actors.execute(chunk, index)
       executed.steps.append(
         ExecutedChunk.Step(
           outputs: outputs, deadline: actor.deadline, entropyDrawn: actor.entropyDrawn))
       // What rows refer to is only needed to tell whether they meet a condition.
-      if case .condition = options.until { memory.learn(chunk.rows, step.rows) }
-      if isStop(after: step, chunk.rows, actor) {
+      guard case .condition = options.until else { continue }
+      memory.learn(chunk.rows, chunk.steps[index].rows)
+      if isStop(after: chunk.steps[index], chunk.rows, actor) {
         stoppedEarly = true
         break
       }
@@ -195,6 +196,7 @@ package final class Replayer {
 
   /// What the stack makes of an altered step, when its input is still good.
   private func expectation(_ chunk: TapeChunk) -> String? {
+    actors.script?.learn(chunk)
     check.compare(execute(chunk))
     guard let finding = check.finding else { return nil }
     let divergence = divergence(finding)

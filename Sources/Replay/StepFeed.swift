@@ -8,10 +8,12 @@ final class StepFeed: Sendable {
   /// Held by the thread that reads, from its beginning to its end.
   private let reader: Mutex<TapeReader>
   private let queue = BoundedQueue<Result<TapeChunk, TapeFault>>(depth: StepFeed.depth)
+  /// Chunks that nobody needs any more, to be read into again.
+  private let spare = Mutex<[TapeChunk]>([])
 
   /// How many steps are handed over at once, and how many of these chunks may be read ahead: few
   /// enough to stay in the cache.
-  private static let chunkSteps = 64
+  private static let chunkSteps = 128
   private static let depth = 8
 
   init(_ reader: sending TapeReader) {
@@ -24,7 +26,8 @@ final class StepFeed: Sendable {
   private func read(_ reader: TapeReader) {
     while queue.waitForRoom() {
       do throws(TapeFault) {
-        guard let chunk = try reader.next(steps: StepFeed.chunkSteps) else {
+        let warm = spare.withLock { $0.popLast() } ?? TapeChunk()
+        guard let chunk = try reader.next(steps: StepFeed.chunkSteps, reusing: warm) else {
           return queue.finish()
         }
         queue.add(.success(chunk))
@@ -36,6 +39,12 @@ final class StepFeed: Sendable {
 
   /// The next steps; nil at the end of the take.
   func next() throws(TapeFault) -> TapeChunk? { try queue.take()?.get() }
+
+  /// Takes a chunk back that nobody needs any more: its memory is warm, and new memory is not.
+  func takeBack(_ chunk: consuming TapeChunk) {
+    let chunk = chunk
+    spare.withLock { if $0.count < StepFeed.depth { $0.append(chunk) } }
+  }
 
   /// Ends the reading; nothing more must be asked for.
   func cancel() { queue.cancel() }

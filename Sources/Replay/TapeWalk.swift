@@ -37,7 +37,7 @@ package final class TapeWalk {
   package private(set) var divergence: Divergence?
   package private(set) var memory = RowMemory()
 
-  private let reader: TapeReader
+  private let source: StepSource
   private let check: StepCheck
   private var actors: DrivenActors
   private let overheard = Overheard()
@@ -55,7 +55,8 @@ package final class TapeWalk {
     self.path = path
     var skipsCodecs = skipsCodecs
     if try OwnCodecCheck.needsFrames(path, codecs: codecs) { skipsCodecs = true }
-    reader = try TapeReader(path: path, kinds: kinds)
+    let reader = try TapeReader(path: path, kinds: kinds)
+    source = StepSource { () throws(TapeFault) in try reader.next(steps: TapeWalk.chunkSteps) }
     header = reader.header
     end = try reader.lastTime() ?? .zero
     stepCount = try reader.stepCount()
@@ -70,6 +71,7 @@ package final class TapeWalk {
       return machine
     }
     check = StepCheck(header, comparesMedia: !skipsCodecs)
+    script?.follow(source)
   }
 
   /// The number of the step that was executed last; 0 at the beginning.
@@ -81,8 +83,12 @@ package final class TapeWalk {
   /// The step that is executed next; nil at the end of the take.
   package func next() throws(TapeError) -> StepHead? {
     if position == chunk.steps.count {
-      guard let read = try reader.chunk(steps: TapeWalk.chunkSteps) else { return nil }
-      (chunk, position) = (read, 0)
+      do throws(TapeFault) {
+        guard let read = try source.next() else { return nil }
+        (chunk, position) = (read, 0)
+      } catch {
+        throw error.reason(path)
+      }
     }
     return chunk.steps[position].head
   }

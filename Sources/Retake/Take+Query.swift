@@ -63,7 +63,7 @@ extension Take {
 /// A query that runs.
 private final class QuerySource {
   private let path: String
-  private var statement: SQLiteStatement
+  private let statement: SQLiteStatement
   private let columns: [String]
 
   init(path: String, sql: String) throws(TakeError) {

@@ -71,7 +71,7 @@ public struct Take: Sendable {
     stepCount = try reader.stepCount()
     duration = try (reader.lastTime() ?? .zero) - .zero
     do throws(SQLiteError) {
-      var rows = try connection.prepare("SELECT peer, label, role FROM peer ORDER BY peer")
+      let rows = try connection.prepare("SELECT peer, label, role FROM peer ORDER BY peer")
       var found: [Peer] = []
       while try rows.step() {
         let (number, label, role) = rows.values(UInt32.self, String.self, String.self)

@@ -26,6 +26,8 @@ package struct SRTPContext: ~Copyable {
   /// How many bytes protecting may add; reserve them to avoid a copy.
   package static let overhead = 32
 
+  private static let room = [UInt8](repeating: 0, count: overhead)
+
   /// How many packets behind the newest one an SRTP packet may still come.
   package static let replayWindow = 1024
 
@@ -121,7 +123,7 @@ package struct SRTPContext: ~Copyable {
   ) throws(Refusal) {
     let plain = packet.count
     guard (minimum...Self.packetMaximum).contains(plain) else { throw Self.badLength }
-    packet.append(contentsOf: repeatElement(0, count: Self.overhead))
+    packet.append(contentsOf: Self.room)
     var length = Int32(truncatingIfNeeded: plain)
     let status = packet.withUnsafeMutableBytes {
       operation(outbound.handle, $0.baseAddress, &length)

@@ -1,4 +1,5 @@
 import CSRTP
+import CSRTPCiphers
 
 /// A session of libsrtp: one direction with all of its streams, which begin by themselves.
 ///
@@ -11,7 +12,12 @@ final class SRTPSession {
   private let identifier: [UInt8]
 
   /// Whether the library could be initialised, once per process.
-  private static let isReady = srtp_init() == srtp_err_status_ok
+  private static let isReady: Bool = {
+    guard srtp_init() == srtp_err_status_ok else { return false }
+    // Where it declines, its own ciphers make the same bytes in more time.
+    _ = csrtpciphers_use_openssl()
+    return true
+  }()
 
   /// Makes a session of a master key followed by its salt; packets name the key by `identifier`
   /// when it is not empty (MKI, RFC 3711 section 3.1).

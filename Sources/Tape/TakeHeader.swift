@@ -87,9 +87,9 @@ package struct TakeHeader: Hashable, Sendable {
 
   /// Writes the row.
   func insert(into connection: borrowing SQLiteConnection) throws(SQLiteError) {
-    var statement = try connection.prepare("INSERT INTO take VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)")
+    let statement = try connection.prepare("INSERT INTO take VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)")
     let revision = format < TakeHeader.revisionFormat ? nil : revision
-    try statement.insert(row: nil, firstValues[...] + [.blob(digest), .number(revision)])
+    try statement.insert(firstValues + [.blob(digest), .number(revision)])
   }
 
   /// Reads the row of an open take; a row that was altered is an error.
@@ -99,7 +99,7 @@ package struct TakeHeader: Hashable, Sendable {
     var found: TakeHeader?
     var rows = 0
     do throws(SQLiteError) {
-      var statement = try connection.prepare("SELECT * FROM take LIMIT 2")
+      let statement = try connection.prepare("SELECT * FROM take LIMIT 2")
       while try statement.step() {
         if (firstColumns...firstColumns + 1).contains(statement.columnCount) {
           found = TakeHeader(statement)

@@ -66,7 +66,7 @@ extension PeerTransport {
     /// A server gave no candidate.
     case gatheringFailed(ICEServerFailure)
     /// A pair was made or changed.
-    case pair(ICEPairReport)
+    indirect case pair(ICEPairReport)
     /// The handshake is finished and packets can be protected.
     case secured(DTLSResult, DTLSRole)
     /// Something was refused: by which layer, and why.

@@ -11,7 +11,7 @@ package struct Measures: Hashable, Sendable {
     var found: [(peer: Int64, rule: Int, measure: Measure)] = []
     do throws(SQLiteError) {
       for (index, rule) in MeasureRule.all.enumerated() {
-        var statement = try connection.prepare(rule.sql)
+        let statement = try connection.prepare(rule.sql)
         while try statement.step() {
           let (peer, about, value) = statement.values(Int64.self, String.self, Value?.self)
           let name = "peer \(peer)\(about.isEmpty ? "" : " " + about): \(rule.name)"

@@ -8,30 +8,41 @@ public enum ReadError: Error, Hashable, Sendable {
 }
 
 /// Reads big-endian values from borrowed bytes, front to back; never reads outside of them.
+///
+/// Every field of every packet is read here, so the smallest functions go into whoever calls them.
 package struct ByteReader: ~Escapable {
-  private let bytes: RawSpan
+  @usableFromInline
+  let bytes: RawSpan
   /// How many bytes were read so far.
-  package private(set) var offset = 0
+  @inlinable @inline(__always)
+  package var offset: Int { position }
+  @usableFromInline
+  var position = 0
 
   /// Creates a reader over bytes that the caller keeps alive.
   @_lifetime(copy bytes)
+  @inlinable @inline(__always)
   package init(_ bytes: RawSpan) { self.bytes = bytes }
 
   /// How many bytes are left.
+  @inlinable @inline(__always)
   package var remaining: Int { bytes.byteCount - offset }
 
   /// Whether everything was read.
+  @inlinable @inline(__always)
   package var isAtEnd: Bool { remaining == 0 }
 
   /// Reads one byte.
+  @inlinable @inline(__always)
   package mutating func uint8() throws(ReadError) -> UInt8 {
     guard remaining >= 1 else { throw .truncated }
     let value = unsafe bytes.unsafeLoad(fromUncheckedByteOffset: offset, as: UInt8.self)
-    offset += 1
+    position += 1
     return value
   }
 
   /// Reads a 16-bit integer.
+  @inlinable @inline(__always)
   package mutating func uint16() throws(ReadError) -> UInt16 { try integer() }
 
   /// Reads a 24-bit integer.
@@ -42,15 +53,17 @@ package struct ByteReader: ~Escapable {
   }
 
   /// Reads a 32-bit integer.
+  @inlinable @inline(__always)
   package mutating func uint32() throws(ReadError) -> UInt32 { try integer() }
 
   /// Reads a 64-bit integer.
   package mutating func uint64() throws(ReadError) -> UInt64 { try integer() }
 
   /// Passes over so many bytes.
+  @inlinable @inline(__always)
   package mutating func skip(_ count: Int) throws(ReadError) {
     guard count >= 0, remaining >= count else { throw .truncated }
-    offset += count
+    position += count
   }
 
   /// Borrows the next `count` bytes and passes over them.
@@ -58,7 +71,7 @@ package struct ByteReader: ~Escapable {
   package mutating func span(_ count: Int) throws(ReadError) -> RawSpan {
     guard count >= 0, remaining >= count else { throw .truncated }
     let part = bytes.extracting(offset..<offset + count)
-    offset += count
+    position += count
     return part
   }
 
@@ -71,13 +84,14 @@ package struct ByteReader: ~Escapable {
     [UInt8](try span(count))
   }
 
-  private mutating func integer<Value: FixedWidthInteger & BitwiseCopyable>()
+  @inlinable @inline(__always)
+  mutating func integer<Value: FixedWidthInteger & BitwiseCopyable>()
     throws(ReadError) -> Value
   {
     let width = MemoryLayout<Value>.size
     guard remaining >= width else { throw .truncated }
     let value = unsafe bytes.unsafeLoadUnaligned(fromUncheckedByteOffset: offset, as: Value.self)
-    offset += width
+    position += width
     return Value(bigEndian: value)
   }
 }

@@ -65,6 +65,26 @@ package struct JSONText: Hashable, Sendable {
     text += "\""
   }
 
+  /// Appends a string with its quotes as bytes, for long texts of short strings.
+  package static func append(_ value: String, to bytes: inout [UInt8]) {
+    var value = value
+    let start = bytes.count
+    bytes.append(UInt8(ascii: "\""))
+    let isPlain = unsafe value.withUTF8 { characters in
+      guard unsafe characters.allSatisfy({ $0 >= 0x20 && $0 != 0x22 && $0 != 0x5c }) else {
+        return false
+      }
+      unsafe bytes.append(contentsOf: characters)
+      return true
+    }
+    if isPlain {
+      bytes.append(UInt8(ascii: "\""))
+    } else {
+      bytes.removeLast(bytes.count - start)
+      bytes.append(contentsOf: JSONText.text(value).text.utf8)
+    }
+  }
+
   /// What stands for a character that cannot stand for itself (RFC 8259 section 7).
   private static func escape(of scalar: Unicode.Scalar, byNumber: Bool) -> String? {
     switch scalar {

@@ -61,7 +61,7 @@ enum Takes {
   /// The first column of the first row of a query, as bytes.
   static func bytes(_ path: String, _ sql: String) throws -> [UInt8] {
     let connection = try SQLiteConnection(path: path, mode: .readOnly)
-    var statement = try connection.prepare(sql)
+    let statement = try connection.prepare(sql)
     try #require(try statement.step(), "\(sql)")
     return statement.bytes(0)
   }

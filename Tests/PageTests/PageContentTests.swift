@@ -122,7 +122,7 @@ struct PageContentTests {
       #expect(data.queries.count == PageQuery.all.count + PageQuery.equivalents.count)
       for (name, sql) in data.queries {
         #expect(!sql.contains(";"))
-        var rows = try take.prepare(sql)
+        let rows = try take.prepare(sql)
         #expect(throws: Never.self, "\(name)") { _ = try rows.step() }
       }
     }

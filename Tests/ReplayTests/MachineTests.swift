@@ -38,7 +38,7 @@ struct MachineTests {
     #expect(isIdentical(report), "\(report)")
     #expect(report.steps == 7 && report.peers == ["sum"])
     let take = try TakeFile.openForQueries(path)
-    var actor = try take.prepare("SELECT actor, kind, label, configuration FROM actor")
+    let actor = try take.prepare("SELECT actor, kind, label, configuration FROM actor")
     #expect(try actor.step())
     #expect(actor.integer(0) == 1 && actor.text(1) == "kind 200")
     #expect(actor.text(2) == "sum" && actor.text(3) == "10")

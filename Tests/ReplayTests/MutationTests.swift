@@ -151,7 +151,7 @@ private final class MutationFolder {
         WHERE first_step = \(before.heads[0].number)
         """)
     }
-    var ending = try TakeFile.open(original).prepare("SELECT digest FROM ending")
+    let ending = try TakeFile.open(original).prepare("SELECT digest FROM ending")
     _ = try ending.step()
     try connection.execute("UPDATE ending SET digest = x'\(hexadecimal(ending.bytes(0)))'")
   }
@@ -159,7 +159,7 @@ private final class MutationFolder {
   private func heads(_ path: String) throws -> [(start: Int64, heads: [StepHead], digest: [UInt8])]
   {
     var found: [(start: Int64, heads: [StepHead], digest: [UInt8])] = []
-    var rows = try TakeFile.open(path).prepare(
+    let rows = try TakeFile.open(path).prepare(
       "SELECT first_step, steps, at_ns, body, digest FROM tape ORDER BY first_step")
     while try rows.step() {
       let heads = try TapeBody.heads(

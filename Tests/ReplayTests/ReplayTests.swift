@@ -76,7 +76,7 @@ struct ReplayTests {
     let kept = try RecordedCall(seed: 6, seconds: 2)
     let bare = try RecordedCall(seed: 6, seconds: 2, keepsMedia: false)
     let sent = try SentFrames(path: bare.path)
-    var frames = try TakeFile.open(kept.path).prepare(
+    let frames = try TakeFile.open(kept.path).prepare(
       """
       SELECT peer, ssrc, rtp_time, size, at_ns, bytes FROM frame WHERE outcome = 'encoded'
       ORDER BY row

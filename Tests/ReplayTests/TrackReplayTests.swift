@@ -111,7 +111,7 @@ struct TrackReplayTests {
   /// The levels of the receiver prove the silence of what was sent, and that of what was not heard.
   private func expectSilence(_ path: String) throws {
     let connection = try TakeFile.open(path)
-    var statement = try connection.prepare(
+    let statement = try connection.prepare(
       """
       SELECT at_ns / 1000000000, min(energy), max(energy) FROM level
       WHERE peer = 2 AND track = 1 AND direction = 'in' AND at_ns % 1000000000 > 400000000

@@ -42,7 +42,7 @@ struct LaterColumnTests {
     let insert = try TableInsert(definition, format: format, connection, store)
     var rows = RowList()
     for note in Self.notes { rows.append(note, format: format) }
-    for row in 0..<rows.count { try insert.insert(rows.row(row), number: Int64(row) + 1) }
+    for row in 0..<rows.count { try insert.insert(rows, row, number: Int64(row) + 1) }
     try store.flush()
 
     let wire = try WireCursor(connection, table: "wire")

@@ -19,7 +19,7 @@ struct QueryTests {
   func theCodeAndTheSchemaHaveTheSameColumns(_ table: Table) throws {
     let folder = try TakeFolder()
     let connection = try TakeFile.open(try folder.record([]))
-    var statement = try connection.prepare(
+    let statement = try connection.prepare(
       "SELECT name, type, \"notnull\", hidden FROM pragma_table_xinfo('\(table.storageName)')")
     var stored: [String] = []
     while try statement.step() {
@@ -67,7 +67,7 @@ struct QueryTests {
           outputs: [], deadline: nil, entropyDrawn: 0))
     }
     let path = try folder.record(steps)
-    var statement = try TakeFile.open(path).prepare("SELECT bytes, size FROM packet ORDER BY row")
+    let statement = try TakeFile.open(path).prepare("SELECT bytes, size FROM packet ORDER BY row")
     for size in sizes {
       #expect(try statement.step())
       #expect(statement.integer(1) == size)
@@ -92,7 +92,7 @@ struct QueryTests {
     let folder = try TakeFolder()
     let path = try folder.record(SampleSteps.all)
     let connection = try TakeFile.open(path)
-    var views = try connection.prepare("SELECT name FROM sqlite_schema WHERE type = 'view'")
+    let views = try connection.prepare("SELECT name FROM sqlite_schema WHERE type = 'view'")
     var count = 0
     while try views.step() {
       let name = views.text(0) ?? ""

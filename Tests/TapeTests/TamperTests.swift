@@ -220,7 +220,7 @@ struct TamperTests {
       try folder.record(SampleSteps.all), try folder.record(SampleSteps.all, as: "b.take"),
     ]
     let digests = try paths.map { path in
-      var statement = try TakeFile.open(path).prepare("SELECT digest FROM ending")
+      let statement = try TakeFile.open(path).prepare("SELECT digest FROM ending")
       _ = try statement.step()
       return statement.bytes(0)
     }

@@ -46,7 +46,7 @@ extension Folder {
 
 /// The digest over everything in a take.
 func digest(of path: String) throws -> [UInt8] {
-  var statement = try TakeFile.open(path).prepare("SELECT digest FROM ending")
+  let statement = try TakeFile.open(path).prepare("SELECT digest FROM ending")
   _ = try statement.step()
   return statement.bytes(0)
 }

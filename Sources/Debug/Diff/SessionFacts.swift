@@ -57,7 +57,7 @@ struct SessionFacts {
   }
 
   private mutating func readPeers(_ connection: borrowing SQLiteConnection) throws(SQLiteError) {
-    var rows = try connection.prepare("SELECT peer, label, configuration FROM peer ORDER BY row")
+    let rows = try connection.prepare("SELECT peer, label, configuration FROM peer ORDER BY row")
     while try rows.step() {
       let (number, label, configuration) = rows.values(Int64.self, String.self, String.self)
       peers.append(Peer(number: number, label: label, configuration: configuration))
@@ -65,7 +65,7 @@ struct SessionFacts {
   }
 
   private mutating func readMessages(_ connection: borrowing SQLiteConnection) throws(SQLiteError) {
-    var rows = try connection.prepare(
+    let rows = try connection.prepare(
       "SELECT peer, at_ns, direction, type, message FROM signaling ORDER BY row")
     while try rows.step() {
       let (peer, at, direction, type, text) = rows.values(
@@ -76,7 +76,7 @@ struct SessionFacts {
   }
 
   private mutating func readStates(_ connection: borrowing SQLiteConnection) throws(SQLiteError) {
-    var rows = try connection.prepare(
+    let rows = try connection.prepare(
       "SELECT peer, at_ns, machine, to_state FROM state ORDER BY row")
     while try rows.step() {
       let (peer, at, machine, state) = rows.values(
@@ -88,7 +88,7 @@ struct SessionFacts {
   private mutating func readFacts(_ connection: borrowing SQLiteConnection, _ query: String)
     throws(SQLiteError)
   {
-    var rows = try connection.prepare(query)
+    let rows = try connection.prepare(query)
     while try rows.step() {
       let (peer, kind, name, found, at) = rows.values(
         Int64.self, String.self, String.self, Value.self, Int64.self)

@@ -38,8 +38,9 @@ struct FrameAssembler {
     var completed: Instant
   }
 
+  /// Always looked at where it stands: a copy would count the bytes of its packet.
   private struct Slot {
-    var packet: Packet
+    var packet = Packet(sequence: .min, timestamp: 0, marker: false, arrival: .zero)
     /// The first packet of the frame, once all packets from there to this one are present.
     var start: Int64?
   }
@@ -59,7 +60,7 @@ struct FrameAssembler {
   private(set) var needsKey = true
   /// Frames that were complete and yet not delivered.
   private(set) var droppedCount: UInt64 = 0
-  private var slots: [Slot?] = []
+  private var slots: [Slot] = []
   private(set) var heldBytes = 0
   private var ready = Deque<AssembledFrame>()
   private var lastPictureID: PictureID?
@@ -87,17 +88,18 @@ struct FrameAssembler {
   mutating func insert(_ packet: Packet, at now: Instant) -> [AssembledFrame] {
     let sequence = packet.sequence
     if slots.isEmpty {
-      slots = [Slot?](repeating: nil, count: Int(FrameAssembler.capacity))
+      slots = [Slot](repeating: Slot(), count: Int(FrameAssembler.capacity))
       floor = sequence - FrameAssembler.lead
     }
     if let floor, sequence - floor > FrameAssembler.capacity { restart(before: sequence) }
     if heldBytes + packet.bytes.count > FrameAssembler.maximumBytes { restart(before: sequence) }
     heldBytes += packet.bytes.count
     newest = max(newest ?? sequence, sequence)
-    slots[place(sequence)] = Slot(packet: packet)
+    let place = place(sequence)
+    slots[place] = Slot(packet: packet)
     var videoFrames = completeFrames(from: sequence, at: now)
     // What comes next may be known to begin a frame only now.
-    if slot(sequence)?.start == nil { videoFrames += completeFrames(from: sequence + 1, at: now) }
+    if slots[place].start == nil { videoFrames += completeFrames(from: sequence + 1, at: now) }
     return videoFrames
   }
 
@@ -114,7 +116,8 @@ struct FrameAssembler {
   ///
   /// A complete key frame waits at most `patience` for the frames before it.
   mutating func next(
-    at now: Instant, patience: Interval, joining join: PayloadFormat.Join? = nil
+    at now: Instant, patience: Interval,
+    joining join: @autoclosure () -> PayloadFormat.Join? = nil
   ) -> (AssembledFrame, [UInt8])? {
     skipFillers()
     if needsKey {
@@ -134,7 +137,7 @@ struct FrameAssembler {
       ready.removeFirst(key)
     }
     guard let head = ready.popFirst() else { return nil }
-    let bytes = payload(of: head, joining: join)
+    let bytes = payload(of: head, joining: join())
     release(through: head.last)
     floorEndsFrame = true
     needsKey = false
@@ -149,11 +152,15 @@ struct FrameAssembler {
   private mutating func completeFrames(from first: Int64, at now: Instant) -> [AssembledFrame] {
     var videoFrames: [AssembledFrame] = []
     var sequence = first
-    while let slot = slot(sequence), slot.start == nil, !slot.packet.payload.isEmpty {
-      guard let start = start(of: slot.packet) else { break }
-      slots[place(sequence)]?.start = start
-      if slot.packet.isKey { newestKeyStart = max(newestKeyStart ?? start, start) }
-      if slot.packet.marker, let videoFrame = videoFrame(from: start, through: sequence, at: now) {
+    while let place = held(sequence), slots[place].start == nil,
+      !slots[place].packet.payload.isEmpty
+    {
+      guard let start = start(ofPacketAt: place) else { break }
+      slots[place].start = start
+      if slots[place].packet.isKey { newestKeyStart = max(newestKeyStart ?? start, start) }
+      if slots[place].packet.marker,
+        let videoFrame = videoFrame(from: start, through: sequence, at: now)
+      {
         let index = ready.lastIndex { $0.first < videoFrame.first }.map { $0 + 1 } ?? 0
         ready.insert(videoFrame, at: index)
         videoFrames.append(videoFrame)
@@ -164,16 +171,20 @@ struct FrameAssembler {
   }
 
   /// The first packet of the frame that a packet belongs to; nil while that is not known.
-  private func start(of packet: Packet) -> Int64? {
-    if let before = slot(packet.sequence - 1) {
-      let goesOn = !before.packet.marker && before.packet.timestamp == packet.timestamp
-      if goesOn, let known = before.start { return known }
-      if packet.beginning == .certain { return packet.sequence }
-      return goesOn || packet.beginning == .no ? nil : packet.sequence
+  private func start(ofPacketAt place: Int) -> Int64? {
+    let sequence = slots[place].packet.sequence
+    let beginning = slots[place].packet.beginning
+    if let before = held(sequence - 1) {
+      let goesOn =
+        !slots[before].packet.marker
+        && slots[before].packet.timestamp == slots[place].packet.timestamp
+      if goesOn, let known = slots[before].start { return known }
+      if beginning == .certain { return sequence }
+      return goesOn || beginning == .no ? nil : sequence
     }
-    switch packet.beginning {
-    case .certain: return packet.sequence
-    case .possible: return floorEndsFrame && packet.sequence - 1 == floor ? packet.sequence : nil
+    switch beginning {
+    case .certain: return sequence
+    case .possible: return floorEndsFrame && sequence - 1 == floor ? sequence : nil
     case .no: return nil
     }
   }
@@ -181,17 +192,18 @@ struct FrameAssembler {
   private func videoFrame(from first: Int64, through last: Int64, at now: Instant)
     -> AssembledFrame?
   {
-    guard let head = slot(first)?.packet else { return nil }
+    guard let head = held(first) else { return nil }
+    let arrival = slots[head].packet.arrival
     var videoFrame = AssembledFrame(
-      first: first, last: last, timestamp: head.timestamp, firstArrival: head.arrival,
-      lastArrival: head.arrival, isKey: head.isKey, pictureID: head.pictureID,
-      length: 0, completed: now)
+      first: first, last: last, timestamp: slots[head].packet.timestamp, firstArrival: arrival,
+      lastArrival: arrival, isKey: slots[head].packet.isKey,
+      pictureID: slots[head].packet.pictureID, length: 0, completed: now)
     for sequence in first...last {
-      guard let packet = slot(sequence)?.packet else { return nil }
-      videoFrame.length += packet.payload.count
-      if packet.isKey { videoFrame.isKey = true }
-      videoFrame.firstArrival = min(videoFrame.firstArrival, packet.arrival)
-      videoFrame.lastArrival = max(videoFrame.lastArrival, packet.arrival)
+      guard let place = held(sequence) else { return nil }
+      videoFrame.length += slots[place].packet.payload.count
+      if slots[place].packet.isKey { videoFrame.isKey = true }
+      videoFrame.firstArrival = min(videoFrame.firstArrival, slots[place].packet.arrival)
+      videoFrame.lastArrival = max(videoFrame.lastArrival, slots[place].packet.arrival)
     }
     return videoFrame
   }
@@ -200,15 +212,14 @@ struct FrameAssembler {
   {
     if let join {
       return join(
-        (videoFrame.first...videoFrame.last).compactMap { slot($0)?.packet }.map {
-          $0.bytes[$0.payload]
-        })
+        (videoFrame.first...videoFrame.last).compactMap { held($0) }
+          .map { slots[$0].packet.bytes[slots[$0].packet.payload] })
     }
     var bytes: [UInt8] = []
     bytes.reserveCapacity(videoFrame.length)
     for sequence in videoFrame.first...videoFrame.last {
-      guard let packet = slot(sequence)?.packet else { continue }
-      bytes.append(contentsOf: packet.bytes[packet.payload])
+      guard let place = held(sequence) else { continue }
+      bytes.append(contentsOf: slots[place].packet.bytes[slots[place].packet.payload])
     }
     return bytes
   }
@@ -229,7 +240,7 @@ struct FrameAssembler {
 
   /// Passes over packets without payload that stand before the next frame.
   private mutating func skipFillers() {
-    while let floor, let slot = slot(floor + 1), slot.packet.payload.isEmpty {
+    while let floor, let place = held(floor + 1), slots[place].packet.payload.isEmpty {
       release(through: floor + 1)
     }
   }
@@ -240,9 +251,9 @@ struct FrameAssembler {
     var freed = old + 1
     let end = min(sequence, newest ?? sequence)
     while freed <= end {
-      if let slot = slot(freed) {
-        heldBytes -= slot.packet.bytes.count
-        slots[place(freed)] = nil
+      if let place = held(freed) {
+        heldBytes -= slots[place].packet.bytes.count
+        slots[place] = Slot()
       }
       freed += 1
     }
@@ -257,7 +268,7 @@ struct FrameAssembler {
   mutating func restart(before sequence: Int64) {
     droppedCount += UInt64(ready.count)
     ready.removeAll()
-    for index in slots.indices { slots[index] = nil }
+    for index in slots.indices { slots[index] = Slot() }
     heldBytes = 0
     floor = sequence - 1
     floorEndsFrame = false
@@ -267,10 +278,11 @@ struct FrameAssembler {
     newestKeyStart = nil
   }
 
-  private func slot(_ sequence: Int64) -> Slot? {
-    guard !slots.isEmpty, let slot = slots[place(sequence)], slot.packet.sequence == sequence
-    else { return nil }
-    return slot
+  /// The place of a packet that is held.
+  private func held(_ sequence: Int64) -> Int? {
+    guard !slots.isEmpty else { return nil }
+    let place = place(sequence)
+    return slots[place].packet.sequence == sequence ? place : nil
   }
 
   private func place(_ sequence: Int64) -> Int {

@@ -29,12 +29,12 @@ struct FrameReception {
   }
 
   /// The next frame in decoding order with its bytes; nil when it is not there yet.
-  mutating func next(at now: Instant, joining join: PayloadFormat.Join? = nil)
+  mutating func next(at now: Instant, joining join: @autoclosure () -> PayloadFormat.Join? = nil)
     -> (FrameAssembler.AssembledFrame, [UInt8])?
   {
     while true {
       let next = assembler.next(
-        at: now, patience: FrameReception.keyframePatience, joining: join)
+        at: now, patience: FrameReception.keyframePatience, joining: join())
       if let next {
         missing.settle(through: next.0.last)
         return next

@@ -226,8 +226,9 @@ struct ReceiveStream {
   private mutating func deliver(
     _ codec: FlowSection.Codec, at now: Instant, into outbox: inout Outbox<MediaFlow.Output>
   ) {
-    let join = codec.name.codec?.payload.join
-    while let (videoFrame, bytes) = videoFrames.next(at: now, joining: join) {
+    while let (videoFrame, bytes) = videoFrames.next(
+      at: now, joining: codec.name.payloadFormat?.join)
+    {
       if videoFrame.isKey { keyframeRequests.settle() }
       outbox.append(
         .received(
@@ -257,11 +258,14 @@ struct ReceiveStream {
   /// Takes note of a request for lost packets that was sent.
   mutating func countNACK() { counters.nackCount += 1 }
 
+  /// Whether a decoder waits for a key frame, and none is on its way.
+  var needsKeyframe: Bool { keyframeRequests.isWanted || videoFrames.assembler.wantsKeyframe }
+
   /// A request for a key frame, when one is needed and the last one is long enough ago.
   mutating func keyframeRequest(
     _ codec: FlowSection.Codec, senderSSRC: UInt32, roundTrip: Interval?, at now: Instant
   ) -> RTCPPacket? {
-    guard keyframeRequests.isWanted || videoFrames.assembler.wantsKeyframe,
+    guard needsKeyframe,
       let request = keyframeRequests.next(
         to: ssrc, codec, senderSSRC: senderSSRC, roundTrip: roundTrip, at: now)
     else { return nil }

@@ -187,7 +187,10 @@ struct ReceiveStreams {
   mutating func demand(
     _ index: Int, at now: Instant, spacing: Interval, into outbox: inout Outbox<Output>
   ) -> [UInt16] {
-    guard !all[index].hasEnded, let codec = all[index].codec else { return [] }
+    // Every step asks; nearly always nothing is due.
+    guard let due = all[index].videoFrames.missing.due, due <= now, !all[index].hasEnded,
+      let codec = all[index].codec
+    else { return [] }
     return all[index].demand(codec, at: now, spacing: spacing, into: &outbox)
   }
 
@@ -205,9 +208,9 @@ struct ReceiveStreams {
   mutating func keyframeRequest(
     _ index: Int, senderSSRC: UInt32, roundTrip: Interval?, at now: Instant
   ) -> RTCPPacket? {
-    guard all[index].kind == .video, !all[index].hasEnded, let codec = all[index].codec else {
-      return nil
-    }
+    guard all[index].kind == .video, !all[index].hasEnded, all[index].needsKeyframe,
+      let codec = all[index].codec
+    else { return nil }
     return all[index].keyframeRequest(
       codec, senderSSRC: senderSSRC, roundTrip: roundTrip, at: now)
   }

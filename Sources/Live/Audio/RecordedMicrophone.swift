@@ -4,7 +4,7 @@ import Tape
 /// The audio that a take's microphone gave, piece by piece.
 final class RecordedMicrophone {
   let format: AudioFormat
-  private var rows: SQLiteStatement
+  private let rows: SQLiteStatement
   private var first: Int64?
 
   init(path: String) throws(TapeError) {

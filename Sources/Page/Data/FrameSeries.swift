@@ -54,7 +54,7 @@ struct FrameSeries {
   /// Reads what came since the last time.
   mutating func read(_ connection: borrowing SQLiteConnection) throws(SQLiteError) {
     try readFormats(connection)
-    var rows = try connection.prepare(
+    let rows = try connection.prepare(
       """
       SELECT row, at_ns, format, rtp_time, size, quantiser, peak FROM frame_store
       WHERE row > ? ORDER BY row
@@ -82,7 +82,7 @@ struct FrameSeries {
   }
 
   private mutating func readFormats(_ connection: borrowing SQLiteConnection) throws(SQLiteError) {
-    var rows = try connection.prepare(
+    let rows = try connection.prepare(
       """
       SELECT format, peer, direction, track, kind, codec, outcome, key, width, height FROM format
       WHERE kind IN ('audio', 'video') ORDER BY format

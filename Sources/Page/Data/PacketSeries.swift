@@ -49,7 +49,7 @@ struct PacketSeries {
   /// Reads what came since the last time.
   mutating func read(_ connection: borrowing SQLiteConnection) throws(SQLiteError) {
     try readEnds(connection)
-    var rows = try connection.prepare(
+    let rows = try connection.prepare(
       """
       SELECT row, at_ns, path, ssrc, marker_type, sequence, rtp_time, size,
         CASE WHEN ssrc IS NULL AND size > 0 THEN (
@@ -63,7 +63,7 @@ struct PacketSeries {
 
   private mutating func readEnds(_ connection: borrowing SQLiteConnection) throws(SQLiteError) {
     endsOfPath.removeAll()
-    var rows = try connection.prepare(
+    let rows = try connection.prepare(
       "SELECT path, peer, direction FROM path_end ORDER BY path, peer, direction")
     while try rows.step() {
       let (path, peer, direction) = rows.values(Int64.self, Int64.self, String.self)
@@ -72,7 +72,7 @@ struct PacketSeries {
       if place == ends.count { ends.append(end) }
       endsOfPath[path, default: []].append(place)
     }
-    var tracks = try connection.prepare(
+    let tracks = try connection.prepare(
       """
       SELECT DISTINCT peer, direction, payload_type FROM track
       WHERE codec NOT IN ('rtx', 'ulpfec', 'flexfec-03')

@@ -15,7 +15,7 @@ enum PageAnswers {
   static func spans(_ query: PageQuery, _ connection: borrowing SQLiteConnection)
     throws(SQLiteError) -> String?
   {
-    var rows = try connection.prepare(query.sql)
+    let rows = try connection.prepare(query.sql)
     var items: [String] = []
     while try rows.step(), items.count < spanMaximum {
       let (peer, subject, from, to, text) = rows.values(
@@ -37,7 +37,7 @@ enum PageAnswers {
   static func add(
     _ query: PageQuery, _ connection: borrowing SQLiteConnection, to list: inout PageSeriesList
   ) throws(SQLiteError) {
-    var rows = try connection.prepare(query.sql)
+    let rows = try connection.prepare(query.sql)
     let columns = query.form == .messages ? 3 : 4
     var run: Run?
     while try rows.step() {

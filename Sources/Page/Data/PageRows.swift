@@ -84,7 +84,7 @@ enum PageRows {
   static func json(_ sql: String, _ connection: borrowing SQLiteConnection) throws(SQLiteError)
     -> String
   {
-    var rows = try connection.prepare(sql)
+    let rows = try connection.prepare(sql)
     let names = (0..<rows.columnCount).map { jsonString(rows.columnName($0)) }
     var objects: [String] = []
     while try rows.step() {

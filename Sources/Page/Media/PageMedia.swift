@@ -40,7 +40,7 @@ package struct PageMedia: Sendable {
   package static func places(_ connection: borrowing SQLiteConnection) throws(SQLiteError)
     -> [(place: Place, bytes: Int64)]
   {
-    var rows = try connection.prepare(
+    let rows = try connection.prepare(
       """
       SELECT peer, direction, track, kind, sum(size) FROM frame_store JOIN format USING (format)
       WHERE position IS NOT NULL AND size > 0 AND outcome <> 'undecodable' AND peer > 0
@@ -58,7 +58,7 @@ package struct PageMedia: Sendable {
 
   /// Makes the file of a place; nil when there is nothing that a player could begin with.
   package init?(_ place: Place, _ connection: borrowing SQLiteConnection) throws(SQLiteError) {
-    var rows = try connection.prepare(
+    let rows = try connection.prepare(
       """
       SELECT at_ns, codec, key, width, height, channels, bytes FROM frame
       WHERE peer = \(place.peer) AND direction = '\(place.direction == "in" ? "in" : "out")'

@@ -15,7 +15,7 @@ package enum PageCatalogue {
         "SELECT coalesce((SELECT at_ns FROM ending), (SELECT max(at_ns) FROM tape))")
       let isComplete = try connection.integer("SELECT count(*) FROM ending") == 1
       var labels: [String] = []
-      var rows = try connection.prepare("SELECT label FROM peer ORDER BY row LIMIT 20")
+      let rows = try connection.prepare("SELECT label FROM peer ORDER BY row LIMIT 20")
       while try rows.step() { labels.append(rows.text(0) ?? "") }
       members += [
         ("label", .text(header.label)), ("start", .text(header.startText)),
@@ -48,7 +48,7 @@ package enum PageCatalogue {
   {
     var values = [Int64](repeating: 0, count: Int(sparkLength))
     let end = try connection.integer("SELECT max(at_ns) FROM tape") ?? 0
-    var rows = try connection.prepare(
+    let rows = try connection.prepare(
       """
       SELECT min(max(at_ns, 0) / \(max(end / sparkLength, 1)), \(sparkLength - 1)) AS part,
         sum(size) FROM packet_store GROUP BY part

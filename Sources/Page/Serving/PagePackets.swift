@@ -10,7 +10,7 @@ package enum PagePackets {
   package static func rows(_ filter: PacketFilter, _ connection: borrowing SQLiteConnection)
     throws(SQLiteError) -> [Int64]
   {
-    var statement = try connection.prepare(
+    let statement = try connection.prepare(
       filter.sql.map { "SELECT DISTINCT row FROM packet WHERE \($0) ORDER BY row" }
         ?? "SELECT row FROM packet_store ORDER BY row")
     var rows: [Int64] = []
@@ -39,7 +39,7 @@ package enum PagePackets {
   package static func list(_ rows: ArraySlice<Int64>, _ connection: borrowing SQLiteConnection)
     throws(SQLiteError) -> String
   {
-    var statement = try connection.prepare(
+    let statement = try connection.prepare(
       """
       SELECT row, step, peer, at_ns, direction, protocol, size, ssrc, payload_type, sequence,
         rtp_time, marker, transport_sequence, local, remote,

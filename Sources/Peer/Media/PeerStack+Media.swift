@@ -38,7 +38,7 @@ extension PeerStack {
     case .streamEnded(let mid, _):
       // What else ends a stream goes on with another one, or is told as an end of the track.
       guard bundle.goodbye == now,
-        let section = negotiation.sections.first(where: { $0.mid == mid })
+        let section = sections.first(where: { $0.mid == mid })
       else { break }
       noteMuted(true, of: section.transceiverID, .goodbye)
     }
@@ -56,7 +56,7 @@ extension PeerStack {
   // MARK: Received tracks
 
   private func play(_ frame: ReceivedFrame) {
-    guard let section = negotiation.sections.first(where: { $0.mid == frame.mid }) else { return }
+    guard let section = sections.first(where: { $0.mid == frame.mid }) else { return }
     let index = tracks.receivingIndex(of: section)
     noteMuted(false, of: section.transceiverID, .media)
     drive(receiving: index, .frame(frame))

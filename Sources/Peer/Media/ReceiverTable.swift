@@ -31,7 +31,13 @@ struct ReceiverTable {
 
   /// Notes whether something comes from the peer; false when nothing changed.
   mutating func setMuted(_ isMuted: Bool, of transceiver: UInt32) -> Bool {
-    change(transceiver, \.state.isMuted, to: isMuted)
+    // Every frame says that its track is not.
+    if let known = receivers.firstIndex(where: { $0.transceiver == transceiver }),
+      receivers[known].state.isMuted == isMuted
+    {
+      return false
+    }
+    return change(transceiver, \.state.isMuted, to: isMuted)
   }
 
   /// Notes whether the peer's track lives; false when nothing changed.

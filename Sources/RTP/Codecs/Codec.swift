@@ -39,6 +39,11 @@ package struct Codec: Sendable {
     all.indices.first { all[$0].name.rawValue == name }.map { all[$0] }
   }
 
+  /// How frames of a codec are put into packets; every packet asks for it, and for nothing else.
+  static func payloadFormat(of name: String) -> PayloadFormat? {
+    all.indices.first { all[$0].name.rawValue == name }.map { all[$0].payload }
+  }
+
   /// The own fmtp value for a format whose peer gave `parameters`.
   package func ownParameters(answering parameters: String) -> String {
     rules.answer(parameters) ?? formats.first?.parameters ?? ""

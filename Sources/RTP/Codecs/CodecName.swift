@@ -12,6 +12,9 @@ package struct CodecName: RawRepresentable, Hashable, Sendable {
   /// What is known of the codec; nil for one that is not in the table.
   package var codec: Codec? { Codec.named(rawValue) }
 
+  /// How its frames are put into packets; nil for one that is not in the table.
+  package var payloadFormat: PayloadFormat? { Codec.payloadFormat(of: rawValue) }
+
   /// Whether frames are taken and given on as they are, because there is no library for them.
   package var isPassedThrough: Bool { codec?.isPassedThrough ?? false }
 }

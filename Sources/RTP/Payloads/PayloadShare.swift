@@ -20,7 +20,7 @@ package struct PayloadShare: Hashable, Sendable {
   package static func all(
     of frame: EncodedFrame, pictureID: UInt16, limit: Int, fragments: Bool = true
   ) -> [PayloadShare] {
-    let format = frame.codec.codec?.payload ?? .whole
+    let format = frame.codec.payloadFormat ?? .whole
     return format.split(
       PayloadFormat.Frame(frame, pictureID: pictureID, limit: limit, fragments: fragments))
   }

@@ -29,7 +29,7 @@ package struct VideoPacket: Hashable, Sendable {
 
   /// Reads a payload; nil when it is broken, empty, or of a codec that is not for video frames.
   package init?(_ payload: RawSpan, codec: CodecName) {
-    guard let read = codec.codec?.payload.read(payload) else { return nil }
+    guard let read = codec.payloadFormat?.read(payload) else { return nil }
     self = read
   }
 

@@ -19,6 +19,9 @@ struct ExecutedChunk: Sendable {
     self.chunk = chunk
     steps.reserveCapacity(chunk.steps.count)
   }
+
+  /// The time of the last executed step.
+  var last: Instant? { steps.isEmpty ? nil : chunk.steps[steps.count - 1].head.at }
 }
 
 /// Compares what the stack did with the recording, step by step, up to the first difference.
@@ -69,7 +72,10 @@ final class StepCheck: Sendable {
 private struct Comparison {
   private(set) var finding: StepCheck.Finding?
   private(set) var consequence: StepCheck.Finding?
-  var isDone: Bool { finding != nil && (consequence != nil || stepsAfter >= Comparison.outlook) }
+  /// Whether there are these two, which are large: every step asks.
+  private var hasFinding = false
+  private var hasConsequence = false
+  var isDone: Bool { hasFinding && (hasConsequence || stepsAfter >= Comparison.outlook) }
 
   /// For how many steps a difference inside is followed until it shows.
   private static let outlook = 4_096
@@ -89,59 +95,73 @@ private struct Comparison {
 
   mutating func compare(_ executed: ExecutedChunk) {
     guard !isDone else { return }
-    for (step, result) in zip(executed.chunk.steps, executed.steps) {
-      compare(step, executed.chunk.rows, result)
+    for index in executed.steps.indices {
+      compare(executed.chunk.steps, executed.chunk.rows, executed.steps, index)
       if isDone { return }
     }
+    remember(executed.chunk.steps[..<executed.steps.count])
   }
 
   mutating func compare(
     _ step: TapeChunk.Step, _ rows: RowList, _ result: ExecutedChunk.Step
   ) {
     guard !isDone else { return }
-    let isFirst = finding == nil
+    compare([step], rows, [result], 0)
+    remember([step])
+  }
+
+  /// Compares one of some steps; all of these are handed over, because a copy of one would count
+  /// every part of it.
+  private mutating func compare(
+    _ steps: [TapeChunk.Step], _ rows: RowList, _ results: [ExecutedChunk.Step], _ index: Int
+  ) {
+    let isFirst = !hasFinding
     if !isFirst { stepsAfter += 1 }
-    if let difference = difference(step, rows, result, inside: isFirst) {
+    if let difference = difference(steps, rows, results, index, inside: isFirst) {
+      if isFirst { remember(steps[..<index]) }
       let found = StepCheck.Finding(
-        difference: difference, step: step, recordedRows: rows,
-        replayedRows: transcript.rows, deadline: result.deadline,
-        entropyDrawn: result.entropyDrawn,
+        difference: difference, step: steps[index], recordedRows: rows,
+        replayedRows: transcript.rows, deadline: results[index].deadline,
+        entropyDrawn: results[index].entropyDrawn,
         history: history.suffix(Divergence.historyLength))
       if !isFirst {
         consequence = found
+        hasConsequence = true
       } else {
         finding = found
+        hasFinding = true
         // What shows at once needs no search for where it shows.
         if !difference.isInside { stepsAfter = Comparison.outlook }
       }
     }
-    guard finding == nil else { return }
-    steps += 1
-    at = step.head.at
-    remember(step)
+    guard !hasFinding else { return }
+    self.steps += 1
+    at = steps[index].head.at
   }
 
   private mutating func difference(
-    _ step: TapeChunk.Step, _ rows: RowList, _ result: ExecutedChunk.Step,
+    _ steps: [TapeChunk.Step], _ rows: RowList, _ results: [ExecutedChunk.Step], _ index: Int,
     inside looksInside: Bool
   ) -> StepDifference? {
-    if step.head.kind == .genesis {
-      transcript.adopt(ActorWords(step, rows), of: step.head.actor)
-    }
-    transcript.begin(actor: step.head.actor, at: step.head.at)
-    step.input.write(to: &transcript)
-    result.outputs.write(to: &transcript)
+    let head = steps[index].head
+    if head.kind == .genesis { transcript.adopt(ActorWords(steps[index], rows), of: head.actor) }
+    transcript.begin(actor: head.actor, at: head.at)
+    steps[index].writeInput(to: &transcript)
+    results[index].outputs.write(to: &transcript)
     let shown = StepDifference(
-      recorded: rows, step.rows, replayed: transcript.rows, comparesMedia: comparesMedia)
+      recorded: rows, steps[index].rows, replayed: transcript.rows, comparesMedia: comparesMedia)
     if shown != nil || !looksInside { return shown }
     return StepDifference(
-      head: step.head, deadline: result.deadline, entropyDrawn: result.entropyDrawn)
+      head: head, deadline: results[index].deadline, entropyDrawn: results[index].entropyDrawn)
   }
 
-  private mutating func remember(_ step: TapeChunk.Step) {
-    if history.count == 2 * Divergence.historyLength {
-      history.removeFirst(Divergence.historyLength)
+  /// Takes note of steps that were equal, up to the first difference.
+  private mutating func remember(_ steps: ArraySlice<TapeChunk.Step>) {
+    guard !hasFinding else { return }
+    let length = Divergence.historyLength
+    if history.count + min(steps.count, length) > 2 * length {
+      history.removeFirst(min(history.count, length))
     }
-    history.append(step)
+    history += steps.suffix(length)
   }
 }

@@ -24,6 +24,7 @@ enum StepDifference {
     comparesMedia: Bool
   ) {
     let count = replayed.count
+    if recorded.equals(range, replayed, 0..<count) { return nil }
     for index in 0..<max(range.count, count) {
       let row = range.lowerBound + index
       guard index < count, index < range.count, recorded.table(row) == replayed.table(index) else {
@@ -33,12 +34,7 @@ enum StepDifference {
       }
       let ignored =
         comparesMedia ? nil : StepDifference.codecColumns[Int(replayed.table(index).rawValue)]
-      let left = recorded.range(row).lowerBound
-      let columns = replayed.range(index)
-      for column in 0..<columns.count
-      where column != ignored
-        && !recorded.values[left + column].matches(replayed.values[columns.lowerBound + column])
-      {
+      if let column = recorded.firstDifference(row, replayed, index, ignoring: ignored) {
         self = .value(recorded: row, replayed: index, column: column)
         return
       }

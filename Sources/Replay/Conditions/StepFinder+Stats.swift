@@ -13,7 +13,7 @@ extension StepFinder {
     guard let growth = condition.growth, let types = condition.statsTypes else { return nil }
     var samples = Samples(growth)
     do throws(SQLiteError) {
-      var steps = try connection.prepare(
+      let steps = try connection.prepare(
         "SELECT DISTINCT peer, row >> 16 AS step FROM stat ORDER BY step")
       while try steps.step() {
         let (peer, step) = steps.values(Int64.self, Int.self)
@@ -21,7 +21,7 @@ extension StepFinder {
       }
       let names = types.sorted().map { "'\($0)'" }.joined(separator: ", ")
       let columns = ["kind", "ssrc", "mid"].map { "members ->> '$.\($0)'" }
-      var rows = try connection.prepare(
+      let rows = try connection.prepare(
         """
         SELECT peer, id, row >> 16, type, members ->> '$.\(growth.member)',
           \(columns.joined(separator: ", "))

@@ -69,7 +69,7 @@ package final class StepFinder {
     _ table: Table, _ sql: String, _ body: (RowList, Head) -> Bool
   ) throws(TapeError) {
     do throws(SQLiteError) {
-      var statement = try connection.prepare(sql)
+      let statement = try connection.prepare(sql)
       while try statement.step() {
         let (row, peer, isInput) = statement.values(Int64.self, UInt32.self, Bool.self)
         // Behind these three stand the table's columns.

@@ -1,9 +1,11 @@
+import DequeModule
+import Digests
 import Tape
 import Wire
 
 /// The recorded frames of a take as the answers to codec calls.
 ///
-/// Frames are read as the replay reaches their steps; an answer belongs to one direction of one
+/// Frames are taken from the steps as these are read; an answer belongs to one direction of one
 /// transceiver of one peer.
 final class FrameScript {
   /// A recorded call of a codec.
@@ -15,13 +17,14 @@ final class FrameScript {
     var peak: UInt16
     var energy: UInt64
     var size: Int
-    /// The encoded frame; nil for one that was received, in a take that keeps no media.
+    /// The encoded frame; nil for one that was received.
     var bytes: [UInt8]?
+    /// What tells the bytes of a frame that was received; nil in a take that keeps no media.
+    var mark: XXH3.Mark?
 
     /// Whether these may be the bytes of the frame.
     func holds(_ other: [UInt8]) -> Bool {
-      guard let bytes else { return other.count == size }
-      return Value.blob(bytes).matches(.blob(other))
+      other.count == size && (mark == nil || mark == XXH3.mark(other.span.bytes))
     }
   }
 
@@ -48,68 +51,50 @@ final class FrameScript {
     var isInbound: Bool
   }
 
-  private let connection: SQLiteConnection
-  private var statement: SQLiteStatement
-  /// The formats in their order; `known` has those up to the present one.
-  private var formats: SQLiteStatement
   private var known: [Int64: Format] = [:]
-  private let media: WireCursor
   /// What was sent, where the take keeps no media.
   private let sent: SentFrames?
-  private var isAtEnd = false
+  /// Where more steps come from.
+  private var source: StepSource?
   /// Entries that were read and not yet asked for.
-  private var waiting: [(voice: Voice, entries: [Entry])] = []
-  private var readThroughStep = 0
+  private var waiting: [(voice: Voice, entries: Deque<Entry>)] = []
   private var step = 0
   /// The frames that were not sent whole: how many, and the step of the first.
   private(set) var unsent: (count: Int, step: Int)?
+  /// How many frames were read so far.
+  private var count = 0
 
-  /// How many entries ahead of the replay may be looked at.
+  /// How many frames ahead of the replay may be looked at.
   private static let lookahead = 256
+  /// How many entries of a voice wait at most: nobody asks for those of another kind of machine.
+  private static let waitingMaximum = 1_024
 
   /// - Parameter keepsMedia: whether the take has the frames themselves; else they are read from
   ///   the packets that were sent.
   init(path: String, keepsMedia: Bool) throws(TapeError) {
     sent = keepsMedia ? nil : try SentFrames(path: path)
-    connection = try TakeFile.open(path, cacheKilobytes: TapeReader.cacheKilobytes)
-    do throws(SQLiteError) {
-      statement = try connection.prepare(
-        """
-        SELECT row >> 16, at_ns, format, rtp_time & 0xffffffff, quantiser, audio_level, peak,
-          energy, size
-        FROM frame_store ORDER BY row
-        """)
-      formats = try connection.prepare(
-        """
-        SELECT format, peer, track, direction = 'in', ssrc, outcome, key, voice, width, height,
-          channels, samples
-        FROM format ORDER BY format
-        """)
-      media = try WireCursor(connection, table: "media")
-    } catch {
-      throw TapeError(path: path, place: "frame", reason: error.description)
-    }
+  }
+
+  /// Takes the frames from the steps of a source, as they are read.
+  func follow(_ source: StepSource) {
+    self.source = source
+    source.onlooker = { [unowned self] in learn($0) }
   }
 
   /// Tells which step is replayed from now on.
   func begin(step: Int) { self.step = step }
 
   /// The next encoded frame of the present step; nil when the encoder gave none.
-  func encoded(_ voice: Voice) -> Entry? {
-    while !isAtEnd, readThroughStep <= step { read() }
-    return take(voice) { $0.step == self.step }
-  }
+  func encoded(_ voice: Voice) -> Entry? { take(voice) { $0.step == self.step } }
 
   /// The result of decoding a payload, or of making audio up; nil when none was recorded.
   ///
   /// A decoder may run before its result is shown, so entries of later steps count too.
   func decoded(_ voice: Voice, where matches: (Entry) -> Bool) -> Entry? {
-    var budget = FrameScript.lookahead
+    let limit = count + FrameScript.lookahead
     while true {
       if let found = take(voice, matches) { return found }
-      guard !isAtEnd, readThroughStep <= step || budget > 0 else { return nil }
-      if readThroughStep > step { budget -= 1 }
-      read()
+      guard count < limit, source?.lookAhead() == true else { return nil }
     }
   }
 
@@ -117,64 +102,70 @@ final class FrameScript {
     guard let queue = waiting.firstIndex(where: { $0.voice == voice }),
       let index = waiting[queue].entries.firstIndex(where: matches)
     else { return nil }
-    let found = waiting[queue].entries[index]
     // What was passed over was never asked for and will not be.
-    waiting[queue].entries.removeSubrange(...index)
-    return found
+    waiting[queue].entries.removeFirst(index)
+    return waiting[queue].entries.popFirst()
   }
 
-  private func read() {
-    guard (try? statement.step()) == true else {
-      isAtEnd = true
+  // MARK: Reading
+
+  /// Takes note of the frames of steps, before they are executed.
+  func learn(_ chunk: TapeChunk) {
+    for index in chunk.steps.indices {
+      for row in chunk.steps[index].outputRows {
+        switch chunk.rows.table(row) {
+        case .format:
+          if let format = FormatRow(chunk.rows, row) { known[format.number] = Format(format) }
+        case .frame: learn(chunk.rows, row, of: chunk.steps[index].head.number)
+        default: break
+        }
+      }
+    }
+  }
+
+  private func learn(_ rows: RowList, _ row: Int, of step: Int) {
+    count += 1
+    // A frame without a format stands in a file that was altered, which its reader will say.
+    guard let frame = FrameRow.withoutBytes(rows, row), let format = known[frame.format.number],
+      format.isAsked
+    else { return }
+    var entry = Entry(
+      step: step, format: format, quantiser: UInt8(clamping: frame.quantiser),
+      audioLevel: frame.audioLevel, peak: frame.peak, energy: frame.energy, size: frame.size)
+    if format.voice.isInbound {
+      entry.mark = rows.withStreamBytes(row) { XXH3.mark($0) }
+    } else if let sent {
+      let wanted = SentFrames.Wanted(
+        peer: format.voice.peer, ssrc: format.ssrc, rtpTime: frame.rtpTime.number,
+        size: frame.size, at: frame.at)
+      let found = sent.bytes(of: wanted)
+      entry.bytes = found.bytes
+      if !found.isWhole { unsent = (1 + (unsent?.count ?? 0), unsent?.step ?? step) }
+    } else {
+      entry.bytes = rows.withStreamBytes(row) { [UInt8]($0) }
+    }
+    append(entry, format.voice)
+  }
+
+  private func append(_ entry: Entry, _ voice: Voice) {
+    guard let queue = waiting.firstIndex(where: { $0.voice == voice }) else {
+      waiting.append((voice, [entry]))
       return
     }
-    let (step, at, number, rtpTime) = statement.values(
-      Int.self, Instant.self, Int64.self, UInt32.self)
-    let (quantiser, audioLevel, peak, energy, size) = statement.values(
-      from: 4, UInt8.self, UInt8?.self, UInt16.self, UInt64.self, Int.self)
-    readThroughStep = step
-    // A frame without a format stands in a file that was altered, which its reader will say.
-    guard let format = format(number) else { return }
-    var bytes: [UInt8]?
-    if let sent {
-      if format.isAsked, !format.voice.isInbound {
-        let wanted = SentFrames.Wanted(
-          peer: format.voice.peer, ssrc: format.ssrc, rtpTime: rtpTime, size: size, at: at)
-        let found = sent.bytes(of: wanted)
-        bytes = found.bytes
-        if !found.isWhole { unsent = (1 + (unsent?.count ?? 0), unsent?.step ?? step) }
-      }
-    } else {
-      guard let kept = try? media.take(Int64(size)) else {
-        isAtEnd = true
-        return
-      }
-      bytes = kept
+    if waiting[queue].entries.count == FrameScript.waitingMaximum {
+      waiting[queue].entries.removeFirst()
     }
-    guard format.isAsked else { return }
-    let entry = Entry(
-      step: step, format: format, quantiser: quantiser, audioLevel: audioLevel, peak: peak,
-      energy: energy, size: size, bytes: bytes)
-    let voice = format.voice
-    if let queue = waiting.firstIndex(where: { $0.voice == voice }) {
-      waiting[queue].entries.append(entry)
-    } else {
-      waiting.append((voice, [entry]))
-    }
+    waiting[queue].entries.append(entry)
   }
+}
 
-  /// The format with a number; nil when there is none.
-  private func format(_ wanted: Int64) -> Format? {
-    while known[wanted] == nil, (try? formats.step()) == true {
-      let (number, peer, track, isInbound, ssrc) = formats.values(
-        Int64.self, UInt32.self, UInt32.self, Bool.self, UInt32.self)
-      let (outcome, isKey, isVoice, width, height, channels, samples) = formats.values(
-        from: 5, String.self, Bool.self, Bool.self, Int.self, Int.self, Int.self, Int.self)
-      known[number] = Format(
-        voice: Voice(peer: peer, track: track, isInbound: isInbound), ssrc: ssrc,
-        outcome: outcome, isKey: isKey, isVoice: isVoice, width: width, height: height,
-        channels: channels, samples: samples)
-    }
-    return known[wanted]
+extension FrameScript.Format {
+  fileprivate init(_ row: FormatRow) {
+    self.init(
+      voice: FrameScript.Voice(
+        peer: row.peer.number, track: row.track, isInbound: row.direction.isInbound),
+      ssrc: row.ssrc, outcome: row.outcome, isKey: row.isKey, isVoice: row.isVoice,
+      width: row.width ?? 0, height: row.height ?? 0, channels: row.channels ?? 0,
+      samples: row.samples ?? 0)
   }
 }

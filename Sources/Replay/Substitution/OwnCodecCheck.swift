@@ -20,7 +20,7 @@ enum OwnCodecCheck {
     let connection = try TakeFile.open(path)
     var named: [OwnCodec] = []
     do throws(SQLiteError) {
-      var statement = try connection.prepare(
+      let statement = try connection.prepare(
         "SELECT configuration FROM peer WHERE instr(configuration, '\"ownCodecs\"') > 0")
       while try statement.step() {
         let text = statement.values(String.self)

@@ -43,7 +43,7 @@ final class SentFrames {
   private static let firstFrames = 64
 
   private let connection: SQLiteConnection
-  private var packets: SQLiteStatement
+  private let packets: SQLiteStatement
   private let wire: WireCursor
   private var openers: [UInt32: [PacketOpener]] = [:]
   private var streams: [Source: Stream] = [:]
@@ -76,7 +76,7 @@ final class SentFrames {
   }
 
   private func readKeys() throws(SQLiteError) {
-    var events = try connection.prepare(
+    let events = try connection.prepare(
       "SELECT peer, type, detail FROM event WHERE type IN ('secured', 'keylog') ORDER BY row")
     var secured: [UInt32: SecuredText] = [:]
     while try events.step() {
@@ -94,7 +94,7 @@ final class SentFrames {
 
   /// Learns which streams have encoded frames, and their first ones.
   private func readStreams() throws(SQLiteError) {
-    var formats = try connection.prepare(
+    let formats = try connection.prepare(
       "SELECT format, peer, ssrc, codec FROM format WHERE outcome = 'encoded' ORDER BY format")
     var numbers: [Source: [String]] = [:]
     while try formats.step() {
@@ -106,7 +106,7 @@ final class SentFrames {
       numbers[source, default: []].append(String(number))
     }
     for (source, numbers) in numbers {
-      var frames = try connection.prepare(
+      let frames = try connection.prepare(
         """
         SELECT rtp_time & 0xffffffff, size FROM frame_store
         WHERE format IN (\(numbers.joined(separator: ", "))) ORDER BY row

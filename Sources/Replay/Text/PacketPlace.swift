@@ -19,7 +19,7 @@ struct PacketPlace {
     -> DTLSRecordProtection?
   {
     let connection = try TakeFile.open(path)
-    var events = try connection.prepare(
+    let events = try connection.prepare(
       """
       SELECT type, detail FROM event
       WHERE peer = \(peer) AND type IN ('secured', 'keylog') AND row < \(Int64(step + 1) << 16)
@@ -58,7 +58,7 @@ struct PacketPlace {
     }
     guard let row, let number = PacketRow(rows, row)?.path.number,
       let connection = try? TakeFile.open(path),
-      var paths = try? connection.prepare(
+      let paths = try? connection.prepare(
         "SELECT remote FROM path WHERE direction = 'out' AND path = \(number)"),
       (try? paths.step()) == true
     else { return nil }

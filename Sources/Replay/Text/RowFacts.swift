@@ -20,7 +20,7 @@ package struct RowMemory {
         paths[path.number] = (path.local, path.remote)
       case .format:
         guard let format = FormatRow(rows, row) else { continue }
-        formats[format.number] = Array(rows.row(row))
+        formats[format.number] = rows.row(row)
       case .peer:
         guard let peer = PeerRow(rows, row) else { continue }
         labels[peer.peer.number] = peer.label

@@ -10,6 +10,8 @@ struct BenchCall {
   /// Which peers send; each peer receives what the other one sends.
   var senders: [Int]
   var seconds: Int
+  /// How many of a thousand datagrams are lost, each way.
+  var lossPerMille: UInt64 = 0
 
   static let width = 640
   static let height = 360
@@ -33,7 +35,9 @@ struct BenchCall {
     for recording in recordings { tapes.append(try tape(recording)) }
     let open = tapes
     // Both peers are named 1 and 2 in the call, and by the numbers of each take in the takes.
-    let call = VirtualCall(seed: 1) { record in
+    var link = LinkSettings()
+    link.lossPerMille = lossPerMille
+    let call = VirtualCall(seed: 1, links: [link, link]) { record in
       for tape in open where tape.numbers[Int(record.actor) - 1] != 0 {
         var record = record
         record.actor = tape.numbers[Int(record.actor) - 1]

@@ -37,51 +37,66 @@ struct BenchRow: Encodable {
   }
 }
 
-/// All that was measured, as a table or as JSON.
+/// All that was measured, as JSON or as a table, of which each line is there as soon as it can be.
 struct BenchTable: Encodable {
-  var seconds: Int
-  var rows: [BenchRow] = []
+  private let seconds: Int
+  private var rows: [BenchRow] = []
   /// What the C libraries need for the call, in seconds each.
   var floor: [String: Double] = [:]
+  /// Prints a line of the table; nil where it is wanted as JSON.
+  private let show: ((String) throws -> Void)?
 
+  private enum CodingKeys: String, CodingKey {
+    case seconds, rows, floor
+  }
+
+  /// Begins the table of calls of a length.
+  ///
+  /// - Parameter show: prints a line of the table; nil where it is wanted as JSON.
+  init(seconds: Int, show: ((String) throws -> Void)?) throws {
+    self.seconds = seconds
+    self.show = show
+    try show?(BenchTable.line(["what", "measured", "floor", "ratio", "goal", ""]))
+  }
+
+  /// Adds a row and shows it.
   mutating func add(
     _ what: String, _ measured: Double, floor: Double, _ unit: String, ratio: Double? = nil,
     _ sense: BenchRow.Sense, _ goal: Double
-  ) {
-    rows.append(
-      BenchRow(
-        what: what, measured: measured, floor: floor, unit: unit,
-        ratio: ratio ?? (floor > 0 ? measured / floor : 0), sense: sense, goal: goal))
+  ) throws {
+    let row = BenchRow(
+      what: what, measured: measured, floor: floor, unit: unit,
+      ratio: ratio ?? (floor > 0 ? measured / floor : 0), sense: sense, goal: goal)
+    rows.append(row)
+    try show?(
+      BenchTable.line([
+        row.what, "\(number(row.measured)) \(row.unit)", "\(number(row.floor)) \(row.unit)",
+        number(row.ratio), "\(row.sense == .atMost ? "<=" : ">=") \(number(row.goal))",
+        row.isMet ? "met" : "not met",
+      ]))
+  }
+
+  /// Ends the table: shows what it was made of, or all of it as JSON.
+  func end() throws {
+    guard let show else { return try Output.line(json) }
+    let parts = floor.sorted { $0.value > $1.value }.map { "\($0.key) \(number($0.value)) s" }
+    try show("")
+    try show("floor of the call: " + parts.joined(separator: ", "))
   }
 
   /// The table for programs.
-  var json: String { CanonicalJSON.text(self, isIndented: true) }
+  private var json: String { CanonicalJSON.text(self, isIndented: true) }
 
-  /// The table for people.
-  var text: String {
-    let head = ["what", "measured", "floor", "ratio", "goal", ""]
-    let lines =
-      [head]
-      + rows.map { row in
-        [
-          row.what, "\(number(row.measured)) \(row.unit)", "\(number(row.floor)) \(row.unit)",
-          number(row.ratio), "\(row.sense == .atMost ? "<=" : ">=") \(number(row.goal))",
-          row.isMet ? "met" : "not met",
-        ]
-      }
-    let widths = head.indices.map { column in lines.map { $0[column].count }.max() ?? 0 }
-    let table = lines.map { line in
-      var text = ""
-      for (column, cell) in line.enumerated() {
-        let space = String(repeating: " ", count: widths[column] - cell.count)
-        text += column == 0 || column == 5 ? cell + space : space + cell
-        if column < 5 { text += "  " }
-      }
-      return text
+  /// How wide the columns are; a line is printed before those after it are known.
+  private static let widths = [46, 9, 9, 6, 8, 7]
+
+  private static func line(_ cells: [String]) -> String {
+    var text = ""
+    for (column, (cell, width)) in zip(cells, widths).enumerated() {
+      let space = String(repeating: " ", count: max(0, width - cell.count))
+      text += column == 0 ? cell + space : column == 5 ? "  " + cell : "  " + space + cell
     }
-    let parts = floor.sorted { $0.value > $1.value }.map { "\($0.key) \(number($0.value)) s" }
-    return (table + ["", "floor of the call: " + parts.joined(separator: ", ")])
-      .joined(separator: "\n")
+    return text
   }
 
   private func number(_ value: Double) -> String {

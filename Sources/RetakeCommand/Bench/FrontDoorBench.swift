@@ -15,12 +15,12 @@ struct FrontDoorBench {
 
   /// Adds the rows.
   func measure(_ table: inout BenchTable) throws {
-    table.add(
+    try table.add(
       "executable", try executableMegabytes(), floor: Self.executableGoal, "MB", .atMost, 1)
-    table.add(
+    try table.add(
       "start, median of retake --help", try startSeconds(), floor: Self.startGoal, "s", .atMost, 1)
     let page = try reading { () throws(TapeError) in try TakePage(path: path) }
-    table.add(
+    try table.add(
       "page of the call", Double(page.html.utf8.count) / 1e6, floor: Self.pageGoal, "MB", .atMost, 1
     )
   }

@@ -34,7 +34,7 @@ struct LibraryFloor {
   // MARK: Encoders
 
   private mutating func runEncoders(_ connection: borrowing SQLiteConnection) throws {
-    var peers = try connection.prepare("SELECT peer FROM peer ORDER BY peer")
+    let peers = try connection.prepare("SELECT peer FROM peer ORDER BY peer")
     while try peers.step() {
       let peer = peers.values(Int64.self)
       try encodeVideo(connection, peer: peer)
@@ -45,7 +45,7 @@ struct LibraryFloor {
   /// Encodes the peer's video frames; in each second with the bit rate that the recorded frames
   /// had.
   private mutating func encodeVideo(_ connection: borrowing SQLiteConnection, peer: Int64) throws {
-    var frames = try connection.prepare(
+    let frames = try connection.prepare(
       """
       SELECT rtp_time, key, 8 * sum(size) OVER (PARTITION BY rtp_time / 90000) FROM frame
       WHERE peer = ? AND kind = 'video' AND direction = 'out' ORDER BY row
@@ -71,7 +71,7 @@ struct LibraryFloor {
   }
 
   private mutating func encodeAudio(_ connection: borrowing SQLiteConnection, peer: Int64) throws {
-    var frames = try connection.prepare(
+    let frames = try connection.prepare(
       "SELECT rtp_time FROM frame WHERE peer = ? AND kind = 'audio' AND direction = 'out'")
     frames.bind(peer, at: 1)
     let tone = ToneGenerator(hertz: BenchCall.hertz, pauseSeconds: 0)
@@ -88,7 +88,7 @@ struct LibraryFloor {
   // MARK: Decoders
 
   private mutating func runDecoders(_ connection: borrowing SQLiteConnection) throws {
-    var tracks = try connection.prepare(
+    let tracks = try connection.prepare(
       """
       SELECT DISTINCT peer, track, kind, coalesce(channels, 1) FROM frame
       WHERE direction = 'in' AND outcome = 'decoded' ORDER BY 1, 2
@@ -96,7 +96,7 @@ struct LibraryFloor {
     while try tracks.step() {
       let (peer, track, kind, channels) = tracks.values(
         Int64.self, Int64.self, String.self, Int.self)
-      var frames = try connection.prepare(
+      let frames = try connection.prepare(
         """
         SELECT bytes FROM frame
         WHERE peer = ? AND track = ? AND direction = 'in' AND outcome = 'decoded' ORDER BY row
@@ -124,17 +124,17 @@ struct LibraryFloor {
 
   /// Protects what was sent, and unprotects packets as long as those that were received.
   private mutating func runProtection(_ connection: borrowing SQLiteConnection) throws {
-    var secured = try connection.prepare(
+    let secured = try connection.prepare(
       "SELECT count(*) FROM event WHERE type = 'secured' AND detail LIKE '%AES128_CM%'")
     let isCounterMode = try secured.step() && secured.values(Int.self) > 0
     let profile: SRTPProfile = isCounterMode ? .aes128CMSHA1_80 : .aeadAES128GCM
     let tagLength = isCounterMode ? 10 : 16
     // A key of 16 bytes and its salt (RFC 3711 section 8.2, RFC 7714 section 12).
     let key = [UInt8](repeating: 7, count: 16 + (isCounterMode ? 14 : 12))
-    var peers = try connection.prepare("SELECT peer FROM peer ORDER BY peer")
+    let peers = try connection.prepare("SELECT peer FROM peer ORDER BY peer")
     while try peers.step() {
       var context = try SRTPContext(profile: profile, sendKey: key, receiveKey: key)
-      var packets = try connection.prepare(
+      let packets = try connection.prepare(
         """
         SELECT direction = 'in', protocol = 'rtcp', bytes FROM packet
         WHERE peer = ? AND protocol IN ('rtp', 'rtcp') ORDER BY row

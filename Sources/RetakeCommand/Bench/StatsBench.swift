@@ -18,7 +18,7 @@ struct StatsBench {
   private static let samples = 200
 
   /// Records the call and adds the rows; small video frames do, since no question looks at them.
-  func measure(_ table: inout BenchTable) throws(TapeError) {
+  func measure(_ table: inout BenchTable) throws {
     let recorded = try RecordedVirtualCall(
       path: path, seed: 2, links: [LinkSettings(), LinkSettings()], labels: ["caller", "callee"])
     let call = recorded.call
@@ -39,13 +39,13 @@ struct StatsBench {
     let sample = sampleSeconds(call)
     _ = try recorded.finish()
     // Once a second, so the time of one is the share of a processor.
-    table.add(
+    try table.add(
       "a sample of the stats each second", sample, floor: 1, "s", .atMost, 0.001)
     let series = try fastest { () throws(TapeError) in
       var bytes = 0
       try StatSeries.write(path: path, types: [], format: .lines) { bytes += $0.utf8.count }
     }
-    table.add("all stats of ten minutes, of 200 ms", series, floor: 0.2, "s", .atMost, 1)
+    try table.add("all stats of ten minutes, of 200 ms", series, floor: 0.2, "s", .atMost, 1)
     for (what, sql) in [
       ("levels of ten minutes, of 50 ms", StatsBench.levels),
       ("speakers of ten minutes, of 50 ms", StatsBench.speakers),
@@ -53,7 +53,7 @@ struct StatsBench {
       let length = try fastest { () throws(TapeError) in
         try SQLConsole.run(path: path, sql: sql, format: .csv) { _ in }
       }
-      table.add(what, length, floor: 0.05, "s", .atMost, 1)
+      try table.add(what, length, floor: 0.05, "s", .atMost, 1)
     }
   }
 

@@ -60,7 +60,7 @@ struct VideoBench {
       library = min(library, second.elapsed.wall)
     }
     let scale = 1e6 / Double(VideoBench.conversions)
-    table.add(
+    try table.add(
       "an NV12 frame of 640x480 to the encoder", layer * scale, floor: library * scale, "us",
       .atMost, 1.1)
   }
@@ -98,10 +98,10 @@ struct VideoBench {
       Double(summary.bytes) / 1e6 / Double(VideoBench.seconds),
       raw / 1e6 / Double(VideoBench.seconds)
     )
-    table.add(
+    try table.add(
       "a camera of 640x480 on the tape, each second", written, floor: plain, "MB", .atMost,
       5 / plain)
-    table.add(
+    try table.add(
       "the processor's time for that, each second", used, floor: 1, "s", .atMost, 0.6)
   }
 }

@@ -43,12 +43,12 @@ struct CaptureHead {
   private mutating func readObserver(_ connection: borrowing SQLiteConnection)
     throws(SQLiteError)
   {
-    var actors = try connection.prepare(
+    let actors = try connection.prepare(
       "SELECT configuration FROM actor WHERE kind = 'observer' ORDER BY row LIMIT 1")
     if try actors.step() {
       comments.append(Mark.observer.rawValue + actors.values(String.self))
     }
-    var calls = try connection.prepare(
+    let calls = try connection.prepare(
       """
       SELECT name, iif(name = 'notSeen', arguments, arguments ->> '$._0') FROM call_request
       WHERE name IN ('keyLog', 'srtpKey', 'description', 'signaling', 'notSeen') ORDER BY row
@@ -70,7 +70,7 @@ struct CaptureHead {
   private mutating func readKeyLogs(_ connection: borrowing SQLiteConnection)
     throws(SQLiteError)
   {
-    var events = try connection.prepare(
+    let events = try connection.prepare(
       """
       SELECT DISTINCT 'CLIENT_RANDOM ' || (detail ->> '$.clientRandom') || ' '
         || (detail ->> '$.masterSecret') || char(10)
@@ -82,7 +82,7 @@ struct CaptureHead {
   private mutating func readFormats(_ connection: borrowing SQLiteConnection)
     throws(SQLiteError)
   {
-    var tracks = try connection.prepare(
+    let tracks = try connection.prepare(
       """
       SELECT payload_type, codec, clock_rate, kind FROM track
       WHERE codec <> '' GROUP BY payload_type ORDER BY kind, payload_type

@@ -278,7 +278,7 @@ actor OpenTakes {
   private func answer(_ sql: String, _ connection: borrowing SQLiteConnection)
     throws(SQLiteError) -> String
   {
-    var statement = try connection.prepare(sql)
+    let statement = try connection.prepare(sql)
     guard statement.isReadOnly else {
       throw SQLiteError(code: .readOnly, message: "a take is only read, never written")
     }

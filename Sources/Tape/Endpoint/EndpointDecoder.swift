@@ -9,6 +9,7 @@ package struct EndpointDecoder: InputDecoder {
   private var contents: [Int64: [UInt8]] = [:]
   private var contentBytes = 0
   private let source: ContentSource
+  private var calls = CallMemory()
 
   /// How many bytes of captured media are kept at hand for when they come again.
   private static let contentLimit = 64 << 20
@@ -19,7 +20,14 @@ package struct EndpointDecoder: InputDecoder {
   package mutating func input(of head: StepHead, _ rows: borrowing RowList, _ range: Range<Int>)
     -> (any RecordedInput)?
   {
-    if head.kind == .deadline { return PeerInput.deadline }
+    peerInput(of: head, rows, range)
+  }
+
+  /// The same as what it is.
+  mutating func peerInput(of head: StepHead, _ rows: borrowing RowList, _ range: Range<Int>)
+    -> PeerInput?
+  {
+    if head.kind == .deadline { return .deadline }
     var next = range.lowerBound
     let end = range.upperBound
     if let path = next < end ? PathRow(rows, next) : nil {
@@ -32,9 +40,13 @@ package struct EndpointDecoder: InputDecoder {
     if head.kind == .genesis, next < end, rows.table(next) == .clock { next += 1 }
     guard next < end else { return nil }
     switch head.kind {
-    case .datagram: return PacketRow(rows, next).flatMap { datagram($0) }
+    case .datagram:
+      guard let row = PacketRow(rows, next) else { return nil }
+      return datagram(row)
     case .genesis: return PeerRow(rows, next)?.genesis
-    case .call: return CallRequestRow(rows, next)?.input
+    case .call:
+      guard let row = CallRequestRow(rows, next) else { return nil }
+      return calls.call(row.name, row.arguments).map { .call(id: row.call, $0) }
     case .send: return MessageRow(rows, next)?.input
     case .captured: return CaptureRow(rows, next).flatMap { captured($0) }
     case .signaling: return SignalingRow(rows, next)?.input
@@ -42,7 +54,7 @@ package struct EndpointDecoder: InputDecoder {
     }
   }
 
-  private func datagram(_ row: PacketRow) -> PeerInput? {
+  private mutating func datagram(_ row: PacketRow) -> PeerInput? {
     paths.datagram(row).map { .datagram($0, arrival: row.at) }
   }
 
@@ -93,7 +105,7 @@ package struct EndpointDecoder: InputDecoder {
 
 /// Finds what was written down once by its number.
 package final class ContentSource {
-  private var statement: SQLiteStatement
+  private let statement: SQLiteStatement
   private let isCoded: Bool
 
   init(_ connection: borrowing SQLiteConnection, format: Int64) throws(SQLiteError) {
@@ -120,12 +132,6 @@ extension PeerRow {
       Genesis(
         seed: seed, wallClock: WallClock(unixNanosecondsAtZero: wallClock),
         configuration: configuration))
-  }
-}
-
-extension CallRequestRow {
-  fileprivate var input: PeerInput? {
-    CallText(name: name, arguments: arguments).call.map { .call(id: call, $0) }
   }
 }
 

@@ -5,6 +5,7 @@ final class EndpointNotes: ActorNotes {
   /// The number of the header extension that counts packets over all streams of the transport.
   var transportSequenceID: UInt8 = 0
   var meter = LevelMeter()
+  var calls = CallMemory()
 
   /// The members of each stats object as they were last written.
   private var samples: [String: String] = [:]

@@ -7,8 +7,8 @@ import Wire
 // The rows of what came in. `EndpointDecoder` is the inverse of this file.
 extension Transcript {
   /// Adds the rows of an input.
-  package mutating func append(_ input: borrowing PeerInput) {
-    switch copy input {
+  package mutating func append(_ input: PeerInput) {
+    switch input {
     case .genesis(let genesis): append(genesis)
     case .interfaces(let addresses):
       add(NetworkRow(kind: "interfaces", address: listed(addresses)))
@@ -62,7 +62,7 @@ extension Transcript {
   }
 
   private mutating func append(_ call: PeerCall, id: UInt32) {
-    let parts = CallText(call)
+    let parts = notes(EndpointNotes.init).calls.text(call)
     add(CallRequestRow(call: id, name: parts.name, arguments: parts.arguments))
   }
 
@@ -111,6 +111,30 @@ func samples(littleEndian bytes: [UInt8]) -> [Int16] {
     samples.append(Int16(bitPattern: low | high << 8))
   }
   return samples
+}
+
+/// The last call and its text: most calls of a recording ask for the same statistics again.
+struct CallMemory {
+  private var last: (call: PeerCall, text: CallText)?
+
+  /// The text of a call.
+  mutating func text(_ call: PeerCall) -> CallText {
+    // Of others a number may be equal and written in two ways.
+    guard case .getStats = call else { return CallText(call) }
+    if let last, last.call == call { return last.text }
+    let text = CallText(call)
+    last = (call, text)
+    return text
+  }
+
+  /// The call of a text; nil when the text is not one that this version knows.
+  mutating func call(_ name: String, _ arguments: String) -> PeerCall? {
+    if let last, last.text.arguments == arguments, last.text.name == name { return last.call }
+    let text = CallText(name: name, arguments: arguments)
+    guard let call = text.call else { return nil }
+    last = (call, text)
+    return call
+  }
 }
 
 /// An API call as its name and its arguments, both from the JSON that Codable gives.

@@ -10,8 +10,8 @@ import Wire
 // The rows of what followed from an input.
 extension Transcript {
   /// Adds the rows of an output.
-  package mutating func append(_ output: borrowing PeerOutput) {
-    switch copy output {
+  package mutating func append(_ output: PeerOutput) {
+    switch output {
     case .datagram(let datagram): append(datagram, at: at, isInbound: false)
     case .request(.bindSocket(let id, let address)):
       add(NetworkRow(direction: .outbound, kind: "bind", request: id, address: address.description))

@@ -59,11 +59,16 @@ package protocol RecordedOutput: Sendable {
   var byteCount: Int { get }
   /// Adds its rows.
   func write(to transcript: inout Transcript)
+  /// Adds the rows of several, of all that followed from a step.
+  static func write(_ outputs: [Self], to transcript: inout Transcript)
   /// Puts digests in the place of what is not written itself; called on the thread that made it.
   mutating func digest()
 }
 
 extension RecordedOutput {
+  package static func write(_ outputs: [Self], to transcript: inout Transcript) {
+    for output in outputs { output.write(to: &transcript) }
+  }
   package mutating func digest() {}
 }
 
@@ -89,7 +94,7 @@ package struct OutputList<Output: RecordedOutput>: RecordedOutputs {
   package var count: Int { all.count }
   package var byteCount: Int { all.reduce(0) { $0 + 100 + $1.byteCount } }
   package func write(to transcript: inout Transcript) {
-    for output in all { output.write(to: &transcript) }
+    Output.write(all, to: &transcript)
   }
   package mutating func digest() { for index in all.indices { all[index].digest() } }
 }

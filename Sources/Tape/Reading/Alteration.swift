@@ -31,4 +31,15 @@ package enum TapeFault: Error, Sendable {
   case unreadable(TapeError)
   /// The file can be read and is not what was recorded; with the altered step, when it has a form.
   case altered(Alteration, TapeChunk?)
+
+  /// The same as an error like another, for whoever only reads.
+  package func reason(_ path: String) -> TapeError {
+    switch self {
+    case .unreadable(let reason): reason
+    case .altered(let alteration, _):
+      TapeError(
+        path: path, place: "step \(alteration.step)",
+        reason: "the file was altered: \(alteration.reason)")
+    }
+  }
 }

@@ -21,8 +21,8 @@ package final class DatagramHistory {
   package let count: Int
 
   private let path: String
-  private var rows: SQLiteStatement
-  private var packet: SQLiteStatement
+  private let rows: SQLiteStatement
+  private let packet: SQLiteStatement
 
   /// Opens a take; with a number of a peer, only what that one sent and received is given.
   package init(path: String, peer: Int64? = nil) throws(TapeError) {
@@ -32,7 +32,7 @@ package final class DatagramHistory {
     let which = peer.map { "WHERE path.peer = \($0)" } ?? ""
     let from = "FROM packet_store JOIN path USING (path) \(which)"
     do throws(SQLiteError) {
-      var statement = try connection.prepare("SELECT peer, label FROM peer ORDER BY row")
+      let statement = try connection.prepare("SELECT peer, label FROM peer ORDER BY row")
       var found: [(number: Int64, label: String)] = []
       while try statement.step() { found.append(statement.values(Int64.self, String.self)) }
       peers = found

@@ -2,8 +2,10 @@
 struct StepDecoder {
   private let kinds: MachineKinds
   private let contents: ContentSource
-  private var decoders: [MachineKind: any InputDecoder]
-  private var actors: [UInt32: Actor] = [:]
+  private var endpoints: EndpointDecoder
+  /// Those of other kinds, once there is an actor of the kind.
+  private var decoders: [MachineKind: any InputDecoder] = [:]
+  private var actors = ByActor<Actor>()
 
   /// What the genesis of an actor says of it.
   private struct Actor {
@@ -14,7 +16,7 @@ struct StepDecoder {
   init(_ kinds: MachineKinds, _ contents: ContentSource) {
     self.kinds = kinds
     self.contents = contents
-    decoders = [.endpoint: EndpointDecoder(contents)]
+    endpoints = EndpointDecoder(contents)
   }
 
   /// The step of a head and its rows; nil when they do not fit each other.
@@ -33,10 +35,13 @@ struct StepDecoder {
 
   private mutating func input(
     _ kind: MachineKind, _ head: StepHead, _ rows: borrowing RowList, _ range: Range<Int>
-  ) -> (any RecordedInput)? {
+  ) -> TapeChunk.Input? {
+    if kind == .endpoint {
+      return endpoints.peerInput(of: head, rows, range).map { .endpoint($0) }
+    }
     if decoders[kind] == nil { decoders[kind] = kinds.decoder(of: kind, contents) }
-    guard decoders[kind] != nil else { return UnknownInput(stepKind: head.kind) }
-    return decoders[kind]?.input(of: head, rows, range)
+    guard decoders[kind] != nil else { return .other(UnknownInput(stepKind: head.kind)) }
+    return decoders[kind]?.input(of: head, rows, range).map { .other($0) }
   }
 
   /// How many of a step's rows are its input's: one, after those that it refers to by number; nil

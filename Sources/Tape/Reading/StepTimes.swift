@@ -11,7 +11,7 @@ package enum StepTimes {
       let last = try connection.integer(
         "SELECT first_step + steps - 1 FROM tape ORDER BY first_step DESC LIMIT 1")
       let count = Int(last ?? 0)
-      var rows = try connection.prepare(
+      let rows = try connection.prepare(
         """
         SELECT first_step, steps, at_ns, body FROM tape WHERE first_step <= ?1
         ORDER BY first_step DESC LIMIT 1

@@ -3,7 +3,7 @@ final class TableCursor {
   let table: Table
   /// The number of the row that comes next; the largest number at the end.
   private(set) var next: Int64 = .min
-  private var statement: SQLiteStatement
+  private let statement: SQLiteStatement
   /// Where the bytes of a column stand; nil when they stand in the table.
   private let stream: WireCursor?
   /// The result columns that hold the values before these bytes, or all of them, and those behind:
@@ -56,15 +56,17 @@ final class TableCursor {
   /// Reads the present row and goes to the next; false when it is damaged.
   func read(into rows: inout RowList) throws(SQLiteError) -> Bool {
     rows.begin(table)
-    var isGood = statement.append(columns, to: &rows)
+    var isGood = statement.append(columns, to: &rows.bytes)
     if let stream {
-      let bytes = try bytes(stream)
-      rows.append(bytes ?? .null)
-      isGood = statement.append(columnsBehind, to: &rows) && isGood && bytes != nil
+      guard try readBytes(of: stream, into: &rows.bytes) else {
+        rows.removeLast()
+        return false
+      }
+      isGood = statement.append(columnsBehind, to: &rows.bytes) && isGood
     }
     if let codingColumn {
       let bytes = decodedBytes(codingColumn)
-      rows.append(bytes.map { .blob($0) } ?? .null)
+      rows.bytes.append(bytes.map { .blob($0) } ?? .null)
       isGood = isGood && bytes != nil
     }
     try advance()
@@ -79,10 +81,16 @@ final class TableCursor {
     return statement.text(codingColumn).flatMap { ContentCoding(rawValue: $0) }?.decoded(bytes)
   }
 
-  /// The bytes of the present row, which must be the next of the stream; nil when they are not.
-  private func bytes(_ stream: WireCursor) throws(SQLiteError) -> Value? {
-    if statement.isNull(positionColumn) { return .null }
-    guard statement.integer(positionColumn) == stream.position else { return nil }
-    return try stream.take(statement.integer(sizeColumn)).map { .blob($0) }
+  /// Reads the bytes of the present row, which must be the next of the stream; false when they are
+  /// not.
+  private func readBytes(
+    of stream: WireCursor, into bytes: inout ValueBytes
+  ) throws(SQLiteError) -> Bool {
+    if statement.isNull(positionColumn) {
+      bytes.appendNull()
+      return true
+    }
+    guard statement.integer(positionColumn) == stream.position else { return false }
+    return try stream.take(statement.integer(sizeColumn), into: &bytes)
   }
 }

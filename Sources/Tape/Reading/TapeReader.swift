@@ -17,8 +17,10 @@ package final class TapeReader {
   package let ending: Ending?
 
   private let connection: SQLiteConnection
-  private var tape: SQLiteStatement
+  private let tape: SQLiteStatement
   private let cursors: [TableCursor]
+  /// The number of the row that is next in each cursor's table: every row is looked for here.
+  private var next: [Int64]
   private let wire: WireCursor
   private let media: WireCursor
   private var chain: StepChain
@@ -62,6 +64,7 @@ package final class TapeReader {
       self.wire = wire
       self.media = media
       self.cursors = cursors
+      next = cursors.map(\.next)
       inputs = StepDecoder(kinds, try ContentSource(connection, format: header.format))
     } catch {
       throw TapeError(path: path, error)
@@ -83,7 +86,7 @@ package final class TapeReader {
   private static func ending(_ connection: borrowing SQLiteConnection) throws(SQLiteError)
     -> Ending?
   {
-    var statement = try connection.prepare("SELECT steps, at_ns, digest FROM ending")
+    let statement = try connection.prepare("SELECT steps, at_ns, digest FROM ending")
     guard try statement.step() else { return nil }
     let (steps, at, digest) = statement.values(Int.self, Instant.self, [UInt8].self)
     return Ending(steps: steps, at: at, digest: digest)
@@ -100,12 +103,22 @@ package final class TapeReader {
     }
   }
 
+  /// A chunk is full, however few steps it has, when they have so many bytes on average.
+  private static let bytesPerStep = 4_096
+
   /// The next steps, about as many as are asked for; nil at the end of the take.
-  package func next(steps limit: Int = 256) throws(TapeFault) -> TapeChunk? {
+  ///
+  /// - Parameter spare: a chunk whose memory may be used again.
+  package func next(
+    steps limit: Int = 256, reusing spare: consuming TapeChunk = TapeChunk()
+  ) throws(TapeFault) -> TapeChunk? {
     if let fault { throw fault }
-    var chunk = TapeChunk()
+    var chunk = consume spare
+    chunk.removeAll()
     do throws(TapeFault) {
-      while chunk.steps.count < limit, chunk.rows.values.count < 16 * limit, !isAtEnd {
+      while chunk.steps.count < limit, chunk.rows.bytes.count < Self.bytesPerStep * limit,
+        !isAtEnd
+      {
         if position == heads.count {
           try readHeads()
         } else {
@@ -126,13 +139,7 @@ package final class TapeReader {
     do throws(TapeFault) {
       return try next(steps: limit)
     } catch {
-      switch error {
-      case .unreadable(let reason): throw reason
-      case .altered(let alteration, _):
-        throw TapeError(
-          path: path, place: "step \(alteration.step)",
-          reason: "the file was altered: \(alteration.reason)")
-      }
+      throw error.reason(path)
     }
   }
 
@@ -184,8 +191,9 @@ package final class TapeReader {
   }
 
   private func checkEnd() throws(SQLiteError) {
-    if let left = cursors.first(where: { $0.next != .max }) {
-      fault = altered("rows were added after the last step", table: left.table.name)
+    if let left = next.firstIndex(where: { $0 != .max }) {
+      fault = altered(
+        "rows were added after the last step", table: cursors[left].table.name)
     } else if try !wire.isAtEnd() {
       fault = altered("bytes were added after the last datagram", table: "wire")
     } else if try !media.isAtEnd() {
@@ -229,17 +237,19 @@ package final class TapeReader {
     let first = RowNumber.first(ofStep: head.number)
     for ordinal in 0..<Int64(head.rowCount) {
       let wanted = first + ordinal
-      guard let cursor = cursors.first(where: { $0.next == wanted }) else {
-        if let early = cursors.first(where: { $0.next < wanted }) {
-          throw altered("a row was added", table: early.table.name, at: head.at)
+      guard let place = next.firstIndex(of: wanted) else {
+        if let early = next.firstIndex(where: { $0 < wanted }) {
+          throw altered("a row was added", table: cursors[early].table.name, at: head.at)
         }
         throw altered(
           "row \(ordinal + 1) of \(head.rowCount) is missing; before it the step has "
             + described(rows, rows.count - Int(ordinal)..<rows.count), at: head.at)
       }
+      let cursor = cursors[place]
       let isGood: Bool
       do throws(SQLiteError) {
         isGood = try cursor.read(into: &rows)
+        next[place] = cursor.next
       } catch {
         throw .unreadable(
           TapeError(path: path, place: "\(cursor.table.name), step \(head.number)", error))
@@ -249,8 +259,8 @@ package final class TapeReader {
       }
     }
     let after = RowNumber.first(ofStep: head.number + 1)
-    if let extra = cursors.first(where: { $0.next < after }) {
-      throw altered("a row was added", table: extra.table.name, at: head.at)
+    if let extra = next.firstIndex(where: { $0 < after }) {
+      throw altered("a row was added", table: cursors[extra].table.name, at: head.at)
     }
   }
 
@@ -259,7 +269,7 @@ package final class TapeReader {
   {
     guard var step else { return nil }
     var chunk = TapeChunk()
-    for row in range { chunk.rows.append(rows.table(row), Array(rows.row(row))) }
+    for row in range { chunk.rows.append(rows, row) }
     step.rows = 0..<range.count
     chunk.steps = [step]
     return chunk

@@ -7,12 +7,16 @@ package protocol ColumnValue: Sendable {
   static var isOptional: Bool { get }
   /// The field as it is stored.
   var value: Value { get }
+  /// Appends the same as bytes.
+  func write(to bytes: inout ValueBytes)
   /// Reads a stored value; nil for one that the column cannot have.
   init?(_ value: Value)
 }
 
 extension ColumnValue {
   package static var isOptional: Bool { false }
+  @inline(__always)
+  package func write(to bytes: inout ValueBytes) { bytes.append(value) }
 }
 
 /// What the values of a column are.
@@ -60,6 +64,10 @@ extension Optional: ColumnValue where Wrapped: ColumnValue {
   package var value: Value {
     if let wrapped = self { return wrapped.value }
     return .null
+  }
+  @inline(__always)
+  package func write(to bytes: inout ValueBytes) {
+    if let wrapped = self { wrapped.write(to: &bytes) } else { bytes.appendNull() }
   }
   package init?(_ value: Value) {
     if value == .null {
@@ -116,6 +124,7 @@ extension Double: ColumnValue {
 extension String: ColumnValue {
   package static var kind: ColumnKind { .text }
   package var value: Value { .text(self) }
+  package func write(to bytes: inout ValueBytes) { bytes.append(text: self) }
   package init?(_ value: Value) {
     guard case .text(let text) = value else { return nil }
     self = text
@@ -125,6 +134,7 @@ extension String: ColumnValue {
 extension [UInt8]: ColumnValue {
   package static var kind: ColumnKind { .bytes }
   package var value: Value { .blob(self) }
+  package func write(to bytes: inout ValueBytes) { bytes.append(blob: self) }
   package init?(_ value: Value) {
     guard case .blob(let bytes) = value else { return nil }
     self = bytes

@@ -46,7 +46,18 @@ extension TableRow {
   package init?(_ rows: borrowing RowList, _ row: Int) {
     guard rows.table(row) == Self.table else { return nil }
     self = Self.blank
-    var reader = RowReader(rows.row(row))
+    var reader = RowReader(rows.bytes, rows.range(row))
+    visit(&reader)
+    guard reader.isGood else { return nil }
+  }
+}
+
+extension TableRow {
+  /// Reads a row without its bytes, which are left blank; nil as in reading all of it.
+  init?(withoutBlobsOf rows: borrowing RowList, _ row: Int) {
+    guard rows.table(row) == Self.table else { return nil }
+    self = Self.blank
+    var reader = RowReader(rows.bytes, rows.range(row), leavesBlobs: true)
     visit(&reader)
     guard reader.isGood else { return nil }
   }
@@ -141,31 +152,42 @@ private struct ColumnList: ColumnVisitor {
 
 /// Writes the fields of a row as values; what a format does not have is left out.
 struct RowWriter: ColumnVisitor {
-  var values: [Value]
+  var bytes: ValueBytes
   let format: Int64
 
+  @inline(__always)
   mutating func visit<Field: ColumnValue>(
     _ name: StaticString, _ field: inout Field, _ traits: ColumnTraits
   ) {
     if let since = traits.since, since > format { return }
-    values.append(field.value)
+    field.write(to: &bytes)
   }
 }
 
 /// Reads the fields of a row from its values.
 private struct RowReader: ColumnVisitor {
-  private var values: ArraySlice<Value>
+  private let bytes: ValueBytes
+  private var offset: Int
+  private let end: Int
   private(set) var isGood = true
+  private let leavesBlobs: Bool
 
-  init(_ values: ArraySlice<Value>) { self.values = values }
+  init(_ bytes: ValueBytes, _ range: Range<Int>, leavesBlobs: Bool = false) {
+    self.bytes = bytes
+    self.leavesBlobs = leavesBlobs
+    offset = range.lowerBound
+    end = range.upperBound
+  }
 
   mutating func visit<Field: ColumnValue>(
     _ name: StaticString, _ field: inout Field, _ traits: ColumnTraits
   ) {
-    guard let value = values.popFirst() else {
+    guard offset < end else {
       isGood = isGood && traits.since != nil
       return
     }
-    if let read = Field(value) { field = read } else { isGood = false }
+    defer { offset = bytes.end(ofValueAt: offset) }
+    if leavesBlobs, bytes.isBlob(at: offset) { return }
+    if let read = Field(bytes.value(at: offset)) { field = read } else { isGood = false }
   }
 }

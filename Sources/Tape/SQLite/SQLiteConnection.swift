@@ -90,7 +90,7 @@ package struct SQLiteConnection: ~Copyable {
 
   /// The first column of the first row as an integer; nil when there is no row.
   package func integer(_ sql: String) throws(SQLiteError) -> Int64? {
-    var statement = try prepare(sql)
+    let statement = try prepare(sql)
     return try statement.step() ? statement.integer(0) : nil
   }
 
@@ -120,7 +120,7 @@ package struct SQLiteStatement: ~Copyable {
   deinit { sqlite3_finalize(statement) }
 
   /// Goes to the next row; false when there is none.
-  package mutating func step() throws(SQLiteError) -> Bool {
+  package func step() throws(SQLiteError) -> Bool {
     switch sqlite3_step(statement) {
     case SQLITE_ROW: return true
     case SQLITE_DONE: return false
@@ -129,78 +129,84 @@ package struct SQLiteStatement: ~Copyable {
   }
 
   /// Makes the statement ready to run again; what was bound stays.
-  package mutating func reset() { sqlite3_reset(statement) }
+  package func reset() { sqlite3_reset(statement) }
 
   /// Binds an integer to a parameter, counted from 1.
-  package mutating func bind(_ value: Int64, at index: Int32) {
+  package func bind(_ value: Int64, at index: Int32) {
     sqlite3_bind_int64(statement, index, value)
   }
 
-  package mutating func bindNull(at index: Int32) { sqlite3_bind_null(statement, index) }
+  package func bindNull(at index: Int32) { sqlite3_bind_null(statement, index) }
 
-  /// Runs an insert: an optional row number, then the values in their order, none of them copied.
+  /// Runs an insert of values, in their order.
+  package func insert(_ values: [Value]) throws(SQLiteError) {
+    let bytes = ValueBytes(values)
+    try insert(row: nil, bytes, 0..<bytes.count)
+  }
+
+  /// Runs an insert: an optional row number, then the values in a range of bytes in their order,
+  /// none of them copied.
   ///
   /// - Parameter gap: a value that is not bound, and how many parameters stand in its place.
-  package mutating func insert(
-    row: Int64?, _ values: ArraySlice<Value>, gap: (index: Int, parameters: Int)? = nil
+  func insert(
+    row: Int64?, _ values: borrowing ValueBytes, _ range: Range<Int>,
+    gap: (index: Int, parameters: Int)? = nil
   ) throws(SQLiteError) {
-    var index: Int32 = 1
-    if let row {
-      sqlite3_bind_int64(statement, index, row)
-      index += 1
+    // What is bound is borrowed for as long as the bytes are lent.
+    let code = values.withBytes { _ in
+      var parameter: Int32 = 1
+      if let row {
+        sqlite3_bind_int64(statement, parameter, row)
+        parameter += 1
+      }
+      var offset = range.lowerBound
+      var index = 0
+      while offset < range.upperBound {
+        if let gap, gap.index == index {
+          parameter += Int32(gap.parameters)
+        } else {
+          bind(values, offset, at: parameter)
+          parameter += 1
+        }
+        offset = values.end(ofValueAt: offset)
+        index += 1
+      }
+      return sqlite3_step(statement)
     }
-    let code = run(values, parameter: index, gap: gap)
     sqlite3_reset(statement)
     guard code == SQLITE_DONE else { throw SQLiteConnection.error(code, of: connection) }
   }
 
-  /// Binds what is left and runs.
-  ///
-  /// Text and bytes are borrowed for the length of the inner call, so each of them nests one level.
-  private func run(
-    _ values: ArraySlice<Value>, parameter: Int32, gap: (index: Int, parameters: Int)?
-  ) -> Int32 {
-    var index = parameter
-    for position in values.indices {
-      if let gap, gap.index == position {
-        index += Int32(gap.parameters)
-        continue
+  /// Binds the value that begins at an offset, without a copy of its bytes.
+  private func bind(_ values: borrowing ValueBytes, _ offset: Int, at parameter: Int32) {
+    switch values.form(at: offset) {
+    case .null: sqlite3_bind_null(statement, parameter)
+    case .integer(let number): sqlite3_bind_int64(statement, parameter, number)
+    case .real(let number): sqlite3_bind_double(statement, parameter, number)
+    case .text:
+      values.withContents(at: offset) { text in
+        _ = sqlite3_bind_text(
+          statement, parameter, text.baseAddress?.assumingMemoryBound(to: CChar.self),
+          Int32(text.count), nil)
       }
-      switch values[position] {
-      case .null: sqlite3_bind_null(statement, index)
-      case .integer(let value): sqlite3_bind_int64(statement, index, value)
-      case .real(let value): sqlite3_bind_double(statement, index, value)
-      case .text(var text):
-        return text.withUTF8 { bytes in
-          _ = bytes.withMemoryRebound(to: CChar.self) { characters in
-            // A null pointer would bind NULL; an empty text has none of its own.
-            if let base = characters.baseAddress {
-              sqlite3_bind_text(statement, index, base, Int32(characters.count), nil)
-            } else {
-              sqlite3_bind_text(statement, index, "", 0, transient)
-            }
-          }
-          return run(values[(position + 1)...], parameter: index + 1, gap: gap)
-        }
-      case .blob(let blob):
-        return blob.withUnsafeBytes { bytes in
-          if let base = bytes.baseAddress, !bytes.isEmpty {
-            sqlite3_bind_blob(statement, index, base, Int32(bytes.count), nil)
-          } else {
-            sqlite3_bind_zeroblob(statement, index, 0)
-          }
-          return run(values[(position + 1)...], parameter: index + 1, gap: gap)
-        }
+    case .blob:
+      values.withContents(at: offset) { blob in
+        _ =
+          blob.isEmpty
+          ? sqlite3_bind_zeroblob(statement, parameter, 0)
+          : sqlite3_bind_blob(statement, parameter, blob.baseAddress, Int32(blob.count), nil)
       }
-      index += 1
     }
-    return sqlite3_step(statement)
   }
-}
 
-/// Tells SQLite to copy what is bound.
-private var transient: sqlite3_destructor_type {
-  unsafeBitCast(-1, to: sqlite3_destructor_type.self)
+  /// Runs an insert of a row number and bytes, which are not copied.
+  func insert(row: Int64, blob: UnsafeRawBufferPointer) throws(SQLiteError) {
+    sqlite3_bind_int64(statement, 1, row)
+    sqlite3_bind_blob(statement, 2, blob.baseAddress, Int32(blob.count), nil)
+    let code = sqlite3_step(statement)
+    sqlite3_reset(statement)
+    guard code == SQLITE_DONE else { throw SQLiteConnection.error(code, of: connection) }
+  }
 }
 
 // The columns of the present row, counted from 0.
@@ -242,20 +248,48 @@ extension SQLiteStatement {
     return _overrideLifetime(span, borrowing: self)
   }
 
+  /// How many bytes a column has.
+  func byteCount(_ column: Int) -> Int { blob(column).byteCount }
+
+  /// Lends some bytes of a column, which must have them.
+  func lend(_ column: Int, _ range: Range<Int>, to body: (UnsafeRawBufferPointer) -> Void) {
+    let bytes = blob(column)
+    bytes.extracting(range).withUnsafeBytes(body)
+  }
+
   /// The bytes of a column, copied; none for NULL.
   package func bytes(_ column: Int) -> [UInt8] {
     blob(column).withUnsafeBytes { [UInt8]($0) }
   }
 
-  /// Adds the values of several columns to a list; text that is not UTF-8 becomes null, with false.
-  func append(_ columns: Range<Int>, to rows: inout RowList) -> Bool {
+  /// Appends the values of several columns; text that is not UTF-8 becomes null, with false.
+  func append(_ columns: Range<Int>, to bytes: inout ValueBytes) -> Bool {
     var isGood = true
-    for column in columns {
-      let value = value(column)
-      rows.append(value ?? .null)
-      isGood = isGood && value != nil
-    }
+    for column in columns where !append(column, to: &bytes) { isGood = false }
     return isGood
+  }
+
+  private func append(_ column: Int, to bytes: inout ValueBytes) -> Bool {
+    // One look-up of the column instead of one for each question; nobody else has the connection.
+    let value = sqlite3_column_value(statement, Int32(column))
+    switch sqlite3_value_type(value) {
+    case SQLITE_INTEGER: bytes.append(integer: sqlite3_value_int64(value))
+    case SQLITE_FLOAT: bytes.append(real: sqlite3_value_double(value))
+    case SQLITE_TEXT:
+      let text = UnsafeBufferPointer(
+        start: sqlite3_value_text(value), count: Int(sqlite3_value_bytes(value)))
+      guard isUTF8(text) else {
+        bytes.appendNull()
+        return false
+      }
+      bytes.appendText(text)
+    case SQLITE_BLOB:
+      bytes.append(
+        blob: UnsafeRawBufferPointer(
+          start: sqlite3_value_blob(value), count: Int(sqlite3_value_bytes(value))))
+    default: bytes.appendNull()
+    }
+    return true
   }
 
   /// The value of a column as it is kept; nil for text that is not UTF-8.
@@ -276,5 +310,14 @@ extension SQLiteStatement {
       return .blob([UInt8](bytes))
     default: return .null
     }
+  }
+}
+
+private func isUTF8(_ text: UnsafeBufferPointer<UInt8>) -> Bool {
+  do throws(UTF8.ValidationError) {
+    _ = try UTF8Span(validating: text.span)
+    return true
+  } catch {
+    return false
   }
 }

@@ -7,14 +7,41 @@ package struct TapeChunk: Sendable {
     package var head: StepHead
     /// The number of the peer that the step's actor is; nil when it is none.
     package var peer: UInt32?
-    package var input: any RecordedInput
+    /// The input of an endpoint; nil for another machine.
+    ///
+    /// It stands in the step itself: nearly all inputs are those of endpoints, and each would have
+    /// memory of its own otherwise.
+    package let peerInput: PeerInput?
+    private let otherInput: (any RecordedInput)?
     /// The step's rows in `rows`: first those of the input, then those of the outputs.
     package var rows: Range<Int>
     /// How many of them are the input's.
     package var inputRowCount: Int
 
-    /// The input of an endpoint; nil for another machine.
-    package var peerInput: PeerInput? { input as? PeerInput }
+    init(
+      head: StepHead, peer: UInt32?, input: Input, rows: Range<Int>, inputRowCount: Int
+    ) {
+      (self.head, self.peer, self.rows, self.inputRowCount) = (head, peer, rows, inputRowCount)
+      switch input {
+      case .endpoint(let input): (peerInput, otherInput) = (input, nil)
+      case .other(let input): (peerInput, otherInput) = (nil, input)
+      }
+    }
+
+    /// The input, of whatever machine.
+    package var input: any RecordedInput {
+      if let peerInput { return peerInput }
+      return otherInput ?? UnknownInput(stepKind: head.kind)
+    }
+
+    /// Adds the rows of the input.
+    package func writeInput(to transcript: inout Transcript) {
+      if let peerInput {
+        transcript.append(peerInput)
+      } else {
+        otherInput?.write(to: &transcript)
+      }
+    }
 
     /// How the actor is called: `peer 1`, or `actor 2`.
     package var actorName: String { ActorWords.name(actor: head.actor, peer: peer) }
@@ -25,8 +52,20 @@ package struct TapeChunk: Sendable {
     package var inputRows: Range<Int> { rows.lowerBound..<rows.lowerBound + inputRowCount }
   }
 
+  /// What a step is made of.
+  enum Input {
+    case endpoint(PeerInput)
+    case other(any RecordedInput)
+  }
+
   package internal(set) var steps: [Step] = []
   package internal(set) var rows = RowList()
 
   package init() {}
+
+  /// Forgets all steps and keeps the memory.
+  mutating func removeAll() {
+    steps.removeAll(keepingCapacity: true)
+    rows.removeAll()
+  }
 }

@@ -29,7 +29,7 @@ package struct Transcript {
   private var lastOutbound: (key: PathKey, number: Int64)?
   private var formats = Numbering<FormatRow>()
   private var contents = Numbering<[UInt8]>()
-  private var known: [UInt32: Known] = [:]
+  private var known = ByActor<Known>()
   /// The notes of the present step's actor.
   private var present: ActorNotes?
 
@@ -43,7 +43,7 @@ package struct Transcript {
 
   /// Tells what an actor's first step says and no input has.
   package mutating func adopt(_ words: ActorWords, of actor: UInt32) {
-    known[actor, default: Known()].words = words
+    known[actor] = Known(words, notes: known[actor]?.notes)
   }
 
   /// Forgets what only the steps of an actor need, when there are no more of them.
@@ -180,8 +180,7 @@ package struct Transcript {
   mutating func notes<Notes: ActorNotes>(_ make: () -> Notes) -> Notes {
     if let notes = present as? Notes { return notes }
     let notes = make()
-    if known[actor] == nil { known[actor] = Known(words: .endpoint(actor)) }
-    known[actor]?.notes = notes
+    known[actor] = Known(known[actor]?.words ?? .endpoint(actor), notes: notes)
     present = notes
     return notes
   }
@@ -195,10 +194,15 @@ package class ActorNotes {
   package init() {}
 }
 
-/// What is known of an actor whose steps go on.
-private struct Known {
-  var words = ActorWords()
-  var notes: ActorNotes?
+/// What is known of an actor whose steps go on; every step looks at it, and nothing changes in it.
+private final class Known {
+  let words: ActorWords
+  let notes: ActorNotes?
+
+  init(_ words: ActorWords, notes: ActorNotes?) {
+    self.words = words
+    self.notes = notes
+  }
 }
 
 /// Numbers for what is written down once, in order of first use.

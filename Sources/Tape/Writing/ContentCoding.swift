@@ -25,9 +25,9 @@ enum ContentCoding: String {
     -> (ContentCoding, bytes: [UInt8])?
   {
     guard rows.table(row) == ContentRow.table, row + 1 < range.upperBound,
-      case .blob(let samples)? = rows.row(row).last,
       let capture = CaptureRow(rows, row + 1), capture.kind == MediaKind.video.rawValue,
       let width = capture.width, let height = capture.height,
+      let samples = ContentRow(rows, row)?.bytes,
       let bytes = encoded(samples, width: width, height: height), bytes.count < samples.count
     else { return nil }
     return (.jpegLS, bytes)

@@ -140,7 +140,7 @@ package struct JointTake {
     }
     for row in step.rows where rows.table(row) != .clock {
       let table = rows.table(row)
-      var values = Array(rows.row(row))
+      var values = rows.row(row)
       for (column, definition) in table.columns.prefix(values.count).enumerated() {
         guard case .integer(let value) = values[column] else { continue }
         switch definition.kind {

@@ -35,12 +35,12 @@ final class RowInserts {
     for row in range {
       let table = rows.table(row)
       if table == .packet { packets += 1 }
+      let insert = inserts[Int(table.rawValue) - 1]
       if compresses, let coded = ContentCoding.coded(rows, row, in: range) {
-        try inserts[Int(table.rawValue) - 1].insert(
-          rows.row(row), coded: coded, number: first + Int64(row))
-        continue
+        try insert.insert(rows, row, coded: coded, number: first + Int64(row))
+      } else {
+        try insert.insert(rows, row, number: first + Int64(row))
       }
-      try inserts[Int(table.rawValue) - 1].insert(rows.row(row), number: first + Int64(row))
     }
     return packets
   }
@@ -53,14 +53,15 @@ final class RowInserts {
 
 /// Inserts the rows of one table.
 final class TableInsert {
-  private var statement: SQLiteStatement
+  private let statement: SQLiteStatement
   /// Where the bytes of a column go; nil when they stay in the row.
   private let stream: WireStore?
   /// Which column that is, and how many say instead how many bytes they are and where they begin.
   private let column: Int
   private let places: Int
-  /// Whether a last column says how the one before is stored.
+  /// Whether a last column says how the one before is stored, and its parameter.
   private let isCoded: Bool
+  private let codingParameter: Int32
 
   /// Prepares the insert, with the columns that takes of a format have.
   init(
@@ -76,44 +77,46 @@ final class TableInsert {
     column = definition.streamColumn ?? 0
     places = definition.placeColumns.count
     isCoded = definition.hasCoding(format: format)
+    codingParameter = Int32(1 + names.count)
   }
 
   /// Inserts a row whose last value is stored smaller, where the format of the take knows how.
   func insert(
-    _ values: ArraySlice<Value>, coded: (ContentCoding, bytes: [UInt8]), number: Int64
+    _ rows: borrowing RowList, _ row: Int, coded: (ContentCoding, bytes: [UInt8]), number: Int64
   ) throws(SQLiteError) {
-    guard isCoded else { return try insert(values, number: number) }
-    try statement.insert(
-      row: number, values.dropLast() + [.blob(coded.bytes), .text(coded.0.rawValue)])
+    guard isCoded else { return try insert(rows, row, number: number) }
+    let values = ValueBytes(
+      rows.row(row).dropLast() + [.blob(coded.bytes), .text(coded.0.rawValue)])
+    try statement.insert(row: number, values, 0..<values.count)
   }
 
-  /// Inserts a row whose values are those of all its columns.
-  func insert(_ values: ArraySlice<Value>, number: Int64) throws(SQLiteError) {
+  /// Inserts a row with all its columns.
+  func insert(_ rows: borrowing RowList, _ row: Int, number: Int64) throws(SQLiteError) {
+    let range = rows.range(row)
     guard let stream else {
-      return try statement.insert(row: number, isCoded ? values + [.null] : values)
+      // What a row before was stored as is still bound.
+      if isCoded { statement.bindNull(at: codingParameter) }
+      return try statement.insert(row: number, rows.bytes, range)
     }
-    let index = values.startIndex + column
     // Behind the number of the row, counted from 1.
     let parameter = Int32(2 + column)
     let last = parameter + Int32(places) - 1
-    if case .blob(let bytes) = values[index] {
-      if places > 1 { statement.bind(Int64(bytes.count), at: parameter) }
-      statement.bind(stream.position, at: last)
-      try stream.append(bytes)
+    let position = stream.position
+    if let length = try stream.append(rows, row, column) {
+      if places > 1 { statement.bind(Int64(length), at: parameter) }
+      statement.bind(position, at: last)
     } else {
       for place in parameter...last { statement.bindNull(at: place) }
     }
-    try statement.insert(row: number, values, gap: (index, places))
+    try statement.insert(row: number, rows.bytes, range, gap: (column, places))
   }
 }
 
 /// A prepared insert that can stand in an array.
 final class InsertStatement {
-  private var statement: SQLiteStatement
+  private let statement: SQLiteStatement
 
   init(_ statement: consuming SQLiteStatement) { self.statement = statement }
 
-  func run(_ values: ArraySlice<Value>) throws(SQLiteError) {
-    try statement.insert(row: nil, values)
-  }
+  func run(_ values: [Value]) throws(SQLiteError) { try statement.insert(values) }
 }

@@ -24,7 +24,7 @@ package struct RowNumbering {
     var copy = RowList()
     for row in range {
       let table = rows.table(row)
-      var values = Array(rows.row(row))
+      var values = rows.row(row)
       if let own = table.columns.firstIndex(where: { $0.name == table.definition.key }),
         case .integer(let number) = values[own]
       {

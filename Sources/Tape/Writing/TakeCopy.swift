@@ -83,9 +83,9 @@ package final class TakeCopy {
       try endBody()
       try inserts.flush()
       if isComplete {
-        var insert = try connection.prepare("INSERT INTO ending VALUES (?, ?, ?)")
+        let insert = try connection.prepare("INSERT INTO ending VALUES (?, ?, ?)")
         try insert.insert(
-          row: nil, [.number(steps), .number(lastAt.nanoseconds), .blob(chain.digest)])
+          [.number(steps), .number(lastAt.nanoseconds), .blob(chain.digest)])
       }
       try connection.execute("COMMIT")
     } catch {

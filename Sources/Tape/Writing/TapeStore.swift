@@ -119,9 +119,9 @@ final class TapeStore {
   /// memory.
   func end() throws(TapeError) {
     do throws(SQLiteError) {
-      var insert = try connection.prepare("INSERT INTO ending VALUES (?, ?, ?)")
+      let insert = try connection.prepare("INSERT INTO ending VALUES (?, ?, ?)")
       try insert.insert(
-        row: nil, [.number(summary.steps), .number(lastAt.nanoseconds), .blob(chain.digest)])
+        [.number(summary.steps), .number(lastAt.nanoseconds), .blob(chain.digest)])
     } catch {
       throw TapeError(path: path, place: "ending", error)
     }

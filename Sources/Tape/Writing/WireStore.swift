@@ -10,7 +10,7 @@ enum WirePiece {
 
 /// Writes a stream of bytes.
 final class WireStore {
-  private var insert: SQLiteStatement
+  private let insert: SQLiteStatement
   private var piece: Int64 = 0
   private var rest: [UInt8] = []
   private var isFlushed = true
@@ -20,16 +20,29 @@ final class WireStore {
   /// Where the next byte will stand.
   var position: Int64 { piece * Int64(WirePiece.length) + Int64(rest.count) }
 
-  /// Adds the bytes of a datagram or frame; full pieces are written at once.
-  func append(_ bytes: [UInt8]) throws(SQLiteError) {
+  /// Adds the bytes of a datagram or frame, a column of a row.
+  ///
+  /// - Returns: how many they are; nil when it has none.
+  func append(_ rows: borrowing RowList, _ row: Int, _ column: Int) throws(SQLiteError) -> Int? {
+    guard let place = rows.place(row, column), case .blob = rows.bytes.form(at: place) else {
+      return nil
+    }
+    return try rows.bytes.withContents(at: place) { bytes throws(SQLiteError) in
+      try append(bytes)
+      return bytes.count
+    }
+  }
+
+  /// Adds bytes; full pieces are written at once.
+  private func append(_ bytes: UnsafeRawBufferPointer) throws(SQLiteError) {
     isFlushed = isFlushed && bytes.isEmpty
     var start = 0
     while start < bytes.count {
       let end = min(bytes.count, start + WirePiece.length - rest.count)
-      rest.append(contentsOf: bytes[start..<end])
+      rest.append(contentsOf: UnsafeRawBufferPointer(rebasing: bytes[start..<end]))
       start = end
       guard rest.count == WirePiece.length else { return }
-      try write(rest)
+      try write()
       rest.removeAll(keepingCapacity: true)
       piece += 1
     }
@@ -39,19 +52,23 @@ final class WireStore {
   func flush() throws(SQLiteError) {
     guard !isFlushed else { return }
     isFlushed = true
-    if !rest.isEmpty { try write(rest) }
+    if !rest.isEmpty { try write() }
   }
 
-  private func write(_ bytes: [UInt8]) throws(SQLiteError) {
-    try insert.insert(row: piece, [.blob(bytes)])
+  private func write() throws(SQLiteError) {
+    let bytes = rest
+    try bytes.span.bytes.withUnsafeBytes { bytes throws(SQLiteError) in
+      try insert.insert(row: piece, blob: bytes)
+    }
   }
 }
 
 /// Reads a stream of bytes from its beginning.
 package final class WireCursor {
-  private var statement: SQLiteStatement
+  private let statement: SQLiteStatement
   private var nextPiece: Int64 = 0
-  private var bytes: [UInt8] = []
+  /// How many bytes the present piece has; they stand in the statement's row.
+  private var length = 0
   private var offset = 0
   /// Where the next byte stands.
   private(set) var position: Int64 = 0
@@ -63,41 +80,51 @@ package final class WireCursor {
 
   /// The next bytes of the stream; nil when it does not have so many, or not in good order.
   package func take(_ count: Int64) throws(SQLiteError) -> [UInt8]? {
-    guard count >= 0 else { return nil }
-    // Most stand in one piece; the count is the file's and may be anything.
-    if count <= Int64(bytes.count - offset) {
-      let end = offset + Int(count)
-      defer { offset = end }
-      position += count
-      return Array(bytes[offset..<end])
-    }
     var taken: [UInt8] = []
-    while Int64(taken.count) < count {
-      if offset == bytes.count {
-        guard try readPiece() else { return nil }
+    let isWhole = try take(count) { taken.append(contentsOf: $0) }
+    return isWhole ? taken : nil
+  }
+
+  /// Appends the next bytes of the stream as a value; false, and nothing useful, when it does not
+  /// have so many, or not in good order.
+  func take(_ count: Int64, into values: inout ValueBytes) throws(SQLiteError) -> Bool {
+    // The count is the file's and may be anything.
+    guard count >= 0, let length = Int(exactly: count) else { return false }
+    values.beginBlob(length)
+    return try take(count) { values.append($0) }
+  }
+
+  /// Hands out the next bytes in parts.
+  private func take(
+    _ count: Int64, _ body: (UnsafeRawBufferPointer) -> Void
+  ) throws(SQLiteError) -> Bool {
+    guard count >= 0 else { return false }
+    var rest = count
+    while rest > 0 {
+      if offset == length {
+        guard try readPiece() else { return false }
       }
-      let part = Int(min(count - Int64(taken.count), Int64(bytes.count - offset)))
-      taken.append(contentsOf: bytes[offset..<offset + part])
+      let part = Int(min(rest, Int64(length - offset)))
+      statement.lend(1, offset..<offset + part, to: body)
       offset += part
+      rest -= Int64(part)
     }
     position += count
-    return taken
+    return true
   }
 
   /// Whether every byte was taken.
   func isAtEnd() throws(SQLiteError) -> Bool {
-    guard offset == bytes.count else { return false }
+    guard offset == length else { return false }
     return try !statement.step()
   }
 
   private func readPiece() throws(SQLiteError) -> Bool {
-    guard nextPiece == 0 || bytes.count == WirePiece.length else { return false }
-    guard try statement.step() else { return false }
-    let (piece, bytes) = statement.values(Int64.self, [UInt8].self)
-    guard piece == nextPiece else { return false }
-    self.bytes = bytes
+    guard nextPiece == 0 || length == WirePiece.length else { return false }
+    guard try statement.step(), statement.integer(0) == nextPiece else { return false }
+    length = statement.byteCount(1)
     offset = 0
     nextPiece += 1
-    return !bytes.isEmpty && bytes.count <= WirePiece.length
+    return length > 0 && length <= WirePiece.length
   }
 }
