@@ -76,9 +76,12 @@ extension PeerStack {
         echo(
           .media(.audio(block), from: [Contributor(source: record.ssrc, level: level)]),
           of: transceiver)
-      case .picture(let picture, let record):
+      case .picture(let picture, let frame, let record):
         tell(.frame(record))
-        echo(.media(.picture(picture), from: []), of: transceiver)
+        // Nothing encodes it again: it is sent back as it came.
+        echo(
+          frame.codec.isPassedThrough ? .passOn(frame) : .media(.picture(picture), from: []),
+          of: transceiver)
       case .undecodable(let record):
         tell(.frame(record))
         drive(bundles.carrying(mid), .requestKeyframe(mid: mid))

@@ -84,8 +84,8 @@ struct BenchTable: Encodable {
       return text
     }
     let parts = floor.sorted { $0.value > $1.value }.map { "\($0.key) \(number($0.value)) s" }
-    return (table + ["", "floor of the call: " + parts.joined(separator: ", ")])
-      .joined(separator: "\n")
+    let rest = parts.isEmpty ? [] : ["", "floor of the call: " + parts.joined(separator: ", ")]
+    return (table + rest).joined(separator: "\n")
   }
 
   private func number(_ value: Double) -> String {

@@ -80,6 +80,7 @@ struct RecordPcap: AsyncParsableCommand {
     var settings = try observing.settings()
     // What waits for keys that nobody announced would wait in vain.
     settings.awaitsKeys = interface == nil || !keys.isEmpty
+    settings.followsKeyLogs = !keys.isEmpty
     let stop = StopSignal()
     let recording = CaptureRecording(
       origin, settings, keys: keys, path: path,
