@@ -2,7 +2,7 @@ import Foundation
 import Tape
 import Testing
 
-/// Pictures of H.264 and AV1, which are decoded where a build has the libraries.
+/// Video frames of H.264 and AV1, which are decoded where a build has the libraries.
 @Suite struct DecodingTests {
   private static let hasH264 = (try? Toolchain.current(for: ""))?.openh264 != nil
 
@@ -14,9 +14,9 @@ import Testing
     AND digest IS NOT NULL
     """
 
-  /// What was recorded without pictures has them after an upgrade.
+  /// What was recorded without video frames has them after an upgrade.
   @Test(.enabled(if: hasH264, "this build has no libopenh264"))
-  func picturesOfOthersAreDecodedAtOnceOrLater() async throws {
+  func videoFramesOfOthersAreDecodedAtOnceOrLater() async throws {
     let folder = try Folder()
     let (plain, decoded) = (folder.file("plain.take"), folder.file("decoded.take"))
     let upgraded = folder.file("upgraded.take")
@@ -26,13 +26,13 @@ import Testing
     #expect(try await Tool.run(options + [plain]).status == 0)
     #expect(try await Tool.run(options + [decoded, "--decode"]).status == 0)
     #expect(try Takes.number(plain, Self.digests) == 0)
-    let pictures = try Takes.number(decoded, Self.digests)
-    #expect(pictures > 60)
+    let videoFrames = try Takes.number(decoded, Self.digests)
+    #expect(videoFrames > 60)
     let refused = "SELECT count(*) FROM frame WHERE outcome = 'undecodable'"
     #expect(try Takes.number(decoded, refused) == 0)
     let upgrade = try await Tool.run("upgrade", plain, "--decode", "--out", upgraded)
     #expect(upgrade.status == 0, "\(upgrade.output) \(upgrade.errors)")
-    #expect(try Takes.number(upgraded, Self.digests) == pictures)
+    #expect(try Takes.number(upgraded, Self.digests) == videoFrames)
     for path in [plain, decoded, upgraded] { try await Takes.expectIdentical(path) }
     // Where nothing was decoded, it makes no difference whether anything could be.
     let info = try await Tool.run("info", decoded)

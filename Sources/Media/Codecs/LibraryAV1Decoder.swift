@@ -21,7 +21,7 @@
       unsafe dav1d_default_settings(&settings)
       unsafe settings.n_threads = 1
       unsafe settings.max_frame_delay = 1
-      // The best of the layers of a picture is the one that is shown.
+      // The best of the layers of a video frame is the one that is shown.
       unsafe settings.all_layers = 0
       unsafe settings.frame_size_limit = UInt32(LibraryVPXDecoder.mostPixels)
       unsafe settings.logger.callback = nil
@@ -52,12 +52,13 @@
       }
       defer { unsafe dav1d_data_unref(&data) }
       var shown: DecodedVideo?
-      // A decoder that is full gives pictures before it takes more; the last one stays on screen.
+      // A decoder that is full gives video frames before it takes more; the last one stays on
+      // screen.
       repeat {
         let sent = unsafe dav1d_send_data(context, &data)
         guard sent == 0 || sent == LibraryAV1Decoder.again else { throw refused("code \(sent)") }
         let before = unsafe data.sz
-        while let picture = try next() { shown = picture }
+        while let videoFrame = try next() { shown = videoFrame }
         let isTaken = unsafe data.sz < before
         guard sent == 0 || isTaken || shown != nil else {
           throw refused("it takes no data")
@@ -71,27 +72,28 @@
     /// What dav1d says while it waits: `DAV1D_ERR(EAGAIN)`, a macro.
     private static let again: Int32 = -11
 
-    /// The next picture that is ready.
+    /// The next video frame that is ready.
     private func next() throws(CodecError) -> DecodedVideo? {
-      var picture = Dav1dPicture()
-      let code = unsafe dav1d_get_picture(context, &picture)
+      var videoFrame = Dav1dVideoFrame()
+      let code = unsafe dav1d_get_picture(context, &videoFrame)
       guard code != LibraryAV1Decoder.again else { return nil }
       guard code == 0 else { throw refused("code \(code)") }
-      defer { unsafe dav1d_picture_unref(&picture) }
-      let form = unsafe picture.p
+      defer { unsafe dav1d_picture_unref(&videoFrame) }
+      let form = unsafe videoFrame.p
       guard form.bpc == 8, form.layout == DAV1D_PIXEL_LAYOUT_I420 else {
-        throw refused("its pictures have \(form.bpc) bits, or other chroma than 4:2:0")
+        throw refused("its video frames have \(form.bpc) bits, or other chroma than 4:2:0")
       }
-      let planes = unsafe [picture.data.0, picture.data.1, picture.data.2].map { plane in
+      let planes = unsafe [videoFrame.data.0, videoFrame.data.1, videoFrame.data.2].map { plane in
         unsafe plane?.assumingMemoryBound(to: UInt8.self)
       }
       guard
-        let copy = unsafe Picture(
-          copying: planes, strides: [picture.stride.0, picture.stride.1, picture.stride.1],
+        let copy = unsafe I420Buffer(
+          copying: planes,
+          strides: [videoFrame.stride.0, videoFrame.stride.1, videoFrame.stride.1],
           width: Int(form.w), height: Int(form.h))
       else { throw refused("the frame is not for showing") }
-      let quantiser = unsafe picture.frame_hdr?.pointee.quant.yac ?? 0
-      return DecodedVideo(picture: copy, quantiser: UInt8(clamping: quantiser))
+      let quantiser = unsafe videoFrame.frame_hdr?.pointee.quant.yac ?? 0
+      return DecodedVideo(videoFrame: copy, quantiser: UInt8(clamping: quantiser))
     }
 
     private func refused(_ reason: String) -> CodecError {

@@ -43,13 +43,13 @@
     }
 
     func decode(_ bytes: [UInt8]) throws(CodecError) -> DecodedVideo {
-      guard let look = CodecName.h264.codec?.look?(bytes.span.bytes), look.hasPicture else {
-        throw refused("no picture is in the frame")
+      guard let look = CodecName.h264.codec?.look?(bytes.span.bytes), look.hasFrame else {
+        throw refused("no video frame is in the frame")
       }
       if needsKey && !look.isKey { throw refused("a key frame is awaited") }
       if let (width, height) = look.size {
         guard width > 0, height > 0, width * height <= LibraryVPXDecoder.mostPixels
-        else { throw refused("pictures of \(width) by \(height)") }
+        else { throw refused("video frames of \(width) by \(height)") }
       }
       var planes:
         (
@@ -71,13 +71,13 @@
       }
       let size = unsafe shown.UsrData.sSystemBuffer
       guard shown.iBufferStatus == 1,
-        let picture = unsafe Picture(
+        let videoFrame = unsafe I420Buffer(
           copying: [planes.0, planes.1, planes.2],
           strides: [Int(size.iStride.0), Int(size.iStride.1), Int(size.iStride.1)],
           width: Int(size.iWidth), height: Int(size.iHeight))
       else { throw refused("the frame is not for showing") }
       needsKey = false
-      return DecodedVideo(picture: picture, quantiser: lastQuantiser)
+      return DecodedVideo(videoFrame: videoFrame, quantiser: lastQuantiser)
     }
 
     /// The mean quantiser of the last frame, 0 to 51.

@@ -12,10 +12,10 @@ struct ReceivingTrack: Machine {
   }
 
   enum Output {
-    /// A block of sound is played, and how loud it is: 0 to -127 dBov without its sign.
-    case sound(AudioBlock, level: UInt8, FrameRecord)
-    /// A decoded picture, and the frame it came from.
-    case picture(Picture, ReceivedFrame, FrameRecord)
+    /// A block of audio is played, and how loud it is: 0 to -127 dBov without its sign.
+    case audio(AudioBlock, level: UInt8, FrameRecord)
+    /// A decoded video frame, and the frame it came from.
+    case videoFrame(I420Buffer, ReceivedFrame, FrameRecord)
     /// The decoder refused a frame; a key frame is needed.
     case undecodable(FrameRecord)
     /// A frame of a codec that is passed through, when it would be shown.
@@ -32,7 +32,7 @@ struct ReceivingTrack: Machine {
   private(set) var sources = SourceHistory()
   /// Whether what comes is decoded.
   private let decodes: Bool
-  /// Whether what is played is shown; sound that is not has no volume.
+  /// Whether what is played is shown; audio that is not has no volume.
   private var isEnabled = true
   private var blackout = Blackout()
   /// What the last key frame of a codec that is not decoded told of its size.
@@ -53,7 +53,7 @@ struct ReceivingTrack: Machine {
   /// Begins a track by its number.
   ///
   /// - Parameters:
-  ///   - decodes: whether pictures are decoded; sound is by whatever `codecs` gives.
+  ///   - decodes: whether video frames are decoded; audio is by whatever `codecs` gives.
   ///   - furtherDecoders: the codecs that are decoded among those that are passed through otherwise.
   init(
     _ number: UInt32, _ kind: MediaKind, mid: String, codecs: any CodecFactory,
@@ -91,7 +91,7 @@ struct ReceivingTrack: Machine {
     audio?.gain = state.isEnabled ? PlayoutGain(volume: state.volume) : .silence
   }
 
-  // MARK: Sound
+  // MARK: Audio
 
   private mutating func driveAudio(
     _ input: AudioPlayout.Input, at now: Instant, into outbox: inout Outbox<Output>
@@ -105,7 +105,7 @@ struct ReceivingTrack: Machine {
         record.audioLevel
         ?? AudioLevel.level(energy: record.energy, frameCount: block.frameCount)
       if played.origin == .packet { notePlayed(record, level: level, at: now) }
-      outbox.append(.sound(block, level: level, record))
+      outbox.append(.audio(block, level: level, record))
     }
   }
 
@@ -134,7 +134,7 @@ struct ReceivingTrack: Machine {
     return record
   }
 
-  // MARK: Pictures
+  // MARK: Video frames
 
   private mutating func driveVideo(
     _ input: VideoPlayout.Input, at now: Instant, into outbox: inout Outbox<Output>
@@ -145,10 +145,10 @@ struct ReceivingTrack: Machine {
       switch output {
       case .shown(let frame, let decoded):
         var decoded = decoded
-        if !isEnabled { decoded.picture = blackout.black(like: decoded.picture) }
+        if !isEnabled { decoded.videoFrame = blackout.black(like: decoded.videoFrame) }
         let record = record(of: frame, "decoded", decoded)
         notePlayed(record, level: nil, at: now)
-        outbox.append(.picture(decoded.picture, frame, record))
+        outbox.append(.videoFrame(decoded.videoFrame, frame, record))
       case .undecodable(let frame): outbox.append(.undecodable(record(of: frame, "undecodable")))
       case .passed(let frame):
         learnSize(of: frame)
@@ -176,9 +176,9 @@ struct ReceivingTrack: Machine {
   ) -> FrameRecord {
     FrameRecord(
       transceiver: transceiver, kind: .video, isInbound: true, codec: frame.codec, ssrc: frame.ssrc,
-      rtpTime: frame.rtpTime, isKey: frame.isKey, width: decoded?.picture.width ?? 0,
-      height: decoded?.picture.height ?? 0, bytes: frame.bytes,
-      outcome: outcome, decoded: decoded.map { .picture($0.picture) } ?? .none,
+      rtpTime: frame.rtpTime, isKey: frame.isKey, width: decoded?.videoFrame.width ?? 0,
+      height: decoded?.videoFrame.height ?? 0, bytes: frame.bytes,
+      outcome: outcome, decoded: decoded.map { .videoFrame($0.videoFrame) } ?? .none,
       quantiser: decoded?.quantiser ?? 0)
   }
 

@@ -14,12 +14,12 @@ struct UpgradeCommand: ParsableCommand {
       it is. The exit status is 1 when the session no longer comes to the same: states, frames, \
       bit rates and the like, within the tolerances of retake pin.
 
-      With --decode, what was only carried through is decoded: the sound and pictures of calls \
-      between others that were recorded without, and pictures of H.264 and AV1.
+      With --decode, what was only carried through is decoded: the audio and video frames of calls \
+      between others that were recorded without, and video frames of H.264 and AV1.
 
       Examples:
         retake upgrade old.take --out new.take
-        retake upgrade seen.take --decode --out pictures.take
+        retake upgrade seen.take --decode --out video frames.take
       """)
 
   @OptionGroup var options: TakeOptions
@@ -35,7 +35,7 @@ struct UpgradeCommand: ParsableCommand {
     noteEndings(of: options.take)
     var upgrade = try WritingWhole.take(out) { temporary in
       try Progress("upgrading").follow {
-        try reading { () throws(TapeError) in 
+        try reading { () throws(TapeError) in
           try Upgrade(path: options.take, output: temporary, decodes: decode)
         }
       }
