@@ -130,13 +130,16 @@ extension PeerStack {
       case .frame(let frame, let mid, let record):
         tell(.frame(record))
         if frame.kind == .audio {
-          let level = AudioLevel.level(
+          let level = AudioMeter.level(
             energy: record.energy, frameCount: AudioBlock.sampleRate / 50)
           hear(record, level: record.audioLevel ?? level)
         }
         drive(bundles.carrying(mid), .frame(mid: mid, frame))
       case .audioEnded:
         forgetSpeaker(tracks.sending[index].transceiver, isInbound: false)
+      case .mutedSpeech(let isSpeaking):
+        let transceiver = tracks.sending[index].transceiver
+        notify(.mutedSpeech, .mutedSpeech(transceiver: transceiver, isSpeaking: isSpeaking))
       case .failure(let reason): refuse(layer: "encoder", reason)
       }
     }

@@ -36,6 +36,8 @@ struct SendingTrack: Machine {
     case frame(EncodedFrame, mid: String, FrameRecord)
     /// Audio is no longer sent.
     case audioEnded
+    /// Somebody speaks while the track is disabled, or no longer does.
+    case mutedSpeech(isSpeaking: Bool)
     /// Why nothing can be encoded, in words.
     case failure(String)
   }
@@ -102,7 +104,7 @@ struct SendingTrack: Machine {
 
   var isRunning: Bool { mid != nil }
   /// What the present source of video frames gave.
-  var videoCounters: VideoCaptureCounters {
+  var frameCounters: VideoCaptureCounters {
     video?.counters ?? stream?.counters ?? videoCounters
   }
   /// When a capture wants its next input; kept, because every step of the peer asks for it.
@@ -230,7 +232,7 @@ struct SendingTrack: Machine {
     }
     if video != nil { drive(VideoCapture.Input.stop, at: now, into: &outbox) }
     if let audio { audioCounters = audio.counters }
-    videoCounters = videoCounters
+    videoCounters = frameCounters
     audio = nil
     video = nil
     stream = nil
@@ -260,6 +262,7 @@ struct SendingTrack: Machine {
     while let output = outputs.next() {
       switch output {
       case .encoded(let frame): send(frame, quantiser: 0, at: now, into: &outbox)
+      case .mutedSpeech(let isSpeaking): outbox.append(.mutedSpeech(isSpeaking: isSpeaking))
       case .failure(let reason): outbox.append(.failure(reason))
       }
     }
@@ -328,7 +331,7 @@ struct SendingTrack: Machine {
     guard stream?.codec == name else {
       let title = name.codec?.title ?? name.rawValue
       outbox.append(
-        .failure("video frames in \(title) came to be sent, but \(codec) was agreed on"))
+        .failure("pictures in \(title) came to be sent, but \(codec) was agreed on"))
       return
     }
     guard isEnabled else { return }
