@@ -55,14 +55,15 @@
       // A decoder that is full gives video frames before it takes more; the last one stays on
       // screen.
       repeat {
+        let before = unsafe data.sz
         let sent = unsafe dav1d_send_data(context, &data)
         guard sent == 0 || sent == LibraryAV1Decoder.again else { throw refused("code \(sent)") }
-        let before = unsafe data.sz
-        while let videoFrame = try next() { shown = videoFrame }
-        let isTaken = unsafe data.sz < before
-        guard sent == 0 || isTaken || shown != nil else {
-          throw refused("it takes no data")
+        var isStuck = unsafe data.sz == before
+        while let frame = try next() {
+          shown = frame
+          isStuck = false
         }
+        guard !isStuck else { throw refused("it takes no data") }
       } while unsafe data.sz > 0
       guard let shown else { throw refused("the frame is not for showing") }
       needsKey = false
@@ -74,7 +75,7 @@
 
     /// The next video frame that is ready.
     private func next() throws(CodecError) -> DecodedVideo? {
-      var videoFrame = Dav1dVideoFrame()
+      var videoFrame = Dav1dPicture()
       let code = unsafe dav1d_get_picture(context, &videoFrame)
       guard code != LibraryAV1Decoder.again else { return nil }
       guard code == 0 else { throw refused("code \(code)") }
