@@ -3,7 +3,8 @@
 
 # Libraries that the package links, and what finds them.
 CORE = libpcap-dev libsrtp2-dev libopus-dev libvpx-dev libsqlite3-dev libssl-dev libxxhash-dev \
-	libedit-dev zlib1g-dev libzstd-dev libyuv-dev libcharls-dev pkg-config
+	libedit-dev zlib1g-dev libzstd-dev libyuv-dev libcharls-dev libopenh264-dev libdav1d-dev \
+	pkg-config
 # What the tests drive besides: another date for a replay, plain SQL on a take, a debugger at a step,
 # what another reader of captures makes of them.
 TESTING = faketime sqlite3 python3 curl openssl gdb tshark
@@ -104,6 +105,7 @@ captures: release deps-interop $(VENV)/ready
 # How fast recording, replaying and data channels are on this machine, beside other libraries.
 bench: release $(VENV)/ready
 	$(RETAKE) bench takes
+	$(RETAKE) bench wire
 	$(VENV)/bin/python Tests/Interop/throughput.py --retake $(RETAKE)
 
 # Calls that come and go at random for MINUTES, and what a recorder still holds of them; series of

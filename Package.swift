@@ -1,4 +1,5 @@
 // swift-tools-version: 6.2
+import Foundation
 import PackageDescription
 
 /// Settings of every Swift target.
@@ -81,6 +82,8 @@ let package = Package(
     // Pixel formats and rotation of what is captured; Debian's package has no pkg-config file.
     library("CYUV", nil, "libyuv-dev"),
     library("CCharLS", "charls", "libcharls-dev"),  // captured pictures on the tape, lossless
+    library("COpenH264", "openh264", "libopenh264-dev"),  // decoding of H.264, where it is there
+    library("CDav1d", "dav1d", "libdav1d-dev"),  // decoding of AV1, where it is there
     library("CEdit", "libedit", "libedit-dev"),  // lines, history, completion of retake debug
     // What Swift cannot import, by what needs it: variadic functions, macros, callbacks, fork.
     .target(name: "CDTLS", dependencies: ["COpenSSL"]),
@@ -108,7 +111,8 @@ let package = Package(
       "Observer", ["Wire", "STUN", "TURN", "ICE", "Secure", "RTP", "SDP", "Decryption"]),
     module("Flow", ["Wire", "RTP"], containers: ["DequeModule"]),
     module(
-      "Media", ["Wire", "RTP", "COpus", "CVPX", "CYUV"], containers: ["DequeModule"]),
+      "Media", ["Wire", "RTP", "COpus", "CVPX", "CYUV", "COpenH264", "CDav1d"],
+      containers: ["DequeModule"]),
     // Which way sound goes on a machine, and the blocks of it between device and stack.
     module("AudioSession", ["Wire", "Media"]),
     module("Stats", ["Wire"]),
@@ -345,6 +349,25 @@ let package = Package(
   ],
   swiftLanguageModes: [.v6]
 )
+
+// A machine may lack the decoders of H.264 and AV1: what they would decode is then carried through
+// as it came. Where they were installed later, `swift package purge-cache` has this looked at anew.
+let pkgConfigFolders =
+  (Context.environment["PKG_CONFIG_PATH"] ?? "").split(separator: ":").map(String.init)
+  + ["/usr/lib/pkgconfig", "/usr/share/pkgconfig", "/usr/local/lib/pkgconfig"]
+  + ((try? FileManager.default.contentsOfDirectory(atPath: "/usr/lib")) ?? []).sorted()
+  .map { "/usr/lib/\($0)/pkgconfig" }
+for (module, file) in [("COpenH264", "openh264.pc"), ("CDav1d", "dav1d.pc")]
+where !pkgConfigFolders.contains(where: { FileManager.default.fileExists(atPath: "\($0)/\(file)") })
+{
+  package.targets.removeAll { $0.name == module }
+  for target in package.targets {
+    target.dependencies.removeAll {
+      guard case .byNameItem(module, _) = $0 else { return false }
+      return true
+    }
+  }
+}
 
 // While one works on a module: RETAKE_TESTS=FlowTests,PeerTests swift build --build-tests
 // compiles and links these tests alone.

@@ -53,6 +53,11 @@ package struct CaptureParser: Sendable {
   /// was cut off.
   package var waitingCount: Int { buffer.count - start }
 
+  /// Whether the capture is one in blocks, pcapng.
+  package var isPcapng: Bool {
+    if case .pcapng = format { true } else { false }
+  }
+
   /// Whether the first bytes were those of a known format.
   package var isRecognised: Bool { format != nil }
 

@@ -96,6 +96,9 @@ package struct CaptureReader: Sendable {
   /// How many bytes at the end of the file belong to a record that is not whole.
   package var waitingCount: Int { parser.waitingCount }
 
+  /// Whether secrets may stand in the capture: pcap has no place for them.
+  package var mayBringKeys: Bool { parser.isPcapng }
+
   /// Whether the first bytes were those of a capture.
   package var isRecognised: Bool { parser.isRecognised }
 

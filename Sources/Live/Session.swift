@@ -112,6 +112,10 @@ public final class Session: Sendable {
     prepare: (PeerConnection) -> Void = { _ in }
   ) -> PeerConnection {
     let number = tape?.addPeer(label: label, role: role) ?? (actor: 0, peer: 0)
+    var configuration = configuration
+    if configuration.decoders == nil {
+      configuration.decoders = LibraryCodecs.furtherDecoders
+    }
     let key = loop.nextKey()
     let observers = PeerObservers(port: DataChannelPort(mailbox: loop.mailbox, key: key))
     let setup = PeerSetup(

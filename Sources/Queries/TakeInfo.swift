@@ -248,7 +248,8 @@ extension TakeInfo: CustomStringConvertible {
       "toolchain",
       [
         ("OpenSSL", toolchain.openssl), ("libsrtp", toolchain.srtp), ("Opus", toolchain.opus),
-        ("libvpx", toolchain.vpx),
+        ("libvpx", toolchain.vpx), ("OpenH264", toolchain.openh264 ?? ""),
+        ("dav1d", toolchain.dav1d ?? ""),
         // Its features are a long list, which the JSON has.
         ("CPU", String(toolchain.cpu.prefix { $0 != " " })),
       ].filter { !$0.1.isEmpty }.map { "\($0.0) \($0.1)" }.joined(separator: ", "))

@@ -17,6 +17,8 @@ package final class Redrive {
     package var security: RecordedSecurity.Parts = []
     /// The `take` row of the new take; nil: that of the old one.
     package var header: TakeHeader?
+    /// What becomes of an input before it is driven: a genesis may get other settings.
+    package var adapt: @Sendable (any RecordedInput) -> any RecordedInput = { $0 }
     package init() {}
   }
 
@@ -36,6 +38,7 @@ package final class Redrive {
   private let reader: TapeReader
   private let source: StepSource
   private let copy: TakeCopy
+  private let adapt: @Sendable (any RecordedInput) -> any RecordedInput
   private var actors: DrivenActors
   /// The deadline that was recorded after each peer's last step.
   private var recordedDeadlines: [Instant?] = []
@@ -57,6 +60,7 @@ package final class Redrive {
     self.path = path
     var options = options
     if try OwnCodecCheck.needsFrames(path, codecs: codecs) { options.skipsCodecs = true }
+    adapt = options.adapt
     let reader = try TapeReader(path: path, kinds: kinds)
     self.reader = reader
     source = StepSource { () throws(TapeFault) in try reader.next() }
@@ -120,6 +124,7 @@ package final class Redrive {
     var step = step
     let recordedAt = step.head.at
     step.head.at = now
+    step.input = adapt(step.input)
     let (outputs, actor) = actors.execute(step, rows)
     let head = try write(step.input, outputs, actor)
     if now != recordedAt || head.deadline != step.head.deadline

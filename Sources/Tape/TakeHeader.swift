@@ -59,6 +59,16 @@ package struct TakeHeader: Hashable, Sendable {
   /// How many columns the row had before there were revisions.
   private static let firstColumns = 9
 
+  /// Names the decoders of a toolchain that another one does without.
+  mutating func use(decodersOf other: Toolchain) {
+    var joint = toolchain
+    joint.openh264 = joint.openh264 ?? other.openh264
+    joint.dav1d = joint.dav1d ?? other.dav1d
+    guard joint != toolchain else { return }
+    toolchain = joint
+    toolchainText = CanonicalJSON.text(joint)
+  }
+
   /// The same with its digest made anew, after values were changed.
   package var sealed: TakeHeader {
     var copy = self
@@ -109,10 +119,11 @@ package struct TakeHeader: Hashable, Sendable {
     } catch {
       throw TapeError(path: path, place: "take", error)
     }
-    guard let found, rows == 1 else {
+    guard var found, rows == 1 else {
       throw TapeError(
         path: path, place: "take", reason: "it has \(rows) usable rows instead of one")
     }
+    found.toolchain.leaveOutUnused(in: connection)
     guard found.digest == [UInt8].digest(of: found.values) else {
       throw TapeError(
         path: path, place: "take",

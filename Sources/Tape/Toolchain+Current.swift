@@ -15,6 +15,7 @@ extension Toolchain {
     return Toolchain(
       openssl: DTLSTransport.opensslVersion + Toolchain.engineMark + engine.prefix(16),
       srtp: SRTPContext.libraryVersion, opus: LibraryCodecs.opusVersion,
-      vpx: LibraryCodecs.vpxVersion, cpu: String(cString: cdtls_cpu_features()))
+      vpx: LibraryCodecs.vpxVersion, cpu: String(cString: cdtls_cpu_features()),
+      openh264: LibraryCodecs.openH264Version, dav1d: LibraryCodecs.dav1dVersion)
   }
 }

@@ -1,5 +1,6 @@
 import Foundation
 import Media
+import Peer
 package import Replay
 package import Tape
 
@@ -25,8 +26,10 @@ package struct Upgrade: Sendable, Codable {
   package var misses: [Miss]
 
   /// Writes the new take; `output` must not exist.
+  ///
+  /// - Parameter decodes: whether whatever this build can decode is decoded from now on.
   package init(
-    path: String, output: String,
+    path: String, output: String, decodes: Bool = false,
     kinds: MachineKinds = MachineKinds(),
     makePeer: @escaping TakeVerification.MakePeer = TakeVerification.stack
   ) throws(TapeError) {
@@ -53,6 +56,7 @@ package struct Upgrade: Sendable, Codable {
     var options = Redrive.Options()
     options.header = header
     options.security = substitution.security
+    if decodes { options.adapt = { Upgrade.decoding($0) } }
     let isNew = !FileManager.default.fileExists(atPath: output)
     let summary: Redrive.Summary
     do throws(TapeError) {
@@ -70,6 +74,19 @@ package struct Upgrade: Sendable, Codable {
     firstDifference = summary.firstDifference
     misses = Pin(mode: .meaning, measures: try Measures(path: path))
       .misses(of: try Measures(path: output))
+  }
+
+  /// The same input with a genesis that has everything decoded.
+  private static func decoding(_ input: any RecordedInput) -> any RecordedInput {
+    switch input {
+    case ObserverInput.genesis(var genesis):
+      genesis.decodeAll()
+      return ObserverInput.genesis(genesis)
+    case PeerInput.genesis(var genesis):
+      genesis.configuration.decoders = LibraryCodecs.furtherDecoders
+      return PeerInput.genesis(genesis)
+    default: return input
+    }
   }
 
   /// What changed, on several lines.

@@ -30,7 +30,7 @@ import Wire
       DatagramClass($0.span.bytes) == .stun
     }
     try #require(samples.count > 4)
-    let count = count(250)
+    let count = count(246)
     let key = Array("password".utf8)
     var taken = 0
     for round in 0..<count {

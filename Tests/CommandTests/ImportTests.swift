@@ -49,6 +49,24 @@ struct ImportTests {
     #expect(try await Tool.run("page", path, "--out", page).status == 0)
   }
 
+  /// A browser logs the secrets of all that it opens; a take has those of its calls.
+  @Test func onlyTheKeysOfItsCallsAreInATake() async throws {
+    let folder = try Folder()
+    let path = folder.file("call.take")
+    let other = String(repeating: "ab", count: 32)
+    let lines = "CLIENT_RANDOM \(other) \(String(repeating: "cd", count: 48))\n"
+    let whole = try String(contentsOfFile: sample("chromium-aiortc.keys"), encoding: .utf8)
+    let keys = try folder.write("keys.log", (lines + whole + lines).utf8)
+    let made = try await Tool.run(
+      "import", sample("chromium-aiortc.pcap"), "--keys", keys, "--out", path)
+    #expect(made.status == 0, "\(made.errors)")
+    #expect(made.output.contains("905 RTP and RTCP packets (905 in the clear)"))
+    let told = "SELECT count(*) FROM call_request WHERE name = 'keyLog'"
+    #expect(try Takes.number(path, told) == 1)
+    #expect(
+      try Takes.number(path, told + " AND instr(arguments, '\(other)') > 0") == 0)
+  }
+
   /// Video frames and audio of others are written into files where they were decoded.
   @Test func whatOthersReceivedIsExported() async throws {
     let folder = try Folder()

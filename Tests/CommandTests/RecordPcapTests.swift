@@ -88,6 +88,29 @@ struct RecordPcapTests {
     try await Takes.expectIdentical(path)
   }
 
+  @Test func aFolderGetsATakeOfEachCallThatAPipeBrings() async throws {
+    let folder = try Folder()
+    let names = ["chromium-aiortc", "aiortc-offers-chromium"]
+    // The second capture goes on where the first ends, without its head.
+    let keys = names.map { "--keys '\(sample("\($0).keys"))'" }.joined(separator: " ")
+    let outcome = try await Tool.shell(
+      """
+      { cat '\(sample("\(names[0]).pcap"))'; tail -c +25 '\(sample("\(names[1]).pcap"))'; } \
+      | "$RETAKE" record pcap -r - \(keys) --out '\(folder.path)/calls/'
+      """)
+    #expect(outcome.status == 0, "\(outcome.errors)")
+    let calls = folder.file("calls")
+    let made = try FileManager.default.contentsOfDirectory(atPath: calls).sorted()
+    #expect(made.count == 2 && made.allSatisfy { $0.hasSuffix(".take") }, "\(made)")
+    for name in made {
+      let path = "\(calls)/\(name)"
+      #expect(try Takes.number(path, "SELECT count(*) FROM peer") == 2)
+      let sealed = "SELECT count(*) FROM coverage WHERE what = 'no-keys'"
+      #expect(try Takes.number(path, sealed) == 0)
+      try await Takes.expectIdentical(path)
+    }
+  }
+
   @Test(.enabled(if: geteuid() == 0, "capturing needs CAP_NET_RAW"))
   func whatIsCutShortIsSaidToBe() async throws {
     let folder = try Folder()

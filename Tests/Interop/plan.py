@@ -70,6 +70,8 @@ class Call:
     codec: str = "vp8"
     # Retake sends video frames from a file of that codec, as they are.
     file: bool = False
+    # The newest version of DTLS that a Firefox speaks; empty for its own choice.
+    dtls: str = ""
 
     @property
     def name(self):

@@ -61,6 +61,7 @@ async def _main(options, folder):
     import interface
     import matrix
     import negotiations
+    import observed
     import sessions
     import statistics_call
     import viewing
@@ -91,6 +92,22 @@ async def _main(options, folder):
             continue
         found = await negotiations.run(options.retake, folder / name, peer)
         problems += _tell(name, found, f"{len(negotiations.STEPS)} more exchanges by both sides")
+    # A brief run has the last of them alone, in which everything has a part.
+    for cell in [] if options.brief else observed.CELLS:
+        if not cell.peers <= set(options.peers) or options.only not in cell.name:
+            continue
+        if hindrance := observed.hindrance():
+            print(f"{cell.name}: left out, {hindrance}")
+            continue
+        found, table = await observed.run(
+            cell, options.retake, folder / cell.name, options.seconds
+        )
+        problems += _tell(cell.name, found, "opened to the last packet, tshark counts the same")
+        print(table)
+    name = "observed-retake"
+    if "aiortc" in options.peers and options.only in name and not observed.hindrance():
+        found, words = await observed.run_own(options.retake, folder / name, options.seconds)
+        problems += _tell(name, found, words)
     for peer in ("chromium", "firefox"):
         name = f"statistics-{peer}"
         if peer not in options.peers or options.only not in name:

@@ -3,7 +3,8 @@ import CVPX
 package import RTP
 import Wire
 
-/// The real codecs: Opus by libopus, VP8 and VP9 by libvpx, each on the calling thread.
+/// The real codecs: Opus by libopus, VP8 and VP9 by libvpx, each on the calling thread; decoders of
+/// H.264 by OpenH264 and of AV1 by dav1d where this build has them.
 package final class LibraryCodecs: CodecFactory {
   package init() {}
 
@@ -15,6 +16,41 @@ package final class LibraryCodecs: CodecFactory {
   /// The version of libvpx that bit-exactness depends on.
   package static var vpxVersion: String {
     "libvpx " + (unsafe vpx_codec_version_str().map { unsafe String(cString: $0) } ?? "?")
+  }
+
+  /// The version of OpenH264; nil in a build without it.
+  package static var openH264Version: String? {
+    #if canImport(COpenH264)
+      LibraryH264Decoder.version
+    #else
+      nil
+    #endif
+  }
+
+  /// The version of dav1d; nil in a build without it.
+  package static var dav1dVersion: String? {
+    #if canImport(CDav1d)
+      LibraryAV1Decoder.version
+    #else
+      nil
+    #endif
+  }
+
+  /// The codecs that are carried through unless genesis names them, and that this build decodes, by
+  /// encoding name.
+  package static var furtherDecoders: [String] {
+    (openH264Version == nil ? [] : ["h264"]) + (dav1dVersion == nil ? [] : ["av1"])
+  }
+
+  /// What this build lacks to decode all that it knows, in a sentence each with the way out.
+  package static var missingDecoders: [String] {
+    [("H.264", "libopenh264", openH264Version), ("AV1", "libdav1d", dav1dVersion)]
+      .filter { $0.2 == nil }.map { missing($0.0, $0.1) }
+  }
+
+  private static func missing(_ title: String, _ library: String) -> String {
+    "\(title) is not decoded: this build has no \(library); install \(library)-dev, "
+      + "run swift package purge-cache, and build again"
   }
 
   package func audioEncoder(
@@ -38,9 +74,21 @@ package final class LibraryCodecs: CodecFactory {
   package func videoDecoder(
     track: String, _ codec: CodecName
   ) throws(CodecError) -> any VideoDecoding {
-    guard let known = codec.codec, known.kind == .video, !known.isPassedThrough else {
-      throw CodecError(reason: "no decoder for \(codec.rawValue)")
+    switch codec {
+    case .vp8, .vp9: return try LibraryVPXDecoder(codec)
+    case .h264:
+      #if canImport(COpenH264)
+        return try LibraryH264Decoder()
+      #else
+        throw CodecError(reason: LibraryCodecs.missing("H.264", "libopenh264"))
+      #endif
+    case .av1:
+      #if canImport(CDav1d)
+        return try LibraryAV1Decoder()
+      #else
+        throw CodecError(reason: LibraryCodecs.missing("AV1", "libdav1d"))
+      #endif
+    default: throw CodecError(reason: "no decoder for \(codec.rawValue)")
     }
-    return try LibraryVPXDecoder(codec)
   }
 }

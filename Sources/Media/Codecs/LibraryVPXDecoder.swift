@@ -99,15 +99,20 @@ private struct FrameHeader {
 }
 
 extension I420Buffer {
-  /// Copies what libvpx shows, without the padding of its rows.
+  /// Copies what libvpx shows.
   fileprivate convenience init?(copying image: vpx_image_t) {
-    let width = unsafe Int(image.d_w)
-    let height = unsafe Int(image.d_h)
-    let planes = unsafe [image.planes.0, image.planes.1, image.planes.2]
-    let strides = unsafe [image.stride.0, image.stride.1, image.stride.2]
-    guard unsafe image.fmt == VPX_IMG_FMT_I420, width > 0, height > 0,
-      unsafe planes.allSatisfy({ unsafe $0 != nil })
-    else { return nil }
+    guard unsafe image.fmt == VPX_IMG_FMT_I420 else { return nil }
+    unsafe self.init(
+      copying: [image.planes.0, image.planes.1, image.planes.2],
+      strides: [Int(image.stride.0), Int(image.stride.1), Int(image.stride.2)],
+      width: Int(image.d_w), height: Int(image.d_h))
+  }
+
+  /// Copies the three planes of what a decoder shows, without the padding of their rows.
+  convenience init?(
+    copying planes: [UnsafeMutablePointer<UInt8>?], strides: [Int], width: Int, height: Int
+  ) {
+    guard width > 0, height > 0, unsafe planes.allSatisfy({ unsafe $0 != nil }) else { return nil }
     let count = I420Buffer.byteCount(width: width, height: height)
     let samples = unsafe [UInt8](unsafeUninitializedCapacity: count) { buffer, initialized in
       for plane in 0..<3 {
@@ -118,7 +123,7 @@ extension I420Buffer {
         for _ in 0..<rows {
           unsafe target.initialize(from: source, count: columns)
           unsafe target += columns
-          unsafe source += Int(strides[plane])
+          unsafe source += strides[plane]
         }
         initialized += columns * rows
       }

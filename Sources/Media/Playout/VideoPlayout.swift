@@ -40,8 +40,10 @@ package struct VideoPlayout: Machine {
   private let codecs: any CodecFactory
   /// What the delay is at least.
   private let minimumDelay: Interval
-  /// Whether frames are decoded whose codec has a library.
+  /// Whether anything is decoded.
   private let decodes: Bool
+  /// The codecs among those that are usually passed through that are decoded too.
+  private let furtherDecoders: [CodecName]
   /// What it is at least so that the audio of the same stream keeps up with the video frames.
   package var alignedDelay = Interval.zero
   private var decoder: (any VideoDecoding)?
@@ -59,15 +61,23 @@ package struct VideoPlayout: Machine {
   ///
   /// - Parameters:
   ///   - minimumDelay: the least delay, whatever the arrivals say; at most 5 s are granted.
-  ///   - decodes: whether frames are decoded; those of codecs without a library never are.
+  ///   - decodes: whether frames are decoded.
+  ///   - furtherDecoders: the codecs that are decoded among those that are passed through otherwise.
   package init(
-    track: String, codecs: any CodecFactory, minimumDelay: Interval = .zero, decodes: Bool = true
+    track: String, codecs: any CodecFactory, minimumDelay: Interval = .zero, decodes: Bool = true,
+    furtherDecoders: [CodecName] = []
   ) {
     self.decodes = decodes
+    self.furtherDecoders = furtherDecoders
     self.track = track
     self.codecs = codecs
     self.minimumDelay = max(VideoPlayout.leastDelay, min(minimumDelay, .seconds(5)))
     delay = self.minimumDelay
+  }
+
+  /// Whether frames of a codec are decoded, and not passed on as they are.
+  package func decodes(_ codec: CodecName) -> Bool {
+    decodes && (!codec.isPassedThrough || furtherDecoders.contains(codec))
   }
 
   /// When the oldest frame is to be shown.
@@ -181,7 +191,7 @@ package struct VideoPlayout: Machine {
       counters.jitterBufferDelay + max(.zero, now - frame.firstArrival)
     counters.jitterBufferTargetDelay = counters.jitterBufferTargetDelay + targetDelay
     counters.jitterBufferMinimumDelay = counters.jitterBufferMinimumDelay + networkDelay
-    guard decodes, !frame.codec.isPassedThrough else {
+    guard decodes(frame.codec) else {
       // Where nothing at all is decoded, what would be shown makes up the rhythm of the video
       // frames.
       if !decodes { counters.countShown(at: now) }

@@ -76,9 +76,12 @@ extension PeerStack {
         echo(
           .media(.audio(block), from: [Contributor(source: record.ssrc, level: level)]),
           of: transceiver)
-      case .videoFrame(let videoFrame, let record):
+      case .videoFrame(let videoFrame, let frame, let record):
         tell(.frame(record))
-        echo(.media(.videoFrame(videoFrame), from: []), of: transceiver)
+        // Nothing encodes it again: it is sent back as it came.
+        echo(
+          frame.codec.isPassedThrough ? .passOn(frame) : .media(.videoFrame(videoFrame), from: []),
+          of: transceiver)
       case .undecodable(let record):
         tell(.frame(record))
         drive(bundles.carrying(mid), .requestKeyframe(mid: mid))

@@ -14,7 +14,8 @@ struct ReceivingTrack: Machine {
   enum Output {
     /// A block of audio is played, and how loud it is: 0 to -127 dBov without its sign.
     case audio(AudioBlock, level: UInt8, FrameRecord)
-    case videoFrame(I420Buffer, FrameRecord)
+    /// A decoded video frame, and the frame it came from.
+    case videoFrame(I420Buffer, ReceivedFrame, FrameRecord)
     /// The decoder refused a frame; a key frame is needed.
     case undecodable(FrameRecord)
     /// A frame of a codec that is passed through, when it would be shown.
@@ -40,18 +41,23 @@ struct ReceivingTrack: Machine {
   /// When the playout wants its next input; kept, because every step of the peer asks for it.
   private(set) var deadline: Instant?
 
-  init(_ section: NegotiatedSection, codecs: any CodecFactory, minimumDelay: Interval) {
+  init(
+    _ section: NegotiatedSection, codecs: any CodecFactory, minimumDelay: Interval,
+    furtherDecoders: [CodecName]
+  ) {
     self.init(
       section.transceiverID, section.kind, mid: section.mid, codecs: codecs,
-      minimumDelay: minimumDelay)
+      minimumDelay: minimumDelay, furtherDecoders: furtherDecoders)
   }
 
   /// Begins a track by its number.
   ///
-  /// - Parameter decodes: whether video frames are decoded; audio is by whatever `codecs` gives.
+  /// - Parameters:
+  ///   - decodes: whether video frames are decoded; audio is by whatever `codecs` gives.
+  ///   - furtherDecoders: the codecs that are decoded among those that are passed through otherwise.
   init(
     _ number: UInt32, _ kind: MediaKind, mid: String, codecs: any CodecFactory,
-    minimumDelay: Interval = .zero, decodes: Bool = true
+    minimumDelay: Interval = .zero, decodes: Bool = true, furtherDecoders: [CodecName] = []
   ) {
     transceiver = number
     self.kind = kind
@@ -62,7 +68,8 @@ struct ReceivingTrack: Machine {
     case .audio: audio = AudioPlayout(track: track, codecs: codecs, minimumDelay: minimumDelay)
     case .video:
       video = VideoPlayout(
-        track: track, codecs: codecs, minimumDelay: minimumDelay, decodes: decodes)
+        track: track, codecs: codecs, minimumDelay: minimumDelay, decodes: decodes,
+        furtherDecoders: furtherDecoders)
     }
   }
 
@@ -141,7 +148,7 @@ struct ReceivingTrack: Machine {
         if !isEnabled { decoded.videoFrame = blackout.black(like: decoded.videoFrame) }
         let record = record(of: frame, "decoded", decoded)
         notePlayed(record, level: nil, at: now)
-        outbox.append(.videoFrame(decoded.videoFrame, record))
+        outbox.append(.videoFrame(decoded.videoFrame, frame, record))
       case .undecodable(let frame): outbox.append(.undecodable(record(of: frame, "undecodable")))
       case .passed(let frame):
         learnSize(of: frame)

@@ -40,7 +40,9 @@ struct TrackTable {
     if let known = receiving.firstIndex(where: { $0.mid == section.mid }) { return known }
     let minimum = configuration.jitterBufferMinimum ?? 0
     receiving.append(
-      ReceivingTrack(section, codecs: codecs, minimumDelay: .milliseconds(Int64(minimum))))
+      ReceivingTrack(
+        section, codecs: codecs, minimumDelay: .milliseconds(Int64(minimum)),
+        furtherDecoders: (configuration.decoders ?? []).map { CodecName(rawValue: $0) }))
     applySettings(of: section.transceiverID)
     return receiving.count - 1
   }

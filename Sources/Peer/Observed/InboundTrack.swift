@@ -21,10 +21,14 @@ struct InboundTrack {
   var extensions = HeaderExtensionMap()
   private let codecs: any CodecFactory
   let decodes: Bool
+  private let furtherDecoders: [CodecName]
   private var early: [Early] = []
 
-  init(_ track: ObservedTrack, codecs: any CodecFactory, decodes: Bool) {
+  init(
+    _ track: ObservedTrack, codecs: any CodecFactory, decodes: Bool, furtherDecoders: [CodecName]
+  ) {
     self.track = track
+    self.furtherDecoders = furtherDecoders
     self.codecs = codecs
     self.decodes = decodes
   }
@@ -104,7 +108,8 @@ struct InboundTrack {
   ) {
     if playout == nil {
       playout = ReceivingTrack(
-        track.number, frame.kind, mid: track.key, codecs: codecs, decodes: decodes)
+        track.number, frame.kind, mid: track.key, codecs: codecs, decodes: decodes,
+        furtherDecoders: furtherDecoders)
     }
     playout?.step(.frame(frame), at: now, into: &outbox)
   }

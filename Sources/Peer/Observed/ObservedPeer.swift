@@ -46,6 +46,7 @@ package struct ObservedPeer: Machine {
   private let codecs: any CodecFactory
   private let silentCodecs = UndecodedCodecs()
   private let decodes: Bool
+  private let furtherDecoders: [CodecName]
 
   private(set) var inbound: [InboundTrack] = []
   private(set) var outbound: [OutboundTrack] = []
@@ -64,8 +65,13 @@ package struct ObservedPeer: Machine {
   /// - Parameters:
   ///   - number: the peer's.
   ///   - codecs: nil where nothing is decoded.
-  package init(number: UInt32, wallClock: WallClock, codecs: (any CodecFactory)?) {
+  ///   - furtherDecoders: the codecs that are decoded among those that are passed through otherwise.
+  package init(
+    number: UInt32, wallClock: WallClock, codecs: (any CodecFactory)?,
+    furtherDecoders: [CodecName] = []
+  ) {
     self.number = number
+    self.furtherDecoders = furtherDecoders
     self.wallClock = wallClock
     self.codecs = codecs ?? silentCodecs
     decodes = codecs != nil
@@ -133,7 +139,8 @@ package struct ObservedPeer: Machine {
     inboundPlaces[track.number] = inbound.count
     let mayDecode = decodes && inbound.count < ObservedPeer.decodersMaximum
     var begun = InboundTrack(
-      track, codecs: mayDecode ? codecs : silentCodecs, decodes: mayDecode)
+      track, codecs: mayDecode ? codecs : silentCodecs, decodes: mayDecode,
+      furtherDecoders: furtherDecoders)
     begun.extensions = extensions
     inbound.append(begun)
   }
@@ -197,7 +204,7 @@ package struct ObservedPeer: Machine {
         outbox.append(.event(.frame(record)))
         guard isKnown else { continue }
         for event in speakers.hear(record, level: level, at: now) { outbox.append(.event(event)) }
-      case .videoFrame(_, let record), .undecodable(let record), .passed(_, let record):
+      case .videoFrame(_, _, let record), .undecodable(let record), .passed(_, let record):
         outbox.append(.event(.frame(record)))
       }
     }

@@ -51,7 +51,7 @@ extension StatsBuilder {
     guard let counters = playout?.counters else { return }
     defer { addJitterBuffer(counters) }
     // Where nothing is decoded there is nothing to count.
-    guard stream.codec?.isPassedThrough != true else {
+    if let codec = stream.codec, playout?.decodes(codec) == false {
       set("framesDropped", stream.framesDropped)
       return
     }
@@ -63,7 +63,7 @@ extension StatsBuilder {
       set("frameWidth", counters.frameWidth)
       set("frameHeight", counters.frameHeight)
       set("framesPerSecond", counters.framesPerSecond(at: now))
-      set("decoderImplementation", "libvpx")
+      set("decoderImplementation", stream.codec?.codec?.decoderTitle ?? "libvpx")
       set("powerEfficientDecoder", false)
     }
     set("totalDecodeTime", decoding)

@@ -25,12 +25,13 @@ extension Codec {
       OfferedFormat(FormatRules.h264("4d001f", mode: 1), 106),
       OfferedFormat(FormatRules.h264("64001f", mode: 1), 108),
     ],
-    rules: .h264, isPassedThrough: true, payload: .h264, look: { H264Payload.look($0) },
+    rules: .h264, isPassedThrough: true, decoderTitle: "OpenH264",
+    payload: .h264, look: { H264Payload.look($0) },
     container: .byteStream(ending: "h264"))
 
   private static let av1 = Codec(
-    name: CodecName(rawValue: "av1"), spelling: "AV1", title: "AV1", kind: .video,
+    name: .av1, spelling: "AV1", title: "AV1", kind: .video,
     clockRate: 90_000, formats: [OfferedFormat("level-idx=5;profile=0;tier=0", 45)],
-    rules: .av1, isUsual: false, isPassedThrough: true, payload: .av1,
+    rules: .av1, isUsual: false, isPassedThrough: true, decoderTitle: "dav1d", payload: .av1,
     look: { AV1Unit.look($0) }, recordsSize: true, container: .ivf(fourCC: "AV01"))
 }

@@ -20,9 +20,11 @@ package struct Codec: Sendable {
   package var rules = FormatRules.fixed
   /// Whether peers offer it whose genesis names no codecs.
   package var isUsual = true
-  /// Whether frames are taken and given on as they are: there is no library to decode or encode
-  /// them, and so any variant of the format can be received.
+  /// Whether frames are given on as they are: there is no library to encode them, and one to decode
+  /// them only where a build has it and genesis names it; any variant of the format is received.
   package var isPassedThrough = false
+  /// The library that decodes it, as statistics name it.
+  package var decoderTitle = "libvpx"
   /// The mean quantiser at which libwebrtc would make the video frames smaller; nil for none.
   package var poorQuantiser: Int?
   package var payload: PayloadFormat

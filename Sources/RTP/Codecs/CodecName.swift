@@ -8,6 +8,7 @@ package struct CodecName: RawRepresentable, Hashable, Sendable {
   package static let vp8 = CodecName(rawValue: "vp8")
   package static let vp9 = CodecName(rawValue: "vp9")
   package static let h264 = CodecName(rawValue: "h264")
+  package static let av1 = CodecName(rawValue: "av1")
 
   /// What is known of the codec; nil for one that is not in the table.
   package var codec: Codec? { Codec.named(rawValue) }
@@ -15,6 +16,6 @@ package struct CodecName: RawRepresentable, Hashable, Sendable {
   /// How its frames are put into packets; nil for one that is not in the table.
   package var payloadFormat: PayloadFormat? { Codec.payloadFormat(of: rawValue) }
 
-  /// Whether frames are taken and given on as they are, because there is no library for them.
+  /// Whether frames are given on as they are, because there is no library that encodes them.
   package var isPassedThrough: Bool { codec?.isPassedThrough ?? false }
 }

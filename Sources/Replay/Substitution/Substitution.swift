@@ -61,7 +61,7 @@ package struct Substitution: Hashable, Sendable {
   /// Lets recorded results stand in for everything that a library makes, wherever the take has
   /// them; throws when the take cannot be read.
   package init(all path: String, _ header: TakeHeader) throws(TapeError) {
-    try self.init(of: path, header, parts: ["openssl", "srtp", "opus", "vpx"])
+    try self.init(of: path, header, parts: ["openssl", "srtp", "opus", "vpx", "openh264", "dav1d"])
   }
 
   /// What stands in when it is asked for: what differs of the libraries, or all of them where
@@ -86,7 +86,7 @@ package struct Substitution: Hashable, Sendable {
     guard !parts.isEmpty else { return }
     let names = parts.joined(separator: ", ")
     // Features of the processor change the results of codecs only.
-    if parts.contains(where: { ["opus", "vpx", "cpu"].contains($0) }) {
+    if parts.contains(where: { ["opus", "vpx", "openh264", "dav1d", "cpu"].contains($0) }) {
       isReplayable = header.keepsMedia
       skipsCodecs = header.keepsMedia
       if skipsCodecs {

@@ -80,6 +80,7 @@ struct BenchTable: Encodable {
   func end() throws {
     guard let show else { return try Output.line(json) }
     let parts = floor.sorted { $0.value > $1.value }.map { "\($0.key) \(number($0.value)) s" }
+    guard !parts.isEmpty else { return }
     try show("")
     try show("floor of the call: " + parts.joined(separator: ", "))
   }

@@ -1,4 +1,5 @@
 import Capture
+import Decryption
 import Foundation
 import Observer
 import Peer
@@ -13,6 +14,7 @@ final class CaptureImport {
   private let actor: UInt32
   private let machine = ObserverMachine()
   private var gate = CallGate()
+  private var keyLogs = KeyLogGate()
   private var outbox = Outbox<ObserverOutput>()
   private var now = Instant.zero
   private let began: Int64
@@ -37,6 +39,12 @@ final class CaptureImport {
   /// Tells the observer something that is no packet.
   func tell(_ call: ObserverCall) { step(.call(call)) }
 
+  /// Tells those lines of a key log that are about calls of this capture, others when their calls
+  /// come.
+  func tell(keyLog lines: String) {
+    if let lines = keyLogs.take(lines) { step(.call(.keyLog(lines))) }
+  }
+
   /// Shows the observer an event of a capture.
   func show(_ event: CaptureEvent, of reader: borrowing CaptureReader) {
     switch event {
@@ -44,7 +52,7 @@ final class CaptureImport {
     case .stream(let piece): show(piece, [UInt8](reader.bytes(piece.payload)))
     case .secrets(.tlsKeyLog, let place):
       let text = String(decoding: [UInt8](reader.bytes(place)), as: UTF8.self)
-      step(.call(.keyLog(text)))
+      tell(keyLog: text)
     case .dropped(let count): noteDropped(count)
     case .secrets, .comment: break
     }
@@ -149,14 +157,27 @@ final class CaptureImport {
 
   private func step(_ input: ObserverInput) {
     machine.step(input, at: now, into: &outbox)
-    var outputs = outbox.take()
-    for index in outputs.indices {
-      summary.count(outputs[index])
-      outputs[index].digest()
+    var outputs: [ObserverOutput] = []
+    var secrets: [String] = []
+    while let output = outbox.next() {
+      // Most are packets, whose rows are those of the input.
+      if let isClear = output.isPacketInClear {
+        summary.countPacket(isClear: isClear)
+        if output.hasRows { outputs.append(output) }
+        continue
+      }
+      summary.count(output)
+      if case .told(.handshake(_, let facts)) = output.content,
+        let lines = keyLogs.open(facts.name)
+      {
+        secrets.append(lines)
+      }
+      outputs.append(output)
     }
     writer.record(
       StepRecord(
         actor: actor, at: now, input: input, outputs: OutputList(outputs),
         deadline: machine.deadline, entropyDrawn: machine.entropyDrawn))
+    for lines in secrets { step(.call(.keyLog(lines))) }
   }
 }

@@ -28,16 +28,19 @@ struct CaptureSummary: Encodable {
 
   init(take: String) { self.take = take }
 
-  /// Counts what an observer told.
+  /// Counts a packet of a call.
+  mutating func countPacket(isClear: Bool) {
+    packets += 1
+    if isClear { packetsInClear += 1 }
+  }
+
+  /// Counts what an observer told that is no packet.
   mutating func count(_ output: ObserverOutput) {
     switch output.content {
     case .followed(.event(.frame(let frame)), _):
       if !frame.bytes.isEmpty { mediaFrames += 1 }
     case .told(.call): calls += 1
     case .told(.stream(let stream)): streams = max(streams, stream.number)
-    case .told(.packet(let packet)):
-      packets += 1
-      if packet.isClear { packetsInClear += 1 }
     case .told(.coverage(let row)):
       let what = row.kind.rawValue
       if !notSeen.contains(what) { notSeen.append(what) }

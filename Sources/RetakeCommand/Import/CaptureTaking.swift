@@ -16,6 +16,8 @@ final class CaptureTaking {
     var payloadTypes: String?
     var decodes = false
     var awaitsKeys = true
+    /// Whether key logs are read while the capture goes on.
+    var followsKeyLogs = false
     var keyLogs: [String] = []
     var srtpKeys: [String] = []
     var descriptions: [String] = []
@@ -29,6 +31,8 @@ final class CaptureTaking {
   /// Secrets and comments stand before the first packet.
   private var head = CaptureNotes()
   private var earlyKeyLogs: [String] = []
+  /// Whether the capture may have keys further on.
+  private var mayBringKeys = true
   private(set) var observer: CaptureImport?
 
   init(_ settings: Settings, writing path: String) {
@@ -45,6 +49,7 @@ final class CaptureTaking {
   func show(_ event: CaptureEvent, of reader: borrowing CaptureReader) throws(CommandFailure) {
     if observer == nil {
       if let first = event.unixNanoseconds {
+        mayBringKeys = reader.mayBringKeys
         observer = try begun(head.start(before: first) ?? first)
       } else {
         head.take(event, of: reader)
@@ -56,7 +61,7 @@ final class CaptureTaking {
   /// Takes further lines of a key log, before the first packet or after it.
   func tell(keyLog lines: String) {
     if let observer {
-      observer.tell(.keyLog(lines))
+      observer.tell(keyLog: lines)
     } else {
       earlyKeyLogs.append(lines)
     }
@@ -73,6 +78,18 @@ final class CaptureTaking {
     }
   }
 
+  /// How many bytes wait to be written: as many as the caches of a processor hold.
+  private static let queueLimit = 16 << 20
+
+  /// Whether anything may open packets: where nothing ever does, they do not wait for it.
+  private var mayHaveKeys: Bool {
+    mayBringKeys || settings.followsKeyLogs || head.genesis != nil
+      || !(settings.keyLogs + head.keyLogs + earlyKeyLogs).isEmpty
+      || !(settings.srtpKeys + head.srtpKeys).isEmpty
+      || (settings.descriptions + settings.signaling + head.descriptions + head.signaling)
+        .contains { $0.contains("a=crypto") }
+  }
+
   private func begun(_ began: Int64) throws(CommandFailure) -> CaptureImport {
     do throws(TapeError) {
       var options = TapeWriter.Options()
@@ -80,16 +97,17 @@ final class CaptureTaking {
       options.startUnixNanoseconds = began
       options.toolVersion = retakeVersion
       options.waitsForDisk = true
+      options.queueLimit = CaptureTaking.queueLimit
       options.keepsMedia = settings.keepsMedia
       options.toolchain = try Toolchain.current(for: path)
       var genesis = head.genesis ?? .ofToday
       if let payloadTypes = settings.payloadTypes { genesis.payloadTypes = payloadTypes }
-      if settings.decodes { genesis.decodes = true }
-      if !settings.awaitsKeys { genesis.awaitsKeys = false }
+      if settings.decodes { genesis.decodeAll() }
+      if !settings.awaitsKeys || !mayHaveKeys { genesis.awaitsKeys = false }
       genesis.startUnixNanoseconds = began
       let observer = CaptureImport(
         try TapeWriter(path: path, options: options), genesis, began: began, take: path)
-      for log in settings.keyLogs + head.keyLogs + earlyKeyLogs { observer.tell(.keyLog(log)) }
+      for log in settings.keyLogs + head.keyLogs + earlyKeyLogs { observer.tell(keyLog: log) }
       for key in settings.srtpKeys + head.srtpKeys { observer.tell(.srtpKey(key)) }
       for text in settings.descriptions + head.descriptions { observer.tell(.description(text)) }
       for text in settings.signaling + head.signaling { observer.tell(.signaling(text)) }

@@ -1,6 +1,7 @@
 import ArgumentParser
 import Decryption
 import Foundation
+import Media
 import Observer
 
 /// What is told of calls between others beside their packets, and what is kept of them.
@@ -55,6 +56,7 @@ struct ObservingOptions: ParsableArguments {
     settings.keepsMedia = !noMediaCopy
     settings.payloadTypes = map
     settings.decodes = decode
+    if decode { LibraryCodecs.missingDecoders.forEach { printError("retake: \($0)") } }
     settings.srtpKeys = srtpKey
     for path in sdp { settings.descriptions.append(try Self.text(path)) }
     return settings

@@ -16,6 +16,7 @@ struct RecordPcap: AsyncParsableCommand {
       Examples:
         retake record pcap -i any --keys keys.log --out call.take
         retake record pcap -i eth0 --filter 'udp portrange 10000-20000' --seconds 60 --out sfu.take
+        retake record pcap -i eth0 --filter 'udp portrange 10000-20000' --out calls/
         ssh server tcpdump -i any -s 0 -U -w - udp | retake record pcap -r - --out call.take
       """)
 
@@ -47,7 +48,10 @@ struct RecordPcap: AsyncParsableCommand {
   var keys: [String] = []
 
   @Option(
-    name: .shortAndLong, help: "The take to write, or a folder. Default: a name with the time.",
+    name: .shortAndLong,
+    help: """
+      The take to write, or a folder for a take of each call. Default: a name with the time.
+      """,
     completion: .file(extensions: ["take"]), transform: Taking.path)
   var out: String?
 
@@ -80,6 +84,7 @@ struct RecordPcap: AsyncParsableCommand {
     var settings = try observing.settings()
     // What waits for keys that nobody announced would wait in vain.
     settings.awaitsKeys = interface == nil || !keys.isEmpty
+    settings.followsKeyLogs = !keys.isEmpty
     let stop = StopSignal()
     let recording = CaptureRecording(
       origin, settings, keys: keys, path: path,
@@ -96,6 +101,25 @@ struct RecordPcap: AsyncParsableCommand {
       throw CommandFailure(
         .invalidTake, "\(capture ?? interface ?? "-"): no UDP or TCP packet is in it")
     }
-    try Output.line(json ? CanonicalJSON.text(summary) : summary.words)
+    guard RecordOptions.isFolder(out), summary.calls > 1 else {
+      return try Output.line(json ? CanonicalJSON.text(summary) : summary.words)
+    }
+    var report = try Self.split(path, settings)
+    report.ofNoCall = summary.ofNoCall
+    try Output.line(json ? CanonicalJSON.text(report) : report.words)
+  }
+
+  /// Makes a take of each call out of the one that was recorded, which goes then.
+  private static func split(_ path: String, _ settings: CaptureTaking.Settings) throws
+    -> CallFolder.Report
+  {
+    let capture = (path as NSString).deletingPathExtension + ".pcapng"
+    defer { try? FileManager.default.removeItem(atPath: capture) }
+    _ = try PcapngExport(take: path, only: nil, to: capture).run()
+    let report = try CallFolder(
+      capture: capture, folder: (path as NSString).deletingLastPathComponent, settings: settings
+    ).write()
+    try? FileManager.default.removeItem(atPath: path)
+    return report
   }
 }

@@ -1,4 +1,5 @@
 import ArgumentParser
+import Media
 import Tape
 import Verify
 
@@ -13,8 +14,12 @@ struct UpgradeCommand: ParsableCommand {
       it is. The exit status is 1 when the session no longer comes to the same: states, frames, \
       bit rates and the like, within the tolerances of retake pin.
 
-      Example:
+      With --decode, what was only carried through is decoded: the audio and video frames of calls \
+      between others that were recorded without, and video frames of H.264 and AV1.
+
+      Examples:
         retake upgrade old.take --out new.take
+        retake upgrade seen.take --decode --out video frames.take
       """)
 
   @OptionGroup var options: TakeOptions
@@ -22,11 +27,17 @@ struct UpgradeCommand: ParsableCommand {
   @Option(help: "The new take.", completion: .file(extensions: ["take"]), transform: Taking.path)
   var out: String
 
+  @Flag(help: "Decode whatever this build can decode.")
+  var decode = false
+
   func run() throws {
+    if decode { LibraryCodecs.missingDecoders.forEach { printError("retake: \($0)") } }
     noteEndings(of: options.take)
     var upgrade = try WritingWhole.take(out) { temporary in
       try Progress("upgrading").follow {
-        try reading { () throws(TapeError) in try Upgrade(path: options.take, output: temporary) }
+        try reading { () throws(TapeError) in
+          try Upgrade(path: options.take, output: temporary, decodes: decode)
+        }
       }
     }
     upgrade.output = out

@@ -19,6 +19,7 @@ struct ObservedPeers {
   private let firstPeer: UInt32
   private let wallClock: WallClock
   private let codecs: (any CodecFactory)?
+  private let furtherDecoders: [CodecName]
   private var ends: [End] = []
   /// The streams as they are known, and the first peer of the call that they were given to.
   private var streams: [Int: (stream: ObservedStream, given: UInt32)] = [:]
@@ -27,11 +28,23 @@ struct ObservedPeers {
   private var outputs = Outbox<ObservedPeer.Output>()
   /// When some end wants its deadline; it may be too early, never too late.
   private(set) var deadline: Instant?
+  /// The multiples of time at which they are woken; 0 for any time.
+  private let wakeInterval: Int64
+
+  /// When some end is to be woken.
+  var wake: Instant? {
+    guard wakeInterval > 0, let deadline else { return deadline }
+    let rest = deadline.nanoseconds % wakeInterval
+    guard rest > 0, deadline.nanoseconds < .max - wakeInterval else { return deadline }
+    return Instant(nanoseconds: deadline.nanoseconds - rest + wakeInterval)
+  }
 
   init(_ genesis: ObserverGenesis) {
     firstPeer = genesis.firstPeer
+    wakeInterval = min(max(genesis.wakeMilliseconds ?? 0, 0), 1_000) * 1_000_000
     wallClock = WallClock(unixNanosecondsAtZero: genesis.startUnixNanoseconds)
     codecs = genesis.decodes ? LibraryCodecs() : nil
+    furtherDecoders = (genesis.decoders ?? []).map { CodecName(rawValue: $0) }
     transports = genesis.tellsTransports == true ? ObservedTransports() : nil
   }
 
@@ -97,7 +110,10 @@ struct ObservedPeers {
     while let last = peers.last, Int(last) - Int(firstPeer) >= ends.count {
       let number = firstPeer + UInt32(ends.count)
       ends.append(
-        End(peer: ObservedPeer(number: number, wallClock: wallClock, codecs: codecs)))
+        End(
+          peer: ObservedPeer(
+            number: number, wallClock: wallClock, codecs: codecs,
+            furtherDecoders: furtherDecoders)))
     }
   }
 

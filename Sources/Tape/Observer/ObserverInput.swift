@@ -1,4 +1,5 @@
 package import Foundation
+import Media
 import Observer
 package import Wire
 
@@ -14,9 +15,14 @@ package struct ObserverGenesis: Codable, Hashable, Sendable {
   package var payloadTypes = ""
   /// Whether what the ends receive is decoded.
   package var decodes = false
+  /// The codecs beyond VP8 and VP9 that are decoded then, by encoding name; nil for none.
+  package var decoders: [String]?
   /// Whether samples of the stats tell of transports, pairs and candidates; nil, in takes of before
   /// that was told, does not.
   package var tellsTransports: Bool?
+  /// The ends are woken at multiples of this, so that those of many streams share a step; what they
+  /// do has its own time all the same. Nil, in takes of before there was this, wakes each by itself.
+  package var wakeMilliseconds: Int64?
   /// Unix time in nanoseconds at the instant zero: the times of stats are reckoned from it.
   package var startUnixNanoseconds: Int64 = 0
 
@@ -26,7 +32,14 @@ package struct ObserverGenesis: Codable, Hashable, Sendable {
   package static var ofToday: ObserverGenesis {
     var genesis = ObserverGenesis()
     genesis.tellsTransports = true
+    genesis.wakeMilliseconds = 20
     return genesis
+  }
+
+  /// Has decoded whatever this build can decode.
+  package mutating func decodeAll() {
+    decodes = true
+    decoders = LibraryCodecs.furtherDecoders
   }
 
   var settings: ObserverSettings {

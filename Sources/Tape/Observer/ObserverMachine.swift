@@ -17,8 +17,8 @@ package final class ObserverMachine: RecordedMachine {
 
   private var observer = Observer()
   private var firstPeer: UInt32 = 1
-  /// The call of each transport.
-  private var calls: [Int: Int] = [:]
+  /// The two ends of the call of each transport.
+  private var peersOfTransport: [Int: [UInt32]] = [:]
   private var told = Outbox<Observer.Output>()
   private var receivers = ObservedPeers(ObserverGenesis())
 
@@ -33,7 +33,7 @@ package final class ObserverMachine: RecordedMachine {
   /// Makes an observer that waits for its genesis.
   package init(onlooker: Onlooker? = nil) { self.onlooker = onlooker }
 
-  package var deadline: Instant? { earliest(observer.deadline, receivers.deadline) }
+  package var deadline: Instant? { earliest(observer.deadline, receivers.wake) }
 
   package var machineSnapshot: (any MachineSnapshot)? {
     ObserverSnapshot(
@@ -79,7 +79,9 @@ package final class ObserverMachine: RecordedMachine {
       receivers.reachDeadline(at: now, into: &outbox)
     }
     while let output = told.next() {
-      if case .transport(let transport) = output { calls[transport.number] = transport.call }
+      if case .transport(let transport) = output {
+        peersOfTransport[transport.number] = peers(ofCall: transport.call)
+      }
       receivers.note(output)
       let peers = peers(of: output)
       outbox.append(ObserverOutput(output, peers: peers))
@@ -91,16 +93,16 @@ package final class ObserverMachine: RecordedMachine {
 
   /// The numbers of the two ends that an output is about; nil before their call is known.
   private func peers(of output: Observer.Output) -> [UInt32]? {
-    let call: Int?
     switch output {
-    case .call(let found): call = found.number
-    case .transport(let transport): call = transport.call
-    default: call = output.transport.flatMap { calls[$0] }
+    case .call(let found): peers(ofCall: found.number)
+    case .transport(let transport): peers(ofCall: transport.call)
+    default: output.transport.flatMap { peersOfTransport[$0] }
     }
-    return call.map { call in
-      let first = firstPeer + 2 * UInt32(call - 1)
-      return [first, first + 1]
-    }
+  }
+
+  private func peers(ofCall call: Int) -> [UInt32] {
+    let first = firstPeer + 2 * UInt32(call - 1)
+    return [first, first + 1]
   }
 }
 
@@ -156,6 +158,18 @@ package struct ObserverOutput: RecordedOutput {
   init(_ output: ObservedPeer.Output, of peer: UInt32, at: Instant) {
     content = .followed(output, at: at)
     peers = [peer]
+  }
+
+  /// Whether it is a packet in the clear; nil for what is no packet.
+  package var isPacketInClear: Bool? {
+    guard case .told(.packet(let packet)) = content else { return nil }
+    return packet.isClear
+  }
+
+  /// Whether anything is written of it; of packets only what RTCP says is.
+  package var hasRows: Bool {
+    guard case .told(.packet(let packet)) = content else { return true }
+    return packet.kind == .rtcp && packet.isClear
   }
 
   package var byteCount: Int {

@@ -86,6 +86,7 @@ package struct JointTake {
     }
     let labels = sources.map(\.reader.header.label).filter { !$0.isEmpty }
     header.label = labels.joined(separator: " and ")
+    for toolchain in sources.map(\.reader.header.toolchain) { header.use(decodersOf: toolchain) }
     header.startUnixNanoseconds += earliest.nanoseconds - (ends.first?.added.nanoseconds ?? 0)
     header.startText = utcText(unixNanoseconds: header.startUnixNanoseconds)
     copy = try TakeCopy(path: path, header: header)

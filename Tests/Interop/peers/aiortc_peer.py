@@ -1,6 +1,7 @@
 """aiortc as a peer: a stack of its own in Python, with DTLS from pyca/cryptography."""
 
 import asyncio
+import os
 import sys
 
 import aioice.ice
@@ -11,12 +12,34 @@ aioice.ice.get_host_addresses = lambda use_ipv4, use_ipv6: ["127.0.0.1"]
 import av
 from aiortc import RTCConfiguration, RTCPeerConnection, RTCRtpSender, RTCSessionDescription
 from aiortc.mediastreams import AudioStreamTrack, MediaStreamError, VideoStreamTrack
+from aiortc.rtcdtlstransport import RTCCertificate
 
 from peers import lines, samples
 from peers.talk import Talk
 from reports import Report, Stream
 
 _SAMPLE_RATE = 8000
+
+
+def log_keys(path):
+    """Lets DTLS write its secrets into a file (NSS format)."""
+    make = RTCCertificate._create_ssl_context
+
+    def logged(self, *arguments, **options):
+        context = make(self, *arguments, **options)
+
+        def write(_, line):
+            with open(path, "ab") as log:
+                log.write(line + b"\n")
+
+        context.set_keylog_callback(write)
+        return context
+
+    RTCCertificate._create_ssl_context = logged
+
+
+if "SSLKEYLOGFILE" in os.environ:
+    log_keys(os.environ["SSLKEYLOGFILE"])
 
 
 class Tone(AudioStreamTrack):

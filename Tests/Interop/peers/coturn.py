@@ -12,14 +12,16 @@ class Coturn:
     username = "retake"
     password = "interop"
 
-    def __init__(self, child, port):
+    def __init__(self, child, port, transport):
         self._child = child
+        self._transport = transport
         # Host and port, as URIs of servers have them.
         self.place = f"{namespace.address()}:{port}"
 
     @classmethod
-    async def start(cls, folder):
-        """Starts a server that keeps its files and its log in `folder`."""
+    async def start(cls, folder, transport="udp"):
+        """Starts a server that keeps its files and its log in `folder`; browsers are told to reach
+        it over a transport."""
         (port,) = free_ports(1)
         home = folder / "coturn"
         home.mkdir()
@@ -37,13 +39,13 @@ class Coturn:
         except BaseException:
             await child.end()
             raise
-        return cls(child, port)
+        return cls(child, port, transport)
 
     @property
     def w3c(self):
         """A W3C RTCConfiguration that allows nothing but this relay."""
         server = {
-            "urls": f"turn:{self.place}",
+            "urls": f"turn:{self.place}?transport={self._transport}",
             "username": self.username,
             "credential": self.password,
         }

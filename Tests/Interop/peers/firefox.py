@@ -10,6 +10,8 @@ from peers.browser import CALL_SCRIPT, Browser
 from processes import Child
 
 _START_SECONDS = 40
+# Versions as the preference has them: those of the TLS that they are made from.
+_DTLS = {"1.2": 0x0303, "1.3": 0x0304}
 
 _PREFERENCES = {
     # A camera and a microphone that need neither devices nor a person to allow them.
@@ -50,7 +52,9 @@ class Firefox(Browser):
     async def open(cls, folder, call):
         """Starts a browser with a fresh profile."""
         profile = Path(tempfile.mkdtemp(prefix="retake-firefox-"))
-        lines = (f"user_pref({json.dumps(k)}, {json.dumps(v)});\n" for k, v in _PREFERENCES.items())
+        preferences = _PREFERENCES | {
+            "media.peerconnection.dtls.version.max": _DTLS[call.dtls]} if call.dtls else _PREFERENCES
+        lines = (f"user_pref({json.dumps(k)}, {json.dumps(v)});\n" for k, v in preferences.items())
         (profile / "user.js").write_text("".join(lines), encoding="utf-8")
         child = None
         try:

@@ -1,0 +1,20 @@
+import Testing
+
+@testable import RetakeCommand
+
+/// Which lines of a key log get into a take.
+@Suite struct KeyLogGateTests {
+  private let (one, other) = (String(repeating: "a1", count: 32), String(repeating: "b2", count: 32))
+
+  @Test func linesWaitForTheirAssociation() {
+    var gate = KeyLogGate()
+    #expect(gate.take("# a comment\nCLIENT_RANDOM \(one.uppercased()) 01\nnonsense\n") == nil)
+    #expect(gate.open(other) == nil)
+    #expect(gate.open(one) == "CLIENT_RANDOM \(one.uppercased()) 01\n")
+    #expect(gate.open(one) == nil)
+    #expect(
+      gate.take("EXPORTER_SECRET \(one) 02\nCLIENT_RANDOM \(String(repeating: "c", count: 64)) 3\n")
+        == "EXPORTER_SECRET \(one) 02\n")
+    #expect(gate.take("CLIENT_RANDOM \(other) 04\r\n") == "CLIENT_RANDOM \(other) 04\n")
+  }
+}

@@ -1,0 +1,356 @@
+"""Calls between other peers, watched on the wire while they are made.
+
+Retake is no end of them: it captures, opens the packets with the key log of one end, and makes a
+take. tshark reads the export of that take, and has to count the same. In the last cell Retake is an
+end as well, and what the watched receiver decodes has to be what the endpoint decoded.
+"""
+
+import asyncio
+import json
+import os
+import shutil
+import signal
+import sqlite3
+import subprocess
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+
+import namespace
+from peers.coturn import Coturn
+from peers.opening import open_peer
+from plan import Call
+from processes import Child, ProcessError, end_orphans
+from retake import Recorder, replay
+
+_START_SECONDS = 20
+_FINISH_SECONDS = 60
+_CALL_SECONDS = 90
+_MEDIA_SECONDS = 25
+_FEWEST_FRAMES = 20
+_JITTER_MS = 0.1
+# What must not be missing: all that is protected was opened.
+_GAPS = ("no-keys", "not-opened", "waiting-overflow", "dropped", "truncated", "unsupported")
+
+
+@dataclass(frozen=True)
+class Cell:
+    """Two peers that call each other."""
+
+    offerer: str
+    answerer: str
+    # The newest DTLS of a Firefox; empty for its own choice.
+    dtls: str = ""
+    # The version that has to be agreed on; empty for any.
+    expects: str = ""
+    # The first peer has no address but that of a relay, which it reaches over this transport.
+    relay: str = ""
+
+    @property
+    def name(self):
+        """A name for people and for folders."""
+        words = ["observed", self.offerer, self.answerer]
+        words += [f"dtls-{self.dtls}"] if self.dtls else []
+        return "-".join(words + ([f"relay-{self.relay}"] if self.relay else []))
+
+    @property
+    def peers(self):
+        """Who takes part."""
+        return {self.offerer, self.answerer}
+
+
+CELLS = [
+    Cell("firefox", "firefox", expects="DTLSv1.3"),
+    Cell("firefox", "chromium"),
+    Cell("chromium", "firefox", dtls="1.2", expects="DTLSv1.2"),
+    Cell("chromium", "firefox", relay="udp"),
+    Cell("chromium", "firefox", relay="tcp"),
+    Cell("aiortc", "chromium", expects="DTLSv1.2"),
+    Cell("gstreamer", "firefox"),
+]
+
+
+@contextmanager
+def _key_log(path):
+    """Lets the processes that are started meanwhile log their secrets."""
+    os.environ["SSLKEYLOGFILE"] = str(path)
+    try:
+        yield
+    finally:
+        del os.environ["SSLKEYLOGFILE"]
+
+
+class Watch:
+    """A running `retake record pcap`."""
+
+    def __init__(self, child, take):
+        self._child = child
+        self.take = take
+
+    @classmethod
+    async def start(cls, program, folder, options=()):
+        """Begins to capture on loopback, over which all that stays on a machine goes."""
+        take = folder / "seen.take"
+        child = await Child.start(
+            [program, "record", "pcap", "-i", "lo", "--keys", folder / "keys.log", "--out", take,
+             "--json", *options],
+            folder / "pcap.log",
+        )
+        await child.line("capturing on lo", _START_SECONDS, errors=True)
+        return cls(child, take)
+
+    async def finish(self):
+        """Ends the capture as a person would; what it says of itself."""
+        status = await self._child.finish(_FINISH_SECONDS, sending=signal.SIGINT)
+        if status:
+            raise ProcessError(f"record pcap ended with status {status}")
+        return json.loads(self._child.output[-1])
+
+
+async def run(cell, program, folder, seconds):
+    """Watches a call; the problems, and a table of what tshark found."""
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    try:
+        async with asyncio.timeout(_CALL_SECONDS + seconds):
+            summary = await _watch(cell, program, folder, seconds)
+        problems = _complete(folder / "seen.take", summary, cell)
+        found, table = _compare(program, folder / "seen.take", folder)
+        again, _ = await replay(program, folder / "seen.take", folder)
+        return problems + found + again, table
+    except Exception as error:  # a peer may fail in any way: the call failed
+        return [f"{type(error).__name__}: {error}"], ""
+    finally:
+        end_orphans()
+
+
+async def _watch(cell, program, folder, seconds):
+    relay = await Coturn.start(folder, cell.relay) if cell.relay else None
+    peers = []
+    try:
+        watch = await Watch.start(program, folder)
+        with _key_log(folder / "keys.log"):
+            for number, name in enumerate((cell.offerer, cell.answerer)):
+                (folder / str(number)).mkdir()
+                relays = ("peer",) if relay and number == 0 else ()
+                call = Call(name, "peer", relays=relays, dtls=cell.dtls)
+                peers.append(await open_peer(call, folder / str(number), relay))
+        offer = await peers[0].offer()
+        answer = await peers[1].answer(offer)
+        await peers[0].accept(answer)
+        (folder / "offer.sdp").write_text(offer)
+        (folder / "answer.sdp").write_text(answer)
+        await _hold(peers, seconds)
+        for peer in reversed(peers):
+            await peer.close()
+        peers = []
+        return await watch.finish()
+    finally:
+        for peer in peers:
+            await peer.close()
+        if relay:
+            await relay.end()
+
+
+async def _hold(peers, seconds):
+    """Stays in the call for a time, and until both ends have media."""
+    loop = asyncio.get_running_loop()
+    start = loop.time()
+    while True:
+        reports = [await peer.report() for peer in peers]
+        counts = [report.frames("in", kind) for report in reports for kind in ("audio", "video")]
+        if min(counts) >= _FEWEST_FRAMES and loop.time() >= start + seconds:
+            return
+        if loop.time() >= start + seconds + _MEDIA_SECONDS:
+            raise ProcessError(f"the ends have {counts} frames of sound and pictures")
+        await asyncio.sleep(0.2)
+
+
+def _complete(take, summary, cell):
+    """Whether everything was opened, to the last packet."""
+    problems = []
+    if summary["packets"] != summary["packetsInClear"] or not summary["packets"]:
+        problems.append(f"{summary['packetsInClear']} of {summary['packets']} packets were opened")
+    with closing(sqlite3.connect(f"file:{take}?mode=ro", uri=True)) as database:
+        problems += [
+            f"coverage: {what}: {reason}" for what, reason in database.execute(
+                f"SELECT what, reason FROM coverage WHERE what IN ({','.join('?' * len(_GAPS))})",
+                _GAPS,
+            )
+        ]
+        kinds = dict(database.execute(
+            "SELECT kind, count(*) FROM frame WHERE direction = 'in' AND size > 0 GROUP BY kind"))
+        versions = {row[0] for row in database.execute(
+            "SELECT DISTINCT detail ->> '$.version' FROM event WHERE type = 'secured'")}
+        keys = [row[0] for row in database.execute(
+            "SELECT arguments FROM call_request WHERE name = 'keyLog'")]
+    for kind in ("audio", "video"):
+        if kinds.get(kind, 0) < _FEWEST_FRAMES:
+            problems.append(f"{kinds.get(kind, 0)} {kind} frames were put together")
+    if cell.expects and cell.expects not in versions:
+        problems.append(f"the version is {versions} instead of {cell.expects}")
+    if not keys:
+        problems.append("the take has no line of the key log")
+    return problems
+
+
+# MARK: tshark
+
+
+def _compare(program, take, folder):
+    """Compares each stream in the clear with what tshark says of the export."""
+    capture = folder / "seen.pcapng"
+    subprocess.run([program, "export", take, "--pcapng", capture], check=True, capture_output=True)
+    printed = subprocess.run(
+        ["tshark", "-r", capture, "-q", "-n", "-z", "rtp,streams"],
+        check=True, capture_output=True, text=True,
+    ).stdout
+    theirs = dict(filter(None, map(_row, printed.splitlines())))
+    problems = []
+    rows = [("ssrc", "packets", "tshark", "lost", "tshark", "mean", "tshark", "max", "tshark")]
+    with closing(sqlite3.connect(f"file:{take}?mode=ro", uri=True)) as database:
+        streams = database.execute(
+            "SELECT p.ssrc, max(t.clock_rate), max(t.codec) FROM packet AS p JOIN track AS t"
+            " ON t.peer = p.peer AND t.ssrc = p.ssrc AND t.payload_type = p.payload_type"
+            " WHERE p.protocol = 'rtp' AND p.direction = 'in' AND t.direction = 'in'"
+            " GROUP BY p.ssrc HAVING count(*) > 20"
+        ).fetchall()
+        for ssrc, clock, codec in streams:
+            ours = _ours(database, ssrc, clock)
+            other = theirs.get(ssrc)
+            if other is None:
+                problems.append(f"tshark: no stream {ssrc}")
+                continue
+            rows.append((f"{ssrc} {codec}", *(
+                f"{value:g}" for pair in zip(ours, other) for value in pair)))
+            if ours[:2] != other[:2]:
+                problems.append(f"tshark: {ssrc} {codec}: {other} against {ours}")
+            # The times of packets that are sent again are those of what they repeat.
+            elif codec != "rtx" and other[3] and any(
+                abs(one - two) > _JITTER_MS for one, two in zip(ours[2:], other[2:])
+            ):
+                problems.append(f"tshark: {ssrc} {codec}: the jitter is {other[2:]}, not {ours[2:]}")
+    if len(rows) < 4:
+        problems.append(f"tshark: {len(rows) - 1} streams were compared")
+    widths = [max(len(row[column]) for row in rows) for column in range(9)]
+    return problems, "\n".join(
+        "  ".join(cell.rjust(width) for cell, width in zip(row, widths)) for row in rows)
+
+
+def _row(line):
+    """Of a line of tshark's table: the source, and packets, losses, mean and largest jitter."""
+    fields = line.split()
+    place = next((n for n, field in enumerate(fields) if field.startswith("0x")), None)
+    percent = next((n for n, field in enumerate(fields) if field.startswith("(")), None)
+    if place is None or percent is None or len(fields) <= percent + 6:
+        return None
+    # Those in the clear have ports without the highest bit.
+    if int(fields[place - 3]) >= 0x8000:
+        return None
+    numbers = [int(fields[percent - 2]), int(fields[percent - 1])]
+    return int(fields[place], 16), (*numbers, *map(float, fields[percent + 5 : percent + 7]))
+
+
+def _ours(database, ssrc, clock):
+    """The same from the packets of a take. tshark's mean leaves packets with the marker out."""
+    packets = database.execute(
+        "SELECT at_ns, rtp_time, marker, sequence FROM packet WHERE protocol = 'rtp'"
+        " AND direction = 'in' AND ssrc = ? ORDER BY at_ns, row", (ssrc,),
+    ).fetchall()
+    jitter = mean = largest = 0.0
+    first = highest = packets[0][3]
+    last = packets[0][:2]
+    for number, (at, time, is_marked, sequence) in enumerate(packets, 1):
+        step = (sequence - highest + 0x8000 & 0xFFFF) - 0x8000
+        highest = max(highest, highest + step)
+        if number > 1:
+            ticks = (time - last[1] + 0x80000000 & 0xFFFFFFFF) - 0x80000000
+            jitter += (abs((at - last[0]) / 1e6 - ticks * 1e3 / clock) - jitter) / 16
+            last = (at, time)
+            if not is_marked:
+                mean += (jitter - mean) / number
+            largest = max(largest, jitter)
+    return len(packets), highest - first + 1 - len(packets), mean, largest
+
+
+# MARK: A call of Retake's own
+
+
+async def run_own(program, folder, seconds):
+    """Watches a call that Retake takes part in; the receiver that is watched decodes the same."""
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    try:
+        async with asyncio.timeout(_CALL_SECONDS + seconds):
+            seen, own = await _watch_own(program, folder, seconds)
+        return _digests(seen, own)
+    except Exception as error:  # a peer may fail in any way: the call failed
+        return [f"{type(error).__name__}: {error}"], ""
+    finally:
+        end_orphans()
+
+
+async def _watch_own(program, folder, seconds):
+    watch = await Watch.start(program, folder, ["--decode"])
+    recorder = await Recorder.start(program, folder, "127.0.0.1", "pattern")
+    peer = None
+    try:
+        with _key_log(folder / "keys.log"):
+            peer = await open_peer(Call("aiortc", "peer"), folder)
+        await peer.accept(await recorder.offer(await peer.offer()))
+        await _hold([peer], seconds)
+        await recorder.finish()
+    except BaseException:
+        await recorder.abandon()
+        raise
+    finally:
+        if peer:
+            await peer.close()
+    await watch.finish()
+    return watch.take, recorder.take
+
+
+def _digests(seen, own):
+    """Compares what both takes have of the frames that Retake received."""
+    problems, words = [], []
+    for kind in ("video", "audio"):
+        ours, ssrc = _frames(own, kind)
+        theirs, _ = _frames(seen, kind, ssrc)
+        common = [time for time in ours if time in theirs]
+        wrong = [time for time in common if ours[time] != theirs[time]]
+        words.append(f"{len(common)} of {len(ours)} {kind} frames")
+        if wrong or len(common) < _FEWEST_FRAMES or len(common) < len(ours) - 5:
+            problems.append(
+                f"{kind}: {len(common)} of {len(ours)} frames were seen, {len(wrong)} decoded "
+                "otherwise")
+    return problems, " and ".join(words) + " decoded alike"
+
+
+def _frames(take, kind, ssrc=None):
+    """The digests of received frames by their time, those of sound up to the first that is made
+    up; and their source."""
+    with closing(sqlite3.connect(f"file:{take}?mode=ro", uri=True)) as database:
+        if ssrc is None:
+            ssrc = database.execute(
+                "SELECT ssrc FROM frame WHERE direction = 'in' AND kind = ? AND size > 0 LIMIT 1",
+                (kind,),
+            ).fetchone()[0]
+        frames = {}
+        for time, outcome, digest, source in database.execute(
+            "SELECT rtp_time, outcome, digest, ssrc FROM frame WHERE direction = 'in'"
+            " AND kind = ? AND peer IN (SELECT peer FROM frame WHERE ssrc = ? AND direction = 'in')"
+            " ORDER BY row", (kind, ssrc),
+        ):
+            if source == ssrc and outcome == "decoded":
+                frames[time] = digest
+            elif kind == "audio" and frames:
+                break
+        return frames, ssrc
+
+
+def hindrance():
+    """Why nothing can be watched here; None when it can."""
+    if not namespace.address():
+        return "it needs a private network"
+    if os.geteuid():
+        return "capturing needs root"
+    return None
