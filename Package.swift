@@ -142,6 +142,7 @@ let package = Package(
         .embedInCode("Document/catalogue.js"),
         .embedInCode("Document/clock.js"),
         .embedInCode("Document/columns.js"),
+        .embedInCode("Document/comparing.js"),
         .embedInCode("Document/connection.js"),
         .embedInCode("Document/copying.js"),
         .embedInCode("Document/dissect.js"),
@@ -158,6 +159,7 @@ let package = Package(
         .embedInCode("Document/query.js"),
         .embedInCode("Document/server.js"),
         .embedInCode("Document/signaling.js"),
+        .embedInCode("Document/stats.js"),
         .embedInCode("Document/take.js"),
       ]),
     module(

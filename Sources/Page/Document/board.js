@@ -2,7 +2,8 @@
 // does.
 import { button, lowerBound, make, place } from "./basics.js";
 import {
-  clock, onClock, pan, point, select, setAddressPart, show, showAll, showAround, ticks, timeText,
+  addressParts, clock, onClock, pan, point, select, setAddressPart, show, showAll, showAround,
+    ticks, timeText,
   zoom,
 } from "./clock.js";
 import { frame, ink, readColours } from "./draw.js";
@@ -88,9 +89,28 @@ function tools() {
     button("◂", () => pan(-0.5), title("Earlier (←)")),
     button("▸", () => pan(0.5), title("Later (→)")),
     button("whole take", showAll, { ...title("Show the whole take (0)"), id: "all" }),
-    button("selection", zoomToSelection, { ...title("Show what is selected (z)"), id: "zoom-selection" }),
-    peers, words, make("span", { class: "grow" }),
+    button("selection", zoomToSelection, { ...title("Show what is selected (z)"),
+      id: "zoom-selection" }),
+    peers, words, otherChoice(), make("span", { class: "grow" }),
     button("time of day", toggleWall, { "aria-pressed": "false", id: "wall" }));
+}
+
+/** Chooses a take to lay beside this one. */
+function otherChoice() {
+  if (!take.others?.length) return null;
+  const choice = make("select", {
+    "aria-label": "Lay another take beside this one", id: "other-choice",
+    change: () => {
+      const parts = new URLSearchParams(location.hash.slice(1));
+      if (choice.value) parts.set("with", choice.value);
+      else parts.delete("with");
+      location.hash = parts;
+      location.reload();
+    },
+  }, make("option", { value: "" }, "beside …"),
+    take.others.slice(0, 500).map((name) => make("option", { value: name }, name)));
+  choice.value = addressParts.get("with") ?? "";
+  return choice;
 }
 
 /** Shows times by the clock on the wall, or since the beginning. */
@@ -122,7 +142,8 @@ export function addOwnLane(lane) {
 export function fillBoard() {
   board.groups = allGroups(soon);
   if (ownLanes.length) {
-    const group = { id: "own", name: "Own lanes", note: "by SQL", peers: [], kind: "sql", lanes: ownLanes };
+    const group = { id: "own", name: "Own lanes", note: "by SQL", peers: [], kind: "sql",
+      lanes: ownLanes };
     for (const lane of ownLanes) lane.group = group;
     board.groups.unshift(group);
   }
@@ -164,7 +185,8 @@ function groupElement(group) {
     hidden && !isFolded && !kept.words ? button(
       isOpen ? "fewer" : `${hidden} more`, toggle(kept.open, group.id),
       { "aria-label": `${isOpen ? "Fewer" : "More"} lanes of ${group.name}` }) : null,
-    button("↑", () => move(group, -1), { title: "Move up", "aria-label": `Move ${group.name} up` }));
+    button("↑", () => move(group, -1), { title: "Move up",
+      "aria-label": `Move ${group.name} up` }));
   return make("div", { class: "group", "data-group": group.id }, head, ...shown.map(laneElement));
 }
 
@@ -309,7 +331,8 @@ function stripValues(width) {
   if (strip.width === width && strip.seconds === take.seconds) return strip.values;
   const list = seriesOf("packets");
   const step = take.seconds / width;
-  const values = Array.from({ length: width }, (_, at) => carried(list, at * step, (at + 1) * step));
+  const values = Array.from({ length: width },
+    (_, at) => carried(list, at * step, (at + 1) * step));
   // A little smoother than single pixels are.
   const smooth = values.map((value, at) =>
     (value * 2 + (values[at - 1] ?? value) + (values[at + 1] ?? value)) / 4);

@@ -16,7 +16,8 @@ const now = () => clock.cursor ?? clock.from;
 function neighbour(times, by) {
   const sorted = [...new Set(times)].sort((a, b) => a - b);
   const at = now();
-  return by > 0 ? sorted.find((time) => time > at + 1e-6) : sorted.findLast((time) => time < at - 1e-6);
+  return by > 0 ? sorted.find((time) => time > at + 1e-6)
+    : sorted.findLast((time) => time < at - 1e-6);
 }
 
 function nextFinding(by) {
@@ -32,7 +33,8 @@ function nextFinding(by) {
 }
 
 function nextState(by) {
-  const changes = (take.states ?? []).map(([peer, machine, from, , text]) => ({ peer, machine, from, text }));
+  const changes = (take.states ?? []).map(([peer, machine, from, , text]) =>
+    ({ peer, machine, from, text }));
   const at = neighbour(changes.map(({ from }) => from), by);
   const found = changes.find(({ from }) => from === at);
   if (!found) {
@@ -114,9 +116,11 @@ function toggleHelp() {
   help.replaceChildren(
     make("h2", {}, "Keys"),
     make("table", {}, make("tbody", {}, [...actions, ["1 … 9", "views"]].map(([key, what]) =>
-      make("tr", {}, make("td", {}, make("kbd", {}, shownKeys[key] ?? key)), make("td", {}, what))))),
+      make("tr", {}, make("td", {}, make("kbd", {}, shownKeys[key] ?? key)),
+        make("td", {}, what))))),
     make("h2", {}, "Pointer"),
-    make("p", {}, "Wheel or two fingers: zoom where it is. Drag: move. Shift and drag: select. Click: hold "
+    make("p", {},
+      "Wheel or two fingers: zoom where it is. Drag: move. Shift and drag: select. Click: hold "
       + "the cursor and mark the lane. Double click: select what lasts there. Shift and wheel: move."),
     make("form", { method: "dialog" }, make("button", {}, "Close")));
   help.showModal();

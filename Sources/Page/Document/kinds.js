@@ -187,7 +187,8 @@ export function frameLane(series) {
       return `${digits(frameRate(series, time - 0.0005, time + 0.0005), 2)} per s`;
     },
     get spans() {
-      return pictures(series).freezes.map(([from, to]) => ({ from, to, tone: "bad", text: "freeze" }));
+      return pictures(series).freezes.map(([from, to]) =>
+        ({ from, to, tone: "bad", text: "freeze" }));
     },
     get marks() { return series.count <= 20000 ? pictures(series).at : []; },
   };

@@ -16,7 +16,9 @@ import { chooseMessage, makeSignaling } from "./signaling.js";
 import { makeMedia, mediaTimes } from "./media.js";
 import { applyFilter, choosePacket, makePackets, showPackets } from "./packets.js";
 import { drawQuery, makeQuery } from "./query.js";
-import { askJSON, askReading, chosenTake, token } from "./server.js";
+import { besides, fillComparison, isComparing } from "./comparing.js";
+import { askJSON, askReading, chosenTake, otherTake, token } from "./server.js";
+import { makeStats, showStats } from "./stats.js";
 import { adopt, loadTake, take, takeFacts } from "./take.js";
 
 const views = [
@@ -25,6 +27,7 @@ const views = [
   { id: "signaling", name: "Signaling" },
   { id: "connection", name: "Connection" },
   { id: "packets", name: "Packets", shown: showPackets },
+  { id: "stats", name: "Stats", shown: showStats },
   { id: "sql", name: "SQL" },
 ];
 
@@ -75,7 +78,8 @@ function fill() {
   place("title").textContent = take.title;
   place("facts").textContent = takeFacts();
   fillPills();
-  fillCards();
+  if (isComparing()) fillComparison();
+  else fillCards();
   fillFindings();
 }
 
@@ -120,6 +124,10 @@ async function begin() {
     return;
   }
   if (chosenTake) addressParts.set("take", chosenTake);
+  if (otherTake) {
+    addressParts.set("with", otherTake);
+    await besides(otherTake);
+  }
   fill();
   makeBoard();
   makeAside();
@@ -128,6 +136,7 @@ async function begin() {
   makeConnection();
   makePackets();
   makeQuery();
+  makeStats();
   makeMedia();
   makeViews();
   listenToKeys();
@@ -137,14 +146,16 @@ async function begin() {
   if (parts.get("packet")) choosePacket(Number(parts.get("packet")));
   if (parts.get("sql")) drawQuery(parts.get("sql"));
   redraw();
+  window.retake.readyAt = performance.now();
   document.documentElement.dataset.ready = "yes";
-  if (take.form !== "served") return;
+  if (take.form !== "served" || isComparing()) return;
   addFindings().catch((error) => say(error.message));
   followRecording().catch((error) => say(error.message));
 }
 
 // For whoever drives the page by a script, as the tests do.
-window.retake = { take, clock, board, mediaTimes, show, select, point, release, visit, redraw, onClock,
+window.retake = { take, clock, board, mediaTimes, show, select, point, release, visit, redraw,
+  onClock,
   get drawingTime() { return drawingTime; } };
 begin().catch((error) => {
   console.error(error);

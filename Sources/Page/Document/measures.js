@@ -23,7 +23,8 @@ export const rateWindow = (length, pixel) => Math.max(2 * pixel, Math.min(0.1, l
 /* ---- Frames ---- */
 
 const outcomes = [
-  "encoded", "decoded", "recovered", "concealed", "undecodable", "not decoded", "passed on", "other",
+  "encoded", "decoded", "recovered", "concealed", "undecodable", "not decoded", "passed on",
+    "other",
 ];
 
 /** The outcome of a frame by its flags. */
@@ -162,7 +163,8 @@ export function delays(flow) {
   const [at, value] = [[], []];
   for (const series of received.packets) {
     const times = series.at;
-    const match = sent?.packets.find((each) => each.ssrc === series.ssrc);
+    const match = flow.isSeenOnce ? undefined
+      : sent?.packets.find((each) => each.ssrc === series.ssrc);
     if (match && match.count) {
       const began = sendTimes([match]);
       const sequence = series.column("sequence");
@@ -194,7 +196,7 @@ export function delays(flow) {
       value.push((late[index] - least) * 1e3);
     }
   }
-  flow.delays = { at, value, isWhole: Boolean(sent?.packets.length) };
+  flow.delays = { at, value };
   return flow.delays;
 }
 

@@ -26,13 +26,15 @@ function beginning(way) {
 async function blobOf(way) {
   const entry = mediaOf(way);
   if (take.form === "served") {
+    const { name, peer } = entry.from ?? { name: take.name, peer: way.peer };
     const reply = await ask("media", {
-      name: take.name, peer: way.peer, direction: way.direction, track: way.track, kind: way.kind,
+      name, peer, direction: way.direction, track: way.track, kind: way.kind,
     });
     return reply.blob();
   }
   const text = atob(place(`media-${take.media.indexOf(entry)}`).textContent);
-  return new Blob([Uint8Array.from(text, (character) => character.charCodeAt(0))], { type: entry.type });
+  return new Blob([Uint8Array.from(text, (character) => character.charCodeAt(0))],
+    { type: entry.type });
 }
 
 /** The player of a way; made when it is first asked for. */
@@ -181,7 +183,8 @@ export async function togglePlaying() {
   loadMedia();
   const sounds = [...media.section.querySelectorAll("input")].filter((box) => box.checked)
     .map((box) => playerOf(box.way));
-  const all = [...sounds, ...[...media.section.querySelectorAll(".screen")].map((box) => playerOf(box.way))]
+  const all = [...sounds, ...[...media.section.querySelectorAll(".screen")].map((box) =>
+    playerOf(box.way))]
     .filter(Boolean);
   await Promise.all(all.map((player) => player.loading));
   const ready = all.filter((player) => player.isReady);
@@ -219,7 +222,8 @@ function tick() {
     const isInside = at >= 0 && at < (element.duration || Infinity);
     if (isInside && element.paused && !element.ended) element.play().catch(() => {});
     if (!isInside && !element.paused) element.pause();
-    if (isInside && Math.abs(element.currentTime - at) > 0.15 && !element.seeking) element.currentTime = at;
+    if (isInside && Math.abs(element.currentTime - at) > 0.15
+      && !element.seeking) element.currentTime = at;
   }
   if (time > clock.to || time < clock.from) {
     const length = clock.to - clock.from;
@@ -317,5 +321,6 @@ async function makePictures(film, way, height, redrawn) {
 
 /** The time at which a loaded video stands, for tests. */
 export const mediaTimes = () => [...players.values()].map(({ way, element, begin, isReady }) => ({
-  key: keyOf(way), isReady, time: element.currentTime + begin, width: element.videoWidth ?? 0, text: timeText(begin),
+  key: keyOf(way), isReady, time: element.currentTime + begin, width: element.videoWidth ?? 0,
+    text: timeText(begin),
 }));

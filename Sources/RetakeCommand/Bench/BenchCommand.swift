@@ -4,7 +4,7 @@ import ArgumentParser
 struct BenchCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "bench",
-    abstract: "Measure replaying, recording, takes and data channels on this machine.",
-    subcommands: [BenchTakesCommand.self, BenchDataCommand.self],
+    abstract: "Measure replaying, recording, takes, pages and data channels on this machine.",
+    subcommands: [BenchTakesCommand.self, BenchPageCommand.self, BenchDataCommand.self],
     defaultSubcommand: BenchTakesCommand.self)
 }

@@ -32,8 +32,8 @@ actor OpenTakes {
     var rows: [Int64]
   }
 
-  private let path: String
-  private let isFolder: Bool
+  /// What was named: takes and folders.
+  private let paths: [String]
   private var sessions: [Session] = []
   private var sessionCount = 0
   private var lists: [PacketList] = []
@@ -46,54 +46,65 @@ actor OpenTakes {
   private static let liveSeconds = 5.0
 
   /// Looks whether there is something to show.
-  init(path: String) throws(CommandFailure) {
+  init(paths: [String]) throws(CommandFailure) {
+    self.paths = paths
+    for path in paths where !Self.isFolder(path) {
+      guard FileManager.default.fileExists(atPath: path) else {
+        throw CommandFailure(.noSuchFile, "\(path): there is no such file or folder")
+      }
+      do throws(TapeError) {
+        _ = try TakeFile.open(path)
+      } catch {
+        throw CommandFailure(error)
+      }
+    }
+  }
+
+  private static func isFolder(_ path: String) -> Bool {
     var isDirectory: ObjCBool = false
-    guard FileManager.default.fileExists(atPath: path, isDirectory: &isDirectory) else {
-      throw CommandFailure(.noSuchFile, "\(path): there is no such file or folder")
-    }
-    self.path = path
-    isFolder = isDirectory.boolValue
-    guard !isFolder else { return }
-    do throws(TapeError) {
-      _ = try TakeFile.open(path)
-    } catch {
-      throw CommandFailure(error)
-    }
+    return FileManager.default.fileExists(atPath: path, isDirectory: &isDirectory)
+      && isDirectory.boolValue
   }
 
   // MARK: Takes
 
-  /// What there is: for one take only its name.
+  /// What there is: `isFolder` is false when it is one take that needs no choice.
   func catalogue() -> String {
-    guard isFolder else {
-      return "{\"isFolder\":false,\"takes\":[{\"name\":\(jsonString(ownName))}]}"
+    let files = files()
+    let isOne = files.count == 1 && paths.count == 1 && !Self.isFolder(paths[0])
+    let entries = files.map { name, path in
+      PageCatalogue.entry(path: path, name: name, isLive: isLive(path))
     }
-    let entries = names().map { name in
-      PageCatalogue.entry(path: file(name), name: name, isLive: isLive(file(name)))
-    }
-    return "{\"isFolder\":true,\"folder\":\(jsonString(ownName)),"
+    let title = paths.map { URL(fileURLWithPath: $0).lastPathComponent }.joined(separator: ", ")
+    return "{\"isFolder\":\(!isOne),\"folder\":\(jsonString(title)),"
       + "\"takes\":[\(entries.joined(separator: ",\n"))]}"
   }
 
-  private var ownName: String { URL(fileURLWithPath: path).lastPathComponent }
-
-  private func file(_ name: String) -> String { isFolder ? path + "/" + name : path }
-
-  /// The takes of the folder and of those in it, in the order of their names.
-  private func names() -> [String] {
-    let walk = FileManager.default.enumerator(atPath: path)
-    var names: [String] = []
-    while let name = walk?.nextObject() as? String, names.count < Self.takeMaximum {
-      if name.hasSuffix(".take") { names.append(name) }
+  /// All takes with the names that the page has for them: those below folders in their order.
+  private func files() -> [(name: String, path: String)] {
+    var found: [(name: String, path: String)] = []
+    for path in paths {
+      guard Self.isFolder(path) else {
+        found.append((URL(fileURLWithPath: path).lastPathComponent, path))
+        continue
+      }
+      let walk = FileManager.default.enumerator(atPath: path)
+      var names: [String] = []
+      while let name = walk?.nextObject() as? String, names.count < Self.takeMaximum {
+        if name.hasSuffix(".take") { names.append(name) }
+      }
+      found += names.sorted().map { ($0, path + "/" + $0) }
     }
-    return names.sorted()
+    // One name means one take.
+    var seen: Set<String> = []
+    return found.map { name, path in (seen.insert(name).inserted ? name : path, path) }
   }
 
   private func checked(_ name: String) throws(Refusal) -> String {
-    guard isFolder ? names().contains(name) : name.isEmpty || name == ownName else {
+    guard let file = files().first(where: { $0.name == name }) else {
       throw Refusal("there is no take \(name.prefix(200)) here", isUnknown: true)
     }
-    return file(name)
+    return file.path
   }
 
   private func isLive(_ path: String) -> Bool {

@@ -1,0 +1,58 @@
+// Two takes under each other, and what differs between them.
+import { make, place } from "./basics.js";
+import { cards, findingText } from "./findings.js";
+import { askJSON, askReading } from "./server.js";
+import { adopt, adoptBeside, take } from "./take.js";
+
+/** The numbers and findings of each take by itself. */
+const sides = [];
+
+const side = () => ({
+  name: take.file, cards: cards(),
+  findings: take.findings.map((finding) => ({ rule: finding.rule, text: findingText(finding) })),
+});
+
+/** Reads a second take and lays it beside the first. */
+export async function besides(name) {
+  const first = take.reading;
+  first.data.findings = await askJSON("findings", { name: take.name });
+  take.findings = first.data.findings;
+  sides.push(side());
+  const reading = await askReading("take", { name });
+  const second = { ...reading.data, name, findings: await askJSON("findings", { name }) };
+  // The numbers of each are those of a take alone.
+  take.series = [];
+  adopt(second, reading.bytes);
+  sides.push(side());
+  take.series = [];
+  adopt(first.data, first.bytes);
+  adoptBeside(second, reading.bytes);
+}
+
+/** The numbers of both takes in a table in the place of the cards. */
+export function fillComparison() {
+  const [left, right] = sides;
+  const titles = [...new Set(sides.flatMap((each) => each.cards.map(({ title }) => plain(title))))];
+  const cell = (each, title) => {
+    const card = each.cards.find((other) => plain(other.title) === title);
+    return make("td", {}, card ? make("b", { class: card.tone ?? "" }, card.value) : "–",
+      card ? ` ${card.title === title ? "" : card.title}, ${card.note}` : "");
+  };
+  const only = (one, other) => one.findings.filter(({ rule }) =>
+    !other.findings.some((each) => each.rule === rule));
+  const list = (one, other) => make("td", {}, only(one, other).map(({ text }) =>
+    make("div", {}, text.slice(0, 160))));
+  place("cards").replaceChildren(make("table", { class: "grid card", id: "comparison" },
+    make("thead", {}, make("tr", {}, ["", left.name, right.name].map((text) =>
+      make("th", { scope: "col" }, text)))),
+    make("tbody", {}, titles.map((title) => make("tr", {},
+      make("th", { scope: "row" }, title), cell(left, title), cell(right, title))),
+    make("tr", {}, make("th", { scope: "row" }, "found in one alone"),
+      list(left, right), list(right, left)))));
+}
+
+/** What a card is about, whoever it is of. */
+const plain = (title) => title.split(/ (?:at|to) /)[0];
+
+/** Whether two takes are looked at. */
+export const isComparing = () => sides.length === 2;
