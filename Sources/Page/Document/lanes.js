@@ -30,22 +30,31 @@ export const spansOf = (name, test, tone) =>
     from, to, text, subject, tone: typeof tone === "function" ? tone(text, subject) : tone,
   }));
 
-const fates = ["lost", "sent again", "late"];
+const fateWords = ["lost", "sent again", "late"];
 const fateTones = ["bad", "wait", "off"];
 
 function lossLane(way) {
   if (!way.lost.length) return [];
-  const lists = way.lost.map((series) => {
-    const fate = series.column("fate");
-    const sequence = series.column("sequence");
+  const listsOf = (isLate) => way.lost.map((series) => {
+    const fates = series.column("fate");
+    const places = [...fates.keys()].filter((index) => (fates[index] === 2) === isLate);
+    const [at, fate, sequence] = ["at", "fate", "sequence"].map((name) => {
+      const column = series.column(name);
+      return Float64Array.from(places, (index) => column[index]);
+    });
     return {
-      at: series.at, height: (index) => [14, 8, 5][fate[index]] ?? 5,
-      tone: (index) => fateTones[fate[index]] ?? "off", name: "packet missing",
-      names: "packets missing",
-      text: (index) => `${sequence[index]} ${fates[fate[index]] ?? "missing"}`,
+      at, height: (index) => [14, 8, 5][fate[index]], tone: (index) => fateTones[fate[index]],
+      name: "packet missing", names: "packets missing",
+      text: (index) => `${sequence[index]} ${fateWords[fate[index]]}`,
     };
-  });
-  return [tickLane("lost, repaired", lists, { query: "lost", tone: "bad" })];
+  }).filter(({ at: { length } }) => length);
+  const [lost, late] = [listsOf(false), listsOf(true)];
+  const lanes = lost.length ? [tickLane("lost, repaired", lost, { query: "lost", tone: "bad" })]
+    : [];
+  if (late.length) {
+    lanes.push(tickLane("out of order", late, { query: "lost", tone: "off", isExtra: true }));
+  }
+  return lanes;
 }
 
 /** Feedback on a way and what was sent again: NACK, PLI, FIR, RTX. */
@@ -104,8 +113,9 @@ function videoGroup(flow, redrawn) {
     { isExtra: true }));
   lanes.push(...(received ? lossLane(received) : []), ...feedbackLane(flow), ...sizeLane(way));
   const limits = sent ? spansOf("limits", (row) => row[0] === sent.peer
-    && sent.ssrcs.has(Number(row[1])), (text) => (text === "none" ? "good" : "wait")) : [];
-  if (limits.some(({ text }) => text !== "none")) {
+    && sent.ssrcs.has(Number(row[1])), (text) => (text === "none" ? "good" : "wait")).map((span) =>
+    (span.text === "none" ? { ...span, text: "not limited" } : span)) : [];
+  if (limits.some(({ tone }) => tone !== "good")) {
     lanes.push(spanLane("limited by", limits, { query: "limits" }));
   } else if (limits.length) lanes.push(spanLane("limited by", limits,
     { query: "limits", isExtra: true }));

@@ -137,7 +137,7 @@ async function begin() {
   makePackets();
   makeQuery();
   makeStats();
-  makeMedia();
+  makeMedia(soon);
   makeViews();
   listenToKeys();
   const parts = followAddress();

@@ -86,7 +86,8 @@ function seek(player, time) {
 
 /* ---- Beside the lanes ---- */
 
-export function makeMedia() {
+export function makeMedia(redraw) {
+  media.redraw = redraw;
   const flows = take.flows.filter((flow) => mediaOf(flow.received) || mediaOf(flow.sent));
   if (!flows.length) return;
   const videos = flows.filter(({ kind }) => kind === "video");
@@ -120,6 +121,7 @@ function screen(flow) {
       }
       load.replaceWith(player.element);
       follow();
+      media.redraw();
     });
   }, { class: "load" });
   box.append(load, caption);
@@ -240,6 +242,8 @@ function tick() {
 export function filmLane(way, redrawn) {
   if (!mediaOf(way)) return null;
   const film = { pictures: new Map(), queue: [], isBusy: false };
+  // A server is asked for media only when somebody wants to see them.
+  const isAtHand = () => take.form !== "served" || players.get(keyOf(way))?.isReady;
   const height = 44;
   let width = 64;
   return {
@@ -259,6 +263,7 @@ export function filmLane(way, redrawn) {
         context.globalAlpha = 1;
         if (!film.pictures.has(key) && time > way.frames.at[0]) film.queue.push([key, time]);
       }
+      if (!isAtHand()) film.queue.length = 0;
       if (film.queue.length && !film.isBusy) makePictures(film, way, height, (wide) => {
         width = wide;
         redrawn();
@@ -282,6 +287,11 @@ function nearestPicture(film, key, most) {
 }
 
 const pictureMaximum = 400;
+/** How many pictures are made before others that are wanted by then. */
+const pictureBatch = 60;
+/** A picture that so many frames lead to is waited for while the video runs, not sought. */
+const framesToSeek = 40;
+const quickRate = 16;
 
 async function makePictures(film, way, height, redrawn) {
   film.isBusy = true;
@@ -300,23 +310,70 @@ async function makePictures(film, way, height, redrawn) {
   }
   const { element, begin } = film.player;
   const wide = Math.max(24, Math.round((height * element.videoWidth) / element.videoHeight));
-  const wanted = film.queue.splice(0);
-  for (const [key, time] of wanted.slice(0, 60)) {
-    if (film.pictures.has(key)) continue;
-    const at = Math.max(time - begin, 0);
-    if (at < (element.duration || Infinity)) {
-      await new Promise((done) => {
-        element.addEventListener("seeked", done, { once: true });
-        element.currentTime = at;
-      });
-    }
+  const keep = (key) => {
     const canvas = make("canvas", { width: wide * 2, height: height * 2 });
     canvas.getContext("2d").drawImage(element, 0, 0, wide * 2, height * 2);
     film.pictures.set(key, canvas);
-    if (film.pictures.size > pictureMaximum) film.pictures.delete(film.pictures.keys().next().value);
+    if (film.pictures.size > pictureMaximum) {
+      film.pictures.delete(film.pictures.keys().next().value);
+    }
+    redrawn(wide);
+  };
+  const wanted = film.queue.splice(0).filter(([key]) => !film.pictures.has(key))
+    .sort((a, b) => a[1] - b[1]).slice(0, pictureBatch)
+    .map(([key, time]) => [key, Math.max(time - begin, 0)]);
+  while (wanted.length) {
+    const [[key, at]] = wanted;
+    if (at >= (element.duration || Infinity)) {
+      keep(key);
+      wanted.shift();
+    } else if (framesBefore(way, at + begin) < framesToSeek
+      || !element.requestVideoFrameCallback) {
+      await seekTo(element, at);
+      keep(key);
+      wanted.shift();
+    } else await runOver(element, wanted, keep);
   }
   film.isBusy = false;
   redrawn(wide);
+}
+
+/** How many frames a decoder has to go through from a key frame on to a time. */
+function framesBefore(way, time) {
+  const flags = way.frames.column("flags");
+  const last = way.frames.before(time);
+  for (let index = last; index >= 0 && last - index < framesToSeek; index -= 1) {
+    if (flags[index] & 1) return last - index;
+  }
+  return framesToSeek;
+}
+
+const seekTo = (element, at) => new Promise((done) => {
+  element.addEventListener("seeked", done, { once: true });
+  element.currentTime = at;
+});
+
+/** Runs a video quickly over the times that are wanted, and keeps what it shows then. */
+async function runOver(element, wanted, keep) {
+  if (element.currentTime > wanted[0][1] || element.ended) await seekTo(element, wanted[0][1]);
+  element.playbackRate = quickRate;
+  await new Promise((done) => {
+    const look = (_, { mediaTime }) => {
+      while (wanted.length && wanted[0][1] <= mediaTime + 0.02) keep(wanted.shift()[0]);
+      if (wanted.length && !element.ended) element.requestVideoFrameCallback(look);
+      else done();
+    };
+    element.requestVideoFrameCallback(look);
+    element.addEventListener("ended", () => {
+      while (wanted.length) keep(wanted.shift()[0]);
+      done();
+    }, { once: true });
+    element.play().catch(() => {
+      wanted.length = 0;
+      done();
+    });
+  });
+  element.pause();
 }
 
 /** The time at which a loaded video stands, for tests. */
