@@ -316,7 +316,7 @@ let package = Package(
     .testTarget(
       name: "CommandTests",
       dependencies: [
-        "RetakeCommand", "Tape", "Replay", "Wire",
+        "RetakeCommand", "Tape", "Replay", "Wire", "Signaling",
         .product(name: "ArgumentParser", package: "swift-argument-parser"),
       ], swiftSettings: settings),
   ],

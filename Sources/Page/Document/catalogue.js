@@ -36,8 +36,8 @@ export async function showCatalogue() {
   box.append(make("div", { class: "card" }, make("div", { class: "tools" }, words),
     make("table", { class: "grid", id: "takes" },
       make("thead", {}, make("tr", {}, columns.map(([key, title]) => make("th", { scope: "col" },
-        title ? button(title, () => sortBy(key), { class: "plain", "data-sort": key }) : ""))),
-      catalogue.body))));
+        title ? button(title, () => sortBy(key), { class: "plain", "data-sort": key }) : "")))),
+      catalogue.body)));
   fillCatalogue();
   for (const entry of catalogue.takes) await addDetails(entry);
   setInterval(refreshCatalogue, 3000);

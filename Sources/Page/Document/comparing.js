@@ -1,6 +1,6 @@
 // Two takes under each other, and what differs between them.
 import { make, place } from "./basics.js";
-import { cards, findingText } from "./findings.js";
+import { cards } from "./findings.js";
 import { askJSON, askReading } from "./server.js";
 import { adopt, adoptBeside, take } from "./take.js";
 
@@ -9,7 +9,7 @@ const sides = [];
 
 const side = () => ({
   name: take.file, cards: cards(),
-  findings: take.findings.map((finding) => ({ rule: finding.rule, text: findingText(finding) })),
+  findings: take.findings,
 });
 
 /** Reads a second take and lays it beside the first. */
@@ -35,20 +35,25 @@ export function fillComparison() {
   const titles = [...new Set(sides.flatMap((each) => each.cards.map(({ title }) => plain(title))))];
   const cell = (each, title) => {
     const card = each.cards.find((other) => plain(other.title) === title);
-    return make("td", {}, card ? make("b", { class: card.tone ?? "" }, card.value) : "–",
-      card ? ` ${card.title === title ? "" : card.title}, ${card.note}` : "");
+    if (!card) return make("td", {}, "–");
+    const who = card.title.slice(title.length).trim();
+    return make("td", {}, make("b", { class: card.tone ?? "" }, card.value),
+      make("span", {}, [who, card.note].filter(Boolean).join(", ")));
   };
-  const only = (one, other) => one.findings.filter(({ rule }) =>
-    !other.findings.some((each) => each.rule === rule));
-  const list = (one, other) => make("td", {}, only(one, other).map(({ text }) =>
-    make("div", {}, text.slice(0, 160))));
-  place("cards").replaceChildren(make("table", { class: "grid card", id: "comparison" },
-    make("thead", {}, make("tr", {}, ["", left.name, right.name].map((text) =>
-      make("th", { scope: "col" }, text)))),
-    make("tbody", {}, titles.map((title) => make("tr", {},
-      make("th", { scope: "row" }, title), cell(left, title), cell(right, title))),
-    make("tr", {}, make("th", { scope: "row" }, "found in one alone"),
-      list(left, right), list(right, left)))));
+  const only = (one, other) => {
+    const rules = one.findings.map(({ rule }) => rule)
+      .filter((rule) => !other.findings.some((each) => each.rule === rule));
+    return make("td", {}, [...new Set(rules)].map((rule) => rule.replaceAll("-", " ")).join(", ")
+      || "nothing");
+  };
+  const heads = ["", left.name, right.name];
+  place("cards").replaceChildren(make("div", { class: "card", id: "comparison" },
+    make("table", { class: "grid" },
+      make("thead", {}, make("tr", {}, heads.map((text) => make("th", { scope: "col" }, text)))),
+      make("tbody", {}, titles.map((title) => make("tr", {},
+        make("th", { scope: "row" }, title), cell(left, title), cell(right, title))),
+      make("tr", {}, make("th", { scope: "row" }, "Found there alone"),
+        only(left, right), only(right, left))))));
 }
 
 /** What a card is about, whoever it is of. */

@@ -62,8 +62,8 @@ function whole(fields, read) {
   return fields;
 }
 
-/** A packet as layers of fields. */
-export function dissect(bytes, protocol) {
+/** A packet as layers of fields; RTP and RTCP are protected unless they are said to be clear. */
+export function dissect(bytes, protocol, isClear = false) {
   const layers = [];
   if (!bytes.length) return layers;
   let begin = 0;
@@ -80,7 +80,7 @@ export function dissect(bytes, protocol) {
   const kind = protocol === "turn" ? kindOf(inner) : protocol;
   const dissectors = { stun: stunLayers, dtls: dtlsLayers, rtp: rtpLayers, rtcp: rtcpLayers,
     sctp: sctpLayers };
-  const found = dissectors[kind]?.(bytes, begin) ?? [];
+  const found = dissectors[kind]?.(bytes, begin, isClear) ?? [];
   return [...layers, ...found];
 }
 
@@ -221,7 +221,7 @@ function handshake(reader, end, fields) {
 
 /* ---- RTP ---- */
 
-function rtpLayers(bytes, begin) {
+function rtpLayers(bytes, begin, isClear) {
   const reader = new Reader(bytes, begin);
   const fields = [];
   whole(fields, () => {
@@ -234,7 +234,7 @@ function rtpLayers(bytes, begin) {
     for (let index = 0; index < (first.number & 15); index += 1) fields.push(reader.field("CSRC",
       4));
     if (first.number & 0x10) extensions(reader, fields);
-    fields.push(reader.block("payload, encrypted in SRTP", reader.left));
+    fields.push(reader.block(isClear ? "payload" : "payload, encrypted in SRTP", reader.left));
   });
   return [{ name: "RTP", fields }];
 }
@@ -265,22 +265,65 @@ function extensions(reader, fields) {
 
 /* ---- RTCP and SCTP ---- */
 
-const rtcpTypes = { 200: "sender report", 201: "receiver report", 202: "source description",
-  203: "goodbye", 204: "application", 205: "transport feedback", 206: "payload feedback",
-    207: "extended report" };
+const rtcpTypes = {
+  200: "sender report", 201: "receiver report", 202: "source description", 203: "goodbye",
+  204: "application", 205: "transport feedback", 206: "payload feedback", 207: "extended report",
+};
+const feedbackKinds = {
+  205: { 1: "NACK", 15: "transport-wide" }, 206: { 1: "PLI", 2: "SLI", 4: "FIR", 15: "REMB" },
+};
 
-function rtcpLayers(bytes, begin) {
+function rtcpLayers(bytes, begin, isClear) {
+  const layers = [];
   const reader = new Reader(bytes, begin);
-  const fields = [];
-  whole(fields, () => {
-    fields.push(reader.field("version, padding, count", 1,
-      (value) => `${value >> 6}, ${(value >> 5) & 1}, ${value & 31}`),
-      reader.field("packet type", 1, named(rtcpTypes)),
-      reader.field("length", 2, (value) => `${4 * (value + 1)} bytes`),
-        reader.field("SSRC of sender", 4),
-      reader.block("encrypted in SRTCP", Math.max(reader.left, 0)));
-  });
-  return [{ name: "RTCP", fields }];
+  const limit = 64;
+  while (reader.left >= 4 && layers.length < limit) {
+    const fields = [];
+    const from = reader.at;
+    const count = bytes[from] & 31;
+    const type = bytes[from + 1];
+    whole(fields, () => {
+      fields.push(
+        reader.field("version, padding, count", 1,
+          (value) => `${value >> 6}, ${(value >> 5) & 1}, ${value & 31}`),
+        reader.field("packet type", 1, named(rtcpTypes)));
+      const length = reader.field("length", 2, (value) => `${4 * (value + 1)} bytes`);
+      fields.push(length, reader.field("SSRC of sender", 4));
+      if (!isClear) {
+        fields.push(reader.block("encrypted in SRTCP", reader.left));
+        return;
+      }
+      const end = Math.min(from + 4 * (length.number + 1), reader.to);
+      rtcpBody(reader, type, count, end, fields);
+      if (reader.at < end) fields.push(reader.block("body", end - reader.at));
+    });
+    layers.push({ name: `RTCP ${feedbackKinds[type]?.[count] ?? ""}`.trim(), fields });
+    if (!isClear || reader.at === from || fields.at(-1).name === "cut short") break;
+  }
+  return layers;
+}
+
+/** Reports (RFC 3550 section 6.4) and feedback (RFC 4585 section 6). */
+function rtcpBody(reader, type, count, end, fields) {
+  if (type === 200) {
+    fields.push(reader.block("NTP time", 8), reader.field("RTP time", 4),
+      reader.field("packets", 4), reader.field("octets", 4));
+  }
+  if (type === 200 || type === 201) {
+    for (let index = 0; index < count && end - reader.at >= 24; index += 1) {
+      fields.push(reader.field("report on SSRC", 4),
+        reader.field("fraction lost", 1, (value) => `${value} of 256`),
+        reader.field("lost in all", 3), reader.field("highest sequence", 4),
+        reader.field("jitter", 4), reader.field("last report", 4, hex32),
+        reader.field("delay since then", 4, (value) => `${value} of 65536 s`));
+    }
+  } else if ((type === 205 || type === 206) && end - reader.at >= 4) {
+    fields.push(reader.field("SSRC of media", 4));
+    while (type === 205 && count === 1 && end - reader.at >= 4) {
+      fields.push(reader.field("missing", 2), reader.field("and of the next 16", 2,
+        (value) => value.toString(2).padStart(16, "0")));
+    }
+  }
 }
 
 const sctpChunks = { 0: "DATA", 1: "INIT", 2: "INIT ACK", 3: "SACK", 4: "HEARTBEAT",

@@ -156,6 +156,9 @@ export async function choosePacket(number) {
       visit(packet.at);
     })),
     make("code", { class: "command" }, `retake debug ${take.file} -c 'seek step:${packet.step}'`),
+    ...(["rtp", "rtcp", "dtls"].includes(packet.protocol)
+      ? [button("show what is inside", (event) => showInside(packet.row, event.currentTarget),
+        { id: "inside", title: "Replays the take to take the protection away" })] : []),
     ...layers.map((layer) => layerElement(layer, mark)), ...reportsOf(found.reports),
     ...lifeOf(packet, found.frames), ...linksOf(found.links), hex);
 }
@@ -167,6 +170,24 @@ function layerElement(layer, mark) {
         class: "plain", mouseenter: () => mark(field.from, field.length),
           focus: () => mark(field.from, field.length),
       })), make("td", {}, field.value))))));
+}
+
+/** Shows what a protected packet held, which a replay of the take tells. */
+async function showInside(row, asked) {
+  asked.textContent = "replaying …";
+  try {
+    const found = await askJSON("clear", { name: take.name, row });
+    const parts = found.flatMap(({ kind, bytes }) => {
+      const inside = bytesOf(bytes);
+      const hex = make("pre", { class: "hex", tabindex: 0 });
+      const mark = (from, length) => showBytes(hex, inside, from, length);
+      mark(0, 0);
+      return [...dissect(inside, kind, true).map((layer) => layerElement(layer, mark)), hex];
+    });
+    asked.replaceWith(...(parts.length ? parts : [make("p", {}, "Nothing was inside.")]));
+  } catch (error) {
+    asked.textContent = error.message;
+  }
 }
 
 /** All bytes, with those of one field marked. */

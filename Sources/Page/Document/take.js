@@ -77,7 +77,7 @@ export function adoptBeside(data, bytes) {
   take.findings = [...take.findings, ...data.findings.map((finding) =>
     ({ ...finding, peer: moved(finding.peer) }))];
   take.seconds = Math.max(take.seconds, data.seconds);
-  take.title = `${take.title} and ${data.title}`;
+  take.title = `${take.file} and ${data.file}`;
   take.flows = flows();
 }
 

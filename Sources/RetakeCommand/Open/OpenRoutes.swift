@@ -43,6 +43,7 @@ struct OpenRoutes: Sendable {
         try await takes.packetIndex(
           name, filter: request.query("filter") ?? "", at: number("at", request)))
     case "/packet": return json(try await takes.packet(name, row: number("row", request)))
+    case "/clear": return json(try await takes.clear(name, row: number("row", request)))
     case "/media":
       let media = try await takes.media(
         name,

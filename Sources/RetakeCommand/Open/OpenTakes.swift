@@ -37,6 +37,7 @@ actor OpenTakes {
   private var sessions: [Session] = []
   private var sessionCount = 0
   private var lists: [PacketList] = []
+  private var clearPackets: ClearPackets?
 
   /// Pages that are open at once; the oldest then reads its take anew.
   private static let sessionMaximum = 16
@@ -256,6 +257,27 @@ actor OpenTakes {
     try asking(try checked(name)) { connection throws(SQLiteError) in
       try PagePackets.detail(row, connection)
     }
+  }
+
+  /// What was inside of a protected packet; of packets near it, it is known from the same replay.
+  func clear(_ name: String, row: Int64) async throws(Refusal) -> String {
+    let path = try checked(name)
+    let place = try asking(path) { connection throws(SQLiteError) in
+      try PagePackets.Place(row: row, connection)
+    }
+    guard let place else {
+      throw Refusal("there is no packet of row \(row)", isUnknown: true)
+    }
+    if clearPackets?.path != path || clearPackets?.span.contains(place.at) != true {
+      let work = Task.detached {
+        Result { () throws(TapeError) in try ClearPackets(path: path, around: place.at) }
+      }
+      switch await work.value {
+      case .success(let found): clearPackets = found
+      case .failure(let error): throw Refusal(error.description)
+      }
+    }
+    return clearPackets?.json(of: place) ?? "[]"
   }
 
   // MARK: SQL
