@@ -277,6 +277,10 @@ async def _keys(visit):
     await visit.settle()
     third = await visit.ask("getComputedStyle(document.body).backgroundColor")
     visit.expect(len({colour, other, third}) == 2, "d does not change the colours")
+    await viewer.key("m")
+    await visit.until("Boolean(retake.copied)", "m copies nothing")
+    copied = await visit.ask("retake.copied")
+    visit.expect(copied.startswith("# ") and "## Findings" in copied, f"copied: {copied[:80]}")
     await viewer.key("?")
     visit.expect(await visit.ask("document.getElementById('help').open"), "? does not help")
     await viewer.key("?")
@@ -337,7 +341,7 @@ def _harmed(folder):
 async def _harmless(visit):
     """Nothing in a take runs, or becomes an element of the page."""
     await visit.page(_harmed(visit.folder))
-    for tab in ("events", "signaling", "connection", "packets", "sql", "call"):
+    for tab in ("events", "signaling", "connection", "packets", "stats", "sql", "call"):
         await visit.ask(f"void document.getElementById('tab-{tab}').click()")
         await visit.settle()
     await visit.ask("void retake.visit(1.5)")
@@ -374,7 +378,7 @@ async def _accessible(visit):
         path = await visit.page(_CAPTURES / "virtual-heavy-loss.take")
         await visit.viewer.open(f"{path.as_uri()}#scheme={scheme}")
         await visit.ask(f"void (() => {{ {script} }})()")
-        for tab in ("call", "events", "signaling", "connection", "packets", "sql"):
+        for tab in ("call", "events", "signaling", "connection", "packets", "stats", "sql"):
             await visit.ask(f"void document.getElementById('tab-{tab}').click()")
             await visit.settle()
             found = await visit.ask(
@@ -403,6 +407,18 @@ async def _served(visit):
     )
     worst = await visit.ask("document.querySelector('#takes').textContent")
     visit.expect("freeze" in worst, "the catalogue does not tell the worst finding")
+    heads = await visit.ask(
+        "['thead th:nth-child(2)', 'tbody td:nth-child(2)'].map(each =>"
+        " document.querySelector(`#takes ${each}`).getBoundingClientRect().left)"
+    )
+    visit.expect(abs(heads[0] - heads[1]) < 2, "the heads of the catalogue stand elsewhere")
+    await visit.viewer.open(f"{address}?2#token={token}&take={names[0]}&with={names[1]}")
+    visit.expect(
+        await visit.ask("document.querySelectorAll('#comparison tbody tr').length") > 4,
+        "two takes are not compared",
+    )
+    peers = await visit.ask("new Set(retake.board.groups.flatMap(each => each.peers)).size")
+    visit.expect(peers == 3, f"lanes of {peers} peers of two takes")
     await visit.viewer.open(f"{address}?1#token={token}&take={names[0]}")
     await visit.until("document.querySelectorAll('.finding').length > 3", "no findings come")
     await visit.ask("void document.getElementById('tab-packets').click()")
@@ -427,6 +443,19 @@ async def _served(visit):
     )
     await visit.until(
         "document.getElementById('packet').textContent.includes('same transaction')", "no request"
+    )
+    await visit.ask(
+        "void (document.getElementById('packet-filter').value = 'in rtcp nack',"
+        " document.getElementById('packet-filter').dispatchEvent(new Event('change')))"
+    )
+    await visit.until(
+        "document.querySelector('#packets .line:not(.head)')?.textContent.includes('nack')", "nack"
+    )
+    await visit.ask("void document.querySelector('#packets .line:not(.head)').click()")
+    await visit.until("document.getElementById('inside') !== null", "nothing takes SRTCP away")
+    await visit.ask("void document.getElementById('inside').click()")
+    await visit.until(
+        "document.getElementById('packet').textContent.includes('SSRC of media')", "no clear RTCP"
     )
     await visit.ask("void document.getElementById('tab-sql').click()")
     await visit.ask("void document.getElementById('draw-query').click()")

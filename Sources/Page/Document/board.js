@@ -259,6 +259,18 @@ function drawLane(lane, width) {
     `${lane.group.name}, ${lane.label}: ${lane.at((clock.from + clock.to) / 2) || "nothing"}`);
 }
 
+/** Reads, while nothing else is to do, what lanes need that were not in sight so far. */
+export function readAhead() {
+  const waiting = [...board.lanes];
+  const go = () => {
+    const lane = waiting.shift();
+    if (!lane) return;
+    lane.at(clock.from);
+    requestIdleCallback(go);
+  };
+  requestIdleCallback(go);
+}
+
 /** Lanes that were not in sight are drawn when they come into it. */
 window.addEventListener("scroll", () => {
   const width = parts.axis?.clientWidth;

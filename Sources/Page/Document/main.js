@@ -4,11 +4,12 @@ import {
   addressParts, clock, onClock, point, readAddress, release, select, setAddressPart, show, visit,
 } from "./clock.js";
 import {
-  board, choosePeer, drawingTime, fillBoard, findLane, makeBoard, redraw, soon,
+  board, choosePeer, drawingTime, fillBoard, findLane, makeBoard, readAhead, redraw, soon,
 } from "./board.js";
 import { makeAside } from "./aside.js";
 import { showCatalogue } from "./catalogue.js";
 import { makeConnection } from "./connection.js";
+import { copyText } from "./copying.js";
 import { filterEvents, makeEvents } from "./events.js";
 import { fillCards, fillFindings, fillPills } from "./findings.js";
 import { chooseScheme, listenToKeys } from "./keys.js";
@@ -147,6 +148,7 @@ async function begin() {
   if (parts.get("sql")) drawQuery(parts.get("sql"));
   redraw();
   window.retake.readyAt = performance.now();
+  readAhead();
   document.documentElement.dataset.ready = "yes";
   if (take.form !== "served" || isComparing()) return;
   addFindings().catch((error) => say(error.message));
@@ -156,7 +158,7 @@ async function begin() {
 // For whoever drives the page by a script, as the tests do.
 window.retake = { take, clock, board, mediaTimes, show, select, point, release, visit, redraw,
   onClock,
-  get drawingTime() { return drawingTime; } };
+  get drawingTime() { return drawingTime; }, get copied() { return copyText.last; } };
 begin().catch((error) => {
   console.error(error);
   place("title").textContent = "This page cannot be shown";
