@@ -112,7 +112,8 @@ async def _follow(options, folder, viewer, rows):
         ))
         await asyncio.sleep(0.1)
     watched = recorder.processor_seconds - before
-    rows.append(("a page behind its recording, median", 1000 * statistics.median(behind), "ms", 500))
+    late = 1000 * statistics.median(behind)
+    rows.append(("a page behind its recording, median", late, "ms", 500))
     share = 100 * (watched - alone) / _WATCHED_SECONDS
     rows.append(("cost for the recorder, of a core", max(share, 0), "%", 2))
     await recorder.finish(60)
