@@ -1,6 +1,6 @@
 // The stack of lanes under one clock: the strip of the whole take, the axis, and what the pointer
 // does.
-import { button, lowerBound, make, place } from "./basics.js";
+import { button, duration, lowerBound, make, place } from "./basics.js";
 import {
   addressParts, clock, onClock, pan, point, select, setAddressPart, show, showAll, showAround,
     ticks, timeText,
@@ -364,7 +364,7 @@ function drawAxis(width) {
     context.fillText(text, left, 9);
     context.fillRect(Math.round(x(at)), 16, 1, 4);
   }
-  place("span").textContent = "";
+  place("span").textContent = `${duration(to - from)} in sight`;
 }
 
 /** Brings the lines of cursor and selection where they belong. */

@@ -74,7 +74,8 @@ export function curveLane(label, unit, curves, more = {}) {
 
 /** Something that happened at times: `lists` has `{at, height, tone, name, text(index)}`. */
 export function tickLane(label, lists, more = {}) {
-  const near = (time) => 6 * ((clock.to - clock.from) / 1000) + 1e-9 + time * 0;
+  // What is so near to the cursor on the screen is at it.
+  const near = () => (6 * (clock.to - clock.from)) / 1000 + 1e-9;
   return {
     label, height: 18, tone: lists[0].tone,
     draw(view) {
@@ -90,8 +91,8 @@ export function tickLane(label, lists, more = {}) {
     at(time) {
       const words = [];
       for (const list of lists) {
-        const first = lowerBound(list.at, time - near(time));
-        const last = upperBound(list.at, time + near(time), first);
+        const first = lowerBound(list.at, time - near());
+        const last = upperBound(list.at, time + near(), first);
         if (last > first) {
           words.push(last - first === 1 && list.text
             ? list.text(first) : counted(last - first, list.name, list.names));

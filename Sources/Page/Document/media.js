@@ -93,7 +93,7 @@ export function makeMedia(redraw) {
   const videos = flows.filter(({ kind }) => kind === "video");
   const sounds = flows.filter(({ kind }) => kind === "audio");
   const section = make("section", { id: "media" }, make("h2", {}, "Seen and heard"),
-    ...videos.slice(0, 4).map(screen),
+    ...videos.slice(0, 4).map(screens),
     make("div", { class: "tools" },
       button("▶ play", togglePlaying, { id: "play", title: "Play from the cursor (space)" }),
       sounds.slice(0, 4).map(voice)));
@@ -105,12 +105,21 @@ export function makeMedia(redraw) {
   onClock("view", follow);
 }
 
-/** One video as it was received, or sent where only that is known. */
-function screen(flow) {
-  const way = mediaOf(flow.received) ? flow.received : flow.sent;
+/** One video as it was seen, beside what was sent where the take has both. */
+function screens(flow) {
+  const ways = [flow.received, flow.sent].filter(mediaOf);
+  return make("div", { class: ways.length > 1 ? "screens" : "" },
+    ways.map((way) => screen(flow, way)));
+}
+
+function captionOf({ flow, way }) {
+  return way === flow.sent ? `${flow.name}, as it was sent`
+    : `${flow.name}, as ${flow.to} saw it`;
+}
+
+function screen(flow, way) {
   const box = make("figure", { class: "screen" });
-  const caption = make("figcaption", {}, `${flow.name}, ${way === flow.received
-    ? `as ${flow.to} saw it` : "as it was sent"}`);
+  const caption = make("figcaption", {}, captionOf({ flow, way }));
   const load = button("load video", () => {
     const player = playerOf(way);
     load.textContent = "loading …";
@@ -163,12 +172,13 @@ function follow() {
 
 /** Says for how long a picture was all that was seen. */
 function tellFreeze(box, time) {
-  const frozen = (take.freezes ?? []).find(([peer, track, from, to]) =>
+  const frozen = box.way === box.flow.received
+    && (take.freezes ?? []).find(([peer, track, from, to]) =>
     peer === box.way.peer && Number(track) === box.way.track && from <= time && time < to);
   box.classList.toggle("frozen", Boolean(frozen));
   box.caption.textContent = frozen
     ? `${box.flow.to} saw this for ${Math.round((frozen[3] - frozen[2]) * 1000)} ms`
-    : `${box.flow.name}, ${box.way === box.flow.received ? `as ${box.flow.to} saw it` : "as it was sent"}`;
+    : captionOf(box);
 }
 
 /* ---- Playing ---- */
@@ -250,7 +260,6 @@ export function filmLane(way, redrawn) {
     label: "seen", height, tone: "video",
     draw({ context, width: all, from, to, x }) {
       const step = width + 4;
-      const player = film.player;
       for (let left = 0; left < all; left += step) {
         const time = from + ((left + width / 2) / all) * (to - from);
         const key = Math.round(time * 50);
@@ -268,7 +277,6 @@ export function filmLane(way, redrawn) {
         width = wide;
         redrawn();
       });
-      return player;
     },
     at: () => "",
   };
