@@ -3,7 +3,7 @@ import { make, place, say } from "./basics.js";
 import {
   clock, pan, point, release, select, setAddressPart, show, showAll, timeText, visit, zoom,
 } from "./clock.js";
-import { board, recolour, toggleWall, zoomToSelection } from "./board.js";
+import { board, markLane, recolour, toggleWall, zoomToSelection } from "./board.js";
 import { copyLink } from "./copying.js";
 import { copyMarkdown } from "./aside.js";
 import { findingSpans, findingText, visitFinding } from "./findings.js";
@@ -52,6 +52,16 @@ function step(by) {
   if (at !== undefined) visit(at);
 }
 
+/** Marks the next lane, and tells its value at the cursor. */
+function nextLane(by) {
+  const at = board.lanes.findIndex((lane) => lane.id === board.marked?.id);
+  const lane = board.lanes[at < 0 ? 0 : at + by];
+  if (!lane) return;
+  markLane(lane);
+  lane.element.scrollIntoView({ block: "nearest" });
+  say(`${lane.group.name}, ${lane.label}: ${lane.at(now()) || "nothing"}`);
+}
+
 const schemes = ["light dark", "dark", "light"];
 function nextScheme() {
   const root = document.documentElement;
@@ -79,6 +89,8 @@ const actions = [
   [".", "step to what comes next in the marked lane, or of all that happened", () => step(1)],
   [",", "step back", () => step(-1)],
   [" ", "play from the cursor, or pause", togglePlaying],
+  ["j", "mark the lane below, and tell its value", () => nextLane(1)],
+  ["k", "mark the lane above", () => nextLane(-1)],
   ["ArrowLeft", "earlier", () => pan(-0.2)],
   ["ArrowRight", "later", () => pan(0.2)],
   ["+", "zoom in", () => zoom(0.5, now())],
