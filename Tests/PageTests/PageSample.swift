@@ -16,9 +16,11 @@ enum PageSample {
   }
 
   /// A call that has begun; `run` and `finish` are for whoever asked for it.
-  static func begun(_ path: String, label: String = "call") throws -> RecordedVirtualCall {
+  static func begun(_ path: String, label: String = "call", lossPerMille: UInt64 = 80) throws
+    -> RecordedVirtualCall
+  {
     var link = LinkSettings()
-    link.lossPerMille = 80
+    link.lossPerMille = lossPerMille
     link.delay = .milliseconds(20)
     let recorded = try RecordedVirtualCall(
       path: path, seed: 12, links: [link, link], labels: [label, "callee"])
@@ -29,10 +31,12 @@ enum PageSample {
   }
 
   /// Calls the body with the take of such a call.
-  static func withTake(label: String = "call", _ body: (String) throws -> Void) throws {
+  static func withTake(
+    label: String = "call", lossPerMille: UInt64 = 80, _ body: (String) throws -> Void
+  ) throws {
     let path = path()
     defer { try? FileManager.default.removeItem(atPath: path) }
-    let recorded = try begun(path, label: label)
+    let recorded = try begun(path, label: label, lossPerMille: lossPerMille)
     recorded.run(for: .seconds(6))
     _ = try recorded.finish()
     try body(path)
@@ -86,6 +90,7 @@ struct PageData: Decodable {
   var seconds: Double
   var peers: [Peer]
   var states: [[Cell]]
+  var freezes: [[Cell]]
   var signaling: [Message]
   var findings: [Finding]?
   var series: [Series]

@@ -46,8 +46,19 @@ struct PacketSeries {
   /// How many packets were read so far.
   private(set) var count = 0
 
-  /// Reads what came since the last time.
-  mutating func read(_ connection: borrowing SQLiteConnection) throws(SQLiteError) {
+  /// The packets with what came since the last time.
+  func read(_ path: String) throws(TapeError) -> PacketSeries {
+    var later = self
+    let connection = try TakeFile.openForQueries(path)
+    do throws(SQLiteError) {
+      try later.read(connection)
+    } catch {
+      throw TapeError(path: path, error)
+    }
+    return later
+  }
+
+  private mutating func read(_ connection: borrowing SQLiteConnection) throws(SQLiteError) {
     try readEnds(connection)
     var rows = try connection.prepare(
       """

@@ -39,6 +39,9 @@ package struct PageContent {
   package mutating func read(keepsMessages: Bool = true, tell: (String) -> Void = { _ in })
     throws(TapeError) -> Reading
   {
+    // Packets are the most rows by far, and read on their own.
+    let (path, former) = (path, packets)
+    let reading = Aside { () throws(TapeError) in try former.read(path) }
     tell("what the take holds")
     let info = try TakeInfo(path: path)
     let timeline = try Timeline(path: path)
@@ -46,13 +49,10 @@ package struct PageContent {
     var list = PageSeriesList()
     var members = PageContent.facts(of: info)
     do throws(SQLiteError) {
-      tell("packets")
-      try packets.read(connection)
-      packets.drain(into: &list)
       tell("frames")
       try frames.read(connection)
       frames.drain(into: &list)
-      members.append(("sizes", frames.sizes))
+      members += [("sizes", frames.sizes), ("freezes", frames.freezes)]
       for query in PageQuery.spans {
         tell(query.name)
         if let items = try PageAnswers.spans(query, connection) {
@@ -70,6 +70,9 @@ package struct PageContent {
     } catch {
       throw TapeError(path: path, error)
     }
+    tell("packets")
+    packets = try reading.value()
+    packets.drain(into: &list)
     members.append(("timeline", PageContent.entries(of: timeline)))
     members.append(("queries", PageContent.queries))
     members.append(("series", list.json))
