@@ -16,11 +16,9 @@ enum PageSample {
   }
 
   /// A call that has begun; `run` and `finish` are for whoever asked for it.
-  static func begun(_ path: String, label: String = "call", lossPerMille: UInt64 = 80) throws
-    -> RecordedVirtualCall
-  {
+  static func begun(_ path: String, label: String = "call") throws -> RecordedVirtualCall {
     var link = LinkSettings()
-    link.lossPerMille = lossPerMille
+    link.lossPerMille = 80
     link.delay = .milliseconds(20)
     let recorded = try RecordedVirtualCall(
       path: path, seed: 12, links: [link, link], labels: [label, "callee"])
@@ -31,12 +29,10 @@ enum PageSample {
   }
 
   /// Calls the body with the take of such a call.
-  static func withTake(
-    label: String = "call", lossPerMille: UInt64 = 80, _ body: (String) throws -> Void
-  ) throws {
+  static func withTake(label: String = "call", _ body: (String) throws -> Void) throws {
     let path = path()
     defer { try? FileManager.default.removeItem(atPath: path) }
-    let recorded = try begun(path, label: label, lossPerMille: lossPerMille)
+    let recorded = try begun(path, label: label)
     recorded.run(for: .seconds(6))
     _ = try recorded.finish()
     try body(path)
