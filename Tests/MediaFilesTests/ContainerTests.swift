@@ -77,7 +77,7 @@ import Testing
     0, 0, 0, 1, 0x67, 0x42, 0xc0, 0x1f, 9, 0, 0, 0, 1, 0x68, 0xce, 0x3c, 0, 0, 1, 0x65, 7, 7,
   ]
 
-  @Test func eachKeyPictureBeginsAFragment() throws {
+  @Test func eachKeyFrameBeginsAFragment() throws {
     var writer = MP4Writer(width: 64, height: 48)
     for number in 0..<6 as Range<Int64> {
       let isKey = number % 3 == 0

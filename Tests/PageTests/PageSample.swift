@@ -22,7 +22,7 @@ enum PageSample {
     link.delay = .milliseconds(20)
     let recorded = try RecordedVirtualCall(
       path: path, seed: 12, links: [link, link], labels: [label, "callee"])
-    recorded.call.addMedia(pictures: .pattern(width: 96, height: 64, framesPerSecond: 15))
+    recorded.call.addMedia(videoFrames: .pattern(width: 96, height: 64, framesPerSecond: 15))
     recorded.call.call(0, .createDataChannel(DataChannelInit(label: "chat")))
     recorded.call.negotiate()
     return recorded

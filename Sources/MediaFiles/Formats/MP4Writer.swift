@@ -1,7 +1,7 @@
-/// Writes pictures of H.264 as they are into a fragmented MP4 file (ISO/IEC 14496-12 and -15), a
-/// fragment from each key picture to the next.
+/// Writes video frames of H.264 as they are into a fragmented MP4 file (ISO/IEC 14496-12 and -15),
+/// a fragment from each key frame to the next.
 package struct MP4Writer {
-  private struct Picture {
+  private struct I420Buffer {
     var at: Int64
     var bytes: [UInt8]
     var isKey: Bool
@@ -9,30 +9,30 @@ package struct MP4Writer {
 
   private let width: Int
   private let height: Int
-  private var pictures: [Picture] = []
-  private var parameters: (sequence: [UInt8], picture: [UInt8])?
+  private var videoFrames: [I420Buffer] = []
+  private var parameters: (sequence: [UInt8], videoFrame: [UInt8])?
 
   package init(width: Int, height: Int) {
     self.width = width
     self.height = height
   }
 
-  /// Adds the next picture, a byte stream with start codes (H.264 annex B).
+  /// Adds the next video frame, a byte stream with start codes (H.264 annex B).
   ///
-  /// - Parameter milliseconds: since the beginning of the file; pictures that are not later than
-  ///   the one before are moved behind it.
-  package mutating func add(_ picture: [UInt8], at milliseconds: Int64, isKey: Bool) {
-    let at = max(milliseconds, (pictures.last?.at ?? -1) + 1)
+  /// - Parameter milliseconds: since the beginning of the file; video frames that are not later
+  ///   than the one before are moved behind it.
+  package mutating func add(_ videoFrame: [UInt8], at milliseconds: Int64, isKey: Bool) {
+    let at = max(milliseconds, (videoFrames.last?.at ?? -1) + 1)
     var bytes: [UInt8] = []
-    for unit in Self.units(of: picture) {
+    for unit in Self.units(of: videoFrame) {
       let kind = (unit.first ?? 0) & 31
-      if parameters == nil || parameters?.picture.isEmpty == true {
+      if parameters == nil || parameters?.videoFrame.isEmpty == true {
         if kind == 7 { parameters = (Array(unit), []) }
-        if kind == 8 { parameters?.picture = Array(unit) }
+        if kind == 8 { parameters?.videoFrame = Array(unit) }
       }
       bytes += Self.number(UInt32(clamping: unit.count)) + unit
     }
-    pictures.append(Picture(at: at, bytes: bytes, isKey: isKey))
+    videoFrames.append(I420Buffer(at: at, bytes: bytes, isKey: isKey))
   }
 
   /// The units between start codes.
@@ -53,7 +53,7 @@ package struct MP4Writer {
 
   /// The whole file; nil when no parameter sets came, without which nothing can be decoded.
   package func file() -> [UInt8]? {
-    guard let parameters, parameters.sequence.count >= 4, !parameters.picture.isEmpty else {
+    guard let parameters, parameters.sequence.count >= 4, !parameters.videoFrame.isEmpty else {
       return nil
     }
     let kind = Array("iso5".utf8) + Self.number(512) + Array("iso5iso6mp41".utf8)
@@ -65,8 +65,8 @@ package struct MP4Writer {
 
   private var fragments: [Range<Int>] {
     var ranges: [Range<Int>] = []
-    for index in pictures.indices {
-      if let last = ranges.last, !pictures[index].isKey || last.isEmpty {
+    for index in videoFrames.indices {
+      if let last = ranges.last, !videoFrames[index].isKey || last.isEmpty {
         ranges[ranges.count - 1] = last.lowerBound..<(index + 1)
       } else {
         ranges.append(index..<(index + 1))
@@ -77,8 +77,8 @@ package struct MP4Writer {
 
   // MARK: Boxes
 
-  private func movie(_ parameters: (sequence: [UInt8], picture: [UInt8])) -> [UInt8] {
-    let duration = UInt32(clamping: (pictures.last?.at ?? 0) + 40)
+  private func movie(_ parameters: (sequence: [UInt8], videoFrame: [UInt8])) -> [UInt8] {
+    let duration = UInt32(clamping: (videoFrames.last?.at ?? 0) + 40)
     let header =
       Self.full(0, 0)
       + Self.number(0) + Self.number(0) + Self.number(1000) + Self.number(duration)
@@ -93,7 +93,7 @@ package struct MP4Writer {
     return Self.box("moov", Self.box("mvhd", header) + track(duration, parameters) + extends)
   }
 
-  private func track(_ duration: UInt32, _ parameters: (sequence: [UInt8], picture: [UInt8]))
+  private func track(_ duration: UInt32, _ parameters: (sequence: [UInt8], videoFrame: [UInt8]))
     -> [UInt8]
   {
     let header =
@@ -125,11 +125,11 @@ package struct MP4Writer {
   }
 
   /// Parameter sets may also stand in the stream, where a size changes (`avc3`).
-  private func entry(_ parameters: (sequence: [UInt8], picture: [UInt8])) -> [UInt8] {
-    let (sequence, picture) = parameters
+  private func entry(_ parameters: (sequence: [UInt8], videoFrame: [UInt8])) -> [UInt8] {
+    let (sequence, videoFrame) = parameters
     let configuration: [UInt8] =
       [1, sequence[1], sequence[2], sequence[3], 0xff, 0xe1] + Self.short(sequence.count)
-      + sequence + [1] + Self.short(picture.count) + picture
+      + sequence + [1] + Self.short(videoFrame.count) + videoFrame
     return Self.box(
       "avc3",
       Self.zeros(6) + Self.short(1) + Self.zeros(16) + Self.short(width) + Self.short(height)
@@ -140,10 +140,11 @@ package struct MP4Writer {
   private func fragment(_ number: Int, _ range: Range<Int>) -> [UInt8] {
     var samples: [UInt8] = []
     for index in range {
-      let next = index + 1 < pictures.count ? pictures[index + 1].at : pictures[index].at + 40
-      samples += Self.number(UInt32(clamping: next - pictures[index].at))
-      samples += Self.number(UInt32(clamping: pictures[index].bytes.count))
-      samples += Self.number(pictures[index].isKey ? 0x0200_0000 : 0x0101_0000)
+      let next =
+        index + 1 < videoFrames.count ? videoFrames[index + 1].at : videoFrames[index].at + 40
+      samples += Self.number(UInt32(clamping: next - videoFrames[index].at))
+      samples += Self.number(UInt32(clamping: videoFrames[index].bytes.count))
+      samples += Self.number(videoFrames[index].isKey ? 0x0200_0000 : 0x0101_0000)
     }
     func boxes(offset: UInt32) -> [UInt8] {
       let run =
@@ -158,12 +159,12 @@ package struct MP4Writer {
               + Self.box(
                 "tfdt",
                 Self.full(1, 0)
-                  + Self.long(UInt64(max(pictures[range.lowerBound].at, 0))))
+                  + Self.long(UInt64(max(videoFrames[range.lowerBound].at, 0))))
               + Self.box("trun", run)))
     }
     // The samples begin after the head of the box that follows.
     let length = boxes(offset: 0).count
-    let data = range.flatMap { pictures[$0].bytes }
+    let data = range.flatMap { videoFrames[$0].bytes }
     return boxes(offset: UInt32(clamping: length + 8)) + Self.box("mdat", data)
   }
 

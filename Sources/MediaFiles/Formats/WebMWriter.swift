@@ -3,7 +3,7 @@
 package struct WebMWriter {
   /// What the track holds.
   package enum Content: Hashable, Sendable {
-    /// `V_VP8`, `V_VP9` or `V_AV1`, and the size of the pictures.
+    /// `V_VP8`, `V_VP9` or `V_AV1`, and the size of the video frames.
     case video(codec: String, width: Int, height: Int)
     /// Opus with so many channels.
     case opus(channels: Int)
@@ -118,7 +118,7 @@ package struct WebMWriter {
         common + EBML.element([0x83], [1]) + EBML.element([0x86], Array(codec.utf8))
           + EBML.element([0xe0], size))
     case .opus(let channels):
-      let sound =
+      let audio =
         EBML.element([0xb5], EBML.real(48_000))
         + EBML.element([0x9f], [UInt8(clamping: channels)])
       // RFC 7845 section 5.1, without samples to skip: what was played was all of it.
@@ -129,7 +129,7 @@ package struct WebMWriter {
         [0xae],
         common + EBML.element([0x83], [2]) + EBML.element([0x86], Array("A_OPUS".utf8))
           + EBML.element([0x63, 0xa2], head)
-          + EBML.element([0x56, 0xbb], EBML.number(80_000_000)) + EBML.element([0xe1], sound))
+          + EBML.element([0x56, 0xbb], EBML.number(80_000_000)) + EBML.element([0xe1], audio))
     }
   }
 }

@@ -12,7 +12,7 @@ struct PageCommand: ParsableCommand {
     discussion: """
       The page needs no server and loads nothing. It tells the query behind each drawing, and the \
       command that goes to each place. It has no keys, but all signaling with its addresses and \
-      ICE passwords, and sound and video up to 24 MB: keep it as you keep the take, or leave that \
+      ICE passwords, and audio and video up to 24 MB: keep it as you keep the take, or leave that \
       out. `retake open` shows the same page with all packets and media of any length.
 
       Examples:
@@ -31,7 +31,7 @@ struct PageCommand: ParsableCommand {
     completion: .file(extensions: ["html"]), transform: Taking.path)
   var out: String?
 
-  @Flag(name: .customLong("no-media"), help: "Leave out sound and video.")
+  @Flag(name: .customLong("no-media"), help: "Leave out audio and video.")
   var leavesMedia = false
 
   @Flag(name: .customLong("no-messages"), help: "Leave out the texts of signaling messages.")

@@ -11,7 +11,7 @@ struct OpenCommand: AsyncParsableCommand {
     discussion: """
       Serves the page that `retake page` draws on this machine alone, under an address with a \
       token, with what does not fit into a file: every packet down to its fields, lanes by SQL, \
-      sound and video, and takes that are being recorded as they grow. A folder, or several \
+      audio and video, and takes that are being recorded as they grow. A folder, or several \
       takes, are shown as a catalogue; two takes can be laid under each other. Ctrl-C ends it.
 
       Examples:
