@@ -170,8 +170,8 @@ const subjects = {
   "loss-at-peer": "The other side missed packets",
   "no-key-frame": "A key frame was asked for in vain",
   freeze: "Video stood still",
-  "concealed-audio": "Sound was made up",
-  "silent-audio": "Sound was digital silence",
+  "concealed-audio": "Audio was concealed",
+  "silent-audio": "Audio was digital silence",
   "silent-while-speaking": "Somebody spoke and was not heard",
   "encoder-limited": "The encoder was held back",
 };

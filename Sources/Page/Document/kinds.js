@@ -5,7 +5,7 @@ import { bitRate, counted, digits, duration, lowerBound, upperBound } from "./ba
 import { clock } from "./clock.js";
 import { area, grid, ink, line, roundTop, spanMarks, tickMarks, topValue } from "./draw.js";
 import {
-  carried, extent, frameRate, outcomeOf, pictures, quantile, rateAt, rateWindow,
+  carried, extent, frameRate, outcomeOf, shownFrames, quantile, rateAt, rateWindow,
 } from "./measures.js";
 
 /* ---- States and their colours, which never change ---- */
@@ -159,13 +159,13 @@ function sticks(view, list, tone) {
   }
 }
 
-/** Pictures in a second; 0 within a freeze, which is marked. */
+/** Frames in a second; 0 within a freeze, which is marked. */
 export function frameLane(series) {
   return {
     label: "frames", unit: "per s", height: 34, tone: "video", query: "frames",
     draw(view) {
       grid(view);
-      const { freezes } = pictures(series);
+      const { freezes } = shownFrames(series);
       view.context.fillStyle = ink["bad-back"];
       for (const [from, to] of freezes) {
         if (to < view.from || from > view.to) continue;
@@ -183,19 +183,19 @@ export function frameLane(series) {
       topValue(view, digits(top));
     },
     at(time) {
-      const frozen = pictures(series).freezes.find(([from, to]) => from <= time && time < to);
+      const frozen = shownFrames(series).freezes.find(([from, to]) => from <= time && time < to);
       if (frozen) return `0 per s, stands still for ${duration(frozen[1] - frozen[0])}`;
       return `${digits(frameRate(series, time - 0.0005, time + 0.0005), 2)} per s`;
     },
     get spans() {
-      return pictures(series).freezes.map(([from, to]) =>
+      return shownFrames(series).freezes.map(([from, to]) =>
         ({ from, to, tone: "bad", text: "freeze" }));
     },
-    get marks() { return series.count <= 20000 ? pictures(series).at : []; },
+    get marks() { return series.count <= 20000 ? shownFrames(series).at : []; },
   };
 }
 
-/** Sound as it was heard or sent: its peaks, with what was made up in red. */
+/** Audio as it was heard or sent: its peaks, with what was concealed in red. */
 export function waveLane(label, series) {
   const flags = () => series.column("flags");
   return {

@@ -5,7 +5,7 @@ import { grid, ink } from "./draw.js";
 import {
   curveLane, frameLane, rateLane, spanLane, tickLane, toneOf, waveLane,
 } from "./kinds.js";
-import { delays, isKeyFrame, pictures, waits } from "./measures.js";
+import { delays, isKeyFrame, shownFrames, waits } from "./measures.js";
 import { filmLane } from "./media.js";
 import {
   codecName, otherSide, peerName, possessive, repairsOf, seriesOf, take,
@@ -133,7 +133,7 @@ function audioGroup(flow) {
   const { received, sent } = flow;
   const way = received ?? sent;
   const lanes = [];
-  if (way.frames) lanes.push(waveLane(received ? "heard" : "sent sound", way.frames));
+  if (way.frames) lanes.push(waveLane(received ? "heard" : "sent audio", way.frames));
   if (received && sent?.frames) {
     lanes.push({ ...waveLane("spoken", sent.frames), isExtra: true });
   }
@@ -168,7 +168,7 @@ function noteOf(flow, way) {
     parts.push(`${width}x${height}`);
   }
   if (way.frames?.count > 1 && flow.kind === "video") {
-    const { at, count } = pictures(way.frames);
+    const { at, count } = shownFrames(way.frames);
     if (at.length > 1) {
       parts.push(`${digits(count.at(-1) / (at.at(-1) - at[0]), 2)} frames per s`);
     }

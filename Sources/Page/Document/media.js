@@ -1,4 +1,4 @@
-// Sound and video of the take, played in step with the cursor: the browser decodes what the take has.
+// Audio and video of the take, played in step with the cursor: the browser decodes what the take has.
 import { button, make, place, say } from "./basics.js";
 import { clock, onClock, point, show, timeText } from "./clock.js";
 import { ask } from "./server.js";
@@ -91,12 +91,12 @@ export function makeMedia(redraw) {
   const flows = take.flows.filter((flow) => mediaOf(flow.received) || mediaOf(flow.sent));
   if (!flows.length) return;
   const videos = flows.filter(({ kind }) => kind === "video");
-  const sounds = flows.filter(({ kind }) => kind === "audio");
+  const audios = flows.filter(({ kind }) => kind === "audio");
   const section = make("section", { id: "media" }, make("h2", {}, "Seen and heard"),
     ...videos.slice(0, 4).map(screens),
     make("div", { class: "tools" },
       button("▶ play", togglePlaying, { id: "play", title: "Play from the cursor (space)" }),
-      sounds.slice(0, 4).map(voice)));
+      audios.slice(0, 4).map(voice)));
   media.section = section;
   place("selected").before(section);
   // What the page carries itself is at hand; a server is asked when somebody wants to see it.
@@ -193,9 +193,9 @@ export async function togglePlaying() {
     return;
   }
   loadMedia();
-  const sounds = [...media.section.querySelectorAll("input")].filter((box) => box.checked)
+  const audios = [...media.section.querySelectorAll("input")].filter((box) => box.checked)
     .map((box) => playerOf(box.way));
-  const all = [...sounds, ...[...media.section.querySelectorAll(".screen")].map((box) =>
+  const all = [...audios, ...[...media.section.querySelectorAll(".screen")].map((box) =>
     playerOf(box.way))]
     .filter(Boolean);
   await Promise.all(all.map((player) => player.loading));
