@@ -36,8 +36,8 @@ export const isKeyFrame = (flags) => (flags & 1) === 1;
 const isShown = (flags) => [0, 1, 5, 6].includes(flags >> 1);
 
 /**
- * The video frames of a series and how many of them there were up to each: over a freeze, by the rule
- * of freezeCount, and over any gap of more than a second, the count stands still.
+ * The video frames of a series and how many of them there were up to each: over a freeze, by the
+ * rule of freezeCount, and over any gap of more than a second, the count stands still.
  */
 export function shownFrames(series) {
   if (series.derived) return series.derived;
@@ -102,7 +102,7 @@ function firstArrivals(packets) {
   return first;
 }
 
-/** How long each frame of a way waited from its first packet to the decoder: `{at, value}` in ms. */
+/** How long each frame of a way waited from its first packet to the decoder, in ms. */
 export function waits(way) {
   if (way.waits) return way.waits;
   const first = firstArrivals(way.packets);

@@ -1,4 +1,5 @@
-// Audio and video of the take, played in step with the cursor: the browser decodes what the take has.
+// Audio and video of the take, played in step with the cursor: the browser decodes what the take
+// has.
 import { button, make, place, say } from "./basics.js";
 import { clock, onClock, point, show, timeText } from "./clock.js";
 import { ask } from "./server.js";
