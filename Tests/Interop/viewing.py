@@ -24,7 +24,8 @@ async def run(program, folder, browser):
     problems = []
     try:
         for check in (
-            _drawing, _moving, _addresses, _keys, _exchanges, _accessible, harmless, served, live,
+            _drawing, _moving, _addresses, _keys, _exchanges, _dissecting, _accessible, harmless,
+            served, live,
         ):
             visit = Visit(program, folder, viewer)
             try:
@@ -236,6 +237,46 @@ async def _exchanges(visit):
         ".filter(each => each.textContent.includes(', selected')).length"
     )
     visit.expect(selected == 1, f"{selected} pairs are selected")
+
+
+# Bytes that anybody may have sent, by a generator that gives the same ones each time.
+_ANY_BYTES = """
+(() => {
+  let seed = 7;
+  const next = () => (seed = (seed * 48271) % 2147483647);
+  let layers = 0;
+  for (let round = 0; round < 4000; round += 1) {
+    const bytes = Uint8Array.from({length: next() % 160}, () => next() >> 8);
+    if (bytes.length && round % 2) bytes[0] = [0, 1, 22, 63, 64, 128, 129, 144][next() % 8];
+    if (bytes.length > 1 && round % 3 === 0) bytes[1] = 200 + next() % 8;
+    for (const kind of ['stun', 'dtls', 'rtp', 'rtcp', 'sctp', 'turn', 'other']) {
+      for (const isClear of [false, true]) {
+        const found = retake.dissect(bytes, kind, isClear);
+        for (const layer of found) {
+          for (const field of layer.fields) {
+            if (field.from < 0 || field.from + field.length > bytes.length) {
+              throw new Error(`${kind}: ${field.name} stands outside`);
+            }
+          }
+        }
+        layers += found.length;
+      }
+    }
+  }
+  return layers;
+})()
+"""
+
+
+async def _dissecting(visit):
+    """Whatever bytes a packet has, its fields are read as far as they go."""
+    await visit.page(CAPTURES / "observed-late.take")
+    layers = await visit.ask(_ANY_BYTES)
+    visit.expect(layers > 10_000, f"{layers} layers were found")
+    changes = await visit.ask(
+        "retake.differences(['a', 'b', 'c'], ['a', 'x', 'c']).map(each => each.change)"
+    )
+    visit.expect(changes == ["same", "gone", "added", "same"], f"differences: {changes}")
 
 
 async def _accessible(visit):

@@ -10,10 +10,11 @@ import { makeAside } from "./aside.js";
 import { showCatalogue } from "./catalogue.js";
 import { makeConnection } from "./connection.js";
 import { copyText } from "./copying.js";
+import { dissect } from "./dissect.js";
 import { filterEvents, makeEvents } from "./events.js";
 import { fillCards, fillFindings, fillPills } from "./findings.js";
 import { chooseScheme, listenToKeys } from "./keys.js";
-import { chooseMessage, makeSignaling } from "./signaling.js";
+import { chooseMessage, differences, makeSignaling } from "./signaling.js";
 import { makeMedia, mediaTimes } from "./media.js";
 import { applyFilter, choosePacket, makePackets, showPackets } from "./packets.js";
 import { drawQuery, makeQuery } from "./query.js";
@@ -156,9 +157,12 @@ async function begin() {
 }
 
 // For whoever drives the page by a script, as the tests do.
-window.retake = { take, clock, board, mediaTimes, show, select, point, release, visit, redraw,
+window.retake = {
+  take, clock, board, mediaTimes, dissect, differences, show, select, point, release, visit, redraw,
   onClock,
-  get drawingTime() { return drawingTime; }, get copied() { return copyText.last; } };
+  get drawingTime() { return drawingTime; },
+  get copied() { return copyText.last; },
+};
 begin().catch((error) => {
   console.error(error);
   place("title").textContent = "This page cannot be shown";
