@@ -138,6 +138,23 @@ export function addOwnLane(lane) {
   ownLanes.push(lane);
 }
 
+/** Draws the same lanes with what came since; others that there are now are made. */
+export function updateBoard() {
+  const former = new Map(board.lanes.map((lane) => [lane.id, lane]));
+  const groups = allGroups(soon);
+  const names = (each) => each.flatMap((group) => group.lanes.map((lane) => lane.id)).join();
+  if (names(groups) !== names(board.groups.filter((group) => group.id !== "own"))) {
+    fillBoard();
+    return;
+  }
+  for (const lane of groups.flatMap((group) => group.lanes)) {
+    const known = former.get(lane.id);
+    // Whoever listens to the lane goes on doing so: it is the same with other values.
+    if (known) Object.defineProperties(known, Object.getOwnPropertyDescriptors(lane));
+  }
+  soon();
+}
+
 /** Makes the groups and their lanes anew, as what is kept of them says. */
 export function fillBoard() {
   board.groups = allGroups(soon);

@@ -4,7 +4,7 @@ import {
   addressParts, clock, onClock, point, readAddress, release, select, setAddressPart, show, visit,
 } from "./clock.js";
 import {
-  board, choosePeer, drawingTime, fillBoard, findLane, makeBoard, readAhead, redraw, soon,
+  board, choosePeer, drawingTime, findLane, makeBoard, readAhead, redraw, soon, updateBoard,
 } from "./board.js";
 import { makeAside } from "./aside.js";
 import { showCatalogue } from "./catalogue.js";
@@ -108,7 +108,7 @@ async function followRecording() {
     fillPills();
     fillCards();
     place("facts").textContent = takeFacts();
-    fillBoard();
+    updateBoard();
     if (isWhole) show(0, take.seconds);
     else if (isAtEnd) show(take.seconds - (clock.to - clock.from), take.seconds);
     sinceFindings += 1;

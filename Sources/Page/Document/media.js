@@ -249,33 +249,38 @@ function tick() {
 
 /* ---- Pictures along a lane ---- */
 
+/** The pictures of each way, which stay when lanes are made anew. */
+const films = new Map();
+
 /** A lane with small pictures of what was seen, made by a player of its own. */
 export function filmLane(way, redrawn) {
   if (!mediaOf(way)) return null;
-  const film = { pictures: new Map(), queue: [], isBusy: false };
+  const key = keyOf(way);
+  if (!films.has(key)) films.set(key, { pictures: new Map(), queue: [], isBusy: false, width: 64 });
+  const film = films.get(key);
   // A server is asked for media only when somebody wants to see them.
-  const isAtHand = () => take.form !== "served" || players.get(keyOf(way))?.isReady;
+  const isAtHand = () => take.form !== "served" || players.get(key)?.isReady;
   const height = 44;
-  let width = 64;
   return {
     label: "seen", height, tone: "video",
-    draw({ context, width: all, from, to, x }) {
+    draw({ context, width: all, from, to }) {
+      const { width } = film;
       const step = width + 4;
       for (let left = 0; left < all; left += step) {
         const time = from + ((left + width / 2) / all) * (to - from);
-        const key = Math.round(time * 50);
-        const picture = film.pictures.get(key)
-          ?? nearestPicture(film, key, (25 * step * (to - from)) / all);
+        const place = Math.round(time * 50);
+        const picture = film.pictures.get(place)
+          ?? nearestPicture(film, place, (25 * step * (to - from)) / all);
         // Long after the last frame its picture is only what may still have been seen.
         const last = way.frames.before(time);
         context.globalAlpha = last < 0 ? 0 : time - way.frames.at[last] > 2 ? 0.2 : 1;
         if (picture) context.drawImage(picture, left, 0, width, height);
         context.globalAlpha = 1;
-        if (!film.pictures.has(key) && time > way.frames.at[0]) film.queue.push([key, time]);
+        if (!film.pictures.has(place) && time > way.frames.at[0]) film.queue.push([place, time]);
       }
       if (!isAtHand()) film.queue.length = 0;
       if (film.queue.length && !film.isBusy) makePictures(film, way, height, (wide) => {
-        width = wide;
+        film.width = wide;
         redrawn();
       });
     },
