@@ -173,6 +173,7 @@ const subjects = {
   "concealed-audio": "Audio was concealed",
   "silent-audio": "Audio was digital silence",
   "silent-while-speaking": "Somebody spoke and was not heard",
+  "speech-while-muted": "Somebody spoke into a muted microphone",
   "encoder-limited": "The encoder was held back",
 };
 
