@@ -134,6 +134,24 @@ import Wire
         == (try take.integer("SELECT count(*) FROM frame_store")))
   }
 
+  @Test func aBriefReadingGoesOnWithPacketsFramesAndStates() throws {
+    let path = PageSample.path()
+    defer { try? FileManager.default.removeItem(atPath: path) }
+    let recorded = try PageSample.begun(path)
+    recorded.run(for: .seconds(2))
+    var content = PageContent(path: path)
+    _ = try content.read()
+    let before = content.packetCount
+    recorded.run(for: .seconds(2))
+    let brief = try content.readBriefly()
+    let json = brief.object(with: [])
+    #expect(content.packetCount > before && !json.contains("\"curve\""))
+    #expect(json.contains("\"isBrief\":true") && json.contains("\"isComplete\":false"))
+    #expect(json.contains("\"what\":\"packets\"") && json.contains("\"what\":\"frames\""))
+    _ = try recorded.finish()
+    #expect(try content.readBriefly().object(with: []).contains("\"isComplete\":true"))
+  }
+
   @Test func everyQueryIsOneStatementThatAnyoneCanRun() throws {
     try PageSample.withTake { path in
       let (data, _) = try read(path)

@@ -90,11 +90,12 @@ import Testing
       let connection = try TakeFile.openForQueries(path)
       let places = try PageMedia.places(connection)
       #expect(places.count == 8)
-      for (place, bytes) in places {
+      #expect(try PageMedia.byteCount(connection) > 10_000)
+      for place in places {
         let media = try #require(try PageMedia(place, connection))
         #expect(media.bytes.starts(with: [0x1a, 0x45, 0xdf, 0xa3]))
         #expect(media.type == "\(place.kind)/webm")
-        #expect(media.bytes.count > bytes / 2)
+        #expect(media.bytes.count > 1_000)
         #expect(media.begin > 0 && media.begin < 2)
       }
       let nobody = PageMedia.Place(peer: 9, direction: "in", track: 1, kind: "video")

@@ -50,6 +50,8 @@ struct FrameSeries {
   private var formats: [Int64: Format] = [:]
   private var tracks: [Track] = []
   private var row: Int64 = 0
+  /// When the last frame was, in nanoseconds since the take began.
+  private(set) var end: Int64 = 0
 
   /// More changes than anybody looks at; a hostile take can have one with each frame.
   private static let sizeMaximum = 20_000
@@ -66,6 +68,7 @@ struct FrameSeries {
     while try rows.step() {
       row = rows.integer(0)
       guard let format = formats[rows.integer(2)] else { continue }
+      end = max(end, rows.integer(1))
       let at = PageTime.units(rows.integer(1))
       let place = format.place
       tracks[place].at.append(at)

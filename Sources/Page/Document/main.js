@@ -96,24 +96,34 @@ async function addFindings() {
 /** How often a take that is recorded is asked for what came. */
 const liveMilliseconds = 300;
 
-/** Follows a take that grows: the view goes along while it reaches to the end. */
+/** Packets, frames and states are asked for each time, all else now and then. */
+const roundsToAll = 8;
+
+/** Takes what came since the last time; the view goes along while it reaches to the end. */
+async function takeMore(isBrief) {
+  const reading = await askReading("more", {
+    session: take.session, ...(isBrief ? { brief: 1 } : {}),
+  });
+  const isAtEnd = clock.to >= take.seconds - 0.05;
+  const isWhole = isAtEnd && clock.from === 0;
+  adopt(reading.data, reading.bytes);
+  fillPills();
+  fillCards();
+  place("facts").textContent = takeFacts();
+  updateBoard();
+  if (isWhole) show(0, take.seconds);
+  else if (isAtEnd) show(take.seconds - (clock.to - clock.from), take.seconds);
+  if (!isBrief) filterEvents();
+}
+
+/** Follows a take while it is recorded. */
 async function followRecording() {
-  let sinceFindings = 0;
-  while (take.isLive) {
+  for (let round = 1; take.isLive && !take.isComplete; round += 1) {
     await new Promise((done) => setTimeout(done, liveMilliseconds));
-    const isAtEnd = clock.to >= take.seconds - 0.05;
-    const isWhole = isAtEnd && clock.from === 0;
-    const reading = await askReading("more", { session: take.session });
-    adopt(reading.data, reading.bytes);
-    fillPills();
-    fillCards();
-    place("facts").textContent = takeFacts();
-    updateBoard();
-    if (isWhole) show(0, take.seconds);
-    else if (isAtEnd) show(take.seconds - (clock.to - clock.from), take.seconds);
-    sinceFindings += 1;
-    if (sinceFindings % 10 === 0) await addFindings();
+    await takeMore(round % roundsToAll !== 0);
+    if (round % (2 * roundsToAll) === 0) await addFindings();
   }
+  if (take.isComplete && take.isLive) await takeMore(false);
   await addFindings();
 }
 

@@ -34,9 +34,9 @@ export function adopt(data, bytes) {
   const series = data.series.map((facts) => new Series(facts, bytes));
   const former = take.series;
   const { findings } = take;
-  for (const list of optionalLists) delete take[list];
+  if (!data.isBrief) for (const list of optionalLists) delete take[list];
   Object.assign(take, { findings }, data);
-  take.series = former.length ? joined(former, series) : series;
+  take.series = former.length ? joined(former, series, data.isBrief) : series;
   take.seconds = Math.max(take.seconds, 0.001);
   take.flows = flows();
 }
@@ -82,7 +82,7 @@ export function adoptBeside(data, bytes) {
 }
 
 /** Series that go on, and those that are whole each time. */
-function joined(former, later) {
+function joined(former, later, isBrief = false) {
   const name = (series) => [
     series.what, series.of, series.peer, series.direction, series.protocol, series.ssrc,
     series.track, series.kind, series.type, series.channel,
@@ -94,7 +94,11 @@ function joined(former, later) {
     if (known) known.append(series);
     else kept.set(name(series), series);
   }
-  return [...kept.values(), ...later.filter((series) => !grows(series))];
+  const others = later.filter((series) => !grows(series));
+  if (!isBrief) return [...kept.values(), ...others];
+  // A brief reading has the losses anew, and says nothing of the rest.
+  return [...kept.values(), ...others,
+    ...former.filter((series) => !grows(series) && series.what !== "lost")];
 }
 
 /** The series of a kind that have some facts. */

@@ -150,20 +150,28 @@ actor OpenTakes {
   }
 
   /// What came since the last time: the length of the JSON in four bytes, the JSON, the columns.
-  func more(_ number: Int) throws(Refusal) -> [UInt8] {
+  ///
+  /// - Parameter isBrief: whether only what has to be quick is looked at.
+  func more(_ number: Int, isBrief: Bool = false) throws(Refusal) -> [UInt8] {
     guard let place = sessions.firstIndex(where: { $0.number == number }) else {
       throw Refusal("this page was left too long ago; load it again", isUnknown: true)
     }
     let path = sessions[place].path
-    let result = try reading { () throws(TapeError) in try sessions[place].content.read() }
-    let media = try asking(path) { connection throws(SQLiteError) in
-      try PageMedia.places(connection)
+    let result = try reading { () throws(TapeError) in
+      try isBrief
+        ? sessions[place].content.readBriefly() : sessions[place].content.read()
     }
-    let object = result.object(with: [
+    var members = [
       ("form", "\"served\""), ("session", String(number)),
       ("isLive", isLive(path) ? "true" : "false"),
-      ("media", "[" + media.map(\.place.facts).joined(separator: ",") + "]"),
-    ])
+    ]
+    if !isBrief {
+      let media = try asking(path) { connection throws(SQLiteError) in
+        try PageMedia.places(connection)
+      }
+      members.append(("media", "[" + media.map(\.facts).joined(separator: ",") + "]"))
+    }
+    let object = result.object(with: members)
     var bytes: [UInt8] = []
     let length = UInt32(clamping: object.utf8.count)
     bytes.reserveCapacity(Int(length) + result.columns.count + 4)
