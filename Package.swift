@@ -156,6 +156,7 @@ let package = Package(
         .embedInCode("Document/catalogue.js"),
         .embedInCode("Document/clock.js"),
         .embedInCode("Document/columns.js"),
+        .embedInCode("Document/comparing.js"),
         .embedInCode("Document/connection.js"),
         .embedInCode("Document/copying.js"),
         .embedInCode("Document/dissect.js"),
@@ -172,6 +173,7 @@ let package = Package(
         .embedInCode("Document/query.js"),
         .embedInCode("Document/server.js"),
         .embedInCode("Document/signaling.js"),
+        .embedInCode("Document/stats.js"),
         .embedInCode("Document/take.js"),
       ]),
     module(
@@ -343,7 +345,7 @@ let package = Package(
     .testTarget(
       name: "CommandTests",
       dependencies: [
-        "RetakeCommand", "Tape", "Replay", "Wire",
+        "RetakeCommand", "Tape", "Replay", "Wire", "Signaling",
         .product(name: "ArgumentParser", package: "swift-argument-parser"),
       ], swiftSettings: settings),
   ],

@@ -13,8 +13,9 @@ enum PageDocument {
     PackageResources.lanes_js, PackageResources.board_js, PackageResources.copying_js,
     PackageResources.findings_js, PackageResources.aside_js, PackageResources.signaling_js,
     PackageResources.connection_js, PackageResources.events_js, PackageResources.dissect_js,
-    PackageResources.packets_js, PackageResources.query_js, PackageResources.catalogue_js,
-    PackageResources.keys_js, PackageResources.main_js,
+    PackageResources.packets_js, PackageResources.query_js, PackageResources.stats_js,
+    PackageResources.comparing_js, PackageResources.catalogue_js, PackageResources.keys_js,
+    PackageResources.main_js,
   ]
 
   /// One script out of all modules: they share a scope, so that imports and exports fall away.

@@ -64,14 +64,13 @@ package struct TakePage: Sendable {
     tell("media")
     let connection = try TakeFile.openForQueries(path)
     do throws(SQLiteError) {
-      let places = try PageMedia.places(connection)
-      let bytes = Int(clamping: places.reduce(0) { $0 + $1.bytes })
+      let bytes = try PageMedia.byteCount(connection)
       guard bytes <= Self.mediaMaximum else {
         omittedMediaBytes = bytes
         return []
       }
       var found: [PageMedia] = []
-      for (place, _) in places {
+      for place in try PageMedia.places(connection) {
         if let media = try PageMedia(place, connection) { found.append(media) }
       }
       return found

@@ -165,12 +165,16 @@ package struct ProblemRule: Sendable {
     name: "no-key-frame",
     sql: """
       WITH
+        key_frame AS MATERIALIZED (
+          SELECT peer, ssrc, at_ns FROM frame
+          WHERE kind = 'video' AND direction = 'in' AND key = 1
+            AND outcome IN ('decoded', 'not decoded')
+        ),
         request AS (
           SELECT peer, ssrc, at_ns, (
-            SELECT min(frame.at_ns) FROM frame
-            WHERE frame.peer = rtcp.peer AND frame.ssrc = rtcp.ssrc AND frame.direction = 'in'
-              AND frame.key = 1 AND frame.outcome IN ('decoded', 'not decoded')
-              AND frame.at_ns > rtcp.at_ns
+            SELECT min(key_frame.at_ns) FROM key_frame
+            WHERE key_frame.peer = rtcp.peer AND key_frame.ssrc = rtcp.ssrc
+              AND key_frame.at_ns > rtcp.at_ns
           ) AS answer_ns
           FROM rtcp WHERE direction = 'out' AND type IN ('pli', 'fir')
         ),

@@ -80,7 +80,9 @@ package struct TakeInfo: Sendable, Codable {
   private static let coverageMaximum = 20
 
   /// Reads the summary of a take; nothing is verified.
-  package init(path: String) throws(TapeError) {
+  ///
+  /// - Parameter countsPackets: whether those of each peer are counted, which looks at all of them.
+  package init(path: String, countsPackets: Bool = true) throws(TapeError) {
     let connection = try TakeFile.openForQueries(path)
     let header = try TakeHeader.read(from: connection, path: path)
     self.path = path
@@ -106,6 +108,7 @@ package struct TakeInfo: Sendable, Codable {
         ?? 0
       fileBytes = try connection.byteCount()
       peers = try TakeInfo.peers(connection)
+      if countsPackets { try TakeInfo.countPackets(connection, &peers) }
       actors = try TakeInfo.actors(connection)
       coverage = try TakeInfo.coverage(connection)
       var counts: [TableCount] = []
@@ -179,25 +182,6 @@ package struct TakeInfo: Sendable, Codable {
       let (peer, track) = tracks.values(Int64.self, String.self)
       if let index = place(peer) { peers[index].tracks.append(track) }
     }
-    let packets = try connection.prepare(
-      """
-      SELECT peer, direction, sum(packets), sum(bytes)
-      FROM path_end JOIN (
-        SELECT path, count(*) AS packets, sum(size) AS bytes
-        FROM packet_store GROUP BY path
-      ) USING (path)
-      GROUP BY peer, direction
-      """)
-    while try packets.step() {
-      let (peer, direction, count, bytes) = packets.values(
-        Int64.self, String.self, Int64.self, Int64.self)
-      guard let index = place(peer) else { continue }
-      if direction == directionName(true) {
-        (peers[index].packetsIn, peers[index].bytesIn) = (count, bytes)
-      } else {
-        (peers[index].packetsOut, peers[index].bytesOut) = (count, bytes)
-      }
-    }
     let channels = try connection.prepare(
       """
       SELECT peer, count(*), sum(messages_received), sum(messages_sent)
@@ -211,6 +195,30 @@ package struct TakeInfo: Sendable, Codable {
       (peers[index].messagesIn, peers[index].messagesOut) = (messagesIn, messagesOut)
     }
     return peers
+  }
+
+  private static func countPackets(
+    _ connection: borrowing SQLiteConnection, _ peers: inout [PeerInfo]
+  ) throws(SQLiteError) {
+    var packets = try connection.prepare(
+      """
+      SELECT peer, direction, sum(packets), sum(bytes)
+      FROM path_end JOIN (
+        SELECT path, count(*) AS packets, sum(size) AS bytes
+        FROM packet_store GROUP BY path
+      ) USING (path)
+      GROUP BY peer, direction
+      """)
+    while try packets.step() {
+      let (peer, direction, count, bytes) = packets.values(
+        Int64.self, String.self, Int64.self, Int64.self)
+      guard let index = peers.firstIndex(where: { $0.peer == peer }) else { continue }
+      if direction == directionName(true) {
+        (peers[index].packetsIn, peers[index].bytesIn) = (count, bytes)
+      } else {
+        (peers[index].packetsOut, peers[index].bytesOut) = (count, bytes)
+      }
+    }
   }
 
   /// The summary as a JSON object with sorted keys.

@@ -19,11 +19,23 @@ package struct TakeProblems: Sendable {
   private var labels = PeerLabels()
 
   /// Runs every rule over a take, and keeps what touches a part of it.
-  package init(path: String, selection: TakeSelection = TakeSelection()) throws(TapeError) {
+  ///
+  /// - Parameter asksAlways: whether each rule's query is run, also where there is a quicker way.
+  package init(
+    path: String, selection: TakeSelection = TakeSelection(), asksAlways: Bool = false
+  ) throws(TapeError) {
     let connection = try TakeFile.openForQueries(path)
     do throws(SQLiteError) {
       labels = try PeerLabels(connection)
+      let shortcuts = asksAlways ? nil : try ProblemShortcuts(connection)
       for rule in ProblemRule.all {
+        if let found = try shortcuts?.found(by: rule.name, connection) {
+          problems += found.filter { problem in
+            selection.holds(
+              peer: problem.peer, from: problem.fromNanoseconds, to: problem.toNanoseconds)
+          }
+          continue
+        }
         let statement = try connection.prepare(rule.sql)
         while try statement.step() {
           let (peer, from, to, evidence) = statement.values(

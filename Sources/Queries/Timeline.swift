@@ -96,11 +96,16 @@ package struct Timeline: Sendable {
     FROM track
     """,
     """
-    SELECT min(row), at_ns, peer, 'media', 'first ' || kind || ' frame '
-      || CASE direction WHEN 'in' THEN outcome ELSE 'sent' END || ', track ' || track
+    SELECT min(frame_store.row), frame_store.at_ns, format.peer, 'media', 'first ' || kind
+      || ' frame ' || CASE direction WHEN 'in' THEN outcome ELSE 'sent' END || ', track ' || track
       || CASE WHEN width > 0 THEN ', ' || width || 'x' || height ELSE '' END
-    FROM frame WHERE outcome IN ('decoded', 'encoded', 'not decoded', 'passed on')
-    GROUP BY peer, track, direction
+    -- A format is written down with the first frame that has it.
+    FROM format JOIN frame_store ON frame_store.row = (
+      SELECT first.row FROM frame_store AS first
+      WHERE first.row >= format.row AND first.format = format.format ORDER BY first.row LIMIT 1
+    )
+    WHERE outcome IN ('decoded', 'encoded', 'not decoded', 'passed on')
+    GROUP BY format.peer, track, direction
     """,
     """
     SELECT row, at_ns, peer, 'rtcp', CASE direction WHEN 'in' THEN '<- ' ELSE '-> ' END

@@ -133,7 +133,9 @@ extension HTTPResponse {
     headers.append(
       (
         "Content-Security-Policy",
-        "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:"
+        // The page has a stricter one, which knows its script by its hash.
+        "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; "
+          + "img-src data: blob:; media-src blob:"
       ))
   }
 

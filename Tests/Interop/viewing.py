@@ -1,32 +1,19 @@
 """The page of a take in browsers: what is drawn, every way to move through it, and who is kept out.
 
-Pages are made by the program under test from the captures of the project, and from takes that were
-changed to do harm.
+Pages are made by the program under test from the captures of the project.
 """
 
 import asyncio
-import json
 import shutil
-import signal
-import sqlite3
-import time
 from pathlib import Path
 
-import aiohttp
-
 from peers.viewer import ChromiumViewer, FirefoxViewer
-from processes import Child
+from viewing_served import harmless, live, served
+from visit import CAPTURES, Visit
 
-_CAPTURES = Path(__file__).resolve().parents[2] / "Captures"
 _BROWSERS = {"chromium": ChromiumViewer, "firefox": FirefoxViewer}
 # Of a machine that does other things besides; the bench has the figure.
 _DRAWING_MILLISECONDS = 60
-_FOLLOWING_SECONDS = 4
-_LIVE_SECONDS = 6
-
-_HARM = (
-    "</script><img src=x onerror='window.harmed=1'><script>window.harmed=1</script>{{data}}<!--"
-)
 
 
 async def run(program, folder, browser):
@@ -37,8 +24,8 @@ async def run(program, folder, browser):
     problems = []
     try:
         for check in (
-            _drawing, _moving, _addresses, _keys, _exchanges, _harmless, _accessible, _served,
-            _live,
+            _drawing, _moving, _addresses, _keys, _exchanges, _dissecting, _accessible, harmless,
+            served, live,
         ):
             visit = Visit(program, folder, viewer)
             try:
@@ -48,87 +35,15 @@ async def run(program, folder, browser):
                 visit.problems.append(f"{type(error).__name__}: {error}")
             finally:
                 await visit.close()
-            problems += [f"{check.__name__[1:]}: {problem}" for problem in visit.problems]
+            problems += [f"{check.__name__.lstrip('_')}: {problem}" for problem in visit.problems]
     finally:
         await viewer.close()
     return problems
 
 
-class Visit:
-    """One look at pages, with what was found wrong."""
-
-    def __init__(self, program, folder, viewer):
-        self.program = program
-        self.folder = folder
-        self.viewer = viewer
-        self.problems = []
-        self._children = []
-
-    def expect(self, holds, what):
-        """Notes a problem unless something holds."""
-        if not holds:
-            self.problems.append(what)
-
-    async def ask(self, expression):
-        """The value of an expression in the page."""
-        return await self.viewer.page.evaluate(expression)
-
-    async def until(self, expression, what):
-        """Waits for something in the page; a problem when it does not come."""
-        try:
-            await self.viewer.page.until(expression, 15)
-        except TimeoutError:
-            self.problems.append(what)
-
-    async def page(self, take, *options):
-        """Makes the page of a take and opens it."""
-        path = self.folder / f"{Path(take).stem}.html"
-        process = await asyncio.create_subprocess_exec(
-            self.program, "page", take, "--out", path, *options,
-            stdout=asyncio.subprocess.DEVNULL,
-        )
-        if await process.wait() != 0:
-            raise RuntimeError(f"retake page {take} failed")
-        await self.viewer.open(path.as_uri())
-        return path
-
-    async def serve(self, path):
-        """Starts `retake open`; its address and its token."""
-        child = await Child.start(
-            [self.program, "open", path, "--json"], self.folder / f"open-{Path(path).name}.log"
-        )
-        self._children.append(child)
-        line = await child.line(r'^\{"url":"([^"#]+)#token=([^"]+)"\}', 30)
-        return line.group(1), line.group(2)
-
-    async def start(self, *arguments):
-        """Starts Retake with some arguments, to be ended with this visit."""
-        child = await Child.start([self.program, *arguments], self.folder / "started.log")
-        self._children.append(child)
-        return child
-
-    async def box(self, selector):
-        """Where an element is, after it was brought into sight: left, top, width, height."""
-        return await self.ask(
-            f"(() => {{ const each = document.querySelector({json.dumps(selector)});"
-            " each.scrollIntoView({block: 'center'});"
-            " const box = each.getBoundingClientRect();"
-            " return [box.left, box.top, box.width, box.height]; })()"
-        )
-
-    async def settle(self):
-        """Waits until the page has drawn."""
-        await self.ask("new Promise(done => requestAnimationFrame(() => setTimeout(done, 60)))")
-
-    async def close(self):
-        """Ends what was started."""
-        for child in self._children:
-            await child.finish(20, signal.SIGINT)
-
-
 async def _drawing(visit):
     """Every lane has something on it, findings stand first, and nothing was refused or thrown."""
-    await visit.page(_CAPTURES / "virtual-heavy-loss.take")
+    await visit.page(CAPTURES / "virtual-heavy-loss.take")
     visit.expect(
         await visit.ask("document.title") == "caller ↔ callee · Retake", "the title is another"
     )
@@ -172,7 +87,7 @@ async def _drawing(visit):
 
 async def _moving(visit):
     """Wheel, drag, shift-drag and double click do what they say, and quickly."""
-    await visit.page(_CAPTURES / "chromium-negotiates.take")
+    await visit.page(CAPTURES / "chromium-negotiates.take")
     left, top, width, height = await visit.box("#axis")
     x, y = left + width / 4, top + height / 2
     before = await visit.ask("[retake.clock.from, retake.clock.to]")
@@ -219,7 +134,7 @@ async def _moving(visit):
 
 async def _addresses(visit):
     """A place is a link that leads there again."""
-    path = await visit.page(_CAPTURES / "virtual-heavy-loss.take")
+    path = await visit.page(CAPTURES / "virtual-heavy-loss.take")
     await visit.ask("void (retake.show(1, 2), retake.visit(1.5), retake.select(1.2, 1.4))")
     await visit.until("location.hash.includes('t=1')", "the address does not follow")
     link = await visit.ask("location.href")
@@ -240,7 +155,7 @@ async def _addresses(visit):
 
 async def _keys(visit):
     """Everything goes by the keyboard."""
-    await visit.page(_CAPTURES / "virtual-heavy-loss.take")
+    await visit.page(CAPTURES / "virtual-heavy-loss.take")
     viewer = visit.viewer
     await visit.ask("void document.body.focus()")
     await viewer.key("n")
@@ -277,6 +192,14 @@ async def _keys(visit):
     await visit.settle()
     third = await visit.ask("getComputedStyle(document.body).backgroundColor")
     visit.expect(len({colour, other, third}) == 2, "d does not change the colours")
+    await viewer.key("j")
+    await visit.settle()
+    told = await visit.ask("document.getElementById('said').textContent")
+    visit.expect("Signaling" in told, f"j tells {told}")
+    await viewer.key("m")
+    await visit.until("Boolean(retake.copied)", "m copies nothing")
+    copied = await visit.ask("retake.copied")
+    visit.expect(copied.startswith("# ") and "## Findings" in copied, f"copied: {copied[:80]}")
     await viewer.key("?")
     visit.expect(await visit.ask("document.getElementById('help').open"), "? does not help")
     await viewer.key("?")
@@ -288,7 +211,7 @@ async def _keys(visit):
 
 async def _exchanges(visit):
     """Descriptions are folded to what differs; events are found; candidates stand in a grid."""
-    await visit.page(_CAPTURES / "chromium-negotiates.take")
+    await visit.page(CAPTURES / "chromium-negotiates.take")
     await visit.ask("void document.getElementById('tab-signaling').click()")
     steps = await visit.ask("document.querySelectorAll('.steps button').length")
     visit.expect(steps == 23, f"{steps} messages")
@@ -316,49 +239,44 @@ async def _exchanges(visit):
     visit.expect(selected == 1, f"{selected} pairs are selected")
 
 
-def _harmed(folder):
-    """A take whose every text wants to be markup."""
-    path = folder / "harm.take"
-    shutil.copyfile(_CAPTURES / "virtual-heavy-loss.take", path)
-    take = sqlite3.connect(path)
-    take.execute("PRAGMA writable_schema = OFF")
-    for table, column in (
-        ("peer", "label"), ("peer", "role"), ("signaling", "type"),
-        ("signaling", "message"), ("candidate", "address"), ("candidate_pair", "local"),
-        ("channel", "label"), ("track", "mid"), ("track", "codec"), ("state", "to_state"),
-        ("state", "machine"), ("call_request", "name"), ("event", "type"),
-    ):
-        take.execute(f"UPDATE {table} SET {column} = ? || {column}", (_HARM,))
-    take.commit()
-    take.close()
-    return path
+# Bytes that anybody may have sent, by a generator that gives the same ones each time.
+_ANY_BYTES = """
+(() => {
+  let seed = 7;
+  const next = () => (seed = (seed * 48271) % 2147483647);
+  let layers = 0;
+  for (let round = 0; round < 4000; round += 1) {
+    const bytes = Uint8Array.from({length: next() % 160}, () => next() >> 8);
+    if (bytes.length && round % 2) bytes[0] = [0, 1, 22, 63, 64, 128, 129, 144][next() % 8];
+    if (bytes.length > 1 && round % 3 === 0) bytes[1] = 200 + next() % 8;
+    for (const kind of ['stun', 'dtls', 'rtp', 'rtcp', 'sctp', 'turn', 'other']) {
+      for (const isClear of [false, true]) {
+        const found = retake.dissect(bytes, kind, isClear);
+        for (const layer of found) {
+          for (const field of layer.fields) {
+            if (field.from < 0 || field.from + field.length > bytes.length) {
+              throw new Error(`${kind}: ${field.name} stands outside`);
+            }
+          }
+        }
+        layers += found.length;
+      }
+    }
+  }
+  return layers;
+})()
+"""
 
 
-async def _harmless(visit):
-    """Nothing in a take runs, or becomes an element of the page."""
-    await visit.page(_harmed(visit.folder))
-    for tab in ("events", "signaling", "connection", "packets", "sql", "call"):
-        await visit.ask(f"void document.getElementById('tab-{tab}').click()")
-        await visit.settle()
-    await visit.ask("void retake.visit(1.5)")
-    await visit.settle()
-    visit.expect(await visit.ask("window.harmed === undefined"), "a text of the take ran")
-    strange = await visit.ask("document.querySelectorAll('img, iframe, object, embed').length")
-    visit.expect(strange == 0, f"{strange} elements came out of texts")
-    visit.expect(
-        _HARM in await visit.ask("document.getElementById('title').textContent"),
-        "the label is not shown as it is",
+async def _dissecting(visit):
+    """Whatever bytes a packet has, its fields are read as far as they go."""
+    await visit.page(CAPTURES / "observed-late.take")
+    layers = await visit.ask(_ANY_BYTES)
+    visit.expect(layers > 10_000, f"{layers} layers were found")
+    changes = await visit.ask(
+        "retake.differences(['a', 'b', 'c'], ['a', 'x', 'c']).map(each => each.change)"
     )
-    inserted = await visit.ask(
-        "(() => { const script = document.createElement('script');"
-        " script.textContent = 'window.harmed = 2'; document.body.append(script);"
-        " return new Promise(done => setTimeout(() => done(window.harmed ?? 0), 50)); })()"
-    )
-    visit.expect(inserted == 0, "the policy lets a script in that the page does not have")
-    loaded = await visit.ask(
-        "fetch('http://127.0.0.1:9/').then(() => 'loaded', () => 'refused')"
-    )
-    visit.expect(loaded == "refused", "the page may ask others")
+    visit.expect(changes == ["same", "gone", "added", "same"], f"differences: {changes}")
 
 
 async def _accessible(visit):
@@ -371,10 +289,10 @@ async def _accessible(visit):
     source = Path(axe_selenium_python.__file__).with_name("node_modules")
     script = (source / "axe-core" / "axe.min.js").read_text(encoding="utf-8")
     for scheme in ("light", "dark"):
-        path = await visit.page(_CAPTURES / "virtual-heavy-loss.take")
+        path = await visit.page(CAPTURES / "virtual-heavy-loss.take")
         await visit.viewer.open(f"{path.as_uri()}#scheme={scheme}")
         await visit.ask(f"void (() => {{ {script} }})()")
-        for tab in ("call", "events", "signaling", "connection", "packets", "sql"):
+        for tab in ("call", "events", "signaling", "connection", "packets", "stats", "sql"):
             await visit.ask(f"void document.getElementById('tab-{tab}').click()")
             await visit.settle()
             found = await visit.ask(
@@ -386,102 +304,3 @@ async def _accessible(visit):
                 visit.problems.append(f"{scheme}, {tab}: {each}")
 
 
-async def _served(visit):
-    """`retake open`: a catalogue, packets down to their fields, SQL as a lane, and pictures."""
-    folder = visit.folder / "takes"
-    folder.mkdir(exist_ok=True)
-    names = ["virtual-heavy-loss.take", "chromium-retake-offers.take", "observed-clear-vp8.take"]
-    for name in names:
-        shutil.copyfile(_CAPTURES / name, folder / name)
-    address, token = await visit.serve(folder)
-    await _refusals(visit, address, token)
-    await visit.viewer.open(f"{address}#token={token}")
-    rows = "document.querySelectorAll('#takes tbody tr').length"
-    await visit.until(f"{rows} === {len(names)}", "the catalogue has not all takes")
-    await visit.until(
-        "document.querySelectorAll('#takes path.spark').length === 3", "there are no sparklines"
-    )
-    worst = await visit.ask("document.querySelector('#takes').textContent")
-    visit.expect("freeze" in worst, "the catalogue does not tell the worst finding")
-    await visit.viewer.open(f"{address}?1#token={token}&take={names[0]}")
-    await visit.until("document.querySelectorAll('.finding').length > 3", "no findings come")
-    await visit.ask("void document.getElementById('tab-packets').click()")
-    await visit.until("document.querySelectorAll('#packets .line').length > 10", "no packets")
-    await visit.ask(
-        "void (document.getElementById('packet-filter').value = 'stun',"
-        " document.getElementById('packet-filter').dispatchEvent(new Event('change')))"
-    )
-    await visit.until(
-        "[...document.querySelectorAll('#packets .line:not(.head)')].length > 3"
-        " && [...document.querySelectorAll('#packets .line:not(.head)')]"
-        ".every(each => each.textContent.includes('stun'))",
-        "the filter lets others through",
-    )
-    await visit.ask(
-        "void [...document.querySelectorAll('#packets .line:not(.head)')]"
-        ".find(each => each.textContent.includes('success')).click()"
-    )
-    await visit.until(
-        "document.getElementById('packet').textContent.includes('XOR-MAPPED-ADDRESS')",
-        "no dissection",
-    )
-    await visit.until(
-        "document.getElementById('packet').textContent.includes('same transaction')", "no request"
-    )
-    await visit.ask("void document.getElementById('tab-sql').click()")
-    await visit.ask("void document.getElementById('draw-query').click()")
-    await visit.until("retake.board.lanes[0].label === 'SQL'", "a query draws no lane")
-    await visit.ask("void document.getElementById('tab-call').click()")
-    await visit.ask("void document.querySelectorAll('.screen .load').forEach(each => each.click())")
-    await visit.until(
-        "retake.mediaTimes().some(each => each.isReady && each.width === 160)", "no video plays"
-    )
-    await visit.ask("void retake.visit(2.5)")
-    await visit.until(
-        "retake.mediaTimes().every(each => Math.abs(each.time - 2.5) < 0.2)",
-        "video does not follow",
-    )
-
-
-async def _refusals(visit, address, token):
-    """Nobody asks without the token, under another name, or from another page."""
-    good = {"Authorization": f"Bearer {token}"}
-    cases = [
-        ({}, 401), ({"Authorization": "Bearer 0"}, 401), (good, 200),
-        ({**good, "Origin": "http://127.0.0.1:9"}, 403), ({**good, "Host": "takes.example"}, 421),
-    ]
-    async with aiohttp.ClientSession() as client:
-        for headers, expected in cases:
-            async with client.get(f"{address}takes", headers=headers) as reply:
-                visit.expect(reply.status == expected, f"{headers}: status {reply.status}")
-        for path, expected in (
-            ("take?name=../etc/passwd", 404), ("packets?name=virtual-heavy-loss.take", 422),
-            ("nowhere", 404), ("more?session=99", 404),
-            ("packet?name=virtual-heavy-loss.take&row=1%20OR%201", 422),
-        ):
-            async with client.get(f"{address}{path}", headers=good) as reply:
-                visit.expect(reply.status == expected, f"{path}: status {reply.status}")
-        body = "DELETE FROM take"
-        url = f"{address}sql?name=virtual-heavy-loss.take"
-        async with client.post(url, headers=good, data=body) as reply:
-            visit.expect(reply.status == 422, f"a query that writes: status {reply.status}")
-
-
-async def _live(visit):
-    """The page of a take that is being recorded goes along with it."""
-    take = visit.folder / "live.take"
-    await visit.start("record", "demo", "--seconds", str(_LIVE_SECONDS), "--out", take)
-    for _ in range(100):
-        if take.exists() and take.stat().st_size > 0:
-            break
-        await asyncio.sleep(0.1)
-    await asyncio.sleep(1)
-    address, token = await visit.serve(take)
-    await visit.viewer.open(f"{address}#token={token}")
-    begin = time.monotonic()
-    first = await visit.ask("retake.take.seconds")
-    await visit.until(f"retake.take.seconds > {first} + 1.5", "the page does not follow")
-    took = time.monotonic() - begin
-    visit.expect(took < _FOLLOWING_SECONDS, f"1.5 s of a recording came in {took:.1f} s")
-    visit.expect(await visit.ask("retake.clock.to >= retake.take.seconds - 0.6"), "the view stays")
-    await visit.until("retake.take.isComplete", "the end does not show")

@@ -60,6 +60,26 @@ struct PageContentTests {
     }
   }
 
+  @Test func freezesAreThoseOfTheView() throws {
+    let path = URL(fileURLWithPath: #filePath)
+      .deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent()
+      .appendingPathComponent("Captures/virtual-heavy-loss.take").path
+    let (data, _) = try read(path)
+    let take = try TakeFile.openForQueries(path)
+    var rows = try take.prepare(
+      "SELECT peer, track, from_ns, to_ns FROM freeze ORDER BY peer, track, from_ns")
+    var expected: [[Double]] = []
+    while try rows.step() {
+      expected.append([
+        Double(rows.integer(0)), Double(rows.integer(1)),
+        (Double(rows.integer(2)) / 1e4).rounded() / 1e5,
+        (Double(rows.integer(3)) / 1e4).rounded() / 1e5,
+      ])
+    }
+    #expect(expected.count == 3)
+    #expect(data.freezes.map { $0.prefix(4).map(\.number) } == expected)
+  }
+
   @Test func statesFollowEachOther() throws {
     try PageSample.withTake { path in
       let (data, _) = try read(path)
@@ -112,6 +132,24 @@ struct PageContentTests {
     #expect(
       Int64(try count(first, "frames") + count(second, "frames"))
         == (try take.integer("SELECT count(*) FROM frame_store")))
+  }
+
+  @Test func aBriefReadingGoesOnWithPacketsFramesAndStates() throws {
+    let path = PageSample.path()
+    defer { try? FileManager.default.removeItem(atPath: path) }
+    let recorded = try PageSample.begun(path)
+    recorded.run(for: .seconds(2))
+    var content = PageContent(path: path)
+    _ = try content.read()
+    let before = content.packetCount
+    recorded.run(for: .seconds(2))
+    let brief = try content.readBriefly()
+    let json = brief.object(with: [])
+    #expect(content.packetCount > before && !json.contains("\"curve\""))
+    #expect(json.contains("\"isBrief\":true") && json.contains("\"isComplete\":false"))
+    #expect(json.contains("\"what\":\"packets\"") && json.contains("\"what\":\"frames\""))
+    _ = try recorded.finish()
+    #expect(try content.readBriefly().object(with: []).contains("\"isComplete\":true"))
   }
 
   @Test func everyQueryIsOneStatementThatAnyoneCanRun() throws {

@@ -86,6 +86,7 @@ struct PageData: Decodable {
   var seconds: Double
   var peers: [Peer]
   var states: [[Cell]]
+  var freezes: [[Cell]]
   var signaling: [Message]
   var findings: [Finding]?
   var series: [Series]

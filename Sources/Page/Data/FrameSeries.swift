@@ -13,6 +13,8 @@ struct FrameSeries {
     /// The number of the outcome, twice, and in the lowest bit whether a decoder can begin here.
     var flags: Int64
     var isVideo: Bool
+    /// Of video that was received and shown.
+    var isShown: Bool
     var width: Int64
     var height: Int64
     var codec: String
@@ -39,14 +41,17 @@ struct FrameSeries {
     var size = PageColumn(.values)
     var flags = PageColumn(.values)
     var rtpTime = PageColumn(.steps)
-    /// The quantiser of a picture, the peak of sound from 0 to 255.
+    /// The quantiser of a frame of video, the peak of sound from 0 to 255.
     var measure = PageColumn(.values)
     var sizes: [Size] = []
+    var freezes = FreezeLog()
   }
 
   private var formats: [Int64: Format] = [:]
   private var tracks: [Track] = []
   private var row: Int64 = 0
+  /// When the last frame was, in nanoseconds since the take began.
+  private(set) var end: Int64 = 0
 
   /// More changes than anybody looks at; a hostile take can have one with each frame.
   private static let sizeMaximum = 20_000
@@ -63,6 +68,7 @@ struct FrameSeries {
     while try rows.step() {
       row = rows.integer(0)
       guard let format = formats[rows.integer(2)] else { continue }
+      end = max(end, rows.integer(1))
       let at = PageTime.units(rows.integer(1))
       let place = format.place
       tracks[place].at.append(at)
@@ -71,6 +77,7 @@ struct FrameSeries {
       tracks[place].rtpTime.append(rows.integer(3) & 0xffff_ffff)
       tracks[place].measure.append(format.isVideo ? rows.integer(5) : rows.integer(6) >> 7)
       if format.width > 0 { note(format, at: at) }
+      if format.isShown { tracks[place].freezes.shown(at: rows.integer(1)) }
     }
   }
 
@@ -98,8 +105,11 @@ struct FrameSeries {
       if place == tracks.count { tracks.append(Track(key: key)) }
       tracks[place].codec = codec
       let code = Self.outcomes.firstIndex(of: outcome) ?? Self.outcomes.count
+      let isShown =
+        kind == "video" && direction == "in" && ["decoded", "not decoded"].contains(outcome)
       formats[number] = Format(
         place: place, flags: Int64(code) << 1 | (isKey & 1), isVideo: kind == "video",
+        isShown: isShown,
         width: width, height: height, codec: codec)
     }
   }
@@ -122,6 +132,21 @@ struct FrameSeries {
             ("measure", tracks[place].measure.drain()),
           ]))
     }
+  }
+
+  /// What the view `freeze` has, as rows of a JSON array: `[peer, track, from, to, text]`.
+  var freezes: String {
+    let rows = tracks.flatMap { track in
+      track.freezes.gaps.map {
+        "[\(track.key.peer),\"\(track.key.track)\",\(seconds($0.from)),\(seconds($0.to)),"
+          + "\"\(($0.to - $0.from) / 1_000_000) ms\"]"
+      }
+    }
+    return "[" + rows.joined(separator: ",") + "]"
+  }
+
+  private func seconds(_ nanoseconds: Int64) -> String {
+    StatsValue.number((Double(nanoseconds) / 1e4).rounded() / 1e5).json
   }
 
   /// Which sizes the pictures of each track had from when on, as rows of a JSON array:

@@ -33,6 +33,16 @@ struct PacketSeries {
     var ssrc: Int64?
   }
 
+  /// What passed a peer in one direction.
+  struct Total {
+    let peer: Int64
+    let direction: String
+    fileprivate(set) var packets: Int64 = 0
+    fileprivate(set) var bytes: Int64 = 0
+  }
+
+  /// Of each end, in the order of `ends`.
+  private(set) var totals: [Total] = []
   private var ends: [End] = []
   private var endsOfPath: [Int64: [Int]] = [:]
   private var streams: [Stream] = []
@@ -46,8 +56,19 @@ struct PacketSeries {
   /// How many packets were read so far.
   private(set) var count = 0
 
-  /// Reads what came since the last time.
-  mutating func read(_ connection: borrowing SQLiteConnection) throws(SQLiteError) {
+  /// The packets with what came since the last time.
+  func read(_ path: String) throws(TapeError) -> PacketSeries {
+    var later = self
+    let connection = try TakeFile.openForQueries(path)
+    do throws(SQLiteError) {
+      try later.read(connection)
+    } catch {
+      throw TapeError(path: path, error)
+    }
+    return later
+  }
+
+  private mutating func read(_ connection: borrowing SQLiteConnection) throws(SQLiteError) {
     try readEnds(connection)
     let rows = try connection.prepare(
       """
@@ -69,7 +90,10 @@ struct PacketSeries {
       let (path, peer, direction) = rows.values(Int64.self, Int64.self, String.self)
       let end = End(peer: peer, direction: direction)
       let place = ends.firstIndex(of: end) ?? ends.count
-      if place == ends.count { ends.append(end) }
+      if place == ends.count {
+        ends.append(end)
+        totals.append(Total(peer: peer, direction: direction))
+      }
       endsOfPath[path, default: []].append(place)
     }
     let tracks = try connection.prepare(
@@ -91,6 +115,8 @@ struct PacketSeries {
     let ssrc = rows.isNull(3) ? nil : rows.integer(3) & 0xffff_ffff
     let kind: Kind = isRTP ? .rtp : ssrc != nil ? .rtcp : kind(of: rows.blob(8))
     for end in endsOfPath[rows.integer(2)] ?? [] {
+      totals[end].packets += 1
+      totals[end].bytes &+= rows.integer(7)
       let place = place(of: Key(end: end, kind: kind, ssrc: isRTP ? ssrc : nil))
       streams[place].at.append(at)
       guard isRTP else {

@@ -39,20 +39,20 @@ package struct PageContent {
   package mutating func read(keepsMessages: Bool = true, tell: (String) -> Void = { _ in })
     throws(TapeError) -> Reading
   {
+    // Packets are the most rows by far, and read on their own.
+    let (path, former) = (path, packets)
+    let reading = Aside { () throws(TapeError) in try former.read(path) }
     tell("what the take holds")
-    let info = try TakeInfo(path: path)
+    let info = try TakeInfo(path: path, countsPackets: false)
     let timeline = try Timeline(path: path)
     let connection = try TakeFile.openForQueries(path)
     var list = PageSeriesList()
     var members = PageContent.facts(of: info)
     do throws(SQLiteError) {
-      tell("packets")
-      try packets.read(connection)
-      packets.drain(into: &list)
       tell("frames")
       try frames.read(connection)
       frames.drain(into: &list)
-      members.append(("sizes", frames.sizes))
+      members += [("sizes", frames.sizes), ("freezes", frames.freezes)]
       for query in PageQuery.spans {
         tell(query.name)
         if let items = try PageAnswers.spans(query, connection) {
@@ -70,10 +70,48 @@ package struct PageContent {
     } catch {
       throw TapeError(path: path, error)
     }
+    tell("packets")
+    packets = try reading.value()
+    packets.drain(into: &list)
+    members.append(("peers", peers(of: info)))
     members.append(("timeline", PageContent.entries(of: timeline)))
     members.append(("queries", PageContent.queries))
     members.append(("series", list.json))
     return Reading(members: members, columns: list.bytes, title: PageContent.title(of: info))
+  }
+
+  /// Reads what came of packets, frames and states since the last time.
+  ///
+  /// It is all that has to be quick while a take is recorded; everything else stays as it was.
+  package mutating func readBriefly() throws(TapeError) -> Reading {
+    packets = try packets.read(path)
+    let connection = try TakeFile.openForQueries(path)
+    var list = PageSeriesList()
+    packets.drain(into: &list)
+    var members = [("isBrief", "true")]
+    do throws(SQLiteError) {
+      try frames.read(connection)
+      frames.drain(into: &list)
+      members += [("sizes", frames.sizes), ("freezes", frames.freezes)]
+      let isComplete = try connection.integer("SELECT count(*) FROM ending") == 1
+      members.append(("isComplete", isComplete ? "true" : "false"))
+      let end = try connection.integer(
+        "SELECT max(at_ns) FROM (SELECT at_ns FROM tape UNION ALL SELECT at_ns FROM ending)")
+      members.append(("seconds", StatsValue.number(Double(max(end ?? 0, frames.end)) / 1e9).json))
+      for query in PageQuery.spans where ["states", "path"].contains(query.name) {
+        if let items = try PageAnswers.spans(query, connection) {
+          members.append((query.name, items))
+        }
+      }
+      for rows in PageRows.lists(keepsMessages: true)
+      where ["tracks", "streams", "signaling"].contains(rows.name) {
+        members.append((rows.name, try PageRows.json(rows.sql, connection)))
+      }
+    } catch {
+      throw TapeError(path: path, error)
+    }
+    members.append(("series", list.json))
+    return Reading(members: members, columns: list.bytes, title: "")
   }
 
   /// The findings of a take as JSON.
@@ -97,13 +135,6 @@ package struct PageContent {
   }
 
   private static func facts(of info: TakeInfo) -> [(String, String)] {
-    let peers = info.peers.map { peer in
-      """
-      {"peer":\(peer.peer),"label":\(jsonString(peer.label)),"role":\(jsonString(peer.role)),\
-      "bytesIn":\(peer.bytesIn),"bytesOut":\(peer.bytesOut),\
-      "packetsIn":\(peer.packetsIn),"packetsOut":\(peer.packetsOut)}
-      """
-    }
     return [
       ("title", jsonString(title(of: info))), ("label", jsonString(info.label)),
       ("file", jsonString(fileName(info.path))), ("start", jsonString(info.start)),
@@ -113,10 +144,24 @@ package struct PageContent {
       ("ending", info.ending.map(jsonString) ?? "null"),
       ("keepsMedia", StatsValue.flag(info.keepsMedia).json),
       ("fileBytes", String(info.fileBytes)),
-      ("peers", "[" + peers.joined(separator: ",") + "]"),
       ("actors", CanonicalJSON.text(info.actors)),
       ("coverage", CanonicalJSON.text(info.coverage)),
     ]
+  }
+
+  private func peers(of info: TakeInfo) -> String {
+    let objects = info.peers.map { peer in
+      let totals = packets.totals.filter { $0.peer == peer.peer }
+      func sum(_ direction: String, _ value: (PacketSeries.Total) -> Int64) -> String {
+        String(totals.filter { $0.direction == direction }.reduce(0) { $0 &+ value($1) })
+      }
+      return """
+        {"peer":\(peer.peer),"label":\(jsonString(peer.label)),"role":\(jsonString(peer.role)),\
+        "bytesIn":\(sum("in", \.bytes)),"bytesOut":\(sum("out", \.bytes)),\
+        "packetsIn":\(sum("in", \.packets)),"packetsOut":\(sum("out", \.packets))}
+        """
+    }
+    return "[" + objects.joined(separator: ",") + "]"
   }
 
   /// Rows `[seconds, step, peer, lane, what]`.

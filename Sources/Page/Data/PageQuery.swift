@@ -62,12 +62,6 @@ package struct PageQuery: Sendable {
         FROM dominant_speaker ORDER BY peer, from_ns
         """),
     PageQuery(
-      name: "freezes", form: .spans,
-      sql: """
-        SELECT peer, track, from_ns / 1e9, to_ns / 1e9, CAST(gap_ms AS INTEGER) || ' ms'
-        FROM freeze ORDER BY peer, track, from_ns
-        """),
-    PageQuery(
       name: "limits", form: .spans,
       sql: """
         SELECT peer, ssrc, at_ns / 1e9,
@@ -209,6 +203,7 @@ package struct PageQuery: Sendable {
       """
     ),
     ("lost", "SELECT peer, direction, ssrc, expected, received, lost FROM loss"),
+    ("freezes", "SELECT peer, track, from_ns, to_ns, gap_ms FROM freeze ORDER BY 1, 2, 3"),
     (
       "frames",
       """

@@ -70,6 +70,14 @@ enum PageRows {
           max(made.max_packet_life_time) AS maxPacketLifeTime
         FROM channel AS made GROUP BY made.peer, made.channel ORDER BY 1, 2
         """),
+    // The last sample of each object.
+    List(
+      name: "stats",
+      sql: """
+        SELECT peer, id, type, members FROM stat
+        WHERE row IN (SELECT max(row) FROM stat GROUP BY peer, id)
+        ORDER BY peer, type, id LIMIT 1000
+        """),
     List(
       name: "secured",
       sql: """

@@ -28,7 +28,8 @@ export const button = (text, click, attributes = {}) =>
 export function digits(value, significant = 3) {
   if (!Number.isFinite(value)) return "–";
   const size = Math.abs(value);
-  const places = size >= 1 ? Math.max(0, significant - 1 - Math.floor(Math.log10(size))) : significant;
+  const places = size >= 1 ? Math.max(0, significant - 1 - Math.floor(Math.log10(size)))
+    : significant;
   const text = Number(value.toFixed(Math.min(places, 6))).toString();
   return size >= 10000 ? text.replace(/\B(?=(\d{3})+(?!\d))/g, "\u202f") : text;
 }
@@ -88,16 +89,33 @@ export function say(text) {
   say.timer = setTimeout(() => said.classList.remove("on"), 1800);
 }
 
-/** A list of many lines of one height, of which only those in sight are elements. */
+/** Browsers do not lay out elements that are much higher. */
+const highest = 6e6;
+
+/**
+ * A list of many lines of one height, of which only those in sight are elements. Where all would be
+ * too high for an element, scrolling goes over them as much faster.
+ */
 export function scroller(head, count, line, height = 22) {
   const space = make("div", { class: "space" });
-  const box = make("div", { class: "scroller", tabindex: 0, role: "group", "aria-label": "List" }, space);
+  const box = make("div", {
+    class: "scroller", tabindex: 0, role: "group", "aria-label": "List",
+  }, space);
   const element = make("div", {}, head, box);
   const shown = new Map();
+  /** The top of what is in sight, in pixels of all lines, and how far the element scrolls. */
+  const measure = () => {
+    const whole = count() * height;
+    const laid = Math.min(whole, highest);
+    const reach = Math.max(laid - box.clientHeight, 1);
+    return { laid, reach, whole: Math.max(whole - box.clientHeight, 0) };
+  };
   const draw = () => {
-    const first = Math.max(0, Math.floor(box.scrollTop / height) - 8);
-    const last = Math.min(count(), Math.ceil((box.scrollTop + box.clientHeight) / height) + 8);
-    space.style.height = `${Math.min(count() * height, 8e6)}px`;
+    const { laid, reach, whole } = measure();
+    space.style.height = `${laid}px`;
+    const top = laid < highest ? box.scrollTop : (box.scrollTop / reach) * whole;
+    const first = Math.max(0, Math.floor(top / height) - 8);
+    const last = Math.min(count(), Math.ceil((top + box.clientHeight) / height) + 8);
     for (const [index, item] of shown) {
       if (index < first || index >= last) {
         item.remove();
@@ -105,11 +123,12 @@ export function scroller(head, count, line, height = 22) {
       }
     }
     for (let index = first; index < last; index += 1) {
-      if (shown.has(index)) continue;
-      const item = line(index);
-      item.style.top = `${index * height}px`;
-      shown.set(index, item);
-      space.append(item);
+      if (!shown.has(index)) {
+        const item = line(index);
+        shown.set(index, item);
+        space.append(item);
+      }
+      shown.get(index).style.top = `${box.scrollTop + index * height - top}px`;
     }
   };
   box.addEventListener("scroll", draw, { passive: true });
@@ -123,7 +142,10 @@ export function scroller(head, count, line, height = 22) {
     },
     /** Brings a line into the middle. */
     show(index) {
-      box.scrollTop = Math.max(0, index * height - box.clientHeight / 2);
+      const { laid, reach, whole } = measure();
+      space.style.height = `${laid}px`;
+      const top = Math.max(0, index * height - box.clientHeight / 2);
+      box.scrollTop = laid < highest ? top : (top / whole) * reach;
       draw();
     },
   };

@@ -1,8 +1,9 @@
 // The stack of lanes under one clock: the strip of the whole take, the axis, and what the pointer
 // does.
-import { button, lowerBound, make, place } from "./basics.js";
+import { button, duration, lowerBound, make, place } from "./basics.js";
 import {
-  clock, onClock, pan, point, select, setAddressPart, show, showAll, showAround, ticks, timeText,
+  addressParts, clock, onClock, pan, point, select, setAddressPart, show, showAll, showAround,
+    ticks, timeText,
   zoom,
 } from "./clock.js";
 import { frame, ink, readColours } from "./draw.js";
@@ -88,9 +89,28 @@ function tools() {
     button("◂", () => pan(-0.5), title("Earlier (←)")),
     button("▸", () => pan(0.5), title("Later (→)")),
     button("whole take", showAll, { ...title("Show the whole take (0)"), id: "all" }),
-    button("selection", zoomToSelection, { ...title("Show what is selected (z)"), id: "zoom-selection" }),
-    peers, words, make("span", { class: "grow" }),
+    button("selection", zoomToSelection, { ...title("Show what is selected (z)"),
+      id: "zoom-selection" }),
+    peers, words, otherChoice(), make("span", { class: "grow" }),
     button("time of day", toggleWall, { "aria-pressed": "false", id: "wall" }));
+}
+
+/** Chooses a take to lay beside this one. */
+function otherChoice() {
+  if (!take.others?.length) return null;
+  const choice = make("select", {
+    "aria-label": "Lay another take beside this one", id: "other-choice",
+    change: () => {
+      const parts = new URLSearchParams(location.hash.slice(1));
+      if (choice.value) parts.set("with", choice.value);
+      else parts.delete("with");
+      location.hash = parts;
+      location.reload();
+    },
+  }, make("option", { value: "" }, "beside …"),
+    take.others.slice(0, 500).map((name) => make("option", { value: name }, name)));
+  choice.value = addressParts.get("with") ?? "";
+  return choice;
 }
 
 /** Shows times by the clock on the wall, or since the beginning. */
@@ -118,11 +138,29 @@ export function addOwnLane(lane) {
   ownLanes.push(lane);
 }
 
+/** Draws the same lanes with what came since; others that there are now are made. */
+export function updateBoard() {
+  const former = new Map(board.lanes.map((lane) => [lane.id, lane]));
+  const groups = allGroups(soon);
+  const names = (each) => each.flatMap((group) => group.lanes.map((lane) => lane.id)).join();
+  if (names(groups) !== names(board.groups.filter((group) => group.id !== "own"))) {
+    fillBoard();
+    return;
+  }
+  for (const lane of groups.flatMap((group) => group.lanes)) {
+    const known = former.get(lane.id);
+    // Whoever listens to the lane goes on doing so: it is the same with other values.
+    if (known) Object.defineProperties(known, Object.getOwnPropertyDescriptors(lane));
+  }
+  soon();
+}
+
 /** Makes the groups and their lanes anew, as what is kept of them says. */
 export function fillBoard() {
   board.groups = allGroups(soon);
   if (ownLanes.length) {
-    const group = { id: "own", name: "Own lanes", note: "by SQL", peers: [], kind: "sql", lanes: ownLanes };
+    const group = { id: "own", name: "Own lanes", note: "by SQL", peers: [], kind: "sql",
+      lanes: ownLanes };
     for (const lane of ownLanes) lane.group = group;
     board.groups.unshift(group);
   }
@@ -164,7 +202,8 @@ function groupElement(group) {
     hidden && !isFolded && !kept.words ? button(
       isOpen ? "fewer" : `${hidden} more`, toggle(kept.open, group.id),
       { "aria-label": `${isOpen ? "Fewer" : "More"} lanes of ${group.name}` }) : null,
-    button("↑", () => move(group, -1), { title: "Move up", "aria-label": `Move ${group.name} up` }));
+    button("↑", () => move(group, -1), { title: "Move up",
+      "aria-label": `Move ${group.name} up` }));
   return make("div", { class: "group", "data-group": group.id }, head, ...shown.map(laneElement));
 }
 
@@ -235,6 +274,18 @@ function drawLane(lane, width) {
   }
   lane.canvas.setAttribute("aria-label",
     `${lane.group.name}, ${lane.label}: ${lane.at((clock.from + clock.to) / 2) || "nothing"}`);
+}
+
+/** Reads, while nothing else is to do, what lanes need that were not in sight so far. */
+export function readAhead() {
+  const waiting = [...board.lanes];
+  const go = () => {
+    const lane = waiting.shift();
+    if (!lane) return;
+    lane.at(clock.from);
+    requestIdleCallback(go);
+  };
+  requestIdleCallback(go);
 }
 
 /** Lanes that were not in sight are drawn when they come into it. */
@@ -309,7 +360,8 @@ function stripValues(width) {
   if (strip.width === width && strip.seconds === take.seconds) return strip.values;
   const list = seriesOf("packets");
   const step = take.seconds / width;
-  const values = Array.from({ length: width }, (_, at) => carried(list, at * step, (at + 1) * step));
+  const values = Array.from({ length: width },
+    (_, at) => carried(list, at * step, (at + 1) * step));
   // A little smoother than single pixels are.
   const smooth = values.map((value, at) =>
     (value * 2 + (values[at - 1] ?? value) + (values[at + 1] ?? value)) / 4);
@@ -329,7 +381,7 @@ function drawAxis(width) {
     context.fillText(text, left, 9);
     context.fillRect(Math.round(x(at)), 16, 1, 4);
   }
-  place("span").textContent = "";
+  place("span").textContent = `${duration(to - from)} in sight`;
 }
 
 /** Brings the lines of cursor and selection where they belong. */

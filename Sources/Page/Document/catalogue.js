@@ -36,8 +36,8 @@ export async function showCatalogue() {
   box.append(make("div", { class: "card" }, make("div", { class: "tools" }, words),
     make("table", { class: "grid", id: "takes" },
       make("thead", {}, make("tr", {}, columns.map(([key, title]) => make("th", { scope: "col" },
-        title ? button(title, () => sortBy(key), { class: "plain", "data-sort": key }) : ""))),
-      catalogue.body))));
+        title ? button(title, () => sortBy(key), { class: "plain", "data-sort": key }) : "")))),
+      catalogue.body)));
   fillCatalogue();
   for (const entry of catalogue.takes) await addDetails(entry);
   setInterval(refreshCatalogue, 3000);
@@ -47,7 +47,8 @@ async function readCatalogue() {
   const found = await askJSON("takes");
   const known = new Map(catalogue.takes.map((entry) => [entry.name, entry]));
   catalogue.folder = found.folder;
-  catalogue.takes = found.takes.map((entry) => ({ ...entry, details: known.get(entry.name)?.details }));
+  catalogue.takes = found.takes.map((entry) =>
+    ({ ...entry, details: known.get(entry.name)?.details }));
 }
 
 async function addDetails(entry) {
@@ -77,7 +78,8 @@ function fillCatalogue() {
   const value = columns.find(([key]) => key === catalogue.by)[2];
   const order = (a, b) => (value(a) < value(b) ? -1 : value(a) > value(b) ? 1 : 0);
   const shown = catalogue.takes
-    .filter((entry) => `${entry.name} ${entry.label} ${entry.peers} ${entry.details?.findings.worst ?? ""}`
+    .filter((entry) =>
+      `${entry.name} ${entry.label} ${entry.peers} ${entry.details?.findings.worst ?? ""}`
       .toLowerCase().includes(catalogue.words))
     .sort((a, b) => Number(b.isLive ?? false) - Number(a.isLive ?? false)
       || (catalogue.isDown ? order(b, a) : order(a, b)));
@@ -98,13 +100,16 @@ function takeRow(entry) {
   return make("tr", {},
     make("td", {}, state),
     make("td", {}, make("a", { href: `#${link}`, target: "_self", "data-take": entry.name },
-      entry.label || entry.name), entry.label ? make("div", {}, make("small", {}, entry.name)) : null),
+      entry.label || entry.name), entry.label ? make("div", {}, make("small", {}, entry.name))
+        : null),
     make("td", {}, entry.peers), make("td", {}, entry.start.replace("T", " ").slice(0, 19)),
     make("td", { class: "number" }, duration(entry.seconds)),
     make("td", { class: "number" }, byteCount(entry.bytes)),
     make("td", {}, found ? make("span", {
       class: `pill ${tonesOfSeverity[found.severity]}`, title: found.evidence ?? "",
-    }, found.worst ? `${found.worst.replaceAll("-", " ")}${found.count > 1 ? `, ${found.count - 1} more` : ""}` : "none") : "…"),
+    }, found.worst
+      ? `${found.worst.replaceAll("-", " ")}${found.count > 1 ? `, ${found.count - 1} more` : ""}`
+        : "none") : "…"),
     make("td", {}, sparkline(entry.details?.spark)));
 }
 

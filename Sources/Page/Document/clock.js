@@ -168,6 +168,12 @@ export function setAddressPart(name, value) {
   writeAddress();
 }
 
+/** Where a take is shown from at first: a recorder may wait long for the call. */
+function opening() {
+  const first = take.timeline.find(([, , , lane]) => lane !== "peer")?.[0] ?? 0;
+  return first > 0.25 * take.seconds ? first - 0.03 * (take.seconds - first) : 0;
+}
+
 /** Goes where the address says; gives what is in it. */
 export function readAddress() {
   const parts = new URLSearchParams(location.hash.slice(1));
@@ -178,7 +184,7 @@ export function readAddress() {
   isReading = true;
   const shown = pair("t");
   if (shown) show(...shown);
-  else showAll();
+  else show(opening(), take.seconds);
   const selected = pair("select");
   if (selected) select(...selected);
   const at = Number.parseFloat(parts.get("at"));

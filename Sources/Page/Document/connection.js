@@ -14,7 +14,8 @@ function peerCard({ peer, role, bytesIn, bytesOut }) {
   const secured = take.secured.filter((row) => row.peer === peer).at(-1);
   return make("div", { class: "card" },
     make("h2", {}, `${peerName(peer)}${role && role !== peerName(peer) ? `, ${role}` : ""}`),
-    make("p", {}, `${(bytesIn / 1e6).toFixed(2)} MB received, ${(bytesOut / 1e6).toFixed(2)} MB sent. `,
+    make("p", {},
+      `${(bytesIn / 1e6).toFixed(2)} MB received, ${(bytesOut / 1e6).toFixed(2)} MB sent. `,
       secured ? ["DTLS", secured.version, secured.cipherSuite, secured.profile,
         secured.role && `as ${secured.role}`].filter(Boolean).join(", ") : "Not secured."),
     make("h3", {}, counted(pairs.length, "candidate pair")), gridOf(pairs),
@@ -27,7 +28,8 @@ function latestPairs(peer) {
   for (const row of take.pairs) {
     if (row.peer !== peer) continue;
     const former = found.get(row.pair);
-    found.set(row.pair, { ...row, first: former?.first ?? row.at, was: (former?.was || row.selected) });
+    found.set(row.pair, { ...row, first: former?.first ?? row.at,
+      was: (former?.was || row.selected) });
   }
   return [...found.values()];
 }
@@ -39,10 +41,12 @@ function gridOf(pairs) {
   if (!pairs.length) return make("p", {}, "There were none.");
   const locals = [...new Set(pairs.map(({ local }) => local))];
   const remotes = [...new Set(pairs.map(({ remote }) => remote))];
-  const type = (side, address) => kindNames[pairs.find((pair) => pair[side] === address)?.[`${side}Type`]] ?? "";
+  const type = (side, address) => kindNames[pairs.find((pair) =>
+    pair[side] === address)?.[`${side}Type`]] ?? "";
   return make("table", { class: "grid" },
     make("thead", {}, make("tr", {}, make("th", {}, "local \\ remote"),
-      remotes.map((remote) => make("th", { scope: "col" }, remote, make("br"), type("remote", remote))))),
+      remotes.map((remote) => make("th", { scope: "col" }, remote, make("br"),
+        type("remote", remote))))),
     make("tbody", {}, locals.map((local) => make("tr", {},
       make("th", { scope: "row" }, local, make("br"), type("local", local)),
       remotes.map((remote) => {
@@ -67,14 +71,17 @@ function candidatesOf(peer) {
   const rows = take.candidates.filter((row) => row.peer === peer);
   if (!rows.length) return make("p", {}, "There were none.");
   const cells = (row) => [
-    timeText(row.at), row.type.replace("-candidate", ""), kindNames[row.candidateType] ?? row.candidateType,
+    timeText(row.at), row.type.replace("-candidate", ""), kindNames[row.candidateType]
+      ?? row.candidateType,
     row.protocol, `${row.address} port ${row.port}`,
-    row.relatedAddress ? `from ${row.relatedAddress} port ${row.relatedPort}` : "", String(row.priority),
+    row.relatedAddress ? `from ${row.relatedAddress} port ${row.relatedPort}` : "",
+      String(row.priority),
   ];
   const heads = ["time", "side", "type", "over", "address", "", "priority"];
   return make("table", { class: "grid" },
     make("thead", {}, make("tr", {}, heads.map((text) => make("th", { scope: "col" }, text)))),
-    make("tbody", {}, rows.map((row) => make("tr", {}, cells(row).map((text) => make("td", {}, text))))));
+    make("tbody", {}, rows.map((row) => make("tr", {},
+      cells(row).map((text) => make("td", {}, text))))));
 }
 
 /** Machines that are no peers, and what could not be seen. */

@@ -28,10 +28,12 @@ export function copyLink() {
 export function markdown(cards, findings, values) {
   const lines = [`# ${take.title}`, "", takeFacts(), ""];
   for (const card of cards) lines.push(`- ${card.title}: **${card.value}**${card.note ? ` (${card.note})` : ""}`);
-  if (findings.length) lines.push("", "## Findings", "", ...findings.map((text, index) => `${index + 1}. ${text}`));
+  if (findings.length) lines.push("", "## Findings", "",
+    ...findings.map((text, index) => `${index + 1}. ${text}`));
   if (values.length) {
     lines.push("", `## At ${timeText(clock.cursor)}`, "", "| | |", "|---|---|");
-    for (const [label, value] of values) lines.push(`| ${label} | ${value.replaceAll("|", "\\|")} |`);
+    for (const [label,
+      value] of values) lines.push(`| ${label} | ${value.replaceAll("|", "\\|")} |`);
   }
   return `${lines.join("\n")}\n`;
 }
@@ -67,7 +69,8 @@ export function picture(lanes, colours) {
     }
     group = lane.group;
     context.fillStyle = colours.dim;
-    context.fillText(`${lane.label}${lane.unit ? `, ${lane.unit}` : ""}`, 16, tops[index] + 12, labels - 24);
+    context.fillText(`${lane.label}${lane.unit ? `, ${lane.unit}` : ""}`, 16, tops[index] + 12,
+      labels - 24);
     context.drawImage(lane.canvas, labels, tops[index], width, lane.height);
   });
   return canvas;

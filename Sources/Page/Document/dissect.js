@@ -17,7 +17,8 @@ class Reader {
   number(length) {
     if (this.left < length) throw new RangeError("it ends here");
     let value = 0;
-    for (let index = 0; index < length; index += 1) value = value * 256 + this.bytes[this.at + index];
+    for (let index = 0; index < length; index += 1) value = value * 256
+      + this.bytes[this.at + index];
     this.at += length;
     return value;
   }
@@ -61,8 +62,8 @@ function whole(fields, read) {
   return fields;
 }
 
-/** A packet as layers of fields. */
-export function dissect(bytes, protocol) {
+/** A packet as layers of fields; RTP and RTCP are protected unless they are said to be clear. */
+export function dissect(bytes, protocol, isClear = false) {
   const layers = [];
   if (!bytes.length) return layers;
   let begin = 0;
@@ -77,8 +78,9 @@ export function dissect(bytes, protocol) {
   }
   const inner = bytes.subarray(begin);
   const kind = protocol === "turn" ? kindOf(inner) : protocol;
-  const dissectors = { stun: stunLayers, dtls: dtlsLayers, rtp: rtpLayers, rtcp: rtcpLayers, sctp: sctpLayers };
-  const found = dissectors[kind]?.(bytes, begin) ?? [];
+  const dissectors = { stun: stunLayers, dtls: dtlsLayers, rtp: rtpLayers, rtcp: rtcpLayers,
+    sctp: sctpLayers };
+  const found = dissectors[kind]?.(bytes, begin, isClear) ?? [];
   return [...layers, ...found];
 }
 
@@ -90,15 +92,18 @@ function kindOf(bytes) {
 
 /* ---- STUN ---- */
 
-const stunMethods = { 1: "Binding", 3: "Allocate", 4: "Refresh", 6: "Send", 7: "Data", 8: "CreatePermission", 9: "ChannelBind" };
+const stunMethods = { 1: "Binding", 3: "Allocate", 4: "Refresh", 6: "Send", 7: "Data",
+  8: "CreatePermission", 9: "ChannelBind" };
 const stunClasses = ["request", "indication", "success response", "error response"];
 const stunAttributes = {
   0x0001: "MAPPED-ADDRESS", 0x0006: "USERNAME", 0x0008: "MESSAGE-INTEGRITY", 0x0009: "ERROR-CODE",
-  0x000a: "UNKNOWN-ATTRIBUTES", 0x000c: "CHANNEL-NUMBER", 0x000d: "LIFETIME", 0x0012: "XOR-PEER-ADDRESS",
+  0x000a: "UNKNOWN-ATTRIBUTES", 0x000c: "CHANNEL-NUMBER", 0x000d: "LIFETIME",
+    0x0012: "XOR-PEER-ADDRESS",
   0x0013: "DATA", 0x0014: "REALM", 0x0015: "NONCE", 0x0016: "XOR-RELAYED-ADDRESS",
   0x0019: "REQUESTED-TRANSPORT", 0x001c: "MESSAGE-INTEGRITY-SHA256", 0x0020: "XOR-MAPPED-ADDRESS",
   0x0024: "PRIORITY", 0x0025: "USE-CANDIDATE", 0x8022: "SOFTWARE", 0x8023: "ALTERNATE-SERVER",
-  0x8028: "FINGERPRINT", 0x8029: "ICE-CONTROLLED", 0x802a: "ICE-CONTROLLING", 0xc057: "NETWORK-COST",
+  0x8028: "FINGERPRINT", 0x8029: "ICE-CONTROLLED", 0x802a: "ICE-CONTROLLING",
+    0xc057: "NETWORK-COST",
 };
 
 const stunType = (type) => {
@@ -131,7 +136,8 @@ function stunLayers(bytes, begin) {
       const from = reader.at;
       const type = reader.number(2);
       const length = reader.number(2);
-      const body = reader.block("value", length, (part) => stunValue(bytes.subarray(begin), type, part));
+      const body = reader.block("value", length,
+        (part) => stunValue(bytes.subarray(begin), type, part));
       reader.at = Math.min(reader.at + ((4 - (length % 4)) % 4), reader.to);
       fields.push({
         name: stunAttributes[type] ?? `attribute 0x${type.toString(16)}`, value: body.value, from,
@@ -146,18 +152,22 @@ function stunValue(message, type, part) {
   const view = new DataView(part.buffer, part.byteOffset, part.byteLength);
   if ([0x0006, 0x0014, 0x0015, 0x8022].includes(type)) return textOf(part);
   if ([0x0001, 0x8023].includes(type) && part.length >= 8) return xorAddress(message, part, false);
-  if ([0x0012, 0x0016, 0x0020].includes(type) && part.length >= 8) return xorAddress(message, part, true);
+  if ([0x0012, 0x0016, 0x0020].includes(type) && part.length >= 8) return xorAddress(message, part,
+    true);
   if ([0x000d, 0x0024].includes(type) && part.length >= 4) return String(view.getUint32(0));
-  if (type === 0x0009 && part.length >= 4) return `${part[2] * 100 + part[3]} ${textOf(part.subarray(4))}`;
+  if (type === 0x0009
+    && part.length >= 4) return `${part[2] * 100 + part[3]} ${textOf(part.subarray(4))}`;
   return part.length ? hexText(part, 24) : "";
 }
 
 /* ---- DTLS ---- */
 
-const dtlsTypes = { 20: "change cipher spec", 21: "alert", 22: "handshake", 23: "application data", 25: "tls12_cid", 26: "acknowledgement" };
+const dtlsTypes = { 20: "change cipher spec", 21: "alert", 22: "handshake", 23: "application data",
+  25: "tls12_cid", 26: "acknowledgement" };
 const dtlsVersions = { 0xfeff: "DTLS 1.0", 0xfefd: "DTLS 1.2", 0xfefc: "DTLS 1.3" };
 const handshakeTypes = {
-  0: "HelloRequest", 1: "ClientHello", 2: "ServerHello", 3: "HelloVerifyRequest", 4: "NewSessionTicket",
+  0: "HelloRequest", 1: "ClientHello", 2: "ServerHello", 3: "HelloVerifyRequest",
+    4: "NewSessionTicket",
   8: "EncryptedExtensions", 11: "Certificate", 12: "ServerKeyExchange", 13: "CertificateRequest",
   14: "ServerHelloDone", 15: "CertificateVerify", 16: "ClientKeyExchange", 20: "Finished",
 };
@@ -171,7 +181,8 @@ function dtlsLayers(bytes, begin) {
     const from = reader.at;
     whole(fields, () => {
       if ((bytes[reader.at] & 0xe0) === 0x20) {
-        fields.push(reader.field("unified header", 1, hex32), reader.block("encrypted", reader.left));
+        fields.push(reader.field("unified header", 1, hex32),
+          reader.block("encrypted", reader.left));
         return;
       }
       const type = reader.field("content type", 1, named(dtlsTypes));
@@ -179,7 +190,8 @@ function dtlsLayers(bytes, begin) {
       const epoch = reader.field("epoch", 2);
       const high = reader.number(2);
       const number = reader.field("sequence number", 4);
-      fields.push(epoch, { ...number, value: String(high * 2 ** 32 + number.number), from: number.from - 2, length: 6 });
+      fields.push(epoch, { ...number, value: String(high * 2 ** 32 + number.number),
+        from: number.from - 2, length: 6 });
       const length = reader.field("length", 2);
       fields.push(length);
       const end = Math.min(reader.at + length.number, reader.to);
@@ -187,7 +199,8 @@ function dtlsLayers(bytes, begin) {
       else if (type.number === 21 && epoch.number === 0 && end - reader.at === 2) {
         fields.push(reader.field("level", 1), reader.field("description", 1));
       }
-      if (reader.at < end) fields.push(reader.block(epoch.number ? "encrypted" : "body", end - reader.at));
+      if (reader.at < end) fields.push(reader.block(epoch.number ? "encrypted" : "body",
+        end - reader.at));
     });
     layers.push({ name: "DTLS record", fields });
     if (reader.at === from) break;
@@ -208,18 +221,20 @@ function handshake(reader, end, fields) {
 
 /* ---- RTP ---- */
 
-function rtpLayers(bytes, begin) {
+function rtpLayers(bytes, begin, isClear) {
   const reader = new Reader(bytes, begin);
   const fields = [];
   whole(fields, () => {
     const first = reader.field("version, padding, extension, sources", 1,
       (value) => `${value >> 6}, ${(value >> 5) & 1}, ${(value >> 4) & 1}, ${value & 15}`);
-    fields.push(first, reader.field("marker, payload type", 1, (value) => `${value >> 7}, ${value & 127}`),
+    fields.push(first, reader.field("marker, payload type", 1,
+      (value) => `${value >> 7}, ${value & 127}`),
       reader.field("sequence number", 2), reader.field("timestamp", 4),
       reader.field("SSRC", 4, (value) => `${value} (${hex32(value)})`));
-    for (let index = 0; index < (first.number & 15); index += 1) fields.push(reader.field("CSRC", 4));
+    for (let index = 0; index < (first.number & 15); index += 1) fields.push(reader.field("CSRC",
+      4));
     if (first.number & 0x10) extensions(reader, fields);
-    fields.push(reader.block("payload, encrypted in SRTP", reader.left));
+    fields.push(reader.block(isClear ? "payload" : "payload, encrypted in SRTP", reader.left));
   });
   return [{ name: "RTP", fields }];
 }
@@ -242,28 +257,78 @@ function extensions(reader, fields) {
     if (isShort && head >> 4 === 15) break;
     const length = isShort ? (head & 15) + 1 : reader.number(1);
     const body = reader.block("", Math.min(length, end - reader.at));
-    fields.push({ name: `extension ${isShort ? head >> 4 : head}`, value: body.value, from, length: reader.at - from });
+    fields.push({ name: `extension ${isShort ? head >> 4 : head}`, value: body.value, from,
+      length: reader.at - from });
   }
   reader.at = end;
 }
 
 /* ---- RTCP and SCTP ---- */
 
-const rtcpTypes = { 200: "sender report", 201: "receiver report", 202: "source description", 203: "goodbye", 204: "application", 205: "transport feedback", 206: "payload feedback", 207: "extended report" };
+const rtcpTypes = {
+  200: "sender report", 201: "receiver report", 202: "source description", 203: "goodbye",
+  204: "application", 205: "transport feedback", 206: "payload feedback", 207: "extended report",
+};
+const feedbackKinds = {
+  205: { 1: "NACK", 15: "transport-wide" }, 206: { 1: "PLI", 2: "SLI", 4: "FIR", 15: "REMB" },
+};
 
-function rtcpLayers(bytes, begin) {
+function rtcpLayers(bytes, begin, isClear) {
+  const layers = [];
   const reader = new Reader(bytes, begin);
-  const fields = [];
-  whole(fields, () => {
-    fields.push(reader.field("version, padding, count", 1, (value) => `${value >> 6}, ${(value >> 5) & 1}, ${value & 31}`),
-      reader.field("packet type", 1, named(rtcpTypes)),
-      reader.field("length", 2, (value) => `${4 * (value + 1)} bytes`), reader.field("SSRC of sender", 4),
-      reader.block("encrypted in SRTCP", Math.max(reader.left, 0)));
-  });
-  return [{ name: "RTCP", fields }];
+  const limit = 64;
+  while (reader.left >= 4 && layers.length < limit) {
+    const fields = [];
+    const from = reader.at;
+    const count = bytes[from] & 31;
+    const type = bytes[from + 1];
+    whole(fields, () => {
+      fields.push(
+        reader.field("version, padding, count", 1,
+          (value) => `${value >> 6}, ${(value >> 5) & 1}, ${value & 31}`),
+        reader.field("packet type", 1, named(rtcpTypes)));
+      const length = reader.field("length", 2, (value) => `${4 * (value + 1)} bytes`);
+      fields.push(length, reader.field("SSRC of sender", 4));
+      if (!isClear) {
+        fields.push(reader.block("encrypted in SRTCP", reader.left));
+        return;
+      }
+      const end = Math.min(from + 4 * (length.number + 1), reader.to);
+      rtcpBody(reader, type, count, end, fields);
+      if (reader.at < end) fields.push(reader.block("body", end - reader.at));
+    });
+    layers.push({ name: `RTCP ${feedbackKinds[type]?.[count] ?? ""}`.trim(), fields });
+    if (!isClear || reader.at === from || fields.at(-1).name === "cut short") break;
+  }
+  return layers;
 }
 
-const sctpChunks = { 0: "DATA", 1: "INIT", 2: "INIT ACK", 3: "SACK", 4: "HEARTBEAT", 5: "HEARTBEAT ACK", 6: "ABORT", 7: "SHUTDOWN", 8: "SHUTDOWN ACK", 9: "ERROR", 10: "COOKIE ECHO", 11: "COOKIE ACK", 14: "SHUTDOWN COMPLETE", 64: "I-DATA", 130: "RE-CONFIG", 192: "FORWARD TSN" };
+/** Reports (RFC 3550 section 6.4) and feedback (RFC 4585 section 6). */
+function rtcpBody(reader, type, count, end, fields) {
+  if (type === 200) {
+    fields.push(reader.block("NTP time", 8), reader.field("RTP time", 4),
+      reader.field("packets", 4), reader.field("octets", 4));
+  }
+  if (type === 200 || type === 201) {
+    for (let index = 0; index < count && end - reader.at >= 24; index += 1) {
+      fields.push(reader.field("report on SSRC", 4),
+        reader.field("fraction lost", 1, (value) => `${value} of 256`),
+        reader.field("lost in all", 3), reader.field("highest sequence", 4),
+        reader.field("jitter", 4), reader.field("last report", 4, hex32),
+        reader.field("delay since then", 4, (value) => `${value} of 65536 s`));
+    }
+  } else if ((type === 205 || type === 206) && end - reader.at >= 4) {
+    fields.push(reader.field("SSRC of media", 4));
+    while (type === 205 && count === 1 && end - reader.at >= 4) {
+      fields.push(reader.field("missing", 2), reader.field("and of the next 16", 2,
+        (value) => value.toString(2).padStart(16, "0")));
+    }
+  }
+}
+
+const sctpChunks = { 0: "DATA", 1: "INIT", 2: "INIT ACK", 3: "SACK", 4: "HEARTBEAT",
+  5: "HEARTBEAT ACK", 6: "ABORT", 7: "SHUTDOWN", 8: "SHUTDOWN ACK", 9: "ERROR", 10: "COOKIE ECHO",
+    11: "COOKIE ACK", 14: "SHUTDOWN COMPLETE", 64: "I-DATA", 130: "RE-CONFIG", 192: "FORWARD TSN" };
 
 function sctpLayers(bytes, begin) {
   const reader = new Reader(bytes, begin);
@@ -277,12 +342,15 @@ function sctpLayers(bytes, begin) {
       const flags = reader.number(1);
       const length = reader.number(2);
       const end = Math.min(from + Math.max(length, 4), reader.to);
-      fields.push({ ...type, value: `${type.value}, flags ${flags}, ${length} bytes`, length: end - from });
+      fields.push({ ...type, value: `${type.value}, flags ${flags}, ${length} bytes`,
+        length: end - from });
       if (type.number === 0 && end - reader.at >= 12) {
-        fields.push(reader.field("TSN", 4), reader.field("stream", 2), reader.field("number in stream", 2),
+        fields.push(reader.field("TSN", 4), reader.field("stream", 2),
+          reader.field("number in stream", 2),
           reader.field("payload protocol", 4));
       } else if (type.number === 3 && end - reader.at >= 12) {
-        fields.push(reader.field("cumulative TSN", 4), reader.field("window", 4), reader.field("gaps", 2),
+        fields.push(reader.field("cumulative TSN", 4), reader.field("window", 4),
+          reader.field("gaps", 2),
           reader.field("duplicates", 2));
       }
       if (reader.at < end) fields.push(reader.block("body", end - reader.at));
@@ -295,7 +363,8 @@ function sctpLayers(bytes, begin) {
 /** One line on a packet, by its beginning. */
 export function packetLine(bytes, protocol) {
   const layers = dissect(bytes, protocol);
-  const field = (name) => layers.flatMap((layer) => layer.fields).find((each) => each.name === name)?.value;
+  const field = (name) => layers.flatMap((layer) => layer.fields).find((each) =>
+    each.name === name)?.value;
   if (protocol === "stun") return field("type") ?? "";
   if (protocol === "dtls") return field("handshake") ?? field("content type") ?? "";
   if (protocol === "rtcp") return field("packet type") ?? "";

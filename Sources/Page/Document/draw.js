@@ -73,7 +73,8 @@ export function roundTop(value) {
 }
 
 /** A curve of one value for each pixel, filled down to the ground. */
-export function area({ context, height }, values, top, colour, { isFilled = true, dash = [] } = {}) {
+export function area({ context, height }, values, top, colour,
+  { isFilled = true, dash = [] } = {}) {
   const y = (value) => height - 1 - (Math.min(value / top, 1) * (height - 5));
   const trace = () => {
     context.beginPath();

@@ -8,7 +8,8 @@ const events = { off: new Set(), words: "", isPart: false, shown: [], list: null
 export function makeEvents() {
   const lanes = [...new Set(take.timeline.map(([, , , lane]) => lane))];
   const words = make("input", {
-    type: "search", placeholder: "Words to look for", "aria-label": "Words to look for", id: "event-words",
+    type: "search", placeholder: "Words to look for", "aria-label": "Words to look for",
+      id: "event-words",
     input: () => {
       events.words = words.value.toLowerCase();
       filterEvents();
@@ -23,7 +24,8 @@ export function makeEvents() {
   });
   const columns = "grid-template-columns: 90px 70px 110px 90px minmax(0, 1fr)";
   const cells = (texts, attributes) => {
-    const line = make("div", attributes, texts.map((text) => make("span", { title: text.length > 60 ? text : false }, text)));
+    const line = make("div", attributes, texts.map((text) =>
+      make("span", { title: text.length > 60 ? text : false }, text)));
     line.style.cssText = columns;
     return line;
   };
@@ -33,7 +35,8 @@ export function makeEvents() {
     () => events.shown.length,
     (index) => {
       const [at, step, peer, lane, what] = events.shown[index];
-      const line = cells([timeText(at), String(step), peerName(peer), lane, what], { class: "line" });
+      const line = cells([timeText(at), String(step), peerName(peer), lane, what],
+        { class: "line" });
       line.addEventListener("click", () => {
         place("tab-call").click();
         visit(at);
@@ -47,7 +50,8 @@ export function makeEvents() {
     filterEvents();
   }, { "aria-pressed": "true" }));
   place("events").replaceChildren(make("div", { class: "card" },
-    make("div", { class: "tools" }, words, make("label", {}, part, " only what is in sight"), toggles, events.count),
+    make("div", { class: "tools" }, words, make("label", {}, part, " only what is in sight"),
+      toggles, events.count),
     events.list.element));
   onClock("view", () => {
     if (events.isPart) filterEvents();

@@ -105,7 +105,8 @@ function missing() {
 function roundTrip() {
   let curves = seriesOf("curve", { of: "path-round-trip" });
   if (!curves.length) curves = seriesOf("curve", { of: "round-trip" });
-  const values = curves.flatMap((series) => [...series.column("value")].map((each) => each / series.divisor));
+  const values = curves.flatMap((series) => [...series.column("value")].map((each) =>
+    each / series.divisor));
   if (!values.length) return null;
   const middle = quantile(values, 0.5);
   return {
@@ -123,7 +124,8 @@ function spoken() {
   const ranked = [...byPerson].sort((a, b) => b[1] - a[1]).slice(0, 2);
   if (!ranked.length) return null;
   return {
-    title: "Spoke", value: ranked.map(([, seconds]) => digits((100 * seconds) / take.seconds, 2)).join(" : ") + " %",
+    title: "Spoke", value: ranked.map(([, seconds]) =>
+      digits((100 * seconds) / take.seconds, 2)).join(" : ") + " %",
     note: ranked.map(([participant]) => speakerName(participant)).join(" : "),
   };
 }
@@ -132,14 +134,16 @@ function data() {
   const messages = seriesOf("messages");
   if (!take.channelList.length) return null;
   const count = messages.reduce((sum, series) => sum + series.count, 0);
-  return { title: "Messages", value: digits(count, 6), note: `on ${counted(take.channelList.length, "channel")}` };
+  return { title: "Messages", value: digits(count, 6),
+    note: `on ${counted(take.channelList.length, "channel")}` };
 }
 
 function traffic() {
   const bytes = take.peers.reduce((sum, peer) => sum + peer.bytesIn + peer.bytesOut, 0);
   if (!bytes) return null;
   const packets = take.peers.reduce((sum, peer) => sum + peer.packetsIn + peer.packetsOut, 0);
-  return { title: "On the wire", value: `${digits(bytes / 1e6)} MB`, note: counted(packets, "packet") };
+  return { title: "On the wire", value: `${digits(bytes / 1e6)} MB`,
+    note: counted(packets, "packet") };
 }
 
 export function fillCards() {
@@ -166,8 +170,8 @@ const subjects = {
   "loss-at-peer": "The other side missed packets",
   "no-key-frame": "A key frame was asked for in vain",
   freeze: "Video stood still",
-  "concealed-audio": "Sound was made up",
-  "silent-audio": "Sound was digital silence",
+  "concealed-audio": "Audio was concealed",
+  "silent-audio": "Audio was digital silence",
   "silent-while-speaking": "Somebody spoke and was not heard",
   "speech-while-muted": "Somebody spoke into a muted microphone",
   "encoder-limited": "The encoder was held back",
@@ -240,12 +244,14 @@ export function fillPills() {
   } else pills.push(take.isComplete ? ["good", "complete"] : ["wait", "cut short"]);
   pills.push(bad ? ["bad", counted(bad, "finding")] : ["good", "no findings"]);
   if (take.coverage.length) pills.push(["off", "not all was seen"]);
-  place("pills").replaceChildren(...pills.map(([tone, text]) => make("span", { class: `pill ${tone}` }, text)));
+  place("pills").replaceChildren(...pills.map(([tone, text]) =>
+    make("span", { class: `pill ${tone}` }, text)));
 }
 
 /** All spans of findings that matter, in the order of time: for going from one to the next. */
 export const findingSpans = () =>
-  take.findings.flatMap((finding) => finding.spans.map(([from, to], index) => ({ finding, index, from, to })))
+  take.findings.flatMap((finding) => finding.spans.map(([from, to], index) =>
+    ({ finding, index, from, to })))
     .sort((a, b) => a.from - b.from);
 
 onClock("view", () => {

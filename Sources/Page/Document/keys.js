@@ -3,7 +3,7 @@ import { make, place, say } from "./basics.js";
 import {
   clock, pan, point, release, select, setAddressPart, show, showAll, timeText, visit, zoom,
 } from "./clock.js";
-import { board, recolour, toggleWall, zoomToSelection } from "./board.js";
+import { board, markLane, recolour, toggleWall, zoomToSelection } from "./board.js";
 import { copyLink } from "./copying.js";
 import { copyMarkdown } from "./aside.js";
 import { findingSpans, findingText, visitFinding } from "./findings.js";
@@ -16,7 +16,8 @@ const now = () => clock.cursor ?? clock.from;
 function neighbour(times, by) {
   const sorted = [...new Set(times)].sort((a, b) => a - b);
   const at = now();
-  return by > 0 ? sorted.find((time) => time > at + 1e-6) : sorted.findLast((time) => time < at - 1e-6);
+  return by > 0 ? sorted.find((time) => time > at + 1e-6)
+    : sorted.findLast((time) => time < at - 1e-6);
 }
 
 function nextFinding(by) {
@@ -32,7 +33,8 @@ function nextFinding(by) {
 }
 
 function nextState(by) {
-  const changes = (take.states ?? []).map(([peer, machine, from, , text]) => ({ peer, machine, from, text }));
+  const changes = (take.states ?? []).map(([peer, machine, from, , text]) =>
+    ({ peer, machine, from, text }));
   const at = neighbour(changes.map(({ from }) => from), by);
   const found = changes.find(({ from }) => from === at);
   if (!found) {
@@ -48,6 +50,16 @@ function step(by) {
   const marks = board.lanes.find((lane) => lane.id === board.marked?.id)?.marks;
   const at = neighbour(marks?.length ? marks : take.timeline.map(([time]) => time), by);
   if (at !== undefined) visit(at);
+}
+
+/** Marks the next lane, and tells its value at the cursor. */
+function nextLane(by) {
+  const at = board.lanes.findIndex((lane) => lane.id === board.marked?.id);
+  const lane = board.lanes[at < 0 ? 0 : at + by];
+  if (!lane) return;
+  markLane(lane);
+  lane.element.scrollIntoView({ block: "nearest" });
+  say(`${lane.group.name}, ${lane.label}: ${lane.at(now()) || "nothing"}`);
 }
 
 const schemes = ["light dark", "dark", "light"];
@@ -77,6 +89,8 @@ const actions = [
   [".", "step to what comes next in the marked lane, or of all that happened", () => step(1)],
   [",", "step back", () => step(-1)],
   [" ", "play from the cursor, or pause", togglePlaying],
+  ["j", "mark the lane below, and tell its value", () => nextLane(1)],
+  ["k", "mark the lane above", () => nextLane(-1)],
   ["ArrowLeft", "earlier", () => pan(-0.2)],
   ["ArrowRight", "later", () => pan(0.2)],
   ["+", "zoom in", () => zoom(0.5, now())],
@@ -114,9 +128,11 @@ function toggleHelp() {
   help.replaceChildren(
     make("h2", {}, "Keys"),
     make("table", {}, make("tbody", {}, [...actions, ["1 … 9", "views"]].map(([key, what]) =>
-      make("tr", {}, make("td", {}, make("kbd", {}, shownKeys[key] ?? key)), make("td", {}, what))))),
+      make("tr", {}, make("td", {}, make("kbd", {}, shownKeys[key] ?? key)),
+        make("td", {}, what))))),
     make("h2", {}, "Pointer"),
-    make("p", {}, "Wheel or two fingers: zoom where it is. Drag: move. Shift and drag: select. Click: hold "
+    make("p", {},
+      "Wheel or two fingers: zoom where it is. Drag: move. Shift and drag: select. Click: hold "
       + "the cursor and mark the lane. Double click: select what lasts there. Shift and wheel: move."),
     make("form", { method: "dialog" }, make("button", {}, "Close")));
   help.showModal();

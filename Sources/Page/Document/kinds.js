@@ -5,7 +5,7 @@ import { bitRate, counted, digits, duration, lowerBound, upperBound } from "./ba
 import { clock } from "./clock.js";
 import { area, grid, ink, line, roundTop, spanMarks, tickMarks, topValue } from "./draw.js";
 import {
-  carried, extent, frameRate, outcomeOf, pictures, quantile, rateAt, rateWindow,
+  carried, extent, frameRate, outcomeOf, shownFrames, quantile, rateAt, rateWindow,
 } from "./measures.js";
 
 /* ---- States and their colours, which never change ---- */
@@ -74,7 +74,8 @@ export function curveLane(label, unit, curves, more = {}) {
 
 /** Something that happened at times: `lists` has `{at, height, tone, name, text(index)}`. */
 export function tickLane(label, lists, more = {}) {
-  const near = (time) => 6 * ((clock.to - clock.from) / 1000) + 1e-9 + time * 0;
+  // What is so near to the cursor on the screen is at it.
+  const near = () => (6 * (clock.to - clock.from)) / 1000 + 1e-9;
   return {
     label, height: 18, tone: lists[0].tone,
     draw(view) {
@@ -90,8 +91,8 @@ export function tickLane(label, lists, more = {}) {
     at(time) {
       const words = [];
       for (const list of lists) {
-        const first = lowerBound(list.at, time - near(time));
-        const last = upperBound(list.at, time + near(time), first);
+        const first = lowerBound(list.at, time - near());
+        const last = upperBound(list.at, time + near(), first);
         if (last > first) {
           words.push(last - first === 1 && list.text
             ? list.text(first) : counted(last - first, list.name, list.names));
@@ -158,13 +159,13 @@ function sticks(view, list, tone) {
   }
 }
 
-/** Pictures in a second; 0 within a freeze, which is marked. */
+/** Frames in a second; 0 within a freeze, which is marked. */
 export function frameLane(series) {
   return {
     label: "frames", unit: "per s", height: 34, tone: "video", query: "frames",
     draw(view) {
       grid(view);
-      const { freezes } = pictures(series);
+      const { freezes } = shownFrames(series);
       view.context.fillStyle = ink["bad-back"];
       for (const [from, to] of freezes) {
         if (to < view.from || from > view.to) continue;
@@ -182,18 +183,19 @@ export function frameLane(series) {
       topValue(view, digits(top));
     },
     at(time) {
-      const frozen = pictures(series).freezes.find(([from, to]) => from <= time && time < to);
+      const frozen = shownFrames(series).freezes.find(([from, to]) => from <= time && time < to);
       if (frozen) return `0 per s, stands still for ${duration(frozen[1] - frozen[0])}`;
       return `${digits(frameRate(series, time - 0.0005, time + 0.0005), 2)} per s`;
     },
     get spans() {
-      return pictures(series).freezes.map(([from, to]) => ({ from, to, tone: "bad", text: "freeze" }));
+      return shownFrames(series).freezes.map(([from, to]) =>
+        ({ from, to, tone: "bad", text: "freeze" }));
     },
-    get marks() { return series.count <= 20000 ? pictures(series).at : []; },
+    get marks() { return series.count <= 20000 ? shownFrames(series).at : []; },
   };
 }
 
-/** Sound as it was heard or sent: its peaks, with what was made up in red. */
+/** Audio as it was heard or sent: its peaks, with what was concealed in red. */
 export function waveLane(label, series) {
   const flags = () => series.column("flags");
   return {

@@ -5,7 +5,7 @@ import { grid, ink } from "./draw.js";
 import {
   curveLane, frameLane, rateLane, spanLane, tickLane, toneOf, waveLane,
 } from "./kinds.js";
-import { delays, isKeyFrame, pictures, waits } from "./measures.js";
+import { delays, isKeyFrame, shownFrames, waits } from "./measures.js";
 import { filmLane } from "./media.js";
 import {
   codecName, otherSide, peerName, possessive, repairsOf, seriesOf, take,
@@ -30,22 +30,31 @@ export const spansOf = (name, test, tone) =>
     from, to, text, subject, tone: typeof tone === "function" ? tone(text, subject) : tone,
   }));
 
-const fates = ["lost", "sent again", "late"];
+const fateWords = ["lost", "sent again", "late"];
 const fateTones = ["bad", "wait", "off"];
 
 function lossLane(way) {
   if (!way.lost.length) return [];
-  const lists = way.lost.map((series) => {
-    const fate = series.column("fate");
-    const sequence = series.column("sequence");
+  const listsOf = (isLate) => way.lost.map((series) => {
+    const fates = series.column("fate");
+    const places = [...fates.keys()].filter((index) => (fates[index] === 2) === isLate);
+    const [at, fate, sequence] = ["at", "fate", "sequence"].map((name) => {
+      const column = series.column(name);
+      return Float64Array.from(places, (index) => column[index]);
+    });
     return {
-      at: series.at, height: (index) => [14, 8, 5][fate[index]] ?? 5,
-      tone: (index) => fateTones[fate[index]] ?? "off", name: "packet missing",
-      names: "packets missing",
-      text: (index) => `${sequence[index]} ${fates[fate[index]] ?? "missing"}`,
+      at, height: (index) => [14, 8, 5][fate[index]], tone: (index) => fateTones[fate[index]],
+      name: "packet missing", names: "packets missing",
+      text: (index) => `${sequence[index]} ${fateWords[fate[index]]}`,
     };
-  });
-  return [tickLane("lost, repaired", lists, { query: "lost", tone: "bad" })];
+  }).filter(({ at: { length } }) => length);
+  const [lost, late] = [listsOf(false), listsOf(true)];
+  const lanes = lost.length ? [tickLane("lost, repaired", lost, { query: "lost", tone: "bad" })]
+    : [];
+  if (late.length) {
+    lanes.push(tickLane("out of order", late, { query: "lost", tone: "off", isExtra: true }));
+  }
+  return lanes;
 }
 
 /** Feedback on a way and what was sent again: NACK, PLI, FIR, RTX. */
@@ -67,7 +76,8 @@ function feedbackLane(flow) {
     lists.push({ at: series.at, height: 4, tone: "video", name: "packet sent again",
       names: "packets sent again" });
   }
-  return lists.length ? [tickLane("NACK, PLI, RTX", lists, { query: "rtcp", tone: "control" })] : [];
+  return lists.length ? [tickLane("NACK, PLI, RTX", lists, { query: "rtcp", tone: "control" })]
+    : [];
 }
 
 function sizeLane(way) {
@@ -99,13 +109,16 @@ function videoGroup(flow, redrawn) {
   if (way.packets.length) {
     lanes.push(rateLane("bit rate", way.packets, "video", target.length ? target : estimate));
   }
-  if (sent && received) lanes.push(rateLane("sent", sent.packets, "video", target, { isExtra: true }));
+  if (sent && received) lanes.push(rateLane("sent", sent.packets, "video", target,
+    { isExtra: true }));
   lanes.push(...(received ? lossLane(received) : []), ...feedbackLane(flow), ...sizeLane(way));
   const limits = sent ? spansOf("limits", (row) => row[0] === sent.peer
-    && sent.ssrcs.has(Number(row[1])), (text) => (text === "none" ? "good" : "wait")) : [];
-  if (limits.some(({ text }) => text !== "none")) {
+    && sent.ssrcs.has(Number(row[1])), (text) => (text === "none" ? "good" : "wait")).map((span) =>
+    (span.text === "none" ? { ...span, text: "not limited" } : span)) : [];
+  if (limits.some(({ tone }) => tone !== "good")) {
     lanes.push(spanLane("limited by", limits, { query: "limits" }));
-  } else if (limits.length) lanes.push(spanLane("limited by", limits, { query: "limits", isExtra: true }));
+  } else if (limits.length) lanes.push(spanLane("limited by", limits,
+    { query: "limits", isExtra: true }));
   if (way.frames) lanes.push(frameLane(way.frames));
   lanes.push(...waitLanes(flow, "video"));
   if (way.frames) lanes.push(...encodedLanes(way.frames));
@@ -120,19 +133,21 @@ function audioGroup(flow) {
   const { received, sent } = flow;
   const way = received ?? sent;
   const lanes = [];
-  if (way.frames) lanes.push(waveLane(received ? "heard" : "sent sound", way.frames));
+  if (way.frames) lanes.push(waveLane(received ? "heard" : "sent audio", way.frames));
   if (received && sent?.frames) {
     lanes.push({ ...waveLane("spoken", sent.frames), isExtra: true });
   }
   lanes.push(...(received ? lossLane(received) : []));
-  if (way.packets.length) lanes.push(rateLane("bit rate", way.packets, "audio", [], { isExtra: true, height: 34 }));
+  if (way.packets.length) lanes.push(rateLane("bit rate", way.packets, "audio", [],
+    { isExtra: true, height: 34 }));
   lanes.push(...waitLanes(flow, "audio"));
   const levels = seriesOf("curve", { of: "level", peer: way.peer, direction: way.direction })
     .filter((series) => Number(series.ssrc) === way.track)
     .map((series) => ({ at: series.at, value: series.column("value").map((each) => each / 10),
       tone: "audio" }));
   if (levels.length) {
-    lanes.push(curveLane("level", "dBov", levels, { query: "level", low: -90, top: 0, isExtra: true }));
+    lanes.push(curveLane("level", "dBov", levels,
+      { query: "level", low: -90, top: 0, isExtra: true }));
   }
   lanes.push(...reportLanes(flow, "audio"));
   return {
@@ -153,7 +168,7 @@ function noteOf(flow, way) {
     parts.push(`${width}x${height}`);
   }
   if (way.frames?.count > 1 && flow.kind === "video") {
-    const { at, count } = pictures(way.frames);
+    const { at, count } = shownFrames(way.frames);
     if (at.length > 1) {
       parts.push(`${digits(count.at(-1) / (at.at(-1) - at[0]), 2)} frames per s`);
     }
@@ -166,7 +181,7 @@ function waitLanes(flow, tone) {
   const lanes = [];
   if (!flow.received) return lanes;
   if (flow.received.packets.length) {
-    const isWhole = Boolean(flow.sent?.packets.length);
+    const isWhole = Boolean(flow.sent?.packets.length) && !flow.isSeenOnce;
     lanes.push(lazyCurve(isWhole ? "on the way" : "late by", "ms", () => delays(flow), "control",
       { query: "packets" }));
   }
@@ -201,7 +216,8 @@ function encodedLanes(series) {
     at: series.at, name: "frame",
     height: (index) => 2 + 22 * Math.sqrt(series.column("size")[index] / most),
     tone: (index) => (isKeyFrame(flags[index]) ? "control" : "video"),
-    text: (index) => `${isKeyFrame(flags[index]) ? "key frame" : "frame"} of ${byteCount(series.column("size")[index])}`,
+    text: (index) =>
+      `${isKeyFrame(flags[index]) ? "key frame" : "frame"} of ${byteCount(series.column("size")[index])}`,
   }], { isExtra: true, height: 28, tone: "video", query: "frames" }));
   return lanes;
 }
@@ -211,7 +227,8 @@ function reportLanes(flow, tone) {
   const { sent, received } = flow;
   const lanes = [];
   const add = (label, unit, curves, query) => {
-    if (curves.length) lanes.push(curveLane(label, unit, curves, { isExtra: true, query, height: 30 }));
+    if (curves.length) lanes.push(curveLane(label, unit, curves,
+      { isExtra: true, query, height: 30 }));
   };
   if (received) {
     add("jitter", "ms", curvesOf("jitter", { ...received, direction: "in" }, tone), "jitter");
@@ -257,13 +274,16 @@ function connectionGroup({ peer }) {
     { isState: true, query: "states", isExtra: hasMain && !mainStates.includes(machine) }));
   const paths = spansOf("path", (row) => row[0] === peer).map((span) => {
     const isRelayed = span.subject.includes("relay");
-    return { ...span, text: `${span.subject.split(" ")[0]} ${span.text}`, tone: isRelayed ? "wait" : "good" };
+    return { ...span, text: `${span.subject.split(" ")[0]} ${span.text}`, tone: isRelayed ? "wait"
+      : "good" };
   });
   if (paths.length) lanes.splice(2, 0, spanLane("ICE pair", paths, { query: "path" }));
+  lanes.push(...pairLanes(peer));
   const trips = curvesOf("path-round-trip", { peer }, "control");
   const media = curvesOf("round-trip", { peer }, "control");
   if (trips.length || media.length) {
-    lanes.push(curveLane("round trip", "ms", trips.length ? [...trips, ...media.slice(0, 1)] : media.slice(0, 2),
+    lanes.push(curveLane("round trip", "ms", trips.length ? [...trips, ...media.slice(0, 1)]
+      : media.slice(0, 2),
       { query: trips.length ? "path-round-trip" : "round-trip" }));
   }
   lanes.push(...estimateLanes(peer), ...wholeLanes(peer));
@@ -274,6 +294,30 @@ function connectionGroup({ peer }) {
   };
 }
 
+/** The states of each candidate pair over time, the selected one in words. */
+function pairLanes(peer) {
+  const rows = take.pairs.filter((row) => row.peer === peer);
+  const pairs = new Map();
+  for (const row of rows) {
+    if (!pairs.has(row.pair)) pairs.set(row.pair, []);
+    const list = pairs.get(row.pair);
+    const last = list.at(-1);
+    const text = `${row.state}${row.selected ? ", selected" : row.nominated ? ", nominated" : ""}`;
+    if (last?.text === text) continue;
+    if (last) last.to = row.at;
+    list.push({ from: row.at, to: take.seconds, text, tone: toneOf(row.state), row });
+  }
+  return [...pairs.values()].slice(0, pairsShown).map((list) => {
+    const [{ row }] = list;
+    return spanLane(`${row.localType} → ${row.remoteType}`, list.map((span) => ({
+      ...span, text: `${span.text}: ${row.local} → ${row.remote}`,
+    })), { isExtra: true, query: "pairs" });
+  });
+}
+
+/** More pairs than that are for the grid of the view of the connection. */
+const pairsShown = 24;
+
 /** What congestion control reckons with and hears. */
 function estimateLanes(peer) {
   const lanes = [];
@@ -281,7 +325,8 @@ function estimateLanes(peer) {
     { name: "estimate", hasSteps: true });
   const sent = seriesOf("packets", { peer, direction: "out", protocol: "rtp" });
   if (estimate.length && sent.length) {
-    lanes.push(rateLane("sent, estimate", sent, "video", estimate, { query: "estimate", height: 40 }));
+    lanes.push(rateLane("sent, estimate", sent, "video", estimate,
+      { query: "estimate", height: 40 }));
   }
   const heard = seriesOf("rtcp", { peer, type: "transport-cc", direction: "in" });
   if (heard.length) {
@@ -313,7 +358,8 @@ function signalingGroup() {
   if (!rows.length) return [];
   const peers = take.peers.map(({ peer }) => peer);
   // What one peer sent and another of the take got is one arrow.
-  const two = peers.length === 2 && rows.some((row) => row.direction === "out" && row.peer === peers[1]);
+  const two = peers.length === 2 && rows.some((row) => row.direction === "out"
+    && row.peer === peers[1]);
   const list = two ? rows.filter((row) => row.direction === "out") : rows;
   const isUp = (row) => (two ? row.peer === peers[0] : row.direction === "out");
   const others = take.peers.length === 1 ? otherSide : "the others";
@@ -374,23 +420,28 @@ function speakerGroup() {
   const people = new Map();
   for (const [peer, participant, from, to, text] of rows) {
     if (!people.has(participant)) people.set(participant, { peer, list: [] });
-    people.get(participant).list.push({ from, to, text, tone: peer === take.peers[0]?.peer ? "audio" : "data" });
+    people.get(participant).list.push({ from, to, text, tone: peer === take.peers[0]?.peer
+      ? "audio" : "data" });
   }
   const names = [...people.keys()];
   // What one peer heard, the other one said.
-  const hasBoth = take.flows.some((flow) => flow.kind === "audio" && flow.sent && flow.received);
+  const hasBoth = names.some((each) => each.split("/")[1] === "out")
+    && take.flows.some((flow) => flow.kind === "audio" && flow.sent && flow.received);
   const lanes = names.map((participant, index) => spanLane(
     speakerName(participant), people.get(participant).list.map((span) => ({
       ...span, text: `${speakerName(participant)}, ${span.text}`,
       tone: ["audio", "data", "control", "video"][index % 4],
-    })), { query: "speakers", isExtra: index > 7 || (hasBoth && participant.split("/")[1] === "in") }));
+    })), { query: "speakers", isExtra: index > 7
+      || (hasBoth && participant.split("/")[1] === "in") }));
   const dominant = spansOf("dominant", () => true, "audio");
   if (dominant.length) {
-    lanes.push(spanLane("dominant", dominant.map((span) => ({ ...span, text: speakerName(span.text) })),
+    lanes.push(spanLane("dominant", dominant.map((span) =>
+      ({ ...span, text: speakerName(span.text) })),
       { query: "dominant", isExtra: true }));
   }
   return [{
-    id: "speakers", name: "Who speaks", note: "as each peer heard it", peers: [], kind: "audio", lanes,
+    id: "speakers", name: "Who speaks", note: "as each peer heard it", peers: [], kind: "audio",
+      lanes,
   }];
 }
 
@@ -429,10 +480,12 @@ function channelLane(peer, channel, messages, index) {
     return {
       at: series.at, tone: series.direction === "out" ? "data" : "data-text", name: "message",
       height: (place) => 4 + Math.min(3 * Math.log10(size[place] + 1), 10),
-      text: (place) => `${series.direction === "out" ? "sent" : "received"} ${byteCount(size[place])}`,
+      text: (place) =>
+        `${series.direction === "out" ? "sent" : "received"} ${byteCount(size[place])}`,
     };
   });
-  const open = spansOf("channels", (row) => row[0] === peer && Number(row[1]) === channel.channel, "data");
+  const open = spansOf("channels", (row) => row[0] === peer && Number(row[1]) === channel.channel,
+    "data");
   if (!lists.length) {
     return spanLane(label, open.map((span) => ({ ...span, text: "open, no message" })), more);
   }
@@ -460,7 +513,8 @@ function otherGroups() {
   if (states.size) {
     groups.push({
       id: "machine", name: peerName(0), note: "its states", peers: [], kind: "machine",
-      lanes: [...states].map(([machine, list]) => spanLane(machine, list, { isState: true, query: "states" })),
+      lanes: [...states].map(([machine, list]) =>
+        spanLane(machine, list, { isState: true, query: "states" })),
     });
   }
   const gaps = take.coverage.map((gap) => ({

@@ -4,19 +4,23 @@ import {
   addressParts, clock, onClock, point, readAddress, release, select, setAddressPart, show, visit,
 } from "./clock.js";
 import {
-  board, choosePeer, drawingTime, fillBoard, findLane, makeBoard, redraw, soon,
+  board, choosePeer, drawingTime, findLane, makeBoard, readAhead, redraw, soon, updateBoard,
 } from "./board.js";
 import { makeAside } from "./aside.js";
 import { showCatalogue } from "./catalogue.js";
 import { makeConnection } from "./connection.js";
+import { copyText } from "./copying.js";
+import { dissect } from "./dissect.js";
 import { filterEvents, makeEvents } from "./events.js";
 import { fillCards, fillFindings, fillPills } from "./findings.js";
 import { chooseScheme, listenToKeys } from "./keys.js";
-import { chooseMessage, makeSignaling } from "./signaling.js";
+import { chooseMessage, differences, makeSignaling } from "./signaling.js";
 import { makeMedia, mediaTimes } from "./media.js";
 import { applyFilter, choosePacket, makePackets, showPackets } from "./packets.js";
 import { drawQuery, makeQuery } from "./query.js";
-import { askJSON, askReading, chosenTake, token } from "./server.js";
+import { besides, fillComparison, isComparing } from "./comparing.js";
+import { askJSON, askReading, chosenTake, otherTake, token } from "./server.js";
+import { makeStats, showStats } from "./stats.js";
 import { adopt, loadTake, take, takeFacts } from "./take.js";
 
 const views = [
@@ -25,6 +29,7 @@ const views = [
   { id: "signaling", name: "Signaling" },
   { id: "connection", name: "Connection" },
   { id: "packets", name: "Packets", shown: showPackets },
+  { id: "stats", name: "Stats", shown: showStats },
   { id: "sql", name: "SQL" },
 ];
 
@@ -75,7 +80,8 @@ function fill() {
   place("title").textContent = take.title;
   place("facts").textContent = takeFacts();
   fillPills();
-  fillCards();
+  if (isComparing()) fillComparison();
+  else fillCards();
   fillFindings();
 }
 
@@ -90,24 +96,34 @@ async function addFindings() {
 /** How often a take that is recorded is asked for what came. */
 const liveMilliseconds = 300;
 
-/** Follows a take that grows: the view goes along while it reaches to the end. */
+/** Packets, frames and states are asked for each time, all else now and then. */
+const roundsToAll = 8;
+
+/** Takes what came since the last time; the view goes along while it reaches to the end. */
+async function takeMore(isBrief) {
+  const reading = await askReading("more", {
+    session: take.session, ...(isBrief ? { brief: 1 } : {}),
+  });
+  const isAtEnd = clock.to >= take.seconds - 0.05;
+  const isWhole = isAtEnd && clock.from === 0;
+  adopt(reading.data, reading.bytes);
+  fillPills();
+  fillCards();
+  place("facts").textContent = takeFacts();
+  updateBoard();
+  if (isWhole) show(0, take.seconds);
+  else if (isAtEnd) show(take.seconds - (clock.to - clock.from), take.seconds);
+  if (!isBrief) filterEvents();
+}
+
+/** Follows a take while it is recorded. */
 async function followRecording() {
-  let sinceFindings = 0;
-  while (take.isLive) {
+  for (let round = 1; take.isLive && !take.isComplete; round += 1) {
     await new Promise((done) => setTimeout(done, liveMilliseconds));
-    const isAtEnd = clock.to >= take.seconds - 0.05;
-    const isWhole = isAtEnd && clock.from === 0;
-    const reading = await askReading("more", { session: take.session });
-    adopt(reading.data, reading.bytes);
-    fillPills();
-    fillCards();
-    place("facts").textContent = takeFacts();
-    fillBoard();
-    if (isWhole) show(0, take.seconds);
-    else if (isAtEnd) show(take.seconds - (clock.to - clock.from), take.seconds);
-    sinceFindings += 1;
-    if (sinceFindings % 10 === 0) await addFindings();
+    await takeMore(round % roundsToAll !== 0);
+    if (round % (2 * roundsToAll) === 0) await addFindings();
   }
+  if (take.isComplete && take.isLive) await takeMore(false);
   await addFindings();
 }
 
@@ -120,6 +136,10 @@ async function begin() {
     return;
   }
   if (chosenTake) addressParts.set("take", chosenTake);
+  if (otherTake) {
+    addressParts.set("with", otherTake);
+    await besides(otherTake);
+  }
   fill();
   makeBoard();
   makeAside();
@@ -128,7 +148,8 @@ async function begin() {
   makeConnection();
   makePackets();
   makeQuery();
-  makeMedia();
+  makeStats();
+  makeMedia(soon);
   makeViews();
   listenToKeys();
   const parts = followAddress();
@@ -137,15 +158,21 @@ async function begin() {
   if (parts.get("packet")) choosePacket(Number(parts.get("packet")));
   if (parts.get("sql")) drawQuery(parts.get("sql"));
   redraw();
+  window.retake.readyAt = performance.now();
+  readAhead();
   document.documentElement.dataset.ready = "yes";
-  if (take.form !== "served") return;
+  if (take.form !== "served" || isComparing()) return;
   addFindings().catch((error) => say(error.message));
   followRecording().catch((error) => say(error.message));
 }
 
 // For whoever drives the page by a script, as the tests do.
-window.retake = { take, clock, board, mediaTimes, show, select, point, release, visit, redraw, onClock,
-  get drawingTime() { return drawingTime; } };
+window.retake = {
+  take, clock, board, mediaTimes, dissect, differences, show, select, point, release, visit, redraw,
+  onClock,
+  get drawingTime() { return drawingTime; },
+  get copied() { return copyText.last; },
+};
 begin().catch((error) => {
   console.error(error);
   place("title").textContent = "This page cannot be shown";

@@ -23,7 +23,8 @@ export const rateWindow = (length, pixel) => Math.max(2 * pixel, Math.min(0.1, l
 /* ---- Frames ---- */
 
 const outcomes = [
-  "encoded", "decoded", "recovered", "concealed", "undecodable", "not decoded", "passed on", "other",
+  "encoded", "decoded", "recovered", "concealed", "undecodable", "not decoded", "passed on",
+    "other",
 ];
 
 /** The outcome of a frame by its flags. */
@@ -31,14 +32,14 @@ export const outcomeOf = (flags) => outcomes[Math.min(flags >> 1, outcomes.lengt
 
 export const isKeyFrame = (flags) => (flags & 1) === 1;
 
-/** Outcomes of pictures that were shown, or sent. */
-const isPicture = (flags) => [0, 1, 5, 6].includes(flags >> 1);
+/** Outcomes of video frames that were shown, or sent. */
+const isShown = (flags) => [0, 1, 5, 6].includes(flags >> 1);
 
 /**
- * The pictures of a series and how many of them there were up to each: over a freeze, by the rule
- * of freezeCount, and over any gap of more than a second, the count stands still.
+ * The video frames of a series and how many of them there were up to each: over a freeze, by the
+ * rule of freezeCount, and over any gap of more than a second, the count stands still.
  */
-export function pictures(series) {
+export function shownFrames(series) {
   if (series.derived) return series.derived;
   const flags = series.column("flags");
   const all = series.at;
@@ -48,7 +49,7 @@ export function pictures(series) {
   const gaps = [];
   let sum = 0;
   for (let index = 0; index < all.length; index += 1) {
-    if (!isPicture(flags[index])) continue;
+    if (!isShown(flags[index])) continue;
     if (at.length) {
       const gap = all[index] - at[at.length - 1];
       const mean = gaps.length ? sum / gaps.length : gap;
@@ -71,8 +72,8 @@ export function pictures(series) {
   return series.derived;
 }
 
-/** How many pictures there were up to a time, with parts of them in between. */
-function pictureCount({ at, count }, time) {
+/** How many frames there were up to a time, with parts of them in between. */
+function frameCount({ at, count }, time) {
   if (!at.length || time <= at[0]) return 0;
   const after = upperBound(at, time);
   if (after >= at.length) return count[count.length - 1];
@@ -80,10 +81,10 @@ function pictureCount({ at, count }, time) {
   return count[after - 1] + share * (count[after] - count[after - 1]);
 }
 
-/** Pictures in a second between two times; within a freeze it is 0. */
+/** Frames in a second between two times; within a freeze it is 0. */
 export function frameRate(series, from, to) {
-  const all = pictures(series);
-  return (pictureCount(all, to) - pictureCount(all, from)) / (to - from);
+  const all = shownFrames(series);
+  return (frameCount(all, to) - frameCount(all, from)) / (to - from);
 }
 
 /* ---- Waits and delays ---- */
@@ -101,7 +102,7 @@ function firstArrivals(packets) {
   return first;
 }
 
-/** How long each frame of a way waited from its first packet to the decoder: `{at, value}` in ms. */
+/** How long each frame of a way waited from its first packet to the decoder, in ms. */
 export function waits(way) {
   if (way.waits) return way.waits;
   const first = firstArrivals(way.packets);
@@ -162,7 +163,8 @@ export function delays(flow) {
   const [at, value] = [[], []];
   for (const series of received.packets) {
     const times = series.at;
-    const match = sent?.packets.find((each) => each.ssrc === series.ssrc);
+    const match = flow.isSeenOnce ? undefined
+      : sent?.packets.find((each) => each.ssrc === series.ssrc);
     if (match && match.count) {
       const began = sendTimes([match]);
       const sequence = series.column("sequence");
@@ -194,7 +196,7 @@ export function delays(flow) {
       value.push((late[index] - least) * 1e3);
     }
   }
-  flow.delays = { at, value, isWhole: Boolean(sent?.packets.length) };
+  flow.delays = { at, value };
   return flow.delays;
 }
 

@@ -1,4 +1,5 @@
-// Sound and video of the take, played in step with the cursor: the browser decodes what the take has.
+// Audio and video of the take, played in step with the cursor: the browser decodes what the take
+// has.
 import { button, make, place, say } from "./basics.js";
 import { clock, onClock, point, show, timeText } from "./clock.js";
 import { ask } from "./server.js";
@@ -26,13 +27,15 @@ function beginning(way) {
 async function blobOf(way) {
   const entry = mediaOf(way);
   if (take.form === "served") {
+    const { name, peer } = entry.from ?? { name: take.name, peer: way.peer };
     const reply = await ask("media", {
-      name: take.name, peer: way.peer, direction: way.direction, track: way.track, kind: way.kind,
+      name, peer, direction: way.direction, track: way.track, kind: way.kind,
     });
     return reply.blob();
   }
   const text = atob(place(`media-${take.media.indexOf(entry)}`).textContent);
-  return new Blob([Uint8Array.from(text, (character) => character.charCodeAt(0))], { type: entry.type });
+  return new Blob([Uint8Array.from(text, (character) => character.charCodeAt(0))],
+    { type: entry.type });
 }
 
 /** The player of a way; made when it is first asked for. */
@@ -84,16 +87,17 @@ function seek(player, time) {
 
 /* ---- Beside the lanes ---- */
 
-export function makeMedia() {
+export function makeMedia(redraw) {
+  media.redraw = redraw;
   const flows = take.flows.filter((flow) => mediaOf(flow.received) || mediaOf(flow.sent));
   if (!flows.length) return;
   const videos = flows.filter(({ kind }) => kind === "video");
-  const sounds = flows.filter(({ kind }) => kind === "audio");
+  const audios = flows.filter(({ kind }) => kind === "audio");
   const section = make("section", { id: "media" }, make("h2", {}, "Seen and heard"),
-    ...videos.slice(0, 4).map(screen),
+    ...videos.slice(0, 4).map(screens),
     make("div", { class: "tools" },
       button("▶ play", togglePlaying, { id: "play", title: "Play from the cursor (space)" }),
-      sounds.slice(0, 4).map(voice)));
+      audios.slice(0, 4).map(voice)));
   media.section = section;
   place("selected").before(section);
   // What the page carries itself is at hand; a server is asked when somebody wants to see it.
@@ -102,12 +106,21 @@ export function makeMedia() {
   onClock("view", follow);
 }
 
-/** One video as it was received, or sent where only that is known. */
-function screen(flow) {
-  const way = mediaOf(flow.received) ? flow.received : flow.sent;
+/** One video as it was seen, beside what was sent where the take has both. */
+function screens(flow) {
+  const ways = [flow.received, flow.sent].filter(mediaOf);
+  return make("div", { class: ways.length > 1 ? "screens" : "" },
+    ways.map((way) => screen(flow, way)));
+}
+
+function captionOf({ flow, way }) {
+  return way === flow.sent ? `${flow.name}, as it was sent`
+    : `${flow.name}, as ${flow.to} saw it`;
+}
+
+function screen(flow, way) {
   const box = make("figure", { class: "screen" });
-  const caption = make("figcaption", {}, `${flow.name}, ${way === flow.received
-    ? `as ${flow.to} saw it` : "as it was sent"}`);
+  const caption = make("figcaption", {}, captionOf({ flow, way }));
   const load = button("load video", () => {
     const player = playerOf(way);
     load.textContent = "loading …";
@@ -118,6 +131,7 @@ function screen(flow) {
       }
       load.replaceWith(player.element);
       follow();
+      media.redraw();
     });
   }, { class: "load" });
   box.append(load, caption);
@@ -159,12 +173,13 @@ function follow() {
 
 /** Says for how long a picture was all that was seen. */
 function tellFreeze(box, time) {
-  const frozen = (take.freezes ?? []).find(([peer, track, from, to]) =>
+  const frozen = box.way === box.flow.received
+    && (take.freezes ?? []).find(([peer, track, from, to]) =>
     peer === box.way.peer && Number(track) === box.way.track && from <= time && time < to);
   box.classList.toggle("frozen", Boolean(frozen));
   box.caption.textContent = frozen
     ? `${box.flow.to} saw this for ${Math.round((frozen[3] - frozen[2]) * 1000)} ms`
-    : `${box.flow.name}, ${box.way === box.flow.received ? `as ${box.flow.to} saw it` : "as it was sent"}`;
+    : captionOf(box);
 }
 
 /* ---- Playing ---- */
@@ -179,9 +194,10 @@ export async function togglePlaying() {
     return;
   }
   loadMedia();
-  const sounds = [...media.section.querySelectorAll("input")].filter((box) => box.checked)
+  const audios = [...media.section.querySelectorAll("input")].filter((box) => box.checked)
     .map((box) => playerOf(box.way));
-  const all = [...sounds, ...[...media.section.querySelectorAll(".screen")].map((box) => playerOf(box.way))]
+  const all = [...audios, ...[...media.section.querySelectorAll(".screen")].map((box) =>
+    playerOf(box.way))]
     .filter(Boolean);
   await Promise.all(all.map((player) => player.loading));
   const ready = all.filter((player) => player.isReady);
@@ -219,7 +235,8 @@ function tick() {
     const isInside = at >= 0 && at < (element.duration || Infinity);
     if (isInside && element.paused && !element.ended) element.play().catch(() => {});
     if (!isInside && !element.paused) element.pause();
-    if (isInside && Math.abs(element.currentTime - at) > 0.15 && !element.seeking) element.currentTime = at;
+    if (isInside && Math.abs(element.currentTime - at) > 0.15
+      && !element.seeking) element.currentTime = at;
   }
   if (time > clock.to || time < clock.from) {
     const length = clock.to - clock.from;
@@ -232,34 +249,40 @@ function tick() {
 
 /* ---- Pictures along a lane ---- */
 
+/** The pictures of each way, which stay when lanes are made anew. */
+const films = new Map();
+
 /** A lane with small pictures of what was seen, made by a player of its own. */
 export function filmLane(way, redrawn) {
   if (!mediaOf(way)) return null;
-  const film = { pictures: new Map(), queue: [], isBusy: false };
+  const key = keyOf(way);
+  if (!films.has(key)) films.set(key, { pictures: new Map(), queue: [], isBusy: false, width: 64 });
+  const film = films.get(key);
+  // A server is asked for media only when somebody wants to see them.
+  const isAtHand = () => take.form !== "served" || players.get(key)?.isReady;
   const height = 44;
-  let width = 64;
   return {
     label: "seen", height, tone: "video",
-    draw({ context, width: all, from, to, x }) {
+    draw({ context, width: all, from, to }) {
+      const { width } = film;
       const step = width + 4;
-      const player = film.player;
       for (let left = 0; left < all; left += step) {
         const time = from + ((left + width / 2) / all) * (to - from);
-        const key = Math.round(time * 50);
-        const picture = film.pictures.get(key)
-          ?? nearestPicture(film, key, (25 * step * (to - from)) / all);
+        const place = Math.round(time * 50);
+        const picture = film.pictures.get(place)
+          ?? nearestPicture(film, place, (25 * step * (to - from)) / all);
         // Long after the last frame its picture is only what may still have been seen.
         const last = way.frames.before(time);
         context.globalAlpha = last < 0 ? 0 : time - way.frames.at[last] > 2 ? 0.2 : 1;
         if (picture) context.drawImage(picture, left, 0, width, height);
         context.globalAlpha = 1;
-        if (!film.pictures.has(key) && time > way.frames.at[0]) film.queue.push([key, time]);
+        if (!film.pictures.has(place) && time > way.frames.at[0]) film.queue.push([place, time]);
       }
+      if (!isAtHand()) film.queue.length = 0;
       if (film.queue.length && !film.isBusy) makePictures(film, way, height, (wide) => {
-        width = wide;
+        film.width = wide;
         redrawn();
       });
-      return player;
     },
     at: () => "",
   };
@@ -278,6 +301,11 @@ function nearestPicture(film, key, most) {
 }
 
 const pictureMaximum = 400;
+/** How many pictures are made before others that are wanted by then. */
+const pictureBatch = 60;
+/** A picture that so many frames lead to is waited for while the video runs, not sought. */
+const framesToSeek = 40;
+const quickRate = 16;
 
 async function makePictures(film, way, height, redrawn) {
   film.isBusy = true;
@@ -296,26 +324,74 @@ async function makePictures(film, way, height, redrawn) {
   }
   const { element, begin } = film.player;
   const wide = Math.max(24, Math.round((height * element.videoWidth) / element.videoHeight));
-  const wanted = film.queue.splice(0);
-  for (const [key, time] of wanted.slice(0, 60)) {
-    if (film.pictures.has(key)) continue;
-    const at = Math.max(time - begin, 0);
-    if (at < (element.duration || Infinity)) {
-      await new Promise((done) => {
-        element.addEventListener("seeked", done, { once: true });
-        element.currentTime = at;
-      });
-    }
+  const keep = (key) => {
     const canvas = make("canvas", { width: wide * 2, height: height * 2 });
     canvas.getContext("2d").drawImage(element, 0, 0, wide * 2, height * 2);
     film.pictures.set(key, canvas);
-    if (film.pictures.size > pictureMaximum) film.pictures.delete(film.pictures.keys().next().value);
+    if (film.pictures.size > pictureMaximum) {
+      film.pictures.delete(film.pictures.keys().next().value);
+    }
+    redrawn(wide);
+  };
+  const wanted = film.queue.splice(0).filter(([key]) => !film.pictures.has(key))
+    .sort((a, b) => a[1] - b[1]).slice(0, pictureBatch)
+    .map(([key, time]) => [key, Math.max(time - begin, 0)]);
+  while (wanted.length) {
+    const [[key, at]] = wanted;
+    if (at >= (element.duration || Infinity)) {
+      keep(key);
+      wanted.shift();
+    } else if (framesBefore(way, at + begin) < framesToSeek
+      || !element.requestVideoFrameCallback) {
+      await seekTo(element, at);
+      keep(key);
+      wanted.shift();
+    } else await runOver(element, wanted, keep);
   }
   film.isBusy = false;
   redrawn(wide);
 }
 
+/** How many frames a decoder has to go through from a key frame on to a time. */
+function framesBefore(way, time) {
+  const flags = way.frames.column("flags");
+  const last = way.frames.before(time);
+  for (let index = last; index >= 0 && last - index < framesToSeek; index -= 1) {
+    if (flags[index] & 1) return last - index;
+  }
+  return framesToSeek;
+}
+
+const seekTo = (element, at) => new Promise((done) => {
+  element.addEventListener("seeked", done, { once: true });
+  element.currentTime = at;
+});
+
+/** Runs a video quickly over the times that are wanted, and keeps what it shows then. */
+async function runOver(element, wanted, keep) {
+  if (element.currentTime > wanted[0][1] || element.ended) await seekTo(element, wanted[0][1]);
+  element.playbackRate = quickRate;
+  await new Promise((done) => {
+    const look = (_, { mediaTime }) => {
+      while (wanted.length && wanted[0][1] <= mediaTime + 0.02) keep(wanted.shift()[0]);
+      if (wanted.length && !element.ended) element.requestVideoFrameCallback(look);
+      else done();
+    };
+    element.requestVideoFrameCallback(look);
+    element.addEventListener("ended", () => {
+      while (wanted.length) keep(wanted.shift()[0]);
+      done();
+    }, { once: true });
+    element.play().catch(() => {
+      wanted.length = 0;
+      done();
+    });
+  });
+  element.pause();
+}
+
 /** The time at which a loaded video stands, for tests. */
 export const mediaTimes = () => [...players.values()].map(({ way, element, begin, isReady }) => ({
-  key: keyOf(way), isReady, time: element.currentTime + begin, width: element.videoWidth ?? 0, text: timeText(begin),
+  key: keyOf(way), isReady, time: element.currentTime + begin, width: element.videoWidth ?? 0,
+    text: timeText(begin),
 }));

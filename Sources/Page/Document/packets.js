@@ -28,10 +28,12 @@ export function makePackets() {
   packets.note = make("span", { role: "status", id: "packet-count" });
   const quick = ["stun", "dtls", "in rtp", "out rtp", "rtcp nack", "rtcp pli", "rtcp"];
   packets.list = scroller(packetHead(), () => packets.total, packetElement);
-  packets.detail = make("div", { id: "packet" }, make("p", {}, "Choose a packet to see what is in it."));
+  packets.detail = make("div", { id: "packet" },
+    make("p", {}, "Choose a packet to see what is in it."));
   box.replaceChildren(make("div", { class: "card" },
     make("div", { class: "tools" }, words,
-      button("all", () => applyFilter("")), quick.map((text) => button(text, () => applyFilter(text))),
+      button("all", () => applyFilter("")), quick.map((text) =>
+        button(text, () => applyFilter(text))),
       button("to the cursor", showCursor, { id: "packet-cursor" }), packets.note),
     make("div", { class: "packets" }, packets.list.element, packets.detail)));
 }
@@ -82,7 +84,8 @@ function packetHead() {
   return head;
 }
 
-const bytesOf = (hex) => Uint8Array.from((hex ?? "").match(/../g) ?? [], (pair) => Number.parseInt(pair, 16));
+const bytesOf = (hex) => Uint8Array.from((hex ?? "").match(/../g) ?? [],
+  (pair) => Number.parseInt(pair, 16));
 
 function packetElement(index) {
   const row = packets.pages.get(Math.floor(index / pageLength))?.[index % pageLength];
@@ -102,7 +105,8 @@ function packetElement(index) {
 }
 
 function infoOf(row) {
-  const [, , , , , protocol, , ssrc, payloadType, sequence, rtpTime, marker, transport, , , head, reports] = row;
+  const [, , , , , protocol, , ssrc, payloadType, sequence, rtpTime, marker, transport, , , head,
+    reports] = row;
   if (protocol === "rtp") {
     return `${streamName(row)}, ${sequence}, time ${rtpTime}${marker ? ", marker" : ""}, type ${payloadType}`
       + (transport === null ? "" : `, transport-wide ${transport}`);
@@ -142,7 +146,8 @@ export async function choosePacket(number) {
   mark(0, 0);
   const layers = dissect(bytes, packet.protocol);
   packets.detail.replaceChildren(
-    make("h2", {}, `${packet.protocol.toUpperCase()} ${packet.direction === "in" ? "received by" : "sent by"} `
+    make("h2", {},
+      `${packet.protocol.toUpperCase()} ${packet.direction === "in" ? "received by" : "sent by"} `
       + `${peerName(packet.peer)}, ${byteCount(packet.size)}`),
     make("p", {}, `${timeText(packet.at, 1e-5)}, step ${packet.step}, ${packet.local} `
       + `${packet.direction === "in" ? "←" : "→"} ${packet.remote} `,
@@ -151,6 +156,9 @@ export async function choosePacket(number) {
       visit(packet.at);
     })),
     make("code", { class: "command" }, `retake debug ${take.file} -c 'seek step:${packet.step}'`),
+    ...(["rtp", "rtcp", "dtls"].includes(packet.protocol)
+      ? [button("show what is inside", (event) => showInside(packet.row, event.currentTarget),
+        { id: "inside", title: "Replays the take to take the protection away" })] : []),
     ...layers.map((layer) => layerElement(layer, mark)), ...reportsOf(found.reports),
     ...lifeOf(packet, found.frames), ...linksOf(found.links), hex);
 }
@@ -159,13 +167,33 @@ function layerElement(layer, mark) {
   return make("details", { open: true, class: "layer" }, make("summary", {}, layer.name),
     make("table", {}, make("tbody", {}, layer.fields.map((field) => make("tr", {},
       make("td", {}, button(field.name, () => mark(field.from, field.length), {
-        class: "plain", mouseenter: () => mark(field.from, field.length), focus: () => mark(field.from, field.length),
+        class: "plain", mouseenter: () => mark(field.from, field.length),
+          focus: () => mark(field.from, field.length),
       })), make("td", {}, field.value))))));
+}
+
+/** Shows what a protected packet held, which a replay of the take tells. */
+async function showInside(row, asked) {
+  asked.textContent = "replaying …";
+  try {
+    const found = await askJSON("clear", { name: take.name, row });
+    const parts = found.flatMap(({ kind, bytes }) => {
+      const inside = bytesOf(bytes);
+      const hex = make("pre", { class: "hex", tabindex: 0 });
+      const mark = (from, length) => showBytes(hex, inside, from, length);
+      mark(0, 0);
+      return [...dissect(inside, kind, true).map((layer) => layerElement(layer, mark)), hex];
+    });
+    asked.replaceWith(...(parts.length ? parts : [make("p", {}, "Nothing was inside.")]));
+  } catch (error) {
+    asked.textContent = error.message;
+  }
 }
 
 /** All bytes, with those of one field marked. */
 function showBytes(box, bytes, from, length) {
-  const parts = [[0, from, false], [from, from + length, true], [from + length, bytes.length, false]];
+  const parts = [[0, from, false], [from, from + length, true],
+    [from + length, bytes.length, false]];
   box.replaceChildren(...parts.filter(([begin, end]) => end > begin).map(([begin, end, isMarked]) =>
     make(isMarked ? "mark" : "span", {}, `${hexText(bytes.subarray(begin, end))} `)));
 }
@@ -198,7 +226,8 @@ function linksOf(links) {
   return [make("details", { open: true, class: "layer" }, make("summary", {}, "What answers what"),
     make("ul", {}, links.map(({ what, row, at, direction }) => make("li", {},
       button(`${direction === "in" ? "←" : "→"} ${what}, ${timeText(at, 1e-4)}`,
-        () => (what === "key frame after it" ? visitCall(at) : choosePacket(row)), { class: "plain link" })))))];
+        () => (what === "key frame after it" ? visitCall(at) : choosePacket(row)),
+          { class: "plain link" })))))];
 }
 
 function visitCall(at) {

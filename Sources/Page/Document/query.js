@@ -8,7 +8,8 @@ import { take } from "./take.js";
 
 const examples = [
   ["round trips", "SELECT at_ns, round_trip_ms FROM round_trip"],
-  ["key frames", "SELECT at_ns, kind || ' of ' || size FROM frame WHERE key = 1 AND kind = 'video'"],
+  ["key frames",
+    "SELECT at_ns, kind || ' of ' || size FROM frame WHERE key = 1 AND kind = 'video'"],
   ["freezes", "SELECT from_ns, to_ns, gap_ms || ' ms' FROM freeze"],
   ["states", "SELECT from_ns, to_ns, machine || ': ' || state FROM state_time"],
 ];
@@ -35,7 +36,8 @@ export function makeQuery() {
   query.result = make("div", { id: "answer" });
   query.note = make("span", { role: "status" });
   box.replaceChildren(make("div", { class: "card" },
-    make("p", {}, "Columns at_ns and a number make a curve, at_ns and a text make events, from_ns, to_ns and "
+    make("p", {},
+      "Columns at_ns and a number make a curve, at_ns and a text make events, from_ns, to_ns and "
       + "a text make spans. A column peer may stand among them."),
     query.text,
     make("div", { class: "tools" },
@@ -85,11 +87,13 @@ function ownLane(sql, { columns, rows }) {
   const column = (name) => columns.indexOf(name);
   const others = columns.map((_, index) => index).filter(
     (index) => !["peer", "at_ns", "from_ns", "to_ns"].includes(columns[index]));
-  const title = (row) => others.map((index) => row[index]).filter((value) => value !== null).join(", ");
+  const title = (row) => others.map((index) => row[index]).filter((value) =>
+    value !== null).join(", ");
   const more = { label: "SQL", sql };
   if (column("from_ns") >= 0 && column("to_ns") >= 0) {
     return spanLane("SQL", rows.map((row) => ({
-      from: row[column("from_ns")] / 1e9, to: row[column("to_ns")] / 1e9, text: title(row), tone: "data",
+      from: row[column("from_ns")] / 1e9, to: row[column("to_ns")] / 1e9, text: title(row),
+        tone: "data",
     })), more);
   }
   const at = column("at_ns");

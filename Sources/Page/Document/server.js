@@ -5,6 +5,8 @@ const given = new URLSearchParams(location.hash.slice(1));
 export const token = given.get("token") ?? "";
 /** The take that is looked at, by its name in the catalogue. */
 export const chosenTake = given.get("take") ?? "";
+/** A second one, which stands beside it. */
+export const otherTake = given.get("with") ?? "";
 
 /** The reply to a question, as it came; throws with the server's own words. */
 export async function ask(path, parameters = {}, init = {}) {

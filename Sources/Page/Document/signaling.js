@@ -37,7 +37,8 @@ function sectionsOf(sdp) {
 export function differences(before, after) {
   // Descriptions are short, so that the plain table of common subsequences will do.
   const [rows, columns] = [before.length, after.length];
-  if (rows * columns > 250_000) return after.map((line) => ({ line, change: before.includes(line) ? "same" : "added" }));
+  if (rows * columns > 250_000) return after.map((line) =>
+    ({ line, change: before.includes(line) ? "same" : "added" }));
   const common = Array.from({ length: rows + 1 }, () => new Uint16Array(columns + 1));
   for (let row = rows - 1; row >= 0; row -= 1) {
     for (let column = columns - 1; column >= 0; column -= 1) {
@@ -52,7 +53,8 @@ export function differences(before, after) {
       found.push({ line: after[column], change: "same" });
       row += 1;
       column += 1;
-    } else if (column >= columns || (row < rows && common[row + 1][column] >= common[row][column + 1])) {
+    } else if (column >= columns || (row < rows
+      && common[row + 1][column] >= common[row][column + 1])) {
       found.push({ line: before[row], change: "gone" });
       row += 1;
     } else {
@@ -91,7 +93,8 @@ export function makeSignaling() {
       make("label", { for: "sdp-against" }, "Differences to"), against,
       make("label", {}, whole, " also what is the same")),
     make("div", { class: "exchange" }, exchange.steps, exchange.body)));
-  exchange.steps.replaceChildren(...take.signaling.map((row, index) => button("", () => chooseMessage(index), {
+  exchange.steps.replaceChildren(...take.signaling.map((row, index) =>
+    button("", () => chooseMessage(index), {
     "aria-pressed": "false", id: `message-${index}`,
   })));
   take.signaling.forEach((row, index) => {
@@ -106,24 +109,31 @@ export function makeSignaling() {
 export function chooseMessage(index) {
   if (!take.signaling[index] || !exchange.steps) return;
   exchange.chosen = index;
-  [...exchange.steps.children].forEach((each, at) => each.setAttribute("aria-pressed", String(at === index)));
+  [...exchange.steps.children].forEach((each, at) =>
+    each.setAttribute("aria-pressed", String(at === index)));
   setAddressPart("message", index || "");
   fillMessage();
 }
 
 /** The message that the chosen one is compared with. */
 function counterpart(row, index) {
-  const isSame = (each) => each.peer === row.peer && each.direction === row.direction;
-  return take.signaling.slice(0, index).reverse().find(
+  const isSame = (each) => each.direction === row.direction;
+  const earlier = take.signaling.slice(0, index).reverse().filter(
     (each) => each.peer === row.peer && description(each) !== null
       && (exchange.against === "before") === isSame(each));
+  // An offer differs from an answer in much that means nothing.
+  return earlier.find((each) => exchange.against !== "before" || each.type === row.type)
+    ?? earlier[0];
 }
 
 function fillMessage() {
   const row = take.signaling[exchange.chosen];
   const sdp = description(row);
   const other = counterpart(row, exchange.chosen);
-  const head = make("p", {}, make("b", {}, `${peerName(row.peer)} ${row.direction === "out" ? "sent" : "received"} ${row.type}`),
+  const head =
+    make("p", {},
+      make("b", {},
+        `${peerName(row.peer)} ${row.direction === "out" ? "sent" : "received"} ${row.type}`),
     ` over ${row.transport} at ${timeText(row.at)}, step ${row.step} `,
     button("go there", () => {
       place("tab-call").click();
@@ -136,8 +146,10 @@ function fillMessage() {
   }
   const former = other ? sectionsOf(description(other)) : [];
   exchange.body.replaceChildren(head,
-    make("p", { class: "why" }, other ? `Compared with the ${other.type} of ${timeText(other.at)}.` : "There is none to compare with."),
-    ...sectionsOf(sdp).map((section, index) => sectionElement(section, former, index, Boolean(other))));
+    make("p", { class: "why" }, other ? `Compared with the ${other.type} of ${timeText(other.at)}.`
+      : "There is none to compare with."),
+    ...sectionsOf(sdp).map((section, index) =>
+      sectionElement(section, former, index, Boolean(other))));
 }
 
 /** A message that is no description; a candidate is explained. */
@@ -146,7 +158,8 @@ function candidateText(message) {
   const what = { host: "an address of its own", srflx: "its address as a STUN server sees it",
     prflx: "its address as the other side sees it", relay: "an address of a relay" };
   return make("div", {},
-    found ? make("p", { class: "why" }, `${found[2]} port ${found[3]} over ${found[1]}: ${what[found[4]] ?? found[4]}.`) : null,
+    found ? make("p", { class: "why" },
+      `${found[2]} port ${found[3]} over ${found[1]}: ${what[found[4]] ?? found[4]}.`) : null,
     make("pre", { tabindex: 0 }, message));
 }
 
@@ -156,15 +169,20 @@ function sectionElement(section, former, index, hasFormer) {
   const lines = hasFormer ? differences(match?.lines ?? [], section.lines)
     : section.lines.map((line) => ({ line, change: "same" }));
   const changes = lines.filter(({ change }) => change !== "same").length;
-  const shown = exchange.isWhole || !hasFormer ? lines : lines.filter(({ change }) => change !== "same");
-  const title = section.kind === "session" ? "Session" : `${section.kind}${section.mid === undefined ? "" : `, mid ${section.mid}`}`;
-  const words = !hasFormer ? `${section.lines.length} lines` : changes ? `${changes} lines differ` : "nothing differs";
-  return make("details", { class: `section ${section.kind}`, open: changes > 0 || !hasFormer || exchange.isWhole },
+  const shown = exchange.isWhole || !hasFormer ? lines
+    : lines.filter(({ change }) => change !== "same");
+  const title = section.kind === "session" ? "Session"
+    : `${section.kind}${section.mid === undefined ? "" : `, mid ${section.mid}`}`;
+  const words = !hasFormer ? `${section.lines.length} lines` : changes ? `${changes} lines differ`
+    : "nothing differs";
+  return make("details", { class: `section ${section.kind}`, open: changes > 0 || !hasFormer
+    || exchange.isWhole },
     make("summary", {}, `${title}: ${words}`),
     ...shown.map(({ line, change }) => lineElement(line, change)));
 }
 
-const candidateTypes = { host: "own address", srflx: "seen by a STUN server", prflx: "seen by the peer", relay: "of a relay" };
+const candidateTypes = { host: "own address", srflx: "seen by a STUN server",
+  prflx: "seen by the peer", relay: "of a relay" };
 
 function lineElement(line, change) {
   const cut = line.startsWith("a=") ? (line.indexOf(":") < 0 ? line.length : line.indexOf(":")) : 1;

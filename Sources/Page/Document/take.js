@@ -14,30 +14,75 @@ export async function loadTake() {
     adopt(data, await unpacked(place("series").textContent));
     return true;
   }
-  let name = chosenTake;
-  if (!name) {
-    const catalogue = await askJSON("takes");
-    if (catalogue.isFolder) return false;
-    name = catalogue.takes[0].name;
-  }
+  const catalogue = await askJSON("takes");
+  if (!chosenTake && catalogue.isFolder) return false;
+  const name = chosenTake || catalogue.takes[0].name;
   const reading = await askReading("take", { name });
-  adopt({ ...reading.data, name, findings: [] }, reading.bytes);
+  take.reading = { data: { ...reading.data, name, findings: [] }, bytes: reading.bytes };
+  take.others = catalogue.takes.map((entry) => entry.name).filter((each) => each !== name);
+  adopt(take.reading.data, reading.bytes);
   return true;
 }
+
+/** Lists that a take without rows for them does not have. */
+const optionalLists = [
+  "states", "path", "channels", "speakers", "dominant", "freezes", "limits", "stats",
+];
 
 /** Takes a reading: the first one, or a later one of a take that grows. */
 export function adopt(data, bytes) {
   const series = data.series.map((facts) => new Series(facts, bytes));
   const former = take.series;
   const { findings } = take;
+  if (!data.isBrief) for (const list of optionalLists) delete take[list];
   Object.assign(take, { findings }, data);
-  take.series = former.length ? joined(former, series) : series;
+  take.series = former.length ? joined(former, series, data.isBrief) : series;
   take.seconds = Math.max(take.seconds, 0.001);
   take.flows = flows();
 }
 
+/** What is added to the numbers of the peers of a second take. */
+const secondPeers = 1000;
+
+/** Which take a peer is of: 0, or 1 for the second one. */
+export const takeOf = (peer) => Math.floor(peer / secondPeers);
+
+/**
+ * Puts a second take beside the first, from its own beginning on: its peers get numbers and names of
+ * their own.
+ */
+export function adoptBeside(data, bytes) {
+  const mark = (label) => `${label} (${data.file})`;
+  const moved = (peer) => (peer === undefined || peer === null ? peer : peer + secondPeers);
+  for (const list of ["tracks", "streams", "signaling", "candidates", "pairs", "channelList",
+    "secured"]) {
+    take[list] = [...take[list], ...data[list].map((row) => ({ ...row, peer: moved(row.peer) }))];
+  }
+  for (const list of ["states", "path", "channels", "freezes", "limits", "sizes"]) {
+    take[list] = [...take[list] ?? [], ...(data[list]
+      ?? []).map(([peer, ...rest]) => [moved(peer), ...rest])];
+  }
+  for (const list of ["speakers", "dominant"]) {
+    take[list] = [...take[list] ?? [], ...(data[list] ?? []).map(([peer, who, ...rest]) =>
+      [moved(peer), mark(who), ...rest])];
+  }
+  take.peers = [...take.peers.map((peer) => ({ ...peer, label: `${peer.label} (${take.file})` })),
+    ...data.peers.map((peer) => ({ ...peer, peer: moved(peer.peer), label: mark(peer.label) }))];
+  take.timeline = [...take.timeline, ...data.timeline.map(([at, step, peer, ...rest]) =>
+    [at, step, moved(peer), ...rest])].sort((a, b) => a[0] - b[0]);
+  take.series = [...take.series, ...data.series.map((facts) =>
+    new Series({ ...facts, peer: moved(facts.peer) }, bytes))];
+  take.media = [...take.media ?? [], ...(data.media ?? []).map((entry) =>
+    ({ ...entry, peer: moved(entry.peer), from: { name: data.name, peer: entry.peer } }))];
+  take.findings = [...take.findings, ...data.findings.map((finding) =>
+    ({ ...finding, peer: moved(finding.peer) }))];
+  take.seconds = Math.max(take.seconds, data.seconds);
+  take.title = `${take.file} and ${data.file}`;
+  take.flows = flows();
+}
+
 /** Series that go on, and those that are whole each time. */
-function joined(former, later) {
+function joined(former, later, isBrief = false) {
   const name = (series) => [
     series.what, series.of, series.peer, series.direction, series.protocol, series.ssrc,
     series.track, series.kind, series.type, series.channel,
@@ -49,7 +94,11 @@ function joined(former, later) {
     if (known) known.append(series);
     else kept.set(name(series), series);
   }
-  return [...kept.values(), ...later.filter((series) => !grows(series))];
+  const others = later.filter((series) => !grows(series));
+  if (!isBrief) return [...kept.values(), ...others];
+  // A brief reading has the losses anew, and says nothing of the rest.
+  return [...kept.values(), ...others,
+    ...former.filter((series) => !grows(series) && series.what !== "lost")];
 }
 
 /** The series of a kind that have some facts. */
@@ -122,13 +171,15 @@ function flows() {
   for (const sent of all.filter((way) => way.direction === "out")) {
     const match = received.findIndex(
       (way) => way.peer !== sent.peer && way.kind === sent.kind
+        && takeOf(way.peer) === takeOf(sent.peer)
         && [...way.ssrcs].some((ssrc) => sent.ssrcs.has(ssrc)));
     found.push({ sent, received: match < 0 ? undefined : received.splice(match, 1)[0] });
   }
   for (const way of received) found.push({ received: way });
   const counts = new Map();
   const order = { video: 0, audio: 1 };
-  found.sort((a, b) => (order[(a.sent ?? a.received).kind] ?? 2) - (order[(b.sent ?? b.received).kind] ?? 2));
+  found.sort((a, b) => (order[(a.sent ?? a.received).kind]
+    ?? 2) - (order[(b.sent ?? b.received).kind] ?? 2));
   for (const flow of found) name(flow, counts);
   return found;
 }
@@ -146,6 +197,8 @@ function name(flow, counts) {
   const base = `${flow.from} ${flow.kind} ${flow.to}`;
   const count = (counts.get(base) ?? 0) + 1;
   counts.set(base, count);
+  // What an observer saw left one and reached the other at the same time.
+  flow.isSeenOnce = take.actors.some((actor) => actor.kind === "observer");
   flow.name = `${possessive(flow.from)} ${flow.kind}${count > 1 ? ` ${count}` : ""}`;
   flow.id = `${flow.sent ? `${flow.sent.peer}.${flow.sent.track}` : "-"}`
     + `to${flow.received ? `${flow.received.peer}.${flow.received.track}` : "-"}${flow.kind}`;

@@ -36,24 +36,35 @@ package struct PageMedia: Sendable {
   package let begin: Double
   package let bytes: [UInt8]
 
-  /// The tracks of a take that have media, in order, with how many bytes of it.
+  /// The tracks of a take that have media, in their order.
   package static func places(_ connection: borrowing SQLiteConnection) throws(SQLiteError)
-    -> [(place: Place, bytes: Int64)]
+    -> [Place]
   {
     let rows = try connection.prepare(
       """
-      SELECT peer, direction, track, kind, sum(size) FROM frame_store JOIN format USING (format)
-      WHERE position IS NOT NULL AND size > 0 AND outcome <> 'undecodable' AND peer > 0
+      SELECT DISTINCT peer, direction, track, kind FROM format
+      WHERE outcome <> 'undecodable' AND peer > 0
         AND codec IN ('vp8', 'vp9', 'av1', 'h264', 'opus')
-      GROUP BY peer, direction, track, kind ORDER BY peer, direction, track, kind
+        AND EXISTS (
+          SELECT 1 FROM frame_store WHERE frame_store.row >= format.row
+            AND frame_store.format = format.format AND position IS NOT NULL AND size > 0)
+      ORDER BY peer, direction, track, kind
       """)
-    var found: [(Place, Int64)] = []
+    var found: [Place] = []
     while try rows.step() {
-      let (peer, direction, track, kind, bytes) = rows.values(
-        Int64.self, String.self, Int64.self, String.self, Int64.self)
-      found.append((Place(peer: peer, direction: direction, track: track, kind: kind), bytes))
+      let (peer, direction, track, kind) = rows.values(
+        Int64.self, String.self, Int64.self, String.self)
+      found.append(Place(peer: peer, direction: direction, track: track, kind: kind))
     }
     return found
+  }
+
+  /// How many bytes of media a take has.
+  package static func byteCount(_ connection: borrowing SQLiteConnection) throws(SQLiteError)
+    -> Int
+  {
+    let last = "SELECT piece * 8152 + length(bytes) FROM media ORDER BY piece DESC LIMIT 1"
+    return Int(clamping: try connection.integer(last) ?? 0)
   }
 
   /// Makes the file of a place; nil when there is nothing that a player could begin with.

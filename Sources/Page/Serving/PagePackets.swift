@@ -6,6 +6,26 @@ import Wire
 /// The packets of a take for a list that is looked through: which there are, some of them, and one
 /// with all that belongs to it.
 package enum PagePackets {
+  /// Who sent a packet to whom, and when.
+  package struct Place: Sendable {
+    /// Nanoseconds since the take began.
+    package let at: Int64
+    package let source: String
+    package let destination: String
+
+    /// Nil when the take has no packet of the row.
+    package init?(row: Int64, _ connection: borrowing SQLiteConnection) throws(SQLiteError) {
+      var rows = try connection.prepare(
+        "SELECT at_ns, direction, local, remote FROM packet WHERE row = \(row) LIMIT 1")
+      guard try rows.step() else { return nil }
+      let (at, direction, local, remote) = rows.values(
+        Int64.self, String.self, String.self, String.self)
+      self.at = at
+      source = direction == "in" ? remote : local
+      destination = direction == "in" ? local : remote
+    }
+  }
+
   /// The rows of packets that a filter lets through, in their order.
   package static func rows(_ filter: PacketFilter, _ connection: borrowing SQLiteConnection)
     throws(SQLiteError) -> [Int64]

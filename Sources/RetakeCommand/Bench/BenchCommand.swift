@@ -4,7 +4,9 @@ import ArgumentParser
 struct BenchCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "bench",
-    abstract: "Measure replaying, recording, takes, captures and data channels on this machine.",
-    subcommands: [BenchTakesCommand.self, BenchDataCommand.self, BenchWireCommand.self],
+    abstract: "Measure replaying, recording, takes, pages, captures and data channels here.",
+    subcommands: [
+      BenchTakesCommand.self, BenchPageCommand.self, BenchDataCommand.self, BenchWireCommand.self,
+    ],
     defaultSubcommand: BenchTakesCommand.self)
 }

@@ -11,18 +11,19 @@ struct OpenCommand: AsyncParsableCommand {
     discussion: """
       Serves the page that `retake page` draws on this machine alone, under an address with a \
       token, with what does not fit into a file: every packet down to its fields, lanes by SQL, \
-      audio and video, and takes that are being recorded as they grow. A folder is shown as a \
-      catalogue of its takes. Ctrl-C ends it.
+      audio and video, and takes that are being recorded as they grow. A folder, or several \
+      takes, are shown as a catalogue; two takes can be laid under each other. Ctrl-C ends it.
 
       Examples:
         retake open call.take
+        retake open before.take after.take
         retake open takes/ --port 8090
       """)
 
   @Argument(
-    help: "The take, or a folder of takes.", completion: .file(extensions: ["take"]),
+    help: "Takes, and folders of takes.", completion: .file(extensions: ["take"]),
     transform: Taking.path)
-  var path: String
+  var paths: [String]
 
   @Option(
     help: "The port on 127.0.0.1; 0 finds a free one. Default: 0.",
@@ -33,7 +34,7 @@ struct OpenCommand: AsyncParsableCommand {
   var json = false
 
   func run() async throws {
-    let takes = try OpenTakes(path: path)
+    let takes = try OpenTakes(paths: paths)
     let stop = StopSignal()
     let routes = OpenRoutes(takes: takes)
     var access = AccessRules()

@@ -29,7 +29,8 @@ struct OpenRoutes: Sendable {
       let reading = try await takes.begin(name)
       return bytes(reading, "application/octet-stream")
     case "/more":
-      let reading = try await takes.more(try number("session", request))
+      let reading = try await takes.more(
+        try number("session", request), isBrief: request.query("brief") != nil)
       return bytes(reading, "application/octet-stream")
     case "/findings": return json(try await takes.findings(name))
     case "/stats": return json(try await takes.stats(name, at: try number("at", request)))
@@ -43,6 +44,7 @@ struct OpenRoutes: Sendable {
         try await takes.packetIndex(
           name, filter: request.query("filter") ?? "", at: number("at", request)))
     case "/packet": return json(try await takes.packet(name, row: number("row", request)))
+    case "/clear": return json(try await takes.clear(name, row: number("row", request)))
     case "/media":
       let media = try await takes.media(
         name,

@@ -32,11 +32,12 @@ actor OpenTakes {
     var rows: [Int64]
   }
 
-  private let path: String
-  private let isFolder: Bool
+  /// What was named: takes and folders.
+  private let paths: [String]
   private var sessions: [Session] = []
   private var sessionCount = 0
   private var lists: [PacketList] = []
+  private var clearPackets: ClearPackets?
 
   /// Pages that are open at once; the oldest then reads its take anew.
   private static let sessionMaximum = 16
@@ -46,54 +47,65 @@ actor OpenTakes {
   private static let liveSeconds = 5.0
 
   /// Looks whether there is something to show.
-  init(path: String) throws(CommandFailure) {
+  init(paths: [String]) throws(CommandFailure) {
+    self.paths = paths
+    for path in paths where !Self.isFolder(path) {
+      guard FileManager.default.fileExists(atPath: path) else {
+        throw CommandFailure(.noSuchFile, "\(path): there is no such file or folder")
+      }
+      do throws(TapeError) {
+        _ = try TakeFile.open(path)
+      } catch {
+        throw CommandFailure(error)
+      }
+    }
+  }
+
+  private static func isFolder(_ path: String) -> Bool {
     var isDirectory: ObjCBool = false
-    guard FileManager.default.fileExists(atPath: path, isDirectory: &isDirectory) else {
-      throw CommandFailure(.noSuchFile, "\(path): there is no such file or folder")
-    }
-    self.path = path
-    isFolder = isDirectory.boolValue
-    guard !isFolder else { return }
-    do throws(TapeError) {
-      _ = try TakeFile.open(path)
-    } catch {
-      throw CommandFailure(error)
-    }
+    return FileManager.default.fileExists(atPath: path, isDirectory: &isDirectory)
+      && isDirectory.boolValue
   }
 
   // MARK: Takes
 
-  /// What there is: for one take only its name.
+  /// What there is: `isFolder` is false when it is one take that needs no choice.
   func catalogue() -> String {
-    guard isFolder else {
-      return "{\"isFolder\":false,\"takes\":[{\"name\":\(jsonString(ownName))}]}"
+    let files = files()
+    let isOne = files.count == 1 && paths.count == 1 && !Self.isFolder(paths[0])
+    let entries = files.map { name, path in
+      PageCatalogue.entry(path: path, name: name, isLive: isLive(path))
     }
-    let entries = names().map { name in
-      PageCatalogue.entry(path: file(name), name: name, isLive: isLive(file(name)))
-    }
-    return "{\"isFolder\":true,\"folder\":\(jsonString(ownName)),"
+    let title = paths.map { URL(fileURLWithPath: $0).lastPathComponent }.joined(separator: ", ")
+    return "{\"isFolder\":\(!isOne),\"folder\":\(jsonString(title)),"
       + "\"takes\":[\(entries.joined(separator: ",\n"))]}"
   }
 
-  private var ownName: String { URL(fileURLWithPath: path).lastPathComponent }
-
-  private func file(_ name: String) -> String { isFolder ? path + "/" + name : path }
-
-  /// The takes of the folder and of those in it, in the order of their names.
-  private func names() -> [String] {
-    let walk = FileManager.default.enumerator(atPath: path)
-    var names: [String] = []
-    while let name = walk?.nextObject() as? String, names.count < Self.takeMaximum {
-      if name.hasSuffix(".take") { names.append(name) }
+  /// All takes with the names that the page has for them: those below folders in their order.
+  private func files() -> [(name: String, path: String)] {
+    var found: [(name: String, path: String)] = []
+    for path in paths {
+      guard Self.isFolder(path) else {
+        found.append((URL(fileURLWithPath: path).lastPathComponent, path))
+        continue
+      }
+      let walk = FileManager.default.enumerator(atPath: path)
+      var names: [String] = []
+      while let name = walk?.nextObject() as? String, names.count < Self.takeMaximum {
+        if name.hasSuffix(".take") { names.append(name) }
+      }
+      found += names.sorted().map { ($0, path + "/" + $0) }
     }
-    return names.sorted()
+    // One name means one take.
+    var seen: Set<String> = []
+    return found.map { name, path in (seen.insert(name).inserted ? name : path, path) }
   }
 
   private func checked(_ name: String) throws(Refusal) -> String {
-    guard isFolder ? names().contains(name) : name.isEmpty || name == ownName else {
+    guard let file = files().first(where: { $0.name == name }) else {
       throw Refusal("there is no take \(name.prefix(200)) here", isUnknown: true)
     }
-    return file(name)
+    return file.path
   }
 
   private func isLive(_ path: String) -> Bool {
@@ -138,20 +150,28 @@ actor OpenTakes {
   }
 
   /// What came since the last time: the length of the JSON in four bytes, the JSON, the columns.
-  func more(_ number: Int) throws(Refusal) -> [UInt8] {
+  ///
+  /// - Parameter isBrief: whether only what has to be quick is looked at.
+  func more(_ number: Int, isBrief: Bool = false) throws(Refusal) -> [UInt8] {
     guard let place = sessions.firstIndex(where: { $0.number == number }) else {
       throw Refusal("this page was left too long ago; load it again", isUnknown: true)
     }
     let path = sessions[place].path
-    let result = try reading { () throws(TapeError) in try sessions[place].content.read() }
-    let media = try asking(path) { connection throws(SQLiteError) in
-      try PageMedia.places(connection)
+    let result = try reading { () throws(TapeError) in
+      try isBrief
+        ? sessions[place].content.readBriefly() : sessions[place].content.read()
     }
-    let object = result.object(with: [
+    var members = [
       ("form", "\"served\""), ("session", String(number)),
       ("isLive", isLive(path) ? "true" : "false"),
-      ("media", "[" + media.map(\.place.facts).joined(separator: ",") + "]"),
-    ])
+    ]
+    if !isBrief {
+      let media = try asking(path) { connection throws(SQLiteError) in
+        try PageMedia.places(connection)
+      }
+      members.append(("media", "[" + media.map(\.facts).joined(separator: ",") + "]"))
+    }
+    let object = result.object(with: members)
     var bytes: [UInt8] = []
     let length = UInt32(clamping: object.utf8.count)
     bytes.reserveCapacity(Int(length) + result.columns.count + 4)
@@ -245,6 +265,27 @@ actor OpenTakes {
     try asking(try checked(name)) { connection throws(SQLiteError) in
       try PagePackets.detail(row, connection)
     }
+  }
+
+  /// What was inside of a protected packet; of packets near it, it is known from the same replay.
+  func clear(_ name: String, row: Int64) async throws(Refusal) -> String {
+    let path = try checked(name)
+    let place = try asking(path) { connection throws(SQLiteError) in
+      try PagePackets.Place(row: row, connection)
+    }
+    guard let place else {
+      throw Refusal("there is no packet of row \(row)", isUnknown: true)
+    }
+    if clearPackets?.path != path || clearPackets?.span.contains(place.at) != true {
+      let work = Task.detached {
+        Result { () throws(TapeError) in try ClearPackets(path: path, around: place.at) }
+      }
+      switch await work.value {
+      case .success(let found): clearPackets = found
+      case .failure(let error): throw Refusal(error.description)
+      }
+    }
+    return clearPackets?.json(of: place) ?? "[]"
   }
 
   // MARK: SQL

@@ -1,0 +1,188 @@
+"""Pages that a server has, that are recorded meanwhile, and that want to do harm."""
+
+import asyncio
+import shutil
+import sqlite3
+import time
+
+import aiohttp
+
+from visit import CAPTURES
+
+_FOLLOWING_SECONDS = 4
+_LIVE_SECONDS = 6
+
+_HARM = (
+    "</script><img src=x onerror='window.harmed=1'><script>window.harmed=1</script>{{data}}<!--"
+)
+
+
+def _harmed(folder):
+    """A take whose every text wants to be markup."""
+    path = folder / "harm.take"
+    shutil.copyfile(CAPTURES / "virtual-heavy-loss.take", path)
+    take = sqlite3.connect(path)
+    take.execute("PRAGMA writable_schema = OFF")
+    for table, column in (
+        ("peer", "label"), ("peer", "role"), ("signaling", "type"),
+        ("signaling", "message"), ("candidate", "address"), ("candidate_pair", "local"),
+        ("channel", "label"), ("track", "mid"), ("track", "codec"), ("state", "to_state"),
+        ("state", "machine"), ("call_request", "name"), ("event", "type"),
+    ):
+        take.execute(f"UPDATE {table} SET {column} = ? || {column}", (_HARM,))
+    take.commit()
+    take.close()
+    return path
+
+
+async def harmless(visit):
+    """Nothing in a take runs, or becomes an element of the page."""
+    await visit.page(_harmed(visit.folder))
+    for tab in ("events", "signaling", "connection", "packets", "stats", "sql", "call"):
+        await visit.ask(f"void document.getElementById('tab-{tab}').click()")
+        await visit.settle()
+    await visit.ask("void retake.visit(1.5)")
+    await visit.settle()
+    visit.expect(await visit.ask("window.harmed === undefined"), "a text of the take ran")
+    strange = await visit.ask("document.querySelectorAll('img, iframe, object, embed').length")
+    visit.expect(strange == 0, f"{strange} elements came out of texts")
+    visit.expect(
+        _HARM in await visit.ask("document.getElementById('title').textContent"),
+        "the label is not shown as it is",
+    )
+    inserted = await visit.ask(
+        "(() => { const script = document.createElement('script');"
+        " script.textContent = 'window.harmed = 2'; document.body.append(script);"
+        " return new Promise(done => setTimeout(() => done(window.harmed ?? 0), 50)); })()"
+    )
+    visit.expect(inserted == 0, "the policy lets a script in that the page does not have")
+    loaded = await visit.ask(
+        "fetch('http://127.0.0.1:9/').then(() => 'loaded', () => 'refused')"
+    )
+    visit.expect(loaded == "refused", "the page may ask others")
+
+
+async def served(visit):
+    """`retake open`: a catalogue, packets down to their fields, SQL as a lane, and pictures."""
+    folder = visit.folder / "takes"
+    folder.mkdir(exist_ok=True)
+    names = ["virtual-heavy-loss.take", "chromium-retake-offers.take", "observed-clear-vp8.take"]
+    for name in names:
+        shutil.copyfile(CAPTURES / name, folder / name)
+    address, token = await visit.serve(folder)
+    await _refusals(visit, address, token)
+    await visit.viewer.open(f"{address}#token={token}")
+    rows = "document.querySelectorAll('#takes tbody tr').length"
+    await visit.until(f"{rows} === {len(names)}", "the catalogue has not all takes")
+    await visit.until(
+        "document.querySelectorAll('#takes path.spark').length === 3", "there are no sparklines"
+    )
+    worst = await visit.ask("document.querySelector('#takes').textContent")
+    visit.expect("freeze" in worst, "the catalogue does not tell the worst finding")
+    heads = await visit.ask(
+        "['thead th:nth-child(2)', 'tbody td:nth-child(2)'].map(each =>"
+        " document.querySelector(`#takes ${each}`).getBoundingClientRect().left)"
+    )
+    visit.expect(abs(heads[0] - heads[1]) < 2, "the heads of the catalogue stand elsewhere")
+    await visit.viewer.open(f"{address}?2#token={token}&take={names[0]}&with={names[1]}")
+    visit.expect(
+        await visit.ask("document.querySelectorAll('#comparison tbody tr').length") > 4,
+        "two takes are not compared",
+    )
+    peers = await visit.ask("new Set(retake.board.groups.flatMap(each => each.peers)).size")
+    visit.expect(peers == 3, f"lanes of {peers} peers of two takes")
+    await visit.viewer.open(f"{address}?1#token={token}&take={names[0]}")
+    await visit.until("document.querySelectorAll('.finding').length > 3", "no findings come")
+    await visit.ask("void document.getElementById('tab-packets').click()")
+    await visit.until("document.querySelectorAll('#packets .line').length > 10", "no packets")
+    await visit.ask(
+        "void (document.getElementById('packet-filter').value = 'stun',"
+        " document.getElementById('packet-filter').dispatchEvent(new Event('change')))"
+    )
+    await visit.until(
+        "[...document.querySelectorAll('#packets .line:not(.head)')].length > 3"
+        " && [...document.querySelectorAll('#packets .line:not(.head)')]"
+        ".every(each => each.textContent.includes('stun'))",
+        "the filter lets others through",
+    )
+    await visit.ask(
+        "void [...document.querySelectorAll('#packets .line:not(.head)')]"
+        ".find(each => each.textContent.includes('success')).click()"
+    )
+    await visit.until(
+        "document.getElementById('packet').textContent.includes('XOR-MAPPED-ADDRESS')",
+        "no dissection",
+    )
+    await visit.until(
+        "document.getElementById('packet').textContent.includes('same transaction')", "no request"
+    )
+    await visit.ask(
+        "void (document.getElementById('packet-filter').value = 'in rtcp nack',"
+        " document.getElementById('packet-filter').dispatchEvent(new Event('change')))"
+    )
+    await visit.until(
+        "document.querySelector('#packets .line:not(.head)')?.textContent.includes('nack')", "nack"
+    )
+    await visit.ask("void document.querySelector('#packets .line:not(.head)').click()")
+    await visit.until("document.getElementById('inside') !== null", "nothing takes SRTCP away")
+    await visit.ask("void document.getElementById('inside').click()")
+    await visit.until(
+        "document.getElementById('packet').textContent.includes('SSRC of media')", "no clear RTCP"
+    )
+    await visit.ask("void document.getElementById('tab-sql').click()")
+    await visit.ask("void document.getElementById('draw-query').click()")
+    await visit.until("retake.board.lanes[0].label === 'SQL'", "a query draws no lane")
+    await visit.ask("void document.getElementById('tab-call').click()")
+    await visit.ask("void document.querySelectorAll('.screen .load').forEach(each => each.click())")
+    await visit.until(
+        "retake.mediaTimes().some(each => each.isReady && each.width === 160)", "no video plays"
+    )
+    await visit.ask("void retake.visit(2.5)")
+    await visit.until(
+        "retake.mediaTimes().every(each => Math.abs(each.time - 2.5) < 0.2)",
+        "video does not follow",
+    )
+
+
+async def _refusals(visit, address, token):
+    """Nobody asks without the token, under another name, or from another page."""
+    good = {"Authorization": f"Bearer {token}"}
+    cases = [
+        ({}, 401), ({"Authorization": "Bearer 0"}, 401), (good, 200),
+        ({**good, "Origin": "http://127.0.0.1:9"}, 403), ({**good, "Host": "takes.example"}, 421),
+    ]
+    async with aiohttp.ClientSession() as client:
+        for headers, expected in cases:
+            async with client.get(f"{address}takes", headers=headers) as reply:
+                visit.expect(reply.status == expected, f"{headers}: status {reply.status}")
+        for path, expected in (
+            ("take?name=../etc/passwd", 404), ("packets?name=virtual-heavy-loss.take", 422),
+            ("nowhere", 404), ("more?session=99", 404),
+            ("packet?name=virtual-heavy-loss.take&row=1%20OR%201", 422),
+        ):
+            async with client.get(f"{address}{path}", headers=good) as reply:
+                visit.expect(reply.status == expected, f"{path}: status {reply.status}")
+        body = "DELETE FROM take"
+        url = f"{address}sql?name=virtual-heavy-loss.take"
+        async with client.post(url, headers=good, data=body) as reply:
+            visit.expect(reply.status == 422, f"a query that writes: status {reply.status}")
+
+
+async def live(visit):
+    """The page of a take that is being recorded goes along with it."""
+    take = visit.folder / "live.take"
+    await visit.start("record", "demo", "--seconds", str(_LIVE_SECONDS), "--out", take)
+    for _ in range(100):
+        if take.exists() and take.stat().st_size > 0:
+            break
+        await asyncio.sleep(0.1)
+    await asyncio.sleep(1)
+    address, token = await visit.serve(take)
+    await visit.viewer.open(f"{address}#token={token}")
+    begin = time.monotonic()
+    first = await visit.ask("retake.take.seconds")
+    await visit.until(f"retake.take.seconds > {first} + 1.5", "the page does not follow")
+    took = time.monotonic() - begin
+    visit.expect(took < _FOLLOWING_SECONDS, f"1.5 s of a recording came in {took:.1f} s")
+    visit.expect(await visit.ask("retake.clock.to >= retake.take.seconds - 0.6"), "the view stays")
+    await visit.until("retake.take.isComplete", "the end does not show")

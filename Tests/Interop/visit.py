@@ -1,0 +1,82 @@
+"""One look at pages of takes with a browser: what is asked of them, and what was found wrong."""
+
+import asyncio
+import json
+import signal
+from pathlib import Path
+
+from processes import Child
+
+CAPTURES = Path(__file__).resolve().parents[2] / "Captures"
+
+
+class Visit:
+    """One look at pages, with what was found wrong."""
+
+    def __init__(self, program, folder, viewer):
+        self.program = program
+        self.folder = folder
+        self.viewer = viewer
+        self.problems = []
+        self._children = []
+
+    def expect(self, holds, what):
+        """Notes a problem unless something holds."""
+        if not holds:
+            self.problems.append(what)
+
+    async def ask(self, expression):
+        """The value of an expression in the page."""
+        return await self.viewer.page.evaluate(expression)
+
+    async def until(self, expression, what):
+        """Waits for something in the page; a problem when it does not come."""
+        try:
+            await self.viewer.page.until(expression, 15)
+        except TimeoutError:
+            self.problems.append(what)
+
+    async def page(self, take, *options):
+        """Makes the page of a take and opens it."""
+        path = self.folder / f"{Path(take).stem}.html"
+        process = await asyncio.create_subprocess_exec(
+            self.program, "page", take, "--out", path, *options,
+            stdout=asyncio.subprocess.DEVNULL,
+        )
+        if await process.wait() != 0:
+            raise RuntimeError(f"retake page {take} failed")
+        await self.viewer.open(path.as_uri())
+        return path
+
+    async def serve(self, path):
+        """Starts `retake open`; its address and its token."""
+        child = await Child.start(
+            [self.program, "open", path, "--json"], self.folder / f"open-{Path(path).name}.log"
+        )
+        self._children.append(child)
+        line = await child.line(r'^\{"url":"([^"#]+)#token=([^"]+)"\}', 30)
+        return line.group(1), line.group(2)
+
+    async def start(self, *arguments):
+        """Starts Retake with some arguments, to be ended with this visit."""
+        child = await Child.start([self.program, *arguments], self.folder / "started.log")
+        self._children.append(child)
+        return child
+
+    async def box(self, selector):
+        """Where an element is, after it was brought into sight: left, top, width, height."""
+        return await self.ask(
+            f"(() => {{ const each = document.querySelector({json.dumps(selector)});"
+            " each.scrollIntoView({block: 'center'});"
+            " const box = each.getBoundingClientRect();"
+            " return [box.left, box.top, box.width, box.height]; })()"
+        )
+
+    async def settle(self):
+        """Waits until the page has drawn."""
+        await self.ask("new Promise(done => requestAnimationFrame(() => setTimeout(done, 60)))")
+
+    async def close(self):
+        """Ends what was started."""
+        for child in self._children:
+            await child.finish(20, signal.SIGINT)

@@ -1,0 +1,116 @@
+import Foundation
+import Testing
+
+@testable import Page
+@testable import Tape
+
+@Suite struct PacketFilterTests {
+  @Test(arguments: [
+    "in rtp", "rtcp pli", "packet in rtp sequence>=9 size<1300", "ssrc 1234", "peer=1 stun",
+    "remote~10.0.0.2", "local='", "direction!=in", "turn", "marker=1 payload_type=96",
+    "local=x'OR'1'='1",
+  ])
+  func wordsOfConditionsAreQueries(text: String) throws {
+    let filter = try PacketFilter(text)
+    try PageSample.withTake { path in
+      let connection = try TakeFile.openForQueries(path)
+      let rows = try PagePackets.rows(filter, connection)
+      let all = try PagePackets.rows(try PacketFilter(""), connection)
+      #expect(rows.count < all.count && Set(rows).isSubset(of: all))
+    }
+  }
+
+  @Test(arguments: [
+    ("size>x", "size takes a whole number"), ("colour=red", "no field colour"),
+    ("quickly", "is no word of a packet"), ("ssrc", "ssrc takes a number"),
+    ("size><1", "is no comparison"), ("bytes=1", "no field bytes"),
+    ("ssrc 1;DROP", "ssrc takes a whole number"),
+  ])
+  func otherWordsAreRefusedInASentence(text: String, reason: String) {
+    let failure = #expect(throws: PacketFilter.Failure.self) { try PacketFilter(text) }
+    #expect(failure?.description.contains(reason) == true, "\(failure?.description ?? "")")
+  }
+}
+
+@Suite struct PagePacketsTests {
+  private struct Detail: Decodable {
+    struct Packet: Decodable {
+      var size: Int
+      var bytes: String
+    }
+    struct Link: Decodable { var what: String }
+    struct Frame: Decodable { var first: Double }
+    var packet: [Packet]
+    var links: [Link]
+    var frames: [Frame]
+  }
+
+  private func detail(_ row: Int64, _ connection: borrowing SQLiteConnection) throws -> Detail {
+    let json = try PagePackets.detail(row, connection)
+    return try JSONDecoder().decode(Detail.self, from: Data(json.utf8))
+  }
+
+  @Test func aPacketComesWithWhatAnswersIt() throws {
+    try PageSample.withTake { path in
+      let connection = try TakeFile.openForQueries(path)
+      let checks = try PagePackets.rows(try PacketFilter("stun"), connection)
+      let check = try detail(try #require(checks.first), connection)
+      #expect(check.packet.first?.bytes.count == 2 * (check.packet.first?.size ?? 0))
+      var links: Set<String> = []
+      for row in checks.prefix(8) { links.formUnion(try detail(row, connection).links.map(\.what)) }
+      #expect(links.contains("same transaction"))
+      let nacks = try PagePackets.rows(try PacketFilter("out rtcp nack"), connection)
+      #expect(!nacks.isEmpty)
+      let sent = try PagePackets.rows(try PacketFilter("in rtp"), connection)
+      #expect(try !detail(sent[sent.count / 2], connection).frames.isEmpty)
+    }
+  }
+
+  @Test func aListGoesToTheTimeThatIsAskedFor() throws {
+    try PageSample.withTake { path in
+      let connection = try TakeFile.openForQueries(path)
+      let rows = try PagePackets.rows(try PacketFilter(""), connection)
+      let index = try PagePackets.index(of: 3, in: rows, connection)
+      let at = try #require(
+        try connection.integer("SELECT at_ns FROM packet_store WHERE row = \(rows[index])"))
+      #expect(at >= 3_000_000_000 && at < 3_100_000_000)
+      #expect(try PagePackets.index(of: -1, in: rows, connection) == 0)
+      #expect(try PagePackets.index(of: .infinity, in: rows, connection) == 0)
+      #expect(try PagePackets.index(of: 1e6, in: rows, connection) == rows.count)
+      let list = try PagePackets.list(rows[index..<(index + 3)], connection)
+      let lines = try JSONSerialization.jsonObject(with: Data(list.utf8)) as? [[Any]]
+      #expect(lines?.map(\.count) == [17, 17, 17])
+    }
+  }
+}
+
+@Suite struct PageMediaTests {
+  @Test func mediaAreFilesThatBeginWhenTheyWereSeen() throws {
+    try PageSample.withTake { path in
+      let connection = try TakeFile.openForQueries(path)
+      let places = try PageMedia.places(connection)
+      #expect(places.count == 8)
+      #expect(try PageMedia.byteCount(connection) > 10_000)
+      for place in places {
+        let media = try #require(try PageMedia(place, connection))
+        #expect(media.bytes.starts(with: [0x1a, 0x45, 0xdf, 0xa3]))
+        #expect(media.type == "\(place.kind)/webm")
+        #expect(media.bytes.count > 1_000)
+        #expect(media.begin > 0 && media.begin < 2)
+      }
+      let nobody = PageMedia.Place(peer: 9, direction: "in", track: 1, kind: "video")
+      #expect(try PageMedia(nobody, connection) == nil)
+    }
+  }
+
+  @Test func aCatalogueTellsOfATakeAndOfWhatIsNone() throws {
+    try PageSample.withTake { path in
+      let entry = PageCatalogue.entry(path: path, name: "a", isLive: true)
+      #expect(entry.contains("\"peers\":\"call, callee\"") && entry.contains("\"isLive\":false"))
+      let details = try PageCatalogue.details(path: path)
+      #expect(details.contains("\"worst\":") && details.contains("\"spark\":["))
+    }
+    let none = PageCatalogue.entry(path: "/nowhere.take", name: "b", isLive: false)
+    #expect(none.contains("\"error\":"))
+  }
+}

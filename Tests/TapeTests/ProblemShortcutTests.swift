@@ -1,0 +1,48 @@
+import Foundation
+import Lab
+import Queries
+import Testing
+import Wire
+
+/// The quicker ways to problems come to what the rules' own queries say.
+@Suite struct ProblemShortcutTests {
+  private static let captures = URL(fileURLWithPath: #filePath)
+    .deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent()
+    .appendingPathComponent("Captures")
+
+  @Test(arguments: [
+    "virtual-heavy-loss", "virtual-loss", "chromium-negotiates", "observed-firefox",
+    "observed-late", "janus-videoroom-peer-offers", "chromium-peer-offers-tcp",
+  ])
+  func capturesHaveTheSameProblemsBothWays(name: String) throws {
+    let path = Self.captures.appendingPathComponent(name + ".take").path
+    let quick = try TakeProblems(path: path)
+    let asked = try TakeProblems(path: path, asksAlways: true)
+    #expect(quick.problems == asked.problems)
+  }
+
+  @Test func lossesBurstsAndSilencesAreTheSameBothWays() throws {
+    let path = FileManager.default.temporaryDirectory
+      .appendingPathComponent("shortcut-\(UInt64.random(in: 0 ... .max)).take").path
+    defer { try? FileManager.default.removeItem(atPath: path) }
+    var link = LinkSettings()
+    link.lossPerMille = 120
+    link.duplicatesPerMille = 60
+    link.jitter = .milliseconds(40)
+    let recorded = try RecordedVirtualCall(
+      path: path, seed: 3, links: [link, link], labels: ["a", "b"])
+    recorded.call.addMedia()
+    recorded.call.negotiate()
+    recorded.run(for: .seconds(4))
+    // One way is silent for a while.
+    recorded.call.network.links[0].lossPerMille = 1000
+    recorded.run(for: .seconds(3))
+    recorded.call.network.links[0].lossPerMille = 0
+    recorded.run(for: .seconds(2))
+    _ = try recorded.finish()
+    let quick = try TakeProblems(path: path)
+    let names = Set(quick.problems.map(\.name))
+    #expect(names.isSuperset(of: ["loss", "loss-burst", "one-way-media"]), "\(names)")
+    #expect(try quick.problems == TakeProblems(path: path, asksAlways: true).problems)
+  }
+}
