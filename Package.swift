@@ -117,6 +117,8 @@ let package = Package(
 
     // What every signaling protocol of rooms takes and gives.
     module("RoomSignaling", ["Wire", "SDP", "Peer"]),
+    // A room of a service: who is there, what is sent and received over which connections.
+    module("Room", ["Wire", "Peer", "RoomSignaling"]),
 
     // What records, replays and drives the core.
     // Files of sound and pictures stand outside the core, also the parts of their formats that are
@@ -127,12 +129,12 @@ let package = Package(
       "Tape",
       [
         "Wire", "Digests", "SDP", "JSEP", "ICE", "Secure", "RTP", "SCTP", "Flow", "Peer", "Media",
-        "Stats", "Speakers", "Decryption", "Observer", "AudioSession", "CSQLite", "CSupport",
-        "CCharLS",
+        "Stats", "Speakers", "Decryption", "Observer", "AudioSession", "RoomSignaling", "Room",
+        "CSQLite", "CSupport", "CCharLS",
       ],
       resources: [
         .embedInCode("Schema/0001_take.sql"), .embedInCode("Schema/0002_machines.sql"),
-        .embedInCode("Schema/0003_pictures.sql"),
+        .embedInCode("Schema/0003_pictures.sql"), .embedInCode("Schema/0004_rooms.sql"),
       ]),
     module("Queries", ["Wire", "Media", "Stats", "Speakers", "Tape"]),
     module(

@@ -12,7 +12,7 @@ enum Layers {
     "JSEP", "Transport",
     "Capture", "Decryption", "Observer",
     "Flow", "Media", "AudioSession",
-    "Stats", "Speakers", "Peer", "RoomSignaling", "MediaFiles", "Tape", "Queries", "Page", "Replay", "Debug",
+    "Stats", "Speakers", "Peer", "RoomSignaling", "Room", "MediaFiles", "Tape", "Queries", "Page", "Replay", "Debug",
     "Verify", "Lab", "Live", "Export", "RetakeTesting", "Signaling", "Retake", "RetakeRTC",
     "RetakeCommand", "soak",
   ]
@@ -23,7 +23,7 @@ enum Layers {
     "JSEP", "Transport",
     "Capture", "Decryption", "Observer",
     "Flow", "Media", "AudioSession",
-    "Stats", "Speakers", "Peer", "RoomSignaling",
+    "Stats", "Speakers", "Peer", "RoomSignaling", "Room",
   ]
 
   /// The targets of the manifest, with what each depends on inside the package.
