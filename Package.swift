@@ -158,7 +158,8 @@ let package = Package(
     module(
       "Lab",
       [
-        "Wire", "STUN", "TURN", "ICE", "SDP", "Secure", "Peer", "Media", "AudioSession", "Tape",
+        "Wire", "STUN", "TURN", "ICE", "SDP", "Secure", "Peer", "Media", "AudioSession",
+        "RoomSignaling", "Room", "Tape",
       ]),
     module(
       "Live",
@@ -223,7 +224,7 @@ let package = Package(
       "ReplayTests",
       [
         "Wire", "SCTP", "JSEP", "SDP", "Secure", "RTP", "Media", "AudioSession", "Stats", "Peer",
-        "Tape", "Queries", "Replay", "Lab", "Debug", "Verify", "Page",
+        "RoomSignaling", "Room", "Tape", "Queries", "Replay", "Lab", "Debug", "Verify", "Page",
       ]),
     tests(
       "DebugTests",
@@ -260,6 +261,7 @@ let package = Package(
         "MediaFiles", "AudioSession", "Stats", "Peer", "Tape", "Live", "Replay",
       ]),
     tests("SignalingTests", ["SDP", "Signaling"] + nio),
+    tests("RoomTests", ["Wire", "Peer", "SDP", "RoomSignaling", "Room", "Lab"]),
     tests("AudioSessionTests", ["AudioSession", "Media", "Wire", "Lab"]),
     tests("MediaTests", ["Media", "RTP", "Wire", "COpus", "CYUV"]),
     tests("MediaFilesTests", ["MediaFiles", "Media", "RTP", "Wire"]),

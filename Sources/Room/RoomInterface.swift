@@ -197,4 +197,17 @@ package struct CarriedMedia: Hashable, Sendable {
   package var peer: UInt32
   package var transceiver: UInt32
   package var extraValue: String
+
+  package init(
+    participant: Int, media: UInt32?, kind: MediaKind, isInbound: Bool, peer: UInt32,
+    transceiver: UInt32, extraValue: String
+  ) {
+    self.participant = participant
+    self.media = media
+    self.kind = kind
+    self.isInbound = isInbound
+    self.peer = peer
+    self.transceiver = transceiver
+    self.extraValue = extraValue
+  }
 }
