@@ -44,6 +44,7 @@ let nio: [Target.Dependency] = [
   .product(name: "NIOCore", package: "swift-nio"),
   .product(name: "NIOPosix", package: "swift-nio"),
   .product(name: "NIOHTTP1", package: "swift-nio"),
+  .product(name: "NIOWebSocket", package: "swift-nio"),
 ]
 
 let package = Package(
@@ -116,7 +117,9 @@ let package = Package(
       ]),
 
     // What every signaling protocol of rooms takes and gives.
-    module("RoomSignaling", ["Wire", "SDP", "Peer"]),
+    module("RoomSignaling", ["Wire", "SDP", "Stats", "Peer"]),
+    // The protocols that rooms speak, as machines: Janus, Sora, WHIP and WHEP, Retake's own.
+    module("RoomProtocols", ["Wire", "Digests", "SDP", "Peer", "RoomSignaling"]),
     // A room of a service: who is there, what is sent and received over which connections.
     module("Room", ["Wire", "Peer", "RoomSignaling"]),
 
@@ -129,8 +132,8 @@ let package = Package(
       "Tape",
       [
         "Wire", "Digests", "SDP", "JSEP", "ICE", "Secure", "RTP", "SCTP", "Flow", "Peer", "Media",
-        "Stats", "Speakers", "Decryption", "Observer", "AudioSession", "RoomSignaling", "Room",
-        "CSQLite", "CSupport", "CCharLS",
+        "Stats", "Speakers", "Decryption", "Observer", "AudioSession", "RoomSignaling",
+        "RoomProtocols", "Room", "CSQLite", "CSupport", "CCharLS",
       ],
       resources: [
         .embedInCode("Schema/0001_take.sql"), .embedInCode("Schema/0002_machines.sql"),
@@ -178,7 +181,7 @@ let package = Package(
     module("Verify", ["Wire", "Peer", "Media", "Tape", "Replay"]),
     module("RetakeTesting", ["Live", "Media", "Peer", "SDP", "Tape", "Replay", "Verify"]),
     module(
-      "Signaling", ["SDP", "COpenSSL"] + nio,
+      "Signaling", ["SDP", "Peer", "RoomSignaling", "RoomProtocols", "COpenSSL"] + nio,
       resources: [
         .embedInCode("CallPage/call.html"), .embedInCode("CallPage/call.css"),
         .embedInCode("CallPage/call.js"),
@@ -262,6 +265,16 @@ let package = Package(
       ]),
     tests("SignalingTests", ["SDP", "Signaling"] + nio),
     tests("RoomTests", ["Wire", "Peer", "SDP", "RoomSignaling", "Room", "Lab"]),
+    tests(
+      "SignalingTests",
+      [
+        "SDP", "RoomSignaling", "Signaling", .product(name: "NIOEmbedded", package: "swift-nio"),
+      ] + nio),
+    tests("RoomSignalingTests", ["Wire", "RoomSignaling"]),
+    .testTarget(
+      name: "RoomProtocolsTests",
+      dependencies: ["Wire", "SDP", "Peer", "RoomSignaling", "RoomProtocols"],
+      exclude: ["Transcripts"], swiftSettings: settings),
     tests("AudioSessionTests", ["AudioSession", "Media", "Wire", "Lab"]),
     tests("MediaTests", ["Media", "RTP", "Wire", "COpus", "CYUV"]),
     tests("MediaFilesTests", ["MediaFiles", "Media", "RTP", "Wire"]),

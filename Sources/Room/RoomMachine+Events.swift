@@ -139,7 +139,14 @@ extension RoomMachine {
     }
     if pool[media] == nil {
       // It comes without having been asked for: the service chooses.
-      guard (try? pool.take(media, isVideo: published.kind == .video)) != nil else { return }
+      do throws(SignalingFailure) {
+        if let size = try pool.take(media, isVideo: published.kind == .video) {
+          outbox.append(.event(.receiversGrown(size)))
+        }
+      } catch {
+        outbox.append(.event(.failed(error)))
+        return
+      }
     } else if let known = pool[media], known.connection != connection || known.mid != mid {
       lose(media, into: &outbox)
     }
@@ -230,9 +237,28 @@ extension RoomMachine {
   }
 
   private mutating func withdraw(_ id: LocalMediaID, into outbox: inout Outbox<RoomOutput>) {
-    guard let entry = own.remove(id) else { return }
-    if let place = carried(entry) { outbox.append(.person(.ended(place))) }
+    guard let entry = own[id] else { return }
+    if entry.phase == .unpublishing {
+      withdrawSilently(id, into: &outbox)
+    } else {
+      // The service has lost it: it is published anew with the next session.
+      guard entry.phase == .published else { return }
+      own.change(id) { ($0.phase, $0.media) = (.publishing, nil) }
+    }
     outbox.append(.event(.localMediaUnpublished(id)))
+  }
+
+  /// Own media goes over a transceiver from now on, and no longer over the one before.
+  private mutating func place(
+    _ id: LocalMediaID, on connection: ConnectionID, _ transceiver: UInt32,
+    into outbox: inout Outbox<RoomOutput>
+  ) {
+    guard let entry = own[id],
+      entry.connection != connection || entry.transceiver != transceiver
+    else { return }
+    if let place = carried(entry) { outbox.append(.person(.ended(place))) }
+    own.change(id) { ($0.connection, $0.transceiver) = (connection, transceiver) }
+    if let place = own[id].flatMap({ carried($0) }) { outbox.append(.person(.carried(place))) }
   }
 
   private func carried(_ entry: LocalMediaTable.Entry) -> CarriedMedia? {
@@ -326,9 +352,7 @@ extension RoomMachine {
       }
       tell(.connection(id, report), at: now, into: &outbox)
     case .sending(let media, let transceiver):
-      guard own[media] != nil else { return }
-      own.change(media) { ($0.connection, $0.transceiver) = (id, transceiver) }
-      if let place = own[media].flatMap({ carried($0) }) { outbox.append(.person(.carried(place))) }
+      place(media, on: id, transceiver, into: &outbox)
     case .receiving(let mid, let transceiver):
       links.setTransceiver(transceiver, of: mid, on: id)
       if let receiver = pool.receiver(on: id, mid: mid) {

@@ -245,6 +245,7 @@ package struct SignalingFailure: Error, Hashable, Sendable, Codable {
 
 /// Why a room is over.
 package struct RoomEnding: Hashable, Sendable, Codable {
+  /// What kind of end it is.
   package enum Reason: String, Hashable, Sendable, Codable {
     /// This side left, or the way to the server is lost.
     case disconnected

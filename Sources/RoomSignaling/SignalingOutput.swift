@@ -78,7 +78,7 @@ package enum SignalingEvent: Hashable, Sendable, Codable {
   case unpublished(owner: String, [MediaID])
   /// Published media has another extra value, other profiles, or is switched on or off.
   case mediaChanged(PublishedMedia)
-  /// A participant speaks, or does no longer; the level in dBov (0 to -127) when the server has one.
+  /// A participant speaks, or does no longer; the level in dBov (0 to -127) when the server tells.
   case talking(participant: String, Bool, level: Int?)
   /// Media of others comes in a section of a connection from now on.
   case assigned(MediaID, ConnectionID, mid: String)

@@ -85,9 +85,9 @@ public struct HTTPClient: Sendable {
   }
 }
 
-/// The parts of an `http` or `https` URL that a request needs.
-struct HTTPTarget {
-  /// Whether the scheme is `https`.
+/// The parts of a URL that a request needs.
+struct HTTPTarget: Sendable {
+  /// Whether the scheme is `https` or `wss`.
   var isSecure: Bool
   var host: String
   var port: Int
@@ -96,12 +96,14 @@ struct HTTPTarget {
   /// The `Host` field.
   var authority: String
 
-  init(_ url: String) throws(HTTPError) {
-    let schemes = ["http://", "https://"]
+  /// - Parameter schemes: the plain one and that over TLS.
+  init(_ url: String, schemes names: [String] = ["http", "https"]) throws(HTTPError) {
+    let schemes = names.map { $0 + "://" }
     guard let scheme = schemes.first(where: { url.lowercased().hasPrefix($0) }) else {
-      throw HTTPError(reason: "\(url): only http:// and https:// URLs can be called")
+      throw HTTPError(
+        reason: "\(url): only \(schemes.joined(separator: " and ")) URLs can be called")
     }
-    isSecure = scheme == schemes[1]
+    isSecure = scheme != schemes.first
     // A fragment stays with the client, and control characters would end the request's line.
     let rest = url.dropFirst(scheme.count).prefix { $0 != "#" }
     guard !rest.isEmpty, rest.utf8.allSatisfy({ $0 > 0x20 && $0 < 0x7f }) else {

@@ -1,10 +1,11 @@
 import NIOCore
 import NIOHTTP1
+import NIOWebSocket
 
 /// One connection of a server: collects requests, runs the handler, writes responses.
 ///
 /// The pipelining handler before it hands over one request at a time.
-final class HTTPExchange: ChannelDuplexHandler {
+final class HTTPExchange: ChannelDuplexHandler, RemovableChannelHandler {
   typealias InboundIn = HTTPServerRequestPart
   typealias OutboundIn = Never
   typealias OutboundOut = HTTPServerResponsePart
@@ -173,6 +174,8 @@ final class HTTPExchange: ChannelDuplexHandler {
   }
 
   func errorCaught(context: ChannelHandlerContext, error: any Error) {
+    // The request comes as any other after this, and is answered.
+    if error is NIOWebSocketUpgradeError { return }
     guard error is HTTPParserError else {
       context.close(promise: nil)
       return
@@ -211,7 +214,7 @@ final class HTTPExchange: ChannelDuplexHandler {
 }
 
 extension HTTPRequest {
-  fileprivate init(_ head: HTTPRequestHead, body: [UInt8] = []) {
+  init(_ head: HTTPRequestHead, body: [UInt8] = []) {
     self.init(
       method: head.method.rawValue, target: head.uri,
       headers: head.headers.map { ($0.name, $0.value) }, body: body)

@@ -72,10 +72,10 @@ public final class HTTPServer: Sendable {
       host: host, port: port, limits: limits, access: access, identity: nil, handler: handler)
   }
 
-  /// Starts to listen for HTTPS, or for HTTP without an identity.
+  /// Starts to listen for HTTPS, or for HTTP without an identity, and for WebSockets there.
   package static func listen(
     host: String, port: Int, limits: Limits = Limits(), access: AccessRules = AccessRules(),
-    identity: TLSIdentity?, handler: @escaping Handler
+    identity: TLSIdentity?, sockets: [WebSocketRoute] = [], handler: @escaping Handler
   ) async throws(HTTPError) -> HTTPServer {
     // What is wrong with the files is told now, and not to the first client.
     if let identity { _ = try TLSSession(.server(identity)) }
@@ -95,7 +95,7 @@ public final class HTTPServer: Sendable {
         connections.admit(channel)
           ? configure(
             channel, limits: limits, connections: connections, keeper: keeper, identity: identity,
-            handler: handler)
+            sockets: sockets, handler: handler)
           : channel.close()
       }
     do {
@@ -110,23 +110,30 @@ public final class HTTPServer: Sendable {
 
   private static func configure(
     _ channel: any Channel, limits: Limits, connections: OpenConnections,
-    keeper: AccessGate.Keeper, identity: TLSIdentity?, handler: @escaping Handler
+    keeper: AccessGate.Keeper, identity: TLSIdentity?, sockets: [WebSocketRoute],
+    handler: @escaping Handler
   ) -> EventLoopFuture<Void> {
     channel.eventLoop.makeCompletedFuture {
       var decoderLimits = NIOHTTPDecoderLimitConfiguration()
       decoderLimits.maxHeaderFieldSize = min(decoderLimits.maxHeaderFieldSize, limits.headerBytes)
       decoderLimits.maxHeaderListSize = limits.headerBytes
       let pipeline = channel.pipeline.syncOperations
+      let gate = AccessGate(
+        keeper, listening: channel.parent?.localAddress, local: channel.localAddress)
+      let upgrading = WebSocketUpgrading(routes: sockets, gate: gate, connections: connections)
       if let identity { try pipeline.addHandler(TLSHandler(.server(identity))) }
       try pipeline.configureHTTPServerPipeline(
-        withPipeliningAssistance: true, withErrorHandling: false,
-        withEncoderConfiguration: .init(), withDecoderLimitConfiguration: decoderLimits)
+        withPipeliningAssistance: true,
+        withServerUpgrade: sockets.isEmpty ? nil : upgrading.configuration,
+        withErrorHandling: false, withEncoderConfiguration: .init(),
+        withDecoderLimitConfiguration: decoderLimits)
       try pipeline.addHandler(
-        HTTPExchange(
-          limits: limits, connections: connections,
-          gate: AccessGate(
-            keeper, listening: channel.parent?.localAddress, local: channel.localAddress),
-          handler: handler))
+        HTTPExchange(limits: limits, connections: connections, gate: gate) { request in
+          if let socket = sockets.first(where: { $0.path == request.path }) {
+            return socket.refusal(of: request)
+          }
+          return await handler(request)
+        })
     }
   }
 
@@ -160,6 +167,7 @@ public struct HTTPError: Error, Hashable, Sendable, CustomStringConvertible {
 func sentence(of error: any Error) -> String {
   switch error {
   case let error as IOError: String(cString: strerror(error.errnoCode))
+  case is ChannelError: "the connection is closed"
   case let error as NIOConnectionError:
     error.connectionErrors.first.map { sentence(of: $0.error) } ?? "no such host"
   default: "\(error)"

@@ -31,7 +31,7 @@ import Wire
     room.enter()
     room.serve(.open(.up, ICEServers()), .makeOffer(iceRestart: false), of: 1)
     #expect(room.orders.map(\.order).prefix(2).last == .attach(.camera))
-    guard case .description(let offer, let media) = room.reports.first else {
+    guard case .description(let offer, let media) = room.reports.last else {
       Issue.record("\(room.reports)")
       return
     }

@@ -29,7 +29,9 @@ import Wire
   }
 
   @Test func soundNeedsNoReceiverOfVideo() {
-    let room = VirtualRoom { $0.videoReceiverMaximumCount = 1 }
+    let room = VirtualRoom(abilities: [.subscriptions]) {
+      $0.videoReceiverMaximumCount = 1
+    }
     room.enter([
       .named("anna", .audio(1, of: "anna"), .video(2, of: "anna"), .video(3, of: "anna"))
     ])

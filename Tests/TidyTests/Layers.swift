@@ -12,7 +12,8 @@ enum Layers {
     "JSEP", "Transport",
     "Capture", "Decryption", "Observer",
     "Flow", "Media", "AudioSession",
-    "Stats", "Speakers", "Peer", "RoomSignaling", "Room", "MediaFiles", "Tape", "Queries", "Page", "Replay", "Debug",
+    "Stats", "Speakers", "Peer", "RoomSignaling", "RoomProtocols", "Room", "MediaFiles", "Tape",
+    "Queries", "Page", "Replay", "Debug",
     "Verify", "Lab", "Live", "Export", "RetakeTesting", "Signaling", "Retake", "RetakeRTC",
     "RetakeCommand", "soak",
   ]
@@ -23,7 +24,7 @@ enum Layers {
     "JSEP", "Transport",
     "Capture", "Decryption", "Observer",
     "Flow", "Media", "AudioSession",
-    "Stats", "Speakers", "Peer", "RoomSignaling", "Room",
+    "Stats", "Speakers", "Peer", "RoomSignaling", "RoomProtocols", "Room",
   ]
 
   /// The targets of the manifest, with what each depends on inside the package.

@@ -83,11 +83,14 @@ extension RoomInput: RecordedInput {
           message: CanonicalJSON.text(ResponseText(result))))
     case .connection(let id, .opened(let peer)):
       // The number is in a column of peers, so that whoever numbers them anew finds it.
-      transcript.add(CallRequestRow(call: id.number, name: "opened", arguments: "{}"), of: peer)
+      transcript.add(
+        CallRequestRow(
+          call: id.number, name: RoomConnectionReport.openedName, arguments: "{}"), of: peer)
     case .connection(let id, let report):
       transcript.add(
         CallRequestRow(
-          call: id.number, name: report.title, arguments: CanonicalJSON.text(report)))
+          call: id.number, name: "connection \(report.title)",
+          arguments: CanonicalJSON.text(report)))
     case .share(let report):
       transcript.add(
         CallRequestRow(
@@ -98,9 +101,12 @@ extension RoomInput: RecordedInput {
 }
 
 extension RoomConnectionReport {
-  /// What it is about, in a word.
+  fileprivate static let openedName = "connection opened"
+
+  /// What it is about, in a word or two.
   var title: String {
     switch self {
+    case .report(.state(let state)): "state \(state.rawValue)"
     case .report(let report): CallText(encoding: report).name
     default: CallText(encoding: self).name
     }
@@ -171,7 +177,7 @@ extension CallRequestRow {
       CanonicalJSON.value(TransportEvent.self, from: arguments).map {
         .transport(TransportID(call), $0)
       }
-    case .connection where name == "opened":
+    case .connection where name == RoomConnectionReport.openedName:
       .connection(ConnectionID(call), .opened(peer: peer.number))
     case .connection:
       CanonicalJSON.value(RoomConnectionReport.self, from: arguments).map {

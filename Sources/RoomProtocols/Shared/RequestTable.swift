@@ -1,0 +1,64 @@
+import Wire
+
+/// Requests that wait for their answers, by the names of their transactions.
+struct RequestTable<Purpose: Sendable>: Sendable {
+  private struct Request: Sendable {
+    var number: UInt32
+    var purpose: Purpose
+    var due: Instant
+  }
+
+  private let prefix: String
+  private var count: UInt32 = 0
+  private var requests: [Request] = []
+
+  /// - Parameter prefix: what the names begin with, so that those of two sessions differ.
+  init(prefix: String) { self.prefix = prefix + "-" }
+
+  var deadline: Instant? { requests.map(\.due).min() }
+  var waitingCount: Int { requests.count }
+
+  /// Takes note of a request that is sent, and names it.
+  mutating func add(_ purpose: Purpose, due: Instant) -> String {
+    prefix + String(addNumber(purpose, due: due))
+  }
+
+  /// The same for a protocol that names its requests by numbers.
+  mutating func addNumber(_ purpose: Purpose, due: Instant) -> UInt32 {
+    count &+= 1
+    requests.append(Request(number: count, purpose: purpose, due: due))
+    return count
+  }
+
+  private func number(_ transaction: String) -> UInt32? {
+    transaction.hasPrefix(prefix) ? UInt32(transaction.dropFirst(prefix.count)) : nil
+  }
+
+  /// What an answer is about; nil when nothing waits for it.
+  func purpose(of transaction: String) -> Purpose? {
+    number(transaction).flatMap { number in requests.first { $0.number == number }?.purpose }
+  }
+
+  /// Takes out what an answer is about; nil when nothing waits for it, or no longer.
+  mutating func settle(_ transaction: String) -> Purpose? {
+    number(transaction).flatMap { settle(number: $0) }
+  }
+
+  mutating func settle(number: UInt32) -> Purpose? {
+    guard let index = requests.firstIndex(where: { $0.number == number }) else { return nil }
+    return requests.remove(at: index).purpose
+  }
+
+  /// Takes out what was not answered in time.
+  mutating func expire(at now: Instant) -> [Purpose] {
+    let late = requests.filter { $0.due <= now }
+    requests.removeAll { $0.due <= now }
+    return late.map(\.purpose)
+  }
+
+  /// Takes out all of them, first made first.
+  mutating func removeAll() -> [Purpose] {
+    defer { requests = [] }
+    return requests.map(\.purpose)
+  }
+}

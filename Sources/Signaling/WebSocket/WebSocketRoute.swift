@@ -1,0 +1,113 @@
+import NIOCore
+import NIOHTTP1
+import NIOWebSocket
+
+/// Where a server takes WebSockets, and who talks on them.
+package struct WebSocketRoute: Sendable {
+  /// Talks on a WebSocket until its end: it is closed when this returns.
+  package typealias Handler = @Sendable (WebSocket, HTTPRequest) async -> Void
+
+  /// The path, as in `/rooms`.
+  package var path: String
+  /// What is spoken there, the best first; a client that names none of them is refused. Empty when
+  /// nothing has to be named.
+  package var subprotocols: [String]
+  package var limits: WebSocketLimits
+  package var handler: Handler
+
+  package init(
+    path: String, subprotocols: [String] = [], limits: WebSocketLimits = WebSocketLimits(),
+    handler: @escaping Handler
+  ) {
+    self.path = path
+    self.subprotocols = subprotocols
+    self.limits = limits
+    self.handler = handler
+  }
+
+  /// Which of the subprotocols is spoken with a client; nil when it is none.
+  func subprotocol(for request: HTTPRequest) -> String? {
+    let named = (request.header("Sec-WebSocket-Protocol") ?? "").split(separator: ",")
+      .map { $0.trimmed }
+    return subprotocols.first { named.contains($0[...]) }
+  }
+
+  /// Whether a client can talk here.
+  func speaks(with request: HTTPRequest) -> Bool {
+    subprotocols.isEmpty || subprotocol(for: request) != nil
+  }
+
+  /// The answer to a request that wants no WebSocket here, or not in a way that this server knows
+  /// (RFC 6455 section 4.2.2).
+  func refusal(of request: HTTPRequest) -> HTTPResponse {
+    guard request.header("Upgrade")?.lowercased() == "websocket" else {
+      var response = HTTPResponse.refusal(426, "\(path) takes WebSockets only")
+      response.headers.append(("Upgrade", "websocket"))
+      return response
+    }
+    if request.header("Sec-WebSocket-Version") != "13" {
+      var response = HTTPResponse.refusal(426, "this server speaks version 13 of WebSockets")
+      response.headers.append(("Upgrade", "websocket"))
+      response.headers.append(("Sec-WebSocket-Version", "13"))
+      return response
+    }
+    guard !speaks(with: request) else {
+      return .refusal(400, "the request for a WebSocket is not complete, or not the first one")
+    }
+    let names = subprotocols.joined(separator: " or ")
+    return .refusal(400, "\(path) takes the subprotocol \(names); name it")
+  }
+}
+
+/// What makes WebSockets of the requests of one connection.
+struct WebSocketUpgrading: Sendable {
+  let routes: [WebSocketRoute]
+  let gate: AccessGate
+  let connections: OpenConnections
+
+  /// For the HTTP pipeline: looks at the first request of a connection.
+  var configuration: NIOHTTPServerUpgradeConfiguration {
+    let upgrading = self
+    let upgrader = NIOWebSocketServerUpgrader(
+      maxFrameSize: routes.map(\.limits.messageBytes).max() ?? 0, automaticErrorHandling: false,
+      shouldUpgrade: { channel, head in
+        channel.eventLoop.makeSucceededFuture(upgrading.fields(for: head))
+      },
+      upgradePipelineHandler: { channel, head in
+        channel.eventLoop.makeCompletedFuture { try upgrading.open(channel, head) }
+      })
+    return (upgraders: [upgrader], completionHandler: { _ in })
+  }
+
+  private func route(for request: HTTPRequest) -> WebSocketRoute? {
+    routes.first { $0.path == request.path }
+  }
+
+  /// The fields of the answer; nil when the request is answered as any other.
+  private func fields(for head: HTTPRequestHead) -> HTTPHeaders? {
+    let request = HTTPRequest(head)
+    guard head.method == .GET, gate.refusal(of: request) == nil,
+      let route = route(for: request), route.speaks(with: request)
+    else { return nil }
+    guard let subprotocol = route.subprotocol(for: request) else { return HTTPHeaders() }
+    return ["Sec-WebSocket-Protocol": subprotocol]
+  }
+
+  private func open(_ channel: any Channel, _ head: HTTPRequestHead) throws {
+    let request = HTTPRequest(head)
+    let pipeline = channel.pipeline.syncOperations
+    pipeline.removeHandler(context: try pipeline.context(handlerType: HTTPExchange.self))
+      .assumeIsolated().whenFailure { _ in channel.close(promise: nil) }
+    guard let route = route(for: request) else { return }
+    // Silence is normal from here on, and for pings to judge.
+    connections.note(channel, isAnswering: true)
+    let inbox = WebSocketInbox(route.limits)
+    try pipeline.addHandler(WebSocketHandler(route.limits, isServer: true, inbox: inbox))
+    let socket = WebSocket(
+      channel: channel, inbox: inbox, subprotocol: route.subprotocol(for: request))
+    Task {
+      await route.handler(socket, request)
+      await socket.close()
+    }
+  }
+}
