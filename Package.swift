@@ -263,7 +263,6 @@ let package = Package(
         "Wire", "TURN", "RTP", "SDP", "JSEP", "ICE", "SCTP", "Secure", "Flow", "Media",
         "MediaFiles", "AudioSession", "Stats", "Peer", "Tape", "Live", "Replay",
       ]),
-    tests("SignalingTests", ["SDP", "Signaling"] + nio),
     tests("RoomTests", ["Wire", "Peer", "SDP", "RoomSignaling", "Room", "Lab"]),
     tests(
       "SignalingTests",

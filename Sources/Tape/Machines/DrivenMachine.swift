@@ -1,4 +1,5 @@
 import AudioSession
+import Room
 import RoomProtocols
 import RoomSignaling
 package import Wire
