@@ -32,7 +32,7 @@ DEB ?= .build/retake.deb
 # The Swift runtime is linked in, so that what is built runs where Swift is not, and starts sooner.
 RELEASE = swift build -c release --static-swift-stdlib
 
-.PHONY: install deb docs demo test sample changes determinism lint interop captures bench soak release deps deps-test deps-lint deps-interop
+.PHONY: install deb docs demo test fuzz sample changes determinism lint interop captures bench soak release deps deps-test deps-lint deps-interop
 
 # Two full stacks call each other over loopback; the take is replayed and looked into. Without
 # optimisation, because that builds in half of the time, and `make test` goes on from it.
@@ -54,6 +54,12 @@ test: deps deps-test
 	swift test --skip '$(SOCKETS)' --skip '$(LONG)'
 	swift test --skip-build --filter '$(SOCKETS)'
 	swift test --skip-build --filter '$(LONG)'
+
+# Damaged inputs at every entrance, FUZZ at each; what `make test` does with a million at all.
+FUZZ ?= 1000000
+fuzz: deps deps-test
+	RETAKE_TESTS=AnyBytesTests swift build --build-tests
+	RETAKE_TESTS=AnyBytesTests RETAKE_MUTATIONS_EACH=$(FUZZ) swift test --skip-build --filter AnyBytesTests
 
 # A package of somebody else, whose tests replay captures through the RetakeTesting product. It
 # takes what is built already: everything is there when the tests were run before.

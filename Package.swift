@@ -297,7 +297,7 @@ let package = Package(
       "AnyBytesTests",
       [
         "Wire", "STUN", "RTP", "SCTP", "SDP", "Capture", "Decryption", "Observer", "Media", "Peer",
-        "Lab", "Signaling", "Tape",
+        "Lab", "RoomSignaling", "RoomProtocols", "Signaling", "Tape",
       ]),
     // Not a test bundle: calls that come and go for minutes, against a recorder of its own.
     .executableTarget(

@@ -8,7 +8,7 @@ import Wire
 
 /// The Janus machine against what the server's documentation says, and against what a server does
 /// wrong; what a real server said is in `TranscriptTests`.
-@Suite struct JanusTests {
+struct JanusTests {
   private typealias Bench = SignalingBench<JanusMachine>
 
   private static func bench(

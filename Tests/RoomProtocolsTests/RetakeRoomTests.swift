@@ -7,7 +7,7 @@ import Wire
 @testable import RoomProtocols
 
 /// A participant in a room of Retake's own protocol, and its messages.
-@Suite struct RetakeRoomTests {
+struct RetakeRoomTests {
   private typealias Bench = SignalingBench<RetakeRoomMachine>
 
   private static let sound = LocalMediaInfo(id: LocalMediaID(1), kind: .audio, extraValue: "mic")
@@ -87,7 +87,7 @@ import Wire
 
   @Test(arguments: [
     "", "[]", "{}", #"{"type":7}"#, #"{"type":"dance"}"#, #"{"type":"join","role":"up"}"#,
-    #"{"type":"join","room":"r","role":"sideways"}"#, #"{"type":"offer","request":-1,"sdp":""}"#,
+    #"{"type":"join","room":"r","role":"sideways"}"#, #"{"type":"stop","request":-1}"#,
     #"{"type":"subscribe","request":1,"media":["x"]}"#, #"{"type":"candidate"}"#,
     #"{"type":"subscribe","request":4294967296,"media":[]}"#,
   ])

@@ -15,6 +15,8 @@ struct SignalingBench<Protocol: SignalingMachine> {
   /// The transport that was asked for last.
   private(set) var transport = TransportID(0)
   private(set) var lastSent: JSONValue?
+  /// Every request over HTTP.
+  private(set) var requestsSent: [(id: RequestID, request: HTTPRequest)] = []
 
   init(_ configuration: SignalingConfiguration) {
     machine = Protocol(configuration, entropy: Entropy(seed: [1]))
@@ -32,6 +34,7 @@ struct SignalingBench<Protocol: SignalingMachine> {
       switch output {
       case .transport(let id, .open): transport = id
       case .transport(_, .send(.text(let text))): lastSent = try? JSONValue(parsing: text)
+      case .request(let id, let request): requestsSent.append((id, request))
       default: break
       }
     }

@@ -7,7 +7,7 @@ import Wire
 @testable import RoomProtocols
 
 /// The Sora machine with a server of its public documents.
-@Suite struct SoraTests {
+struct SoraTests {
   /// A client and its server, which talk over whichever way is open.
   private struct Pair {
     var bench: SignalingBench<SoraMachine>

@@ -5,8 +5,8 @@ import Wire
 
 @testable import RoomProtocols
 
-/// What a machine was given and what it made of it, in a room of a real Janus server (version 1.1.2,
-/// as Debian has it) with real connections: one step a line.
+/// What a machine was given and what it made of it, in a room of a real Janus server (version
+/// 1.1.2, as Debian has it) with real connections: one step a line.
 struct Transcript: Sendable, CustomTestStringConvertible {
   struct Step: Codable, Sendable {
     /// Nanoseconds since the beginning.

@@ -4,7 +4,7 @@ import Wire
 
 @testable import RoomProtocols
 
-@Suite struct TranscriptTests {
+struct TranscriptTests {
   /// The bytes of every frame, every request to a connection, every event and every deadline.
   @Test func whatARealServerSaidComesToTheSameAgain() throws {
     for transcript in try Transcript.all.get() {
@@ -30,12 +30,12 @@ import Wire
   /// The way to the server breaks after every step, and never comes back; then the room is left.
   @Test func theWayMayBreakInEveryState() throws {
     for transcript in try Transcript.all.get() {
-      for count in 1...transcript.steps.count {
-        var bench = SignalingBench(transcript.machine)
-        for step in transcript.steps.prefix(count) {
-          bench.move(to: Instant(nanoseconds: step.at))
-          bench.step(step.input)
-        }
+      var whole = SignalingBench(transcript.machine)
+      for (number, step) in transcript.steps.enumerated() {
+        whole.move(to: Instant(nanoseconds: step.at))
+        whole.step(step.input)
+        _ = whole.take()
+        var bench = whole
         bench.transport(.failed("broken"))
         for _ in 0..<2 {
           bench.wait(9)
@@ -44,7 +44,9 @@ import Wire
         bench.want(.leave)
         bench.wait(10)
         let ends = bench.events().count { if case .ended = $0 { true } else { false } }
-        #expect(ends == 1, "\(transcript), after step \(count)")
+        let isOver = if case .intent(.leave) = step.input { true } else { false }
+        #expect(ends == 1 || isOver, "\(transcript), after step \(number)")
+        if isOver { break }
         #expect(bench.machine.deadline == nil)
       }
     }

@@ -3,7 +3,7 @@ import Testing
 
 @testable import RoomProtocols
 
-@Suite struct ZlibTests {
+struct ZlibTests {
   private static let text = Array(
     String(repeating: "a=candidate:1 1 udp 2130706431 192.0.2.1 39645 typ host\r\n", count: 40).utf8
   )

@@ -2,7 +2,7 @@ import Testing
 
 @testable import RoomSignaling
 
-@Suite struct JSONValueTests {
+struct JSONValueTests {
   @Test(arguments: [
     #"{"a":1,"b":[true,false,null],"a2":{"x":-1.5}}"#, #"[]"#, #"{}"#, #""é\n\u0001\"\\""#,
     "9007199254740993", "-0.25", #"[[[[]]]]"#, #"{"":""}"#,

@@ -7,7 +7,7 @@ import Testing
 @testable import Signaling
 
 /// One end of a WebSocket in virtual time, frame by frame.
-@Suite struct WebSocketHandlerTests {
+struct WebSocketHandlerTests {
   /// Stands in the place of the socket: counts what is read, and holds what is written.
   private final class Socket: ChannelOutboundHandler {
     typealias OutboundIn = WebSocketFrame

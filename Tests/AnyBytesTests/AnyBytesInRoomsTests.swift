@@ -1,0 +1,297 @@
+import Foundation
+import Peer
+import RoomProtocols
+import RoomSignaling
+import SDP
+import Testing
+import Wire
+
+/// Any server may stand at the other end of a room: what it says comes mutated, late, twice, in any
+/// order, or not at all, while the room wants things and connections come and go.
+///
+/// Its inputs are a part of those that `AnyBytesTests` shares out: 10 in a thousand.
+@Suite(.timeLimit(.minutes(AnyBytesTests.each == nil ? 10 : 600))) struct AnyBytesInRoomsTests {
+  private func tell(_ entrance: String, _ count: Int, _ taken: Int) {
+    print("any bytes: \(entrance): \(count) inputs, \(taken) of them with an effect")
+  }
+
+  private static var transcripts: URL {
+    URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
+      .appending(path: "RoomProtocolsTests/Transcripts")
+  }
+
+  /// The frames of transcripts of a real server.
+  private static func frames(_ name: String) throws -> [String] {
+    let text = try String(
+      contentsOf: transcripts.appending(path: name + ".jsonl"), encoding: .utf8)
+    return try text.split(separator: "\n").compactMap { line in
+      let step = try JSONValue(parsing: String(line))
+      return step["input"]?["transport"]?["_1"]?["frame"]?["_0"]?["text"]?["_0"]?.text
+    }
+  }
+
+  @Test func anyServerMayBeAJanus() throws {
+    let count = AnyBytesTests.count(4)
+    var taken = 0
+    for (plugin, name) in [
+      ("videoroom", "videoroom-subscriber"), ("videoroom", "videoroom-publisher"),
+      ("audiobridge", "audiobridge"), ("echotest", "echotest"),
+    ] {
+      var fuzz = RoomFuzz<JanusMachine>(
+        seed: 21, texts: try Self.frames(name),
+        options: ["plugin": plugin, "textroom": "1234"])
+      fuzz.run(count / 4)
+      taken += fuzz.effects
+    }
+    tell("Janus", count, taken)
+    #expect(taken > count / 10)
+  }
+
+  @Test func anyServerMayBeARoom() {
+    let count = AnyBytesTests.count(2)
+    var fuzz = RoomFuzz<RetakeRoomMachine>(seed: 22, texts: RoomSamples.room, options: [:])
+    fuzz.run(count)
+    tell("rooms", count, fuzz.effects)
+    #expect(fuzz.effects > count / 10)
+  }
+
+  @Test func anyServerMayBeASora() {
+    let count = AnyBytesTests.count(2)
+    var fuzz = RoomFuzz<SoraMachine>(
+      seed: 23, texts: RoomSamples.sora, options: ["data_channels": "[]"])
+    fuzz.run(count)
+    tell("Sora", count, fuzz.effects)
+    #expect(fuzz.effects > count / 10)
+  }
+
+  @Test func anyServerMayBeAnEndpoint() {
+    let count = AnyBytesTests.count(1)
+    var whip = RoomFuzz<WHIPMachine>(seed: 24, texts: RoomSamples.bodies, options: [:])
+    whip.run(count / 2)
+    var whep = RoomFuzz<WHEPMachine>(seed: 25, texts: RoomSamples.bodies, options: [:])
+    whep.run(count / 2)
+    tell("WHIP and WHEP", count, whip.effects + whep.effects)
+    #expect(whip.effects + whep.effects > count / 20)
+  }
+
+  @Test func anyBytesMayBeARequestToARoom() {
+    var damage = Damage(seed: 26)
+    let count = AnyBytesTests.count(1)
+    let samples = RoomSamples.requests.map { Array($0.utf8) }
+    var taken = 0
+    for _ in 0..<count {
+      let text = String(decoding: damage.damaged(samples), as: UTF8.self)
+      do throws(JSONError) {
+        let request = try RoomRequest(parsing: text)
+        taken += 1
+        // What was understood is said in the one way in which it is written.
+        let again = try RoomRequest(parsing: request.text)
+        if again != request { Issue.record("\(request.text) is read in two ways") }
+      } catch {
+        if error.reason.isEmpty { Issue.record("a refusal without a reason") }
+      }
+    }
+    tell("requests to rooms", count, taken)
+    #expect(taken > count / 50)
+  }
+}
+
+/// A machine with a server that does anything.
+private struct RoomFuzz<Protocol: SignalingMachine> {
+  private static var episodeLength: Int { 250 }
+
+  private let texts: [[UInt8]]
+  private let options: [String: String]
+  private var damage: Damage
+  private var machine: Protocol
+  private var now = Instant.zero
+  private var transport = TransportID(0)
+  private var request = RequestID(0)
+  private var connections: UInt32 = 0
+  private var transaction: String?
+  private var endings = 0
+  /// How many inputs came to anything.
+  private(set) var effects = 0
+
+  init(seed: UInt64, texts: [String], options: [String: String]) {
+    self.texts = texts.map { Array($0.utf8) }
+    self.options = options
+    damage = Damage(seed: seed)
+    machine = Self.machine(options)
+  }
+
+  private static func machine(_ options: [String: String]) -> Protocol {
+    Protocol(
+      SignalingConfiguration(
+        protocolName: Protocol.name, urls: ["wss://one.example/", "wss://two.example/"],
+        options: options), entropy: Entropy(seed: [7]))
+  }
+
+  mutating func run(_ count: Int) {
+    var done = 0
+    while done < count {
+      begin()
+      for _ in 0..<min(Self.episodeLength, count - done) {
+        step(input())
+        done += 1
+      }
+      end()
+    }
+  }
+
+  private mutating func begin() {
+    machine = Self.machine(options)
+    (now, endings, connections, transaction) = (.zero, 0, 0, nil)
+    let roles: [ConnectionRole] = [.both, .down, .up]
+    step(.intent(.join(RoomJoin(room: "1234", role: roles[damage.below(3)]))))
+    if damage.below(4) != 0 { step(.transport(transport, .opened(subprotocol: nil))) }
+  }
+
+  /// The room is left, and is over in time whatever the server does.
+  private mutating func end() {
+    step(.intent(.leave))
+    for _ in 0..<100 where endings == 0 {
+      guard let due = machine.deadline else { break }
+      now = max(now, due)
+      step(.deadline)
+    }
+    if endings != 1 { Issue.record("\(Protocol.name): \(endings) endings; \(machine.status)") }
+    if machine.deadline != nil { Issue.record("\(Protocol.name): a deadline after the end") }
+  }
+
+  private mutating func step(_ input: SignalingInput) {
+    var outbox = Outbox<SignalingOutput>()
+    machine.step(input, at: now, into: &outbox)
+    let outputs = outbox.take()
+    if !outputs.isEmpty { effects += 1 }
+    if outputs.count > 3_000 { Issue.record("\(outputs.count) outputs of one step") }
+    for output in outputs {
+      if endings > 0, case .event = output { Issue.record("an event after the end: \(output)") }
+      take(output)
+    }
+  }
+
+  private mutating func take(_ output: SignalingOutput) {
+    switch output {
+    case .transport(let id, .open): transport = id
+    case .transport(_, .send(.text(let text))):
+      let value = try? JSONValue(parsing: text)
+      transaction = (value?["transaction"] ?? value?["request"])?.identifier ?? transaction
+    case .request(let id, _): request = id
+    case .connection(let id, .open): connections = max(connections, id.number)
+    case .event(.ended): endings += 1
+    default: break
+    }
+  }
+
+  // MARK: What happens
+
+  private mutating func input() -> SignalingInput {
+    switch damage.below(20) {
+    case 0..<9: return .transport(transport, .frame(frame()))
+    case 9, 10: return http()
+    case 11..<14: return .connection(ConnectionID(1 + UInt32(damage.below(3))), report())
+    case 14..<17: return .intent(intent())
+    case 17:
+      if let due = machine.deadline {
+        now = max(now, due)
+        return .deadline
+      }
+      now += .seconds(Int64(damage.below(40)))
+      return .deadline
+    case 18: return .transport(transport, .opened(subprotocol: "x"))
+    default: return loss()
+    }
+  }
+
+  private mutating func loss() -> SignalingInput {
+    let id = damage.below(4) == 0 ? TransportID(UInt32(damage.below(9))) : transport
+    switch damage.below(4) {
+    case 0: return .transport(id, .failed("gone"))
+    case 1: return .transport(id, .closed(code: UInt16(damage.below(5000)), reason: "closed"))
+    default: return .transport(id, .opened(subprotocol: nil))
+    }
+  }
+
+  /// A message of the server, as it is or damaged, for the last request or for another.
+  private mutating func text() -> String {
+    let isWhole = damage.below(3) != 0
+    let bytes = isWhole ? texts[damage.below(texts.count)] : damage.damaged(texts)
+    let text = String(decoding: bytes, as: UTF8.self)
+    guard let transaction, damage.below(4) != 0 else { return text }
+    return text.replacingValue(of: "transaction", with: "\"\(transaction)\"")
+      .replacingValue(of: "request", with: transaction)
+  }
+
+  private mutating func frame() -> SignalingFrame {
+    damage.below(40) == 0 ? .binary(Array(text().utf8)) : .text(text())
+  }
+
+  private mutating func http() -> SignalingInput {
+    let id = damage.below(4) == 0 ? RequestID(UInt32(damage.below(9))) : request
+    guard damage.below(8) != 0 else { return .response(id, .failed("no answer")) }
+    let statuses = [200, 201, 204, 307, 308, 401, 404, 405, 406, 412, 503]
+    var fields = [
+      HTTPField("Location", "/session/1"), HTTPField("ETag", "\"1\""),
+      HTTPField("Content-Type", "application/sdp"), HTTPField("Retry-After", "1"),
+      HTTPField("Link", "<stun:a.example>; rel=\"ice-server\""),
+    ]
+    if damage.below(3) == 0 {
+      let index = damage.below(fields.count)
+      let value = damage.damaged([Array(fields[index].value.utf8)])
+      fields[index].value = String(decoding: value, as: UTF8.self)
+    }
+    return .response(
+      id,
+      .answered(
+        status: statuses[damage.below(statuses.count)], fields: fields, body: Array(text().utf8)))
+  }
+
+  private mutating func report() -> ConnectionReport {
+    let sdp = String(decoding: texts[damage.below(texts.count)], as: UTF8.self)
+    let place = LocalMediaPlace(
+      media: LocalMediaID(UInt32(damage.below(3))), mid: String(damage.below(3)))
+    switch damage.below(10) {
+    case 0, 1: return .description(SessionDescription(type: .offer, sdp: sdp), media: [place])
+    case 2, 3: return .description(SessionDescription(type: .answer, sdp: sdp), media: [place])
+    case 4: return .refused(PeerError(name: "OperationError", message: "no"))
+    case 5: return .candidate(damage.below(3) == 0 ? nil : CandidateInit(candidate: "candidate:1"))
+    case 6: return .state(damage.below(2) == 0 ? .failed : .connected)
+    case 7: return .channelOpened(label: "JanusDataChannel")
+    case 8: return .channelMessage(label: channelLabel(), frame())
+    default: return .stats(ActionID(UInt32(damage.below(4))), "[]")
+    }
+  }
+
+  private mutating func channelLabel() -> String {
+    ["JanusDataChannel", "signaling", "notify", "stats", "#chat"][damage.below(5)]
+  }
+
+  private mutating func intent() -> RoomIntent {
+    let action = ActionID(UInt32(damage.below(50)))
+    let media = MediaID(UInt32(damage.below(6)))
+    let own = LocalMediaInfo(id: LocalMediaID(UInt32(damage.below(3))), kind: .audio)
+    switch damage.below(12) {
+    case 0, 1: return .publish(PublicationRequest(action: action, media: [own]))
+    case 2: return .unpublish(action, [own.id])
+    case 3: return .updateLocal(own)
+    case 4, 5: return .subscribe(action, [media])
+    case 6: return .unsubscribe(action, [media])
+    case 7: return .setProfile(action, media, .low)
+    case 8: return .setPaused(action, media, true)
+    case 9: return .sendMessage(action, UserMessage(text: "hello"))
+    case 10: return .restartICE(ConnectionID(1 + UInt32(damage.below(3))))
+    default: return damage.below(3) == 0 ? .networkChanged : .renewToken("t")
+    }
+  }
+}
+
+extension String {
+  /// The text with another value of the first member of a name.
+  fileprivate func replacingValue(of name: String, with value: String) -> String {
+    guard let place = firstRange(of: "\"\(name)\":") else { return self }
+    let rest = self[place.upperBound...]
+    let end = rest.firstIndex { $0 == "," || $0 == "}" } ?? rest.endIndex
+    return self[..<place.upperBound] + value + rest[end...]
+  }
+}
