@@ -355,8 +355,11 @@ extension RoomMachine {
       place(media, on: id, transceiver, into: &outbox)
     case .receiving(let mid, let transceiver):
       links.setTransceiver(transceiver, of: mid, on: id)
-      if let receiver = pool.receiver(on: id, mid: mid) {
-        pool.change(receiver.media) { $0.transceiver = transceiver }
+      if let receiver = pool.receiver(on: id, mid: mid), receiver.transceiver != transceiver {
+        lose(receiver.media, into: &outbox)
+        pool.change(receiver.media) {
+          ($0.connection, $0.mid, $0.transceiver) = (id, mid, transceiver)
+        }
         carry(receiver.media, into: &outbox)
       }
     case .secured: if let told = life.reach(.secured) { outbox.append(told) }
