@@ -1,0 +1,6 @@
+import Room
+
+/// Who carries out what a room asks of the process that shares a screen.
+protocol ScreenSharing: Sendable {
+  func carryOut(_ order: ShareOrder)
+}
