@@ -1,4 +1,4 @@
-/// Why a piece of sound was not taken.
+/// Why a piece of audio was not taken.
 public enum AudioDeviceError: Error, Hashable, Sendable, CustomStringConvertible {
   /// The session's own device runs: what the application hands in would be a second microphone.
   case audioUnitActive
@@ -41,7 +41,7 @@ public enum AudioDeviceError: Error, Hashable, Sendable, CustomStringConvertible
   public var description: String {
     switch self {
     case .audioUnitActive:
-      "the session's own device runs: use manual audio and keep it disabled to hand in sound"
+      "the session's own device runs: use manual audio and keep it disabled to hand in audio"
     case .audioUnitInactive: "the session's own device does not run"
     case .recordingPaused: "recording is paused at the device"
     case .unsupportedSamples(let samples):

@@ -1,6 +1,6 @@
 import Media
 
-/// How samples of sound stand in memory.
+/// How samples of audio stand in memory.
 public enum AudioSampleFormat: String, Hashable, Sendable, Codable {
   /// 16 bits, low byte first: what is sent.
   case s16le
@@ -24,7 +24,7 @@ public enum AudioSampleFormat: String, Hashable, Sendable, Codable {
   }
 }
 
-/// The format of sound: rate, channels, samples.
+/// The format of audio: rate, channels, samples.
 public struct AudioFormat: Hashable, Sendable, Codable {
   /// Frames per second, 8000 to 192000.
   public var sampleRate: Int
@@ -49,7 +49,7 @@ public struct AudioFormat: Hashable, Sendable, Codable {
     return samples == .s16le ? channels : "\(channels), \(samples.rawValue)"
   }
 
-  /// Why sound of the format is refused; nil when it is taken.
+  /// Why audio of the format is refused; nil when it is taken.
   public var fault: AudioDeviceError? {
     guard samples == .s16le || samples == .s16be else { return .unsupportedSamples(samples) }
     guard Self.sampleRates.contains(sampleRate) else { return .unsupportedRate(sampleRate) }
@@ -58,7 +58,7 @@ public struct AudioFormat: Hashable, Sendable, Codable {
   }
 }
 
-/// Where a piece of sound comes from.
+/// Where a piece of audio comes from.
 public enum AudioSourceTag: String, Hashable, Sendable, Codable {
   /// A microphone.
   case microphone
@@ -68,7 +68,7 @@ public enum AudioSourceTag: String, Hashable, Sendable, Codable {
   case other
 }
 
-/// How sound gets to the session.
+/// How audio gets to the session.
 public enum AudioSourceOrigin: String, Hashable, Sendable, Codable {
   /// From the session's own device, while that runs.
   case unit
@@ -76,13 +76,13 @@ public enum AudioSourceOrigin: String, Hashable, Sendable, Codable {
   case external
 }
 
-/// A source of sound among several that are mixed.
+/// A source of audio among several that are mixed.
 public struct AudioSourceID: Hashable, Sendable, Codable {
   /// Its number.
   public var number: UInt32
   /// What it is.
   public var tag: AudioSourceTag
-  /// How its sound gets in.
+  /// How its audio gets in.
   public var origin: AudioSourceOrigin
 
   /// Names a source.
@@ -96,7 +96,7 @@ public struct AudioSourceID: Hashable, Sendable, Codable {
   public static let unit = Self(0, tag: .microphone, origin: .unit)
 }
 
-/// A piece of recorded sound of any length.
+/// A piece of recorded audio of any length.
 public struct PCMChunk: Hashable, Sendable {
   /// How `data` is to be read.
   public var format: AudioFormat

@@ -1,4 +1,4 @@
-/// Where a mode sends sound.
+/// Where a mode sends audio.
 public enum AudioOutput: String, Hashable, Sendable, Codable {
   /// Where the route says.
   case `default`
@@ -12,7 +12,7 @@ public enum AudioOutput: String, Hashable, Sendable, Codable {
 public enum AudioMode: Hashable, Sendable, Codable {
   /// A category without a special mode.
   case `default`(category: AudioSessionCategory, output: AudioOutput)
-  /// A call with pictures: the loudspeaker comes with the mode.
+  /// A call with video frames: the loudspeaker comes with the mode.
   case videoChat
   /// A call.
   case voiceChat(output: AudioOutput)
@@ -20,13 +20,13 @@ public enum AudioMode: Hashable, Sendable, Codable {
 
 /// What a session asks of the device, one thing at a time; each can fail.
 public enum AudioDeviceOperation: Hashable, Sendable, Codable {
-  /// Sets what sound is used for.
+  /// Sets what audio is used for.
   case setCategory(AudioSessionCategory, options: AudioSessionOptions)
   /// Sets what it is tuned for.
   case setMode(AudioSessionMode)
   /// Sends output elsewhere than the route says.
   case overridePort(AudioPortOverride)
-  /// Takes or gives back the right to sound.
+  /// Takes or gives back the right to audio.
   case setActive(Bool)
   /// Asks for a rate, in Hz.
   case setPreferredSampleRate(Int)
@@ -64,7 +64,7 @@ extension AudioMode {
   /// when the mode does not want it: devices keep it otherwise.
   ///
   /// - Parameters:
-  ///   - options: how to get on with other sound.
+  ///   - options: how to get on with other audio.
   ///   - current: the category before.
   public func operations(
     options: AudioSessionOptions = .modeDefaults, current: AudioSessionCategory
@@ -93,7 +93,7 @@ extension AudioMode {
     }
   }
 
-  /// Where it sends sound; nil leaves that to the mode.
+  /// Where it sends audio; nil leaves that to the mode.
   private var output: AudioOutput? {
     switch self {
     case .default(_, let output), .voiceChat(let output): output

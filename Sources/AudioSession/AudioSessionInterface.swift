@@ -9,13 +9,13 @@ public enum AudioSessionCall: Hashable, Sendable, Codable {
   case unlock
   /// Sets all of the configuration.
   case configure(AudioSessionConfiguration)
-  /// Sets what sound is used for.
+  /// Sets what audio is used for.
   case setCategory(AudioSessionCategory, options: AudioSessionOptions)
   /// Sets what it is tuned for.
   case setMode(AudioSessionMode)
   /// Sends output elsewhere than the route says.
   case overridePort(AudioPortOverride)
-  /// Takes or gives back the right to sound; it counts.
+  /// Takes or gives back the right to audio; it counts.
   case setActive(Bool)
   /// Asks for a rate, in Hz.
   case setPreferredSampleRate(Int)
@@ -35,7 +35,7 @@ public enum AudioSessionCall: Hashable, Sendable, Codable {
   case setAudioEnabled(Bool)
   /// Asks for the microphone and makes it ready.
   case initializeInput
-  /// A connection begins that needs sound.
+  /// A connection begins that needs audio.
   case openConnection(UInt32, sends: Bool, receives: Bool)
   /// It ends.
   case closeConnection(UInt32)
@@ -43,7 +43,7 @@ public enum AudioSessionCall: Hashable, Sendable, Codable {
   case pauseRecording
   /// Starts it again.
   case resumeRecording
-  /// A source gives no more sound: nothing is put in its place.
+  /// A source gives no more audio: nothing is put in its place.
   case removeSource(UInt32)
   /// Reads the counters.
   case readCounters
@@ -65,9 +65,9 @@ public enum AudioDeviceEvent: Hashable, Sendable, Codable {
   case interruptionBegan
   /// The device is free again; whether it is proper to go on.
   case interruptionEnded(shouldResume: Bool)
-  /// Sound goes another way, or in other formats.
+  /// Audio goes another way, or in other formats.
   case routeChanged(AudioRouteChangeReason, AudioRoute)
-  /// The system's server of sound has ended.
+  /// The system's server of audio has ended.
   case mediaServerTerminated
   /// It is there again.
   case mediaServerReset
@@ -93,9 +93,9 @@ public enum AudioSessionEvent: Hashable, Sendable, Codable {
   case didBeginInterruption
   /// That has ended.
   case didEndInterruption(shouldResumeSession: Bool)
-  /// Sound goes another way.
+  /// Audio goes another way.
   case didChangeRoute(AudioRouteChangeReason, previous: AudioRoute, current: AudioRoute)
-  /// The system's server of sound has ended.
+  /// The system's server of audio has ended.
   case mediaServerTerminated
   /// It is there again.
   case mediaServerReset
@@ -119,7 +119,7 @@ public enum AudioSessionEvent: Hashable, Sendable, Codable {
   case sourceResumed(AudioSourceID, silentBlocks: Int)
   /// A source comes in another format: what did not fill 10 ms is lost.
   case sourceFormatChanged(AudioSourceID, from: AudioFormat, to: AudioFormat, lostFrames: Int)
-  /// Sound of a source is dropped from now on.
+  /// Audio of a source is dropped from now on.
   case sourceRefused(AudioSourceID, reason: String)
 
   /// The name without arguments.
@@ -141,15 +141,15 @@ package enum AudioSessionAction: Sendable {
   case event(AudioDeviceEvent)
   /// The answer to an operation by its number.
   case answer(operation: UInt32, AudioDeviceAnswer)
-  /// A piece of recorded sound.
+  /// A piece of recorded audio.
   case deliver(AudioSourceID, PCMChunk)
-  /// Sound that a connection has received, to be played.
+  /// Audio that a connection has received, to be played.
   case rendered(track: UInt32, AudioBlock)
   /// The device wants so many units of 10 ms to play.
   case pull(units: Int)
 }
 
-/// 10 ms of sound for the senders.
+/// 10 ms of audio for the senders.
 package struct CapturedBlock: Sendable {
   /// Which block it is, counted from 0.
   package var index: UInt64
@@ -158,14 +158,14 @@ package struct CapturedBlock: Sendable {
   package var sources: Int
 }
 
-/// Sound for the device.
-package struct PlayedSound: Sendable {
+/// Audio for the device.
+package struct PlayedAudio: Sendable {
   /// Which unit of 10 ms is the first, counted from 0.
   package var index: UInt64
   package var units: Int
   /// The tracks that were heard in it; none is silence.
   package var tracks: Int
-  /// The samples at 48 kHz; none where the received sound was not decoded.
+  /// The samples at 48 kHz; none where the received audio was not decoded.
   package var block: AudioBlock
 }
 
@@ -176,14 +176,14 @@ package enum AudioSessionEffect: Sendable {
   case event(AudioSessionEvent)
   case state(machine: String, from: String, to: String)
   case captured(CapturedBlock)
-  case played(PlayedSound)
+  case played(PlayedAudio)
   /// How a delivery went: the frames taken, or why none was.
   case delivered(Result<Int, AudioDeviceError>)
 }
 
 /// What was counted at the device.
 public struct AudioDeviceCounters: Hashable, Sendable, Codable {
-  /// Pieces of sound that were taken.
+  /// Pieces of audio that were taken.
   public var deliveries = 0
   /// Frames in them, in the source's rate.
   public var deliveredFrames = 0
@@ -211,7 +211,7 @@ public struct AudioDeviceCounters: Hashable, Sendable, Codable {
   public var playedUnits = 0
   /// Those of them that were silence.
   public var silentUnits = 0
-  /// Received sound that was dropped because nobody pulled.
+  /// Received audio that was dropped because nobody pulled.
   public var overflowedFrames = 0
 
   /// Nothing was counted.

@@ -1,10 +1,10 @@
 import Media
 package import Wire
 
-/// An audio session with its device as one machine: which way sound goes, whether it may, and the
-/// sound itself in blocks of 10 ms.
+/// An audio session with its device as one machine: which way audio goes, whether it may, and the
+/// audio itself in blocks of 10 ms.
 ///
-/// It is one machine and not two, because each piece of sound is taken or dropped by the state of
+/// It is one machine and not two, because each piece of audio is taken or dropped by the state of
 /// the device at that instant, and a change of route changes both in one step.
 package struct AudioSessionMachine: Machine {
   package typealias Input = AudioSessionAction
@@ -13,7 +13,7 @@ package struct AudioSessionMachine: Machine {
   private var control = SessionControl(AudioSessionPolicy())
   private var mixer = CaptureMixer(AudioSessionPolicy())
   private var playout = PlayoutQueue()
-  /// Sound of the device that waits for the output of its period.
+  /// Audio of the device that waits for the output of its period.
   private var held: [(id: AudioSourceID, chunk: PCMChunk)] = []
 
   private static let heldMaximum = 4
@@ -78,7 +78,7 @@ package struct AudioSessionMachine: Machine {
 
   private var renderChannels: Int { min(2, renderFormat?.channels ?? 1) }
 
-  // MARK: Sound
+  // MARK: Audio
 
   private mutating func hold(
     _ id: AudioSourceID, _ chunk: PCMChunk, at now: Instant,
@@ -114,7 +114,7 @@ package struct AudioSessionMachine: Machine {
     }
   }
 
-  /// Lets the device's state change, and lets the sound follow it.
+  /// Lets the device's state change, and lets the audio follow it.
   private mutating func follow(
     at now: Instant, _ outbox: inout Outbox<AudioSessionEffect>,
     _ change: (inout SessionControl, inout Outbox<AudioSessionEffect>) -> Void

@@ -14,7 +14,7 @@ package struct AudioUnitConditions: Hashable, Sendable {
   package var isPlaying = false
   package var isRecording = false
   package var isInterrupted = false
-  /// Whether the system's server of sound is there.
+  /// Whether the system's server of audio is there.
   package var hasServer = true
 
   package init() {}

@@ -73,7 +73,7 @@ struct CaptureMixer {
     mix(into: &outbox)
   }
 
-  /// The formats of a source's sound change from here on.
+  /// The formats of a source's audio change from here on.
   mutating func prepare(
     _ id: AudioSourceID, _ format: AudioFormat, into outbox: inout Outbox<AudioSessionEffect>
   ) {
@@ -83,7 +83,7 @@ struct CaptureMixer {
     prepare(index, format, into: &outbox)
   }
 
-  /// Waits no longer for sources of an origin, until they give sound again; nil means all.
+  /// Waits no longer for sources of an origin, until they give audio again; nil means all.
   mutating func pause(
     _ origin: AudioSourceOrigin?, into outbox: inout Outbox<AudioSessionEffect>
   ) {

@@ -11,7 +11,7 @@ struct DeviceRequest {
     case connection
     /// Whatever the device's state and its conditions want.
     case unit
-    /// The right to sound again after an interruption or a reset; then this is told.
+    /// The right to audio again after an interruption or a reset; then this is told.
     case afterEvent(AudioSessionEvent)
     /// The microphone is stopped, or started again.
     case pause(Bool)

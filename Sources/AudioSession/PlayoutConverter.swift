@@ -12,7 +12,7 @@ package struct PlayoutConverter {
   /// How many frames are ready.
   package var frames: Int { waiting.count / format.channels }
 
-  /// Takes sound at 48 kHz.
+  /// Takes audio at 48 kHz.
   package mutating func append(_ block: AudioBlock) {
     let mapped = ChannelMap.map(block.samples[...], from: block.channels, to: format.channels)
     if format.sampleRate == AudioBlock.sampleRate {

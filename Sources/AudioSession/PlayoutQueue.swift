@@ -24,7 +24,7 @@ struct PlayoutQueue {
 
   var playedUnits: Int { Int(units) }
 
-  /// Takes received sound.
+  /// Takes received audio.
   mutating func append(_ block: AudioBlock, of track: UInt32) {
     guard block.frameCount > 0, block.channels > 0,
       block.samples.isEmpty || block.samples.count / block.channels >= block.frameCount
@@ -53,7 +53,7 @@ struct PlayoutQueue {
   mutating func removeAll() { tracks = [] }
 
   /// The next units of 10 ms; silence where nothing was received, or `isMuted` says so.
-  mutating func pull(_ count: Int, channels: Int, isMuted: Bool) -> PlayedSound {
+  mutating func pull(_ count: Int, channels: Int, isMuted: Bool) -> PlayedAudio {
     let count = min(PlayoutQueue.unitsMaximum, max(1, count))
     let frames = count * PlayoutQueue.unitFrames
     var sum = [Int32](repeating: 0, count: frames * channels)
@@ -68,7 +68,7 @@ struct PlayoutQueue {
     }
     silentUnits += count - heardUnits
     defer { units += UInt64(count) }
-    return PlayedSound(
+    return PlayedAudio(
       index: units, units: count, tracks: heard,
       block: AudioBlock(samples: sum.map { Int16(clamping: $0) }, channels: channels))
   }

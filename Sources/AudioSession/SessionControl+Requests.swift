@@ -59,7 +59,7 @@ extension SessionControl {
       states.unit != .uninitialized && settings.unitFormats != formats
       && !conditions.isInterrupted && conditions.hasServer
     if isStale, !changes.contains(.uninitialize) {
-      // The right to sound is kept meanwhile.
+      // The right to audio is kept meanwhile.
       let runs = conditions.isPlaying || conditions.isRecording
       return (states.unit == .started ? [.stopUnit] : [])
         + [.uninitializeUnit, initialization] + (runs ? [.startUnit] : [])
@@ -108,7 +108,7 @@ extension SessionControl {
     } else if request.call == nil || request.isTolerant {
       outbox.append(.event(.operationFailed(operation, code: code)))
     }
-    // Without these there is no sound; of the rest the device does what it can.
+    // Without these there is no audio; of the rest the device does what it can.
     if !request.isTolerant || operation.isDecisive {
       finish(.refused(operation, code: code), into: &outbox)
     }
@@ -127,7 +127,7 @@ extension SessionControl {
     case .startUnit: states.setUnit(.started, into: &outbox)
     case .stopUnit: states.setUnit(.initialized, into: &outbox)
     case .uninitializeUnit:
-      // A device that is only made ready anew keeps the right to sound.
+      // A device that is only made ready anew keeps the right to audio.
       if settings.hasConfigured, !requests.initializesLater {
         activationCount = max(0, activationCount - 1)
         settings.hasConfigured = false

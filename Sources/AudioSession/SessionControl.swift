@@ -1,6 +1,6 @@
 import Wire
 
-/// An audio session and its device: all but the sound itself.
+/// An audio session and its device: all but the audio itself.
 struct SessionControl {
   typealias Effects = Outbox<AudioSessionEffect>
 
@@ -45,7 +45,7 @@ struct SessionControl {
     return conditions
   }
 
-  /// Why sound of a source is not wanted at present; nil when it is.
+  /// Why audio of a source is not wanted at present; nil when it is.
   func refusal(of id: AudioSourceID, _ format: AudioFormat) -> AudioDeviceError? {
     switch id.origin {
     case .external:
@@ -180,7 +180,7 @@ struct SessionControl {
     requests.add(DeviceRequest(purpose: .unit))
   }
 
-  /// The device gave sound in another format than its route's: it is made ready for that one.
+  /// The device gave audio in another format than its route's: it is made ready for that one.
   mutating func reinitialize(_ format: AudioFormat, into outbox: inout Effects) {
     var next = route
     next.captureFormat = format

@@ -1,4 +1,4 @@
-/// What a session uses sound for; names as the platforms have them, others pass through.
+/// What a session uses audio for; names as the platforms have them, others pass through.
 public struct AudioSessionCategory: RawRepresentable, Hashable, Sendable, Codable {
   /// The name.
   public let rawValue: String
@@ -15,7 +15,7 @@ public struct AudioSessionCategory: RawRepresentable, Hashable, Sendable, Codabl
   public static let record = Self(rawValue: "record")
   /// Does both: that of a call.
   public static let playAndRecord = Self(rawValue: "playAndRecord")
-  /// Sends different sound to different ports.
+  /// Sends different audio to different ports.
   public static let multiRoute = Self(rawValue: "multiRoute")
 
   /// Whether a session of this category may open a microphone.
@@ -39,7 +39,7 @@ public struct AudioSessionMode: RawRepresentable, Hashable, Sendable, Codable {
   public static let videoChat = Self(rawValue: "videoChat")
   /// Speech within a game.
   public static let gameChat = Self(rawValue: "gameChat")
-  /// Recording of pictures with sound.
+  /// Recording of video frames with audio.
   public static let videoRecording = Self(rawValue: "videoRecording")
   /// As little processing as can be.
   public static let measurement = Self(rawValue: "measurement")
@@ -49,7 +49,7 @@ public struct AudioSessionMode: RawRepresentable, Hashable, Sendable, Codable {
   public static let spokenAudio = Self(rawValue: "spokenAudio")
 }
 
-/// How a category gets on with other sound and which ports it may use.
+/// How a category gets on with other audio and which ports it may use.
 public struct AudioSessionOptions: OptionSet, Hashable, Sendable, Codable {
   /// The bits, numbered as the platforms number them.
   public let rawValue: UInt
@@ -147,15 +147,15 @@ public struct AudioSessionPolicy: Hashable, Sendable, Codable {
 
 /// What a session asks of the device.
 public struct AudioSessionConfiguration: Hashable, Sendable, Codable {
-  /// What sound is used for.
+  /// What audio is used for.
   public var category = AudioSessionCategory.playAndRecord
   /// What it is tuned for.
   public var mode = AudioSessionMode.voiceChat
-  /// Other sound, and ports.
+  /// Other audio, and ports.
   public var options: AudioSessionOptions = [.allowBluetooth]
   /// Frames per second that the device should have.
   public var sampleRate = 48_000
-  /// How much sound the device should hand over at once, in milliseconds.
+  /// How much audio the device should hand over at once, in milliseconds.
   public var ioBufferMilliseconds = 60
   /// Channels of the microphone that should be used.
   public var inputChannels = 1
@@ -170,7 +170,7 @@ public struct AudioSessionConfiguration: Hashable, Sendable, Codable {
   public init() {}
 }
 
-/// Where sound comes from and goes to, and in which formats.
+/// Where audio comes from and goes to, and in which formats.
 public struct AudioRoute: Hashable, Sendable, Codable {
   /// The name of the microphone's port; empty when there is none.
   public var input: String

@@ -1,12 +1,12 @@
 import Media
 import Wire
 
-/// One source of sound on its way to the mixer: converted, cut, and filled up where it is silent.
+/// One source of audio on its way to the mixer: converted, cut, and filled up where it is silent.
 struct SourceLine {
   /// 10 ms at 48 kHz.
   struct Unit {
     var samples: [Int16]
-    /// Whether it stands for sound that did not come.
+    /// Whether it stands for audio that did not come.
     var isFiller: Bool
   }
 
@@ -23,7 +23,7 @@ struct SourceLine {
   private var resampler: Resampler?
   private var splitter: TenMillisecondSplitter
   private var units: [Unit] = []
-  /// Until when the sound lasts that came or was put in its place; nil while it is not waited for.
+  /// Until when the audio lasts that came or was put in its place; nil while it is not waited for.
   private var coveredUntil: Instant?
   private(set) var deadline: Instant?
   /// Blocks of silence since the source gave nothing; nil while it gives.
@@ -85,10 +85,10 @@ struct SourceLine {
     return dropSurplus()
   }
 
-  /// Puts silence where sound is missing by now; gives how much, and how much had to be dropped.
+  /// Puts silence where audio is missing by now; gives how much, and how much had to be dropped.
   mutating func fill(at now: Instant) -> (silent: Int, dropped: Int) {
     guard let due = deadline, due <= now, var covered = coveredUntil else { return (0, 0) }
-    // What did not fill a unit is filled up with silence that counts as sound.
+    // What did not fill a unit is filled up with silence that counts as audio.
     let missing = (splitter.unit - splitter.remainder) / channels
     if let rest = splitter.drain() {
       units.append(Unit(samples: rest, isFiller: false))
@@ -109,7 +109,7 @@ struct SourceLine {
     return (Int(count), dropSurplus())
   }
 
-  /// Forgets what waits, and waits for nothing until sound comes again.
+  /// Forgets what waits, and waits for nothing until audio comes again.
   mutating func pause() {
     splitter.reset()
     units = []
@@ -151,7 +151,7 @@ enum ChannelMap {
     return mapped
   }
 
-  /// Adds sound to other sound of the same length; what is too loud is cut off.
+  /// Adds audio to other audio of the same length; what is too loud is cut off.
   static func add(_ samples: [Int16], to sum: inout [Int32]) {
     for index in 0..<min(samples.count, sum.count) { sum[index] += Int32(samples[index]) }
   }

@@ -1,4 +1,4 @@
-/// Cuts sound of any length into units of 10 ms: what stands between devices, which hand over what
+/// Cuts audio of any length into units of 10 ms: what stands between devices, which hand over what
 /// they please, and a stack that takes nothing else.
 public struct TenMillisecondSplitter: Sendable {
   /// Samples of a unit, over all channels.

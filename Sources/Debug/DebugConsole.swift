@@ -214,8 +214,8 @@ package final class DebugConsole {
     let source = TakeMedia(path: session.path)
     let line =
       command == .frame
-      ? try source.writePicture(file, choice, at: session.position.at)
-      : try source.writeSound(file, choice, around: session.position.at)
+      ? try source.writeVideoFrame(file, choice, at: session.position.at)
+      : try source.writeAudio(file, choice, around: session.position.at)
     return Answer(text: line, json: object([("written", jsonString(line))]))
   }
 

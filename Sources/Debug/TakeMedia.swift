@@ -7,7 +7,7 @@ import Replay
 import Tape
 package import Wire
 
-/// Pictures and sound of a take at a point of it, decoded from the frames that it keeps.
+/// Video frames and audio of a take at a point of it, decoded from the frames that it keeps.
 package struct TakeMedia {
   /// Whose media is wanted, from words such as `peer=1 track=2 seconds=3`.
   package struct Choice: Sendable {
@@ -49,26 +49,27 @@ package struct TakeMedia {
     var number: Int64
   }
 
-  /// Writes the picture that a track showed at an instant; gives a line about it.
-  package func writePicture(_ file: String, _ choice: Choice, at instant: Instant)
+  /// Writes the video frame that a track showed at an instant; gives a line about it.
+  package func writeVideoFrame(_ file: String, _ choice: Choice, at instant: Instant)
     throws(DebugFailure) -> String
   {
-    let (track, picture, shownAt, isExact) = try reading { connection in
-      try self.picture(connection, choice, at: instant)
+    let (track, videoFrame, shownAt, isExact) = try reading { connection in
+      try self.videoFrame(connection, choice, at: instant)
     }
-    try write(PNG.file(picture), to: file)
+    try write(PNG.file(videoFrame), to: file)
     let exact = isExact ? "the same samples as in the recording" : "not the recorded samples"
-    return "\(file): \(picture.width)x\(picture.height), peer \(track.peer) track \(track.number), "
+    return
+      "\(file): \(videoFrame.width)x\(videoFrame.height), peer \(track.peer) track \(track.number), "
       + "shown from \(seconds(shownAt)) s on; \(exact)"
   }
 
-  /// Writes the sound that a track played around an instant; gives a line about it.
-  package func writeSound(_ file: String, _ choice: Choice, around instant: Instant)
+  /// Writes the audio that a track played around an instant; gives a line about it.
+  package func writeAudio(_ file: String, _ choice: Choice, around instant: Instant)
     throws(DebugFailure) -> String
   {
     let half = Interval(nanoseconds: Int64(choice.seconds * 5e8))
     let (track, blocks, begin) = try reading { connection in
-      try self.sound(connection, choice, from: instant - half, to: instant + half)
+      try self.audio(connection, choice, from: instant - half, to: instant + half)
     }
     let channels = blocks.first?.channels ?? 1
     let samples = blocks.flatMap(WAVWriter.samples)
@@ -81,9 +82,9 @@ package struct TakeMedia {
 
   // MARK: Decoding
 
-  private func picture(
+  private func videoFrame(
     _ connection: borrowing SQLiteConnection, _ choice: Choice, at instant: Instant
-  ) throws -> (Track, Picture, Int64, Bool) {
+  ) throws -> (Track, I420Buffer, Int64, Bool) {
     let track = try self.track(connection, choice, kind: "video", at: instant)
     var statement = try connection.prepare(
       """
@@ -98,7 +99,7 @@ package struct TakeMedia {
       """)
     bind(track, instant, to: &statement)
     var decoder: (any VideoDecoding)?
-    var shown: (picture: Picture, at: Int64, digest: [UInt8])?
+    var shown: (videoFrame: I420Buffer, at: Int64, digest: [UInt8])?
     while try statement.step() {
       let (bytes, at, digest, codec) = statement.values(
         [UInt8].self, Int64.self, [UInt8].self, String.self)
@@ -106,14 +107,16 @@ package struct TakeMedia {
         try decoder
         ?? LibraryCodecs().videoDecoder(track: "\(track.number)", CodecName(rawValue: codec))
       decoder = used
-      shown = (try used.decode(bytes).picture, at, digest)
+      shown = (try used.decode(bytes).videoFrame, at, digest)
     }
-    guard let shown else { throw DebugFailure.command("no picture was shown before this point") }
-    let digest = DecodedMedia.picture(shown.picture).digest
-    return (track, shown.picture, shown.at, digest == shown.digest)
+    guard let shown else {
+      throw DebugFailure.command("no video frame was shown before this point")
+    }
+    let digest = DecodedMedia.videoFrame(shown.videoFrame).digest
+    return (track, shown.videoFrame, shown.at, digest == shown.digest)
   }
 
-  private func sound(
+  private func audio(
     _ connection: borrowing SQLiteConnection, _ choice: Choice, from begin: Instant,
     to end: Instant
   ) throws -> (Track, [AudioBlock], Int64) {
@@ -144,7 +147,7 @@ package struct TakeMedia {
       beginsAt = beginsAt ?? at
       blocks.append(block)
     }
-    guard let beginsAt else { throw DebugFailure.command("no sound was played around this point") }
+    guard let beginsAt else { throw DebugFailure.command("no audio was played around this point") }
     return (track, blocks, beginsAt)
   }
 

@@ -6,7 +6,7 @@ import RTP
 import Tape
 package import Wire
 
-extension EncodedPicture {
+extension EncodedVideoChunk {
   /// The kind of file that it goes into.
   fileprivate var container: FrameContainer {
     Codec.named(codec)?.container ?? .byteStream(ending: codec)
@@ -19,9 +19,9 @@ package final class TrackFiles {
   package struct Written: Hashable, Sendable {
     /// The file.
     package var path: String
-    /// Whether it holds sound or pictures.
+    /// Whether it holds audio or video frames.
     package var kind: MediaKind
-    /// How many blocks of sound or pictures it holds.
+    /// How many blocks of audio or video frames it holds.
     package var frames: Int
     /// When the first of them was played or shown.
     package var begin: Instant
@@ -56,15 +56,15 @@ package final class TrackFiles {
     self.framesPerSecond = framesPerSecond
   }
 
-  /// Writes a picture or block of sound; after a failure nothing more is written.
+  /// Writes a video frame or block of audio; after a failure nothing more is written.
   func write(_ media: ReceivedMedia, _ kind: MediaKind, of peer: (number: Int64, label: String)) {
     guard failure == nil, window.contains(media.at.nanoseconds) else { return }
     count += 1
     let ending =
       switch media.content {
       case .audio: "wav"
-      case .picture: "y4m"
-      case .encodedPicture(let picture): picture.container.ending
+      case .videoFrame: "y4m"
+      case .encodedVideo(let videoFrame): videoFrame.container.ending
       }
     let known = tracks.firstIndex {
       $0.peer == peer.number && $0.transceiver == media.transceiver && $0.ending == ending
@@ -92,10 +92,10 @@ package final class TrackFiles {
     do throws(MediaFileError) {
       let file = try MediaFile(whole.temporary, for: .creating)
       switch media.content {
-      case .audio: writer = SoundWriter(file)
-      case .picture: writer = PictureWriter(file, framesPerSecond: framesPerSecond)
-      case .encodedPicture(let picture):
-        switch picture.container {
+      case .audio: writer = AudioWriter(file)
+      case .videoFrame: writer = VideoWriter(file, framesPerSecond: framesPerSecond)
+      case .encodedVideo(let videoFrame):
+        switch videoFrame.container {
         case .byteStream: writer = StreamWriter(file)
         case .ivf(let fourCC): writer = TimedStreamWriter(file, fourCC: fourCC)
         }

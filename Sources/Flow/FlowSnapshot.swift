@@ -81,11 +81,11 @@ extension MediaFlow {
 
 extension ReceiveStream {
   fileprivate var described: FlowSnapshot.Receiving {
-    let assembler = pictures.assembler
-    let missing = pictures.missing.sequences
+    let assembler = videoFrames.assembler
+    let missing = videoFrames.missing.sequences
     return FlowSnapshot.Receiving(
       counters: snapshot, missing: Array(missing.prefix(50)), missingCount: missing.count,
-      missingDue: pictures.missing.due, deliveredThrough: assembler.floor,
+      missingDue: videoFrames.missing.due, deliveredThrough: assembler.floor,
       blockedFrames: assembler.readyCount, heldBytes: assembler.heldBytes,
       needsKeyframe: kind == .video && assembler.needsKey)
   }

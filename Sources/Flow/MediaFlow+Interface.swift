@@ -26,7 +26,7 @@ extension MediaFlow {
     /// Packets to protect and send now, with room reserved for the protection's overhead.
     case rtp([UInt8])
     case rtcp([UInt8])
-    /// An audio packet's payload in arrival order, or a picture in decoding order.
+    /// An audio packet's payload in arrival order, or a video frame in decoding order.
     case received(ReceivedFrame)
     /// The peer wants a key frame of this section (PLI or FIR).
     case keyframeRequested(mid: String)

@@ -94,7 +94,8 @@ package struct MediaFlow: Machine {
     if isWritable {
       for mid in senders.takeLosses() { outbox.append(.keyframeRequested(mid: mid)) }
     } else if !pacer.isEmpty {
-      // Pictures that waited would come too late; a key frame is asked for when the path is back.
+      // Video frames that waited would come too late; a key frame is asked for when the path is
+      // back.
       pacer.removeAll()
       senders.loseFrames()
     }
@@ -102,7 +103,7 @@ package struct MediaFlow: Machine {
 
   // MARK: - Sending
 
-  /// Sends a frame's packets: sound at once, pictures at the pacer's rate.
+  /// Sends a frame's packets: audio at once, video frames at the pacer's rate.
   private mutating func send(
     _ frame: EncodedFrame, mid: String, at now: Instant, into outbox: inout Outbox<Output>
   ) {

@@ -98,7 +98,7 @@ package struct InboundStreamCounters: Hashable, Sendable {
   package var nackCount: UInt64 = 0
   package var pliCount: UInt64 = 0
   package var firCount: UInt64 = 0
-  /// Complete frames; for sound, packets with a payload.
+  /// Complete frames; for audio, packets with a payload.
   package var framesReceived: UInt64 = 0
   package var keyFramesReceived: UInt64 = 0
   /// Complete frames that were not handed on because an earlier one is missing.

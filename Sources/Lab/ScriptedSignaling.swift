@@ -71,7 +71,8 @@ package struct ScriptedSignaling: SignalingMachine {
             ScriptedSignaling.transport,
             .open(url: "wss://scripted.invalid/", subprotocols: [], headers: [])))
       }
-      send(CanonicalJSON.text(Sent(transaction: random.integer(UInt32.self), intent: intent)),
+      send(
+        CanonicalJSON.text(Sent(transaction: random.integer(UInt32.self), intent: intent)),
         into: &outbox)
     case .connection(let id, let report):
       send(

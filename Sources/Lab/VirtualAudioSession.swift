@@ -26,10 +26,10 @@ package final class VirtualAudioSession {
   package private(set) var events: [AudioSessionEvent] = []
   /// Transitions as `machine: from -> to`.
   package private(set) var states: [String] = []
-  /// Everything but sound by name, in its order.
+  /// Everything but audio by name, in its order.
   package private(set) var log: [String] = []
   package private(set) var blocks: [CapturedBlock] = []
-  package private(set) var played: [PlayedSound] = []
+  package private(set) var played: [PlayedAudio] = []
   private var replies: [UInt32: AudioSessionReply] = [:]
   private var delivered: Result<Int, AudioDeviceError>?
 
@@ -68,7 +68,7 @@ package final class VirtualAudioSession {
 
   package func take(_ event: AudioDeviceEvent) { step(.event(event)) }
 
-  /// Hands sound in and gives how many frames were taken.
+  /// Hands audio in and gives how many frames were taken.
   @discardableResult
   package func deliver(_ chunk: PCMChunk, from id: AudioSourceID = AudioSourceID()) -> Result<
     Int, AudioDeviceError
@@ -144,7 +144,7 @@ package final class VirtualAudioSession {
     case .reply(let call, let reply):
       replies[call] = reply
     case .captured(let block): blocks.append(block)
-    case .played(let sound): played.append(sound)
+    case .played(let audio): played.append(audio)
     case .delivered(let result): delivered = result
     }
   }

@@ -23,12 +23,12 @@ package final class VirtualCall {
   package private(set) var replies: [[(id: UInt32, reply: PeerReply)]]
   /// The last state that each peer told of, by its machine.
   private var states: [[String: String]]
-  /// How many pictures each peer received.
-  package private(set) var picturesReceived: [Int]
+  /// How many video frames each peer received.
+  package private(set) var videoFramesReceived: [Int]
   /// A STUN and TURN server on the same network; its datagrams take the links of the peers.
   package var server: VirtualTURNServer?
 
-  /// Whether `events` keeps decoded pictures and sound; a minute of them fills gigabytes.
+  /// Whether `events` keeps decoded video frames and audio; a minute of them fills gigabytes.
   package var keepsMedia = false
   /// Whether `events` and `replies` are kept at all; those of an hour fill gigabytes.
   package var keepsHistory = true
@@ -62,7 +62,7 @@ package final class VirtualCall {
     events = links.map { _ in [] }
     replies = links.map { _ in [] }
     states = links.map { _ in [:] }
-    picturesReceived = links.map { _ in 0 }
+    videoFramesReceived = links.map { _ in 0 }
     addresses = links.indices.map { IPAddress(ipv4: 0x0a00_0001 + UInt32($0)) }
     self.peerNumbers = peerNumbers ?? links.indices.map { UInt32($0) + 1 }
     self.sink = sink
@@ -147,7 +147,7 @@ package final class VirtualCall {
     switch event {
     case .state(let transition): states[peer][transition.machine] = transition.to
     case .frame(let frame) where frame.kind == .video && frame.isInbound:
-      picturesReceived[peer] += 1
+      videoFramesReceived[peer] += 1
     default: break
     }
     if keepsHistory { events[peer].append((now, keepsMedia ? event : event.withoutMedia)) }

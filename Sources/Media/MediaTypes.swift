@@ -1,5 +1,5 @@
-/// A picture in I420: the Y plane, then U, then V, each without padding between rows.
-public final class Picture: Sendable {
+/// A video frame in I420: the Y plane, then U, then V, each without padding between rows.
+public final class I420Buffer: Sendable {
   /// The width in pixels; chroma planes have half of it, rounded up.
   public let width: Int
   /// The height in pixels; chroma planes have half of it, rounded up.
@@ -7,20 +7,21 @@ public final class Picture: Sendable {
   /// The samples, or nothing when a replay skips the codecs.
   public let samples: [UInt8]
 
-  /// Creates a picture; samples that do not fit the size make it blank.
+  /// Creates a video frame; samples that do not fit the size make it blank.
   public init(width: Int, height: Int, samples: [UInt8]) {
     self.width = width
     self.height = height
-    self.samples = samples.count == Picture.byteCount(width: width, height: height) ? samples : []
+    self.samples =
+      samples.count == I420Buffer.byteCount(width: width, height: height) ? samples : []
   }
 
-  /// How many bytes an I420 picture of a size has.
+  /// How many bytes an I420 video frame of a size has.
   public static func byteCount(width: Int, height: Int) -> Int {
     width * height + 2 * ((width + 1) / 2) * ((height + 1) / 2)
   }
 }
 
-/// A block of sound: 16-bit samples at 48 kHz, channels interleaved.
+/// A block of audio: 16-bit samples at 48 kHz, channels interleaved.
 public struct AudioBlock: Hashable, Sendable {
   /// The samples, or nothing when a replay skips the codecs.
   public var samples: [Int16]
@@ -47,8 +48,8 @@ public struct AudioBlock: Hashable, Sendable {
   }
 }
 
-/// A picture as it came, of a codec that is not decoded here.
-public struct EncodedPicture: Hashable, Sendable {
+/// A video frame as it came, of a codec that is not decoded here.
+public struct EncodedVideoChunk: Hashable, Sendable {
   /// The codec by its encoding name in lower case: `h264`.
   public var codec: String
   /// Whether a decoder can begin here.
@@ -57,7 +58,7 @@ public struct EncodedPicture: Hashable, Sendable {
   /// (H.264 annex B).
   public var bytes: [UInt8]
 
-  /// Creates a picture.
+  /// Creates a video frame.
   public init(codec: String, isKey: Bool, bytes: [UInt8]) {
     self.codec = codec
     self.isKey = isKey
@@ -65,14 +66,14 @@ public struct EncodedPicture: Hashable, Sendable {
   }
 }
 
-/// A block of sound or a picture, as applications send and receive it.
+/// A block of audio or a video frame, as applications send and receive it.
 public enum MediaContent: Sendable {
-  /// 20 ms of sound; received blocks follow each other without gaps.
+  /// 20 ms of audio; received blocks follow each other without gaps.
   case audio(AudioBlock)
-  /// A picture, of a received one at the time to show it.
-  case picture(Picture)
-  /// A picture of a codec that is not decoded here, of a received one at the time to show it.
-  case encodedPicture(EncodedPicture)
+  /// A video frame, of a received one at the time to show it.
+  case videoFrame(I420Buffer)
+  /// A video frame of a codec that is not decoded here, of a received one at the time to show it.
+  case encodedVideo(EncodedVideoChunk)
 }
 
 /// Where the media of a sender comes from.
@@ -82,7 +83,7 @@ public enum MediaSource: Hashable, Sendable, Codable {
   case tone(hertz: Int, pauseSeconds: Int)
   /// A moving test pattern with a frame counter, made inside the stack.
   case pattern(width: Int, height: Int, framesPerSecond: Int)
-  /// What the application hands in; each block or picture becomes a recorded input.
+  /// What the application hands in; each block or video frame becomes a recorded input.
   case application
   /// What the same transceiver receives.
   case echo

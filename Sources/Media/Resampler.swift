@@ -1,7 +1,7 @@
-/// Converts 16-bit sound of any usual rate to 48 kHz or another one, in whole numbers.
+/// Converts 16-bit audio of any usual rate to 48 kHz or another one, in whole numbers.
 ///
 /// A windowed-sinc filter in 128 phases is interpolated between neighbouring phases. Positions are
-/// exact fractions, so nothing drifts however long the sound is, and the output does not depend on
+/// exact fractions, so nothing drifts however long the audio is, and the output does not depend on
 /// how the input was cut into pieces.
 package struct Resampler {
   /// The rates that are accepted, in Hz.
@@ -34,7 +34,7 @@ package struct Resampler {
     let stretch = max(rate, target)
     let half = (Resampler.crossings * stretch + target - 1) / target
     tapCount = 2 * half
-    // Sound that has the right rate already passes unchanged.
+    // Audio that has the right rate already passes unchanged.
     coefficients =
       rate == target ? [] : Resampler.filter(half: half, rate: rate, target: target)
     // Silence before the beginning centres the first output on the first input.

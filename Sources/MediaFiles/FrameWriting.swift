@@ -11,8 +11,8 @@ package protocol FrameWriting {
   mutating func finish() -> Result<Int, MediaFileError>
 }
 
-/// Writes blocks of sound as a WAV file with the channels of the first one.
-package struct SoundWriter: FrameWriting {
+/// Writes blocks of audio as a WAV file with the channels of the first one.
+package struct AudioWriter: FrameWriting {
   private let file: MediaFile
   private var format: WAVFormat?
   private var dataByteCount = 0
@@ -45,7 +45,7 @@ package struct SoundWriter: FrameWriting {
   package mutating func finish() -> Result<Int, MediaFileError> {
     if let failure { return .failure(failure) }
     do throws(MediaFileError) {
-      // A file without sound still is a WAV file.
+      // A file without audio still is a WAV file.
       let format = try begin(channels: 1)
       try file.rewind()
       try file.write(WAVWriter.header(format, dataByteCount: dataByteCount))
@@ -56,15 +56,15 @@ package struct SoundWriter: FrameWriting {
   }
 }
 
-/// Writes pictures as a YUV4MPEG2 file of a constant rate and of the first picture's size.
+/// Writes video frames as a YUV4MPEG2 file of a constant rate and of the first video frame's size.
 ///
-/// Every picture stays until the next one is shown, as on a screen; pictures that were shown for
-/// less than a frame of the file are left out.
-package struct PictureWriter: FrameWriting {
+/// Every video frame stays until the next one is shown, as on a screen; video frames that were
+/// shown for less than a frame of the file are left out.
+package struct VideoWriter: FrameWriting {
   private let file: MediaFile
   private let framesPerSecond: Int
   private var first: (width: Int, height: Int, at: Instant)?
-  private var shown: Picture?
+  private var shown: I420Buffer?
   private var frameCount = 0
   private var failure: MediaFileError?
 
@@ -74,28 +74,28 @@ package struct PictureWriter: FrameWriting {
   }
 
   package mutating func write(_ media: MediaContent, at: Instant) {
-    guard failure == nil, case .picture(let picture) = media else { return }
+    guard failure == nil, case .videoFrame(let videoFrame) = media else { return }
     do throws(MediaFileError) {
-      let first = try begin(picture, at)
+      let first = try begin(videoFrame, at)
       let passed = max(0, (at - first.at).nanoseconds)
       let seconds = passed / 1_000_000_000
       let rest = passed % 1_000_000_000 * Int64(framesPerSecond) + 500_000_000
       let frame = seconds * Int64(framesPerSecond) + rest / 1_000_000_000
       try show(untilFrame: Int(clamping: frame))
-      shown = PictureScaler.scaled(picture, width: first.width, height: first.height)
+      shown = VideoScaler.scaled(videoFrame, width: first.width, height: first.height)
     } catch {
       failure = error
     }
   }
 
-  private mutating func begin(_ picture: Picture, _ at: Instant) throws(MediaFileError) -> (
+  private mutating func begin(_ videoFrame: I420Buffer, _ at: Instant) throws(MediaFileError) -> (
     width: Int, height: Int, at: Instant
   ) {
     if let first { return first }
     let header = Y4MHeader(
-      width: picture.width, height: picture.height, rateNumerator: framesPerSecond)
+      width: videoFrame.width, height: videoFrame.height, rateNumerator: framesPerSecond)
     try file.write(Y4MWriter.header(header))
-    let first = (picture.width, picture.height, at)
+    let first = (videoFrame.width, videoFrame.height, at)
     self.first = first
     return first
   }
@@ -120,7 +120,7 @@ package struct PictureWriter: FrameWriting {
   }
 }
 
-/// Writes pictures that are not decoded here one after the other, as a byte stream.
+/// Writes video frames that are not decoded here one after the other, as a byte stream.
 package struct StreamWriter: FrameWriting {
   private let file: MediaFile
   private var frameCount = 0
@@ -129,9 +129,9 @@ package struct StreamWriter: FrameWriting {
   package init(_ file: MediaFile) { self.file = file }
 
   package mutating func write(_ media: MediaContent, at: Instant) {
-    guard failure == nil, case .encodedPicture(let picture) = media else { return }
+    guard failure == nil, case .encodedVideo(let videoFrame) = media else { return }
     do throws(MediaFileError) {
-      try file.write(picture.bytes)
+      try file.write(videoFrame.bytes)
       frameCount += 1
     } catch {
       failure = error
@@ -144,14 +144,14 @@ package struct StreamWriter: FrameWriting {
   }
 }
 
-/// Writes pictures that are not decoded here as an IVF file, each with the time at which it was
+/// Writes video frames that are not decoded here as an IVF file, each with the time at which it was
 /// shown.
 package struct TimedStreamWriter: FrameWriting {
   private let file: MediaFile
   private let fourCC: String
   private var first: (size: (width: Int, height: Int), at: Instant)?
   private var frameCount = 0
-  /// The time of the picture before, in the clock of the file.
+  /// The time of the video frame before, in the clock of the file.
   private var last: Int64 = -1
   private var failure: MediaFileError?
 
@@ -162,24 +162,24 @@ package struct TimedStreamWriter: FrameWriting {
   }
 
   package mutating func write(_ media: MediaContent, at: Instant) {
-    guard failure == nil, case .encodedPicture(let picture) = media else { return }
+    guard failure == nil, case .encodedVideo(let videoFrame) = media else { return }
     do throws(MediaFileError) {
-      let first = try begin(picture, at)
-      // No two pictures may have one time.
+      let first = try begin(videoFrame, at)
+      // No two video frames may have one time.
       last = max(last + 1, RTPClock.ticks(from: first, to: at))
-      try file.write(IVFWriter.frameHeader(byteCount: picture.bytes.count, time: UInt64(last)))
-      try file.write(picture.bytes)
+      try file.write(IVFWriter.frameHeader(byteCount: videoFrame.bytes.count, time: UInt64(last)))
+      try file.write(videoFrame.bytes)
       frameCount += 1
     } catch {
       failure = error
     }
   }
 
-  private mutating func begin(_ picture: EncodedPicture, _ at: Instant) throws(MediaFileError)
+  private mutating func begin(_ videoFrame: EncodedVideoChunk, _ at: Instant) throws(MediaFileError)
     -> Instant
   {
     if let first { return first.at }
-    let look = Codec.named(picture.codec)?.look?(picture.bytes.span.bytes)
+    let look = Codec.named(videoFrame.codec)?.look?(videoFrame.bytes.span.bytes)
     let size = look?.size ?? (0, 0)
     try file.write(header(size))
     first = (size, at)
@@ -196,7 +196,7 @@ package struct TimedStreamWriter: FrameWriting {
     if let failure { return .failure(failure) }
     do throws(MediaFileError) {
       if first != nil { try file.rewind() }
-      // A file without pictures still is an IVF file.
+      // A file without video frames still is an IVF file.
       try file.write(header(first?.size ?? (0, 0)))
       return .success(frameCount)
     } catch {

@@ -1,25 +1,25 @@
 public import Media
 import RTP
 
-/// Pictures out of an H.264 byte stream, as they are encoded, over and over when wanted.
+/// Video frames out of an H.264 byte stream, as they are encoded, over and over when wanted.
 public struct H264FileSource: TimedMedia {
   private var file: RepeatedFile<H264Reader>
   private var count: Int64 = 0
 
-  /// How many pictures a second has.
+  /// How many video frames a second has.
   public let framesPerSecond: Double
-  /// The parameter `profile-level-id` of SDP that the pictures call for (RFC 6184 section 8.1).
+  /// The parameter `profile-level-id` of SDP that the video frames call for (RFC 6184 section 8.1).
   public let profileLevelID: String
-  /// The size of the first pictures in pixels.
+  /// The size of the first video frames in pixels.
   public let width: Int
-  /// The size of the first pictures in pixels.
+  /// The size of the first video frames in pixels.
   public let height: Int
 
-  /// Up to how many pictures are looked at before any is sent.
+  /// Up to how many video frames are looked at before any is sent.
   private static let previewMaximum = 64
 
-  /// Opens a file and reads its first pictures, so that a file that cannot be sent is refused at
-  /// once.
+  /// Opens a file and reads its first video frames, so that a file that cannot be sent is refused
+  /// at once.
   ///
   /// - Parameter framesPerSecond: the pace; nil takes that of the file, or 30 where it tells none.
   public init(path: String, loops: Bool, framesPerSecond: Double? = nil) throws(MediaFileError) {
@@ -37,27 +37,28 @@ public struct H264FileSource: TimedMedia {
     try file.restart()
   }
 
-  /// The next picture and its time.
+  /// The next video frame and its time.
   public mutating func next() throws(MediaFileError) -> (
     media: MediaContent, nanoseconds: Int64
   )? {
-    guard let picture = try file.next() else { return nil }
+    guard let videoFrame = try file.next() else { return nil }
     let seconds = Double(count) / framesPerSecond
     count += 1
-    return (content(picture), Int64(min(seconds * 1e9, 9e18)))
+    return (content(videoFrame), Int64(min(seconds * 1e9, 9e18)))
   }
 
-  /// The next key picture of the file, with which it goes on; the pace stays.
-  public mutating func nextKeyPicture() throws(MediaFileError) -> MediaContent? {
-    while let picture = try file.next() {
-      if picture.isKey { return content(picture) }
+  /// The next key frame of the file, with which it goes on; the pace stays.
+  public mutating func nextKeyFrame() throws(MediaFileError) -> MediaContent? {
+    while let videoFrame = try file.next() {
+      if videoFrame.isKey { return content(videoFrame) }
     }
     return nil
   }
 
-  private func content(_ picture: H264Picture) -> MediaContent {
-    .encodedPicture(
-      EncodedPicture(codec: CodecName.h264.rawValue, isKey: picture.isKey, bytes: picture.bytes))
+  private func content(_ videoFrame: H264AccessUnit) -> MediaContent {
+    .encodedVideo(
+      EncodedVideoChunk(
+        codec: CodecName.h264.rawValue, isKey: videoFrame.isKey, bytes: videoFrame.bytes))
   }
 }
 
@@ -65,11 +66,11 @@ extension H264Reader: PieceReader {
   typealias Fault = H264Error
 
   static var emptiness: String {
-    "the file holds no key picture of H.264 with its parameters: encode it anew, with an IDR"
-      + " picture and its parameter sets in front"
+    "the file holds no key frame of H.264 with its parameters: encode it anew, with an IDR"
+      + " video frame and its parameter sets in front"
   }
 
-  func place(of fault: H264Error, after count: Int) -> (picture: Int?, byteOffset: Int?) {
+  func place(of fault: H264Error, after count: Int) -> (videoFrame: Int?, byteOffset: Int?) {
     // Nothing of what was read is of use before the reader knows it for a stream.
     fault == .noByteStream ? (nil, nil) : (count + 1, unitPosition)
   }

@@ -1,14 +1,14 @@
 public import Media
 import RTP
 
-/// Pictures out of an IVF file with VP8 or VP9, decoded, over and over when wanted.
+/// Video frames out of an IVF file with VP8 or VP9, decoded, over and over when wanted.
 public struct IVFFileSource: TimedMedia {
   private let path: String
   private var file: RepeatedFile<IVFReader>
   private var decoder: any VideoDecoding
   private let codec: CodecName
   private let secondsPerTick: Double
-  /// When the present round of the file began, and the times of its last picture and of the one
+  /// When the present round of the file began, and the times of its last video frame and of the one
   /// before.
   private var roundBegan = 0.0
   private var last: (time: Double, step: Double)?
@@ -17,10 +17,10 @@ public struct IVFFileSource: TimedMedia {
   public let width: Int
   /// The size that the file claims.
   public let height: Int
-  /// How many pictures a second has, by the first two.
+  /// How many video frames a second has, by the first two.
   public let framesPerSecond: Double
 
-  /// Opens a file and reads its first pictures, so that one without any is refused at once.
+  /// Opens a file and reads its first video frames, so that one without any is refused at once.
   public init(path: String, loops: Bool) throws(MediaFileError) {
     self.path = path
     file = try RepeatedFile(path: path, loops: loops)
@@ -52,14 +52,14 @@ public struct IVFFileSource: TimedMedia {
     }
   }
 
-  /// The next picture and its time.
+  /// The next video frame and its time.
   public mutating func next() throws(MediaFileError) -> (
     media: MediaContent, nanoseconds: Int64
   )? {
     guard let piece = try file.next() else { return nil }
     let step = last?.step ?? 1 / framesPerSecond
     if file.count == 1, let last {
-      // The file begins anew, after as long a while as between its last pictures.
+      // The file begins anew, after as long a while as between its last video frames.
       roundBegan = last.time + step
       decoder = try IVFFileSource.decoder(codec, path)
     }
@@ -68,9 +68,9 @@ public struct IVFFileSource: TimedMedia {
     last = (time, last.map { min(max(time - $0.time, 0.001), 10) } ?? step)
     do throws(CodecError) {
       let decoded = try decoder.decode(piece.bytes)
-      return (.picture(decoded.picture), Int64(min(time * 1e9, 9e18)))
+      return (.videoFrame(decoded.videoFrame), Int64(min(time * 1e9, 9e18)))
     } catch {
-      throw MediaFileError(path: path, reason: error.reason, picture: file.count)
+      throw MediaFileError(path: path, reason: error.reason, videoFrame: file.count)
     }
   }
 }

@@ -18,26 +18,26 @@ public struct MediaFileError: Error, Hashable, Sendable, CustomStringConvertible
   public var reason: String
   /// Where the fault lies.
   public var cause: Cause
-  /// The picture that could not be read, counted from 1 in the file; nil for sound, and where no
-  /// picture is meant.
-  public var picture: Int?
+  /// The video frame that could not be read, counted from 1 in the file; nil for audio, and where
+  /// no video frame is meant.
+  public var videoFrame: Int?
   /// Where in the file, in bytes from its beginning; nil when the file as a whole is meant.
   public var byteOffset: Int?
 
   package init(
-    path: String, reason: String, cause: Cause = .content, picture: Int? = nil,
+    path: String, reason: String, cause: Cause = .content, videoFrame: Int? = nil,
     byteOffset: Int? = nil
   ) {
     self.path = path
     self.reason = reason
     self.cause = cause
-    self.picture = picture
+    self.videoFrame = videoFrame
     self.byteOffset = byteOffset
   }
 
-  /// `path: reason (picture 3, byte 4711)`.
+  /// `path: reason (videoFrame 3, byte 4711)`.
   public var description: String {
-    let place = [picture.map { "picture \($0)" }, byteOffset.map { "byte \($0)" }]
+    let place = [videoFrame.map { "picture \($0)" }, byteOffset.map { "byte \($0)" }]
       .compactMap(\.self).joined(separator: ", ")
     return "\(path): \(reason)" + (place.isEmpty ? "" : " (\(place))")
   }

@@ -2,11 +2,11 @@ public import Wire
 
 /// The formats of files that can be sent.
 public enum MediaFileFormat: String, CaseIterable, Hashable, Sendable {
-  /// Pictures without compression (YUV4MPEG2).
+  /// Video frames without compression (YUV4MPEG2).
   case y4m
   /// A byte stream of H.264 (annex B), which is sent as it is.
   case h264
-  /// Sound (RIFF WAVE).
+  /// Audio (RIFF WAVE).
   case wav
 
   /// The format of a file by the end of its name; nil for an unknown one.
@@ -21,6 +21,6 @@ public enum MediaFileFormat: String, CaseIterable, Hashable, Sendable {
     }
   }
 
-  /// Sound or pictures.
+  /// Audio or video frames.
   public var kind: MediaKind { self == .wav ? .audio : .video }
 }

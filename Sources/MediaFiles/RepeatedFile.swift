@@ -1,9 +1,9 @@
 import Wire
 
-/// Makes pictures or blocks of sound out of the bytes of a file: bytes are appended, and after each
-/// piece `next` gives what they hold.
+/// Makes video frames or blocks of audio out of the bytes of a file: bytes are appended, and after
+/// each piece `next` gives what they hold.
 protocol PieceReader {
-  /// A picture or a block of sound.
+  /// A video frame or a block of audio.
   associatedtype Part
   /// What may be wrong with the bytes.
   associatedtype Fault: Error, CustomStringConvertible
@@ -21,7 +21,7 @@ protocol PieceReader {
   /// What is left at the end, shorter than a part.
   mutating func rest() -> Part?
   /// Where a fault is, when so many parts came before it.
-  func place(of fault: Fault, after count: Int) -> (picture: Int?, byteOffset: Int?)
+  func place(of fault: Fault, after count: Int) -> (videoFrame: Int?, byteOffset: Int?)
 }
 
 extension PieceReader {
@@ -94,9 +94,9 @@ struct RepeatedFile<Reader: PieceReader> {
     do throws(Reader.Fault) {
       return try body(&reader)
     } catch {
-      let (picture, byteOffset) = reader.place(of: error, after: count)
+      let (videoFrame, byteOffset) = reader.place(of: error, after: count)
       throw MediaFileError(
-        path: file.path, reason: error.description, picture: picture, byteOffset: byteOffset)
+        path: file.path, reason: error.description, videoFrame: videoFrame, byteOffset: byteOffset)
     }
   }
 }

@@ -1,11 +1,11 @@
 public import Media
 
-/// Sound out of a WAV file in blocks of 20 ms at 48 kHz, over and over when wanted.
+/// Audio out of a WAV file in blocks of 20 ms at 48 kHz, over and over when wanted.
 public struct WAVFileSource: TimedMedia {
   private var file: RepeatedFile<WAVReader>
   private var frameCount: Int64 = 0
 
-  /// Opens a file and reads its first block, so that a file without sound is refused at once.
+  /// Opens a file and reads its first block, so that a file without audio is refused at once.
   public init(path: String, loops: Bool) throws(MediaFileError) {
     file = try RepeatedFile(path: path, loops: loops)
   }
@@ -23,11 +23,11 @@ public struct WAVFileSource: TimedMedia {
 extension WAVReader: PieceReader {
   typealias Fault = WAVError
 
-  static var emptiness: String { "the file holds no sound: record it anew" }
+  static var emptiness: String { "the file holds no audio: record it anew" }
 
   mutating func next() -> AudioBlock? { next(frameCount: AudioBlock.sampleRate / 50) }
 
-  func place(of fault: WAVError, after count: Int) -> (picture: Int?, byteOffset: Int?) {
+  func place(of fault: WAVError, after count: Int) -> (videoFrame: Int?, byteOffset: Int?) {
     (nil, fault == .malformedFormat || fault == .truncated ? partPosition : nil)
   }
 }

@@ -22,7 +22,7 @@ struct ExtensionDeduction {
     /// The text of each source, while it stays the same.
     var texts: [UInt32: [UInt8]] = [:]
     var textChanges = 0
-    var onPictures = 0
+    var onFrames = 0
   }
 
   /// By identifier; empty before the first.
@@ -58,7 +58,7 @@ struct ExtensionDeduction {
   ) {
     elements[id].count += 1
     elements[id].lengths.insert(value.byteCount)
-    if kind == .video { elements[id].onPictures += 1 }
+    if kind == .video { elements[id].onFrames += 1 }
     if value.byteCount == 2 {
       let number = value.uint16(at: 0)
       if let last = elements[id].numbers[end], (1...8).contains(number &- last) {
@@ -95,10 +95,10 @@ struct ExtensionDeduction {
       } else if element.lengths == [3], element.timing * 10 > element.count * 8 {
         uri = .absoluteSendTime
       } else if element.isText, element.textChanges == 0 {
-        // The names of sections come first; those of encodings are on pictures alone.
-        let isEncoding = map.mid != 0 && element.onPictures == element.count
+        // The names of sections come first; those of encodings are on video frames alone.
+        let isEncoding = map.mid != 0 && element.onFrames == element.count
         uri = isEncoding ? .streamID : .mid
-      } else if element.lengths == [1], element.onPictures == 0 {
+      } else if element.lengths == [1], element.onFrames == 0 {
         uri = .audioLevel
       } else {
         continue

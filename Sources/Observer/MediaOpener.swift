@@ -176,8 +176,8 @@ struct MediaOpener {
       let isSamples = [0, 8, 9].contains(header.payloadType)
       let isWhole = isSamples && header.payload.count > 0 && header.payload.count % 80 == 0
       guard !isWhole, header.payload.count > 10 else { return isWhole ? .clear : .unknown }
-      // So do the start codes of key pictures.
-      let shown = StreamDeduction.picture(packet.extracting(header.payload))
+      // So do the start codes of key frames.
+      let shown = StreamDeduction.videoFrame(packet.extracting(header.payload))
       return shown == "vp8" || shown == "vp9" ? .clear : .unknown
     }
     var offset = 0

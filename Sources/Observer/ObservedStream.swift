@@ -20,7 +20,7 @@ package struct ObservedStream: Hashable, Sendable {
   package var repairs: UInt32?
   package var repairsHow: Knowledge?
 
-  /// Sound or pictures; nil where nothing tells.
+  /// Audio or video frames; nil where nothing tells.
   package var kind: MediaKind? { payloads.lazy.compactMap(\.kind).first }
   /// The clock of the first payload type with one, in Hz; 0 where nothing tells.
   package var clockRate: UInt32 { payloads.first { $0.clockRate > 0 }?.clockRate ?? 0 }

@@ -6,7 +6,7 @@ import Wire
 /// Clocks show in how timestamps grow with time; codecs in what their payloads begin with, when
 /// those can be read. It gives up after a while.
 struct StreamDeduction {
-  /// How many packets are looked at for a clock, and for a picture that shows its codec.
+  /// How many packets are looked at for a clock, and for a video frame that shows its codec.
   private static let packetsMaximum = 400
   private static let readableMaximum = 4000
   /// From how many packets on, and over what time, a clock is concluded.
@@ -25,7 +25,7 @@ struct StreamDeduction {
   /// Packets whose payload could be one of Opus.
   private var opusLike = 0
   private var clock: UInt32 = 0
-  /// The codec of a picture that was seen.
+  /// The codec of a video frame that was seen.
   private var codec: String?
   private var repairs: [(ssrc: UInt32, count: Int)] = []
   private(set) var isOver = false
@@ -52,7 +52,7 @@ struct StreamDeduction {
     if isClear, header.payload.count > 2, header.payload.upperBound <= packet.byteCount {
       readable += 1
       let payload = packet.extracting(header.payload)
-      if codec == nil, let shown = StreamDeduction.picture(payload) {
+      if codec == nil, let shown = StreamDeduction.videoFrame(payload) {
         codec = shown
         isNews = clock == 90_000
       }
@@ -77,7 +77,7 @@ struct StreamDeduction {
   /// The clock by which timestamps grow with time; 0 when it is none of the usual ones.
   private func shownClock(_ began: Instant) -> UInt32 {
     let rate = Double(lastTime &- firstTime) / (lastAt - began).seconds
-    // Several packets of one time are parts of a picture.
+    // Several packets of one time are parts of a video frame.
     let clocks: [UInt32] = sharesTimes ? [90_000] : [8000, 16_000, 32_000, 48_000, 90_000]
     return clocks.first { abs(rate - Double($0)) < 0.12 * Double($0) } ?? 0
   }
@@ -101,8 +101,8 @@ struct StreamDeduction {
       payloadType: header.payloadType, codec: codec, clockRate: clock, kind: kind, how: .deduced)
   }
 
-  /// The codec of a key picture that begins with this payload; nil for anything else.
-  static func picture(_ payload: RawSpan) -> String? {
+  /// The codec of a key frame that begins with this payload; nil for anything else.
+  static func videoFrame(_ payload: RawSpan) -> String? {
     let count = payload.byteCount
     var reader = ByteReader(payload)
     // A key frame of VP8 has a start code (RFC 6386 section 9.1).
@@ -118,7 +118,7 @@ struct StreamDeduction {
     }
     // And so has one of VP9 (VP9 bitstream specification, section 7.2.1).
     reader = ByteReader(payload)
-    if let descriptor = try? VP9Descriptor(parsing: &reader), descriptor.beginsPicture,
+    if let descriptor = try? VP9Descriptor(parsing: &reader), descriptor.beginsFrame_,
       !descriptor.isInterPredicted, (try? VP9FrameHeader(parsing: reader.rest()))?.isKey ?? false
     {
       return "vp9"

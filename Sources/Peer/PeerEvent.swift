@@ -170,16 +170,16 @@ package struct FrameRecord: Sendable {
   package var isKey: Bool
   package var width: Int
   package var height: Int
-  /// The encoded bytes; empty for concealed sound.
+  /// The encoded bytes; empty for concealed audio.
   package var bytes: [UInt8]
   /// How the result came about: `decoded`, `recovered`, `concealed`, `undecodable`, `encoded`;
   /// `not decoded` and `passed on` for frames of codecs without a library.
   package var outcome: String
   /// The decoded result, whose digest goes into the take.
   package var decoded: DecodedMedia
-  /// The quantiser of a picture.
+  /// The quantiser of a video frame.
   package var quantiser: UInt8
-  /// The largest absolute sample and the sum of squares of a block of sound; RFC 6464 level when
+  /// The largest absolute sample and the sum of squares of a block of audio; RFC 6464 level when
   /// sent.
   package var peak: UInt16 = 0
   package var energy: UInt64 = 0
@@ -215,7 +215,7 @@ package struct FrameRecord: Sendable {
 package enum DecodedMedia: Sendable {
   case none
   case audio(AudioBlock)
-  case picture(Picture)
-  /// The digest of a picture that a recording let go of.
+  case videoFrame(I420Buffer)
+  /// The digest of a video frame that a recording let go of.
   case digest([UInt8])
 }

@@ -19,7 +19,7 @@ package enum PeerInput: Sendable {
   /// A message for a data channel (W3C send); its reply carries the number, which no call has, and
   /// comes late while much is buffered.
   case send(id: UInt32, DataMessage)
-  /// Sound or a picture from the application for a transceiver's sender.
+  /// Audio or a video frame from the application for a transceiver's sender.
   case captured(transceiver: UInt32, CapturedMedia)
   /// The system answers a request, or somebody connected.
   case answer(SystemAnswer)
@@ -131,10 +131,10 @@ public struct PeerConfiguration: Hashable, Sendable, Codable {
 /// Media that an application hands to a sender.
 package enum CapturedMedia: Sendable {
   case audio(AudioBlock)
-  case picture(Picture)
-  /// A picture with the time at which it was taken, in nanoseconds of its source's clock.
-  case frame(Picture, timestamp: Int64)
-  /// A picture that comes encoded: of H.264 a byte stream (H.264 annex B).
+  case videoFrame(I420Buffer)
+  /// A video frame with the time at which it was taken, in nanoseconds of its source's clock.
+  case frame(I420Buffer, timestamp: Int64)
+  /// A video frame that comes encoded: of H.264 a byte stream (H.264 annex B).
   case encoded(CodecName, [UInt8])
 }
 

@@ -20,13 +20,13 @@ package struct SpeakerTimeline: Sendable, Codable {
     package var direction: String
     /// The source that was mixed into the track (CSRC); nil for the track itself.
     package var contributor: Int64?
-    /// How much of its sound the take has levels of, and how much of that is silence.
+    /// How much of its audio the take has levels of, and how much of that is silence.
     package var heardNanoseconds: Int64 = 0
     package var silentNanoseconds: Int64 = 0
     /// The mean level while speaking in tenths of dBov; nil when the participant never spoke.
     package var meanTenthsOfDecibels: Int?
     /// The loudest moment in dBov, and as a meter from 0 to 100 shows it.
-    package var loudestDecibels = SoundLevel.silence.dbov
+    package var loudestDecibels = AudioLevel.silence.dbov
     package var loudestPercent = 0
     /// How long it spoke, and how long it was the dominant speaker of its peer.
     package var speakingNanoseconds: Int64 = 0
@@ -98,11 +98,11 @@ package struct SpeakerTimeline: Sendable, Codable {
       // Samples at 48 kHz.
       participants[index].heardNanoseconds = heard * 62_500 / 3
       participants[index].silentNanoseconds = silent * 62_500 / 3
-      var loudest = SoundLevel.silence
-      if let senderLevel { loudest = SoundLevel(headerExtension: senderLevel) }
+      var loudest = AudioLevel.silence
+      if let senderLevel { loudest = AudioLevel(headerExtension: senderLevel) }
       if let energy {
         let level = AudioLevel.level(energy: UInt64(clamping: energy), frameCount: 1)
-        loudest = max(loudest, SoundLevel(headerExtension: level))
+        loudest = max(loudest, AudioLevel(headerExtension: level))
       }
       participants[index].loudestDecibels = loudest.dbov
       participants[index].loudestPercent = loudest.percent

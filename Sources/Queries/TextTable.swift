@@ -182,7 +182,7 @@ struct TableLayout {
   }
 
   /// How many columns a character takes (Unicode Standard Annex 11): two for those of East Asia and
-  /// for pictures.
+  /// for video frames.
   private static func width(of character: Character) -> Int {
     guard let scalar = character.unicodeScalars.first?.value, scalar >= 0x1100 else { return 1 }
     return wide.contains { $0.contains(scalar) } ? 2 : 1

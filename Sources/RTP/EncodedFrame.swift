@@ -1,6 +1,6 @@
 package import Wire
 
-/// A source that was mixed into a block of sound (CSRC, RFC 3550 section 5.1).
+/// A source that was mixed into a block of audio (CSRC, RFC 3550 section 5.1).
 package struct Contributor: Hashable, Sendable {
   package var source: UInt32
   /// Its level as RFC 6465 carries it: 0 loudest to 127 silent; nil when the mixer told none.
@@ -12,7 +12,7 @@ package struct Contributor: Hashable, Sendable {
   }
 }
 
-/// What an encoder made of one block of sound or one picture, before packets.
+/// What an encoder made of one block of audio or one video frame, before packets.
 package struct EncodedFrame: Hashable, Sendable {
   package var kind: MediaKind
   package var codec: CodecName
@@ -22,10 +22,10 @@ package struct EncodedFrame: Hashable, Sendable {
   package var bytes: [UInt8]
   /// Whether a decoder can begin here.
   package var isKey: Bool
-  /// The picture's size; 0 for sound.
+  /// The video frame's size; 0 for audio.
   package var width: UInt16 = 0
   package var height: UInt16 = 0
-  /// The level of the sound as RFC 6464 carries it: 0 loudest to 127 silent; nil for pictures.
+  /// The level of the audio as RFC 6464 carries it: 0 loudest to 127 silent; nil for video frames.
   package var audioLevel: UInt8?
   /// Whether the block is speech (RFC 6464 V bit, and the marker after silence, RFC 7587 section
   /// 4.2).
@@ -33,7 +33,7 @@ package struct EncodedFrame: Hashable, Sendable {
   /// The largest absolute sample, and the sum of the squares of the loudest channel's samples.
   package var peak: UInt16 = 0
   package var energy: UInt64 = 0
-  /// The sources that the sound was mixed from; empty for an own one.
+  /// The sources that the audio was mixed from; empty for an own one.
   package var contributors: [Contributor] = []
 
   package init(
@@ -52,7 +52,7 @@ package struct EncodedFrame: Hashable, Sendable {
   }
 }
 
-/// A frame as it came from the network: one audio packet's payload, or an assembled picture.
+/// A frame as it came from the network: one audio packet's payload, or an assembled video frame.
 package struct ReceivedFrame: Hashable, Sendable {
   package var mid: String
   package var ssrc: UInt32

@@ -11,7 +11,7 @@ package struct HeaderExtensionURI: RawRepresentable, Hashable, Sendable {
   /// The encoding that a retransmission repairs (RFC 8852 section 3.2).
   package static let repairedStreamID = HeaderExtensionURI(
     rawValue: "urn:ietf:params:rtp-hdrext:sdes:repaired-rtp-stream-id")
-  /// The level of the sound in a packet (RFC 6464).
+  /// The level of the audio in a packet (RFC 6464).
   package static let audioLevel = HeaderExtensionURI(
     rawValue: "urn:ietf:params:rtp-hdrext:ssrc-audio-level")
   /// The levels of the voices that a mixer put together, in the order of the CSRC list (RFC 6465).

@@ -16,9 +16,9 @@ public enum PacketForm: Hashable, Sendable {
 public struct ExportedTrack: Hashable, Sendable {
   /// The file: `.wav`, `.y4m`, `.h264` or `.ivf`.
   public var path: String
-  /// Sound or pictures.
+  /// Audio or video frames.
   public var kind: MediaKind
-  /// How many blocks of sound or pictures it holds.
+  /// How many blocks of audio or video frames it holds.
   public var frames: Int
   /// When the first of them was played or shown.
   public var begin: Instant

@@ -115,9 +115,9 @@ public struct FrameRecord: TakeRecord, Hashable, Sendable {
   public var rtpTime: UInt32
   /// Whether a decoder can begin here.
   public var isKey: Bool
-  /// Pixels; nil for sound.
+  /// Pixels; nil for audio.
   public var width: Int?
-  /// Pixels; nil for sound.
+  /// Pixels; nil for audio.
   public var height: Int?
   /// Bytes before they were put into packets.
   public var size: Int

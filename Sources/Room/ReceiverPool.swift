@@ -19,7 +19,7 @@ struct ReceiverPool {
     var connection: ConnectionID?
     var mid: String?
     var transceiver: UInt32?
-    /// Whether its sound is heard: it holds a slot, or there are no slots.
+    /// Whether its audio is heard: it holds a slot, or there are no slots.
     var isOccupant = false
     /// Whether this one alone is muted.
     var isMuted = false

@@ -13,7 +13,7 @@ package struct RoomConfiguration: Hashable, Sendable, Codable {
   package var videoReceiverGrowthRate = 1
   /// How many voices are heard at once where the service does not choose; nil: all.
   package var audioOccupants: Int? = 4
-  /// Whether the sound of others is subscribed to as it is published.
+  /// Whether the audio of others is subscribed to as it is published.
   package var subscribesAudio = true
   /// Whether identifiers of rooms have 1 to 32 letters, digits and hyphens.
   package var checksRoomID = true
@@ -71,7 +71,7 @@ package enum RoomCall: Hashable, Sendable, Codable {
   case sendMessage(UserMessage)
   /// Mutes all that is received, or no longer.
   case setMuted(Bool)
-  /// Mutes one received sound; independent of the whole room's.
+  /// Mutes one received audio; independent of the whole room's.
   case setMediaMuted(MediaID, Bool)
   case restartICE
   /// The own addresses have changed.
@@ -100,7 +100,7 @@ package enum RoomConnectionReport: Hashable, Sendable, Codable {
   case receiving(mid: String, transceiver: UInt32)
   /// DTLS is done.
   case secured
-  /// A received voice took one of the slots for sound, or lost it.
+  /// A received voice took one of the slots for audio, or lost it.
   case audioSlot(transceiver: UInt32, isHeld: Bool)
 }
 

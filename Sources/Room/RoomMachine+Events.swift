@@ -107,12 +107,12 @@ extension RoomMachine {
   ) {
     let news = media.filter { people.publish($0) }
     for media in news { outbox.append(.event(.remotePublished(media))) }
-    let sound = news.filter { $0.kind == .audio }.map(\.id)
-    guard configuration.subscribesAudio, life.state == .connected, !sound.isEmpty,
+    let audio = news.filter { $0.kind == .audio }.map(\.id)
+    guard configuration.subscribesAudio, life.state == .connected, !audio.isEmpty,
       abilities.contains(.subscriptions), !abilities.contains(.audioSelection)
     else { return }
     do throws(SignalingFailure) {
-      try subscribe(sound, call: nil, at: now, into: &outbox)
+      try subscribe(audio, call: nil, at: now, into: &outbox)
     } catch {
       outbox.append(.event(.failed(error)))
     }

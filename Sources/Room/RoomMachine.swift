@@ -176,7 +176,9 @@ package struct RoomMachine: Machine {
     case .connecting:
       fail(SignalingFailure(.unreachable, "the room was not there in time"), at: now, into: &outbox)
     case .disconnecting:
-      finish(RoomEnding(.disconnected, message: "the service did not say goodbye"), at: now, into: &outbox)
+      finish(
+        RoomEnding(.disconnected, message: "the service did not say goodbye"), at: now,
+        into: &outbox)
     default: break
     }
   }

@@ -102,7 +102,7 @@ public final class Room: Sendable {
   /// The participants whose video comes, in the order of their identifiers.
   public func getVideoOccupants() -> [String] { model.videoOccupants }
 
-  /// The participants whose sound is heard, in the order of their identifiers.
+  /// The participants whose audio is heard, in the order of their identifiers.
   public func getAudioOccupants() -> [String] { model.audioOccupants }
 
   // MARK: Own media
@@ -172,9 +172,9 @@ public final class Room: Sendable {
     return MediaID(number)
   }
 
-  // MARK: Sound and messages
+  // MARK: Audio and messages
 
-  /// Mutes all that is received, or no longer; what is set on each sound stays.
+  /// Mutes all that is received, or no longer; what is set on each audio stays.
   public func setMuted(_ isMuted: Bool) { driver.post(.setMuted(isMuted)) }
 
   /// How loud the participants are that are heard: 0 to 100, by identifier.

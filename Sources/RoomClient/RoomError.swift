@@ -8,7 +8,7 @@ public struct RoomError: Error, Hashable, Sendable, CustomStringConvertible {
   public var message: String
   /// Whether the room cannot go on: it is disconnected next.
   public var isCritical: Bool
-  /// The video or sound that it is about; nil: none in particular.
+  /// The video or audio that it is about; nil: none in particular.
   public var mediaID: Int?
 
   /// Creates an error.

@@ -23,9 +23,9 @@ public enum RoomUpdate: Sendable {
   case remoteVideoPublished(RemoteParticipant, RemoteVideo)
   /// A participant takes a video back; who was subscribed to it is no longer.
   case remoteVideoUnpublished(RemoteParticipant, RemoteVideo)
-  /// A participant publishes sound.
+  /// A participant publishes audio.
   case remoteAudioPublished(RemoteParticipant, RemoteAudio)
-  /// A participant takes sound back.
+  /// A participant takes audio back.
   case remoteAudioUnpublished(RemoteParticipant, RemoteAudio)
   /// A video comes from now on.
   case remoteVideoSubscribed(RemoteParticipant, RemoteVideo)
@@ -37,7 +37,7 @@ public enum RoomUpdate: Sendable {
   case remoteAudioUnsubscribed(RemoteParticipant, RemoteAudio)
   /// A video was switched on or off, or has another extra value.
   case remoteVideoStateChanged(RemoteParticipant, RemoteVideo)
-  /// Sound was switched on or off, or has another extra value.
+  /// Audio was switched on or off, or has another extra value.
   case remoteAudioStateChanged(RemoteParticipant, RemoteAudio)
   /// A message of a participant.
   case userMessage(senderID: String, message: String, type: String)
@@ -104,9 +104,9 @@ public protocol RoomDelegate: AnyObject, Sendable {
   func room(_ room: Room, onRemoteVideoPublished video: RemoteVideo, of: RemoteParticipant)
   /// A participant takes a video back.
   func room(_ room: Room, onRemoteVideoUnpublished video: RemoteVideo, of: RemoteParticipant)
-  /// A participant publishes sound.
+  /// A participant publishes audio.
   func room(_ room: Room, onRemoteAudioPublished audio: RemoteAudio, of: RemoteParticipant)
-  /// A participant takes sound back.
+  /// A participant takes audio back.
   func room(_ room: Room, onRemoteAudioUnpublished audio: RemoteAudio, of: RemoteParticipant)
   /// A voice is among those that are heard.
   func room(_ room: Room, onRemoteAudioSubscribed audio: RemoteAudio, of: RemoteParticipant)
@@ -114,7 +114,7 @@ public protocol RoomDelegate: AnyObject, Sendable {
   func room(_ room: Room, onRemoteAudioUnsubscribed audio: RemoteAudio, of: RemoteParticipant)
   /// A video was switched on or off, or has another extra value.
   func room(_ room: Room, onRemoteVideoStateChanged video: RemoteVideo, of: RemoteParticipant)
-  /// Sound was switched on or off, or has another extra value.
+  /// Audio was switched on or off, or has another extra value.
   func room(_ room: Room, onRemoteAudioStateChanged audio: RemoteAudio, of: RemoteParticipant)
   /// A message of a participant.
   func room(_ room: Room, onUserMessage message: String, type: String, senderID: String)
@@ -140,13 +140,15 @@ extension RoomDelegate {
   /// Does nothing.
   public func room(_ room: Room, onLocalMediaUnpublished media: LocalMedia) {}
   /// Does nothing.
-  public func room(_ room: Room, onRemoteVideoPublished video: RemoteVideo, of: RemoteParticipant) {}
+  public func room(_ room: Room, onRemoteVideoPublished video: RemoteVideo, of: RemoteParticipant) {
+  }
   /// Does nothing.
   public func room(
     _ room: Room, onRemoteVideoUnpublished video: RemoteVideo, of: RemoteParticipant
   ) {}
   /// Does nothing.
-  public func room(_ room: Room, onRemoteAudioPublished audio: RemoteAudio, of: RemoteParticipant) {}
+  public func room(_ room: Room, onRemoteAudioPublished audio: RemoteAudio, of: RemoteParticipant) {
+  }
   /// Does nothing.
   public func room(
     _ room: Room, onRemoteAudioUnpublished audio: RemoteAudio, of: RemoteParticipant

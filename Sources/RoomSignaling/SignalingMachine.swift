@@ -52,7 +52,7 @@ package struct SignalingAbilities: OptionSet, Hashable, Sendable, Codable {
   package static let profiles = SignalingAbilities(rawValue: 8)
   /// A received video can be paused.
   package static let pausing = SignalingAbilities(rawValue: 16)
-  /// The server chooses whose sound is sent to whom.
+  /// The server chooses whose audio is sent to whom.
   package static let audioSelection = SignalingAbilities(rawValue: 32)
   /// Extra values and whether a media is active reach the others.
   package static let mediaUpdates = SignalingAbilities(rawValue: 64)

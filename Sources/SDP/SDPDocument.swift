@@ -100,9 +100,9 @@ package struct SectionKind: RawRepresentable, Hashable, Sendable {
 
   package init(rawValue: String) { self.rawValue = rawValue }
 
-  /// Sound.
+  /// Audio.
   package static let audio = SectionKind(rawValue: "audio")
-  /// Pictures.
+  /// Video frames.
   package static let video = SectionKind(rawValue: "video")
   /// Data channels (RFC 8841).
   package static let application = SectionKind(rawValue: "application")

@@ -16,13 +16,13 @@ package struct AudioSlots: Sendable {
 
   private struct Slot {
     var participant: Int
-    var level: SoundLevel
+    var level: AudioLevel
     var lastSpoke: Instant
   }
 
   /// How many are heard at once where nothing else is said.
   package static let usualCount = 4
-  /// From this level on sound is speech.
+  /// From this level on audio is speech.
   package static let gate = SpeechDetector.gate
   /// Who spoke within this time still speaks.
   private static let hold = Interval.milliseconds(500)
@@ -40,7 +40,7 @@ package struct AudioSlots: Sendable {
   }
 
   /// Takes a participant's level; gives the slots that change hands.
-  package mutating func hear(_ level: SoundLevel, of participant: Int, at now: Instant) -> [Change]
+  package mutating func hear(_ level: AudioLevel, of participant: Int, at now: Instant) -> [Change]
   {
     let speaks = level >= AudioSlots.gate
     if let index = slots.firstIndex(where: { $0.participant == participant }) {

@@ -16,7 +16,7 @@ package struct DominantSpeaker: Machine {
     /// Forgets a participant.
     case left(Int)
     /// Tells the level of a packet of about 20 ms.
-    case level(SoundLevel, of: Int)
+    case level(AudioLevel, of: Int)
     /// The time of `deadline` has come.
     case deadline
   }

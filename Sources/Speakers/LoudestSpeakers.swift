@@ -12,7 +12,7 @@ package struct LoudestSpeakers: Machine {
     /// Forgets a participant.
     case left(Int)
     /// Tells the level of a packet.
-    case level(SoundLevel, of: Int)
+    case level(AudioLevel, of: Int)
     /// The time of `deadline` has come.
     case deadline
   }
@@ -20,9 +20,9 @@ package struct LoudestSpeakers: Machine {
   /// A participant and the mean of its levels in an interval.
   package struct Volume: Hashable, Sendable {
     package var id: Int
-    package var level: SoundLevel
+    package var level: AudioLevel
 
-    package init(id: Int, level: SoundLevel) {
+    package init(id: Int, level: AudioLevel) {
       self.id = id
       self.level = level
     }
@@ -41,7 +41,7 @@ package struct LoudestSpeakers: Machine {
     /// How many participants are told at most.
     package var maxEntries = 1
     /// The least mean level.
-    package var threshold = SoundLevel(dbov: -80)
+    package var threshold = AudioLevel(dbov: -80)
     /// The time between reports, 250 ms to 5 s.
     package var interval = Interval.seconds(1)
 
@@ -109,7 +109,7 @@ package struct LoudestSpeakers: Machine {
       (participants[index].sum, participants[index].count) = (0, 0)
       guard count >= LoudestSpeakers.leastPackets else { continue }
       // Rounded to the nearest, halves away from 0.
-      let mean = SoundLevel(dbov: -((-sum * 2 + count) / (count * 2)))
+      let mean = AudioLevel(dbov: -((-sum * 2 + count) / (count * 2)))
       guard mean >= settings.threshold else { continue }
       volumes.append((index, Volume(id: participants[index].id, level: mean)))
     }

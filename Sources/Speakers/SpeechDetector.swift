@@ -1,6 +1,6 @@
 package import Wire
 
-/// Finds speech in the levels of participants: sound of the gate's level or more, joined over
+/// Finds speech in the levels of participants: audio of the gate's level or more, joined over
 /// pauses, long enough to be no click.
 ///
 /// It looks only when a level comes and needs no deadline. Speech is told when it is long enough to
@@ -41,7 +41,7 @@ package struct SpeechDetector: Sendable {
   }
 
   /// From this level on a block holds speech: the gate of the dominant-speaker algorithm.
-  package static let gate = SoundLevel(dbov: -47)
+  package static let gate = AudioLevel(dbov: -47)
   /// Pauses up to this belong to the speech around them; what is shorter than speech is a click.
   private static let longestPause = Interval.milliseconds(500)
   private static let shortestSpeech = Interval.milliseconds(200)
@@ -56,7 +56,7 @@ package struct SpeechDetector: Sendable {
 
   /// Takes the level of a participant's next block; gives the speech that ended, then what began
   /// or lasts.
-  package mutating func hear(_ level: SoundLevel, of participant: Int, at now: Instant) -> [Speech]
+  package mutating func hear(_ level: AudioLevel, of participant: Int, at now: Instant) -> [Speech]
   {
     var told: [Speech] = []
     spurts.removeAll { spurt in

@@ -100,7 +100,7 @@ package struct StatsMembers: Sendable {
           """, noECN
         ),
         ("fecBytesReceived fecSsrc", "Opus carries its FEC inside of its packets"),
-        ("rtxSsrc", "sound is not sent again"),
+        ("rtxSsrc", "audio is not sent again"),
       ]),
     StatsMembers(
       "inbound-rtp", "video",
@@ -144,7 +144,7 @@ package struct StatsMembers: Sendable {
       missing: [
         ("packetsSentWithEct1", noECN),
         ("rid", "there is one encoding"),
-        ("rtxSsrc", "sound is not sent again"),
+        ("rtxSsrc", "audio is not sent again"),
       ]),
     StatsMembers(
       "outbound-rtp", "video",

@@ -1,7 +1,7 @@
 /// What a track carries.
 public enum MediaKind: String, Hashable, Sendable, Codable {
-  /// Sound.
+  /// Audio.
   case audio
-  /// Pictures.
+  /// Video frames.
   case video
 }

@@ -36,10 +36,10 @@ enum Samples {
     }
   }
 
-  /// A call between two peers with sound and small pictures, before anything was signaled.
+  /// A call between two peers with audio and small video frames, before anything was signaled.
   static func call(seed: UInt64) -> VirtualCall {
     let call = VirtualCall(seed: seed)
-    call.addMedia(pictures: .pattern(width: 64, height: 48, framesPerSecond: 5))
+    call.addMedia(videoFrames: .pattern(width: 64, height: 48, framesPerSecond: 5))
     return call
   }
 

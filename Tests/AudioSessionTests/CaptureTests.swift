@@ -4,7 +4,7 @@ import Media
 import Testing
 import Wire
 
-/// Sound on its way from sources to senders.
+/// Audio on its way from sources to senders.
 @Suite struct CaptureTests {
   private static func ramp(_ count: Int, from start: Int = 0) -> [Int16] {
     (0..<count).map { Int16(truncatingIfNeeded: ($0 + start) % 20_011 - 10_000) }
@@ -59,7 +59,7 @@ import Wire
       #expect(session.deliver(chunk) == .success(rate / 50))
       session.wait(.milliseconds(20))
     }
-    // A second of sound but for what the filter still holds.
+    // A second of audio but for what the filter still holds.
     #expect((98...100).contains(session.blocks.count))
     #expect(session.blocks.allSatisfy { $0.block.channels == 1 && $0.block.frameCount == 480 })
     let level = session.blocks[50].block.samples
@@ -135,7 +135,7 @@ import Wire
     #expect(session.snapshot.counters.formatChanges == 1)
   }
 
-  /// The device's own sound in another format than its route's is dropped, and the device made
+  /// The device's own audio in another format than its route's is dropped, and the device made
   /// ready for that format.
   @Test func aDeviceThatGivesAnotherFormatIsMadeAnew() {
     let session = VirtualAudioSession()
@@ -185,7 +185,7 @@ import Wire
     #expect(session.deadline == Instant(nanoseconds: 20_416_666))
     session.wait(.milliseconds(50))
     let starved = session.blocks
-    // The block that was begun is filled up, and silence follows at the pace of sound.
+    // The block that was begun is filled up, and silence follows at the pace of audio.
     #expect(starved.map(\.sources) == [1, 1, 0, 0, 0])
     #expect(starved[1].block.samples.prefix(20) == Self.ramp(500).suffix(20))
     #expect(starved[2...].allSatisfy { $0.block.samples.allSatisfy { $0 == 0 } })

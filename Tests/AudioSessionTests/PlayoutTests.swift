@@ -4,7 +4,7 @@ import Media
 import Testing
 import Wire
 
-/// Received sound on its way to the device.
+/// Received audio on its way to the device.
 @Suite struct PlayoutTests {
   private func playing(_ type: AudioIOType = .notSpecified) -> VirtualAudioSession {
     let session = VirtualAudioSession()

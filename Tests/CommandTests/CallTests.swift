@@ -92,8 +92,8 @@ extension LiveTests {
 
     // MARK: Files
 
-    /// A second of a small picture that grows brighter, at ten pictures per second.
-    private var pictures: [UInt8] {
+    /// A second of a small video frame that grows brighter, at ten video frames per second.
+    private var videoFrames: [UInt8] {
       var bytes = Array("YUV4MPEG2 W64 H48 F10:1 Ip A1:1 C420jpeg\n".utf8)
       for frame in 0..<10 {
         bytes += Array("FRAME\n".utf8)
@@ -104,7 +104,7 @@ extension LiveTests {
     }
 
     /// Half a second of a rectangular wave at 8 kHz.
-    private var sound: [UInt8] {
+    private var audio: [UInt8] {
       func little(_ value: UInt32, _ count: Int) -> [UInt8] {
         (0..<count).map { UInt8(truncatingIfNeeded: value >> UInt32(8 * $0)) }
       }
@@ -116,8 +116,8 @@ extension LiveTests {
 
     @Test func filesAreSentFromBothSides() async throws {
       let folder = try Folder()
-      let video = try folder.write("small.y4m", pictures)
-      let audio = try folder.write("wave.WAV", sound)
+      let video = try folder.write("small.y4m", videoFrames)
+      let audio = try folder.write("wave.WAV", audio)
       let (answered, called) = (folder.file("serve.take"), folder.file("call.take"))
       let files = ["--send", video, "--send", audio]
       let server = try await LiveTests.serve(
@@ -137,7 +137,7 @@ extension LiveTests {
       }
     }
 
-    /// Fifty pictures of H.264 that nobody could decode, a key picture in every ten.
+    /// Fifty video frames of H.264 that nobody could decode, a key frame in every ten.
     private var encoded: [UInt8] {
       let sets: [UInt8] = [
         0, 0, 0, 1, 0x67, 0x42, 0xc0, 0x1e, 0xda, 0x11, 0xfe, 0xd0, 0, 0, 0, 1, 0x68, 0xce, 0x3c,

@@ -146,7 +146,7 @@ import Testing
       outputs.append(outcome.output)
     }
     #expect(outputs[0].contains("freeze"))
-    // Packets are missing while the picture stands still.
+    // Packets are missing while the video frame stands still.
     #expect(outputs[1].contains { $0.isNumber } && outputs[1].contains("missing: "))
     #expect(!outputs[1].contains("missing: none"))
     #expect(outputs[2].contains("the same samples as in the recording"))

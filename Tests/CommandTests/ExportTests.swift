@@ -132,17 +132,17 @@ import Testing
     for peer in ["peer1-caller", "peer2-callee"] {
       let files = names.filter { $0.hasPrefix(peer) }
       let video = try #require(files.first { $0.hasSuffix("-video.y4m") })
-      let pictures = try Data(contentsOf: folder.url("media/\(video)"))
-      #expect(pictures.starts(with: Data("YUV4MPEG2 W160 H120 F10:1 ".utf8)))
+      let videoFrames = try Data(contentsOf: folder.url("media/\(video)"))
+      #expect(videoFrames.starts(with: Data("YUV4MPEG2 W160 H120 F10:1 ".utf8)))
       let size = 160 * 120 * 3 / 2 + 6
-      #expect((15...40).contains(pictures.count / size), "\(pictures.count / size) pictures")
+      #expect((15...40).contains(videoFrames.count / size), "\(videoFrames.count / size) pictures")
       let audio = try #require(files.first { $0.hasSuffix("-audio.wav") })
-      let sound = try Data(contentsOf: folder.url("media/\(audio)"))
-      #expect(sound.starts(with: Data("RIFF".utf8)))
-      let seconds = Double(sound.count - 44) / 96_000
-      #expect((1.5...4).contains(seconds), "\(seconds) s of sound")
+      let audio = try Data(contentsOf: folder.url("media/\(audio)"))
+      #expect(audio.starts(with: Data("RIFF".utf8)))
+      let seconds = Double(audio.count - 44) / 96_000
+      #expect((1.5...4).contains(seconds), "\(seconds) s of audio")
       // A tone is not silence.
-      #expect(sound.dropFirst(44).contains { $0 != 0 })
+      #expect(audio.dropFirst(44).contains { $0 != 0 })
     }
     let again = try await Tool.run("export", made.path, "--media", media)
     #expect(again.status == 74 && again.errors.contains("exists already"))

@@ -4,11 +4,11 @@ import Testing
 extension LiveTests {
   /// Files of H.264, which are sent as they are or not at all.
   @Suite struct H264ClipTests {
-    /// Pictures of H.264 that nobody could decode, a key picture in every ten.
+    /// Video frames of H.264 that nobody could decode, a key frame in every ten.
     ///
     /// - Parameters:
     ///   - level: ten times the level, of the constrained baseline profile.
-    ///   - bad: the number, from 0, of a picture that refers to later ones; nil for none.
+    ///   - bad: the number, from 0, of a video frame that refers to later ones; nil for none.
     static func clip(_ count: Int = 50, level: UInt8 = 30, bad: Int? = nil) -> [UInt8] {
       let sets: [UInt8] = [
         0, 0, 0, 1, 0x67, 0x42, 0xc0, level, 0xda, 0x11, 0xfe, 0xd0, 0, 0, 0, 1, 0x68, 0xce, 0x3c,
@@ -23,9 +23,9 @@ extension LiveTests {
       }
     }
 
-    /// The sizes of the parameter sets, and of each picture, with their start codes.
+    /// The sizes of the parameter sets, and of each video frame, with their start codes.
     private static let front = 20
-    private static let picture = 305
+    private static let videoFrame = 305
 
     // MARK: Files that go bad
 
@@ -41,7 +41,7 @@ extension LiveTests {
       #expect(try await server.run.outcome().status == 0)
       #expect(call.status == 65, "\(call.errors)")
       #expect(call.errorLines.count == 1, "\(call.errors)")
-      let place = "picture 81, byte \(Self.front + 80 * Self.picture + 3)"
+      let place = "video frame 81, byte \(Self.front + 80 * Self.videoFrame + 3)"
       for word in [file, place, "encode without B pictures", "the recording goes on"] {
         #expect(call.errors.contains(word), "\(word): \(call.errors)")
       }
@@ -53,10 +53,10 @@ extension LiveTests {
       #expect(failures.first?["picture"] as? Int == 81)
       #expect(failures.first?["cause"] as? String == "content")
       #expect((report["takes"] as? [[String: Any]])?.first?["path"] as? String == called)
-      // The pictures before it went out, and sound to the end.
-      let pictures = "SELECT count(*) FROM frame WHERE direction = 'out' AND codec = 'h264'"
-      // The feed looks for key pictures until the first one went out.
-      let sent = try Takes.number(called, pictures)
+      // The video frames before it went out, and audio to the end.
+      let videoFrames = "SELECT count(*) FROM frame WHERE direction = 'out' AND codec = 'h264'"
+      // The feed looks for key frames until the first one went out.
+      let sent = try Takes.number(called, videoFrames)
       #expect(sent > 30 && sent <= 80, "\(sent)")
       let late = """
         SELECT count(*) FROM frame WHERE direction = 'out' AND kind = 'audio' AND at_ns >
@@ -83,8 +83,8 @@ extension LiveTests {
       let told = outcome.errorLines.filter { $0.contains(file) }
       #expect(told.count == 1 && told[0].contains("No such file"), "\(outcome.errors)")
       #expect(outcome.output.split(separator: "\n").count == 1)
-      let sound = "SELECT count(*) FROM frame WHERE direction = 'out' AND kind = 'audio'"
-      #expect(try Takes.number(answered, sound) > 10)
+      let audio = "SELECT count(*) FROM frame WHERE direction = 'out' AND kind = 'audio'"
+      #expect(try Takes.number(answered, audio) > 10)
       try await Takes.expectIdentical(answered)
     }
 
@@ -144,7 +144,8 @@ extension LiveTests {
       try await Takes.expectIdentical(path)
     }
 
-    /// A player's offer of sound and of pictures in VP8, and a later one that stops the pictures.
+    /// A player's offer of audio and of video frames in VP8, and a later one that stops the video
+    /// frames.
     @Test(.enabled(if: Tool.has("curl"))) func aPlayerWithoutH264IsRefused() async throws {
       let folder = try Folder()
       let path = folder.file("serve.take")
@@ -157,9 +158,11 @@ extension LiveTests {
       ]
       func offer(_ port: Int, _ codec: String) -> String {
         let head = ["v=0", "o=- 1 1 IN IP4 127.0.0.1", "s=-", "t=0 0", "a=group:BUNDLE 0"]
-        let sound = ["m=audio 9 UDP/TLS/RTP/SAVPF 111", "a=mid:0", "a=rtpmap:111 opus/48000/2"]
-        let picture = ["m=video \(port) UDP/TLS/RTP/SAVPF 96", "a=mid:1", "a=rtpmap:96 \(codec)"]
-        return (head + sound + transport + picture + transport).map { $0 + "\r\n" }.joined()
+        let audio = ["m=audio 9 UDP/TLS/RTP/SAVPF 111", "a=mid:0", "a=rtpmap:111 opus/48000/2"]
+        let videoFrame = [
+          "m=video \(port) UDP/TLS/RTP/SAVPF 96", "a=mid:1", "a=rtpmap:96 \(codec)",
+        ]
+        return (head + audio + transport + videoFrame + transport).map { $0 + "\r\n" }.joined()
       }
       for (port, codec, status) in [(9, "VP8/90000", "422"), (0, "VP8/90000", "201")] {
         let body = try folder.write("offer", offer(port, codec).utf8)

@@ -32,7 +32,7 @@ import Testing
     let connected = "SELECT count(*) FROM state WHERE machine = 'dtls' AND to_state = 'connected'"
     #expect(try Takes.number(path, connected) == 2)
     // What the ends received was driven again: frames, and samples of the statistics. Firefox sends
-    // its pictures inside of RED (RFC 2198).
+    // its video frames inside of RED (RFC 2198).
     let isInRED = try Takes.number(path, "SELECT count(*) FROM track WHERE codec = 'red'") > 0
     #expect(isInRED == name.contains("firefox"))
     for kind in ["audio", "video"] {
@@ -49,7 +49,7 @@ import Testing
     #expect(try await Tool.run("page", path, "--out", page).status == 0)
   }
 
-  /// Pictures and sound of others are written into files where they were decoded.
+  /// Video frames and audio of others are written into files where they were decoded.
   @Test func whatOthersReceivedIsExported() async throws {
     let folder = try Folder()
     let (path, media) = (folder.file("call.take"), folder.file("media"))

@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-/// A peer over HTTP that takes sound and data channels, and refuses pictures in every answer.
+/// A peer over HTTP that takes audio and data channels, and refuses video frames in every answer.
 final class RefusingPeer: Sendable {
   private let run: Run
   private let folder: Folder

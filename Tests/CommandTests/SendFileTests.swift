@@ -42,12 +42,14 @@ import Testing
       ("a.wav", wav(format: 3, bits: 32), "32 bits in floating point", "16-bit PCM"),
       ("a.wav", wav(channels: 6), "6 channels", "one or two"),
       ("a.wav", wav(rate: 4_000), "4000 Hz", "8000 to 192000"),
-      ("a.wav", Array(wav().prefix(40)), "before its sound begins", "anew (byte 36)"),
+      ("a.wav", Array(wav().prefix(40)), "before its audio begins", "anew (byte 36)"),
       ("a.y4m", y4m("W16 H16 C444", bytes: 768), "colour space 444", "4:2:0"),
       ("a.y4m", y4m("W16 H16 F-5:1"), "frame rate is -5:1", "anew"),
       ("a.y4m", y4m("W16 H16 F99999999999:1"), "frame rate is 99999999999:1", "anew"),
       ("a.y4m", y4m("W0 H16"), "width is 0", "anew"),
-      ("a.y4m", y4m("W16 H16", bytes: 100), "in the middle of a picture", "anew (picture 1"),
+      (
+        "a.y4m", y4m("W16 H16", bytes: 100), "in the middle of a video frame", "anew (video frame 1"
+      ),
     ]
     for (name, bytes, fault, wayOut) in cases {
       let outcome = try await refusal(of: name, bytes)
@@ -109,7 +111,7 @@ extension LiveTests {
     @Test(arguments: [
       ("W63 H47 F10:1", 63, 47), ("W64 H48 F0:1", 64, 48), ("W1 H1 F100000000:1", 1, 1),
     ])
-    func picturesAreSentInTheirSize(head: String, width: Int, height: Int) async throws {
+    func videoFramesAreSentInTheirSize(head: String, width: Int, height: Int) async throws {
       let size = width * height + 2 * ((width + 1) / 2) * ((height + 1) / 2)
       let bytes =
         Array("YUV4MPEG2 \(head)\n".utf8)
@@ -127,7 +129,7 @@ extension LiveTests {
       }
     }
 
-    /// An echo of what is received beside the file, which carries only sound.
+    /// An echo of what is received beside the file, which carries only audio.
     @Test func aFileGoesBeforeAnEcho() async throws {
       let samples = (0..<22_050).flatMap { sample -> [UInt8] in
         sample / 50 % 2 == 0 ? [0x70, 0x17] : [0x90, 0xe8]

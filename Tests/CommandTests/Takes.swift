@@ -29,7 +29,7 @@ enum Takes {
     return made
   }
 
-  /// Records a virtual call with small pictures.
+  /// Records a virtual call with small video frames.
   static func virtual(_ options: String...) async throws -> Made {
     let folder = try Folder()
     let path = folder.file("call.take")

@@ -20,7 +20,7 @@ final class LabTake: Sendable {
     let recorded = try RecordedVirtualCall(
       path: path, seed: seed, links: [link, link], labels: ["caller", "callee"],
       keepsMedia: keepsMedia)
-    recorded.call.addMedia(pictures: .pattern(width: 96, height: 64, framesPerSecond: 15))
+    recorded.call.addMedia(videoFrames: .pattern(width: 96, height: 64, framesPerSecond: 15))
     _ = recorded.call.negotiate()
     recorded.run(for: .seconds(seconds))
     _ = try recorded.finish()

@@ -7,10 +7,10 @@ import Wire
 @testable import Debug
 
 @Suite struct TakeMediaTests {
-  @Test func thePictureIsTheRecordedOne() throws {
+  @Test func theVideoFrameIsTheRecordedOne() throws {
     let take = try LabTake.shared.get()
     let file = "\(take.folder)/\(UUID().uuidString).png"
-    let line = try TakeMedia(path: take.path).writePicture(
+    let line = try TakeMedia(path: take.path).writeVideoFrame(
       file, TakeMedia.Choice(["peer=2", "track=2"], for: .frame), at: .zero + .milliseconds(1500))
     #expect(line.contains("96x64, peer 2 track 2"))
     #expect(line.contains("the same samples as in the recording"))
@@ -19,10 +19,10 @@ import Wire
     #expect(Array(bytes[16..<24]) == [0, 0, 0, 96, 0, 0, 0, 64])
   }
 
-  @Test func theSoundLastsAsLongAsWanted() throws {
+  @Test func theAudioLastsAsLongAsWanted() throws {
     let take = try LabTake.shared.get()
     let file = "\(take.folder)/\(UUID().uuidString).wav"
-    let line = try TakeMedia(path: take.path).writeSound(
+    let line = try TakeMedia(path: take.path).writeAudio(
       file, TakeMedia.Choice(["seconds=1"], for: .audio), around: .zero + .milliseconds(1300))
     #expect(line.contains("1.0"))
     let bytes = try Data(contentsOf: URL(filePath: file))
@@ -35,28 +35,28 @@ import Wire
     let media = TakeMedia(path: take.path)
     for (choice, words) in [("track=9", "no such video track"), ("peer=1", "cannot be written")] {
       let error = #expect(throws: DebugFailure.self) {
-        try media.writePicture(
+        try media.writeVideoFrame(
           "/dev/null/x.png", TakeMedia.Choice([choice], for: .frame), at: .zero + .seconds(1))
       }
       #expect(error?.description.contains(words) == true)
     }
     let early = #expect(throws: DebugFailure.self) {
-      try media.writePicture("x.png", TakeMedia.Choice([String](), for: .frame), at: .zero)
+      try media.writeVideoFrame("x.png", TakeMedia.Choice([String](), for: .frame), at: .zero)
     }
     #expect(early?.description.contains("no video was received before this point") == true)
     let bare = try LabTake(seconds: 1, keepsMedia: false)
     let error = #expect(throws: DebugFailure.self) {
-      try TakeMedia(path: bare.path).writePicture(
+      try TakeMedia(path: bare.path).writeVideoFrame(
         "x.png", TakeMedia.Choice([String](), for: .frame), at: .zero + .seconds(1))
     }
     #expect(error?.description.contains("without its media") == true)
   }
 
   /// Sizes, a checksum and colours against values computed by hand.
-  @Test func aPNGHasTheColoursOfThePicture() {
+  @Test func aPNGHasTheColoursOfTheVideoFrame() {
     // 2x2: black, white, and the same below; no colour.
-    let picture = Picture(width: 2, height: 2, samples: [16, 235, 16, 235, 128, 128])
-    let file = PNG.file(picture)
+    let videoFrame = I420Buffer(width: 2, height: 2, samples: [16, 235, 16, 235, 128, 128])
+    let file = PNG.file(videoFrame)
     // Signature 8, IHDR 25, IDAT 12 + 2 + 5 + 14 + 4, IEND 12.
     #expect(file.count == 8 + 25 + 37 + 12)
     #expect(Array(file[48..<62]) == [0, 0, 0, 0, 255, 255, 255, 0, 0, 0, 0, 255, 255, 255])

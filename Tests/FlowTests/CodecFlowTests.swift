@@ -70,8 +70,8 @@ import Wire
     #expect(receiver.records("pli").count > 0)
   }
 
-  /// The layers of a VP9 picture are one frame, also where the lowest one was left out.
-  @Test func layersOfAPictureAreOneFrame() {
+  /// The layers of a VP9 video frame are one frame, also where the lowest one was left out.
+  @Test func layersOfAVideoFrameAreOneFrame() {
     var receiver = ReceivingTests.Receiver([Agreed.video(.vp9)[1]])
     let key = "824983422027f016700000"
     receiver.rtp(packet(1, 0, "b8800100" + key))

@@ -34,13 +34,13 @@ import Wire
       if index == 1 {
         pair.links[0] = Link(jitter: .milliseconds(5), loss: 0.05, duplication: 0.01)
       }
-      pair.step(0, .frame(mid: "a", sound(at: pair.now)))
+      pair.step(0, .frame(mid: "a", audio(at: pair.now)))
       if index % 2 == 0 { pair.step(0, .frame(mid: "v", camera.frame(at: pair.now))) }
       pair.run(until: pair.now + .milliseconds(20))
     }
     // The end of the streams is not lost, so that every loss shows.
     pair.links[0] = Link()
-    pair.step(0, .frame(mid: "a", sound(at: pair.now)))
+    pair.step(0, .frame(mid: "a", audio(at: pair.now)))
     pair.step(0, .frame(mid: "v", camera.frame(at: pair.now)))
     pair.run(until: pair.now + .seconds(4))
     for (index, ssrc) in [Agreed.audioSSRC, Agreed.videoSSRC].enumerated() {
@@ -163,7 +163,7 @@ import Wire
     let pair = Pair(sections: sections)
     let camera = Camera()
     for index in 0..<500 {
-      pair.step(0, .frame(mid: "a", sound(at: pair.now)))
+      pair.step(0, .frame(mid: "a", audio(at: pair.now)))
       if index % 2 == 0 { pair.step(0, .frame(mid: "v", camera.frame(at: pair.now))) }
       pair.run(until: pair.now + .milliseconds(20))
     }
@@ -235,7 +235,7 @@ import Wire
     let camera = Camera()
     pair.onOutput = { side, output in
       guard side == 0 else { return }
-      // 25 pictures per second.
+      // 25 video frames per second.
       if case .targetBitrate(let bitrate) = output { camera.size = Int(bitrate / 8 / 25) }
       if case .keyframeRequested = output { camera.wantsKey = true }
     }
@@ -249,7 +249,7 @@ import Wire
     }
   }
 
-  private func sound(at now: Instant) -> EncodedFrame {
+  private func audio(at now: Instant) -> EncodedFrame {
     EncodedFrame(
       kind: .audio, codec: .opus, mediaTime: UInt32(now.nanoseconds / 1_000_000 * 48),
       bytes: [UInt8](repeating: 7, count: 80), isKey: true, audioLevel: 30)

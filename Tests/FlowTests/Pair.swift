@@ -210,7 +210,7 @@ enum Agreed {
   static let rtxSSRC: UInt32 = 0x1000_0002
   static let audioSSRC: UInt32 = 0x2000_0001
 
-  static func picture(
+  static func videoFrame(
     _ name: CodecName, feedback: [String] = allFeedback, rtx: Bool = true
   ) -> FlowSection.Codec {
     FlowSection.Codec(
@@ -228,7 +228,7 @@ enum Agreed {
     announced: Bool = true,
     reducedSize: Bool = true
   ) -> [FlowSection] {
-    let codec = picture(name, feedback: feedback, rtx: rtx)
+    let codec = videoFrame(name, feedback: feedback, rtx: rtx)
     let sending = FlowSection.Sending(
       ssrc: videoSSRC, rtxSSRC: rtx ? rtxSSRC : nil, codec: codec)
     let receiving = FlowSection.Receiving(
@@ -299,7 +299,8 @@ extension Instant {
 }
 
 extension Pair {
-  /// Sends a picture every 40 ms for some time, with key frames when the other side asks for them.
+  /// Sends a video frame every 40 ms for some time, with key frames when the other side asks for
+  /// them.
   func film(_ camera: Camera, milliseconds: Int64, settle: Int64 = 2000) {
     onOutput = { side, output in
       if side == 0, case .keyframeRequested = output { camera.wantsKey = true }

@@ -9,7 +9,7 @@ import Wire
   private func at(_ milliseconds: Int64) -> Instant { .zero + .milliseconds(milliseconds) }
 
   private func header(
-    _ sequence: UInt16 = 1, type: UInt8 = Agreed.picture(.vp8).payloadType,
+    _ sequence: UInt16 = 1, type: UInt8 = Agreed.videoFrame(.vp8).payloadType,
     ssrc: UInt32 = Agreed.videoSSRC, payload: Int = 10
   ) throws -> RTPHeader {
     var writer = ByteWriter(capacity: 12 + payload)
@@ -80,7 +80,7 @@ import Wire
 
   @Test func retransmissionsGoToTheStreamThatWasAnnouncedWithThem() throws {
     let agreement = FlowAgreement([Agreed.video()[1]])
-    let type = try #require(Agreed.picture(.vp8).rtxPayloadType)
+    let type = try #require(Agreed.videoFrame(.vp8).rtxPayloadType)
     var streams = ReceiveStreams()
     var outbox = Outbox<MediaFlow.Output>()
     let rtx = try header(type: type, ssrc: Agreed.rtxSSRC)
@@ -137,7 +137,7 @@ import Wire
     var requests = KeyframeRequests()
     func next(_ feedback: [String], _ milliseconds: Int64) -> RTCPPacket? {
       requests.next(
-        to: 9, Agreed.picture(.vp8, feedback: feedback), senderSSRC: 1, roundTrip: .seconds(1),
+        to: 9, Agreed.videoFrame(.vp8, feedback: feedback), senderSSRC: 1, roundTrip: .seconds(1),
         at: at(milliseconds))
     }
     #expect(next([], 0) == nil)

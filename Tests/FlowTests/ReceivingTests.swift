@@ -158,11 +158,11 @@ import Wire
           ? .rtcp(bytes, arrival: receiver.now) : .rtp(bytes, arrival: receiver.now))
     }
     #expect(receiver.began == ["0 2517566769", "1 3711522846"])
-    let pictures = receiver.frames.filter { $0.kind == .video }
-    #expect(pictures.first?.isKey == true)
-    #expect(pictures.count > 5)
-    for (picture, next) in zip(pictures, pictures.dropFirst()) {
-      #expect(next.firstSequence == picture.lastSequence + 1)
+    let videoFrames = receiver.frames.filter { $0.kind == .video }
+    #expect(videoFrames.first?.isKey == true)
+    #expect(videoFrames.count > 5)
+    for (videoFrame, next) in zip(videoFrames, videoFrames.dropFirst()) {
+      #expect(next.firstSequence == videoFrame.lastSequence + 1)
     }
     let inbound = receiver.flow.inbound
     #expect(inbound.map(\.packetsLost) == [0, 0])

@@ -61,7 +61,7 @@ import Wire
     pair.links[0].loss = 0.05
     let camera = Camera()
     for _ in 0..<50 {
-      pair.step(0, .frame(mid: "a", sound(at: pair.now)))
+      pair.step(0, .frame(mid: "a", audio(at: pair.now)))
       pair.step(0, .frame(mid: "v", camera.frame(at: pair.now)))
       pair.run(until: pair.now + .milliseconds(20))
     }
@@ -106,12 +106,12 @@ import Wire
       pair.run(until: pair.now + .milliseconds(40))
       most = max(most, pair.flows[0].snapshot.pacerQueueBytes)
     }
-    // 8 Mbit/s over a target of 600 kbit/s: half a second of it, and one picture.
+    // 8 Mbit/s over a target of 600 kbit/s: half a second of it, and one video frame.
     #expect(pair.flows[0].snapshot.congestion.target < 1_000_000)
     #expect(most > 300_000 && most < 500_000 + 40_000, "\(most)")
   }
 
-  @Test func soundDoesNotWaitForPictures() {
+  @Test func audioDoesNotWaitForVideoFrames() {
     let sections = (0..<2).map { [Agreed.audio()[$0], Agreed.video()[$0]] }
     let pair = Pair(sections: sections)
     let camera = Camera()
@@ -119,7 +119,7 @@ import Wire
     pair.step(0, .frame(mid: "v", camera.frame(at: pair.now)))
     for _ in 0..<10 {
       let before = pair.packets[0].count
-      pair.step(0, .frame(mid: "a", sound(at: pair.now)))
+      pair.step(0, .frame(mid: "a", audio(at: pair.now)))
       #expect(pair.sent(0).last { $0.header.ssrc == Agreed.audioSSRC }?.at == pair.now)
       #expect(pair.packets[0].count > before)
       pair.run(until: pair.now + .milliseconds(20))
@@ -127,10 +127,10 @@ import Wire
     #expect(pair.received(1, mid: "a").count == 10)
   }
 
-  @Test func theMarkerOfSoundShowsWhereSpeechBegins() {
+  @Test func theMarkerOfAudioShowsWhereSpeechBegins() {
     let pair = Pair(sections: Agreed.audio().map { [$0] })
     for index in 0..<12 {
-      pair.step(0, .frame(mid: "a", sound(at: pair.now, isVoice: index % 6 > 2)))
+      pair.step(0, .frame(mid: "a", audio(at: pair.now, isVoice: index % 6 > 2)))
       pair.run(until: pair.now + .milliseconds(20))
     }
     #expect(pair.sent(0).map(\.header.marker) == (0..<12).map { $0 % 6 == 3 })
@@ -160,7 +160,7 @@ import Wire
   @Test func closingSaysGoodbye() {
     let sections = (0..<2).map { [Agreed.audio()[$0], Agreed.video()[$0]] }
     let pair = Pair(sections: sections)
-    pair.step(0, .frame(mid: "a", sound(at: pair.now)))
+    pair.step(0, .frame(mid: "a", audio(at: pair.now)))
     pair.film(Camera(), milliseconds: 200)
     pair.step(0, .close)
     #expect(pair.flows[0].deadline == nil)
@@ -170,7 +170,7 @@ import Wire
     }
     #expect(ended == [Agreed.audioSSRC, Agreed.videoSSRC])
     let count = pair.packets[0].count
-    pair.step(0, .frame(mid: "a", sound(at: pair.now)))
+    pair.step(0, .frame(mid: "a", audio(at: pair.now)))
     #expect(pair.packets[0].count == count)
   }
 
@@ -192,7 +192,7 @@ import Wire
     #expect(pair.flows[0].outbound[0].framesSent == 11)
   }
 
-  private func sound(at now: Instant, isVoice: Bool = false) -> EncodedFrame {
+  private func audio(at now: Instant, isVoice: Bool = false) -> EncodedFrame {
     EncodedFrame(
       kind: .audio, codec: .opus, mediaTime: UInt32(now.nanoseconds / 1_000_000 * 48),
       bytes: [UInt8](repeating: 7, count: 80), isKey: true, audioLevel: 30, isVoice: isVoice)

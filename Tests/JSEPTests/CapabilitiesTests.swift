@@ -92,15 +92,15 @@ import Wire
   }
 
   @Test func whatNoCodecIsNamedForIsRefused() throws {
-    var sound = side("a", ["opus"])
-    let error = #expect(throws: JSEPError.self) { _ = try sound.add(.video) }
+    var audio = side("a", ["opus"])
+    let error = #expect(throws: JSEPError.self) { _ = try audio.add(.video) }
     #expect(error?.reason.contains("video") == true)
-    _ = try sound.add(.audio)
+    _ = try audio.add(.audio)
     var offerer = Side("b")
     _ = try offerer.add(.audio)
     _ = try offerer.add(.video)
-    try sound.take(try offerer.offer())
-    let answer = try document(try sound.answer())
+    try audio.take(try offerer.offer())
+    let answer = try document(try audio.answer())
     #expect(answer.sections.map(\.isRejected) == [false, true])
   }
 

@@ -81,7 +81,7 @@ import Wire
         "a=rtpmap:97 H264/90000", "a=fmtp:97 packetization-mode=1;profile-level-id=42c00a",
       ], [h264("96", "42e01f", 1)]
     ),
-    // Pictures that can be looked at go before those that cannot.
+    // Video frames that can be looked at go before those that cannot.
     (
       [
         "a=rtpmap:96 H264/90000", "a=fmtp:96 packetization-mode=1;profile-level-id=42e01f",

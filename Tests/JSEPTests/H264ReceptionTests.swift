@@ -6,7 +6,7 @@ import Testing
 @Suite struct H264ReceptionTests {
   private static let own = "level-asymmetry-allowed=1;packetization-mode=1;profile-level-id=42e01f"
 
-  /// 1920x1080 at 30 pictures per second: 8160 macroblocks, 244,800 of them in a second.
+  /// 1920x1080 at 30 video frames per second: 8160 macroblocks, 244,800 of them in a second.
   private func takes(_ peer: String, own: String = own, level: String = "28") -> Bool? {
     H264Reception(own: own, peer: peer)?.takes(
       H264Stream(

@@ -6,7 +6,7 @@ import Wire
 
 /// Descriptions that peers gave in calls with this stack.
 @Suite struct PeerDescriptionTests {
-  /// A side that offered sound and pictures, as it did in the calls that the answers are from.
+  /// A side that offered audio and video frames, as it did in the calls that the answers are from.
   static func offering() throws -> Side {
     var side = Side("a")
     _ = try side.add(.audio, byAddTrack: true)
@@ -33,7 +33,7 @@ import Wire
     Answer(
       name: "janus-room-called", agreed: ["0 audio sendonly", "1 video sendonly"],
       extensions: [[1, 4], [3, 4]], sources: [0, 0]),
-    // A bridge has no pictures: the section is refused, with a format that nobody offered.
+    // A bridge has no video frames: the section is refused, with a format that nobody offered.
     Answer(
       name: "janus-bridge-called", agreed: ["0 audio sendrecv"], extensions: [[1, 4]],
       sources: [1]),

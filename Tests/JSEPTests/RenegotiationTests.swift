@@ -5,7 +5,7 @@ import Wire
 @testable import JSEP
 
 @Suite struct RenegotiationTests {
-  /// Two sides with sound both ways.
+  /// Two sides with audio both ways.
   static func call() throws -> (Side, Side) {
     var left = Side("a")
     var right = Side("b")

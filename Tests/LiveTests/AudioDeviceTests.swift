@@ -188,7 +188,7 @@ import Wire
     try await session.finish()
   }
 
-  // MARK: The sound of the machine
+  // MARK: The audio of the machine
 
   @Test func aToolThatIsNotThereIsSaid() throws {
     let error = #expect(throws: AudioDeviceError.self) {
@@ -198,7 +198,7 @@ import Wire
   }
 
   /// With the tools but without a server the microphone is gone, and that is told; with one it
-  /// gives sound.
+  /// gives audio.
   @Test(.enabled(if: (try? PulseAudioDevice.find("parec")) != nil))
   func theToolsOfTheMachineStart() async throws {
     let session = try Session()

@@ -49,7 +49,7 @@ final class KeepingConsumer: EncodedVideoConsumer {
     wake()
   }
 
-  func consumeEncodedPicture(_ picture: EncodedPicture) { inside.withLock { $0.encoded += 1 } }
+  func consumeEncodedVideo(_ videoFrame: EncodedVideoChunk) { inside.withLock { $0.encoded += 1 } }
 
   private func wake() {
     let waiting = inside.withLock { inside in

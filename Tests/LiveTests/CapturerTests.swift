@@ -185,9 +185,9 @@ import Wire
       let movie = path + ".y4m"
       let writer = try DumpRenderer(movie: movie, framesPerSecond: 10)
       for number in 0..<4 {
-        let picture = TestPattern(width: 32, height: 16).picture(Int64(number))
+        let videoFrame = TestPattern(width: 32, height: 16).videoFrame(Int64(number))
         writer.renderFrame(
-          try VideoFrame(picture, timestampNanoseconds: Int64(number) * 100_000_000))
+          try VideoFrame(videoFrame, timestampNanoseconds: Int64(number) * 100_000_000))
       }
       #expect(try writer.finish() == 4)
       let timer = ManualTimer()
@@ -199,8 +199,8 @@ import Wire
       for time in stride(from: 5_000, through: 5_200, by: 25) { timer.fire(Int64(time)) }
       #expect(consumer.frames.map { $0.timestampNanoseconds / 1_000_000 } == [5_000, 5_100, 5_200])
       #expect(
-        consumer.frames[2].picture().samples
-          == TestPattern(width: 32, height: 16).picture(2).samples)
+        consumer.frames[2].videoFrame().samples
+          == TestPattern(width: 32, height: 16).videoFrame(2).samples)
       timer.fire(5_300)
       timer.fire(5_400)
       #expect(consumer.frames.count == 4 && !timer.isRunning && capturer.failure == nil)
@@ -256,7 +256,7 @@ import Wire
     let frame = try #require(consumer.frames.first)
     #expect(frame.format == .bgra && frame.codedWidth == 128 && frame.codedHeight == 96)
     // The root window is black; the pointer stands in the middle.
-    #expect(frame.picture().samples[..<(128 * 20)].allSatisfy { $0 == 16 })
+    #expect(frame.videoFrame().samples[..<(128 * 20)].allSatisfy { $0 == 16 })
   }
 
   /// One that asks to end may never hear of it: signals that its parent blocks are blocked there.

@@ -54,8 +54,8 @@ final class Listener: PeerConnectionDelegate, AudioTrackSink, VideoRenderer {
 
   /// What was told so far.
   var all: [String] { told.withLock { $0 } }
-  /// The sound so far.
-  var sound: [AudioBlock] { blocks.withLock { $0 } }
+  /// The audio so far.
+  var audio: [AudioBlock] { blocks.withLock { $0 } }
 
   /// Returns when a condition holds, which is looked at whenever something is told.
   func wait(until holds: (Listener) -> Bool) async {
@@ -101,8 +101,10 @@ final class Listener: PeerConnectionDelegate, AudioTrackSink, VideoRenderer {
 
   func setSize(width: Int, height: Int) { tell("size \(width)x\(height)") }
   func renderFrame(_ frame: VideoFrame?) {
-    guard let picture = frame?.picture() else { return tell("nothing") }
-    let isBlack = picture.samples.prefix(picture.width * picture.height).allSatisfy { $0 < 24 }
+    guard let videoFrame = frame?.videoFrame() else { return tell("nothing") }
+    let isBlack = videoFrame.samples.prefix(videoFrame.width * videoFrame.height).allSatisfy {
+      $0 < 24
+    }
     tell(isBlack ? "black" : "frame")
   }
   func onSwitch(video isEnabled: Bool) { tell("video \(isEnabled)") }

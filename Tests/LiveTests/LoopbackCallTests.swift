@@ -42,17 +42,17 @@ struct LoopbackCall {
     try await callee.waitUntilConnected()
   }
 
-  /// Returns once a peer has given out so many pictures and blocks.
-  static func receive(pictures: Int, blocks: Int, of peer: PeerConnection) async {
+  /// Returns once a peer has given out so many video frames and blocks.
+  static func receive(videoFrames: Int, blocks: Int, of peer: PeerConnection) async {
     let (stream, continuation) = AsyncStream.makeStream(of: Void.self)
-    let counts = Mutex((pictures: 0, blocks: 0))
+    let counts = Mutex((videoFrames: 0, blocks: 0))
     let subscription = peer.onMedia { media in
       let isEnough = counts.withLock { counts in
         switch media.content {
         case .audio: counts.blocks += 1
-        case .picture, .encodedPicture: counts.pictures += 1
+        case .videoFrame, .encodedVideo: counts.videoFrames += 1
         }
-        return counts.pictures >= pictures && counts.blocks >= blocks
+        return counts.videoFrames >= videoFrames && counts.blocks >= blocks
       }
       if isEnough { continuation.finish() }
     }
@@ -74,18 +74,18 @@ struct LoopbackCall {
   static let tone = MediaSource.tone(hertz: 440, pauseSeconds: 0)
 
   @Test(arguments: ["127.0.0.1", "::1"])
-  func soundAndPicturesTravelBothWaysOverLoopback(address: String) async throws {
+  func audioAndVideoFramesTravelBothWaysOverLoopback(address: String) async throws {
     let call = try LoopbackCall(address: address)
     for peer in [call.caller, call.callee] {
       try await peer.addTrack(.audio, source: LoopbackCallTests.tone)
       try await peer.addTrack(.video, source: LoopbackCallTests.pattern)
     }
     try await call.connect()
-    await LoopbackCall.receive(pictures: 5, blocks: 20, of: call.caller)
-    await LoopbackCall.receive(pictures: 5, blocks: 20, of: call.callee)
+    await LoopbackCall.receive(videoFrames: 5, blocks: 20, of: call.caller)
+    await LoopbackCall.receive(videoFrames: 5, blocks: 20, of: call.callee)
     #expect(call.caller.signalingState == .stable)
     #expect(call.caller.states.secure == .connected)
-    #expect(call.caller.counters.picturesSent > 4)
+    #expect(call.caller.counters.videoFramesSent > 4)
     let stats = try await call.caller.getStats()
     #expect(stats.objects.contains { $0.type == "inbound-rtp" })
     let sent = try await call.caller.getStats(of: .sender(transceiver: 2))
@@ -121,15 +121,15 @@ struct LoopbackCall {
     let audio = try await call.caller.addTrack(.audio, source: .application)
     let video = try await call.caller.addTrack(.video, source: .application)
     try await call.connect()
-    let received = Task { await LoopbackCall.receive(pictures: 2, blocks: 10, of: call.callee) }
+    let received = Task { await LoopbackCall.receive(videoFrames: 2, blocks: 10, of: call.callee) }
     let sending = Task {
       let block = AudioBlock(samples: (0..<960).map { Int16($0 % 100) * 100 }, channels: 1)
-      let bytes = [UInt8](repeating: 90, count: Picture.byteCount(width: 64, height: 48))
+      let bytes = [UInt8](repeating: 90, count: I420Buffer.byteCount(width: 64, height: 48))
       for number in 0... {
         guard !Task.isCancelled else { return }
         call.caller.send(block, on: audio.id)
         if number % 2 == 0 {
-          call.caller.send(Picture(width: 64, height: 48, samples: bytes), on: video.id)
+          call.caller.send(I420Buffer(width: 64, height: 48, samples: bytes), on: video.id)
         }
         // The next block goes out when this one was encoded.
         while call.caller.counters.audioSent <= number, !Task.isCancelled { await Task.yield() }
@@ -146,24 +146,24 @@ struct LoopbackCall {
       let call = try LoopbackCall()
       let header = Y4MWriter.header(Y4MHeader(width: 64, height: 64, rateNumerator: 30))
       let pattern = TestPattern(width: 64, height: 64)
-      let frames = (0..<4).flatMap { Y4MWriter.frame(pattern.picture($0)) }
+      let frames = (0..<4).flatMap { Y4MWriter.frame(pattern.videoFrame($0)) }
       try Data(header + frames).write(to: URL(filePath: path + ".y4m"))
       let format = WAVFormat(channels: 1, sampleRate: 48_000)
-      let sound = AudioBlock(samples: (0..<48_000).map { Int16($0 % 200) * 50 }, channels: 1)
-      try Data(WAVWriter.header(format, dataByteCount: 96_000) + WAVWriter.samples(sound)).write(
+      let audio = AudioBlock(samples: (0..<48_000).map { Int16($0 % 200) * 50 }, channels: 1)
+      try Data(WAVWriter.header(format, dataByteCount: 96_000) + WAVWriter.samples(audio)).write(
         to: URL(filePath: path + ".wav"))
       let feeds = FileFeeds()
       for (format, ending) in [(MediaFileFormat.wav, ".wav"), (.y4m, ".y4m")] {
         let info = try await call.caller.addTrack(format.kind, source: .application)
         try feeds.start(path + ending, format: format, on: info.id, of: call.caller)
       }
-      let pictures = try FileSink(path: path + "-out.y4m", kind: .video, from: call.callee)
+      let videoFrames = try FileSink(path: path + "-out.y4m", kind: .video, from: call.callee)
       let blocks = try FileSink(path: path + "-out.wav", kind: .audio, from: call.callee)
       try await call.connect()
-      await LoopbackCall.receive(pictures: 8, blocks: 20, of: call.callee)
+      await LoopbackCall.receive(videoFrames: 8, blocks: 20, of: call.callee)
       #expect(feeds.errors.isEmpty)
       try await call.session.finish()
-      let written = (try await pictures.finish(), try await blocks.finish())
+      let written = (try await videoFrames.finish(), try await blocks.finish())
       #expect(written.0.written >= 8 && written.0.dropped == 0)
       #expect(written.1.written >= 20 && written.1.dropped == 0)
       var read = try Y4MFileSource(path: path + "-out.y4m", loops: false)
@@ -183,7 +183,7 @@ struct LoopbackCall {
         try await peer.addTrack(.video, source: LoopbackCallTests.pattern)
       }
       try await call.connect()
-      await LoopbackCall.receive(pictures: 3, blocks: 10, of: call.callee)
+      await LoopbackCall.receive(videoFrames: 3, blocks: 10, of: call.callee)
       let summary = try #require(try await call.session.finish())
       #expect(summary.path == path)
       #expect(summary.steps > 100)

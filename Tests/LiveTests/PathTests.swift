@@ -17,8 +17,8 @@ import Wire
       try await peer.addTrack(.video, source: LoopbackCallTests.pattern)
     }
     try await call.connect()
-    await LoopbackCall.receive(pictures: 5, blocks: 20, of: call.caller)
-    await LoopbackCall.receive(pictures: 5, blocks: 20, of: call.callee)
+    await LoopbackCall.receive(videoFrames: 5, blocks: 20, of: call.caller)
+    await LoopbackCall.receive(videoFrames: 5, blocks: 20, of: call.callee)
     let stats = try await call.caller.getStats()
     let candidates = stats.objects.filter { $0.type == "local-candidate" }
     #expect(!candidates.isEmpty)

@@ -88,8 +88,8 @@ private final class Negotiator: Sendable {
           ]))
     }
     for peer in [call.caller, call.callee] { try await peer.waitUntilEstablished() }
-    await LoopbackCall.receive(pictures: 3, blocks: 10, of: call.caller)
-    await LoopbackCall.receive(pictures: 3, blocks: 10, of: call.callee)
+    await LoopbackCall.receive(videoFrames: 3, blocks: 10, of: call.caller)
+    await LoopbackCall.receive(videoFrames: 3, blocks: 10, of: call.callee)
     #expect(try await call.caller.streams.remote.map(\.id) == ["stream-of-callee"])
     #expect(try await call.callee.streams.remote.map(\.id) == ["stream-of-caller"])
     #expect(try await call.caller.transceivers.map(\.currentDirection) == [.sendrecv, .sendrecv])
@@ -116,7 +116,7 @@ private final class Negotiator: Sendable {
     #expect(error?.name == "InvalidStateError")
     let (sizes, continuation) = AsyncStream.makeStream(of: Int.self)
     let subscription = call.callee.onMedia { media in
-      if case .picture(let picture) = media.content { continuation.yield(picture.width) }
+      if case .videoFrame(let videoFrame) = media.content { continuation.yield(videoFrame.width) }
     }
     for await width in sizes where width == 40 { break }
     withExtendedLifetime(subscription) {}

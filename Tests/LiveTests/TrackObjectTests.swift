@@ -11,9 +11,9 @@ import Wire
   private static let tone = MediaSource.tone(hertz: 440, pauseSeconds: 0)
   private static let pattern = MediaSource.pattern(width: 64, height: 48, framesPerSecond: 25)
 
-  private func stream(_ id: String, sound: MediaSource = tone) throws -> MediaStream {
+  private func stream(_ id: String, audio: MediaSource = tone) throws -> MediaStream {
     let stream = MediaStream(id: id)
-    try stream.addTrack(LocalAudioTrack(source: AudioSource(sound), id: id + "-sound"))
+    try stream.addTrack(LocalAudioTrack(source: AudioSource(audio), id: id + "-audio"))
     try stream.addTrack(LocalVideoTrack(source: VideoSource(Self.pattern), id: id + "-pictures"))
     return stream
   }
@@ -28,18 +28,20 @@ import Wire
     // The peer's streams with their tracks, and none of the own ones.
     let streams = call.heard.callee.all.filter { $0.hasPrefix("stream") }
     #expect(
-      streams == ["stream one: one-sound one-pictures", "stream two: two-sound two-pictures"])
-    #expect(call.heard.callee.all.contains("track one-sound in one"))
+      streams == [
+        "stream one: one-audio one-video frames", "stream two: two-audio two-video frames",
+      ])
+    #expect(call.heard.callee.all.contains("track one-audio in one"))
     let others = call.heard.caller.all.filter { $0.hasPrefix("stream") }
-    #expect(others == ["stream own: own-sound own-pictures"])
+    #expect(others == ["stream own: own-audio own-video frames"])
     #expect(call.heard.caller.all.contains("pair first"))
     #expect(call.callee.localStreams.map(\.id) == ["own"])
     #expect(call.callee.receiverStreams.map(\.id) == ["one", "two"])
     let found = try #require(call.callee.receiverStream(connectionID: "two"))
     #expect(found.isRemote && found === call.callee.remoteStreams.last)
     #expect(call.callee.receiverStream(connectionID: "own") == nil)
-    let track = try #require(call.callee.remoteTrack(id: "two-sound") as? RemoteAudioTrack)
-    #expect(found.audioTracks.first === track && found.track(id: "two-sound") === track)
+    let track = try #require(call.callee.remoteTrack(id: "two-audio") as? RemoteAudioTrack)
+    #expect(found.audioTracks.first === track && found.track(id: "two-audio") === track)
     #expect(call.callee.receivers.count == 4)
     #expect(call.callee.receivers.contains { $0.track === track })
     // A stream that is no longer sent goes, with its tracks, and its name may come again.
@@ -47,7 +49,7 @@ import Wire
     try await call.caller.remove(two)
     #expect(call.caller.localStreams.map(\.id) == ["one"] && call.caller.senders.count == 2)
     try await FactoryCall.negotiate(call.caller, call.callee)
-    #expect(call.heard.callee.all.contains("no track two-pictures"))
+    #expect(call.heard.callee.all.contains("no track two-video frames"))
     #expect(call.heard.callee.all.last == "no stream two")
     #expect(found.tracks.isEmpty && track.isMuted && track.readyState == .live)
     #expect(call.callee.receiverStreams.map(\.id) == ["one"])
@@ -65,7 +67,7 @@ import Wire
     try await call.caller.add(try stream("mine"))
     try await call.callee.add(try stream("mine"))
     try await call.connect()
-    #expect(call.heard.caller.all.contains("stream mine: mine-sound mine-pictures"))
+    #expect(call.heard.caller.all.contains("stream mine: mine-audio mine-video frames"))
     #expect(call.caller.remoteStreams.map(\.id) == ["mine"])
     #expect(call.caller.receiverStreams.isEmpty)
     #expect(call.caller.localStreams.first !== call.caller.remoteStreams.first)
@@ -76,11 +78,11 @@ import Wire
   @Test func namesAreUniqueWhereTheyHaveToBe() async throws {
     let call = try FactoryCall()
     let one = try stream("one")
-    let twin = LocalVideoTrack(source: VideoSource(), id: "one-sound")
+    let twin = LocalVideoTrack(source: VideoSource(), id: "one-audio")
     let refused = #expect(throws: PeerError.self) { try one.addTrack(twin) }
     #expect(refused?.isDuplicateID == true && one.tracks.count == 2)
-    let sound = try #require(one.audioTracks.first)
-    try one.addTrack(sound)
+    let audio = try #require(one.audioTracks.first)
+    try one.addTrack(audio)
     #expect(one.tracks.count == 2)
     try await call.caller.add(one)
     let again = await #expect(throws: PeerError.self) {
@@ -96,14 +98,14 @@ import Wire
     }
     #expect(sameTrack?.isDuplicateID == true)
     let sentTwice = await #expect(throws: PeerError.self) {
-      try await call.caller.addTrack(sound)
+      try await call.caller.addTrack(audio)
     }
     #expect(sentTwice?.name == "InvalidAccessError")
     try await call.factory.finish()
   }
 
   // SO1, SO17, GU22
-  @Test func soundGoesToSinksUntilTheTrackIsDisabled() async throws {
+  @Test func audioGoesToSinksUntilTheTrackIsDisabled() async throws {
     let call = try FactoryCall()
     let local = try stream("s")
     try await call.caller.add(local)
@@ -114,11 +116,11 @@ import Wire
     track.addSink(sink)
     track.addSink(sink)
     let blocks = call.callee.counters.audioReceived
-    await sink.wait { $0.sound.count >= 10 }
+    await sink.wait { $0.audio.count >= 10 }
     // Once for each block, although it was added twice.
-    #expect(sink.sound.count <= call.callee.counters.audioReceived - blocks + 1)
+    #expect(sink.audio.count <= call.callee.counters.audioReceived - blocks + 1)
     #expect(!track.isMuted)
-    #expect(sink.sound.last?.samples.contains { $0 != 0 } == true)
+    #expect(sink.audio.last?.samples.contains { $0 != 0 } == true)
     await sink.wait { _ in (track.audioLevel?.decibels ?? -127) > -30 }
     // Switching tells once, and only where something changes.
     let switches = Listener()
@@ -131,7 +133,7 @@ import Wire
     local.audioEnabled = false
     #expect(switches.all == ["audio false"])
     #expect(!MediaStream(id: "empty").audioEnabled)
-    await sink.wait { $0.sound.suffix(5).allSatisfy { !$0.samples.contains { abs($0) > 8 } } }
+    await sink.wait { $0.audio.suffix(5).allSatisfy { !$0.samples.contains { abs($0) > 8 } } }
     await sink.wait { _ in track.audioLevel?.percent == 0 }
     // RTP flows on.
     let flowing = call.callee.counters.audioReceived - call.callee.counters.audioConcealed
@@ -140,10 +142,10 @@ import Wire
       return counters.audioReceived - counters.audioConcealed > flowing + 10
     }
     local.audioEnabled = true
-    await sink.wait { $0.sound.last?.samples.contains { $0 > 1_000 } == true }
+    await sink.wait { $0.audio.last?.samples.contains { $0 > 1_000 } == true }
     // Of the receiver's own accord; with the volume the same, and kept meanwhile.
     track.isEnabled = false
-    await sink.wait { $0.sound.last?.samples.allSatisfy { $0 == 0 } == true }
+    await sink.wait { $0.audio.last?.samples.allSatisfy { $0 == 0 } == true }
     remote.remoteAudioVolume = nil
     remote.remoteAudioVolume = 99
     #expect(remote.remoteAudioVolume == 10 && local.remoteAudioVolume == nil)
@@ -151,9 +153,9 @@ import Wire
     track.isEnabled = true
     let state = try await call.callee.getStats()
     #expect(!state.objects.isEmpty)
-    let silent = sink.sound.count
-    await sink.wait { $0.sound.count > silent + 5 }
-    #expect(sink.sound.last?.samples.allSatisfy { $0 == 0 } == true)
+    let silent = sink.audio.count
+    await sink.wait { $0.audio.count > silent + 5 }
+    #expect(sink.audio.last?.samples.allSatisfy { $0 == 0 } == true)
     track.removeSink(sink)
     try await call.factory.finish()
   }
@@ -167,11 +169,11 @@ import Wire
     local.add(preview)
     local.add(preview)
     let pattern = TestPattern(width: 64, height: 48)
-    #expect(source.capture(pattern.picture(0)))
+    #expect(source.capture(pattern.videoFrame(0)))
     local.isEnabled = false
-    source.capture(pattern.picture(1))
+    source.capture(pattern.videoFrame(1))
     local.isEnabled = true
-    source.capture(TestPattern(width: 32, height: 48).picture(2))
+    source.capture(TestPattern(width: 32, height: 48).videoFrame(2))
     #expect(preview.all == ["size 64x48", "frame", "black", "size 32x48", "frame"])
     local.remove(preview)
     try await call.caller.addTrack(local, streamIDs: ["s"])
@@ -185,7 +187,7 @@ import Wire
       for number in 0... {
         guard !Task.isCancelled else { return }
         // What follows faster than the encoder takes it is left out.
-        source.capture(pattern.picture(Int64(number)))
+        source.capture(pattern.videoFrame(Int64(number)))
         await Task.yield()
       }
     }
@@ -198,7 +200,7 @@ import Wire
     await call.callee.close()
     await renderer.wait { $0.all.last == "nothing" }
     local.stop()
-    #expect(local.readyState == .ended && !source.capture(pattern.picture(0)))
+    #expect(local.readyState == .ended && !source.capture(pattern.videoFrame(0)))
     try await call.factory.finish()
   }
 
@@ -220,8 +222,8 @@ import Wire
     let block = AudioBlock(samples: (0..<960).map { Int16($0 % 100) * 100 }, channels: 1)
     for _ in 0..<8 { microphone.speak(block) }
     for sink in [sinks.0, sinks.1] {
-      await sink.wait { $0.sound.contains { $0.samples.contains { $0 > 1_000 } } }
-      #expect(sink.sound.contains { $0.samples.contains { $0 > 1_000 } })
+      await sink.wait { $0.audio.contains { $0.samples.contains { $0 > 1_000 } } }
+      #expect(sink.audio.contains { $0.samples.contains { $0 > 1_000 } })
     }
     #expect(microphone.sinkCount == 1)
     source = nil
@@ -252,9 +254,9 @@ import Wire
     #expect(sender.track === track)
     try await call.caller.setSoftMute(false, of: .audio)
     #expect(track.isEnabled)
-    let picture = LocalVideoTrack(source: VideoSource(), id: "camera")
-    await #expect(throws: PeerError.self) { try await sender.replaceTrack(picture) }
-    try await call.caller.addTrack(picture, streamIDs: ["s"])
+    let videoFrame = LocalVideoTrack(source: VideoSource(), id: "camera")
+    await #expect(throws: PeerError.self) { try await sender.replaceTrack(videoFrame) }
+    try await call.caller.addTrack(videoFrame, streamIDs: ["s"])
     try await sender.replaceTrack(nil)
     #expect(sender.track == nil)
     #expect(await refusal(call.caller, .audio) == .noTrack(.audio))

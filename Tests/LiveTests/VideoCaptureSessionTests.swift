@@ -86,7 +86,7 @@ import Wire
       let timer = SystemCaptureTimer()
       timer.start(everyNanoseconds: 20_000_000) { now in
         let frame = try? Self.camera(
-          scene.picture(now / 20_000_000), rotation.withLock { $0 }, now)
+          scene.videoFrame(now / 20_000_000), rotation.withLock { $0 }, now)
         if let frame { capturer.push(frame) }
       }
       // Pushed until the other side shows it.
@@ -108,19 +108,20 @@ import Wire
     }
   }
 
-  /// A picture as NV12.
-  private static func camera(_ picture: Picture, _ rotation: VideoRotation, _ now: Int64) throws
+  /// A video frame as NV12.
+  private static func camera(_ videoFrame: I420Buffer, _ rotation: VideoRotation, _ now: Int64)
+    throws
     -> VideoFrame
   {
-    let luma = picture.width * picture.height
-    let chroma = (picture.samples.count - luma) / 2
-    var bytes = Array(picture.samples[..<luma])
+    let luma = videoFrame.width * videoFrame.height
+    let chroma = (videoFrame.samples.count - luma) / 2
+    var bytes = Array(videoFrame.samples[..<luma])
     for index in luma..<luma + chroma {
-      bytes += [picture.samples[index], picture.samples[index + chroma]]
+      bytes += [videoFrame.samples[index], videoFrame.samples[index + chroma]]
     }
     return try VideoFrame(
       buffer: try VideoFrameBuffer(
-        format: .nv12, codedWidth: picture.width, codedHeight: picture.height, bytes: bytes),
+        format: .nv12, codedWidth: videoFrame.width, codedHeight: videoFrame.height, bytes: bytes),
       rotation: rotation, timestampNanoseconds: now)
   }
 
@@ -134,19 +135,19 @@ import Wire
   // MARK: Renderers
 
   @Test func likenessIsMeasured() throws {
-    let picture = TestPattern(width: 64, height: 48).picture(1)
-    let other = TestPattern(width: 64, height: 48).picture(2)
+    let videoFrame = TestPattern(width: 64, height: 48).videoFrame(1)
+    let other = TestPattern(width: 64, height: 48).videoFrame(2)
     let renderer = PSNRRenderer { number, _ in
-      number == 3 ? nil : try? VideoFrame(picture, timestampNanoseconds: 0)
+      number == 3 ? nil : try? VideoFrame(videoFrame, timestampNanoseconds: 0)
     }
-    for shown in [picture, other, TestPattern(width: 32, height: 32).picture(1), picture] {
+    for shown in [videoFrame, other, TestPattern(width: 32, height: 32).videoFrame(1), videoFrame] {
       renderer.renderFrame(try VideoFrame(shown, timestampNanoseconds: 0))
     }
     renderer.renderFrame(nil)
     #expect(renderer.decibels.count == 2 && renderer.decibels.first == 128)
     var sum = 0
     for place in 0..<3_072 {
-      let difference = Int(picture.samples[place]) - Int(other.samples[place])
+      let difference = Int(videoFrame.samples[place]) - Int(other.samples[place])
       sum += difference * difference
     }
     let mean = Double(sum) / 3_072

@@ -23,26 +23,26 @@ extension [UInt8] {
 }
 
 @Suite struct Y4MTests {
-  private func read(_ pieces: [[UInt8]]) throws(Y4MError) -> (Y4MReader, [Picture]) {
+  private func read(_ pieces: [[UInt8]]) throws(Y4MError) -> (Y4MReader, [I420Buffer]) {
     var reader = Y4MReader()
-    var pictures: [Picture] = []
+    var videoFrames: [I420Buffer] = []
     for piece in pieces {
       reader.append(piece.span.bytes)
-      while let picture = try reader.next() { pictures.append(picture) }
+      while let videoFrame = try reader.next() { videoFrames.append(videoFrame) }
     }
-    return (reader, pictures)
+    return (reader, videoFrames)
   }
 
   @Test func whatIsWrittenIsReadBackInPiecesOfAnySize() throws {
     let pattern = TestPattern(width: 33, height: 17)
     let header = Y4MHeader(width: 33, height: 17, rateNumerator: 30_000, rateDenominator: 1_001)
     var bytes = Y4MWriter.header(header)
-    for number in 0..<5 { bytes += Y4MWriter.frame(pattern.picture(Int64(number))) }
+    for number in 0..<5 { bytes += Y4MWriter.frame(pattern.videoFrame(Int64(number))) }
     for most: UInt64 in [1, 100, 100_000] {
-      let (reader, pictures) = try read(bytes.pieces(random(1), most: most))
+      let (reader, videoFrames) = try read(bytes.pieces(random(1), most: most))
       #expect(reader.header == header)
       #expect(header.framesPerSecond == 30)
-      #expect(pictures.map(\.samples) == (0..<5).map { pattern.picture($0).samples })
+      #expect(videoFrames.map(\.samples) == (0..<5).map { pattern.videoFrame($0).samples })
       try reader.finish()
     }
   }
@@ -54,9 +54,9 @@ extension [UInt8] {
   ])
   func headersOfOtherProgramsAreUnderstood(line: String, rate: Int) throws {
     let frame = Array("FRAME Ip\n".utf8) + [1, 2, 3, 4, 5, 6]
-    let (reader, pictures) = try read([Array(line.utf8), frame])
+    let (reader, videoFrames) = try read([Array(line.utf8), frame])
     #expect(reader.header?.framesPerSecond == rate)
-    #expect(pictures.map(\.samples) == [[1, 2, 3, 4, 5, 6]])
+    #expect(videoFrames.map(\.samples) == [[1, 2, 3, 4, 5, 6]])
   }
 
   @Test(arguments: [
@@ -81,8 +81,8 @@ extension [UInt8] {
 
   @Test func anEndInTheMiddleIsAnError() throws {
     let text = Array("YUV4MPEG2 W2 H2\nFRAME\n123456FRAME\n12".utf8)
-    let (reader, pictures) = try read([text])
-    #expect(pictures.count == 1)
+    let (reader, videoFrames) = try read([text])
+    #expect(videoFrames.count == 1)
     #expect(throws: Y4MError.truncated(afterFrames: 1)) { try reader.finish() }
     #expect(throws: Y4MError.notY4M) { try Y4MReader().finish() }
   }
@@ -96,8 +96,8 @@ extension [UInt8] {
         bytes[Int(dice.integer(below: UInt64(bytes.count)))] =
           dice.byte() < 128 ? dice.byte() : good[Int(dice.integer(below: UInt64(good.count)))]
       }
-      if let (reader, pictures) = try? read(bytes.pieces(dice, most: 40)) {
-        #expect(pictures.count <= bytes.count)
+      if let (reader, videoFrames) = try? read(bytes.pieces(dice, most: 40)) {
+        #expect(videoFrames.count <= bytes.count)
         _ = try? reader.finish()
       }
     }

@@ -10,7 +10,7 @@ import Wire
     0, 0, 0, 1, 0x67, 0x42, 0xc0, 0x1e, 0xda, 0x11, 0xfe, 0xd0, 0, 0, 0, 1, 0x68, 0xce, 0x3c, 0x80,
   ]
 
-  /// Pictures that carry their numbers, a key picture in every four.
+  /// Video frames that carry their numbers, a key frame in every four.
   private func file(_ count: Int) -> [UInt8] {
     H264FileTests.sets
       + (0..<count).flatMap { number -> [UInt8] in
@@ -18,13 +18,13 @@ import Wire
       }
   }
 
-  /// The number of a picture.
+  /// The number of a video frame.
   private func number(_ content: MediaContent?) -> Int? {
-    guard case .encodedPicture(let picture) = content else { return nil }
-    return picture.bytes.dropLast().last.map { Int($0) - 100 }
+    guard case .encodedVideo(let videoFrame) = content else { return nil }
+    return videoFrame.bytes.dropLast().last.map { Int($0) - 100 }
   }
 
-  @Test func picturesComeAtTheirPaceAndOverAndOver() async throws {
+  @Test func videoFramesComeAtTheirPaceAndOverAndOver() async throws {
     try await MediaFileTests.inFolder { path in
       try Data(file(6)).write(to: URL(filePath: path))
       var source = try H264FileSource(path: path, loops: true, framesPerSecond: 50)
@@ -41,14 +41,14 @@ import Wire
     }
   }
 
-  @Test func theNextKeyPictureIsFoundAlsoBeyondTheEnd() async throws {
+  @Test func theNextKeyFrameIsFoundAlsoBeyondTheEnd() async throws {
     try await MediaFileTests.inFolder { path in
       try Data(file(6)).write(to: URL(filePath: path))
       var source = try H264FileSource(path: path, loops: true)
       _ = try source.next()
-      #expect(number(try source.nextKeyPicture()) == 4)
+      #expect(number(try source.nextKeyFrame()) == 4)
       #expect(number(try source.next()?.media) == 5)
-      #expect(number(try source.nextKeyPicture()) == 0)
+      #expect(number(try source.nextKeyFrame()) == 0)
       #expect(number(try source.next()?.media) == 1)
     }
   }

@@ -35,7 +35,7 @@ struct BitWriter {
 enum H264Units {
   static let start: [UInt8] = [0, 0, 0, 1]
   static let delimiter: [UInt8] = [9, 0x10]
-  static let picture: [UInt8] = [0x68, 0xce, 0x3c, 0x80]
+  static let videoFrame: [UInt8] = [0x68, 0xce, 0x3c, 0x80]
 
   /// A sequence parameter set of a size in macroblocks, with the clock that it may tell.
   static func sequence(
@@ -74,7 +74,7 @@ enum H264Units {
     return escaped(writer.bytes)
   }
 
-  /// A slice: whether it begins its picture, its type and what tells it from others.
+  /// A slice: whether it begins its video frame, its type and what tells it from others.
   static func slice(
     isKey: Bool = false, first: UInt32 = 0, type: UInt32 = 0, tag: UInt8 = 0xab
   ) -> [UInt8] {
@@ -104,36 +104,37 @@ enum H264Units {
 @Suite struct H264ReaderTests {
   private typealias Units = H264Units
 
-  /// All pictures of a stream that comes in pieces.
-  private func pictures(_ stream: [UInt8], pieces: Int = 1 << 20) throws(H264Error) -> [H264Picture]
+  /// All video frames of a stream that comes in pieces.
+  private func videoFrames(_ stream: [UInt8], pieces: Int = 1 << 20) throws(H264Error)
+    -> [H264AccessUnit]
   {
     var reader = H264Reader()
-    var found: [H264Picture] = []
+    var found: [H264AccessUnit] = []
     var rest = stream[...]
     while !rest.isEmpty {
       reader.append(Array(rest.prefix(pieces)).span.bytes)
       rest = rest.dropFirst(pieces)
-      while let picture = try reader.next() { found.append(picture) }
+      while let videoFrame = try reader.next() { found.append(videoFrame) }
     }
     reader.finish()
-    while let picture = try reader.next() { found.append(picture) }
+    while let videoFrame = try reader.next() { found.append(videoFrame) }
     return found
   }
 
   @Test(arguments: [1, 2, 3, 7, 1000])
-  func picturesAreCutWhereTheyBegin(pieces: Int) throws {
-    let sets = [Units.sequence(), Units.picture]
+  func videoFramesAreCutWhereTheyBegin(pieces: Int) throws {
+    let sets = [Units.sequence(), Units.videoFrame]
     let key = Units.slice(isKey: true)
     let stream =
       // What a decoder could not begin with.
       Units.stream(Units.slice(tag: 9), Units.delimiter, sets[0], sets[1], key)
-      // A second slice, then pictures with and without something before them.
+      // A second slice, then video frames with and without something before them.
       + Units.stream(Units.slice(isKey: true, first: 5, tag: 1), Units.slice(tag: 2))
       + Units.stream([6, 5, 1, 0x80], Units.slice(tag: 3), Units.slice(first: 6, tag: 4))
       + [0, 0, 1] + Units.delimiter + [0, 0, 1] + Units.slice(tag: 5)
       // Its sets stand far before this one.
       + [0, 0] + Units.stream(Units.slice(isKey: true, tag: 6), [12, 0xff, 0x80], [10]) + [0, 0]
-    let found = try pictures(stream, pieces: pieces)
+    let found = try videoFrames(stream, pieces: pieces)
     #expect(found.map(\.isKey) == [true, false, false, false, true])
     #expect(
       found.map(\.bytes) == [
@@ -145,14 +146,14 @@ enum H264Units {
       ])
   }
 
-  @Test func aSetThatChangesGoesWithTheNextPicture() throws {
+  @Test func aSetThatChangesGoesWithTheNextVideoFrame() throws {
     let other = Units.sequence(columns: 8)
-    let found = try pictures(
-      Units.stream(Units.sequence(), Units.picture, Units.slice(isKey: true))
+    let found = try videoFrames(
+      Units.stream(Units.sequence(), Units.videoFrame, Units.slice(isKey: true))
         + Units.stream(Units.sequence(), Units.slice(tag: 1), other, Units.slice(isKey: true)))
     #expect(found.count == 3)
     #expect(found[1].bytes == Units.stream(Units.slice(tag: 1)))
-    #expect(found[2].bytes == Units.stream(other, Units.picture, Units.slice(isKey: true)))
+    #expect(found[2].bytes == Units.stream(other, Units.videoFrame, Units.slice(isKey: true)))
   }
 
   @Test(arguments: [0x42c01e, 0x64001f] as [UInt32], [false, true])
@@ -172,7 +173,7 @@ enum H264Units {
   }
 
   @Test func whatCannotBeSentIsToldInOneSentence() {
-    let front = Units.stream(Units.sequence(), Units.picture, Units.slice(isKey: true))
+    let front = Units.stream(Units.sequence(), Units.videoFrame, Units.slice(isKey: true))
     let cases: [([UInt8], H264Error)] = [
       ([], .noByteStream), (Array("ftypisom".utf8), .noByteStream), ([0, 0, 0], .noByteStream),
       (front + Units.stream(Units.slice(type: 1)), .bidirectional),
@@ -187,18 +188,18 @@ enum H264Units {
     ]
     for (stream, expected) in cases {
       var told: H264Error?
-      do throws(H264Error) { _ = try pictures(stream) } catch { told = error }
+      do throws(H264Error) { _ = try videoFrames(stream) } catch { told = error }
       #expect(told == expected)
       #expect(!expected.description.contains("\n"))
     }
     let many = (0..<5000).flatMap { _ in Units.stream([6, 1, 0x80]) }
-    #expect(throws: H264Error.tooLarge(4099)) { try pictures(front + many) }
+    #expect(throws: H264Error.tooLarge(4099)) { try videoFrames(front + many) }
   }
 
-  @Test func anyBytesEndInPicturesOrAnError() {
+  @Test func anyBytesEndInVideoFramesOrAnError() {
     let stream = entropy(7)
     let front = Units.stream(
-      Units.sequence(0x64001f, timing: (1, 50)), Units.picture, Units.slice(isKey: true),
+      Units.sequence(0x64001f, timing: (1, 50)), Units.videoFrame, Units.slice(isKey: true),
       Units.slice(), Units.slice(first: 2), Units.delimiter, Units.slice(isKey: true))
     for _ in 0..<3000 {
       var bytes = front
@@ -210,7 +211,7 @@ enum H264Units {
         default: bytes.insert(stream.byte(), at: place)
         }
       }
-      let found = (try? pictures(bytes, pieces: 1 + Int(stream.integer(below: 40)))) ?? []
+      let found = (try? videoFrames(bytes, pieces: 1 + Int(stream.integer(below: 40)))) ?? []
       #expect(found.allSatisfy { $0.bytes.starts(with: Units.start) })
       #expect(found.first?.isKey ?? true)
     }
@@ -220,7 +221,7 @@ enum H264Units {
 
   // MARK: Sending
 
-  @Test func whatComesEncodedIsPassedOnFromAKeyPictureOn() throws {
+  @Test func whatComesEncodedIsPassedOnFromAKeyFrameOn() throws {
     var capture = StreamCapture(of: .h264, at: .zero + .seconds(1))
     func take(_ stream: [UInt8], _ milliseconds: Int64) -> EncodedFrame? {
       let verdict = capture.take(stream, at: .zero + .milliseconds(milliseconds))
@@ -232,7 +233,7 @@ enum H264Units {
     }
     #expect(take(Units.stream(Units.slice()), 1000) == nil)
     #expect(take([], 1010) == nil)
-    let key = Units.stream(Units.sequence(), Units.picture, Units.slice(isKey: true))
+    let key = Units.stream(Units.sequence(), Units.videoFrame, Units.slice(isKey: true))
     let first = try #require(take(key, 1100))
     #expect(first.isKey && first.mediaTime == 9000 && first.bytes == key && first.codec == .h264)
     #expect(first.width == 64 && first.height == 44)

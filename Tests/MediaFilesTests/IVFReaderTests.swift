@@ -7,17 +7,17 @@ import Testing
 
 /// VP8 and VP9 in IVF, decoded.
 @Suite struct IVFReaderTests {
-  private func file(_ codec: CodecName, _ fourCC: String, pictures: Int) throws -> [UInt8] {
+  private func file(_ codec: CodecName, _ fourCC: String, videoFrames: Int) throws -> [UInt8] {
     let settings = VideoSettings(
       codec: codec, width: 64, height: 48, framesPerSecond: 25, bitrate: 400_000)
     let encoder = try LibraryCodecs().videoEncoder(track: "1", settings)
     var bytes = IVFWriter.header(
-      fourCC: fourCC, width: 64, height: 48, ticksPerSecond: 25, frameCount: pictures)
-    for number in 0..<pictures {
-      let picture = TestPattern(width: 64, height: 48).picture(Int64(number))
+      fourCC: fourCC, width: 64, height: 48, ticksPerSecond: 25, frameCount: videoFrames)
+    for number in 0..<videoFrames {
+      let videoFrame = TestPattern(width: 64, height: 48).videoFrame(Int64(number))
       let encoded = try #require(
         try encoder.encode(
-          picture, mediaTime: UInt32(number * 3_600), forceKey: number == 0))
+          videoFrame, mediaTime: UInt32(number * 3_600), forceKey: number == 0))
       bytes += IVFWriter.frameHeader(byteCount: encoded.bytes.count, time: UInt64(number))
       bytes += encoded.bytes
     }
@@ -33,14 +33,14 @@ import Testing
 
   @Test(arguments: [(CodecName.vp8, "VP80"), (.vp9, "VP90")])
   func aFileIsDecodedOverAndOver(codec: CodecName, fourCC: String) throws {
-    try withFile(try file(codec, fourCC, pictures: 3)) { path in
+    try withFile(try file(codec, fourCC, videoFrames: 3)) { path in
       var source = try IVFFileSource(path: path, loops: true)
       #expect(source.width == 64 && source.height == 48 && source.framesPerSecond == 25)
       var times: [Int64] = []
       for _ in 0..<7 {
         let (media, time) = try #require(try source.next())
-        guard case .picture(let picture) = media else { continue }
-        #expect(picture.width == 64 && picture.samples.count == 64 * 48 * 3 / 2)
+        guard case .videoFrame(let videoFrame) = media else { continue }
+        #expect(videoFrame.width == 64 && videoFrame.samples.count == 64 * 48 * 3 / 2)
         times.append((time + 500_000) / 1_000_000)
       }
       #expect(times == [0, 40, 80, 120, 160, 200, 240])
@@ -51,12 +51,12 @@ import Testing
   }
 
   @Test func badFilesAreToldAndNeverTrap() throws {
-    let good = try file(.vp8, "VP80", pictures: 2)
+    let good = try file(.vp8, "VP80", videoFrames: 2)
     var other = good
     other.replaceSubrange(8..<12, with: Array("AV01".utf8))
     for (bytes, words) in [
       (Array("DKIF".utf8), "no IVF file"), (Array(repeating: 7, count: 100), "no IVF file"),
-      (other, "AV01 is not decoded"), (Array(good[..<32]), "holds no picture"),
+      (other, "AV01 is not decoded"), (Array(good[..<32]), "holds no video frame"),
       (good[..<32] + [255, 255, 255, 255] + [UInt8](repeating: 0, count: 40), "longer than any"),
     ] {
       let error = try withFile(bytes) { path in

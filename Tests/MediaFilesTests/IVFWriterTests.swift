@@ -9,14 +9,14 @@ import Wire
     bytes[offset..<offset + count].reversed().reduce(0) { $0 << 8 | UInt64($1) }
   }
 
-  @Test func picturesHaveTheirTimes() async throws {
+  @Test func videoFramesHaveTheirTimes() async throws {
     try await MediaFileTests.inFolder { path in
       var writer = TimedStreamWriter(try MediaFile(path, for: .creating), fourCC: "AV01")
       // The last one is shown together with the one before.
       for (index, milliseconds) in [Int64(1_000), 1_040, 1_040].enumerated() {
         writer.write(
-          .encodedPicture(
-            EncodedPicture(
+          .encodedVideo(
+            EncodedVideoChunk(
               codec: "h264", isKey: index == 0, bytes: [UInt8](repeating: 7, count: index + 1))),
           at: .zero + .milliseconds(milliseconds))
       }
@@ -34,7 +34,7 @@ import Wire
     }
   }
 
-  @Test func aFileWithoutPicturesHasItsHeader() async throws {
+  @Test func aFileWithoutVideoFramesHasItsHeader() async throws {
     try await MediaFileTests.inFolder { path in
       var writer = TimedStreamWriter(try MediaFile(path, for: .creating), fourCC: "AV01")
       #expect(try writer.finish().get() == 0)

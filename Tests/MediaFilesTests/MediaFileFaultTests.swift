@@ -11,7 +11,7 @@ import Testing
     return nil
   }
 
-  /// H.264 that tells no pace, a key picture first.
+  /// H.264 that tells no pace, a key frame first.
   private func h264(_ count: Int) -> [UInt8] {
     let sets: [UInt8] = [
       0, 0, 0, 1, 0x67, 0x42, 0xc0, 0x1e, 0xda, 0x11, 0xfe, 0xd0, 0, 0, 0, 1, 0x68, 0xce, 0x3c,
@@ -43,16 +43,16 @@ import Testing
     }
   }
 
-  @Test func aPictureThatCannotBeSentIsNamedWithItsPlace() async throws {
+  @Test func aVideoFrameThatCannotBeSentIsNamedWithItsPlace() async throws {
     try await MediaFileTests.inFolder { path in
-      // More pictures than are looked at before any is sent.
+      // More video frames than are looked at before any is sent.
       let good = h264(70)
       try Data(good + [0, 0, 1, 0x01, 0b1010_1000, 0x80]).write(to: URL(filePath: path))
       var source = try H264FileSource(path: path, loops: true)
       for _ in 0..<70 { _ = try source.next() }
       let told = error { () throws(MediaFileError) in _ = try source.next() }
-      #expect(told?.cause == .content && told?.picture == 71)
-      #expect(told?.description.hasSuffix("(picture 71, byte \(good.count + 3))") == true)
+      #expect(told?.cause == .content && told?.videoFrame == 71)
+      #expect(told?.description.hasSuffix("(video frame 71, byte \(good.count + 3))") == true)
     }
   }
 
@@ -67,7 +67,7 @@ import Testing
     }
   }
 
-  @Test func aFileThatLosesItsKeyPictureEndsWithAWord() async throws {
+  @Test func aFileThatLosesItsKeyFrameEndsWithAWord() async throws {
     try await MediaFileTests.inFolder { path in
       try Data(h264(3)).write(to: URL(filePath: path))
       var source = try H264FileSource(path: path, loops: true)
@@ -76,19 +76,19 @@ import Testing
       let handle = try FileHandle(forWritingTo: URL(filePath: path))
       try handle.truncate(atOffset: 20)
       let told = error { () throws(MediaFileError) in _ = try source.next() }
-      #expect(told?.reason.contains("no key picture") == true)
+      #expect(told?.reason.contains("no key frame") == true)
     }
   }
 
-  @Test func aCutPictureIsNamedWithItsPlace() async throws {
+  @Test func aCutVideoFrameIsNamedWithItsPlace() async throws {
     try await MediaFileTests.inFolder { path in
       let whole = MediaFileTests.y4m(count: 3, rate: "30:1")
       try Data(whole.dropLast(5)).write(to: URL(filePath: path))
       var source = try Y4MFileSource(path: path, loops: true)
       for _ in 0..<2 { _ = try source.next() }
       let told = error { () throws(MediaFileError) in _ = try source.next() }
-      // A picture has 384 bytes and a line of six before it.
-      #expect(told?.picture == 3 && told?.byteOffset == whole.count - 390)
+      // A video frame has 384 bytes and a line of six before it.
+      #expect(told?.videoFrame == 3 && told?.byteOffset == whole.count - 390)
     }
   }
 }

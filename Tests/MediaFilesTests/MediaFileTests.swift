@@ -13,7 +13,7 @@ import Wire
     return try await body(folder + "/media")
   }
 
-  /// A Y4M file of grey pictures, each as bright as its number.
+  /// A Y4M file of grey video frames, each as bright as its number.
   static func y4m(count: Int, rate: String, side: Int = 16) -> [UInt8] {
     var bytes = Array("YUV4MPEG2 W\(side) H\(side) F\(rate) C420\n".utf8)
     for index in 0..<count {
@@ -24,11 +24,11 @@ import Wire
   }
 
   static func brightness(_ content: MediaContent) -> UInt8? {
-    guard case .picture(let picture) = content else { return nil }
-    return picture.samples.first
+    guard case .videoFrame(let videoFrame) = content else { return nil }
+    return videoFrame.samples.first
   }
 
-  @Test func picturesComeInOrderWithTheirTimesAndOverAndOver() async throws {
+  @Test func videoFramesComeInOrderWithTheirTimesAndOverAndOver() async throws {
     try await MediaFileTests.inFolder { path in
       try Data(MediaFileTests.y4m(count: 3, rate: "25:1")).write(to: URL(filePath: path))
       var once = try Y4MFileSource(path: path, loops: false)
@@ -59,7 +59,7 @@ import Wire
     }
   }
 
-  @Test func soundComesInBlocksOfTwentyMilliseconds() async throws {
+  @Test func audioComesInBlocksOfTwentyMilliseconds() async throws {
     try await MediaFileTests.inFolder { path in
       let samples = (0..<2400).map { Int16($0) }
       let format = WAVFormat(channels: 1, sampleRate: 48_000)
@@ -101,7 +101,7 @@ import Wire
     }
   }
 
-  @Test func aFileThatEndsInTheMiddleIsToldAfterItsLastPicture() async throws {
+  @Test func aFileThatEndsInTheMiddleIsToldAfterItsLastVideoFrame() async throws {
     try await MediaFileTests.inFolder { path in
       let bytes = MediaFileTests.y4m(count: 2, rate: "30:1").dropLast(5)
       try Data(bytes).write(to: URL(filePath: path))
@@ -111,16 +111,16 @@ import Wire
     }
   }
 
-  @Test func picturesOfOtherSizesAreWrittenInThatOfTheFirst() async throws {
+  @Test func videoFramesOfOtherSizesAreWrittenInThatOfTheFirst() async throws {
     try await MediaFileTests.inFolder { path in
-      var writer = PictureWriter(try MediaFile(path, for: .writing), framesPerSecond: 10)
+      var writer = VideoWriter(try MediaFile(path, for: .writing), framesPerSecond: 10)
       // A smaller one without content, a smaller and a larger one.
-      let pictures: [(Int, UInt8?)] = [(16, 10), (8, nil), (8, 30), (32, 40), (16, 50)]
-      for (index, (side, brightness)) in pictures.enumerated() {
-        let count = brightness == nil ? 0 : Picture.byteCount(width: side, height: side)
-        let picture = Picture(
+      let videoFrames: [(Int, UInt8?)] = [(16, 10), (8, nil), (8, 30), (32, 40), (16, 50)]
+      for (index, (side, brightness)) in videoFrames.enumerated() {
+        let count = brightness == nil ? 0 : I420Buffer.byteCount(width: side, height: side)
+        let videoFrame = I420Buffer(
           width: side, height: side, samples: Array(repeating: brightness ?? 0, count: count))
-        writer.write(.picture(picture), at: .zero + .milliseconds(Int64(100 * index)))
+        writer.write(.videoFrame(videoFrame), at: .zero + .milliseconds(Int64(100 * index)))
       }
       #expect(try writer.finish().get() == 5)
       var source = try Y4MFileSource(path: path, loops: false)

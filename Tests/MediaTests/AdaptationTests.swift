@@ -41,9 +41,9 @@ import Wire
     for number in 0..<4 {
       if number == 2 { machine.step(.screen(true), at: .zero, into: &outbox) }
       if number == 3 { machine.step(.screen(true), at: .zero, into: &outbox) }
-      let picture = TestPattern(width: 64, height: 48).picture(Int64(number))
+      let videoFrame = TestPattern(width: 64, height: 48).videoFrame(Int64(number))
       machine.step(
-        .frame(picture, timestamp: Int64(number) * 40_000_000),
+        .frame(videoFrame, timestamp: Int64(number) * 40_000_000),
         at: .zero + .milliseconds(Int64(40 * number)), into: &outbox)
       while let output = outbox.next() {
         guard case .encoded(let frame, _) = output else {
@@ -51,7 +51,7 @@ import Wire
           continue
         }
         keys.append(frame.isKey)
-        #expect(try decoder.decode(frame.bytes).picture.width == 64)
+        #expect(try decoder.decode(frame.bytes).videoFrame.width == 64)
       }
     }
     #expect(keys == [true, false, true, false])
@@ -74,7 +74,7 @@ import Wire
     #expect(adaptation.limits == VideoAdaptation.Limits())
   }
 
-  @Test func screensKeepTheirSizeAndLosePictures() {
+  @Test func screensKeepTheirSizeAndLoseVideoFrames() {
     var adaptation = VideoAdaptation(preference: ContentHint.text.degradation)
     judge(&adaptation, [.none, .bandwidth, .bandwidth])
     #expect(adaptation.limits.scaleDownBy == 1)
@@ -83,7 +83,7 @@ import Wire
     #expect(adaptation.limits.framesPerSecond == 2 && adaptation.limits.scaleDownBy == 1)
   }
 
-  @Test func motionKeepsItsPictures() {
+  @Test func motionKeepsItsVideoFrames() {
     var adaptation = VideoAdaptation(preference: ContentHint.motion.degradation)
     judge(&adaptation, [.none, .bandwidth])
     #expect(adaptation.limits.scaleDownBy == 4.0 / 3)

@@ -290,7 +290,7 @@ import Wire
     #expect(machine.counters.packetsMalformed > 0)
   }
 
-  @Test func realSoundUnderLossIsTheSameInEveryRun() throws {
+  @Test func realAudioUnderLossIsTheSameInEveryRun() throws {
     func play() throws -> [[Int16]] {
       let codecs = LibraryCodecs()
       var capture = AudioCapture(

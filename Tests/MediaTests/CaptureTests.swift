@@ -99,7 +99,7 @@ extension VideoCapture.Output {
     #expect(levels[110...140].allSatisfy { $0 == 15 })
   }
 
-  @Test func soundOfAnyLengthIsCutIntoBlocks() {
+  @Test func audioOfAnyLengthIsCutIntoBlocks() {
     let codecs = BlankCodecs()
     var machine = capture(.application, codecs)
     var outbox = Outbox<AudioCapture.Output>()
@@ -198,7 +198,7 @@ extension VideoCapture.Output {
     #expect(frames.allSatisfy { $0.width == 64 && $0.height == 48 })
   }
 
-  @Test func aLateClockLeavesPicturesOut() {
+  @Test func aLateClockLeavesVideoFramesOut() {
     var machine = VideoCapture(track: "v", source: pattern, codec: .vp8, codecs: BlankCodecs())
     var outbox = Outbox<VideoCapture.Output>()
     machine.step(.start, at: .zero, into: &outbox)
@@ -236,19 +236,19 @@ extension VideoCapture.Output {
     #expect(left.map(\.output.frame?.isKey) == right.map(\.output.frame?.isKey))
   }
 
-  @Test func applicationPicturesCarryTheirTimeAndMayChangeTheirSize() throws {
+  @Test func applicationVideoFramesCarryTheirTimeAndMayChangeTheirSize() throws {
     var machine = VideoCapture(
       track: "v", source: .application, codec: .vp8, codecs: LibraryCodecs())
     var outbox = Outbox<VideoCapture.Output>()
-    let small = TestPattern(width: 32, height: 32).picture(0)
-    let large = TestPattern(width: 64, height: 32).picture(0)
+    let small = TestPattern(width: 32, height: 32).videoFrame(0)
+    let large = TestPattern(width: 64, height: 32).videoFrame(0)
     machine.step(.start, at: milliseconds(100), into: &outbox)
-    machine.step(.picture(small), at: milliseconds(100), into: &outbox)
-    machine.step(.picture(small), at: milliseconds(100), into: &outbox)
-    machine.step(.picture(small), at: milliseconds(140), into: &outbox)
-    machine.step(.picture(large), at: milliseconds(170), into: &outbox)
-    let nothing = Picture(width: 0, height: 0, samples: [])
-    machine.step(.picture(nothing), at: milliseconds(200), into: &outbox)
+    machine.step(.videoFrame(small), at: milliseconds(100), into: &outbox)
+    machine.step(.videoFrame(small), at: milliseconds(100), into: &outbox)
+    machine.step(.videoFrame(small), at: milliseconds(140), into: &outbox)
+    machine.step(.videoFrame(large), at: milliseconds(170), into: &outbox)
+    let nothing = I420Buffer(width: 0, height: 0, samples: [])
+    machine.step(.videoFrame(nothing), at: milliseconds(200), into: &outbox)
     let frames = outbox.take().compactMap(\.frame)
     #expect(frames.map(\.mediaTime) == [0, 3_600, 6_300])
     #expect(frames.map(\.width) == [32, 32, 64])
@@ -266,20 +266,20 @@ extension VideoCapture.Output {
 }
 
 @Suite struct PatternTests {
-  @Test func aPictureIsAFunctionOfItsNumber() {
+  @Test func aVideoFrameIsAFunctionOfItsNumber() {
     let left = TestPattern(width: 160, height: 90)
     let right = TestPattern(width: 160, height: 90)
-    _ = right.picture(77)
-    #expect(left.picture(5).samples == right.picture(5).samples)
-    #expect(left.picture(5).samples != right.picture(6).samples)
+    _ = right.videoFrame(77)
+    #expect(left.videoFrame(5).samples == right.videoFrame(5).samples)
+    #expect(left.videoFrame(5).samples != right.videoFrame(6).samples)
   }
 
   @Test(arguments: [(1, 1), (2, 3), (3, 2), (7, 5), (33, 17), (640, 2), (2, 640)])
   func anySizeCanBeDrawn(width: Int, height: Int) {
     let pattern = TestPattern(width: width, height: height)
     for number: Int64 in [0, 1, 31, 999_999, 1_000_000, 1 << 40] {
-      let picture = pattern.picture(number)
-      #expect(picture.samples.count == Picture.byteCount(width: width, height: height))
+      let videoFrame = pattern.videoFrame(number)
+      #expect(videoFrame.samples.count == I420Buffer.byteCount(width: width, height: height))
     }
   }
 
@@ -287,7 +287,7 @@ extension VideoCapture.Output {
     // The upper right segment of the last digit is dark in 5 and 6 and lit in all others.
     let pattern = TestPattern(width: 640, height: 360)
     let lit = (0..<10 as Range<Int64>).map { number -> Bool in
-      let samples = pattern.picture(number).samples
+      let samples = pattern.videoFrame(number).samples
       let unit = 14
       let left = 320 - 3 * 4 * unit - 2 * unit + 5 * 4 * unit
       let top = 90 - 7 * unit / 2 & ~1

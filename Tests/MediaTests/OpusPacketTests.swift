@@ -90,7 +90,7 @@ import Wire
     }
   }
 
-  @Test func silenceIs127AndTheFaintestSoundIsNot() {
+  @Test func silenceIs127AndTheFaintestAudioIsNot() {
     #expect(AudioLevel.level(energy: 0, frameCount: 960) == 127)
     #expect(AudioLevel.level(energy: 1, frameCount: 0) == 127)
     #expect(AudioLevel.level(energy: 1, frameCount: 960_000_000) == 126)

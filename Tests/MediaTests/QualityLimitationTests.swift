@@ -5,18 +5,18 @@ import Wire
 @testable import Media
 
 @Suite struct QualityLimitationTests {
-  /// Notes pictures at 30 per second for some seconds.
+  /// Notes video frames at 30 per second for some seconds.
   private func run(
     _ limitation: inout QualityLimitation, from second: Int64, seconds: Int64, quantiser: UInt8,
     of codec: CodecName = .vp8, late: Int = 0
   ) {
-    for picture in 0..<(30 * seconds) {
-      let at = Interval(nanoseconds: second * 1_000_000_000 + picture * 1_000_000_000 / 30)
+    for videoFrame in 0..<(30 * seconds) {
+      let at = Interval(nanoseconds: second * 1_000_000_000 + videoFrame * 1_000_000_000 / 30)
       limitation.note(quantiser: quantiser, of: codec, late: late, at: .zero + at)
     }
   }
 
-  @Test func goodPicturesAreNotLimited() {
+  @Test func goodVideoFramesAreNotLimited() {
     var limitation = QualityLimitation()
     #expect(limitation.durations(at: .zero).isEmpty)
     run(&limitation, from: 0, seconds: 3, quantiser: 40)
@@ -37,10 +37,11 @@ import Wire
 
   @Test func whatIsLeftOutOfAStreamIsTheBandwidth() {
     var limitation = QualityLimitation()
-    for picture in 0..<90 {
-      let second = picture / 30
+    for videoFrame in 0..<90 {
+      let second = videoFrame / 30
       limitation.note(
-        isThinned: second == 1, at: .zero + .milliseconds(Int64(second * 1000 + picture % 30 * 33)))
+        isThinned: second == 1,
+        at: .zero + .milliseconds(Int64(second * 1000 + videoFrame % 30 * 33)))
     }
     #expect(limitation.reason == .bandwidth)
     limitation.note(isThinned: false, at: .zero + .milliseconds(3_100))
@@ -50,7 +51,7 @@ import Wire
     #expect(durations[2].length > .milliseconds(900) && durations[2].length < .seconds(3))
   }
 
-  @Test func aLateClockIsTheProcessorAndCoarsePicturesAreTheBandwidth() {
+  @Test func aLateClockIsTheProcessorAndCoarseVideoFramesAreTheBandwidth() {
     var limitation = QualityLimitation()
     run(&limitation, from: 0, seconds: 2, quantiser: 120)
     #expect(limitation.reason == .bandwidth)

@@ -13,7 +13,7 @@ import Wire
   ]
 
   @Test(arguments: factors)
-  func picturesAreMadeSmallerByTheFactor(factor: Double, width: Int, height: Int) {
+  func videoFramesAreMadeSmallerByTheFactor(factor: Double, width: Int, height: Int) {
     for codecs in [BlankCodecs() as any CodecFactory, LibraryCodecs()] {
       var machine = VideoCapture(track: "v", source: Self.pattern, codec: .vp8, codecs: codecs)
       let outputs = drive(
@@ -55,21 +55,21 @@ import Wire
     #expect(frames.last?.1.width == 64)
   }
 
-  @Test func smallerPicturesHaveTheMeanOfTheirPixels() {
+  @Test func smallerVideoFramesHaveTheMeanOfTheirPixels() {
     // Two rows of 4 pixels and the chroma of 2 by 1.
-    let picture = Picture(
+    let videoFrame = I420Buffer(
       width: 4, height: 2, samples: [0, 10, 100, 200, 20, 10, 100, 201, 40, 60, 7, 9])
-    let half = PictureScaler.scaled(picture, width: 2, height: 1)
+    let half = VideoScaler.scaled(videoFrame, width: 2, height: 1)
     #expect(half.samples == [10, 150, 50, 8])
-    #expect(PictureScaler.scaled(picture, width: 4, height: 2) === picture)
-    let odd = PictureScaler.scaled(picture, width: 3, height: 1)
-    #expect(odd.samples.count == Picture.byteCount(width: 3, height: 1))
-    let blank = Picture(width: 4, height: 2, samples: [])
-    #expect(PictureScaler.scaled(blank, width: 2, height: 1).samples.isEmpty)
-    let wide = PictureScaler.scaled(picture, width: 8, height: 2)
+    #expect(VideoScaler.scaled(videoFrame, width: 4, height: 2) === videoFrame)
+    let odd = VideoScaler.scaled(videoFrame, width: 3, height: 1)
+    #expect(odd.samples.count == I420Buffer.byteCount(width: 3, height: 1))
+    let blank = I420Buffer(width: 4, height: 2, samples: [])
+    #expect(VideoScaler.scaled(blank, width: 2, height: 1).samples.isEmpty)
+    let wide = VideoScaler.scaled(videoFrame, width: 8, height: 2)
     #expect(wide.samples[0..<8] == [0, 0, 10, 10, 100, 100, 200, 200])
     #expect(wide.samples[16...] == [40, 40, 60, 60, 7, 7, 9, 9])
-    #expect(PictureScaler.scaled(picture, width: 0, height: 4).samples.isEmpty)
+    #expect(VideoScaler.scaled(videoFrame, width: 0, height: 4).samples.isEmpty)
   }
 }
 

@@ -10,11 +10,11 @@ import Wire
     var bits = 0
   }
 
-  /// Hands in pictures at 25 per second, a key picture in each second.
+  /// Hands in video frames at 25 per second, a key frame in each second.
   ///
   /// - Parameters:
-  ///   - bytes: the size of a picture; key pictures have `keyBytes`.
-  ///   - references: whether others refer to every second picture only.
+  ///   - bytes: the size of a video frame; key frames have `keyBytes`.
+  ///   - references: whether others refer to every second video frame only.
   private func film(
     _ thinner: inout StreamThinner, from second: Int = 0, seconds: Int, bytes: Int,
     keyBytes: Int? = nil, hasFree: Bool = false, limit: UInt64?
@@ -39,36 +39,36 @@ import Wire
     #expect(film(&thinner, seconds: 10, bytes: 1 << 20, limit: nil).all.count == 250)
   }
 
-  @Test func aMeanRateBelowThePathsGoesWholeHoweverLargeItsKeyPicturesAre() {
+  @Test func aMeanRateBelowThePathsGoesWholeHoweverLargeItsKeyFramesAre() {
     var thinner = StreamThinner()
     // 25 kB and 24 kB in each second: 392 kbit/s.
     let sent = film(&thinner, seconds: 30, bytes: 1_000, keyBytes: 25_000, limit: 400_000)
     #expect(sent.all.count == 750)
   }
 
-  @Test func whatIsTooMuchIsLeftOutUpToAKeyPicture() {
+  @Test func whatIsTooMuchIsLeftOutUpToAKeyFrame() {
     var thinner = StreamThinner()
     // 2 Mbit/s over a path of 500 kbit/s.
     let sent = film(&thinner, seconds: 60, bytes: 10_000, limit: 500_000)
     #expect(sent.bits <= 60 * 500_000 + 2 * 500_000 + 80_000)
     #expect(sent.bits > 60 * 400_000)
     #expect(sent.key.count > 5)
-    // After a gap the next one is a key picture.
+    // After a gap the next one is a key frame.
     for (one, next) in zip(sent.all, sent.all.dropFirst()) where next != one + 1 {
       #expect(next % 25 == 0)
     }
   }
 
-  @Test func picturesThatNoOneRefersToGoFirst() {
+  @Test func videoFramesThatNoOneRefersToGoFirst() {
     var thinner = StreamThinner()
-    // Half of the pictures fit, and those are the ones that others need.
+    // Half of the video frames fit, and those are the ones that others need.
     let sent = film(&thinner, seconds: 20, bytes: 2_000, hasFree: true, limit: 220_000)
     let needed = sent.all.filter { $0 % 25 == 0 || $0 % 2 == 0 }
     #expect(needed.count == 20 * 25 / 2 + 10)
     #expect(sent.all.count < 20 * 25 * 3 / 4)
   }
 
-  @Test func withoutTheLimitAllGoesAgainFromAKeyPictureOn() {
+  @Test func withoutTheLimitAllGoesAgainFromAKeyFrameOn() {
     var thinner = StreamThinner()
     let full = film(&thinner, seconds: 3, bytes: 100_000, limit: 500_000)
     #expect(full.all.count < 10 && thinner.waitsForKey)

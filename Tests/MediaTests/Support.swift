@@ -73,7 +73,7 @@ private final class BlankVideoEncoder: VideoEncoding {
   init(_ log: BlankCodecs) { self.log = log }
   var wantsPixels: Bool { false }
   func encode(
-    _ picture: Picture, mediaTime: UInt32, forceKey: Bool
+    _ videoFrame: I420Buffer, mediaTime: UInt32, forceKey: Bool
   ) throws(CodecError) -> EncodedVideo? {
     if log.failsToEncode { throw CodecError(reason: "no") }
     log.forcedKeys.append(forceKey)
@@ -88,7 +88,7 @@ private final class BlankVideoDecoder: VideoDecoding {
   func decode(_ bytes: [UInt8]) throws(CodecError) -> DecodedVideo {
     log.videoDecodes += 1
     if log.refusesVideo(log.videoDecodes) { throw CodecError(reason: "no") }
-    return DecodedVideo(picture: Picture(width: 64, height: 48, samples: []), quantiser: 30)
+    return DecodedVideo(videoFrame: I420Buffer(width: 64, height: 48, samples: []), quantiser: 30)
   }
 }
 
@@ -108,7 +108,7 @@ func audioFrame(
     firstArrival: arrival, lastArrival: arrival, bytes: bytes, isKey: true)
 }
 
-/// The picture of a number in a stream of 30 frames per second.
+/// The video frame of a number in a stream of 30 frames per second.
 func videoFrame(
   _ number: Int64, arrival: Instant, bytes: [UInt8] = [1], isKey: Bool = false, ssrc: UInt32 = 1,
   time: Int64? = nil

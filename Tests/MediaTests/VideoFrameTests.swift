@@ -27,12 +27,12 @@ import Testing
 
   @Test func uprightI420IsHandedOverWithoutACopy() throws {
     let frame = try frame(.i420, 64, 48)
-    let picture = frame.picture()
-    #expect(address(picture.samples) == address(frame.buffer.bytes))
+    let videoFrame = frame.videoFrame()
+    #expect(address(videoFrame.samples) == address(frame.buffer.bytes))
     // And the other way round.
-    let again = try VideoFrame(picture, timestampNanoseconds: 0)
-    #expect(address(again.buffer.bytes) == address(picture.samples))
-    #expect(address(again.upright.buffer.bytes) == address(picture.samples))
+    let again = try VideoFrame(videoFrame, timestampNanoseconds: 0)
+    #expect(address(again.buffer.bytes) == address(videoFrame.samples))
+    #expect(address(again.upright.buffer.bytes) == address(videoFrame.samples))
   }
 
   @Test func aFrameIsCopiedOnlyWhenSomebodyElseHasItToo() throws {
@@ -52,11 +52,11 @@ import Testing
     let source = frame.buffer.bytes
     let luma = width * height
     let chroma = (width + 1) / 2 * ((height + 1) / 2)
-    let picture = frame.picture()
-    #expect(picture.samples[..<luma] == source[..<luma])
+    let videoFrame = frame.videoFrame()
+    #expect(videoFrame.samples[..<luma] == source[..<luma])
     for index in 0..<chroma {
-      #expect(picture.samples[luma + index] == source[luma + 2 * index])
-      #expect(picture.samples[luma + chroma + index] == source[luma + 2 * index + 1])
+      #expect(videoFrame.samples[luma + index] == source[luma + 2 * index])
+      #expect(videoFrame.samples[luma + chroma + index] == source[luma + 2 * index + 1])
     }
   }
 
@@ -78,7 +78,7 @@ import Testing
       let bytes = (0..<16).flatMap { _ in order.map { UInt8($0) } }
       let buffer = try VideoFrameBuffer(
         format: format, codedWidth: 4, codedHeight: 4, bytes: bytes)
-      let samples = try VideoFrame(buffer: buffer, timestampNanoseconds: 0).picture().samples
+      let samples = try VideoFrame(buffer: buffer, timestampNanoseconds: 0).videoFrame().samples
       for (place, value) in zip([0, 16, 20], wanted) {
         #expect(abs(Double(samples[place]) - value) <= 1.5, "\(format) \(place)")
       }
@@ -88,11 +88,11 @@ import Testing
   @Test(arguments: VideoPixelFormat.allCases, VideoRotation.allCases)
   func rotationIsAppliedAsAHandWould(format: VideoPixelFormat, rotation: VideoRotation) throws {
     let (width, height) = (22, 10)
-    let upright = try frame(format, width, height).picture()
+    let upright = try frame(format, width, height).videoFrame()
     let turned = try frame(format, width, height, rotation: rotation)
-    let picture = turned.picture()
-    #expect(picture.width == turned.displayWidth && picture.height == turned.displayHeight)
-    #expect((picture.width == height) == rotation.swapsSides)
+    let videoFrame = turned.videoFrame()
+    #expect(videoFrame.width == turned.displayWidth && videoFrame.height == turned.displayHeight)
+    #expect((videoFrame.width == height) == rotation.swapsSides)
     let planes = [(0, width, height), (width * height, width / 2, height / 2)]
     for (start, columns, rows) in planes {
       for y in 0..<rows {
@@ -106,7 +106,8 @@ import Testing
             }
           let stride = rotation.swapsSides ? rows : columns
           #expect(
-            picture.samples[start + toY * stride + toX] == upright.samples[start + y * columns + x])
+            videoFrame.samples[start + toY * stride + toX]
+              == upright.samples[start + y * columns + x])
         }
       }
     }
@@ -114,9 +115,9 @@ import Testing
 
   @Test(arguments: VideoPixelFormat.allCases)
   func onlyTheVisiblePartIsTaken(format: VideoPixelFormat) throws {
-    let whole = try frame(format, 20, 12).picture()
+    let whole = try frame(format, 20, 12).videoFrame()
     let visible = VideoRectangle(x: 4, y: 2, width: 9, height: 7)
-    let part = try frame(format, 20, 12, visible: visible).picture()
+    let part = try frame(format, 20, 12, visible: visible).videoFrame()
     #expect(part.width == 9 && part.height == 7)
     for y in 0..<7 {
       for x in 0..<9 {
@@ -135,7 +136,7 @@ import Testing
       format: .bgra, codedWidth: 6, codedHeight: 4, planes: [.init(offset: 3, stride: 32)],
       bytes: padded)
     let frame = try VideoFrame(buffer: buffer, timestampNanoseconds: 0)
-    #expect(frame.picture().samples == plain.picture().samples)
+    #expect(frame.videoFrame().samples == plain.videoFrame().samples)
   }
 
   private func buffer(
@@ -174,10 +175,10 @@ import Testing
     for format in VideoPixelFormat.allCases {
       for rotation in VideoRotation.allCases {
         let frame = try frame(format, 101, 37, rotation: rotation)
-        let fast = frame.picture().samples
+        let fast = frame.videoFrame().samples
         // Nothing but the code in C.
         _ = MaskCpuFlags(1)
-        let plain = frame.picture().samples
+        let plain = frame.videoFrame().samples
         _ = MaskCpuFlags(-1)
         #expect(fast == plain, "\(format) \(rotation)")
       }

@@ -58,7 +58,7 @@ import Wire
     link.delay = .milliseconds(20)
     let recorded = try RecordedVirtualCall(
       path: path, seed: 12, links: [link, link], labels: [label, "callee"])
-    recorded.call.addMedia(pictures: .pattern(width: 96, height: 64, framesPerSecond: 15))
+    recorded.call.addMedia(videoFrames: .pattern(width: 96, height: 64, framesPerSecond: 15))
     recorded.call.call(0, .createDataChannel(DataChannelInit(label: "chat")))
     recorded.call.negotiate()
     recorded.run(for: .seconds(6))
@@ -84,8 +84,9 @@ import Wire
     let found = Set(content.drawings.map(\.title))
     #expect(
       found.isSuperset(of: [
-        "States", "Path", "Data channels", "On the wire", "Pictures", "Packets lost", "Round trip",
-        "Jitter", "Wait in the jitter buffer", "Sound made up", "Loudness", "Bits allowed",
+        "States", "Path", "Data channels", "On the wire", "Video frames", "Packets lost",
+        "Round trip",
+        "Jitter", "Wait in the jitter buffer", "Audio made up", "Loudness", "Bits allowed",
       ]), "\(found)")
 
     let states = try #require(content.drawings.first { $0.title == "States" })
@@ -100,8 +101,8 @@ import Wire
     let connectionToTake = try TakeFile.open(path)
     let bytes = try #require(try connectionToTake.integer("SELECT sum(size) FROM packet_store"))
     #expect(abs(drawn - Double(bytes) * 8 / 1e3) < 1)
-    let pictures = try #require(content.drawings.first { $0.title == "Pictures" })
-    #expect(pictures.parts.allSatisfy { $0.items.allSatisfy { $0.numbers[1] <= 17 } })
+    let videoFrames = try #require(content.drawings.first { $0.title == "Video frames" })
+    #expect(videoFrames.parts.allSatisfy { $0.items.allSatisfy { $0.numbers[1] <= 17 } })
   }
 
   @Test func nothingInATakeEndsThePageEarlyOrLoadsSomething() throws {

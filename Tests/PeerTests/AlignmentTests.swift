@@ -27,7 +27,7 @@ import Wire
     }
   }
 
-  /// By how much sound is ahead of the pictures at the peer that receives, in milliseconds: the
+  /// By how much audio is ahead of the video frames at the peer that receives, in milliseconds: the
   /// sender's time of what is played, on the average over some instants.
   private func advance(_ call: VirtualCall) throws -> Double {
     var sum = 0.0
@@ -59,13 +59,13 @@ import Wire
   }
 
   @Test(arguments: [0, 15, 60] as [Int64])
-  func soundAndPicturesOfAStreamArePlayedTogether(jitter: Int64) throws {
+  func audioAndVideoFramesOfAStreamArePlayedTogether(jitter: Int64) throws {
     let together = call(streams: ["s", "s"], jitter: .milliseconds(jitter))
     let apart = call(streams: ["s", "t"], jitter: .milliseconds(jitter))
-    // Both are blurred by half a picture and half a block of sound.
+    // Both are blurred by half a video frame and half a block of audio.
     let (aligned, alone) = (try advance(together), try advance(apart))
     #expect(aligned.magnitude < 12, "\(aligned) ms, and \(alone) ms on their own")
-    // On their own sound waits longer, for its jitter buffer has the larger least delay.
+    // On their own audio waits longer, for its jitter buffer has the larger least delay.
     if jitter == 0 { #expect(alone < -15, "\(alone) ms") }
   }
 

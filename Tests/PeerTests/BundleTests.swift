@@ -9,14 +9,14 @@ import Testing
 import Wire
 
 @Suite struct BundleTests {
-  /// A call with sound, pictures and a data channel whose signaling changes descriptions.
+  /// A call with audio, video frames and a data channel whose signaling changes descriptions.
   private func call(
     seed: UInt64, _ policy: BundlePolicy = .maxCompat, edit: (String) -> String = { $0 }
   ) -> VirtualCall {
     var configuration = PeerConfiguration()
     configuration.bundlePolicy = policy
     let call = VirtualCall(seed: seed, configurations: [configuration, configuration])
-    call.addMedia(pictures: .pattern(width: 64, height: 48, framesPerSecond: 10))
+    call.addMedia(videoFrames: .pattern(width: 64, height: 48, framesPerSecond: 10))
     call.call(0, .createDataChannel(DataChannelInit(label: "chat")))
     #expect(call.negotiate(edit: edit) == nil)
     return call
@@ -93,7 +93,7 @@ import Wire
     var link = LinkSettings()
     link.lossPerMille = 300
     let call = VirtualCall(seed: seed, links: [link, link], configurations: [configuration])
-    call.addMedia(pictures: .pattern(width: 64, height: 48, framesPerSecond: 10))
+    call.addMedia(videoFrames: .pattern(width: 64, height: 48, framesPerSecond: 10))
     call.call(0, .createDataChannel(DataChannelInit(label: "chat")))
     #expect(call.negotiate() == nil)
     for _ in 0..<300 where call.state("ice-connection", of: 0) != "connected" {
@@ -113,7 +113,9 @@ import Wire
 
   @Test func balancedLeavesFurtherSectionsOfAKindToTheBundle() {
     let call = VirtualCall(seed: 9)
-    for _ in 0..<2 { call.addMedia(pictures: .pattern(width: 64, height: 48, framesPerSecond: 10)) }
+    for _ in 0..<2 {
+      call.addMedia(videoFrames: .pattern(width: 64, height: 48, framesPerSecond: 10))
+    }
     call.call(0, .createDataChannel(DataChannelInit(label: "chat")))
     call.call(0, .setLocalDescription(nil))
     guard case .description(let offer) = call.call(0, .localDescription) else {
@@ -129,7 +131,7 @@ import Wire
 
   @Test func anOfferThatCrossesTakesTheTransportsOfTheOwnOneAway() {
     let call = VirtualCall(seed: 10)
-    call.addMedia(pictures: .pattern(width: 64, height: 48, framesPerSecond: 10))
+    call.addMedia(videoFrames: .pattern(width: 64, height: 48, framesPerSecond: 10))
     for peer in 0..<2 { call.call(peer, .setLocalDescription(nil)) }
     #expect(stats(call, 1, "transport").count == 2)
     guard case .description(let offer) = call.call(0, .localDescription) else {
@@ -210,7 +212,7 @@ import Wire
     var configuration = PeerConfiguration()
     configuration.bundlePolicy = .maxCompat
     let call = VirtualCall(seed: 7, configurations: [configuration])
-    call.addMedia(pictures: .pattern(width: 64, height: 48, framesPerSecond: 10))
+    call.addMedia(videoFrames: .pattern(width: 64, height: 48, framesPerSecond: 10))
     call.call(0, .setLocalDescription(nil))
     #expect(stats(call, 0, "transport").count == 2)
     call.call(0, .setLocalDescription(SessionDescription(type: .rollback, sdp: "")))

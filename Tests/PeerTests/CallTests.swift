@@ -13,7 +13,7 @@ import Wire
   static func call(seed: UInt64, link: LinkSettings = LinkSettings(), seconds: Int64) -> VirtualCall
   {
     let call = VirtualCall(seed: seed, links: [link, link])
-    call.addMedia(pictures: .pattern(width: 160, height: 120, framesPerSecond: 15))
+    call.addMedia(videoFrames: .pattern(width: 160, height: 120, framesPerSecond: 15))
     #expect(call.negotiate() == nil)
     call.run(for: .seconds(seconds))
     return call

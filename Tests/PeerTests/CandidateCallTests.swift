@@ -20,7 +20,7 @@ import Wire
   /// A call whose descriptions carry no candidates.
   private func call(_ edit: @escaping (String) -> String = { $0 }) -> VirtualCall {
     let call = VirtualCall(seed: 61)
-    call.addMedia(pictures: .pattern(width: 64, height: 48, framesPerSecond: 10))
+    call.addMedia(videoFrames: .pattern(width: 64, height: 48, framesPerSecond: 10))
     #expect(call.negotiate { edit(CandidateCallTests.bare($0)) } == nil)
     return call
   }
@@ -130,7 +130,7 @@ import Wire
   }
 }
 
-/// A peer that offers sound and pictures, whose sockets come when the test says so.
+/// A peer that offers audio and video frames, whose sockets come when the test says so.
 private struct SlowSockets {
   private let answerer = VirtualCall(seed: 63)
   private var peer = PeerMachine(codecs: LibraryCodecs())

@@ -21,7 +21,7 @@ import Wire
 
   private func call(_ names: [String], seed: UInt64) -> VirtualCall {
     let call = VirtualCall(seed: seed)
-    call.addMedia(pictures: .pattern(width: 160, height: 120, framesPerSecond: 15))
+    call.addMedia(videoFrames: .pattern(width: 160, height: 120, framesPerSecond: 15))
     prefer(names, call)
     #expect(call.negotiate() == nil)
     call.run(for: .seconds(2))

@@ -8,7 +8,7 @@ import Wire
 
 /// Data channels whose transport or whose section changes in a call that runs.
 @Suite struct DataRenewalTests {
-  /// A call with sound and a channel, connected.
+  /// A call with audio and a channel, connected.
   private func call(seed: UInt64, peers: Int = 2) -> VirtualCall {
     let call = VirtualCall(
       seed: seed, links: [LinkSettings](repeating: LinkSettings(), count: peers))

@@ -19,24 +19,24 @@ import Wire
       header: try RTPHeader(parsing: bytes.span.bytes), bytes: bytes, isClear: true)
   }
 
-  /// A key picture of VP8 in one packet, alone or inside of RED, which may hold something else.
-  private func picture(_ sequence: UInt16, type: UInt8, inside: UInt8?) throws -> SeenPacket {
+  /// A key frame of VP8 in one packet, alone or inside of RED, which may hold something else.
+  private func videoFrame(_ sequence: UInt16, type: UInt8, inside: UInt8?) throws -> SeenPacket {
     var writer = ByteWriter()
     writer.uint16(0x8080 | UInt16(type))
     writer.uint16(sequence)
     writer.uint32(UInt32(sequence) * 3000)
     writer.uint32(9)
     if let inside { writer.append([inside]) }
-    // The descriptor (RFC 7741 section 4.2), then the head of a key picture of 16 by 16.
+    // The descriptor (RFC 7741 section 4.2), then the head of a key frame of 16 by 16.
     writer.append([0x10, 0x10, 0x02, 0x00, 0x9d, 0x01, 0x2a, 16, 0, 16, 0, 1, 2, 3])
     let bytes = writer.bytes
     return SeenPacket(
       header: try RTPHeader(parsing: bytes.span.bytes), bytes: bytes, isClear: true)
   }
 
-  /// Pictures in RED are those without it; what corrects errors between them leaves no gap that
+  /// Video frames in RED are those without it; what corrects errors between them leaves no gap that
   /// they would wait for (RFC 2198, RFC 5109).
-  @Test func picturesInREDAreTakenOutOfIt() throws {
+  @Test func videoFramesInREDAreTakenOutOfIt() throws {
     var sizes: [[Int]] = []
     for isInRED in [true, false] {
       var peer = ObservedPeer(
@@ -55,7 +55,7 @@ import Wire
         let isCorrection = isInRED && number % 4 == 3
         let sequence = isInRED ? number : number - (number + 1) / 4
         if !isInRED, number % 4 == 3 { continue }
-        let seen = try picture(
+        let seen = try videoFrame(
           sequence, type: isInRED ? 116 : 96, inside: isInRED ? isCorrection ? 117 : 96 : nil)
         let at = Instant.zero + .milliseconds(Int64(number) * 33)
         peer.step(.rtp(seen, stream: 5, isInbound: true), at: at, into: &outbox)

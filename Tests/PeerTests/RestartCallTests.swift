@@ -15,7 +15,7 @@ import Wire
     }
   }
 
-  private func sound(seed: UInt64) -> VirtualCall {
+  private func audio(seed: UInt64) -> VirtualCall {
     let call = VirtualCall(seed: seed)
     call.addMedia()
     return call
@@ -39,7 +39,7 @@ import Wire
   }
 
   @Test func itIsToldOnceUntilItIsDone() {
-    let call = sound(seed: 52)
+    let call = audio(seed: 52)
     #expect(call.negotiate() == nil)
     call.run(for: .seconds(1))
     let (told, before) = (needs(call), fragments(call))
@@ -53,7 +53,7 @@ import Wire
   }
 
   @Test func duringAnExchangeItWaitsForTheStableState() {
-    let call = sound(seed: 53)
+    let call = audio(seed: 53)
     #expect(call.negotiate() == nil)
     call.run(for: .seconds(1))
     call.call(0, .setLocalDescription(nil))
@@ -65,7 +65,7 @@ import Wire
   }
 
   @Test func anExchangeWithoutARestartLeavesItWanted() {
-    let call = sound(seed: 54)
+    let call = audio(seed: 54)
     #expect(call.negotiate() == nil)
     call.run(for: .seconds(1))
     call.call(0, .restartICE)
@@ -77,7 +77,7 @@ import Wire
   }
 
   @Test func aRestartOfThePeerIsOneToo() {
-    let call = sound(seed: 55)
+    let call = audio(seed: 55)
     #expect(call.negotiate() == nil)
     call.run(for: .seconds(1))
     for peer in 0..<2 { call.call(peer, .restartICE) }
@@ -93,7 +93,7 @@ import Wire
   }
 
   @Test func whatNeverConnectedCanBeRestarted() {
-    let call = sound(seed: 56)
+    let call = audio(seed: 56)
     #expect(call.negotiate { $0.replacing(" 10.0.0.", with: " 10.9.9.") } == nil)
     call.run(for: .seconds(60))
     for peer in 0..<2 { #expect(call.state("connection", of: peer) == "failed") }
@@ -107,7 +107,7 @@ import Wire
   }
 
   @Test func anOfferThatIsNotSetTakesNoCandidatesAway() {
-    let call = sound(seed: 57)
+    let call = audio(seed: 57)
     #expect(call.negotiate() == nil)
     call.run(for: .seconds(1))
     let before = call.call(0, .localDescription)

@@ -56,7 +56,7 @@ import Wire
     #expect(call.negotiate() == nil)
     call.run(for: .seconds(1))
     #expect(transceivers(call, 1).map(\.kind) == [.audio])
-    // Another picture takes the dead section's place, under a name of its own.
+    // Another video frame takes the dead section's place, under a name of its own.
     call.call(0, .addTrack(kind: .video, streamIDs: ["t"], source: RunningCallTests.pattern))
     #expect(call.negotiate() == nil)
     call.run(for: .seconds(2))
@@ -66,8 +66,8 @@ import Wire
     let video = transceivers(call, 1).last
     #expect(video?.kind == .video && video?.mid == "2")
     #expect(frames(call, 1, video?.id ?? 0) > 12)
-    let sound = call.frames(of: 1, kind: .audio, isInbound: true)
-    #expect(sound.dropFirst(5).allSatisfy { $0.outcome == "decoded" })
+    let audio = call.frames(of: 1, kind: .audio, isInbound: true)
+    #expect(audio.dropFirst(5).allSatisfy { $0.outcome == "decoded" })
   }
 
   @Test func mediaFlowsFromTheProvisionalAnswerOn() {

@@ -48,14 +48,14 @@ import Wire
     link.lossPerMille = 30
     link.delay = .milliseconds(20)
     let call = VirtualCall(seed: 5, links: [link, link])
-    call.addMedia(pictures: .pattern(width: 160, height: 120, framesPerSecond: 15))
+    call.addMedia(videoFrames: .pattern(width: 160, height: 120, framesPerSecond: 15))
     call.call(0, .createDataChannel(DataChannelInit(label: "d")))
     call.negotiate()
     call.run(for: .seconds(8))
     return call
   }
 
-  /// A call of sound over a TURN server.
+  /// A call of audio over a TURN server.
   private func relayedCall() -> VirtualCall {
     var configuration = PeerConfiguration()
     configuration.iceServers = [
@@ -76,7 +76,7 @@ import Wire
   /// A call whose feedback is REMB, as with peers that know no transport-wide feedback.
   private func rembCall() throws -> VirtualCall {
     let call = VirtualCall(seed: 7, links: [LinkSettings(), LinkSettings()])
-    call.addMedia(pictures: .pattern(width: 160, height: 120, framesPerSecond: 15))
+    call.addMedia(videoFrames: .pattern(width: 160, height: 120, framesPerSecond: 15))
     try #require(call.call(0, .setLocalDescription(nil)).error == nil)
     for (from, to) in [(0, 1), (1, 0)] {
       guard case .description(var description) = call.call(from, .localDescription) else {

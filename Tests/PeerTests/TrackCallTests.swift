@@ -12,15 +12,15 @@ import Wire
 @Suite struct TrackCallTests {
   private static let loud = MediaSource.tone(hertz: 440, pauseSeconds: 0)
 
-  /// A call in which the first peer sends sound and pictures, with all notices.
+  /// A call in which the first peer sends audio and video frames, with all notices.
   static func call(
-    seed: UInt64, notices: [PeerNotice]? = PeerNotice.all, pictures: MediaSource? = nil
+    seed: UInt64, notices: [PeerNotice]? = PeerNotice.all, videoFrames: MediaSource? = nil
   ) -> VirtualCall {
     var configuration = PeerConfiguration()
     configuration.notices = notices
     let call = VirtualCall(seed: seed, configurations: [configuration, configuration])
     call.keepsMedia = true
-    call.addMedia(sound: loud, pictures: pictures, from: [0])
+    call.addMedia(audio: loud, videoFrames: videoFrames, from: [0])
     #expect(call.negotiate() == nil)
     call.run(for: .seconds(1))
     return call
@@ -68,11 +68,11 @@ import Wire
     #expect(zip(times, times.dropFirst()).allSatisfy { $1 - $0 == 960 })
   }
 
-  /// A block is 20 ms and the application's sound may be cut otherwise: what came while the track
+  /// A block is 20 ms and the application's audio may be cut otherwise: what came while the track
   /// was disabled is never heard.
-  @Test func soundFromTheMutedTimeIsNotSentLater() throws {
+  @Test func audioFromTheMutedTimeIsNotSentLater() throws {
     let call = VirtualCall(seed: 61)
-    call.addMedia(sound: .application, from: [0])
+    call.addMedia(audio: .application, from: [0])
     #expect(call.negotiate() == nil)
     call.run(for: .seconds(1))
     let samples = [Int16](repeating: 9_000, count: 2_000)
@@ -93,23 +93,24 @@ import Wire
     #expect(record.energy == 480 * 9_000 * 9_000)
   }
 
-  @Test func aDisabledVideoTrackSendsBlackPictures() throws {
-    let call = Self.call(seed: 62, pictures: .pattern(width: 64, height: 48, framesPerSecond: 15))
-    let colours = try #require(picture(later(call, 1, .video, isInbound: true).last))
+  @Test func aDisabledVideoTrackSendsBlackVideoFrames() throws {
+    let call = Self.call(
+      seed: 62, videoFrames: .pattern(width: 64, height: 48, framesPerSecond: 15))
+    let colours = try #require(videoFrame(later(call, 1, .video, isInbound: true).last))
     #expect(Set(colours.samples.prefix(64 * 48)).count > 8)
     call.call(0, .setEnabled(transceiver: 2, isInbound: false, isEnabled: false))
     let shown = later(call, 1, .video, isInbound: true)
     #expect(shown.count >= 13)
-    let black = try #require(picture(shown.last))
+    let black = try #require(videoFrame(shown.last))
     #expect(black.width == 64 && black.samples.prefix(64 * 48).allSatisfy { $0 < 24 })
     #expect(black.samples.dropFirst(64 * 48).allSatisfy { (124...132).contains($0) })
     call.call(0, .setEnabled(transceiver: 2, isInbound: false, isEnabled: true))
-    let again = try #require(picture(later(call, 1, .video, isInbound: true).last))
+    let again = try #require(videoFrame(later(call, 1, .video, isInbound: true).last))
     #expect(again.samples.prefix(64 * 48).contains { $0 > 100 })
   }
 
-  private func picture(_ frame: FrameRecord?) -> Picture? {
-    if case .picture(let picture) = frame?.decoded { picture } else { nil }
+  private func videoFrame(_ frame: FrameRecord?) -> I420Buffer? {
+    if case .videoFrame(let videoFrame) = frame?.decoded { videoFrame } else { nil }
   }
 
   @Test func aTrackMayBeginDisabled() {
@@ -180,7 +181,8 @@ import Wire
   }
 
   @Test func aDisabledReceivedTrackIsSilentAndCountedOn() throws {
-    let call = Self.call(seed: 66, pictures: .pattern(width: 64, height: 48, framesPerSecond: 15))
+    let call = Self.call(
+      seed: 66, videoFrames: .pattern(width: 64, height: 48, framesPerSecond: 15))
     for transceiver: UInt32 in 1...2 {
       call.call(1, .setEnabled(transceiver: transceiver, isInbound: true, isEnabled: false))
     }
@@ -188,12 +190,12 @@ import Wire
     #expect(heard.count >= 49)
     #expect(heard.allSatisfy { $0.energy == 0 && $0.audioLevel != 127 })
     guard case .audio(let block) = heard.last?.decoded else {
-      return #expect(Bool(false), "no sound")
+      return #expect(Bool(false), "no audio")
     }
     #expect(block.samples.count == 960 && block.samples.allSatisfy { $0 == 0 })
     let shown = later(call, 1, .video, isInbound: true)
     #expect(shown.count >= 13)
-    #expect(shown.allSatisfy { picture($0)?.samples.prefix(64 * 48).max() == 16 })
+    #expect(shown.allSatisfy { videoFrame($0)?.samples.prefix(64 * 48).max() == 16 })
     guard case .stats(let report) = call.call(1, .getStats()) else { return }
     let inbound = try #require(
       report.objects.first { $0.type == "inbound-rtp" && $0["kind"] == .text("audio") })

@@ -45,8 +45,8 @@ import Wire
     }
   }
 
-  private func read(_ payload: [UInt8]) -> PicturePacket? {
-    PicturePacket(payload.span.bytes, codec: CodecName(rawValue: "av1"))
+  private func read(_ payload: [UInt8]) -> VideoPacket? {
+    VideoPacket(payload.span.bytes, codec: CodecName(rawValue: "av1"))
   }
 
   private func joined(_ payloads: [[UInt8]]) -> [UInt8]? {
@@ -123,16 +123,16 @@ import Wire
     let look = try #require(codec.look)
     func of(_ stream: [UInt8]) -> FrameLook { look(stream.span.bytes) }
     let key = of(AV1Unit.delimiter + Self.unit(Self.sequence, type: 1) + Self.unit([0x10, 1]))
-    #expect(key.isKey && key.hasPicture && key.size ?? (0, 0) == (640, 360))
+    #expect(key.isKey && key.hasFrame && key.size ?? (0, 0) == (640, 360))
     let delta = of(AV1Unit.delimiter + Self.unit([0x30, 1]))
-    #expect(!delta.isKey && delta.hasPicture && delta.isReference && delta.size == nil)
+    #expect(!delta.isKey && delta.hasFrame && delta.isReference && delta.size == nil)
     // An earlier key frame that is shown again needs the one it shows.
     #expect(!of(Self.unit(Self.sequence, type: 1) + Self.unit([0x80], type: 3)).isKey)
-    #expect(!of(AV1Unit.delimiter + Self.unit(Self.sequence, type: 1)).hasPicture)
+    #expect(!of(AV1Unit.delimiter + Self.unit(Self.sequence, type: 1)).hasFrame)
   }
 
   @Test(arguments: [
-    // A reduced header of a still picture.
+    // A reduced header of a still video frame.
     "000 1 1 00101 0011 0010 1111 011",
     // Timing with a decoder model, two operating points, one of a high level, display delays.
     "000 0 0 1 \(zeros(64)) 1 001 01 1 00011 \(zeros(32)) 00000 00000 1 00001"

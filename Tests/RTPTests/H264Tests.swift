@@ -7,7 +7,7 @@ import Wire
   private func payload(_ hex: String) -> H264Payload? { H264Payload(octets(hex).span.bytes) }
 
   @Test(arguments: [
-    // A single slice; one with parameters of a sequence; slices of a picture to begin with.
+    // A single slice; one with parameters of a sequence; slices of a video frame to begin with.
     ("41aabb", "0000000141aabb", UInt8(1), false), ("6742e0", "000000016742e0", 7, true),
     ("65aa", "0000000165aa", 5, true),
     // Three units in one packet.

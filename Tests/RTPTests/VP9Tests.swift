@@ -81,8 +81,8 @@ import Wire
   }
 
   @Test func packetsTellBeginningsAndKeys() throws {
-    func packet(_ hex: String) -> PicturePacket? {
-      PicturePacket(octets(hex).span.bytes, codec: .vp9)
+    func packet(_ hex: String) -> VideoPacket? {
+      VideoPacket(octets(hex).span.bytes, codec: .vp9)
     }
     // Flexible mode with a picture identifier: the first packet of a key frame, and its second.
     let first = try #require(packet("988001" + Self.key))
@@ -90,7 +90,7 @@ import Wire
     #expect(first.content == .slice(3..<14))
     let second = try #require(packet("948001" + "aabb"))
     #expect(second.beginning == .no && !second.isKey)
-    // A higher layer of the same picture, and one that depends on earlier pictures.
+    // A higher layer of the same video frame, and one that depends on earlier video frames.
     #expect(packet("b8800102" + Self.key)?.beginning == .possible)
     let delta = try #require(packet("d8800202" + Self.key))
     #expect(delta.beginning == .certain && !delta.isKey)
@@ -110,7 +110,7 @@ import Wire
         #expect(writer.count == share.prefix.length)
         #expect(writer.count + share.range.count <= 1000)
         let descriptor = try read(writer.bytes)
-        #expect(descriptor.beginsPicture == (index == 0) && descriptor.endsFrame == (index == 2))
+        #expect(descriptor.beginsFrame_ == (index == 0) && descriptor.endsFrame == (index == 2))
         #expect(descriptor.isInterPredicted == !isKey && descriptor.pictureID == PictureID(77))
         #expect(descriptor.references == (isKey ? [] : [1]))
       }

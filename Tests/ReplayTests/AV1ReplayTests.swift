@@ -10,7 +10,7 @@ import Wire
 
 @testable import Replay
 
-/// AV1 is carried through: its pictures come encoded, go out, come back, and all of it replays.
+/// AV1 is carried through: its video frames come encoded, go out, come back, and all of it replays.
 @Suite struct AV1ReplayTests {
   private static let codecs = ["opus", "VP8", "AV1"]
   private static let delimiter: [UInt8] = [0x12, 0]
@@ -19,7 +19,7 @@ import Wire
     0x0a, 8, 0, 0, 0, 0x2c, 0xc4, 0xff, 0x67, 0,
   ]
 
-  private func picture(_ number: Int) -> [UInt8] {
+  private func videoFrame(_ number: Int) -> [UInt8] {
     let isKey = number % 10 == 3
     let length = isKey ? 4000 : 300
     return Self.delimiter + (isKey ? Self.sequence : [])
@@ -27,7 +27,7 @@ import Wire
       + (1..<length).map { UInt8(truncatingIfNeeded: $0 * 7 + number) }
   }
 
-  @Test func picturesAreCarriedThroughAndReplay() throws {
+  @Test func videoFramesAreCarriedThroughAndReplay() throws {
     let path = FileManager.default.temporaryDirectory.path + "/\(UUID().uuidString).take"
     defer { try? FileManager.default.removeItem(atPath: path) }
     var configuration = PeerConfiguration()
@@ -46,7 +46,7 @@ import Wire
     for number in 0..<30 {
       call.run(for: .milliseconds(100))
       let av1 = CodecName(rawValue: "av1")
-      call.step(0, .captured(transceiver: 1, .encoded(av1, picture(number))))
+      call.step(0, .captured(transceiver: 1, .encoded(av1, videoFrame(number))))
     }
     call.run(for: .milliseconds(400))
     call.call(1, .getStats())
@@ -56,7 +56,7 @@ import Wire
 
     let sent = call.frames(of: 0, kind: .video, isInbound: false)
     #expect(sent.count == 27 && sent[0].isKey && sent[0].width == 640 && sent[0].height == 360)
-    #expect(sent.map(\.bytes) == (3..<30).map(picture))
+    #expect(sent.map(\.bytes) == (3..<30).map(videoFrame))
     let came = call.frames(of: 1, kind: .video, isInbound: true)
     #expect(came.map(\.bytes) == sent.map(\.bytes) && came.map(\.isKey) == sent.map(\.isKey))
     #expect(came.allSatisfy { $0.outcome == "not decoded" && $0.width == 640 && $0.height == 360 })
@@ -88,7 +88,7 @@ import Wire
     for number in 0..<100 {
       call.run(for: .milliseconds(40))
       let av1 = CodecName(rawValue: "av1")
-      call.step(0, .captured(transceiver: 1, .encoded(av1, picture(number))))
+      call.step(0, .captured(transceiver: 1, .encoded(av1, videoFrame(number))))
     }
     call.run(for: .seconds(1))
     _ = try recording.finish()

@@ -48,7 +48,7 @@ struct AudioScenario {
   }
 }
 
-/// Sound of a microphone, the same few pieces over and over.
+/// Audio of a microphone, the same few pieces over and over.
 enum Microphone {
   static func chunk(_ number: Int, frames: Int = 480, rate: Int = 48_000) -> PCMChunk {
     let samples = (0..<frames).map { Int16(($0 * (number % 7 + 3)) % 4_001 - 2_000) }
@@ -106,7 +106,7 @@ enum Microphone {
       session.call(.useManualAudio(true))
       session.call(.openConnection(1, sends: true, receives: true))
       session.wait(.milliseconds(700))
-      // The device is not there yet: its sound would be dropped.
+      // The device is not there yet: its audio would be dropped.
       session.deliver(Microphone.chunk(0), from: .unit)
       session.take(.externallyActivated)
       session.call(.setAudioEnabled(true))
@@ -194,7 +194,7 @@ enum Microphone {
     #expect(try take.integer(count + "'captured'") == 6)
   }
 
-  @Test func aHardMuteLeavesNoSound() throws {
+  @Test func aHardMuteLeavesNoAudio() throws {
     let scenario = try AudioScenario { session in
       begin(session)
       session.call(.pauseRecording)
@@ -277,8 +277,8 @@ enum Microphone {
     #expect(try finder.first(try StepCondition("event didStartPlayOrRecord"), after: 0) == 2)
   }
 
-  /// Equal sound is stored once, whoever hands it in.
-  @Test func soundIsStoredOnce() throws {
+  /// Equal audio is stored once, whoever hands it in.
+  @Test func audioIsStoredOnce() throws {
     let scenario = try plain()
     let take = try TakeFile.openForQueries(scenario.path)
     #expect(try take.integer("SELECT count(*) FROM capture WHERE content IS NOT NULL") == 9)

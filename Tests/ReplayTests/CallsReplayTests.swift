@@ -128,7 +128,7 @@ import Wire
       labels: ["one", "two"], configurations: [configuration, configuration],
       security: OtherLibraries())
     let call = recording.call
-    call.addMedia(pictures: CallsReplayTests.pattern)
+    call.addMedia(videoFrames: CallsReplayTests.pattern)
     call.call(0, .createDataChannel(DataChannelInit(label: "chat")))
     let group = "a=group:BUNDLE 0 1 2\r\n"
     #expect(call.negotiate { $0.replacing(group, with: "") } == nil)

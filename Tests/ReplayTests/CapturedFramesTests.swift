@@ -35,19 +35,19 @@ import Wire
 
   private func captured(_ frame: VideoFrame) -> PeerInput {
     .captured(
-      transceiver: 1, .frame(frame.picture(), timestamp: frame.timestampNanoseconds))
+      transceiver: 1, .frame(frame.videoFrame(), timestamp: frame.timestampNanoseconds))
   }
 
   /// A camera's frame in NV12.
   private func camera(_ number: Int, _ width: Int, _ height: Int, rotation: VideoRotation = .none)
     throws -> VideoFrame
   {
-    let picture = CameraScene(width: width, height: height).picture(Int64(number))
-    let (luma, chroma) = (width * height, picture.samples.count - width * height)
-    var bytes = Array(picture.samples[..<luma])
+    let videoFrame = CameraScene(width: width, height: height).videoFrame(Int64(number))
+    let (luma, chroma) = (width * height, videoFrame.samples.count - width * height)
+    var bytes = Array(videoFrame.samples[..<luma])
     for index in 0..<chroma / 2 {
-      bytes.append(picture.samples[luma + index])
-      bytes.append(picture.samples[luma + chroma / 2 + index])
+      bytes.append(videoFrame.samples[luma + index])
+      bytes.append(videoFrame.samples[luma + chroma / 2 + index])
     }
     let buffer = try VideoFrameBuffer(
       format: .nv12, codedWidth: width, codedHeight: height, bytes: bytes)
@@ -88,10 +88,10 @@ import Wire
     try recorded { call in
       try preparing(call)
       let scene = CameraScene(width: 128, height: 96)
-      let pictures = (0..<7).map { scene.picture(Int64(9 * $0)) }
+      let videoFrames = (0..<7).map { scene.videoFrame(Int64(9 * $0)) }
       for number in 0..<120 {
         let frame = try VideoFrame(
-          pictures[number % 7], timestampNanoseconds: Int64(number) * 50_000_000)
+          videoFrames[number % 7], timestampNanoseconds: Int64(number) * 50_000_000)
         call.step(0, captured(frame))
         call.run(for: .milliseconds(50))
       }
@@ -118,7 +118,7 @@ import Wire
     #expect(rate > 19 && widths == [128])
   }
 
-  @Test func aScreenKeepsItsSizeAndLosesPictures() throws {
+  @Test func aScreenKeepsItsSizeAndLosesVideoFrames() throws {
     let (rate, widths) = try starved { call in
       try limit(call, nil)
       let note = CaptureNote(
@@ -129,7 +129,7 @@ import Wire
     #expect(rate < 14 && widths == [128], "\(rate) \(widths)")
   }
 
-  @Test func aPreferenceForTheFrameRateMakesPicturesSmaller() throws {
+  @Test func aPreferenceForTheFrameRateMakesVideoFramesSmaller() throws {
     let (rate, widths) = try starved { call in
       try limit(call, .maintainFramerate)
       #expect(call.call(0, .setContentHint(transceiver: 1, .text)).error == nil)

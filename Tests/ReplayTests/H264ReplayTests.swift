@@ -10,7 +10,7 @@ import Wire
 
 @testable import Replay
 
-/// Pictures that come encoded: an input that is in the take, sent as it is.
+/// Video frames that come encoded: an input that is in the take, sent as it is.
 @Suite struct H264ReplayTests {
   /// Parameters of 64x44 pixels, and a slice that is too large for one packet.
   private static let front: [UInt8] = [
@@ -22,7 +22,7 @@ import Wire
       + (0..<(isKey ? 4000 : 300)).map { UInt8(truncatingIfNeeded: 1 + ($0 * 7 + number) % 250) }
   }
 
-  /// Offers pictures of a codec for half a minute, one key picture in ten.
+  /// Offers video frames of a codec for half a minute, one key frame in ten.
   private func send(_ codec: String, over call: VirtualCall, for seconds: Int) {
     call.call(0, .addTrack(kind: .video, streamIDs: ["s"], source: .application))
     let codecs = RTPCodec.capabilities(.video).filter { $0.mimeType == "video/\(codec)" }
@@ -52,9 +52,9 @@ import Wire
     try judge(recording.call, try TakeFile.open(path))
   }
 
-  @Test func encodedPicturesAreSentAsTheyAreAndReplay() throws {
+  @Test func encodedVideoFramesAreSentAsTheyAreAndReplay() throws {
     try recorded("H264") { call, take in
-      // Nothing goes out before the first key picture.
+      // Nothing goes out before the first key frame.
       let sent = call.frames(of: 0, kind: .video, isInbound: false)
       #expect(sent.count == 27 && sent[0].isKey && sent[0].width == 64 && sent[0].height == 44)
       #expect(sent.allSatisfy { $0.outcome == "passed on" && $0.ssrc == sent[0].ssrc })
@@ -69,8 +69,8 @@ import Wire
     }
   }
 
-  /// Pictures of 1.2 Mbit/s that nobody can make smaller, over a path of 300 kbit/s or to a peer
-  /// that takes no more.
+  /// Video frames of 1.2 Mbit/s that nobody can make smaller, over a path of 300 kbit/s or to a
+  /// peer that takes no more.
   @Test(arguments: [true, false])
   func whatIsTooMuchIsThinnedAndTheCallReplays(isPathNarrow: Bool) throws {
     let path = FileManager.default.temporaryDirectory.path + "/\(UUID().uuidString).take"

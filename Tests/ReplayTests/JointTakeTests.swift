@@ -34,7 +34,7 @@ import Wire
         let recorded = try RecordedVirtualCall(
           path: path, seed: 8, links: [link, link], labels: ["caller", "callee"],
           keepsMedia: keepsMedia)
-        recorded.call.addMedia(pictures: .pattern(width: 64, height: 48, framesPerSecond: 10))
+        recorded.call.addMedia(videoFrames: .pattern(width: 64, height: 48, framesPerSecond: 10))
         _ = recorded.call.negotiate()
         recorded.run(for: .seconds(3))
         _ = try recorded.finish()

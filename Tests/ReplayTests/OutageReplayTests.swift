@@ -20,7 +20,7 @@ import Wire
     var edit: (String) -> String = { $0 }
   }
 
-  /// Records a call with sound both ways, and judges its take, which must replay bit for bit.
+  /// Records a call with audio both ways, and judges its take, which must replay bit for bit.
   private func recorded(
     _ scene: Scene = Scene(), during events: (RecordedVirtualCall) throws -> Void,
     judge: (borrowing SQLiteConnection) throws -> Void
@@ -35,10 +35,10 @@ import Wire
     #expect(call.negotiate(gatheringTime: .milliseconds(50), edit: scene.edit) == nil)
     try events(recording)
     for peer in 0..<2 { #expect(call.state("connection", of: peer) == "connected") }
-    let sound = (0..<2).map { call.frames(of: $0, kind: .audio, isInbound: true).count }
+    let audio = (0..<2).map { call.frames(of: $0, kind: .audio, isInbound: true).count }
     recording.run(for: .seconds(1))
     for peer in 0..<2 {
-      #expect(call.frames(of: peer, kind: .audio, isInbound: true).count >= sound[peer] + 45)
+      #expect(call.frames(of: peer, kind: .audio, isInbound: true).count >= audio[peer] + 45)
     }
     _ = try recording.finish()
     let report = try replay(path, Replayer.Options())
@@ -113,7 +113,7 @@ import Wire
       call.network.outage.dead = OutageReplayTests.wired
       recording.run(for: .seconds(12))
       for peer in 0..<2 {
-        // Sound came until the cut, which ICE is told of twice a second.
+        // Audio came until the cut, which ICE is told of twice a second.
         let lost = times("ice-connection", "disconnected", of: peer, in: call)
         #expect(lost.count == 1 && lost[0] - cut > 6.4 && lost[0] - cut < 7.1)
         let back = times("ice-connection", "connected", of: peer, in: call).last ?? 0

@@ -8,7 +8,8 @@ import Wire
 
 @testable import Replay
 
-/// A virtual call with sound and pictures both ways, recorded into a take that is gone at the end.
+/// A virtual call with audio and video frames both ways, recorded into a take that is gone at the
+/// end.
 final class RecordedCall: Sendable {
   let path: String
   let folder: String

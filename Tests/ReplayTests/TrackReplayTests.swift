@@ -22,7 +22,7 @@ import Wire
       path: path, seed: 95, links: [LinkSettings(), LinkSettings()], labels: ["one", "two"],
       configurations: [configuration, configuration])
     let call = recording.call
-    call.addMedia(sound: Self.tone, pictures: Self.pattern, from: [0])
+    call.addMedia(audio: Self.tone, videoFrames: Self.pattern, from: [0])
     #expect(call.negotiate() == nil)
     let calls: [(peer: Int, PeerCall)] = [
       (0, .setEnabled(transceiver: 1, isInbound: false, isEnabled: false)),

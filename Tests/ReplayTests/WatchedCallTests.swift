@@ -36,7 +36,7 @@ import Wire
 
     init(seed: UInt64, link: LinkSettings = LinkSettings()) {
       let call = VirtualCall(seed: seed, links: [link, link]) { self.take($0) }
-      call.addMedia(pictures: .pattern(width: 160, height: 120, framesPerSecond: 15))
+      call.addMedia(videoFrames: .pattern(width: 160, height: 120, framesPerSecond: 15))
       _ = call.negotiate()
       call.run(for: .seconds(WatchedCallTests.seconds))
       if case .stats(let report) = call.call(1, .getStats()) { stats = report }
@@ -264,10 +264,10 @@ import Wire
     let watcher = Watcher()
     watcher.show(call, decodes: false)
     let peer = try #require(watcher.end(of: call))
-    let pictures = try #require(watcher.heard[peer]?[.video])
-    #expect(pictures.map(\.rtpTime) == call.heard[.video]?.map(\.rtpTime))
-    #expect(pictures.map(\.isKey) == call.heard[.video]?.map(\.isKey))
-    #expect(pictures.allSatisfy { $0.outcome == "not decoded" && $0.digest == nil })
+    let videoFrames = try #require(watcher.heard[peer]?[.video])
+    #expect(videoFrames.map(\.rtpTime) == call.heard[.video]?.map(\.rtpTime))
+    #expect(videoFrames.map(\.isKey) == call.heard[.video]?.map(\.isKey))
+    #expect(videoFrames.allSatisfy { $0.outcome == "not decoded" && $0.digest == nil })
     let seen = try #require(
       watcher.machine.stats(at: call.end).first { $0.peer == peer }
     ).report
@@ -304,8 +304,8 @@ import Wire
       return
     }
     let take = try TakeFile.openForQueries(path)
-    let pictures = "SELECT count(*) FROM frame WHERE kind = 'video'"
-    #expect(try take.integer(pictures) ?? 0 > 35)
+    let videoFrames = "SELECT count(*) FROM frame WHERE kind = 'video'"
+    #expect(try take.integer(videoFrames) ?? 0 > 35)
     let samples = "SELECT count(*) FROM stat WHERE type = 'inbound-rtp'"
     #expect(try take.integer(samples) ?? 0 > 5)
     let lost = "SELECT count(*) FROM stat WHERE members ->> '$.packetsLost' > 0"

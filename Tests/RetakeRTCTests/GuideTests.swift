@@ -3,7 +3,7 @@ import Testing
 
 /// The steps of the guide to the Objective-C API, one after the other, against a live peer.
 @Suite(.timeLimit(.minutes(1)), .serialized) struct GuideTests {
-  /// A stream with a track of sound and one of pictures.
+  /// A stream with a track of audio and one of video frames.
   private func stream(_ pair: LoopbackPair) -> RTCMediaStream {
     let videoSource = pair.factory.videoSource()
     let videoTrack = pair.factory.videoTrack(with: videoSource, trackId: "video")
@@ -64,7 +64,7 @@ import Testing
     #expect(!audio.isEnabled && pair.caller.senders.first?.track === audio)
     #expect(pair.callerHears.told.log.count { $0 == "negotiate" } == needs)
 
-    // The volume is that of received sound alone.
+    // The volume is that of received audio alone.
     heard.source.volume = 30
     #expect(heard.source.volume == 10)
     heard.source.volume = 0

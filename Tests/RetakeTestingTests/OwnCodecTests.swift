@@ -11,7 +11,7 @@ import Testing
     defer { try? FileManager.default.removeItem(atPath: folder) }
     let path = folder + "/call.take"
     let shown = try await call(path)
-    // What comes is what the application's own decoder makes: pictures of one brightness.
+    // What comes is what the application's own decoder makes: video frames of one brightness.
     #expect(shown.count >= 3)
     #expect(shown.allSatisfy { Set($0.samples).count == 1 && $0.width == 64 })
     let take = try Take.open(path)
@@ -26,7 +26,7 @@ import Testing
     #expect(try await take.replay(encoderFactory: Grey.Factory()).isIdentical)
   }
 
-  private func call(_ path: String) async throws -> [Picture] {
+  private func call(_ path: String) async throws -> [I420Buffer] {
     var options = Session.Options()
     options.takePath = path
     options.bind = .addresses([IPAddress(ipv4: 0x7f00_0001)])
@@ -51,7 +51,7 @@ import Testing
   }
 
   private final class Screen: VideoRenderer {
-    let shown = Mutex<[Picture]>([])
+    let shown = Mutex<[I420Buffer]>([])
     let frames: AsyncStream<Void>
     private let note: AsyncStream<Void>.Continuation
 
@@ -59,13 +59,13 @@ import Testing
 
     func setSize(width: Int, height: Int) {}
     func renderFrame(_ frame: VideoFrame?) {
-      if let frame { shown.withLock { $0.append(frame.picture()) } }
+      if let frame { shown.withLock { $0.append(frame.videoFrame()) } }
       note.yield()
     }
   }
 }
 
-/// A codec of a picture's mean brightness, in frames that look like those of VP8 from outside.
+/// A codec of a video frame's mean brightness, in frames that look like those of VP8 from outside.
 private enum Grey {
   struct Factory: VideoEncoderFactory, VideoDecoderFactory {
     let implementationName = "grey"
@@ -78,7 +78,7 @@ private enum Grey {
   }
 
   final class Encoder: VideoEncoder {
-    func encode(_ frame: Picture, mediaTime: UInt32, needsKey: Bool) throws(VideoCodecError)
+    func encode(_ frame: I420Buffer, mediaTime: UInt32, needsKey: Bool) throws(VideoCodecError)
       -> EncodedVideoFrame?
     {
       let luma = frame.samples.prefix(frame.width * frame.height)
@@ -92,13 +92,13 @@ private enum Grey {
   }
 
   final class Decoder: VideoDecoder {
-    func decode(_ bytes: [UInt8]) throws(VideoCodecError) -> Picture {
+    func decode(_ bytes: [UInt8]) throws(VideoCodecError) -> I420Buffer {
       guard bytes.count == 11 else { throw VideoCodecError(reason: "not a grey frame") }
       let (width, height) = (Int(bytes[6]), Int(bytes[8]))
-      return Picture(
+      return I420Buffer(
         width: width, height: height,
         samples: [UInt8](
-          repeating: bytes[10], count: Picture.byteCount(width: width, height: height)))
+          repeating: bytes[10], count: I420Buffer.byteCount(width: width, height: height)))
     }
   }
 }

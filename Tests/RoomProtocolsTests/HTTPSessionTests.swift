@@ -8,7 +8,7 @@ import Wire
 
 /// WHIP and WHEP clients as machines, with a server that tests answer for.
 struct HTTPSessionTests {
-  private static let sound = LocalMediaInfo(id: LocalMediaID(1), kind: .audio)
+  private static let audio = LocalMediaInfo(id: LocalMediaID(1), kind: .audio)
   private static let place = LocalMediaPlace(media: LocalMediaID(1), mid: "0")
   private static let head = "v=0\r\no=- 1 1 IN IP4 127.0.0.1\r\ns=-\r\nt=0 0\r\n"
   private static let section =
@@ -29,7 +29,7 @@ struct HTTPSessionTests {
     var bench = bench(WHIPMachine.self)
     bench.want(.join(RoomJoin(room: "", token: "t")))
     bench.answer(204, [("Link", #"<stun:stun.example>; rel="ice-server""#)])
-    bench.want(.publish(PublicationRequest(action: ActionID(1), media: [sound])))
+    bench.want(.publish(PublicationRequest(action: ActionID(1), media: [audio])))
     bench.report(1, .description(offer, media: [place]))
     return bench
   }

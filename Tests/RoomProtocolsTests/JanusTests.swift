@@ -19,7 +19,7 @@ struct JanusTests {
     Bench(SignalingConfiguration(protocolName: "janus", urls: urls, options: options))
   }
 
-  /// A videoroom with one other participant, who publishes sound and a video of three layers.
+  /// A videoroom with one other participant, who publishes audio and a video of three layers.
   private static func joined(_ options: [String: String] = [:]) throws -> Bench {
     var bench = bench(options)
     bench.want(.join(RoomJoin(room: "1234", displayName: "Ann")))
@@ -52,7 +52,7 @@ struct JanusTests {
   private static let answer = SessionDescription(type: .answer, sdp: "v=0 answer")
   private static let jsepOffer = #"{"type":"offer","sdp":"v=0 offer"}"#
   private static let jsepAnswer = #"{"type":"answer","sdp":"v=0 answer"}"#
-  private static let sound = LocalMediaInfo(id: LocalMediaID(1), kind: .audio, extraValue: "mic")
+  private static let audio = LocalMediaInfo(id: LocalMediaID(1), kind: .audio, extraValue: "mic")
 
   // MARK: Entering
 
@@ -136,7 +136,7 @@ struct JanusTests {
   @Test func ownMediaIsPublishedAndTakenBack() throws {
     var bench = try Self.joined(["bitrate": "128000"])
     _ = bench.take()
-    bench.want(.publish(PublicationRequest(action: ActionID(1), media: [Self.sound])))
+    bench.want(.publish(PublicationRequest(action: ActionID(1), media: [Self.audio])))
     #expect(bench.requests() == [.open(.up, ICEServers()), .makeOffer(iceRestart: false)])
     let place = LocalMediaPlace(media: LocalMediaID(1), mid: "0")
     bench.report(1, .description(Self.offer, media: [place]))
@@ -152,7 +152,7 @@ struct JanusTests {
       bench.events() == [
         .localPublished(LocalMediaID(1), MediaID(3)), .result(ActionID(1), nil),
       ])
-    var muted = Self.sound
+    var muted = Self.audio
     muted.isActive = false
     bench.want(.updateLocal(muted))
     #expect(
@@ -167,7 +167,7 @@ struct JanusTests {
 
   @Test func whatThePublisherAsksMeanwhileFollowsWithAnotherOffer() throws {
     var bench = try Self.joined()
-    bench.want(.publish(PublicationRequest(action: ActionID(1), media: [Self.sound])))
+    bench.want(.publish(PublicationRequest(action: ActionID(1), media: [Self.audio])))
     let video = LocalMediaInfo(id: LocalMediaID(2), kind: .video)
     bench.want(.publish(PublicationRequest(action: ActionID(2), media: [video])))
     let one = LocalMediaPlace(media: LocalMediaID(1), mid: "0")
@@ -337,7 +337,7 @@ struct JanusTests {
     var bench = try Self.subscribed()
     bench.report(1, .description(Self.answer, media: []))
     bench.replyToLast(Self.event(#"{"started":"ok"}"#, sender: 22))
-    bench.want(.publish(PublicationRequest(action: ActionID(2), media: [Self.sound])))
+    bench.want(.publish(PublicationRequest(action: ActionID(2), media: [Self.audio])))
     let place = LocalMediaPlace(media: LocalMediaID(1), mid: "0")
     bench.report(2, .description(Self.offer, media: [place]))
     bench.replyToLast(Self.event(#"{"configured":"ok"}"#, jsep: Self.jsepAnswer))

@@ -10,7 +10,7 @@ import Wire
 struct RetakeRoomTests {
   private typealias Bench = SignalingBench<RetakeRoomMachine>
 
-  private static let sound = LocalMediaInfo(id: LocalMediaID(1), kind: .audio, extraValue: "mic")
+  private static let audio = LocalMediaInfo(id: LocalMediaID(1), kind: .audio, extraValue: "mic")
   private static let ben = RoomMember(
     id: "ben", displayName: "Ben", metadata: #"{"a":1}"#,
     media: [
@@ -129,7 +129,7 @@ struct RetakeRoomTests {
   @Test func ownMediaIsPublishedUnderTheServersNumber() throws {
     var bench = try Self.joined()
     _ = bench.take()
-    bench.want(.publish(PublicationRequest(action: ActionID(1), media: [Self.sound])))
+    bench.want(.publish(PublicationRequest(action: ActionID(1), media: [Self.audio])))
     #expect(bench.requests() == [.open(.up, ICEServers()), .makeOffer(iceRestart: false)])
     let place = LocalMediaPlace(media: LocalMediaID(1), mid: "0")
     bench.report(
@@ -148,7 +148,7 @@ struct RetakeRoomTests {
       bench.events() == [
         .localPublished(LocalMediaID(1), MediaID(3)), .result(ActionID(1), nil),
       ])
-    var muted = Self.sound
+    var muted = Self.audio
     muted.isActive = false
     bench.want(.updateLocal(muted))
     #expect(

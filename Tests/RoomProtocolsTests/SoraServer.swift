@@ -15,7 +15,7 @@ struct SoraServer {
   private(set) var pongs: [JSONValue] = []
   private(set) var disconnectReason: String?
   private(set) var candidates: [String] = []
-  /// Others in the channel who send sound, in their order.
+  /// Others in the channel who send audio, in their order.
   private(set) var others: [String] = []
   /// What the offer says besides.
   var offerMembers: [JSONValue.Member] = []

@@ -61,16 +61,16 @@ struct SoraTests {
   }
 
   private static let answer = SessionDescription(type: .answer, sdp: "answer")
-  private static let sound = LocalMediaInfo(id: LocalMediaID(1), kind: .audio)
+  private static let audio = LocalMediaInfo(id: LocalMediaID(1), kind: .audio)
 
-  /// A client that sends sound, in a channel where somebody is.
+  /// A client that sends audio, in a channel where somebody is.
   private static func joined(_ options: [String: String] = [:]) -> Pair {
     var pair = Pair(options)
     _ = pair.server.arrive("OTHER")
     pair.bench.want(.join(RoomJoin(room: "sora", token: "t")))
     pair.bench.open()
     pair.talk()
-    pair.bench.want(.publish(PublicationRequest(action: ActionID(1), media: [sound])))
+    pair.bench.want(.publish(PublicationRequest(action: ActionID(1), media: [audio])))
     pair.talk()
     pair.bench.report(
       1, .description(answer, media: [LocalMediaPlace(media: LocalMediaID(1), mid: "a")]))
@@ -102,7 +102,7 @@ struct SoraTests {
         .progress(.opened), .progress(.joining),
         .joined(JoinedRoom(participant: "OWN0", session: "SESSION")),
       ])
-    pair.bench.want(.publish(PublicationRequest(action: ActionID(1), media: [Self.sound])))
+    pair.bench.want(.publish(PublicationRequest(action: ActionID(1), media: [Self.audio])))
     pair.talk()
     guard case .setRemote(let offer)? = pair.takeRequests().first else {
       Issue.record("the offer is not applied")

@@ -37,7 +37,7 @@ struct Transcript: Sendable, CustomTestStringConvertible {
 
   /// Two in a videoroom with messages: the first publishes, changes and takes back what it sends;
   /// the second comes later, receives, pauses, and loses its way to the server. Then an echo, and
-  /// sound alone.
+  /// audio alone.
   static let all = Result {
     try [
       Transcript("videoroom-publisher", seed: [1]), Transcript("videoroom-subscriber", seed: [2]),

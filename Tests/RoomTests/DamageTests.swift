@@ -31,7 +31,8 @@ import Wire
       case 11: room.serve(.close, of: connection)
       case 12: room.report(.receiving(mid: "\(number(3))", transceiver: number(3)), of: connection)
       case 13: room.report(.sending(LocalMediaID(number(3)), transceiver: 1), of: connection)
-      case 14: room.report(.audioSlot(transceiver: number(3), isHeld: number(2) == 0), of: connection)
+      case 14:
+        room.report(.audioSlot(transceiver: number(3), isHeld: number(2) == 0), of: connection)
       case 15: room.report(.report(.state(.failed)), of: connection)
       case 16: room.report(.report(.state(.connected)), of: connection)
       case 17: room.call(.publish([LocalMediaInfo(id: LocalMediaID(number(4)), kind: .audio)]))

@@ -65,7 +65,7 @@ import Wire
     #expect(told.owner == "anna" && told.extraValue == "x")
   }
 
-  @Test func soundIsSubscribedToAsItIsPublished() {
+  @Test func audioIsSubscribedToAsItIsPublished() {
     let room = VirtualRoom(abilities: [.subscriptions])
     room.enter([.named("anna", .audio(1, of: "anna"))])
     room.serve(.published(owner: "anna", [.audio(2, of: "anna"), .video(3, of: "anna")]))

@@ -28,7 +28,7 @@ import Wire
     #expect(room.call(.subscribe(MediaID(21))) == nil)
   }
 
-  @Test func soundNeedsNoReceiverOfVideo() {
+  @Test func audioNeedsNoReceiverOfVideo() {
     let room = VirtualRoom(abilities: [.subscriptions]) {
       $0.videoReceiverMaximumCount = 1
     }
@@ -37,7 +37,7 @@ import Wire
     ])
     #expect(room.call(.subscribe(MediaID(2))) == nil)
     #expect(room.call(.subscribe(MediaID(3))).code == .receiversExhausted)
-    // Sound was subscribed to as it was published.
+    // Audio was subscribed to as it was published.
     #expect(room.call(.subscribe(MediaID(1))).code == .alreadySubscribed)
   }
 

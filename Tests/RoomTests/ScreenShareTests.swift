@@ -26,9 +26,10 @@ import Wire
         .screenShare(.broadcastClosed),
       ])
     #expect(room.shares == [.launch, .accept])
-    #expect([0, 1, 2, 3].map { ExtensionStatus(rawValue: $0) } == [
-      .notAvailable, .broadcastReady, .broadcastStarted, .broadcastClosed,
-    ])
+    #expect(
+      [0, 1, 2, 3].map { ExtensionStatus(rawValue: $0) } == [
+        .notAvailable, .broadcastReady, .broadcastStarted, .broadcastClosed,
+      ])
   }
 
   @Test func theNextOneWaitsFiveSeconds() {

@@ -93,7 +93,7 @@ enum Habit: String, CaseIterable {
   /// Says a few things and hangs up.
   case talk
   /// Sends a tone for a second or two.
-  case sound
+  case audio
   /// Changes the call while it runs.
   case renegotiate
   /// Restarts ICE while it runs.
@@ -112,7 +112,7 @@ enum Habit: String, CaseIterable {
       case .talk:
         try await caller.call(sounds: false)
         for number in 0..<5 { try await caller.talk("hello \(number)") }
-      case .sound:
+      case .audio:
         try await caller.call(sounds: true)
         try await Task.sleep(for: .milliseconds(.random(in: 500...2000)))
       case .renegotiate:

@@ -4,8 +4,8 @@ import Wire
 @testable import Speakers
 
 @Suite struct AudioSlotsTests {
-  private let loud = SoundLevel(dbov: -30)
-  private let quiet = SoundLevel(dbov: -80)
+  private let loud = AudioLevel(dbov: -30)
+  private let quiet = AudioLevel(dbov: -80)
 
   private func at(_ milliseconds: Int64) -> Instant { .zero + .milliseconds(milliseconds) }
 

@@ -54,7 +54,7 @@ import Wire
     #expect(room.dominant == 2)
     room.talk(from: 15_000, to: 40_000, [(1, 0), (2, 85)])
     // The floor is now at 78 or above: what was speech has become the noise of the room.
-    room.give(.level(SoundLevel(dbov: 110 - 127), of: 1), at: 40_000)
+    room.give(.level(AudioLevel(dbov: 110 - 127), of: 1), at: 40_000)
     room.talk(from: 40_000, to: 41_000, [(1, 30), (2, 85)])
     room.talk(from: 41_000, to: 43_000, [(1, 100), (2, 85)])
     #expect(room.dominant == 1)
@@ -168,7 +168,7 @@ import Wire
         case 0: .joined(id)
         case 1: .left(id)
         case 2: .deadline
-        default: .level(SoundLevel(dbov: -Int(chance.integer(below: 200))), of: id)
+        default: .level(AudioLevel(dbov: -Int(chance.integer(below: 200))), of: id)
         }
       room.step(input, at: Instant(nanoseconds: now))
       let (next, overflow) = now.addingReportingOverflow(

@@ -16,7 +16,7 @@ import Wire
         machine.step(.deadline, at: due, into: &outbox)
       }
       for (id, dbov) in levels(packet) {
-        machine.step(.level(SoundLevel(dbov: dbov), of: id), at: now, into: &outbox)
+        machine.step(.level(AudioLevel(dbov: dbov), of: id), at: now, into: &outbox)
       }
     }
     let end = Instant.zero + .seconds(seconds + 10)
@@ -26,7 +26,7 @@ import Wire
   }
 
   private func volume(_ id: Int, _ dbov: Int) -> LoudestSpeakers.Volume {
-    LoudestSpeakers.Volume(id: id, level: SoundLevel(dbov: dbov))
+    LoudestSpeakers.Volume(id: id, level: AudioLevel(dbov: dbov))
   }
 
   @Test func theLoudestComesFirstAndEqualsInTheOrderOfJoining() {

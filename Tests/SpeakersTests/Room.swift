@@ -47,7 +47,7 @@ struct Room {
     var at = start
     while at < end {
       for (speaker, loudness) in loudness {
-        give(.level(SoundLevel(dbov: loudness - 127), of: speaker), at: at)
+        give(.level(AudioLevel(dbov: loudness - 127), of: speaker), at: at)
       }
       at += 20
     }

@@ -4,14 +4,14 @@ import Wire
 @testable import Speakers
 
 @Suite struct SpeechDetectorTests {
-  private let loud = SoundLevel(dbov: -30)
-  private let quiet = SoundLevel(dbov: -48)
+  private let loud = AudioLevel(dbov: -30)
+  private let quiet = AudioLevel(dbov: -48)
 
   private func at(_ milliseconds: Int64) -> Instant { .zero + .milliseconds(milliseconds) }
 
   /// Feeds a block each 20 ms; gives what was told, as phase, beginning and end in milliseconds.
   private func hear(
-    _ level: SoundLevel, of participant: Int = 1, from: Int64, to: Int64,
+    _ level: AudioLevel, of participant: Int = 1, from: Int64, to: Int64,
     _ detector: inout SpeechDetector
   ) -> [[String]] {
     stride(from: from, to: to, by: 20).flatMap {
@@ -71,7 +71,7 @@ import Wire
   @Test func theMeanIsThatOfTheBlocksWithSpeech() {
     var detector = SpeechDetector()
     for index in 0..<20 {
-      let level = SoundLevel(dbov: index % 2 == 0 ? -20 : -60)
+      let level = AudioLevel(dbov: index % 2 == 0 ? -20 : -60)
       _ = detector.hear(level, of: 7, at: at(Int64(index) * 20))
     }
     let speech = detector.finish(7)

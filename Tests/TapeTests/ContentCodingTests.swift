@@ -5,10 +5,10 @@ import Wire
 
 @testable import Tape
 
-/// Captured pictures are stored smaller, and come back as they were.
+/// Captured video frames are stored smaller, and come back as they were.
 @Suite struct ContentCodingTests {
   private func noise(_ width: Int, _ height: Int) -> [UInt8] {
-    (0..<Picture.byteCount(width: width, height: height)).map {
+    (0..<I420Buffer.byteCount(width: width, height: height)).map {
       UInt8(truncatingIfNeeded: $0 &* 2_654_435_761 >> 11)
     }
   }
@@ -16,7 +16,7 @@ import Wire
   @Test(arguments: [(1, 1), (2, 1), (1, 7), (17, 9), (64, 48), (333, 5)])
   func anySizeComesBack(width: Int, height: Int) throws {
     for samples in [
-      noise(width, height), TestPattern(width: width, height: height).picture(3).samples,
+      noise(width, height), TestPattern(width: width, height: height).videoFrame(3).samples,
     ] {
       let coded = try #require(
         ContentCoding.encoded(samples, width: width, height: height))
@@ -24,14 +24,14 @@ import Wire
     }
   }
 
-  @Test func whatIsNoPictureIsLeftAsItIs() {
+  @Test func whatIsNoVideoFrameIsLeftAsItIs() {
     #expect(ContentCoding.encoded([1, 2, 3], width: 640, height: 480) == nil)
     #expect(ContentCoding.encoded([], width: 0, height: 0) == nil)
     #expect(ContentCoding.encoded([], width: .max, height: .max) == nil)
   }
 
   @Test func damagedBytesNeverTrap() throws {
-    let samples = TestPattern(width: 48, height: 32).picture(1).samples
+    let samples = TestPattern(width: 48, height: 32).videoFrame(1).samples
     let coded = try #require(ContentCoding.encoded(samples, width: 48, height: 32))
     var isFound = 0
     for index in 0..<coded.count {
@@ -56,33 +56,33 @@ import Wire
           peer: 1, at: .zero + .milliseconds(Int64(1_000 + 33 * number)),
           input: .captured(
             transceiver: 1,
-            .frame(Self.scene.picture(Int64(number)), timestamp: Int64(number) * 33_000_000)),
+            .frame(Self.scene.videoFrame(Int64(number)), timestamp: Int64(number) * 33_000_000)),
           outputs: [], deadline: nil, entropyDrawn: 0)
       }
   }
 
-  private func captured(_ path: String) throws -> [(picture: Picture, timestamp: Int64)] {
+  private func captured(_ path: String) throws -> [(videoFrame: I420Buffer, timestamp: Int64)] {
     try steps(of: path).compactMap { step in
-      guard case .captured(_, .frame(let picture, let timestamp))? = step.input as? PeerInput
+      guard case .captured(_, .frame(let videoFrame, let timestamp))? = step.input as? PeerInput
       else { return nil }
-      return (picture, timestamp)
+      return (videoFrame, timestamp)
     }
   }
 
-  @Test func picturesOfACameraTakeAThirdOfTheirSize() throws {
+  @Test func videoFramesOfACameraTakeAThirdOfTheirSize() throws {
     let folder = try TakeFolder()
     let path = try folder.record(frames(3))
     let connection = try TakeFile.open(path)
     #expect(
       try connection.integer("SELECT count(*) FROM content WHERE coding = 'jpeg-ls'") == 3)
     let stored = try connection.integer("SELECT sum(length(bytes)) FROM content") ?? 0
-    let byteCount = 3 * Picture.byteCount(width: 160, height: 120)
-    // 13.8 MB/s of 640x480 at 30 pictures per second become less than 5.
+    let byteCount = 3 * I420Buffer.byteCount(width: 160, height: 120)
+    // 13.8 MB/s of 640x480 at 30 video frames per second become less than 5.
     #expect(Double(stored) < Double(byteCount) * 5 / 13.824, "\(stored) of \(byteCount)")
     let found = try captured(path)
     #expect(found.map(\.timestamp) == (0..<3).map { $0 * 33_000_000 })
     for (number, frame) in found.enumerated() {
-      #expect(frame.picture.samples == Self.scene.picture(Int64(number)).samples)
+      #expect(frame.videoFrame.samples == Self.scene.videoFrame(Int64(number)).samples)
     }
   }
 
@@ -96,7 +96,8 @@ import Wire
     try store.end()
     let connection = try TakeFile.open(other)
     #expect(try connection.integer("SELECT count(*) FROM content WHERE coding IS NULL") == 3)
-    #expect(try captured(other).map(\.picture.samples) == captured(path).map(\.picture.samples))
+    #expect(
+      try captured(other).map(\.videoFrame.samples) == captured(path).map(\.videoFrame.samples))
   }
 
   @Test func aTakeOfTheFormatBeforeHasThemAsTheyAre() throws {
@@ -121,11 +122,13 @@ import Wire
     try copy.finish()
     let connection = try TakeFile.openForQueries(old)
     #expect(try connection.integer("SELECT count(*) FROM content WHERE coding IS NULL") == 2)
-    let pictures = try steps(of: old).compactMap { step -> Picture? in
-      guard case .captured(_, .picture(let picture))? = step.input as? PeerInput else { return nil }
-      return picture
+    let videoFrames = try steps(of: old).compactMap { step -> I420Buffer? in
+      guard case .captured(_, .videoFrame(let videoFrame))? = step.input as? PeerInput else {
+        return nil
+      }
+      return videoFrame
     }
-    #expect(pictures.map(\.samples) == (0..<2).map { Self.scene.picture($0).samples })
+    #expect(videoFrames.map(\.samples) == (0..<2).map { Self.scene.videoFrame($0).samples })
   }
 
   @Test(arguments: [
@@ -134,7 +137,7 @@ import Wire
     "UPDATE content SET coding = 'other' WHERE content = 2",
     "UPDATE content SET coding = NULL WHERE content = 2",
   ])
-  func damagedPicturesAreToldInOneSentence(sql: String) throws {
+  func damagedVideoFramesAreToldInOneSentence(sql: String) throws {
     let folder = try TakeFolder()
     let path = try folder.record(frames(3))
     try folder.alter(path, sql)

@@ -4,16 +4,16 @@ import Peer
 import Tape
 import Wire
 
-/// A recorded virtual call with sound and pictures both ways, whose network can be spoilt.
+/// A recorded virtual call with audio and video frames both ways, whose network can be spoilt.
 final class FaultyCall {
   let path: String
   let recorded: RecordedVirtualCall
   var call: VirtualCall { recorded.call }
 
-  /// Connects two peers; sound of `application` is handed in by the test.
+  /// Connects two peers; audio of `application` is handed in by the test.
   init(
     _ folder: TakeFolder, seed: UInt64,
-    sound: MediaSource = .tone(hertz: 440, pauseSeconds: 0), delay: Interval = .milliseconds(10),
+    audio: MediaSource = .tone(hertz: 440, pauseSeconds: 0), delay: Interval = .milliseconds(10),
     hasVideo: Bool = true
   ) throws {
     path = folder.file("call.take")
@@ -22,7 +22,8 @@ final class FaultyCall {
     recorded = try RecordedVirtualCall(
       path: path, seed: seed, links: [link, link], labels: ["caller", "callee"])
     call.addMedia(
-      sound: sound, pictures: hasVideo ? .pattern(width: 96, height: 64, framesPerSecond: 15) : nil)
+      audio: audio,
+      videoFrames: hasVideo ? .pattern(width: 96, height: 64, framesPerSecond: 15) : nil)
     call.negotiate()
   }
 
@@ -33,7 +34,7 @@ final class FaultyCall {
     for peer in peers { call.network.links[peer].lossPerMille = 0 }
   }
 
-  /// Lets both peers capture sound for a time: loud, or the murmur of a room.
+  /// Lets both peers capture audio for a time: loud, or the murmur of a room.
   func talk(_ milliseconds: Int64, speaker: Int?) {
     for _ in 0..<(milliseconds / 20) {
       for peer in 0..<2 {

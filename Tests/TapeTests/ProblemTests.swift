@@ -109,7 +109,7 @@ import Wire
   @Test func aLongWayAndSilenceAreTold() throws {
     let folder = try TakeFolder()
     let call = try FaultyCall(
-      folder, seed: 6, sound: .tone(hertz: 440, pauseSeconds: 1), delay: .milliseconds(200),
+      folder, seed: 6, audio: .tone(hertz: 440, pauseSeconds: 1), delay: .milliseconds(200),
       hasVideo: false)
     call.run(6000)
     try call.finish()
@@ -239,7 +239,7 @@ import Wire
     #expect(Set(reported.map(\.peer)) == [1])
   }
 
-  @Test func soundThatIsMadeUpIsTold() throws {
+  @Test func audioThatIsMadeUpIsTold() throws {
     let folder = try TakeFolder()
     let call = try FaultyCall(folder, seed: 11)
     call.run(3000)
@@ -278,7 +278,7 @@ import Wire
 
   @Test func speechThatIsNotHeardIsTold() throws {
     let folder = try TakeFolder()
-    let call = try FaultyCall(folder, seed: 10, sound: .application, hasVideo: false)
+    let call = try FaultyCall(folder, seed: 10, audio: .application, hasVideo: false)
     call.talk(3000, speaker: 0)
     try call.finish()
     func told() throws -> [TakeProblems.Problem] {

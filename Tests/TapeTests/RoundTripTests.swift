@@ -136,7 +136,7 @@ import Wire
   }
 }
 
-/// Whether two inputs are the same, pictures by their content.
+/// Whether two inputs are the same, video frames by their content.
 func isEqual(_ left: PeerInput, _ right: PeerInput) -> Bool {
   switch (left, right) {
   case (.genesis(let left), .genesis(let right)): left == right
@@ -171,7 +171,7 @@ func isEqual(_ left: PeerInput, _ right: PeerInput) -> Bool {
 private func isEqual(_ left: CapturedMedia, _ right: CapturedMedia) -> Bool {
   switch (left, right) {
   case (.audio(let left), .audio(let right)): left == right
-  case (.picture(let left), .picture(let right)):
+  case (.videoFrame(let left), .videoFrame(let right)):
     left.width == right.width && left.height == right.height && left.samples == right.samples
   case (.encoded(let name, let left), .encoded(let other, let right)):
     name == other && left == right

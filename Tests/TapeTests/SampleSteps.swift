@@ -41,7 +41,7 @@ enum SampleSteps {
     seed: (0..<32).map { UInt8($0) }, wallClock: WallClock(unixNanosecondsAtZero: 1_700_000_000),
     configuration: PeerConfiguration())
 
-  static let picture = Picture(
+  static let videoFrame = I420Buffer(
     width: 4, height: 2, samples: (0..<12).map { UInt8($0) })
 
   static let inputs: [PeerInput] = [
@@ -96,9 +96,9 @@ enum SampleSteps {
     .captured(transceiver: 1, .audio(AudioBlock(samples: [1, -1, 32767, -32768], channels: 2))),
     .captured(transceiver: 1, .audio(AudioBlock(samples: [1, -1, 32767, -32768], channels: 2))),
     .captured(transceiver: 1, .audio(AudioBlock(blank: 960, channels: 1))),
-    .captured(transceiver: 2, .picture(picture)),
-    .captured(transceiver: 2, .picture(Picture(width: 640, height: 480, samples: []))),
-    .captured(transceiver: 2, .picture(picture)),
+    .captured(transceiver: 2, .videoFrame(videoFrame)),
+    .captured(transceiver: 2, .videoFrame(I420Buffer(width: 640, height: 480, samples: []))),
+    .captured(transceiver: 2, .videoFrame(videoFrame)),
     .answer(.socketBound(id: 1, local)),
     .answer(.socketFailed(id: 2, code: 98)),
     .answer(.streamAccepted(local: local, remote: remote)),
@@ -135,11 +135,11 @@ enum SampleSteps {
     FrameRecord(
       transceiver: 1, kind: .video, isInbound: inbound, codec: .vp8, ssrc: 0xdead_beef,
       rtpTime: time, isKey: time == 0, width: 4, height: 2, bytes: [1, 2, 3],
-      outcome: inbound ? "decoded" : "encoded", decoded: inbound ? .picture(picture) : .none,
+      outcome: inbound ? "decoded" : "encoded", decoded: inbound ? .videoFrame(videoFrame) : .none,
       quantiser: 30)
   }
 
-  static var sound: FrameRecord {
+  static var audio: FrameRecord {
     var frame = FrameRecord(
       transceiver: 2, kind: .audio, isInbound: true, codec: .opus, ssrc: 7, rtpTime: .max,
       isKey: true, width: 0, height: 0, bytes: [9], outcome: "decoded",
@@ -161,8 +161,8 @@ enum SampleSteps {
     id: "s", tracks: [.init(id: nil, kind: .audio, transceiver: 1)])
 
   /// A tenth of a second, which makes a row of levels.
-  static var longSound: FrameRecord {
-    var frame = sound
+  static var longAudio: FrameRecord {
+    var frame = audio
     frame.decoded = .audio(AudioBlock(blank: 4800, channels: 1))
     return frame
   }
@@ -231,7 +231,7 @@ enum SampleSteps {
     .event(.rtcp(RTCPRecord(isInbound: true, type: "pli", ssrc: .max, fields: "{}"))),
     .event(.frame(frame(inbound: true, time: 0))),
     .event(.frame(frame(inbound: false, time: 0x8000_0000))),
-    .event(.frame(sound)),
+    .event(.frame(audio)),
     .reply(id: 9, .dataChannel(channelInfo)),
     .reply(id: 13, .dataChannels([channelInfo])),
     .event(.dataChannel(channel)),
@@ -239,7 +239,7 @@ enum SampleSteps {
     .event(.message(DataMessage(channel: 3, isBinary: false, bytes: [0xff]))),
     .event(.bufferedAmountLow(channel: 3)),
     .event(.dataChannelError(channel: 3, "no stream is free")),
-    .event(.frame(longSound)),
+    .event(.frame(longAudio)),
     .event(.dominantSpeaker(SpeakingTrack(transceiver: 2, isInbound: true))),
     .event(.dominantSpeaker(nil)),
     .event(

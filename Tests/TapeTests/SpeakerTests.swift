@@ -9,7 +9,7 @@ import Wire
 @Suite struct SpeakerTests {
   /// The caller speaks for two and a half seconds, then the callee for three.
   private func turns(_ folder: TakeFolder) throws -> String {
-    let call = try FaultyCall(folder, seed: 1, sound: .application, hasVideo: false)
+    let call = try FaultyCall(folder, seed: 1, audio: .application, hasVideo: false)
     call.talk(1000, speaker: nil)
     call.talk(2500, speaker: 0)
     call.talk(1000, speaker: nil)
@@ -89,7 +89,7 @@ import Wire
 
   @Test func speechWithoutAnEndIsKnownToTheSecond() throws {
     let folder = try TakeFolder()
-    let call = try FaultyCall(folder, seed: 1, sound: .application, hasVideo: false)
+    let call = try FaultyCall(folder, seed: 1, audio: .application, hasVideo: false)
     call.talk(1000, speaker: nil)
     call.talk(2500, speaker: 0)
     // The recorder is gone before anything was ended.
@@ -106,10 +106,10 @@ import Wire
     return rows.split(separator: "\r\n").dropFirst().map(String.init)
   }
 
-  @Test func aTakeWithoutSoundHasNoSpeakers() throws {
+  @Test func aTakeWithoutAudioHasNoSpeakers() throws {
     let folder = try TakeFolder()
     let timeline = try SpeakerTimeline(path: try folder.record([]))
-    #expect(timeline.text() == "There is no sound in this take.\n")
+    #expect(timeline.text() == "There is no audio in this take.\n")
     #expect(timeline.json == "{\"participants\":[],\n\"times\":[]}")
   }
 }

@@ -34,7 +34,7 @@ import Testing
     }
   }
 
-  @Test func picturesAreSmall() throws {
+  @Test func videoFramesAreSmall() throws {
     let folder = Self.catalogue + "/Resources"
     let names = Self.names(in: folder)
     #expect(!names.isEmpty)

@@ -24,7 +24,7 @@ final class Folder {
 }
 
 extension Folder {
-  /// Records a virtual call with sound and small pictures both ways.
+  /// Records a virtual call with audio and small video frames both ways.
   func record(
     _ name: String, seed: UInt64 = 3, milliseconds: Int64 = 1_500, lossPerMille: UInt64 = 0,
     keepsMedia: Bool = true
@@ -35,7 +35,7 @@ extension Folder {
     let recorded = try RecordedVirtualCall(
       path: path, seed: seed, links: [link, link], labels: ["caller", "callee"],
       keepsMedia: keepsMedia)
-    recorded.call.addMedia(pictures: .pattern(width: 64, height: 48, framesPerSecond: 15))
+    recorded.call.addMedia(videoFrames: .pattern(width: 64, height: 48, framesPerSecond: 15))
     recorded.call.negotiate()
     recorded.run(for: .milliseconds(milliseconds))
     _ = try recorded.finish()
@@ -81,7 +81,7 @@ final class OtherPeer: ReplayedPeer {
   var deadline: Instant? { inner.deadline }
   var entropyDrawn: UInt64 { inner.entropyDrawn }
 
-  /// Shows no pictures at all.
+  /// Shows no video frames at all.
   static func blind(_ codecs: any CodecFactory) -> any ReplayedPeer {
     OtherPeer(codecs) { output in
       if case .event(.frame(let frame)) = output, frame.kind == .video, frame.isInbound {

@@ -9,7 +9,7 @@ package struct PeerOutcome: Sendable, Codable {
     case peer, label, states, freezes, measures, refusals
   }
 
-  /// A time in which a picture stood still.
+  /// A time in which a video frame stood still.
   package struct Freeze: Hashable, Sendable, Codable {
     package var fromNanoseconds: Int64
     package var toNanoseconds: Int64
@@ -190,7 +190,7 @@ struct FreezeRule: Sendable {
   private var last: Instant?
   private var gaps: [Int64] = []
 
-  /// Takes a picture that is shown; gives when the one before it was, if that was a freeze.
+  /// Takes a video frame that is shown; gives when the one before it was, if that was a freeze.
   mutating func show(at now: Instant) -> Instant? {
     defer { last = now }
     guard let last else { return nil }

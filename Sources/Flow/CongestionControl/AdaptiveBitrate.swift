@@ -7,7 +7,7 @@ package import Wire
 /// With transport-wide feedback it follows the trend of the delay and the loss; without it, it
 /// stays below the peer's own estimate (REMB) and minds the loss in receiver reports.
 package struct AdaptiveBitrate: CongestionController {
-  /// Below this rate no picture is of use.
+  /// Below this rate no video frame is of use.
   package static let minimum = 50_000.0
   /// The time over which the rate of arrivals is measured, in units of 250 µs.
   private static let rateWindowTicks: Int64 = 2000

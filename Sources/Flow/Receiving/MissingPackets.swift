@@ -1,6 +1,7 @@
 import Wire
 
-/// The packets that a stream of pictures misses, and when to ask for them (RFC 4585 section 6.2.1).
+/// The packets that a stream of video frames misses, and when to ask for them (RFC 4585 section
+/// 6.2.1).
 struct MissingPackets {
   /// What is to be done about missing packets now.
   struct Demand {
@@ -21,7 +22,7 @@ struct MissingPackets {
   static let limit = 1000
   /// How often a packet is asked for before it is given up.
   static let maximumTries = 10
-  /// After this time and a few tries the picture had better go on with a key frame.
+  /// After this time and a few tries the video frame had better go on with a key frame.
   static let longestWait = Interval.seconds(2)
   static let fewestTries = 3
   /// So many newer packets, or so much time, show that a packet is lost and not only late.

@@ -23,8 +23,8 @@ struct ReceiveStream {
   private(set) var hasEnded = false
   /// Whether another stream took this one's place in the section.
   private(set) var isReplaced = false
-  /// The packets of pictures and what is made of them; unused for sound.
-  private(set) var pictures = PictureReception()
+  /// The packets of video frames and what is made of them; unused for audio.
+  private(set) var videoFrames = FrameReception()
 
   private var reports = ReceptionReports()
   private var window = SequenceWindow()
@@ -47,7 +47,7 @@ struct ReceiveStream {
     counters.hasEnded = hasEnded
     counters.packetsLost = reports.media.lost
     counters.jitter = clockRate == 0 ? 0 : Double(reports.media.jitter) / Double(clockRate)
-    counters.framesDropped += pictures.assembler.droppedCount
+    counters.framesDropped += videoFrames.assembler.droppedCount
     return counters
   }
 
@@ -55,8 +55,8 @@ struct ReceiveStream {
   mutating func resume() {
     hasEnded = false
     isReplaced = false
-    counters.framesDropped += pictures.assembler.droppedCount
-    pictures = PictureReception()
+    counters.framesDropped += videoFrames.assembler.droppedCount
+    videoFrames = FrameReception()
     window = SequenceWindow()
     reports.acceptJump()
   }
@@ -64,7 +64,7 @@ struct ReceiveStream {
   /// Takes note that the source sends no more.
   mutating func end() {
     hasEnded = true
-    pictures.end()
+    videoFrames.end()
     keyframeRequests.settle()
   }
 
@@ -120,7 +120,7 @@ struct ReceiveStream {
       let sequence = receiveSealed(header, clockRate: clockRate, arrival: arrival), kind == .video
     else { return }
     insert(
-      PictureAssembler.Packet(
+      FrameAssembler.Packet(
         sequence: sequence, timestamp: header.timestamp, marker: false, arrival: arrival),
       at: now)
   }
@@ -166,13 +166,13 @@ struct ReceiveStream {
       return false
     }
     switch kind {
-    case .audio: takeSound(packet, sequence, payload: payload, into: &outbox)
-    case .video: return takePicture(packet, sequence, payload: payload, at: now, into: &outbox)
+    case .audio: takeAudio(packet, sequence, payload: payload, into: &outbox)
+    case .video: return takeFrame(packet, sequence, payload: payload, at: now, into: &outbox)
     }
     return true
   }
 
-  private mutating func takeSound(
+  private mutating func takeAudio(
     _ packet: Packet, _ sequence: Int64, payload: Range<Int>,
     into outbox: inout Outbox<MediaFlow.Output>
   ) {
@@ -191,14 +191,14 @@ struct ReceiveStream {
     outbox.append(.received(frame))
   }
 
-  // MARK: - Pictures
+  // MARK: - Video frames
 
-  private mutating func takePicture(
+  private mutating func takeFrame(
     _ packet: Packet, _ sequence: Int64, payload: Range<Int>, at now: Instant,
     into outbox: inout Outbox<MediaFlow.Output>
   ) -> Bool {
-    pictures.canRequest = packet.codec.feedback.contains("nack")
-    guard insert(PictureAssembler.Packet(packet, sequence, payload: payload), at: now) else {
+    videoFrames.canRequest = packet.codec.feedback.contains("nack")
+    guard insert(FrameAssembler.Packet(packet, sequence, payload: payload), at: now) else {
       counters.packetsDiscarded += 1
       return false
     }
@@ -209,14 +209,14 @@ struct ReceiveStream {
   /// Puts a packet in its place and counts the frames that are complete; false when it comes too
   /// late.
   @discardableResult
-  private mutating func insert(_ packet: PictureAssembler.Packet, at now: Instant) -> Bool {
-    guard let completed = pictures.insert(packet, at: now) else { return false }
-    for picture in completed {
+  private mutating func insert(_ packet: FrameAssembler.Packet, at now: Instant) -> Bool {
+    guard let completed = videoFrames.insert(packet, at: now) else { return false }
+    for videoFrame in completed {
       counters.framesReceived += 1
-      if picture.isKey { counters.keyFramesReceived += 1 }
-      if picture.last > picture.first {
+      if videoFrame.isKey { counters.keyFramesReceived += 1 }
+      if videoFrame.last > videoFrame.first {
         counters.framesAssembledFromMultiplePackets += 1
-        let assembly = picture.lastArrival - picture.firstArrival
+        let assembly = videoFrame.lastArrival - videoFrame.firstArrival
         counters.totalAssemblyTime = counters.totalAssemblyTime + assembly
       }
     }
@@ -227,17 +227,18 @@ struct ReceiveStream {
     _ codec: FlowSection.Codec, at now: Instant, into outbox: inout Outbox<MediaFlow.Output>
   ) {
     let join = codec.name.codec?.payload.join
-    while let (picture, bytes) = pictures.next(at: now, joining: join) {
-      if picture.isKey { keyframeRequests.settle() }
+    while let (videoFrame, bytes) = videoFrames.next(at: now, joining: join) {
+      if videoFrame.isKey { keyframeRequests.settle() }
       outbox.append(
         .received(
           ReceivedFrame(
             mid: mid, ssrc: ssrc, kind: .video, codec: codec.name,
-            payloadType: codec.payloadType, firstSequence: picture.first,
-            lastSequence: picture.last, rtpTime: picture.timestamp,
-            extendedTime: timestamps.unwrap(picture.timestamp),
-            firstArrival: picture.firstArrival, lastArrival: picture.lastArrival, bytes: bytes,
-            isKey: picture.isKey)))
+            payloadType: codec.payloadType, firstSequence: videoFrame.first,
+            lastSequence: videoFrame.last, rtpTime: videoFrame.timestamp,
+            extendedTime: timestamps.unwrap(videoFrame.timestamp),
+            firstArrival: videoFrame.firstArrival, lastArrival: videoFrame.lastArrival,
+            bytes: bytes,
+            isKey: videoFrame.isKey)))
     }
   }
 
@@ -248,7 +249,7 @@ struct ReceiveStream {
     _ codec: FlowSection.Codec, at now: Instant, spacing: Interval,
     into outbox: inout Outbox<MediaFlow.Output>
   ) -> [UInt16] {
-    guard let requested = pictures.demand(at: now, spacing: spacing) else { return [] }
+    guard let requested = videoFrames.demand(at: now, spacing: spacing) else { return [] }
     deliver(codec, at: now, into: &outbox)
     return requested
   }
@@ -260,7 +261,7 @@ struct ReceiveStream {
   mutating func keyframeRequest(
     _ codec: FlowSection.Codec, senderSSRC: UInt32, roundTrip: Interval?, at now: Instant
   ) -> RTCPPacket? {
-    guard keyframeRequests.isWanted || pictures.assembler.wantsKeyframe,
+    guard keyframeRequests.isWanted || videoFrames.assembler.wantsKeyframe,
       let request = keyframeRequests.next(
         to: ssrc, codec, senderSSRC: senderSSRC, roundTrip: roundTrip, at: now)
     else { return nil }

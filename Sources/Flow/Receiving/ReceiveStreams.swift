@@ -34,7 +34,7 @@ struct ReceiveStreams {
     var deadline: Instant?
     // By index, because a stream that is taken out of its array is a copy of many parts.
     for index in all.indices where !all[index].hasEnded {
-      deadline = earliest(deadline, all[index].pictures.missing.due)
+      deadline = earliest(deadline, all[index].videoFrames.missing.due)
     }
     return deadline
   }

@@ -36,7 +36,7 @@ package struct StreamReception {
   }
 
   /// When what is missing is given up, unless it comes before.
-  package var deadline: Instant? { stream.hasEnded ? nil : stream.pictures.missing.due }
+  package var deadline: Instant? { stream.hasEnded ? nil : stream.videoFrames.missing.due }
 
   /// Takes a packet in the clear; gives the frames that are complete now.
   ///

@@ -23,8 +23,8 @@ struct PayloadPart {
   var payloadLength: Int { range.count + prefix.length }
 }
 
-/// Spreads the packets of pictures over time, so that a large frame does not fill the queues on the
-/// path: a leaky bucket that is emptied at a multiple of the target bit rate.
+/// Spreads the packets of video frames over time, so that a large frame does not fill the queues on
+/// the path: a leaky bucket that is emptied at a multiple of the target bit rate.
 struct Pacer {
   /// A packet that waits.
   enum Item {

@@ -34,5 +34,5 @@ struct SendNumbers {
   }
 
   /// Notes that a video frame has the present picture ID.
-  mutating func endPicture() { pictureID = (pictureID + 1) & 0x7fff }
+  mutating func endFrame() { pictureID = (pictureID + 1) & 0x7fff }
 }

@@ -70,7 +70,7 @@ struct SendStream {
     tally.countFrame(frame, timestamp: timestamp, at: now)
     let isSpurt = frame.isVoice && !wasVoice
     wasVoice = frame.isVoice
-    if kind == .video { numbers.endPicture() }
+    if kind == .video { numbers.endFrame() }
     return shares.enumerated().map { index, share in
       PayloadPart(
         frame: frame.bytes, range: share.range, prefix: share.prefix,

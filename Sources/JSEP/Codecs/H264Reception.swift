@@ -19,11 +19,11 @@ package struct H264Stream: Hashable, Sendable {
   /// The level, as people write it; nil when the digits are none.
   package var level: H264Level? { H264Level(profileLevelID: profileLevelID) }
 
-  /// How many macroblocks of 16 pixels a picture has.
+  /// How many macroblocks of 16 pixels a video frame has.
   fileprivate var blocks: Double { Double((width + 15) / 16 * ((height + 15) / 16)) }
 }
 
-/// A level of H.264: how large and how fast pictures may be (H.264 table A-1).
+/// A level of H.264: how large and how fast video frames may be (H.264 table A-1).
 package struct H264Level: Hashable, Comparable, Sendable, CustomStringConvertible {
   /// Ten times the level; level 1b has 9, and stands between 1 and 1.1.
   private let number: UInt8
@@ -58,7 +58,8 @@ package struct H264Level: Hashable, Comparable, Sendable, CustomStringConvertibl
 package struct H264Reception: Hashable, Sendable {
   /// The highest level.
   package private(set) var level: H264Level
-  /// What it takes beyond the level: macroblocks of a picture, and of a second; nil for nothing.
+  /// What it takes beyond the level: macroblocks of a video frame, and of a second; nil for
+  /// nothing.
   private var blocksMaximum: Double?
   private var blocksPerSecondMaximum: Double?
 
@@ -101,7 +102,8 @@ package struct H264Reception: Hashable, Sendable {
 
   /// Whether a stream is within what is received.
   ///
-  /// A higher level is, too, when the peer says that it takes pictures of that size at that rate.
+  /// A higher level is, too, when the peer says that it takes video frames of that size at that
+  /// rate.
   package func takes(_ stream: H264Stream) -> Bool {
     guard let wanted = stream.level, wanted > level else { return true }
     guard let blocksMaximum, let blocksPerSecondMaximum else { return false }

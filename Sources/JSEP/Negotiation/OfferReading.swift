@@ -98,7 +98,7 @@ struct OfferReading {
 }
 
 extension SectionKind {
-  /// Sound or pictures; nil for sections that carry something else.
+  /// Audio or video frames; nil for sections that carry something else.
   var mediaKind: MediaKind? {
     switch self {
     case .audio: .audio

@@ -2,7 +2,7 @@ public import AudioSession
 import Media
 import Synchronization
 
-/// A device of sound: it does what a session asks, gives what it captures and plays what it pulls.
+/// A device of audio: it does what a session asks, gives what it captures and plays what it pulls.
 ///
 /// `perform` is called while the session waits: it must return at once and not call the session. A
 /// device that runs uses its port from a thread of its own.
@@ -34,10 +34,10 @@ public final class AudioDevicePort: Sendable {
 
   init(_ session: AudioSession) { self.session = session }
 
-  /// Gives the session captured sound.
+  /// Gives the session captured audio.
   ///
   /// - Returns: how many frames were taken.
-  /// - Throws: why none was; the sound is counted as dropped.
+  /// - Throws: why none was; the audio is counted as dropped.
   @discardableResult
   public func capture(_ chunk: PCMChunk) throws(AudioDeviceError) -> Int {
     guard let session else { throw .audioUnitInactive }
@@ -54,7 +54,7 @@ public final class AudioDevicePort: Sendable {
   public var isOpen: Bool { session != nil }
 }
 
-/// A device without sound: it does all that is asked, captures nothing and plays nothing.
+/// A device without audio: it does all that is asked, captures nothing and plays nothing.
 public final class NullAudioDevice: AudioDeviceModule {
   /// Creates a device.
   public init() {}
@@ -73,7 +73,7 @@ public final class NullAudioDevice: AudioDeviceModule {
   }
 }
 
-/// A device that an application or a test plays: it gives sound and events, and decides what is
+/// A device that an application or a test plays: it gives audio and events, and decides what is
 /// refused.
 public final class ManualAudioDevice: AudioDeviceModule {
   /// What the device answers.

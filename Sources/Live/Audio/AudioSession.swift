@@ -4,7 +4,7 @@ import Synchronization
 import Tape
 import Wire
 
-/// An audio session: which way sound goes between a device and the connections of a process, and
+/// An audio session: which way audio goes between a device and the connections of a process, and
 /// whether it may.
 ///
 /// Everything that happens to it is a step in the take of its `Session`. Calls return when the
@@ -129,12 +129,12 @@ public final class AudioSession: Sendable {
     AsyncStream { continuation in state.withLock { $0.events.add(continuation) } }
   }
 
-  // MARK: Sound
+  // MARK: Audio
 
-  /// Hands in recorded sound of any length; the device must not run.
+  /// Hands in recorded audio of any length; the device must not run.
   ///
   /// - Returns: how many frames were taken.
-  /// - Throws: why none was; the sound is counted as dropped.
+  /// - Throws: why none was; the audio is counted as dropped.
   @discardableResult
   public func deliver(_ chunk: PCMChunk, from source: AudioSourceID = AudioSourceID())
     throws(AudioDeviceError) -> Int
@@ -161,7 +161,7 @@ public final class AudioSession: Sendable {
     }
   }
 
-  /// Hands in sound that was received, to be played.
+  /// Hands in audio that was received, to be played.
   public func play(_ block: AudioBlock, track: UInt32) {
     state.withLock { step(.rendered(track: track, block), &$0) }
   }
@@ -280,7 +280,7 @@ extension Session {
   }
 }
 
-/// The sound of tracks: `AudioSource(device:)` sends what the session captures.
+/// The audio of tracks: `AudioSource(device:)` sends what the session captures.
 extension AudioSession: AudioCaptureDevice {
   /// Calls a closure with every 10 ms for the senders; keep the result as long as it shall go on.
   public func addCaptureSink(_ sink: @escaping @Sendable (AudioBlock) -> Void)

@@ -61,13 +61,13 @@ public final class PacedAudioDevice: AudioDeviceModule {
 
   /// A WAV file, over and over when wanted.
   ///
-  /// - Throws: `MediaFileError` when it cannot be read or holds no sound.
+  /// - Throws: `MediaFileError` when it cannot be read or holds no audio.
   public static func file(_ path: String, loops: Bool = true) throws(MediaFileError)
     -> PacedAudioDevice
   {
     var probe = try WAVFileSource(path: path, loops: false)
     guard case .audio(let first)? = try probe.next()?.media else {
-      throw MediaFileError(path: path, reason: "the file holds no sound: record it anew")
+      throw MediaFileError(path: path, reason: "the file holds no audio: record it anew")
     }
     let format = AudioFormat(channels: first.channels)
     return PacedAudioDevice(name: "file", format: format) {
@@ -88,7 +88,7 @@ public final class PacedAudioDevice: AudioDeviceModule {
 
   /// What the microphone of a take gave, in the same pieces, formats and times.
   ///
-  /// - Parameter path: a take with an audio session, or with a peer whose application handed sound
+  /// - Parameter path: a take with an audio session, or with a peer whose application handed audio
   ///   in.
   /// - Throws: `TapeError` when it is no take, or has neither.
   public static func take(_ path: String) throws(TapeError) -> PacedAudioDevice {

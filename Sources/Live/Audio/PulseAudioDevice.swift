@@ -67,16 +67,16 @@ public final class PulseAudioDevice: AudioDeviceModule {
   private func start() -> AudioDeviceAnswer {
     stop()
     do {
-      let sound = Pipe()
+      let audio = Pipe()
       let recorder = process(recorderPath)
-      recorder.standardOutput = sound
+      recorder.standardOutput = audio
       try recorder.run()
       let silence = Pipe()
       let player = process(playerPath)
       player.standardInput = silence
       try player.run()
       state.withLock { ($0.recorder, $0.player) = (recorder, player) }
-      let (input, output) = (sound.fileHandleForReading, silence.fileHandleForWriting)
+      let (input, output) = (audio.fileHandleForReading, silence.fileHandleForWriting)
       try startThread(named: "retake-record") { [weak self] in
         PulseAudioDevice.record(input) { self }
       }

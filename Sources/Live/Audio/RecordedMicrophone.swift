@@ -1,7 +1,7 @@
 import AudioSession
 import Tape
 
-/// The sound that a take's microphone gave, piece by piece.
+/// The audio that a take's microphone gave, piece by piece.
 final class RecordedMicrophone {
   let format: AudioFormat
   private var rows: SQLiteStatement
@@ -19,12 +19,12 @@ final class RecordedMicrophone {
     }
     guard let found, found.fault == nil else {
       throw TapeError(
-        path: path, place: "capture", reason: "it holds no sound that a microphone gave")
+        path: path, place: "capture", reason: "it holds no audio that a microphone gave")
     }
     format = found
   }
 
-  /// Deliveries of audio sessions say their format; sound of an application is at 48 kHz.
+  /// Deliveries of audio sessions say their format; audio of an application is at 48 kHz.
   private static let query = """
     SELECT at_ns, kind, channels, bytes FROM capture JOIN content USING (content)
     WHERE CASE WHEN EXISTS (SELECT 1 FROM capture WHERE kind LIKE '{%')

@@ -4,7 +4,7 @@ import Synchronization
 
 /// A capturer of a file: YUV4MPEG2, VP8 or VP9 in IVF, or a byte stream of H.264, at its own pace.
 ///
-/// Pictures of H.264 are not decoded here: they go to a consumer that takes them as they are.
+/// Video frames of H.264 are not decoded here: they go to a consumer that takes them as they are.
 public final class FileVideoCapturer: VideoCapturer {
   /// The one format of the file.
   public let supportedFormats: [VideoFormat]
@@ -31,14 +31,14 @@ public final class FileVideoCapturer: VideoCapturer {
     var began: Int64?
   }
 
-  /// How far ahead of its time a picture may be taken: the timer asks this often.
+  /// How far ahead of its time a video frame may be taken: the timer asks this often.
   private static let grain: Int64 = 1_000_000
-  /// The file is asked so much more often than it has pictures, so that none is much too late.
+  /// The file is asked so much more often than it has video frames, so that none is much too late.
   private static let asking = 4.0
 
   /// Opens a file.
   ///
-  /// - Throws: `MediaFileError` when it cannot be read or holds no pictures.
+  /// - Throws: `MediaFileError` when it cannot be read or holds no video frames.
   public init(
     path: String, loops: Bool = true, timer: any CaptureTimer = SystemCaptureTimer()
   ) throws(MediaFileError) {
@@ -71,7 +71,7 @@ public final class FileVideoCapturer: VideoCapturer {
   /// Begins the file anew.
   ///
   /// It fails for another format, when the file is gone, and for H.264 when the consumer takes no
-  /// encoded pictures.
+  /// encoded video frames.
   public func startCapture(_ format: VideoFormat, consumer: any VideoConsumer) {
     let number = run.begin(consumer)
     guard supportedFormats.contains(format), kind != .h264 || consumer is any EncodedVideoConsumer
@@ -128,11 +128,11 @@ public final class FileVideoCapturer: VideoCapturer {
     }
     for (media, time) in due {
       switch media {
-      case .picture(let picture):
-        let frame = try? VideoFrame(picture, timestampNanoseconds: time)
+      case .videoFrame(let videoFrame):
+        let frame = try? VideoFrame(videoFrame, timestampNanoseconds: time)
         if let frame { run.give(frame, number) }
-      case .encodedPicture(let picture):
-        (consumer as? any EncodedVideoConsumer)?.consumeEncodedPicture(picture)
+      case .encodedVideo(let videoFrame):
+        (consumer as? any EncodedVideoConsumer)?.consumeEncodedVideo(videoFrame)
       case .audio: break
       }
     }

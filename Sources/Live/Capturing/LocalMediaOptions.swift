@@ -1,6 +1,6 @@
 /// What an application captures by default, as client SDKs of rooms have it.
 public struct LocalMediaOptions: Hashable, Sendable, Codable {
-  /// Where the pictures come from.
+  /// Where the video frames come from.
   public enum Source: String, Hashable, Sendable, Codable {
     /// A camera.
     case camera
@@ -20,7 +20,7 @@ public struct LocalMediaOptions: Hashable, Sendable, Codable {
     case appOrientation
   }
 
-  /// What sound is processed for.
+  /// What audio is processed for.
   public enum AudioType: String, Hashable, Sendable, Codable {
     /// Speech: echo is cancelled.
     case voice
@@ -28,27 +28,27 @@ public struct LocalMediaOptions: Hashable, Sendable, Codable {
     case music
   }
 
-  /// Where the pictures come from.
+  /// Where the video frames come from.
   public var source = Source.camera
-  /// Whether there is a track of sound.
+  /// Whether there is a track of audio.
   public var hasAudio = true
-  /// Whether there is a track of pictures.
+  /// Whether there is a track of video frames.
   public var hasVideo = true
-  /// Whether sound is sent at first.
+  /// Whether audio is sent at first.
   public var audio = true
-  /// Whether pictures are sent at first.
+  /// Whether video frames are sent at first.
   public var video = true
-  /// What the application says of the sound.
+  /// What the application says of the audio.
   public var audioExtraValue = ""
-  /// What the application says of the pictures.
+  /// What the application says of the video frames.
   public var videoExtraValue = ""
   /// What decides how frames are turned.
   public var rotationType = RotationType.notAvailable
   /// Which camera.
   public var position = CameraPosition.front
-  /// Whether the own pictures are shown as in a mirror.
+  /// Whether the own video frames are shown as in a mirror.
   public var isMirror = true
-  /// The file, where pictures come from one.
+  /// The file, where video frames come from one.
   public var fileName = "sample.mov"
   /// The width in pixels of what a camera gives.
   public var videoWidth = 640
@@ -56,7 +56,7 @@ public struct LocalMediaOptions: Hashable, Sendable, Codable {
   public var videoHeight = 480
   /// How many frames per second a camera gives.
   public var videoFPS = 20
-  /// What sound is processed for.
+  /// What audio is processed for.
   public var audioType = AudioType.voice
   /// Whether the loudness of the microphone is regulated.
   public var autoGain = false

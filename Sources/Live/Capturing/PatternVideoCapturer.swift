@@ -10,7 +10,7 @@ public final class PatternVideoCapturer: VideoCapturer {
 
   private let timer: any CaptureTimer
   private let run = CaptureRun()
-  private let picture = Mutex<Int64>(0)
+  private let videoFrame = Mutex<Int64>(0)
 
   /// Creates a capturer.
   public init(
@@ -28,16 +28,16 @@ public final class PatternVideoCapturer: VideoCapturer {
       format.framesPerSecond > 0
     else { return run.didStart(false, number) }
     run.didStart(true, number)
-    picture.withLock { $0 = 0 }
+    videoFrame.withLock { $0 = 0 }
     let pattern = TestPattern(width: format.width, height: format.height)
     let interval = Int64(1e9 / min(max(format.framesPerSecond, 1), 240))
     timer.start(everyNanoseconds: interval) { [run, weak self] now in
       guard let self, run.goesOn(number) else { return }
-      let next = picture.withLock { picture in
-        defer { picture += 1 }
-        return picture
+      let next = videoFrame.withLock { videoFrame in
+        defer { videoFrame += 1 }
+        return videoFrame
       }
-      let frame = try? VideoFrame(pattern.picture(next), timestampNanoseconds: now)
+      let frame = try? VideoFrame(pattern.videoFrame(next), timestampNanoseconds: now)
       if let frame { run.give(frame, number) }
     }
   }

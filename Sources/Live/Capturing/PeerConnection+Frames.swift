@@ -7,22 +7,22 @@ import Wire
 extension PeerConnection {
   /// Hands a frame to a transceiver whose source is `.application`.
   ///
-  /// It becomes an upright I420 picture here, before it is recorded: nothing is converted again,
-  /// neither by the encoder nor in a replay. Its own timestamp, not the time of the call, decides
-  /// how far it is from the frame before.
+  /// It becomes an upright I420 video frame here, before it is recorded: nothing is converted
+  /// again, neither by the encoder nor in a replay. Its own timestamp, not the time of the call,
+  /// decides how far it is from the frame before.
   ///
   /// - Returns: false when the loop is too busy to take it, or has ended.
   @discardableResult
   public func send(_ frame: VideoFrame, on transceiver: UInt32) -> Bool {
     send(on: transceiver) {
-      .frame(frame.picture(), timestamp: frame.timestampNanoseconds)
+      .frame(frame.videoFrame(), timestamp: frame.timestampNanoseconds)
     }
   }
 
-  /// Tells what the pictures of a sender show (W3C MediaStreamTrack.contentHint).
+  /// Tells what the video frames of a sender show (W3C MediaStreamTrack.contentHint).
   ///
   /// Where the parameters say nothing else, it decides what is given up first when they take too
-  /// much: of a screen pictures are left out, and what is sent keeps its size.
+  /// much: of a screen video frames are left out, and what is sent keeps its size.
   public func setContentHint(_ hint: ContentHint, of transceiver: UInt32) async throws(PeerError) {
     try await perform(.setContentHint(transceiver: transceiver, hint))
   }
@@ -31,7 +31,7 @@ extension PeerConnection {
   ///
   /// The renderer is called on the loop's thread and must return at once.
   ///
-  /// - Parameter transceiver: whose pictures; nil for those of all.
+  /// - Parameter transceiver: whose video frames; nil for those of all.
   public func addRenderer(_ renderer: some VideoRenderer, of transceiver: UInt32? = nil)
     -> MediaSubscription
   {
@@ -51,10 +51,10 @@ extension PeerConnection {
 }
 
 extension ReceivedMedia {
-  /// The received picture as a frame, which shares its samples, with the instant of its playout as
-  /// timestamp; nil for sound, and for pictures that are not decoded here.
+  /// The received video frame as a frame, which shares its samples, with the instant of its playout
+  /// as timestamp; nil for audio, and for video frames that are not decoded here.
   public var frame: VideoFrame? {
-    guard case .picture(let picture) = content else { return nil }
-    return try? VideoFrame(picture, timestampNanoseconds: at.nanoseconds)
+    guard case .videoFrame(let videoFrame) = content else { return nil }
+    return try? VideoFrame(videoFrame, timestampNanoseconds: at.nanoseconds)
   }
 }

@@ -44,18 +44,18 @@ public final class DigestRenderer: VideoRenderer {
 
   /// Takes a frame.
   public func renderFrame(_ frame: VideoFrame?) {
-    guard let picture = frame?.picture() else {
+    guard let videoFrame = frame?.videoFrame() else {
       inside.withLock { $0.isBlank = true }
       return
     }
-    let digest = (DecodedMedia.picture(picture).digest ?? []).map { byte in
+    let digest = (DecodedMedia.videoFrame(videoFrame).digest ?? []).map { byte in
       let digits = String(byte, radix: 16)
       return digits.count == 1 ? "0" + digits : digits
     }.joined()
     inside.withLock { inside in
       inside.isBlank = false
       if inside.shown.count == limit { inside.shown.removeFirst() }
-      inside.shown.append(Shown(width: picture.width, height: picture.height, digest: digest))
+      inside.shown.append(Shown(width: videoFrame.width, height: videoFrame.height, digest: digest))
     }
   }
 }
@@ -86,12 +86,12 @@ public final class PSNRRenderer: VideoRenderer {
       return values.count
     }
     guard let wanted = reference(number, frame),
-      let value = PSNRRenderer.decibels(frame.picture(), wanted.picture())
+      let value = PSNRRenderer.decibels(frame.videoFrame(), wanted.videoFrame())
     else { return }
     values.withLock { $0.decibels.append(value) }
   }
 
-  private static func decibels(_ left: Picture, _ right: Picture) -> Double? {
+  private static func decibels(_ left: I420Buffer, _ right: I420Buffer) -> Double? {
     guard let error = left.squaredError(to: right) else { return nil }
     guard error > 0 else { return 128 }
     let mean = Double(error) / Double(left.width * left.height)
@@ -102,7 +102,7 @@ public final class PSNRRenderer: VideoRenderer {
 /// Writes what it is shown into a YUV4MPEG2 file, or each frame into a PNG file of its own.
 public final class DumpRenderer: VideoRenderer {
   private struct Inside {
-    var movie: PictureWriter?
+    var movie: VideoWriter?
     /// The timestamp of the last frame, and its place in the movie.
     var last: (timestamp: Int64, place: Int64)?
     var numbering: (path: String, count: Int)?
@@ -134,7 +134,7 @@ public final class DumpRenderer: VideoRenderer {
   /// Writes a YUV4MPEG2 file of a constant rate and of the first frame's size.
   public init(movie path: String, framesPerSecond: Int = 30) throws(MediaFileError) {
     let file = try MediaFile(path, for: .writing)
-    inside = Mutex(Inside(movie: PictureWriter(file, framesPerSecond: framesPerSecond)))
+    inside = Mutex(Inside(movie: VideoWriter(file, framesPerSecond: framesPerSecond)))
   }
 
   /// Writes a PNG file for each frame: `path` with a number before its last dot, from 1 on.
@@ -171,13 +171,13 @@ public final class DumpRenderer: VideoRenderer {
   }
 
   private func write(_ frame: VideoFrame) {
-    let picture = frame.picture()
+    let videoFrame = frame.videoFrame()
     inside.withLock { inside in
       let place = inside.place(of: frame.timestampNanoseconds)
-      inside.movie?.write(.picture(picture), at: Instant(nanoseconds: place))
+      inside.movie?.write(.videoFrame(videoFrame), at: Instant(nanoseconds: place))
       guard let (path, count) = inside.numbering, inside.failure == nil else { return }
       do throws(MediaFileError) {
-        try MediaFile(DumpRenderer.path(path, count + 1), for: .writing).write(PNG.file(picture))
+        try MediaFile(DumpRenderer.path(path, count + 1), for: .writing).write(PNG.file(videoFrame))
         inside.numbering = (path, count + 1)
       } catch {
         inside.failure = error

@@ -1,7 +1,7 @@
 import Media
 
-/// Decides which pictures of a screen are sent: not more than so many per second, none twice, and,
-/// where that is wanted, the last one again while nothing changes.
+/// Decides which video frames of a screen are sent: not more than so many per second, none twice,
+/// and, where that is wanted, the last one again while nothing changes.
 struct ScreenCadence {
   /// The most frames per second.
   let framesPerSecond: Double

@@ -4,7 +4,7 @@ import Synchronization
 /// A capturer of a screen: whoever draws gives the present content when it is asked for.
 ///
 /// It asks at the pace of its timer, sends nothing twice, and can send the last frame again while
-/// the screen is still, so that whoever joins late or lost a picture sees something.
+/// the screen is still, so that whoever joins late or lost a video frame sees something.
 public final class ScreenVideoCapturer: VideoCapturer {
   /// How a screen is captured.
   public struct Options: Hashable, Sendable {

@@ -171,11 +171,11 @@ public final class VideoCaptureSession: EncodedVideoConsumer {
     for renderer in renderers { renderer.feed.show(frame) }
   }
 
-  /// Hands an encoded picture to the senders; it cannot be shown here.
-  public func consumeEncodedPicture(_ picture: EncodedPicture) {
+  /// Hands an encoded video frame to the senders; it cannot be shown here.
+  public func consumeEncodedVideo(_ videoFrame: EncodedVideoChunk) {
     guard let (senders, sources, _) = receivers() else { return }
-    for sender in senders { sender.connection?.send(picture, on: sender.transceiver) }
-    for fed in sources { fed.source?.capture(picture) }
+    for sender in senders { sender.connection?.send(videoFrame, on: sender.transceiver) }
+    for fed in sources { fed.source?.capture(videoFrame) }
   }
 
   private func receivers() -> ([Sender], [Fed], [(id: Int, feed: RendererFeed)])? {
@@ -220,7 +220,7 @@ private final class SourceInlet: EncodedVideoConsumer {
 
   func captureDidStart(_ isStarted: Bool) { source?.captureDidStart(isStarted) }
   func consumeCapturedFrame(_ frame: VideoFrame) { source?.consumeCapturedFrame(frame) }
-  func consumeEncodedPicture(_ picture: EncodedPicture) {
-    source?.consumeEncodedPicture(picture)
+  func consumeEncodedVideo(_ videoFrame: EncodedVideoChunk) {
+    source?.consumeEncodedVideo(videoFrame)
   }
 }

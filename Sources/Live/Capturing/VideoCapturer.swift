@@ -46,10 +46,10 @@ public protocol VideoConsumer: Sendable {
   func consumeCapturedFrame(_ frame: VideoFrame)
 }
 
-/// A consumer that also takes pictures which come encoded, as files of H.264 have them.
+/// A consumer that also takes video frames which come encoded, as files of H.264 have them.
 public protocol EncodedVideoConsumer: VideoConsumer {
-  /// Takes an encoded picture.
-  func consumeEncodedPicture(_ picture: EncodedPicture)
+  /// Takes an encoded video frame.
+  func consumeEncodedVideo(_ videoFrame: EncodedVideoChunk)
 }
 
 extension VideoCapturer {

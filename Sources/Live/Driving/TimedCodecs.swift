@@ -99,12 +99,12 @@ private final class TimedVideoEncoder: VideoEncoding {
 
   var wantsPixels: Bool { encoder.wantsPixels }
 
-  func encode(_ picture: Picture, mediaTime: UInt32, forceKey: Bool) throws(CodecError)
+  func encode(_ videoFrame: I420Buffer, mediaTime: UInt32, forceKey: Bool) throws(CodecError)
     -> EncodedVideo?
   {
     let begin = ContinuousClock.now
     defer { watch.add(since: begin) }
-    return try encoder.encode(picture, mediaTime: mediaTime, forceKey: forceKey)
+    return try encoder.encode(videoFrame, mediaTime: mediaTime, forceKey: forceKey)
   }
 
   func setBitrate(_ bitsPerSecond: UInt64) { encoder.setBitrate(bitsPerSecond) }

@@ -95,18 +95,18 @@ public final class FileFeeds: Sendable {
       guard let connection = target.connection, connection.connectionState != .closed else {
         return
       }
-      // Until a first picture went out, and whenever the peer asks, one to begin with is sent.
+      // Until a first video frame went out, and whenever the peer asks, one to begin with is sent.
       let asked = connection.keyframeRequests(on: transceiver)
-      if asked == nil || asked != requests ?? asked, case .encodedPicture(let picture) = media,
-        !picture.isKey, let other = try source.nextKeyPicture()
+      if asked == nil || asked != requests ?? asked, case .encodedVideo(let videoFrame) = media,
+        !videoFrame.isKey, let other = try source.nextKeyFrame()
       {
         media = other
       }
       requests = asked
       switch media {
       case .audio(let block): connection.send(block, on: transceiver)
-      case .picture(let picture): connection.send(picture, on: transceiver)
-      case .encodedPicture(let picture): connection.send(picture, on: transceiver)
+      case .videoFrame(let videoFrame): connection.send(videoFrame, on: transceiver)
+      case .encodedVideo(let videoFrame): connection.send(videoFrame, on: transceiver)
       }
       if Task.isCancelled { return }
     }

@@ -6,8 +6,9 @@ public import Wire
 
 /// Writes what a transceiver receives into a file, off the loop's thread.
 ///
-/// Pictures become a YUV4MPEG2 file of a constant rate and of the first picture's size, sound a WAV
-/// file; both begin with the first frame. A disk that cannot keep up costs frames, never memory.
+/// Video frames become a YUV4MPEG2 file of a constant rate and of the first video frame's size,
+/// audio a WAV file; both begin with the first frame. A disk that cannot keep up costs frames,
+/// never memory.
 public final class FileSink: Sendable {
   private struct State {
     var waiting = 0
@@ -22,7 +23,7 @@ public final class FileSink: Sendable {
   private let writer: Mutex<any FrameWriting>
   private let state = Mutex(State())
 
-  /// Creates a file for sound or pictures and writes what a connection receives from now on.
+  /// Creates a file for audio or video frames and writes what a connection receives from now on.
   ///
   /// - Parameters:
   ///   - transceiver: the transceiver to write; nil takes whatever is of the kind.
@@ -33,8 +34,8 @@ public final class FileSink: Sendable {
   ) throws(MediaFileError) {
     let file = try MediaFile(path, for: .writing)
     switch kind {
-    case .audio: writer = Mutex(SoundWriter(file))
-    case .video: writer = Mutex(PictureWriter(file, framesPerSecond: framesPerSecond))
+    case .audio: writer = Mutex(AudioWriter(file))
+    case .video: writer = Mutex(VideoWriter(file, framesPerSecond: framesPerSecond))
     }
     let subscription = connection.onMedia { [weak self] media in
       if let transceiver, media.transceiver != transceiver { return }

@@ -24,7 +24,7 @@ struct KeyframeDemand {
     streams[index].count += 1
   }
 
-  /// How many there were; nil before the first picture was sent.
+  /// How many there were; nil before the first video frame was sent.
   func count(on transceiver: UInt32) -> Int? {
     streams.first { $0.transceiver == transceiver }?.count
   }

@@ -2,7 +2,7 @@ public import Peer
 
 // Who is heard and how loud. Who speaks and who dominates is told by `PeerConnectionEvent`.
 extension PeerConnection {
-  /// How loud each track of sound was in the last 100 ms, sent ones and heard ones, and the voices
+  /// How loud each track of audio was in the last 100 ms, sent ones and heard ones, and the voices
   /// in them of which a mixer told the level.
   public var audioLevels: [TrackLevel] { observers.audioLevels }
 

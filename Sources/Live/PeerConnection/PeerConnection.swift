@@ -22,7 +22,7 @@ public final class PeerConnection: Sendable {
   let observers: PeerObservers
   private let budget = CaptureBudget(maximum: PeerConnection.captureMaximum)
 
-  /// How many blocks and pictures may wait for the loop before `send` refuses more.
+  /// How many blocks and video frames may wait for the loop before `send` refuses more.
   private static let captureMaximum = 16
 
   init(
@@ -196,7 +196,7 @@ public final class PeerConnection: Sendable {
 
   // MARK: Media
 
-  /// Hands sound to a transceiver whose source is `.application`; any length.
+  /// Hands audio to a transceiver whose source is `.application`; any length.
   ///
   /// - Returns: false when the loop is too busy to take it, or has ended.
   @discardableResult
@@ -204,27 +204,27 @@ public final class PeerConnection: Sendable {
     send(.audio(block), on: transceiver)
   }
 
-  /// Hands a picture to a transceiver whose source is `.application`; it is sent as of now.
+  /// Hands a video frame to a transceiver whose source is `.application`; it is sent as of now.
   ///
   /// - Returns: false when the loop is too busy to take it, or has ended.
   @discardableResult
-  public func send(_ picture: Picture, on transceiver: UInt32) -> Bool {
-    send(.picture(picture), on: transceiver)
+  public func send(_ videoFrame: I420Buffer, on transceiver: UInt32) -> Bool {
+    send(.videoFrame(videoFrame), on: transceiver)
   }
 
-  /// Hands a picture of a codec that is not encoded here to a transceiver whose source is
-  /// `.application`; it is sent as of now when that codec was agreed on, from the first key picture
+  /// Hands a video frame of a codec that is not encoded here to a transceiver whose source is
+  /// `.application`; it is sent as of now when that codec was agreed on, from the first key frame
   /// on.
   ///
   /// - Returns: false when the loop is too busy to take it, or has ended, or for another codec.
   @discardableResult
-  public func send(_ picture: EncodedPicture, on transceiver: UInt32) -> Bool {
-    guard let codec = Codec.named(picture.codec), codec.look != nil else { return false }
-    return send(.encoded(codec.name, picture.bytes), on: transceiver)
+  public func send(_ videoFrame: EncodedVideoChunk, on transceiver: UInt32) -> Bool {
+    guard let codec = Codec.named(videoFrame.codec), codec.look != nil else { return false }
+    return send(.encoded(codec.name, videoFrame.bytes), on: transceiver)
   }
 
   /// How many key frames the peer asked for on a transceiver (PLI and FIR); nil before the first
-  /// picture was sent.
+  /// video frame was sent.
   public func keyframeRequests(on transceiver: UInt32) -> Int? {
     observers.keyframeRequests(on: transceiver)
   }

@@ -123,9 +123,9 @@ public struct ReceivedMedia: Sendable {
   public var transceiver: UInt32
   /// The instant of the playout.
   public var at: Instant
-  /// The RTP timestamp of the packet or picture it came from.
+  /// The RTP timestamp of the packet or video frame it came from.
   public var rtpTime: UInt32
-  /// Whether sound was made up because its packet is missing.
+  /// Whether audio was made up because its packet is missing.
   public var isConcealed: Bool
   /// The media.
   public var content: MediaContent
@@ -135,11 +135,11 @@ public struct ReceivedMedia: Sendable {
     guard frame.isInbound, !frame.isWithheld else { return nil }
     switch frame.decoded {
     case .none where frame.codec.isPassedThrough:
-      content = .encodedPicture(
-        EncodedPicture(codec: frame.codec.rawValue, isKey: frame.isKey, bytes: frame.bytes))
+      content = .encodedVideo(
+        EncodedVideoChunk(codec: frame.codec.rawValue, isKey: frame.isKey, bytes: frame.bytes))
     case .none, .digest: return nil
     case .audio(let block): content = .audio(block)
-    case .picture(let picture): content = .picture(picture)
+    case .videoFrame(let videoFrame): content = .videoFrame(videoFrame)
     }
     transceiver = frame.transceiver
     self.at = at
@@ -150,18 +150,18 @@ public struct ReceivedMedia: Sendable {
 
 /// How many frames went through the codecs of a connection.
 public struct MediaCounters: Hashable, Sendable {
-  /// Blocks of sound that were encoded and sent.
+  /// Blocks of audio that were encoded and sent.
   public internal(set) var audioSent = 0
-  /// Blocks of sound that were played, concealed ones included.
+  /// Blocks of audio that were played, concealed ones included.
   public internal(set) var audioReceived = 0
-  /// Blocks of sound that were made up for lost packets.
+  /// Blocks of audio that were made up for lost packets.
   public internal(set) var audioConcealed = 0
-  /// Pictures that were encoded and sent.
-  public internal(set) var picturesSent = 0
-  /// Pictures that were decoded, or came in a codec that is not decoded here.
-  public internal(set) var picturesReceived = 0
-  /// Pictures that the decoder refused.
-  public internal(set) var picturesUndecodable = 0
+  /// Video frames that were encoded and sent.
+  public internal(set) var videoFramesSent = 0
+  /// Video frames that were decoded, or came in a codec that is not decoded here.
+  public internal(set) var videoFramesReceived = 0
+  /// Video frames that the decoder refused.
+  public internal(set) var videoFramesUndecodable = 0
 
   /// Counters at zero.
   public init() {}
@@ -172,12 +172,12 @@ public struct MediaCounters: Hashable, Sendable {
     case (.audio, true):
       audioReceived += 1
       if frame.outcome == "concealed" { audioConcealed += 1 }
-    case (.video, false): picturesSent += 1
+    case (.video, false): videoFramesSent += 1
     case (.video, true):
       if frame.outcome == "undecodable" {
-        picturesUndecodable += 1
+        videoFramesUndecodable += 1
       } else {
-        picturesReceived += 1
+        videoFramesReceived += 1
       }
     }
   }

@@ -4,7 +4,7 @@ import RTP
 import Speakers
 import Wire
 
-/// How loud a track of sound was in the last 100 ms, on the scales in use.
+/// How loud a track of audio was in the last 100 ms, on the scales in use.
 public struct TrackLevel: Hashable, Sendable {
   /// The track, as sent or as heard.
   public var track: SpeakingTrack
@@ -15,7 +15,7 @@ public struct TrackLevel: Hashable, Sendable {
   /// 0 to 100 as meters show it: comfortable speech is 50 to 70.
   public var percent: Int
 
-  init(_ track: SpeakingTrack, _ level: SoundLevel) {
+  init(_ track: SpeakingTrack, _ level: AudioLevel) {
     self.track = track
     decibels = level.dbov
     self.level = level.linear
@@ -29,7 +29,7 @@ struct TrackLevels {
     var track: SpeakingTrack
     var energy: UInt64 = 0
     var frameCount = 0
-    var level: SoundLevel?
+    var level: AudioLevel?
     /// The loudest level that a mixer told of a voice; 0 is the loudest (RFC 6465).
     var loudest: UInt8?
   }
@@ -58,7 +58,7 @@ struct TrackLevels {
     if isHeld { occupants.append(track) }
   }
 
-  /// Takes a block of sound.
+  /// Takes a block of audio.
   mutating func add(_ frame: FrameRecord) {
     guard frame.kind == .audio else { return }
     var frameCount = AudioBlock.sampleRate / 50
@@ -88,7 +88,7 @@ struct TrackLevels {
     let level =
       meters[index].loudest
       ?? AudioLevel.level(energy: meters[index].energy, frameCount: meters[index].frameCount)
-    meters[index].level = SoundLevel(headerExtension: level)
+    meters[index].level = AudioLevel(headerExtension: level)
     meters[index].loudest = nil
     meters[index].energy = 0
     meters[index].frameCount = 0

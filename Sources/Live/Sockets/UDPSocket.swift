@@ -15,7 +15,7 @@ final class UDPSocket {
 
   /// What is wished for the kernel's buffers: a whole receive window of data (`SCTPParameters`)
   /// in packets of the usual size, each of which weighs twice as much there, must find room while
-  /// the thread is busy with a picture.
+  /// the thread is busy with a video frame.
   private static let bufferBytes: Int32 = 4 << 20
 
   /// Opens a socket on an address and a free port.

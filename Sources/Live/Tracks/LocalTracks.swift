@@ -3,10 +3,10 @@ import Peer
 import Synchronization
 public import Wire
 
-/// Sound that is sent (W3C MediaStreamTrack of kind audio), over as many connections as it is added
+/// Audio that is sent (W3C MediaStreamTrack of kind audio), over as many connections as it is added
 /// to.
 public final class LocalAudioTrack: MediaStreamTrack {
-  /// Where the sound comes from.
+  /// Where the audio comes from.
   public let source: AudioSource
   let core: LocalTrackCore
 
@@ -19,7 +19,7 @@ public final class LocalAudioTrack: MediaStreamTrack {
 
   /// Names the track; the other side sees it in the `msid` of descriptions (RFC 8830).
   public var id: String { core.id }
-  /// Sound or pictures.
+  /// Audio or video frames.
   public var kind: MediaKind { .audio }
   /// Whether nothing comes from the peer at present (W3C muted).
   public var isMuted: Bool { false }
@@ -42,10 +42,10 @@ public final class LocalAudioTrack: MediaStreamTrack {
   public func stop() { core.stop() }
 }
 
-/// Pictures that are sent (W3C MediaStreamTrack of kind video), over as many connections as they
-/// are added to.
+/// Video frames that are sent (W3C MediaStreamTrack of kind video), over as many connections as
+/// they are added to.
 public final class LocalVideoTrack: MediaStreamTrack {
-  /// Where the pictures come from.
+  /// Where the video frames come from.
   public let source: VideoSource
   let core: LocalTrackCore
 
@@ -58,7 +58,7 @@ public final class LocalVideoTrack: MediaStreamTrack {
 
   /// Names the track; the other side sees it in the `msid` of descriptions (RFC 8830).
   public var id: String { core.id }
-  /// Sound or pictures.
+  /// Audio or video frames.
   public var kind: MediaKind { .video }
   /// Whether nothing comes from the peer at present (W3C muted).
   public var isMuted: Bool { false }
@@ -174,8 +174,8 @@ final class LocalTrackCore: Sendable {
         switch media {
         case .audio(let block): connection.send(block, on: transceiver)
         case .frame(let frame): connection.send(frame, on: transceiver)
-        case .picture(let picture): connection.send(picture, on: transceiver)
-        case .encoded(let picture): connection.send(picture, on: transceiver)
+        case .videoFrame(let videoFrame): connection.send(videoFrame, on: transceiver)
+        case .encoded(let videoFrame): connection.send(videoFrame, on: transceiver)
         }
       isTaken = isTaken && isRoom
     }
@@ -190,15 +190,15 @@ final class LocalTrackCore: Sendable {
   }
 
   private func frame(of media: SourceMedia) -> VideoFrame? {
-    let (picture, time): (Picture, Int64)
+    let (videoFrame, time): (I420Buffer, Int64)
     let isEnabled = condition.withLock { $0.isEnabled }
     switch media {
     case .frame(let frame) where isEnabled: return frame
-    case .frame(let frame): (picture, time) = (frame.picture(), frame.timestampNanoseconds)
-    case .picture(let taken): (picture, time) = (taken, 0)
+    case .frame(let frame): (videoFrame, time) = (frame.videoFrame(), frame.timestampNanoseconds)
+    case .videoFrame(let taken): (videoFrame, time) = (taken, 0)
     case .audio, .encoded: return nil
     }
-    let shown = isEnabled ? picture : blackout.withLock { $0.black(like: picture) }
+    let shown = isEnabled ? videoFrame : blackout.withLock { $0.black(like: videoFrame) }
     return try? VideoFrame(shown, timestampNanoseconds: time)
   }
 }

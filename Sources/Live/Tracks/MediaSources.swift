@@ -1,7 +1,7 @@
 public import Media
 import Synchronization
 
-/// A microphone, or whatever gives sound: what a factory needs of an audio device.
+/// A microphone, or whatever gives audio: what a factory needs of an audio device.
 public protocol AudioCaptureDevice: Sendable {
   /// Calls a closure with every captured block, in 48 kHz, from now on; keep the result as long as
   /// it shall go on.
@@ -18,7 +18,7 @@ public final class AudioCaptureSubscription: Sendable {
   deinit { end() }
 }
 
-/// Where the sound of own tracks comes from (RTCAudioSource).
+/// Where the audio of own tracks comes from (RTCAudioSource).
 ///
 /// What goes in is sent by all tracks of the source on all their connections, and recorded on each.
 /// There is no volume: what a microphone sends cannot be changed, only muted.
@@ -30,7 +30,7 @@ public final class AudioSource: Sendable {
   /// Creates a source that the application feeds with `deliver`.
   public init() { mediaSource = .application }
 
-  /// Creates a source whose sound every connection makes by itself: a tone, or what it receives.
+  /// Creates a source whose audio every connection makes by itself: a tone, or what it receives.
   public init(_ source: MediaSource) { mediaSource = source }
 
   /// Creates a source that a device feeds.
@@ -47,7 +47,7 @@ public final class AudioSource: Sendable {
   public func deliver(_ block: AudioBlock) -> Bool { hub.send(.audio(block)) }
 }
 
-/// Where the pictures of own tracks come from (RTCVideoSource).
+/// Where the video frames of own tracks come from (RTCVideoSource).
 public final class VideoSource: Sendable {
   let mediaSource: MediaSource
   let hub = SourceHub()
@@ -55,7 +55,7 @@ public final class VideoSource: Sendable {
   /// Creates a source that the application or a capturer feeds with `capture`.
   public init() { mediaSource = .application }
 
-  /// Creates a source whose pictures every connection makes by itself: a pattern, or what it
+  /// Creates a source whose video frames every connection makes by itself: a pattern, or what it
   /// receives.
   public init(_ source: MediaSource) { mediaSource = source }
 
@@ -65,17 +65,17 @@ public final class VideoSource: Sendable {
   @discardableResult
   public func capture(_ frame: VideoFrame) -> Bool { hub.send(.frame(frame.upright)) }
 
-  /// Sends a picture as of now.
+  /// Sends a video frame as of now.
   ///
   /// - Returns: false when a connection is too busy to take it, or has ended.
   @discardableResult
-  public func capture(_ picture: Picture) -> Bool { hub.send(.picture(picture)) }
+  public func capture(_ videoFrame: I420Buffer) -> Bool { hub.send(.videoFrame(videoFrame)) }
 
-  /// Sends a picture of a codec that is not encoded here as of now.
+  /// Sends a video frame of a codec that is not encoded here as of now.
   ///
   /// Tracks that are not enabled leave it out, for a black one cannot be made.
   @discardableResult
-  public func capture(_ picture: EncodedPicture) -> Bool { hub.send(.encoded(picture)) }
+  public func capture(_ videoFrame: EncodedVideoChunk) -> Bool { hub.send(.encoded(videoFrame)) }
 }
 
 /// What a source hands to its tracks.
@@ -83,8 +83,8 @@ enum SourceMedia {
   case audio(AudioBlock)
   /// A frame with a time of its own, upright.
   case frame(VideoFrame)
-  case picture(Picture)
-  case encoded(EncodedPicture)
+  case videoFrame(I420Buffer)
+  case encoded(EncodedVideoChunk)
 }
 
 /// The tracks of a source.

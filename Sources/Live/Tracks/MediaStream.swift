@@ -2,11 +2,11 @@ public import Peer
 import Synchronization
 import Wire
 
-/// What is called when the sound or the pictures of a stream are switched on or off.
+/// What is called when the audio or the video frames of a stream are switched on or off.
 public struct MediaStreamHandlers: Sendable {
-  /// The sound.
+  /// The audio.
   public var onSwitchAudio: (@Sendable (_ isEnabled: Bool) -> Void)?
-  /// The pictures.
+  /// The video frames.
   public var onSwitchVideo: (@Sendable (_ isEnabled: Bool) -> Void)?
 
   /// Creates handlers that do nothing.
@@ -41,9 +41,9 @@ public final class MediaStream: Sendable {
 
   /// All tracks, in the order in which they were added.
   public var tracks: [any MediaStreamTrack] { state.withLock { $0.tracks } }
-  /// The tracks of sound.
+  /// The tracks of audio.
   public var audioTracks: [any MediaStreamTrack] { tracks.filter { $0.kind == .audio } }
-  /// The tracks of pictures.
+  /// The tracks of video frames.
   public var videoTracks: [any MediaStreamTrack] { tracks.filter { $0.kind == .video } }
 
   /// A track by its name (W3C getTrackById).
@@ -85,13 +85,13 @@ public final class MediaStream: Sendable {
 
   // MARK: Switching
 
-  /// What is called when the sound or the pictures are switched on or off by this object.
+  /// What is called when the audio or the video frames are switched on or off by this object.
   public var handlers: MediaStreamHandlers {
     get { state.withLock { $0.handlers } }
     set { state.withLock { $0.handlers = newValue } }
   }
 
-  /// Whether the sound is enabled; false without any.
+  /// Whether the audio is enabled; false without any.
   ///
   /// To set what it is already, or without a track, does nothing.
   public var audioEnabled: Bool {
@@ -103,7 +103,7 @@ public final class MediaStream: Sendable {
     }
   }
 
-  /// Whether the pictures are enabled; false without any.
+  /// Whether the video frames are enabled; false without any.
   ///
   /// To set what it is already, or without a track, does nothing.
   public var videoEnabled: Bool {
@@ -115,7 +115,7 @@ public final class MediaStream: Sendable {
     }
   }
 
-  /// The volume of received sound, 0 to 10; nil without any.
+  /// The volume of received audio, 0 to 10; nil without any.
   ///
   /// To set nil does nothing. What is sent has no volume.
   public var remoteAudioVolume: Double? {

@@ -32,7 +32,7 @@ public enum MediaStreamTrackEvent: Hashable, Sendable {
 public protocol MediaStreamTrack: AnyObject, Sendable {
   /// Names the track; the other side sees it in the `msid` of descriptions (RFC 8830).
   var id: String { get }
-  /// Sound or pictures.
+  /// Audio or video frames.
   var kind: MediaKind { get }
   /// Whether the track is heard or seen; else it is silent or black while packets flow on.
   ///
@@ -49,7 +49,7 @@ public protocol MediaStreamTrack: AnyObject, Sendable {
   var events: AsyncStream<MediaStreamTrackEvent> { get }
 }
 
-/// Gets the decoded sound of a track.
+/// Gets the decoded audio of a track.
 public protocol AudioTrackSink: AnyObject, Sendable {
   /// Takes the next block, on the loop's thread; must return at once.
   ///
@@ -65,9 +65,9 @@ public protocol VideoRenderer: AnyObject, Sendable {
   /// Shows a frame, on the loop's thread; must return at once. Nil: there is nothing to show any
   /// more, because the track ended.
   func renderFrame(_ frame: VideoFrame?)
-  /// The stream's pictures or its sound were switched on or off.
+  /// The stream's video frames or its audio were switched on or off.
   func onSwitch(video isEnabled: Bool)
-  /// The same of its sound.
+  /// The same of its audio.
   func onSwitch(audio isEnabled: Bool)
 }
 

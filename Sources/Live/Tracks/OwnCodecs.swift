@@ -10,7 +10,7 @@ public struct VideoCodecError: Error, Hashable, Sendable {
   public init(reason: String) { self.reason = reason }
 }
 
-/// What an encoder of pictures is made for.
+/// What an encoder of video frames is made for.
 public struct VideoEncoderSettings: Hashable, Sendable {
   /// The codec by its encoding name in lower case: `vp8`.
   public var codec: String
@@ -41,23 +41,23 @@ public struct EncodedVideoFrame: Hashable, Sendable {
   }
 }
 
-/// Makes a bitstream of pictures (RTCVideoEncoder); called on the loop's thread.
+/// Makes a bitstream of video frames (RTCVideoEncoder); called on the loop's thread.
 public protocol VideoEncoder: AnyObject {
   /// Encodes a frame; nil leaves it out.
   ///
   /// - Parameters:
   ///   - mediaTime: the time of the frame in the 90 kHz clock.
   ///   - needsKey: whether a decoder has to be able to begin with it.
-  func encode(_ frame: Picture, mediaTime: UInt32, needsKey: Bool) throws(VideoCodecError)
+  func encode(_ frame: I420Buffer, mediaTime: UInt32, needsKey: Bool) throws(VideoCodecError)
     -> EncodedVideoFrame?
   /// Spends no more from now on, in bits per second.
   func setBitrate(_ bitsPerSecond: UInt64)
 }
 
-/// Makes pictures of a bitstream (RTCVideoDecoder); called on the loop's thread.
+/// Makes video frames of a bitstream (RTCVideoDecoder); called on the loop's thread.
 public protocol VideoDecoder: AnyObject {
   /// Decodes a frame.
-  func decode(_ bytes: [UInt8]) throws(VideoCodecError) -> Picture
+  func decode(_ bytes: [UInt8]) throws(VideoCodecError) -> I420Buffer
 }
 
 /// Makes the application's encoders (RTCVideoEncoderFactory).
@@ -156,11 +156,11 @@ private final class OwnVideoEncoder: VideoEncoding {
 
   var wantsPixels: Bool { true }
 
-  func encode(_ picture: Picture, mediaTime: UInt32, forceKey: Bool) throws(CodecError)
+  func encode(_ videoFrame: I420Buffer, mediaTime: UInt32, forceKey: Bool) throws(CodecError)
     -> EncodedVideo?
   {
     do throws(VideoCodecError) {
-      return try encoder.encode(picture, mediaTime: mediaTime, needsKey: forceKey).map {
+      return try encoder.encode(videoFrame, mediaTime: mediaTime, needsKey: forceKey).map {
         EncodedVideo(bytes: $0.bytes, isKey: $0.isKey, quantiser: $0.quantiser)
       }
     } catch {
@@ -178,7 +178,7 @@ private final class OwnVideoDecoder: VideoDecoding {
 
   func decode(_ bytes: [UInt8]) throws(CodecError) -> DecodedVideo {
     do throws(VideoCodecError) {
-      return DecodedVideo(picture: try decoder.decode(bytes), quantiser: 0)
+      return DecodedVideo(videoFrame: try decoder.decode(bytes), quantiser: 0)
     } catch {
       throw CodecError(reason: error.reason)
     }

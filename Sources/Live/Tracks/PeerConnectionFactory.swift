@@ -18,10 +18,10 @@ public final class PeerConnectionFactory: Sendable {
   /// Creates a factory.
   ///
   /// - Parameters:
-  ///   - encoderFactory: the application's encoders of pictures; what it does not make, libraries
+  ///   - encoderFactory: the application's encoders of video frames; what it does not make, libraries
   ///     do.
   ///   - decoderFactory: the same for decoders.
-  ///   - audioDeviceModule: what captures sound.
+  ///   - audioDeviceModule: what captures audio.
   ///   - options: whether and where it is recorded.
   /// - Throws: `SessionError` when the take or the thread cannot be made.
   public init(
@@ -55,21 +55,21 @@ public final class PeerConnectionFactory: Sendable {
     }
   }
 
-  /// Makes a source of sound: the audio device's where there is one, else one that the application
+  /// Makes a source of audio: the audio device's where there is one, else one that the application
   /// feeds.
   public func audioSource() -> AudioSource {
     audioDeviceModule.map { AudioSource(device: $0) } ?? AudioSource()
   }
 
-  /// Makes a source of pictures that a capturer or the application feeds.
+  /// Makes a source of video frames that a capturer or the application feeds.
   public func videoSource() -> VideoSource { VideoSource() }
 
-  /// Makes a track of sound.
+  /// Makes a track of audio.
   public func audioTrack(with source: AudioSource, trackID: String) -> LocalAudioTrack {
     LocalAudioTrack(source: source, id: trackID)
   }
 
-  /// Makes a track of pictures.
+  /// Makes a track of video frames.
   public func videoTrack(with source: VideoSource, trackID: String) -> LocalVideoTrack {
     LocalVideoTrack(source: source, id: trackID)
   }

@@ -3,7 +3,7 @@ import Peer
 import Synchronization
 public import Wire
 
-/// Sound that a connection receives.
+/// Audio that a connection receives.
 public final class RemoteAudioTrack: MediaStreamTrack {
   let core: RemoteTrackCore
   private let sinks = Mutex<[any AudioTrackSink]>([])
@@ -14,7 +14,7 @@ public final class RemoteAudioTrack: MediaStreamTrack {
 
   /// Names the track; the other side sees it in the `msid` of descriptions (RFC 8830).
   public var id: String { core.id }
-  /// Sound or pictures.
+  /// Audio or video frames.
   public var kind: MediaKind { .audio }
   /// Whether nothing comes from the peer at present (W3C muted).
   public var isMuted: Bool { core.condition.withLock { $0.isMuted } }
@@ -30,7 +30,7 @@ public final class RemoteAudioTrack: MediaStreamTrack {
     set { core.setEnabled(newValue) }
   }
 
-  /// How loud the sound is played: 0 is silent, 1 as it came, 10 the most; others are taken for the
+  /// How loud the audio is played: 0 is silent, 1 as it came, 10 the most; others are taken for the
   /// nearest of these.
   ///
   /// It is applied before sinks, levels and statistics, and kept while the track is not enabled.
@@ -52,7 +52,7 @@ public final class RemoteAudioTrack: MediaStreamTrack {
   /// How loud the track was played in the last 100 ms, after the volume; nil before the first.
   public var audioLevel: TrackLevel? { core.audioLevel }
 
-  /// Hands the decoded sound to a sink from now on; a sink that is there already is not added
+  /// Hands the decoded audio to a sink from now on; a sink that is there already is not added
   /// again.
   public func addSink(_ sink: any AudioTrackSink) {
     sinks.withLock { sinks in
@@ -60,13 +60,13 @@ public final class RemoteAudioTrack: MediaStreamTrack {
     }
   }
 
-  /// Hands no more sound to a sink.
+  /// Hands no more audio to a sink.
   public func removeSink(_ sink: any AudioTrackSink) {
     sinks.withLock { sinks in sinks.removeAll { $0 === sink } }
   }
 }
 
-/// Pictures that a connection receives.
+/// Video frames that a connection receives.
 public final class RemoteVideoTrack: MediaStreamTrack {
   let core: RemoteTrackCore
   private let renderers = Mutex(RendererList())
@@ -75,7 +75,7 @@ public final class RemoteVideoTrack: MediaStreamTrack {
 
   /// Names the track; the other side sees it in the `msid` of descriptions (RFC 8830).
   public var id: String { core.id }
-  /// Sound or pictures.
+  /// Audio or video frames.
   public var kind: MediaKind { .video }
   /// Whether nothing comes from the peer at present (W3C muted).
   public var isMuted: Bool { core.condition.withLock { $0.isMuted } }

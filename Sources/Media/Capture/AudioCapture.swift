@@ -3,15 +3,15 @@ package import Wire
 
 /// The sending side of an audio track: a source and an encoder on a 20 ms clock.
 ///
-/// A tone is made on a grid of 20 ms that begins with the first start and never drifts. Sound from
+/// A tone is made on a grid of 20 ms that begins with the first start and never drifts. Audio from
 /// the application or the echo is encoded as it comes, cut into blocks of 20 ms.
 package struct AudioCapture: Machine {
   package enum Input {
     case start
     case stop
-    /// Sound from the application or from the echo; any length, cut into 20 ms blocks.
+    /// Audio from the application or from the echo; any length, cut into 20 ms blocks.
     case block(AudioBlock)
-    /// Whether the sound is sent; else silence takes its place, block for block.
+    /// Whether the audio is sent; else silence takes its place, block for block.
     case enabled(Bool)
     /// The share of packets that the peer reported lost, 0 to 255.
     case lossReported(UInt8)
@@ -27,7 +27,7 @@ package struct AudioCapture: Machine {
   package static let blockInterval = Interval.milliseconds(20)
   /// How many blocks a late step makes up for; the ones before are skipped.
   private static let mostLateBlocks: Int64 = 5
-  /// A pause of the application's sound longer than this shows in the media time.
+  /// A pause of the application's audio longer than this shows in the media time.
   private static let longestHiccup = Interval.milliseconds(200)
 
   /// What was captured so far.
@@ -55,7 +55,7 @@ package struct AudioCapture: Machine {
   ///   - origin: the instant of media time 0 when this capture goes on where another one of the
   ///     same stream ended (W3C replaceTrack); nil lets it begin with the first start.
   ///   - counters: what an earlier capture of the same source counted.
-  ///   - isEnabled: whether the sound is sent, and not silence.
+  ///   - isEnabled: whether the audio is sent, and not silence.
   package init(
     track: String, source: MediaSource, settings: OpusSettings, codecs: any CodecFactory,
     origin: Instant? = nil, counters: AudioCaptureCounters = AudioCaptureCounters(),
@@ -152,7 +152,7 @@ package struct AudioCapture: Machine {
     nextBlock = max(oldest, newest) + 1
   }
 
-  /// Encodes the full blocks of the application's sound.
+  /// Encodes the full blocks of the application's audio.
   ///
   /// The media time counts samples, for the application's clock need not be ours; only after a
   /// pause it is set forward to the time that has passed.

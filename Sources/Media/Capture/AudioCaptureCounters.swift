@@ -18,7 +18,7 @@ package struct AudioCaptureCounters: Hashable, Sendable {
   package var audioLevel: Double? { loudness.level }
   /// The sum of squared loudness times duration, in seconds (W3C totalAudioEnergy).
   package var totalAudioEnergy: Double { loudness.totalEnergy }
-  /// How much sound was captured, in seconds (W3C totalSamplesDuration).
+  /// How much audio was captured, in seconds (W3C totalSamplesDuration).
   package var totalSamplesDuration: Double {
     Double(samplesCaptured) / Double(AudioBlock.sampleRate)
   }

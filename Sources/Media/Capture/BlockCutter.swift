@@ -1,8 +1,8 @@
-/// Cuts sound of any length into blocks of 20 ms and fits it to the encoder's channels.
+/// Cuts audio of any length into blocks of 20 ms and fits it to the encoder's channels.
 struct BlockCutter {
   /// How many samples per channel a block has.
   static let blockLength = 960
-  /// The most sound that one input may bring: ten seconds.
+  /// The most audio that one input may bring: ten seconds.
   private static let longestInput = 480_000
 
   private let channels: Int
@@ -23,7 +23,7 @@ struct BlockCutter {
     pendingCount = 0
   }
 
-  /// Takes sound and gives the blocks that are now full, oldest first.
+  /// Takes audio and gives the blocks that are now full, oldest first.
   mutating func append(_ block: AudioBlock) -> [AudioBlock] {
     let length = BlockCutter.blockLength
     let count = min(max(block.frameCount, 0), BlockCutter.longestInput)

@@ -1,13 +1,13 @@
 package import RTP
 package import Wire
 
-/// Why the pictures of an encoder are worse than their source (W3C qualityLimitationReason), and
-/// for how long each reason held.
+/// Why the video frames of an encoder are worse than their source (W3C qualityLimitationReason),
+/// and for how long each reason held.
 ///
-/// Each second is judged when it is over. Pictures that were left out because the clock came late
-/// mean that the processor is too slow. A mean quantiser at which libwebrtc would make the pictures
-/// smaller (95 of VP8's 127, 205 of VP9's 255) means that the bit rate is too low for them, and so
-/// do pictures that came encoded and were left out.
+/// Each second is judged when it is over. Video frames that were left out because the clock came
+/// late mean that the processor is too slow. A mean quantiser at which libwebrtc would make the
+/// video frames smaller (95 of VP8's 127, 205 of VP9's 255) means that the bit rate is too low for
+/// them, and so do video frames that came encoded and were left out.
 package struct QualityLimitation: Hashable, Sendable {
   /// The reasons of W3C RTCQualityLimitationReason, in the order of its durations record.
   package enum Reason: String, CaseIterable, Sendable {
@@ -20,29 +20,30 @@ package struct QualityLimitation: Hashable, Sendable {
   private var since: Instant?
   private var durations = [Interval](repeating: .zero, count: Reason.allCases.count)
   private var windowBegan: Instant?
-  private var pictures = 0
-  private var latePictures = 0
-  private var thinnedPictures = 0
+  private var videoFrames = 0
+  private var lateFrames = 0
+  private var thinnedFrames = 0
   private var quantiserSum = 0
 
   private static let window = Interval.seconds(1)
-  /// One picture of so many left out makes the processor the limit.
+  /// One video frame of so many left out makes the processor the limit.
   private static let lateShare = 10
 
   package init() {}
 
-  /// Takes an encoded picture, and how many before it were left out because the clock came late.
+  /// Takes an encoded video frame, and how many before it were left out because the clock came
+  /// late.
   package mutating func note(
     quantiser: UInt8, of codec: CodecName = .vp8, late: Int, at now: Instant
   ) {
-    latePictures += max(0, late)
+    lateFrames += max(0, late)
     quantiserSum += Int(quantiser)
     judge(codec, at: now)
   }
 
-  /// Takes a picture that came encoded, and whether it was left out to spare the path.
+  /// Takes a video frame that came encoded, and whether it was left out to spare the path.
   package mutating func note(isThinned: Bool, at now: Instant) {
-    if isThinned { thinnedPictures += 1 }
+    if isThinned { thinnedFrames += 1 }
     judge(nil, at: now)
   }
 
@@ -50,26 +51,26 @@ package struct QualityLimitation: Hashable, Sendable {
     if since == nil { since = now }
     let began = windowBegan ?? now
     windowBegan = began
-    pictures += 1
+    videoFrames += 1
     guard now - began >= QualityLimitation.window else { return }
-    if latePictures * QualityLimitation.lateShare >= pictures + latePictures {
+    if lateFrames * QualityLimitation.lateShare >= videoFrames + lateFrames {
       change(to: .cpu, at: now)
-    } else if thinnedPictures > 0 || isPoor(codec) {
+    } else if thinnedFrames > 0 || isPoor(codec) {
       change(to: .bandwidth, at: now)
     } else {
       change(to: .none, at: now)
     }
     windowBegan = now
-    (pictures, latePictures, thinnedPictures, quantiserSum) = (0, 0, 0, 0)
+    (videoFrames, lateFrames, thinnedFrames, quantiserSum) = (0, 0, 0, 0)
   }
 
-  /// Whether the pictures of the last second show that the bit rate is too low for them.
+  /// Whether the video frames of the last second show that the bit rate is too low for them.
   private func isPoor(_ codec: CodecName?) -> Bool {
     guard let poor = codec?.codec?.poorQuantiser else { return false }
-    return quantiserSum >= pictures * poor
+    return quantiserSum >= videoFrames * poor
   }
 
-  /// How long each reason held up to an instant; empty before the first picture.
+  /// How long each reason held up to an instant; empty before the first video frame.
   package func durations(at now: Instant) -> [(reason: Reason, length: Interval)] {
     guard let since else { return [] }
     return zip(Reason.allCases, durations).map { reason, length in

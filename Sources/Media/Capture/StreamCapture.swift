@@ -1,12 +1,12 @@
 package import RTP
 package import Wire
 
-/// The sending side of a track whose pictures come encoded.
+/// The sending side of a track whose video frames come encoded.
 ///
-/// Pictures are passed on as of the instant at which they come, from the first one on that a
+/// Video frames are passed on as of the instant at which they come, from the first one on that a
 /// decoder can begin with; some are left out where the path carries less than they take.
 package struct StreamCapture {
-  /// What is said of a picture.
+  /// What is said of a video frame.
   package enum Verdict: Equatable, Sendable {
     case send(EncodedFrame)
     /// Nobody could decode it yet, or it is none.
@@ -15,7 +15,7 @@ package struct StreamCapture {
     case tooMuch
   }
 
-  /// The codec of the pictures.
+  /// The codec of the video frames.
   package let codec: CodecName
   /// What came so far.
   package private(set) var counters: VideoCaptureCounters
@@ -40,7 +40,7 @@ package struct StreamCapture {
     self.counters = counters
   }
 
-  /// Makes a frame of a picture that is to be sent.
+  /// Makes a frame of a video frame that is to be sent.
   ///
   /// - Parameter limit: what the path carries, in bits per second; nil where that is not known to
   ///   be too little.
@@ -50,7 +50,7 @@ package struct StreamCapture {
     counters.frames &+= 1
     counters.captureTimes.note(mediaTime)
     if let size = look.size { (counters.width, counters.height) = size }
-    guard look.hasPicture, look.isKey || hasBegun else {
+    guard look.hasFrame, look.isKey || hasBegun else {
       counters.framesSkipped &+= 1
       return .useless
     }
@@ -70,7 +70,7 @@ package struct StreamCapture {
   }
 }
 
-/// The clock of pictures in RTP: 90 kHz.
+/// The clock of video frames in RTP: 90 kHz.
 package enum RTPClock {
   /// The ticks between two instants, at least 0.
   package static func ticks(from origin: Instant, to now: Instant) -> Int64 {

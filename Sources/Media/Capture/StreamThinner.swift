@@ -1,26 +1,26 @@
 import Wire
 
-/// Leaves out pictures that came encoded where the path carries less than they take.
+/// Leaves out video frames that came encoded where the path carries less than they take.
 ///
 /// They cannot be made smaller, and what is sent in spite of that waits in queues, is lost there,
-/// and takes the sound with it. So what was sent above the rate of the path is kept as a debt,
-/// which the path pays off: from half of the largest debt on, pictures that no other one refers to
-/// are left out, and beyond it all of them up to a key picture that comes when half of it is paid.
+/// and takes the audio with it. So what was sent above the rate of the path is kept as a debt,
+/// which the path pays off: from half of the largest debt on, video frames that no other one refers
+/// to are left out, and beyond it all of them up to a key frame that comes when half of it is paid.
 struct StreamThinner {
-  /// How much may be sent ahead of the path, in time at its rate: a key picture is many times as
+  /// How much may be sent ahead of the path, in time at its rate: a key frame is many times as
   /// large as those that follow, so that a shorter time would stop files whose mean rate fits.
   static let debtMaximum = Interval.seconds(2)
 
   /// How many bits were sent that the path has not carried yet.
   private var debt = 0.0
   private var paidAt: Instant?
-  /// Whether pictures are missing that others refer to.
+  /// Whether video frames are missing that others refer to.
   private(set) var waitsForKey = false
 
-  /// Whether a picture is to be sent.
+  /// Whether a video frame is to be sent.
   ///
   /// - Parameters:
-  ///   - isReference: whether other pictures may refer to it.
+  ///   - isReference: whether other video frames may refer to it.
   ///   - limit: what the path carries, in bits per second; nil where that is not known to be too
   ///     little, and everything is sent.
   mutating func admits(

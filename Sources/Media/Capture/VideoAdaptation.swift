@@ -1,22 +1,23 @@
 package import Wire
 
-/// What is given up first where a track's pictures take too much (W3C RTCDegradationPreference).
+/// What is given up first where a track's video frames take too much (W3C
+/// RTCDegradationPreference).
 public enum DegradationPreference: String, CaseIterable, Hashable, Sendable, Codable {
-  /// The size of the pictures.
+  /// The size of the video frames.
   case maintainFramerate = "maintain-framerate"
-  /// Pictures are left out.
+  /// Video frames are left out.
   case maintainResolution = "maintain-resolution"
   /// Both in turn.
   case balanced
 }
 
-/// What the pictures of a track show (W3C MediaStreamTrack.contentHint, for video).
+/// What the video frames of a track show (W3C MediaStreamTrack.contentHint, for video).
 public enum ContentHint: String, CaseIterable, Hashable, Sendable, Codable {
   /// Not known.
   case none = ""
   /// Something that moves: its motion counts.
   case motion
-  /// Something whose details count, like a slide with pictures.
+  /// Something whose details count, like a slide with video frames.
   case detail
   /// Something to be read: a screen.
   case text
@@ -31,19 +32,19 @@ public enum ContentHint: String, CaseIterable, Hashable, Sendable, Codable {
     }
   }
 
-  /// Whether an encoder treats the pictures as those of a screen.
+  /// Whether an encoder treats the video frames as those of a screen.
   package var isScreen: Bool { self == .detail || self == .text }
 }
 
-/// Makes pictures fewer or smaller where the path or the processor is the limit, and more or larger
-/// again when it no longer is.
+/// Makes video frames fewer or smaller where the path or the processor is the limit, and more or
+/// larger again when it no longer is.
 ///
 /// Without a preference nothing is changed: that is how senders behave whose application never said
 /// a word.
 package struct VideoAdaptation: Hashable, Sendable {
-  /// What a track's pictures are kept within.
+  /// What a track's video frames are kept within.
   package struct Limits: Hashable, Sendable {
-    /// The most pictures per second; nil for no limit.
+    /// The most video frames per second; nil for no limit.
     package var framesPerSecond: Double?
     /// The factor, at least 1, by which both sides are made smaller.
     package var scaleDownBy = 1.0
@@ -55,7 +56,7 @@ package struct VideoAdaptation: Hashable, Sendable {
   package var preference: DegradationPreference? {
     didSet { if preference != oldValue { reset() } }
   }
-  /// What follows for the pictures.
+  /// What follows for the video frames.
   package private(set) var limits = Limits()
 
   /// The steps that were taken, the last one to be taken back first.
@@ -71,14 +72,14 @@ package struct VideoAdaptation: Hashable, Sendable {
 
   /// How long the last step must have been enough before it is taken back.
   private static let calmMinimum = 5
-  /// Fewer pictures than this are none (libwebrtc's least frame rate).
+  /// Fewer video frames than this are none (libwebrtc's least frame rate).
   private static let rateMinimum = 2.0
-  /// Each makes the picture about half as large as the one before.
+  /// Each makes the video frame about half as large as the one before.
   private static let scales = [1, 4.0 / 3, 2, 8.0 / 3, 4]
 
   package init(preference: DegradationPreference? = nil) { self.preference = preference }
 
-  /// Takes the judgement on the pictures up to now, once a second.
+  /// Takes the judgement on the video frames up to now, once a second.
   ///
   /// - Parameters:
   ///   - reason: why they are worse than their source.

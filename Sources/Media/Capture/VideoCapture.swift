@@ -4,23 +4,23 @@ package import Wire
 /// The sending side of a video track: a source and an encoder on the source's frame clock.
 ///
 /// The pattern is made on a grid that begins with the first start and never drifts; a late clock
-/// leaves pictures out. Pictures from the application or the echo are encoded as they come.
+/// leaves video frames out. Video frames from the application or the echo are encoded as they come.
 package struct VideoCapture: Machine {
   package enum Input {
     case start
     case stop
-    /// A picture from the application or from the echo.
-    case picture(Picture)
-    /// Whether the pictures are sent; else black ones take their places.
+    /// A video frame from the application or from the echo.
+    case videoFrame(I420Buffer)
+    /// Whether the video frames are sent; else black ones take their places.
     case enabled(Bool)
     /// The same with the time at which it was taken, in nanoseconds of its source's clock.
-    case frame(Picture, timestamp: Int64)
-    /// Whether the pictures are those of a screen, from now on.
+    case frame(I420Buffer, timestamp: Int64)
+    /// Whether the video frames are those of a screen, from now on.
     case screen(Bool)
     case requestKeyframe
     case bitrate(UInt64)
-    /// The most frames per second (nil for no limit) and the factor, at least 1, by which pictures
-    /// are made smaller (W3C maxFramerate and scaleResolutionDownBy).
+    /// The most frames per second (nil for no limit) and the factor, at least 1, by which video
+    /// frames are made smaller (W3C maxFramerate and scaleResolutionDownBy).
     case limits(framesPerSecond: Double?, scaleDownBy: Double)
     case deadline
   }
@@ -33,7 +33,7 @@ package struct VideoCapture: Machine {
   package static let startBitrate: UInt64 = 600_000
   /// The frame rate that an encoder expects of an application.
   private static let expectedFramesPerSecond = 30
-  /// Pictures that follow each other faster than this (1 ms in the 90 kHz clock) are left out.
+  /// Video frames that follow each other faster than this (1 ms in the 90 kHz clock) are left out.
   private static let leastDistance: Int64 = 90
 
   /// A pattern and its grid.
@@ -89,7 +89,7 @@ package struct VideoCapture: Machine {
   ///   - origin: the instant of media time 0 when this capture goes on where another one of the
   ///     same stream ended (W3C replaceTrack); nil lets it begin with the first start.
   ///   - counters: what an earlier capture of the same source counted.
-  ///   - isEnabled: whether the pictures are sent, and not black ones.
+  ///   - isEnabled: whether the video frames are sent, and not black ones.
   package init(
     track: String, source: MediaSource, codec: CodecName, codecs: any CodecFactory,
     origin: Instant? = nil, counters: VideoCaptureCounters = VideoCaptureCounters(),
@@ -108,7 +108,7 @@ package struct VideoCapture: Machine {
     }
   }
 
-  /// The pattern's next picture, while it runs.
+  /// The pattern's next video frame, while it runs.
   package var deadline: Instant? {
     guard isRunning, !hasFailed, let clock, let origin else { return nil }
     return clock.start(of: clock.nextFrame, since: origin)
@@ -121,14 +121,14 @@ package struct VideoCapture: Machine {
     switch input {
     case .start: start(at: now)
     case .stop: isRunning = false
-    case .picture(let picture):
+    case .videoFrame(let videoFrame):
       guard isRunning, clock == nil, let origin else { return }
-      encode(picture, RTPClock.ticks(from: origin, to: now), into: &outbox)
+      encode(videoFrame, RTPClock.ticks(from: origin, to: now), into: &outbox)
     case .enabled(let isEnabled): self.isEnabled = isEnabled
-    case .frame(let picture, let timestamp):
+    case .frame(let videoFrame, let timestamp):
       guard isRunning, clock == nil, let origin else { return }
       let arrival = RTPClock.ticks(from: origin, to: now)
-      encode(picture, frameClock.mediaTime(of: timestamp, arrival: arrival), into: &outbox)
+      encode(videoFrame, frameClock.mediaTime(of: timestamp, arrival: arrival), into: &outbox)
     case .screen(let isScreen):
       guard isScreen != self.isScreen else { return }
       self.isScreen = isScreen
@@ -172,60 +172,62 @@ package struct VideoCapture: Machine {
     self.clock?.nextFrame = number + 1
     let rate = clock.framesPerSecond
     let mediaTime = number / rate * 90_000 + number % rate * 90_000 / rate
-    let size = PictureScaler.size(
+    let size = VideoScaler.size(
       width: clock.width, height: clock.height, dividedBy: scaleDownBy)
     guard let encoder = openEncoder(size.width, size.height, into: &outbox) else { return }
     encode(
-      picture(number, wantsPixels: encoder.wantsPixels), mediaTime, into: &outbox)
+      videoFrame(number, wantsPixels: encoder.wantsPixels), mediaTime, into: &outbox)
   }
 
-  private mutating func picture(_ number: Int64, wantsPixels: Bool) -> Picture {
+  private mutating func videoFrame(_ number: Int64, wantsPixels: Bool) -> I420Buffer {
     guard let clock, wantsPixels else {
-      return Picture(width: clock?.width ?? 0, height: clock?.height ?? 0, samples: [])
+      return I420Buffer(width: clock?.width ?? 0, height: clock?.height ?? 0, samples: [])
     }
     let pattern = clock.pattern ?? TestPattern(width: clock.width, height: clock.height)
     self.clock?.pattern = pattern
-    return pattern.picture(number)
+    return pattern.videoFrame(number)
   }
 
   private mutating func encode(
-    _ picture: Picture, _ mediaTime: Int64, into outbox: inout Outbox<Output>
+    _ videoFrame: I420Buffer, _ mediaTime: Int64, into outbox: inout Outbox<Output>
   ) {
     counters.frames &+= 1
-    counters.width = picture.width
-    counters.height = picture.height
+    counters.width = videoFrame.width
+    counters.height = videoFrame.height
     counters.captureTimes.note(mediaTime)
     let sides = 1...LibraryVPXEncoder.largestSide
-    guard sides.contains(picture.width), sides.contains(picture.height),
+    guard sides.contains(videoFrame.width), sides.contains(videoFrame.height),
       lastMediaTime.map({ mediaTime - $0 >= VideoCapture.leastDistance }) ?? true,
       thinner.admits(mediaTime)
     else {
       counters.framesSkipped &+= 1
       return
     }
-    let size = PictureScaler.size(
-      width: picture.width, height: picture.height, dividedBy: scaleDownBy)
-    let scaled = PictureScaler.scaled(picture, width: size.width, height: size.height)
-    let picture = isEnabled ? scaled : blackout.black(like: scaled)
-    guard let encoder = openEncoder(picture.width, picture.height, into: &outbox) else { return }
+    let size = VideoScaler.size(
+      width: videoFrame.width, height: videoFrame.height, dividedBy: scaleDownBy)
+    let scaled = VideoScaler.scaled(videoFrame, width: size.width, height: size.height)
+    let videoFrame = isEnabled ? scaled : blackout.black(like: scaled)
+    guard let encoder = openEncoder(videoFrame.width, videoFrame.height, into: &outbox) else {
+      return
+    }
     lastMediaTime = mediaTime
     let wireTime = UInt32(truncatingIfNeeded: mediaTime)
     do throws(CodecError) {
-      let encoded = try encoder.encode(picture, mediaTime: wireTime, forceKey: wantsKeyframe)
+      let encoded = try encoder.encode(videoFrame, mediaTime: wireTime, forceKey: wantsKeyframe)
       guard let encoded else { return }
       if encoded.isKey { wantsKeyframe = false }
       counters.count(encoded)
       let frame = EncodedFrame(
         kind: .video, codec: codec, mediaTime: wireTime, bytes: encoded.bytes,
-        isKey: encoded.isKey, width: UInt16(clamping: picture.width),
-        height: UInt16(clamping: picture.height))
+        isKey: encoded.isKey, width: UInt16(clamping: videoFrame.width),
+        height: UInt16(clamping: videoFrame.height))
       outbox.append(.encoded(frame, quantiser: encoded.quantiser))
     } catch {
       fail(error, into: &outbox)
     }
   }
 
-  /// The encoder, made for the first picture's size; it adapts itself to later sizes.
+  /// The encoder, made for the first video frame's size; it adapts itself to later sizes.
   private mutating func openEncoder(
     _ width: Int, _ height: Int, into outbox: inout Outbox<Output>
   ) -> (any VideoEncoding)? {

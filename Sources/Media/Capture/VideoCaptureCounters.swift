@@ -1,9 +1,9 @@
 /// What a video source gave, for W3C media-source and outbound-rtp statistics.
 package struct VideoCaptureCounters: Hashable, Sendable {
-  /// Pictures that came or were made, with those that were left out afterwards.
+  /// Video frames that came or were made, with those that were left out afterwards.
   package var frames: UInt64 = 0
-  /// Pictures that were not encoded or sent: the clock came too late, they came too fast, or, where
-  /// they came encoded, the path carried too little.
+  /// Video frames that were not encoded or sent: the clock came too late, they came too fast, or,
+  /// where they came encoded, the path carried too little.
   package var framesSkipped: UInt64 = 0
   /// Those of them that the late clock left out.
   package var framesLate: UInt64 = 0
@@ -12,7 +12,7 @@ package struct VideoCaptureCounters: Hashable, Sendable {
   package var keyFramesEncoded: UInt64 = 0
   /// The sum of the quantisers of all encoded frames.
   package var qpSum: UInt64 = 0
-  /// The size of the last picture.
+  /// The size of the last video frame.
   package var width = 0
   package var height = 0
 
@@ -20,7 +20,7 @@ package struct VideoCaptureCounters: Hashable, Sendable {
 
   var captureTimes = FrameRate(ticksPerSecond: 90_000)
 
-  /// How many pictures came within the last second before a media time in 1/90000 s.
+  /// How many video frames came within the last second before a media time in 1/90000 s.
   package func framesPerSecond(atMediaTime mediaTime: Int64) -> Int {
     captureTimes.count(at: mediaTime)
   }

@@ -41,7 +41,7 @@ package struct VideoSettings: Hashable, Sendable {
   package var height: Int
   package var framesPerSecond: Int
   package var bitrate: UInt64
-  /// Whether the pictures are those of a screen: letters and edges count more than motion.
+  /// Whether the video frames are those of a screen: letters and edges count more than motion.
   package var isScreen = false
   /// libvpx's measure of haste: negative for VP8, 0 to 9 for VP9.
   package var cpuUsed: Int32 { codec == .vp9 ? 7 : -6 }
@@ -56,7 +56,7 @@ package struct VideoSettings: Hashable, Sendable {
   }
 }
 
-/// Encodes the sound of one track.
+/// Encodes the audio of one track.
 package protocol AudioEncoding: AnyObject {
   /// Whether the samples are looked at; when not, sources need not make any.
   var wantsSamples: Bool { get }
@@ -88,7 +88,7 @@ package struct EncodedAudio: Hashable, Sendable {
   }
 }
 
-/// Decodes the sound of one track.
+/// Decodes the audio of one track.
 package protocol AudioDecoding: AnyObject {
   /// Decodes a payload, recovers the block before it from its in-band FEC, or conceals a lost one.
   func decode(_ request: AudioDecodeRequest) throws(CodecError) -> DecodedAudio
@@ -115,18 +115,18 @@ package struct DecodedAudio: Hashable, Sendable {
   }
 }
 
-/// Encodes the pictures of one track.
+/// Encodes the video frames of one track.
 package protocol VideoEncoding: AnyObject {
   /// Whether the pixels are looked at; when not, sources need not make any.
   var wantsPixels: Bool { get }
-  /// Encodes one picture; nil when the encoder drops it.
+  /// Encodes one video frame; nil when the encoder drops it.
   func encode(
-    _ picture: Picture, mediaTime: UInt32, forceKey: Bool
+    _ videoFrame: I420Buffer, mediaTime: UInt32, forceKey: Bool
   ) throws(CodecError) -> EncodedVideo?
   func setBitrate(_ bitsPerSecond: UInt64)
 }
 
-/// What a video encoder made of one picture.
+/// What a video encoder made of one video frame.
 package struct EncodedVideo: Hashable, Sendable {
   package var bytes: [UInt8]
   package var isKey: Bool
@@ -139,17 +139,17 @@ package struct EncodedVideo: Hashable, Sendable {
   }
 }
 
-/// Decodes the pictures of one track.
+/// Decodes the video frames of one track.
 package protocol VideoDecoding: AnyObject {
   func decode(_ bytes: [UInt8]) throws(CodecError) -> DecodedVideo
 }
 
-/// A decoded picture with the quantiser of its frame.
+/// A decoded video frame with the quantiser of its frame.
 package struct DecodedVideo: Sendable {
-  package var picture: Picture
+  package var videoFrame: I420Buffer
   package var quantiser: UInt8
-  package init(picture: Picture, quantiser: UInt8) {
-    self.picture = picture
+  package init(videoFrame: I420Buffer, quantiser: UInt8) {
+    self.videoFrame = videoFrame
     self.quantiser = quantiser
   }
 }

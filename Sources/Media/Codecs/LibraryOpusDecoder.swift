@@ -32,7 +32,7 @@ final class LibraryOpusDecoder: AudioDecoding {
     }
   }
 
-  /// Made-up sound comes in steps of 2.5 ms.
+  /// Made-up audio comes in steps of 2.5 ms.
   private func checked(_ frameCount: Int) throws(CodecError) -> Int {
     guard frameCount > 0, frameCount % 120 == 0, frameCount <= OpusPacket.longestDuration else {
       throw CodecError(reason: "Opus cannot make up \(frameCount) samples")

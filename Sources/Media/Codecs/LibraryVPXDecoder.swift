@@ -8,7 +8,7 @@ import Wire
 /// After a frame that it refuses, and before the first one, it refuses everything up to the next
 /// key frame: what stands on a broken frame would be shown broken.
 final class LibraryVPXDecoder: VideoDecoding {
-  /// The most pixels of a picture: a forged header must not make libvpx take gigabytes.
+  /// The most pixels of a video frame: a forged header must not make libvpx take gigabytes.
   static let mostPixels = 4_096 * 4_096
 
   private let isVP9: Bool
@@ -41,7 +41,7 @@ final class LibraryVPXDecoder: VideoDecoding {
     if needsKey && !header.isKey { throw refused("a key frame is awaited") }
     if let (width, height) = header.size {
       guard width > 0, height > 0, width * height <= LibraryVPXDecoder.mostPixels
-      else { throw refused("pictures of \(width) by \(height)") }
+      else { throw refused("video frames of \(width) by \(height)") }
     }
     let status = unsafe bytes.withUnsafeBufferPointer { buffer in
       unsafe vpx_codec_decode(
@@ -55,10 +55,10 @@ final class LibraryVPXDecoder: VideoDecoding {
     let asked = unsafe vpx_codec_control_VP8D_GET_FRAME_CORRUPTED(
       context, Int32(VP8D_GET_FRAME_CORRUPTED.rawValue), &corrupted)
     guard asked == VPX_CODEC_OK, corrupted == 0 else { throw refused("the frame is corrupt") }
-    guard let image = unsafe image, let picture = unsafe Picture(copying: image.pointee)
+    guard let image = unsafe image, let videoFrame = unsafe I420Buffer(copying: image.pointee)
     else { throw refused("the frame is not for showing") }
     needsKey = false
-    return DecodedVideo(picture: picture, quantiser: header.quantiser ?? lastQuantiser)
+    return DecodedVideo(videoFrame: videoFrame, quantiser: header.quantiser ?? lastQuantiser)
   }
 
   private var name: String { isVP9 ? "VP9" : "VP8" }
@@ -99,7 +99,7 @@ private struct FrameHeader {
   }
 }
 
-extension Picture {
+extension I420Buffer {
   /// Copies what libvpx shows, without the padding of its rows.
   fileprivate convenience init?(copying image: vpx_image_t) {
     let width = unsafe Int(image.d_w)
@@ -109,7 +109,7 @@ extension Picture {
     guard unsafe image.fmt == VPX_IMG_FMT_I420, width > 0, height > 0,
       unsafe planes.allSatisfy({ unsafe $0 != nil })
     else { return nil }
-    let count = Picture.byteCount(width: width, height: height)
+    let count = I420Buffer.byteCount(width: width, height: height)
     let samples = unsafe [UInt8](unsafeUninitializedCapacity: count) { buffer, initialized in
       for plane in 0..<3 {
         let columns = plane == 0 ? width : (width + 1) / 2

@@ -16,7 +16,7 @@ final class LibraryVPXEncoder: VideoEncoding {
   private var configuration = vpx_codec_enc_cfg_t()
   private var isOpen = false
   private var bitrate: UInt64
-  /// The presentation time in libvpx's eyes, which must grow with every picture.
+  /// The presentation time in libvpx's eyes, which must grow with every video frame.
   private var presentationTime: Int64 = 0
   private var lastMediaTime: UInt32?
 
@@ -54,25 +54,27 @@ final class LibraryVPXEncoder: VideoEncoding {
   }
 
   func encode(
-    _ picture: Picture, mediaTime: UInt32, forceKey: Bool
+    _ videoFrame: I420Buffer, mediaTime: UInt32, forceKey: Bool
   ) throws(CodecError) -> EncodedVideo? {
-    if unsafe Int(configuration.g_w) != picture.width
-      || Int(configuration.g_h) != picture.height
+    if unsafe Int(configuration.g_w) != videoFrame.width
+      || Int(configuration.g_h) != videoFrame.height
     {
-      try open(width: picture.width, height: picture.height)
+      try open(width: videoFrame.width, height: videoFrame.height)
     }
     guard isOpen else { throw CodecError(reason: "the \(name) encoder is not open") }
     advance(to: mediaTime)
-    // A picture without content is grey: the encoder is called all the same, so that a replay
+    // A video frame without content is grey: the encoder is called all the same, so that a replay
     // which has no pixels sees the same order of calls.
     let samples =
-      picture.samples.isEmpty
+      videoFrame.samples.isEmpty
       ? [UInt8](
-        repeating: 128, count: Picture.byteCount(width: picture.width, height: picture.height))
-      : picture.samples
+        repeating: 128,
+        count: I420Buffer.byteCount(width: videoFrame.width, height: videoFrame.height))
+      : videoFrame.samples
     let frameDuration = UInt(90_000 / max(1, settings.framesPerSecond))
     let status = unsafe samples.withUnsafeBufferPointer { buffer in
-      var image = unsafe vpx_image_t(i420: buffer, width: picture.width, height: picture.height)
+      var image = unsafe vpx_image_t(
+        i420: buffer, width: videoFrame.width, height: videoFrame.height)
       return unsafe vpx_codec_encode(
         context, &image, presentationTime, max(1, frameDuration),
         forceKey ? vpx_enc_frame_flags_t(VPX_EFLAG_FORCE_KF) : 0, UInt(VPX_DL_REALTIME))
@@ -90,7 +92,7 @@ final class LibraryVPXEncoder: VideoEncoding {
     lastMediaTime = mediaTime
   }
 
-  /// Gathers what the encoder has ready; nil when it dropped the picture.
+  /// Gathers what the encoder has ready; nil when it dropped the video frame.
   private func collect() -> EncodedVideo? {
     var bytes: [UInt8] = []
     var isKey = false
@@ -114,13 +116,13 @@ final class LibraryVPXEncoder: VideoEncoding {
     return UInt8(clamping: quantiser)
   }
 
-  /// Begins, or begins anew with another size; the first picture is then a key frame.
+  /// Begins, or begins anew with another size; the first video frame is then a key frame.
   private func open(width: Int, height: Int) throws(CodecError) {
     if isOpen { unsafe vpx_codec_destroy(context) }
     isOpen = false
     let sides = 1...LibraryVPXEncoder.largestSide
     guard sides.contains(width), sides.contains(height) else {
-      throw CodecError(reason: "\(name) has no pictures of \(width) by \(height)")
+      throw CodecError(reason: "\(name) has no video frames of \(width) by \(height)")
     }
     var status = unsafe vpx_codec_enc_config_default(interface, &configuration, 0)
     guard status == VPX_CODEC_OK else { throw failure("has no configuration", status) }

@@ -4,7 +4,7 @@ public struct OwnCodec: Hashable, Sendable, Codable {
   public enum Role: String, Hashable, Sendable, Codable {
     /// It makes frames.
     case encoder
-    /// It makes pictures.
+    /// It makes video frames.
     case decoder
   }
 

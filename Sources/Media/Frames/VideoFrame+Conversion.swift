@@ -2,15 +2,15 @@ import CYUV
 
 // The pixels of frames as encoders and screens want them, by libyuv.
 extension VideoFrame {
-  /// The visible part as an upright I420 picture, which is what an encoder takes.
+  /// The visible part as an upright I420 video frame, which is what an encoder takes.
   ///
   /// I420 that is upright and wholly visible is handed over without a copy. Everything else is
   /// converted and turned in one pass; only RGB that is turned takes two. RGB becomes Y of 16 to
   /// 235 with U and V of 16 to 240, by the matrix of BT.601.
-  public func picture() -> Picture {
+  public func videoFrame() -> I420Buffer {
     let whole = VideoRectangle(width: codedWidth, height: codedHeight)
     if format == .i420, rotation == .none, visibleRect == whole, buffer.isTight {
-      return Picture(width: codedWidth, height: codedHeight, samples: buffer.bytes)
+      return I420Buffer(width: codedWidth, height: codedHeight, samples: buffer.bytes)
     }
     switch format {
     case .i420, .nv12: return turnedPlanes()
@@ -21,11 +21,11 @@ extension VideoFrame {
     }
   }
 
-  private func turnedPlanes() -> Picture {
+  private func turnedPlanes() -> I420Buffer {
     let (x, y) = (visibleRect.x, visibleRect.y)
     let (columns, rows) = (Int32(visibleRect.width), Int32(visibleRect.height))
     let mode = rotation.mode
-    return Picture(width: displayWidth, height: displayHeight) { target in
+    return I420Buffer(width: displayWidth, height: displayHeight) { target in
       unsafe buffer.bytes.withUnsafeBufferPointer { source in
         guard let base = source.baseAddress else { return }
         let luma = unsafe base + buffer.planes[0].offset + y * buffer.planes[0].stride + x
@@ -49,10 +49,10 @@ extension VideoFrame {
   }
 
   /// The visible part of RGB as it lies in memory, not turned.
-  private func convertedPixels() -> Picture {
+  private func convertedPixels() -> I420Buffer {
     let plane = buffer.planes[0]
     let (columns, rows) = (visibleRect.width, visibleRect.height)
-    return Picture(width: columns, height: rows) { target in
+    return I420Buffer(width: columns, height: rows) { target in
       unsafe buffer.bytes.withUnsafeBufferPointer { source in
         guard let base = source.baseAddress else { return }
         let pixels = unsafe base + plane.offset + visibleRect.y * plane.stride + visibleRect.x * 4
@@ -67,8 +67,8 @@ extension VideoFrame {
   }
 }
 
-extension Picture {
-  /// Where the planes of a picture stand while it is made.
+extension I420Buffer {
+  /// Where the planes of a video frame stand while it is made.
   struct Target {
     var y: UnsafeMutablePointer<UInt8>
     var u: UnsafeMutablePointer<UInt8>
@@ -77,9 +77,9 @@ extension Picture {
     var chromaStride: Int32
   }
 
-  /// Makes a picture by filling in all of its samples.
+  /// Makes a video frame by filling in all of its samples.
   convenience init(width: Int, height: Int, filling fill: (Target) -> Void) {
-    let count = Picture.byteCount(width: width, height: height)
+    let count = I420Buffer.byteCount(width: width, height: height)
     let (columns, rows) = ((width + 1) / 2, (height + 1) / 2)
     let samples = unsafe [UInt8](unsafeUninitializedCapacity: count) { buffer, initialized in
       guard let base = buffer.baseAddress else { return }
@@ -92,13 +92,13 @@ extension Picture {
     self.init(width: width, height: height, samples: samples)
   }
 
-  /// The picture turned clockwise; one without samples keeps none.
-  func turned(_ rotation: VideoRotation) -> Picture {
+  /// The video frame turned clockwise; one without samples keeps none.
+  func turned(_ rotation: VideoRotation) -> I420Buffer {
     let (columns, rows) = rotation.swapsSides ? (height, width) : (width, height)
-    guard !samples.isEmpty else { return Picture(width: columns, height: rows, samples: []) }
+    guard !samples.isEmpty else { return I420Buffer(width: columns, height: rows, samples: []) }
     let (chroma, mode) = (Int32((width + 1) / 2), rotation.mode)
     let chromaCount = (width + 1) / 2 * ((height + 1) / 2)
-    return Picture(width: columns, height: rows) { target in
+    return I420Buffer(width: columns, height: rows) { target in
       unsafe samples.withUnsafeBufferPointer { source in
         guard let y = source.baseAddress else { return }
         let u = unsafe y + width * height

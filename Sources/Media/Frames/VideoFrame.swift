@@ -35,8 +35,8 @@ public struct VideoRectangle: Hashable, Sendable, Codable {
 
 /// A frame of a camera, a screen or a received track (W3C VideoFrame).
 ///
-/// Copies share the pixels. What is sent becomes an upright I420 picture first, at the edge: so the
-/// take has what the encoder got, and a replay depends on no conversion.
+/// Copies share the pixels. What is sent becomes an upright I420 video frame first, at the edge: so
+/// the take has what the encoder got, and a replay depends on no conversion.
 public struct VideoFrame: Hashable, Sendable {
   /// The pixels.
   public private(set) var buffer: VideoFrameBuffer
@@ -87,17 +87,17 @@ public struct VideoFrame: Hashable, Sendable {
     self.timestampNanoseconds = timestampNanoseconds
   }
 
-  /// Creates an upright frame of a picture, whose samples it shares.
+  /// Creates an upright frame of a video frame, whose samples it shares.
   ///
-  /// - Throws: `VideoFrameError` for a picture without samples.
-  public init(_ picture: Picture, timestampNanoseconds: Int64) throws(VideoFrameError) {
+  /// - Throws: `VideoFrameError` for a video frame without samples.
+  public init(_ videoFrame: I420Buffer, timestampNanoseconds: Int64) throws(VideoFrameError) {
     try self.init(
-      buffer: try VideoFrameBuffer(picture), timestampNanoseconds: timestampNanoseconds)
+      buffer: try VideoFrameBuffer(videoFrame), timestampNanoseconds: timestampNanoseconds)
   }
 
   /// The same frame as an encoder takes it: upright I420; itself when it is that already.
   public var upright: VideoFrame {
-    (try? VideoFrame(picture(), timestampNanoseconds: timestampNanoseconds)) ?? self
+    (try? VideoFrame(videoFrame(), timestampNanoseconds: timestampNanoseconds)) ?? self
   }
 
   /// Changes the pixels in place, after a copy when somebody else has them too.

@@ -93,11 +93,11 @@ public struct VideoFrameBuffer: Hashable, Sendable {
     self.bytes = bytes
   }
 
-  /// A picture as a buffer, which shares its samples.
-  public init(_ picture: Picture) throws(VideoFrameError) {
+  /// A video frame as a buffer, which shares its samples.
+  public init(_ videoFrame: I420Buffer) throws(VideoFrameError) {
     try self.init(
-      format: .i420, codedWidth: picture.width, codedHeight: picture.height,
-      bytes: picture.samples)
+      format: .i420, codedWidth: videoFrame.width, codedHeight: videoFrame.height,
+      bytes: videoFrame.samples)
   }
 
   /// Changes the bytes in place, after a copy when somebody else has them too.
@@ -108,7 +108,7 @@ public struct VideoFrameBuffer: Hashable, Sendable {
     return change(&span)
   }
 
-  /// Whether the planes follow each other without gaps, as in a `Picture`.
+  /// Whether the planes follow each other without gaps, as in a `I420Buffer`.
   var isTight: Bool {
     let shapes = format.shapes(width: codedWidth, height: codedHeight)
     return planes == VideoFrameBuffer.tight(shapes)

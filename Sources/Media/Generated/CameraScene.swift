@@ -1,8 +1,9 @@
-/// What a camera gives of a textured scene, as a pure function of the number of the picture: shapes
-/// of several sizes that wander, and on each sample the noise of a sensor, new in each picture.
+/// What a camera gives of a textured scene, as a pure function of the number of the video frame:
+/// shapes of several sizes that wander, and on each sample the noise of a sensor, new in each video
+/// frame.
 ///
-/// It stands for real pictures where their size on the tape is measured: a drawn pattern compresses
-/// far better, and plain noise not at all.
+/// It stands for real video frames where their size on the tape is measured: a drawn pattern
+/// compresses far better, and plain noise not at all.
 package final class CameraScene: Sendable {
   /// The size in pixels.
   package let width: Int
@@ -37,14 +38,14 @@ package final class CameraScene: Sendable {
     chromaNoise = random.noise(count: CameraScene.noiseCount, spread: 22)
   }
 
-  /// The picture of a number from 0 on.
-  package func picture(_ number: Int64) -> Picture {
+  /// The video frame of a number from 0 on.
+  package func videoFrame(_ number: Int64) -> I420Buffer {
     var random = Random(state: UInt64(bitPattern: number) &* 0xd134_2543_de82_ef95 | 1)
-    // Left and right again, one pixel in each picture.
+    // Left and right again, one pixel in each video frame.
     let phase = Int(number.magnitude % UInt64(2 * CameraScene.margin))
     let shift = phase < CameraScene.margin ? phase : 2 * CameraScene.margin - 1 - phase
     var samples: [UInt8] = []
-    samples.reserveCapacity(Picture.byteCount(width: width, height: height))
+    samples.reserveCapacity(I420Buffer.byteCount(width: width, height: height))
     for row in 0..<height {
       append(texture, row * textureWidth + shift, 1, width, lumaNoise, &random, to: &samples)
     }
@@ -57,7 +58,7 @@ package final class CameraScene: Sendable {
           &random, to: &samples)
       }
     }
-    return Picture(width: width, height: height, samples: samples)
+    return I420Buffer(width: width, height: height, samples: samples)
   }
 
   private func append(

@@ -1,8 +1,8 @@
-/// A moving test picture as a pure function of its number, cheap enough to be made per frame.
+/// A moving test video frame as a pure function of its number, cheap enough to be made per frame.
 ///
 /// Colour bars travel to the left, a diagonal gradient travels to the right, fine noise stands
 /// still, a box bounces, and a counter of seven-segment digits shows the number. The moving bands
-/// are rows drawn once, twice as wide as the picture, and copied from a shifted place.
+/// are rows drawn once, twice as wide as the video frame, and copied from a shifted place.
 package final class TestPattern: Sendable {
   /// The size in pixels.
   package let width: Int
@@ -18,7 +18,7 @@ package final class TestPattern: Sendable {
   private let background: [UInt8]
 
   /// Bars of 75 % saturation from white to black (ITU-R BT.601, limited range).
-  private static let barColours: [PictureCanvas.Colour] = [
+  private static let barColours: [VideoCanvas.Colour] = [
     .init(y: 180, u: 128, v: 128), .init(y: 162, u: 44, v: 142), .init(y: 131, u: 156, v: 44),
     .init(y: 112, u: 72, v: 58), .init(y: 84, u: 184, v: 198), .init(y: 65, u: 100, v: 212),
     .init(y: 35, u: 212, v: 114), .init(y: 16, u: 128, v: 128),
@@ -33,21 +33,21 @@ package final class TestPattern: Sendable {
     background = TestPattern.makeNoise(width: self.width, height: self.height)
   }
 
-  /// The picture of a number from 0 on.
-  package func picture(_ number: Int64) -> Picture {
+  /// The video frame of a number from 0 on.
+  package func videoFrame(_ number: Int64) -> I420Buffer {
     let samples = unsafe [UInt8](
       unsafeUninitializedCapacity: background.count
     ) { buffer, initialized in
       guard let memory = buffer.baseAddress else { return }
-      unsafe draw(PictureCanvas(memory, width: width, height: height), number)
+      unsafe draw(VideoCanvas(memory, width: width, height: height), number)
       initialized = background.count
     }
-    return Picture(width: width, height: height, samples: samples)
+    return I420Buffer(width: width, height: height, samples: samples)
   }
 
   // MARK: - Drawing
 
-  private func draw(_ canvas: PictureCanvas, _ number: Int64) {
+  private func draw(_ canvas: VideoCanvas, _ number: Int64) {
     let barsEnd = height / 2 & ~1
     let gradientEnd = height * 3 / 4 & ~1
     copy(bars, to: canvas, rows: 0..<barsEnd) { _ in number * 2 }
@@ -61,7 +61,7 @@ package final class TestPattern: Sendable {
 
   /// Copies a band's rows, each from a place that `shift` gives in luma pixels.
   private func copy(
-    _ band: Band, to canvas: PictureCanvas, rows: Range<Int>, shift: (Int) -> Int64
+    _ band: Band, to canvas: VideoCanvas, rows: Range<Int>, shift: (Int) -> Int64
   ) {
     for plane in 0..<3 {
       let half = plane == 0 ? 1 : 2
@@ -79,7 +79,7 @@ package final class TestPattern: Sendable {
     }
   }
 
-  private func copyBackground(to canvas: PictureCanvas, rows: Range<Int>) {
+  private func copyBackground(to canvas: VideoCanvas, rows: Range<Int>) {
     unsafe background.withUnsafeBufferPointer { source in
       guard let first = source.baseAddress else { return }
       var start = 0
@@ -95,8 +95,8 @@ package final class TestPattern: Sendable {
     }
   }
 
-  /// A box that bounces between the edges and changes its colour with every 32 pictures.
-  private func drawBox(_ canvas: PictureCanvas, _ number: Int64) {
+  /// A box that bounces between the edges and changes its colour with every 32 video frames.
+  private func drawBox(_ canvas: VideoCanvas, _ number: Int64) {
     let side = max(2, min(width, height) / 4) & ~1
     let x = bounce(number * 4, within: width - side)
     let y = bounce(number * 2, within: height - side)
@@ -117,7 +117,7 @@ package final class TestPattern: Sendable {
   // MARK: - Counter
 
   /// The number's last six digits, white on black, in the middle of the upper half.
-  private func drawCounter(_ canvas: PictureCanvas, _ number: Int64) {
+  private func drawCounter(_ canvas: VideoCanvas, _ number: Int64) {
     let unit = max(2, min(width / 40, height / 24)) & ~1
     let (digitWidth, digitHeight) = (4 * unit, 7 * unit)
     let left = max(0, width / 2 - 3 * digitWidth - digitWidth / 2) & ~1
@@ -139,7 +139,7 @@ package final class TestPattern: Sendable {
     0b010_0101, 0b111_1111, 0b110_1111,
   ]
 
-  private func drawDigit(_ canvas: PictureCanvas, _ digit: Int, x: Int, y: Int, unit: Int) {
+  private func drawDigit(_ canvas: VideoCanvas, _ digit: Int, x: Int, y: Int, unit: Int) {
     let lit = TestPattern.segments[digit]
     for segment in 0..<7 where lit & 1 << segment != 0 {
       switch segment {
@@ -186,7 +186,7 @@ package final class TestPattern: Sendable {
   private static func makeNoise(width: Int, height: Int) -> [UInt8] {
     var state: UInt32 = 0x2545_F491
     let lumaCount = width * height
-    return (0..<Picture.byteCount(width: width, height: height)).map { index in
+    return (0..<I420Buffer.byteCount(width: width, height: height)).map { index in
       guard index < lumaCount else { return 128 }
       state = state &* 1_664_525 &+ 1_013_904_223
       return 96 + UInt8(state >> 26)

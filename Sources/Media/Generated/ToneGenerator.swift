@@ -60,8 +60,8 @@ package struct ToneGenerator {
     let fade = ToneGenerator.fadeLength
     guard period > 0 else { return min(position, fade) }
     let place = position % period
-    let soundLength = period - Int64(AudioBlock.sampleRate)
-    guard place < soundLength else { return 0 }
-    return min(place, soundLength - place, fade)
+    let audioLength = period - Int64(AudioBlock.sampleRate)
+    guard place < audioLength else { return 0 }
+    return min(place, audioLength - place, fade)
   }
 }

@@ -91,7 +91,7 @@ package enum AudioLevel {
   ]
 }
 
-/// The largest absolute sample and the energy of a block of sound.
+/// The largest absolute sample and the energy of a block of audio.
 package struct Loudness: Hashable, Sendable {
   /// The largest absolute sample of all channels.
   package var peak: UInt16 = 0

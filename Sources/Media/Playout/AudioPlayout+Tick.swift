@@ -134,7 +134,7 @@ extension AudioPlayout {
     nextTick = due + interval(count)
   }
 
-  // MARK: - Sound
+  // MARK: - Audio
 
   private mutating func play(
     _ entry: AudioPacketBuffer.Entry, due: Instant, at now: Instant,

@@ -17,7 +17,7 @@ package struct AudioPlayout: Machine {
     case deadline
   }
   package enum Output {
-    /// The next block of sound, and the packet it came from.
+    /// The next block of audio, and the packet it came from.
     case played(PlayedAudio)
   }
 
@@ -37,9 +37,9 @@ package struct AudioPlayout: Machine {
   let codecs: any CodecFactory
   /// What the delay is at least, whatever the arrivals say.
   private let minimumDelay: Interval
-  /// What the delay is at least so that the pictures of the same stream keep up with the sound.
+  /// What the delay is at least so that the video frames of the same stream keep up with the audio.
   package var alignedDelay = Interval.zero
-  /// How loud the sound is made before anything is counted or handed out.
+  /// How loud the audio is made before anything is counted or handed out.
   package var gain = PlayoutGain.unity
   var decoder: (any AudioDecoding)?
   var hasFailed = false

@@ -52,19 +52,19 @@ package struct AudioPlayoutCounters: Hashable, Sendable {
   package var jitterBufferMinimumDelay: Double {
     Double(jitterBufferMinimumDelayMicroseconds) / 1e6
   }
-  /// How much sound was played, in seconds.
+  /// How much audio was played, in seconds.
   package var totalSamplesDuration: Double {
     Double(totalSamplesReceived) / Double(AudioBlock.sampleRate)
   }
 
-  /// Counts sound that goes out.
+  /// Counts audio that goes out.
   mutating func countPlayed(_ decoded: DecodedAudio) {
     let count = max(0, decoded.block.frameCount)
     totalSamplesReceived &+= UInt64(count)
     loudness.add(energy: decoded.energy, frameCount: count)
   }
 
-  /// Counts sound that comes out of its own packet.
+  /// Counts audio that comes out of its own packet.
   mutating func countEmitted(
     samples: Int, delay: Interval, target: Interval, minimum: Interval
   ) {

@@ -1,6 +1,6 @@
 package import RTP
 
-/// A block of sound that goes out, and where it came from.
+/// A block of audio that goes out, and where it came from.
 package struct PlayedAudio: Sendable {
   /// How a block came about.
   package enum Origin: String, Sendable {

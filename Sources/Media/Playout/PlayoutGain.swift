@@ -1,8 +1,8 @@
 /// The volume of a received track, as a factor of its samples in whole numbers.
 package struct PlayoutGain: Hashable, Sendable {
-  /// Sound as it came.
+  /// Audio as it came.
   package static let unity = PlayoutGain(volume: 1)
-  /// No sound.
+  /// No audio.
   package static let silence = PlayoutGain(volume: 0)
   /// What a volume may be; others are taken for the nearest of these.
   package static let volumes = 0.0...10.0

@@ -12,7 +12,7 @@ package struct AudioPlayoutSnapshot: Sendable {
   package var playhead: Int64
   package var isSilent: Bool
   package var nextTick: Instant?
-  /// How long nothing but made-up sound has been played.
+  /// How long nothing but made-up audio has been played.
   package var concealedRun: Interval
   package var counters: AudioPlayoutCounters
 }

@@ -6,15 +6,15 @@ package import Wire
 ///
 /// A frame is decoded and shown when its media time plus a transit is reached. The transit wanted
 /// is that of the slowest frames of the last seconds (`ArrivalSpread`); the one in force follows
-/// it slowly, so that the picture neither stops nor races. A frame that comes too late is shown at
-/// once. Frames are decoded in the order in which they came, each exactly once.
+/// it slowly, so that the video frame neither stops nor races. A frame that comes too late is shown
+/// at once. Frames are decoded in the order in which they came, each exactly once.
 package struct VideoPlayout: Machine {
   package enum Input {
     case frame(ReceivedFrame)
     case deadline
   }
   package enum Output {
-    /// A picture to show now, and the frame it came from.
+    /// A video frame to show now, and the frame it came from.
     case shown(ReceivedFrame, DecodedVideo)
     /// The decoder refused a frame; a key frame is needed.
     case undecodable(ReceivedFrame)
@@ -42,7 +42,7 @@ package struct VideoPlayout: Machine {
   private let minimumDelay: Interval
   /// Whether frames are decoded whose codec has a library.
   private let decodes: Bool
-  /// What it is at least so that the sound of the same stream keeps up with the pictures.
+  /// What it is at least so that the audio of the same stream keeps up with the video frames.
   package var alignedDelay = Interval.zero
   private var decoder: (any VideoDecoding)?
   /// What the decoder decodes, or was to decode when it could not be made.
@@ -163,7 +163,7 @@ package struct VideoPlayout: Machine {
       nanoseconds: ticks * 1_000_000_000 / Int64(VideoPlayout.clockRate) / VideoPlayout.slowness)
     let wanted = targetDelay
     delay = min(max(wanted, delay - most), delay + most)
-    // A late frame stops the picture anyway: the frames after it may have its delay at once.
+    // A late frame stops the video frame anyway: the frames after it may have its delay at once.
     let lateness = timing.lateness(of: frame.extendedTime, arrival: frame.lastArrival)
     delay = max(delay, min(lateness, wanted))
     delay = min(max(delay, minimumDelay), maximumDelay)
@@ -182,7 +182,8 @@ package struct VideoPlayout: Machine {
     counters.jitterBufferTargetDelay = counters.jitterBufferTargetDelay + targetDelay
     counters.jitterBufferMinimumDelay = counters.jitterBufferMinimumDelay + networkDelay
     guard decodes, !frame.codec.isPassedThrough else {
-      // Where nothing at all is decoded, what would be shown makes up the rhythm of the pictures.
+      // Where nothing at all is decoded, what would be shown makes up the rhythm of the video
+      // frames.
       if !decodes { counters.countShown(at: now) }
       outbox.append(.passed(frame))
       return

@@ -51,8 +51,8 @@ package struct VideoPlayoutCounters: Hashable, Sendable {
     framesDecoded &+= 1
     if isKey { keyFramesDecoded &+= 1 }
     qpSum &+= UInt64(decoded.quantiser)
-    frameWidth = decoded.picture.width
-    frameHeight = decoded.picture.height
+    frameWidth = decoded.videoFrame.width
+    frameHeight = decoded.videoFrame.height
     countShown(at: now)
   }
 

@@ -1,9 +1,9 @@
 package import RTP
 import Wire
 
-/// A picture of an H.264 byte stream.
-package struct H264Picture: Hashable, Sendable {
-  /// Its units with start codes; those of a key picture begin with all parameter sets.
+/// A video frame of an H.264 byte stream.
+package struct H264AccessUnit: Hashable, Sendable {
+  /// Its units with start codes; those of a key frame begin with all parameter sets.
   package var bytes: [UInt8]
   /// Whether a decoder can begin here.
   package var isKey: Bool
@@ -15,11 +15,11 @@ package enum H264Error: Error, Hashable, Sendable, CustomStringConvertible {
   case noByteStream
   /// A unit that cannot be read; its number from 0.
   case malformedUnit(Int)
-  /// A unit or a picture is larger than is kept; the number of the unit from 0.
+  /// A unit or a video frame is larger than is kept; the number of the unit from 0.
   case tooLarge(Int)
-  /// Pictures refer to later ones.
+  /// Video frames refer to later ones.
   case bidirectional
-  /// Pictures are made of fields.
+  /// Video frames are made of fields.
   case interlaced
 
   package var description: String {
@@ -30,28 +30,28 @@ package enum H264Error: Error, Hashable, Sendable, CustomStringConvertible {
     case .malformedUnit(let number):
       "unit \(number) of the H.264 byte stream is malformed: encode the file anew"
     case .tooLarge(let number):
-      "unit \(number) of the H.264 byte stream belongs to a picture of over 16 MiB or 4096 units:"
-        + " encode smaller pictures"
+      "unit \(number) of the H.264 byte stream belongs to a video frame of over 16 MiB or 4096 units:"
+        + " encode smaller video frames"
     case .bidirectional:
-      "the pictures refer to later ones, which calls do not allow: encode without B pictures"
+      "the video frames refer to later ones, which calls do not allow: encode without B pictures"
     case .interlaced:
-      "the pictures are interlaced, which calls do not allow: encode whole frames"
+      "the video frames are interlaced, which calls do not allow: encode whole frames"
     }
   }
 }
 
-/// Cuts an H.264 byte stream (annex B) into pictures, from pieces of any size: give bytes with
-/// `append`, then take pictures with `next` until there is none.
+/// Cuts an H.264 byte stream (annex B) into video frames, from pieces of any size: give bytes with
+/// `append`, then take video frames with `next` until there is none.
 ///
-/// What comes before the first picture that a decoder can begin with is left out.
+/// What comes before the first video frame that a decoder can begin with is left out.
 package struct H264Reader {
-  /// The most bytes that a picture may have, and a parameter set.
-  private static let pictureMaximum = 16 << 20
+  /// The most bytes that a video frame may have, and a parameter set.
+  private static let accessUnitMaximum = 16 << 20
   private static let parametersMaximum = 64 << 10
-  /// Up to how many units a picture may have.
+  /// Up to how many units a video frame may have.
   private static let unitsMaximum = 4096
 
-  /// A parameter set that later key pictures are given.
+  /// A parameter set that later key frames are given.
   private struct ParameterSet {
     let type: H264UnitType
     let number: UInt32
@@ -73,13 +73,13 @@ package struct H264Reader {
   private var failure: H264Error?
 
   private var sets: [ParameterSet] = []
-  /// The units of the picture that is being put together.
+  /// The units of the video frame that is being put together.
   private var units: [[UInt8]] = []
   private var unitBytes = 0
   private var hasSlices = false
   private var isKey = false
   private var hasHadKey = false
-  private var ready: H264Picture?
+  private var ready: H264AccessUnit?
 
   /// Creates a reader at the beginning of a file.
   package init() {}
@@ -87,23 +87,23 @@ package struct H264Reader {
   /// Gives the reader the next bytes of the file.
   package mutating func append(_ piece: RawSpan) { buffer.append(piece) }
 
-  /// Says that the file has ended, so that the last picture is whole.
+  /// Says that the file has ended, so that the last video frame is whole.
   package mutating func finish() { isEnded = true }
 
-  /// The next picture, or nil when more bytes are needed or the file has ended.
-  package mutating func next() throws(H264Error) -> H264Picture? {
+  /// The next video frame, or nil when more bytes are needed or the file has ended.
+  package mutating func next() throws(H264Error) -> H264AccessUnit? {
     if let failure { throw failure }
     do throws(H264Error) {
       while let unit = try nextUnit() {
         try take(unit)
-        if let picture = ready.take() { return picture }
+        if let videoFrame = ready.take() { return videoFrame }
       }
-      if isEnded { endPicture() }
+      if isEnded { endFrame() }
       return ready.take()
     } catch {
       failure = error
-      // The picture before the fault is whole.
-      if let picture = ready.take() { return picture }
+      // The video frame before the fault is whole.
+      if let videoFrame = ready.take() { return videoFrame }
       throw error
     }
   }
@@ -127,7 +127,7 @@ package struct H264Reader {
       }
       zeros = byte == 0 ? zeros + 1 : 0
       guard hasBegun || byte == 0 else { throw .noByteStream }
-      guard scanned <= H264Reader.pictureMaximum else {
+      guard scanned <= H264Reader.accessUnitMaximum else {
         unitPosition = buffer.position
         throw .tooLarge(unitCount)
       }
@@ -149,7 +149,7 @@ package struct H264Reader {
     switch H264UnitType(rawValue: header) {
     case .slice, .instantRefreshSlice: try takeSlice(unit)
     case .sequenceParameters:
-      if hasSlices { endPicture() }
+      if hasSlices { endFrame() }
       guard let read = try? H264SequenceParameters(parsing: unit.span.bytes) else {
         throw .malformedUnit(unitCount)
       }
@@ -157,15 +157,15 @@ package struct H264Reader {
       parameters = read
       try keep(.sequenceParameters, read.number, unit)
     case .pictureParameters:
-      if hasSlices { endPicture() }
+      if hasSlices { endFrame() }
       guard let number = H264Payload.pictureParametersNumber(unit.span.bytes) else {
         throw .malformedUnit(unitCount)
       }
       try keep(.pictureParameters, number, unit)
     case .supplement:
-      if hasSlices { endPicture() }
+      if hasSlices { endFrame() }
       try add(unit)
-    case .accessUnitDelimiter: if hasSlices { endPicture() }
+    case .accessUnitDelimiter: if hasSlices { endFrame() }
     // The rest is filling, ends, or for decoders of other kinds (table 7-1).
     default: break
     }
@@ -175,7 +175,7 @@ package struct H264Reader {
     guard let slice = try? H264SliceHeader(parsing: unit.span.bytes) else {
       throw .malformedUnit(unitCount)
     }
-    if slice.beginsPicture, hasSlices { endPicture() }
+    if slice.beginsFrame_, hasSlices { endFrame() }
     guard !slice.isBidirectional else { throw .bidirectional }
     hasSlices = true
     if H264UnitType(rawValue: unit[0]) == .instantRefreshSlice { isKey = true }
@@ -195,20 +195,20 @@ package struct H264Reader {
     } else {
       sets.append(set)
     }
-    // A change between key pictures goes with the next picture; key pictures get all sets anyway.
+    // A change between key frames goes with the next video frame; key frames get all sets anyway.
     try add(unit)
   }
 
   private mutating func add(_ unit: [UInt8]) throws(H264Error) {
     unitBytes += unit.count + H264Payload.startCode.count
-    guard unitBytes <= H264Reader.pictureMaximum, units.count < H264Reader.unitsMaximum else {
+    guard unitBytes <= H264Reader.accessUnitMaximum, units.count < H264Reader.unitsMaximum else {
       throw .tooLarge(unitCount)
     }
     units.append(unit)
   }
 
-  /// Gives out the picture that was put together, if a decoder has seen what it needs.
-  private mutating func endPicture() {
+  /// Gives out the video frame that was put together, if a decoder has seen what it needs.
+  private mutating func endFrame() {
     defer {
       units = []
       unitBytes = 0
@@ -229,6 +229,6 @@ package struct H264Reader {
       if isKey, type == .sequenceParameters || type == .pictureParameters { continue }
       append(unit)
     }
-    ready = H264Picture(bytes: bytes, isKey: isKey)
+    ready = H264AccessUnit(bytes: bytes, isKey: isKey)
   }
 }

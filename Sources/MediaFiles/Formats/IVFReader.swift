@@ -6,25 +6,25 @@ package enum IVFError: Error, Hashable, Sendable, CustomStringConvertible {
   case notIVF
   /// A codec that is not decoded here, by its four letters.
   case codec(String)
-  /// A picture that claims to be larger than any is.
+  /// A video frame that claims to be larger than any is.
   case tooLong
-  /// The file ends within a picture.
+  /// The file ends within a video frame.
   case truncated
-  /// The decoder refused a picture.
+  /// The decoder refused a video frame.
   case undecodable(String)
 
   package var description: String {
     switch self {
     case .notIVF: "it is no IVF file: convert it anew"
     case .codec(let name): "its codec \(name) is not decoded here: encode it as VP8 or VP9"
-    case .tooLong: "a picture claims to be longer than any is: convert the file anew"
-    case .truncated: "the file ends within a picture: copy or convert it anew"
+    case .tooLong: "a video frame claims to be longer than any is: convert the file anew"
+    case .truncated: "the file ends within a video frame: copy or convert it anew"
     case .undecodable(let reason): reason
     }
   }
 }
 
-/// Reads IVF from pieces of any size: encoded pictures with their times.
+/// Reads IVF from pieces of any size: encoded video frames with their times.
 struct IVFReader {
   /// What stands at the front of the file.
   struct Header {
@@ -34,8 +34,8 @@ struct IVFReader {
     var ticksPerSecond: Double
   }
 
-  /// A picture as it is in the file.
-  struct Picture {
+  /// A video frame as it is in the file.
+  struct I420Buffer {
     var bytes: [UInt8]
     /// In ticks.
     var time: UInt64
@@ -49,7 +49,7 @@ struct IVFReader {
 
   private static let headerLength = 32
   private static let frameHeaderLength = 12
-  private static let longestPicture = 64 << 20
+  private static let longestFrame = 64 << 20
 
   private mutating func readHeader() throws(IVFError) -> Bool {
     guard let bytes = buffer.take(IVFReader.headerLength) else { return false }
@@ -75,11 +75,11 @@ struct IVFReader {
 extension IVFReader: PieceReader {
   typealias Fault = IVFError
 
-  static var emptiness: String { "the file holds no picture: convert it anew" }
+  static var emptiness: String { "the file holds no video frame: convert it anew" }
 
   mutating func append(_ piece: RawSpan) { buffer.append(piece) }
 
-  mutating func next() throws(IVFError) -> Picture? {
+  mutating func next() throws(IVFError) -> I420Buffer? {
     if header == nil {
       guard try readHeader() else { return nil }
     }
@@ -87,12 +87,12 @@ extension IVFReader: PieceReader {
       partPosition = buffer.position
       guard let bytes = buffer.take(IVFReader.frameHeaderLength) else { return nil }
       let count = number(bytes, 0, 4)
-      guard count <= IVFReader.longestPicture else { throw .tooLong }
+      guard count <= IVFReader.longestFrame else { throw .tooLong }
       frame = (Int(count), number(bytes, 4, 8))
     }
     guard let (count, time) = frame, let bytes = buffer.take(count) else { return nil }
     frame = nil
-    return Picture(bytes: bytes, time: time)
+    return I420Buffer(bytes: bytes, time: time)
   }
 
   mutating func finish() throws(IVFError) {
@@ -100,7 +100,7 @@ extension IVFReader: PieceReader {
     if frame != nil || buffer.count > 0 { throw .truncated }
   }
 
-  func place(of fault: IVFError, after count: Int) -> (picture: Int?, byteOffset: Int?) {
+  func place(of fault: IVFError, after count: Int) -> (videoFrame: Int?, byteOffset: Int?) {
     header == nil ? (nil, nil) : (count + 1, partPosition)
   }
 }

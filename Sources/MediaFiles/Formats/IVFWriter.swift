@@ -1,4 +1,4 @@
-/// The bytes of an IVF file: encoded pictures with their times, all numbers low byte first.
+/// The bytes of an IVF file: encoded video frames with their times, all numbers low byte first.
 package enum IVFWriter {
   /// What stands at the front of the file: 32 bytes.
   package static func header(
@@ -17,7 +17,7 @@ package enum IVFWriter {
     return bytes
   }
 
-  /// What stands before each picture.
+  /// What stands before each video frame.
   package static func frameHeader(byteCount: Int, time: UInt64) -> [UInt8] {
     var bytes: [UInt8] = []
     append(UInt64(UInt32(clamping: byteCount)), 4, to: &bytes)

@@ -1,27 +1,27 @@
 package import Media
 
-/// Writes pictures as PNG files (RFC 2083) without compression: what counts is that any program
+/// Writes video frames as PNG files (RFC 2083) without compression: what counts is that any program
 /// shows them.
 package enum PNG {
-  /// The file of an I420 picture, converted with the BT.601 matrix in limited range.
-  package static func file(_ picture: Picture) -> [UInt8] {
-    let (width, height) = (picture.width, picture.height)
+  /// The file of an I420 video frame, converted with the BT.601 matrix in limited range.
+  package static func file(_ videoFrame: I420Buffer) -> [UInt8] {
+    let (width, height) = (videoFrame.width, videoFrame.height)
     var header: [UInt8] = []
     header.append(big: UInt32(clamping: width))
     header.append(big: UInt32(clamping: height))
     // 8 bits, colour, deflate, no filter choice, not interlaced.
     header += [8, 2, 0, 0, 0]
     return [0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a] + chunk("IHDR", header)
-      + chunk("IDAT", stored(rows(picture))) + chunk("IEND", [])
+      + chunk("IDAT", stored(rows(videoFrame))) + chunk("IEND", [])
   }
 
   /// The rows in RGB, each after a byte that says that it is not filtered.
-  private static func rows(_ picture: Picture) -> [UInt8] {
-    let (width, height) = (picture.width, picture.height)
+  private static func rows(_ videoFrame: I420Buffer) -> [UInt8] {
+    let (width, height) = (videoFrame.width, videoFrame.height)
     let half = (width + 1) / 2
     let chroma = width * height
     let other = chroma + half * ((height + 1) / 2)
-    let samples = picture.samples
+    let samples = videoFrame.samples
     var rows: [UInt8] = []
     rows.reserveCapacity(height * (3 * width + 1))
     for y in 0..<height {

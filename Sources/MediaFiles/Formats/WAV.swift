@@ -10,7 +10,7 @@ package enum WAVError: Error, Hashable, Sendable, CustomStringConvertible {
   case unsupportedChannels(UInt16)
   /// A sampling rate below 8 kHz or above 192 kHz.
   case unsupportedRate(UInt32)
-  /// The file ended before the sound began.
+  /// The file ended before the audio began.
   case truncated
 
   package var description: String {
@@ -26,7 +26,7 @@ package enum WAVError: Error, Hashable, Sendable, CustomStringConvertible {
       "WAV files with \(count) channels are not supported; convert the file to one or two"
     case .unsupportedRate(let rate):
       "the WAV sampling rate \(rate) Hz is not supported; convert the file to 8000 to 192000 Hz"
-    case .truncated: "the WAV file ends before its sound begins: convert it anew"
+    case .truncated: "the WAV file ends before its audio begins: convert it anew"
     }
   }
 }

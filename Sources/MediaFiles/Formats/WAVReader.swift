@@ -9,7 +9,7 @@ package struct WAVReader {
     case chunk
     case format(size: Int)
     case skip(Int)
-    /// The bytes of sound left; nil when the file was written without knowing its length.
+    /// The bytes of audio left; nil when the file was written without knowing its length.
     case data(Int?)
     case end
     case failed(WAVError)
@@ -101,7 +101,7 @@ package struct WAVReader {
       let dropped = buffer.drop(count)
       phase = dropped == count ? .chunk : .skip(count - dropped)
       return dropped == count
-    case .data(let left): return readSound(left)
+    case .data(let left): return readAudio(left)
     case .end, .failed:
       _ = buffer.drop(.max)
       return false
@@ -144,7 +144,7 @@ package struct WAVReader {
     resampler = Resampler(rate: Int(rate), channels: Int(channels))
   }
 
-  private mutating func readSound(_ left: Int?) -> Bool {
+  private mutating func readAudio(_ left: Int?) -> Bool {
     guard let format else { return false }
     let width = 2 * format.channels
     let whole = min(buffer.count, left ?? .max) / width * width

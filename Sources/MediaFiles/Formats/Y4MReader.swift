@@ -1,7 +1,7 @@
 package import Media
 import Wire
 
-/// Reads YUV4MPEG2 from pieces of any size: give bytes with `append`, then take pictures with
+/// Reads YUV4MPEG2 from pieces of any size: give bytes with `append`, then take video frames with
 /// `next` until there is none.
 package struct Y4MReader {
   /// The longest header line that is accepted, in bytes.
@@ -20,7 +20,7 @@ package struct Y4MReader {
   package private(set) var header: Y4MHeader?
   /// Where the header or the frame that is being read begins, in bytes from the beginning.
   package private(set) var partPosition = 0
-  /// How many pictures were read.
+  /// How many video frames were read.
   package private(set) var frameCount = 0
 
   private var buffer = PieceBuffer()
@@ -32,8 +32,8 @@ package struct Y4MReader {
   /// Gives the reader the next bytes of the file.
   package mutating func append(_ piece: RawSpan) { buffer.append(piece) }
 
-  /// The next picture, or nil when more bytes are needed.
-  package mutating func next() throws(Y4MError) -> Picture? {
+  /// The next video frame, or nil when more bytes are needed.
+  package mutating func next() throws(Y4MError) -> I420Buffer? {
     do throws(Y4MError) {
       while true {
         switch phase {
@@ -50,11 +50,11 @@ package struct Y4MReader {
           phase = .samples
         case .samples:
           guard let header else { return nil }
-          let size = Picture.byteCount(width: header.width, height: header.height)
+          let size = I420Buffer.byteCount(width: header.width, height: header.height)
           guard let samples = buffer.take(size) else { return nil }
           phase = .frameHeader
           frameCount += 1
-          return Picture(width: header.width, height: header.height, samples: samples)
+          return I420Buffer(width: header.width, height: header.height, samples: samples)
         case .failed(let error): throw error
         }
       }

@@ -1,6 +1,6 @@
 package import Media
 
-/// Writes YUV4MPEG2: the header, then each picture.
+/// Writes YUV4MPEG2: the header, then each video frame.
 package enum Y4MWriter {
   /// The stream header.
   package static func header(_ header: Y4MHeader) -> [UInt8] {
@@ -9,15 +9,15 @@ package enum Y4MWriter {
     return Array(line.utf8)
   }
 
-  /// One picture; a blank one is grey.
-  package static func frame(_ picture: Picture) -> [UInt8] {
-    let size = Picture.byteCount(width: picture.width, height: picture.height)
+  /// One video frame; a blank one is grey.
+  package static func frame(_ videoFrame: I420Buffer) -> [UInt8] {
+    let size = I420Buffer.byteCount(width: videoFrame.width, height: videoFrame.height)
     var bytes = Array("FRAME\n".utf8)
     bytes.reserveCapacity(bytes.count + size)
-    if picture.samples.isEmpty {
+    if videoFrame.samples.isEmpty {
       bytes.append(contentsOf: repeatElement(128, count: size))
     } else {
-      bytes.append(contentsOf: picture.samples)
+      bytes.append(contentsOf: videoFrame.samples)
     }
     return bytes
   }

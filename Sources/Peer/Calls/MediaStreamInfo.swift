@@ -7,7 +7,7 @@ public struct MediaStreamInit: Hashable, Sendable, Codable {
   public struct Track: Hashable, Sendable, Codable {
     /// Names the track; no other sent track of the connection may have the same name.
     public var id: String
-    /// Sound or pictures.
+    /// Audio or video frames.
     public var kind: MediaKind
     /// Where the media comes from.
     public var source: MediaSource
@@ -25,7 +25,7 @@ public struct MediaStreamInit: Hashable, Sendable, Codable {
 
   /// Names the stream; no other sent stream of the connection may have the same name.
   public var id: String
-  /// The tracks, usually one for sound and one for pictures.
+  /// The tracks, usually one for audio and one for video frames.
   public var tracks: [Track]
 
   /// Creates a stream.
@@ -41,7 +41,7 @@ public struct MediaStreamInfo: Hashable, Sendable, Codable {
   public struct Track: Hashable, Sendable, Codable {
     /// Names the track; nil when the peer gave no name.
     public var id: String?
-    /// Sound or pictures.
+    /// Audio or video frames.
     public var kind: MediaKind
     /// The transceiver that carries it.
     public var transceiver: UInt32

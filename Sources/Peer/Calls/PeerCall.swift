@@ -28,7 +28,7 @@ package enum PeerCall: Hashable, Sendable, Codable {
   /// Makes a track that is sent or received silent or black while its packets flow on, or ends that
   /// (W3C MediaStreamTrack.enabled).
   case setEnabled(transceiver: UInt32, isInbound: Bool, isEnabled: Bool)
-  /// Sets how loud received sound is played: 0 to 10.
+  /// Sets how loud received audio is played: 0 to 10.
   case setVolume(transceiver: UInt32, volume: Double)
   /// Reads what was set on a track.
   case trackState(transceiver: UInt32, isInbound: Bool)
@@ -37,7 +37,7 @@ package enum PeerCall: Hashable, Sendable, Codable {
   case setCodecPreferences(transceiver: UInt32, [RTPCodec])
   case getParameters(transceiver: UInt32)
   case setParameters(transceiver: UInt32, RTPSendParameters)
-  /// Tells what the pictures of a sender show (W3C MediaStreamTrack.contentHint).
+  /// Tells what the video frames of a sender show (W3C MediaStreamTrack.contentHint).
   case setContentHint(transceiver: UInt32, ContentHint)
   /// Keeps in the take that the capturer of a sender began, could not begin, or ended; what it
   /// captures decides how a sender is treated that has no hint of its own.
@@ -114,7 +114,7 @@ public struct PeerError: Error, Hashable, Sendable, Codable, CustomStringConvert
 public struct TransceiverInfo: Hashable, Sendable, Codable {
   /// Names the transceiver in its peer.
   public var id: UInt32
-  /// Sound or pictures.
+  /// Audio or video frames.
   public var kind: MediaKind
   /// The m-section, once known.
   public var mid: String?

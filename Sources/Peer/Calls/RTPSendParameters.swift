@@ -7,9 +7,9 @@ public struct RTPEncoding: Hashable, Sendable, Codable {
   public var active = true
   /// The most that is spent, in bits per second; nil leaves it to the connection.
   public var maxBitrate: UInt64?
-  /// The most pictures per second; nil leaves it to the source.
+  /// The most video frames per second; nil leaves it to the source.
   public var maxFramerate: Double?
-  /// By how much both sides of a picture are made smaller: 1 or more; nil for sound.
+  /// By how much both sides of a video frame are made smaller: 1 or more; nil for audio.
   public var scaleResolutionDownBy: Double?
 
   /// Creates an encoding with these limits.
@@ -66,8 +66,8 @@ public struct RTPSendParameters: Hashable, Sendable, Codable {
   public var cname: String
   /// Whether RTCP of reduced size was agreed (RFC 5506); cannot be set.
   public var reducedSizeRTCP: Bool
-  /// What is given up first where pictures take too much; nil leaves it to the content hint, and
-  /// without one nothing is given up.
+  /// What is given up first where video frames take too much; nil leaves it to the content hint,
+  /// and without one nothing is given up.
   public var degradationPreference: DegradationPreference?
 
   /// Creates parameters; only those that a connection gave out can be set.

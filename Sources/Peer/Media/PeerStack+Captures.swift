@@ -69,10 +69,10 @@ extension PeerStack {
     return encoding
   }
 
-  /// What may be sent of a transceiver's pictures, in bits per second: what the application and the
-  /// peer allow, and of what the path carries its share among those that are sent over the
+  /// What may be sent of a transceiver's video frames, in bits per second: what the application and
+  /// the peer allow, and of what the path carries its share among those that are sent over the
   /// transport, where that is known to be too little; nil for no limit.
-  func pictureLimit(of transceiver: UInt32) -> UInt64? {
+  func videoLimit(of transceiver: UInt32) -> UInt64? {
     guard let index = tracks.sendingIndex(of: transceiver), tracks.sending[index].kind == .video,
       let mid = tracks.sending[index].mid
     else { return nil }

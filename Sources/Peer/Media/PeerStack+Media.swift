@@ -69,16 +69,16 @@ extension PeerStack {
     let mid = tracks.receiving[index].mid
     while let output = outputs.next() {
       switch output {
-      case .sound(let block, let level, let record):
+      case .audio(let block, let level, let record):
         tell(.frame(record))
         hear(record, level: level)
         // To send on what was decoded is to mix it (RFC 3550 section 7.1).
         echo(
           .media(.audio(block), from: [Contributor(source: record.ssrc, level: level)]),
           of: transceiver)
-      case .picture(let picture, let record):
+      case .videoFrame(let videoFrame, let record):
         tell(.frame(record))
-        echo(.media(.picture(picture), from: []), of: transceiver)
+        echo(.media(.videoFrame(videoFrame), from: []), of: transceiver)
       case .undecodable(let record):
         tell(.frame(record))
         drive(bundles.carrying(mid), .requestKeyframe(mid: mid))
@@ -106,7 +106,7 @@ extension PeerStack {
   /// Media from the application for a transceiver's sender.
   func capture(_ media: CapturedMedia, for transceiver: UInt32) {
     feed(
-      .media(media, from: [], limit: pictureLimit(of: transceiver)), to: transceiver,
+      .media(media, from: [], limit: videoLimit(of: transceiver)), to: transceiver,
       whoseSourceIs: .application)
   }
 
@@ -132,7 +132,7 @@ extension PeerStack {
           hear(record, level: record.audioLevel ?? level)
         }
         drive(bundles.carrying(mid), .frame(mid: mid, frame))
-      case .soundEnded:
+      case .audioEnded:
         forgetSpeaker(tracks.sending[index].transceiver, isInbound: false)
       case .failure(let reason): refuse(layer: "encoder", reason)
       }

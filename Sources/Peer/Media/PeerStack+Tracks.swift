@@ -19,7 +19,7 @@ extension PeerStack {
       let index = try sentTrack(of: id)
       guard tracks.sending[index].isEnabled != isEnabled else { return }
       drive(sending: index, .enabled(isEnabled))
-      // What comes encoded begins with a picture that a decoder can begin with.
+      // What comes encoded begins with a video frame that a decoder can begin with.
       if isEnabled, let mid = tracks.sending[index].mid, tracks.sending[index].kind == .video {
         requestKeyframe(mid)
       }
@@ -30,11 +30,11 @@ extension PeerStack {
           transceiver: id, isInbound: isInbound, kind: isEnabled ? .enabled : .disabled)))
   }
 
-  /// Sets how loud received sound is, 0 to 10; kept while the track is disabled.
+  /// Sets how loud received audio is, 0 to 10; kept while the track is disabled.
   func setVolume(_ volume: Double, of id: UInt32) throws(PeerError) {
     try checkLive(id)
     guard try info(id).kind == .audio else {
-      throw PeerError(name: "InvalidAccessError", message: "transceiver \(id) carries no sound")
+      throw PeerError(name: "InvalidAccessError", message: "transceiver \(id) carries no audio")
     }
     guard volume.isFinite else {
       throw PeerError(name: "RangeError", message: "a volume must be a number from 0 to 10")

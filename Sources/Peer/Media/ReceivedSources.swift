@@ -11,7 +11,8 @@ public struct ReceivedSource: Hashable, Sendable, Codable {
   public var timestamp: Double
   /// The RTP timestamp of that.
   public var rtpTimestamp: UInt32
-  /// Its level from 0 to 1; nil for pictures, and for contributors of which the mixer told none.
+  /// Its level from 0 to 1; nil for video frames, and for contributors of which the mixer told
+  /// none.
   public var audioLevel: Double?
 
   /// Describes a source.
@@ -84,7 +85,7 @@ struct SourceHistory {
       let source = ReceivedSource(
         source: entry.source, timestamp: wallClock.milliseconds(at: entry.at),
         rtpTimestamp: entry.rtpTime,
-        audioLevel: entry.level.map { SoundLevel(headerExtension: $0).linear })
+        audioLevel: entry.level.map { AudioLevel(headerExtension: $0).linear })
       if entry.isContributor {
         sources.contributing.append(source)
       } else {

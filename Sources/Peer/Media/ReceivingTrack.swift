@@ -12,9 +12,9 @@ struct ReceivingTrack: Machine {
   }
 
   enum Output {
-    /// A block of sound is played, and how loud it is: 0 to -127 dBov without its sign.
-    case sound(AudioBlock, level: UInt8, FrameRecord)
-    case picture(Picture, FrameRecord)
+    /// A block of audio is played, and how loud it is: 0 to -127 dBov without its sign.
+    case audio(AudioBlock, level: UInt8, FrameRecord)
+    case videoFrame(I420Buffer, FrameRecord)
     /// The decoder refused a frame; a key frame is needed.
     case undecodable(FrameRecord)
     /// A frame of a codec that is passed through, when it would be shown.
@@ -31,7 +31,7 @@ struct ReceivingTrack: Machine {
   private(set) var sources = SourceHistory()
   /// Whether what comes is decoded.
   private let decodes: Bool
-  /// Whether what is played is shown; sound that is not has no volume.
+  /// Whether what is played is shown; audio that is not has no volume.
   private var isEnabled = true
   private var blackout = Blackout()
   /// What the last key frame of a codec that is not decoded told of its size.
@@ -48,7 +48,7 @@ struct ReceivingTrack: Machine {
 
   /// Begins a track by its number.
   ///
-  /// - Parameter decodes: whether pictures are decoded; sound is by whatever `codecs` gives.
+  /// - Parameter decodes: whether video frames are decoded; audio is by whatever `codecs` gives.
   init(
     _ number: UInt32, _ kind: MediaKind, mid: String, codecs: any CodecFactory,
     minimumDelay: Interval = .zero, decodes: Bool = true
@@ -84,7 +84,7 @@ struct ReceivingTrack: Machine {
     audio?.gain = state.isEnabled ? PlayoutGain(volume: state.volume) : .silence
   }
 
-  // MARK: Sound
+  // MARK: Audio
 
   private mutating func driveAudio(
     _ input: AudioPlayout.Input, at now: Instant, into outbox: inout Outbox<Output>
@@ -98,7 +98,7 @@ struct ReceivingTrack: Machine {
         record.audioLevel
         ?? AudioLevel.level(energy: record.energy, frameCount: block.frameCount)
       if played.origin == .packet { notePlayed(record, level: level, at: now) }
-      outbox.append(.sound(block, level: level, record))
+      outbox.append(.audio(block, level: level, record))
     }
   }
 
@@ -127,7 +127,7 @@ struct ReceivingTrack: Machine {
     return record
   }
 
-  // MARK: Pictures
+  // MARK: Video frames
 
   private mutating func driveVideo(
     _ input: VideoPlayout.Input, at now: Instant, into outbox: inout Outbox<Output>
@@ -138,10 +138,10 @@ struct ReceivingTrack: Machine {
       switch output {
       case .shown(let frame, let decoded):
         var decoded = decoded
-        if !isEnabled { decoded.picture = blackout.black(like: decoded.picture) }
+        if !isEnabled { decoded.videoFrame = blackout.black(like: decoded.videoFrame) }
         let record = record(of: frame, "decoded", decoded)
         notePlayed(record, level: nil, at: now)
-        outbox.append(.picture(decoded.picture, record))
+        outbox.append(.videoFrame(decoded.videoFrame, record))
       case .undecodable(let frame): outbox.append(.undecodable(record(of: frame, "undecodable")))
       case .passed(let frame):
         learnSize(of: frame)
@@ -169,9 +169,9 @@ struct ReceivingTrack: Machine {
   ) -> FrameRecord {
     FrameRecord(
       transceiver: transceiver, kind: .video, isInbound: true, codec: frame.codec, ssrc: frame.ssrc,
-      rtpTime: frame.rtpTime, isKey: frame.isKey, width: decoded?.picture.width ?? 0,
-      height: decoded?.picture.height ?? 0, bytes: frame.bytes,
-      outcome: outcome, decoded: decoded.map { .picture($0.picture) } ?? .none,
+      rtpTime: frame.rtpTime, isKey: frame.isKey, width: decoded?.videoFrame.width ?? 0,
+      height: decoded?.videoFrame.height ?? 0, bytes: frame.bytes,
+      outcome: outcome, decoded: decoded.map { .videoFrame($0.videoFrame) } ?? .none,
       quantiser: decoded?.quantiser ?? 0)
   }
 

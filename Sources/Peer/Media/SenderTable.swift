@@ -22,8 +22,8 @@ struct SenderTable {
     senders.first { $0.transceiver == transceiver }?.encoding ?? RTPEncoding(defaultsFor: kind)
   }
 
-  /// What is given up first of a transceiver's pictures, and what they show: without a word of the
-  /// application what the capturer says.
+  /// What is given up first of a transceiver's video frames, and what they show: without a word of
+  /// the application what the capturer says.
   func adaptation(of transceiver: UInt32) -> (DegradationPreference?, ContentHint) {
     guard let sender = senders.first(where: { $0.transceiver == transceiver }) else {
       return (nil, .none)
@@ -33,12 +33,12 @@ struct SenderTable {
     return (sender.degradationPreference ?? hint.degradation, hint)
   }
 
-  /// Takes whether the pictures of a transceiver are those of a screen.
+  /// Takes whether the video frames of a transceiver are those of a screen.
   mutating func setScreencast(_ isScreencast: Bool, of transceiver: UInt32, _ kind: MediaKind) {
     update(transceiver, kind) { $0.isScreencast = isScreencast }
   }
 
-  /// Takes what the pictures of a transceiver show.
+  /// Takes what the video frames of a transceiver show.
   mutating func setContentHint(_ hint: ContentHint, of transceiver: UInt32, _ kind: MediaKind) {
     update(transceiver, kind) { $0.contentHint = hint }
   }
@@ -180,7 +180,7 @@ extension RTPEncoding {
     }
   }
 
-  /// What sound may spend, in bits per second.
+  /// What audio may spend, in bits per second.
   func audioBitrate(upTo maximum: UInt32) -> UInt32 {
     guard let maxBitrate else { return maximum }
     // Opus has no lower rate (RFC 6716 section 2.1.1).

@@ -16,14 +16,14 @@ struct SendingTotals {
   var resolutionChanges: UInt64 = 0
   var rate = FrameRate(ticksPerSecond: 1_000_000_000)
   var limitation = QualityLimitation()
-  /// How many pictures the late clock had left out when the last one was encoded.
+  /// How many video frames the late clock had left out when the last one was encoded.
   var framesLate: UInt64 = 0
   private var lastMediaTime: UInt32?
 
   /// The time that a first frame is taken to last, in units of 1/90000 s.
   private static let usualTicks: UInt32 = 3000
 
-  /// Takes a picture that came encoded, and whether it was left out to spare the path.
+  /// Takes a video frame that came encoded, and whether it was left out to spare the path.
   mutating func add(isThinned: Bool, at now: Instant) {
     limitation.note(isThinned: isThinned, at: now)
   }

@@ -9,12 +9,12 @@ struct SendingTrack: Machine {
   enum Input {
     /// Another source in the place of the present one, or none; nothing runs until the next start.
     case source(MediaSource?)
-    /// Whether the source is heard or seen; else silence or black pictures are sent, and nothing of
-    /// pictures that come encoded.
+    /// Whether the source is heard or seen; else silence or black video frames are sent, and
+    /// nothing of video frames that come encoded.
     case enabled(Bool)
     case start(Start)
     case stop
-    /// Media for the encoder, the sources that were mixed into it, and what pictures that come
+    /// Media for the encoder, the sources that were mixed into it, and what video frames that come
     /// encoded have to keep to, in bits per second; nil for no limit.
     case media(CapturedMedia, from: [Contributor], limit: UInt64? = nil)
     /// A received frame that is sent as it came.
@@ -22,11 +22,11 @@ struct SendingTrack: Machine {
     case requestKeyframe
     /// The share of packets that the peer reported lost, 0 to 255.
     case lossReported(UInt8)
-    /// What the encoder of pictures may spend from now on, in bits per second.
+    /// What the encoder of video frames may spend from now on, in bits per second.
     case bitrate(UInt64)
     /// Other limits while it runs.
     case encoding(RTPEncoding)
-    /// What is given up first of pictures, and what they show.
+    /// What is given up first of video frames, and what they show.
     case adaptation(DegradationPreference?, ContentHint)
     case deadline
   }
@@ -34,8 +34,8 @@ struct SendingTrack: Machine {
   enum Output {
     /// A frame for a section.
     case frame(EncodedFrame, mid: String, FrameRecord)
-    /// Sound is no longer sent.
-    case soundEnded
+    /// Audio is no longer sent.
+    case audioEnded
     /// Why nothing can be encoded, in words.
     case failure(String)
   }
@@ -48,14 +48,14 @@ struct SendingTrack: Machine {
     var codec: String
     var ssrc: UInt32
     var encoding: RTPEncoding
-    /// What pictures may spend, in bits per second.
+    /// What video frames may spend, in bits per second.
     var videoBitrate: UInt64
   }
 
   let transceiver: UInt32
   let kind: MediaKind
   private let codecs: any CodecFactory
-  /// What sound may spend at most, in bits per second.
+  /// What audio may spend at most, in bits per second.
   private let audioBitrateMaximum: UInt32
 
   private(set) var source: MediaSource?
@@ -64,7 +64,7 @@ struct SendingTrack: Machine {
   private var waitsForKey = false
   private(set) var audio: AudioCapture?
   private(set) var video: VideoCapture?
-  /// In the place of `video` where pictures come encoded.
+  /// In the place of `video` where video frames come encoded.
   private(set) var stream: StreamCapture?
   /// The section that the capture feeds while it runs.
   private(set) var mid: String?
@@ -74,9 +74,9 @@ struct SendingTrack: Machine {
   private var encoding = RTPEncoding()
   private var adaptation = VideoAdaptation()
   private var contentHint = ContentHint.none
-  /// What the sound encoder that runs may spend, in bits per second.
+  /// What the audio encoder that runs may spend, in bits per second.
   private var audioBitrate: UInt32 = 0
-  /// What the encoder of pictures may spend, in bits per second.
+  /// What the encoder of video frames may spend, in bits per second.
   private(set) var bitrate: UInt64 = 0
   /// Where media time is 0: the first capture's start, kept by those that follow on the SSRC.
   private var origin: Instant?
@@ -86,7 +86,7 @@ struct SendingTrack: Machine {
   /// What earlier captures of the present source counted.
   private(set) var audioCounters = AudioCaptureCounters()
   private(set) var videoCounters = VideoCaptureCounters()
-  /// The sources of the sound that is fed to the encoder, when it is not an own one.
+  /// The sources of the audio that is fed to the encoder, when it is not an own one.
   private var contributors: [Contributor] = []
 
   init(
@@ -101,8 +101,8 @@ struct SendingTrack: Machine {
   }
 
   var isRunning: Bool { mid != nil }
-  /// What the present source of pictures gave.
-  var pictureCounters: VideoCaptureCounters {
+  /// What the present source of video frames gave.
+  var videoCounters: VideoCaptureCounters {
     video?.counters ?? stream?.counters ?? videoCounters
   }
   /// When a capture wants its next input; kept, because every step of the peer asks for it.
@@ -119,13 +119,13 @@ struct SendingTrack: Machine {
       self.contributors = contributors
       switch media {
       case .audio(let block): drive(AudioCapture.Input.block(block), at: now, into: &outbox)
-      case .picture(let picture):
+      case .videoFrame(let videoFrame):
         guard stream == nil else { return refuseEncoding(into: &outbox) }
-        drive(VideoCapture.Input.picture(picture), at: now, into: &outbox)
-      case .frame(let picture, let timestamp):
+        drive(VideoCapture.Input.videoFrame(videoFrame), at: now, into: &outbox)
+      case .frame(let videoFrame, let timestamp):
         guard stream == nil else { return refuseEncoding(into: &outbox) }
         drive(
-          VideoCapture.Input.frame(picture, timestamp: timestamp), at: now, into: &outbox)
+          VideoCapture.Input.frame(videoFrame, timestamp: timestamp), at: now, into: &outbox)
       case .encoded(let codec, let bytes):
         send(encoded: bytes, codec, limit: limit, at: now, into: &outbox)
       }
@@ -226,11 +226,11 @@ struct SendingTrack: Machine {
     origin = audio?.origin ?? video?.origin ?? stream?.origin ?? origin
     if audio != nil {
       drive(AudioCapture.Input.stop, at: now, into: &outbox)
-      outbox.append(.soundEnded)
+      outbox.append(.audioEnded)
     }
     if video != nil { drive(VideoCapture.Input.stop, at: now, into: &outbox) }
     if let audio { audioCounters = audio.counters }
-    videoCounters = pictureCounters
+    videoCounters = videoCounters
     audio = nil
     video = nil
     stream = nil
@@ -245,7 +245,7 @@ struct SendingTrack: Machine {
     if video != nil {
       drive(.limits(of: encoding, adaptation.limits), at: now, into: &outbox)
     } else if kind == .audio, audioBitrate != encoding.audioBitrate(upTo: audioBitrateMaximum) {
-      // An encoder of sound keeps its bit rate, so another one goes on in its place.
+      // An encoder of audio keeps its bit rate, so another one goes on in its place.
       stop(at: now, into: &outbox)
     }
   }
@@ -280,7 +280,8 @@ struct SendingTrack: Machine {
     }
   }
 
-  /// Makes pictures fewer or smaller where they are too much, as far as the application said how.
+  /// Makes video frames fewer or smaller where they are too much, as far as the application said
+  /// how.
   private mutating func adapt(at now: Instant, into outbox: inout Outbox<Output>) {
     guard let video, let origin = video.origin else { return }
     let mediaTime = RTPClock.ticks(from: origin, to: now)
@@ -319,7 +320,7 @@ struct SendingTrack: Machine {
         isKey: frame.isKey), into: &outbox)
   }
 
-  /// Sends a picture that the application has encoded, where that codec was agreed on.
+  /// Sends a video frame that the application has encoded, where that codec was agreed on.
   private mutating func send(
     encoded bytes: [UInt8], _ name: CodecName, limit: UInt64?, at now: Instant,
     into outbox: inout Outbox<Output>
@@ -327,7 +328,7 @@ struct SendingTrack: Machine {
     guard stream?.codec == name else {
       let title = name.codec?.title ?? name.rawValue
       outbox.append(
-        .failure("pictures in \(title) came to be sent, but \(codec) was agreed on"))
+        .failure("video frames in \(title) came to be sent, but \(codec) was agreed on"))
       return
     }
     guard isEnabled else { return }

@@ -6,7 +6,7 @@ import Wire
 /// Says who speaks, who dominates, who is loudest and who is heard among the voices that a peer
 /// sends and hears.
 ///
-/// Speech and dominance are looked at only when a block of sound comes, so they need no deadline: a
+/// Speech and dominance are looked at only when a block of audio comes, so they need no deadline: a
 /// change is told with the next block of any voice, 20 ms late at most while somebody speaks.
 struct SpeakerWatch {
   private var names = SpeakerNames()
@@ -31,7 +31,7 @@ struct SpeakerWatch {
   // MARK: Blocks
 
   /// Takes the level of a voice's next block; gives what is to be told.
-  mutating func hear(_ level: SoundLevel, of track: SpeakingTrack, at now: Instant) -> [PeerEvent] {
+  mutating func hear(_ level: AudioLevel, of track: SpeakingTrack, at now: Instant) -> [PeerEvent] {
     var events: [PeerEvent] = []
     for absent in names.absent(at: now) { events += forget(absent, at: now) }
     guard let number = names.number(of: track, at: now) else { return events }
@@ -44,7 +44,7 @@ struct SpeakerWatch {
     return events
   }
 
-  /// Listens to a block of sound: to the voices in it where a mixer told their levels, else to the
+  /// Listens to a block of audio: to the voices in it where a mixer told their levels, else to the
   /// whole of it; gives what is to be told.
   mutating func hear(_ record: FrameRecord, level: UInt8, at now: Instant) -> [PeerEvent] {
     var events: [PeerEvent] = []
@@ -53,10 +53,10 @@ struct SpeakerWatch {
     for voice in record.contributors where record.isInbound {
       guard let level = voice.level else { continue }
       track.contributor = voice.source
-      events += hear(SoundLevel(headerExtension: level), of: track, at: now)
+      events += hear(AudioLevel(headerExtension: level), of: track, at: now)
       isMixed = true
     }
-    if !isMixed { events += hear(SoundLevel(headerExtension: level), of: track, at: now) }
+    if !isMixed { events += hear(AudioLevel(headerExtension: level), of: track, at: now) }
     return events
   }
 
@@ -100,7 +100,7 @@ struct SpeakerWatch {
     loudest = settings.map { settings in
       var machine = LoudestSpeakers.Settings()
       machine.maxEntries = settings.count
-      machine.threshold = SoundLevel(dbov: settings.threshold)
+      machine.threshold = AudioLevel(dbov: settings.threshold)
       machine.interval = .milliseconds(Int64(clamping: settings.intervalMilliseconds))
       return LoudestSpeakers(settings: machine)
     }
@@ -198,12 +198,12 @@ struct SpeakerNames {
 }
 
 extension PeerStack {
-  /// Listens to a block of sound.
+  /// Listens to a block of audio.
   func hear(_ record: FrameRecord, level: UInt8) {
     for event in speakers.hear(record, level: level, at: now) { tell(event) }
   }
 
-  /// Forgets a track of sound that is no longer sent or heard.
+  /// Forgets a track of audio that is no longer sent or heard.
   func forgetSpeaker(_ transceiver: UInt32, isInbound: Bool) {
     let track = SpeakingTrack(transceiver: transceiver, isInbound: isInbound)
     for event in speakers.forgetAll(track, at: now) { tell(event) }

@@ -1,7 +1,7 @@
 import Media
 package import Wire
 
-/// A voice as one peer sends or hears it: a track of sound, or one of those mixed into it.
+/// A voice as one peer sends or hears it: a track of audio, or one of those mixed into it.
 public struct SpeakingTrack: Hashable, Sendable {
   /// The transceiver's number.
   public var transceiver: UInt32

@@ -2,7 +2,7 @@
 public struct TrackState: Hashable, Sendable, Codable {
   /// Whether the track is heard or seen; else it is silent or black (W3C enabled).
   public var isEnabled: Bool
-  /// The volume of received sound, 0 to 10; 1 leaves it as it is.
+  /// The volume of received audio, 0 to 10; 1 leaves it as it is.
   public var volume: Double
   /// Whether nothing comes from the peer at present (W3C muted); false for sent tracks.
   public var isMuted: Bool

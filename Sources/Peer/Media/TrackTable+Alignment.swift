@@ -2,7 +2,7 @@ import Flow
 import Media
 import Wire
 
-// Sound and pictures that were captured together are played together.
+// Audio and video frames that were captured together are played together.
 extension TrackTable {
   /// Lets the tracks of each of the peer's streams wait for the slowest of them (W3C: the tracks of
   /// a MediaStream are synchronized), by the sender's clock as its reports tell it (RFC 3550
@@ -30,9 +30,9 @@ extension [ReceivingTrack] {
       guard
         let audio = firstIndex(where: { track in
           track.kind == .audio && streams(track.transceiver).contains { names.contains($0) }
-        }), let pictures = self[video].lag(inbound), let sound = self[audio].lag(inbound)
+        }), let videoFrames = self[video].lag(inbound), let audio = self[audio].lag(inbound)
       else { continue }
-      let (distance, overflow) = pictures.subtractingReportingOverflow(sound)
+      let (distance, overflow) = videoFrames.subtractingReportingOverflow(audio)
       guard !overflow, distance.magnitude <= Self.mostAlignment else { continue }
       self[distance > 0 ? audio : video].align(by: abs(distance))
     }

@@ -31,7 +31,7 @@ struct InboundTrack {
 
   var deadline: Instant? { earliest(reception?.deadline, playout?.deadline) }
 
-  /// What was counted of the stream; nil before it is known whether it is sound or pictures.
+  /// What was counted of the stream; nil before it is known whether it is audio or video frames.
   var counters: InboundStreamCounters? { reception?.counters }
 
   /// Takes what became known; gives the frames of packets that waited for it.

@@ -191,13 +191,13 @@ package struct ObservedPeer: Machine {
   private mutating func tell(at now: Instant, into outbox: inout Outbox<Output>) {
     while let output = outputs.next() {
       switch output {
-      case .sound(_, let level, let record):
+      case .audio(_, let level, let record):
         let isKnown: Bool =
           if case .none = record.decoded { record.audioLevel != nil } else { true }
         outbox.append(.event(.frame(record)))
         guard isKnown else { continue }
         for event in speakers.hear(record, level: level, at: now) { outbox.append(.event(event)) }
-      case .picture(_, let record), .undecodable(let record), .passed(_, let record):
+      case .videoFrame(_, let record), .undecodable(let record), .passed(_, let record):
         outbox.append(.event(.frame(record)))
       }
     }
@@ -299,7 +299,7 @@ package struct ObservedPeer: Machine {
     outbound.lastIndex { $0.track.ssrc == ssrc }
   }
 
-  /// Lets sound and pictures of one end wait for the slower of them, as endpoints do.
+  /// Lets audio and video frames of one end wait for the slower of them, as endpoints do.
   private mutating func alignPlayouts() {
     let played = inbound.indices.filter { inbound[$0].playout != nil }
     var tracks = played.compactMap { inbound[$0].playout }

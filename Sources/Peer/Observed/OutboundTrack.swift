@@ -9,7 +9,7 @@ struct OutboundTrack {
 
   init(_ track: ObservedTrack) { self.track = track }
 
-  /// What was counted; nil before it is known whether it is sound or pictures.
+  /// What was counted; nil before it is known whether it is audio or video frames.
   var counters: OutboundStreamCounters? { emission?.counters }
 
   mutating func learn(_ track: ObservedTrack) { self.track = track }

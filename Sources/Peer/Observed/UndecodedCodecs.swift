@@ -1,8 +1,8 @@
 import Media
 import RTP
 
-/// Codecs for streams that are received and not decoded: sound is silence as long as its packets
-/// say, so that playouts wait and conceal as they would; pictures are never asked for.
+/// Codecs for streams that are received and not decoded: audio is silence as long as its packets
+/// say, so that playouts wait and conceal as they would; video frames are never asked for.
 final class UndecodedCodecs: CodecFactory {
   func audioDecoder(track: String, channels: Int) throws(CodecError) -> any AudioDecoding {
     SilentDecoder(channels: channels)

@@ -6,7 +6,7 @@ import Wire
 
 // What the playouts add to inbound-rtp.
 extension StatsBuilder {
-  /// Adds what a playout of sound counted.
+  /// Adds what a playout of audio counted.
   ///
   /// - Parameters:
   ///   - discarded: packets that did not get as far as the playout.
@@ -38,7 +38,7 @@ extension StatsBuilder {
     set("totalSamplesDuration", counters.totalSamplesDuration)
   }
 
-  /// Adds what a playout of pictures counted, and what its stream did for it.
+  /// Adds what a playout of video frames counted, and what its stream did for it.
   mutating func add(
     _ playout: VideoPlayout?, _ stream: InboundStreamCounters, decoding: Double?, at now: Instant
   ) {
@@ -67,13 +67,13 @@ extension StatsBuilder {
       set("powerEfficientDecoder", false)
     }
     set("totalDecodeTime", decoding)
-    // From the first packet of a frame to its picture: the wait, and the decoder's work.
+    // From the first packet of a frame to its video frame: the wait, and the decoder's work.
     set("totalProcessingDelay", decoding.map { $0 + counters.jitterBufferDelay.seconds })
     set("qpSum", counters.qpSum)
     addRhythm(counters)
   }
 
-  /// Adds how regularly pictures were shown.
+  /// Adds how regularly video frames were shown.
   mutating func addRhythm(_ counters: VideoPlayoutCounters) {
     set("totalInterFrameDelay", counters.totalInterFrameDelay)
     set("totalSquaredInterFrameDelay", counters.totalSquaredInterFrameDelay)

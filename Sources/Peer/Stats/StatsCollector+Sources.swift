@@ -15,7 +15,7 @@ extension StatsCollector {
       stats.set("kind", track.kind.rawValue)
       switch track.kind {
       case .audio: add(track.audio?.counters ?? track.audioCounters, to: &stats)
-      case .video: add(track.pictureCounters, of: track, to: &stats)
+      case .video: add(track.videoCounters, of: track, to: &stats)
       }
       return stats.build()
     }
@@ -50,9 +50,9 @@ extension StatsCollector {
       counters.framesPerSecond(atMediaTime: RTPClock.ticks(from: origin, to: now)))
   }
 
-  /// One object per track of sound that is played.
+  /// One object per track of audio that is played.
   ///
-  /// The playout hands sound over as it makes it: no device delays it, and what is missing is
+  /// The playout hands audio over as it makes it: no device delays it, and what is missing is
   /// concealed before, so nothing is synthesised behind it.
   func mediaPlayoutStats() -> [StatsObject] {
     tracks.receiving.compactMap { track in

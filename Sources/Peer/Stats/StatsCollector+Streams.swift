@@ -31,7 +31,7 @@ extension StatsCollector {
     return [stats.build(), remoteInbound(stream, remote, codec)]
   }
 
-  /// What the encoder of pictures adds to outbound-rtp.
+  /// What the encoder of video frames adds to outbound-rtp.
   private func addEncoder(
     _ track: SendingTrack?, _ stream: OutboundStreamCounters, to stats: inout StatsBuilder
   ) {

@@ -18,7 +18,7 @@ struct StatsCollector {
   /// What is negotiated.
   let sections: [NegotiatedSection]
   let transceivers: [Transceiver]
-  /// What an encoder of sound may spend, in bits per second.
+  /// What an encoder of audio may spend, in bits per second.
   let audioBitrate: UInt32
   /// How long the codecs worked, as whoever asks for the stats measured it.
   let codecTimes: [CodecTime]

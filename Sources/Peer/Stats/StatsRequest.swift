@@ -14,8 +14,8 @@ package struct CodecTime: Hashable, Sendable, Codable {
   package var transceiver: UInt32
   /// Whether it is the decoder's time; else it is the encoder's.
   package var isInbound: Bool
-  /// What was worked for pictures; for sound the same once for each sample of a decoded packet, as
-  /// the standard sums up delays of sound.
+  /// What was worked for video frames; for audio the same once for each sample of a decoded packet,
+  /// as the standard sums up delays of audio.
   package var nanoseconds: Int64
 
   package init(transceiver: UInt32, isInbound: Bool, nanoseconds: Int64) {

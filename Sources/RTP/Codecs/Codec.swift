@@ -23,7 +23,7 @@ package struct Codec: Sendable {
   /// Whether frames are taken and given on as they are: there is no library to decode or encode
   /// them, and so any variant of the format can be received.
   package var isPassedThrough = false
-  /// The mean quantiser at which libwebrtc would make the pictures smaller; nil for none.
+  /// The mean quantiser at which libwebrtc would make the video frames smaller; nil for none.
   package var poorQuantiser: Int?
   package var payload: PayloadFormat
   /// What the bytes of a frame tell of it; nil for codecs whose frames do not come encoded.
@@ -44,7 +44,7 @@ package struct Codec: Sendable {
     rules.answer(parameters) ?? formats.first?.parameters ?? ""
   }
 
-  /// The codecs of pictures that have a library, as a sentence names them: `VP8 or VP9`.
+  /// The codecs of video frames that have a library, as a sentence names them: `VP8 or VP9`.
   package static var encodedTitles: String {
     all.filter { $0.kind == .video && !$0.isPassedThrough }.map(\.title).joined(separator: " or ")
   }
@@ -54,7 +54,7 @@ package struct Codec: Sendable {
 package struct OfferedFormat: Hashable, Sendable {
   /// The own fmtp value; empty for none.
   package var parameters: String
-  /// The payload type that is preferred; retransmissions of pictures have the one after it.
+  /// The payload type that is preferred; retransmissions of video frames have the one after it.
   package var payloadType: UInt8
 
   package init(_ parameters: String, _ payloadType: UInt8) {
@@ -89,11 +89,11 @@ package struct FormatRules: Sendable {
 
 /// What the bytes of a frame tell of it.
 package struct FrameLook: Hashable, Sendable {
-  /// Whether there is a picture in it, or a part of one.
-  package var hasPicture = false
+  /// Whether there is a video frame in it, or a part of one.
+  package var hasFrame = false
   /// Whether a decoder can begin with it.
   package var isKey = false
-  /// Whether other pictures may refer to it.
+  /// Whether other video frames may refer to it.
   package var isReference = false
   /// The size in pixels, where the frame tells it.
   package var size: (width: Int, height: Int)?
@@ -101,13 +101,13 @@ package struct FrameLook: Hashable, Sendable {
   package init() {}
 
   package static func == (left: Self, right: Self) -> Bool {
-    left.hasPicture == right.hasPicture && left.isKey == right.isKey
+    left.hasFrame == right.hasFrame && left.isKey == right.isKey
       && left.isReference == right.isReference && left.size?.width == right.size?.width
       && left.size?.height == right.size?.height
   }
 
   package func hash(into hasher: inout Hasher) {
-    hasher.combine(hasPicture)
+    hasher.combine(hasFrame)
     hasher.combine(isKey)
   }
 }

@@ -43,9 +43,9 @@ package struct AV1Payload: Hashable, Sendable {
   // MARK: Frames
 
   /// What the packet brings to its frame: all of it, as units are put together over packets.
-  static func picture(_ payload: RawSpan) -> PicturePacket? {
+  static func videoFrame(_ payload: RawSpan) -> VideoPacket? {
     guard let read = AV1Payload(payload) else { return nil }
-    var packet = PicturePacket(.slice(0..<payload.byteCount))
+    var packet = VideoPacket(.slice(0..<payload.byteCount))
     var first: AV1UnitType?
     var hasSequence = false
     packet.isKey = read.beginsSequence
@@ -171,7 +171,7 @@ package struct AV1Payload: Hashable, Sendable {
 
 extension PayloadFormat {
   static let av1 = PayloadFormat(
-    split: { AV1Payload.split($0) }, read: { AV1Payload.picture($0) },
+    split: { AV1Payload.split($0) }, read: { AV1Payload.videoFrame($0) },
     join: { AV1Payload.join($0) })
 }
 

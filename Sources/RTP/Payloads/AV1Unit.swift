@@ -67,8 +67,8 @@ package struct AV1Unit: Hashable, Sendable {
         hasSequence = true
         look.size = try? size(ofSequence: bytes.extracting(unit.payload))
       case .frame, .frameHeader:
-        look.hasPicture = true
-        // Which ones later pictures refer to stands deep in the header.
+        look.hasFrame = true
+        // Which ones later video frames refer to stands deep in the header.
         look.isReference = true
         if hasSequence, beginsKeyFrame(bytes.extracting(unit.payload)) { look.isKey = true }
       default: break
@@ -78,17 +78,17 @@ package struct AV1Unit: Hashable, Sendable {
   }
 
   /// Whether a frame header is that of a key frame (section 5.9.2), unless it is one of a still
-  /// picture.
+  /// video frame.
   static func beginsKeyFrame(_ payload: RawSpan) -> Bool {
     guard payload.byteCount > 0 else { return false }
     // Bits: whether an earlier frame is shown again, then the type, 0 for key frames.
     return payload.byte(at: 0) & 0xe0 == 0
   }
 
-  /// The largest size of the pictures of a sequence, in pixels (section 5.5.1).
+  /// The largest size of the video frames of a sequence, in pixels (section 5.5.1).
   static func size(ofSequence payload: RawSpan) throws(ReadError) -> (width: Int, height: Int) {
     var reader = BitReader(payload)
-    try reader.skip(4)  // the profile, and whether it is a still picture
+    try reader.skip(4)  // the profile, and whether it is a still video frame
     let isReduced = try reader.flag()
     if isReduced { try reader.skip(5) } else { try reader.skipOperatingPoints() }
     let widthBits = Int(try reader.bits(4)) + 1

@@ -5,9 +5,9 @@ package struct H264UnitType: RawRepresentable, Hashable, Sendable {
   package var rawValue: UInt8
   package init(rawValue: UInt8) { self.rawValue = rawValue & 0x1f }
 
-  /// A slice of a picture that needs others.
+  /// A slice of a video frame that needs others.
   package static let slice = H264UnitType(rawValue: 1)
-  /// A slice of a picture where a decoder can begin.
+  /// A slice of a video frame where a decoder can begin.
   package static let instantRefreshSlice = H264UnitType(rawValue: 5)
   package static let sequenceParameters = H264UnitType(rawValue: 7)
   package static let pictureParameters = H264UnitType(rawValue: 8)
@@ -94,18 +94,18 @@ package struct H264Payload: Hashable, Sendable {
 
   // MARK: Byte streams
 
-  /// Looks at the units of a picture.
+  /// Looks at the units of a video frame.
   static func look(_ stream: RawSpan) -> FrameLook {
     var look = FrameLook()
     for unit in units(of: stream) {
       let header = stream.byte(at: unit.lowerBound)
       switch H264UnitType(rawValue: header) {
       case .slice:
-        look.hasPicture = true
-        // `nal_ref_idc`: 0 where no other picture refers to it (H.264 section 7.4.1).
+        look.hasFrame = true
+        // `nal_ref_idc`: 0 where no other video frame refers to it (H.264 section 7.4.1).
         if header & 0x60 != 0 { look.isReference = true }
       case .instantRefreshSlice:
-        (look.hasPicture, look.isKey, look.isReference) = (true, true, true)
+        (look.hasFrame, look.isKey, look.isReference) = (true, true, true)
       case .sequenceParameters:
         guard let read = try? H264SequenceParameters(parsing: stream.extracting(unit)) else {
           continue

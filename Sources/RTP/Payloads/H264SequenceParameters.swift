@@ -1,20 +1,20 @@
 package import Wire
 
-/// What a sequence parameter set tells of the pictures that use it (H.264 section 7.3.2.1.1).
+/// What a sequence parameter set tells of the video frames that use it (H.264 section 7.3.2.1.1).
 package struct H264SequenceParameters: Hashable, Sendable {
   /// The parameter `profile-level-id` of SDP: the first three bytes of the set.
   package private(set) var profileLevelID: UInt32
-  /// The number by which pictures name the set.
+  /// The number by which video frames name the set.
   package private(set) var number: UInt32
   /// The size in pixels, without what is cropped.
   package private(set) var width = 0
   package private(set) var height = 0
-  /// Whether pictures may be made of fields.
+  /// Whether video frames may be made of fields.
   package private(set) var isInterlaced = false
-  /// The clock of the pictures, where the set tells it.
+  /// The clock of the video frames, where the set tells it.
   package private(set) var timing: Timing?
 
-  /// A clock, of which a picture takes two fields (section E.2.1).
+  /// A clock, of which a video frame takes two fields (section E.2.1).
   package struct Timing: Hashable, Sendable {
     package var ticksPerSecond: UInt32
     package var ticksPerField: UInt32
@@ -47,7 +47,7 @@ package struct H264SequenceParameters: Hashable, Sendable {
       sampling = try reader.skipHighProfile()
     }
     try reader.skipPictureOrder()
-    _ = try reader.exponentialGolomb()  // how many pictures may be referred to
+    _ = try reader.exponentialGolomb()  // how many video frames may be referred to
     try reader.skip(1)  // whether frame numbers may have gaps
     let columns = try reader.exponentialGolomb()
     let rows = try reader.exponentialGolomb()
@@ -81,9 +81,9 @@ package struct H264SequenceParameters: Hashable, Sendable {
 
 /// What the beginning of a slice tells (H.264 section 7.3.3).
 package struct H264SliceHeader: Hashable, Sendable {
-  /// Whether it is the first one of its picture; slices come in order.
-  package var beginsPicture: Bool
-  /// Whether it refers to later pictures too, which come before it then.
+  /// Whether it is the first one of its video frame; slices come in order.
+  package var beginsFrame_: Bool
+  /// Whether it refers to later video frames too, which come before it then.
   package var isBidirectional: Bool
 
   /// Reads the front of a whole unit with its header.
@@ -92,7 +92,7 @@ package struct H264SliceHeader: Hashable, Sendable {
     let bytes = H264Payload.withoutEmulationPrevention(front)
     var reader = BitReader(bytes.span.bytes)
     try reader.skip(8)
-    beginsPicture = try reader.exponentialGolomb() == 0
+    beginsFrame_ = try reader.exponentialGolomb() == 0
     let type = try reader.exponentialGolomb()
     guard type < 10 else { throw .malformed }
     isBidirectional = type % 5 == 1

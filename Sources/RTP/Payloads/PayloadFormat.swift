@@ -5,7 +5,7 @@ package struct PayloadFormat: Sendable {
   /// What the payloads of one frame have to keep to.
   package struct Frame: Hashable, Sendable {
     package var frame: EncodedFrame
-    /// The running number of the picture, 15 bits.
+    /// The running number of the video frame, 15 bits.
     package var pictureID: UInt16
     /// The most bytes of a payload.
     package var limit: Int
@@ -27,21 +27,21 @@ package struct PayloadFormat: Sendable {
 
   /// Cuts a frame into shares; none when it cannot be sent in packets of this size.
   package var split: @Sendable (Frame) -> [PayloadShare]
-  /// Reads a payload of pictures; nil when it is broken, empty, or sound.
-  package var read: @Sendable (RawSpan) -> PicturePacket?
+  /// Reads a payload of video frames; nil when it is broken, empty, or audio.
+  package var read: @Sendable (RawSpan) -> VideoPacket?
   /// nil where a frame is what its packets brought, one after the other.
   package var join: Join?
 
   package init(
     split: @escaping @Sendable (Frame) -> [PayloadShare],
-    read: @escaping @Sendable (RawSpan) -> PicturePacket?, join: Join? = nil
+    read: @escaping @Sendable (RawSpan) -> VideoPacket?, join: Join? = nil
   ) {
     self.split = split
     self.read = read
     self.join = join
   }
 
-  /// A packet has a frame of sound and nothing else (RFC 7587 section 4.2).
+  /// A packet has a frame of audio and nothing else (RFC 7587 section 4.2).
   static let whole = PayloadFormat(
     split: { [PayloadShare(prefix: .none, range: 0..<$0.frame.bytes.count)] }, read: { _ in nil })
 
@@ -50,7 +50,7 @@ package struct PayloadFormat: Sendable {
     split: { frame in
       frame.split { isFirst, _ in .vp8(pictureID: frame.pictureID, isFirst: isFirst) }
     },
-    read: { PicturePacket(vp8: $0) })
+    read: { VideoPacket(vp8: $0) })
 
   /// RFC 9628, in flexible mode.
   static let vp9 = PayloadFormat(
@@ -60,12 +60,12 @@ package struct PayloadFormat: Sendable {
           pictureID: frame.pictureID, isKey: frame.frame.isKey, isFirst: isFirst, isLast: isLast)
       }
     },
-    read: { PicturePacket(vp9: $0) })
+    read: { VideoPacket(vp9: $0) })
 
   /// RFC 6184.
   static let h264 = PayloadFormat(
     split: { PayloadShare.h264($0.frame, limit: $0.limit, fragments: $0.fragments) },
-    read: { PicturePacket(h264: $0) })
+    read: { VideoPacket(h264: $0) })
 }
 
 extension PayloadFormat.Frame {

@@ -14,7 +14,7 @@ package struct PayloadShare: Hashable, Sendable {
   /// Cuts a frame into shares; none when it cannot be sent in packets of this size.
   ///
   /// - Parameters:
-  ///   - pictureID: the running number of the picture, 15 bits.
+  ///   - pictureID: the running number of the video frame, 15 bits.
   ///   - limit: the most bytes of a payload.
   ///   - fragments: whether units of H.264 may be cut (packetization mode 1).
   package static func all(
@@ -71,7 +71,7 @@ package struct PayloadPrefix: Hashable, Sendable {
     }
   }
 
-  /// In flexible mode, where every picture names the one before it: patterns need not be told.
+  /// In flexible mode, where every video frame names the one before it: patterns need not be told.
   static func vp9(pictureID: UInt16, isKey: Bool, isFirst: Bool, isLast: Bool) -> PayloadPrefix {
     var descriptor = VP9Descriptor()
     descriptor.pictureID = PictureID(pictureID)

@@ -1,7 +1,7 @@
 import Wire
 
-/// The running number of a picture, as it stands before VP8 and VP9 data in the same form (RFC 7741
-/// section 4.2, RFC 9628 section 4.2).
+/// The running number of a video frame, as it stands before VP8 and VP9 data in the same form (RFC
+/// 7741 section 4.2, RFC 9628 section 4.2).
 package struct PictureID: Hashable, Sendable {
   /// The number, of 7 or 15 bits.
   package var number: UInt16
@@ -16,7 +16,7 @@ package struct PictureID: Hashable, Sendable {
   /// How many bytes it takes.
   package var length: Int { isLong ? 2 : 1 }
 
-  /// Whether no picture lies between another one and this one.
+  /// Whether no video frame lies between another one and this one.
   package func follows(_ other: PictureID) -> Bool {
     let mask: UInt16 = isLong ? 0x7fff : 0x7f
     return number & mask == (other.number &+ 1) & mask

@@ -79,7 +79,7 @@ package struct VP8Descriptor: Hashable, Sendable {
 /// What the first bytes of a VP8 frame say about it (RFC 6386 section 9.1).
 package struct VP8FrameHeader: Hashable, Sendable {
   package var isKey: Bool
-  /// The picture's size in pixels; 0 in frames that are not key frames.
+  /// The video frame's size in pixels; 0 in frames that are not key frames.
   package var width: UInt16 = 0
   package var height: UInt16 = 0
 

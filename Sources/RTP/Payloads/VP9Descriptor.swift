@@ -2,7 +2,7 @@ package import Wire
 
 /// The payload descriptor that stands before VP9 data in every packet (RFC 9628 section 4.2).
 package struct VP9Descriptor: Hashable, Sendable {
-  /// Where a packet stands among the layers of its picture.
+  /// Where a packet stands among the layers of its video frame.
   package struct Layer: Hashable, Sendable {
     /// The temporal layer, 0 to 7.
     package var temporal: UInt8
@@ -10,7 +10,7 @@ package struct VP9Descriptor: Hashable, Sendable {
     package var isSwitchingPoint = false
     /// The spatial layer, 0 to 7.
     package var spatial: UInt8
-    /// Whether the layer is predicted from the one below in the same picture.
+    /// Whether the layer is predicted from the one below in the same video frame.
     package var isInterLayerPredicted = false
 
     package init(temporal: UInt8, spatial: UInt8) {
@@ -19,9 +19,9 @@ package struct VP9Descriptor: Hashable, Sendable {
     }
   }
 
-  /// Whether the frame depends on earlier pictures.
+  /// Whether the frame depends on earlier video frames.
   package var isInterPredicted = false
-  /// Whether packets name the pictures they depend on, instead of following a pattern.
+  /// Whether packets name the video frames they depend on, instead of following a pattern.
   package var isFlexible = false
   /// Whether the packet begins the frame of a layer.
   package var beginsFrame = false
@@ -29,20 +29,20 @@ package struct VP9Descriptor: Hashable, Sendable {
   package var endsFrame = false
   /// Whether higher spatial layers do not depend on the frame.
   package var isNotReferenced = false
-  /// The running number of the picture.
+  /// The running number of the video frame.
   package var pictureID: PictureID?
   package var layer: Layer?
-  /// The running number of temporal base layer pictures; only where a pattern is followed.
+  /// The running number of temporal base layer video frames; only where a pattern is followed.
   package var baseLayerIndex: UInt8?
-  /// How many pictures back those lie that this one depends on: at most three, 7 bits each.
+  /// How many video frames back those lie that this one depends on: at most three, 7 bits each.
   package var references: [UInt8] = []
-  /// The layers and the pattern of pictures; it stands in packets that begin key frames.
+  /// The layers and the pattern of video frames; it stands in packets that begin key frames.
   package var structure: VP9ScalabilityStructure?
 
   package init() {}
 
-  /// Whether the packet is the first of the picture's lowest layer.
-  package var beginsPicture: Bool { beginsFrame && (layer?.spatial ?? 0) == 0 }
+  /// Whether the packet is the first of the video frame's lowest layer.
+  package var beginsFrame_: Bool { beginsFrame && (layer?.spatial ?? 0) == 0 }
 
   /// Reads a descriptor; the VP9 data follows.
   package init(parsing reader: inout ByteReader) throws(ReadError) {
@@ -103,13 +103,13 @@ package struct VP9Descriptor: Hashable, Sendable {
   }
 }
 
-/// The spatial layers of a stream and its pattern of pictures (RFC 9628 section 4.2.1).
+/// The spatial layers of a stream and its pattern of video frames (RFC 9628 section 4.2.1).
 package struct VP9ScalabilityStructure: Hashable, Sendable {
-  /// A picture of the pattern.
+  /// A video frame of the pattern.
   package struct GroupPicture: Hashable, Sendable {
     package var temporal: UInt8
     package var isSwitchingPoint: Bool
-    /// How many pictures back those lie that it depends on: at most three.
+    /// How many video frames back those lie that it depends on: at most three.
     package var references: [UInt8]
 
     package init(temporal: UInt8, isSwitchingPoint: Bool, references: [UInt8]) {
@@ -123,7 +123,7 @@ package struct VP9ScalabilityStructure: Hashable, Sendable {
   package var layerCount: Int
   /// Width and height of each layer, where they are told.
   package var sizes: [(width: UInt16, height: UInt16)] = []
-  /// The pictures of the pattern, at most 255; nil when there is none.
+  /// The video frames of the pattern, at most 255; nil when there is none.
   package var group: [GroupPicture]?
 
   package init(layerCount: Int) { self.layerCount = layerCount }
@@ -135,16 +135,17 @@ package struct VP9ScalabilityStructure: Hashable, Sendable {
       for _ in 0..<layerCount { sizes.append((try reader.uint16(), try reader.uint16())) }
     }
     guard first & 0x08 != 0 else { return }
-    var pictures: [GroupPicture] = []
+    var videoFrames: [GroupPicture] = []
     for _ in 0..<(try reader.uint8()) {
-      let picture = try reader.uint8()
+      let videoFrame = try reader.uint8()
       var references: [UInt8] = []
-      for _ in 0..<(picture >> 2 & 3) { references.append(try reader.uint8()) }
-      pictures.append(
+      for _ in 0..<(videoFrame >> 2 & 3) { references.append(try reader.uint8()) }
+      videoFrames.append(
         GroupPicture(
-          temporal: picture >> 5, isSwitchingPoint: picture & 0x10 != 0, references: references))
+          temporal: videoFrame >> 5, isSwitchingPoint: videoFrame & 0x10 != 0,
+          references: references))
     }
-    group = pictures
+    group = videoFrames
   }
 
   var length: Int {
@@ -162,11 +163,11 @@ package struct VP9ScalabilityStructure: Hashable, Sendable {
     }
     guard let group else { return }
     writer.uint8(UInt8(truncatingIfNeeded: group.count))
-    for picture in group {
+    for videoFrame in group {
       writer.uint8(
-        picture.temporal << 5 | (picture.isSwitchingPoint ? 0x10 : 0)
-          | UInt8(truncatingIfNeeded: picture.references.count & 3) << 2)
-      for reference in picture.references.prefix(3) { writer.uint8(reference) }
+        videoFrame.temporal << 5 | (videoFrame.isSwitchingPoint ? 0x10 : 0)
+          | UInt8(truncatingIfNeeded: videoFrame.references.count & 3) << 2)
+      for reference in videoFrame.references.prefix(3) { writer.uint8(reference) }
     }
   }
 

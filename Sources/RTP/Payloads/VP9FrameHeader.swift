@@ -4,9 +4,9 @@ package import Wire
 package struct VP9FrameHeader: Hashable, Sendable {
   /// Whether a decoder can begin here.
   package var isKey = false
-  /// Whether nothing is coded, but an earlier picture is to be shown again.
+  /// Whether nothing is coded, but an earlier video frame is to be shown again.
   package var showsExisting = false
-  /// The picture's size in pixels; 0 where it is that of an earlier picture.
+  /// The video frame's size in pixels; 0 where it is that of an earlier video frame.
   package var width = 0
   package var height = 0
 

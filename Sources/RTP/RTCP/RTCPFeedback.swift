@@ -49,7 +49,7 @@ package struct GenericNACK: Hashable, Sendable {
   }
 }
 
-/// A picture cannot be decoded (RFC 4585 section 6.3.1).
+/// A video frame cannot be decoded (RFC 4585 section 6.3.1).
 package struct PictureLoss: Hashable, Sendable {
   package var senderSSRC: UInt32
   package var mediaSSRC: UInt32

@@ -3,7 +3,7 @@ import Dispatch
 import Foundation
 import Synchronization
 
-/// Runs a check on a thread of its own: digesting pictures and making rows takes time that the
+/// Runs a check on a thread of its own: digesting video frames and making rows takes time that the
 /// codecs would otherwise wait for.
 final class CheckLine: Sendable {
   private struct State {
@@ -18,7 +18,7 @@ final class CheckLine: Sendable {
   private let free = DispatchSemaphore(value: 0)
   private let done = DispatchSemaphore(value: 0)
 
-  /// How many chunks may wait: their decoded pictures are held until they are compared.
+  /// How many chunks may wait: their decoded video frames are held until they are compared.
   private static let depth = 8
 
   init(_ check: StepCheck) {

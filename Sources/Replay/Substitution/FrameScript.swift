@@ -100,7 +100,7 @@ final class FrameScript {
     return take(voice) { $0.step == self.step }
   }
 
-  /// The result of decoding a payload, or of making sound up; nil when none was recorded.
+  /// The result of decoding a payload, or of making audio up; nil when none was recorded.
   ///
   /// A decoder may run before its result is shown, so entries of later steps count too.
   func decoded(_ voice: Voice, where matches: (Entry) -> Bool) -> Entry? {

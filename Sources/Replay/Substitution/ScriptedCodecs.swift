@@ -114,7 +114,7 @@ private final class ScriptedVideoEncoder: VideoEncoding {
 
   var wantsPixels: Bool { false }
 
-  func encode(_ picture: Picture, mediaTime: UInt32, forceKey: Bool) throws(CodecError)
+  func encode(_ videoFrame: I420Buffer, mediaTime: UInt32, forceKey: Bool) throws(CodecError)
     -> EncodedVideo?
   {
     script.encoded(voice).map {
@@ -139,14 +139,15 @@ private final class ScriptedVideoDecoder: VideoDecoding {
     // A frame that was decoded and never shown left no row; its size is that of the last one.
     guard let entry = script.decoded(voice, where: { $0.holds(bytes) }) else {
       return DecodedVideo(
-        picture: Picture(width: lastSize.width, height: lastSize.height, samples: []), quantiser: 0)
+        videoFrame: I420Buffer(width: lastSize.width, height: lastSize.height, samples: []),
+        quantiser: 0)
     }
     if entry.format.outcome == "undecodable" {
       throw CodecError(reason: "undecodable in the recording")
     }
     lastSize = (entry.format.width, entry.format.height)
     return DecodedVideo(
-      picture: Picture(width: entry.format.width, height: entry.format.height, samples: []),
+      videoFrame: I420Buffer(width: entry.format.width, height: entry.format.height, samples: []),
       quantiser: entry.quantiser)
   }
 }

@@ -149,10 +149,11 @@ package struct InputText {
     case .captured(let transceiver, let media):
       switch media {
       case .audio(let block): return "\(block.frameCount) samples for transceiver \(transceiver)"
-      case .picture(let picture), .frame(let picture, _):
-        return "picture \(picture.width)x\(picture.height) for transceiver \(transceiver)"
+      case .videoFrame(let videoFrame), .frame(let videoFrame, _):
+        return "picture \(videoFrame.width)x\(videoFrame.height) for transceiver \(transceiver)"
       case .encoded(let codec, let stream):
-        return "\(codec.rawValue) picture of \(stream.count) bytes for transceiver \(transceiver)"
+        return
+          "\(codec.rawValue) video frame of \(stream.count) bytes for transceiver \(transceiver)"
       }
     case .answer(.socketBound(let id, let address)): return "socket \(id) bound to \(address)"
     case .answer(.socketFailed(let id, let code)): return "socket \(id) failed with error \(code)"

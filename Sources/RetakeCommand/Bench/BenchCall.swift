@@ -4,7 +4,8 @@ import Peer
 import Tape
 import Wire
 
-/// The virtual call that everything is measured on: 640x360 at 30 pictures per second and a tone.
+/// The virtual call that everything is measured on: 640x360 at 30 video frames per second and a
+/// tone.
 struct BenchCall {
   /// Which peers send; each peer receives what the other one sends.
   var senders: [Int]
@@ -40,8 +41,8 @@ struct BenchCall {
       }
     }
     call.addMedia(
-      sound: .tone(hertz: BenchCall.hertz, pauseSeconds: 0),
-      pictures: .pattern(
+      audio: .tone(hertz: BenchCall.hertz, pauseSeconds: 0),
+      videoFrames: .pattern(
         width: BenchCall.width, height: BenchCall.height,
         framesPerSecond: BenchCall.framesPerSecond),
       from: senders)

@@ -6,7 +6,7 @@ import Wire
 
 /// What the C libraries alone need for the frames and packets of a take, in seconds.
 ///
-/// Every frame that the take says was encoded is encoded again from the same picture or block,
+/// Every frame that the take says was encoded is encoded again from the same video frame or block,
 /// every frame that was decoded is decoded, and every SRTP packet is protected or unprotected.
 struct LibraryFloor {
   var videoEncoding = 0.0
@@ -42,7 +42,8 @@ struct LibraryFloor {
     }
   }
 
-  /// Encodes the peer's pictures; in each second with the bit rate that the recorded frames had.
+  /// Encodes the peer's video frames; in each second with the bit rate that the recorded frames
+  /// had.
   private mutating func encodeVideo(_ connection: borrowing SQLiteConnection, peer: Int64) throws {
     var frames = try connection.prepare(
       """
@@ -60,11 +61,11 @@ struct LibraryFloor {
         framesPerSecond: BenchCall.framesPerSecond, bitrate: bitrate)
       let used = try encoder ?? LibraryCodecs().videoEncoder(track: "", settings)
       encoder = used
-      let picture = pattern.picture(time * Int64(BenchCall.framesPerSecond) / 90_000)
+      let videoFrame = pattern.videoFrame(time * Int64(BenchCall.framesPerSecond) / 90_000)
       videoEncoding += try measured {
         used.setBitrate(bitrate)
         _ = try used.encode(
-          picture, mediaTime: UInt32(truncatingIfNeeded: time), forceKey: isKey)
+          videoFrame, mediaTime: UInt32(truncatingIfNeeded: time), forceKey: isKey)
       }
     }
   }

@@ -17,7 +17,7 @@ struct StatsBench {
   private static let rounds = 5
   private static let samples = 200
 
-  /// Records the call and adds the rows; small pictures do, since no question looks at them.
+  /// Records the call and adds the rows; small video frames do, since no question looks at them.
   func measure(_ table: inout BenchTable) throws(TapeError) {
     let recorded = try RecordedVirtualCall(
       path: path, seed: 2, links: [LinkSettings(), LinkSettings()], labels: ["caller", "callee"])

@@ -30,13 +30,13 @@ struct VideoBench {
     let bytes = Mutex(0)
     func captureDidStart(_ isStarted: Bool) {}
     func consumeCapturedFrame(_ frame: VideoFrame) {
-      let count = frame.picture().samples.count
+      let count = frame.videoFrame().samples.count
       bytes.withLock { $0 += count }
     }
   }
 
   /// An NV12 frame from the capturer to the encoder, against the conversion by libyuv alone, into
-  /// memory of each picture's own.
+  /// memory of each video frame's own.
   private func measureConversion(_ table: inout BenchTable) throws {
     let (width, height) = (VideoBench.width, VideoBench.height)
     let source = [UInt8](
@@ -79,21 +79,21 @@ struct VideoBench {
     }
   }
 
-  /// A camera's pictures in a take: their size against the samples', and the processor's time.
+  /// A camera's video frames in a take: their size against the samples', and the processor's time.
   private func measureTape(_ table: inout BenchTable) throws {
     let scene = CameraScene(width: VideoBench.width, height: VideoBench.height)
     let count = VideoBench.seconds * VideoBench.framesPerSecond
-    let pictures = (0..<count).map { scene.picture(Int64($0)) }
+    let videoFrames = (0..<count).map { scene.videoFrame(Int64($0)) }
     let recording = try RecordedVirtualCall(
       path: path, seed: 5, links: [LinkSettings()], labels: ["camera"])
     let watch = Stopwatch()
-    for (number, picture) in pictures.enumerated() {
+    for (number, videoFrame) in videoFrames.enumerated() {
       recording.call.step(
-        0, .captured(transceiver: 1, .frame(picture, timestamp: Int64(number) * 33_333_333)))
+        0, .captured(transceiver: 1, .frame(videoFrame, timestamp: Int64(number) * 33_333_333)))
     }
     let summary = try recording.finish()
     let used = watch.elapsed.processor / Double(VideoBench.seconds)
-    let raw = Double(pictures.reduce(0) { $0 + $1.samples.count })
+    let raw = Double(videoFrames.reduce(0) { $0 + $1.samples.count })
     let (written, plain) = (
       Double(summary.bytes) / 1e6 / Double(VideoBench.seconds),
       raw / 1e6 / Double(VideoBench.seconds)

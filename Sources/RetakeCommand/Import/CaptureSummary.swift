@@ -19,7 +19,7 @@ struct CaptureSummary: Encodable {
   /// RTP and RTCP packets of calls, and how many of them are in the clear.
   var packets = 0
   var packetsInClear = 0
-  /// Pictures and packets of sound that the ends received and that were put together.
+  /// Video frames and packets of audio that the ends received and that were put together.
   var mediaFrames = 0
   var frames: UInt64 = 0
   var duplicates: UInt64 = 0

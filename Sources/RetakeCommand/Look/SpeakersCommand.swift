@@ -9,8 +9,8 @@ struct SpeakersCommand: ParsableCommand {
     abstract: "List who spoke when, who dominated, and how loud everybody was.",
     discussion: """
       A participant is an audio track of a peer: label/out/track for what the peer sends, \
-      label/in/track for what it hears. Speech is sound of -47 dBov or more with pauses of up to \
-      half a second; steady sound never dominates, only what stands out from its own background. \
+      label/in/track for what it hears. Speech is audio of -47 dBov or more with pauses of up to \
+      half a second; steady audio never dominates, only what stands out from its own background. \
       With --from and --to, speech is cut at those times and the totals are those between them.
 
       Examples:

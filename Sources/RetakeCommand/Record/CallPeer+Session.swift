@@ -72,8 +72,8 @@ extension CallPeer {
     guard let document, document.sections.contains(where: { !$0.isRejected }) else {
       throw CallRefusal(
         .unprocessable,
-        "no m-section of the offer can be accepted: sound must be \(videoCodec.names(of: .audio)),"
-          + " pictures \(videoCodec.names(of: .video)), over RTP with DTLS")
+        "no m-section of the offer can be accepted: audio must be \(videoCodec.names(of: .audio)),"
+          + " video frames \(videoCodec.names(of: .video)), over RTP with DTLS")
     }
     return try await gatheredDescription()
   }

@@ -203,7 +203,7 @@ final class CallPeer: Sendable {
   /// Frames each way in words, for a summary.
   var mediaSummary: String {
     let counters = connection.counters
-    return "\(counters.audioSent) audio and \(counters.picturesSent) video frames sent, "
-      + "\(counters.audioReceived) and \(counters.picturesReceived) received"
+    return "\(counters.audioSent) audio and \(counters.videoFramesSent) video frames sent, "
+      + "\(counters.audioReceived) and \(counters.videoFramesReceived) received"
   }
 }

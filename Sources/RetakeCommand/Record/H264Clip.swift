@@ -18,12 +18,12 @@ struct Exchange {
     }
   }
 
-  /// Whether pictures that were offered were refused.
-  fileprivate var refusesPictures: Bool {
+  /// Whether video frames that were offered were refused.
+  fileprivate var refusesVideo: Bool {
     pairs.contains { !$0.offer.isRejected && $0.answer.isRejected }
   }
 
-  /// What the peer receives in the sections for pictures that both keep.
+  /// What the peer receives in the sections for video frames that both keep.
   fileprivate var receptions: [H264Reception] {
     pairs.compactMap { pair in
       guard !pair.answer.isRejected else { return nil }
@@ -69,10 +69,10 @@ struct H264Clip {
 
   /// Why the file cannot be sent after an exchange; nil when it can.
   ///
-  /// This ends the call: a decoder of another profile lacks tools that the pictures are made with,
-  /// so that nothing would be seen, and RFC 6184 section 8.2.2 does not let profiles differ.
+  /// This ends the call: a decoder of another profile lacks tools that the video frames are made
+  /// with, so that nothing would be seen, and RFC 6184 section 8.2.2 does not let profiles differ.
   func complaint(about exchange: Exchange) -> String? {
-    guard exchange.refusesPictures else { return nil }
+    guard exchange.refusesVideo else { return nil }
     return
       "the peer takes no H.264 of the profile of \(path), which is sent as it is: send a .y4m"
       + " file, or let the peer take H.264"
@@ -80,8 +80,8 @@ struct H264Clip {
 
   /// Why the peer need not be able to decode the file after an exchange; nil when it must.
   ///
-  /// This ends no call. A level only says how large and fast pictures may be. Browsers tell 3.1
-  /// whatever they can, and decode pictures far beyond it: with their bare word, no file of
+  /// This ends no call. A level only says how large and fast video frames may be. Browsers tell 3.1
+  /// whatever they can, and decode video frames far beyond it: with their bare word, no file of
   /// 1920x1080 could be sent to any of them.
   func warning(about exchange: Exchange) -> String? {
     guard let level = stream.level,

@@ -49,7 +49,7 @@ struct RecordDemo: AsyncParsableCommand {
 
   @Option(
     help: "The size of the test pattern. Default: \(Self.usualSize).",
-    transform: Taking.value(PictureSize.wanted))
+    transform: Taking.value(VideoSize.wanted))
   var size = Self.usualSize
 
   @Option(
@@ -58,7 +58,7 @@ struct RecordDemo: AsyncParsableCommand {
     transform: Taking.whole(1...120))
   var rate = Self.usualRate
 
-  private static let usualSize = PictureSize(width: 640, height: 360)
+  private static let usualSize = VideoSize(width: 640, height: 360)
   private static let usualRate = 30
 
   func validate() throws {
@@ -119,7 +119,7 @@ struct RecordDemo: AsyncParsableCommand {
         defer { talk.cancel() }
         let progress = Progress("recording", seconds: seconds)
         await stop.wait(seconds: seconds) {
-          await progress.run { "\(caller.counters.picturesReceived) frames received" }
+          await progress.run { "\(caller.counters.videoFramesReceived) frames received" }
         }
         progress.clear()
       }
@@ -132,9 +132,9 @@ struct RecordDemo: AsyncParsableCommand {
     var report = RecordingReport()
     report.add(
       summary, [caller, callee].map { RecordingReport.Peer($0) },
-      media: "caller received \(counters.0.picturesReceived) video and "
+      media: "caller received \(counters.0.videoFramesReceived) video and "
         + "\(counters.0.audioReceived) audio frames, callee "
-        + "\(counters.1.picturesReceived) and \(counters.1.audioReceived)")
+        + "\(counters.1.videoFramesReceived) and \(counters.1.audioReceived)")
     try report.show(json: options.json)
   }
 
@@ -210,7 +210,7 @@ struct RecordDemo: AsyncParsableCommand {
       throw CommandFailure(.inputOutput, "\(path): the call failed: \(error.message)")
     }
     DemoTalk.run(call, for: .milliseconds(Int64(seconds * 1000)))
-    let received = call.call.picturesReceived
+    let received = call.call.videoFramesReceived
     let summary = try finished { () throws(TapeError) in try call.finish() }
     var report = RecordingReport()
     let peers = zip(["caller", "callee"], received).map {
@@ -227,7 +227,7 @@ struct RecordDemo: AsyncParsableCommand {
 }
 
 /// A size as `640x360`.
-struct PictureSize: ExpressibleByArgument, CustomStringConvertible {
+struct VideoSize: ExpressibleByArgument, CustomStringConvertible {
   var width: Int
   var height: Int
 

@@ -27,12 +27,12 @@ struct RecordingReport: Encodable {
       let counters = connection.counters
       label = connection.label
       audioSent = counters.audioSent
-      videoSent = counters.picturesSent
+      videoSent = counters.videoFramesSent
       audioReceived = counters.audioReceived
-      videoReceived = counters.picturesReceived
+      videoReceived = counters.videoFramesReceived
     }
 
-    /// A peer whose received pictures alone were counted.
+    /// A peer whose received video frames alone were counted.
     init(label: String, videoReceived: Int) {
       self.label = label
       self.videoReceived = videoReceived
@@ -44,15 +44,15 @@ struct RecordingReport: Encodable {
     var file: String
     var reason: String
     var cause: String
-    /// From 1; absent for sound.
-    var picture: Int?
+    /// From 1; absent for audio.
+    var videoFrame: Int?
     var byteOffset: Int?
 
     init(_ error: MediaFileError) {
       file = error.path
       reason = error.reason
       cause = error.cause.rawValue
-      picture = error.picture
+      videoFrame = error.videoFrame
       byteOffset = error.byteOffset
     }
   }

@@ -5,7 +5,7 @@ import Peer
 import RTP
 import Wire
 
-/// The codec of pictures to agree on before all others: `--video-codec vp8|vp9|h264|...`.
+/// The codec of video frames to agree on before all others: `--video-codec vp8|vp9|h264|...`.
 struct VideoCodecChoice: Hashable, ExpressibleByArgument, CustomStringConvertible {
   /// The encoding name.
   let name: CodecName
@@ -27,7 +27,7 @@ struct VideoCodecChoice: Hashable, ExpressibleByArgument, CustomStringConvertibl
     return Codec.all.filter { $0.isUsual || $0.name == name }.map(\.spelling)
   }
 
-  /// All codecs of pictures that are offered, the chosen one first.
+  /// All codecs of video frames that are offered, the chosen one first.
   var codecs: [RTPCodec] {
     let all = RTPCodec.capabilities(.video, offering: offered)
     let chosen = all.filter { $0.mimeType.lowercased() == "video/\(name.rawValue)" }
@@ -46,13 +46,13 @@ extension VideoCodecChoice? {
 }
 
 extension PeerConnection {
-  /// Prefers a codec on all transceivers for pictures; nil leaves the order as it is.
+  /// Prefers a codec on all transceivers for video frames; nil leaves the order as it is.
   func prefer(_ choice: VideoCodecChoice?) async throws {
     guard let choice else { return }
     try await prefer(choice.codecs) { $0 != .stopped }
   }
 
-  /// Sets the codecs of the transceivers for pictures that have one of some directions.
+  /// Sets the codecs of the transceivers for video frames that have one of some directions.
   func prefer(
     _ codecs: [RTPCodec], where isMeant: (TransceiverDirection) -> Bool
   ) async throws {

@@ -8,13 +8,13 @@ extension SDKRow {
       "PX2", "an audio device as a part that can be exchanged",
       by: "AudioDeviceTests/aToneIsCapturedAndBecomesTheMicrophoneOfAnotherCall"),
     .works(
-      "PX3", "sound handed in from outside, with typed refusals and counted drops",
+      "PX3", "audio handed in from outside, with typed refusals and counted drops",
       by: "AudioDeviceTests/aManualDeviceDecidesWhatIsRefused"),
     .works(
       "PX4", "silence where a source that was added gives nothing",
       by: "CaptureTests/silenceTakesThePlaceOfASourceThatStarves"),
     .works(
-      "PX5", "any length of sound in, 10 ms out, and a pull for playing",
+      "PX5", "any length of audio in, 10 ms out, and a pull for playing",
       by: "CaptureTests/nativeSizesBecomeTenMilliseconds"),
     .works(
       "PX6", "manual audio: the unit starts when the application says so",
@@ -29,7 +29,7 @@ extension SDKRow {
       "PX9", "no question for the microphone before it is needed",
       by: "AudioUnitTests/theMicrophoneCanBeAskedForExplicitly"),
     .works(
-      "PX10", "two sources of sound of a broadcast, mixed or chosen",
+      "PX10", "two sources of audio of a broadcast, mixed or chosen",
       by: "CaptureTests/sourcesAreMixedAndCutOffWhereTheyAreTooLoud"),
   ]
 }

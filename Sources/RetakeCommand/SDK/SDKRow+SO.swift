@@ -8,7 +8,7 @@ extension SDKRow {
       "SO2", "finding a stream by the identifier of its connection",
       by: "StreamTests/streamsAreToldToTheOtherSideOnly"),
     .works(
-      "SO3", "the volume of received sound, 0 to 10",
+      "SO3", "the volume of received audio, 0 to 10",
       by: "TrackCallTests/aVolumeScalesBeforeLevelDigestAndStatistics"),
     .works(
       "SO4", "an event for each stream that is added",
@@ -17,7 +17,7 @@ extension SDKRow {
       "SO5", "the configuration of a connection, its defaults and time limit",
       without: "no channel, no simulcast", by: "EstablishmentTests/aCallThatIsNotAnsweredTimesOut"),
     .works(
-      "SO6", "sending any sound",
+      "SO6", "sending any audio",
       by: "LoopbackCallTests/filesAreSentAndWhatIsReceivedIsWrittenToFiles"),
     .works(
       "SO7", "audio modes: category, mode, options and output in one call",
@@ -50,7 +50,7 @@ extension SDKRow {
       "SO16", "events of connecting, streams, channels, signaling and routes",
       without: "no signaling and no routes", by: "DataChannelTests/eventsAndThresholdsAreTold"),
     .works(
-      "SO17", "decoded sound and pictures for the application, and pictures of its own",
+      "SO17", "decoded audio and video frames for the application, and video frames of its own",
       by: "LoopbackCallTests/applicationMediaIsSentAndReceived"),
     .works(
       "SO18", "the frame rate of screen sharing, one frame at a time",

@@ -47,7 +47,7 @@ extension SDKRow {
       "TW15", "I420 for encoders, conversions from other formats",
       by: "VideoFrameTests/coloursFollowBT601InBothOrders"),
     .works(
-      "TW16", "pictures that are shared and not copied",
+      "TW16", "video frames that are shared and not copied",
       by: "VideoFrameTests/aFrameIsCopiedOnlyWhenSomebodyElseHasItToo"),
     .works(
       "TW17", "a camera with front and back", by: "VideoTests/aCameraIsCapturedFilteredSentAndShown"
@@ -58,7 +58,7 @@ extension SDKRow {
     .works(
       "TW19", "formats by size, rate and pixels", by: "CapturerTests/theNearestFormatIsChosen"),
     .works(
-      "TW20", "the hint that pictures are of a screen",
+      "TW20", "the hint that video frames are of a screen",
       by: "CapturedFramesTests/aScreenKeepsItsSizeAndLosesPictures"),
     .works(
       "TW21", "capturing the screen, never the same frame twice",

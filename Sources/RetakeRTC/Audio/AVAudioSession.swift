@@ -11,7 +11,7 @@ public final class AVAudioSession: Sendable {
   /// The one object.
   public static func sharedInstance() -> AVAudioSession { shared }
 
-  /// What sound is used for.
+  /// What audio is used for.
   public struct Category: RawRepresentable, Hashable, Sendable {
     /// The name.
     public let rawValue: String
@@ -28,7 +28,7 @@ public final class AVAudioSession: Sendable {
     public static let record = Category(rawValue: "AVAudioSessionCategoryRecord")
     /// Does both: that of a call.
     public static let playAndRecord = Category(rawValue: "AVAudioSessionCategoryPlayAndRecord")
-    /// Sends different sound to different ports.
+    /// Sends different audio to different ports.
     public static let multiRoute = Category(rawValue: "AVAudioSessionCategoryMultiRoute")
 
     private static let prefix = "AVAudioSessionCategory"
@@ -54,7 +54,7 @@ public final class AVAudioSession: Sendable {
     public static let videoChat = Mode(rawValue: "AVAudioSessionModeVideoChat")
     /// Speech within a game.
     public static let gameChat = Mode(rawValue: "AVAudioSessionModeGameChat")
-    /// Recording of pictures with sound.
+    /// Recording of video frames with audio.
     public static let videoRecording = Mode(rawValue: "AVAudioSessionModeVideoRecording")
     /// As little processing as can be.
     public static let measurement = Mode(rawValue: "AVAudioSessionModeMeasurement")
@@ -71,7 +71,7 @@ public final class AVAudioSession: Sendable {
     }
   }
 
-  /// How a category gets on with other sound and which ports it may use.
+  /// How a category gets on with other audio and which ports it may use.
   public struct CategoryOptions: OptionSet, Hashable, Sendable {
     /// The bits.
     public let rawValue: UInt
@@ -131,7 +131,7 @@ public final class AVAudioSession: Sendable {
   }
 }
 
-/// Where sound comes from and goes to, in the place of the class of AVFoundation.
+/// Where audio comes from and goes to, in the place of the class of AVFoundation.
 public final class AVAudioSessionRouteDescription: Sendable {
   /// The names of the microphones; none when there is none.
   public let inputs: [String]

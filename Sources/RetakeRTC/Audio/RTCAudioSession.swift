@@ -98,9 +98,9 @@ public final class RTCAudioSession: Sendable {
 
   /// Whether somebody holds the lock.
   public var isLocked: Bool { session?.snapshot.isLocked ?? false }
-  /// Whether the device gave the right to sound.
+  /// Whether the device gave the right to audio.
   public var isActive: Bool { session?.snapshot.isActive ?? false }
-  /// What sound is used for.
+  /// What audio is used for.
   public var category: String {
     AVAudioSession.Category(
       AudioSessionCategory(rawValue: session?.snapshot.category ?? "")
@@ -110,7 +110,7 @@ public final class RTCAudioSession: Sendable {
   public var mode: String {
     AVAudioSession.Mode(AudioSessionMode(rawValue: session?.snapshot.mode ?? "")).rawValue
   }
-  /// Other sound, and ports.
+  /// Other audio, and ports.
   public var categoryOptions: AVAudioSession.CategoryOptions {
     AVAudioSession.CategoryOptions(rawValue: session?.snapshot.options ?? 0)
   }
@@ -127,10 +127,10 @@ public final class RTCAudioSession: Sendable {
 
   // MARK: Settings, under the lock
 
-  /// Takes the right to sound, or gives it back; it counts.
+  /// Takes the right to audio, or gives it back; it counts.
   public func setActive(_ active: Bool) throws { try call(.setActive(active)) }
 
-  /// Sets what sound is used for.
+  /// Sets what audio is used for.
   public func setCategory(
     _ category: AVAudioSession.Category, with options: AVAudioSession.CategoryOptions = []
   ) throws {
@@ -138,7 +138,7 @@ public final class RTCAudioSession: Sendable {
       .setCategory(category.native, options: AudioSessionOptions(rawValue: options.rawValue)))
   }
 
-  /// Sets what sound is used for, by its name.
+  /// Sets what audio is used for, by its name.
   public func setCategory(
     _ category: String, with options: AVAudioSession.CategoryOptions = []
   ) throws { try setCategory(AVAudioSession.Category(rawValue: category), with: options) }
@@ -185,7 +185,7 @@ public final class RTCAudioSession: Sendable {
     try call(.configure(configuration.native))
   }
 
-  /// Sets all of the configuration, and takes the right to sound or gives it back.
+  /// Sets all of the configuration, and takes the right to audio or gives it back.
   public func setConfiguration(
     _ configuration: RTCAudioSessionConfiguration, active: Bool
   ) throws {

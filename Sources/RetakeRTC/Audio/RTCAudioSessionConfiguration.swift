@@ -4,15 +4,15 @@ import Synchronization
 
 /// What an audio session asks of the device; it is read when it is set.
 public final class RTCAudioSessionConfiguration {
-  /// What sound is used for: an `AVAudioSession.Category` by its name.
+  /// What audio is used for: an `AVAudioSession.Category` by its name.
   public var category = AVAudioSession.Category.playAndRecord.rawValue
-  /// Other sound, and ports.
+  /// Other audio, and ports.
   public var categoryOptions: AVAudioSession.CategoryOptions = .allowBluetooth
   /// What it is tuned for: an `AVAudioSession.Mode` by its name.
   public var mode = AVAudioSession.Mode.voiceChat.rawValue
   /// Frames per second that the device should have.
   public var sampleRate = 48_000.0
-  /// How much sound the device should hand over at once, in seconds.
+  /// How much audio the device should hand over at once, in seconds.
   public var ioBufferDuration: TimeInterval = 0.02
   /// Channels of the microphone that should be used.
   public var inputNumberOfChannels = 1

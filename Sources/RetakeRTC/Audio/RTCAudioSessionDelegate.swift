@@ -4,11 +4,11 @@ public protocol RTCAudioSessionDelegate: AnyObject, Sendable {
   func audioSessionDidBeginInterruption(_ session: RTCAudioSession)
   /// The device is free again.
   func audioSessionDidEndInterruption(_ session: RTCAudioSession, shouldResumeSession: Bool)
-  /// Sound goes another way.
+  /// Audio goes another way.
   func audioSessionDidChangeRoute(
     _ session: RTCAudioSession, reason: AVAudioSession.RouteChangeReason,
     previousRoute: AVAudioSessionRouteDescription)
-  /// The system's server of sound has ended.
+  /// The system's server of audio has ended.
   func audioSessionMediaServerTerminated(_ session: RTCAudioSession)
   /// It is there again.
   func audioSessionMediaServerReset(_ session: RTCAudioSession)
@@ -18,7 +18,7 @@ public protocol RTCAudioSessionDelegate: AnyObject, Sendable {
   func audioSessionDidStartPlayOrRecord(_ session: RTCAudioSession)
   /// The last one does no longer.
   func audioSessionDidStopPlayOrRecord(_ session: RTCAudioSession)
-  /// The device is about to be asked for the right to sound.
+  /// The device is about to be asked for the right to audio.
   func audioSession(_ audioSession: RTCAudioSession, willSetActive active: Bool)
   /// The device said yes.
   func audioSession(_ audioSession: RTCAudioSession, didSetActive active: Bool)

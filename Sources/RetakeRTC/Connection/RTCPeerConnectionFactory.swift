@@ -102,12 +102,12 @@ public final class RTCPeerConnectionFactory: Sendable {
 
   // MARK: Media
 
-  /// Makes a source of sound: the microphone that the factory was made with.
+  /// Makes a source of audio: the microphone that the factory was made with.
   public func audioSource(with constraints: RTCMediaConstraints?) -> RTCAudioSource {
     RTCAudioSource(microphone)
   }
 
-  /// Makes a track of a source of sound.
+  /// Makes a track of a source of audio.
   public func audioTrack(with source: RTCAudioSource, trackId: String) -> RTCAudioTrack {
     RTCAudioTrack(source, trackId: trackId)
   }
@@ -117,15 +117,15 @@ public final class RTCPeerConnectionFactory: Sendable {
     audioTrack(with: audioSource(with: nil), trackId: trackId)
   }
 
-  /// Makes a source of pictures, which a capturer fills.
+  /// Makes a source of video frames, which a capturer fills.
   public func videoSource() -> RTCVideoSource { RTCVideoSource() }
 
-  /// Makes a source of pictures; of a screen, clarity counts more than motion.
+  /// Makes a source of video frames; of a screen, clarity counts more than motion.
   public func videoSource(forScreenCast isScreenCast: Bool) -> RTCVideoSource {
     RTCVideoSource(forScreenCast: isScreenCast)
   }
 
-  /// Makes a track of a source of pictures.
+  /// Makes a track of a source of video frames.
   public func videoTrack(with source: RTCVideoSource, trackId: String) -> RTCVideoTrack {
     RTCVideoTrack(source, trackId: trackId)
   }

@@ -3,7 +3,7 @@ import Peer
 import Synchronization
 import Wire
 
-/// Where the sound of a track comes from: the microphone of the factory, or the peer.
+/// Where the audio of a track comes from: the microphone of the factory, or the peer.
 public final class RTCAudioSource: Sendable {
   let mediaSource: MediaSource?
   private let inlet: TrackCore.Place?
@@ -19,7 +19,7 @@ public final class RTCAudioSource: Sendable {
     mediaSource = nil
   }
 
-  /// How loud received sound is played, 0 to 10; what is beyond counts as the nearest of these.
+  /// How loud received audio is played, 0 to 10; what is beyond counts as the nearest of these.
   ///
   /// The volume of a microphone cannot be changed and stays 1.
   public var volume: Double {
@@ -36,9 +36,9 @@ public final class RTCAudioSource: Sendable {
   }
 }
 
-/// A track of sound.
+/// A track of audio.
 public final class RTCAudioTrack: CoredTrack {
-  /// Where its sound comes from.
+  /// Where its audio comes from.
   public let source: RTCAudioSource
   let core: TrackCore
 
@@ -62,6 +62,6 @@ public final class RTCAudioTrack: CoredTrack {
     get { core.isEnabled }
     set { core.isEnabled = newValue }
   }
-  /// Whether a received track can still give sound.
+  /// Whether a received track can still give audio.
   public var readyState: RTCMediaStreamTrackState { core.readyState }
 }

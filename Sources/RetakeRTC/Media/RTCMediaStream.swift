@@ -1,6 +1,6 @@
 import Synchronization
 
-/// Tracks that belong together, usually one of sound and one of pictures.
+/// Tracks that belong together, usually one of audio and one of video frames.
 public final class RTCMediaStream: Sendable {
   private struct State {
     var audioTracks: [RTCAudioTrack] = []
@@ -18,27 +18,27 @@ public final class RTCMediaStream: Sendable {
 
   init(streamId: String) { self.streamId = streamId }
 
-  /// The tracks of sound in the order in which they were added.
+  /// The tracks of audio in the order in which they were added.
   public var audioTracks: [RTCAudioTrack] { state.withLock { $0.audioTracks } }
-  /// The tracks of pictures in the order in which they were added.
+  /// The tracks of video frames in the order in which they were added.
   public var videoTracks: [RTCVideoTrack] { state.withLock { $0.videoTracks } }
 
-  /// Adds a track of sound; connections that send the stream send it too.
+  /// Adds a track of audio; connections that send the stream send it too.
   public func addAudioTrack(_ audioTrack: RTCAudioTrack) {
     add(audioTrack, to: \.audioTracks)
   }
 
-  /// Adds a track of pictures; connections that send the stream send it too.
+  /// Adds a track of video frames; connections that send the stream send it too.
   public func addVideoTrack(_ videoTrack: RTCVideoTrack) {
     add(videoTrack, to: \.videoTracks)
   }
 
-  /// Removes a track of sound; connections that send the stream no longer send it.
+  /// Removes a track of audio; connections that send the stream no longer send it.
   public func removeAudioTrack(_ audioTrack: RTCAudioTrack) {
     remove(audioTrack, from: \.audioTracks)
   }
 
-  /// Removes a track of pictures; connections that send the stream no longer send it.
+  /// Removes a track of video frames; connections that send the stream no longer send it.
   public func removeVideoTrack(_ videoTrack: RTCVideoTrack) {
     remove(videoTrack, from: \.videoTracks)
   }
@@ -67,7 +67,7 @@ public final class RTCMediaStream: Sendable {
 
   // MARK: Connections
 
-  /// The tracks, sound first.
+  /// The tracks, audio first.
   var localTracks: [any CoredTrack] {
     state.withLock { state in state.audioTracks + state.videoTracks }
   }

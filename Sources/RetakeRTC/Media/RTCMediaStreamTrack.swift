@@ -1,6 +1,6 @@
-/// The kind of tracks of sound.
+/// The kind of tracks of audio.
 public let kRTCMediaStreamTrackKindAudio = "audio"
-/// The kind of tracks of pictures.
+/// The kind of tracks of video frames.
 public let kRTCMediaStreamTrackKindVideo = "video"
 
 /// Whether a track can still give media, numbered as in the Objective-C header.
@@ -11,7 +11,7 @@ public enum RTCMediaStreamTrackState: Int, Sendable {
   case ended
 }
 
-/// A track of sound or pictures, own or received: `RTCAudioTrack` or `RTCVideoTrack`.
+/// A track of audio or video frames, own or received: `RTCAudioTrack` or `RTCVideoTrack`.
 public protocol RTCMediaStreamTrack: AnyObject, Sendable {
   /// `audio` or `video`.
   var kind: String { get }

@@ -3,13 +3,13 @@ import JSEP
 import Media
 import Peer
 
-/// What is given up first where pictures take too much, numbered as in the Objective-C header.
+/// What is given up first where video frames take too much, numbered as in the Objective-C header.
 public enum RTCDegradationPreference: Int, Sendable {
   /// Nothing, unless the source is a screen.
   case disabled
   /// The size.
   case maintainFramerate
-  /// Pictures.
+  /// Video frames.
   case maintainResolution
   /// Some of both.
   case balanced
@@ -39,9 +39,9 @@ public final class RTCRtpEncodingParameters {
   public var isActive = true
   /// The most that is spent, in bits per second; nil for no limit.
   public var maxBitrateBps: NSNumber?
-  /// The most pictures per second; nil for no limit.
+  /// The most video frames per second; nil for no limit.
   public var maxFramerate: NSNumber?
-  /// By how much both sides of a picture are made smaller; nil for sound.
+  /// By how much both sides of a video frame are made smaller; nil for audio.
   public var scaleResolutionDownBy: NSNumber?
 
   /// Creates an encoding without limits.

@@ -42,9 +42,9 @@ public enum RTCRtpTransceiverDirection: Int, Sendable {
 
 /// What a transceiver carries, numbered as in the Objective-C header.
 public enum RTCRtpMediaType: Int, Sendable {
-  /// Sound.
+  /// Audio.
   case audio
-  /// Pictures.
+  /// Video frames.
   case video
   /// Messages; no transceiver carries them.
   case data
@@ -78,7 +78,7 @@ public final class RTCRtpTransceiverInit {
 
 /// A sender and a receiver that share an m-section.
 public final class RTCRtpTransceiver: Sendable {
-  /// Whether it carries sound or pictures.
+  /// Whether it carries audio or video frames.
   public let mediaType: RTCRtpMediaType
   /// The sender.
   public let sender: RTCRtpSender

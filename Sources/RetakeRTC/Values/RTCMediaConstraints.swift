@@ -1,6 +1,6 @@
-/// The constraint by which an offer asks to receive sound.
+/// The constraint by which an offer asks to receive audio.
 public let kRTCMediaConstraintsOfferToReceiveAudio = "OfferToReceiveAudio"
-/// The constraint by which an offer asks to receive pictures.
+/// The constraint by which an offer asks to receive video frames.
 public let kRTCMediaConstraintsOfferToReceiveVideo = "OfferToReceiveVideo"
 /// The constraint that restarts ICE with an offer.
 public let kRTCMediaConstraintsIceRestart = "IceRestart"

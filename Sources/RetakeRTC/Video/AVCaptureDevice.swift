@@ -21,14 +21,14 @@ public final class AVCaptureDevice: Sendable {
 
     init(_ native: VideoFormat) { self.native = native }
 
-    /// The size of the pictures.
+    /// The size of the video frames.
     public var formatDescription: CMFormatDescription {
       CMFormatDescription(
         dimensions: CMVideoDimensions(
           width: Int32(clamping: native.width), height: Int32(clamping: native.height)))
     }
 
-    /// How many pictures per second there can be.
+    /// How many video frames per second there can be.
     public var videoSupportedFrameRateRanges: [AVFrameRateRange] {
       [AVFrameRateRange(minFrameRate: 1, maxFrameRate: native.framesPerSecond)]
     }
@@ -78,7 +78,7 @@ public final class AVCaptureDevice: Sendable {
   }
 }
 
-/// From how many to how many pictures per second, in the place of the class of AVFoundation.
+/// From how many to how many video frames per second, in the place of the class of AVFoundation.
 public struct AVFrameRateRange: Hashable, Sendable {
   /// The fewest.
   public let minFrameRate: Double

@@ -70,13 +70,13 @@ public struct CMVideoDimensions: Hashable, Sendable {
   public var height: Int32
 }
 
-/// What is known of a format of pictures, in the place of the class of CoreMedia.
+/// What is known of a format of video frames, in the place of the class of CoreMedia.
 public struct CMFormatDescription: Hashable, Sendable {
   let dimensions: CMVideoDimensions
 }
 
 // swift-format-ignore: AlwaysUseLowerCamelCase
-/// The size of pictures of a format.
+/// The size of video frames of a format.
 public func CMVideoFormatDescriptionGetDimensions(
   _ description: CMFormatDescription
 ) -> CMVideoDimensions { description.dimensions }

@@ -2,7 +2,7 @@ public import Foundation
 import Live
 import MediaFiles
 
-/// A capturer of a file of pictures, over and over: YUV4MPEG2, or VP8 or VP9 in IVF.
+/// A capturer of a file of video frames, over and over: YUV4MPEG2, or VP8 or VP9 in IVF.
 public final class RTCFileVideoCapturer: RTCVideoCapturer {
   private var capturer: FileVideoCapturer?
 

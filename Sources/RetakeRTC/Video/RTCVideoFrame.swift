@@ -68,7 +68,7 @@ public final class RTCVideoFrame: Sendable {
   convenience init(_ frame: VideoFrame) {
     let upright = frame.upright
     self.init(
-      buffer: RTCI420Buffer(upright.picture()), rotation: ._0,
+      buffer: RTCI420Buffer(upright.videoFrame()), rotation: ._0,
       timeStampNs: upright.timestampNanoseconds)
   }
 

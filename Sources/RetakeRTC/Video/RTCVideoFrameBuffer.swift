@@ -18,24 +18,24 @@ protocol NativeBuffer: RTCVideoFrameBuffer {
 
 /// Pixels in I420: a plane of Y, then U, then V, without gaps between rows.
 public final class RTCI420Buffer: NativeBuffer {
-  private let picture: Picture
+  private let videoFrame: I420Buffer
 
   /// Creates a black buffer.
   public convenience init(width: Int32, height: Int32) {
     let (width, height) = (max(1, Int(width)), max(1, Int(height)))
     let luma = Array(repeating: UInt8(16), count: width * height)
-    let chroma = Picture.byteCount(width: width, height: height) - luma.count
+    let chroma = I420Buffer.byteCount(width: width, height: height) - luma.count
     self.init(
-      Picture(
+      I420Buffer(
         width: width, height: height, samples: luma + Array(repeating: 128, count: chroma)))
   }
 
-  init(_ picture: Picture) { self.picture = picture }
+  init(_ videoFrame: I420Buffer) { self.videoFrame = videoFrame }
 
   /// The width in pixels.
-  public var width: Int32 { Int32(picture.width) }
+  public var width: Int32 { Int32(videoFrame.width) }
   /// The height in pixels.
-  public var height: Int32 { Int32(picture.height) }
+  public var height: Int32 { Int32(videoFrame.height) }
   /// The width of U and V: half, rounded up.
   public var chromaWidth: Int32 { (width + 1) / 2 }
   /// The height of U and V: half, rounded up.
@@ -55,14 +55,14 @@ public final class RTCI420Buffer: NativeBuffer {
   /// The buffer itself.
   public func toI420() -> RTCI420Buffer { self }
 
-  var native: VideoFrameBuffer? { try? VideoFrameBuffer(picture) }
+  var native: VideoFrameBuffer? { try? VideoFrameBuffer(videoFrame) }
 
-  private var lumaCount: Int { picture.width * picture.height }
+  private var lumaCount: Int { videoFrame.width * videoFrame.height }
   private var chromaCount: Int { Int(chromaWidth * chromaHeight) }
 
   private func plane(_ start: Int, _ count: Int) -> [UInt8] {
-    guard picture.samples.count >= start + count else { return [] }
-    return Array(picture.samples[start..<start + count])
+    guard videoFrame.samples.count >= start + count else { return [] }
+    return Array(videoFrame.samples[start..<start + count])
   }
 }
 
@@ -84,7 +84,7 @@ public final class RTCCVPixelBuffer: NativeBuffer {
     guard let native, let frame = try? VideoFrame(buffer: native, timestampNanoseconds: 0) else {
       return RTCI420Buffer(width: width, height: height)
     }
-    return RTCI420Buffer(frame.picture())
+    return RTCI420Buffer(frame.videoFrame())
   }
 
   var native: VideoFrameBuffer? { pixelBuffer.native }

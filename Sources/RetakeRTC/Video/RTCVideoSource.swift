@@ -2,7 +2,7 @@ import Live
 import Media
 import Synchronization
 
-/// Where the pictures of own tracks come from: whatever calls `capturer(_:didCapture:)`.
+/// Where the video frames of own tracks come from: whatever calls `capturer(_:didCapture:)`.
 public final class RTCVideoSource: RTCVideoCapturerDelegate {
   private struct Feed: Sendable {
     weak var track: RTCVideoTrack?
@@ -13,7 +13,7 @@ public final class RTCVideoSource: RTCVideoCapturerDelegate {
 
   init(forScreenCast isScreenCast: Bool = false) { self.isScreenCast = isScreenCast }
 
-  /// What the take notes of the pictures: whether a screen shows them.
+  /// What the take notes of the video frames: whether a screen shows them.
   var contentHint: ContentHint? { isScreenCast ? .detail : nil }
 
   func feed(_ track: RTCVideoTrack) {

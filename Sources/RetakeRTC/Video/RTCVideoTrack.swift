@@ -4,9 +4,9 @@ import Peer
 import Synchronization
 import Wire
 
-/// A track of pictures.
+/// A track of video frames.
 public final class RTCVideoTrack: CoredTrack {
-  /// Where its pictures come from; that of a received track gets none.
+  /// Where its video frames come from; that of a received track gets none.
   public let source: RTCVideoSource
   let core: TrackCore
   private let renderers = RendererList()
@@ -34,7 +34,7 @@ public final class RTCVideoTrack: CoredTrack {
     get { core.isEnabled }
     set { core.isEnabled = newValue }
   }
-  /// Whether a received track can still give pictures.
+  /// Whether a received track can still give video frames.
   public var readyState: RTCMediaStreamTrackState { core.readyState }
 
   // MARK: Renderers

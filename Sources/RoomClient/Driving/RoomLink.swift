@@ -37,7 +37,8 @@ final class RoomLink: Sendable {
 
   init(
     session: Session, label: String, role: ConnectionRole, servers: ICEServers,
-    base: PeerConfiguration, sources: LocalSources, report: @escaping @Sendable (RoomConnectionReport) -> Void
+    base: PeerConfiguration, sources: LocalSources,
+    report: @escaping @Sendable (RoomConnectionReport) -> Void
   ) {
     self.role = role
     self.sources = sources

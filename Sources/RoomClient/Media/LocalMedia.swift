@@ -17,19 +17,19 @@ public final class LocalMedia: Sendable {
   public let options: LocalMediaOptions
   /// The own video; nil: there is none.
   public let video: LocalVideo?
-  /// The own sound; nil: there is none.
+  /// The own audio; nil: there is none.
   public let audio: LocalAudio?
   private let state: Mutex<State>
 
-  /// Creates own media with a capturer, and sound of a source.
+  /// Creates own media with a capturer, and audio of a source.
   ///
   /// - Parameters:
-  ///   - capturer: what takes the pictures; nil makes the one that the options ask for.
-  ///   - sound: where sound comes from; nil: the application delivers it to `audio.source`.
+  ///   - capturer: what takes the video frames; nil makes the one that the options ask for.
+  ///   - audio: where audio comes from; nil: the application delivers it to `audio.source`.
   /// - Throws: `RoomError` 1201 when there is no such capturer.
   public init(
     options: LocalMediaOptions = LocalMediaOptions(), capturer: (any VideoCapturer)? = nil,
-    sound: AudioSource? = nil
+    audio: AudioSource? = nil
   ) throws(RoomError) {
     self.options = options
     var session: VideoCaptureSession?
@@ -39,14 +39,14 @@ public final class LocalMedia: Sendable {
       session = taken.map { VideoCaptureSession($0) }
     }
     video = options.hasVideo ? LocalVideo(VideoSource(), options) : nil
-    audio = options.hasAudio ? LocalAudio(sound ?? AudioSource(), options) : nil
+    audio = options.hasAudio ? LocalAudio(audio ?? AudioSource(), options) : nil
     state = Mutex(
       State(session: session, position: options.position, isMirror: options.isMirror))
     if let video { session?.feed(video.source) }
   }
 
-  /// Creates own media whose sources need no capturer: pictures and sound that the stack makes, or
-  /// that the application hands in.
+  /// Creates own media whose sources need no capturer: video frames and audio that the stack makes,
+  /// or that the application hands in.
   ///
   /// - Parameters:
   ///   - video: nil: there is none.
@@ -76,15 +76,15 @@ public final class LocalMedia: Sendable {
     }
   }
 
-  /// The capturer of the pictures; nil when the source needs none.
+  /// The capturer of the video frames; nil when the source needs none.
   public var capturer: (any VideoCapturer)? { state.withLock { $0.session?.capturer } }
 
   /// Which camera; switched by `switchCamera`.
   public var position: CameraPosition { state.withLock { $0.position } }
-  /// Whether the own pictures are shown as in a mirror.
+  /// Whether the own video frames are shown as in a mirror.
   public var isMirror: Bool { state.withLock { $0.isMirror } }
 
-  /// How loud the own sound was in the last 100 ms: 0 to 100, 0 before any.
+  /// How loud the own audio was in the last 100 ms: 0 to 100, 0 before any.
   public var audioLevel: Int { audio?.track.audioLevel?.percent ?? 0 }
 
   /// Begins to capture; publishing does it by itself.
@@ -124,7 +124,7 @@ public final class LocalMedia: Sendable {
     async throws(RoomError)
   {
     guard options.source == .camera, let video, state.withLock({ $0.session != nil }) else {
-      throw RoomError(.capturerMissing, "the pictures do not come from a camera")
+      throw RoomError(.capturerMissing, "the video frames do not come from a camera")
     }
     let next = VideoCaptureSession(ProcessVideoCapturer.camera(position))
     next.feed(video.source)
@@ -192,7 +192,7 @@ final class LocalPart: Sendable {
 
 /// Own video.
 public final class LocalVideo: Sendable {
-  /// Where the pictures come from.
+  /// Where the video frames come from.
   public let source: VideoSource
   /// What is sent.
   public let track: LocalVideoTrack
@@ -251,9 +251,9 @@ public final class LocalVideo: Sendable {
   }
 }
 
-/// Own sound.
+/// Own audio.
 public final class LocalAudio: Sendable {
-  /// Where the sound comes from.
+  /// Where the audio comes from.
   public let source: AudioSource
   /// What is sent.
   public let track: LocalAudioTrack

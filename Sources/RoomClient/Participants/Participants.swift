@@ -24,7 +24,7 @@ public final class RemoteParticipant: Sendable {
 
   /// What it publishes as video, by number: a camera and a screen, for example.
   public var videos: [Int: RemoteVideo] { state.withLock { $0.videos } }
-  /// What it publishes as sound, by number.
+  /// What it publishes as audio, by number.
   public var audios: [Int: RemoteAudio] { state.withLock { $0.audios } }
   /// Whether one of its videos is subscribed to.
   public var isVideoSubscribed: Bool { videos.values.contains { $0.isSubscribed } }

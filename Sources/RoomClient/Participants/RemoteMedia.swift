@@ -105,7 +105,7 @@ public final class RemoteVideo: Sendable {
   }
 }
 
-/// Sound that another participant publishes.
+/// Audio that another participant publishes.
 public final class RemoteAudio: Sendable {
   private struct State {
     var media: PublishedMedia
@@ -113,7 +113,7 @@ public final class RemoteAudio: Sendable {
     var isOccupant = false
   }
 
-  /// The number of the sound in its room.
+  /// The number of the audio in its room.
   public let id: Int
   /// The identifier of the participant that publishes it.
   public let owner: String

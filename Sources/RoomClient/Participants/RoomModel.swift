@@ -293,7 +293,8 @@ final class RoomModel: Sendable {
     var found: [Statistics] = []
     for place in places {
       guard let link = roomDriver?.link(place.connection),
-        let report = try? await link.connection.getStats(of: .receiver(transceiver: place.transceiver))
+        let report = try? await link.connection.getStats(
+          of: .receiver(transceiver: place.transceiver))
       else { continue }
       found += report.objects.filter { $0.type == "inbound-rtp" }.map { Statistics($0) }
     }

@@ -2,9 +2,9 @@ import RoomSignaling
 import SDP
 import Wire
 
-/// A room of the audiobridge plugin: one connection with the sound of all others mixed.
+/// A room of the audiobridge plugin: one connection with the audio of all others mixed.
 ///
-/// The sound of everybody is told to come in its one section. Option: `pin`.
+/// The audio of everybody is told to come in its one section. Option: `pin`.
 struct JanusAudioBridge: JanusPlugin {
   static let name = "audiobridge"
   /// The key of the one media that a participant has.
@@ -63,7 +63,7 @@ struct JanusAudioBridge: JanusPlugin {
       + desk.roster.set([offer], of: id)
   }
 
-  /// All sound comes in the section of the own.
+  /// All audio comes in the section of the own.
   private mutating func assign(_ desk: inout JanusDesk) {
     // A connection that only receives has one section too, the first.
     guard let mid = mix.places.first?.mid ?? (desk.join.role == .down ? "0" : nil) else { return }

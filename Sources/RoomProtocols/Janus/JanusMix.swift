@@ -11,7 +11,7 @@ struct JanusMix: Sendable {
 
   var status: [(name: String, value: String)] { own.status }
 
-  /// Whether the own sound is switched on; so it is before there is any.
+  /// Whether the own audio is switched on; so it is before there is any.
   var isActive: Bool { own.wanted.first { $0.kind == .audio }?.isActive ?? true }
   /// Own media that the server has, and where.
   var places: [LocalMediaPlace] { own.publishedPlaces }
@@ -100,13 +100,13 @@ struct JanusMix: Sendable {
     assigned.removeAll { desk.roster.media($0) == nil }
   }
 
-  /// Somebody has switched the own sound off or on.
+  /// Somebody has switched the own audio off or on.
   mutating func muted(_ isMuted: Bool, _ desk: inout JanusDesk) {
-    guard var sound = own.wanted.first(where: { $0.kind == .audio }), sound.isActive == isMuted
+    guard var audio = own.wanted.first(where: { $0.kind == .audio }), audio.isActive == isMuted
     else { return }
-    sound.isActive = !isMuted
-    _ = own.update(sound)
-    desk.tell(.localMuted(sound.id, isMuted))
+    audio.isActive = !isMuted
+    _ = own.update(audio)
+    desk.tell(.localMuted(audio.id, isMuted))
   }
 
   mutating func take(_ candidate: CandidateInit?, _ desk: inout JanusDesk) {

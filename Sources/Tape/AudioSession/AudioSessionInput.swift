@@ -8,15 +8,15 @@ extension MachineKind {
 }
 
 extension StepKind {
-  /// A piece of recorded sound.
+  /// A piece of recorded audio.
   fileprivate static let deliver = StepKind(5)
-  /// Received sound that is to be played.
+  /// Received audio that is to be played.
   fileprivate static let rendered = StepKind(6)
   /// Something that happens to the device.
   fileprivate static let event = StepKind(7)
   /// What the device answers.
   fileprivate static let answer = StepKind(8)
-  /// The device wants sound to play.
+  /// The device wants audio to play.
   fileprivate static let pull = StepKind(9)
 }
 

@@ -71,7 +71,7 @@ extension AudioSessionReply {
   }
 }
 
-// Blocks of the device stand in `frame` as sound that no codec has seen: only their digest.
+// Blocks of the device stand in `frame` as audio that no codec has seen: only their digest.
 extension Transcript {
   fileprivate mutating func append(_ captured: CapturedBlock) {
     let outcome = captured.sources == 0 ? "filler" : captured.sources == 1 ? "captured" : "mixed"
@@ -84,9 +84,9 @@ extension Transcript {
         peak: peak, energy: energy, digest: digest(of: .audio(captured.block))))
   }
 
-  fileprivate mutating func append(_ played: PlayedSound) {
+  fileprivate mutating func append(_ played: PlayedAudio) {
     let outcome = played.tracks == 0 ? "silence" : "played"
-    // A replay has no samples of received sound, so nothing is said of them.
+    // A replay has no samples of received audio, so nothing is said of them.
     add(
       FrameRow(
         at: at,

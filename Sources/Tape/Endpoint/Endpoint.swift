@@ -59,7 +59,7 @@ extension PeerInput: RecordedInput {
     case .captured(_, let media):
       switch media {
       case .audio(let block): block.samples.count * 2
-      case .picture(let picture), .frame(let picture, _): picture.samples.count
+      case .videoFrame(let videoFrame), .frame(let videoFrame, _): videoFrame.samples.count
       case .encoded(_, let stream): stream.count
       }
     default: 0
@@ -83,7 +83,7 @@ extension PeerOutput: RecordedOutput {
       switch frame.decoded {
       case .none, .digest: frame.bytes.count
       case .audio(let block): frame.bytes.count + block.samples.count * 2
-      case .picture(let picture): frame.bytes.count + picture.samples.count
+      case .videoFrame(let videoFrame): frame.bytes.count + videoFrame.samples.count
       }
     default: 0
     }
@@ -91,16 +91,16 @@ extension PeerOutput: RecordedOutput {
 
   package func write(to transcript: inout Transcript) { transcript.append(self) }
 
-  /// Puts a digest in the place of a decoded picture.
+  /// Puts a digest in the place of a decoded video frame.
   ///
-  /// It is made on the thread that decoded, while a picture is in the processor's caches and so
+  /// It is made on the thread that decoded, while a video frame is in the processor's caches and so
   /// that the next one is decoded into the same memory: left to the writer's thread, both cost more
   /// than the digest itself.
   package mutating func digest() {
-    guard case .event(.frame(var frame)) = self, case .picture(let picture) = frame.decoded,
-      !picture.samples.isEmpty
+    guard case .event(.frame(var frame)) = self, case .videoFrame(let videoFrame) = frame.decoded,
+      !videoFrame.samples.isEmpty
     else { return }
-    frame.decoded = .digest(picture.digest)
+    frame.decoded = .digest(videoFrame.digest)
     self = .event(.frame(frame))
   }
 }

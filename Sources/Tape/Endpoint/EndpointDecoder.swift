@@ -84,10 +84,10 @@ package struct EndpointDecoder: InputDecoder {
     guard let width = row.width.flatMap({ Int32(exactly: $0) }),
       let height = row.height.flatMap({ Int32(exactly: $0) }), width >= 0, height >= 0
     else { return nil }
-    let picture = Picture(width: Int(width), height: Int(height), samples: bytes)
+    let videoFrame = I420Buffer(width: Int(width), height: Int(height), samples: bytes)
     return .captured(
       transceiver: row.track,
-      row.timestamp.map { .frame(picture, timestamp: $0) } ?? .picture(picture))
+      row.timestamp.map { .frame(videoFrame, timestamp: $0) } ?? .videoFrame(videoFrame))
   }
 }
 

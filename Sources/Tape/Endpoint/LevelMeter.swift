@@ -3,7 +3,7 @@ import Peer
 import RTP
 import Wire
 
-/// Sums up the blocks of sound of each track of a peer over 100 ms: the rows of `level`.
+/// Sums up the blocks of audio of each track of a peer over 100 ms: the rows of `level`.
 struct LevelMeter {
   /// What was heard of a track in the last tenth of a second.
   struct Sum {

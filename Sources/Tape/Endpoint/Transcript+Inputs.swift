@@ -73,9 +73,9 @@ extension Transcript {
       row.kind = MediaKind.audio.rawValue
       (row.channels, row.samples) = (block.channels, block.frameCount)
       if !block.samples.isEmpty { row.content = content(littleEndianBytes(block.samples)) }
-    case .picture(let picture): describe(picture, in: &row)
-    case .frame(let picture, let timestamp):
-      describe(picture, in: &row)
+    case .videoFrame(let videoFrame): describe(videoFrame, in: &row)
+    case .frame(let videoFrame, let timestamp):
+      describe(videoFrame, in: &row)
       row.timestamp = timestamp
     case .encoded(let codec, let stream):
       row.kind = codec.rawValue
@@ -84,10 +84,10 @@ extension Transcript {
     add(row)
   }
 
-  private mutating func describe(_ picture: Picture, in row: inout CaptureRow) {
+  private mutating func describe(_ videoFrame: I420Buffer, in row: inout CaptureRow) {
     row.kind = MediaKind.video.rawValue
-    (row.width, row.height) = (picture.width, picture.height)
-    if !picture.samples.isEmpty { row.content = content(picture.samples) }
+    (row.width, row.height) = (videoFrame.width, videoFrame.height)
+    if !videoFrame.samples.isEmpty { row.content = content(videoFrame.samples) }
   }
 }
 

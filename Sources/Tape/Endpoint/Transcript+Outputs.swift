@@ -227,7 +227,7 @@ extension Transcript {
         size: frame.bytes.count, quantiser: Int(frame.quantiser), audioLevel: frame.audioLevel,
         peak: frame.peak, energy: frame.energy, digest: digest(of: frame.decoded),
         bytes: keepsMedia ? frame.bytes : nil))
-    // Of sound that was not decoded, only its sender can say how loud it is.
+    // Of audio that was not decoded, only its sender can say how loud it is.
     let isMute: Bool = if case .none = frame.decoded { frame.isInbound } else { false }
     if frame.kind == .audio, !isMute || frame.audioLevel != nil {
       appendLevel(frame, samples: format.samples ?? AudioBlock.sampleRate / 50)

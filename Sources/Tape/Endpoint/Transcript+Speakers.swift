@@ -6,7 +6,7 @@ import Wire
 
 // The rows of how loud it was and who spoke.
 extension Transcript {
-  /// Takes a block of sound into the sums of its track; adds the row of a full tenth of a second.
+  /// Takes a block of audio into the sums of its track; adds the row of a full tenth of a second.
   mutating func appendLevel(_ frame: borrowing FrameRecord, samples: Int) {
     let notes = notes(EndpointNotes.init)
     guard let sum = notes.meter.add(frame, samples: samples, at: at) else { return }

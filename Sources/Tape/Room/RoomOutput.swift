@@ -142,7 +142,8 @@ extension RoomEvent {
   fileprivate var members: [(String, StatsValue?)] {
     switch self {
     case .connecting(let progress): [("progress", .integer(Int64(progress)))]
-    case .connected(let participants): [("participants", .text(participants.joined(separator: " ")))]
+    case .connected(let participants):
+      [("participants", .text(participants.joined(separator: " ")))]
     case .disconnected(let ending):
       [
         ("reason", .text(ending.reason.rawValue)),

@@ -82,7 +82,7 @@ package struct CaptureRow: StampedRow {
   package var channels: Int?
   package var samples: Int?
   package var content: Reference<ContentRow>?
-  /// When a picture was taken, by the clock of its source.
+  /// When a video frame was taken, by the clock of its source.
   package var timestamp: Int64?
 
   package static var blank: Self { Self() }

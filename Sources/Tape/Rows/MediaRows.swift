@@ -132,7 +132,7 @@ package struct FrameRow: TableRow {
   }
 }
 
-/// The sound of a track over 100 ms.
+/// The audio of a track over 100 ms.
 package struct LevelRow: StampedRow {
   package static var table: Table { .level }
   package static var name: String { "level" }

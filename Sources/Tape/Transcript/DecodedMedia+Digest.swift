@@ -5,7 +5,7 @@ import Wire
 
 // Digests of decoded media.
 //
-// A minute of small video is a gigabyte of pictures: a cryptographic digest of them alone would
+// A minute of small video is a gigabyte of video frames: a cryptographic digest of them alone would
 // cost more than a twentieth of the call. The digest has to notice that a decoder gave something
 // else, nothing more: what guards the file is the chain of SHA-256 digests over the rows.
 extension DecodedMedia {
@@ -14,7 +14,7 @@ extension DecodedMedia {
     switch self {
     case .none: return nil
     case .audio(let block): return block.samples.isEmpty ? nil : block.digest
-    case .picture(let picture): return picture.samples.isEmpty ? nil : picture.digest
+    case .videoFrame(let videoFrame): return videoFrame.samples.isEmpty ? nil : videoFrame.digest
     case .digest(let digest): return digest
     }
   }
@@ -31,7 +31,7 @@ extension AudioBlock {
   }
 }
 
-extension Picture {
+extension I420Buffer {
   /// The digest of the samples, planes in order.
   var digest: [UInt8] {
     let samples = samples

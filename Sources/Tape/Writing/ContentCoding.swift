@@ -2,22 +2,23 @@ import CCharLS
 import Media
 import Wire
 
-/// How the samples of captured pictures are stored smaller than they are, without a loss.
+/// How the samples of captured video frames are stored smaller than they are, without a loss.
 ///
 /// The rows say nothing of it: what is hashed and compared is always what was captured. Each
-/// picture stands for itself, so that a take can be cut, joined and read in any place.
+/// video frame stands for itself, so that a take can be cut, joined and read in any place.
 enum ContentCoding: String {
   /// JPEG-LS (ISO/IEC 14495-1) of the Y plane, and of the U plane above the V plane.
   case jpegLS = "jpeg-ls"
 
-  /// Larger pictures are stored as they are: a damaged size must not cost gigabytes.
+  /// Larger video frames are stored as they are: a damaged size must not cost gigabytes.
   private static let pixelMaximum = 4_096 * 4_096
   /// The numbers before the two images.
   private static let headerLength = 16
 
   // MARK: Writing
 
-  /// The stored form of a row of `content` that holds a picture and is worth it; nil for others.
+  /// The stored form of a row of `content` that holds a video frame and is worth it; nil for
+  /// others.
   ///
   /// - Parameter range: the rows of the step; the row that names the content tells the size.
   static func coded(_ rows: borrowing RowList, _ row: Int, in range: Range<Int>)
@@ -32,7 +33,7 @@ enum ContentCoding: String {
     return (.jpegLS, bytes)
   }
 
-  /// The I420 samples of a picture as two images; nil when it is too large, or they do not fit.
+  /// The I420 samples of a video frame as two images; nil when it is too large, or they do not fit.
   static func encoded(_ samples: [UInt8], width: Int, height: Int) -> [UInt8]? {
     guard let planes = Planes(width: width, height: height), planes.byteCount == samples.count
     else { return nil }
@@ -134,7 +135,7 @@ enum ContentCoding: String {
       == CHARLS_JPEGLS_ERRC_SUCCESS
   }
 
-  /// The planes of an I420 picture as images: Y, and U above V.
+  /// The planes of an I420 video frame as images: Y, and U above V.
   private struct Planes {
     var luma: (width: Int, height: Int, count: Int)
     var chroma: (width: Int, height: Int)
@@ -148,7 +149,7 @@ enum ContentCoding: String {
       else { return nil }
       luma = (width, height, width * height)
       chroma = ((width + 1) / 2, (height + 1) / 2 * 2)
-      byteCount = Picture.byteCount(width: width, height: height)
+      byteCount = I420Buffer.byteCount(width: width, height: height)
     }
   }
 }

@@ -2,7 +2,7 @@
 final class RowInserts {
   private var inserts: [TableInsert] = []
   private var streams: [WireStore] = []
-  /// Whether pictures are stored compressed; who has fallen behind stores them as they are.
+  /// Whether video frames are stored compressed; who has fallen behind stores them as they are.
   var compresses = true
 
   /// Prepares an insert for every table, with the columns that takes of a format have.

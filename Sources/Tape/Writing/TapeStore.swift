@@ -69,7 +69,7 @@ final class TapeStore {
   /// Tells the words of an actor before its genesis.
   func name(actor: UInt32, _ words: ActorWords) { transcript.adopt(words, of: actor) }
 
-  /// Whether time is short, so that pictures are stored as they are.
+  /// Whether time is short, so that video frames are stored as they are.
   var isHurried = false {
     didSet { inserts.compresses = !isHurried }
   }

@@ -48,7 +48,7 @@ import Testing
     try await caller.waitUntilConnected()
   }
 
-  @Test func anApplicationHandsSoundIn() async throws {
+  @Test func anApplicationHandsAudioIn() async throws {
     let session = try Session()
     let audio = try session.makeAudioSession(device: NullAudioDevice())
     let samples = [Int16](repeating: 5, count: 882)

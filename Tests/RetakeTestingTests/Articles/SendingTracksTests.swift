@@ -81,9 +81,9 @@ import Testing
     let callee = factory.peerConnection(label: "callee", delegate: observer)
 
     let microphone = AudioSource(.tone(hertz: 440, pauseSeconds: 0))
-    let sound = factory.audioTrack(with: microphone, trackID: "microphone")
+    let audio = factory.audioTrack(with: microphone, trackID: "microphone")
     let stream = factory.mediaStream(withStreamID: "caller")
-    try stream.addTrack(sound)
+    try stream.addTrack(audio)
     try await caller.add(stream)
 
     try await negotiate(caller, callee)
@@ -100,13 +100,13 @@ import Testing
     await play(15, of: callee)
     #expect(speaker.blocks.withLock { $0 } > 5)
 
-    sound.isEnabled = false  // silence, while packets flow on
+    audio.isEnabled = false  // silence, while packets flow on
     callee.remoteStreams.first?.audioEnabled = false  // silence here alone
     await play(15, of: callee)
 
     let sender = caller.senders[0]
     try await sender.replaceTrack(nil)  // no packets, without negotiation
-    try await sender.replaceTrack(sound)
+    try await sender.replaceTrack(audio)
     try await caller.setDirection(.inactive, of: sender.transceiver)  // after negotiation
     try await caller.removeTrack(sender)  // the stream ends, after negotiation
     try await negotiate(caller, callee)

@@ -21,7 +21,7 @@ private let captures = URL(fileURLWithPath: #filePath)
     #expect(answer?.sdp.contains("m=video") == true)
     try await network.connection.waitUntilConnected()
     try await network.expectSameSession()
-    #expect(network.connection.counters.picturesReceived > 20)
+    #expect(network.connection.counters.videoFramesReceived > 20)
   }
 
   @Test func aCapturedCallAnswersQuestions() throws {

@@ -1,7 +1,7 @@
 import Wire
 
-/// What a packet of a stream of pictures brings to its frame, whatever the codec.
-package struct PicturePacket: Hashable, Sendable {
+/// What a packet of a stream of video frames brings to its frame, whatever the codec.
+package struct VideoPacket: Hashable, Sendable {
   /// What a packet says about the beginning of a frame.
   package enum Beginning: Hashable, Sendable {
     /// It goes on with a frame.
@@ -23,11 +23,11 @@ package struct PicturePacket: Hashable, Sendable {
   package var beginning = Beginning.no
   /// Whether a decoder can begin with the frame, as far as this packet shows it.
   package var isKey = false
-  /// The running number of the picture, where the payload format has one.
+  /// The running number of the video frame, where the payload format has one.
   package var pictureID: PictureID?
   package var content: Content
 
-  /// Reads a payload; nil when it is broken, empty, or of a codec that is not for pictures.
+  /// Reads a payload; nil when it is broken, empty, or of a codec that is not for video frames.
   package init?(_ payload: RawSpan, codec: CodecName) {
     guard let read = codec.codec?.payload.read(payload) else { return nil }
     self = read
@@ -45,7 +45,8 @@ package struct PicturePacket: Hashable, Sendable {
     isKey = payload.byte(at: reader.offset) & 1 == 0
   }
 
-  /// The frames of a picture's layers are one frame here: libvpx decodes them one after the other.
+  /// The frames of a video frame's layers are one frame here: libvpx decodes them one after the
+  /// other.
   init?(vp9 payload: RawSpan) {
     var reader = ByteReader(payload)
     guard let descriptor = try? VP9Descriptor(parsing: &reader), !reader.isAtEnd else { return nil }
@@ -53,8 +54,8 @@ package struct PicturePacket: Hashable, Sendable {
     pictureID = descriptor.pictureID
     guard descriptor.beginsFrame else { return }
     // Who forwards a stream may leave out lower layers that nothing depends on.
-    beginning = descriptor.beginsPicture ? .certain : .possible
-    guard descriptor.beginsPicture, !descriptor.isInterPredicted else { return }
+    beginning = descriptor.beginsFrame_ ? .certain : .possible
+    guard descriptor.beginsFrame_, !descriptor.isInterPredicted else { return }
     isKey = (try? VP9FrameHeader(parsing: reader.rest()))?.isKey ?? false
   }
 

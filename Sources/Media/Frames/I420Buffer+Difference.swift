@@ -1,10 +1,10 @@
 import CYUV
 
-extension Picture {
+extension I420Buffer {
   /// The sum of the squared differences of the luma samples; nil where there is none to tell.
   ///
   /// It is a whole number, so that it is the same on any machine.
-  package func squaredError(to other: Picture) -> UInt64? {
+  package func squaredError(to other: I420Buffer) -> UInt64? {
     guard width == other.width, height == other.height, !samples.isEmpty, !other.samples.isEmpty
     else { return nil }
     return unsafe samples.withUnsafeBufferPointer { left in

@@ -1,5 +1,6 @@
-/// Draws rectangles into the planes of an I420 picture; everything is clipped to the picture.
-struct PictureCanvas {
+/// Draws rectangles into the planes of an I420 video frame; everything is clipped to the video
+/// frame.
+struct VideoCanvas {
   /// A colour: luma and the two chroma values.
   struct Colour: Hashable {
     var y: UInt8
@@ -17,7 +18,7 @@ struct PictureCanvas {
   var chromaWidth: Int { (width + 1) / 2 }
   var chromaHeight: Int { (height + 1) / 2 }
 
-  /// Wraps memory of `Picture.byteCount` bytes that outlives the canvas.
+  /// Wraps memory of `I420Buffer.byteCount` bytes that outlives the canvas.
   init(_ memory: UnsafeMutablePointer<UInt8>, width: Int, height: Int) {
     unsafe luma = memory
     self.width = width

@@ -1,6 +1,6 @@
-/// Gives I420 pictures another size, in whole numbers: where they become smaller by the mean of the
-/// pixels that fall into one, where they become larger by the nearest pixel.
-package enum PictureScaler {
+/// Gives I420 video frames another size, in whole numbers: where they become smaller by the mean of
+/// the pixels that fall into one, where they become larger by the nearest pixel.
+package enum VideoScaler {
   /// The size that remains when both sides are divided by a factor, rounded down; at least 1.
   static func size(width: Int, height: Int, dividedBy factor: Double) -> (width: Int, height: Int) {
     guard factor > 1 else { return (width, height) }
@@ -11,18 +11,19 @@ package enum PictureScaler {
     )
   }
 
-  /// The picture in another size of at least a pixel; one without content stays without.
-  package static func scaled(_ picture: Picture, width: Int, height: Int) -> Picture {
-    guard width != picture.width || height != picture.height else { return picture }
-    guard !picture.samples.isEmpty, picture.width > 0, picture.height > 0, width > 0, height > 0
-    else { return Picture(width: width, height: height, samples: []) }
-    let pixels = picture.samples
+  /// The video frame in another size of at least a pixel; one without content stays without.
+  package static func scaled(_ videoFrame: I420Buffer, width: Int, height: Int) -> I420Buffer {
+    guard width != videoFrame.width || height != videoFrame.height else { return videoFrame }
+    guard !videoFrame.samples.isEmpty, videoFrame.width > 0, videoFrame.height > 0, width > 0,
+      height > 0
+    else { return I420Buffer(width: width, height: height, samples: []) }
+    let pixels = videoFrame.samples
     var samples: [UInt8] = []
-    samples.reserveCapacity(Picture.byteCount(width: width, height: height))
-    let luma = picture.width * picture.height
-    let (columns, rows) = ((picture.width + 1) / 2, (picture.height + 1) / 2)
+    samples.reserveCapacity(I420Buffer.byteCount(width: width, height: height))
+    let luma = videoFrame.width * videoFrame.height
+    let (columns, rows) = ((videoFrame.width + 1) / 2, (videoFrame.height + 1) / 2)
     let planes = [
-      (0, picture.width, picture.height, width, height),
+      (0, videoFrame.width, videoFrame.height, width, height),
       (luma, columns, rows, (width + 1) / 2, (height + 1) / 2),
       (luma + columns * rows, columns, rows, (width + 1) / 2, (height + 1) / 2),
     ]
@@ -30,7 +31,7 @@ package enum PictureScaler {
       append(
         pixels.span, start, columns, rows, width, height, to: &samples)
     }
-    return Picture(width: width, height: height, samples: samples)
+    return I420Buffer(width: width, height: height, samples: samples)
   }
 
   private static func append(

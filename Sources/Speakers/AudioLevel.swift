@@ -1,13 +1,13 @@
-/// How loud a moment of sound is, in whole decibels below full scale (dBov).
+/// How loud a moment of audio is, in whole decibels below full scale (dBov).
 ///
 /// The three scales people use are conversions of it: dBov as RFC 6464 has it, the share of full
 /// scale of W3C's `audioLevel`, and 0 to 100 as meters show it.
-package struct SoundLevel: Hashable, Comparable, Sendable {
+package struct AudioLevel: Hashable, Comparable, Sendable {
   /// Decibels relative to full scale: 0 is the loudest, -127 is silence.
   package let dbov: Int
 
   /// Silence.
-  package static let silence = SoundLevel(dbov: -127)
+  package static let silence = AudioLevel(dbov: -127)
 
   /// Creates a level; what is out of range becomes the nearest level in it.
   package init(dbov: Int) { self.dbov = min(0, max(-127, dbov)) }
@@ -22,18 +22,18 @@ package struct SoundLevel: Hashable, Comparable, Sendable {
       return
     }
     var low = 0
-    var high = SoundLevel.shares.count - 1
+    var high = AudioLevel.shares.count - 1
     while low < high {
       let middle = (low + high) / 2
       // Halfway between two levels in decibels is their geometric mean.
-      let border = (SoundLevel.shares[middle] * SoundLevel.shares[middle + 1]).squareRoot()
+      let border = (AudioLevel.shares[middle] * AudioLevel.shares[middle + 1]).squareRoot()
       if share >= border { high = middle } else { low = middle + 1 }
     }
     self.init(dbov: -low)
   }
 
   /// The share of full scale, 0 to 1; silence is 0 (W3C audioLevel of RTP sources).
-  package var linear: Double { dbov == -127 ? 0 : SoundLevel.shares[-dbov] }
+  package var linear: Double { dbov == -127 ? 0 : AudioLevel.shares[-dbov] }
 
   /// 0 to 100: -60 dBov and less is 0, 0 dBov is 100, comfortable speech is 50 to 70.
   package var percent: Int {
@@ -45,7 +45,7 @@ package struct SoundLevel: Hashable, Comparable, Sendable {
   /// The level as the speaker algorithm counts it: 0 is silence, 127 the loudest.
   var loudness: UInt8 { UInt8(127 + dbov) }
 
-  package static func < (left: SoundLevel, right: SoundLevel) -> Bool { left.dbov < right.dbov }
+  package static func < (left: AudioLevel, right: AudioLevel) -> Bool { left.dbov < right.dbov }
 
   /// The shares of 0 to -127 dBov: 10^(dBov / 20), by squares so that no error piles up.
   private static let shares: [Double] = (0...127).map { decibels in

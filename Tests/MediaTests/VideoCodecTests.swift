@@ -4,7 +4,7 @@ import Testing
 import Wire
 
 /// Every test runs with each codec that libvpx has.
-@Suite struct PictureCodecTests {
+@Suite struct VideoCodecTests {
   let codecs = LibraryCodecs()
 
   private func settings(
@@ -15,21 +15,21 @@ import Wire
   }
 
   private func encode(
-    _ pictures: [Picture], _ settings: VideoSettings, keyAt keys: Set<Int> = []
+    _ videoFrames: [I420Buffer], _ settings: VideoSettings, keyAt keys: Set<Int> = []
   ) throws -> [EncodedVideo] {
     let encoder = try codecs.videoEncoder(track: "v", settings)
-    return try pictures.enumerated().compactMap { index, picture in
+    return try videoFrames.enumerated().compactMap { index, videoFrame in
       try encoder.encode(
-        picture, mediaTime: UInt32(index) &* 3_000 &- 9_000, forceKey: keys.contains(index))
+        videoFrame, mediaTime: UInt32(index) &* 3_000 &- 9_000, forceKey: keys.contains(index))
     }
   }
 
-  private func pictures(_ count: Int, _ width: Int = 320, _ height: Int = 180) -> [Picture] {
+  private func videoFrames(_ count: Int, _ width: Int = 320, _ height: Int = 180) -> [I420Buffer] {
     let pattern = TestPattern(width: width, height: height)
-    return (0..<count).map { pattern.picture(Int64($0)) }
+    return (0..<count).map { pattern.videoFrame(Int64($0)) }
   }
 
-  private func meanSquaredError(_ left: Picture, _ right: Picture) -> Double {
+  private func meanSquaredError(_ left: I420Buffer, _ right: I420Buffer) -> Double {
     let count = left.width * left.height
     var sum = 0
     for index in 0..<count {
@@ -40,27 +40,27 @@ import Wire
   }
 
   @Test(arguments: [CodecName.vp8, .vp9])
-  func theSamePicturesGiveTheSameBytes(codec: CodecName) throws {
-    let some = pictures(15)
+  func theSameVideoFramesGiveTheSameBytes(codec: CodecName) throws {
+    let some = videoFrames(15)
     #expect(try encode(some, settings(codec)) == encode(some, settings(codec)))
   }
 
   @Test(arguments: [CodecName.vp8, .vp9])
   func thePatternSurvivesTheRoundTrip(codec: CodecName) throws {
-    let some = pictures(20)
+    let some = videoFrames(20)
     let decoder = try codecs.videoDecoder(track: "v", codec)
-    for (picture, encoded) in zip(some, try encode(some, settings(codec, bitrate: 1_000_000))) {
+    for (videoFrame, encoded) in zip(some, try encode(some, settings(codec, bitrate: 1_000_000))) {
       let decoded = try decoder.decode(encoded.bytes)
-      #expect(decoded.picture.width == 320 && decoded.picture.height == 180)
+      #expect(decoded.videoFrame.width == 320 && decoded.videoFrame.height == 180)
       #expect(decoded.quantiser == encoded.quantiser)
       // 130 is 27 dB.
-      #expect(meanSquaredError(picture, decoded.picture) < 130)
+      #expect(meanSquaredError(videoFrame, decoded.videoFrame) < 130)
     }
   }
 
   @Test(arguments: [CodecName.vp8, .vp9])
-  func everyPictureGivesAFrameAndKeysComeOnRequest(codec: CodecName) throws {
-    let encoded = try encode(pictures(20), settings(codec, bitrate: 50_000), keyAt: [7, 13])
+  func everyVideoFrameGivesAFrameAndKeysComeOnRequest(codec: CodecName) throws {
+    let encoded = try encode(videoFrames(20), settings(codec, bitrate: 50_000), keyAt: [7, 13])
     #expect(encoded.count == 20)
     #expect(encoded.indices.filter { encoded[$0].isKey } == [0, 7, 13])
   }
@@ -68,13 +68,14 @@ import Wire
   @Test(arguments: [CodecName.vp8, .vp9])
   func theBitRateIsKeptAndChangesOnTheFly(codec: CodecName) throws {
     let encoder = try codecs.videoEncoder(track: "v", settings(codec, 640, 360, bitrate: 1_000_000))
-    let some = pictures(120, 640, 360)
+    let some = videoFrames(120, 640, 360)
     var early = 0
     var late = 0
-    for (index, picture) in some.enumerated() {
+    for (index, videoFrame) in some.enumerated() {
       if index == 60 { encoder.setBitrate(250_000) }
       let size =
-        try encoder.encode(picture, mediaTime: UInt32(index * 3_000), forceKey: false)?.bytes.count
+        try encoder.encode(videoFrame, mediaTime: UInt32(index * 3_000), forceKey: false)?.bytes
+        .count
         ?? 0
       if (30..<60).contains(index) { early += size * 8 }
       if (90..<120).contains(index) { late += size * 8 }
@@ -87,33 +88,34 @@ import Wire
   func anySizeWorks(codec: CodecName, size: (Int, Int)) throws {
     let (width, height) = size
     let decoder = try codecs.videoDecoder(track: "v", codec)
-    for encoded in try encode(pictures(3, width, height), settings(codec, width, height)) {
-      let picture = try decoder.decode(encoded.bytes).picture
-      #expect(picture.width == width && picture.height == height)
-      #expect(picture.samples.count == Picture.byteCount(width: width, height: height))
+    for encoded in try encode(videoFrames(3, width, height), settings(codec, width, height)) {
+      let videoFrame = try decoder.decode(encoded.bytes).videoFrame
+      #expect(videoFrame.width == width && videoFrame.height == height)
+      #expect(videoFrame.samples.count == I420Buffer.byteCount(width: width, height: height))
     }
   }
 
   @Test(arguments: [CodecName.vp8, .vp9])
   func anotherSizeBeginsAnewWithAKey(codec: CodecName) throws {
-    let mixed = pictures(3) + pictures(3, 160, 90) + pictures(2)
+    let mixed = videoFrames(3) + videoFrames(3, 160, 90) + videoFrames(2)
     let encoded = try encode(mixed, settings(codec))
     #expect(encoded.map(\.isKey) == [true, false, false, true, false, false, true, false])
     let decoder = try codecs.videoDecoder(track: "v", codec)
     #expect(
-      try encoded.map { try decoder.decode($0.bytes).picture.width }
+      try encoded.map { try decoder.decode($0.bytes).videoFrame.width }
         == [320, 320, 320, 160, 160, 160, 320, 320])
   }
 
   @Test(arguments: [CodecName.vp8, .vp9])
-  func aBlankPictureIsEncodedAsGrey(codec: CodecName) throws {
-    let encoded = try encode([Picture(width: 32, height: 32, samples: [])], settings(codec, 32, 32))
-    let picture = try codecs.videoDecoder(track: "v", codec).decode(encoded[0].bytes).picture
-    #expect(picture.samples.allSatisfy { (120...136).contains($0) })
+  func aBlankVideoFrameIsEncodedAsGrey(codec: CodecName) throws {
+    let encoded = try encode(
+      [I420Buffer(width: 32, height: 32, samples: [])], settings(codec, 32, 32))
+    let videoFrame = try codecs.videoDecoder(track: "v", codec).decode(encoded[0].bytes).videoFrame
+    #expect(videoFrame.samples.allSatisfy { (120...136).contains($0) })
   }
 
   @Test(arguments: [CodecName.vp8, .vp9])
-  func sizesThatNoPictureHasAreErrors(codec: CodecName) throws {
+  func sizesThatNoVideoFrameHasAreErrors(codec: CodecName) throws {
     #expect(throws: CodecError.self) { try codecs.videoEncoder(track: "v", settings(codec, 0, 10)) }
     #expect(throws: CodecError.self) {
       try codecs.videoEncoder(track: "v", settings(codec, 16_384, 10))
@@ -122,7 +124,7 @@ import Wire
 
   @Test(arguments: [CodecName.vp8, .vp9])
   func afterARefusedFrameEverythingUpToAKeyIsRefused(codec: CodecName) throws {
-    let encoded = try encode(pictures(8), settings(codec), keyAt: [6])
+    let encoded = try encode(videoFrames(8), settings(codec), keyAt: [6])
     let decoder = try codecs.videoDecoder(track: "v", codec)
     #expect(throws: CodecError.self) { try decoder.decode(encoded[1].bytes) }
     _ = try decoder.decode(encoded[0].bytes)
@@ -134,8 +136,8 @@ import Wire
   }
 
   @Test(arguments: [CodecName.vp8, .vp9])
-  func aHeaderThatClaimsAHugePictureIsRefused(codec: CodecName) throws {
-    var bytes = try encode(pictures(1), settings(codec))[0].bytes
+  func aHeaderThatClaimsAHugeVideoFrameIsRefused(codec: CodecName) throws {
+    var bytes = try encode(videoFrames(1), settings(codec))[0].bytes
     let size = codec == .vp8 ? 6..<10 : 5..<9
     bytes.replaceSubrange(size, with: [0xFF, 0x3F, 0xFF, 0x3F])
     let decoder = try codecs.videoDecoder(track: "v", codec)
@@ -144,7 +146,7 @@ import Wire
 
   @Test(arguments: [CodecName.vp8, .vp9])
   func theDecoderSurvivesAnyBytes(codec: CodecName) throws {
-    let encoded = try encode(pictures(12, 64, 48), settings(codec, 64, 48), keyAt: [4, 8]).map(
+    let encoded = try encode(videoFrames(12, 64, 48), settings(codec, 64, 48), keyAt: [4, 8]).map(
       \.bytes)
     let decoder = try codecs.videoDecoder(track: "v", codec)
     let dice = random(5)

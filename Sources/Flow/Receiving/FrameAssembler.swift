@@ -2,12 +2,13 @@ import DequeModule
 import RTP
 import Wire
 
-/// Puts the packets of a stream of pictures together to frames and gives these in decoding order.
+/// Puts the packets of a stream of video frames together to frames and gives these in decoding
+/// order.
 ///
 /// A frame is complete when all packets from its first one to the marker are there. Frames follow
 /// each other when no sequence number or no picture identifier lies between them. What is bounded:
 /// the range of sequence numbers held, and the bytes.
-struct PictureAssembler {
+struct FrameAssembler {
   /// A packet as far as the assembly of its frame is concerned.
   struct Packet {
     var sequence: Int64
@@ -18,13 +19,13 @@ struct PictureAssembler {
     /// number.
     var bytes: [UInt8] = []
     var payload = 0..<0
-    var beginning = PicturePacket.Beginning.no
+    var beginning = VideoPacket.Beginning.no
     var isKey = false
     var pictureID: PictureID?
   }
 
   /// A complete frame.
-  struct Picture {
+  struct I420Buffer {
     var first: Int64
     var last: Int64
     var timestamp: UInt32
@@ -60,7 +61,7 @@ struct PictureAssembler {
   private(set) var droppedCount: UInt64 = 0
   private var slots: [Slot?] = []
   private(set) var heldBytes = 0
-  private var ready = Deque<Picture>()
+  private var ready = Deque<I420Buffer>()
   private var lastPictureID: PictureID?
   private var newestKeyStart: Int64?
   private var newest: Int64?
@@ -83,21 +84,21 @@ struct PictureAssembler {
   }
 
   /// Takes a packet that is neither late nor a duplicate; gives the frame that it completes.
-  mutating func insert(_ packet: Packet, at now: Instant) -> [Picture] {
+  mutating func insert(_ packet: Packet, at now: Instant) -> [I420Buffer] {
     let sequence = packet.sequence
     if slots.isEmpty {
-      slots = [Slot?](repeating: nil, count: Int(PictureAssembler.capacity))
-      floor = sequence - PictureAssembler.lead
+      slots = [Slot?](repeating: nil, count: Int(FrameAssembler.capacity))
+      floor = sequence - FrameAssembler.lead
     }
-    if let floor, sequence - floor > PictureAssembler.capacity { restart(before: sequence) }
-    if heldBytes + packet.bytes.count > PictureAssembler.maximumBytes { restart(before: sequence) }
+    if let floor, sequence - floor > FrameAssembler.capacity { restart(before: sequence) }
+    if heldBytes + packet.bytes.count > FrameAssembler.maximumBytes { restart(before: sequence) }
     heldBytes += packet.bytes.count
     newest = max(newest ?? sequence, sequence)
     slots[place(sequence)] = Slot(packet: packet)
-    var pictures = completeFrames(from: sequence, at: now)
+    var videoFrames = completeFrames(from: sequence, at: now)
     // What comes next may be known to begin a frame only now.
-    if slot(sequence)?.start == nil { pictures += completeFrames(from: sequence + 1, at: now) }
-    return pictures
+    if slot(sequence)?.start == nil { videoFrames += completeFrames(from: sequence + 1, at: now) }
+    return videoFrames
   }
 
   /// Gives up everything up to a packet that cannot be had any more.
@@ -114,7 +115,7 @@ struct PictureAssembler {
   /// A complete key frame waits at most `patience` for the frames before it.
   mutating func next(
     at now: Instant, patience: Interval, joining join: PayloadFormat.Join? = nil
-  ) -> (Picture, [UInt8])? {
+  ) -> (I420Buffer, [UInt8])? {
     skipFillers()
     if needsKey {
       // Frames after a key frame that is still coming in may yet be decoded.
@@ -145,21 +146,21 @@ struct PictureAssembler {
   // MARK: - Assembly
 
   /// Follows the packets that are now connected to the beginning of their frame.
-  private mutating func completeFrames(from first: Int64, at now: Instant) -> [Picture] {
-    var pictures: [Picture] = []
+  private mutating func completeFrames(from first: Int64, at now: Instant) -> [I420Buffer] {
+    var videoFrames: [I420Buffer] = []
     var sequence = first
     while let slot = slot(sequence), slot.start == nil, !slot.packet.payload.isEmpty {
       guard let start = start(of: slot.packet) else { break }
       slots[place(sequence)]?.start = start
       if slot.packet.isKey { newestKeyStart = max(newestKeyStart ?? start, start) }
-      if slot.packet.marker, let picture = picture(from: start, through: sequence, at: now) {
-        let index = ready.lastIndex { $0.first < picture.first }.map { $0 + 1 } ?? 0
-        ready.insert(picture, at: index)
-        pictures.append(picture)
+      if slot.packet.marker, let videoFrame = videoFrame(from: start, through: sequence, at: now) {
+        let index = ready.lastIndex { $0.first < videoFrame.first }.map { $0 + 1 } ?? 0
+        ready.insert(videoFrame, at: index)
+        videoFrames.append(videoFrame)
       }
       sequence += 1
     }
-    return pictures
+    return videoFrames
   }
 
   /// The first packet of the frame that a packet belongs to; nil while that is not known.
@@ -177,39 +178,41 @@ struct PictureAssembler {
     }
   }
 
-  private func picture(from first: Int64, through last: Int64, at now: Instant) -> Picture? {
+  private func videoFrame(from first: Int64, through last: Int64, at now: Instant) -> I420Buffer? {
     guard let head = slot(first)?.packet else { return nil }
-    var picture = Picture(
+    var videoFrame = I420Buffer(
       first: first, last: last, timestamp: head.timestamp, firstArrival: head.arrival,
       lastArrival: head.arrival, isKey: head.isKey, pictureID: head.pictureID,
       length: 0, completed: now)
     for sequence in first...last {
       guard let packet = slot(sequence)?.packet else { return nil }
-      picture.length += packet.payload.count
-      if packet.isKey { picture.isKey = true }
-      picture.firstArrival = min(picture.firstArrival, packet.arrival)
-      picture.lastArrival = max(picture.lastArrival, packet.arrival)
+      videoFrame.length += packet.payload.count
+      if packet.isKey { videoFrame.isKey = true }
+      videoFrame.firstArrival = min(videoFrame.firstArrival, packet.arrival)
+      videoFrame.lastArrival = max(videoFrame.lastArrival, packet.arrival)
     }
-    return picture
+    return videoFrame
   }
 
-  private func payload(of picture: Picture, joining join: PayloadFormat.Join?) -> [UInt8] {
+  private func payload(of videoFrame: I420Buffer, joining join: PayloadFormat.Join?) -> [UInt8] {
     if let join {
       return join(
-        (picture.first...picture.last).compactMap { slot($0)?.packet }.map { $0.bytes[$0.payload] })
+        (videoFrame.first...videoFrame.last).compactMap { slot($0)?.packet }.map {
+          $0.bytes[$0.payload]
+        })
     }
     var bytes: [UInt8] = []
-    bytes.reserveCapacity(picture.length)
-    for sequence in picture.first...picture.last {
+    bytes.reserveCapacity(videoFrame.length)
+    for sequence in videoFrame.first...videoFrame.last {
       guard let packet = slot(sequence)?.packet else { continue }
       bytes.append(contentsOf: packet.bytes[packet.payload])
     }
     return bytes
   }
 
-  private func follows(_ picture: Picture) -> Bool {
-    if let floor, picture.first == floor + 1 { return true }
-    guard let id = picture.pictureID, let lastPictureID else { return false }
+  private func follows(_ videoFrame: I420Buffer) -> Bool {
+    if let floor, videoFrame.first == floor + 1 { return true }
+    guard let id = videoFrame.pictureID, let lastPictureID else { return false }
     return id.follows(lastPictureID)
   }
 
@@ -268,6 +271,6 @@ struct PictureAssembler {
   }
 
   private func place(_ sequence: Int64) -> Int {
-    Int(truncatingIfNeeded: sequence & (PictureAssembler.capacity - 1))
+    Int(truncatingIfNeeded: sequence & (FrameAssembler.capacity - 1))
   }
 }

@@ -1,14 +1,14 @@
 import RTP
 import Wire
 
-/// The packets of a stream of pictures as they come in: what is missing among them, what of that is
-/// asked for again, and the frames that they make.
-struct PictureReception {
+/// The packets of a stream of video frames as they come in: what is missing among them, what of
+/// that is asked for again, and the frames that they make.
+struct FrameReception {
   /// A key frame that is complete waits so long for the frames before it.
   private static let keyframePatience = Interval.milliseconds(200)
 
   private(set) var missing = MissingPackets()
-  private(set) var assembler = PictureAssembler()
+  private(set) var assembler = FrameAssembler()
 
   /// Whether the peer agreed to retransmit.
   var canRequest: Bool {
@@ -17,8 +17,8 @@ struct PictureReception {
   }
 
   /// Takes a packet; gives the frames that it completes, nil when it comes too late.
-  mutating func insert(_ packet: PictureAssembler.Packet, at now: Instant)
-    -> [PictureAssembler.Picture]?
+  mutating func insert(_ packet: FrameAssembler.Packet, at now: Instant)
+    -> [FrameAssembler.I420Buffer]?
   {
     if !missing.receive(packet.sequence, at: now) {
       missing.removeAll()
@@ -30,11 +30,11 @@ struct PictureReception {
 
   /// The next frame in decoding order with its bytes; nil when it is not there yet.
   mutating func next(at now: Instant, joining join: PayloadFormat.Join? = nil)
-    -> (PictureAssembler.Picture, [UInt8])?
+    -> (FrameAssembler.I420Buffer, [UInt8])?
   {
     while true {
       let next = assembler.next(
-        at: now, patience: PictureReception.keyframePatience, joining: join)
+        at: now, patience: FrameReception.keyframePatience, joining: join)
       if let next {
         missing.settle(through: next.0.last)
         return next
@@ -58,14 +58,14 @@ struct PictureReception {
   mutating func end() { missing.removeAll() }
 }
 
-extension PictureAssembler.Packet {
+extension FrameAssembler.Packet {
   /// Reads the payload descriptor; a payload that is empty or broken only fills its number.
   init(_ packet: ReceiveStream.Packet, _ sequence: Int64, payload: Range<Int>) {
     self.init(
       sequence: sequence, timestamp: packet.header.timestamp, marker: packet.header.marker,
       arrival: packet.arrival)
     guard !payload.isEmpty,
-      let read = PicturePacket(
+      let read = VideoPacket(
         packet.bytes.span.bytes.extracting(payload), codec: packet.codec.name)
     else { return }
     beginning = read.beginning

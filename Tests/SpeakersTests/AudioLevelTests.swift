@@ -2,28 +2,28 @@ import Foundation
 import Speakers
 import Testing
 
-@Suite struct SoundLevelTests {
+@Suite struct AudioLevelTests {
   @Test(arguments: [
     (0, 100), (-1, 98), (-18, 70), (-29, 52), (-30, 50), (-59, 2), (-60, 0), (-61, 0), (-127, 0),
   ])
   func theMeterShowsComfortableSpeechInTheMiddle(dbov: Int, percent: Int) {
-    #expect(SoundLevel(dbov: dbov).percent == percent)
+    #expect(AudioLevel(dbov: dbov).percent == percent)
   }
 
   @Test func percentIsTheFormulaEverywhere() {
     for dbov in -127...0 {
       let exact = (100 * Double(dbov + 60) / 60).rounded()
-      #expect(SoundLevel(dbov: dbov).percent == Int(min(100, max(0, exact))), "\(dbov)")
+      #expect(AudioLevel(dbov: dbov).percent == Int(min(100, max(0, exact))), "\(dbov)")
     }
   }
 
   @Test func sharesOfFullScaleArePowersOfTen() {
     for dbov in -126...0 {
       let expected = pow(10, Double(dbov) / 20)
-      #expect(abs(SoundLevel(dbov: dbov).linear - expected) < 1e-12 * expected + 1e-18)
-      #expect(SoundLevel(linear: SoundLevel(dbov: dbov).linear).dbov == dbov)
+      #expect(abs(AudioLevel(dbov: dbov).linear - expected) < 1e-12 * expected + 1e-18)
+      #expect(AudioLevel(linear: AudioLevel(dbov: dbov).linear).dbov == dbov)
     }
-    #expect(SoundLevel.silence.linear == 0)
+    #expect(AudioLevel.silence.linear == 0)
   }
 
   @Test(arguments: [
@@ -31,15 +31,15 @@ import Testing
     (.infinity, 0), (0.94, -1), (0.95, 0),
   ])
   func anyShareHasALevel(share: Double, dbov: Int) {
-    #expect(SoundLevel(linear: share).dbov == dbov)
+    #expect(AudioLevel(linear: share).dbov == dbov)
   }
 
   @Test func theHeaderExtensionCarriesTheMagnitude() {
-    #expect(SoundLevel(headerExtension: 0).dbov == 0)
-    #expect(SoundLevel(headerExtension: 127) == .silence)
+    #expect(AudioLevel(headerExtension: 0).dbov == 0)
+    #expect(AudioLevel(headerExtension: 127) == .silence)
     // The top bit says voice, it is no part of the level.
-    #expect(SoundLevel(headerExtension: 0x80 | 30).dbov == -30)
-    #expect(SoundLevel(dbov: 9).dbov == 0)
-    #expect(SoundLevel(dbov: -999) == .silence)
+    #expect(AudioLevel(headerExtension: 0x80 | 30).dbov == -30)
+    #expect(AudioLevel(dbov: 9).dbov == 0)
+    #expect(AudioLevel(dbov: -999) == .silence)
   }
 }
