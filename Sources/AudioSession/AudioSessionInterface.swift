@@ -159,7 +159,7 @@ package struct CapturedBlock: Sendable {
 }
 
 /// Audio for the device.
-package struct PlayedAudio: Sendable {
+package struct RenderedAudio: Sendable {
   /// Which unit of 10 ms is the first, counted from 0.
   package var index: UInt64
   package var units: Int
@@ -176,7 +176,7 @@ package enum AudioSessionEffect: Sendable {
   case event(AudioSessionEvent)
   case state(machine: String, from: String, to: String)
   case captured(CapturedBlock)
-  case played(PlayedAudio)
+  case played(RenderedAudio)
   /// How a delivery went: the frames taken, or why none was.
   case delivered(Result<Int, AudioDeviceError>)
 }

@@ -53,7 +53,7 @@ struct PlayoutQueue {
   mutating func removeAll() { tracks = [] }
 
   /// The next units of 10 ms; silence where nothing was received, or `isMuted` says so.
-  mutating func pull(_ count: Int, channels: Int, isMuted: Bool) -> PlayedAudio {
+  mutating func pull(_ count: Int, channels: Int, isMuted: Bool) -> RenderedAudio {
     let count = min(PlayoutQueue.unitsMaximum, max(1, count))
     let frames = count * PlayoutQueue.unitFrames
     var sum = [Int32](repeating: 0, count: frames * channels)
@@ -68,7 +68,7 @@ struct PlayoutQueue {
     }
     silentUnits += count - heardUnits
     defer { units += UInt64(count) }
-    return PlayedAudio(
+    return RenderedAudio(
       index: units, units: count, tracks: heard,
       block: AudioBlock(samples: sum.map { Int16(clamping: $0) }, channels: channels))
   }

@@ -59,7 +59,8 @@ package struct TakeMedia {
     try write(PNG.file(videoFrame), to: file)
     let exact = isExact ? "the same samples as in the recording" : "not the recorded samples"
     return
-      "\(file): \(videoFrame.width)x\(videoFrame.height), peer \(track.peer) track \(track.number), "
+      "\(file): \(videoFrame.width)x\(videoFrame.height), "
+      + "peer \(track.peer) track \(track.number), "
       + "shown from \(seconds(shownAt)) s on; \(exact)"
   }
 

@@ -29,7 +29,7 @@ package final class VirtualAudioSession {
   /// Everything but audio by name, in its order.
   package private(set) var log: [String] = []
   package private(set) var blocks: [CapturedBlock] = []
-  package private(set) var played: [PlayedAudio] = []
+  package private(set) var played: [RenderedAudio] = []
   private var replies: [UInt32: AudioSessionReply] = [:]
   private var delivered: Result<Int, AudioDeviceError>?
 

@@ -28,7 +28,7 @@ package final class VirtualCall {
   /// A STUN and TURN server on the same network; its datagrams take the links of the peers.
   package var server: VirtualTURNServer?
 
-  /// Whether `events` keeps decoded video frames and audio; a minute of them fills gigabytes.
+  /// Whether `events` keeps decoded video and audio; a minute of them fills gigabytes.
   package var keepsMedia = false
   /// Whether `events` and `replies` are kept at all; those of an hour fill gigabytes.
   package var keepsHistory = true

@@ -67,7 +67,7 @@ extension H264Reader: PieceReader {
 
   static var emptiness: String {
     "the file holds no key frame of H.264 with its parameters: encode it anew, with an IDR"
-      + " video frame and its parameter sets in front"
+      + " picture and its parameter sets in front"
   }
 
   func place(of fault: H264Error, after count: Int) -> (videoFrame: Int?, byteOffset: Int?) {

@@ -118,7 +118,7 @@ struct StreamDeduction {
     }
     // And so has one of VP9 (VP9 bitstream specification, section 7.2.1).
     reader = ByteReader(payload)
-    if let descriptor = try? VP9Descriptor(parsing: &reader), descriptor.beginsFrame_,
+    if let descriptor = try? VP9Descriptor(parsing: &reader), descriptor.beginsVideoFrame,
       !descriptor.isInterPredicted, (try? VP9FrameHeader(parsing: reader.rest()))?.isKey ?? false
     {
       return "vp9"

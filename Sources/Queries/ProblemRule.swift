@@ -189,7 +189,7 @@ package struct ProblemRule: Sendable {
     sql: """
       SELECT peer, from_ns, to_ns,
         'video track ' || track || ' stood still for ' || CAST(gap_ms AS INTEGER)
-          || ' ms, where a video frame usually lasts ' || CAST(mean_ms AS INTEGER) || ' ms' AS evidence
+          || ' ms, where a frame usually lasts ' || CAST(mean_ms AS INTEGER) || ' ms' AS evidence
       FROM freeze
       """)
 

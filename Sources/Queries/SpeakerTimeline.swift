@@ -101,7 +101,7 @@ package struct SpeakerTimeline: Sendable, Codable {
       var loudest = AudioLevel.silence
       if let senderLevel { loudest = AudioLevel(headerExtension: senderLevel) }
       if let energy {
-        let level = AudioLevel.level(energy: UInt64(clamping: energy), frameCount: 1)
+        let level = AudioMeter.level(energy: UInt64(clamping: energy), frameCount: 1)
         loudest = max(loudest, AudioLevel(headerExtension: level))
       }
       participants[index].loudestDecibels = loudest.dbov

@@ -20,7 +20,8 @@ struct Retake: AsyncParsableCommand {
     subcommands: [
       Record.self, ImportCommand.self, ReplayCommand.self, InfoCommand.self, TimelineCommand.self,
       StatsCommand.self,
-      SpeakersCommand.self, SQLCommand.self, PageCommand.self, ExportCommand.self,
+      SpeakersCommand.self, SQLCommand.self, PageCommand.self, OpenCommand.self,
+      ExportCommand.self,
       DebugCommand.self,
       WhatIfCommand.self, DiffCommand.self, BenchCommand.self, VerifyCommand.self,
       PinCommand.self, MinimiseCommand.self, UpgradeCommand.self, MergeCommand.self,

@@ -75,11 +75,11 @@ CHANGES = [
         "  private static let leastSpacing = Interval.milliseconds(300)",
         "  private static let leastSpacing = Interval.milliseconds(20)", ("timer", "rtcp")),
     Change(
-        "jitter target of sound", "Sources/Media/Playout/AudioPlayout.swift",
+        "jitter target of audio", "Sources/Media/Playout/AudioPlayout.swift",
         "  package static let leastDelay = Interval.milliseconds(40)",
         "  package static let leastDelay = Interval.milliseconds(60)", ("timer", "media")),
     Change(
-        "jitter target of pictures", "Sources/Media/Playout/VideoPlayout.swift",
+        "jitter target of video frames", "Sources/Media/Playout/VideoPlayout.swift",
         "  package static let leastDelay = Interval.milliseconds(10)",
         "  package static let leastDelay = Interval.milliseconds(15)", ("timer", "media")),
     Change(

@@ -135,9 +135,10 @@ import Testing
       let videoFrames = try Data(contentsOf: folder.url("media/\(video)"))
       #expect(videoFrames.starts(with: Data("YUV4MPEG2 W160 H120 F10:1 ".utf8)))
       let size = 160 * 120 * 3 / 2 + 6
-      #expect((15...40).contains(videoFrames.count / size), "\(videoFrames.count / size) pictures")
-      let audio = try #require(files.first { $0.hasSuffix("-audio.wav") })
-      let audio = try Data(contentsOf: folder.url("media/\(audio)"))
+      let count = videoFrames.count / size
+      #expect((15...40).contains(count), "\(count) video frames")
+      let heard = try #require(files.first { $0.hasSuffix("-audio.wav") })
+      let audio = try Data(contentsOf: folder.url("media/\(heard)"))
       #expect(audio.starts(with: Data("RIFF".utf8)))
       let seconds = Double(audio.count - 44) / 96_000
       #expect((1.5...4).contains(seconds), "\(seconds) s of audio")

@@ -78,7 +78,7 @@ import Testing
     let outcome = try await Tool.run(
       "record", "call", "http://127.0.0.1:9", "--send", first, "--send", second)
     #expect(outcome.status == 64 && outcome.errorLines.count == 1, "\(outcome.errors)")
-    for word in [first, second, "pictures"] { #expect(outcome.errors.contains(word)) }
+    for word in [first, second, "video"] { #expect(outcome.errors.contains(word)) }
   }
 }
 

@@ -82,12 +82,26 @@ final class Run: Sendable {
   let processIdentifier: Int32
   private let process: Process
   private let ended: AsyncStream<Void>
+  private let endedAt: Ended
+  private let limit: DispatchTimeInterval
   private let isLate = Mutex(false)
 
-  /// How long a command may take at most, in seconds; far more than any takes on a busy machine.
-  private static let limitSeconds = 240
+  /// When the process ended.
+  private final class Ended: Sendable {
+    let time = Mutex<ContinuousClock.Instant?>(nil)
+  }
 
-  init(_ executable: String, _ arguments: [String], environment: [String: String] = [:]) throws {
+  /// Far more than any command takes on a busy machine.
+  static let usualLimit = DispatchTimeInterval.seconds(240)
+
+  /// Starts a command.
+  ///
+  /// - Parameter limit: how long it may go on once its end is waited for.
+  init(
+    _ executable: String, _ arguments: [String], environment: [String: String] = [:],
+    limit: DispatchTimeInterval = Run.usualLimit
+  ) throws {
+    self.limit = limit
     folder = try Folder()
     for name in ["out", "err"] { try Data().write(to: folder.url(name)) }
     process = Process()
@@ -98,17 +112,20 @@ final class Run: Sendable {
     process.standardOutput = try FileHandle(forWritingTo: folder.url("out"))
     process.standardError = try FileHandle(forWritingTo: folder.url("err"))
     let (stream, continuation) = AsyncStream<Void>.makeStream()
-    process.terminationHandler = { _ in continuation.finish() }
+    let endedAt = Ended()
+    process.terminationHandler = { _ in
+      endedAt.time.withLock { $0 = .now }
+      continuation.finish()
+    }
+    self.endedAt = endedAt
     ended = stream
     try process.run()
     processIdentifier = process.processIdentifier
-    // One that hangs must not hold all other tests: it ends here, and its test fails.
-    let limit = DispatchTime.now() + .seconds(Run.limitSeconds)
-    DispatchQueue.global().asyncAfter(deadline: limit) { [weak self] in
-      guard let self, process.isRunning else { return }
-      isLate.withLock { $0 = true }
-      send(SIGKILL)
-    }
+  }
+
+  /// Nobody waits for it any more: its test has failed.
+  deinit {
+    if process.isRunning { send(SIGKILL) }
   }
 
   /// What the process has written to standard error up to now.
@@ -117,11 +134,23 @@ final class Run: Sendable {
   /// Whether the process has not ended.
   var isRunning: Bool { process.isRunning }
 
+  /// When the process ended, of which a test that waits may hear much later; nil while it goes on.
+  var end: ContinuousClock.Instant? { endedAt.time.withLock { $0 } }
+
   /// Sends a signal to the process.
   func send(_ signal: Int32) { kill(processIdentifier, signal) }
 
   /// Waits for the end of the process.
+  ///
+  /// One that hangs must not hold all other tests: it is ended, and its test fails. Its time begins
+  /// here. A test that does something before may have waited for minutes until it was its turn: all
+  /// tests share a few threads, and each `await` lines up behind what the others do.
   func outcome() async throws -> Tool.Outcome {
+    DispatchQueue.global().asyncAfter(deadline: .now() + limit) { [weak self] in
+      guard let self, process.isRunning else { return }
+      isLate.withLock { $0 = true }
+      send(SIGKILL)
+    }
     for await _ in ended {}
     if isLate.withLock({ $0 }) {
       Issue.record("never ended: \(process.arguments ?? []), which said: \(errors)")

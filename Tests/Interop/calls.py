@@ -18,7 +18,7 @@ from retake import Recorder, look, replay
 _CALL_SECONDS = 90
 _MEDIA_SECONDS = 25
 _POLL_SECONDS = 0.2
-# A picture of one colour has no contrast; a test picture that survived its coding has far more.
+# A frame of one colour has no contrast; a test frame that survived its coding has far more.
 _LEAST_CONTRAST = 5.0
 _FEWEST_FRAMES = 10
 
@@ -161,12 +161,12 @@ def _lacking(call, report):
     if call.talks and "hello" not in (report.data_echo or ""):
         lacking.append(f"data: {report.data_echo}")
     perceived = set(call.receives) & set(call.abilities.perceives)
-    if "audio" in perceived and not report.sound_energy:
+    if "audio" in perceived and not report.audio_energy:
         lacking.append("silence")
-    if "video" in perceived and (report.picture_contrast or 0) < _LEAST_CONTRAST:
-        lacking.append(f"picture contrast is {report.picture_contrast}")
+    if "video" in perceived and (report.video_contrast or 0) < _LEAST_CONTRAST:
+        lacking.append(f"video contrast is {report.video_contrast}")
     if call.file and not report.shows(clips.WIDTH, clips.HEIGHT):
-        lacking.append("no picture of the size of the file")
+        lacking.append("no video frame of the size of the file")
     return lacking
 
 

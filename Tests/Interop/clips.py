@@ -13,7 +13,7 @@ _FRAMES_PER_SECOND = 25
 
 
 def write(path):
-    """Writes two seconds of the baseline profile, a key picture in each of them."""
+    """Writes two seconds of the baseline profile, a key frame in each of them."""
     encoder = av.CodecContext.create("libx264", "w")
     encoder.width, encoder.height = WIDTH, HEIGHT
     encoder.pix_fmt = "yuv420p"
@@ -22,7 +22,7 @@ def write(path):
     encoder.gop_size = _FRAMES_PER_SECOND
     encoder.max_b_frames = 0
     encoder.bit_rate = 300_000
-    # Without these the encoder keeps pictures back.
+    # Without these the encoder keeps video frames back.
     encoder.options = {"profile": "baseline", "level": "31", "tune": "zerolatency"}
     stream = bytearray()
     for number in range(_FRAMES):

@@ -34,19 +34,19 @@ class Step:
 
 
 _BOTH = ("in", "out")
-# The browsers number sections alike: sound 0, pictures 1, data 2, and so on.
+# The browsers number sections alike: audio 0, video 1, data 2, and so on.
 STEPS = [
-    Step("peer adds pictures", {"0": _BOTH, "1": _BOTH, "3": _BOTH}, peer="call.addPicture()"),
+    Step("peer adds video", {"0": _BOTH, "1": _BOTH, "3": _BOTH}, peer="call.addVideo()"),
     Step(
         "peer stops receiving", {"0": _BOTH, "1": ("out",), "3": _BOTH},
         peer="call.transceiver('1').direction = 'sendonly'",
     ),
     Step(
-        "Retake holds the sound", {"0": (), "1": ("out",), "3": _BOTH},
+        "Retake holds the audio", {"0": (), "1": ("out",), "3": _BOTH},
         retake={"directions": {"0": "inactive"}},
     ),
     Step(
-        "Retake resumes the sound", {"0": _BOTH, "1": ("out",), "3": _BOTH},
+        "Retake resumes the audio", {"0": _BOTH, "1": ("out",), "3": _BOTH},
         retake={"directions": {"0": "sendrecv"}},
     ),
     Step(
@@ -54,7 +54,7 @@ STEPS = [
     ),
     # The section that was stopped is used again, under another mid.
     Step(
-        "Retake adds pictures", {"0": _BOTH, "1": ("out",), "*": ("in",)},
+        "Retake adds video", {"0": _BOTH, "1": ("out",), "*": ("in",)},
         retake={"add": ["video"]},
     ),
     Step(

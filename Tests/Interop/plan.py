@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from peers.talk import BRIEF
 
 _MEDIA = ("audio", "video")
-# The codecs of pictures that Retake knows and does not offer by itself.
+# The codecs of video frames that Retake knows and does not offer by itself.
 _NAMED = {"av1"}
 
 
@@ -16,7 +16,7 @@ class Abilities:
 
     # Its own loopback addresses are of use to it; the others need an interface beside loopback.
     uses_loopback: bool = False
-    # What it measures of that which it receives: the loudness, the contrast of pictures.
+    # What it measures of that which it receives: the loudness, the contrast of video frames.
     perceives: tuple[str, ...] = _MEDIA
     # It sends back what it receives, so that Retake must not do so too.
     echoes: bool = False
@@ -66,9 +66,9 @@ class Call:
     relays: tuple[str, ...] = ()
     # The sections are not bundled: signaling leaves the groups out of the descriptions.
     apart: bool = False
-    # The only codec of pictures that the peer takes part with.
+    # The only codec of video frames that the peer takes part with.
     codec: str = "vp8"
-    # Retake sends pictures from a file of that codec, as they are.
+    # Retake sends video frames from a file of that codec, as they are.
     file: bool = False
 
     @property
@@ -130,7 +130,7 @@ class Call:
 
     @property
     def echoes(self):
-        """Whether Retake sends back what it receives, instead of a test picture and a tone."""
+        """Whether Retake sends back what it receives, instead of a test video frame and a tone."""
         return set(self.receives) <= set(self.sends) and not (self.abilities.echoes or self.file)
 
     @property

@@ -16,11 +16,11 @@ class Stream:
     direction: str
     ssrc: int
     packets: int
-    # Decoded or encoded pictures; packets of sound.
+    # Decoded or encoded video frames; packets of audio.
     frames: int
     # The stream of its retransmissions and of padding, which libwebrtc counts as one with it.
     rtx_ssrc: int | None = None
-    # The size of the last picture that was decoded.
+    # The size of the last video frame that was decoded.
     width: int = 0
     height: int = 0
 
@@ -36,9 +36,9 @@ class Report:
     srtp_profile: str = ""
     streams: list[Stream] = field(default_factory=list)
     # The energy of what was heard, in the unit of W3C totalAudioEnergy; None when not measured.
-    sound_energy: float | None = None
-    # The standard deviation of the luma of a received picture; None when none was looked at.
-    picture_contrast: float | None = None
+    audio_energy: float | None = None
+    # The standard deviation of the luma of a received video frame; None when none was looked at.
+    video_contrast: float | None = None
     # What came back on a data channel; None when none was opened.
     data_echo: str | None = None
 
@@ -47,7 +47,7 @@ class Report:
         return sum(s.frames for s in self.streams if (s.direction, s.kind) == (direction, kind))
 
     def shows(self, width, height):
-        """Whether received pictures of a size were decoded."""
+        """Whether received video frames of a size were decoded."""
         return any(
             (s.direction, s.width, s.height) == ("in", width, height) and s.frames
             for s in self.streams
@@ -80,7 +80,7 @@ def from_w3c(connection, objects):
             case "inbound-rtp":
                 report.streams.append(_stream(stats, "in", "packetsReceived", "framesDecoded"))
                 if stats["kind"] == "audio":
-                    report.sound_energy = stats.get("totalAudioEnergy")
+                    report.audio_energy = stats.get("totalAudioEnergy")
             case "outbound-rtp":
                 report.streams.append(_stream(stats, "out", "packetsSent", "framesEncoded"))
     return report

@@ -63,6 +63,7 @@ async def _main(options, folder):
     import negotiations
     import sessions
     import statistics_call
+    import viewing
 
     outcomes = []
     problems = []
@@ -102,6 +103,12 @@ async def _main(options, folder):
         )
         problems += _tell(name, found, "both ends count the same")
         print("\n\n".join(tables))
+    for peer in ("chromium", "firefox"):
+        name = f"page-{peer}"
+        if peer not in options.peers or options.only not in name:
+            continue
+        found = await viewing.run(options.retake, folder / name, peer)
+        problems += _tell(name, found, "pages of takes, moved through, kept safe, served and live")
     if outcomes:
         print()
         matrix.show(outcomes)

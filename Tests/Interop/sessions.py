@@ -23,7 +23,7 @@ _TOKEN = "interop-token"
 _KINDS = {"whip": ("recvonly", "out"), "whep": ("sendonly", "in")}
 
 
-# Many publishers, OBS among them, know no codec of pictures but H.264.
+# Many publishers, OBS among them, know no codec of video frames but H.264.
 _SESSIONS = [("whip", "vp8"), ("whep", "vp8"), ("whip", "h264")]
 
 
@@ -129,9 +129,9 @@ def _examine(kind, codec, take):
         counts = dict(database.execute(query, [way]))
         if min(counts.get("audio", 0), counts.get("video", 0)) < _FEWEST_FRAMES:
             problems.append(f"take: frames {way}: {counts}")
-        pictures = "SELECT DISTINCT codec FROM frame WHERE kind = 'video'"
-        if (codecs := database.execute(pictures).fetchall()) != [(codec,)]:
-            problems.append(f"take: pictures of {codecs}, not {codec}")
+        video = "SELECT DISTINCT codec FROM frame WHERE kind = 'video'"
+        if (codecs := database.execute(video).fetchall()) != [(codec,)]:
+            problems.append(f"take: video frames of {codecs}, not {codec}")
         if other := dict(database.execute(query, ["out" if way == "in" else "in"])):
             problems.append(f"take: frames the other way: {other}")
     return problems

@@ -138,7 +138,7 @@ def _path(database, reports, start, at):
 
 
 def _levels(database, reports, start):
-    """How loud both sides find the same sound: the energy between the first and the last report.
+    """How loud both sides find the same audio: the energy between the first and the last report.
 
     libwebrtc takes the level from peaks, so Retake's column of that kind is what it is compared
     with.
@@ -167,7 +167,7 @@ def _levels(database, reports, start):
 
 
 def _concealed(database, report, direction):
-    """The share of the received sound that was made up, by Retake (in) or by the browser (out)."""
+    """The share of the received audio that was made up, by Retake (in) or by the browser (out)."""
     if direction == "in":
         return database.execute(
             "SELECT avg(outcome = 'concealed') FROM frame"

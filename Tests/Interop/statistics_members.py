@@ -28,7 +28,7 @@ _JITTER_SECONDS = 0.005
 _ROUND_TRIP_SECONDS = 0.01
 _RATE_SHARE = 0.02
 _LEVEL_DECIBELS = 1.0
-# What is allowed besides for each percent of the sound that had to be made up: a microphone that
+# What is allowed besides for each percent of the audio that had to be made up: a microphone that
 # stood still leaves out what the other side then fills in its own way.
 _CONCEALED_DECIBELS = 0.25
 
@@ -207,7 +207,7 @@ def round_trip(what, theirs, ours):
 
 
 def level(what, theirs, ours, concealed):
-    """A line for two levels in dB relative to full scale, of sound of which a share was made up."""
+    """A line for two levels in dB relative to full scale, of audio of which a share was made up."""
     allowed = _LEVEL_DECIBELS + _CONCEALED_DECIBELS * 100 * concealed
     return Line(what, round(theirs, 2), round(ours, 2), round(allowed, 2))
 

@@ -4,7 +4,7 @@ tshark computes jitter only where it knows the clock of a payload type, which it
 session description. An exported capture has all streams on one pair of ports; here each stream gets
 ports of its own and a call set-up (SIP) in front that describes it. Its jitter is that of RFC 3550
 after every packet, but the mean that it prints leaves out packets with the marker, which end every
-picture: the mean is taken here in the same way from the packets of the take.
+frame: the mean is taken here in the same way from the packets of the take.
 """
 
 import re

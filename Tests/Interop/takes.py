@@ -30,7 +30,7 @@ class Take:
 
     # Frames by direction (`in`: received by Retake) and kind.
     frames: Counter = field(default_factory=Counter)
-    # The codecs of the pictures.
+    # The codecs of the video frames.
     codecs: set[str] = field(default_factory=set)
     # RTP packets by direction and SSRC.
     packets: Counter = field(default_factory=Counter)
@@ -73,7 +73,7 @@ def examine(path, call, report):
             if count < _FEWEST_FRAMES:
                 take.problems.append(f"take: {count} {kind} frames {direction}")
     if take.codecs - {call.codec}:
-        take.problems.append(f"take: pictures of {sorted(take.codecs)}, not {call.codec}")
+        take.problems.append(f"take: video frames of {sorted(take.codecs)}, not {call.codec}")
     _compare(take, report, _RELAYED_LOSS if "retake" in call.relays else _LOSS)
     _judge_path(take, call)
     return take
@@ -90,13 +90,13 @@ def _read(database, take):
     kinds = {row[0] for row in database.execute("SELECT type FROM signaling")}
     if not {"offer", "answer"} <= kinds:
         take.problems.append(f"take: signaling has only {sorted(kinds)}")
-    for direction, kind, count, pictures in database.execute(
+    for direction, kind, count, frames in database.execute(
         "SELECT direction, kind, count(*), count(DISTINCT coalesce(digest, bytes)) FROM frame"
         " WHERE outcome IN ('decoded', 'encoded', 'not decoded', 'passed on') GROUP BY 1, 2"
     ):
         take.frames[direction, kind] = count
-        if (direction, kind) == ("in", "video") and count > 1 and pictures < 2:
-            take.problems.append("take: all received pictures are the same")
+        if (direction, kind) == ("in", "video") and count > 1 and frames < 2:
+            take.problems.append("take: all received video frames are the same")
     take.codecs = {
         codec for (codec,) in database.execute("SELECT codec FROM frame WHERE kind = 'video'")
     }
@@ -172,7 +172,7 @@ def _compare(take, report, loss):
 
 
 def _judge_path(take, call):
-    """Sound came through, and media went through a relay where it had to, and only there."""
+    """Audio came through, and media went through a relay where it had to, and only there."""
     if "audio" in call.sends and take.peak < _LOUD:
         take.problems.append("take: only silence was received")
     for who, kind in take.path.items():

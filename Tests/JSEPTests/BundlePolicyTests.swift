@@ -70,7 +70,7 @@ import Wire
     #expect(numbers[0] != numbers[1] && !numbers.contains(nil))
   }
 
-  /// What an answer accepts of audio, video frames, video frames and audio that are not bundled.
+  /// What an answer accepts of audio, video frames, video and audio that are not bundled.
   @Test(arguments: [
     (BundlePolicy.balanced, [0, 1]), (.maxCompat, [0, 1, 2, 3]), (.maxBundle, [0]),
   ])

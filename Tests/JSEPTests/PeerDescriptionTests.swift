@@ -6,7 +6,7 @@ import Wire
 
 /// Descriptions that peers gave in calls with this stack.
 @Suite struct PeerDescriptionTests {
-  /// A side that offered audio and video frames, as it did in the calls that the answers are from.
+  /// A side that offered audio and video, as it did in the calls that the answers are from.
   static func offering() throws -> Side {
     var side = Side("a")
     _ = try side.add(.audio, byAddTrack: true)

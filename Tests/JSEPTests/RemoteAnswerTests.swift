@@ -5,7 +5,7 @@ import Wire
 @testable import JSEP
 
 @Suite struct RemoteAnswerTests {
-  /// The answer that another side gives to an offer of audio and video frames, changed by the test.
+  /// The answer that another side gives to an offer of audio and video, changed by the test.
   static func apply(
     _ policy: BundlePolicy = .balanced, _ change: (inout SDPDocument) -> Void
   ) throws -> Side {

@@ -6,7 +6,7 @@ import Wire
 @testable import JSEP
 
 @Suite struct RemoteOfferTests {
-  /// Answers an offer with audio and video frames of its own.
+  /// Answers an offer with audio and video of its own.
   static func answer(_ offer: String) throws -> (side: Side, answer: SDPDocument) {
     var side = Side("a")
     _ = try side.add(.audio, byAddTrack: true)

@@ -107,7 +107,7 @@ import Wire
     #expect(try document(answerer.negotiation.currentLocal).bundles == [["1"]])
   }
 
-  /// Two sides that agreed on audio and video frames, of which the offerer then stopped the audio.
+  /// Two sides that agreed on audio and video, of which the offerer then stopped the audio.
   private func sidesWithStoppedAudio() throws -> (offerer: Side, answerer: Side) {
     var (offerer, answerer) = (Side("a"), Side("b"))
     let audio = try offerer.add(.audio)

@@ -68,7 +68,7 @@ private func toneBlocks(_ count: Int, hertz: Int = 440, channels: Int = 1) -> [A
     for bytes in packets[..<20] { _ = try decoder.decode(.payload(bytes)) }
     let recovered = try decoder.decode(.recoverPrevious(from: packets[21], frameCount: 960))
     #expect(recovered.block.frameCount == 960)
-    #expect(AudioLevel.level(energy: recovered.energy, frameCount: 960) < 25)
+    #expect(AudioMeter.level(energy: recovered.energy, frameCount: 960) < 25)
   }
 
   @Test func withoutReportedLossThereIsNothingToRecoverFrom() throws {

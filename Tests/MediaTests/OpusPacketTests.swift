@@ -74,7 +74,7 @@ import Wire
   }
 }
 
-@Suite struct AudioLevelTests {
+@Suite struct AudioMeterTests {
   @Test func levelsAreDecibelsBelowFullScale() {
     // The mean squares of 0.5 dB above and below each level, by repeated multiplication.
     let tenth = 0.977_237_220_955_810_6
@@ -83,7 +83,7 @@ import Wire
       let above = meanSquare / (tenth * tenth * tenth * tenth)
       let below = meanSquare * (tenth * tenth * tenth * tenth)
       for value in [above, meanSquare, below] {
-        let measured = AudioLevel.level(energy: UInt64(value * 960_000), frameCount: 960_000)
+        let measured = AudioMeter.level(energy: UInt64(value * 960_000), frameCount: 960_000)
         #expect(Int(measured) == level, "\(value) at \(level)")
       }
       for _ in 0..<10 { meanSquare *= tenth }
@@ -91,17 +91,17 @@ import Wire
   }
 
   @Test func silenceIs127AndTheFaintestAudioIsNot() {
-    #expect(AudioLevel.level(energy: 0, frameCount: 960) == 127)
-    #expect(AudioLevel.level(energy: 1, frameCount: 0) == 127)
-    #expect(AudioLevel.level(energy: 1, frameCount: 960_000_000) == 126)
-    #expect(AudioLevel.level(energy: .max, frameCount: 1) == 0)
+    #expect(AudioMeter.level(energy: 0, frameCount: 960) == 127)
+    #expect(AudioMeter.level(energy: 1, frameCount: 0) == 127)
+    #expect(AudioMeter.level(energy: 1, frameCount: 960_000_000) == 126)
+    #expect(AudioMeter.level(energy: .max, frameCount: 1) == 0)
   }
 
   @Test func linearLevelsHalveEverySixDecibels() {
-    #expect(AudioLevel.linear(0) == 1)
-    #expect(abs(AudioLevel.linear(20) - 0.1) < 1e-9)
-    #expect(abs(AudioLevel.linear(60) - 0.001) < 1e-9)
-    #expect(AudioLevel.linear(127) == 0)
+    #expect(AudioMeter.linear(0) == 1)
+    #expect(abs(AudioMeter.linear(20) - 0.1) < 1e-9)
+    #expect(abs(AudioMeter.linear(60) - 0.001) < 1e-9)
+    #expect(AudioMeter.linear(127) == 0)
   }
 
   @Test func theLoudestChannelCounts() {

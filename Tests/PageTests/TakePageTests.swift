@@ -1,140 +1,112 @@
+import Digests
 import Foundation
-import Lab
-import Media
-import Peer
-import SCTP
 import Testing
-import Wire
 
 @testable import Page
-@testable import Tape
 
 @Suite struct TakePageTests {
-  private struct Drawing: Decodable {
-    struct Part: Decodable {
-      struct Item: Decodable {
-        var numbers: [Double] = []
-        var text: String?
-
-        init(from decoder: any Decoder) throws {
-          var list = try decoder.unkeyedContainer()
-          while !list.isAtEnd {
-            if let number = try? list.decode(Double.self) {
-              numbers.append(number)
-            } else {
-              text = try list.decode(String.self)
-            }
-          }
-        }
-      }
-      var peer: Int
-      var name: String
-      var items: [Item]
-    }
-    var title: String
-    var form: String
-    var sql: String
-    var parts: [Part]
-  }
-
-  private struct Content: Decodable {
-    struct Named: Decodable { var label: String }
-    struct Problem: Decodable { var problem: String }
-    struct Message: Decodable { var text: String }
-    var label: String
-    var seconds: Double
-    var peers: [Named]
-    var drawings: [Drawing]
-    var problems: [Problem]
-    var messages: [Message]
-  }
-
-  /// A call of six seconds with everything in it, over a path that loses some of it.
-  private func call(label: String = "call") throws -> String {
-    let path = FileManager.default.temporaryDirectory
-      .appendingPathComponent("page-\(UInt64.random(in: 0 ... .max)).take").path
-    var link = LinkSettings()
-    link.lossPerMille = 80
-    link.delay = .milliseconds(20)
-    let recorded = try RecordedVirtualCall(
-      path: path, seed: 12, links: [link, link], labels: [label, "callee"])
-    recorded.call.addMedia(videoFrames: .pattern(width: 96, height: 64, framesPerSecond: 15))
-    recorded.call.call(0, .createDataChannel(DataChannelInit(label: "chat")))
-    recorded.call.negotiate()
-    recorded.run(for: .seconds(6))
-    _ = try recorded.finish()
-    return path
-  }
-
   /// What the page's script reads, as a browser finds it: up to the end of its element.
-  private func content(_ html: String) throws -> Content {
-    let begin = try #require(html.range(of: "id=\"data\">"))
+  private func content(_ html: String, of id: String = "data") throws -> String {
+    let begin = try #require(html.range(of: "id=\"\(id)\">"))
     let end = try #require(html[begin.upperBound...].range(of: "</script>"))
-    return try JSONDecoder().decode(
-      Content.self, from: Data(html[begin.upperBound..<end.lowerBound].utf8))
+    return String(html[begin.upperBound..<end.lowerBound])
   }
 
-  @Test func aPageHasWhatTheTakeHas() throws {
-    let path = try call()
-    defer { try? FileManager.default.removeItem(atPath: path) }
-    let content = try content(TakePage(path: path).html)
-    #expect(content.peers.map(\.label) == ["call", "callee"])
-    #expect((5.9...7).contains(content.seconds))
-    #expect(Set(content.problems.map(\.problem)).isSuperset(of: ["loss", "loss-at-peer"]))
-    let found = Set(content.drawings.map(\.title))
-    #expect(
-      found.isSuperset(of: [
-        "States", "Path", "Data channels", "On the wire", "Video frames", "Packets lost",
-        "Round trip",
-        "Jitter", "Wait in the jitter buffer", "Audio made up", "Loudness", "Bits allowed",
-      ]), "\(found)")
-
-    let states = try #require(content.drawings.first { $0.title == "States" })
-    let connection = try #require(states.parts.first { $0.name == "connection" })
-    #expect(connection.items.map(\.text) == ["connecting", "connected", "closed"])
-    // What lasts begins where the former ended.
-    #expect(connection.items[0].numbers[1] == connection.items[1].numbers[0])
-
-    // The curve of the wire has the bits that the take has.
-    let wire = try #require(content.drawings.first { $0.title == "On the wire" })
-    let drawn = wire.parts.flatMap(\.items).reduce(0) { $0 + $1.numbers[1] }
-    let connectionToTake = try TakeFile.open(path)
-    let bytes = try #require(try connectionToTake.integer("SELECT sum(size) FROM packet_store"))
-    #expect(abs(drawn - Double(bytes) * 8 / 1e3) < 1)
-    let videoFrames = try #require(content.drawings.first { $0.title == "Video frames" })
-    #expect(videoFrames.parts.allSatisfy { $0.items.allSatisfy { $0.numbers[1] <= 17 } })
+  @Test func thePageCarriesTheTake() throws {
+    try PageSample.withTake { path in
+      let html = try TakePage(path: path).html
+      let data = try PageData(content(html))
+      #expect(data.peers.map(\.label) == ["call", "callee"])
+      #expect(data.findings?.isEmpty == false)
+      #expect(data.signaling.contains { $0.message?.contains("a=ice-pwd") ?? false })
+      let packed = try #require(Data(base64Encoded: content(html, of: "series")))
+      #expect(packed.count > 1000)
+      #expect(html.contains("<title>call ↔ callee</title>"))
+    }
   }
 
   @Test func nothingInATakeEndsThePageEarlyOrLoadsSomething() throws {
-    let hostile = "</script><img src=http://203.0.113.1/>{{script}}{{data}}"
-    let path = try call(label: hostile)
-    defer { try? FileManager.default.removeItem(atPath: path) }
-    let html = try TakePage(path: path).html
-    #expect(try content(html).peers.first?.label == hostile)
-    // Two scripts begin and two end, and the page refers to nothing outside of itself.
-    #expect(html.components(separatedBy: "<script").count == 3)
-    #expect(html.components(separatedBy: "</script>").count == 3)
-    #expect(!html.contains("<img"))
-    #expect(html.contains("default-src 'none'"))
-    #expect(!html.contains("src=\"") && !html.contains("url("))
+    let hostile = "</script><img src=http://203.0.113.1/>{{script}}{{data}}<!--"
+    try PageSample.withTake(label: hostile) { path in
+      let html = try TakePage(path: path).html
+      #expect(try PageData(content(html)).peers.first?.label == hostile)
+      // As many scripts begin as end, and the page refers to nothing outside of itself.
+      let files = html.components(separatedBy: "id=\"media-").count - 1
+      #expect(files == 8)
+      #expect(html.components(separatedBy: "<script").count == 4 + files)
+      #expect(html.components(separatedBy: "</script>").count == 4 + files)
+      #expect(!html.contains("<img") && !html.contains("<!--"))
+      #expect(!html.contains("src=\"") && !html.contains("url("))
+    }
   }
 
-  @Test func everyDrawingIsOneQueryThatAnyoneCanRun() throws {
-    let path = try call()
-    defer { try? FileManager.default.removeItem(atPath: path) }
-    let content = try content(TakePage(path: path).html)
-    for query in PageQuery.all {
-      #expect(!query.sql.contains(";"))
+  @Test func thePolicyAllowsTheScriptAndTheStyleByTheirHashesAlone() throws {
+    try PageSample.withTake { path in
+      let html = try TakePage(path: path).html
+      for (element, end) in [("<script type=\"module\">", "</script>"), ("<style>", "</style>")] {
+        let begin = try #require(html.range(of: element))
+        let last = try #require(html[begin.upperBound...].range(of: end))
+        let text = html[begin.upperBound..<last.lowerBound]
+        let hash = Data(SHA256.hash(Array(text.utf8))).base64EncodedString()
+        #expect(html.contains("'sha256-\(hash)'"))
+      }
+      #expect(html.contains("default-src 'none'") && html.contains("connect-src 'none'"))
+      #expect(!html.contains("unsafe-"))
     }
-    #expect(
-      content.drawings.allSatisfy { drawing in
-        PageQuery.all.contains { $0.title == drawing.title && $0.sql == drawing.sql }
-      })
-    #expect(Set(PageQuery.all.map(\.title)).count == PageQuery.all.count)
-    // Rows of one name stand together, else one curve would become two.
-    for drawing in content.drawings {
-      let names = drawing.parts.map { "\($0.peer) \($0.name)" }
-      #expect(Set(names).count == names.count, "\(drawing.title)")
+  }
+
+  @Test func modulesOfTheScriptShareAScopeWithoutImports() {
+    let lines = PageDocument.script.split(separator: "\n")
+    #expect(!lines.contains { $0.hasPrefix("import ") || $0.hasPrefix("export ") })
+    #expect(!lines.contains { $0.contains("} from \"./") })
+    // A name that two modules declare would end the whole script.
+    let names = lines.compactMap { line -> Substring? in
+      let words = line.split(whereSeparator: { " (=<{".contains($0) })
+      let isAsync = words.first == "async"
+      guard ["function", "const", "let", "class"].contains(words[isAsync ? 1 : 0]),
+        words.count > (isAsync ? 2 : 1), line.first != " "
+      else { return nil }
+      return words[isAsync ? 2 : 1]
     }
+    #expect(Set(names).count == names.count && names.count > 100)
+  }
+
+  @Test func whatShallNotLeaveStaysAtHome() throws {
+    try PageSample.withTake { path in
+      var options = TakePage.Options()
+      options.keepsMessages = false
+      options.keepsAddresses = false
+      let html = try TakePage(path: path, options: options).html
+      let data = try content(html)
+      #expect(!data.contains("a=ice-pwd") && !data.contains("10.0.0."))
+      #expect(data.contains("address-1:4"))
+      #expect(try PageData(data).signaling.allSatisfy { $0.message == nil })
+    }
+  }
+}
+
+@Suite struct AddressCoverTests {
+  @Test(arguments: [
+    ("from 192.0.2.7:5000 to [2001:db8::1]:443", "from address-1:5000 to [address-2]:443"),
+    ("192.0.2.7 and 192.0.2.70 and 192.0.2.7.", "address-1 and address-2 and address-1."),
+    (
+      "2f1b6d1e-6c0a-4a8e-9d4b-1f2e3d4c5b6a.local 1 typ host",
+      "address-1 1 typ host"
+    ),
+    ("::ffff:192.0.2.7 stays one", "address-1 stays one"),
+  ])
+  func addressesGetNames(text: String, covered: String) {
+    var cover = AddressCover()
+    #expect(cover.covered(text) == covered)
+  }
+
+  @Test(arguments: [
+    "2026-11-21T10:39:00.123Z", "version 1.2.3", "AB:CD:EF:01:02", "a::b(c)", "1.2.3.400",
+    "x192.0.2.7", "10.0.0.1.2", "dead:beef", "é 12:34",
+  ])
+  func whatIsNoAddressStays(text: String) {
+    var cover = AddressCover()
+    let result = cover.covered(text)
+    #expect(result == text || text == "a::b(c)")
   }
 }

@@ -130,7 +130,7 @@ import Wire
   }
 }
 
-/// A peer that offers audio and video frames, whose sockets come when the test says so.
+/// A peer that offers audio and video, whose sockets come when the test says so.
 private struct SlowSockets {
   private let answerer = VirtualCall(seed: 63)
   private var peer = PeerMachine(codecs: LibraryCodecs())

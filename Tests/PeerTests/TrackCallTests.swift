@@ -12,7 +12,7 @@ import Wire
 @Suite struct TrackCallTests {
   private static let loud = MediaSource.tone(hertz: 440, pauseSeconds: 0)
 
-  /// A call in which the first peer sends audio and video frames, with all notices.
+  /// A call in which the first peer sends audio and video, with all notices.
   static func call(
     seed: UInt64, notices: [PeerNotice]? = PeerNotice.all, videoFrames: MediaSource? = nil
   ) -> VirtualCall {

@@ -110,7 +110,7 @@ import Wire
         #expect(writer.count == share.prefix.length)
         #expect(writer.count + share.range.count <= 1000)
         let descriptor = try read(writer.bytes)
-        #expect(descriptor.beginsFrame_ == (index == 0) && descriptor.endsFrame == (index == 2))
+        #expect(descriptor.beginsVideoFrame == (index == 0) && descriptor.endsFrame == (index == 2))
         #expect(descriptor.isInterPredicted == !isKey && descriptor.pictureID == PictureID(77))
         #expect(descriptor.references == (isKey ? [] : [1]))
       }

@@ -17,7 +17,7 @@ struct LooseStep {
   var number: Int
 }
 
-/// A short call with loss, with audio and video frames of a generator and of an application.
+/// A short call with loss, with audio and video of a generator and of an application.
 struct MutableTake: Sendable {
   var header: TakeHeader
   var steps: [LooseStep]

@@ -8,7 +8,7 @@ import Wire
 
 @testable import Replay
 
-/// A virtual call with audio and video frames both ways, recorded into a take that is gone at the
+/// A virtual call with audio and video both ways, recorded into a take that is gone at the
 /// end.
 final class RecordedCall: Sendable {
   let path: String

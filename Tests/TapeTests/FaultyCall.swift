@@ -4,7 +4,7 @@ import Peer
 import Tape
 import Wire
 
-/// A recorded virtual call with audio and video frames both ways, whose network can be spoilt.
+/// A recorded virtual call with audio and video both ways, whose network can be spoilt.
 final class FaultyCall {
   let path: String
   let recorded: RecordedVirtualCall

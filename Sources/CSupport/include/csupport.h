@@ -10,6 +10,7 @@
 #include "csupport_opus.h"
 #include "csupport_poll.h"
 #include "csupport_link.h"
+#include "csupport_signal.h"
 #include "csupport_stream.h"
 #include "csupport_vpx.h"
 #include "csupport_worker.h"

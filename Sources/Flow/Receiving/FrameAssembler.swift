@@ -25,7 +25,7 @@ struct FrameAssembler {
   }
 
   /// A complete frame.
-  struct I420Buffer {
+  struct AssembledFrame {
     var first: Int64
     var last: Int64
     var timestamp: UInt32
@@ -61,7 +61,7 @@ struct FrameAssembler {
   private(set) var droppedCount: UInt64 = 0
   private var slots: [Slot?] = []
   private(set) var heldBytes = 0
-  private var ready = Deque<I420Buffer>()
+  private var ready = Deque<AssembledFrame>()
   private var lastPictureID: PictureID?
   private var newestKeyStart: Int64?
   private var newest: Int64?
@@ -84,7 +84,7 @@ struct FrameAssembler {
   }
 
   /// Takes a packet that is neither late nor a duplicate; gives the frame that it completes.
-  mutating func insert(_ packet: Packet, at now: Instant) -> [I420Buffer] {
+  mutating func insert(_ packet: Packet, at now: Instant) -> [AssembledFrame] {
     let sequence = packet.sequence
     if slots.isEmpty {
       slots = [Slot?](repeating: nil, count: Int(FrameAssembler.capacity))
@@ -115,7 +115,7 @@ struct FrameAssembler {
   /// A complete key frame waits at most `patience` for the frames before it.
   mutating func next(
     at now: Instant, patience: Interval, joining join: PayloadFormat.Join? = nil
-  ) -> (I420Buffer, [UInt8])? {
+  ) -> (AssembledFrame, [UInt8])? {
     skipFillers()
     if needsKey {
       // Frames after a key frame that is still coming in may yet be decoded.
@@ -146,8 +146,8 @@ struct FrameAssembler {
   // MARK: - Assembly
 
   /// Follows the packets that are now connected to the beginning of their frame.
-  private mutating func completeFrames(from first: Int64, at now: Instant) -> [I420Buffer] {
-    var videoFrames: [I420Buffer] = []
+  private mutating func completeFrames(from first: Int64, at now: Instant) -> [AssembledFrame] {
+    var videoFrames: [AssembledFrame] = []
     var sequence = first
     while let slot = slot(sequence), slot.start == nil, !slot.packet.payload.isEmpty {
       guard let start = start(of: slot.packet) else { break }
@@ -178,9 +178,11 @@ struct FrameAssembler {
     }
   }
 
-  private func videoFrame(from first: Int64, through last: Int64, at now: Instant) -> I420Buffer? {
+  private func videoFrame(from first: Int64, through last: Int64, at now: Instant)
+    -> AssembledFrame?
+  {
     guard let head = slot(first)?.packet else { return nil }
-    var videoFrame = I420Buffer(
+    var videoFrame = AssembledFrame(
       first: first, last: last, timestamp: head.timestamp, firstArrival: head.arrival,
       lastArrival: head.arrival, isKey: head.isKey, pictureID: head.pictureID,
       length: 0, completed: now)
@@ -194,7 +196,8 @@ struct FrameAssembler {
     return videoFrame
   }
 
-  private func payload(of videoFrame: I420Buffer, joining join: PayloadFormat.Join?) -> [UInt8] {
+  private func payload(of videoFrame: AssembledFrame, joining join: PayloadFormat.Join?) -> [UInt8]
+  {
     if let join {
       return join(
         (videoFrame.first...videoFrame.last).compactMap { slot($0)?.packet }.map {
@@ -210,7 +213,7 @@ struct FrameAssembler {
     return bytes
   }
 
-  private func follows(_ videoFrame: I420Buffer) -> Bool {
+  private func follows(_ videoFrame: AssembledFrame) -> Bool {
     if let floor, videoFrame.first == floor + 1 { return true }
     guard let id = videoFrame.pictureID, let lastPictureID else { return false }
     return id.follows(lastPictureID)

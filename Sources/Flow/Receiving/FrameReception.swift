@@ -18,7 +18,7 @@ struct FrameReception {
 
   /// Takes a packet; gives the frames that it completes, nil when it comes too late.
   mutating func insert(_ packet: FrameAssembler.Packet, at now: Instant)
-    -> [FrameAssembler.I420Buffer]?
+    -> [FrameAssembler.AssembledFrame]?
   {
     if !missing.receive(packet.sequence, at: now) {
       missing.removeAll()
@@ -30,7 +30,7 @@ struct FrameReception {
 
   /// The next frame in decoding order with its bytes; nil when it is not there yet.
   mutating func next(at now: Instant, joining join: PayloadFormat.Join? = nil)
-    -> (FrameAssembler.I420Buffer, [UInt8])?
+    -> (FrameAssembler.AssembledFrame, [UInt8])?
   {
     while true {
       let next = assembler.next(

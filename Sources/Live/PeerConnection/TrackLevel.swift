@@ -87,7 +87,7 @@ struct TrackLevels {
     guard meters[index].frameCount >= TrackLevels.window else { return }
     let level =
       meters[index].loudest
-      ?? AudioLevel.level(energy: meters[index].energy, frameCount: meters[index].frameCount)
+      ?? AudioMeter.level(energy: meters[index].energy, frameCount: meters[index].frameCount)
     meters[index].level = AudioLevel(headerExtension: level)
     meters[index].loudest = nil
     meters[index].energy = 0

@@ -18,7 +18,7 @@ public final class PeerConnectionFactory: Sendable {
   /// Creates a factory.
   ///
   /// - Parameters:
-  ///   - encoderFactory: the application's encoders of video frames; what it does not make, libraries
+  ///   - encoderFactory: the application's video encoders; what it does not make, libraries
   ///     do.
   ///   - decoderFactory: the same for decoders.
   ///   - audioDeviceModule: what captures audio.

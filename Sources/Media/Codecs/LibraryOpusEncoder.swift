@@ -77,9 +77,9 @@ final class LibraryOpusEncoder: AudioEncoding {
       throw CodecError(reason: "Opus cannot encode: \(opusReason(code))")
     }
     let loudness = Loudness(samples: samples, channels: block.channels)
-    let level = AudioLevel.level(energy: loudness.energy, frameCount: length)
+    let level = AudioMeter.level(energy: loudness.energy, frameCount: length)
     return EncodedAudio(
-      bytes: bytes, isVoice: AudioLevel.isVoice(level), level: level, peak: loudness.peak,
+      bytes: bytes, isVoice: AudioMeter.isVoice(level), level: level, peak: loudness.peak,
       energy: loudness.energy)
   }
 }

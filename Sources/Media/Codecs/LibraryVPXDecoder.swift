@@ -41,7 +41,7 @@ final class LibraryVPXDecoder: VideoDecoding {
     if needsKey && !header.isKey { throw refused("a key frame is awaited") }
     if let (width, height) = header.size {
       guard width > 0, height > 0, width * height <= LibraryVPXDecoder.mostPixels
-      else { throw refused("video frames of \(width) by \(height)") }
+      else { throw refused("pictures of \(width) by \(height)") }
     }
     let status = unsafe bytes.withUnsafeBufferPointer { buffer in
       unsafe vpx_codec_decode(

@@ -122,7 +122,7 @@ final class LibraryVPXEncoder: VideoEncoding {
     isOpen = false
     let sides = 1...LibraryVPXEncoder.largestSide
     guard sides.contains(width), sides.contains(height) else {
-      throw CodecError(reason: "\(name) has no video frames of \(width) by \(height)")
+      throw CodecError(reason: "\(name) has no pictures of \(width) by \(height)")
     }
     var status = unsafe vpx_codec_enc_config_default(interface, &configuration, 0)
     guard status == VPX_CODEC_OK else { throw failure("has no configuration", status) }

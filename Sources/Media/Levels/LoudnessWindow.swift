@@ -17,12 +17,12 @@ struct LoudnessWindow: Hashable, Sendable {
   /// Takes the next block: the sum of its squared samples, and how many they are.
   mutating func add(energy blockEnergy: UInt64, frameCount: Int) {
     let value = Double(blockEnergy)
-    let scale = AudioLevel.fullScale
+    let scale = AudioMeter.fullScale
     totalEnergy += value / (scale * scale) / Double(AudioBlock.sampleRate)
     energy += value
     length += frameCount
     guard length >= LoudnessWindow.windowLength else { return }
-    level = AudioLevel.rootMeanSquare(energy: energy, frameCount: length)
+    level = AudioMeter.rootMeanSquare(energy: energy, frameCount: length)
     energy = 0
     length = 0
   }

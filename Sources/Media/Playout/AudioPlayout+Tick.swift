@@ -152,7 +152,7 @@ extension AudioPlayout {
       samples: decoded.block.frameCount, delay: now - entry.frame.firstArrival,
       target: targetDelay, minimum: networkDelay)
     isQuiet =
-      AudioLevel.level(energy: decoded.energy, frameCount: decoded.block.frameCount)
+      AudioMeter.level(energy: decoded.energy, frameCount: decoded.block.frameCount)
       >= AudioPlayout.quietLevel
     put(.packet, entry.frame, decoded, into: &outbox)
   }
@@ -179,7 +179,7 @@ extension AudioPlayout {
       if concealedRun == 0 { counters.concealmentEvents &+= 1 }
       concealedRun += count
       counters.concealedSamples &+= samples
-      let level = AudioLevel.level(energy: decoded.energy, frameCount: decoded.block.frameCount)
+      let level = AudioMeter.level(energy: decoded.energy, frameCount: decoded.block.frameCount)
       if isQuiet || level >= AudioPlayout.quietLevel {
         counters.silentConcealedSamples &+= samples
       }

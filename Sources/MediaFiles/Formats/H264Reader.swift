@@ -30,7 +30,7 @@ package enum H264Error: Error, Hashable, Sendable, CustomStringConvertible {
     case .malformedUnit(let number):
       "unit \(number) of the H.264 byte stream is malformed: encode the file anew"
     case .tooLarge(let number):
-      "unit \(number) of the H.264 byte stream belongs to a video frame of over 16 MiB or 4096 units:"
+      "unit \(number) of the H.264 byte stream is in a video frame of over 16 MiB or 4096 units:"
         + " encode smaller video frames"
     case .bidirectional:
       "the video frames refer to later ones, which calls do not allow: encode without B pictures"
@@ -175,7 +175,7 @@ package struct H264Reader {
     guard let slice = try? H264SliceHeader(parsing: unit.span.bytes) else {
       throw .malformedUnit(unitCount)
     }
-    if slice.beginsFrame_, hasSlices { endFrame() }
+    if slice.beginsVideoFrame, hasSlices { endFrame() }
     guard !slice.isBidirectional else { throw .bidirectional }
     hasSlices = true
     if H264UnitType(rawValue: unit[0]) == .instantRefreshSlice { isKey = true }

@@ -35,7 +35,7 @@ struct IVFReader {
   }
 
   /// A video frame as it is in the file.
-  struct I420Buffer {
+  struct Frame {
     var bytes: [UInt8]
     /// In ticks.
     var time: UInt64
@@ -79,7 +79,7 @@ extension IVFReader: PieceReader {
 
   mutating func append(_ piece: RawSpan) { buffer.append(piece) }
 
-  mutating func next() throws(IVFError) -> I420Buffer? {
+  mutating func next() throws(IVFError) -> Frame? {
     if header == nil {
       guard try readHeader() else { return nil }
     }
@@ -92,7 +92,7 @@ extension IVFReader: PieceReader {
     }
     guard let (count, time) = frame, let bytes = buffer.take(count) else { return nil }
     frame = nil
-    return I420Buffer(bytes: bytes, time: time)
+    return Frame(bytes: bytes, time: time)
   }
 
   mutating func finish() throws(IVFError) {

@@ -45,8 +45,8 @@ package enum Y4MError: Error, Hashable, Sendable, CustomStringConvertible {
     case .malformedFrame(let number):
       "frame \(number) of the YUV4MPEG2 file has no FRAME header: convert the file anew"
     case .truncated(let count):
-      "the YUV4MPEG2 file ends in the middle of a video frame, after \(count) whole ones: convert it"
-        + " anew"
+      "the YUV4MPEG2 file ends in the middle of a video frame, after \(count) whole ones:"
+        + " convert it anew"
     }
   }
 }

@@ -127,7 +127,7 @@ extension PeerStack {
       case .frame(let frame, let mid, let record):
         tell(.frame(record))
         if frame.kind == .audio {
-          let level = AudioLevel.level(
+          let level = AudioMeter.level(
             energy: record.energy, frameCount: AudioBlock.sampleRate / 50)
           hear(record, level: record.audioLevel ?? level)
         }

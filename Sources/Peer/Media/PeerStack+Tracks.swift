@@ -34,7 +34,7 @@ extension PeerStack {
   func setVolume(_ volume: Double, of id: UInt32) throws(PeerError) {
     try checkLive(id)
     guard try info(id).kind == .audio else {
-      throw PeerError(name: "InvalidAccessError", message: "transceiver \(id) carries no audio")
+      throw PeerError(name: "InvalidAccessError", message: "transceiver \(id) carries no sound")
     }
     guard volume.isFinite else {
       throw PeerError(name: "RangeError", message: "a volume must be a number from 0 to 10")

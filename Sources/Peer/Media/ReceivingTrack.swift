@@ -96,7 +96,7 @@ struct ReceivingTrack: Machine {
       let record = record(of: played)
       let level =
         record.audioLevel
-        ?? AudioLevel.level(energy: record.energy, frameCount: block.frameCount)
+        ?? AudioMeter.level(energy: record.energy, frameCount: block.frameCount)
       if played.origin == .packet { notePlayed(record, level: level, at: now) }
       outbox.append(.audio(block, level: level, record))
     }
@@ -120,7 +120,7 @@ struct ReceivingTrack: Machine {
     record.contributors = own?.contributors ?? []
     if !decodes, let level = own?.audioLevel {
       // What was not decoded is as loud as its sender says.
-      let sample = AudioLevel.linear(level) * 32_767
+      let sample = AudioMeter.linear(level) * 32_767
       record.peak = UInt16(sample)
       record.energy = UInt64(sample * sample) * UInt64(played.decoded.block.frameCount)
     }

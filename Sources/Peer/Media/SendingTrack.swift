@@ -102,7 +102,7 @@ struct SendingTrack: Machine {
 
   var isRunning: Bool { mid != nil }
   /// What the present source of video frames gave.
-  var videoCounters: VideoCaptureCounters {
+  var frameCounters: VideoCaptureCounters {
     video?.counters ?? stream?.counters ?? videoCounters
   }
   /// When a capture wants its next input; kept, because every step of the peer asks for it.
@@ -230,7 +230,7 @@ struct SendingTrack: Machine {
     }
     if video != nil { drive(VideoCapture.Input.stop, at: now, into: &outbox) }
     if let audio { audioCounters = audio.counters }
-    videoCounters = videoCounters
+    videoCounters = frameCounters
     audio = nil
     video = nil
     stream = nil
@@ -328,7 +328,7 @@ struct SendingTrack: Machine {
     guard stream?.codec == name else {
       let title = name.codec?.title ?? name.rawValue
       outbox.append(
-        .failure("video frames in \(title) came to be sent, but \(codec) was agreed on"))
+        .failure("pictures in \(title) came to be sent, but \(codec) was agreed on"))
       return
     }
     guard isEnabled else { return }

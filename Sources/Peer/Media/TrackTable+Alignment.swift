@@ -30,9 +30,9 @@ extension [ReceivingTrack] {
       guard
         let audio = firstIndex(where: { track in
           track.kind == .audio && streams(track.transceiver).contains { names.contains($0) }
-        }), let videoFrames = self[video].lag(inbound), let audio = self[audio].lag(inbound)
+        }), let videoLag = self[video].lag(inbound), let audioLag = self[audio].lag(inbound)
       else { continue }
-      let (distance, overflow) = videoFrames.subtractingReportingOverflow(audio)
+      let (distance, overflow) = videoLag.subtractingReportingOverflow(audioLag)
       guard !overflow, distance.magnitude <= Self.mostAlignment else { continue }
       self[distance > 0 ? audio : video].align(by: abs(distance))
     }

@@ -299,7 +299,7 @@ package struct ObservedPeer: Machine {
     outbound.lastIndex { $0.track.ssrc == ssrc }
   }
 
-  /// Lets audio and video frames of one end wait for the slower of them, as endpoints do.
+  /// Lets audio and video of one end wait for the slower of them, as endpoints do.
   private mutating func alignPlayouts() {
     let played = inbound.indices.filter { inbound[$0].playout != nil }
     var tracks = played.compactMap { inbound[$0].playout }

@@ -15,7 +15,7 @@ extension StatsCollector {
       stats.set("kind", track.kind.rawValue)
       switch track.kind {
       case .audio: add(track.audio?.counters ?? track.audioCounters, to: &stats)
-      case .video: add(track.videoCounters, of: track, to: &stats)
+      case .video: add(track.frameCounters, of: track, to: &stats)
       }
       return stats.build()
     }

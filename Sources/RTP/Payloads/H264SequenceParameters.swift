@@ -82,7 +82,7 @@ package struct H264SequenceParameters: Hashable, Sendable {
 /// What the beginning of a slice tells (H.264 section 7.3.3).
 package struct H264SliceHeader: Hashable, Sendable {
   /// Whether it is the first one of its video frame; slices come in order.
-  package var beginsFrame_: Bool
+  package var beginsVideoFrame: Bool
   /// Whether it refers to later video frames too, which come before it then.
   package var isBidirectional: Bool
 
@@ -92,7 +92,7 @@ package struct H264SliceHeader: Hashable, Sendable {
     let bytes = H264Payload.withoutEmulationPrevention(front)
     var reader = BitReader(bytes.span.bytes)
     try reader.skip(8)
-    beginsFrame_ = try reader.exponentialGolomb() == 0
+    beginsVideoFrame = try reader.exponentialGolomb() == 0
     let type = try reader.exponentialGolomb()
     guard type < 10 else { throw .malformed }
     isBidirectional = type % 5 == 1

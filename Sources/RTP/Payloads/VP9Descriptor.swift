@@ -42,7 +42,7 @@ package struct VP9Descriptor: Hashable, Sendable {
   package init() {}
 
   /// Whether the packet is the first of the video frame's lowest layer.
-  package var beginsFrame_: Bool { beginsFrame && (layer?.spatial ?? 0) == 0 }
+  package var beginsVideoFrame: Bool { beginsFrame && (layer?.spatial ?? 0) == 0 }
 
   /// Reads a descriptor; the VP9 data follows.
   package init(parsing reader: inout ByteReader) throws(ReadError) {

@@ -54,8 +54,8 @@ package struct VideoPacket: Hashable, Sendable {
     pictureID = descriptor.pictureID
     guard descriptor.beginsFrame else { return }
     // Who forwards a stream may leave out lower layers that nothing depends on.
-    beginning = descriptor.beginsFrame_ ? .certain : .possible
-    guard descriptor.beginsFrame_, !descriptor.isInterPredicted else { return }
+    beginning = descriptor.beginsVideoFrame ? .certain : .possible
+    guard descriptor.beginsVideoFrame, !descriptor.isInterPredicted else { return }
     isKey = (try? VP9FrameHeader(parsing: reader.rest()))?.isKey ?? false
   }
 

@@ -153,7 +153,7 @@ struct ExportCommand: ParsableCommand {
     }
     progress.clear()
     for file in result.written {
-      let what = file.kind == .audio ? "blocks of audio" : "pictures"
+      let what = file.kind == .audio ? "blocks of audio" : "video frames"
       let begin = String(format: "%.3f", file.begin.seconds)
       try tell("\(file.path): \(file.frames) \(what), from \(begin) s of the take on")
     }

@@ -22,7 +22,7 @@ struct ObservingOptions: ParsableArguments {
     transform: ObservingOptions.payloadTypes)
   var map: String?
 
-  @Flag(help: "Decode what the ends receive, for levels and digests of video frames and audio.")
+  @Flag(help: "Decode what the ends receive, for levels and digests of video and audio.")
   var decode = false
 
   @Flag(help: "Do not keep encoded frames in the clear.")

@@ -1,21 +1,24 @@
 import ArgumentParser
 import Foundation
 import Page
+import Synchronization
 import Tape
 
 /// A take as a web page.
 struct PageCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "page",
-    abstract: "Draw a take as one web page: states, paths, speakers and curves on one clock.",
+    abstract: "Draw a take as one web page: the call on one clock, with what went wrong first.",
     discussion: """
-      The page needs no server and loads nothing. It tells the query behind each drawing, and \
-      names the problems that `retake stats --problems` finds. It has no media and no keys, but \
-      all signaling with its addresses and ICE passwords: keep it as you keep the take.
+      The page needs no server and loads nothing. It tells the query behind each drawing, and the \
+      command that goes to each place. It has no keys, but all signaling with its addresses and \
+      ICE passwords, and audio and video up to 24 MB: keep it as you keep the take, or leave that \
+      out. `retake open` shows the same page with all packets and media of any length.
 
       Examples:
         retake page call.take
         retake page call.take --out /tmp/call.html
+        retake page call.take --no-media --no-messages --no-addresses
       """)
 
   @Argument(
@@ -23,19 +26,44 @@ struct PageCommand: ParsableCommand {
   var take: String
 
   @Option(
+    name: [.short, .long],
     help: "The file to write; else the take's name with .html in the present folder.",
     completion: .file(extensions: ["html"]), transform: Taking.path)
   var out: String?
 
+  @Flag(name: .customLong("no-media"), help: "Leave out audio and video.")
+  var leavesMedia = false
+
+  @Flag(name: .customLong("no-messages"), help: "Leave out the texts of signaling messages.")
+  var leavesMessages = false
+
+  @Flag(
+    name: .customLong("no-addresses"),
+    help: "Put a name in the place of each IP address, the same one everywhere.")
+  var leavesAddresses = false
+
   func run() throws {
     noteEndings(of: take)
-    let page = try Progress("drawing").follow {
-      try reading { () throws(TapeError) in try TakePage(path: take) }
+    var options = TakePage.Options()
+    options.keepsMedia = !leavesMedia
+    options.keepsMessages = !leavesMessages
+    options.keepsAddresses = !leavesAddresses
+    let step = Mutex("")
+    let wanted = options
+    let page = try Progress("drawing").follow(telling: { step.withLock { $0 } }) {
+      try reading { () throws(TapeError) in
+        try TakePage(path: take, options: wanted) { text in step.withLock { $0 = text } }
+      }
     }
     let name = URL(fileURLWithPath: take).deletingPathExtension().lastPathComponent
     let file = out ?? name + ".html"
     // As secret as the take.
     try WritingWhole.text(page.html, to: file)
     try Output.line("\(file): \(page.html.utf8.count / 1000) kB; open it in a browser")
+    if page.omittedMediaBytes > 0 {
+      printError(
+        "its \(page.omittedMediaBytes / 1_000_000) MB of media are left out; "
+          + "retake open \(take) plays them")
+    }
   }
 }

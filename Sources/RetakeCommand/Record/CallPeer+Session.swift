@@ -73,7 +73,7 @@ extension CallPeer {
       throw CallRefusal(
         .unprocessable,
         "no m-section of the offer can be accepted: audio must be \(videoCodec.names(of: .audio)),"
-          + " video frames \(videoCodec.names(of: .video)), over RTP with DTLS")
+          + " video \(videoCodec.names(of: .video)), over RTP with DTLS")
     }
     return try await gatheredDescription()
   }

@@ -17,7 +17,7 @@ final class SendFailures: Sendable {
   /// Says in one sentence that a file that carries a kind of media is sent no further.
   func tell(_ error: MediaFileError, _ kind: MediaKind) {
     errors.withLock { $0.append(error) }
-    let media = kind == .audio ? "sound" : "pictures"
+    let media = kind == .audio ? "audio" : "video"
     say("--send \(error.description); the recording goes on without the \(media) of the file")
   }
 

@@ -99,7 +99,7 @@ struct SendPlan {
           .usage, "--send \(path): give echo, pattern, or the name of a .y4m, .h264 or .wav file")
       }
       if let earlier = files.updateValue(path, forKey: format.kind) {
-        let media = format.kind == .audio ? "sound" : "pictures"
+        let media = format.kind == .audio ? "audio" : "video"
         throw CommandFailure(
           .usage, "--send \(earlier) and --send \(path) both carry \(media): give one of them")
       }

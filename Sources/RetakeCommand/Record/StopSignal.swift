@@ -1,4 +1,3 @@
-import Dispatch
 import Foundation
 import Synchronization
 
@@ -11,18 +10,11 @@ final class StopSignal: Sendable {
 
   private let state = Mutex(State())
 
-  init() {
-    for number in [SIGINT, SIGTERM] {
-      // Dispatch puts a handler of its own in place, a moment later on a thread of its own. What
-      // comes before that ends the process as it always would; ignoring it would lose it.
-      let source = DispatchSource.makeSignalSource(signal: number, queue: .global())
-      // The handler keeps the source and this object for as long as the process lives.
-      source.setEventHandler {
-        _ = source
-        signal(number, SIG_DFL)
-        self.request()
-      }
-      source.resume()
+  /// - Parameter numbers: the signals that ask for a stop; they do from here on.
+  init(_ numbers: [Int32] = [SIGINT, SIGTERM]) {
+    SignalWatch.on(numbers) { number in
+      signal(number, SIG_DFL)
+      self.request()
     }
   }
 

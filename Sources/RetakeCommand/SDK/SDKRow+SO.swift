@@ -50,7 +50,7 @@ extension SDKRow {
       "SO16", "events of connecting, streams, channels, signaling and routes",
       without: "no signaling and no routes", by: "DataChannelTests/eventsAndThresholdsAreTold"),
     .works(
-      "SO17", "decoded audio and video frames for the application, and video frames of its own",
+      "SO17", "decoded audio and video for the application, and video frames of its own",
       by: "LoopbackCallTests/applicationMediaIsSentAndReceived"),
     .works(
       "SO18", "the frame rate of screen sharing, one frame at a time",

@@ -1,4 +1,3 @@
-import Dispatch
 import Foundation
 import Synchronization
 import Tape
@@ -54,23 +53,16 @@ enum WritingWhole {
   /// Lets a signal that ends the process take away first what is not complete.
   static func cleanUpOnSignals() {
     guard isWatching.exchange(true, ordering: .relaxed) == false else { return }
-    for number in [SIGINT, SIGTERM, SIGHUP] {
-      let source = DispatchSource.makeSignalSource(signal: number, queue: .global())
-      // The handler keeps the source for as long as the process lives.
-      source.setEventHandler {
-        _ = source
-        isInterrupted.store(true, ordering: .sequentiallyConsistent)
-        WholeFile.removeUnfinished()
-        end(by: number)
-      }
-      source.resume()
+    SignalWatch.on([SIGINT, SIGTERM, SIGHUP]) { number in
+      isInterrupted.store(true, ordering: .sequentiallyConsistent)
+      WholeFile.removeUnfinished()
+      end(by: number)
     }
   }
 
   /// Ends the process as the signal would have done without us.
   static func end(by number: Int32) {
     signal(number, SIG_DFL)
-    // A thread of Dispatch takes no signals.
     Interruption.unblock([number])
     raise(number)
   }

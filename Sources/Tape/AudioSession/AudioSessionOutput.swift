@@ -84,7 +84,7 @@ extension Transcript {
         peak: peak, energy: energy, digest: digest(of: .audio(captured.block))))
   }
 
-  fileprivate mutating func append(_ played: PlayedAudio) {
+  fileprivate mutating func append(_ played: RenderedAudio) {
     let outcome = played.tracks == 0 ? "silence" : "played"
     // A replay has no samples of received audio, so nothing is said of them.
     add(

@@ -98,7 +98,7 @@ class AiortcPeer:
         self._connection.on("track", lambda track: self._ears.append(Ear(track)))
 
     async def offer(self):
-        """An offer of sound and pictures."""
+        """An offer of audio and video."""
         for source in self._sources.values():
             self._connection.addTrack(source)
         self._prefer()
@@ -111,7 +111,7 @@ class AiortcPeer:
         await self._connection.setRemoteDescription(RTCSessionDescription(sdp, "answer"))
 
     async def answer(self, sdp):
-        """Answers with sound and pictures."""
+        """Answers with audio and video."""
         await self._connection.setRemoteDescription(RTCSessionDescription(sdp, "offer"))
         for source in self._sources.values():
             self._connection.addTrack(source)
@@ -151,9 +151,9 @@ class AiortcPeer:
                 report.streams.append(
                     Stream(stats.kind, "out", stats.ssrc, stats.packetsSent, sent)
                 )
-        report.sound_energy = sum(ear.energy for ear in self._ears if ear.kind == "audio")
+        report.audio_energy = sum(ear.energy for ear in self._ears if ear.kind == "audio")
         report.data_echo = self._talk.result
-        report.picture_contrast = next(
+        report.video_contrast = next(
             (ear.contrast for ear in self._ears if ear.kind == "video"), None
         )
         return report

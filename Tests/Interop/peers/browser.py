@@ -86,14 +86,14 @@ class Browser:
         return await self.page.evaluate(f"call.reanswer({json.dumps(sdp)})")
 
     async def flow(self):
-        """How many frames, or packets of sound, came and went, by mid."""
+        """How many frames, or packets of audio, came and went, by mid."""
         return await self.page.evaluate("call.flow()")
 
     async def report(self):
-        """What the browser counts, and what the received picture looks like."""
+        """What the browser counts, and what the received video frame looks like."""
         seen = await self.page.evaluate("call.report()")
         report = reports.from_w3c(seen["connection"], seen["stats"])
         report.pair_retransmissions(seen["descriptions"])
-        report.picture_contrast = seen["contrast"]
+        report.video_contrast = seen["contrast"]
         report.data_echo = seen["echo"]
         return report

@@ -90,10 +90,10 @@
     };
   }
 
-  // A camera whose pictures have something to see: a gradient that moves.
+  // A camera whose frames have something to see: a gradient that moves.
   function draw() {
-    const picture = Object.assign(document.createElement("canvas"), { width: 640, height: 480 });
-    const context = picture.getContext("2d");
+    const canvas = Object.assign(document.createElement("canvas"), { width: 640, height: 480 });
+    const context = canvas.getContext("2d");
     let number = 0;
     setInterval(() => {
       const shift = (number++ % 64) * 10;
@@ -102,7 +102,7 @@
       context.fillStyle = gradient;
       context.fillRect(0, 0, 640, 480);
     }, 40);
-    return picture.captureStream(25).getVideoTracks()[0];
+    return canvas.captureStream(25).getVideoTracks()[0];
   }
 
   // Firefox's own fake camera shows one colour at a time.
@@ -219,13 +219,13 @@
     },
 
     // A second camera.
-    addPicture() {
-      const isPicture = ({ track }) => track?.kind === "video";
-      const track = connections[0].getSenders().find(isPicture).track.clone();
+    addVideo() {
+      const isVideo = ({ track }) => track?.kind === "video";
+      const track = connections[0].getSenders().find(isVideo).track.clone();
       connections[0].addTrack(track, new MediaStream([track]));
     },
 
-    // How many frames came and went, or packets of sound, by the mids of what is not stopped.
+    // How many frames came and went, or packets of audio, by the mids of what is not stopped.
     async flow() {
       const counts = {};
       for (const { mid, sender, receiver, currentDirection } of connections[0].getTransceivers()) {

@@ -49,7 +49,7 @@ _SINKS = {
 }
 # An empty message stops the pipeline; larger ones than its SCTP elements buffer do not come whole.
 _MESSAGE_SIZES = (1, 1_200, 16_384, 65_535)
-# The elements of each codec of pictures.
+# The elements of each codec of video frames.
 _CODECS = {
     "vp8": {
         "encoder": "vp8enc deadline=1 cpu-used=8 keyframe-max-dist=50",
@@ -62,7 +62,7 @@ _CODECS = {
     "h264": {
         "encoder": "openh264enc gop-size=50 complexity=low",
         "payloader": "rtph264pay config-interval=-1 aggregate-mode=zero-latency",
-        # The depayloader does not tell the size of pictures, without which the decoder refuses all.
+        # The depayloader does not tell the size of frames, without which the decoder refuses all.
         "depayloader": "rtph264depay", "decoder": "h264parse ! openh264dec",
     },
 }
@@ -120,7 +120,7 @@ class _Channel:
 
 
 class GstreamerPeer:
-    """A pipeline around one webrtcbin, with generated sound and pictures."""
+    """A pipeline around one webrtcbin, with generated audio and video."""
 
     def __init__(self, codec="vp8"):
         self._words = {"codec": codec.upper()} | _CODECS[codec]
@@ -138,7 +138,7 @@ class GstreamerPeer:
         self._loop = None
 
     async def offer(self):
-        """An offer of sound and pictures."""
+        """An offer of audio and video."""
         self._build(_PAYLOAD_TYPES)
         await self._know_formats()
         self._talk.begin(self._open("chat", True))
@@ -149,7 +149,7 @@ class GstreamerPeer:
         await self._set_remote(GstWebRTC.WebRTCSDPType.ANSWER, sdp)
 
     async def answer(self, sdp):
-        """Answers with sound and pictures, in the formats of the offer."""
+        """Answers with audio and video, in the formats of the offer."""
         formats = {
             kind: int(re.search(rf"a=rtpmap:(\d+) {codec}/", sdp, re.IGNORECASE).group(1))
             for kind, codec in (("audio", "opus"), ("video", self._words["codec"]))
@@ -167,8 +167,8 @@ class GstreamerPeer:
         for index in range(statistics.n_fields()):
             entry = statistics.get_value(statistics.nth_field_name(index))
             self._add_stream(report, entry, kinds)
-        report.sound_energy = self._energy
-        report.picture_contrast = self._contrast
+        report.audio_energy = self._energy
+        report.video_contrast = self._contrast
         report.data_echo = self._talk.result
         return report
 

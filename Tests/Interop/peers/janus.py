@@ -48,7 +48,7 @@ class Janus:
         for media in webrtc.get("media", {}).values():
             if media["type"] in ("audio", "video"):
                 report.streams += _streams(media)
-        report.sound_energy = self._loudness()
+        report.audio_energy = self._loudness()
         return report
 
     async def close(self):
@@ -72,7 +72,7 @@ class Janus:
         return sum(10 ** (-level / 10) for level in levels) or None
 
     async def _bring(self):
-        """Another user with sound and pictures, and the offer it makes."""
+        """Another user with audio and video, and the offer it makes."""
         folder = self._folder / f"other-{len(self._others) + 1}"
         folder.mkdir()
         other = await ChildPeer.open("libwebrtc_peer.py", folder)

@@ -13,12 +13,12 @@ from peers.talk import Talk
 
 _SAMPLE_RATE = 48000
 _BLOCK = _SAMPLE_RATE // 100
-_PICTURES_PER_SECOND = 20
+_FRAMES_PER_SECOND = 20
 _GATHERING_SECONDS = 5
 
 
 class LibwebrtcPeer:
-    """One RTCPeerConnection of libwebrtc, with generated sound and pictures."""
+    """One RTCPeerConnection of libwebrtc, with generated audio and video."""
 
     def __init__(self):
         self._connection = webrtc.RTCPeerConnection()
@@ -30,7 +30,7 @@ class LibwebrtcPeer:
         self._connection.on("datachannel", lambda event: self._talk.begin(event.channel))
 
     async def offer(self):
-        """An offer of sound and pictures."""
+        """An offer of audio and video."""
         self._send()
         self._talk.begin(self._open("chat", True))
         await self._connection.set_local_description(await self._connection.create_offer())
@@ -41,7 +41,7 @@ class LibwebrtcPeer:
         await self._describe("answer", sdp)
 
     async def answer(self, sdp):
-        """Answers with sound and pictures."""
+        """Answers with audio and video."""
         await self._describe("offer", sdp)
         self._send()
         await self._connection.set_local_description(await self._connection.create_answer())
@@ -52,8 +52,8 @@ class LibwebrtcPeer:
         stats = (await self._connection.get_stats()).values()
         state = _text(self._connection.connection_state)
         report = reports.from_w3c(state, [each.to_json() for each in stats])
-        report.picture_contrast = self._contrast
-        report.sound_energy = self._energy
+        report.video_contrast = self._contrast
+        report.audio_energy = self._energy
         report.data_echo = self._talk.result
         return report
 
@@ -86,14 +86,14 @@ class LibwebrtcPeer:
         return self._connection.local_description.sdp
 
     def _send(self):
-        pictures = webrtc.VideoTrackGenerator()
-        sound = webrtc.MediaStreamTrackGenerator(
+        video = webrtc.VideoTrackGenerator()
+        audio = webrtc.MediaStreamTrackGenerator(
             webrtc.MediaStreamTrackGeneratorInit(kind="audio")
         )
-        self._connection.add_track(sound)
-        self._connection.add_track(pictures.track)
-        self._keep(_draw(pictures.writable.get_writer()))
-        self._keep(_hum(sound.writable.get_writer()))
+        self._connection.add_track(audio)
+        self._connection.add_track(video.track)
+        self._keep(_draw(video.writable.get_writer()))
+        self._keep(_hum(audio.writable.get_writer()))
 
     def _receive(self, event):
         processor = webrtc.MediaStreamTrackProcessor(
@@ -104,10 +104,10 @@ class LibwebrtcPeer:
 
     async def _watch(self, reader):
         while not (chunk := await reader.read()).done:
-            picture = bytearray(chunk.value.allocation_size())
-            await chunk.value.copy_to(picture)
+            frame = bytearray(chunk.value.allocation_size())
+            await chunk.value.copy_to(frame)
             plane = chunk.value.coded_width * chunk.value.coded_height
-            self._contrast = samples.contrast(bytes(picture[:plane]))
+            self._contrast = samples.contrast(bytes(frame[:plane]))
             chunk.value.close()
 
     async def _hear(self, reader):
@@ -124,7 +124,7 @@ class LibwebrtcPeer:
 
 async def _draw(writer):
     chroma = b"\x80" * (samples.WIDTH * samples.HEIGHT // 2)
-    async for number, seconds in _ticks(1 / _PICTURES_PER_SECOND):
+    async for number, seconds in _ticks(1 / _FRAMES_PER_SECOND):
         settings = webrtc.VideoFrameBufferInit(
             format="I420",
             coded_width=samples.WIDTH,

@@ -1,4 +1,4 @@
-"""Sound and pictures that the peers without a camera send, and a look at what they receive."""
+"""Audio and video frames that the peers without a camera send, and a look at what they receive."""
 
 import array
 import math
@@ -23,12 +23,12 @@ _RAMP = bytes(i * 255 // WIDTH for i in range(WIDTH)) * 2
 
 
 def luma(number):
-    """The luma plane of a moving gradient: a picture that is not still and not flat."""
+    """The luma plane of a moving gradient: a video frame that is not still and not flat."""
     return _RAMP[number % WIDTH :][:WIDTH] * HEIGHT
 
 
 def energy(samples, sample_rate):
-    """What a block of 16 bit sound adds to W3C totalAudioEnergy."""
+    """What a block of 16 bit audio adds to W3C totalAudioEnergy."""
     values = array.array("h", samples)
     square = sum(v * v for v in values) / max(len(values), 1) / (32768 * 32768)
     return square * len(values) / sample_rate

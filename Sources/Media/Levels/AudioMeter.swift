@@ -2,7 +2,7 @@
 ///
 /// Nothing here calls a logarithm: the level comes from a table of thresholds, so that it is the
 /// same on every machine.
-package enum AudioLevel {
+package enum AudioMeter {
   /// The level that says silence.
   package static let silence: UInt8 = 127
 

@@ -1,0 +1,161 @@
+/// Writes frames as they are into a WebM file (Matroska, RFC 9559): a track of VP8, VP9, AV1 or
+/// Opus, with an index that players seek by.
+package struct WebMWriter {
+  /// What the track holds.
+  package enum Content: Hashable, Sendable {
+    /// `V_VP8`, `V_VP9` or `V_AV1`, and the size of the video frames.
+    case video(codec: String, width: Int, height: Int)
+    /// Opus with so many channels.
+    case opus(channels: Int)
+
+    private var isVideo: Bool {
+      if case .video = self { return true }
+      return false
+    }
+
+    fileprivate var longestCluster: Int64 { isVideo ? 5_000 : 10_000 }
+  }
+
+  private struct Cluster {
+    var begin: Int64
+    var blocks: [UInt8] = []
+    /// A player can begin here.
+    var beginsWithKey: Bool
+  }
+
+  private let content: Content
+  private var clusters: [Cluster] = []
+  private var last: Int64 = -1
+
+  package init(_ content: Content) { self.content = content }
+
+  /// Whether a codec of a take can stand in such a file; its name there.
+  package static func videoCodec(_ name: String) -> String? {
+    ["vp8": "V_VP8", "vp9": "V_VP9", "av1": "V_AV1"][name]
+  }
+
+  /// Adds the next frame.
+  ///
+  /// - Parameter milliseconds: since the beginning of the file; frames that are not later than the
+  ///   one before are moved behind it.
+  package mutating func add(_ frame: [UInt8], at milliseconds: Int64, isKey: Bool) {
+    let at = max(milliseconds, last + 1)
+    last = at
+    let age = clusters.last.map { at - $0.begin } ?? .max
+    // A block tells its time in 16 bits from its cluster's.
+    if isKey && age > 0 && (age >= content.longestCluster / 5 || clusters.isEmpty)
+      || age > content.longestCluster
+    {
+      clusters.append(Cluster(begin: at, beginsWithKey: isKey))
+    }
+    let place = clusters.count - 1
+    let time = UInt16(truncatingIfNeeded: at - clusters[place].begin)
+    let head: [UInt8] = [
+      0x81, UInt8(time >> 8), UInt8(truncatingIfNeeded: time), isKey ? 0x80 : 0,
+    ]
+    clusters[place].blocks += EBML.head([0xa3], length: head.count + frame.count) + head
+    clusters[place].blocks += frame
+  }
+
+  /// The whole file.
+  package func file() -> [UInt8] {
+    let information = EBML.element(
+      [0x15, 0x49, 0xa9, 0x66],
+      EBML.element([0x2a, 0xd7, 0xb1], EBML.number(1_000_000))
+        + EBML.element([0x44, 0x89], EBML.real(Double(max(last, 0) + 20)))
+        + EBML.element([0x4d, 0x80], Array("retake".utf8))
+        + EBML.element([0x57, 0x41], Array("retake".utf8)))
+    let tracks = EBML.element([0x16, 0x54, 0xae, 0x6b], track)
+    let bodies = clusters.map { cluster in
+      EBML.element(
+        [0x1f, 0x43, 0xb6, 0x75],
+        EBML.element([0xe7], EBML.number(UInt64(max(cluster.begin, 0)))) + cluster.blocks)
+    }
+    // Positions are as wide whatever they are, so that the index knows how long it is itself.
+    let front = information.count + tracks.count
+    let begin = front + cues(bodies, from: 0).count
+    let index = cues(bodies, from: begin)
+    var segment = EBML.head(
+      [0x18, 0x53, 0x80, 0x67], length: begin + bodies.reduce(0) { $0 + $1.count })
+    segment += information + tracks + index
+    for body in bodies { segment += body }
+    return EBML.element([0x1a, 0x45, 0xdf, 0xa3], Self.header) + segment
+  }
+
+  private static let header =
+    EBML.element([0x42, 0x86], [1]) + EBML.element([0x42, 0xf7], [1])
+    + EBML.element([0x42, 0xf2], [4]) + EBML.element([0x42, 0xf3], [8])
+    + EBML.element([0x42, 0x82], Array("webm".utf8)) + EBML.element([0x42, 0x87], [4])
+    + EBML.element([0x42, 0x85], [2])
+
+  private func cues(_ bodies: [[UInt8]], from begin: Int) -> [UInt8] {
+    var points: [UInt8] = []
+    var position = begin
+    for (cluster, body) in zip(clusters, bodies) {
+      defer { position += body.count }
+      guard cluster.beginsWithKey else { continue }
+      let place =
+        EBML.element([0xf7], [1]) + EBML.element([0xf1], EBML.wide(UInt64(position)))
+      points += EBML.element(
+        [0xbb],
+        EBML.element([0xb3], EBML.number(UInt64(max(cluster.begin, 0))))
+          + EBML.element([0xb7], place))
+    }
+    return EBML.element([0x1c, 0x53, 0xbb, 0x6b], points)
+  }
+
+  private var track: [UInt8] {
+    let common =
+      EBML.element([0xd7], [1]) + EBML.element([0x73, 0xc5], [1])
+      + EBML.element([0x9c], [0])
+    switch content {
+    case .video(let codec, let width, let height):
+      let size =
+        EBML.element([0xb0], EBML.number(UInt64(max(width, 0))))
+        + EBML.element([0xba], EBML.number(UInt64(max(height, 0))))
+      return EBML.element(
+        [0xae],
+        common + EBML.element([0x83], [1]) + EBML.element([0x86], Array(codec.utf8))
+          + EBML.element([0xe0], size))
+    case .opus(let channels):
+      let audio =
+        EBML.element([0xb5], EBML.real(48_000))
+        + EBML.element([0x9f], [UInt8(clamping: channels)])
+      // RFC 7845 section 5.1, without samples to skip: what was played was all of it.
+      let head =
+        Array("OpusHead".utf8) + [1, UInt8(clamping: channels), 0, 0]
+        + [0x80, 0xbb, 0, 0] + [0, 0, 0]
+      return EBML.element(
+        [0xae],
+        common + EBML.element([0x83], [2]) + EBML.element([0x86], Array("A_OPUS".utf8))
+          + EBML.element([0x63, 0xa2], head)
+          + EBML.element([0x56, 0xbb], EBML.number(80_000_000)) + EBML.element([0xe1], audio))
+    }
+  }
+}
+
+/// Elements of EBML (RFC 8794).
+private enum EBML {
+  static func element(_ name: [UInt8], _ body: [UInt8]) -> [UInt8] {
+    head(name, length: body.count) + body
+  }
+
+  /// A name and a length of eight bytes, which holds any.
+  static func head(_ name: [UInt8], length: Int) -> [UInt8] {
+    var size = wide(UInt64(length))
+    size[0] = 0x01
+    return name + size
+  }
+
+  static func number(_ value: UInt64) -> [UInt8] {
+    let bytes = wide(value)
+    let rest = bytes.drop { $0 == 0 }
+    return rest.isEmpty ? [0] : Array(rest)
+  }
+
+  static func wide(_ value: UInt64) -> [UInt8] {
+    (0..<8).map { UInt8(truncatingIfNeeded: value >> (56 - 8 * $0)) }
+  }
+
+  static func real(_ value: Double) -> [UInt8] { wide(value.bitPattern) }
+}

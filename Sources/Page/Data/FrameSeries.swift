@@ -1,0 +1,138 @@
+import Stats
+import Tape
+
+/// The frames of a take by peer, direction and track, read in one pass that can go on later.
+struct FrameSeries {
+  /// What became of a frame, as the page counts it; the place in the list is its number.
+  private static let outcomes = [
+    "encoded", "decoded", "recovered", "concealed", "undecodable", "not decoded", "passed on",
+  ]
+
+  private struct Format {
+    var place: Int
+    /// The number of the outcome, twice, and in the lowest bit whether a decoder can begin here.
+    var flags: Int64
+    var isVideo: Bool
+    var width: Int64
+    var height: Int64
+    var codec: String
+  }
+
+  private struct Key: Hashable {
+    var peer: Int64
+    var direction: String
+    var track: Int64
+    var kind: String
+  }
+
+  /// Pictures of one size and codec that follow each other.
+  private struct Size {
+    var at: Int64
+    var width: Int64
+    var height: Int64
+  }
+
+  private struct Track {
+    var key: Key
+    var codec = ""
+    var at = PageColumn(.steps)
+    var size = PageColumn(.values)
+    var flags = PageColumn(.values)
+    var rtpTime = PageColumn(.steps)
+    /// The quantiser of a picture, the peak of sound from 0 to 255.
+    var measure = PageColumn(.values)
+    var sizes: [Size] = []
+  }
+
+  private var formats: [Int64: Format] = [:]
+  private var tracks: [Track] = []
+  private var row: Int64 = 0
+
+  /// More changes than anybody looks at; a hostile take can have one with each frame.
+  private static let sizeMaximum = 20_000
+
+  /// Reads what came since the last time.
+  mutating func read(_ connection: borrowing SQLiteConnection) throws(SQLiteError) {
+    try readFormats(connection)
+    var rows = try connection.prepare(
+      """
+      SELECT row, at_ns, format, rtp_time, size, quantiser, peak FROM frame_store
+      WHERE row > ? ORDER BY row
+      """)
+    rows.bind(row, at: 1)
+    while try rows.step() {
+      row = rows.integer(0)
+      guard let format = formats[rows.integer(2)] else { continue }
+      let at = PageTime.units(rows.integer(1))
+      let place = format.place
+      tracks[place].at.append(at)
+      tracks[place].size.append(rows.integer(4))
+      tracks[place].flags.append(format.flags)
+      tracks[place].rtpTime.append(rows.integer(3) & 0xffff_ffff)
+      tracks[place].measure.append(format.isVideo ? rows.integer(5) : rows.integer(6) >> 7)
+      if format.width > 0 { note(format, at: at) }
+    }
+  }
+
+  private mutating func note(_ format: Format, at: Int64) {
+    let sizes = tracks[format.place].sizes
+    if let last = sizes.last, last.width == format.width, last.height == format.height { return }
+    guard sizes.count < Self.sizeMaximum else { return }
+    tracks[format.place].sizes.append(Size(at: at, width: format.width, height: format.height))
+  }
+
+  private mutating func readFormats(_ connection: borrowing SQLiteConnection) throws(SQLiteError) {
+    var rows = try connection.prepare(
+      """
+      SELECT format, peer, direction, track, kind, codec, outcome, key, width, height FROM format
+      WHERE kind IN ('audio', 'video') ORDER BY format
+      """)
+    while try rows.step() {
+      let (number, peer, direction, track, kind, codec) = rows.values(
+        Int64.self, Int64.self, String.self, Int64.self, String.self, String.self)
+      guard formats[number] == nil else { continue }
+      let (outcome, isKey, width, height) = rows.values(
+        from: 6, String.self, Int64.self, Int64.self, Int64.self)
+      let key = Key(peer: peer, direction: direction, track: track, kind: kind)
+      let place = tracks.firstIndex { $0.key == key } ?? tracks.count
+      if place == tracks.count { tracks.append(Track(key: key)) }
+      tracks[place].codec = codec
+      let code = Self.outcomes.firstIndex(of: outcome) ?? Self.outcomes.count
+      formats[number] = Format(
+        place: place, flags: Int64(code) << 1 | (isKey & 1), isVideo: kind == "video",
+        width: width, height: height, codec: codec)
+    }
+  }
+
+  /// What was read since the last time.
+  mutating func drain(into list: inout PageSeriesList) {
+    for place in tracks.indices {
+      let track = tracks[place]
+      list.add(
+        PageSeries(
+          what: "frames",
+          facts: [
+            ("peer", .integer(track.key.peer)), ("direction", .text(track.key.direction)),
+            ("track", .integer(track.key.track)), ("kind", .text(track.key.kind)),
+            ("codec", .text(track.codec)),
+          ],
+          columns: [
+            ("at", tracks[place].at.drain()), ("size", tracks[place].size.drain()),
+            ("flags", tracks[place].flags.drain()), ("rtpTime", tracks[place].rtpTime.drain()),
+            ("measure", tracks[place].measure.drain()),
+          ]))
+    }
+  }
+
+  /// Which sizes the pictures of each track had from when on, as rows of a JSON array:
+  /// `[peer, direction, track, seconds, width, height]`.
+  var sizes: String {
+    let rows = tracks.flatMap { track in
+      track.sizes.map {
+        "[\(track.key.peer),\(jsonString(track.key.direction)),\(track.key.track),"
+          + "\(StatsValue.number(Double($0.at) / 1e5).json),\($0.width),\($0.height)]"
+      }
+    }
+    return "[" + rows.joined(separator: ",") + "]"
+  }
+}

@@ -1,0 +1,139 @@
+import Queries
+import Stats
+package import Tape
+
+/// All that the page of a take shows: one JSON object, and the bytes of the columns that it names.
+///
+/// This is the contract between Swift and the page's script, described in the article on the page:
+/// `columns.js` reads the bytes, `take.js` the object, and nothing else looks at either. A content
+/// can be read again while its take grows: then `series` holds what came since, to be added to what
+/// was there, except for `lost` and `curve`, which are whole each time; all else is whole.
+package struct PageContent {
+  private let path: String
+  private var packets = PacketSeries()
+  private var frames = FrameSeries()
+
+  package init(path: String) { self.path = path }
+
+  /// What was read: the members of the object in their order, and the columns.
+  package struct Reading: Sendable {
+    fileprivate var members: [(String, String)]
+    package fileprivate(set) var columns: [UInt8]
+    /// How the page is called.
+    package fileprivate(set) var title: String
+
+    /// The object with further members, whose values are JSON.
+    package func object(with more: [(String, String)]) -> String {
+      "{" + (members + more).map { "\(jsonString($0.0)):\($0.1)" }.joined(separator: ",\n") + "}"
+    }
+  }
+
+  /// How many packets were read so far.
+  package var packetCount: Int { packets.count }
+
+  /// Reads what came since the last time.
+  ///
+  /// - Parameters:
+  ///   - keepsMessages: whether the texts of signaling messages belong to it.
+  ///   - tell: hears what is being read.
+  package mutating func read(keepsMessages: Bool = true, tell: (String) -> Void = { _ in })
+    throws(TapeError) -> Reading
+  {
+    tell("what the take holds")
+    let info = try TakeInfo(path: path)
+    let timeline = try Timeline(path: path)
+    let connection = try TakeFile.openForQueries(path)
+    var list = PageSeriesList()
+    var members = PageContent.facts(of: info)
+    do throws(SQLiteError) {
+      tell("packets")
+      try packets.read(connection)
+      packets.drain(into: &list)
+      tell("frames")
+      try frames.read(connection)
+      frames.drain(into: &list)
+      members.append(("sizes", frames.sizes))
+      for query in PageQuery.spans {
+        tell(query.name)
+        if let items = try PageAnswers.spans(query, connection) {
+          members.append((query.name, items))
+        }
+      }
+      for query in PageQuery.curves + [PageQuery.reports, PageQuery.messages] {
+        tell(query.name)
+        try PageAnswers.add(query, connection, to: &list)
+      }
+      for rows in PageRows.lists(keepsMessages: keepsMessages) {
+        tell(rows.name)
+        members.append((rows.name, try PageRows.json(rows.sql, connection)))
+      }
+    } catch {
+      throw TapeError(path: path, error)
+    }
+    members.append(("timeline", PageContent.entries(of: timeline)))
+    members.append(("queries", PageContent.queries))
+    members.append(("series", list.json))
+    return Reading(members: members, columns: list.bytes, title: PageContent.title(of: info))
+  }
+
+  /// The findings of a take as JSON.
+  package static func findings(path: String) throws(TapeError) -> String {
+    PageFindings(try TakeProblems(path: path)).json
+  }
+
+  /// The label of a take, else who is in it, else what its file is called.
+  static func title(of info: TakeInfo) -> String {
+    if !info.label.isEmpty { return info.label }
+    let labels = info.peers.map(\.label).filter { !$0.isEmpty }
+    if labels.count == 2 { return labels.joined(separator: " ↔ ") }
+    if let label = labels.first ?? info.actors.map(\.label).first(where: { !$0.isEmpty }) {
+      return labels.count > 2 ? "\(label) and \(labels.count - 1) others" : label
+    }
+    return fileName(info.path)
+  }
+
+  static func fileName(_ path: String) -> String {
+    path.split(separator: "/").last.map(String.init) ?? path
+  }
+
+  private static func facts(of info: TakeInfo) -> [(String, String)] {
+    let peers = info.peers.map { peer in
+      """
+      {"peer":\(peer.peer),"label":\(jsonString(peer.label)),"role":\(jsonString(peer.role)),\
+      "bytesIn":\(peer.bytesIn),"bytesOut":\(peer.bytesOut),\
+      "packetsIn":\(peer.packetsIn),"packetsOut":\(peer.packetsOut)}
+      """
+    }
+    return [
+      ("title", jsonString(title(of: info))), ("label", jsonString(info.label)),
+      ("file", jsonString(fileName(info.path))), ("start", jsonString(info.start)),
+      ("seconds", StatsValue.number(Double(info.durationNanoseconds) / 1e9).json),
+      ("steps", String(info.steps)), ("version", jsonString(info.toolVersion)),
+      ("isComplete", StatsValue.flag(info.isComplete).json),
+      ("ending", info.ending.map(jsonString) ?? "null"),
+      ("keepsMedia", StatsValue.flag(info.keepsMedia).json),
+      ("fileBytes", String(info.fileBytes)),
+      ("peers", "[" + peers.joined(separator: ",") + "]"),
+      ("actors", CanonicalJSON.text(info.actors)),
+      ("coverage", CanonicalJSON.text(info.coverage)),
+    ]
+  }
+
+  /// Rows `[seconds, step, peer, lane, what]`.
+  private static func entries(of timeline: Timeline) -> String {
+    let rows = timeline.entries.prefix(entryMaximum).map { entry in
+      "[\(StatsValue.number((Double(entry.atNanoseconds) / 1e4).rounded() / 1e5).json),"
+        + "\(entry.step),\(entry.peer),\(jsonString(entry.lane)),\(jsonString(entry.text))]"
+    }
+    return "[" + rows.joined(separator: ",\n") + "]"
+  }
+
+  /// More lines than anybody reads; `retake timeline` has all of them.
+  private static let entryMaximum = 20_000
+
+  private static let queries: String = {
+    let pairs = PageQuery.all.map { ($0.name, $0.sql) } + PageQuery.equivalents
+    return "{" + pairs.map { "\(jsonString($0.0)):\(jsonString($0.1))" }.joined(separator: ",\n")
+      + "}"
+  }()
+}

@@ -1,0 +1,227 @@
+// Drawing on a canvas: the clock's grid, curves, ticks, spans and waves. What is drawn is given as
+// numbers; nothing here knows what they mean.
+import { clock, ticks } from "./clock.js";
+import { lowerBound, make, upperBound } from "./basics.js";
+
+const colourNames = [
+  "ink", "dim", "line", "grid", "card", "good", "wait", "bad", "off", "video", "audio", "data",
+  "control", "good-text", "wait-text", "bad-text", "off-text", "video-text", "audio-text",
+  "data-text", "control-text", "good-back", "wait-back", "bad-back", "off-back", "video-back",
+  "audio-back", "data-back", "control-back",
+];
+
+/** The colours of the style sheet as they are now, by their names. */
+export let ink = {};
+
+/** Asks the style sheet anew, after the scheme changed. */
+export function readColours() {
+  const probe = make("i");
+  document.body.append(probe);
+  const read = (name) => {
+    probe.style.color = `var(--${name})`;
+    return getComputedStyle(probe).color;
+  };
+  ink = Object.fromEntries(colourNames.map((name) => [name, read(name)]));
+  probe.remove();
+}
+
+const font = '11px system-ui, "DejaVu Sans", sans-serif';
+
+/** A canvas of so many pixels, sharp on any display, with the grid of the clock. */
+export function frame(canvas, width, height) {
+  const ratio = window.devicePixelRatio || 1;
+  const [across, down] = [Math.round(width * ratio), Math.round(height * ratio)];
+  if (canvas.width !== across || canvas.height !== down) {
+    canvas.width = across;
+    canvas.height = down;
+    canvas.style.height = `${height}px`;
+  }
+  const context = canvas.getContext("2d");
+  context.setTransform(ratio, 0, 0, ratio, 0, 0);
+  context.clearRect(0, 0, width, height);
+  context.font = font;
+  context.textBaseline = "middle";
+  const { from, to } = clock;
+  const scale = width / (to - from);
+  return {
+    context, width, height, from, to, pixel: (to - from) / width,
+    x: (time) => (time - from) * scale,
+    time: (x) => from + x / scale,
+  };
+}
+
+/** Lines where the clock has its marks. */
+export function grid({ context, width, height, from, to, x }) {
+  context.fillStyle = ink.grid;
+  for (const at of ticks(from, to, Math.max(width / 90, 2)).at) {
+    context.fillRect(Math.round(x(at)), 0, 1, height);
+  }
+}
+
+/** A number at the top right: the top of the scale. */
+export function topValue({ context, width }, text) {
+  context.fillStyle = ink.dim;
+  context.textAlign = "right";
+  context.fillText(text, width - 3, 7);
+}
+
+/** A round number that is at least as large. */
+export function roundTop(value) {
+  if (!(value > 0)) return 1;
+  const power = 10 ** Math.floor(Math.log10(value));
+  return [1, 1.5, 2, 3, 4, 5, 6, 8, 10].find((each) => each * power >= value * 0.999) * power;
+}
+
+/** A curve of one value for each pixel, filled down to the ground. */
+export function area({ context, height }, values, top, colour, { isFilled = true, dash = [] } = {}) {
+  const y = (value) => height - 1 - (Math.min(value / top, 1) * (height - 5));
+  const trace = () => {
+    context.beginPath();
+    for (let x = 0; x < values.length; x += 1) {
+      if (x) context.lineTo(x, y(values[x]));
+      else context.moveTo(x, y(values[x]));
+    }
+  };
+  if (isFilled) {
+    trace();
+    context.lineTo(values.length, height);
+    context.lineTo(0, height);
+    context.globalAlpha = 0.14;
+    context.fillStyle = colour;
+    context.fill();
+    context.globalAlpha = 1;
+  }
+  trace();
+  context.strokeStyle = colour;
+  context.lineWidth = 1.3;
+  context.setLineDash(dash);
+  context.stroke();
+  context.setLineDash([]);
+}
+
+/** A curve through points, which holds each value to the next one when it has steps. */
+export function line(view, at, value, { low = 0, top, colour, dash = [], hasSteps = false }) {
+  const { context, height, x, from, to, width } = view;
+  const y = (number) => height - 1 - ((Math.min(Math.max(number, low), top) - low) / (top - low))
+    * (height - 5);
+  const first = Math.max(lowerBound(at, from) - 1, 0);
+  const last = Math.min(upperBound(at, to) + 1, at.length);
+  context.strokeStyle = context.fillStyle = colour;
+  if (last - first > 3 * width) return band(view, at, value, first, last, y);
+  context.lineWidth = 1.3;
+  context.setLineDash(dash);
+  context.beginPath();
+  for (let index = first; index < last; index += 1) {
+    if (index === first) context.moveTo(x(at[index]), y(value[index]));
+    else if (hasSteps) {
+      context.lineTo(x(at[index]), y(value[index - 1]));
+      context.lineTo(x(at[index]), y(value[index]));
+    } else context.lineTo(x(at[index]), y(value[index]));
+  }
+  context.stroke();
+  context.setLineDash([]);
+  if (last - first === 1) context.fillRect(x(at[first]) - 1.5, y(value[first]) - 1.5, 3, 3);
+  return undefined;
+}
+
+/** More points than pixels: from the least to the greatest of each pixel. */
+function band({ context, x }, at, value, first, last, y) {
+  let column = null;
+  let [low, high] = [0, 0];
+  const flush = () => {
+    if (column === null) return;
+    const top = y(high);
+    context.fillRect(column, top - 0.6, 1, Math.max(y(low) - top, 1.2));
+  };
+  for (let index = first; index < last; index += 1) {
+    const now = Math.floor(x(at[index]));
+    if (now !== column) {
+      flush();
+      column = now;
+      low = high = value[index];
+    } else {
+      low = Math.min(low, value[index]);
+      high = Math.max(high, value[index]);
+    }
+  }
+  flush();
+}
+
+/** Ticks at times that are in sight; many in one pixel make one, as high as the highest. */
+export function tickMarks(view, at, { height, colour, first = 0, last = at.length }) {
+  const { context, x, from, to } = view;
+  const begin = lowerBound(at, from, first, last);
+  const end = upperBound(at, to, begin, last);
+  const heights = typeof height === "function" ? height : () => height;
+  const colours = typeof colour === "function" ? colour : () => colour;
+  const foot = view.height - 2;
+  let column = -2;
+  let highest = 0;
+  for (let index = begin; index < end; index += 1) {
+    const now = Math.round(x(at[index]));
+    const tall = heights(index);
+    if (now - column < 1 && tall <= highest) continue;
+    column = now;
+    highest = tall;
+    context.fillStyle = colours(index);
+    context.fillRect(now - 0.5, foot - tall, 1.6, tall);
+  }
+}
+
+/** The longest beginning of a text that fits, with an ellipsis where something is missing. */
+export function fitting(context, text, width) {
+  if (context.measureText(text).width <= width) return text;
+  let [low, high] = [0, text.length];
+  while (low < high) {
+    const middle = (low + high + 1) >> 1;
+    if (context.measureText(`${text.slice(0, middle)}…`).width <= width) low = middle;
+    else high = middle - 1;
+  }
+  return low > 1 ? `${text.slice(0, low)}…` : "";
+}
+
+/** What lasts: a pale field with an edge of its colour and words in it. */
+export function spanMarks(view, spans, { top = 1, height = 15 } = {}) {
+  const { context, x, from, to, width } = view;
+  let free = -Infinity;
+  for (const { from: begin, to: end, tone, text } of spans) {
+    if (end < from || begin > to) continue;
+    const left = Math.max(x(begin), -4);
+    const right = Math.min(x(end), width + 4);
+    // What is too short to be seen among others is drawn once for all of it.
+    if (right - left < 1 && left < free) continue;
+    const wide = Math.max(right - left - 1, 2);
+    context.fillStyle = ink[`${tone}-back`];
+    context.beginPath();
+    context.roundRect(left, top, wide, height, 3);
+    context.fill();
+    if (tone === "bad" && wide > 6) hatch(context, left, top, wide, height);
+    context.fillStyle = ink[tone];
+    context.fillRect(left, top, 2.5, height);
+    free = left + 2;
+    const shown = wide > 24 ? fitting(context, text, wide - 10) : "";
+    if (shown) {
+      context.fillStyle = ink[`${tone}-text`];
+      context.textAlign = "left";
+      context.fillText(shown, Math.max(left, 0) + 7, top + height / 2 + 0.5);
+    }
+  }
+}
+
+/** Lines across what is bad, for who does not see that it is red. */
+function hatch(context, left, top, wide, height) {
+  context.save();
+  context.beginPath();
+  context.rect(left, top, wide, height);
+  context.clip();
+  context.strokeStyle = ink.bad;
+  context.globalAlpha = 0.35;
+  context.lineWidth = 1;
+  context.beginPath();
+  for (let at = left - height; at < left + wide; at += 5) {
+    context.moveTo(at, top + height);
+    context.lineTo(at + height, top);
+  }
+  context.stroke();
+  context.restore();
+}

@@ -1,0 +1,142 @@
+// The keyboard: everything that the pointer does, and what is quicker by a key.
+import { make, place, say } from "./basics.js";
+import {
+  clock, pan, point, release, select, setAddressPart, show, showAll, timeText, visit, zoom,
+} from "./clock.js";
+import { board, recolour, toggleWall, zoomToSelection } from "./board.js";
+import { copyLink } from "./copying.js";
+import { copyMarkdown } from "./aside.js";
+import { findingSpans, findingText, visitFinding } from "./findings.js";
+import { togglePlaying } from "./media.js";
+import { take } from "./take.js";
+
+const now = () => clock.cursor ?? clock.from;
+
+/** The next or the former one of some times, seen from the cursor. */
+function neighbour(times, by) {
+  const sorted = [...new Set(times)].sort((a, b) => a - b);
+  const at = now();
+  return by > 0 ? sorted.find((time) => time > at + 1e-6) : sorted.findLast((time) => time < at - 1e-6);
+}
+
+function nextFinding(by) {
+  const spans = findingSpans();
+  const at = neighbour(spans.map(({ from }) => from), by);
+  const found = spans.find(({ from }) => from === at);
+  if (!found) {
+    say(spans.length ? "No further finding" : "There are no findings");
+    return;
+  }
+  visitFinding(found.finding, found.index);
+  say(findingText(found.finding).slice(0, 120));
+}
+
+function nextState(by) {
+  const changes = (take.states ?? []).map(([peer, machine, from, , text]) => ({ peer, machine, from, text }));
+  const at = neighbour(changes.map(({ from }) => from), by);
+  const found = changes.find(({ from }) => from === at);
+  if (!found) {
+    say("No further change of a state");
+    return;
+  }
+  visit(at);
+  say(`${timeText(at)} ${found.machine}: ${found.text}`);
+}
+
+/** To the next thing in the marked lane, else to the next of all that happened. */
+function step(by) {
+  const marks = board.lanes.find((lane) => lane.id === board.marked?.id)?.marks;
+  const at = neighbour(marks?.length ? marks : take.timeline.map(([time]) => time), by);
+  if (at !== undefined) visit(at);
+}
+
+const schemes = ["light dark", "dark", "light"];
+function nextScheme() {
+  const root = document.documentElement;
+  const index = (schemes.indexOf(root.style.colorScheme || schemes[0]) + 1) % schemes.length;
+  root.style.colorScheme = schemes[index];
+  setAddressPart("scheme", index ? schemes[index] : "");
+  recolour();
+  say(index ? `${schemes[index]} colours` : "colours of the system");
+}
+
+/** Sets the scheme that an address names. */
+export function chooseScheme(name) {
+  if (!schemes.slice(1).includes(name)) return;
+  document.documentElement.style.colorScheme = name;
+  setAddressPart("scheme", name);
+}
+
+const tabs = () => [...place("views").children];
+
+const actions = [
+  ["n", "next finding", () => nextFinding(1)],
+  ["p", "finding before", () => nextFinding(-1)],
+  ["s", "next change of a state", () => nextState(1)],
+  ["S", "change of a state before", () => nextState(-1)],
+  [".", "step to what comes next in the marked lane, or of all that happened", () => step(1)],
+  [",", "step back", () => step(-1)],
+  [" ", "play from the cursor, or pause", togglePlaying],
+  ["ArrowLeft", "earlier", () => pan(-0.2)],
+  ["ArrowRight", "later", () => pan(0.2)],
+  ["+", "zoom in", () => zoom(0.5, now())],
+  ["-", "zoom out", () => zoom(2, now())],
+  ["Home", "to the beginning", () => show(0, clock.to - clock.from)],
+  ["End", "to the end", () => show(take.seconds - (clock.to - clock.from), take.seconds)],
+  ["0", "the whole take", showAll],
+  ["[", "select from the cursor on", () => select(now(), clock.selection?.[1] ?? clock.to)],
+  ["]", "select up to the cursor", () => select(clock.selection?.[0] ?? clock.from, now())],
+  ["z", "show what is selected", zoomToSelection],
+  ["h", "hold the cursor, or let it go", () => (clock.isHeld ? release() : point(now(), true))],
+  ["Escape", "select nothing and let the cursor go", () => {
+    select(null);
+    release();
+  }],
+  ["c", "copy a link to this place", copyLink],
+  ["m", "copy a summary as Markdown", copyMarkdown],
+  ["t", "time of day, or since the beginning", toggleWall],
+  ["d", "dark, light, or as the system has it", nextScheme],
+  ["/", "look for lanes", () => {
+    place("tab-call").click();
+    place("lane-words").focus();
+  }],
+  ["?", "these keys", () => toggleHelp()],
+];
+
+const shownKeys = { ArrowLeft: "←", ArrowRight: "→", Escape: "Esc", " ": "space" };
+
+function toggleHelp() {
+  const help = place("help");
+  if (help.open) {
+    help.close();
+    return;
+  }
+  help.replaceChildren(
+    make("h2", {}, "Keys"),
+    make("table", {}, make("tbody", {}, [...actions, ["1 … 9", "views"]].map(([key, what]) =>
+      make("tr", {}, make("td", {}, make("kbd", {}, shownKeys[key] ?? key)), make("td", {}, what))))),
+    make("h2", {}, "Pointer"),
+    make("p", {}, "Wheel or two fingers: zoom where it is. Drag: move. Shift and drag: select. Click: hold "
+      + "the cursor and mark the lane. Double click: select what lasts there. Shift and wheel: move."),
+    make("form", { method: "dialog" }, make("button", {}, "Close")));
+  help.showModal();
+}
+
+export function listenToKeys() {
+  window.addEventListener("keydown", (event) => {
+    if (event.ctrlKey || event.metaKey || event.altKey) return;
+    if (event.target.matches("input, textarea, select") && event.key !== "Escape") return;
+    if (place("help").open && event.key !== "?") return;
+    if (event.target.matches("[role=tab]") && event.key.startsWith("Arrow")) return;
+    if (event.target.matches("button, a, summary") && event.key === " ") return;
+    if (/^[1-9]$/.test(event.key)) {
+      tabs()[Number(event.key) - 1]?.click();
+      return;
+    }
+    const action = actions.find(([key]) => key === event.key || (key === "+" && event.key === "="));
+    if (!action) return;
+    event.preventDefault();
+    if (event.target.matches("input")) event.target.blur();
+    action[2]();
+  });
+}

@@ -1,0 +1,244 @@
+// Kinds of lanes: what each draws, says at the cursor, and lasts from when to when. A lane is
+//   {label, unit, height, draw(view), at(time) -> text, tone, spans, marks, query, isExtra}
+// where `spans` can be selected, `marks` are times to step to, and `query` names its SQL.
+import { bitRate, counted, digits, duration, lowerBound, upperBound } from "./basics.js";
+import { clock } from "./clock.js";
+import { area, grid, ink, line, roundTop, spanMarks, tickMarks, topValue } from "./draw.js";
+import {
+  carried, extent, frameRate, outcomeOf, pictures, quantile, rateAt, rateWindow,
+} from "./measures.js";
+
+/* ---- States and their colours, which never change ---- */
+
+const tones = {
+  good: [
+    "connected", "completed", "complete", "stable", "succeeded", "open", "active", "running",
+    "playing", "recording", "granted", "speaker", "ready", "established",
+  ],
+  wait: [
+    "checking", "connecting", "gathering", "have-local-offer", "have-remote-offer",
+    "have-local-pranswer", "have-remote-pranswer", "in-progress", "waiting", "closing", "starting",
+    "stopping", "interrupted", "preparing",
+  ],
+  bad: ["disconnected", "failed", "lost", "denied", "error"],
+};
+
+/** The tone of a state: good, wait, bad or off. */
+export const toneOf = (state) =>
+  Object.keys(tones).find((tone) => tones[tone].includes(state)) ?? "off";
+
+/* ---- Kinds of lanes ---- */
+
+/** What lasted: `list` has `{from, to, tone, text}`. */
+export function spanLane(label, list, more = {}) {
+  return {
+    label, height: 18, spans: list, tone: "off",
+    draw(view) {
+      grid(view);
+      spanMarks(view, list);
+    },
+    at: (time) => list.filter(({ from, to }) => from <= time && time < to)
+      .map(({ text }) => text).join(", "),
+    toneAt: (time) => list.find(({ from, to }) => from <= time && time < to)?.tone,
+    marks: list.map(({ from }) => from),
+    ...more,
+  };
+}
+
+/** One or more curves with one scale: `{at, value, colour, dash, hasSteps, name}`. */
+export function curveLane(label, unit, curves, more = {}) {
+  const isDown = more.low !== undefined;
+  return {
+    label, unit, height: 34, tone: curves[0].tone,
+    draw(view) {
+      grid(view);
+      const extents = curves.map((curve) => extent(curve, view.from, view.to));
+      const high = Math.max(...extents.map(([, top]) => top));
+      const top = more.top ?? roundTop(Number.isFinite(high) ? high : 1);
+      for (const curve of curves) {
+        line(view, curve.at, curve.value, {
+          low: more.low ?? 0, top, colour: ink[curve.tone], dash: curve.dash,
+          hasSteps: curve.hasSteps,
+        });
+      }
+      topValue(view, isDown ? `${top} to ${more.low}` : digits(top));
+    },
+    at: (time) => curves.map((curve) => {
+      const index = upperBound(curve.at, time) - 1;
+      if (index < 0) return "";
+      return `${curve.name ? `${curve.name} ` : ""}${digits(curve.value[index])} ${unit}`;
+    }).filter(Boolean).join(", "),
+    ...more,
+  };
+}
+
+/** Something that happened at times: `lists` has `{at, height, tone, name, text(index)}`. */
+export function tickLane(label, lists, more = {}) {
+  const near = (time) => 6 * ((clock.to - clock.from) / 1000) + 1e-9 + time * 0;
+  return {
+    label, height: 18, tone: lists[0].tone,
+    draw(view) {
+      grid(view);
+      for (const list of lists) {
+        tickMarks(view, list.at, {
+          height: list.height ?? 9,
+          colour: typeof list.tone === "function" ? (index) => ink[list.tone(index)]
+            : ink[list.tone],
+        });
+      }
+    },
+    at(time) {
+      const words = [];
+      for (const list of lists) {
+        const first = lowerBound(list.at, time - near(time));
+        const last = upperBound(list.at, time + near(time), first);
+        if (last > first) {
+          words.push(last - first === 1 && list.text
+            ? list.text(first) : counted(last - first, list.name, list.names));
+        }
+      }
+      return words.join(", ");
+    },
+    marks: lists.flatMap((list) => (list.at.length <= 5000 ? [...list.at] : [])),
+    ...more,
+  };
+}
+
+/** A bit rate with further curves over it. */
+export function rateLane(label, list, tone, curves = [], more = {}) {
+  return {
+    label, unit: "kbit/s", height: 52, tone, query: "packets",
+    draw(view) {
+      grid(view);
+      const window = rateWindow(view.to - view.from, view.pixel);
+      const values = new Float64Array(Math.ceil(view.width));
+      let high = 0;
+      for (let x = 0; x < values.length; x += 1) {
+        values[x] = rateAt(list, view.time(x + 0.5), window) / 1e3;
+        high = Math.max(high, values[x]);
+      }
+      for (const curve of curves) {
+        const most = extent(curve, view.from, view.to)[1];
+        // An estimate far beyond what is sent must not press the rest to the ground.
+        if (Number.isFinite(most)) high = Math.max(high, Math.min(most, 3 * high || most));
+      }
+      const top = roundTop(high);
+      area(view, values, top, ink[tone]);
+      if (view.pixel < 0.0006) sticks(view, list, tone);
+      for (const curve of curves) {
+        line(view, curve.at, curve.value, {
+          top, colour: ink[curve.tone], dash: [4, 3], hasSteps: true,
+        });
+      }
+      topValue(view, digits(top));
+    },
+    at(time) {
+      const window = rateWindow(clock.to - clock.from, (clock.to - clock.from) / 1000);
+      const parts = [bitRate(rateAt(list, time, window))];
+      for (const curve of curves) {
+        const index = upperBound(curve.at, time) - 1;
+        if (index >= 0) parts.push(`${curve.name} ${bitRate(curve.value[index] * 1e3)}`);
+      }
+      return parts.join(", ");
+    },
+    carried: (from, to) => carried(list, from, to),
+    ...more,
+  };
+}
+
+/** Every packet as a stick, as long as the packet, where there is room for each. */
+function sticks(view, list, tone) {
+  view.context.fillStyle = ink[`${tone}-text`];
+  for (const series of list) {
+    const [first, last] = series.range(view.from, view.to);
+    for (let index = first; index < last; index += 1) {
+      const tall = Math.max((series.sizes[index] / 1300) * (view.height - 8), 2);
+      view.context.fillRect(view.x(series.at[index]), view.height - tall, 1.2, tall);
+    }
+  }
+}
+
+/** Pictures in a second; 0 within a freeze, which is marked. */
+export function frameLane(series) {
+  return {
+    label: "frames", unit: "per s", height: 34, tone: "video", query: "frames",
+    draw(view) {
+      grid(view);
+      const { freezes } = pictures(series);
+      view.context.fillStyle = ink["bad-back"];
+      for (const [from, to] of freezes) {
+        if (to < view.from || from > view.to) continue;
+        view.context.fillRect(view.x(from), 0, Math.max(view.x(to) - view.x(from), 1), view.height);
+      }
+      const values = new Float64Array(Math.ceil(view.width));
+      const high = 10;
+      for (let x = 0; x < values.length; x += 1) {
+        values[x] = frameRate(series, view.time(x), view.time(x + 1));
+      }
+      // Frames that follow at once after others make no scale.
+      const usual = quantile(values.filter((value) => value > 0), 0.9);
+      const top = roundTop(Math.max(high, Number.isFinite(usual) ? 1.15 * usual : 0));
+      area(view, values, top, ink.video);
+      topValue(view, digits(top));
+    },
+    at(time) {
+      const frozen = pictures(series).freezes.find(([from, to]) => from <= time && time < to);
+      if (frozen) return `0 per s, stands still for ${duration(frozen[1] - frozen[0])}`;
+      return `${digits(frameRate(series, time - 0.0005, time + 0.0005), 2)} per s`;
+    },
+    get spans() {
+      return pictures(series).freezes.map(([from, to]) => ({ from, to, tone: "bad", text: "freeze" }));
+    },
+    get marks() { return series.count <= 20000 ? pictures(series).at : []; },
+  };
+}
+
+/** Sound as it was heard or sent: its peaks, with what was made up in red. */
+export function waveLane(label, series) {
+  const flags = () => series.column("flags");
+  return {
+    label, height: 34, tone: "audio", query: "frames",
+    draw(view) {
+      grid(view);
+      const { context, height } = view;
+      const [at, peak, kinds] = [series.at, series.column("measure"), flags()];
+      const [first, last] = series.range(view.from - 0.02, view.to);
+      const wide = Math.max(0.02 / view.pixel - 0.6, 1);
+      const middle = height / 2;
+      context.fillStyle = ink.line;
+      context.fillRect(0, middle - 0.5, view.width, 1);
+      let column = -1;
+      let [tall, worst] = [0, ""];
+      const flush = () => {
+        if (column < 0) return;
+        context.fillStyle = ink[worst || "audio"];
+        context.globalAlpha = worst ? 1 : 0.85;
+        const size = Math.max(tall, worst ? 3 : 0.5);
+        context.fillRect(column, middle - size, wide, 2 * size);
+      };
+      for (let index = first; index < last; index += 1) {
+        const now = Math.max(Math.floor(view.x(at[index])), 0);
+        if (now !== column) {
+          flush();
+          column = now;
+          [tall, worst] = [0, ""];
+        }
+        // By its square root, so that quiet speech is seen beside loud one.
+        tall = Math.max(tall, Math.sqrt(peak[index] / 255) * (middle - 2));
+        const outcome = outcomeOf(kinds[index]);
+        if (outcome === "concealed") worst = "bad";
+        else if (outcome === "recovered" && !worst) worst = "wait";
+      }
+      flush();
+      context.globalAlpha = 1;
+    },
+    at(time) {
+      const index = series.before(time);
+      if (index < 0 || time - series.at[index] > 0.2) return "nothing";
+      const peak = series.column("measure")[index];
+      const loud = peak ? `${digits(20 * Math.log10(peak / 255), 2)} dB peak` : "silence";
+      const outcome = outcomeOf(flags()[index]);
+      return ["concealed", "recovered"].includes(outcome) ? `${outcome}, ${loud}` : loud;
+    },
+  };
+}

@@ -1,0 +1,497 @@
+// What lanes there are, in groups by person and purpose.
+import { byteCount, counted, digits } from "./basics.js";
+import { clock } from "./clock.js";
+import { grid, ink } from "./draw.js";
+import {
+  curveLane, frameLane, rateLane, spanLane, tickLane, toneOf, waveLane,
+} from "./kinds.js";
+import { delays, isKeyFrame, pictures, waits } from "./measures.js";
+import { filmLane } from "./media.js";
+import {
+  codecName, otherSide, peerName, possessive, repairsOf, seriesOf, take,
+} from "./take.js";
+
+/* ---- Pieces of lanes ---- */
+
+/** Curves of a kind of some streams, in the unit they are told in. */
+export function curvesOf(name, { peer, direction, ssrcs }, tone, more = {}) {
+  return seriesOf("curve", { of: name, peer })
+    .filter((series) => (direction === undefined || series.direction === direction)
+      && (!ssrcs || ssrcs.has(Number(series.ssrc))))
+    .map((series) => ({
+      at: series.at, value: series.column("value").map((value) => value / series.divisor), tone,
+      ...more,
+    }));
+}
+
+/** Spans of a table `[peer, subject, from, to, text]` that a test picks. */
+export const spansOf = (name, test, tone) =>
+  (take[name] ?? []).filter(test).map(([, subject, from, to, text]) => ({
+    from, to, text, subject, tone: typeof tone === "function" ? tone(text, subject) : tone,
+  }));
+
+const fates = ["lost", "sent again", "late"];
+const fateTones = ["bad", "wait", "off"];
+
+function lossLane(way) {
+  if (!way.lost.length) return [];
+  const lists = way.lost.map((series) => {
+    const fate = series.column("fate");
+    const sequence = series.column("sequence");
+    return {
+      at: series.at, height: (index) => [14, 8, 5][fate[index]] ?? 5,
+      tone: (index) => fateTones[fate[index]] ?? "off", name: "packet missing",
+      names: "packets missing",
+      text: (index) => `${sequence[index]} ${fates[fate[index]] ?? "missing"}`,
+    };
+  });
+  return [tickLane("lost, repaired", lists, { query: "lost", tone: "bad" })];
+}
+
+/** Feedback on a way and what was sent again: NACK, PLI, FIR, RTX. */
+function feedbackLane(flow) {
+  const way = flow.received ?? flow.sent;
+  const lists = [];
+  const kinds = { nack: [6, "control"], pli: [14, "bad"], fir: [14, "bad"] };
+  for (const [type, [height, tone]] of Object.entries(kinds)) {
+    for (const series of way.reports.filter((each) => each.type === type)) {
+      const value = series.column("value");
+      const word = type.toUpperCase();
+      lists.push({
+        at: series.at, height, tone, name: word, names: `${word}s`,
+        text: (index) => (type === "nack" ? `NACK of ${counted(value[index], "packet")}` : word),
+      });
+    }
+  }
+  for (const series of repairsOf(way)) {
+    lists.push({ at: series.at, height: 4, tone: "video", name: "packet sent again",
+      names: "packets sent again" });
+  }
+  return lists.length ? [tickLane("NACK, PLI, RTX", lists, { query: "rtcp", tone: "control" })] : [];
+}
+
+function sizeLane(way) {
+  const rows = take.sizes.filter(
+    ([peer, direction, track]) => peer === way.peer && direction === way.direction
+      && track === way.track);
+  if (!rows.length) return [];
+  const most = Math.max(...rows.map((row) => row[4] * row[5]));
+  const list = rows.map(([, , , from, width, height], index) => ({
+    from, to: rows[index + 1]?.[3] ?? take.seconds, text: `${width}x${height}`,
+    tone: width * height < most ? "wait" : "good",
+  }));
+  return [spanLane("size", list, { tone: "video" })];
+}
+
+/* ---- Groups ---- */
+
+function videoGroup(flow, redrawn) {
+  const { sent, received } = flow;
+  const way = received ?? sent;
+  const target = sent ? curvesOf("target", { ...sent, direction: "out" }, "control",
+    { name: "target" }) : [];
+  const estimate = sent
+    ? curvesOf("estimate", { peer: sent.peer, direction: "out" }, "control", { name: "estimate" })
+    : [];
+  const lanes = [];
+  const film = way.frames && filmLane(way, redrawn);
+  if (film) lanes.push(film);
+  if (way.packets.length) {
+    lanes.push(rateLane("bit rate", way.packets, "video", target.length ? target : estimate));
+  }
+  if (sent && received) lanes.push(rateLane("sent", sent.packets, "video", target, { isExtra: true }));
+  lanes.push(...(received ? lossLane(received) : []), ...feedbackLane(flow), ...sizeLane(way));
+  const limits = sent ? spansOf("limits", (row) => row[0] === sent.peer
+    && sent.ssrcs.has(Number(row[1])), (text) => (text === "none" ? "good" : "wait")) : [];
+  if (limits.some(({ text }) => text !== "none")) {
+    lanes.push(spanLane("limited by", limits, { query: "limits" }));
+  } else if (limits.length) lanes.push(spanLane("limited by", limits, { query: "limits", isExtra: true }));
+  if (way.frames) lanes.push(frameLane(way.frames));
+  lanes.push(...waitLanes(flow, "video"));
+  if (way.frames) lanes.push(...encodedLanes(way.frames));
+  lanes.push(...reportLanes(flow, "video"));
+  return {
+    id: flow.id, name: `${flow.name} → ${flow.to}`, peers: flow.peers, kind: "video",
+    note: noteOf(flow, way), flow, lanes,
+  };
+}
+
+function audioGroup(flow) {
+  const { received, sent } = flow;
+  const way = received ?? sent;
+  const lanes = [];
+  if (way.frames) lanes.push(waveLane(received ? "heard" : "sent sound", way.frames));
+  if (received && sent?.frames) {
+    lanes.push({ ...waveLane("spoken", sent.frames), isExtra: true });
+  }
+  lanes.push(...(received ? lossLane(received) : []));
+  if (way.packets.length) lanes.push(rateLane("bit rate", way.packets, "audio", [], { isExtra: true, height: 34 }));
+  lanes.push(...waitLanes(flow, "audio"));
+  const levels = seriesOf("curve", { of: "level", peer: way.peer, direction: way.direction })
+    .filter((series) => Number(series.ssrc) === way.track)
+    .map((series) => ({ at: series.at, value: series.column("value").map((each) => each / 10),
+      tone: "audio" }));
+  if (levels.length) {
+    lanes.push(curveLane("level", "dBov", levels, { query: "level", low: -90, top: 0, isExtra: true }));
+  }
+  lanes.push(...reportLanes(flow, "audio"));
+  return {
+    id: flow.id, name: `${flow.name} → ${flow.to}`, peers: flow.peers, kind: "audio",
+    note: noteOf(flow, way), flow, lanes,
+  };
+}
+
+/** `VP8, mid 1`, and who of the two was recorded. */
+function noteOf(flow, way) {
+  const parts = [codecName(flow.codec)];
+  if (flow.mid !== undefined && flow.mid !== "") parts.push(`mid ${flow.mid}`);
+  const sizes = take.sizes.filter(
+    ([peer, direction, track]) => peer === way.peer && direction === way.direction
+      && track === way.track);
+  if (flow.kind === "video" && sizes.length) {
+    const [, , , , width, height] = sizes.at(-1);
+    parts.push(`${width}x${height}`);
+  }
+  if (way.frames?.count > 1 && flow.kind === "video") {
+    const { at, count } = pictures(way.frames);
+    if (at.length > 1) {
+      parts.push(`${digits(count.at(-1) / (at.at(-1) - at[0]), 2)} frames per s`);
+    }
+  }
+  return parts.filter(Boolean).join(", ");
+}
+
+/** Delay on the way, and the wait for the decoder. */
+function waitLanes(flow, tone) {
+  const lanes = [];
+  if (!flow.received) return lanes;
+  if (flow.received.packets.length) {
+    const isWhole = Boolean(flow.sent?.packets.length);
+    lanes.push(lazyCurve(isWhole ? "on the way" : "late by", "ms", () => delays(flow), "control",
+      { query: "packets" }));
+  }
+  if (flow.received.frames && flow.received.packets.length) {
+    lanes.push(lazyCurve("jitter buffer", "ms", () => waits(flow.received), tone,
+      { query: "frames" }));
+  }
+  return lanes;
+}
+
+/** A curve that is worked out when it is first in sight. */
+function lazyCurve(label, unit, read, tone, more) {
+  let lane;
+  const whole = () => (lane ??= curveLane(label, unit, [{ ...read(), tone }], { height: 30 }));
+  return {
+    label, unit, height: 30, tone, draw: (view) => whole().draw(view),
+    at: (time) => whole().at(time), ...more,
+  };
+}
+
+/** Quantisers and sizes of frames. */
+function encodedLanes(series) {
+  const lanes = [];
+  if (series.count && series.codec !== "h264") {
+    lanes.push(lazyCurve("quantiser", "QP",
+      () => ({ at: series.at, value: series.column("measure") }), "video",
+      { isExtra: true, query: "frames" }));
+  }
+  const flags = series.column("flags");
+  const most = series.column("size").reduce((high, size) => Math.max(high, size), 1);
+  lanes.push(tickLane("frame sizes", [{
+    at: series.at, name: "frame",
+    height: (index) => 2 + 22 * Math.sqrt(series.column("size")[index] / most),
+    tone: (index) => (isKeyFrame(flags[index]) ? "control" : "video"),
+    text: (index) => `${isKeyFrame(flags[index]) ? "key frame" : "frame"} of ${byteCount(series.column("size")[index])}`,
+  }], { isExtra: true, height: 28, tone: "video", query: "frames" }));
+  return lanes;
+}
+
+/** What getStats and reports say of a flow: jitter, loss, round trips, times of codecs. */
+function reportLanes(flow, tone) {
+  const { sent, received } = flow;
+  const lanes = [];
+  const add = (label, unit, curves, query) => {
+    if (curves.length) lanes.push(curveLane(label, unit, curves, { isExtra: true, query, height: 30 }));
+  };
+  if (received) {
+    add("jitter", "ms", curvesOf("jitter", { ...received, direction: "in" }, tone), "jitter");
+    add("buffer target", "ms", curvesOf("buffer-target", { ...received, direction: "in" }, tone),
+      "buffer-target");
+    add("decode time", "ms", curvesOf("decode-time", { ...received, direction: "in" }, tone),
+      "decode-time");
+  }
+  if (sent) {
+    add("reported jitter", "ms", curvesOf("jitter", { ...sent, direction: "out" }, tone), "jitter");
+    add("reported loss", "%", curvesOf("fraction-lost", { ...sent, direction: "out" }, "bad"),
+      "fraction-lost");
+    add("round trip", "ms", curvesOf("round-trip", { ...sent, direction: "out" }, "control"),
+      "round-trip");
+    add("encode time", "ms", curvesOf("encode-time", { ...sent, direction: "out" }, tone),
+      "encode-time");
+  }
+  return lanes;
+}
+
+/** Which states are in sight before all others are asked for. */
+const mainStates = ["connection", "ice-connection"];
+const stateNames = {
+  connection: "connection", "ice-connection": "ICE", "ice-gathering": "gathering", dtls: "DTLS",
+  sctp: "SCTP", signaling: "signaling",
+};
+
+function connectionGroup({ peer }) {
+  const states = new Map();
+  for (const [owner, machine, from, to, text] of take.states ?? []) {
+    if (owner !== peer) continue;
+    if (!states.has(machine)) states.set(machine, []);
+    states.get(machine).push({ from, to, text, tone: toneOf(text) });
+  }
+  const rank = (machine) => {
+    const index = Object.keys(stateNames).indexOf(machine);
+    return index < 0 ? 99 : index;
+  };
+  const machines = [...states.keys()].sort((a, b) => rank(a) - rank(b));
+  const hasMain = machines.some((machine) => mainStates.includes(machine));
+  const lanes = machines.map((machine) => spanLane(
+    stateNames[machine] ?? machine, states.get(machine),
+    { isState: true, query: "states", isExtra: hasMain && !mainStates.includes(machine) }));
+  const paths = spansOf("path", (row) => row[0] === peer).map((span) => {
+    const isRelayed = span.subject.includes("relay");
+    return { ...span, text: `${span.subject.split(" ")[0]} ${span.text}`, tone: isRelayed ? "wait" : "good" };
+  });
+  if (paths.length) lanes.splice(2, 0, spanLane("ICE pair", paths, { query: "path" }));
+  const trips = curvesOf("path-round-trip", { peer }, "control");
+  const media = curvesOf("round-trip", { peer }, "control");
+  if (trips.length || media.length) {
+    lanes.push(curveLane("round trip", "ms", trips.length ? [...trips, ...media.slice(0, 1)] : media.slice(0, 2),
+      { query: trips.length ? "path-round-trip" : "round-trip" }));
+  }
+  lanes.push(...estimateLanes(peer), ...wholeLanes(peer));
+  const path = paths.at(-1);
+  return {
+    id: `connection${peer}`, name: `${possessive(peerName(peer))} connection`, peers: [peer],
+    kind: "connection", note: path ? path.text : "", lanes,
+  };
+}
+
+/** What congestion control reckons with and hears. */
+function estimateLanes(peer) {
+  const lanes = [];
+  const estimate = curvesOf("estimate", { peer, direction: "out" }, "control",
+    { name: "estimate", hasSteps: true });
+  const sent = seriesOf("packets", { peer, direction: "out", protocol: "rtp" });
+  if (estimate.length && sent.length) {
+    lanes.push(rateLane("sent, estimate", sent, "video", estimate, { query: "estimate", height: 40 }));
+  }
+  const heard = seriesOf("rtcp", { peer, type: "transport-cc", direction: "in" });
+  if (heard.length) {
+    lanes.push(tickLane("feedback", heard.map((series) => {
+      const missing = series.column("value");
+      return {
+        at: series.at, name: "report", height: (index) => 4 + Math.min(2 * missing[index], 10),
+        tone: (index) => (missing[index] ? "bad" : "control"),
+        text: (index) => (missing[index]
+          ? `${counted(missing[index], "packet")} did not arrive` : "all arrived"),
+      };
+    }), { isExtra: true, query: "rtcp", tone: "control" }));
+  }
+  return lanes;
+}
+
+/** All that went over the wire, whatever it was. */
+function wholeLanes(peer) {
+  return ["in", "out"].flatMap((direction) => {
+    const list = seriesOf("packets", { peer, direction });
+    if (!list.length) return [];
+    return [rateLane(direction === "in" ? "all received" : "all sent", list, "off", [],
+      { isExtra: true, height: 34 })];
+  });
+}
+
+function signalingGroup() {
+  const rows = take.signaling;
+  if (!rows.length) return [];
+  const peers = take.peers.map(({ peer }) => peer);
+  // What one peer sent and another of the take got is one arrow.
+  const two = peers.length === 2 && rows.some((row) => row.direction === "out" && row.peer === peers[1]);
+  const list = two ? rows.filter((row) => row.direction === "out") : rows;
+  const isUp = (row) => (two ? row.peer === peers[0] : row.direction === "out");
+  const others = take.peers.length === 1 ? otherSide : "the others";
+  const [above, below] = two ? [peerName(peers[0]), peerName(peers[1])]
+    : [peers.length === 1 ? peerName(peers[0]) : "sent", peers.length === 1 ? others : "received"];
+  const lane = {
+    label: "messages", height: 40, tone: "data", query: "signaling",
+    marks: list.map(({ at }) => at),
+    draw: (view) => ladder(view, list, isUp),
+    at(time) {
+      const near = 6 * ((clock.to - clock.from) / 1000);
+      return list.filter((row) => Math.abs(row.at - time) <= near)
+        .map((row) => `${isUp(row) ? above : below}: ${row.type}`).join(", ");
+    },
+    open: "signaling",
+  };
+  return [{
+    id: "signaling", name: "Signaling", note: `${above} above, ${below} below`, peers: [],
+    kind: "signaling", lanes: [lane],
+  }];
+}
+
+function ladder(view, list, isUp) {
+  grid(view);
+  const { context, x, height } = view;
+  const middle = height / 2;
+  context.fillStyle = ink.line;
+  context.fillRect(0, middle, view.width, 1);
+  const free = { true: -Infinity, false: -Infinity };
+  for (const row of list) {
+    if (row.at < view.from - 1 || row.at > view.to) continue;
+    const at = x(row.at);
+    const up = isUp(row) ? -1 : 1;
+    const isMain = row.type !== "candidate";
+    const colour = row.type === "bye" ? "bad" : isMain ? "data" : "off";
+    context.strokeStyle = ink[colour];
+    context.lineWidth = 1.5;
+    context.beginPath();
+    context.moveTo(at, middle);
+    context.lineTo(at, middle + up * 12);
+    context.moveTo(at - 3, middle + up * 9);
+    context.lineTo(at, middle + up * 13);
+    context.lineTo(at + 3, middle + up * 9);
+    context.stroke();
+    const wide = context.measureText(row.type).width;
+    if (isMain && at > free[up < 0] && at + wide < view.width + 40) {
+      context.fillStyle = ink[colour === "data" ? "ink" : `${colour}-text`];
+      context.textAlign = "left";
+      context.fillText(row.type, at + 5, middle + up * 12);
+      free[up < 0] = at + wide + 14;
+    }
+  }
+}
+
+function speakerGroup() {
+  const rows = take.speakers ?? [];
+  if (!rows.length) return [];
+  const people = new Map();
+  for (const [peer, participant, from, to, text] of rows) {
+    if (!people.has(participant)) people.set(participant, { peer, list: [] });
+    people.get(participant).list.push({ from, to, text, tone: peer === take.peers[0]?.peer ? "audio" : "data" });
+  }
+  const names = [...people.keys()];
+  // What one peer heard, the other one said.
+  const hasBoth = take.flows.some((flow) => flow.kind === "audio" && flow.sent && flow.received);
+  const lanes = names.map((participant, index) => spanLane(
+    speakerName(participant), people.get(participant).list.map((span) => ({
+      ...span, text: `${speakerName(participant)}, ${span.text}`,
+      tone: ["audio", "data", "control", "video"][index % 4],
+    })), { query: "speakers", isExtra: index > 7 || (hasBoth && participant.split("/")[1] === "in") }));
+  const dominant = spansOf("dominant", () => true, "audio");
+  if (dominant.length) {
+    lanes.push(spanLane("dominant", dominant.map((span) => ({ ...span, text: speakerName(span.text) })),
+      { query: "dominant", isExtra: true }));
+  }
+  return [{
+    id: "speakers", name: "Who speaks", note: "as each peer heard it", peers: [], kind: "audio", lanes,
+  }];
+}
+
+/** `caller/in/1` in words: whom the caller hears. */
+export function speakerName(participant) {
+  const [label, direction, track, contributor] = participant.split("/");
+  if (contributor) return `${label} hears ${contributor}`;
+  if (direction === "out") return `${label} speaks`;
+  return direction === "in" ? `${label} hears${Number(track) > 1 ? ` ${track}` : ""}` : participant;
+}
+
+/** How many channels are in sight before all are asked for. */
+const channelsShown = 6;
+
+function dataGroup({ peer }) {
+  const channels = take.channelList.filter((channel) => channel.peer === peer);
+  if (!channels.length) return [];
+  const messages = seriesOf("messages", { peer });
+  const busy = (channel) => messages.filter((series) => series.channel === channel)
+    .reduce((sum, series) => sum + series.count, 0);
+  const ranked = channels.map((channel) => ({ ...channel, count: busy(channel.channel) }))
+    .sort((a, b) => b.count - a.count || a.channel - b.channel);
+  const lanes = ranked.map((channel, index) => channelLane(peer, channel, messages, index));
+  const used = ranked.filter(({ count }) => count > 0).length;
+  return [{
+    id: `data${peer}`, name: `${possessive(peerName(peer))} data`, peers: [peer], kind: "data",
+    note: `${counted(channels.length, "channel")}, ${used} with messages, by activity`, lanes,
+  }];
+}
+
+function channelLane(peer, channel, messages, index) {
+  const label = channel.label || `channel ${channel.channel}`;
+  const more = { isExtra: index >= channelsShown, query: "messages", tone: "data" };
+  const lists = messages.filter((series) => series.channel === channel.channel).map((series) => {
+    const size = series.column("value");
+    return {
+      at: series.at, tone: series.direction === "out" ? "data" : "data-text", name: "message",
+      height: (place) => 4 + Math.min(3 * Math.log10(size[place] + 1), 10),
+      text: (place) => `${series.direction === "out" ? "sent" : "received"} ${byteCount(size[place])}`,
+    };
+  });
+  const open = spansOf("channels", (row) => row[0] === peer && Number(row[1]) === channel.channel, "data");
+  if (!lists.length) {
+    return spanLane(label, open.map((span) => ({ ...span, text: "open, no message" })), more);
+  }
+  const lane = tickLane(label, lists, more);
+  const { draw } = lane;
+  lane.draw = (view) => {
+    for (const { from, to } of open) {
+      view.context.fillStyle = ink["data-back"];
+      view.context.fillRect(view.x(from), view.height - 3, view.x(to) - view.x(from), 2);
+    }
+    draw(view);
+  };
+  return lane;
+}
+
+/** Machines that are no peers, such as an audio session, and what nobody could see. */
+function otherGroups() {
+  const groups = [];
+  const states = new Map();
+  for (const [owner, machine, from, to, text] of take.states ?? []) {
+    if (take.peers.some(({ peer }) => peer === owner)) continue;
+    if (!states.has(machine)) states.set(machine, []);
+    states.get(machine).push({ from, to, text, tone: toneOf(text) });
+  }
+  if (states.size) {
+    groups.push({
+      id: "machine", name: peerName(0), note: "its states", peers: [], kind: "machine",
+      lanes: [...states].map(([machine, list]) => spanLane(machine, list, { isState: true, query: "states" })),
+    });
+  }
+  const gaps = take.coverage.map((gap) => ({
+    from: gap.fromNanoseconds / 1e9, to: gap.toNanoseconds / 1e9, tone: "off",
+    text: `${gap.what}: ${gap.reason}`,
+  }));
+  if (gaps.length) {
+    groups.push({
+      id: "coverage", name: "Not seen", note: "what this take says nothing about", peers: [],
+      kind: "coverage", lanes: [spanLane("not seen", gaps)],
+    });
+  }
+  return groups;
+}
+
+/** All groups of the take, in the order in which a call is understood. */
+export function allGroups(redrawn) {
+  const groups = [
+    ...signalingGroup(),
+    ...take.peers.map(connectionGroup).filter(({ lanes }) => lanes.length),
+    ...take.flows.filter(({ kind }) => kind === "video").map((flow) => videoGroup(flow, redrawn)),
+    ...take.flows.filter(({ kind }) => kind !== "video").map(audioGroup),
+    ...speakerGroup(),
+    ...take.peers.flatMap(dataGroup),
+    ...otherGroups(),
+  ];
+  for (const group of groups) {
+    group.lanes.forEach((lane, index) => {
+      lane.id = `${group.id}.${lane.label.replace(/[^\w]+/g, "-")}${index}`;
+      lane.group = group;
+    });
+  }
+  return groups;
+}

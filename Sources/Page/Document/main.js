@@ -1,0 +1,153 @@
+// Brings everything up, and switches between the views.
+import { button, place, say } from "./basics.js";
+import {
+  addressParts, clock, onClock, point, readAddress, release, select, setAddressPart, show, visit,
+} from "./clock.js";
+import {
+  board, choosePeer, drawingTime, fillBoard, findLane, makeBoard, redraw, soon,
+} from "./board.js";
+import { makeAside } from "./aside.js";
+import { showCatalogue } from "./catalogue.js";
+import { makeConnection } from "./connection.js";
+import { filterEvents, makeEvents } from "./events.js";
+import { fillCards, fillFindings, fillPills } from "./findings.js";
+import { chooseScheme, listenToKeys } from "./keys.js";
+import { chooseMessage, makeSignaling } from "./signaling.js";
+import { makeMedia, mediaTimes } from "./media.js";
+import { applyFilter, choosePacket, makePackets, showPackets } from "./packets.js";
+import { drawQuery, makeQuery } from "./query.js";
+import { askJSON, askReading, chosenTake, token } from "./server.js";
+import { adopt, loadTake, take, takeFacts } from "./take.js";
+
+const views = [
+  { id: "call", name: "Call" },
+  { id: "events", name: "Events", shown: filterEvents },
+  { id: "signaling", name: "Signaling" },
+  { id: "connection", name: "Connection" },
+  { id: "packets", name: "Packets", shown: showPackets },
+  { id: "sql", name: "SQL" },
+];
+
+/** Shows one of the views. */
+function chooseView(id, isAddressed = true) {
+  for (const view of views) {
+    const isChosen = view.id === id;
+    const tab = place(`tab-${view.id}`);
+    tab.setAttribute("aria-selected", String(isChosen));
+    tab.tabIndex = isChosen ? 0 : -1;
+    place(view.id).hidden = !isChosen;
+    if (isChosen) view.shown?.();
+  }
+  if (isAddressed) setAddressPart("view", id === views[0].id ? "" : id);
+  if (id === "call") soon();
+}
+
+function makeViews() {
+  place("views").append(...views.map((view, index) => button(view.name, () => chooseView(view.id), {
+    role: "tab", id: `tab-${view.id}`, "aria-controls": view.id,
+    keydown: (event) => {
+      const by = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
+      if (!by) return;
+      const next = place(`tab-${views[(index + by + views.length) % views.length].id}`);
+      next.focus();
+      next.click();
+    },
+  })));
+  chooseView(views[0].id, false);
+}
+
+/** Goes where the address says. */
+function followAddress() {
+  const parts = readAddress();
+  chooseScheme(parts.get("scheme"));
+  const peer = Number(parts.get("peer"));
+  if (take.peers.some((each) => each.peer === peer)) choosePeer(peer);
+  if (parts.get("lane")) findLane(parts.get("lane"));
+  const entry = take.timeline.find(([, step]) => step === Number(parts.get("step")));
+  if (entry) visit(entry[0]);
+  if (parts.get("message")) chooseMessage(Number(parts.get("message")));
+  if (views.some(({ id }) => id === parts.get("view"))) chooseView(parts.get("view"));
+  return parts;
+}
+
+function fill() {
+  document.title = `${take.title} · Retake`;
+  place("title").textContent = take.title;
+  place("facts").textContent = takeFacts();
+  fillPills();
+  fillCards();
+  fillFindings();
+}
+
+/** Asks for the findings, which take longer than all the rest. */
+async function addFindings() {
+  take.findings = await askJSON("findings", { name: take.name });
+  fillPills();
+  fillFindings();
+  soon();
+}
+
+/** How often a take that is recorded is asked for what came. */
+const liveMilliseconds = 300;
+
+/** Follows a take that grows: the view goes along while it reaches to the end. */
+async function followRecording() {
+  let sinceFindings = 0;
+  while (take.isLive) {
+    await new Promise((done) => setTimeout(done, liveMilliseconds));
+    const isAtEnd = clock.to >= take.seconds - 0.05;
+    const isWhole = isAtEnd && clock.from === 0;
+    const reading = await askReading("more", { session: take.session });
+    adopt(reading.data, reading.bytes);
+    fillPills();
+    fillCards();
+    place("facts").textContent = takeFacts();
+    fillBoard();
+    if (isWhole) show(0, take.seconds);
+    else if (isAtEnd) show(take.seconds - (clock.to - clock.from), take.seconds);
+    sinceFindings += 1;
+    if (sinceFindings % 10 === 0) await addFindings();
+  }
+  await addFindings();
+}
+
+async function begin() {
+  if (token) addressParts.set("token", token);
+  if (!await loadTake()) {
+    await showCatalogue();
+    window.addEventListener("hashchange", () => location.reload());
+    document.documentElement.dataset.ready = "yes";
+    return;
+  }
+  if (chosenTake) addressParts.set("take", chosenTake);
+  fill();
+  makeBoard();
+  makeAside();
+  makeEvents();
+  makeSignaling();
+  makeConnection();
+  makePackets();
+  makeQuery();
+  makeMedia();
+  makeViews();
+  listenToKeys();
+  const parts = followAddress();
+  window.addEventListener("hashchange", followAddress);
+  if (parts.get("filter")) applyFilter(parts.get("filter"));
+  if (parts.get("packet")) choosePacket(Number(parts.get("packet")));
+  if (parts.get("sql")) drawQuery(parts.get("sql"));
+  redraw();
+  document.documentElement.dataset.ready = "yes";
+  if (take.form !== "served") return;
+  addFindings().catch((error) => say(error.message));
+  followRecording().catch((error) => say(error.message));
+}
+
+// For whoever drives the page by a script, as the tests do.
+window.retake = { take, clock, board, mediaTimes, show, select, point, release, visit, redraw, onClock,
+  get drawingTime() { return drawingTime; } };
+begin().catch((error) => {
+  console.error(error);
+  place("title").textContent = "This page cannot be shown";
+  place("facts").textContent = String(error?.message ?? error);
+});

@@ -1,0 +1,321 @@
+// Sound and video of the take, played in step with the cursor: the browser decodes what the take has.
+import { button, make, place, say } from "./basics.js";
+import { clock, onClock, point, show, timeText } from "./clock.js";
+import { ask } from "./server.js";
+import { codecName, take } from "./take.js";
+
+/** What can be played: a player for each direction of a track. */
+const players = new Map();
+const media = { isPlaying: false, muted: new Set(), timer: 0 };
+
+const keyOf = ({ peer, direction, track, kind }) => `${peer} ${direction} ${track} ${kind}`;
+
+/** What the page has of the media of a way, or its server. */
+export const mediaOf = (way) =>
+  way && take.media?.find((entry) => keyOf(entry) === keyOf(way));
+
+/** The first frame that a file begins with, by the frames of the way. */
+function beginning(way) {
+  const { frames } = way;
+  const [size, flags] = [frames.column("size"), frames.column("flags")];
+  const index = size.findIndex((bytes, at) => bytes > 0 && flags[at] >> 1 !== 4
+    && (way.kind === "audio" || (flags[at] & 1) === 1));
+  return index < 0 ? 0 : frames.at[index];
+}
+
+async function blobOf(way) {
+  const entry = mediaOf(way);
+  if (take.form === "served") {
+    const reply = await ask("media", {
+      name: take.name, peer: way.peer, direction: way.direction, track: way.track, kind: way.kind,
+    });
+    return reply.blob();
+  }
+  const text = atob(place(`media-${take.media.indexOf(entry)}`).textContent);
+  return new Blob([Uint8Array.from(text, (character) => character.charCodeAt(0))], { type: entry.type });
+}
+
+/** The player of a way; made when it is first asked for. */
+export function playerOf(way) {
+  if (!mediaOf(way)) return null;
+  const key = keyOf(way);
+  if (!players.has(key)) {
+    const element = make(way.kind, { preload: "auto", playsinline: true });
+    element.muted = way.kind === "video";
+    const player = { way, element, begin: beginning(way), isReady: false, wanted: null };
+    players.set(key, player);
+    player.loading = blobOf(way).then((blob) => {
+      element.src = URL.createObjectURL(blob);
+      return new Promise((done) => {
+        element.addEventListener("loadeddata", () => {
+          player.isReady = true;
+          done(true);
+        }, { once: true });
+        element.addEventListener("error", () => {
+          player.error = element.error?.message || "the browser cannot play it";
+          done(false);
+        }, { once: true });
+      });
+    }).catch((error) => {
+      player.error = error.message;
+      return false;
+    });
+    element.addEventListener("seeked", () => {
+      if (player.wanted === null) return;
+      const wanted = player.wanted;
+      player.wanted = null;
+      seek(player, wanted);
+    });
+  }
+  return players.get(key);
+}
+
+/** Brings a player to a time of the take; while it seeks, the latest wish counts. */
+function seek(player, time) {
+  const { element } = player;
+  if (!player.isReady) return;
+  if (element.seeking) {
+    player.wanted = time;
+    return;
+  }
+  const at = Math.min(Math.max(time - player.begin + 0.0006, 0), element.duration || Infinity);
+  if (Math.abs(element.currentTime - at) > 0.0005) element.currentTime = at;
+}
+
+/* ---- Beside the lanes ---- */
+
+export function makeMedia() {
+  const flows = take.flows.filter((flow) => mediaOf(flow.received) || mediaOf(flow.sent));
+  if (!flows.length) return;
+  const videos = flows.filter(({ kind }) => kind === "video");
+  const sounds = flows.filter(({ kind }) => kind === "audio");
+  const section = make("section", { id: "media" }, make("h2", {}, "Seen and heard"),
+    ...videos.slice(0, 4).map(screen),
+    make("div", { class: "tools" },
+      button("▶ play", togglePlaying, { id: "play", title: "Play from the cursor (space)" }),
+      sounds.slice(0, 4).map(voice)));
+  media.section = section;
+  place("selected").before(section);
+  // What the page carries itself is at hand; a server is asked when somebody wants to see it.
+  if (take.form !== "served") setTimeout(loadMedia, 800);
+  onClock("cursor", follow);
+  onClock("view", follow);
+}
+
+/** One video as it was received, or sent where only that is known. */
+function screen(flow) {
+  const way = mediaOf(flow.received) ? flow.received : flow.sent;
+  const box = make("figure", { class: "screen" });
+  const caption = make("figcaption", {}, `${flow.name}, ${way === flow.received
+    ? `as ${flow.to} saw it` : "as it was sent"}`);
+  const load = button("load video", () => {
+    const player = playerOf(way);
+    load.textContent = "loading …";
+    player.loading.then((isGood) => {
+      if (!isGood) {
+        load.textContent = `${codecName(flow.codec)}: ${player.error}`;
+        return;
+      }
+      load.replaceWith(player.element);
+      follow();
+    });
+  }, { class: "load" });
+  box.append(load, caption);
+  box.caption = caption;
+  box.flow = flow;
+  box.way = way;
+  box.load = () => load.isConnected && load.click();
+  return box;
+}
+
+function voice(flow) {
+  const way = mediaOf(flow.received) ? flow.received : flow.sent;
+  const box = make("input", { type: "checkbox", change: () => {
+    if (box.checked) media.muted.delete(flow.id);
+    else media.muted.add(flow.id);
+    const player = playerOf(way);
+    player.element.muted = !box.checked;
+  } });
+  box.checked = true;
+  box.way = way;
+  return make("label", {}, box, ` ${flow.name}`);
+}
+
+/** Loads what the section shows. */
+export function loadMedia() {
+  for (const box of media.section?.querySelectorAll(".screen") ?? []) box.load();
+}
+
+/** Shows what was seen at the cursor. */
+function follow() {
+  if (media.isPlaying || !media.section) return;
+  const time = clock.cursor ?? (clock.from + clock.to) / 2;
+  for (const box of media.section.querySelectorAll(".screen")) {
+    const player = players.get(keyOf(box.way));
+    if (player?.isReady) seek(player, time);
+    tellFreeze(box, time);
+  }
+}
+
+/** Says for how long a picture was all that was seen. */
+function tellFreeze(box, time) {
+  const frozen = (take.freezes ?? []).find(([peer, track, from, to]) =>
+    peer === box.way.peer && Number(track) === box.way.track && from <= time && time < to);
+  box.classList.toggle("frozen", Boolean(frozen));
+  box.caption.textContent = frozen
+    ? `${box.flow.to} saw this for ${Math.round((frozen[3] - frozen[2]) * 1000)} ms`
+    : `${box.flow.name}, ${box.way === box.flow.received ? `as ${box.flow.to} saw it` : "as it was sent"}`;
+}
+
+/* ---- Playing ---- */
+
+export async function togglePlaying() {
+  if (media.isPlaying) {
+    stop();
+    return;
+  }
+  if (!media.section) {
+    say("The page has no media");
+    return;
+  }
+  loadMedia();
+  const sounds = [...media.section.querySelectorAll("input")].filter((box) => box.checked)
+    .map((box) => playerOf(box.way));
+  const all = [...sounds, ...[...media.section.querySelectorAll(".screen")].map((box) => playerOf(box.way))]
+    .filter(Boolean);
+  await Promise.all(all.map((player) => player.loading));
+  const ready = all.filter((player) => player.isReady);
+  if (!ready.length) {
+    say(all[0]?.error ?? "Nothing can be played");
+    return;
+  }
+  media.isPlaying = true;
+  place("play").textContent = "❚❚ pause";
+  media.startTime = clock.cursor ?? clock.from;
+  if (media.startTime > take.seconds - 0.05) media.startTime = 0;
+  media.startedAt = performance.now();
+  media.playing = ready;
+  for (const player of ready) seek(player, media.startTime);
+  tick();
+}
+
+function stop() {
+  media.isPlaying = false;
+  cancelAnimationFrame(media.timer);
+  for (const { element } of media.playing ?? []) element.pause();
+  if (place("play")) place("play").textContent = "▶ play";
+}
+
+/** The clock of the page leads; players that fall behind are brought back. */
+function tick() {
+  const time = media.startTime + (performance.now() - media.startedAt) / 1000;
+  if (time >= take.seconds) {
+    stop();
+    return;
+  }
+  for (const player of media.playing) {
+    const { element, begin } = player;
+    const at = time - begin;
+    const isInside = at >= 0 && at < (element.duration || Infinity);
+    if (isInside && element.paused && !element.ended) element.play().catch(() => {});
+    if (!isInside && !element.paused) element.pause();
+    if (isInside && Math.abs(element.currentTime - at) > 0.15 && !element.seeking) element.currentTime = at;
+  }
+  if (time > clock.to || time < clock.from) {
+    const length = clock.to - clock.from;
+    show(time - length * 0.05, time + length * 0.95);
+  }
+  point(time, true);
+  for (const box of media.section.querySelectorAll(".screen")) tellFreeze(box, time);
+  media.timer = requestAnimationFrame(tick);
+}
+
+/* ---- Pictures along a lane ---- */
+
+/** A lane with small pictures of what was seen, made by a player of its own. */
+export function filmLane(way, redrawn) {
+  if (!mediaOf(way)) return null;
+  const film = { pictures: new Map(), queue: [], isBusy: false };
+  const height = 44;
+  let width = 64;
+  return {
+    label: "seen", height, tone: "video",
+    draw({ context, width: all, from, to, x }) {
+      const step = width + 4;
+      const player = film.player;
+      for (let left = 0; left < all; left += step) {
+        const time = from + ((left + width / 2) / all) * (to - from);
+        const key = Math.round(time * 50);
+        const picture = film.pictures.get(key)
+          ?? nearestPicture(film, key, (25 * step * (to - from)) / all);
+        // Long after the last frame its picture is only what may still have been seen.
+        const last = way.frames.before(time);
+        context.globalAlpha = last < 0 ? 0 : time - way.frames.at[last] > 2 ? 0.2 : 1;
+        if (picture) context.drawImage(picture, left, 0, width, height);
+        context.globalAlpha = 1;
+        if (!film.pictures.has(key) && time > way.frames.at[0]) film.queue.push([key, time]);
+      }
+      if (film.queue.length && !film.isBusy) makePictures(film, way, height, (wide) => {
+        width = wide;
+        redrawn();
+      });
+      return player;
+    },
+    at: () => "",
+  };
+}
+
+function nearestPicture(film, key, most) {
+  let best = null;
+  let distance = most;
+  for (const [each, picture] of film.pictures) {
+    if (Math.abs(each - key) < distance) {
+      distance = Math.abs(each - key);
+      best = picture;
+    }
+  }
+  return best;
+}
+
+const pictureMaximum = 400;
+
+async function makePictures(film, way, height, redrawn) {
+  film.isBusy = true;
+  if (!film.player) {
+    const blob = await blobOf(way).catch(() => null);
+    const element = make("video", { muted: true, preload: "auto" });
+    element.muted = true;
+    const isGood = blob && await new Promise((done) => {
+      element.addEventListener("loadeddata", () => done(true), { once: true });
+      element.addEventListener("error", () => done(false), { once: true });
+      element.src = URL.createObjectURL(blob);
+    });
+    // Once it failed it is not tried again.
+    if (!isGood) return;
+    film.player = { element, begin: beginning(way) };
+  }
+  const { element, begin } = film.player;
+  const wide = Math.max(24, Math.round((height * element.videoWidth) / element.videoHeight));
+  const wanted = film.queue.splice(0);
+  for (const [key, time] of wanted.slice(0, 60)) {
+    if (film.pictures.has(key)) continue;
+    const at = Math.max(time - begin, 0);
+    if (at < (element.duration || Infinity)) {
+      await new Promise((done) => {
+        element.addEventListener("seeked", done, { once: true });
+        element.currentTime = at;
+      });
+    }
+    const canvas = make("canvas", { width: wide * 2, height: height * 2 });
+    canvas.getContext("2d").drawImage(element, 0, 0, wide * 2, height * 2);
+    film.pictures.set(key, canvas);
+    if (film.pictures.size > pictureMaximum) film.pictures.delete(film.pictures.keys().next().value);
+  }
+  film.isBusy = false;
+  redrawn(wide);
+}
+
+/** The time at which a loaded video stands, for tests. */
+export const mediaTimes = () => [...players.values()].map(({ way, element, begin, isReady }) => ({
+  key: keyOf(way), isReady, time: element.currentTime + begin, width: element.videoWidth ?? 0, text: timeText(begin),
+}));

@@ -1,0 +1,124 @@
+import MediaFiles
+import Stats
+package import Tape
+
+/// The media of one direction of a track as a file that browsers play, made from the frames of a
+/// take without decoding them; the times are those when they were shown, played or sent.
+package struct PageMedia: Sendable {
+  /// Which frames.
+  package struct Place: Hashable, Sendable {
+    package var peer: Int64
+    package var direction: String
+    package var track: Int64
+    package var kind: String
+
+    package init(peer: Int64, direction: String, track: Int64, kind: String) {
+      self.peer = peer
+      self.direction = direction
+      self.track = track
+      self.kind = kind
+    }
+
+    /// The place as JSON.
+    package var facts: String {
+      DetailText([
+        ("peer", .integer(peer)), ("direction", .text(direction)), ("track", .integer(track)),
+        ("kind", .text(kind)),
+      ]).json
+    }
+  }
+
+  package let place: Place
+  /// `video/webm`, `audio/webm` or `video/mp4`.
+  package let type: String
+  /// When the first frame was, in seconds of the take: where the file begins.
+  package let begin: Double
+  package let bytes: [UInt8]
+
+  /// The tracks of a take that have media, in order, with how many bytes of it.
+  package static func places(_ connection: borrowing SQLiteConnection) throws(SQLiteError)
+    -> [(place: Place, bytes: Int64)]
+  {
+    var rows = try connection.prepare(
+      """
+      SELECT peer, direction, track, kind, sum(size) FROM frame_store JOIN format USING (format)
+      WHERE position IS NOT NULL AND size > 0 AND outcome <> 'undecodable' AND peer > 0
+        AND codec IN ('vp8', 'vp9', 'av1', 'h264', 'opus')
+      GROUP BY peer, direction, track, kind ORDER BY peer, direction, track, kind
+      """)
+    var found: [(Place, Int64)] = []
+    while try rows.step() {
+      let (peer, direction, track, kind, bytes) = rows.values(
+        Int64.self, String.self, Int64.self, String.self, Int64.self)
+      found.append((Place(peer: peer, direction: direction, track: track, kind: kind), bytes))
+    }
+    return found
+  }
+
+  /// Makes the file of a place; nil when there is nothing that a player could begin with.
+  package init?(_ place: Place, _ connection: borrowing SQLiteConnection) throws(SQLiteError) {
+    var rows = try connection.prepare(
+      """
+      SELECT at_ns, codec, key, width, height, channels, bytes FROM frame
+      WHERE peer = \(place.peer) AND direction = '\(place.direction == "in" ? "in" : "out")'
+        AND track = \(place.track) AND kind = '\(place.kind == "audio" ? "audio" : "video")'
+        AND size > 0 AND bytes IS NOT NULL AND outcome <> 'undecodable'
+      ORDER BY row
+      """)
+    var file: Container?
+    var first: Int64 = 0
+    while try rows.step() {
+      let isKey = rows.integer(2) == 1 || place.kind == "audio"
+      let at = rows.integer(0)
+      if file == nil {
+        guard isKey else { continue }
+        let (width, height, channels) = rows.values(from: 3, Int.self, Int.self, Int?.self)
+        file = Container(
+          codec: rows.text(1) ?? "", width: width, height: height, channels: channels ?? 2)
+        guard file != nil else { return nil }
+        first = at
+      }
+      file?.add(rows.bytes(6), at: (at &- first) / 1_000_000, isKey: isKey)
+    }
+    guard let file, let bytes = file.bytes else { return nil }
+    self.place = place
+    self.bytes = bytes
+    type = file.type(of: place.kind)
+    begin = Double(first) / 1e9
+  }
+
+  /// What the page needs to know of it, as JSON without the bytes.
+  package var facts: String {
+    DetailText([
+      ("peer", .integer(place.peer)), ("direction", .text(place.direction)),
+      ("track", .integer(place.track)), ("kind", .text(place.kind)), ("type", .text(type)),
+      ("begin", .number(begin)),
+    ]).json
+  }
+}
+
+/// The file that suits a codec.
+private struct Container {
+  private var webM: WebMWriter?
+  private var mp4: MP4Writer?
+
+  /// Nil for a codec that no browser plays.
+  init?(codec: String, width: Int, height: Int, channels: Int) {
+    switch codec {
+    case "opus": webM = WebMWriter(.opus(channels: max(channels, 1)))
+    case "h264": mp4 = MP4Writer(width: width, height: height)
+    default:
+      guard let name = WebMWriter.videoCodec(codec) else { return nil }
+      webM = WebMWriter(.video(codec: name, width: width, height: height))
+    }
+  }
+
+  mutating func add(_ frame: [UInt8], at milliseconds: Int64, isKey: Bool) {
+    webM?.add(frame, at: milliseconds, isKey: isKey)
+    mp4?.add(frame, at: milliseconds, isKey: isKey)
+  }
+
+  func type(of kind: String) -> String { mp4 == nil ? "\(kind)/webm" : "video/mp4" }
+
+  var bytes: [UInt8]? { webM?.file() ?? mp4?.file() }
+}

@@ -1,0 +1,61 @@
+import Queries
+import Stats
+package import Tape
+
+/// What a catalogue of takes tells of one of them.
+package enum PageCatalogue {
+  /// What is quickly known: who, when and how long; also why a file is no take.
+  package static func entry(path: String, name: String, isLive: Bool) -> String {
+    var members: [(String, StatsValue?)] = [("name", .text(name))]
+    do {
+      let connection = try TakeFile.openForQueries(path)
+      let header = try TakeHeader.read(from: connection, path: path)
+      let end = try connection.integer(
+        "SELECT coalesce((SELECT at_ns FROM ending), (SELECT max(at_ns) FROM tape))")
+      let isComplete = try connection.integer("SELECT count(*) FROM ending") == 1
+      var labels: [String] = []
+      var rows = try connection.prepare("SELECT label FROM peer ORDER BY row LIMIT 20")
+      while try rows.step() { labels.append(rows.text(0) ?? "") }
+      members += [
+        ("label", .text(header.label)), ("start", .text(header.startText)),
+        ("seconds", .number(Double(end ?? 0) / 1e9)),
+        ("peers", .text(labels.joined(separator: ", "))),
+        ("bytes", .integer(try connection.byteCount())), ("isComplete", .flag(isComplete)),
+        ("isLive", .flag(isLive && !isComplete)),
+      ]
+    } catch {
+      members.append(("error", .text("\(error)")))
+    }
+    return DetailText(members).json
+  }
+
+  /// What takes longer: the worst finding, and how much went over the wire when.
+  package static func details(path: String) throws(TapeError) -> String {
+    let found = PageFindings(try TakeProblems(path: path))
+    let connection = try TakeFile.open(path)
+    do throws(SQLiteError) {
+      return "{\"findings\":\(found.summary),\"spark\":\(try spark(connection))}"
+    } catch {
+      throw TapeError(path: path, error)
+    }
+  }
+
+  private static let sparkLength: Int64 = 60
+
+  private static func spark(_ connection: borrowing SQLiteConnection) throws(SQLiteError)
+    -> String
+  {
+    var values = [Int64](repeating: 0, count: Int(sparkLength))
+    let end = try connection.integer("SELECT max(at_ns) FROM tape") ?? 0
+    var rows = try connection.prepare(
+      """
+      SELECT min(max(at_ns, 0) / \(max(end / sparkLength, 1)), \(sparkLength - 1)) AS part,
+        sum(size) FROM packet_store GROUP BY part
+      """)
+    while try rows.step() {
+      let (part, size) = rows.values(Int.self, Int64.self)
+      if values.indices.contains(part) { values[part] = size }
+    }
+    return "[" + values.map(String.init).joined(separator: ",") + "]"
+  }
+}

@@ -1,0 +1,62 @@
+import ArgumentParser
+import Foundation
+import Page
+import Signaling
+
+/// A take, or a folder of them, in a browser with everything in reach.
+struct OpenCommand: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "open",
+    abstract: "Look at a take, or at a folder of takes, in a browser: packets, SQL and media too.",
+    discussion: """
+      Serves the page that `retake page` draws on this machine alone, under an address with a \
+      token, with what does not fit into a file: every packet down to its fields, lanes by SQL, \
+      audio and video, and takes that are being recorded as they grow. A folder is shown as a \
+      catalogue of its takes. Ctrl-C ends it.
+
+      Examples:
+        retake open call.take
+        retake open takes/ --port 8090
+      """)
+
+  @Argument(
+    help: "The take, or a folder of takes.", completion: .file(extensions: ["take"]),
+    transform: Taking.path)
+  var path: String
+
+  @Option(
+    help: "The port on 127.0.0.1; 0 finds a free one. Default: 0.",
+    transform: Taking.whole(0...65_535))
+  var port = 0
+
+  @Flag(help: "Print the address as JSON for programs.")
+  var json = false
+
+  func run() async throws {
+    let takes = try OpenTakes(path: path)
+    let stop = StopSignal()
+    let routes = OpenRoutes(takes: takes)
+    var access = AccessRules()
+    access.token = BearerToken.random()
+    var limits = HTTPServer.Limits()
+    limits.idleSeconds = 600
+    let server: HTTPServer
+    do throws(HTTPError) {
+      server = try await HTTPServer.listen(
+        host: "127.0.0.1", port: port, limits: limits, access: access
+      ) { await routes.respond(to: $0) }
+    } catch {
+      throw CommandFailure(.inputOutput, error.reason)
+    }
+    if json {
+      try Output.line("{\"url\":\"\(server.pageURL)\"}")
+    } else {
+      try Output.line("open \(server.pageURL) in a browser; Ctrl-C ends this")
+    }
+    await stop.wait(seconds: nil) {
+      // Nothing else ends it.
+      for await _ in AsyncStream<Never>.makeStream().stream {}
+    }
+    await server.shutdown()
+  }
+}
