@@ -208,12 +208,20 @@ let package = Package(
         .embedInCode("CallPage/call.html"), .embedInCode("CallPage/call.css"),
         .embedInCode("CallPage/call.js"),
       ]),
+    // Rooms of services, live: participants and media as objects, over the connections of a session.
+    module(
+      "RoomClient",
+      [
+        "Wire", "JSEP", "SCTP", "SDP", "Media", "MediaFiles", "Stats", "Peer", "RoomSignaling",
+        "RoomProtocols", "Room", "Tape", "Live", "Signaling",
+      ] + nio),
     // What an application imports: all that is public, and takes as values.
     module(
       "Retake",
       [
         "Wire", "Secure", "ICE", "SCTP", "SDP", "JSEP", "Media", "AudioSession", "Stats", "Peer",
-        "MediaFiles", "Tape", "Queries", "Replay", "Live", "Export", "Signaling",
+        "MediaFiles", "RoomSignaling", "Room", "Tape", "Queries", "Replay", "Live", "Export",
+        "Signaling", "RoomClient",
       ]),
     // The same with the names of libwebrtc's Objective-C API, as Swift sees them.
     module(
@@ -228,7 +236,7 @@ let package = Package(
       dependencies: [
         "Wire", "ICE", "SDP", "JSEP", "Capture", "Decryption", "Observer", "Live", "Tape",
         "Queries", "Page", "Replay", "Debug",
-        "Lab", "Signaling", "Stats", "CSupport",
+        "Lab", "Signaling", "RoomClient", "Stats", "CSupport",
         "Verify", "Export", "CEdit", "CPcap", "CZlib", "CZstd", "CYUV",
         "Media", "MediaFiles", "Peer", "RTP", "SCTP", "Secure", "Transport",
         .product(name: "ArgumentParser", package: "swift-argument-parser"),
@@ -284,6 +292,12 @@ let package = Package(
       [
         "Wire", "TURN", "RTP", "SDP", "JSEP", "ICE", "SCTP", "Secure", "Flow", "Media",
         "MediaFiles", "AudioSession", "Stats", "Peer", "Tape", "Live", "Replay",
+      ]),
+    tests(
+      "RoomClientTests",
+      [
+        "Wire", "Media", "Peer", "RoomSignaling", "Room", "Signaling", "Live", "Tape", "Replay",
+        "RoomClient",
       ]),
     tests("RoomTests", ["Wire", "Peer", "SDP", "RoomSignaling", "Room", "Lab"]),
     tests(

@@ -1,6 +1,6 @@
 public import Live
 import Room
-public import RoomSignaling
+import RoomSignaling
 public import Stats
 import Synchronization
 

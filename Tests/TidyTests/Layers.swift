@@ -14,7 +14,8 @@ enum Layers {
     "Flow", "Media", "AudioSession",
     "Stats", "Speakers", "Peer", "RoomSignaling", "RoomProtocols", "Room", "MediaFiles", "Tape",
     "Queries", "Page", "Replay", "Debug",
-    "Verify", "Lab", "Live", "Export", "RetakeTesting", "Signaling", "Retake", "RetakeRTC",
+    "Verify", "Lab", "Live", "Export", "RetakeTesting", "Signaling", "RoomClient", "Retake",
+    "RetakeRTC",
     "RetakeCommand", "soak",
   ]
 

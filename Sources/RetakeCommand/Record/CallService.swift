@@ -84,6 +84,16 @@ actor CallService: CallHandling {
     isOpen = true
   }
 
+  /// The session that rooms are recorded in: that of all calls, or one of their own.
+  func roomSession() throws -> (session: Session, path: String) {
+    if let shared { return (shared, sharedPath) }
+    let path = try options.takePath(prefix: "rooms")
+    return (try openSession(options.sessionOptions(take: path)), path)
+  }
+
+  /// Whether a session is that of all calls.
+  func isShared(_ session: Session) -> Bool { shared === session }
+
   // MARK: CallHandling
 
   func begin(offer sdp: String) async throws(CallRefusal) -> CallDescription {

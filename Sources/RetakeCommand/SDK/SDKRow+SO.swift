@@ -15,7 +15,7 @@ extension SDKRow {
       by: "StreamTests/streamsAreToldToTheOtherSideOnly"),
     .inPart(
       "SO5", "the configuration of a connection, its defaults and time limit",
-      without: "no channel, no simulcast", by: "EstablishmentTests/aCallThatIsNotAnsweredTimesOut"),
+      without: "no simulcast", by: "SoraTests/aChannelIsEnteredAndItsOfferAnsweredWithOwnMedia"),
     .works(
       "SO6", "sending any audio",
       by: "LoopbackCallTests/filesAreSentAndWhatIsReceivedIsWrittenToFiles"),
@@ -46,9 +46,9 @@ extension SDKRow {
     .works(
       "SO15", "statistics as id, type, time and values",
       by: "StatsFormTests/roomSDKsGetAReportOfEachDirection"),
-    .inPart(
+    .works(
       "SO16", "events of connecting, streams, channels, signaling and routes",
-      without: "no signaling and no routes", by: "DataChannelTests/eventsAndThresholdsAreTold"),
+      by: "SoraTests/whatTheServerPushesIsToldInItsWords"),
     .works(
       "SO17", "decoded audio and video for the application, and video frames of its own",
       by: "LoopbackCallTests/applicationMediaIsSentAndReceived"),

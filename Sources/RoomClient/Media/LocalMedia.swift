@@ -39,7 +39,7 @@ public final class LocalMedia: Sendable {
       session = taken.map { VideoCaptureSession($0) }
     }
     video = options.hasVideo ? LocalVideo(VideoSource(), options) : nil
-    audio = options.hasAudio ? LocalAudio(audio ?? AudioSource(), options) : nil
+    self.audio = options.hasAudio ? LocalAudio(audio ?? AudioSource(), options) : nil
     state = Mutex(
       State(session: session, position: options.position, isMirror: options.isMirror))
     if let video { session?.feed(video.source) }

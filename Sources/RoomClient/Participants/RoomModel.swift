@@ -40,6 +40,7 @@ final class RoomModel: Sendable {
   func setAuthenticator(_ authenticator: (any Authenticator)?) {
     state.withLock { $0.authenticator = authenticator }
   }
+  var share: (any ScreenSharing)? { state.withLock { $0.share } }
   func setShare(_ share: (any ScreenSharing)?) { state.withLock { $0.share = share } }
 
   var videoOccupants: [String] {
@@ -162,7 +163,9 @@ final class RoomModel: Sendable {
     case .reconnected: return [.reconnected]
     case .restartingICE(_, let attempt): return [.restartingICE(attempt: attempt)]
     case .receiversGrown(let size): return [.receiversGrown(size)]
-    case .screenShare(let status): return [.screenShare(status)]
+    case .screenShare(let status):
+      share?.told(status)
+      return [.screenShare(status)]
     default: return []
     }
   }
