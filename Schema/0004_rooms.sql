@@ -20,7 +20,7 @@ CREATE TABLE presence (
 CREATE TABLE carriage (
   row         INTEGER PRIMARY KEY,
   step        INTEGER GENERATED ALWAYS AS (row >> 16) VIRTUAL,
-  peer        INTEGER NOT NULL,
+  peer        INTEGER NOT NULL,  -- the number of the peer that carries it
   at_ns       INTEGER NOT NULL,
   actor       INTEGER NOT NULL,  -- the room
   participant INTEGER NOT NULL,  -- as in `presence`

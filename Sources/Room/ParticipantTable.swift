@@ -11,6 +11,8 @@ struct ParticipantTable {
     var isPresent: Bool
   }
 
+  /// The name under which this side enters.
+  var ownName = ""
   /// In the order in which they came first.
   private(set) var people: [Person] = []
   /// What others publish, in the order of publishing.

@@ -84,6 +84,7 @@ extension RoomMachine {
       throw failure(.invalidRoomID)
     }
     entering = id
+    people.ownName = join.displayName
     var join = join
     join.token = join.token ?? token.text
     let limit = Interval.milliseconds(configuration.connectTimeoutMilliseconds)

@@ -68,7 +68,7 @@ extension RoomMachine {
     _ room: JoinedRoom, at now: Instant, into outbox: inout Outbox<RoomOutput>
   ) {
     guard life.state == .connecting else { return }
-    if let change = people.enter(room.participant, name: "", isLocal: true) {
+    if let change = people.enter(room.participant, name: people.ownName, isLocal: true) {
       outbox.append(.person(change))
     }
     var media: [PublishedMedia] = []

@@ -3,6 +3,7 @@ package import Wire
 
 /// The state of a room, as plain data.
 package struct RoomSnapshot: Sendable {
+  /// Who is or was there.
   package struct Participant: Sendable {
     package var number: Int
     package var id: String
@@ -12,6 +13,7 @@ package struct RoomSnapshot: Sendable {
     package var media: [PublishedMedia]
   }
 
+  /// Own media.
   package struct OwnMedia: Sendable {
     package var info: LocalMediaInfo
     package var phase: String
@@ -19,6 +21,7 @@ package struct RoomSnapshot: Sendable {
     package var transceiver: UInt32?
   }
 
+  /// What is received of others.
   package struct Receiver: Sendable {
     package var media: UInt32
     package var isVideo: Bool
@@ -32,6 +35,7 @@ package struct RoomSnapshot: Sendable {
     package var transceiver: UInt32?
   }
 
+  /// A connection.
   package struct Link: Sendable {
     package var number: UInt32
     package var role: ConnectionRole
@@ -40,6 +44,7 @@ package struct RoomSnapshot: Sendable {
     package var restarts: Int
   }
 
+  /// A word of the protocol for its state.
   package struct Word: Sendable {
     package var name: String
     package var value: String

@@ -118,7 +118,7 @@ import Wire
         "\(people.integer(0)) \(people.text(1) ?? "") \(people.text(2) ?? "") \(people.integer(3)) "
           + "\(people.integer(4))")
     }
-    #expect(found == ["1 me  1 1", "2 anna Anna 0 1"])
+    #expect(found == ["1 me Me 1 1", "2 anna Anna 0 1"])
     var tracks = try take.prepare(
       "SELECT participant, peer, track, direction, kind, to_ns > from_ns FROM participant_track")
     found = []

@@ -76,7 +76,9 @@ final class Ear: RoomDelegate {
 
   func room(_ room: Room, onConnecting progress: Float) { note("connecting \(Int(progress))") }
   func room(_ room: Room, onConnected ids: [String]) { note("connected \(ids.count)") }
-  func room(_ room: Room, onDisconnected reason: DisconnectReason) { note("disconnected \(reason)") }
+  func room(_ room: Room, onDisconnected reason: DisconnectReason) {
+    note("disconnected \(reason)")
+  }
   func room(_ room: Room, onError code: Int, message: String, isCritical: Bool) {
     note("error \(code)")
   }
@@ -110,10 +112,11 @@ final class Ear: RoomDelegate {
 
 /// Waits until something is so.
 func until(_ what: String, _ holds: () -> Bool) async throws {
-  let end = ContinuousClock.now + .seconds(180)
+  let clock = ContinuousClock()
+  let end = clock.now + .seconds(180)
   while !holds() {
-    guard ContinuousClock.now < end else { throw Unheard(what: what) }
-    try await Task.sleep(for: .milliseconds(5))
+    guard clock.now < end else { throw Unheard(what: what) }
+    try await clock.sleep(for: .milliseconds(5))
   }
 }
 

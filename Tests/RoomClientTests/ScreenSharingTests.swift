@@ -27,7 +27,7 @@ import Testing
     let (first, second) = (Ear(), Ear())
     let anna = meeting.room("anna", delegate: first)
     let ben = meeting.room("ben", delegate: second)
-    let helper = ScreenShareHelper(executable: nil)
+    let helper = ScreenShareProgram(executable: nil)
     await #expect(throws: RoomError.self) {
       try await anna.requestScreenShare(appGroup: folder.path, helper: helper)
     }
@@ -83,7 +83,7 @@ import Testing
     try await room.connect(roomId: "room-1")
     try await room.requestScreenShare(
       appGroup: folder.path,
-      helper: ScreenShareHelper(executable: "/bin/sh", arguments: ["-c", "exit 7"]))
+      helper: ScreenShareProgram(executable: "/bin/sh", arguments: ["-c", "exit 7"]))
     try await ear.hear("error 1906")
     #expect(room.status == .connected)
     await room.disconnect()

@@ -48,6 +48,7 @@ final class RoomLink: Sendable {
     var configuration = base
     configuration.iceServers = servers.servers + base.iceServers
     if servers.policy == .relay { configuration.iceTransportPolicy = .relay }
+    configuration.reportsWithKeyframeDemands = true
     // A room has a limit of its own, and begins ICE anew.
     configuration.establishmentTimeoutMilliseconds = 0
     let events = Mutex<AsyncStream<PeerConnectionEvent>?>(nil)

@@ -155,7 +155,9 @@ package actor RoomHost {
 
   private func handle(_ request: RoomRequest, _ guest: HostedGuest) async {
     switch request {
-    case .join: guest.send(.error(RoomFault(.invalidState, "the room is entered"), isCritical: false))
+    case .join:
+      let fault = RoomFault(.invalidState, "the room is entered")
+      guest.send(.error(fault, isCritical: false))
     case .offer(let number, let sdp, let media):
       await publish(sdp, media, number, guest)
     case .answer(let sdp):

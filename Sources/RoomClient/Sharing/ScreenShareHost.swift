@@ -7,7 +7,7 @@ import RoomSignaling
 import Synchronization
 
 /// The program that shares a screen, and how it is started.
-public struct ScreenShareHelper: Hashable, Sendable {
+public struct ScreenShareProgram: Hashable, Sendable {
   /// The program; nil: somebody else starts it.
   public var executable: String?
   /// What it is told; it finds the socket in the environment as `RETAKE_SCREEN_SHARE`.
@@ -32,13 +32,13 @@ final class ScreenShareHost: ScreenSharing {
   }
 
   private let folder: String
-  private let helper: ScreenShareHelper
+  private let helper: ScreenShareProgram
   private let room: WeakRoom
   private let state = Mutex(State())
   private let tell: @Sendable (ExtensionStatus) -> Void
 
   init(
-    folder: String, helper: ScreenShareHelper, room: Room,
+    folder: String, helper: ScreenShareProgram, room: Room,
     tell: @escaping @Sendable (ExtensionStatus) -> Void
   ) {
     self.folder = folder
@@ -194,7 +194,7 @@ extension Room {
   /// - Throws: `RoomError` 1901 when there is no room, a helper, or the five seconds are not over
   ///   that the one before needs to clean up.
   public func requestScreenShare(
-    appGroup: String, helper: ScreenShareHelper,
+    appGroup: String, helper: ScreenShareProgram,
     completion: @escaping @Sendable (ExtensionStatus) -> Void = { _ in }
   ) async throws(RoomError) {
     let host = ScreenShareHost(folder: appGroup, helper: helper, room: self, tell: completion)
