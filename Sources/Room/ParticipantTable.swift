@@ -69,7 +69,7 @@ struct ParticipantTable {
     return media.remove(at: index)
   }
 
-  /// Takes note of a change; false when there is none. Who has it and what it is stays.
+  /// Takes note of a change, but for who has it and what it is; false when there is none.
   mutating func change(_ changed: PublishedMedia) -> Bool {
     guard let index = media.firstIndex(where: { $0.id == changed.id }) else { return false }
     var next = changed

@@ -35,7 +35,7 @@ struct RoomLife {
     return .state(machine: "room", from: state.rawValue, to: next.rawValue)
   }
 
-  /// Tells progress; nil when that is no news. It never goes back.
+  /// Tells progress, which never goes back; nil when that is no news.
   mutating func reach(_ milestone: Milestone) -> RoomOutput? {
     guard state == .connecting, milestone.rawValue > progress else { return nil }
     progress = milestone.rawValue
