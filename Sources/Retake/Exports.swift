@@ -8,6 +8,7 @@
 @_exported public import Peer
 @_exported public import Room
 @_exported public import RoomClient
+@_exported public import RoomProtocols
 @_exported public import RoomSignaling
 @_exported public import SCTP
 @_exported public import SDP

@@ -13,6 +13,7 @@ public final class Room: Sendable {
   public let config: RoomConfig
   /// This side as a participant.
   public let localParticipant = LocalParticipant()
+  private let server: RoomServer
   private let driver: RoomDriver
   private let model: RoomModel
   private let told: AsyncStream<RoomUpdate>.Continuation
@@ -30,6 +31,7 @@ public final class Room: Sendable {
     label: String = "room", delegate: (any RoomDelegate)? = nil
   ) {
     self.config = config
+    self.server = server
     let (stream, continuation) = AsyncStream.makeStream(of: RoomUpdate.self)
     told = continuation
     let model = RoomModel(local: localParticipant)
@@ -80,11 +82,13 @@ public final class Room: Sendable {
   ///   1301.
   /// - Throws: `RoomError`; the room is over then.
   public func connect(roomId: String) async throws(RoomError) {
-    try await call(
-      .connect(
-        RoomJoin(
-          room: roomId, role: config.role.connection, displayName: config.displayName,
-          metadata: config.metadata)))
+    var join =
+      server.join
+      ?? RoomJoin(
+        room: roomId, role: config.role.connection, displayName: config.displayName,
+        metadata: config.metadata)
+    join.room = roomId
+    try await call(.connect(join))
   }
 
   /// Leaves the room; `disconnected` is told when that is done.

@@ -1,6 +1,7 @@
 public import Peer
 import Room
-import RoomSignaling
+public import RoomProtocols
+package import RoomSignaling
 
 /// How a room behaves.
 public struct RoomConfig: Hashable, Sendable {
@@ -65,6 +66,8 @@ public struct RoomServer: Hashable, Sendable {
   let signaling: SignalingConfiguration
   let checksRoomID: Bool
   let needsToken: Bool
+  /// What is said on entering, where the server's own configuration says it.
+  let join: RoomJoin?
 
   /// Retake's own rooms, as `retake record serve --rooms` has them: `ws://host:port/rooms`.
   public static func retake(_ url: String, needsToken: Bool = false) -> RoomServer {
@@ -86,11 +89,20 @@ public struct RoomServer: Hashable, Sendable {
     RoomServer("sora", urls, options)
   }
 
+  /// A channel of a Sora server, by the names and with the defaults of its own SDKs; its role and
+  /// metadata count instead of those of the room.
+  public static func sora(_ configuration: SoraConfiguration) -> RoomServer {
+    let signaling = configuration.signaling
+    return RoomServer(
+      signaling.protocolName, signaling.urls, signaling.options, join: configuration.join)
+  }
+
   /// A service by the name of its protocol.
   package init(
     _ name: String, _ urls: [String], _ options: [String: String], checksRoomID: Bool = false,
-    needsToken: Bool = false
+    needsToken: Bool = false, join: RoomJoin? = nil
   ) {
+    self.join = join
     signaling = SignalingConfiguration(protocolName: name, urls: urls, options: options)
     self.checksRoomID = checksRoomID
     self.needsToken = needsToken

@@ -63,7 +63,9 @@ package indirect enum JSONValue: Hashable, Sendable {
 }
 
 extension JSONValue {
-  /// A member of an object; nil when there is none. Of several with one name the last counts.
+  /// A member of an object; nil when there is none.
+  ///
+  /// Of several with one name the last counts.
   package subscript(name: String) -> JSONValue? {
     guard case .object(let members) = self else { return nil }
     return members.last { $0.name == name }?.value

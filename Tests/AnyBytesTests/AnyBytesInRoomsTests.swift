@@ -10,7 +10,7 @@ import Wire
 /// order, or not at all, while the room wants things and connections come and go.
 ///
 /// Its inputs are a part of those that `AnyBytesTests` shares out: 10 in a thousand.
-@Suite(.timeLimit(.minutes(AnyBytesTests.each == nil ? 10 : 600))) struct AnyBytesInRoomsTests {
+@Suite(.timeLimit(.minutes(InputBudget.minutes))) struct AnyBytesInRoomsTests {
   private func tell(_ entrance: String, _ count: Int, _ taken: Int) {
     print("any bytes: \(entrance): \(count) inputs, \(taken) of them with an effect")
   }
@@ -31,7 +31,7 @@ import Wire
   }
 
   @Test func anyServerMayBeAJanus() throws {
-    let count = AnyBytesTests.count(4)
+    let count = InputBudget.count(4)
     var taken = 0
     for (plugin, name) in [
       ("videoroom", "videoroom-subscriber"), ("videoroom", "videoroom-publisher"),
@@ -48,7 +48,7 @@ import Wire
   }
 
   @Test func anyServerMayBeARoom() {
-    let count = AnyBytesTests.count(2)
+    let count = InputBudget.count(2)
     var fuzz = RoomFuzz<RetakeRoomMachine>(seed: 22, texts: RoomSamples.room, options: [:])
     fuzz.run(count)
     tell("rooms", count, fuzz.effects)
@@ -56,7 +56,7 @@ import Wire
   }
 
   @Test func anyServerMayBeASora() {
-    let count = AnyBytesTests.count(2)
+    let count = InputBudget.count(2)
     var fuzz = RoomFuzz<SoraMachine>(
       seed: 23, texts: RoomSamples.sora, options: ["data_channels": "[]"])
     fuzz.run(count)
@@ -65,7 +65,7 @@ import Wire
   }
 
   @Test func anyServerMayBeAnEndpoint() {
-    let count = AnyBytesTests.count(1)
+    let count = InputBudget.count(1)
     var whip = RoomFuzz<WHIPMachine>(seed: 24, texts: RoomSamples.bodies, options: [:])
     whip.run(count / 2)
     var whep = RoomFuzz<WHEPMachine>(seed: 25, texts: RoomSamples.bodies, options: [:])
@@ -76,7 +76,7 @@ import Wire
 
   @Test func anyBytesMayBeARequestToARoom() {
     var damage = Damage(seed: 26)
-    let count = AnyBytesTests.count(1)
+    let count = InputBudget.count(1)
     let samples = RoomSamples.requests.map { Array($0.utf8) }
     var taken = 0
     for _ in 0..<count {
@@ -99,6 +99,7 @@ import Wire
 /// A machine with a server that does anything.
 private struct RoomFuzz<Protocol: SignalingMachine> {
   private static var episodeLength: Int { 250 }
+  private var isOverHTTP: Bool { ["whip", "whep"].contains(Protocol.name) }
 
   private let texts: [[UInt8]]
   private let options: [String: String]
@@ -110,6 +111,9 @@ private struct RoomFuzz<Protocol: SignalingMachine> {
   private var connections: UInt32 = 0
   private var transaction: String?
   private var endings = 0
+  private var actionCount: UInt32 = 0
+  /// What the room wanted and what is not answered yet.
+  private var actions: [ActionID] = []
   /// How many inputs came to anything.
   private(set) var effects = 0
 
@@ -131,7 +135,13 @@ private struct RoomFuzz<Protocol: SignalingMachine> {
     var done = 0
     while done < count {
       begin()
-      for _ in 0..<min(Self.episodeLength, count - done) {
+      let length = min(1 + damage.below(2 * Self.episodeLength), count - done)
+      // At first the server says what a server says; then it may do anything.
+      for place in 0..<damage.below(min(texts.count, length)) {
+        step(.transport(transport, .frame(.text(answering(texts[place])))))
+        done += 1
+      }
+      while done < count, endings == 0, damage.below(Self.episodeLength) != 0 {
         step(input())
         done += 1
       }
@@ -141,10 +151,10 @@ private struct RoomFuzz<Protocol: SignalingMachine> {
 
   private mutating func begin() {
     machine = Self.machine(options)
-    (now, endings, connections, transaction) = (.zero, 0, 0, nil)
+    (now, endings, connections, transaction, actions) = (.zero, 0, 0, nil, [])
     let roles: [ConnectionRole] = [.both, .down, .up]
     step(.intent(.join(RoomJoin(room: "1234", role: roles[damage.below(3)]))))
-    if damage.below(4) != 0 { step(.transport(transport, .opened(subprotocol: nil))) }
+    if damage.below(8) != 0 { step(.transport(transport, .opened(subprotocol: nil))) }
   }
 
   /// The room is left, and is over in time whatever the server does.
@@ -157,6 +167,7 @@ private struct RoomFuzz<Protocol: SignalingMachine> {
     }
     if endings != 1 { Issue.record("\(Protocol.name): \(endings) endings; \(machine.status)") }
     if machine.deadline != nil { Issue.record("\(Protocol.name): a deadline after the end") }
+    if !actions.isEmpty { Issue.record("\(Protocol.name): \(actions.count) actions unanswered") }
   }
 
   private mutating func step(_ input: SignalingInput) {
@@ -180,6 +191,12 @@ private struct RoomFuzz<Protocol: SignalingMachine> {
     case .request(let id, _): request = id
     case .connection(let id, .open): connections = max(connections, id.number)
     case .event(.ended): endings += 1
+    case .event(.result(let action, _)):
+      guard let index = actions.firstIndex(of: action) else {
+        Issue.record("\(Protocol.name): \(action) is answered twice")
+        return
+      }
+      actions.remove(at: index)
     default: break
     }
   }
@@ -188,7 +205,7 @@ private struct RoomFuzz<Protocol: SignalingMachine> {
 
   private mutating func input() -> SignalingInput {
     switch damage.below(20) {
-    case 0..<9: return .transport(transport, .frame(frame()))
+    case 0..<9: return isOverHTTP ? http() : .transport(transport, .frame(frame()))
     case 9, 10: return http()
     case 11..<14: return .connection(ConnectionID(1 + UInt32(damage.below(3))), report())
     case 14..<17: return .intent(intent())
@@ -217,8 +234,13 @@ private struct RoomFuzz<Protocol: SignalingMachine> {
   private mutating func text() -> String {
     let isWhole = damage.below(3) != 0
     let bytes = isWhole ? texts[damage.below(texts.count)] : damage.damaged(texts)
+    return damage.below(4) == 0 ? String(decoding: bytes, as: UTF8.self) : answering(bytes)
+  }
+
+  /// A message as the answer to the last request.
+  private func answering(_ bytes: [UInt8]) -> String {
     let text = String(decoding: bytes, as: UTF8.self)
-    guard let transaction, damage.below(4) != 0 else { return text }
+    guard let transaction else { return text }
     return text.replacingValue(of: "transaction", with: "\"\(transaction)\"")
       .replacingValue(of: "request", with: transaction)
   }
@@ -268,20 +290,27 @@ private struct RoomFuzz<Protocol: SignalingMachine> {
   }
 
   private mutating func intent() -> RoomIntent {
-    let action = ActionID(UInt32(damage.below(50)))
+    actionCount += 1
+    let action = ActionID(actionCount)
     let media = MediaID(UInt32(damage.below(6)))
     let own = LocalMediaInfo(id: LocalMediaID(UInt32(damage.below(3))), kind: .audio)
     switch damage.below(12) {
-    case 0, 1: return .publish(PublicationRequest(action: action, media: [own]))
-    case 2: return .unpublish(action, [own.id])
-    case 3: return .updateLocal(own)
-    case 4, 5: return .subscribe(action, [media])
-    case 6: return .unsubscribe(action, [media])
-    case 7: return .setProfile(action, media, .low)
-    case 8: return .setPaused(action, media, true)
-    case 9: return .sendMessage(action, UserMessage(text: "hello"))
-    case 10: return .restartICE(ConnectionID(1 + UInt32(damage.below(3))))
-    default: return damage.below(3) == 0 ? .networkChanged : .renewToken("t")
+    case 0: return .updateLocal(own)
+    case 1: return .restartICE(ConnectionID(1 + UInt32(damage.below(3))))
+    case 2: return damage.below(3) == 0 ? .networkChanged : .renewToken("t")
+    default: break
+    }
+    actions.append(action)
+    switch damage.below(7) {
+    case 0: return .unpublish(action, [own.id])
+    case 1, 2: return .subscribe(action, [media])
+    case 3: return .unsubscribe(action, [media])
+    case 4: return .setProfile(action, media, .low)
+    case 5: return .setPaused(action, media, true)
+    default:
+      return damage.below(2) == 0
+        ? .publish(PublicationRequest(action: action, media: [own]))
+        : .sendMessage(action, UserMessage(text: "hello"))
     }
   }
 }

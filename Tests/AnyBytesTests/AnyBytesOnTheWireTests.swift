@@ -9,8 +9,8 @@ import Wire
 /// Any bytes may be in a capture, in a key log, and in the packets of others.
 ///
 /// Their inputs are a part of those that `AnyBytesTests` shares out: 50 in a thousand.
-@Suite(.timeLimit(.minutes(AnyBytesTests.each == nil ? 10 : 600))) struct AnyBytesOnTheWireTests {
-  private func count(_ perMille: Int) -> Int { AnyBytesTests.count(perMille) }
+@Suite(.timeLimit(.minutes(InputBudget.minutes))) struct AnyBytesOnTheWireTests {
+  private func count(_ perMille: Int) -> Int { InputBudget.count(perMille) }
 
   private func tell(_ entrance: String, _ count: Int, _ taken: Int) {
     print("any bytes: \(entrance): \(count) inputs, \(taken) of them well-formed")

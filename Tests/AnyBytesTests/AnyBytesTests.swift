@@ -15,20 +15,8 @@ import Wire
 ///
 /// A million inputs by default; `RETAKE_MUTATIONS=N` asks for another number, and
 /// `RETAKE_MUTATIONS_EACH=N` for so many at each entrance (`make fuzz`).
-@Suite(.timeLimit(.minutes(AnyBytesTests.each == nil ? 10 : 600))) struct AnyBytesTests {
-  /// How many inputs all entrances together get.
-  static let total = number("RETAKE_MUTATIONS") ?? 1_000_000
-  /// How many each of them gets, whatever its share; nil leaves it to the shares.
-  static let each = number("RETAKE_MUTATIONS_EACH")
-
-  private static func number(_ name: String) -> Int? {
-    ProcessInfo.processInfo.environment[name].flatMap { Int($0) }
-  }
-
-  /// How many inputs an entrance gets for its share in a thousand; shares add up to 1000.
-  static func count(_ perMille: Int) -> Int { each ?? total * perMille / 1000 }
-
-  private func count(_ perMille: Int) -> Int { Self.count(perMille) }
+@Suite(.timeLimit(.minutes(InputBudget.minutes))) struct AnyBytesTests {
+  private func count(_ perMille: Int) -> Int { InputBudget.count(perMille) }
 
   private func tell(_ entrance: String, _ count: Int, _ taken: Int) {
     print("any bytes: \(entrance): \(count) inputs, \(taken) of them well-formed")

@@ -2,6 +2,7 @@ import Peer
 import RoomProtocols
 import RoomSignaling
 import SDP
+import Wire
 
 /// What servers of rooms say, to begin mutations with.
 enum RoomSamples {

@@ -104,7 +104,7 @@ struct HTTPSessionTests {
     let patch = try #require(bench.asked.last)
     #expect(patch.fields.contains(HTTPField("If-Match", "*")))
     #expect(String(decoding: patch.body, as: UTF8.self).contains("a=ice-ufrag:wxyz"))
-    let answer = (Self.section + "").replacing("abcd", with: "efgh")
+    let answer = "a=ice-ufrag:efgh\r\na=ice-pwd:abcdefghijkl0123456789\r\n"
     bench.answer(
       200, [("ETag", "\"two\""), ("Content-Type", "application/trickle-ice-sdpfrag")], answer)
     guard case .setRemote(let remote)? = bench.requests().first else {

@@ -333,6 +333,43 @@ struct JanusTests {
     #expect(bench.requests() == [])
   }
 
+  @Test func whateverTheRoomWantedIsAnsweredAtLast() throws {
+    var bench = try Self.subscribed()
+    bench.report(1, .description(Self.answer, media: []))
+    bench.replyToLast(Self.event(#"{"started":"ok"}"#, sender: 22))
+    bench.want(.setPaused(ActionID(2), MediaID(2), true))
+    _ = bench.take()
+    bench.transport(.failed("reset"))
+    let lost = SignalingFailure(.pauseFailed, "the way to the server was lost")
+    #expect(
+      bench.events() == [.reconnecting(attempt: 1, reason: "reset"), .result(ActionID(2), lost)])
+    bench.want(.publish(PublicationRequest(action: ActionID(3), media: [Self.audio])))
+    bench.want(.subscribe(ActionID(4), [MediaID(1)]))
+    bench.want(.leave)
+    bench.wait(10)
+    let over = SignalingFailure(.invalidState, "the room is over")
+    #expect(
+      bench.events().filter { if case .result = $0 { true } else { false } } == [
+        .result(ActionID(3), over), .result(ActionID(4), over),
+      ])
+  }
+
+  @Test func anEchoIsThereAgainAfterALoss() throws {
+    var bench = Self.bench(["plugin": "echotest"])
+    bench.want(.join(RoomJoin(room: "")))
+    bench.open()
+    try bench.answer(#"{"janus":"success","data":{"id":11}}"#, to: "create")
+    try bench.answer(#"{"janus":"success","data":{"id":21}}"#, to: "attach")
+    _ = bench.events()
+    bench.transport(.failed("reset"))
+    bench.wait(1)
+    bench.open()
+    bench.replyToLast(#"{"janus":"error","error":{"code":458,"reason":"none"}}"#)
+    bench.replyToLast(#"{"janus":"success","data":{"id":12}}"#)
+    bench.replyToLast(#"{"janus":"success","data":{"id":22}}"#)
+    #expect(bench.events().last == .reconnected)
+  }
+
   @Test func aLostSessionIsMadeAnewWithAllThatWasWanted() throws {
     var bench = try Self.subscribed()
     bench.report(1, .description(Self.answer, media: []))

@@ -177,6 +177,85 @@ struct SoraTests {
           ]))
   }
 
+  @Test func theConfigurationHasTheDefaultsOfTheSDK() {
+    var configuration = SoraConfiguration(
+      url: "wss://sora.example/signaling", channelId: "sora", role: .recvonly)
+    #expect(configuration.signaling.options == ["connection_timeout": "30"])
+    #expect(configuration.join == RoomJoin(room: "sora", role: .down))
+    configuration.clientId = "me"
+    configuration.signalingConnectMetadata = #"{"key":1}"#
+    configuration.videoCodec = "VP8"
+    configuration.audioEnabled = false
+    configuration.simulcastEnabled = true
+    configuration.spotlightEnabled = .enabled(number: 3)
+    configuration.dataChannelSignaling = true
+    configuration.ignoreDisconnectWebSocket = false
+    configuration.messagingLabels = ["#chat"]
+    var bench = SignalingBench<SoraMachine>(configuration.signaling)
+    bench.want(.join(configuration.join))
+    bench.open()
+    #expect(
+      bench.lastSent?.json
+        == #"{"type":"connect","role":"recvonly","channel_id":"sora","multistream":true,"#
+        + #""sora_client":"Retake","metadata":{"key":1},"client_id":"me","audio":false,"#
+        + #""video":{"codec_type":"VP8"},"simulcast":true,"spotlight":true,"spotlight_number":3,"#
+        + #""data_channel_signaling":true,"ignore_disconnect_websocket":false,"#
+        + ##""data_channels":[{"label":"#chat","direction":"sendrecv"}]}"##)
+    bench.wait(29)
+    #expect(!bench.events().contains { if case .ended = $0 { true } else { false } })
+    bench.wait(1)
+    guard case .ended? = bench.events().last else {
+      Issue.record("entering takes longer than its limit")
+      return
+    }
+  }
+
+  /// What the SDKs tell: connecting, streams, signaling, data channels and their messages, the end.
+  @Test func everyEventOfAChannelIsTold() {
+    var pair = Pair(["tells_signaling": "true"])
+    pair.server.offerMembers = [.init("data_channels", Self.channels)]
+    _ = pair.server.arrive("OTHER")
+    pair.bench.want(.join(RoomJoin(room: "sora", role: .down)))
+    pair.bench.open()
+    pair.talk()
+    pair.bench.report(1, .channelOpened(label: "#chat"))
+    pair.bench.report(1, .channelOpened(label: "signaling"))
+    pair.bench.report(
+      1, .channelMessage(label: "#chat", .binary(Zlib.compressed(Array("hello".utf8)))))
+    pair.say([.members(("type", "push"), ("data", 1))])
+    pair.bench.report(1, .description(Self.answer, media: []))
+    pair.say(pair.server.leave("OTHER"))
+    pair.bench.transport(.closed(code: 1000, reason: "bye"))
+    pair.talk()
+    let events = pair.takeEvents()
+    let signaling = events.compactMap { event -> String? in
+      guard case .notification("signaling", let json) = event else { return nil }
+      return JSONValue(text: json)?["type"]?.text
+    }
+    #expect(signaling == ["offer", "push", "re-offer", "notify"])
+    let others = events.filter { event in
+      if case .notification("signaling", _) = event { false } else { true }
+    }
+    #expect(
+      others == [
+        .progress(.opened), .progress(.joining),
+        .joined(JoinedRoom(participant: "OWN0", session: "SESSION")),
+        .participantEntered(ParticipantInfo(id: "OTHER")),
+        .published(
+          owner: "OTHER", [PublishedMedia(id: MediaID(1), owner: "OTHER", kind: .audio)]),
+        .assigned(MediaID(1), ConnectionID(1), mid: "mOTHER"),
+        .notification(type: "datachannel", ##"{"label":"#chat"}"##),
+        .message(UserMessage(type: "#chat", text: "hello")),
+        .notification(type: "push", "1"), .unpublished(owner: "OTHER", [MediaID(1)]),
+        .unassigned(MediaID(1)),
+        .notification(
+          type: "notify",
+          #"{"type":"notify","event_type":"connection.destroyed","connection_id":"OTHER"}"#),
+        .participantLeft("OTHER", .left),
+        .ended(RoomEnding(.disconnected, code: 1000, message: "bye")),
+      ])
+  }
+
   // MARK: Others
 
   @Test(arguments: ["re-offer", "update"]) func othersComeAndGo(type: String) {

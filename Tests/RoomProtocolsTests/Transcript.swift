@@ -35,9 +35,10 @@ struct Transcript: Sendable, CustomTestStringConvertible {
 
   var machine: JanusMachine { JanusMachine(configuration, entropy: Entropy(seed: seed)) }
 
-  /// Two in a videoroom with messages: the first publishes, changes and takes back what it sends;
-  /// the second comes later, receives, pauses, and loses its way to the server. Then an echo, and
-  /// audio alone.
+  /// Two in a videoroom with messages, an echo, and audio alone.
+  ///
+  /// The first of the two publishes, changes and takes back what it sends; the second comes later,
+  /// receives, pauses, and loses its way to the server.
   static let all = Result {
     try [
       Transcript("videoroom-publisher", seed: [1]), Transcript("videoroom-subscriber", seed: [2]),

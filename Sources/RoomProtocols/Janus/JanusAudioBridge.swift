@@ -124,6 +124,10 @@ struct JanusAudioBridge: JanusPlugin {
 
   mutating func resume(_ desk: inout JanusDesk) { mix.resume(&desk) }
 
+  mutating func giveUp(_ failure: SignalingFailure, _ desk: inout JanusDesk) {
+    mix.giveUp(failure, &desk)
+  }
+
   mutating func reset(_ desk: inout JanusDesk) {
     mix.reset(&desk)
   }

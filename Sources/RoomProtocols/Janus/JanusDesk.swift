@@ -39,6 +39,16 @@ struct JanusDesk: Sendable {
     tell(.result(action, failure))
   }
 
+  /// Answers what the room wanted of a way or session that is lost.
+  mutating func answerAbandoned() {
+    for (action, setting) in session.takeAbandoned() {
+      tell(
+        action,
+        SignalingFailure(
+          setting == .pause ? .pauseFailed : .profileFailed, "the way to the server was lost"))
+    }
+  }
+
   // MARK: The session
 
   mutating func attach(_ plugin: String, as role: JanusRole) {
@@ -131,6 +141,8 @@ protocol JanusPlugin: Sendable {
   mutating func resume(_ desk: inout JanusDesk)
   /// The session is gone, and its connections with it; what the room wants is kept.
   mutating func reset(_ desk: inout JanusDesk)
+  /// The room is over: what it wanted comes to nothing.
+  mutating func giveUp(_ failure: SignalingFailure, _ desk: inout JanusDesk)
 }
 
 extension JanusDesk {

@@ -62,6 +62,10 @@ struct JanusEchoTest: JanusPlugin {
 
   mutating func resume(_ desk: inout JanusDesk) { mix.resume(&desk) }
 
+  mutating func giveUp(_ failure: SignalingFailure, _ desk: inout JanusDesk) {
+    mix.giveUp(failure, &desk)
+  }
+
   mutating func reset(_ desk: inout JanusDesk) {
     mix.reset(&desk)
     desk.tell(desk.roster.set([], of: Self.echo))

@@ -51,6 +51,7 @@ package struct JanusMachine: SignalingMachine {
     case .connection(let id, let report): plugin.take(report, of: id, &desk)
     case .response: break
     }
+    if phase != .over { desk.answerAbandoned() }
     desk.end(into: &outbox)
   }
 
@@ -134,7 +135,9 @@ package struct JanusMachine: SignalingMachine {
       desk.tell(.progress(.attached))
       desk.tell(.progress(.joining))
     }
+    let isEntering = phase == .joining || phase == .reconnecting
     plugin.attached(role, &desk)
+    if isEntering, desk.isEntered { returned() }
   }
 
   private mutating func take(_ reply: JanusReply, to ask: JanusAsk, of role: JanusRole) {
@@ -221,8 +224,10 @@ package struct JanusMachine: SignalingMachine {
     guard phase != .over else { return }
     let wasLeaving = phase == .leaving
     phase = .over
+    plugin.giveUp(SignalingFailure(.invalidState, "the room is over"), &desk)
     plugin.reset(&desk)
     desk.dropLink()
+    desk.answerAbandoned()
     if let failure, !wasLeaving { desk.tell(.failed(failure)) }
     desk.tell(
       .ended(

@@ -132,6 +132,10 @@ struct JanusMix: Sendable {
 
   mutating func reset(_ desk: inout JanusDesk) { close(&desk) }
 
+  mutating func giveUp(_ failure: SignalingFailure, _ desk: inout JanusDesk) {
+    desk.tell(own.finish(failure))
+  }
+
   private mutating func close(_ desk: inout JanusDesk) {
     let connection = own.connection
     desk.tell(own.close())

@@ -183,6 +183,10 @@ struct JanusPublisher: Sendable {
 
   mutating func reset(_ desk: inout JanusDesk) { close(&desk) }
 
+  mutating func giveUp(_ failure: SignalingFailure, _ desk: inout JanusDesk) {
+    desk.tell(own.finish(failure))
+  }
+
   private mutating func close(_ desk: inout JanusDesk) {
     isPublished = false
     let connection = own.connection

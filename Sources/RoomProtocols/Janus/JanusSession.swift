@@ -34,6 +34,8 @@ struct JanusSession: Sendable {
   private var handles: [(role: JanusRole, id: Int64)] = []
   private var isReady = false
   private var keepaliveDue: Instant?
+  /// What the room wanted, and what nobody will answer any longer.
+  private var abandoned: [(action: ActionID, setting: JanusSetting)] = []
 
   init(_ configuration: SignalingConfiguration, prefix: String) {
     link = ServerLink(urls: configuration.urls, subprotocols: [JanusSession.subprotocol])
@@ -60,6 +62,18 @@ struct JanusSession: Sendable {
 
   func has(_ role: JanusRole) -> Bool { handles.contains { $0.role == role } }
 
+  private mutating func abandon() {
+    for case .message(_, .configure(let action?, let setting)) in requests.removeAll() {
+      abandoned.append((action, setting))
+    }
+  }
+
+  /// What the room wanted of a way or session that is lost.
+  mutating func takeAbandoned() -> [(action: ActionID, setting: JanusSetting)] {
+    defer { abandoned = [] }
+    return abandoned
+  }
+
   // MARK: Out
 
   mutating func open(at now: Instant, into outputs: inout [SignalingOutput]) {
@@ -73,7 +87,7 @@ struct JanusSession: Sendable {
     link.drop(into: &outputs)
     isReady = false
     keepaliveDue = nil
-    _ = requests.removeAll()
+    abandon()
   }
 
   /// Forgets the session, which the server has no longer.
@@ -82,7 +96,7 @@ struct JanusSession: Sendable {
     handles = []
     isReady = false
     keepaliveDue = nil
-    _ = requests.removeAll()
+    abandon()
   }
 
   mutating func create(at now: Instant, into outputs: inout [SignalingOutput]) {
@@ -134,7 +148,7 @@ struct JanusSession: Sendable {
 
   /// Ends the session and then the way; true when both are done at once.
   mutating func leave(at now: Instant, into outputs: inout [SignalingOutput]) -> Bool {
-    _ = requests.removeAll()
+    abandon()
     keepaliveDue = nil
     guard link.isOpen, isReady else { return link.close(at: now, into: &outputs) }
     isReady = false
@@ -189,7 +203,7 @@ struct JanusSession: Sendable {
     keepaliveDue = nil
     // Nothing that was asked for is answered over another way, unless the session is claimed; then
     // the plugins ask again.
-    _ = requests.removeAll()
+    abandon()
     return .lost(reason)
   }
 

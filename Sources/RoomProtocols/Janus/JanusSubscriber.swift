@@ -334,6 +334,17 @@ struct JanusSubscriber: Sendable {
     proceed(&desk)
   }
 
+  mutating func giveUp(_ failure: SignalingFailure, _ desk: inout JanusDesk) {
+    if let job = job.take() { jobs.insert(job, at: 0) }
+    for job in jobs {
+      switch job {
+      case .subscribe(let action?, _), .unsubscribe(let action?, _): desk.tell(action, failure)
+      case .subscribe(nil, _), .unsubscribe(nil, _), .restart: break
+      }
+    }
+    jobs = []
+  }
+
   mutating func reset(_ desk: inout JanusDesk) {
     if let job = job.take() { jobs.insert(job, at: 0) }
     close(&desk)

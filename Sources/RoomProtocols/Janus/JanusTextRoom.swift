@@ -160,6 +160,11 @@ struct JanusTextRoom: Sendable {
     close(&desk)
   }
 
+  mutating func giveUp(_ failure: SignalingFailure, _ desk: inout JanusDesk) {
+    for (_, action) in waiting { desk.tell(action, failure) }
+    waiting = []
+  }
+
   mutating func reset(_ desk: inout JanusDesk) {
     let failure = SignalingFailure(.messageFailed, "the session with the server is gone")
     for action in requests.removeAll().compactMap({ $0 }) { desk.tell(action, failure) }

@@ -185,6 +185,12 @@ struct JanusVideoRoom: JanusPlugin {
     subscriber.resume(&desk)
   }
 
+  mutating func giveUp(_ failure: SignalingFailure, _ desk: inout JanusDesk) {
+    publisher.giveUp(failure, &desk)
+    subscriber.giveUp(failure, &desk)
+    texts?.giveUp(failure, &desk)
+  }
+
   mutating func reset(_ desk: inout JanusDesk) {
     publisher.reset(&desk)
     subscriber.reset(&desk)

@@ -188,6 +188,7 @@ package struct RetakeRoomMachine: SignalingMachine {
     let wasLeaving = phase == .leaving
     phase = .over
     desk.giveUp("the room is over")
+    up.giveUp(SignalingFailure(.invalidState, "the room is over"), &desk)
     up.close(&desk)
     down.close(&desk)
     desk.drop()

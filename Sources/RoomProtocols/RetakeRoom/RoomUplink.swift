@@ -132,6 +132,11 @@ struct RoomUplink: Sendable {
     if own.isDue || (!own.wanted.isEmpty && !isPublished) { offer(&desk) }
   }
 
+  /// The room is over: what it wanted comes to nothing.
+  mutating func giveUp(_ failure: SignalingFailure, _ desk: inout RoomDesk) {
+    desk.tell(own.finish(failure))
+  }
+
   mutating func close(_ desk: inout RoomDesk) {
     isPublished = false
     numbers = []

@@ -21,7 +21,7 @@ struct Roster: Sendable {
   }
 
   /// More than these are passed over, whatever a server says.
-  static let participantsMaximum = 5_000
+  static let participantsMaximum = 1_000
   static let mediaMaximum = 64
 
   private var members: [Member] = []

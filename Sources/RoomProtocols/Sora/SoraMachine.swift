@@ -4,7 +4,9 @@ package import Wire
 
 /// A client of a channel of WebRTC SFU Sora, over its public signaling.
 ///
-/// Options are the members of `connect` (`SoraConnect.names`), as JSON or as texts.
+/// Options are the members of `connect` (`SoraConnect.names`), as JSON or as texts;
+/// `connection_timeout` in seconds, for how long entering may take; and `tells_signaling`, with
+/// which every message of the server is told as a notification of the type `signaling`.
 package struct SoraMachine: SignalingMachine {
   package static let name = "sora"
 
@@ -12,7 +14,8 @@ package struct SoraMachine: SignalingMachine {
     case idle, connecting, offering, joined, reconnecting, leaving, over
   }
 
-  private static let offerSeconds: Int64 = 10
+  /// How long entering may take, as in the service's own SDKs.
+  private static let connectionSeconds: Int64 = 30
   /// How long the first offer waits for own media.
   private static let holdSeconds: Int64 = 2
   private static let leaveSeconds: Int64 = 3
@@ -22,6 +25,7 @@ package struct SoraMachine: SignalingMachine {
   private static let redirectsMaximum = 5
 
   private let options: [String: String]
+  private let connectionSeconds: Int64
   private var desk: SoraDesk
   private var media = SoraMedia()
   private var join = RoomJoin(room: "")
@@ -40,6 +44,11 @@ package struct SoraMachine: SignalingMachine {
   package init(_ configuration: SignalingConfiguration, entropy: Entropy) {
     desk = SoraDesk(configuration)
     options = configuration.options
+    connectionSeconds =
+      configuration.options["connection_timeout"].flatMap { Int64($0) }.map {
+        min(max($0, 1), 3600)
+      }
+      ?? SoraMachine.connectionSeconds
   }
 
   package var abilities: SignalingAbilities {
@@ -84,7 +93,7 @@ package struct SoraMachine: SignalingMachine {
     switch phase {
     case .offering, .reconnecting:
       desk.drop()
-      lose("the server made no offer within \(SoraMachine.offerSeconds) s", code: nil)
+      lose("the server made no offer within \(connectionSeconds) s", code: nil)
     case .joined: media.release(&desk)
     case .leaving: end(nil)
     case .idle, .connecting, .over: break
@@ -161,7 +170,7 @@ package struct SoraMachine: SignalingMachine {
         desk.tell([.progress(.opened), .progress(.joining)])
         phase = .offering
       }
-      due = desk.now + .seconds(SoraMachine.offerSeconds)
+      due = desk.now + .seconds(connectionSeconds)
       desk.sayOnSocket(SoraConnect.message(join, options, isRedirected: redirectCount > 0))
     case .frame(.text(let text)):
       guard let value = try? JSONValue(parsing: text) else { return }
@@ -242,6 +251,9 @@ package struct SoraMachine: SignalingMachine {
 
   private mutating func take(_ value: JSONValue) {
     guard phase != .leaving else { return }
+    if options["tells_signaling"] == "true" {
+      desk.tell(.notification(type: "signaling", value.json))
+    }
     switch value["type"]?.text {
     case "offer"?: if let offer = SoraOffer(value) { take(offer) }
     case "re-offer"?: take(reOffer: value, "re-answer")
@@ -365,6 +377,10 @@ package struct SoraMachine: SignalingMachine {
       if phase == .leaving { return end(nil) }
       desk.drop()
       lose("the data channel of signaling was closed", code: nil)
+    case .channelOpened(let label):
+      guard desk.channel(label)?.isOwn == true else { return }
+      let told = JSONValue.members(("label", .text(label)))
+      desk.tell(.notification(type: "datachannel", told.json))
     case .stats(let action, let text): answer(action, text)
     case .state(.failed):
       guard phase == .joined else { return }

@@ -9,8 +9,9 @@ package struct WebSocketRoute: Sendable {
 
   /// The path, as in `/rooms`.
   package var path: String
-  /// What is spoken there, the best first; a client that names none of them is refused. Empty when
-  /// nothing has to be named.
+  /// What is spoken there, the best first.
+  ///
+  /// A client that names none of them is refused; empty when nothing has to be named.
   package var subprotocols: [String]
   package var limits: WebSocketLimits
   package var handler: Handler
