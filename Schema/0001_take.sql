@@ -225,7 +225,7 @@ CREATE TABLE format (
   voice     INTEGER NOT NULL,     -- 1: speech
   width     INTEGER,              -- pixels
   height    INTEGER,              -- pixels
-  channels  INTEGER,              -- of the decoded sound
+  channels  INTEGER,              -- of the decoded audio
   samples   INTEGER               -- of the decoded block and channel, at 48 kHz
 );
 
@@ -251,8 +251,8 @@ CREATE TABLE media (
   bytes BLOB NOT NULL         -- 8152 bytes, fewer in the last piece
 );
 
--- Encoded frames (a picture, or the payload of an audio packet) with their decoded result, one row
--- per call of a codec.
+-- Encoded frames (a video frame, or the payload of an audio packet) with their decoded result, one
+-- row per call of a codec.
 CREATE VIEW frame AS
 SELECT
   frame_store.row AS row,
@@ -271,7 +271,7 @@ SELECT
   format.height AS height,
   format.outcome AS outcome,
   frame_store.size AS size,
-  frame_store.quantiser AS quantiser,      -- of a picture, 0 to 127 for VP8
+  frame_store.quantiser AS quantiser,      -- of a video frame, 0 to 127 for VP8
   frame_store.audio_level AS audio_level,  -- as RFC 6464 carries it: 0 loudest to 127 silent
   format.voice AS voice,
   format.channels AS channels,
@@ -431,9 +431,9 @@ CREATE TABLE network (
   bytes     INTEGER         -- the bytes of them
 );
 
--- Sound and pictures that the application handed to a sender. Of an audio session (peer 0) `kind`
--- is JSON with the source, the format and the capture time of a piece of sound, and `samples` are
--- in its own rate; 'rendered' is received sound that was handed in to be played, 'pull' a demand
+-- Audio and video that the application handed to a sender. Of an audio session (peer 0) `kind`
+-- is JSON with the source, the format and the capture time of a piece of audio, and `samples` are
+-- in its own rate; 'rendered' is received audio that was handed in to be played, 'pull' a demand
 -- for so many units of 10 ms.
 CREATE TABLE capture (
   row      INTEGER PRIMARY KEY,
@@ -441,7 +441,7 @@ CREATE TABLE capture (
   peer     INTEGER NOT NULL,
   at_ns    INTEGER NOT NULL,
   track    INTEGER NOT NULL,  -- the transceiver's number
-  kind     TEXT NOT NULL,     -- audio, video; h264: an encoded picture (H.264 annex B)
+  kind     TEXT NOT NULL,     -- audio, video; h264: an encoded video frame (H.264 annex B)
   width    INTEGER,           -- pixels
   height   INTEGER,           -- pixels
   channels INTEGER,
@@ -541,13 +541,14 @@ CREATE TABLE event (
   -- negotiationneeded, icecandidate, track, trackended, addstream, removestream, secured,
   -- speaker, loudest, audiosubscribed, audiounsubscribed, bufferedamountlow, datachannelerror,
   -- refused; enabled, disabled, mute, unmute, ended (of tracks), candidateremoved,
-  -- icecandidateerror, selectedcandidatepairchange, connectionend; and for the take alone,
-  -- certificate (an own one) and keylog (secret: what all keys of a DTLS association derive from).
+  -- icecandidateerror, selectedcandidatepairchange, mutedspeech, connectionend; and for the take
+  -- alone, certificate (an own one) and keylog (secret: what all keys of a DTLS association derive
+  -- from).
   type   TEXT NOT NULL,
   detail TEXT NOT NULL   -- JSON
 );
 
--- The sound of each track, summed up over 100 ms; query the view `audio_level`.
+-- The audio of each track, summed up over 100 ms; query the view `audio_level`.
 CREATE TABLE level (
   row          INTEGER PRIMARY KEY,
   step         INTEGER GENERATED ALWAYS AS (row >> 16) VIRTUAL,
@@ -793,9 +794,9 @@ SELECT
   meter / 32767.0 AS libwebrtc_level  -- as the audioLevel of libwebrtc's getStats behaves
 FROM level;
 
--- Who spoke when: sound of -47 dBov or more, joined over pauses of up to half a second, for at
+-- Who spoke when: audio of -47 dBov or more, joined over pauses of up to half a second, for at
 -- least 0.2 s. Levels are the sender's (RFC 6464), or the mixer's (RFC 6465), where it told them,
--- else those of the decoded sound. Speech whose end the take does not have is known to the second.
+-- else those of the decoded audio. Speech whose end the take does not have is known to the second.
 CREATE VIEW speaker AS
 SELECT
   speech.peer AS peer,
@@ -894,7 +895,7 @@ FROM frame
 WHERE kind = 'video' AND outcome IN ('encoded', 'decoded', 'not decoded', 'passed on')
 GROUP BY peer, track, direction, second;
 
--- Where the size of the pictures of a track changed; the first size has no size before it.
+-- Where the size of the video frames of a track changed; the first size has no size before it.
 CREATE VIEW resolution_change AS
 SELECT step, peer, at_ns, track, direction, from_width, from_height, width, height
 FROM (
@@ -905,7 +906,7 @@ FROM (
 )
 WHERE width IS NOT from_width OR height IS NOT from_height;
 
--- Freezes, by the rule of freezeCount: a gap between shown pictures of at least three times the
+-- Freezes, by the rule of freezeCount: a gap between shown video frames of at least three times the
 -- mean of the 30 gaps before it and at least 150 ms more than it, after 5 gaps. Gaps of more than
 -- 5 s are pauses and count nowhere.
 CREATE VIEW freeze AS
@@ -926,10 +927,10 @@ WITH
   )
 SELECT
   row >> 16 AS step, peer, track,
-  at_ns - gap_ns AS from_ns,  -- the last picture before it
+  at_ns - gap_ns AS from_ns,  -- the last video frame before it
   at_ns AS to_ns,             -- the first one after it
   gap_ns / 1e6 AS gap_ms,
-  mean_ns / 1e6 AS mean_ms    -- the usual time between pictures before it
+  mean_ns / 1e6 AS mean_ms    -- the usual time between video frames before it
 FROM averaged
 WHERE gaps >= 5 AND gap_ns >= max(3 * mean_ns, mean_ns + 150000000);
 

@@ -1,7 +1,8 @@
--- Format 5: pictures of cameras and screens. They come with a time of their own, and their samples
--- are stored smaller without a loss.
+-- Format 5: video frames of cameras and screens. They come with a time of their own, and their
+-- samples are stored smaller without a loss.
 
--- When the picture was taken, by the clock of its source: nanoseconds. NULL: when it was handed in.
+-- When the video frame was taken, by the clock of its source: nanoseconds. NULL: when it was handed
+-- in.
 ALTER TABLE capture ADD COLUMN timestamp_ns INTEGER;
 
 -- How `bytes` are stored; `digest` is always that of the samples themselves. NULL: as they are.

@@ -62,6 +62,8 @@ package enum PeerEvent: Sendable {
   case gatheringError(GatheringError)
   /// Another candidate pair carries a transport; a notice.
   case selectedPair(SelectedPairChange)
+  /// Somebody speaks into a sent track that is disabled, or no longer does; a notice.
+  case mutedSpeech(transceiver: UInt32, isSpeaking: Bool)
   /// The connection is over, and why; a notice.
   case connectionEnded(ConnectionEnd)
   /// Something was refused and counted: what and why, for the timeline.

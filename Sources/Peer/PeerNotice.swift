@@ -15,12 +15,14 @@ public struct PeerNotice: RawRepresentable, Hashable, Sendable, Codable {
   public static let gatheringErrors = PeerNotice(rawValue: "gathering-errors")
   /// W3C RTCIceTransport selectedcandidatepairchange, with the reason.
   public static let selectedPair = PeerNotice(rawValue: "selected-pair")
+  /// That somebody speaks into a track that is disabled.
+  public static let mutedSpeech = PeerNotice(rawValue: "muted-speech")
   /// Why the connection ended.
   public static let connectionEnd = PeerNotice(rawValue: "connection-end")
 
   /// All that this version knows.
   public static let all: [PeerNotice] = [
-    .tracks, .removedCandidates, .gatheringErrors, .selectedPair, .connectionEnd,
+    .tracks, .removedCandidates, .gatheringErrors, .selectedPair, .mutedSpeech, .connectionEnd,
   ]
 }
 

@@ -10,7 +10,8 @@ package struct ProblemRule: Sendable {
   /// All rules in the order in which a session can go wrong.
   package static let all: [ProblemRule] = [
     neverConnected, disconnected, flapping, relay, roundTrip, oneWay, loss, lossBurst, lossAtPeer,
-    noKeyFrame, freeze, concealed, silence, mutedSpeech, limited,
+    noKeyFrame, freeze, concealed, silence, mutedSpeech,
+    speechWhileMuted, limited,
   ]
 
   /// When the take ends; one that was cut short has no ending.
@@ -263,6 +264,24 @@ package struct ProblemRule: Sendable {
           || round((max(at_ns) - min(at_ns)) / 1e9 + 0.1, 1)
           || ' s by its own level, and nothing was heard' AS evidence
       FROM numbered GROUP BY peer, track, run HAVING count(*) >= 10
+      """)
+
+  /// Who does not say so is not told by the stack: the notice is one of genesis.
+  private static let speechWhileMuted = ProblemRule(
+    name: "speech-while-muted",
+    sql: """
+      SELECT peer, from_ns, to_ns,
+        'somebody spoke for ' || round((to_ns - from_ns) / 1e9, 1) || ' s into the microphone of '
+          || 'transceiver ' || transceiver || ', whose track was disabled' AS evidence
+      FROM (
+        SELECT peer, at_ns AS from_ns, detail ->> '$.transceiver' AS transceiver,
+          detail ->> '$.phase' AS phase,
+          coalesce(
+            lead(at_ns) OVER (PARTITION BY peer, detail ->> '$.transceiver' ORDER BY row), \(end)
+          ) AS to_ns
+        FROM event WHERE type = 'mutedspeech'
+      )
+      WHERE phase = 'began'
       """)
 
   private static let limited = ProblemRule(

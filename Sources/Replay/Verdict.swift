@@ -25,15 +25,21 @@ package struct ToolchainDifference: Hashable, Sendable, Codable {
 
   /// The part and what differs of it, in a few words.
   ///
-  /// A processor is told apart by the features that one has and the other lacks: all of both are
-  /// a long list.
+  /// A processor is told apart by the features that one has and the other lacks, and by the first
+  /// two of them: all stand in what programs read.
   package var summary: String {
     guard part == "cpu" else { return "\(part): recorded \(recorded), here \(present)" }
     let (there, here) = (recorded.split(separator: " "), present.split(separator: " "))
-    let lacking = here.filter { !there.contains($0) }.joined(separator: ", ")
-    let having = there.filter { !here.contains($0) }.joined(separator: ", ")
-    let what = [(lacking, "without "), (having, "with ")].filter { !$0.0.isEmpty }
-    return "recorded on another CPU (\(what.map { $0.1 + $0.0 }.joined(separator: "; ")))"
+    let lacking = here.filter { !there.contains($0) }
+    let having = there.filter { !here.contains($0) }
+    let what = [("without ", lacking), ("with ", having)].filter { !$0.1.isEmpty }
+      .map { $0.0 + Self.few($0.1) }
+    return "recorded on another CPU (\(what.joined(separator: "; ")))"
+  }
+
+  private static func few(_ features: [Substring]) -> String {
+    guard features.count > 3 else { return features.joined(separator: ", ") }
+    return "\(features[0]), \(features[1]) and \(features.count - 2) more"
   }
 }
 

@@ -64,5 +64,9 @@ import Testing
     let difference = ToolchainDifference(
       part: "cpu", recorded: "x86_64 sse2 avx2", present: "x86_64 sse2 avx2 avx512f vaes")
     #expect(difference.summary == "recorded on another CPU (without avx512f, vaes)")
+    let older = ToolchainDifference(
+      part: "cpu", recorded: "x86_64 avx512f avx512bw avx512vl vaes", present: "x86_64 gfni")
+    #expect(
+      older.summary == "recorded on another CPU (without gfni; with avx512f, avx512bw and 2 more)")
   }
 }

@@ -41,6 +41,47 @@ import Wire
     _ = try recording.finish()
   }
 
+  /// Speech into a disabled track is heard again without the codecs too.
+  @Test(arguments: [false, true])
+  func speechIntoADisabledTrackReplaysIdentical(skipsCodecs: Bool) throws {
+    let folder = FileManager.default.temporaryDirectory.path + "/tracks-" + UUID().uuidString
+    try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
+    defer { try? FileManager.default.removeItem(atPath: folder) }
+    let path = folder + "/call.take"
+    var configuration = PeerConfiguration()
+    configuration.notices = PeerNotice.all
+    let recording = try RecordedVirtualCall(
+      path: path, seed: 96, links: [LinkSettings(), LinkSettings()], labels: ["one", "two"],
+      configurations: [configuration, configuration])
+    let call = recording.call
+    call.addMedia(audio: .application, videoFrames: nil, from: [0])
+    #expect(call.negotiate() == nil)
+    call.run(for: .milliseconds(300))
+    #expect(
+      call.call(0, .setEnabled(transceiver: 1, isInbound: false, isEnabled: false)).error == nil)
+    let samples = (0..<960).map { Int16($0 / 48 % 2 == 0 ? 8_000 : -8_000) }
+    for _ in 0..<50 {
+      let block = AudioBlock(samples: samples, channels: 1)
+      call.step(0, .captured(transceiver: 1, .audio(block)))
+      call.run(for: .milliseconds(20))
+    }
+    _ = try recording.finish()
+    let told = try Timeline(path: path, lanes: ["event"]).entries.map(\.text)
+      .filter { $0.contains("mutedspeech") }
+    #expect(
+      told == [
+        #"mutedspeech {"phase":"began","transceiver":1}"#,
+        #"mutedspeech {"phase":"ended","transceiver":1}"#,
+      ])
+    var options = Replayer.Options()
+    options.skipsCodecs = skipsCodecs
+    let report = try replay(path, options)
+    guard case .identical = report.verdict else {
+      Issue.record("\(report)")
+      return
+    }
+  }
+
   private func inTake<Value>(_ body: (String) throws -> Value) throws -> Value {
     let folder = FileManager.default.temporaryDirectory.path + "/tracks-" + UUID().uuidString
     try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)

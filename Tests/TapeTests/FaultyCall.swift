@@ -14,13 +14,16 @@ final class FaultyCall {
   init(
     _ folder: TakeFolder, seed: UInt64,
     audio: MediaSource = .tone(hertz: 440, pauseSeconds: 0), delay: Interval = .milliseconds(10),
-    hasVideo: Bool = true
+    hasVideo: Bool = true, notices: [PeerNotice]? = nil
   ) throws {
     path = folder.file("call.take")
     var link = LinkSettings()
     link.delay = delay
+    var configuration = PeerConfiguration()
+    configuration.notices = notices
     recorded = try RecordedVirtualCall(
-      path: path, seed: seed, links: [link, link], labels: ["caller", "callee"])
+      path: path, seed: seed, links: [link, link], labels: ["caller", "callee"],
+      configurations: [configuration, configuration])
     call.addMedia(
       audio: audio,
       videoFrames: hasVideo ? .pattern(width: 96, height: 64, framesPerSecond: 15) : nil)

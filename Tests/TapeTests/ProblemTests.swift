@@ -293,6 +293,30 @@ import Wire
     #expect((2_500_000_000...3_200_000_000).contains(length))
   }
 
+  @Test(arguments: [PeerNotice.all, nil])
+  func speechIntoADisabledTrackIsTold(notices: [PeerNotice]?) throws {
+    let folder = try TakeFolder()
+    let call = try FaultyCall(
+      folder, seed: 11, audio: .application, hasVideo: false, notices: notices)
+    let mute = PeerCall.setEnabled(transceiver: 1, isInbound: false, isEnabled: false)
+    call.talk(1_000, speaker: 0)
+    #expect(call.call.call(0, mute).error == nil)
+    call.talk(1_000, speaker: nil)
+    call.talk(2_000, speaker: 0)
+    call.talk(2_000, speaker: nil)
+    try call.finish()
+    let found = try TakeProblems(path: call.path).problems.filter {
+      $0.name == "speech-while-muted"
+    }
+    // From 0.3 s of voice on, until a second after its end.
+    #expect(found.map(\.peer) == (notices == nil ? [] : [1]))
+    for problem in found {
+      let length = problem.toNanoseconds - problem.fromNanoseconds
+      #expect((2_600_000_000...2_800_000_000).contains(length))
+      #expect(problem.evidence.contains("whose track was disabled"))
+    }
+  }
+
   @Test func everyRuleIsOneQueryThatAnyoneCanRun() throws {
     let folder = try TakeFolder()
     let path = try folder.record(SampleSteps.all)

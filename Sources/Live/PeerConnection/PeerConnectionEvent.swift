@@ -67,6 +67,8 @@ public enum PeerConnectionEvent: Hashable, Sendable {
   case iceCandidateError(GatheringError)
   /// W3C selectedcandidatepairchange, with the reason; a notice.
   case selectedCandidatePair(SelectedPairChange)
+  /// Somebody speaks into a sent track that is disabled, or no longer does; a notice.
+  case mutedSpeech(transceiver: UInt32, isSpeaking: Bool)
   /// The connection is over, and why; a notice.
   case connectionEnded(ConnectionEnd)
   /// Something from the network was refused and counted.
@@ -108,6 +110,8 @@ public enum PeerConnectionEvent: Hashable, Sendable {
     case .candidatesRemoved(let candidates): self = .iceCandidatesRemoved(candidates)
     case .gatheringError(let error): self = .iceCandidateError(error)
     case .selectedPair(let change): self = .selectedCandidatePair(change)
+    case .mutedSpeech(let transceiver, let isSpeaking):
+      self = .mutedSpeech(transceiver: transceiver, isSpeaking: isSpeaking)
     case .connectionEnded(let reason): self = .connectionEnded(reason)
     case .refused(let layer, let reason): self = .refused(layer: layer, reason: reason)
     case .certificate, .keyLog, .candidate, .candidatePair, .trackNegotiated, .rtcp, .frame,

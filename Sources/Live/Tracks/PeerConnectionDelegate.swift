@@ -7,8 +7,8 @@ public import SDP
 /// must return at once.
 ///
 /// All methods may be left out. Streams and tracks that the application itself adds or removes are
-/// not told. Removed candidates, gathering errors, changes of the pair and the end need the
-/// notices of `PeerConfiguration`, which a factory's connections have.
+/// not told. Removed candidates, gathering errors, pair changes, speech into disabled tracks
+/// and the end need the notices of `PeerConfiguration`, which a factory's connections have.
 public protocol PeerConnectionDelegate: AnyObject, Sendable {
   /// W3C signalingstatechange.
   func peerConnection(_ connection: PeerConnection, didChange state: SignalingState)
@@ -43,6 +43,9 @@ public protocol PeerConnectionDelegate: AnyObject, Sendable {
     _ connection: PeerConnection, didChangeSelectedPair change: SelectedPairChange)
   /// W3C datachannel: the other side made a channel.
   func peerConnection(_ connection: PeerConnection, didOpen channel: DataChannel)
+  /// Somebody speaks into the microphone of a sent track that is disabled, or no longer does.
+  func peerConnection(
+    _ connection: PeerConnection, didNoticeMutedSpeech isSpeaking: Bool, transceiver: UInt32)
   /// The connection is over, and why.
   func peerConnection(_ connection: PeerConnection, didEnd reason: ConnectionEnd)
 }
@@ -84,6 +87,10 @@ extension PeerConnectionDelegate {
   ) {}
   /// Does nothing.
   public func peerConnection(_ connection: PeerConnection, didOpen channel: DataChannel) {}
+  /// Does nothing.
+  public func peerConnection(
+    _ connection: PeerConnection, didNoticeMutedSpeech isSpeaking: Bool, transceiver: UInt32
+  ) {}
   /// Does nothing.
   public func peerConnection(_ connection: PeerConnection, didEnd reason: ConnectionEnd) {}
 }

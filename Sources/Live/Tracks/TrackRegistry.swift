@@ -231,6 +231,9 @@ final class TrackRegistry: Sendable {
     case .selectedCandidatePair(let change):
       delegate.peerConnection(connection, didChangeSelectedPair: change)
     case .dataChannel(let channel): delegate.peerConnection(connection, didOpen: channel)
+    case .mutedSpeech(let transceiver, let isSpeaking):
+      delegate.peerConnection(
+        connection, didNoticeMutedSpeech: isSpeaking, transceiver: transceiver)
     case .connectionEnded(let reason): delegate.peerConnection(connection, didEnd: reason)
     default: break
     }

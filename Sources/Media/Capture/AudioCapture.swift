@@ -19,6 +19,8 @@ package struct AudioCapture: Machine {
   }
   package enum Output {
     case encoded(EncodedFrame)
+    /// Somebody speaks while the track is disabled, or no longer does.
+    case mutedSpeech(isSpeaking: Bool)
     /// The encoder failed, in words; the track is silent from then on.
     case failure(String)
   }
@@ -47,6 +49,7 @@ package struct AudioCapture: Machine {
   /// The number of the next block on the grid (tone) or since media time 0 (application, echo).
   private var nextBlock: Int64 = 0
   private var lastInput: Instant?
+  private var mutedSpeech = MutedSpeech()
   private var lossPercent: Int32 = 0
 
   /// Creates the capture of a track.
@@ -89,12 +92,16 @@ package struct AudioCapture: Machine {
     case .stop:
       isRunning = false
       cutter?.removeAll()
+      tell(mutedSpeech.end(), into: &outbox)
     case .block(let block):
       guard isRunning, tone == nil else { return }
+      if !isEnabled { tell(mutedSpeech.hear(block, at: now), into: &outbox) }
       // What comes while the track is disabled is not heard later either.
       let blank = AudioBlock(blank: block.frameCount, channels: block.channels)
       take(isEnabled ? block : blank, at: now, into: &outbox)
-    case .enabled(let isEnabled): self.isEnabled = isEnabled
+    case .enabled(let isEnabled):
+      self.isEnabled = isEnabled
+      tell(mutedSpeech.end(), into: &outbox)
     case .lossReported(let share):
       let percent = Int32(share) * 100 / 256
       guard percent != lossPercent else { return }
@@ -104,6 +111,10 @@ package struct AudioCapture: Machine {
       guard let deadline, now >= deadline else { return }
       tick(at: now, into: &outbox)
     }
+  }
+
+  private func tell(_ isSpeaking: Bool?, into outbox: inout Outbox<Output>) {
+    if let isSpeaking { outbox.append(.mutedSpeech(isSpeaking: isSpeaking)) }
   }
 
   private mutating func start(at now: Instant, into outbox: inout Outbox<Output>) {

@@ -169,6 +169,7 @@ const subjects = {
   "concealed-audio": "Sound was made up",
   "silent-audio": "Sound was digital silence",
   "silent-while-speaking": "Somebody spoke and was not heard",
+  "speech-while-muted": "Somebody spoke into a muted microphone",
   "encoder-limited": "The encoder was held back",
 };
 

@@ -134,6 +134,9 @@ extension PeerStack {
         drive(bundles.carrying(mid), .frame(mid: mid, frame))
       case .audioEnded:
         forgetSpeaker(tracks.sending[index].transceiver, isInbound: false)
+      case .mutedSpeech(let isSpeaking):
+        let transceiver = tracks.sending[index].transceiver
+        notify(.mutedSpeech, .mutedSpeech(transceiver: transceiver, isSpeaking: isSpeaking))
       case .failure(let reason): refuse(layer: "encoder", reason)
       }
     }

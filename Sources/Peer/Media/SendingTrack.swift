@@ -36,6 +36,8 @@ struct SendingTrack: Machine {
     case frame(EncodedFrame, mid: String, FrameRecord)
     /// Audio is no longer sent.
     case audioEnded
+    /// Somebody speaks while the track is disabled, or no longer does.
+    case mutedSpeech(isSpeaking: Bool)
     /// Why nothing can be encoded, in words.
     case failure(String)
   }
@@ -260,6 +262,7 @@ struct SendingTrack: Machine {
     while let output = outputs.next() {
       switch output {
       case .encoded(let frame): send(frame, quantiser: 0, at: now, into: &outbox)
+      case .mutedSpeech(let isSpeaking): outbox.append(.mutedSpeech(isSpeaking: isSpeaking))
       case .failure(let reason): outbox.append(.failure(reason))
       }
     }

@@ -31,6 +31,13 @@ extension Transcript {
       add(EventRow(type: "icecandidateerror", detail: CanonicalJSON.text(error)))
     case .selectedPair(let change):
       add(EventRow(type: "selectedcandidatepairchange", detail: CanonicalJSON.text(change)))
+    case .mutedSpeech(let transceiver, let isSpeaking):
+      detail(
+        "mutedspeech",
+        [
+          ("phase", .text(isSpeaking ? "began" : "ended")),
+          ("transceiver", .integer(Int64(transceiver))),
+        ])
     case .connectionEnded(let reason):
       detail("connectionend", [("reason", .text(reason.rawValue))])
     default: break

@@ -146,7 +146,8 @@ extension Transcript {
     case .audioSlot(let track, let isHeld):
       detail(isHeld ? "audiosubscribed" : "audiounsubscribed", members(of: track))
     case .speech(let speech): append(speech)
-    case .trackChanged, .candidatesRemoved, .gatheringError, .selectedPair, .connectionEnded:
+    case .trackChanged, .candidatesRemoved, .gatheringError, .selectedPair, .mutedSpeech,
+      .connectionEnded:
       appendNotice(event)
     case .refused(let layer, let reason):
       detail("refused", [("layer", .text(layer)), ("reason", .text(reason))])
