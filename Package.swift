@@ -220,7 +220,8 @@ let package = Package(
       "Retake",
       [
         "Wire", "Secure", "ICE", "SCTP", "SDP", "JSEP", "Media", "AudioSession", "Stats", "Peer",
-        "MediaFiles", "RoomSignaling", "RoomProtocols", "Room", "Tape", "Queries", "Replay", "Live", "Export",
+        "MediaFiles", "RoomSignaling", "RoomProtocols", "Room", "Tape", "Queries", "Replay", "Live",
+        "Export",
         "Signaling", "RoomClient",
       ]),
     // The same with the names of libwebrtc's Objective-C API, as Swift sees them.
