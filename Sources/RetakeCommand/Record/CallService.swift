@@ -91,6 +91,12 @@ actor CallService: CallHandling {
     return (try openSession(options.sessionOptions(take: path)), path)
   }
 
+  /// What the summary says when nobody called: how many took part in rooms.
+  func note(guests: Int) {
+    guard endedCount == 0 else { return }
+    lastMedia = "\(guests) \(guests == 1 ? "participant" : "participants") in rooms"
+  }
+
   /// Whether a session is that of all calls.
   func isShared(_ session: Session) -> Bool { shared === session }
 

@@ -60,6 +60,10 @@ final class RoomHosting: Sendable {
     return await host.withLock { $0 }?.token(request.body)
   }
 
-  /// Ends the rooms.
-  func close() async { await host.withLock { $0 }?.close() }
+  /// Ends the rooms, and gives how many took part.
+  func close() async -> Int {
+    guard let host = host.withLock({ $0 }) else { return 0 }
+    await host.close()
+    return await Int(host.guestCount)
+  }
 }

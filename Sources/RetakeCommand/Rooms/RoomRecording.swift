@@ -8,7 +8,7 @@ import Tape
 struct RoomRecording {
   let server: RoomServer
   let roomID: String
-  /// What the commands calls the kind of room: `janus`, `sora`, `room`.
+  /// What the command calls the kind of room: `janus`, `sora`, `room`.
   let name: String
   let options: RecordOptions
   let room: RoomOptions
@@ -139,7 +139,7 @@ final class RoomVisitor: Sendable {
     var wasThere = false
     var hasLeft = false
     var failure: String?
-    var over: [CheckedContinuation<Void, Never>] = []
+    var over: [AsyncStream<Never>.Continuation] = []
     var isOver = true
   }
 
@@ -162,9 +162,7 @@ final class RoomVisitor: Sendable {
   /// Begins to follow a room, subscribing to all videos as they are published.
   func enter(_ room: Room, _ media: LocalMedia?, subscribes: Bool) {
     state.withLock { state in
-      let waiting = state.over
       state = State()
-      state.over = waiting
       (state.room, state.media, state.isOver) = (room, media, false)
     }
     let updates = room.updates
@@ -180,7 +178,7 @@ final class RoomVisitor: Sendable {
       defer { state.over = [] }
       return state.over
     }
-    for continuation in waiting { continuation.resume() }
+    for continuation in waiting { continuation.finish() }
   }
 
   private func take(_ update: RoomUpdate, _ room: Room, _ subscribes: Bool) async {
@@ -212,9 +210,13 @@ final class RoomVisitor: Sendable {
 
   /// Returns when the room is over, or the task is cancelled.
   func waitUntilOver() async {
-    while !Task.isCancelled, !state.withLock({ $0.isOver }) {
-      try? await Task.sleep(for: .milliseconds(100))
+    let (stream, continuation) = AsyncStream<Never>.makeStream()
+    let isOver = state.withLock { state in
+      if !state.isOver { state.over.append(continuation) }
+      return state.isOver
     }
+    guard !isOver else { return }
+    for await _ in stream {}
   }
 
   var wasThere: Bool { state.withLock { $0.wasThere } }

@@ -27,6 +27,8 @@ package actor RoomHost {
   private var guests: [String: HostedGuest] = [:]
   private var lastNumber: UInt32 = 0
   private var lastMedia: UInt32 = 0
+  /// How many have taken part.
+  package var guestCount: UInt32 { lastNumber }
   private var tokens: Set<String> = []
 
   private static let tokensMaximum = 10_000
