@@ -54,6 +54,7 @@ final class RoomDriver: Sendable {
   deinit {
     alarm.end()
     transports.endAll()
+    for link in state.withLock({ $0.links.values.map(\.self) }) { link.post(.request(.close)) }
   }
 
   /// Calls the room, and waits for its answer.

@@ -58,7 +58,11 @@ final class RoomLink: Sendable {
       events.withLock { $0 = stream }
     }
     if let events = events.withLock({ $0 }) {
-      Task { for await event in events { continuation.yield(.event(event)) } }
+      Task {
+        for await event in events { continuation.yield(.event(event)) }
+        // The connection is over, whoever closed it.
+        continuation.finish()
+      }
     }
     Task { await self.run(stream) }
   }

@@ -35,7 +35,7 @@ final class ScreenShareHost: ScreenSharing {
   private let helper: ScreenShareProgram
   private let room: WeakRoom
   private let state = Mutex(State())
-  private let tell: @Sendable (ExtensionStatus) -> Void
+  private let statuses: AsyncStream<ExtensionStatus>.Continuation
 
   init(
     folder: String, helper: ScreenShareProgram, room: Room,
@@ -45,8 +45,13 @@ final class ScreenShareHost: ScreenSharing {
     self.helper = helper
     self.room = WeakRoom()
     self.room.set(room)
-    self.tell = tell
+    let (stream, continuation) = AsyncStream.makeStream(of: ExtensionStatus.self)
+    statuses = continuation
+    // Told outside of the room's step, so that who hears of it may call the room.
+    Task { for await status in stream { tell(status) } }
   }
+
+  deinit { statuses.finish() }
 
   func carryOut(_ order: ShareOrder) {
     switch order {
@@ -56,7 +61,7 @@ final class ScreenShareHost: ScreenSharing {
     }
   }
 
-  func told(_ status: ExtensionStatus) { tell(status) }
+  func told(_ status: ExtensionStatus) { statuses.yield(status) }
 
   private func report(_ report: ShareReport) {
     room.room?.machine.step(.share(report))
