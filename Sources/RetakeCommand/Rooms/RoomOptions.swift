@@ -73,7 +73,8 @@ struct RoomOptions: ParsableArguments {
   @Flag(
     help: """
       Read commands from standard input, one a line: mute audio, unmute audio, mute video, unmute \
-      video, publish, unpublish, message TEXT, restart-ice, network-changed, levels, leave.
+      video, publish, unpublish, message TEXT, restart-ice, network-changed, \
+      share [DISPLAY], unshare, levels, leave.
       """)
   var commands = false
 
@@ -86,28 +87,28 @@ struct RoomOptions: ParsableArguments {
   }
 
   /// The own media; nil when nothing is published.
-  func media() throws -> (media: LocalMedia, sound: AudioFile?)? {
+  func media() throws -> (media: LocalMedia, file: AudioFile?)? {
     guard !publish.isEmpty else { return nil }
     let files = publish.compactMap { if case .file(let path) = $0 { path } else { nil } }
     let wav = files.first { $0.lowercased().hasSuffix(".wav") }
-    let pictures = files.first { !$0.lowercased().hasSuffix(".wav") }
+    let video = files.first { !$0.lowercased().hasSuffix(".wav") }
     do {
       let audio = wav == nil ? AudioSource(.tone(hertz: 440, pauseSeconds: 4)) : AudioSource()
-      let sound = try wav.map { try AudioFile(path: $0, to: audio) }
+      let file = try wav.map { try AudioFile(path: $0, to: audio) }
       // A file alone is all that is published, unless the pattern is too.
       let hasPattern = publish.contains(.pattern)
-      guard let pictures else {
-        let video =
+      guard let video else {
+        let pattern =
           hasPattern
           ? VideoSource(.pattern(width: size.width, height: size.height, framesPerSecond: rate))
           : nil
-        return (LocalMedia(video: video, audio: audio), sound)
+        return (LocalMedia(video: pattern, audio: audio), file)
       }
       var options = LocalMediaOptions()
-      (options.source, options.fileName) = (.file, pictures)
+      (options.source, options.fileName) = (.file, video)
       options.hasAudio = hasPattern || wav != nil
-      let capturer = try FileVideoCapturer(path: pictures)
-      return (try LocalMedia(options: options, capturer: capturer, audio: audio), sound)
+      let capturer = try FileVideoCapturer(path: video)
+      return (try LocalMedia(options: options, capturer: capturer, audio: audio), file)
     } catch let error as MediaFileError {
       throw CommandFailure(error.status, "--publish \(error.description)")
     } catch let error as RoomError {

@@ -122,7 +122,7 @@ struct RoomRecording {
       failure = "\(name) \(roomID): \(error.message)"
     }
     await made.disconnect()
-    withExtendedLifetime(own?.sound) {}
+    withExtendedLifetime(own?.file) {}
     return Stay(
       room: made, wasThere: visitor.wasThere, isWanted: isWanted,
       failure: failure ?? (isWanted ? nil : visitor.failure.map { "\(name) \(roomID): \($0)" }))
@@ -249,6 +249,14 @@ final class RoomVisitor: Sendable {
       case ("levels", _):
         let levels = room.getAudioLevels().sorted { $0.key < $1.key }
         printError(levels.map { "\($0.key): \($0.value)" }.joined(separator: ", "))
+      case ("share", _):
+        let folder = FileManager.default.temporaryDirectory.path + "/retake-share-\(getpid())"
+        try await room.requestScreenShare(
+          appGroup: folder,
+          helper: ScreenShareProgram(
+            executable: "/proc/self/exe",
+            arguments: ["share-screen"] + (rest.isEmpty ? [] : ["--display", rest])))
+      case ("unshare", _): room.stopScreenShare()
       case ("leave", _):
         state.withLock { $0.hasLeft = true }
         await room.disconnect()
