@@ -128,6 +128,8 @@ let package = Package(
     module("RoomSignaling", ["Wire", "SDP", "Stats", "Peer"]),
     // The protocols that rooms speak, as machines: Janus, Sora, WHIP and WHEP, Retake's own.
     module("RoomProtocols", ["Wire", "Digests", "SDP", "Peer", "RoomSignaling"]),
+    // A room of a service: who is there, what is sent and received over which connections.
+    module("Room", ["Wire", "Peer", "RoomSignaling"]),
 
     // What records, replays and drives the core.
     // Files of sound and pictures stand outside the core, also the parts of their formats that are
@@ -138,12 +140,12 @@ let package = Package(
       "Tape",
       [
         "Wire", "Digests", "SDP", "JSEP", "ICE", "Secure", "RTP", "SCTP", "Flow", "Peer", "Media",
-        "Stats", "Speakers", "Decryption", "Observer", "AudioSession", "CSQLite", "CDTLS",
-        "CCharLS",
+        "Stats", "Speakers", "Decryption", "Observer", "AudioSession", "RoomSignaling",
+        "RoomProtocols", "Room", "CSQLite", "CDTLS", "CCharLS",
       ],
       resources: [
         .embedInCode("Schema/0001_take.sql"), .embedInCode("Schema/0002_machines.sql"),
-        .embedInCode("Schema/0003_pictures.sql"),
+        .embedInCode("Schema/0003_pictures.sql"), .embedInCode("Schema/0004_rooms.sql"),
       ]),
     module("Queries", ["Wire", "Media", "Stats", "Speakers", "Tape"]),
     module(
@@ -192,7 +194,8 @@ let package = Package(
     module(
       "Lab",
       [
-        "Wire", "STUN", "TURN", "ICE", "SDP", "Secure", "Peer", "Media", "AudioSession", "Tape",
+        "Wire", "STUN", "TURN", "ICE", "SDP", "Secure", "Peer", "Media", "AudioSession",
+        "RoomSignaling", "Room", "Tape",
       ]),
     // TLS for connections to servers of relays and of signaling, and from their clients.
     module("TLS", ["COpenSSL"]),
@@ -219,12 +222,21 @@ let package = Package(
         .embedInCode("CallPage/call.html"), .embedInCode("CallPage/call.css"),
         .embedInCode("CallPage/call.js"),
       ]),
+    // Rooms of services, live: participants and media as objects, over the connections of a session.
+    module(
+      "RoomClient",
+      [
+        "Wire", "JSEP", "SCTP", "SDP", "Media", "MediaFiles", "Stats", "Peer", "RoomSignaling",
+        "RoomProtocols", "Room", "Tape", "Live", "Signaling",
+      ] + nio),
     // What an application imports: all that is public, and takes as values.
     module(
       "Retake",
       [
         "Wire", "Secure", "ICE", "SCTP", "SDP", "JSEP", "Media", "AudioSession", "Stats", "Peer",
-        "MediaFiles", "Tape", "Queries", "Replay", "Live", "Export", "Signaling",
+        "MediaFiles", "RoomSignaling", "RoomProtocols", "Room", "Tape", "Queries", "Replay", "Live",
+        "Export",
+        "Signaling", "RoomClient",
       ]),
     // The same with the names of libwebrtc's Objective-C API, as Swift sees them.
     module(
@@ -239,7 +251,7 @@ let package = Package(
       dependencies: [
         "Wire", "ICE", "SDP", "JSEP", "Capture", "Decryption", "Observer", "Live", "Tape",
         "Queries", "Page", "Replay", "Debug",
-        "Lab", "TLS", "Signaling", "Stats", "CProcess",
+        "Lab", "TLS", "Signaling", "RoomClient", "Stats", "CProcess",
         "Verify", "Export", "CEdit", "CPcap", "CZlib", "CZstd", "CYUV",
         "Media", "MediaFiles", "AudioSession", "Peer", "RTP", "SCTP", "Secure", "Transport",
         .product(name: "ArgumentParser", package: "swift-argument-parser"),
@@ -260,7 +272,7 @@ let package = Package(
       "ReplayTests",
       [
         "Wire", "SCTP", "JSEP", "SDP", "Secure", "RTP", "Media", "AudioSession", "Stats", "Peer",
-        "Tape", "Queries", "Replay", "Lab", "Debug", "Verify", "Page",
+        "RoomSignaling", "Room", "Tape", "Queries", "Replay", "Lab", "Debug", "Verify", "Page",
       ]),
     tests(
       "DebugTests",
@@ -297,6 +309,13 @@ let package = Package(
         "Media",
         "MediaFiles", "AudioSession", "Stats", "Peer", "Tape", "Live", "Replay",
       ]),
+    tests(
+      "RoomClientTests",
+      [
+        "Wire", "Media", "Peer", "RoomSignaling", "Room", "Signaling", "Live", "Tape", "Replay",
+        "RoomClient",
+      ]),
+    tests("RoomTests", ["Wire", "Peer", "SDP", "RoomSignaling", "Room", "Lab"]),
     tests(
       "SignalingTests",
       [

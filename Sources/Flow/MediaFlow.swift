@@ -14,6 +14,8 @@ package struct MediaFlow: Machine {
 
   private let wallClock: WallClock
   private let composer: RTCPComposer
+  /// Whether demands for key frames come with a report on their source.
+  private let reportsWithDemands: Bool
   private(set) var agreement = FlowAgreement()
   private(set) var senders: SendStreams
   private(set) var pacer = Pacer()
@@ -35,8 +37,12 @@ package struct MediaFlow: Machine {
   /// - entropy: gives the first sequence numbers, the timestamp offsets, and the report intervals.
   ///   - wallClock: gives the NTP times of reports.
   ///   - cname: names this end in source descriptions (RFC 7022).
-  package init(entropy: EntropyStream, wallClock: WallClock, cname: String) {
+  ///   - reportsWithDemands: whether demands for key frames come with a report on their source.
+  package init(
+    entropy: EntropyStream, wallClock: WallClock, cname: String, reportsWithDemands: Bool = false
+  ) {
     self.wallClock = wallClock
+    self.reportsWithDemands = reportsWithDemands
     composer = RTCPComposer(cname: cname)
     senders = SendStreams(entropy)
     reports = ReportSchedule(entropy)
@@ -247,7 +253,8 @@ package struct MediaFlow: Machine {
       if let request = receivers.keyframeRequest(
         index, senderSSRC: senders.localSSRC, roundTrip: roundTrips.newest, at: now)
       {
-        put(request, into: &outbox)
+        let block = reportsWithDemands ? receivers.all[index].reportBlock(at: now) : nil
+        put(request, with: block, into: &outbox)
       }
     }
   }
@@ -381,10 +388,13 @@ package struct MediaFlow: Machine {
   }
 
   /// Sends one feedback message.
-  private func put(_ packet: RTCPPacket, into outbox: inout Outbox<Output>) {
+  private func put(
+    _ packet: RTCPPacket, with block: ReportBlock? = nil, into outbox: inout Outbox<Output>
+  ) {
     put(
       composer.feedback(
-        packet, localSSRC: senders.localSSRC, isAlone: agreement.usesReducedSize), into: &outbox)
+        packet, localSSRC: senders.localSSRC, isAlone: agreement.usesReducedSize, block: block),
+      into: &outbox)
   }
 
   private func put(_ packets: [RTCPPacket], into outbox: inout Outbox<Output>) {

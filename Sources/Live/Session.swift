@@ -56,7 +56,7 @@ public final class Session: Sendable {
   private let options: Options
   private let loop: MediaLoop
   private let ownsLoop: Bool
-  let tape: TapeWriter?
+  package let tape: TapeWriter?
   private let makeEngine: @Sendable () -> any PeerEngine
   private let connections = Mutex<[WeakConnection]>([])
 

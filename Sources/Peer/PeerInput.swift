@@ -118,6 +118,10 @@ public struct PeerConfiguration: Hashable, Sendable, Codable {
   public var codecs: [String]?
   /// The header extensions to use, by URI, in the order in which offers list them; nil has all.
   public var headerExtensions: [String]?
+  /// Whether a demand for a key frame comes with a report on its source; nil: it does not.
+  ///
+  /// A server that tells sections by report blocks passes it on only then (Janus before 1.2).
+  public var reportsWithKeyframeDemands: Bool?
   /// What is told beyond what every connection tells; nil: nothing.
   public var notices: [PeerNotice]?
   /// The codecs that the application brought, which a replay needs too or takes from the recording;

@@ -78,7 +78,8 @@ final class PeerStack {
       ice: genesis.configuration.iceSettings, certificates: genesis.configuration.certificates,
       profiles: genesis.configuration.srtpProtections, security: security)
     let flow = MediaFlow(
-      entropy: entropy.stream("rtp"), wallClock: genesis.wallClock, cname: cname)
+      entropy: entropy.stream("rtp"), wallClock: genesis.wallClock, cname: cname,
+      reportsWithDemands: genesis.configuration.reportsWithKeyframeDemands ?? false)
     bundles = BundleTable(Bundle(transport: transport, flow: flow))
     data = DataTransport(entropy: entropy.stream("sctp"))
     tracks = TrackTable(genesis.configuration, codecs: codecs)

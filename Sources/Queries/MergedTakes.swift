@@ -120,6 +120,7 @@ private struct Side {
     do throws(TapeError) {
       let history = try DatagramHistory(path: path, peer: peer)
       start = history.startUnixNanoseconds
+      if peer == nil, history.peers.count > 1, try readRoom(path) { return }
       let names = history.peers.map { "\($0.number) \($0.label)" }.joined(separator: ", ")
       guard peer != nil || history.peers.count == 1 else {
         throw TapeError(
@@ -142,6 +143,47 @@ private struct Side {
       }
     } catch {
       throw .unreadable(error)
+    }
+  }
+}
+
+extension Side {
+  /// Frames of less are too much alike: the shortest are those of silence.
+  private static let leastFrameBytes = 24
+
+  /// Takes the encoded frames of a room in the place of datagrams, for a server that passes media on
+  /// makes other datagrams of it; false when the take has no room.
+  ///
+  /// A received frame is as late as its playout: what the buffers of both ends have in common goes
+  /// into the delays, and not into the offset.
+  private mutating func readRoom(_ path: String) throws(TapeError) -> Bool {
+    let connection = try TakeFile.open(path)
+    do throws(SQLiteError) {
+      var rooms = try connection.prepare(
+        "SELECT label FROM actor_store WHERE kind = \(MachineKind.room.rawValue) LIMIT 1")
+      guard try rooms.step() else { return false }
+      label = rooms.text(0) ?? ""
+      var counts: [[UInt8]: Int] = [:]
+      var frames = try connection.prepare(
+        """
+        SELECT at_ns, direction, bytes FROM frame
+        WHERE size >= \(Side.leastFrameBytes) AND bytes IS NOT NULL
+          AND outcome IN ('encoded', 'decoded') ORDER BY row
+        """)
+      while try frames.step() {
+        let (at, direction, bytes) = frames.values(Int64.self, String.self, [UInt8].self)
+        if direction == "out" {
+          counts[bytes, default: 0] += 1
+          sent.append((at, bytes))
+        } else if received[bytes] == nil {
+          received[bytes] = at
+        }
+      }
+      // Which of several that are alike was received, nobody knows.
+      sent.removeAll { counts[$0.bytes] != 1 }
+      return true
+    } catch {
+      throw TapeError(path: path, error)
     }
   }
 }

@@ -25,7 +25,7 @@ struct Retake: AsyncParsableCommand {
       DebugCommand.self,
       WhatIfCommand.self, DiffCommand.self, BenchCommand.self, VerifyCommand.self,
       PinCommand.self, MinimiseCommand.self, UpgradeCommand.self, MergeCommand.self,
-      SDKCommand.self,
+      SDKCommand.self, ShareScreen.self,
     ])
 }
 

@@ -194,10 +194,15 @@ package struct SendLayer: Hashable, Sendable, Codable {
 }
 
 /// The layer of a received video.
-package enum VideoProfile: String, Hashable, Sendable, Codable, CaseIterable {
+public enum VideoProfile: String, Hashable, Sendable, Codable, CaseIterable {
   /// There is no choice.
   case empty
-  case low, mid, high
+  /// The smallest.
+  case low
+  /// One between.
+  case mid
+  /// The largest.
+  case high
 }
 
 /// A message of a participant to others.

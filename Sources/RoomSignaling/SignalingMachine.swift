@@ -8,7 +8,7 @@ package import Wire
 ///
 /// Random values, as those of transactions, come from the stream `signaling` of the room's entropy;
 /// the entropy is a class, so the machine keeps the stream and copies of the machine share it.
-package protocol SignalingMachine: Machine, Sendable
+package protocol SignalingMachine: Machine
 where Input == SignalingInput, Output == SignalingOutput {
   /// The word by which a configuration chooses the protocol: `janus`, `sora`, `room`, `whip`.
   static var name: String { get }

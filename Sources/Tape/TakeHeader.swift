@@ -9,8 +9,9 @@ package struct TakeHeader: Hashable, Sendable {
   /// 3 added what a take needs to outlive its libraries, the events `certificate` and `keylog`, and
   /// the table `clock`. 4 added machines of other kinds than the endpoint: the tables `actor` and
   /// `coverage`, the actor in rows of `peer`, and the revision of the stack. 5 added the times of
-  /// captured video frames, and stores these video frames compressed.
-  package static let currentFormat: Int64 = 5
+  /// captured video frames, and stores these video frames compressed. 6 added rooms: the tables
+  /// `presence` and `carriage`.
+  package static let currentFormat: Int64 = 6
   /// The oldest that it reads: rows are the transcript, so other rows come from another stack.
   package static let oldestFormat: Int64 = 2
 

@@ -6,7 +6,7 @@ package enum TakeSchema {
   package static var migrations: [String] {
     [
       PackageResources._001_take_sql, PackageResources._002_machines_sql,
-      PackageResources._003_pictures_sql,
+      PackageResources._003_pictures_sql, PackageResources._004_rooms_sql,
     ].map { String(decoding: $0, as: UTF8.self) }
   }
 

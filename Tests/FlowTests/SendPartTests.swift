@@ -184,6 +184,10 @@ struct SendPartTests {
     #expect(
       composer.feedback(loss, localSSRC: 7, isAlone: false)
         == [.receiverReport(ReceiverReport(ssrc: 7)), names, loss])
+    // A server may tell by the report which source it is about.
+    #expect(
+      composer.feedback(loss, localSSRC: 7, isAlone: false, block: block(2))
+        == [.receiverReport(ReceiverReport(ssrc: 7, blocks: [block(2)])), names, loss])
   }
 
   @Test func whoSendsReportsOnTheFirstOfItsSources() {

@@ -62,6 +62,7 @@ async def _main(options, folder):
     import matrix
     import negotiations
     import observed
+    import rooms
     import sessions
     import statistics_call
     import viewing
@@ -126,6 +127,12 @@ async def _main(options, folder):
             continue
         found = await viewing.run(options.retake, folder / name, peer)
         problems += _tell(name, found, "pages of takes, moved through, kept safe, served and live")
+    if "janus" in options.peers and options.only in "rooms-janus":
+        if namespace.address():
+            found, figures = await rooms.run(options.retake, folder / "rooms-janus")
+            problems += _tell("rooms-janus", found, "; ".join(figures))
+        else:
+            print("rooms-janus: left out, it needs a private network")
     if outcomes:
         print()
         matrix.show(outcomes)

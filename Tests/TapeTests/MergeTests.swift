@@ -55,6 +55,23 @@ struct MergeTests {
     }
   }
 
+  /// A server of a room makes other datagrams of the same frames.
+  @Test func takesOfARoomAreLaidOnOneClockByTheirFrames() throws {
+    let folder = try TakeFolder()
+    let path = try record(folder)
+    let other = folder.file("other.take")
+    try FileManager.default.copyItem(atPath: path, toPath: other)
+    #expect(throws: MergedTakes.Refusal.self) { try MergedTakes(first: path, second: other) }
+    for take in [path, other] {
+      try folder.alter(take, "INSERT INTO actor_store VALUES (1, 9, 0, 3, 'room', '{}', x'')")
+    }
+    try folder.alter(other, "UPDATE frame_store SET at_ns = at_ns + 70000000")
+    let merged = try MergedTakes(first: path, second: other)
+    #expect(merged.offsetNanoseconds == -70_000_000)
+    // The playout is later than the arrival.
+    #expect(merged.ways.allSatisfy { $0.received > 20 && $0.leastMilliseconds >= 30 })
+  }
+
   @Test func theOffsetOfTheClocksIsFound() throws {
     let folder = try TakeFolder()
     let path = try record(folder, lossPerMille: 100, jitter: .milliseconds(40))

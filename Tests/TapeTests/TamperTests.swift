@@ -22,8 +22,11 @@ struct TamperTests {
   }
 
   /// The tables that a recorder of endpoints fills: `clock` is for takes that were made of two,
-  /// `actor` and `coverage` are for machines of other kinds, as `MachineTests` has them.
-  static let recorded = Table.allCases.filter { ![.clock, .actor, .coverage].contains($0) }
+  /// `actor` and `coverage` are for machines of other kinds, as `MachineTests` has them, `presence`
+  /// and `carriage` for rooms, as `RoomReplayTests` has them.
+  static let recorded = Table.allCases.filter {
+    ![.clock, .actor, .coverage, .presence, .carriage].contains($0)
+  }
 
   /// One row of a table in the middle of it: its number.
   private func row(_ table: Table, _ path: String) throws -> Int64 {

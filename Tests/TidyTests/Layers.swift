@@ -12,9 +12,9 @@ enum Layers {
     "JSEP", "Transport",
     "Capture", "Decryption", "Observer",
     "Flow", "Media", "AudioSession",
-    "Stats", "Speakers", "Peer", "RoomSignaling", "RoomProtocols", "MediaFiles", "Tape", "Queries",
-    "Page", "Replay", "Debug", "Verify", "Lab", "TLS", "Live", "Export", "RetakeTesting",
-    "Signaling", "Retake", "RetakeRTC",
+    "Stats", "Speakers", "Peer", "RoomSignaling", "RoomProtocols", "Room", "MediaFiles", "Tape",
+    "Queries", "Page", "Replay", "Debug", "Verify", "Lab", "TLS", "Live", "Export",
+    "RetakeTesting", "Signaling", "RoomClient", "Retake", "RetakeRTC",
     "RetakeCommand", "soak",
   ]
 
@@ -24,7 +24,7 @@ enum Layers {
     "JSEP", "Transport",
     "Capture", "Decryption", "Observer",
     "Flow", "Media", "AudioSession",
-    "Stats", "Speakers", "Peer", "RoomSignaling", "RoomProtocols",
+    "Stats", "Speakers", "Peer", "RoomSignaling", "RoomProtocols", "Room",
   ]
 
   /// The targets of the manifest, with what each depends on inside the package.

@@ -42,9 +42,14 @@ struct RTCPComposer {
   }
 
   /// One feedback message with what has to go before it.
-  func feedback(_ packet: RTCPPacket, localSSRC: UInt32, isAlone: Bool) -> [RTCPPacket] {
+  ///
+  /// - Parameter block: what the report before it says of the source that it is about.
+  func feedback(
+    _ packet: RTCPPacket, localSSRC: UInt32, isAlone: Bool, block: ReportBlock? = nil
+  ) -> [RTCPPacket] {
     if isAlone { return [packet] }
-    return [.receiverReport(ReceiverReport(ssrc: localSSRC)), names([localSSRC]), packet]
+    let report = ReceiverReport(ssrc: localSSRC, blocks: block.map { [$0] } ?? [])
+    return [.receiverReport(report), names([localSSRC]), packet]
   }
 
   private func names(_ ssrcs: [UInt32]) -> RTCPPacket {

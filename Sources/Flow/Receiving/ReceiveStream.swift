@@ -280,6 +280,9 @@ struct ReceiveStream {
     reports.takeBlocks(ssrc, rtxSSRC: rtxSSRC, at: now)
   }
 
+  /// A report block on the media source out of turn.
+  func reportBlock(at now: Instant) -> ReportBlock? { reports.block(on: ssrc, at: now) }
+
   /// Takes the source's own report.
   mutating func receive(_ report: SenderReport, at arrival: Instant) {
     reports.receive(report, at: arrival)

@@ -38,6 +38,14 @@ struct ReceptionReports {
     media.isStarted ? media.extended(sequence) : nil
   }
 
+  /// A report block on the media source out of turn: those of reports go on as if it were not.
+  func block(on ssrc: UInt32, at now: Instant) -> ReportBlock? {
+    guard media.isStarted else { return nil }
+    var copy = self
+    copy.hasNews = true
+    return copy.takeBlocks(ssrc, rtxSSRC: nil, at: now).first
+  }
+
   /// The report blocks about what came since the last ones.
   mutating func takeBlocks(_ ssrc: UInt32, rtxSSRC: UInt32?, at now: Instant) -> [ReportBlock] {
     var blocks: [ReportBlock] = []

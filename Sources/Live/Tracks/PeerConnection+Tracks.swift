@@ -90,6 +90,11 @@ extension PeerConnection {
     registry.sendingTransceivers.map { RTPSender(connection: self, transceiver: $0) }
   }
 
+  /// The track that a transceiver receives; nil before it does.
+  package func receivedTrack(on transceiver: UInt32) -> (any MediaStreamTrack)? {
+    registry.receivedTrack(on: transceiver)
+  }
+
   // MARK: Streams
 
   /// The own streams that are sent.

@@ -20,7 +20,8 @@ extension PeerStack {
         transport: transport,
         flow: MediaFlow(
           entropy: entropy.stream("rtp", number: number), wallClock: genesis.wallClock,
-          cname: negotiation.cname))
+          cname: negotiation.cname,
+          reportsWithDemands: genesis.configuration.reportsWithKeyframeDemands ?? false))
       bundles.add(bundle)
       begin(bundle)
       if let interfaces { drive(bundle, .interfaces(interfaces)) }

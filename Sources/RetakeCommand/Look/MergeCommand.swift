@@ -19,9 +19,14 @@ struct MergeCommand: ParsableCommand {
       time: where the two clocks drift, those delays are right in the middle of the call and off \
       by half of the drift at its ends, which is printed; the table has them corrected.
 
+      Takes of a room are laid on one clock by the frames that one participant sent and the other \
+      decoded, because the server makes other datagrams of them; the delays then end with the \
+      playout.
+
       Examples:
         retake merge here.take there.take
         retake merge here.take there.take --out joint.take
+        retake merge anna.take ben.take
         retake merge both.take both.take --first-peer 1 --second-peer 2
       """)
 

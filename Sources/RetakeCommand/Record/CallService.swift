@@ -85,6 +85,22 @@ actor CallService: CallHandling {
     isOpen = true
   }
 
+  /// The session that rooms are recorded in: that of all calls, or one of their own.
+  func roomSession() throws -> (session: Session, path: String) {
+    if let shared { return (shared, sharedPath) }
+    let path = try options.takePath(prefix: "rooms")
+    return (try openSession(options.sessionOptions(take: path)), path)
+  }
+
+  /// What the summary says when nobody called: how many took part in rooms.
+  func note(guests: Int) {
+    guard endedCount == 0 else { return }
+    lastMedia = "\(guests) \(guests == 1 ? "participant" : "participants") in rooms"
+  }
+
+  /// Whether a session is that of all calls.
+  func isShared(_ session: Session) -> Bool { shared === session }
+
   // MARK: CallHandling
 
   func begin(offer sdp: String) async throws(CallRefusal) -> CallDescription {

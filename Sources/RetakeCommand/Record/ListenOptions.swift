@@ -61,13 +61,17 @@ struct ListenOptions: ParsableArguments {
   }
 
   /// Listens, or fails with one sentence.
-  func server(_ handler: @escaping HTTPServer.Handler) async throws -> HTTPServer {
+  ///
+  /// - Parameter sockets: where WebSockets are taken, too.
+  func server(sockets: [WebSocketRoute] = [], _ handler: @escaping HTTPServer.Handler)
+    async throws -> HTTPServer
+  {
     do throws(HTTPError) {
       return try await HTTPServer.listen(
         host: listen.host, port: listen.port,
         access: AccessRules(
           hosts: allowedHosts.map(\.name), origins: allowedOrigins.map(\.text), token: token),
-        identity: identity, handler: handler)
+        identity: identity, sockets: sockets, handler: handler)
     } catch {
       throw CommandFailure(.inputOutput, error.reason)
     }
@@ -75,6 +79,9 @@ struct ListenOptions: ParsableArguments {
 }
 
 extension HTTPServer {
+  /// The address for WebSockets, without a path.
+  var webSocketURL: String { "ws" + url.dropFirst("http".count) }
+
   /// The address of the page, with the token that its requests need.
   var pageURL: String { url + "/" + (token.map { "#token=\($0.text)" } ?? "") }
 }

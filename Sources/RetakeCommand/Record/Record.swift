@@ -11,10 +11,13 @@ struct Record: AsyncParsableCommand {
         retake record call http://127.0.0.1:8081/offer --seconds 30
         retake record whip https://live.example/whip --token SECRET
         retake record whep https://live.example/whep --token SECRET
+        retake record janus ws://127.0.0.1:8188 --room 1234 --publish pattern
+        retake record sora wss://sora.example/signaling --channel test --publish pattern
+        retake record room ws://127.0.0.1:8080/rooms --room talk --publish pattern
         retake record pcap -i any --keys keys.log --out call.take
       """,
     subcommands: [
       RecordDemo.self, RecordServe.self, RecordCall.self, RecordWHIP.self, RecordWHEP.self,
-      RecordPcap.self,
+      RecordJanus.self, RecordSora.self, RecordRoom.self, RecordPcap.self,
     ])
 }

@@ -18,6 +18,8 @@ struct RecordServe: AsyncParsableCommand {
       Publishers that speak WHIP (RFC 9725) are recorded at /whip, players that speak WHEP at \
       /whep; a player is sent what --send says, or a pattern instead of an echo.
 
+      With --rooms, retake record room enters the rooms at /rooms.
+
       Examples:
         retake record serve --listen 127.0.0.1:8080 --out call.take
         retake record serve --listen 192.0.2.1:8443 --certificate a.pem --key a.key \\
@@ -76,6 +78,8 @@ struct RecordServe: AsyncParsableCommand {
     transform: Taking.value(ICEServerChoice.wanted))
   var toldICEServers: [ICEServerChoice] = []
 
+  @OptionGroup var hosting: RoomHostingOptions
+
   @Flag(help: "End the recording when the first call ends.")
   var once = false
 
@@ -116,14 +120,26 @@ struct RecordServe: AsyncParsableCommand {
       connectionLimit: .seconds(connectSeconds))
     let routes = SignalingRoutes(
       calls: service, sessions: SessionRoutes(sessions: service, iceServers: toldLinks))
-    let server = try await listening.server { await routes.respond(to: $0) }
+    let rooms = RoomHosting()
+    let hasRooms = hosting.rooms
+    let server = try await listening.server(sockets: hasRooms ? [rooms.route] : []) { request in
+      if hasRooms, let answer = await rooms.respond(to: request) { return answer }
+      return await routes.respond(to: request)
+    }
+    var room: (session: Session, path: String)?
     do {
       try await service.open()
+      if hasRooms {
+        let made = try await service.roomSession()
+        rooms.open(made.session, options, secret: hosting.roomSecret)
+        room = made
+      }
     } catch {
       await server.shutdown()
       throw error
     }
     printError("open \(server.pageURL) in a browser, or POST an offer to \(server.url)/offer")
+    if hasRooms { printError("rooms are at \(server.webSocketURL)\(RoomHosting.path)") }
     printError("WHIP publishers go to \(server.url)/whip, WHEP players to \(server.url)/whep")
     if listening.token == nil, let token = server.token {
       printError("others can reach this address, so callers need the token \(token.text)")
@@ -133,8 +149,16 @@ struct RecordServe: AsyncParsableCommand {
     await stop.wait(seconds: options.seconds) {
       for await _ in service.endedCalls where endsWithCall { return }
     }
+    if hasRooms { await service.note(guests: await rooms.close()) }
     await server.shutdown()
-    var report = try await service.finish()
+    var report: RecordingReport
+    if let room, await !service.isShared(room.session) {
+      let summary = try await finish(room.session, room.path)
+      report = try await service.finish()
+      report.add(summary, [], media: "rooms")
+    } else {
+      report = try await service.finish()
+    }
     try report.conclude(with: service.failures, json: options.json)
   }
 

@@ -18,6 +18,9 @@ final class StopSignal: Sendable {
     }
   }
 
+  /// Whether a stop was asked for.
+  var isRequested: Bool { state.withLock { $0.isRequested } }
+
   /// Returns when a stop is asked for, a time has passed, or something else ended.
   ///
   /// - Parameters:

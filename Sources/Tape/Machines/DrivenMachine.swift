@@ -1,4 +1,7 @@
 import AudioSession
+import Room
+import RoomProtocols
+import RoomSignaling
 package import Wire
 
 /// A machine of any kind as a replay holds it: rows become inputs, outputs become rows.
@@ -52,10 +55,11 @@ package struct MachineKinds: Sendable {
 
   private var entries: [MachineKind: Entry] = [:]
 
-  /// Knows the kinds of this library: the endpoint, the observer, and the audio session.
+  /// Knows the kinds of this library: the endpoint, the observer, the audio session, and the room.
   package init() {
     add(ObserverMachine.self, deadline: .deadline) { ObserverMachine() }
     add(RecordedAudioSession.self, deadline: .deadline) { RecordedAudioSession() }
+    add(RecordedRoom.self, deadline: .deadline) { RecordedRoom(.all) }
   }
 
   /// Makes a kind known.

@@ -36,6 +36,8 @@ package struct Table: RawRepresentable, Hashable, Sendable {
   package static let clock = Table(24)
   package static let actor = Table(25)
   package static let coverage = Table(26)
+  package static let presence = Table(27)
+  package static let carriage = Table(28)
 
   /// The type of each table's rows, in the order of the numbers.
   package static let rowTypes: [any TableRow.Type] = [
@@ -44,6 +46,7 @@ package struct Table: RawRepresentable, Hashable, Sendable {
     CandidateRow.self, CandidatePairRow.self, PacketRow.self, TrackRow.self, RTCPRow.self,
     FrameRow.self, StatRow.self, EventRow.self, ChannelRow.self, MessageRow.self, LevelRow.self,
     SpeechRow.self, ContributionRow.self, ClockRow.self, ActorRow.self, CoverageRow.self,
+    PresenceRow.self, CarriageRow.self,
   ]
 
   /// All tables in the order of their numbers.

@@ -56,10 +56,17 @@ room-{room}: {{ description = "Room", publishers = 6, bitrate = 512000, fir_freq
 class JanusServer:
     """A running server."""
 
-    def __init__(self, child, port, admin_port):
+    def __init__(self, child, port, admin_port, command, log):
         self._child = child
         self._port = port
         self._admin_port = admin_port
+        self._command = command
+        self._log = log
+
+    @property
+    def address(self):
+        """Where its WebSocket is."""
+        return f"ws://127.0.0.1:{self._port}"
 
     @classmethod
     async def start(cls, plugin, folder):
@@ -82,12 +89,12 @@ class JanusServer:
         }
         for name, text in _SETTINGS.items():
             (configs / name).write_text(text.format(**values), encoding="utf-8")
-        child = await Child.start(
-            ["janus", "--configs-folder", configs, "--config", configs / "janus.jcfg",
-             "--disable-colors"],
-            folder / "janus.log",
-        )
-        server = cls(child, port, admin_port)
+        command = [
+            "janus", "--configs-folder", configs, "--config", configs / "janus.jcfg",
+            "--disable-colors",
+        ]
+        log = folder / "janus.log"
+        server = cls(await Child.start(command, log), port, admin_port, command, log)
         try:
             await (await server.session()).close()
         except BaseException:
@@ -108,6 +115,12 @@ class JanusServer:
         socket_ = await self._connect(self._admin_port, "janus-admin-protocol")
         return JanusSession(socket_, {"admin_secret": _SECRET})
 
+    async def restart(self, seconds):
+        """Ends the server and starts it again after a while; nobody is told."""
+        await self._child.end()
+        await asyncio.sleep(seconds)
+        self._child = await Child.start(self._command, self._log.with_suffix(".2.log"))
+
     async def end(self):
         """Ends the server."""
         await self._child.end()
@@ -119,7 +132,8 @@ class JanusServer:
                 while self._child.status is None:
                     try:
                         address = f"ws://127.0.0.1:{port}"
-                        return client, await client.ws_connect(address, protocols=[protocol])
+                        socket_ = await client.ws_connect(address, protocols=[protocol])
+                        return client, socket_
                     except aiohttp.ClientConnectionError:
                         await asyncio.sleep(0.05)
             raise ProcessError(f"janus ended with status {self._child.status}")
@@ -165,6 +179,10 @@ class JanusSession:
         if sdp:
             request["jsep"] = {"type": kind, "sdp": sdp}
         return await self.request(request)
+
+    async def keep(self):
+        """Keeps the session, which ends a minute after its last request."""
+        await self._socket.send_json({"janus": "keepalive", **self.identity, "transaction": "k"})
 
     async def close(self):
         """Lets go of the socket, with which the session ends."""

@@ -1,0 +1,94 @@
+-- Format 6: rooms of a service, as an application is in them. A room is an actor of its own; what it
+-- sends and receives goes over peers, and several of them may carry the same person. `row`, `step`
+-- and `at_ns` are as in all other tables.
+
+-- Who entered and left a room; query the view `participant`.
+CREATE TABLE presence (
+  row         INTEGER PRIMARY KEY,
+  step        INTEGER GENERATED ALWAYS AS (row >> 16) VIRTUAL,
+  actor       INTEGER NOT NULL,  -- the room
+  at_ns       INTEGER NOT NULL,
+  participant INTEGER NOT NULL,  -- the number of the person in the room; who comes back keeps it
+  id          TEXT,              -- what the service calls it; null: see the row before
+  name        TEXT,              -- the name for people; null: see the row before
+  local       INTEGER NOT NULL,  -- 1: the side that was recorded
+  present     INTEGER NOT NULL   -- 1: entered, 0: left
+);
+
+-- Which transceiver of which peer carries whose media, from when to when; query the view
+-- `participant_track`.
+CREATE TABLE carriage (
+  row         INTEGER PRIMARY KEY,
+  step        INTEGER GENERATED ALWAYS AS (row >> 16) VIRTUAL,
+  peer        INTEGER NOT NULL,  -- the number of the peer that carries it
+  at_ns       INTEGER NOT NULL,
+  actor       INTEGER NOT NULL,  -- the room
+  participant INTEGER NOT NULL,  -- as in `presence`
+  media       INTEGER,           -- the number of the media in the room; null: not published yet
+  kind        TEXT NOT NULL,     -- audio, video
+  direction   TEXT NOT NULL,     -- in: of others; out: own
+  track       INTEGER NOT NULL,  -- the transceiver's number
+  extra_value TEXT NOT NULL,     -- what its owner says of it: 'screen', ...
+  carried     INTEGER NOT NULL   -- 1: from now on, 0: no longer
+);
+
+-- The people of each room, with the times of their first coming and last going.
+CREATE VIEW participant AS
+SELECT
+  actor, participant, max(id) AS id, max(name) AS name, max(local) AS local,
+  min(iif(present, at_ns, NULL)) AS entered_ns,
+  -- NULL: still there at the end of the take.
+  iif(sum(iif(present, 1, -1)) > 0, NULL, max(at_ns)) AS left_ns
+FROM presence
+GROUP BY actor, participant;
+
+-- Whose media which track of which peer carries, from when to when.
+CREATE VIEW participant_track AS
+SELECT
+  carriage.actor AS actor, carriage.participant AS participant, participant.id AS id,
+  carriage.media AS media, carriage.kind AS kind, carriage.extra_value AS extra_value,
+  carriage.peer AS peer, carriage.track AS track, carriage.direction AS direction,
+  carriage.at_ns AS from_ns,
+  coalesce(
+    (
+      SELECT min(later.at_ns) FROM carriage AS later
+      WHERE later.peer = carriage.peer AND later.track = carriage.track
+        AND later.direction = carriage.direction AND later.row > carriage.row
+    ),
+    (SELECT at_ns FROM ending), (SELECT max(at_ns) FROM tape)) AS to_ns
+FROM carriage JOIN participant
+  ON participant.actor = carriage.actor AND participant.participant = carriage.participant
+WHERE carriage.carried = 1;
+
+-- Who of a room spoke when: as the view `speaker`, by person instead of track.
+CREATE VIEW participant_speaker AS
+SELECT
+  carrier.actor AS actor, carrier.participant AS participant, carrier.id AS id,
+  speaker.peer AS peer, speaker.track AS track,
+  speaker.from_ns AS from_ns, speaker.to_ns AS to_ns, speaker.seconds AS seconds,
+  speaker.dbov AS dbov
+FROM speaker JOIN participant_track AS carrier
+  ON carrier.peer = speaker.peer AND carrier.track = speaker.track
+  AND carrier.direction = speaker.direction
+  AND speaker.to_ns > carrier.from_ns AND speaker.from_ns < carrier.to_ns;
+
+-- What getStats said of the streams of each person, sample by sample; `members` is its JSON.
+CREATE VIEW participant_stat AS
+SELECT
+  carrier.actor AS actor, carrier.participant AS participant, carrier.id AS participant_id,
+  carrier.media AS media, carrier.kind AS kind,
+  stat.step AS step, stat.peer AS peer, stat.at_ns AS at_ns, stat.id AS id, stat.type AS type,
+  stat.members AS members
+FROM stat JOIN (
+  SELECT
+    peer, track, direction, kind, participant, id, actor, media, from_ns, to_ns
+  FROM participant_track
+) AS carrier
+  ON carrier.peer = stat.peer AND stat.at_ns >= carrier.from_ns AND stat.at_ns < carrier.to_ns
+  AND stat.type = iif(carrier.direction = 'in', 'inbound-rtp', 'outbound-rtp')
+  AND stat.members ->> '$.kind' = carrier.kind
+  AND stat.members ->> '$.mid' = (
+    SELECT mid FROM track AS known
+    WHERE known.peer = carrier.peer AND known.track = carrier.track AND known.mid IS NOT NULL
+    ORDER BY known.row DESC LIMIT 1
+  );

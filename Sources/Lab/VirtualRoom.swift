@@ -1,0 +1,213 @@
+import Peer
+package import Room
+package import RoomSignaling
+import SDP
+package import Tape
+package import Wire
+
+/// A room in virtual time whose service is the test, and whose connections answer by themselves.
+package final class VirtualRoom {
+  private let room = RecordedRoom(ScriptedSignaling.protocols)
+  private let writer: TapeWriter?
+  private let actor: UInt32
+  private var lastCall: UInt32 = 0
+  private var replies: [UInt32: RoomReply] = [:]
+  private var connections: [UInt32: VirtualConnection] = [:]
+  package private(set) var now = Instant.zero
+
+  /// Whether connections make and apply descriptions as soon as they are asked to.
+  package var connectionsAnswer = true
+  /// What was told, in its order.
+  package private(set) var events: [RoomEvent] = []
+  /// Transitions as `machine: from -> to`.
+  package private(set) var states: [String] = []
+  /// Who came and went, and what carried whom.
+  package private(set) var people: [PersonChange] = []
+  /// What the service was sent.
+  package private(set) var intents: [RoomIntent] = []
+  /// What connections reported to the service.
+  package private(set) var reports: [ConnectionReport] = []
+  /// What connections were asked for, with their numbers.
+  package private(set) var orders: [(connection: UInt32, order: RoomConnectionOrder)] = []
+  package private(set) var transports: [TransportRequest] = []
+  package private(set) var shares: [ShareOrder] = []
+  package private(set) var tokensWanted = 0
+
+  /// - Parameter writer: records the room; nil records nothing.
+  package init(
+    abilities: SignalingAbilities? = nil, writer: TapeWriter? = nil, label: String = "room",
+    _ change: (inout RoomConfiguration) -> Void = { _ in }
+  ) {
+    self.writer = writer
+    actor = writer?.addActor(.room, label: label) ?? 1
+    var options: [String: String] = [:]
+    if let abilities { options["abilities"] = "\(abilities.rawValue)" }
+    var configuration = RoomConfiguration(
+      signaling: SignalingConfiguration(
+        protocolName: ScriptedSignaling.name, urls: ["wss://scripted.invalid/"], options: options))
+    change(&configuration)
+    step(.genesis(configuration, seed: Array(1...32)))
+  }
+
+  package var snapshot: RoomSnapshot { room.snapshot }
+  package var deadline: Instant? { room.deadline }
+  package var names: [String] { events.map(\.name) }
+
+  // MARK: The application
+
+  /// Calls the room and gives its answer; nil while it is not answered.
+  @discardableResult
+  package func call(_ call: RoomCall) -> RoomReply? {
+    lastCall += 1
+    let id = lastCall
+    step(.call(id: id, call))
+    return replies[id]
+  }
+
+  /// The number of the last call.
+  package var lastNumber: UInt32 { lastCall }
+  package func reply(to call: UInt32) -> RoomReply? { replies[call] }
+
+  /// Enters a room in which others are already.
+  package func enter(_ participants: [ParticipantInfo] = [], as own: String = "me") {
+    call(.connect(RoomJoin(room: "room-1")))
+    open()
+    serve(.joined(JoinedRoom(participant: own, session: "s1", participants: participants)))
+  }
+
+  // MARK: The service
+
+  package func open() { step(.transport(TransportID(1), .opened(subprotocol: nil))) }
+
+  /// The service tells something.
+  package func serve(_ events: SignalingEvent...) { serve(outputs: events.map { .event($0) }) }
+
+  package func serve(_ requests: ConnectionRequest..., of connection: UInt32) {
+    serve(outputs: requests.map { .connection(ConnectionID(connection), $0) })
+  }
+
+  package func serve(outputs: [SignalingOutput]) {
+    step(.transport(TransportID(1), .frame(.text(CanonicalJSON.text(outputs)))))
+  }
+
+  package func transport(_ event: TransportEvent) { step(.transport(TransportID(1), event)) }
+
+  /// The service says that all went well which it was asked for and did not answer yet.
+  package func confirm(_ failure: SignalingFailure? = nil) {
+    for action in pending { serve(.result(action, failure)) }
+  }
+
+  /// What the service was asked for last, action by action.
+  private var pending: [ActionID] {
+    intents.compactMap { intent in
+      switch intent {
+      case .publish(let request): request.action
+      case .unpublish(let action, _), .subscribe(let action, _), .unsubscribe(let action, _),
+        .setProfile(let action, _, _), .setPaused(let action, _, _), .sendMessage(let action, _):
+        action
+      default: nil
+      }
+    }
+  }
+
+  // MARK: Connections and the helper
+
+  package func report(_ report: RoomConnectionReport, of connection: UInt32 = 1) {
+    step(.connection(ConnectionID(connection), report))
+  }
+
+  package func report(_ report: ShareReport) { step(.share(report)) }
+
+  /// Lets time pass; what is due comes at its instant.
+  package func wait(_ interval: Interval) {
+    let end = now + interval
+    while let due = room.deadline, due <= end {
+      now = max(now, due)
+      step(.deadline)
+    }
+    now = end
+  }
+
+  /// Forgets what was told so far.
+  package func clear() {
+    (events, states, people, intents, reports) = ([], [], [], [], [])
+    (orders, transports, shares) = ([], [], [])
+  }
+
+  /// Any input, also one that nobody would make.
+  package func step(_ input: RoomInput) {
+    var outbox = Outbox<RoomOutput>()
+    room.step(input, at: now, into: &outbox)
+    let outputs = outbox.take()
+    writer?.record(
+      StepRecord(
+        actor: actor, at: now, input: input, outputs: OutputList(outputs),
+        deadline: room.deadline, entropyDrawn: room.entropyDrawn))
+    for output in outputs { note(output) }
+    for output in outputs { answer(output) }
+  }
+
+  private func note(_ output: RoomOutput) {
+    switch output {
+    case .transport(_, .send(.text(let text))):
+      if let sent = CanonicalJSON.value(ScriptedSignaling.Sent.self, from: text) {
+        if let intent = sent.intent { intents.append(intent) }
+        if let report = sent.report { reports.append(report) }
+      }
+    case .transport(_, let request): transports.append(request)
+    case .request: break
+    case .connection(let id, let order): orders.append((id.number, order))
+    case .reply(let call, let reply): replies[call] = reply
+    case .state(let machine, let from, let to): states.append("\(machine): \(from) -> \(to)")
+    case .event(let event): events.append(event)
+    case .person(let change): people.append(change)
+    case .share(let order): shares.append(order)
+    case .tokenWanted: tokensWanted += 1
+    }
+  }
+
+  private func answer(_ output: RoomOutput) {
+    guard connectionsAnswer, case .connection(let id, let order) = output else { return }
+    var connection = connections[id.number] ?? VirtualConnection(number: id.number)
+    let answers = connection.answers(to: order)
+    connections[id.number] = connection
+    for answer in answers { report(answer, of: id.number) }
+  }
+}
+
+/// A connection that does what it is asked without a network.
+private struct VirtualConnection {
+  let number: UInt32
+  private var sent: [LocalMediaID] = []
+
+  init(number: UInt32) { self.number = number }
+
+  mutating func answers(to order: RoomConnectionOrder) -> [RoomConnectionReport] {
+    switch order {
+    case .request(.open):
+      return [.opened(peer: number), .report(.state(.new))]
+    case .attach(let info):
+      guard !sent.contains(info.id) else { return [] }
+      sent.append(info.id)
+      return [.sending(info.id, transceiver: UInt32(sent.count))]
+    case .detach(let id):
+      sent.removeAll { $0 == id }
+      return []
+    case .request(.makeOffer):
+      return [description(.offer)]
+    case .request(.setRemote(let remote)):
+      guard remote.type == .offer else { return [.report(.state(.connecting))] }
+      return [description(.answer), .report(.state(.connecting))]
+    default: return []
+    }
+  }
+
+  private func description(_ type: SDPType) -> RoomConnectionReport {
+    let places = sent.enumerated().map {
+      LocalMediaPlace(media: $0.element, mid: "\($0.offset)")
+    }
+    return .report(
+      .description(
+        SessionDescription(type: type, sdp: "v=0\r\ns=\(number)\r\n"), media: places))
+  }
+}

@@ -1,0 +1,162 @@
+import ArgumentParser
+import Foundation
+import RoomClient
+
+/// Retake takes part in a room of a Janus server.
+struct RecordJanus: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "janus",
+    abstract: "Join a room of a Janus server and record all of it.",
+    discussion: """
+      The take holds the room, its signaling and its connections; all of them replay. Janus is \
+      reached over its WebSocket transport. Ctrl-C leaves the room.
+
+      Examples:
+        retake record janus ws://127.0.0.1:8188 --room 1234 --publish pattern
+        retake record janus wss://janus.example/ --room 1234 --publish talk.wav --seconds 60
+        retake record janus ws://127.0.0.1:8188 --plugin audiobridge --room 1234 --publish pattern
+        retake record janus ws://127.0.0.1:8188 --plugin echotest --publish pattern --seconds 10
+      """)
+
+  @Argument(help: "The address of the WebSocket.", transform: Taking.url(["ws", "wss"]))
+  var url: String
+
+  @Option(help: "The number or name of the room; the echo test has none.", transform: Taking.text())
+  var room: String?
+
+  @Option(help: "The plugin: videoroom, audiobridge or echotest.")
+  var plugin = JanusPlugin.videoroom
+
+  @Option(help: "The PIN of the room.", transform: Taking.text())
+  var pin: String?
+
+  @Option(name: .customLong("api-secret"), help: "The secret of the API.", transform: Taking.text())
+  var secret: String?
+
+  @Option(help: "A room of the textroom plugin, for messages.", transform: Taking.text())
+  var textroom: String?
+
+  @OptionGroup var options: RecordOptions
+  @OptionGroup var taking: RoomOptions
+
+  enum JanusPlugin: String, ExpressibleByArgument, CaseIterable {
+    case videoroom, audiobridge, echotest
+  }
+
+  func validate() throws {
+    guard plugin == .echotest || room != nil else {
+      throw ValidationError("--room is missing: give the number of a room, as in --room 1234.")
+    }
+  }
+
+  func run() async throws {
+    var words = ["plugin": plugin.rawValue]
+    words["pin"] = pin
+    words["apisecret"] = secret
+    words["textroom"] = textroom
+    try await RoomRecording(
+      server: .janus(url, options: words), roomID: room ?? "echo", name: "janus",
+      options: options, room: taking, role: taking.publish.isEmpty ? .recvonly : .both
+    ).run()
+  }
+}
+
+/// Retake takes part in a channel of a Sora server.
+struct RecordSora: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "sora",
+    abstract: "Join a channel of a Sora server and record all of it.",
+    discussion: """
+      The take holds the channel, its signaling (over the WebSocket, and over data channels when \
+      the server switches to them) and its connection; all of them replay.
+
+      Examples:
+        retake record sora wss://sora.example/signaling --channel test --publish pattern
+        retake record sora wss://sora.example/signaling --channel test --role recvonly
+        retake record sora wss://sora.example/signaling --channel test --set spotlight=true
+      """)
+
+  @Argument(
+    help: "The signaling URL; several are tried in order.", transform: Taking.url(["ws", "wss"]))
+  var urls: [String]
+
+  @Option(help: "The channel ID.", transform: Taking.text())
+  var channel: String
+
+  @Option(help: "sendonly, recvonly or sendrecv. Default: as --publish says.")
+  var role: SoraRole?
+
+  @Option(help: "The metadata of the connect message, as JSON.", transform: Taking.text())
+  var metadata: String?
+
+  @Option(
+    help: "A field of the connect message as NAME=VALUE, the value in JSON; may be repeated.",
+    transform: Taking.text())
+  var set: [String] = []
+
+  @OptionGroup var options: RecordOptions
+  @OptionGroup var taking: RoomOptions
+
+  enum SoraRole: String, ExpressibleByArgument, CaseIterable {
+    case sendonly, recvonly, sendrecv
+
+    var role: RoomRole {
+      switch self {
+      case .sendonly: .sendonly
+      case .recvonly: .recvonly
+      case .sendrecv: .both
+      }
+    }
+  }
+
+  func validate() throws {
+    guard set.allSatisfy({ $0.contains("=") }) else {
+      throw ValidationError("--set takes NAME=VALUE, as in --set spotlight=true.")
+    }
+  }
+
+  func run() async throws {
+    var words: [String: String] = [:]
+    for field in set {
+      let parts = field.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
+      words[String(parts[0])] = String(parts[1])
+    }
+    try await RoomRecording(
+      server: .sora(urls, options: words), roomID: channel, name: "sora", options: options,
+      room: taking, role: role?.role ?? (taking.publish.isEmpty ? .recvonly : .both),
+      metadata: metadata
+    ).run()
+  }
+}
+
+/// Retake takes part in a room of its own kind.
+struct RecordRoom: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "room",
+    abstract: "Join a room of retake record serve --rooms and record all of it.",
+    discussion: """
+      Examples:
+        retake record serve --rooms --out server.take
+        retake record room ws://127.0.0.1:8080/rooms --room talk --publish pattern --out a.take
+      """)
+
+  @Argument(help: "The address of the rooms.", transform: Taking.url(["ws", "wss"]))
+  var url: String
+
+  @Option(help: "The room: 1 to 32 letters, digits and hyphens.", transform: Taking.text())
+  var room: String
+
+  @Option(help: "The token that the server wants.", transform: Taking.text())
+  var token: String?
+
+  @OptionGroup var options: RecordOptions
+  @OptionGroup var taking: RoomOptions
+
+  func run() async throws {
+    try await RoomRecording(
+      server: .retake(url), roomID: room, name: "room", options: options, room: taking,
+      role: taking.publish.isEmpty ? .recvonly : .both,
+      authenticator: token.map { TokenAuthenticator(serviceId: "retake", token: $0) }
+    ).run()
+  }
+}

@@ -1,0 +1,69 @@
+import ArgumentParser
+import Live
+import RoomClient
+import Signaling
+import Synchronization
+
+/// Whether a recorder has rooms, and who may enter them.
+struct RoomHostingOptions: ParsableArguments {
+  @Flag(
+    help: """
+      Have rooms at /rooms, which retake record room enters: what each participant sends is \
+      decoded and sent on to the others.
+      """)
+  var rooms = false
+
+  @Option(
+    name: .customLong("room-secret"),
+    help: """
+      With --rooms: let only those in who got a token at /rooms/token for this KEY:SECRET.
+      """,
+    transform: Taking.text(3...1_000))
+  var roomSecret: String?
+
+  func validate() throws {
+    guard rooms || roomSecret == nil else {
+      throw ValidationError("--room-secret goes with --rooms: give both, or leave it out.")
+    }
+    guard roomSecret?.contains(":") ?? true else {
+      throw ValidationError("--room-secret is KEY:SECRET, with a colon between.")
+    }
+  }
+}
+
+/// The rooms of a recorder, from the moment when its session is there.
+final class RoomHosting: Sendable {
+  private let host = Mutex<RoomHost?>(nil)
+
+  static let path = "/rooms"
+
+  /// Where the rooms are entered.
+  var route: WebSocketRoute {
+    WebSocketRoute(path: RoomHosting.path, subprotocols: RoomHost.subprotocols) {
+      [self] socket, _ in
+      await host.withLock { $0 }?.serve(socket)
+    }
+  }
+
+  /// Opens the rooms.
+  func open(_ session: Session, _ options: RecordOptions, secret: String?) {
+    var hosting = RoomHost.Options()
+    hosting.connection = options.peerConfiguration
+    hosting.secret = secret
+    let made = RoomHost(session: session, options: hosting)
+    host.withLock { $0 = made }
+  }
+
+  /// Answers what is asked about the rooms over HTTP; nil for anything else.
+  func respond(to request: HTTPRequest) async -> HTTPResponse? {
+    guard request.path == RoomHosting.path + "/token", request.method == "POST" else { return nil }
+    return await host.withLock { $0 }?.token(request.body)
+  }
+
+  /// Ends the rooms, and gives how many took part.
+  func close() async -> Int {
+    guard let host = host.withLock({ $0 }) else { return 0 }
+    await host.close()
+    return await Int(host.guestCount)
+  }
+}

@@ -1,0 +1,251 @@
+import JSEP
+import Live
+import Media
+import Peer
+import RoomProtocols
+import RoomSignaling
+import SDP
+import Signaling
+import Synchronization
+import Wire
+
+/// A participant as the server has it: the socket, what comes from it and what goes to it.
+final class HostedGuest: Sendable {
+  /// Where media goes.
+  struct Target: Sendable {
+    let connection: PeerConnection
+    let transceiver: UInt32
+  }
+
+  /// A section of what goes to the participant.
+  private struct Place {
+    var transceiver: UInt32
+    var kind: MediaKind
+    /// What is in it; nil: it is free.
+    var media: UInt32?
+  }
+
+  private struct State {
+    var socket: WebSocket?
+    var up: PeerConnection?
+    var down: PeerConnection?
+    var upTransceivers: [String: UInt32] = [:]
+    var places: [Place] = []
+    /// What is to be sent, and whether an offer of it waits for its answer.
+    var wanted: [RoomMedia] = []
+    var isOffering = false
+    var needsRestart = false
+    var subscription: MediaSubscription?
+    var routes: [UInt32: [Target]] = [:]
+    var tellTalking: (@Sendable (Bool) -> Void)?
+    var isOver = false
+  }
+
+  let id: String
+  let room: String
+  /// Names the session, so that it can be gone on with over another way.
+  let session: String
+  private let live: Session
+  private let configuration: PeerConfiguration
+  private let state: Mutex<State>
+
+  init(
+    id: String, room: String, session: String, socket: WebSocket, live: Session,
+    configuration: PeerConfiguration
+  ) {
+    self.id = id
+    self.room = room
+    self.session = session
+    self.live = live
+    self.configuration = configuration
+    state = Mutex(State(socket: socket))
+  }
+
+  func send(_ notice: RoomNotice) { state.withLock { $0.socket }?.post(.text(notice.text)) }
+  func listen(_ tell: @escaping @Sendable (Bool) -> Void) {
+    state.withLock { $0.tellTalking = tell }
+  }
+
+  func lose(_ socket: WebSocket) {
+    state.withLock { if $0.socket === socket { $0.socket = nil } }
+  }
+  func resume(_ socket: WebSocket) {
+    state.withLock { ($0.socket, $0.isOffering) = (socket, false) }
+  }
+  var isLost: Bool { state.withLock { $0.socket == nil } }
+
+  /// Ends what there is.
+  func end() async {
+    let (up, down) = state.withLock { state in
+      defer {
+        (state.up, state.down, state.subscription, state.routes) = (nil, nil, nil, [:])
+        state.isOver = true
+      }
+      return (state.up, state.down)
+    }
+    await up?.close()
+    await down?.close()
+  }
+
+  private func makePeer(_ side: RoomConnection) -> PeerConnection {
+    var configuration = configuration
+    configuration.establishmentTimeoutMilliseconds = 0
+    let peer = live.makePeer(
+      label: "\(id) \(side.rawValue)", role: "room \(side.rawValue)", configuration: configuration)
+    let events = peer.events
+    Task { [weak self] in
+      for await event in events {
+        switch event {
+        case .iceCandidate(let candidate): self?.send(.candidate(side, candidate))
+        case .speechBegan(let track) where side == .up && track.isInbound: self?.tellTalking(true)
+        case .speechEnded(let track) where side == .up && track.isInbound: self?.tellTalking(false)
+        default: break
+        }
+      }
+    }
+    return peer
+  }
+
+  private func tellTalking(_ isTalking: Bool) { state.withLock { $0.tellTalking }?(isTalking) }
+
+  // MARK: What comes from the participant
+
+  func take(offer sdp: String, _ media: [RoomLocalMedia]) async throws(PeerError) {
+    let known = state.withLock { $0.up }
+    let up = known ?? makePeer(.up)
+    if known == nil {
+      let subscription = up.onMedia { [weak self] in self?.forward($0) }
+      state.withLock { ($0.up, $0.subscription) = (up, subscription) }
+    }
+    try await up.setRemoteDescription(SessionDescription(type: .offer, sdp: sdp))
+    try await up.setLocalDescription()
+    let transceivers = try await up.transceivers
+    state.withLock { state in
+      state.upTransceivers = [:]
+      for info in transceivers { if let mid = info.mid { state.upTransceivers[mid] = info.id } }
+    }
+    guard let answer = try await up.localDescription else { return }
+    send(.answer(sdp: answer.sdp))
+  }
+
+  func stop() async {
+    let up = state.withLock { state in
+      defer { (state.up, state.subscription, state.routes) = (nil, nil, [:]) }
+      return state.up
+    }
+    await up?.close()
+  }
+
+  func transceiver(mid: String) -> UInt32? { state.withLock { $0.upTransceivers[mid] } }
+  func setRoutes(_ routes: [UInt32: [Target]]) { state.withLock { $0.routes = routes } }
+
+  /// Sends decoded media on, on the loop's thread.
+  private func forward(_ media: ReceivedMedia) {
+    let targets = state.withLock { $0.routes[media.transceiver] } ?? []
+    for target in targets {
+      switch media.content {
+      case .audio(let block): target.connection.send(block, on: target.transceiver)
+      case .videoFrame(let frame): target.connection.send(frame, on: target.transceiver)
+      case .encodedVideo(let chunk): target.connection.send(chunk, on: target.transceiver)
+      }
+    }
+  }
+
+  // MARK: What goes to the participant
+
+  func target(of media: UInt32) -> Target? {
+    state.withLock { state in
+      guard let down = state.down,
+        let place = state.places.first(where: { $0.media == media })
+      else { return nil }
+      return Target(connection: down, transceiver: place.transceiver)
+    }
+  }
+
+  func restartDown() { state.withLock { $0.needsRestart = true } }
+
+  /// Offers what is wanted, when that is something else than before.
+  func offer(_ wanted: [RoomMedia]) async {
+    let begins = state.withLock { state in
+      state.wanted = wanted
+      guard !state.isOver, !state.isOffering else { return false }
+      let present = state.places.compactMap(\.media).sorted()
+      guard state.needsRestart || present != wanted.map(\.number).sorted() else { return false }
+      state.isOffering = true
+      return true
+    }
+    guard begins else { return }
+    do throws(PeerError) {
+      try await describe(wanted)
+    } catch {
+      state.withLock { $0.isOffering = false }
+      send(.error(RoomFault(.offerFailed, error.message), isCritical: false))
+    }
+  }
+
+  private func describe(_ wanted: [RoomMedia]) async throws(PeerError) {
+    let (known, restarts) = state.withLock { state in
+      defer { state.needsRestart = false }
+      return (state.down, state.needsRestart && state.down != nil)
+    }
+    let down = known ?? makePeer(.down)
+    if known == nil { state.withLock { $0.down = down } }
+    let numbers = wanted.map(\.number)
+    for place in state.withLock({ $0.places }) {
+      guard let media = place.media, !numbers.contains(media) else { continue }
+      try await down.setDirection(.inactive, of: place.transceiver)
+      setPlace(place.transceiver) { $0.media = nil }
+    }
+    for media in wanted where target(of: media.number) == nil {
+      let free = state.withLock { state in
+        state.places.first { $0.media == nil && $0.kind == media.kind }?.transceiver
+      }
+      if let free {
+        try await down.setDirection(.sendonly, of: free)
+        setPlace(free) { $0.media = media.number }
+      } else {
+        let info = try await down.addTransceiver(
+          media.kind, direction: .sendonly, source: .application, streamIDs: ["room"])
+        state.withLock {
+          $0.places.append(
+            Place(transceiver: info.id, kind: media.kind, media: media.number))
+        }
+      }
+    }
+    try await down.setLocalDescription(try await down.createOffer(iceRestart: restarts))
+    guard let offer = try await down.localDescription else { return }
+    let transceivers = try await down.transceivers
+    let places = state.withLock { $0.places }.compactMap { place -> RoomPlace? in
+      guard let media = place.media,
+        let mid = transceivers.first(where: { $0.id == place.transceiver })?.mid
+      else { return nil }
+      return RoomPlace(number: media, mid: mid)
+    }
+    send(.offer(sdp: offer.sdp, media: places))
+  }
+
+  private func setPlace(_ transceiver: UInt32, _ change: (inout Place) -> Void) {
+    state.withLock { state in
+      guard let index = state.places.firstIndex(where: { $0.transceiver == transceiver }) else {
+        return
+      }
+      change(&state.places[index])
+    }
+  }
+
+  func take(answer sdp: String) async {
+    guard let down = state.withLock({ $0.down }) else { return }
+    do throws(PeerError) {
+      try await down.setRemoteDescription(SessionDescription(type: .answer, sdp: sdp))
+    } catch {
+      send(.error(RoomFault(.remoteDescriptionFailed, error.message), isCritical: false))
+    }
+    state.withLock { $0.isOffering = false }
+  }
+
+  func add(_ candidate: CandidateInit?, to side: RoomConnection) async {
+    let connection = state.withLock { side == .up ? $0.up : $0.down }
+    // One that does not fit is counted by the connection.
+    try? await connection?.addICECandidate(candidate)
+  }
+}

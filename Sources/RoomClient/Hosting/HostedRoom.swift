@@ -1,0 +1,194 @@
+import Room
+import RoomProtocols
+import RoomSignaling
+import Wire
+
+/// A room as its server has it: who is there, what they publish, who wants what.
+///
+/// It decides and tells; connections and sockets belong to whoever holds it.
+struct HostedRoom {
+  /// Media that a participant publishes.
+  struct Media {
+    var media: RoomMedia
+    var owner: String
+    /// The owner's own number of it, and the section of the owner's offer.
+    var local: UInt32
+    var mid: String
+  }
+
+  struct Member {
+    var id: String
+    var name: String
+    var metadata: String?
+    /// The videos that are wanted, and those of them that are paused.
+    var wanted: Set<UInt32> = []
+    var paused: Set<UInt32> = []
+  }
+
+  /// Somebody is to be told something.
+  struct Notice {
+    var to: String
+    var notice: RoomNotice
+  }
+
+  private(set) var members: [Member] = []
+  private(set) var media: [Media] = []
+
+  static let membersMaximum = 100
+  static let mediaMaximum = 64
+
+  subscript(id: String) -> Member? { members.first { $0.id == id } }
+
+  var isEmpty: Bool { members.isEmpty }
+
+  private func others(than id: String) -> [String] { members.map(\.id).filter { $0 != id } }
+
+  private func tell(_ notice: RoomNotice, allBut id: String) -> [Notice] {
+    others(than: id).map { Notice(to: $0, notice: notice) }
+  }
+
+  /// Those who are there, as a newcomer is told.
+  func list(without id: String) -> [RoomMember] {
+    members.filter { $0.id != id }.map { member in
+      RoomMember(
+        id: member.id, displayName: member.name, metadata: member.metadata,
+        media: media.filter { $0.owner == member.id }.map(\.media))
+    }
+  }
+
+  // MARK: Coming and going
+
+  /// Lets somebody in; gives why not.
+  mutating func enter(_ id: String, _ join: RoomJoin) -> (notices: [Notice], fault: RoomFault?) {
+    guard members.count < HostedRoom.membersMaximum else {
+      return ([], RoomFault(.joinRefused, "the room is full"))
+    }
+    guard self[id] == nil else {
+      return ([], RoomFault(.joinRefused, "there is a participant \(id) already"))
+    }
+    members.append(Member(id: id, name: join.displayName, metadata: join.metadata))
+    let member = RoomMember(id: id, displayName: join.displayName, metadata: join.metadata)
+    return (tell(.entered(member), allBut: id), nil)
+  }
+
+  mutating func leave(_ id: String, _ cause: LeaveCause) -> [Notice] {
+    guard self[id] != nil else { return [] }
+    let gone = media.filter { $0.owner == id }.map(\.media.number)
+    media.removeAll { $0.owner == id }
+    members.removeAll { $0.id == id }
+    for index in members.indices { members[index].wanted.subtract(gone) }
+    let unpublished = gone.isEmpty ? [] : tell(.unpublished(participant: id, gone), allBut: id)
+    return unpublished + tell(.left(participant: id, cause), allBut: id)
+  }
+
+  // MARK: Media
+
+  /// Takes what a participant offers, all of it; gives what has come and what has gone.
+  ///
+  /// - Parameter number: gives numbers that were never used in this room.
+  mutating func publish(
+    _ offered: [RoomLocalMedia], of id: String, number: () -> UInt32
+  ) -> (notices: [Notice], gone: [UInt32]) {
+    var news: [RoomMedia] = []
+    for entry in offered.prefix(HostedRoom.mediaMaximum) {
+      if let index = media.firstIndex(where: { $0.owner == id && $0.local == entry.local }) {
+        media[index].mid = entry.mid
+        continue
+      }
+      let made = RoomMedia(
+        number: number(), kind: entry.kind, isActive: entry.isActive,
+        isAlwaysOn: entry.isAlwaysOn, extraValue: entry.extraValue)
+      media.append(Media(media: made, owner: id, local: entry.local, mid: entry.mid))
+      news.append(made)
+    }
+    let kept = Set(offered.map(\.local))
+    let gone = media.filter { $0.owner == id && !kept.contains($0.local) }.map(\.media.number)
+    media.removeAll { gone.contains($0.media.number) }
+    for index in members.indices { members[index].wanted.subtract(gone) }
+    let numbers = media.filter { $0.owner == id }.map {
+      RoomLocalNumber(local: $0.local, number: $0.media.number)
+    }
+    var notices = [Notice(to: id, notice: .local(numbers))]
+    if !gone.isEmpty { notices += tell(.unpublished(participant: id, gone), allBut: id) }
+    if !news.isEmpty { notices += tell(.published(participant: id, news), allBut: id) }
+    return (notices, gone)
+  }
+
+  mutating func change(_ changed: RoomMedia, of id: String) -> [Notice] {
+    guard
+      let index = media.firstIndex(where: {
+        $0.owner == id && $0.media.number == changed.number
+      })
+    else { return [] }
+    var next = changed
+    next.kind = media[index].media.kind
+    next.profiles = []
+    media[index].media = next
+    return tell(.changed(participant: id, next), allBut: id)
+  }
+
+  // MARK: Wishes
+
+  /// Subscribes or unsubscribes; gives why not.
+  mutating func want(_ numbers: [UInt32], _ isWanted: Bool, of id: String) -> RoomFault? {
+    guard let index = members.firstIndex(where: { $0.id == id }) else {
+      return RoomFault(.invalidState, "the room was left")
+    }
+    for number in numbers {
+      guard let found = media.first(where: { $0.media.number == number }), found.owner != id else {
+        return RoomFault(.noSuchMedia, "nobody publishes \(number)")
+      }
+    }
+    for number in numbers {
+      if isWanted {
+        members[index].wanted.insert(number)
+      } else {
+        members[index].wanted.remove(number)
+        members[index].paused.remove(number)
+      }
+    }
+    return nil
+  }
+
+  mutating func pause(_ number: UInt32, _ isPaused: Bool, of id: String) -> RoomFault? {
+    guard let index = members.firstIndex(where: { $0.id == id }),
+      members[index].wanted.contains(number)
+    else { return RoomFault(.notSubscribed, "\(number) is not subscribed to") }
+    if isPaused {
+      members[index].paused.insert(number)
+    } else {
+      members[index].paused.remove(number)
+    }
+    return nil
+  }
+
+  /// What somebody is sent: the sound of all others, and the videos that are wanted.
+  func wanted(by id: String) -> [Media] {
+    guard let member = self[id] else { return [] }
+    return media.filter { entry in
+      entry.owner != id
+        && (entry.media.kind == .audio || member.wanted.contains(entry.media.number))
+    }
+  }
+
+  /// Whether media goes to somebody at present.
+  func flows(_ number: UInt32, to id: String) -> Bool {
+    self[id].map { !$0.paused.contains(number) } ?? false
+  }
+
+  // MARK: Messages
+
+  func message(_ message: UserMessage, from id: String) -> (notices: [Notice], fault: RoomFault?) {
+    var message = message
+    message.sender = id
+    let targets = message.targets.isEmpty ? others(than: id) : message.targets
+    if let stranger = targets.first(where: { self[$0] == nil }) {
+      return ([], RoomFault(.userMessageInvalid, "\(stranger) is not in the room"))
+    }
+    return (targets.map { Notice(to: $0, notice: .message(message)) }, nil)
+  }
+
+  func talking(_ id: String, _ isTalking: Bool) -> [Notice] {
+    tell(.talking(participant: id, isTalking, level: nil), allBut: id)
+  }
+}

@@ -1,0 +1,265 @@
+package import Live
+package import Peer
+import RoomProtocols
+import RoomSignaling
+package import Signaling
+import Wire
+
+/// The server of Retake's own rooms: it takes what each participant sends, decodes it, and sends it
+/// on to those who want it, over connections of a session.
+package actor RoomHost {
+  /// How rooms are hosted.
+  package struct Options: Sendable {
+    /// What connections behave like.
+    package var connection = PeerConfiguration()
+    /// Who may get tokens, as `key:secret`; nil lets everybody in without one.
+    package var secret: String?
+    /// How long a participant whose way was lost may take to come back, in seconds.
+    package var graceSeconds = 15.0
+
+    package init() {}
+  }
+
+  private let session: Session
+  private let options: Options
+  private var rooms: [String: HostedRoom] = [:]
+  /// The participants by session.
+  private var guests: [String: HostedGuest] = [:]
+  private var lastNumber: UInt32 = 0
+  private var lastMedia: UInt32 = 0
+  /// How many have taken part.
+  package var guestCount: UInt32 { lastNumber }
+  private var tokens: Set<String> = []
+
+  private static let tokensMaximum = 10_000
+  private static let tokenSeconds: Int64 = 3_600
+
+  package init(session: Session, options: Options = Options()) {
+    self.session = session
+    self.options = options
+  }
+
+  /// What is spoken on WebSockets of rooms.
+  package static var subprotocols: [String] { [RoomRequest.subprotocol] }
+
+  /// Gives a token for a key and a secret: `{"token", "expiresIn"}`, or a refusal.
+  package func token(_ body: [UInt8]) -> HTTPResponse {
+    guard let secret = options.secret else {
+      return .refusal(404, "these rooms need no token")
+    }
+    guard let value = try? JSONValue(parsing: String(decoding: body, as: UTF8.self)),
+      let key = value["key"]?.text, let given = value["secret"]?.text, "\(key):\(given)" == secret
+    else { return .refusal(403, "the key or the secret is wrong") }
+    let token = hexadecimal(drawSeed().prefix(16))
+    if tokens.count < RoomHost.tokensMaximum { tokens.insert(token) }
+    return HTTPResponse(
+      json: "{\"token\":\"\(token)\",\"expiresIn\":\(RoomHost.tokenSeconds)}")
+  }
+
+  /// Ends all rooms.
+  package func close() async {
+    for guest in guests.values {
+      guest.send(.ended(RoomEnding(.destroyed, message: "the server ends")))
+      await guest.end()
+    }
+    guests = [:]
+    rooms = [:]
+  }
+
+  // MARK: Sockets
+
+  /// Talks to a participant until the end.
+  package func serve(_ socket: WebSocket) async {
+    guard case .text(let text)? = await socket.receive(),
+      case .join(let join, let resumes)? = try? RoomRequest(parsing: text)
+    else { return refuse(socket, RoomFault(.unreadableMessage, "the first message is join")) }
+    guard let guest = admit(join, resumes, socket) else { return }
+    while let frame = await socket.receive() {
+      guard case .text(let text) = frame else { continue }
+      do throws(JSONError) {
+        await handle(try RoomRequest(parsing: text), guest)
+      } catch {
+        guest.send(.error(RoomFault(.unreadableMessage, error.reason), isCritical: false))
+      }
+    }
+    guest.lose(socket)
+    try? await Task.sleep(for: .seconds(options.graceSeconds))
+    if guest.isLost { await remove(guest, .timedOut) }
+  }
+
+  private func refuse(_ socket: WebSocket, _ fault: RoomFault) {
+    socket.post(.text(RoomNotice.error(fault, isCritical: true).text))
+    socket.post(close: .normal)
+  }
+
+  private func admit(_ join: RoomJoin, _ resumes: String?, _ socket: WebSocket) -> HostedGuest? {
+    if let resumes, let known = guests[resumes] {
+      known.resume(socket)
+      let members = rooms[known.room]?.list(without: known.id) ?? []
+      known.send(
+        .joined(
+          participant: known.id, session: known.session, isResumed: true, members: members,
+          ICEServers()))
+      return known
+    }
+    if options.secret != nil, !tokens.contains(join.token ?? "") {
+      refuse(socket, RoomFault(.tokenExpired, "the token is not valid"))
+      return nil
+    }
+    lastNumber += 1
+    let id = join.participant ?? "p\(lastNumber)"
+    var room = rooms[join.room] ?? HostedRoom()
+    let (notices, fault) = room.enter(id, join)
+    if let fault {
+      refuse(socket, fault)
+      return nil
+    }
+    rooms[join.room] = room
+    let guest = HostedGuest(
+      id: id, room: join.room, session: hexadecimal(drawSeed().prefix(16)), socket: socket,
+      live: session, configuration: options.connection)
+    guests[guest.session] = guest
+    guest.listen { [weak self, weak guest] isTalking in
+      guard let self, let guest else { return }
+      Task { await self.tellTalking(guest, isTalking) }
+    }
+    guest.send(
+      .joined(
+        participant: id, session: guest.session, isResumed: false, members: room.list(without: id),
+        ICEServers()))
+    tell(notices, in: join.room)
+    Task { await refresh(guest) }
+    return guest
+  }
+
+  private func tellTalking(_ guest: HostedGuest, _ isTalking: Bool) {
+    tell(rooms[guest.room]?.talking(guest.id, isTalking) ?? [], in: guest.room)
+  }
+
+  private func remove(_ guest: HostedGuest, _ cause: LeaveCause) async {
+    guard guests.removeValue(forKey: guest.session) != nil else { return }
+    let notices = rooms[guest.room]?.leave(guest.id, cause) ?? []
+    if rooms[guest.room]?.isEmpty == true { rooms[guest.room] = nil }
+    tell(notices, in: guest.room)
+    await guest.end()
+    await refreshAll(in: guest.room)
+  }
+
+  private func tell(_ notices: [HostedRoom.Notice], in room: String) {
+    for notice in notices { guest(notice.to, in: room)?.send(notice.notice) }
+  }
+
+  private func guest(_ id: String, in room: String) -> HostedGuest? {
+    guests.values.first { $0.id == id && $0.room == room }
+  }
+
+  // MARK: Requests
+
+  private func handle(_ request: RoomRequest, _ guest: HostedGuest) async {
+    switch request {
+    case .join:
+      let fault = RoomFault(.invalidState, "the room is entered")
+      guest.send(.error(fault, isCritical: false))
+    case .offer(let number, let sdp, let media):
+      await publish(sdp, media, number, guest)
+    case .answer(let sdp):
+      await guest.take(answer: sdp)
+      await refresh(guest)
+    case .candidate(let connection, let candidate): await guest.add(candidate, to: connection)
+    case .stop(let number):
+      let notices = change(guest.room) { $0.publish([], of: guest.id) { 0 }.notices }
+      await guest.stop()
+      guest.send(.result(request: number, nil))
+      tell(notices.filter { $0.to != guest.id }, in: guest.room)
+      await refreshAll(in: guest.room)
+    case .update(let media):
+      tell(change(guest.room) { $0.change(media, of: guest.id) }, in: guest.room)
+    case .subscribe(let number, let media):
+      let fault = change(guest.room) { $0.want(media, true, of: guest.id) }
+      guest.send(.result(request: number, fault))
+      await refresh(guest)
+    case .unsubscribe(let number, let media):
+      let fault = change(guest.room) { $0.want(media, false, of: guest.id) }
+      guest.send(.result(request: number, fault))
+      await refresh(guest)
+    case .profile(let number, _, _):
+      guest.send(.result(request: number, RoomFault(.noProfiles, "there is one layer")))
+    case .pause(let number, let media, let isPaused):
+      let fault = change(guest.room) { $0.pause(media, isPaused, of: guest.id) }
+      guest.send(.result(request: number, fault))
+      await refresh(guest)
+    case .message(let number, let message):
+      let (notices, fault) = change(guest.room) { $0.message(message, from: guest.id) }
+      guest.send(.result(request: number, fault))
+      tell(notices, in: guest.room)
+    case .restart:
+      guest.restartDown()
+      await refresh(guest)
+    case .renew: break
+    case .leave:
+      guest.send(.ended(RoomEnding(.disconnected)))
+      await remove(guest, .left)
+    }
+  }
+
+  /// Changes a room and gives what came of it.
+  private func change<Value>(_ room: String, _ change: (inout HostedRoom) -> Value) -> Value {
+    change(&rooms[room, default: HostedRoom()])
+  }
+
+  private func publish(
+    _ sdp: String, _ media: [RoomLocalMedia], _ number: UInt32, _ guest: HostedGuest
+  ) async {
+    do throws(PeerError) {
+      try await guest.take(offer: sdp, media)
+    } catch {
+      guest.send(
+        .result(request: number, RoomFault(.remoteDescriptionFailed, error.message)))
+      return
+    }
+    let (notices, _) = change(guest.room) { room in
+      room.publish(media, of: guest.id) {
+        lastMedia += 1
+        return lastMedia
+      }
+    }
+    tell(notices.filter { $0.to == guest.id }, in: guest.room)
+    guest.send(.result(request: number, nil))
+    tell(notices.filter { $0.to != guest.id }, in: guest.room)
+    await refreshAll(in: guest.room)
+  }
+
+  // MARK: What goes to whom
+
+  private func refreshAll(in room: String) async {
+    for guest in guests.values.filter({ $0.room == room }).sorted(by: { $0.id < $1.id }) {
+      await refresh(guest)
+    }
+  }
+
+  /// Has somebody sent what is wanted, and routes media there.
+  private func refresh(_ guest: HostedGuest) async {
+    guard let room = rooms[guest.room] else { return }
+    let wanted = room.wanted(by: guest.id)
+    await guest.offer(wanted.map(\.media))
+    connectRoutes(in: guest.room)
+  }
+
+  private func connectRoutes(in name: String) {
+    guard let room = rooms[name] else { return }
+    let present = guests.values.filter { $0.room == name }
+    for source in present {
+      var routes: [UInt32: [HostedGuest.Target]] = [:]
+      for media in room.media where media.owner == source.id {
+        guard let from = source.transceiver(mid: media.mid) else { continue }
+        routes[from] = present.compactMap { target in
+          guard target !== source, room.flows(media.media.number, to: target.id) else {
+            return nil
+          }
+          return target.target(of: media.media.number)
+        }
+      }
+      source.setRoutes(routes)
+    }
+  }
+}

@@ -1,0 +1,294 @@
+public import Live
+import MediaFiles
+import Room
+import RoomSignaling
+import Synchronization
+
+/// Own media: what is captured, and sent when a room publishes it.
+public final class LocalMedia: Sendable {
+  private struct State {
+    var session: VideoCaptureSession?
+    var position: CameraPosition
+    var isMirror: Bool
+    var isStarted = false
+  }
+
+  /// What it was made of.
+  public let options: LocalMediaOptions
+  /// The own video; nil: there is none.
+  public let video: LocalVideo?
+  /// The own audio; nil: there is none.
+  public let audio: LocalAudio?
+  private let state: Mutex<State>
+
+  /// Creates own media with a capturer, and audio of a source.
+  ///
+  /// - Parameters:
+  ///   - capturer: what takes the video frames; nil makes the one that the options ask for.
+  ///   - audio: where audio comes from; nil: the application delivers it to `audio.source`.
+  /// - Throws: `RoomError` 1201 when there is no such capturer.
+  public init(
+    options: LocalMediaOptions = LocalMediaOptions(), capturer: (any VideoCapturer)? = nil,
+    audio: AudioSource? = nil
+  ) throws(RoomError) {
+    self.options = options
+    var session: VideoCaptureSession?
+    if options.hasVideo {
+      var taken = capturer
+      if taken == nil { taken = try LocalMedia.capturer(options) }
+      session = taken.map { VideoCaptureSession($0) }
+    }
+    video = options.hasVideo ? LocalVideo(VideoSource(), options) : nil
+    self.audio = options.hasAudio ? LocalAudio(audio ?? AudioSource(), options) : nil
+    state = Mutex(
+      State(session: session, position: options.position, isMirror: options.isMirror))
+    if let video { session?.feed(video.source) }
+  }
+
+  /// Creates own media whose sources need no capturer: video frames and audio that the stack makes,
+  /// or that the application hands in.
+  ///
+  /// - Parameters:
+  ///   - video: nil: there is none.
+  ///   - audio: nil: there is none.
+  public init(
+    video: VideoSource?, audio: AudioSource?, options: LocalMediaOptions = LocalMediaOptions()
+  ) {
+    self.options = options
+    self.video = video.map { LocalVideo($0, options) }
+    self.audio = audio.map { LocalAudio($0, options) }
+    state = Mutex(
+      State(position: options.position, isMirror: options.isMirror, isStarted: true))
+  }
+
+  private static func capturer(_ options: LocalMediaOptions) throws(RoomError)
+    -> any VideoCapturer
+  {
+    switch options.source {
+    case .camera: return ProcessVideoCapturer.camera(options.position)
+    case .bypass: return PushedVideoCapturer(supportedFormats: [options.videoFormat])
+    case .file:
+      do throws(MediaFileError) {
+        return try FileVideoCapturer(path: options.fileName)
+      } catch {
+        throw RoomError(.cameraFailed, "\(error)")
+      }
+    }
+  }
+
+  /// The capturer of the video frames; nil when the source needs none.
+  public var capturer: (any VideoCapturer)? { state.withLock { $0.session?.capturer } }
+
+  /// Which camera; switched by `switchCamera`.
+  public var position: CameraPosition { state.withLock { $0.position } }
+  /// Whether the own video frames are shown as in a mirror.
+  public var isMirror: Bool { state.withLock { $0.isMirror } }
+
+  /// How loud the own audio was in the last 100 ms: 0 to 100, 0 before any.
+  public var audioLevel: Int { audio?.track.audioLevel?.percent ?? 0 }
+
+  /// Begins to capture; publishing does it by itself.
+  ///
+  /// - Throws: `RoomError` 1201 when the capturer does not start, 1202 when there is none.
+  public func start() async throws(RoomError) {
+    let (session, isStarted) = state.withLock { ($0.session, $0.isStarted) }
+    guard !isStarted, video != nil else { return }
+    guard let session else { throw RoomError(.capturerMissing, "there is no capturer") }
+    let wish = video?.hd == true ? VideoFormat.highDefinition(options) : options.videoFormat
+    guard await session.start(wish) else {
+      throw RoomError(.cameraFailed, LocalMedia.reason(session.capturer))
+    }
+    state.withLock { $0.isStarted = true }
+  }
+
+  private static func reason(_ capturer: any VideoCapturer) -> String {
+    (capturer as? ProcessVideoCapturer)?.failure?.reason
+      ?? (capturer as? FileVideoCapturer)?.failure.map { "\($0)" }
+      ?? "the capturer did not start"
+  }
+
+  /// Ends capturing.
+  public func stop() async {
+    let session = state.withLock { state in
+      // What needs no capturer goes on.
+      if state.session != nil { state.isStarted = false }
+      return state.session
+    }
+    session?.stop()
+  }
+
+  /// Captures another camera in the place of this one.
+  ///
+  /// - Throws: `RoomError` 1201 when it does not start: the one before is stopped then.
+  public func switchCamera(position: CameraPosition, isMirror: Bool = true)
+    async throws(RoomError)
+  {
+    guard options.source == .camera, let video, state.withLock({ $0.session != nil }) else {
+      throw RoomError(.capturerMissing, "the video frames do not come from a camera")
+    }
+    let next = VideoCaptureSession(ProcessVideoCapturer.camera(position))
+    next.feed(video.source)
+    let (former, wasStarted) = state.withLock { state in
+      defer {
+        (state.session, state.position, state.isMirror) = (next, position, isMirror)
+        state.isStarted = false
+      }
+      return (state.session, state.isStarted)
+    }
+    former?.stop()
+    if wasStarted { try await start() }
+  }
+
+  var parts: [LocalPart] { [video?.part, audio?.part].compactMap(\.self) }
+}
+
+extension VideoFormat {
+  fileprivate static func highDefinition(_ options: LocalMediaOptions) -> VideoFormat {
+    VideoFormat(width: 1_280, height: 720, framesPerSecond: Double(options.videoFPS))
+  }
+}
+
+/// What a room needs of own media: what it tells of it, and the track.
+final class LocalPart: Sendable {
+  private struct State {
+    var info: LocalMediaInfo
+    var media: MediaID?
+    var driver: WeakDriver?
+  }
+
+  let track: any MediaStreamTrack
+  private let state: Mutex<State>
+  private static let last = Atomic<UInt32>(0)
+
+  init(_ track: any MediaStreamTrack, isActive: Bool, extraValue: String) {
+    self.track = track
+    let number = LocalPart.last.wrappingAdd(1, ordering: .relaxed).newValue
+    state = Mutex(
+      State(
+        info: LocalMediaInfo(
+          id: LocalMediaID(number), kind: track.kind, isActive: isActive, extraValue: extraValue)))
+    track.isEnabled = isActive
+  }
+
+  var info: LocalMediaInfo { state.withLock { $0.info } }
+  /// The number in the room; that of this process until it is published.
+  var number: Int { state.withLock { Int(($0.media?.number) ?? $0.info.id.number) } }
+  /// The number in the room; nil while it is not published.
+  var publishedNumber: Int? { state.withLock { $0.media.map { Int($0.number) } } }
+  var owner: String? { state.withLock { $0.driver?.driver?.snapshot.ownID } }
+
+  func belong(to driver: RoomDriver?) { state.withLock { $0.driver = WeakDriver(driver) } }
+  func setMedia(_ media: MediaID?) { state.withLock { $0.media = media } }
+
+  func change(_ change: (inout LocalMediaInfo) -> Void) {
+    let (info, driver) = state.withLock { state in
+      change(&state.info)
+      return (state.info, state.driver?.driver)
+    }
+    track.isEnabled = info.isActive
+    driver?.post(.updateLocal(info))
+  }
+}
+
+/// Own video.
+public final class LocalVideo: Sendable {
+  /// Where the video frames come from.
+  public let source: VideoSource
+  /// What is sent.
+  public let track: LocalVideoTrack
+  let part: LocalPart
+  private let isHD = Mutex(false)
+  private let view = Mutex<RenderView?>(nil)
+
+  init(_ source: VideoSource, _ options: LocalMediaOptions) {
+    self.source = source
+    track = LocalVideoTrack(source: source, id: "video-\(LocalTrackNames.next)")
+    part = LocalPart(
+      track, isActive: options.video, extraValue: options.videoExtraValue)
+  }
+
+  /// The number in the room; one of this process until it is published.
+  public var id: Int { part.number }
+  /// The identifier of this participant; nil before the room is there.
+  public var owner: String? { part.owner }
+  /// Whether it is switched on: else it is black, and the others are told.
+  public var active: Bool {
+    get { part.info.isActive }
+    set { part.change { $0.isActive = newValue } }
+  }
+  /// What is said of it to the others.
+  public var extraValue: String {
+    get { part.info.extraValue }
+    set { part.change { $0.extraValue = newValue } }
+  }
+  /// Whether 1280x720 is captured; takes effect with the next start.
+  public var hd: Bool {
+    get { isHD.withLock { $0 } }
+    set { isHD.withLock { $0 = newValue } }
+  }
+  /// The view that shows it; nil: none.
+  public var viewId: Int? { view.withLock { $0?.id } }
+
+  /// Shows it in a view, which no longer shows what it showed before.
+  public func attach(_ view: RenderView) {
+    detach()
+    view.take { [weak self, weak view] in if let view { self?.letGo(of: view) } }
+    self.view.withLock { $0 = view }
+    track.add(view)
+  }
+
+  /// Shows it no longer.
+  public func detach() {
+    guard let view = view.withLock({ $0 }) else { return }
+    view.release()
+    letGo(of: view)
+  }
+
+  private func letGo(of view: RenderView) {
+    self.view.withLock { if $0 === view { $0 = nil } }
+    track.remove(view)
+    view.renderFrame(nil)
+  }
+}
+
+/// Own audio.
+public final class LocalAudio: Sendable {
+  /// Where the audio comes from.
+  public let source: AudioSource
+  /// What is sent.
+  public let track: LocalAudioTrack
+  let part: LocalPart
+
+  init(_ source: AudioSource, _ options: LocalMediaOptions) {
+    self.source = source
+    track = LocalAudioTrack(source: source, id: "audio-\(LocalTrackNames.next)")
+    part = LocalPart(
+      track, isActive: options.audio, extraValue: options.audioExtraValue)
+  }
+
+  /// The number in the room; one of this process until it is published.
+  public var id: Int { part.number }
+  /// The identifier of this participant; nil before the room is there.
+  public var owner: String? { part.owner }
+  /// Whether it is switched on: else it is silent, and the others are told.
+  public var active: Bool {
+    get { part.info.isActive }
+    set { part.change { $0.isActive = newValue } }
+  }
+  /// What is said of it to the others.
+  public var extraValue: String {
+    get { part.info.extraValue }
+    set { part.change { $0.extraValue = newValue } }
+  }
+  /// Whether it is heard whoever speaks.
+  public var alwaysOn: Bool {
+    get { part.info.isAlwaysOn }
+    set { part.change { $0.isAlwaysOn = newValue } }
+  }
+}
+
+/// Names of own tracks, which no two of a process share.
+enum LocalTrackNames {
+  private static let last = Atomic(0)
+  static var next: Int { last.wrappingAdd(1, ordering: .relaxed).newValue }
+}

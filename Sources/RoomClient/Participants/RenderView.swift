@@ -1,0 +1,37 @@
+public import Live
+public import Media
+import Synchronization
+
+/// A place where one video is shown at a time.
+///
+/// A video that is attached takes the view from the video that had it.
+public final class RenderView: VideoRenderer {
+  /// Tells views apart.
+  public let id: Int
+  private let renderer: any VideoRenderer
+  private let detachOwner = Mutex<(@Sendable () -> Void)?>(nil)
+  private static let last = Atomic(0)
+
+  /// Creates a view that shows frames by a renderer.
+  public init(_ renderer: any VideoRenderer) {
+    self.renderer = renderer
+    id = RenderView.last.wrappingAdd(1, ordering: .relaxed).newValue
+  }
+
+  /// Frames have this size from the next one on.
+  public func setSize(width: Int, height: Int) { renderer.setSize(width: width, height: height) }
+  /// Shows a frame, on the loop's thread; nil: there is nothing to show.
+  public func renderFrame(_ frame: VideoFrame?) { renderer.renderFrame(frame) }
+
+  /// Gives the view to another owner, after the one before has let go of it.
+  func take(_ detach: @escaping @Sendable () -> Void) {
+    let former = detachOwner.withLock { owner in
+      defer { owner = detach }
+      return owner
+    }
+    former?()
+  }
+
+  /// The owner lets go of the view by itself.
+  func release() { detachOwner.withLock { $0 = nil } }
+}

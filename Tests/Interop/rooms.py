@@ -1,0 +1,357 @@
+"""A room on Janus: four Retakes, Chromium and Firefox, who come, go, mute and speak in turns, while
+a network changes and the server starts anew; every take is replayed and compared with the others."""
+
+import asyncio
+import shutil
+import signal
+import sqlite3
+import subprocess
+import time
+from contextlib import closing
+from dataclasses import dataclass, field
+
+import namespace
+import statistics_voices
+from peers.janus_server import ROOM, JanusServer
+from peers.opening import open_peer
+from plan import Call
+from processes import Child, ProcessError
+
+_SECONDS = 120
+_TURN_SECONDS = 6
+_NAMES = ("anna", "ben", "carl", "dora")
+# What happens when, in seconds: ben goes and comes, dora goes, carl's network changes.
+_LATER = {"carl": 6, "dora": 12}
+_LEAVES = {"ben": 36, "dora": 100}
+_RETURNS = {"ben": 46}
+_CHANGES = 56
+_RESTARTS = 78
+_DOWN_SECONDS = 2
+# The network of one of them has two addresses, of which it loses the one that is in use.
+_ADDRESSES = ("10.99.0.31", "10.99.0.32")
+# Until media flows again everywhere after an outage.
+_OUTAGE_SECONDS = 20
+_SETTLING_SECONDS = 3
+_LEAST_DECODED = 0.9
+_AGREEMENT_SECONDS = 0.3
+_KEEP_SECONDS = 20
+_FINISH_SECONDS = 30
+_REPLAY_SECONDS = 600
+
+
+@dataclass
+class Guest:
+    """A Retake in the room; one that comes back has another take."""
+
+    name: str
+    child: Child
+    take: object
+
+
+@dataclass
+class Story:
+    """What happened when, in Unix seconds."""
+
+    outages: list = field(default_factory=list)
+    takes: list = field(default_factory=list)
+
+
+async def run(program, folder):
+    """Holds the meeting; the problems found, and the figures."""
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    for address in _ADDRESSES:
+        _ip("address", "add", f"{address}/24", "dev", "retake0")
+    story = Story()
+    server = await JanusServer.start("videoroom", folder)
+    try:
+        async with asyncio.timeout(_SECONDS + 120):
+            await _hold(program, folder, server, story)
+    except Exception as error:  # a peer's stack may throw anything: the meeting failed
+        return [f"{type(error).__name__}: {error}"], []
+    finally:
+        await server.end()
+    problems, figures = [], []
+    for take in story.takes:
+        problems += await _replay(program, take, folder)
+    found, figures = _compare(story)
+    problems += found
+    problems += await _merge(program, story.takes, folder)
+    return problems, figures
+
+
+async def _hold(program, folder, server, story):
+    loop = asyncio.get_running_loop()
+    began = loop.time()
+    voices = statistics_voices.make(folder)
+    guests = {}
+    browsers = Browsers(server, folder)
+    count = 0
+
+    async def enter(name):
+        nonlocal count
+        count += 1
+        take = folder / f"{count}-{name}.take"
+        voice = voices[_NAMES.index(name) % len(voices)]
+        bind = _ADDRESSES if name == "carl" else [namespace.address()]
+        arguments = [program, "record", "janus", server.address, "--room", ROOM, "--name", name]
+        arguments += ["--publish", "pattern", "--publish", voice, "--size", "320x180"]
+        arguments += ["--rate", "15", "--commands", "--out", take]
+        for address in bind:
+            arguments += ["--bind", address]
+        child = await Child.start(arguments, folder / f"{count}-{name}.log")
+        guests[name] = Guest(name, child, take)
+        story.takes.append(take)
+        await child.write("mute audio")
+
+    async def leave(name):
+        guest = guests.pop(name)
+        status = await guest.child.finish(_FINISH_SECONDS, sending=signal.SIGINT)
+        if status != 0:
+            raise ProcessError(f"{guest.take.name}: status {status}")
+
+    due = [(0, enter, "anna"), (0, enter, "ben")]
+    due += [(at, enter, name) for name, at in (*_LATER.items(), *_RETURNS.items())]
+    due += [(at, leave, name) for name, at in _LEAVES.items()]
+    due.sort(key=lambda entry: entry[0])
+    speaker = None
+    has_changed = has_restarted = False
+    await browsers.enter()
+    while (now := loop.time() - began) < _SECONDS:
+        while due and due[0][0] <= now:
+            _, act, name = due.pop(0)
+            await act(name)
+        turn = sorted(guests)[int(now / _TURN_SECONDS) % len(guests)] if guests else None
+        if turn != speaker:
+            if speaker in guests:
+                await guests[speaker].child.write("mute audio")
+            if turn in guests:
+                await guests[turn].child.write("unmute audio")
+            speaker = turn
+        if now >= _CHANGES and not has_changed:
+            has_changed = True
+            story.outages.append(_clock())
+            _ip("address", "del", f"{_ADDRESSES[0]}/24", "dev", "retake0")
+            await guests["carl"].child.write("network-changed")
+        if now >= _RESTARTS and not has_restarted:
+            has_restarted = True
+            story.outages.append(_clock())
+            await browsers.leave()
+            await server.restart(_DOWN_SECONDS)
+            await browsers.enter()
+        await browsers.keep(now)
+        await asyncio.sleep(0.1)
+    for name in sorted(guests):
+        await leave(name)
+    await browsers.leave()
+
+
+class Browsers:
+    """Chromium and Firefox as publishers; the signaling is this program's."""
+
+    def __init__(self, server, folder):
+        self._server = server
+        self._folder = folder
+        self._open = []
+        self._kept = 0.0
+
+    async def enter(self):
+        """Starts them and publishes what they capture."""
+        for name in ("chromium", "firefox"):
+            peer = await open_peer(Call(name, "peer"), self._folder)
+            session = await self._server.session()
+            self._open.append((peer, session))
+            handle = await session.attach("videoroom")
+            body = {"request": "join", "ptype": "publisher", "room": ROOM, "display": name}
+            await session.message(handle, body)
+            reply = await session.message(
+                handle, {"request": "publish"}, "offer", await peer.offer()
+            )
+            await peer.accept(reply["jsep"]["sdp"])
+
+    async def leave(self):
+        """Ends them."""
+        while self._open:
+            peer, session = self._open.pop()
+            await session.close()
+            await peer.close()
+
+    async def keep(self, now):
+        """Keeps their sessions."""
+        if now - self._kept < _KEEP_SECONDS:
+            return
+        self._kept = now
+        for _, session in self._open:
+            await session.keep()
+
+
+def _ip(*arguments):
+    subprocess.run(["ip", *arguments], check=True, capture_output=True)
+
+
+def _clock():
+    return time.time()
+
+
+async def _replay(program, take, folder):
+    child = await Child.start([program, "replay", take], folder / f"{take.stem}-replay.log")
+    status = await child.finish(_REPLAY_SECONDS)
+    if status != 0 or not any("identical" in line for line in child.output):
+        last = (child.output + child.errors)[-1:] or ["no word"]
+        return [f"{take.name}: replay: status {status}: {last[0]}"]
+    return []
+
+
+async def _merge(program, takes, folder):
+    """Lays takes that met on one clock; they are of one machine, so their clocks agree."""
+    problems = []
+    for first, second in zip(takes, takes[1:]):
+        child = await Child.start(
+            [program, "merge", first, second, "--json"], folder / f"{second.stem}-merge.log"
+        )
+        if status := await child.finish(_REPLAY_SECONDS):
+            last = (child.output + child.errors)[-1:] or ["no word"]
+            problems.append(f"merge {first.name} {second.name}: status {status}: {last[0]}")
+    return problems
+
+
+class Witness:
+    """What a take tells, on the clock of the machine."""
+
+    def __init__(self, path):
+        self.name = path.stem.partition("-")[2]
+        self.label = path.name
+        with closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True)) as database:
+            ((start,),) = database.execute("SELECT start_unix_ns FROM take")
+            self._start = start
+            self.names = dict(database.execute("SELECT participant, name FROM participant"))
+            self.spoken = [
+                (self.names[who], direction, self._at(begin), self._at(end))
+                for who, direction, begin, end in database.execute(_SPOKEN)
+            ]
+            self.tracks = [
+                (self.names[who], peer, track, direction, self._at(begin), self._at(end))
+                for who, peer, track, direction, begin, end in database.execute(_TRACKS)
+            ]
+            self.frames = {}
+            for peer, track, direction, outcome, at in database.execute(_FRAMES):
+                self.frames.setdefault((peer, track, direction), []).append(
+                    (self._at(at), outcome)
+                )
+            self.last = self._at(database.execute("SELECT max(at_ns) FROM tape").fetchone()[0])
+
+    def _at(self, nanoseconds):
+        return (self._start + nanoseconds) / 1e9
+
+    def count(self, peer, track, direction, outcome, begin, end):
+        """How many frames came to something within a time."""
+        return sum(
+            1
+            for at, what in self.frames.get((peer, track, direction), [])
+            if begin <= at < end and what == outcome
+        )
+
+
+_SPOKEN = """
+SELECT participant_speaker.participant, carrier.direction, participant_speaker.from_ns,
+  participant_speaker.to_ns
+FROM participant_speaker JOIN participant_track AS carrier
+  ON carrier.peer = participant_speaker.peer AND carrier.track = participant_speaker.track
+  AND carrier.participant = participant_speaker.participant
+WHERE participant_speaker.seconds > 1
+"""
+_TRACKS = """
+SELECT participant, peer, track, direction, from_ns, to_ns FROM participant_track
+WHERE kind = 'video'
+"""
+_FRAMES = "SELECT peer, track, direction, outcome, at_ns FROM frame WHERE kind = 'video'"
+
+
+def _quiet(story, begin, end):
+    """The parts of a time in which nothing is out of order."""
+    parts = [(begin + _SETTLING_SECONDS, end - _SETTLING_SECONDS)]
+    for outage in story.outages:
+        low, high = outage - _SETTLING_SECONDS, outage + _OUTAGE_SECONDS
+        parts = [
+            piece
+            for a, b in parts
+            for piece in ((a, min(b, low)), (max(a, high), b))
+            if piece[1] - piece[0] > 1
+        ]
+    return [(a, b) for a, b in parts if b - a > 1]
+
+
+def _compare(story):
+    """Frames that were sent and decoded, and who spoke when, by all takes."""
+    problems = []
+    witnesses = [Witness(take) for take in story.takes]
+    least = (2.0, "")
+    pairs = 0
+    for receiver in witnesses:
+        for sender in witnesses:
+            if sender.name == receiver.name:
+                continue
+            ratio = _decoded(story, sender, receiver)
+            if ratio is None:
+                continue
+            pairs += 1
+            what = f"{receiver.label} decoded of {sender.label}"
+            least = min(least, (ratio, what))
+            if ratio < _LEAST_DECODED:
+                problems.append(f"{what}: {100 * ratio:.1f} %")
+    differences = []
+    for receiver in witnesses:
+        for sender in witnesses:
+            if sender.name != receiver.name:
+                differences += _differences(story, sender, receiver)
+    differences.sort()
+    late = [each for each in differences if each[0] > _AGREEMENT_SECONDS]
+    problems += [f"speakers: {what} is {gap:.2f} s apart" for gap, what in late]
+    if not differences:
+        problems.append("speakers: nobody was heard by anybody")
+    figures = [f"least decoded {100 * least[0]:.1f} % ({least[1]}), of {pairs} pairs"]
+    if differences:
+        figures.append(
+            f"{len(differences)} turns heard, at most {differences[-1][0] * 1000:.0f} ms apart"
+        )
+    return problems, figures
+
+
+def _decoded(story, sender, receiver):
+    """Which share of the frames that were sent was decoded; None when they did not meet."""
+    sent = decoded = 0
+    for name, peer, track, direction, begin, end in receiver.tracks:
+        if direction != "in" or name != sender.name:
+            continue
+        for own, own_peer, own_track, way, first, last in sender.tracks:
+            if way != "out" or own != sender.name:
+                continue
+            for a, b in _quiet(story, max(begin, first), min(end, last)):
+                sent += sender.count(own_peer, own_track, "out", "encoded", a, b)
+                decoded += receiver.count(peer, track, "in", "decoded", a, b)
+    return decoded / sent if sent > 30 else None
+
+
+def _differences(story, sender, receiver):
+    """How far apart the beginnings and ends of turns are, as both takes have them."""
+    found = []
+    heard = [each for each in receiver.spoken if each[0] == sender.name and each[1] == "in"]
+    for name, way, begin, end in sender.spoken:
+        if way != "out" or name != sender.name:
+            continue
+        if len(_quiet(story, begin - 4, end + 4)) != 1 or not _overlaps(receiver, sender, begin, end):
+            continue
+        nearest = min(
+            (max(abs(begin - a), abs(end - b)) for _, _, a, b in heard), default=None
+        )
+        if nearest is None or nearest > 3:
+            continue
+        found.append((nearest, f"{sender.name} in {receiver.label} at {begin:.1f}"))
+    return found
+
+
+def _overlaps(receiver, sender, begin, end):
+    return any(
+        name == sender.name and direction == "in" and a <= begin - 1 and end + 1 <= b
+        for name, _, _, direction, a, b in receiver.tracks
+    )

@@ -1,0 +1,165 @@
+import Lab
+import Room
+import RoomSignaling
+import Testing
+import Wire
+
+@Suite struct PeopleTests {
+  @Test func participantsComeAndGo() {
+    let room = VirtualRoom()
+    room.enter()
+    room.clear()
+    room.serve(.participantEntered(.named("anna", .video(1, of: "anna"))))
+    room.serve(.participantEntered(.named("anna")))
+    room.serve(.participantLeft("anna", .timedOut))
+    room.serve(.participantLeft("anna", .left))
+    #expect(
+      room.events == [
+        .participantEntered("anna"), .remotePublished(.video(1, of: "anna")),
+        .remoteUnpublished(.video(1, of: "anna")), .participantLeft("anna", .timedOut),
+      ])
+  }
+
+  @Test func whoComesBackIsTheSamePerson() {
+    let room = VirtualRoom()
+    room.enter([.named("anna"), .named("ben")])
+    room.serve(.participantLeft("anna", .left))
+    room.serve(.participantEntered(.named("carl")))
+    room.serve(.participantEntered(.named("anna")))
+    #expect(
+      room.snapshot.participants.map { "\($0.number) \($0.id)" } == [
+        "1 me", "2 anna", "3 ben", "4 carl",
+      ])
+    #expect(room.people.last == .entered(number: 2, id: "anna", name: "ANNA", isLocal: false))
+  }
+
+  @Test func aParticipantMayHaveSeveralVideos() {
+    let room = VirtualRoom()
+    room.enter([
+      .named("anna", .video(1, of: "anna"), .video(2, of: "anna", extraValue: "screen"))
+    ])
+    room.receive(1, mid: "0", transceiver: 1)
+    room.receive(2, mid: "1", transceiver: 2)
+    let carried = room.people.compactMap {
+      if case .carried(let media) = $0 { "\(media.participant) \(media.extraValue)" } else { nil }
+    }
+    #expect(carried == ["2 ", "2 screen"])
+  }
+
+  @Test func mediaThatIsSwitchedOnAndOffIsTold() {
+    let room = VirtualRoom()
+    room.enter([.named("anna", .video(1, of: "anna"))])
+    room.clear()
+    var changed = PublishedMedia.video(1, of: "anna")
+    changed.isActive = false
+    room.serve(.mediaChanged(changed), .mediaChanged(changed))
+    #expect(room.events == [.remoteStateChanged(changed)])
+    // Whose it is and what it is cannot change.
+    changed.owner = "ben"
+    changed.extraValue = "x"
+    room.serve(.mediaChanged(changed))
+    guard case .remoteStateChanged(let told) = room.events.last else {
+      Issue.record("\(room.events)")
+      return
+    }
+    #expect(told.owner == "anna" && told.extraValue == "x")
+  }
+
+  @Test func audioIsSubscribedToAsItIsPublished() {
+    let room = VirtualRoom(abilities: [.subscriptions])
+    room.enter([.named("anna", .audio(1, of: "anna"))])
+    room.serve(.published(owner: "anna", [.audio(2, of: "anna"), .video(3, of: "anna")]))
+    let asked = room.intents.compactMap {
+      if case .subscribe(_, let media) = $0 { media } else { nil }
+    }
+    #expect(asked == [[MediaID(1)], [MediaID(2)]])
+  }
+
+  @Test func theFewWhoSpeakAreHeard() {
+    let room = VirtualRoom(abilities: [.subscriptions])
+    room.enter([.named("anna", .audio(1, of: "anna"))])
+    room.confirm()
+    room.serve(.open(.down, ICEServers()), of: 2)
+    #expect(room.orders.contains { $0.order == .limitAudio(4) })
+    room.serve(.assigned(MediaID(1), ConnectionID(2), mid: "0"))
+    room.report(.receiving(mid: "0", transceiver: 7), of: 2)
+    room.clear()
+    room.report(.audioSlot(transceiver: 7, isHeld: true), of: 2)
+    room.report(.audioSlot(transceiver: 7, isHeld: true), of: 2)
+    room.report(.audioSlot(transceiver: 7, isHeld: false), of: 2)
+    room.report(.audioSlot(transceiver: 99, isHeld: true), of: 2)
+    #expect(room.events == [.audioOccupied(MediaID(1)), .audioVacated(MediaID(1))])
+  }
+
+  @Test func aServiceThatChoosesVoicesDecidesWhoIsHeard() {
+    let room = VirtualRoom(abilities: [.subscriptions, .audioSelection])
+    room.enter([.named("anna", .audio(1, of: "anna"))])
+    #expect(!room.intents.contains { if case .subscribe = $0 { true } else { false } })
+    room.serve(.open(.down, ICEServers()), of: 2)
+    #expect(!room.orders.contains { $0.order == .limitAudio(4) })
+    room.serve(.assigned(MediaID(1), ConnectionID(2), mid: "0"))
+    room.report(.receiving(mid: "0", transceiver: 7), of: 2)
+    #expect(room.events.last == .audioOccupied(MediaID(1)))
+    room.serve(.unassigned(MediaID(1)))
+    #expect(room.events.last == .audioVacated(MediaID(1)))
+  }
+
+  @Test func allThatIsReceivedIsMutedApartFromEachOne() {
+    let room = VirtualRoom(abilities: [.subscriptions])
+    room.enter([.named("anna", .audio(1, of: "anna"), .audio(2, of: "anna"))])
+    room.confirm()
+    room.serve(.open(.down, ICEServers()), of: 2)
+    for number: UInt32 in [1, 2] {
+      room.serve(.assigned(MediaID(number), ConnectionID(2), mid: "\(number)"))
+      room.report(.receiving(mid: "\(number)", transceiver: number), of: 2)
+    }
+    room.clear()
+    room.call(.setMediaMuted(MediaID(1), true))
+    room.call(.setMuted(true))
+    room.call(.setMuted(false))
+    room.call(.setMediaMuted(MediaID(1), false))
+    #expect(
+      room.orders.map(\.order) == [
+        .setAudible(transceiver: 1, false),
+        .setAudible(transceiver: 1, false), .setAudible(transceiver: 2, false),
+        .setAudible(transceiver: 1, false), .setAudible(transceiver: 2, true),
+        .setAudible(transceiver: 1, true),
+      ])
+    // Whoever comes later is as muted as the room.
+    room.call(.setMuted(true))
+    room.serve(.published(owner: "anna", [.audio(3, of: "anna")]))
+    room.confirm()
+    room.serve(.assigned(MediaID(3), ConnectionID(2), mid: "3"))
+    room.report(.receiving(mid: "3", transceiver: 3), of: 2)
+    #expect(room.orders.last?.order == .setAudible(transceiver: 3, false))
+  }
+
+  @Test func messagesGoToSomeOrToAll() {
+    let room = VirtualRoom()
+    room.enter([.named("anna")])
+    room.clear()
+    let message = UserMessage(targets: ["anna"], type: "chat", text: "hello")
+    #expect(room.call(.sendMessage(message)) == nil)
+    room.call(.sendMessage(UserMessage(text: "to all")))
+    room.confirm()
+    #expect(room.reply(to: room.lastNumber) == .done)
+    #expect(
+      room.call(.sendMessage(UserMessage(targets: ["nobody"], text: "hello"))).code
+        == .userMessageInvalid)
+    room.serve(.message(UserMessage(sender: "anna", type: "normal", text: "hi")))
+    #expect(room.events == [.message(UserMessage(sender: "anna", type: "normal", text: "hi"))])
+    room.call(.sendMessage(UserMessage(text: "lost")))
+    room.wait(.seconds(11))
+    #expect(room.reply(to: room.lastNumber).code == .messageFailed)
+  }
+
+  @Test func everyErrorHasANumberAndAMeaning() {
+    let numbers = RoomErrorCode.known.map(\.rawValue)
+    #expect(numbers == numbers.sorted() && Set(numbers).count == numbers.count)
+    #expect(numbers.allSatisfy { (1101...1907).contains($0) })
+    for code in RoomErrorCode.known { #expect(code.meaning.hasSuffix("."), "\(code)") }
+    // A number that is not known keeps its range's meaning.
+    #expect(RoomErrorCode(rawValue: 1465).meaning == "A message of the session could not be read.")
+    #expect(RoomErrorCode(rawValue: 9).meaning == "The service reports error 9.")
+  }
+}

@@ -1,0 +1,125 @@
+import Lab
+import Room
+import RoomSignaling
+import SDP
+import Testing
+import Wire
+
+@Suite struct PublishingTests {
+  @Test func whatIsPublishedBeforeTheRoomIsThereWaits() {
+    let room = VirtualRoom()
+    #expect(room.call(.publish([.voice, .camera])) == .done)
+    #expect(room.snapshot.ownMedia.map(\.phase) == ["deferred", "deferred"])
+    room.enter()
+    guard case .publish(let request) = room.intents.last else {
+      Issue.record("\(room.intents)")
+      return
+    }
+    #expect(request.media == [.voice, .camera])
+    room.acceptPublication((.voice, 11), (.camera, 12))
+    #expect(
+      room.events.suffix(2) == [
+        .localMediaPublished(LocalMediaID(1), MediaID(11)),
+        .localMediaPublished(LocalMediaID(2), MediaID(12)),
+      ])
+    #expect(room.snapshot.ownMedia.map(\.phase) == ["published", "published"])
+  }
+
+  @Test func ownMediaIsOnTheConnectionBeforeItsOffer() {
+    let room = VirtualRoom()
+    room.call(.publish([.camera]))
+    room.enter()
+    room.serve(.open(.up, ICEServers()), .makeOffer(iceRestart: false), of: 1)
+    #expect(room.orders.map(\.order).prefix(2).last == .attach(.camera))
+    guard case .description(let offer, let media) = room.reports.last else {
+      Issue.record("\(room.reports)")
+      return
+    }
+    #expect(offer.type == .offer)
+    #expect(media == [LocalMediaPlace(media: LocalMediaID(2), mid: "0")])
+    // A further one goes on the connection that is there.
+    room.clear()
+    room.call(.publish([.voice]))
+    #expect(room.orders.map(\.order) == [.attach(.voice)])
+  }
+
+  @Test func aConnectionThatOnlyReceivesGetsNoOwnMedia() {
+    let room = VirtualRoom()
+    room.call(.publish([.camera]))
+    room.enter()
+    room.serve(.open(.down, ICEServers()), of: 1)
+    #expect(!room.orders.contains { $0.order == .attach(.camera) })
+  }
+
+  @Test func whatIsTakenBackIsOnNoConnectionAnyMore() {
+    let room = VirtualRoom()
+    room.call(.publish([.camera]))
+    room.enter()
+    room.serve(.open(.up, ICEServers()), .makeOffer(iceRestart: false), of: 1)
+    room.acceptPublication((.camera, 5))
+    room.clear()
+    room.call(.unpublish([LocalMediaID(2)]))
+    #expect(room.orders.map(\.order) == [.detach(LocalMediaID(2))])
+    room.serve(.localUnpublished(LocalMediaID(2)))
+    room.confirm()
+    #expect(room.events == [.localMediaUnpublished(LocalMediaID(2))])
+    #expect(room.reply(to: room.lastNumber) == .done)
+    #expect(room.snapshot.ownMedia.isEmpty)
+    // It can be published anew.
+    #expect(room.call(.publish([.camera])) == nil)
+  }
+
+  @Test func aRefusedPublicationIsAnErrorAndForgotten() {
+    let room = VirtualRoom()
+    room.enter()
+    room.call(.publish([.camera]))
+    room.confirm(SignalingFailure(.publishFailed, "too many publishers", serverCode: 432))
+    #expect(room.reply(to: room.lastNumber).code == .publishFailed)
+    #expect(room.snapshot.ownMedia.isEmpty)
+  }
+
+  @Test func theSameMediaIsPublishedOnce() {
+    let room = VirtualRoom()
+    room.enter()
+    room.call(.publish([.camera]))
+    #expect(room.call(.publish([.camera])).code == .invalidArgument)
+    #expect(room.call(.publish([])).code == .invalidArgument)
+    #expect(room.call(.unpublish([LocalMediaID(9)])).code == .invalidArgument)
+  }
+
+  @Test func activityAndExtraValuesReachTheOthers() {
+    let room = VirtualRoom()
+    room.call(.publish([.camera]))
+    room.enter()
+    room.acceptPublication((.camera, 5))
+    room.clear()
+    var changed = LocalMediaInfo.camera
+    changed.isActive = false
+    changed.extraValue = "screen"
+    #expect(room.call(.updateLocal(changed)) == .done)
+    #expect(room.intents == [.updateLocal(changed)])
+    // What is no change is not told.
+    room.call(.updateLocal(changed))
+    #expect(room.intents.count == 1)
+    changed.kind = .audio
+    #expect(room.call(.updateLocal(changed)).code == .invalidArgument)
+  }
+
+  @Test func aModeratorMayMuteOwnMedia() {
+    let room = VirtualRoom()
+    room.call(.publish([.voice]))
+    room.enter()
+    room.acceptPublication((.voice, 5))
+    room.serve(.localMuted(LocalMediaID(1), true))
+    #expect(room.events.last == .localMediaMuted(LocalMediaID(1), true))
+    #expect(room.snapshot.ownMedia.first?.info.isActive == false)
+  }
+
+  @Test func anAnswerThatDoesNotComeIsAnError() {
+    let room = VirtualRoom()
+    room.enter()
+    room.call(.publish([.camera]))
+    room.wait(.seconds(11))
+    #expect(room.reply(to: room.lastNumber).code == .publishFailed)
+  }
+}
