@@ -312,8 +312,8 @@ let package = Package(
     tests(
       "RoomClientTests",
       [
-        "Wire", "Media", "Peer", "RoomSignaling", "Room", "Signaling", "Live", "Tape", "Replay",
-        "RoomClient",
+        "Wire", "Media", "Stats", "Peer", "RoomSignaling", "Room", "Signaling", "Live", "Tape",
+        "Replay", "RoomClient",
       ]),
     tests("RoomTests", ["Wire", "Peer", "SDP", "RoomSignaling", "Room", "Lab"]),
     tests(

@@ -37,7 +37,7 @@ import Testing
     let decoder = try LibraryCodecs().videoDecoder(track: "", CodecName(rawValue: codec))
     let samples = [Self.frame(codec)]
     #expect(CodecName(rawValue: codec).codec?.look?(samples[0].span.bytes).isKey == true)
-    let count = AnyBytesTests.total * 2 / 1000
+    let count = InputBudget.count(2)
     for _ in 0..<count {
       guard let made = try? decoder.decode(damage.damaged(samples)) else { continue }
       let frame = made.videoFrame

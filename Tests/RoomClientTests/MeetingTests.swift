@@ -5,6 +5,7 @@ import Peer
 import Replay
 import RoomClient
 import RoomSignaling
+import Stats
 import Tape
 import Testing
 

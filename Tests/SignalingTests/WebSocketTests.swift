@@ -1,5 +1,6 @@
 import NIOCore
 import RoomSignaling
+import TLS
 import Testing
 
 @testable import Signaling

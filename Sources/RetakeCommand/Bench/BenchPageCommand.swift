@@ -42,20 +42,21 @@ struct BenchPageCommand: ParsableCommand {
     let temporary = try BenchFolder()
     defer { temporary.remove() }
     let path = take ?? temporary.url.appendingPathComponent("call.take").path
-    var table = BenchTable(seconds: seconds)
-    do throws(TapeError) {
+    var table = try BenchTable(
+      seconds: seconds, show: json ? nil : { try Output.line($0) })
+    do {
       if !FileManager.default.fileExists(atPath: path) {
         say("a call of \(seconds) s, both ways")
         try BenchCall(senders: [0, 1], seconds: seconds).run([BenchCall.Recording(path: path)])
       }
       try measure(path, &table)
-    } catch {
+    } catch let error as TapeError {
       throw CommandFailure(error)
     }
-    try Output.line(json ? table.json : table.text)
+    try table.end()
   }
 
-  private func measure(_ path: String, _ table: inout BenchTable) throws(TapeError) {
+  private func measure(_ path: String, _ table: inout BenchTable) throws {
     var options = TakePage.Options()
     options.keepsMedia = false
     var making = Double.infinity
@@ -73,10 +74,10 @@ struct BenchPageCommand: ParsableCommand {
       reading = min(reading, second.elapsed.wall)
       packets = content.packetCount
     }
-    table.add(
+    try table.add(
       "making the page of \(packets) packets", making, floor: Self.makingGoal, "s", .atMost, 1)
-    table.add("its file without media", Double(size) / 1e6, floor: Self.sizeGoal, "MB", .atMost, 1)
-    table.add(
+    try table.add("its file without media", Double(size) / 1e6, floor: Self.sizeGoal, "MB", .atMost, 1)
+    try table.add(
       "reading them for an open page", reading, floor: Self.readingGoal, "s", .atMost, 1)
   }
 

@@ -42,10 +42,11 @@ struct BenchWireCommand: ParsableCommand {
   func run() throws {
     let folder = try BenchFolder()
     defer { folder.remove() }
-    var table = BenchTable(seconds: Int(seconds))
+    var table = try BenchTable(
+      seconds: Int(seconds), show: json ? nil : { try Output.line($0) })
     try addImports(to: &table, folder.url)
     if geteuid() == 0 { try addCapture(to: &table, folder.url) }
-    try Output.line(json ? table.json : table.text)
+    try table.end()
   }
 
   // MARK: Captures in files
@@ -61,23 +62,23 @@ struct BenchWireCommand: ParsableCommand {
     let half = Child.largestMemory
     try write(packets, of: 160, hasKeys: false)
     let small = try importing(capture, folder)
-    table.add(
+    try table.add(
       "memory of an import, twice the packets", Child.largestMemory, floor: half, "MB", .atMost,
       1.25)
     if let tshark = Self.tshark.first(where: FileManager.default.isExecutableFile) {
       let theirs = try Child.seconds(tshark, ["-q", "-z", "rtp,streams", "-r", capture])
-      table.add(
+      try table.add(
         "import, \(packets) x 160 B, no keys, tshark", small, floor: theirs, "s", .atMost, 1)
     }
     try write(packets, of: 1000, hasKeys: false)
     let large = try importing(capture, folder)
-    table.add(
+    try table.add(
       "import, 1000 B, no keys", Double(packets) / large, floor: Self.writeRate, "packets/s",
       .atLeast, 0.5)
     try write(packets, of: 160, hasKeys: true)
     let digits = WireTraffic.key.map { String(format: "%02x", $0) }.joined()
     let opened = try importing(capture, folder, ["--srtp-key", digits])
-    table.add(
+    try table.add(
       "import, 160 B, AES-GCM opened", Double(packets) / opened, floor: Self.wanted, "packets/s",
       .atLeast, 1)
   }
@@ -97,12 +98,12 @@ struct BenchWireCommand: ParsableCommand {
     for rate in Self.rates {
       let lost = try capturing(rate, folder)
       guard lost == 0 else { continue }
-      table.add(
+      try table.add(
         "capture, 160 B, AES-GCM opened, none lost", Double(rate), floor: Self.wanted,
         "packets/s", .atLeast, 1)
       return
     }
-    table.add(
+    try table.add(
       "capture, 160 B, AES-GCM opened, none lost", 0, floor: Self.wanted, "packets/s", .atLeast, 1)
   }
 

@@ -6,28 +6,33 @@ struct WireFlood: ~Copyable {
   static let ports = "40000-45100"
 
   private var traffic: WireTraffic
-  private var sockets: [Int32] = []
+  private var sockets: [Int32]
   private let ends: [UInt16]
 
   /// Packets are sent by so many milliseconds at a time.
   private static let pieceMilliseconds = 2
 
   init(calls: Int) throws {
-    traffic = try WireTraffic(calls: calls, packetLength: 160, hasKeys: true)
-    ends = (0..<2 * calls).map { (end: Int) -> UInt16 in
+    let traffic = try WireTraffic(calls: calls, packetLength: 160, hasKeys: true)
+    let ends = (0..<2 * calls).map { (end: Int) -> UInt16 in
       let side = end % 2
       return UInt16(40_000 + end / 2 + side * 5_000)
     }
+    var sockets: [Int32] = []
     for port in ends {
       let socket = socket(AF_INET, Int32(SOCK_DGRAM.rawValue), 0)
       var size: Int32 = 4096
       setsockopt(socket, SOL_SOCKET, SO_RCVBUF, &size, socklen_t(MemoryLayout<Int32>.size))
       let code = Self.withAddress(port) { bind(socket, $0, $1) }
+      sockets.append(socket)
       guard socket >= 0, code == 0 else {
+        for socket in sockets where socket >= 0 { close(socket) }
         throw CommandFailure(.inputOutput, "port \(port) of loopback is taken")
       }
-      sockets.append(socket)
     }
+    self.traffic = traffic
+    self.ends = ends
+    self.sockets = sockets
   }
 
   /// Sends for so many seconds; gives how many packets went out.

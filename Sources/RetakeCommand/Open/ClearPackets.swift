@@ -51,9 +51,9 @@ struct ClearPackets: Sendable {
     let objects = sights.filter {
       $0.at == place.at && $0.source == place.source && $0.destination == place.destination
     }.map { sight in
-      DetailText([
+      JSONText.object([
         ("kind", .text(sight.kind)), ("bytes", .text(hexadecimal(sight.bytes))),
-      ]).json
+      ]).text
     }
     return "[" + objects.joined(separator: ",") + "]"
   }

@@ -5,6 +5,7 @@ import Media
 import MediaFiles
 import Peer
 import SDP
+import Secure
 import Signaling
 import Synchronization
 import Wire

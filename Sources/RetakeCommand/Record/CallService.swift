@@ -5,6 +5,7 @@ import Media
 import Page
 import Peer
 import SDP
+import Secure
 import Signaling
 import Stats
 import Tape

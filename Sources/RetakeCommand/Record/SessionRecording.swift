@@ -3,6 +3,7 @@ import ICE
 import Live
 import Peer
 import SDP
+import Secure
 import Signaling
 import Tape
 

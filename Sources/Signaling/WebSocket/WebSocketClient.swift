@@ -2,6 +2,7 @@ import NIOCore
 import NIOHTTP1
 import NIOPosix
 import NIOWebSocket
+import TLS
 import Synchronization
 
 extension WebSocket {
@@ -85,7 +86,8 @@ private struct WebSocketOpening: Sendable {
   ) throws {
     let pipeline = channel.pipeline.syncOperations
     if target.isSecure {
-      let role = TLSRole.client(host: target.host, authorities: authorities)
+      let role = TLSRole.client(
+        host: target.host, authorities: authorities, protocol: nil)
       try pipeline.addHandler(TLSHandler(role))
     }
     let opening = self

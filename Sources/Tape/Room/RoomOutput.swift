@@ -1,6 +1,5 @@
 package import Room
 package import RoomSignaling
-import Stats
 package import Wire
 
 /// A room as a machine on the tape.
@@ -60,7 +59,7 @@ extension RoomOutput: RecordedOutput {
     case .state(let machine, let from, let to):
       transcript.add(StateRow(machine: machine, from: from, to: to))
     case .event(let event):
-      transcript.add(EventRow(type: event.name, detail: DetailText(event.members).json))
+      transcript.add(EventRow(type: event.name, detail: JSONText.object(event.members).text))
     case .person(let change): transcript.append(change)
     case .share(let order): transcript.add(EventRow(ordering: order, with: nil))
     case .tokenWanted: transcript.add(EventRow(type: "tokenWanted", detail: "{}"))
@@ -110,7 +109,7 @@ extension SignalingFailure {
   /// The number and the words, on one line.
   package var text: String { "\(code.rawValue): \(message)" }
 
-  fileprivate var members: [(String, StatsValue?)] {
+  fileprivate var members: [(String, JSONText?)] {
     [
       ("code", .integer(Int64(code.rawValue))), ("message", .text(message)),
       ("critical", .flag(isCritical)),
@@ -121,11 +120,11 @@ extension SignalingFailure {
 }
 
 extension MediaID {
-  fileprivate var member: (String, StatsValue?) { ("media", .integer(Int64(number))) }
+  fileprivate var member: (String, JSONText?) { ("media", .integer(Int64(number))) }
 }
 
 extension PublishedMedia {
-  fileprivate var members: [(String, StatsValue?)] {
+  fileprivate var members: [(String, JSONText?)] {
     [
       id.member, ("owner", .text(owner)), ("kind", .text(kind.rawValue)),
       ("active", .flag(isActive)), ("alwaysOn", isAlwaysOn ? .flag(true) : nil),
@@ -139,7 +138,7 @@ extension PublishedMedia {
 }
 
 extension RoomEvent {
-  fileprivate var members: [(String, StatsValue?)] {
+  fileprivate var members: [(String, JSONText?)] {
     switch self {
     case .connecting(let progress): [("progress", .integer(Int64(progress)))]
     case .connected(let participants):
@@ -173,7 +172,7 @@ extension RoomEvent {
     }
   }
 
-  private var laterMembers: [(String, StatsValue?)] {
+  private var laterMembers: [(String, JSONText?)] {
     switch self {
     case .talking(let participant, let isTalking, let level):
       [

@@ -11,8 +11,8 @@ package struct TapeChunk: Sendable {
     ///
     /// It stands in the step itself: nearly all inputs are those of endpoints, and each would have
     /// memory of its own otherwise.
-    package let peerInput: PeerInput?
-    private let otherInput: (any RecordedInput)?
+    package private(set) var peerInput: PeerInput?
+    private var otherInput: (any RecordedInput)?
     /// The step's rows in `rows`: first those of the input, then those of the outputs.
     package var rows: Range<Int>
     /// How many of them are the input's.
@@ -30,8 +30,14 @@ package struct TapeChunk: Sendable {
 
     /// The input, of whatever machine.
     package var input: any RecordedInput {
-      if let peerInput { return peerInput }
-      return otherInput ?? UnknownInput(stepKind: head.kind)
+      get {
+        if let peerInput { return peerInput }
+        return otherInput ?? UnknownInput(stepKind: head.kind)
+      }
+      set {
+        peerInput = newValue as? PeerInput
+        otherInput = peerInput == nil ? newValue : nil
+      }
     }
 
     /// Adds the rows of the input.
