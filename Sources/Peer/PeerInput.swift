@@ -128,9 +128,10 @@ public struct PeerConfiguration: Hashable, Sendable, Codable {
   /// nil: none.
   public var ownCodecs: [OwnCodec]?
 
-  /// The codecs of video frames beyond VP8 and VP9 that are decoded, by encoding name in lower
-  /// case: `h264`, `av1`; others are given on as they came. A session puts those in the place of
-  /// nil that its build has; nil in a take, of before there were any, has none.
+  /// The codecs beyond VP8 and VP9 that are decoded, by encoding name in lower case: `h264`, `av1`.
+  ///
+  /// Others are given on as they came. A session puts those in the place of nil that its build has;
+  /// nil in a take, of before there were any, has none.
   public var decoders: [String]?
 
   /// Creates the default configuration.

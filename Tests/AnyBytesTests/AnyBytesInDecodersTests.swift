@@ -36,7 +36,8 @@ import Testing
     var damage = Damage(seed: 31)
     let decoder = try LibraryCodecs().videoDecoder(track: "", CodecName(rawValue: codec))
     let samples = [Self.frame(codec)]
-    #expect(CodecName(rawValue: codec).codec?.look?(samples[0].span.bytes).isKey == true)
+    let isKey = CodecName(rawValue: codec).codec?.look?(samples[0].span.bytes).isKey
+    #expect(isKey == true)
     let count = InputBudget.count(2)
     for _ in 0..<count {
       guard let made = try? decoder.decode(damage.damaged(samples)) else { continue }

@@ -76,7 +76,8 @@ struct BenchPageCommand: ParsableCommand {
     }
     try table.add(
       "making the page of \(packets) packets", making, floor: Self.makingGoal, "s", .atMost, 1)
-    try table.add("its file without media", Double(size) / 1e6, floor: Self.sizeGoal, "MB", .atMost, 1)
+    try table.add(
+      "its file without media", Double(size) / 1e6, floor: Self.sizeGoal, "MB", .atMost, 1)
     try table.add(
       "reading them for an open page", reading, floor: Self.readingGoal, "s", .atMost, 1)
   }

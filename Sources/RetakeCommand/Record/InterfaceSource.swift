@@ -81,7 +81,9 @@ final class InterfaceSource: CaptureSource {
     return names.isEmpty ? "others" : names.joined(separator: ", ")
   }
 
-  /// The filter that is put in place. Loopback shows each frame as it leaves and as it comes;
+  /// The filter that is put in place.
+  ///
+  /// Loopback shows each frame as it leaves and as it comes;
   /// libpcap passes over the former, which would still take room in the ring, and count as lost.
   private static func filter(_ words: String?, on name: String) -> String? {
     guard name == "lo" else { return words }

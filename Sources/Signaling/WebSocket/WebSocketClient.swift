@@ -2,8 +2,8 @@ import NIOCore
 import NIOHTTP1
 import NIOPosix
 import NIOWebSocket
-import TLS
 import Synchronization
+import TLS
 
 extension WebSocket {
   /// Opens a WebSocket at `ws://host:port/path?query`, or at a `wss://` URL.

@@ -20,8 +20,9 @@ package struct ObserverGenesis: Codable, Hashable, Sendable {
   /// Whether samples of the stats tell of transports, pairs and candidates; nil, in takes of before
   /// that was told, does not.
   package var tellsTransports: Bool?
-  /// The ends are woken at multiples of this, so that those of many streams share a step; what they
-  /// do has its own time all the same. Nil, in takes of before there was this, wakes each by itself.
+  /// The ends are woken at multiples of this; nil, in takes of before, wakes each by itself.
+  ///
+  /// So those of many streams share a step; what they do has its own time all the same.
   package var wakeMilliseconds: Int64?
   /// Unix time in nanoseconds at the instant zero: the times of stats are reckoned from it.
   package var startUnixNanoseconds: Int64 = 0
