@@ -36,8 +36,10 @@ import Testing
     var damage = Damage(seed: 31)
     let decoder = try LibraryCodecs().videoDecoder(track: "", CodecName(rawValue: codec))
     let samples = [Self.frame(codec)]
-    let isKey = CodecName(rawValue: codec).codec?.look?(samples[0].span.bytes).isKey
-    #expect(isKey == true)
+    let look = try #require(CodecName(rawValue: codec).codec?.look)
+    let sample = samples[0]
+    let isKey = look(sample.span.bytes).isKey
+    #expect(isKey)
     let count = InputBudget.count(2)
     for _ in 0..<count {
       guard let made = try? decoder.decode(damage.damaged(samples)) else { continue }

@@ -4,7 +4,8 @@ import Testing
 
 /// Which lines of a key log get into a take.
 @Suite struct KeyLogGateTests {
-  private let (one, other) = (String(repeating: "a1", count: 32), String(repeating: "b2", count: 32))
+  private let one = String(repeating: "a1", count: 32)
+  private let other = String(repeating: "b2", count: 32)
 
   @Test func linesWaitForTheirAssociation() {
     var gate = KeyLogGate()
