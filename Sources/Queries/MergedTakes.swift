@@ -151,8 +151,8 @@ extension Side {
   /// Frames of less are too much alike: the shortest are those of silence.
   private static let leastFrameBytes = 24
 
-  /// Takes the encoded frames of a room in the place of datagrams, for a server that passes media on
-  /// makes other datagrams of it; false when the take has no room.
+  /// Takes the encoded frames of a room in the place of datagrams, because a server that passes
+  /// media on makes other datagrams of it; false when the take has no room.
   ///
   /// A received frame is as late as its playout: what the buffers of both ends have in common goes
   /// into the delays, and not into the offset.

@@ -18,8 +18,8 @@ public struct ReplayFailure: Error, Sendable, CustomStringConvertible {
   /// The take.
   public var path: String
   /// The layer that behaves differently: `ice`, `dtls`, `rtp`, `media`, `timer`, ...; `altered` for
-  /// a changed file, `meaning` for a missed check, `partial` where RETAKE_STRICT=1 asks for more than
-  /// the libraries of this machine can replay, `unreadable` for a file that is no take.
+  /// a changed file, `meaning` for a missed check, `partial` where RETAKE_STRICT=1 asks for more
+  /// than the libraries of this machine can replay, `unreadable` for a file that is no take.
   public var kind: String
   /// The step that differs, counted from 1; nil when no single one does.
   public var step: Int?

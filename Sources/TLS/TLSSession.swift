@@ -29,8 +29,10 @@ package struct TLSError: Error, Hashable, Sendable {
 /// One TLS connection of OpenSSL between two memory buffers: whoever owns the socket moves the
 /// bytes.
 package final class TLSSession {
+  /// How far a handshake came.
   package enum Progress { case waiting, done, failed }
 
+  /// What reading gave.
   package enum Reading {
     case bytes([UInt8])
     case waiting

@@ -3,7 +3,7 @@ extension FixedWidthInteger where Self: UnsignedInteger {
   @inlinable
   package func isNewer(than other: Self) -> Bool {
     let distance = self &- other
-    return distance != 0 && distance < 1 << (Self.bitWidth - 1)
+    return distance != 0 && distance < (1 as Self) << (Self.bitWidth - 1)
   }
 }
 

@@ -25,10 +25,10 @@ struct DebugCommandsTests {
     ("watch colour", "nothing at"), ("delete 3", "no breakpoint 3"),
     ("break packet colour=red", "payload_type, marker, local, remote, peer, label"),
     ("diff", "mark"), ("diff packet", "a step or a time"), ("picture", "name of a file"),
-    ("video frame peer=1", "name of a file"),
-    ("video frame x.png colour", "\"colour\" is not understood"),
-    ("video frame x.png peer=a", "\"peer=a\" is not understood"),
-    ("video frame /nowhere/x.png", "no video was received"),
+    ("frame peer=1", "name of a file"),
+    ("frame x.png colour", "\"colour\" is not understood"),
+    ("frame x.png peer=a", "\"peer=a\" is not understood"),
+    ("frame /nowhere/x.png", "no video was received"),
     ("audio x.wav seconds=0", "from 0.02 to 600"),
   ])
   func aWrongCommandEndsAScriptInOneSentence(_ command: String, _ words: String) async throws {

@@ -50,7 +50,7 @@ extension LiveTests {
       let failures = try #require(report["sendFailures"] as? [[String: Any]])
       #expect(failures.count == 1)
       #expect(failures.first?["file"] as? String == file)
-      #expect(failures.first?["picture"] as? Int == 81)
+      #expect(failures.first?["videoFrame"] as? Int == 81)
       #expect(failures.first?["cause"] as? String == "content")
       #expect((report["takes"] as? [[String: Any]])?.first?["path"] as? String == called)
       // The video frames before it went out, and audio to the end.

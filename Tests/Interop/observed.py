@@ -228,7 +228,7 @@ def _compare(program, take, folder):
             elif codec != "rtx" and other[3] and any(
                 abs(one - two) > _JITTER_MS for one, two in zip(ours[2:], other[2:])
             ):
-                problems.append(f"tshark: {ssrc} {codec}: the jitter is {other[2:]}, not {ours[2:]}")
+                problems.append(f"tshark: {ssrc} {codec}: jitter {other[2:]}, not {ours[2:]}")
     if len(rows) < 4:
         problems.append(f"tshark: {len(rows) - 1} streams were compared")
     widths = [max(len(row[column]) for row in rows) for column in range(9)]

@@ -1,5 +1,8 @@
-"""A room on Janus: four Retakes, Chromium and Firefox, who come, go, mute and speak in turns, while
-a network changes and the server starts anew; every take is replayed and compared with the others."""
+"""A room on Janus: four Retakes, Chromium and Firefox, who come, go, mute and speak in turns.
+
+A network changes meanwhile, and the server starts anew; every take is replayed and compared with
+the others.
+"""
 
 import asyncio
 import shutil
@@ -339,7 +342,9 @@ def _differences(story, sender, receiver):
     for name, way, begin, end in sender.spoken:
         if way != "out" or name != sender.name:
             continue
-        if len(_quiet(story, begin - 4, end + 4)) != 1 or not _overlaps(receiver, sender, begin, end):
+        if len(_quiet(story, begin - 4, end + 4)) != 1:
+            continue
+        if not _overlaps(receiver, sender, begin, end):
             continue
         nearest = min(
             (max(abs(begin - a), abs(end - b)) for _, _, a, b in heard), default=None

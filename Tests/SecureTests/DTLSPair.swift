@@ -192,7 +192,7 @@ func mutated(_ bytes: [UInt8], with random: inout SplitMix) -> [UInt8] {
   return bytes
 }
 
-/// Reads hexadecimal digits with blanks between them.
+/// Reads hexadecimal digits with blanks or colons between them.
 func hex(_ text: String) -> [UInt8] {
-  [UInt8](hexadecimal: text.filter { !$0.isWhitespace }) ?? []
+  [UInt8](hexadecimal: text.filter { !$0.isWhitespace && $0 != ":" }) ?? []
 }

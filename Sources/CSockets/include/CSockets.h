@@ -1,4 +1,4 @@
-/// What sockets need of the system: UDP, TCP, multicast, addresses that change, and waiting for them.
+/// What sockets need of the system: UDP, TCP, multicast, addresses that change, and waiting.
 #ifndef CSOCKETS_H
 #define CSOCKETS_H
 

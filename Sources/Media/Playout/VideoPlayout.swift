@@ -62,7 +62,7 @@ package struct VideoPlayout: Machine {
   /// - Parameters:
   ///   - minimumDelay: the least delay, whatever the arrivals say; at most 5 s are granted.
   ///   - decodes: whether frames are decoded.
-  ///   - furtherDecoders: the codecs that are decoded among those that are passed through otherwise.
+  ///   - furtherDecoders: the codecs that are decoded among those passed through otherwise.
   package init(
     track: String, codecs: any CodecFactory, minimumDelay: Interval = .zero, decodes: Bool = true,
     furtherDecoders: [CodecName] = []

@@ -54,7 +54,7 @@ struct ReceivingTrack: Machine {
   ///
   /// - Parameters:
   ///   - decodes: whether video frames are decoded; audio is by whatever `codecs` gives.
-  ///   - furtherDecoders: the codecs that are decoded among those that are passed through otherwise.
+  ///   - furtherDecoders: the codecs that are decoded among those passed through otherwise.
   init(
     _ number: UInt32, _ kind: MediaKind, mid: String, codecs: any CodecFactory,
     minimumDelay: Interval = .zero, decodes: Bool = true, furtherDecoders: [CodecName] = []

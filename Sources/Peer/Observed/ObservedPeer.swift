@@ -65,7 +65,7 @@ package struct ObservedPeer: Machine {
   /// - Parameters:
   ///   - number: the peer's.
   ///   - codecs: nil where nothing is decoded.
-  ///   - furtherDecoders: the codecs that are decoded among those that are passed through otherwise.
+  ///   - furtherDecoders: the codecs that are decoded among those passed through otherwise.
   package init(
     number: UInt32, wallClock: WallClock, codecs: (any CodecFactory)?,
     furtherDecoders: [CodecName] = []

@@ -9,8 +9,8 @@ struct ShareScreen: AsyncParsableCommand {
     commandName: "share-screen",
     abstract: "Share a screen, or a pattern, in the room of another process.",
     discussion: """
-      A room starts it: the command share of retake record janus --commands, for example. By hand it \
-      needs the folder that the room listens in.
+      A room starts it: the command share of retake record janus --commands, for example. By hand \
+      it needs the folder that the room listens in.
 
       Examples:
         retake share-screen --group /run/user/1000/room --display :0 --size 1280x720

@@ -52,8 +52,9 @@ class Firefox(Browser):
     async def open(cls, folder, call):
         """Starts a browser with a fresh profile."""
         profile = Path(tempfile.mkdtemp(prefix="retake-firefox-"))
-        preferences = _PREFERENCES | {
-            "media.peerconnection.dtls.version.max": _DTLS[call.dtls]} if call.dtls else _PREFERENCES
+        preferences = dict(_PREFERENCES)
+        if call.dtls:
+            preferences["media.peerconnection.dtls.version.max"] = _DTLS[call.dtls]
         lines = (f"user_pref({json.dumps(k)}, {json.dumps(v)});\n" for k, v in preferences.items())
         (profile / "user.js").write_text("".join(lines), encoding="utf-8")
         child = None
