@@ -101,10 +101,11 @@ import Wire
     options.source = .bypass
     options.rotationType = .deviceOrientation
     let orientation = DeviceOrientation()
-    let source = try #require(try options.makeVideoCaptureSession(orientation: orientation))
+    let capturer = try #require(
+      try options.makeVideoCapturer(orientation: orientation) as? FilteredVideoCapturer)
+    let source = VideoCaptureSession(capturer)
     let renderer = DigestRenderer()
     let subscription = source.addRenderer(renderer)
-    let capturer = try #require(source.capturer as? FilteredVideoCapturer)
     let pushed = try #require(capturer.capturer as? PushedVideoCapturer)
     #expect(capturer.supportedFormats == [options.videoFormat])
     let isStarted = await source.start()
@@ -118,12 +119,12 @@ import Wire
     #expect(renderer.shown.count == 3)
     source.stop()
     withExtendedLifetime(subscription) {}
-    options.hasVideo = false
-    #expect(try options.makeVideoCaptureSession() == nil)
-    options.hasVideo = true
     options.source = .file
     options.fileName = "nothing.y4m"
-    #expect(throws: MediaFileError.self) { try options.makeVideoCaptureSession() }
+    #expect(throws: MediaFileError.self) { try options.makeVideoCapturer() }
+    // Without a rotation there is nothing to turn.
+    (options.source, options.rotationType) = (.bypass, .notAvailable)
+    #expect(try options.makeVideoCapturer() is PushedVideoCapturer)
   }
 
   @Test func aPushedCameraIsSentShownRecordedAndReplayed() async throws {

@@ -1,28 +1,24 @@
 public import MediaFiles
 
 extension LocalMediaOptions {
-  /// Makes what captures the video frames that the options ask for; nil when they ask for none.
+  /// Makes the capturer that the options ask for; a camera or a file whose frames are turned gets a
+  /// filter behind it.
   ///
   /// - Parameters:
+  ///   - position: which camera; nil: the one of the options.
   ///   - orientation: how the device is held, where `rotationType` goes by that.
-  ///   - permissions: whether a camera may be used; nil: the right to open the device decides.
   /// - Throws: `MediaFileError` when the file cannot be read or holds no video frames.
-  public func makeVideoCaptureSession(
-    orientation: DeviceOrientation = DeviceOrientation(), permissions: CameraPermissions? = nil
-  ) throws(MediaFileError) -> VideoCaptureSession? {
-    guard hasVideo else { return nil }
+  public func makeVideoCapturer(
+    position: CameraPosition? = nil, orientation: DeviceOrientation = DeviceOrientation()
+  ) throws(MediaFileError) -> any VideoCapturer {
     let capturer: any VideoCapturer
     switch source {
-    case .camera:
-      capturer = ProcessVideoCapturer.camera(position, supportedFormats: [videoFormat])
+    case .camera: capturer = ProcessVideoCapturer.camera(position ?? self.position)
     case .bypass: capturer = PushedVideoCapturer(supportedFormats: [videoFormat])
     case .file: capturer = try FileVideoCapturer(path: fileName)
     }
-    return VideoCaptureSession(
-      rotationType == .notAvailable
-        ? capturer
-        : FilteredVideoCapturer(
-          capturer, filters: [OrientationFilter(orientation, by: rotationType)]),
-      permissions: source == .camera ? permissions : nil)
+    guard rotationType != .notAvailable else { return capturer }
+    return FilteredVideoCapturer(
+      capturer, filters: [OrientationFilter(orientation, by: rotationType)])
   }
 }

@@ -126,8 +126,8 @@ extension PeerConnectionEvent {
   /// Whether it is about one of the states that a connection has all the time.
   var isState: Bool {
     switch self {
-    case .signalingState, .iceConnectionState, .iceGatheringState, .secureState, .connectionState,
-      .establishment, .sctpState:
+    case .signalingState, .iceConnectionState, .iceGatheringState, .dtlsTransportState,
+      .connectionState, .establishment, .sctpState:
       true
     default: false
     }
