@@ -271,8 +271,9 @@ let package = Package(
     tests(
       "ReplayTests",
       [
-        "Wire", "SCTP", "JSEP", "SDP", "Secure", "RTP", "Media", "AudioSession", "Stats", "Peer",
-        "RoomSignaling", "Room", "Tape", "Queries", "Replay", "Lab", "Debug", "Verify", "Page",
+        "Wire", "SCTP", "JSEP", "SDP", "Secure", "RTP", "Media", "MediaFiles", "AudioSession",
+        "Stats", "Peer", "RoomSignaling", "Room", "Tape", "Queries", "Replay", "Lab", "Debug",
+        "Verify", "Page",
       ]),
     tests(
       "DebugTests",
@@ -288,7 +289,10 @@ let package = Package(
       ]),
     tests(
       "RetakeRTCTests",
-      ["Wire", "Media", "AudioSession", "Peer", "SDP", "Live", "RetakeTesting", "RetakeRTC"]),
+      [
+        "Wire", "Media", "AudioSession", "Peer", "SDP", "Live", "Retake", "RetakeTesting",
+        "RetakeRTC",
+      ]),
     tests("SpeakersTests", ["Wire", "Speakers"]),
     tests(
       "PeerTests",

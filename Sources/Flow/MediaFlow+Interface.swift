@@ -5,8 +5,11 @@ extension MediaFlow {
   package enum Input {
     /// Begins with, or changes to, these sections; counters of streams that stay are kept.
     case configure([FlowSection])
-    /// What all video begins with and may spend at most, in bits per second.
-    case bitrateLimits(start: UInt64, maximum: UInt64)
+    /// What all video begins with, may spend at most, and gets in any case, in bits per second; the
+    /// least is that of the congestion control unless it is given.
+    case bitrateLimits(start: UInt64, maximum: UInt64, minimum: UInt64? = nil)
+    /// What the path is taken to carry from now on, in bits per second, until it proves otherwise.
+    case estimate(UInt64)
     /// The transport can (or can no longer) carry packets.
     case writable(Bool)
     /// A decrypted RTP packet and the kernel's receive time.

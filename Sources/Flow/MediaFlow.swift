@@ -59,7 +59,9 @@ package struct MediaFlow: Machine {
       agreement = FlowAgreement(sections)
       senders.configure(agreement.sections)
       receivers.configure(agreement, into: &outbox)
-    case .bitrateLimits(let start, let maximum): rate.setLimits(start: start, maximum: maximum)
+    case .bitrateLimits(let start, let maximum, let minimum):
+      rate.setLimits(start: start, maximum: maximum, minimum: minimum)
+    case .estimate(let bitrate): rate.setEstimate(bitrate)
     case .writable(let isWritable): setWritable(isWritable, into: &outbox)
     case .rtp(let bytes, let arrival): receiveRTP(bytes, arrival: arrival, at: now, into: &outbox)
     case .rtcp(let bytes, let arrival):

@@ -146,6 +146,8 @@ package struct ICEPairReport: Hashable, Sendable {
 extension ICEAgent {
   /// What can happen to an agent.
   package enum Input {
+    /// Uses these servers, and perhaps nothing else, from the next gathering on.
+    case use([ICEServer], relayOnly: Bool)
     /// Begins gathering on these local addresses, one socket each.
     case gather([IPAddress])
     /// The addresses that the host has now, after gathering has begun.
@@ -158,6 +160,8 @@ extension ICEAgent {
     case remoteCredentials(ICECredentials, lite: Bool)
     /// A candidate of the peer.
     case remoteCandidate(ICECandidate)
+    /// A candidate of the peer that is not to be used any more.
+    case removedRemoteCandidate(ICECandidate)
     /// The peer has no more candidates.
     case remoteEndOfCandidates
     /// New local credentials: an ICE restart (RFC 8445 section 9).

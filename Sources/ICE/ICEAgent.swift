@@ -85,6 +85,8 @@ package struct ICEAgent: Machine {
   /// The instant of the step under way.
   var now: Instant { current.now }
   package var settings: ICESettings { gatherer.settings }
+  /// What the next gathering uses.
+  package var nextSettings: ICESettings { gatherer.nextSettings }
   package var gatheringState: ICEGatheringState { gatherer.state }
   package var localCredentials: ICECredentials { generations.present.local }
   package var role: ICERole { roles.role }
@@ -110,6 +112,7 @@ package struct ICEAgent: Machine {
 
   private mutating func take(_ input: Input) {
     switch input {
+    case .use(let servers, let relayOnly): gatherer.use(servers, relayOnly: relayOnly)
     case .gather(let addresses): gather(addresses)
     case .interfaces(let addresses): learnInterfaces(addresses)
     case .answer(.socketBound(let id, let address)): socketBound(id, address)
@@ -118,6 +121,7 @@ package struct ICEAgent: Machine {
     case .role(let role): setRole(role)
     case .remoteCredentials(let credentials, let lite): setRemote(credentials, lite: lite)
     case .remoteCandidate(let candidate): takeRemote(candidate)
+    case .removedRemoteCandidate(let candidate): removeRemote(candidate)
     case .remoteEndOfCandidates: endRemoteCandidates()
     case .restart(let credentials): restart(credentials)
     case .answer(.streamAccepted(let local, let remote)): streamAccepted(local, remote)

@@ -1,3 +1,4 @@
+package import AudioSession
 package import Peer
 package import Secure
 package import Tape
@@ -31,6 +32,13 @@ package final class RecordedVirtualCall {
       seed: seed, links: links, configurations: configurations, peerNumbers: numbers,
       security: security
     ) { writer.record($0) }
+  }
+
+  /// Makes an audio session in the same take.
+  package func audioSession(
+    _ policy: AudioSessionPolicy = AudioSessionPolicy(), label: String = "audio"
+  ) -> VirtualAudioSession {
+    VirtualAudioSession(policy, writer: writer, label: label)
   }
 
   /// Lets virtual time pass, with a sample of every peer's stats in each second of it.

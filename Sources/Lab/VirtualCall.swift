@@ -32,6 +32,8 @@ package final class VirtualCall {
   package var keepsMedia = false
   /// Whether `events` and `replies` are kept at all; those of an hour fill gigabytes.
   package var keepsHistory = true
+  /// Hears each event of each peer with all its media, as it happens.
+  package var onEvent: ((Int, PeerEvent) -> Void)?
 
   private var peers: [PeerMachine]
   private let addresses: [IPAddress]
@@ -151,6 +153,7 @@ package final class VirtualCall {
     default: break
     }
     if keepsHistory { events[peer].append((now, keepsMedia ? event : event.withoutMedia)) }
+    onEvent?(peer, event)
   }
 
   private func newEnd(_ ip: IPAddress) -> SocketAddress {

@@ -59,9 +59,14 @@ public final class Session: Sendable {
   package let tape: TapeWriter?
   private let makeEngine: @Sendable () -> any PeerEngine
   private let connections = Mutex<[WeakConnection]>([])
+  private let audioSessions = Mutex<[WeakAudioSession]>([])
 
   private struct WeakConnection {
     weak var connection: PeerConnection?
+  }
+
+  private struct WeakAudioSession {
+    weak var session: AudioSession?
   }
 
   /// Begins a session whose peers run the full client stack.
@@ -111,6 +116,28 @@ public final class Session: Sendable {
     label: String, role: String = "", configuration: PeerConfiguration = PeerConfiguration(),
     prepare: (PeerConnection) -> Void = { _ in }
   ) -> PeerConnection {
+    makePeer(
+      label: label, role: role, configuration: configuration, makeEngine: makeEngine,
+      prepare: prepare)
+  }
+
+  /// The same with codecs of an application, which genesis names.
+  package func makePeer(
+    label: String, configuration: PeerConfiguration, encoders: (any VideoEncoderFactory)?,
+    decoders: (any VideoDecoderFactory)?, prepare: (PeerConnection) -> Void
+  ) -> PeerConnection {
+    var configuration = configuration
+    let own = FactoryCodecs(encoders, decoders).ownCodecs
+    if !own.isEmpty { configuration.ownCodecs = own }
+    return makePeer(
+      label: label, role: "", configuration: configuration,
+      makeEngine: { TimedPeer(codecs: FactoryCodecs(encoders, decoders)) }, prepare: prepare)
+  }
+
+  private func makePeer(
+    label: String, role: String, configuration: PeerConfiguration,
+    makeEngine: @escaping @Sendable () -> any PeerEngine, prepare: (PeerConnection) -> Void
+  ) -> PeerConnection {
     let number = tape?.addPeer(label: label, role: role) ?? (actor: 0, peer: 0)
     var configuration = configuration
     if configuration.decoders == nil {
@@ -136,7 +163,16 @@ public final class Session: Sendable {
     return connection
   }
 
-  /// Closes all peers, ends the loop and completes the take.
+  /// Keeps an audio session in mind, to stop it at the end.
+  func note(_ session: AudioSession) {
+    audioSessions.withLock { sessions in
+      sessions.removeAll { $0.session == nil }
+      sessions.append(WeakAudioSession(session: session))
+    }
+  }
+
+  /// Closes all peers, stops the audio sessions with their devices, ends the loop and completes the
+  /// take.
   ///
   /// - Returns: what the take holds, or nil when nothing was recorded.
   /// - Throws: `TapeError` when something could not be written; what was written stays valid.
@@ -148,6 +184,7 @@ public final class Session: Sendable {
     }
     for connection in open { await connection.close() }
     for connection in open { await connection.retire() }
+    for entry in audioSessions.withLock({ $0 }) { entry.session?.stop() }
     if ownsLoop { await loop.stop() }
     guard let tape else { return nil }
     let result = await withCheckedContinuation { continuation in

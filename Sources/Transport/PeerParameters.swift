@@ -47,6 +47,9 @@ struct PeerParameters {
     return true
   }
 
+  /// Forgets a candidate that the peer took back, so that it may come again.
+  mutating func forget(_ line: String) { candidates.removeAll { $0 == line } }
+
   /// Forgets a generation that is over.
   mutating func restart() {
     usernameFragment = nil

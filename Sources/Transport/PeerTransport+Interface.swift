@@ -22,6 +22,8 @@ extension PeerTransport {
     case answer(SystemAnswer)
     case sendFailed(local: SocketAddress, remote: SocketAddress, packets: Int = 0, bytes: Int = 0)
 
+    /// Uses these servers, and perhaps nothing else, from the next gathering on.
+    case use([ICEServer], relayOnly: Bool)
     /// A local description is set: candidates may be gathered.
     case gather
     /// Who chooses the pair, as the exchange has it.
@@ -36,6 +38,8 @@ extension PeerTransport {
     case remote(RemoteTransport?, answersOwnOffer: Bool)
     /// The peer signaled a candidate, also as text.
     case remoteCandidate(String, ICECandidate)
+    /// The peer took a candidate back that it had signaled, also as text.
+    case removedRemoteCandidate(String, ICECandidate)
     case remoteEndOfCandidates
     /// Says goodbye and stops everything.
     case close

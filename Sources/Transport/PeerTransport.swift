@@ -63,7 +63,7 @@ package struct PeerTransport: Machine, ~Copyable {
     onlooker = first.onlooker
     let stream = entropy.stream("ice", number: number)
     generation = LocalRestart(stream)
-    agent = ICEAgent(first.agent.settings, entropy: stream, ordinal: number)
+    agent = ICEAgent(first.agent.nextSettings, entropy: stream, ordinal: number)
     keys = TransportKeys(
       beside: first.keys, entropy: entropy.stream("dtls", number: number))
   }
@@ -92,6 +92,7 @@ package struct PeerTransport: Machine, ~Copyable {
       traffic.countDiscarded(packets: packets, bytes: bytes, local, remote)
       drive(.sendFailed(local: local, remote: remote))
     case .interfaces(let addresses): follow(gathering.learn(addresses, agent.gatheringState))
+    case .use(let servers, let relayOnly): drive(.use(servers, relayOnly: relayOnly))
     case .gather: follow(gathering.begin(agent.gatheringState))
     case .role(let role):
       hasRole = true
@@ -106,6 +107,9 @@ package struct PeerTransport: Machine, ~Copyable {
       take(parameters, answersOwnOffer: answersOwnOffer)
     case .remoteCandidate(let text, let candidate):
       if peer.signal(text) { drive(.remoteCandidate(candidate)) }
+    case .removedRemoteCandidate(let text, let candidate):
+      peer.forget(text)
+      drive(.removedRemoteCandidate(candidate))
     case .remoteEndOfCandidates: drive(ICEAgent.Input.remoteEndOfCandidates)
     case .close:
       drive(DTLSTransport.Input.close)

@@ -77,6 +77,32 @@ import Wire
     return blocks.samples
   }
 
+  /// What is still open ends with the session, on the tape too.
+  @Test func theEndOfASessionStopsItsDevices() async throws {
+    let folder = try folder()
+    defer { try? FileManager.default.removeItem(atPath: folder) }
+    let session = try session(folder + "/a.take")
+    let device = ManualAudioDevice()
+    let audio = try session.makeAudioSession(device: device)
+    let events = audio.events
+    try audio.call(.openConnection(1, sends: true, receives: true))
+    try await session.finish()
+    let last = device.operations.suffix(3).map(\.name)
+    #expect(last == ["stopUnit", "uninitializeUnit", "setActive"])
+    for await _ in events {}
+    // Nothing happens any more, and nobody waits for it.
+    #expect(throws: AudioDeviceError.audioUnitInactive) {
+      try device.port?.capture(PCMChunk(samples: Array(repeating: 1, count: 480)))
+    }
+    #expect(audio.pullPlayout(frames: 480).count == 480)
+    let count = device.operations.count
+    audio.handle(.mediaServerReset)
+    #expect(device.operations.count == count)
+    let take = try TakeFile.openForQueries(folder + "/a.take")
+    let calls = "SELECT count(*) FROM call_request WHERE name = 'closeConnection'"
+    #expect(try take.integer(calls) == 1)
+  }
+
   @Test func aFileIsAMicrophone() async throws {
     let folder = try folder()
     defer { try? FileManager.default.removeItem(atPath: folder) }

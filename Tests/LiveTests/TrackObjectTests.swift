@@ -14,7 +14,7 @@ import Wire
   private func stream(_ id: String, audio: MediaSource = tone) throws -> MediaStream {
     let stream = MediaStream(id: id)
     try stream.addTrack(LocalAudioTrack(source: AudioSource(audio), id: id + "-audio"))
-    try stream.addTrack(LocalVideoTrack(source: VideoSource(Self.pattern), id: id + "-pictures"))
+    try stream.addTrack(LocalVideoTrack(source: VideoSource(Self.pattern), id: id + "-video"))
     return stream
   }
 
@@ -29,11 +29,11 @@ import Wire
     let streams = call.heard.callee.all.filter { $0.hasPrefix("stream") }
     #expect(
       streams == [
-        "stream one: one-audio one-video frames", "stream two: two-audio two-video frames",
+        "stream one: one-audio one-video", "stream two: two-audio two-video",
       ])
     #expect(call.heard.callee.all.contains("track one-audio in one"))
     let others = call.heard.caller.all.filter { $0.hasPrefix("stream") }
-    #expect(others == ["stream own: own-audio own-video frames"])
+    #expect(others == ["stream own: own-audio own-video"])
     #expect(call.heard.caller.all.contains("pair first"))
     #expect(call.callee.localStreams.map(\.id) == ["own"])
     #expect(call.callee.receiverStreams.map(\.id) == ["one", "two"])
@@ -49,7 +49,7 @@ import Wire
     try await call.caller.remove(two)
     #expect(call.caller.localStreams.map(\.id) == ["one"] && call.caller.senders.count == 2)
     try await FactoryCall.negotiate(call.caller, call.callee)
-    #expect(call.heard.callee.all.contains("no track two-video frames"))
+    #expect(call.heard.callee.all.contains("no track two-video"))
     #expect(call.heard.callee.all.last == "no stream two")
     #expect(found.tracks.isEmpty && track.isMuted && track.readyState == .live)
     #expect(call.callee.receiverStreams.map(\.id) == ["one"])
@@ -67,7 +67,7 @@ import Wire
     try await call.caller.add(try stream("mine"))
     try await call.callee.add(try stream("mine"))
     try await call.connect()
-    #expect(call.heard.caller.all.contains("stream mine: mine-audio mine-video frames"))
+    #expect(call.heard.caller.all.contains("stream mine: mine-audio mine-video"))
     #expect(call.caller.remoteStreams.map(\.id) == ["mine"])
     #expect(call.caller.receiverStreams.isEmpty)
     #expect(call.caller.localStreams.first !== call.caller.remoteStreams.first)

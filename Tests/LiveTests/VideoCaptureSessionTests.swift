@@ -1,3 +1,4 @@
+import AudioSession
 import Foundation
 import Media
 import MediaFiles
@@ -66,6 +67,64 @@ import Wire
     #expect(!answer && source.state == .failed)
     let other = await VideoCaptureSession(PushedVideoCapturer(supportedFormats: [])).start()
     #expect(!other)
+  }
+
+  /// KA2: whoever does not want to be seen is asked once, and the take says so.
+  @Test func aCameraThatIsDeniedDoesNotStartAndTheTakeSaysSo() async throws {
+    try await LoopbackCall.inFolder { path in
+      let call = try LoopbackCall(take: path)
+      let video = try await call.caller.addTrack(.video, source: .application)
+      let asked = Mutex(0)
+      let permissions = CameraPermissions {
+        asked.withLock { $0 += 1 }
+        return false
+      }
+      let source = VideoCaptureSession(
+        PushedVideoCapturer(supportedFormats: [format]), permissions: permissions)
+      source.send(on: video.id, of: call.caller)
+      #expect(permissions.status == .undetermined)
+      for _ in 0..<2 {
+        let isStarted = await source.start()
+        #expect(!isStarted && source.state == .failed)
+      }
+      #expect(permissions.status == .denied && asked.withLock { $0 } == 1)
+      try await call.session.finish()
+      let take = try TakeFile.openForQueries(path)
+      #expect(
+        try take.integer("SELECT count(*) FROM call_request WHERE arguments LIKE '%denied%'") == 2)
+    }
+  }
+
+  /// KA8, KA10: what client SDKs of rooms capture by default, turned as the device is held.
+  @Test func theOptionsOfLocalMediaMakeACapturerThatFollowsTheDevice() async throws {
+    var options = LocalMediaOptions()
+    options.source = .bypass
+    options.rotationType = .deviceOrientation
+    let orientation = DeviceOrientation()
+    let capturer = try #require(
+      try options.makeVideoCapturer(orientation: orientation) as? FilteredVideoCapturer)
+    let source = VideoCaptureSession(capturer)
+    let renderer = DigestRenderer()
+    let subscription = source.addRenderer(renderer)
+    let pushed = try #require(capturer.capturer as? PushedVideoCapturer)
+    #expect(capturer.supportedFormats == [options.videoFormat])
+    let isStarted = await source.start()
+    #expect(isStarted)
+    pushed.push(try shade(1))
+    orientation.device = .quarter
+    pushed.push(try shade(2))
+    orientation.application = .half
+    pushed.push(try shade(3))
+    #expect(renderer.sizes == [.init(width: 16, height: 8), .init(width: 8, height: 16)])
+    #expect(renderer.shown.count == 3)
+    source.stop()
+    withExtendedLifetime(subscription) {}
+    options.source = .file
+    options.fileName = "nothing.y4m"
+    #expect(throws: MediaFileError.self) { try options.makeVideoCapturer() }
+    // Without a rotation there is nothing to turn.
+    (options.source, options.rotationType) = (.bypass, .notAvailable)
+    #expect(try options.makeVideoCapturer() is PushedVideoCapturer)
   }
 
   @Test func aPushedCameraIsSentShownRecordedAndReplayed() async throws {

@@ -2,44 +2,99 @@ import AudioSession
 import Foundation
 import Lab
 import Media
+import MediaFiles
+import Peer
+import Queries
+import Replay
 import Tape
 import Testing
 import Wire
 
-/// Two minutes of a call in virtual time whose device fails every five seconds.
+/// Two minutes of a call in virtual time whose device fails every five seconds, and whose user
+/// mutes and turns the volume in between.
 struct AudioCallTests {
-  /// What happens, one after the other.
+  /// What happens to the device, one after the other.
   private enum Fault: CaseIterable {
-    case starvation, interruption, mute, headset, refusedMode, unannouncedRate
+    case starvation, interruption, hardMute, headset, refusedMode, unannouncedRate
     case interruptionWithoutResumption, serverLost
   }
 
+  /// What the user does half a period after each fault.
+  private static let touches: [@Sendable (UInt32) -> PeerCall] = [
+    { .setEnabled(transceiver: $0, isInbound: false, isEnabled: false) },
+    { .setEnabled(transceiver: $0, isInbound: false, isEnabled: true) },
+    { .setVolume(transceiver: $0, volume: 4.5) },
+    { .setEnabled(transceiver: $0, isInbound: true, isEnabled: false) },
+    { .setEnabled(transceiver: $0, isInbound: true, isEnabled: true) },
+    { .setVolume(transceiver: $0, volume: 0) },
+    { .setVolume(transceiver: $0, volume: 10) },
+    { .setVolume(transceiver: $0, volume: 1) },
+  ]
+
   /// 60 ms, as the session asks for.
   private static let frames = 2_880
+  /// How many of these pass from one fault to the next: nearly five seconds.
+  private static let spacing = 83
+  /// From one fault to the same one again, in milliseconds.
+  private static let cycle = spacing * 60 * Fault.allCases.count
 
-  private func play(_ session: VirtualAudioSession) {
-    let chunks = (0..<10).map { Microphone.chunk($0, frames: Self.frames) }
-    let received = AudioBlock(blank: Self.frames, channels: 1)
+  /// A microphone that reads a file, at whatever rate its device has.
+  private struct FileMicrophone {
+    private let samples: [Int16]
+    private var position = 0
+
+    init(path: String) throws {
+      var source = try WAVFileSource(path: path, loops: false)
+      var samples: [Int16] = []
+      while case .audio(let block)? = try source.next()?.media { samples += block.samples }
+      self.samples = samples
+    }
+
+    /// The next 60 ms of the file; every third or sixth sample where the rate is lower.
+    mutating func chunk(rate: Int) -> PCMChunk {
+      let step = 48_000 / rate
+      let taken = stride(from: 0, to: frames, by: step).map {
+        samples[(position + $0) % samples.count]
+      }
+      position = (position + frames) % samples.count
+      return PCMChunk(samples: taken, sampleRate: rate)
+    }
+  }
+
+  /// Writes 1.2 seconds of something as loud as a voice.
+  private static func writeFile(_ path: String) throws {
+    let count = 20 * frames
+    let block = AudioBlock(samples: (0..<count).map { Int16($0 * 53 % 9_001 - 4_500) }, channels: 1)
+    let bytes =
+      WAVWriter.header(WAVFormat(channels: 1, sampleRate: 48_000), dataByteCount: 2 * count)
+      + WAVWriter.samples(block)
+    try Data(bytes).write(to: URL(fileURLWithPath: path))
+  }
+
+  private func play(
+    _ line: VirtualAudioCall, _ transceiver: UInt32, _ microphone: inout FileMicrophone
+  ) {
+    let session = line.session
     session.call(.openConnection(1, sends: true, receives: true))
     var rate = 48_000
     var starves = 0
     for period in 0..<2_000 {
-      if period % 83 == 82 {
-        let fault = Fault.allCases[period / 83 % Fault.allCases.count]
-        begin(fault, session, &rate, &starves)
+      let turn = period / Self.spacing
+      // What is heard is of no interest any more, and takes its time.
+      if period == 9 * Self.spacing { line.call.call(1, .replaceSource(transceiver: 1, nil)) }
+      switch period % Self.spacing {
+      case Self.spacing - 1:
+        begin(Fault.allCases[turn % Fault.allCases.count], session, &rate, &starves)
+      case 7 where turn > 0:
+        end(Fault.allCases[(turn - 1) % Fault.allCases.count], session, &rate)
+      case 40 where turn > 0:
+        line.call.call(0, Self.touches[(turn - 1) % Self.touches.count](transceiver))
+      default: break
       }
-      if period % 83 == 7 { end(period, session, &rate) }
-      if starves > 0 {
-        starves -= 1
-      } else if rate == 48_000 {
-        session.deliver(chunks[period % 10], from: .unit)
-      } else {
-        session.deliver(
-          Microphone.chunk(period % 10, frames: rate * 6 / 100, rate: rate), from: .unit)
-      }
-      session.receive(received, on: 1)
+      let chunk = microphone.chunk(rate: rate)
+      if starves > 0 { starves -= 1 } else { line.deliver(chunk) }
       session.pull(6)
-      session.wait(.milliseconds(60))
+      line.run(for: .milliseconds(60))
     }
     session.call(.closeConnection(1))
     session.call(.readCounters)
@@ -51,7 +106,7 @@ struct AudioCallTests {
     switch fault {
     case .starvation: starves = 3
     case .interruption, .interruptionWithoutResumption: session.take(.interruptionBegan)
-    case .mute: session.call(.pauseRecording)
+    case .hardMute: session.call(.pauseRecording)
     case .headset:
       rate = 16_000
       session.take(.routeChanged(.newDeviceAvailable, route("headset", rate)))
@@ -66,12 +121,11 @@ struct AudioCallTests {
   }
 
   /// What ends half a second after it began.
-  private func end(_ period: Int, _ session: VirtualAudioSession, _ rate: inout Int) {
-    guard period > 83 else { return }
-    switch Fault.allCases[(period / 83 - 1) % Fault.allCases.count] {
+  private func end(_ fault: Fault, _ session: VirtualAudioSession, _ rate: inout Int) {
+    switch fault {
     case .interruption: session.take(.interruptionEnded(shouldResume: true))
     case .interruptionWithoutResumption: session.take(.interruptionEnded(shouldResume: false))
-    case .mute: session.call(.resumeRecording)
+    case .hardMute: session.call(.resumeRecording)
     case .headset, .unannouncedRate:
       rate = 48_000
       session.take(.routeChanged(.oldDeviceUnavailable, route("microphone", rate)))
@@ -87,8 +141,24 @@ struct AudioCallTests {
       renderFormat: format)
   }
 
-  /// From one fault to the same one again, in milliseconds.
-  private static let cycle = 83 * 60 * Fault.allCases.count
+  /// Records the call: the caller sends the file, the callee a tone.
+  private func record(_ path: String, file: String) throws {
+    var configuration = PeerConfiguration()
+    configuration.notices = PeerNotice.all
+    let recording = try RecordedVirtualCall(
+      path: path, seed: 97, links: [LinkSettings(), LinkSettings()], labels: ["caller", "callee"],
+      configurations: [configuration, configuration])
+    let call = recording.call
+    call.keepsHistory = false
+    call.addMedia(audio: .application, from: [0])
+    call.addMedia(from: [1])
+    #expect(call.negotiate() == nil)
+    let line = VirtualAudioCall(
+      recording.audioSession(label: "device"), call, peer: 0, transceiver: 1)
+    var microphone = try FileMicrophone(path: file)
+    play(line, 1, &microphone)
+    _ = try recording.finish()
+  }
 
   /// What is told from a moment on for one cycle: times from then on, and operations without their
   /// numbers.
@@ -104,15 +174,62 @@ struct AudioCallTests {
   }
 
   @Test func twoMinutesOfFaultsReplayAndAreTold() throws {
-    let scenario = try AudioScenario { play($0) }
-    try scenario.expectIdentical()
-    let told = try scenario.timeline(["state", "event", "api"])
-    let end = told.filter { $0.hasPrefix("120000 ") }
-    #expect(end == AudioCallTimeline.end)
-    for number in 0..<3 {
-      #expect(cycle(number, of: told.dropLast(end.count)) == AudioCallTimeline.cycle)
+    let folder = try MachineFolder()
+    let path = folder.file("call.take")
+    let file = folder.file("microphone.wav")
+    try Self.writeFile(file)
+    try record(path, file: file)
+    let report = try Replayer(
+      path: path, codecs: { LibraryCodecs() }, peer: { PeerMachine(codecs: $0) }
+    ).run()
+    guard case .identical = report.verdict else {
+      Issue.record("\(report)")
+      return
     }
-    let take = try TakeFile.openForQueries(scenario.path)
-    #expect(try take.integer("SELECT max(at_ns) FROM capture") == 119_940_000_000)
+    #expect(report.peers == ["caller", "callee", "device"] && report.isComplete)
+
+    // Who speaks is another matter, and so is the callee.
+    let told = try Timeline(path: path, lanes: ["state", "event", "api"]).entries
+      .filter { !$0.text.hasPrefix("speaker") && $0.text != "replaceSource" }
+      .map { "\($0.atNanoseconds / 1_000_000) \($0.text)" }
+    let end = told.filter { $0.hasPrefix("120000 ") }
+    for number in 0..<2 { #expect(cycle(number, of: told) == AudioCallTimeline.cycle) }
+    // The third time the call ends before the last touch.
+    let third = cycle(2, of: told.dropLast(end.count))
+    #expect(third.count > 9_000 && AudioCallTimeline.cycle.hasPrefix(third))
+    #expect(Array(end.prefix(AudioCallTimeline.end.count)) == AudioCallTimeline.end)
+    try expectMedia(path)
+  }
+
+  /// The least and the greatest energy of what the caller heard in an interval of milliseconds.
+  private func energy(
+    _ take: borrowing SQLiteConnection, _ interval: ClosedRange<Int>
+  ) throws -> (least: Int64, most: Int64) {
+    let rows = """
+      FROM level WHERE peer = 1 AND direction = 'in'
+        AND at_ns / 1000000 BETWEEN \(interval.lowerBound) AND \(interval.upperBound)
+      """
+    return (
+      try #require(try take.integer("SELECT min(energy) \(rows)")),
+      try #require(try take.integer("SELECT max(energy) \(rows)"))
+    )
+  }
+
+  /// What the microphone gave went over the wire, and what was heard followed the volume.
+  private func expectMedia(_ path: String) throws {
+    let take = try TakeFile.openForQueries(path)
+    let sent = "SELECT count(*) FROM frame WHERE peer = 1 AND direction = 'out' AND codec = 'opus'"
+    #expect((5_500...6_000).contains(try #require(try take.integer(sent))))
+    // The track was disabled for a third of the time.
+    let silent = try #require(try take.integer(sent + " AND audio_level = 127"))
+    #expect(silent > 600)
+    // The volume is that of the timeline: 1, 4.5, nothing heard, 0.
+    let plain = try energy(take, 9_000...11_000)
+    #expect(plain.least > 1_000_000)
+    #expect(try energy(take, 18_000...21_000).least > 15 * plain.least)
+    #expect(try energy(take, 23_000...26_000).most == 0)
+    #expect(try energy(take, 33_000...36_000).most == 0)
+    let findings = try TakeProblems(path: path).problems.filter { $0.name == "speech-while-muted" }
+    #expect(findings.count == 3)
   }
 }

@@ -1,11 +1,15 @@
 /// What the timeline tells of the call in `AudioCallTests`.
 enum AudioCallTimeline {
-  /// Forty seconds with each fault once; the first number is milliseconds.
+  /// Forty seconds with each fault once, and with what the user does in between; the first number
+  /// is milliseconds.
   static let cycle = """
     30 audio-source-0-microphone: flowing -> starved
     30 sourceStarved {"source":0,"tag":"microphone"}
     200 sourceResumed {"source":0,"tag":"microphone","silentBlocks":18}
     200 audio-source-0-microphone: starved -> flowing
+    2480 setEnabled {"isEnabled":false,"isInbound":false,"transceiver":1}
+    2480 disabled {"transceiver":1,"direction":"out"}
+    2720 mutedspeech {"phase":"began","transceiver":1}
     5000 interruptionBegan
     5000 audio-session: active -> inactive
     5000 audio-interruption: none -> interrupted
@@ -28,6 +32,9 @@ enum AudioCallTimeline {
     5480 audio-recording: stopped -> recording
     5480 audio-playout: stopped -> playing
     5480 audio-source-0-microphone: idle -> flowing
+    7460 setEnabled {"isEnabled":true,"isInbound":false,"transceiver":1}
+    7460 mutedspeech {"phase":"ended","transceiver":1}
+    7460 enabled {"transceiver":1,"direction":"out"}
     9980 pauseRecording
     9980 operation {"operation":"pauseRecording"}
     9980 audio-recording: recording -> paused
@@ -37,6 +44,7 @@ enum AudioCallTimeline {
     10460 operation {"operation":"resumeRecording"}
     10460 audio-recording: paused -> recording
     10460 audio-source-0-microphone: idle -> flowing
+    12440 setVolume {"transceiver":1,"volume":4.5}
     14960 routeChanged
     14960 audio-route: microphone (48000 Hz, 1 channel) and receiver (48000 Hz, 1 channel) -> \
     headset (16000 Hz, 1 channel) and headset (16000 Hz, 1 channel)
@@ -50,8 +58,8 @@ enum AudioCallTimeline {
     14960 operation {"operation":"uninitializeUnit"}
     14960 audio-source-0-microphone: flowing -> idle
     14960 audio-unit: initialized -> uninitialized
-    14960 operation {"operation":"initializeUnit","capture":"16000 Hz, 1 \
-    channel","render":"16000 Hz, 1 channel"}
+    14960 operation {"operation":"initializeUnit","capture":"16000 Hz, 1 channel","render":"16000 \
+    Hz, 1 channel"}
     14960 audio-unit: uninitialized -> initialized
     14960 operation {"operation":"startUnit"}
     14960 audio-unit: initialized -> started
@@ -71,14 +79,16 @@ enum AudioCallTimeline {
     15440 operation {"operation":"uninitializeUnit"}
     15440 audio-source-0-microphone: flowing -> idle
     15440 audio-unit: initialized -> uninitialized
-    15440 operation {"operation":"initializeUnit","capture":"48000 Hz, 1 \
-    channel","render":"48000 Hz, 1 channel"}
+    15440 operation {"operation":"initializeUnit","capture":"48000 Hz, 1 channel","render":"48000 \
+    Hz, 1 channel"}
     15440 audio-unit: uninitialized -> initialized
     15440 operation {"operation":"startUnit"}
     15440 audio-unit: initialized -> started
     15440 audio-recording: stopped -> recording
     15440 audio-playout: stopped -> playing
     15440 audio-source-0-microphone: idle -> flowing
+    17420 setEnabled {"isEnabled":false,"isInbound":true,"transceiver":1}
+    17420 disabled {"transceiver":1,"direction":"in"}
     19940 applyMode
     19940 audio-lock: unlocked -> locked
     19940 operation \
@@ -95,6 +105,8 @@ enum AudioCallTimeline {
     19940 operation {"operation":"setMode","mode":"voiceChat"}
     19940 operation {"operation":"overridePort","port":"speaker"}
     19940 audio-lock: locked -> unlocked
+    22400 setEnabled {"isEnabled":true,"isInbound":true,"transceiver":1}
+    22400 enabled {"transceiver":1,"direction":"in"}
     24920 sourceRefused {"source":0,"tag":"microphone","reason":"formatMismatch"}
     24920 audio-route: microphone (48000 Hz, 1 channel) and receiver (48000 Hz, 1 channel) -> \
     microphone (8000 Hz, 1 channel) and receiver (48000 Hz, 1 channel)
@@ -108,8 +120,8 @@ enum AudioCallTimeline {
     24920 operation {"operation":"uninitializeUnit"}
     24920 audio-source-0-microphone: flowing -> idle
     24920 audio-unit: initialized -> uninitialized
-    24920 operation {"operation":"initializeUnit","capture":"8000 Hz, 1 \
-    channel","render":"48000 Hz, 1 channel"}
+    24920 operation {"operation":"initializeUnit","capture":"8000 Hz, 1 channel","render":"48000 \
+    Hz, 1 channel"}
     24920 audio-unit: uninitialized -> initialized
     24920 operation {"operation":"startUnit"}
     24920 audio-unit: initialized -> started
@@ -129,14 +141,15 @@ enum AudioCallTimeline {
     25400 operation {"operation":"uninitializeUnit"}
     25400 audio-source-0-microphone: flowing -> idle
     25400 audio-unit: initialized -> uninitialized
-    25400 operation {"operation":"initializeUnit","capture":"48000 Hz, 1 \
-    channel","render":"48000 Hz, 1 channel"}
+    25400 operation {"operation":"initializeUnit","capture":"48000 Hz, 1 channel","render":"48000 \
+    Hz, 1 channel"}
     25400 audio-unit: uninitialized -> initialized
     25400 operation {"operation":"startUnit"}
     25400 audio-unit: initialized -> started
     25400 audio-recording: stopped -> recording
     25400 audio-playout: stopped -> playing
     25400 audio-source-0-microphone: idle -> flowing
+    27380 setVolume {"transceiver":1,"volume":0}
     29900 interruptionBegan
     29900 audio-session: active -> inactive
     29900 audio-interruption: none -> interrupted
@@ -159,6 +172,7 @@ enum AudioCallTimeline {
     30380 audio-recording: stopped -> recording
     30380 audio-playout: stopped -> playing
     30380 audio-source-0-microphone: idle -> flowing
+    32360 setVolume {"transceiver":1,"volume":10}
     34880 mediaServerTerminated
     34880 audio-server: running -> terminated
     34880 audio-session: active -> inactive
@@ -180,14 +194,15 @@ enum AudioCallTimeline {
     35360 operation {"operation":"setActive","active":true}
     35360 audio-session: inactive -> active
     35360 didSetActive {"active":true}
-    35360 operation {"operation":"initializeUnit","capture":"48000 Hz, 1 \
-    channel","render":"48000 Hz, 1 channel"}
+    35360 operation {"operation":"initializeUnit","capture":"48000 Hz, 1 channel","render":"48000 \
+    Hz, 1 channel"}
     35360 audio-unit: uninitialized -> initialized
     35360 operation {"operation":"startUnit"}
     35360 audio-unit: initialized -> started
     35360 audio-recording: stopped -> recording
     35360 audio-playout: stopped -> playing
     35360 audio-source-0-microphone: idle -> flowing
+    37340 setVolume {"transceiver":1,"volume":1}
     """
 
   /// What ends the call.

@@ -16,9 +16,14 @@ struct LoopbackPair {
   static let none = RTCMediaConstraints(mandatoryConstraints: nil, optionalConstraints: nil)
   static let microphone = MediaSource.tone(hertz: 440, pauseSeconds: 0)
 
-  init() throws {
-    let session = try Self.session()
-    factory = RTCPeerConnectionFactory(session: session, microphone: Self.microphone)
+  init() throws { try self.init(session: try Self.session()) }
+
+  init(
+    session: Session, device: RTCAudioDeviceModule? = nil, codecs: GreyCodecs? = nil
+  ) throws {
+    factory = RTCPeerConnectionFactory(
+      session: session, microphone: Self.microphone, encoderFactory: codecs,
+      decoderFactory: codecs, audioDeviceModule: device)
     let configuration = RTCConfiguration()
     configuration.tcpCandidatePolicy = .disabled
     caller = try #require(

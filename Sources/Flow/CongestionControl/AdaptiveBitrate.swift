@@ -8,7 +8,9 @@ package import Wire
 /// stays below the peer's own estimate (REMB) and minds the loss in receiver reports.
 package struct AdaptiveBitrate: CongestionController {
   /// Below this rate no video frame is of use.
-  package static let minimum = 50_000.0
+  private static let usefulMinimum = 50_000.0
+  /// What is sent in any case, whatever an application says: nothing can be paced without.
+  private static let leastMinimum = 5_000.0
   /// The time over which the rate of arrivals is measured, in units of 250 µs.
   private static let rateWindowTicks: Int64 = 2000
   /// A cut is followed by no other one before its effect can be seen.
@@ -18,6 +20,7 @@ package struct AdaptiveBitrate: CongestionController {
 
   package private(set) var isEstimated = false
   private(set) var estimate = 600_000.0
+  private(set) var minimum = AdaptiveBitrate.usefulMinimum
   private(set) var maximum = 2_500_000.0
   private(set) var remoteMaximum: Double?
   private var hasFeedback = false
@@ -39,7 +42,7 @@ package struct AdaptiveBitrate: CongestionController {
   /// Creates a controller that starts with 600 kbit/s and tries at most 2.5 Mbit/s.
   package init() {}
 
-  package var target: UInt64 { UInt64(min(max(estimate, AdaptiveBitrate.minimum), maximum)) }
+  package var target: UInt64 { UInt64(min(max(estimate, minimum), maximum)) }
 
   /// What the path carries, in bits per second, where it proved to be full of late; nil where that
   /// is not known to be less than what may be tried.
@@ -57,13 +60,20 @@ package struct AdaptiveBitrate: CongestionController {
 
   /// Whether the target stands at its lowest or highest value.
   var isBound: Bool {
-    estimate <= AdaptiveBitrate.minimum || estimate >= maximum || estimate == remoteMaximum
+    estimate <= minimum || estimate >= maximum || estimate == remoteMaximum
   }
 
-  package mutating func setLimits(start: UInt64, maximum: UInt64) {
-    self.maximum = max(Double(min(maximum, 1 << 40)), AdaptiveBitrate.minimum)
+  package mutating func setLimits(start: UInt64, maximum: UInt64, minimum: UInt64? = nil) {
+    self.minimum =
+      minimum.map { max(Double(min($0, 1 << 40)), AdaptiveBitrate.leastMinimum) }
+      ?? AdaptiveBitrate.usefulMinimum
+    self.maximum = max(Double(min(maximum, 1 << 40)), self.minimum)
     if !isEstimated { estimate = Double(min(start, 1 << 40)) }
-    estimate = min(max(estimate, AdaptiveBitrate.minimum), self.maximum)
+    estimate = min(max(estimate, self.minimum), self.maximum)
+  }
+
+  package mutating func setEstimate(_ bitrate: UInt64) {
+    estimate = min(max(Double(min(bitrate, 1 << 40)), minimum), maximum)
   }
 
   package mutating func packetSent(_ transportSequence: Int64, bytes: Int, at now: Instant) {
@@ -134,7 +144,7 @@ package struct AdaptiveBitrate: CongestionController {
       grow(over: elapsed, at: now)
     }
     if !hasFeedback, let remoteMaximum { estimate = min(estimate, remoteMaximum) }
-    estimate = min(max(estimate, AdaptiveBitrate.minimum), maximum)
+    estimate = min(max(estimate, minimum), maximum)
   }
 
   private mutating func cut(to rate: Double, at now: Instant) {

@@ -9,8 +9,11 @@ package protocol CongestionController: Sendable {
   /// Whether the target rests on reports of the peer and not only on the start value.
   var isEstimated: Bool { get }
 
-  /// Sets the bit rate to begin with and the highest one to try, in bits per second.
-  mutating func setLimits(start: UInt64, maximum: UInt64)
+  /// Sets the bit rate to begin with, the highest one to try, and the least, in bits per second;
+  /// nil: the least of which video is of use.
+  mutating func setLimits(start: UInt64, maximum: UInt64, minimum: UInt64?)
+  /// Takes the path to carry this, in bits per second, until reports say otherwise.
+  mutating func setEstimate(_ bitrate: UInt64)
   /// Takes note of a packet sent with a transport-wide sequence number, extended to 64 bits.
   mutating func packetSent(_ transportSequence: Int64, bytes: Int, at now: Instant)
   /// Takes the arrival times that the peer reports.

@@ -39,9 +39,11 @@ struct RateControl {
 
   // MARK: What the peer tells
 
-  mutating func setLimits(start: UInt64, maximum: UInt64) {
-    congestion.setLimits(start: start, maximum: maximum)
+  mutating func setLimits(start: UInt64, maximum: UInt64, minimum: UInt64? = nil) {
+    congestion.setLimits(start: start, maximum: maximum, minimum: minimum)
   }
+
+  mutating func setEstimate(_ bitrate: UInt64) { congestion.setEstimate(bitrate) }
 
   mutating func receive(_ feedback: TransportFeedback, at now: Instant) {
     congestion.receive(feedback, at: now)
@@ -76,6 +78,6 @@ struct RateControl {
   private func encoderTarget(at now: Instant) -> UInt64 {
     let total = Double(congestion.target)
     let rest = max(total - resends.rate(at: now), total / 2)
-    return UInt64(max(rest, min(total, AdaptiveBitrate.minimum)))
+    return UInt64(max(rest, min(total, congestion.minimum)))
   }
 }

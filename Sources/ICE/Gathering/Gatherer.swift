@@ -3,7 +3,9 @@ import Wire
 /// Joins what gathering works with: sockets, connections, servers, questions to them, and own
 /// candidates; owns its state (W3C RTCIceGatheringState).
 struct Gatherer {
-  let settings: ICESettings
+  private(set) var settings: ICESettings
+  /// What takes the place of the settings once another generation begins.
+  private var upcoming: ICESettings?
   private(set) var state = ICEGatheringState.new
   var sockets = LocalSockets()
   var connections = PeerConnections()
@@ -15,6 +17,26 @@ struct Gatherer {
   init(_ settings: ICESettings) {
     self.settings = settings
     servers = ServerList(settings.servers)
+  }
+
+  /// The settings of the generation that begins next.
+  var nextSettings: ICESettings { upcoming ?? settings }
+
+  /// Uses other servers from the next gathering on: the one under way, or done, keeps those that it
+  /// has (W3C setConfiguration).
+  mutating func use(_ servers: [ICEServer], relayOnly: Bool) {
+    var next = settings
+    (next.servers, next.relayOnly) = (servers, relayOnly)
+    upcoming = next
+    if state == .new { takeUpcoming() }
+  }
+
+  private mutating func takeUpcoming() {
+    guard let next = upcoming else { return }
+    upcoming = nil
+    guard next != settings else { return }
+    settings = next
+    self.servers = ServerList(next.servers)
   }
 
   /// Enters a state; false when it is the present one.
@@ -48,5 +70,6 @@ struct Gatherer {
     candidates.restart()
     sockets.restart()
     servers.restart()
+    takeUpcoming()
   }
 }

@@ -49,6 +49,17 @@ extension ICEAgent {
     addRemote(candidate)
   }
 
+  /// Forgets a candidate of the peer; pairs of it that work go on.
+  mutating func removeRemote(_ candidate: ICECandidate) {
+    remoteSide.forget(candidate)
+    guard let address = candidate.address else { return }
+    let number = generations.present.number
+    checklist.fail {
+      $0.generation == number && $0.target == address && $0.state != .succeeded
+        && $0.remote.transport == candidate.transport
+    }
+  }
+
   mutating func endRemoteCandidates() {
     if !generations.endUpcoming() { remoteSide.end() }
   }

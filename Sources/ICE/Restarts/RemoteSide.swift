@@ -111,6 +111,17 @@ struct RemoteSide {
     return .new
   }
 
+  /// Forgets a candidate wherever it stands.
+  mutating func forget(_ candidate: ICECandidate) {
+    func isIt(_ known: ICECandidate) -> Bool {
+      known.host == candidate.host && known.port == candidate.port
+        && known.transport == candidate.transport
+    }
+    candidates.removeAll(where: isIt)
+    held.removeAll(where: isIt)
+    names.removeAll { isIt($0.candidate) }
+  }
+
   /// The peer-reflexive candidate of a check (RFC 8445 section 7.3.1.3).
   mutating func reflexive(
     _ address: SocketAddress, priority: UInt32, isTCP: Bool

@@ -66,6 +66,14 @@ struct DescriptionTable {
   }
 }
 
+extension DescriptionTable {
+  /// Takes a candidate that the peer took back out of its descriptions.
+  mutating func remove(remoteCandidate text: String, atMLine index: Int) {
+    pendingRemote?.description.remove(attribute: text, fromSection: index)
+    currentRemote?.description.remove(attribute: text, fromSection: index)
+  }
+}
+
 extension DescriptionTable.Entry {
   fileprivate func hasFragment(_ fragment: String, atMLine index: Int) -> Bool {
     document.usernameFragments(atMLine: index).contains(fragment)

@@ -146,6 +146,11 @@ package struct Negotiation {
     descriptions.keep(remoteCandidate: text, atMLine: index, of: fragment)
   }
 
+  /// Takes a candidate that the peer took back out of its descriptions.
+  package mutating func remove(remoteCandidate text: String, atMLine index: Int) {
+    descriptions.remove(remoteCandidate: text, atMLine: index)
+  }
+
   /// Ends the session; every further call is refused.
   package mutating func close() -> [Change] {
     guard signalingState != .closed else { return [] }

@@ -45,4 +45,17 @@ extension SessionDescription {
     if !isDone { result += line + newline }
     sdp = String(decoding: result, as: UTF8.self)
   }
+
+  /// Takes an attribute out of an m-section; the rest of the text stays as it was given.
+  mutating func remove(attribute text: String, fromSection index: Int) {
+    let line = Array("a=\(text)".utf8)
+    var section = -1
+    var result: [UInt8] = []
+    for given in sdp.utf8.split(separator: 0x0a) {
+      let bare = given.last == 0x0d ? given.dropLast() : given
+      if bare.starts(with: "m=".utf8) { section += 1 }
+      if section != index || !bare.elementsEqual(line) { result += Array(given) + [0x0a] }
+    }
+    sdp = String(decoding: result, as: UTF8.self)
+  }
 }

@@ -17,6 +17,10 @@ public final class AudioSession: Sendable {
     var lastCall: UInt32 = 0
     var lastSink = 0
     var lastConnection: UInt32 = 0
+    /// The connections that were opened and not closed.
+    var open: Set<UInt32> = []
+    /// Whether nothing happens any more.
+    var isStopped = false
     var replies: [UInt32: AudioSessionReply] = [:]
     var delivered: Result<Int, AudioDeviceError>?
     var converter: PlayoutConverter?
@@ -57,6 +61,19 @@ public final class AudioSession: Sendable {
 
   deinit { waker.end() }
 
+  /// Closes what is open, which stops the device, and takes no further step.
+  func stop() {
+    state.withLock { state in
+      for number in state.open.sorted() {
+        state.lastCall &+= 1
+        step(.call(id: state.lastCall, .closeConnection(number)), &state)
+      }
+      (state.open, state.sinks, state.isStopped) = ([], [:], true)
+      state.events.finish()
+    }
+    waker.end()
+  }
+
   // MARK: Calls
 
   /// Calls the session, for whatever has no method of its own.
@@ -71,6 +88,11 @@ public final class AudioSession: Sendable {
     state.withLock { state in
       state.lastCall &+= 1
       let id = state.lastCall
+      switch call {
+      case .openConnection(let number, _, _): state.open.insert(number)
+      case .closeConnection(let number): state.open.remove(number)
+      default: break
+      }
       step(.call(id: id, call), &state)
       return state.replies.removeValue(forKey: id) ?? .done
     }
@@ -140,7 +162,7 @@ public final class AudioSession: Sendable {
     throws(AudioDeviceError) -> Int
   {
     let result = state.withLock { state in
-      state.delivered = nil
+      state.delivered = state.isStopped ? .failure(.audioUnitInactive) : nil
       step(.deliver(source, chunk), &state)
       return state.delivered
     }
@@ -152,6 +174,7 @@ public final class AudioSession: Sendable {
     let frames = min(max(1, frames), AudioBlock.sampleRate)
     return state.withLock { state in
       let format = state.machine.renderFormat ?? AudioFormat()
+      if state.isStopped { return Array(repeating: 0, count: frames * format.channels) }
       if state.converter?.format != format { state.converter = PlayoutConverter(format) }
       while let ready = state.converter?.frames, ready < frames {
         let missing = (frames - ready) * AudioBlock.sampleRate / format.sampleRate
@@ -183,27 +206,33 @@ public final class AudioSession: Sendable {
   /// Sends what is captured on a transceiver whose source is `.application`, and plays what the
   /// connection receives, until the result goes.
   ///
-  /// - Parameter transceiver: nil only receives.
+  /// - Parameters:
+  ///   - transceiver: nil only receives.
+  ///   - receiving: whether what is received is played.
   /// - Throws: what the device or the user refused; the connection has no microphone then.
-  public func attach(_ connection: PeerConnection, sending transceiver: UInt32?)
-    throws(AudioSessionError) -> AudioAttachment
-  {
+  public func attach(
+    _ connection: PeerConnection, sending transceiver: UInt32?, receiving: Bool = true
+  ) throws(AudioSessionError) -> AudioAttachment {
     let id = state.withLock { state in
       state.lastConnection += 1
       return state.lastConnection
     }
-    let received = connection.onMedia { [weak self] media in
-      guard case .audio(let block) = media.content else { return }
-      self?.play(block, track: id << 16 | media.transceiver & 0xffff)
-    }
+    let received = receiving ? played(connection, id) : nil
     let captured = transceiver.map { transceiver in
       onCaptured { [weak connection] in _ = connection?.send($0, on: transceiver) }
     }
-    let attachment = AudioAttachment([received] + [captured].compactMap(\.self)) { [weak self] in
+    let attachment = AudioAttachment([received, captured].compactMap(\.self)) { [weak self] in
       _ = self?.reply(to: .closeConnection(id))
     }
-    try call(.openConnection(id, sends: transceiver != nil, receives: true))
+    try call(.openConnection(id, sends: transceiver != nil, receives: receiving))
     return attachment
+  }
+
+  private func played(_ connection: PeerConnection, _ id: UInt32) -> MediaSubscription {
+    connection.onMedia { [weak self] media in
+      guard case .audio(let block) = media.content else { return }
+      self?.play(block, track: id << 16 | media.transceiver & 0xffff)
+    }
   }
 
   // MARK: The device
@@ -221,6 +250,7 @@ public final class AudioSession: Sendable {
 
   /// Applies an input, writes it down, and lets the device do what it is asked.
   private func step(_ input: AudioSessionAction, _ state: inout State) {
+    guard !state.isStopped else { return }
     var inputs = [input]
     while !inputs.isEmpty {
       let input = inputs.removeFirst()
@@ -252,41 +282,5 @@ public final class AudioSession: Sendable {
     case .delivered(let result): state.delivered = result
     case .operation, .state: break
     }
-  }
-}
-
-/// Keeps a connection at an audio session for as long as it lives.
-public final class AudioAttachment: Sendable {
-  private let subscriptions: [MediaSubscription]
-  private let end: @Sendable () -> Void
-
-  init(_ subscriptions: [MediaSubscription], end: @escaping @Sendable () -> Void) {
-    self.subscriptions = subscriptions
-    self.end = end
-  }
-
-  deinit { end() }
-}
-
-extension Session {
-  /// Makes an audio session over a device, recorded in the session's take when there is one.
-  ///
-  /// - Throws: `SystemError` when the system refuses a thread.
-  public func makeAudioSession(
-    device: any AudioDeviceModule, policy: AudioSessionPolicy = AudioSessionPolicy(),
-    label: String = "audio"
-  ) throws(SystemError) -> AudioSession {
-    try AudioSession(device: device, policy: policy, label: label, clock: clock, tape: tape)
-  }
-}
-
-/// The audio of tracks: `AudioSource(device:)` sends what the session captures.
-extension AudioSession: AudioCaptureDevice {
-  /// Calls a closure with every 10 ms for the senders; keep the result as long as it shall go on.
-  public func addCaptureSink(_ sink: @escaping @Sendable (AudioBlock) -> Void)
-    -> AudioCaptureSubscription
-  {
-    let subscription = onCaptured(sink)
-    return AudioCaptureSubscription { withExtendedLifetime(subscription) {} }
   }
 }

@@ -1,3 +1,4 @@
+import AudioSession
 public import Media
 import Peer
 import Synchronization
@@ -21,6 +22,7 @@ public final class VideoCaptureSession: EncodedVideoConsumer {
 
   /// The capturer.
   public let capturer: any VideoCapturer
+  private let permissions: CameraPermissions?
   private let inside = Mutex(Inside())
 
   private struct Sender {
@@ -45,7 +47,12 @@ public final class VideoCaptureSession: EncodedVideoConsumer {
   }
 
   /// Creates a source that has not started.
-  public init(_ capturer: any VideoCapturer) { self.capturer = capturer }
+  ///
+  /// - Parameter permissions: who is asked before the capturer starts; nil: nobody.
+  public init(_ capturer: any VideoCapturer, permissions: CameraPermissions? = nil) {
+    self.capturer = capturer
+    self.permissions = permissions
+  }
 
   deinit { capturer.stopCapture() }
 
@@ -63,6 +70,11 @@ public final class VideoCaptureSession: EncodedVideoConsumer {
   /// - Returns: whether the capturer started.
   @discardableResult
   public func start(_ wish: VideoFormat? = nil) async -> Bool {
+    if let permissions, await permissions.request() != .granted {
+      inside.withLock { $0.state = .failed }
+      note(.denied)
+      return false
+    }
     let known =
       wish.map { capturer.supportedFormat(nearest: $0) } ?? capturer.supportedFormats.first
     guard let format = known else {

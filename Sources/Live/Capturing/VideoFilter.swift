@@ -8,7 +8,8 @@ public protocol VideoFilter: Sendable {
 
 /// A capturer whose frames go through filters, one after the other.
 public final class FilteredVideoCapturer: VideoCapturer {
-  private let capturer: any VideoCapturer
+  /// The capturer behind the filters.
+  public let capturer: any VideoCapturer
   private let filters: [any VideoFilter]
 
   /// Puts filters behind a capturer, the first one nearest to it.

@@ -49,8 +49,8 @@ extension PeerConnection {
     observers.finish()
   }
 
-  /// Calls a closure with all news from now on until the connection is closed; a later listener
-  /// takes the place of an earlier one.
+  /// Calls a closure with all news from now on until the connection is closed, behind those that
+  /// listen already.
   package func listen(_ listener: @escaping @Sendable (PeerConnectionNews) -> Void) {
     observers.listen(listener)
   }

@@ -122,6 +122,18 @@ public enum PeerConnectionEvent: Hashable, Sendable {
   }
 }
 
+extension PeerConnectionEvent {
+  /// Whether it is about one of the states that a connection has all the time.
+  var isState: Bool {
+    switch self {
+    case .signalingState, .iceConnectionState, .iceGatheringState, .dtlsTransportState,
+      .connectionState, .establishment, .sctpState:
+      true
+    default: false
+    }
+  }
+}
+
 /// Media as the playout gives it out.
 public struct ReceivedMedia: Sendable {
   /// The transceiver that received it.

@@ -3,7 +3,11 @@ import SCTP
 import Synchronization
 import Wire
 
-/// What the application sees of a peer: states, counters, and streams of what happens.
+/// What the application sees of a peer: states, counters, and what happens.
+///
+/// Everything that happens goes one way: `tell` hands it to the streams, and then to the listeners
+/// in the order in which they came. The tracks as objects with the delegate are the first of these,
+/// another interface on top of the connection is another.
 ///
 /// The loop's thread writes, any thread reads. It outlives neither side's interest: the driver
 /// holds it to tell, the connection holds it to ask.
@@ -16,7 +20,9 @@ final class PeerObservers: Sendable {
     var events = Readers<PeerConnectionEvent>()
     var stateReaders = Readers<PeerConnectionStates>()
     var media: [Int: @Sendable (ReceivedMedia) -> Void] = [:]
-    var listener: (@Sendable (PeerConnectionNews) -> Void)?
+    var listeners: [@Sendable (PeerConnectionNews) -> Void] = []
+    /// Whether somebody takes the messages of data channels as they come.
+    var takesMessages = false
     /// The channels that are not closed, in order of creation.
     var channels: [DataChannel] = []
     var lastID = 0
@@ -27,13 +33,16 @@ final class PeerObservers: Sendable {
   private static let eventsMaximum = 4096
 
   private let state = Mutex(State())
-  /// The tracks and streams as objects, which hear of everything after the streams of events.
+  /// The tracks and streams as objects, and the delegate.
   let registry = TrackRegistry()
   private let port: DataChannelPort?
 
   /// Creates observers whose data channels call the peer by a port; without one they can only
   /// listen.
-  init(port: DataChannelPort? = nil) { self.port = port }
+  init(port: DataChannelPort? = nil) {
+    self.port = port
+    state.withLock { $0.listeners = [{ [registry] in registry.hear($0) }] }
+  }
 
   var states: PeerConnectionStates { state.withLock { $0.states } }
   var counters: MediaCounters { state.withLock { $0.counters } }
@@ -53,27 +62,38 @@ final class PeerObservers: Sendable {
       return
     }
     if observeData(event) { return }
-    // Yielding under the lock keeps what a new stream begins with and what follows in order.
-    let heard = state.withLock { state -> Heard? in
+    tell { state in
       if case .state(let transition) = event { state.states.apply(transition) }
       if case .audioSlot(let track, let isHeld) = event {
         state.levels.note(track, isHeld: isHeld)
       }
       if case .trackEnded(let transceiver) = event { state.levels.forget(transceiver) }
       if case .rtcp(let block) = event { state.demand.note(block) }
-      guard let told = PeerConnectionEvent(event, states: state.states) else { return nil }
-      state.events.yield(told)
-      if case .state = event { state.stateReaders.yield(state.states) }
-      return Heard(listener: state.listener, event: told)
+      return PeerConnectionEvent(event, states: state.states).map { .event($0) }
     }
-    registry.observe(event, heard?.event)
-    if let heard { heard.listener?(.event(heard.event)) }
   }
 
-  /// A listener and what it hears, outside the lock: it may ask for states.
+  private func tell(_ event: PeerConnectionEvent) { tell { _ in .event(event) } }
+
+  /// Tells everybody, when there is something to tell; only the loop's thread does.
+  private func tell(_ make: (inout State) -> PeerConnectionNews?) {
+    // Yielding under the lock keeps what a new stream begins with and what follows in order.
+    let heard = state.withLock { state -> Heard? in
+      guard let news = make(&state) else { return nil }
+      if case .event(let event) = news {
+        state.events.yield(event)
+        if event.isState { state.stateReaders.yield(state.states) }
+      }
+      return Heard(news: news, listeners: state.listeners)
+    }
+    guard let heard else { return }
+    for listener in heard.listeners { listener(heard.news) }
+  }
+
+  /// News and who hears them, outside the lock: they may ask for states.
   private struct Heard {
-    var listener: (@Sendable (PeerConnectionNews) -> Void)?
-    var event: PeerConnectionEvent
+    var news: PeerConnectionNews
+    var listeners: [@Sendable (PeerConnectionNews) -> Void]
   }
 
   /// Takes note of what is told of a data channel; false when the event is about something else.
@@ -82,19 +102,19 @@ final class PeerObservers: Sendable {
     case .dataChannel(let record):
       guard let (channel, isNew) = channel(of: record) else { return true }
       channel.follow(record)
-      if isNew, record.isRemote { yield(.dataChannel(channel)) }
-      if !isNew || record.state != .connecting { yield(.dataChannelState(channel, record.state)) }
+      if isNew, record.isRemote { tell(.dataChannel(channel)) }
+      if !isNew || record.state != .connecting { tell(.dataChannelState(channel, record.state)) }
     case .message(let message):
       guard let channel = channel(message.channel) else { return true }
-      if let listener = state.withLock({ $0.listener }) {
-        listener(.message(channel, DataChannelMessage(message)))
+      if state.withLock({ $0.takesMessages }) {
+        tell { _ in .message(channel, DataChannelMessage(message)) }
       } else if !channel.take(message) {
-        yield(.dataChannelError(channel, "the application left more than 64 MiB unread"))
+        tell(.dataChannelError(channel, "the application left more than 64 MiB unread"))
       }
     case .bufferedAmountLow(let number):
-      if let channel = channel(number) { yield(.bufferedAmountLow(channel)) }
+      if let channel = channel(number) { tell(.bufferedAmountLow(channel)) }
     case .dataChannelError(let number, let reason):
-      if let channel = channel(number) { yield(.dataChannelError(channel, reason)) }
+      if let channel = channel(number) { tell(.dataChannelError(channel, reason)) }
     default: return false
     }
     return true
@@ -113,15 +133,6 @@ final class PeerObservers: Sendable {
       if record.state != .closed { state.channels.append(channel) }
       return (channel, true)
     }
-  }
-
-  private func yield(_ event: PeerConnectionEvent) {
-    let listener = state.withLock { state in
-      state.events.yield(event)
-      return state.listener
-    }
-    registry.tell(event)
-    listener?(.event(event))
   }
 
   private func observe(_ frame: FrameRecord, at now: Instant) {
@@ -144,7 +155,7 @@ final class PeerObservers: Sendable {
       state.events.finish()
       state.stateReaders.finish()
       state.media = [:]
-      state.listener = nil
+      state.listeners = []
       return state.channels
     }
     for channel in channels { channel.finish() }
@@ -194,9 +205,14 @@ final class PeerObservers: Sendable {
     }
   }
 
-  /// Calls a closure with all news from now on, on the loop's thread.
+  /// Calls a closure with all news from now on, on the loop's thread; messages of data channels no
+  /// longer wait to be read.
   func listen(_ listener: @escaping @Sendable (PeerConnectionNews) -> Void) {
-    state.withLock { if !$0.isFinished { $0.listener = listener } }
+    state.withLock { state in
+      guard !state.isFinished else { return }
+      state.listeners.append(listener)
+      state.takesMessages = true
+    }
   }
 
   func removeMediaSink(_ id: Int) { state.withLock { $0.media[id] = nil } }

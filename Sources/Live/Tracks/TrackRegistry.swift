@@ -134,8 +134,9 @@ final class TrackRegistry: Sendable {
   /// Hands media to the track that it came on.
   func deliver(_ media: ReceivedMedia) { receivedTrack(on: media.transceiver)?.take(media) }
 
-  /// Takes note of something that the peer tells, and tells the delegate.
-  func observe(_ event: PeerEvent, _ told: PeerConnectionEvent?) {
+  /// Takes note of something that happened, and tells the delegate.
+  func hear(_ news: PeerConnectionNews) {
+    guard case .event(let event) = news else { return }
     switch event {
     case .track(let info): addTrack(info)
     case .trackEnded(let transceiver): removeTrack(transceiver)
@@ -147,7 +148,7 @@ final class TrackRegistry: Sendable {
     case .trackChanged(let change) where change.isInbound: follow(change)
     default: break
     }
-    if let told { tell(told) }
+    tell(event)
   }
 
   /// The peer's stream with a name, made when it is new.
@@ -215,7 +216,7 @@ final class TrackRegistry: Sendable {
   }
 
   /// Tells the delegate.
-  func tell(_ event: PeerConnectionEvent) {
+  private func tell(_ event: PeerConnectionEvent) {
     guard let (connection, delegate) = audience else { return }
     switch event {
     case .signalingState(let state): delegate.peerConnection(connection, didChange: state)

@@ -5,6 +5,8 @@ package struct CaptureNote: Hashable, Sendable, Codable {
   /// What happened.
   package enum Event: String, Hashable, Sendable, Codable {
     case started, failed, stopped
+    /// The user does not want it.
+    case denied
   }
 
   package var event: Event

@@ -14,6 +14,14 @@ package enum PeerCall: Hashable, Sendable, Codable {
   case setRemoteDescription(SessionDescription)
   /// A trickled candidate; nil means that there are no more.
   case addICECandidate(CandidateInit?)
+  /// Takes back candidates that the peer had signaled; pairs of them that work go on.
+  case removeICECandidates([CandidateInit])
+  /// Changes the servers and the policy of the next gathering (W3C setConfiguration).
+  case setConfiguration(
+    iceServers: [ICEServerConfiguration], iceTransportPolicy: ICETransportPolicy)
+  /// Sets what all video may spend, in bits per second, and what the path is taken to carry now;
+  /// nil leaves a value as it is.
+  case limitBitrate(minimum: UInt64?, current: UInt64?, maximum: UInt64?)
   case addTrack(
     kind: MediaKind, streamIDs: [String], source: MediaSource, trackID: String? = nil,
     isEnabled: Bool? = nil)

@@ -61,6 +61,11 @@ extension PeerStack {
     case .setVolume(let id, let volume): try setVolume(volume, of: id)
     case .trackState(let id, let isInbound):
       return .trackState(try trackState(of: id, isInbound: isInbound))
+    case .removeICECandidates(let candidates):
+      for candidate in candidates { try removeRemote(candidate) }
+    case .setConfiguration(let servers, let policy): try use(servers, policy)
+    case .limitBitrate(let minimum, let current, let maximum):
+      try limitBitrate(minimum: minimum, current: current, maximum: maximum)
     case .restartICE: restartICE()
     case .localDescription: return reply(negotiation.localDescription(presentTransports))
     case .readDescription(let slot):

@@ -48,6 +48,26 @@ extension PeerStack {
     drive(bundle, .remoteCandidate(text, parsed))
   }
 
+  /// Takes a candidate back; one of an earlier generation is gone already.
+  func removeRemote(_ candidate: CandidateInit) throws(PeerError) {
+    guard let index = try mLineIndex(of: candidate) else {
+      throw PeerError(name: "TypeError", message: "the candidate names no m-section")
+    }
+    let parsed: ICECandidate
+    do throws(ICECandidateError) {
+      parsed = try ICECandidate(attribute: candidate.candidate)
+    } catch {
+      throw PeerError(name: "OperationError", message: error.description)
+    }
+    negotiation.remove(remoteCandidate: candidate.candidate, atMLine: index)
+    guard
+      let number = negotiation.mid(atMLine: index).flatMap({
+        negotiation.transportNumber(ofMID: $0)
+      }), let bundle = bundles[number], bundle.isOfPresentGeneration(candidate)
+    else { return }
+    drive(bundle, .removedRemoteCandidate(candidate.candidate, parsed))
+  }
+
   /// The m-section that a candidate names, by its mid if it has one; nil when it names none.
   private func mLineIndex(of candidate: CandidateInit) throws(PeerError) -> Int? {
     if let mid = candidate.sdpMid {

@@ -50,6 +50,8 @@ final class Bundle {
 /// The bundles of a peer in the order of their numbers; there always is one.
 struct BundleTable {
   private(set) var all: [Bundle]
+  /// What an application said since genesis of what all video may spend, in bits per second.
+  var bitrateLimits: (minimum: UInt64?, maximum: UInt64?) = (nil, nil)
 
   init(_ first: Bundle) { all = [first] }
 

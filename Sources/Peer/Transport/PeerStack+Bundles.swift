@@ -59,11 +59,43 @@ extension PeerStack {
   /// Gives the video of a bundle its share of what the peer may spend on all video.
   func limitBitrate(of bundle: Bundle) {
     let configuration = genesis.configuration
+    let limits = bundles.bitrateLimits
     drive(
       bundle,
       .bitrateLimits(
         start: configuration.videoBitrateStart / bundle.bitrateShare,
-        maximum: configuration.videoBitrateMaximum / bundle.bitrateShare))
+        maximum: (limits.maximum ?? configuration.videoBitrateMaximum) / bundle.bitrateShare,
+        minimum: limits.minimum.map { $0 / bundle.bitrateShare }))
+  }
+
+  /// Sets what all video may spend, in bits per second; nil leaves a value as it is.
+  func limitBitrate(minimum: UInt64?, current: UInt64?, maximum: UInt64?) throws(PeerError) {
+    var limits = bundles.bitrateLimits
+    limits.minimum = minimum ?? limits.minimum
+    limits.maximum = maximum ?? limits.maximum
+    let most = limits.maximum ?? genesis.configuration.videoBitrateMaximum
+    guard limits.minimum ?? 0 <= current ?? most, current ?? 0 <= most else {
+      throw PeerError(
+        name: "RangeError",
+        message: "the bit rates are not in order: minimum, current, maximum")
+    }
+    bundles.bitrateLimits = limits
+    for bundle in bundles.all {
+      limitBitrate(of: bundle)
+      if let current { drive(bundle, .estimate(current / bundle.bitrateShare)) }
+    }
+  }
+
+  /// Uses other servers, and perhaps nothing else, from the next gathering on.
+  func use(_ servers: [ICEServerConfiguration], _ policy: ICETransportPolicy) throws(PeerError) {
+    var configuration = genesis.configuration
+    configuration.iceServers = servers
+    configuration.iceTransportPolicy = policy
+    if let uri = configuration.firstUnusableICEServer {
+      throw PeerError(name: "SyntaxError", message: "the server \(uri) cannot be used")
+    }
+    let settings = configuration.iceSettings
+    driveAll(.use(settings.servers, relayOnly: settings.relayOnly))
   }
 
   // MARK: Inputs

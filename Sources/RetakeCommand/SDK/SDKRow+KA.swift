@@ -4,10 +4,9 @@ extension SDKRow {
     .works(
       "KA1", "a package that applications name in their manifest",
       by: "CapturedCallTests/theCallWithChromiumReplays"),
-    .inPart(
+    .works(
       "KA2", "permissions that the application asks for",
-      without: "for the microphone; of the camera nobody is asked",
-      by: "AudioUnitTests/whoDoesNotSayWhatForIsRefusedBeforeAnybodyIsAsked"),
+      by: "VideoCaptureSessionTests/aCameraThatIsDeniedDoesNotStartAndTheTakeSaysSo"),
     .works(
       "KA3", "signing in with a service's secret or a token",
       by: "MeetingTests/tokensAreGivenForASecret"),
@@ -25,10 +24,9 @@ extension SDKRow {
     .works(
       "KA9", "camera, pushed frames or a file as source",
       by: "CapturerTests/aFileIsCapturedAtItsPace"),
-    .inPart(
+    .works(
       "KA10", "rotation by device or by application",
-      without: "a frame has a rotation; nothing turns a device here",
-      by: "VideoFrameTests/rotationIsAppliedAsAHandWould"),
+      by: "VideoCaptureSessionTests/theOptionsOfLocalMediaMakeACapturerThatFollowsTheDevice"),
     .inPart(
       "KA11", "voice or music, and automatic gain",
       without: "asked of the device; there is no processing of audio here",

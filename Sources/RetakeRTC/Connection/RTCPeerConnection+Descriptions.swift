@@ -60,6 +60,11 @@ extension RTCPeerConnection {
     _ = try? connection.performAndWait(.addICECandidate(candidate.native))
   }
 
+  /// Takes candidates of the peer back; pairs of them that work go on.
+  public func remove(_ candidates: [RTCIceCandidate]) {
+    _ = try? connection.performAndWait(.removeICECandidates(candidates.map(\.native)))
+  }
+
   // MARK: Awaited
 
   /// Makes an offer.

@@ -3,6 +3,7 @@ import Peer
 import SCTP
 import SDP
 import Synchronization
+import Wire
 
 // What the stack tells, turned into calls of the delegates.
 extension RTCPeerConnection {
@@ -44,6 +45,7 @@ extension RTCPeerConnection {
       rtcChannel(channel).changed()
       if channelState == .closed { state.withLock { $0.channels[channel.number] = nil } }
     case .bufferedAmountLow(let channel): rtcChannel(channel).drained()
+    case .mutedSpeech(_, let isSpeaking): factory.lines?.tell(isSpeaking: isSpeaking)
     default: return false
     }
     return true
@@ -55,6 +57,7 @@ extension RTCPeerConnection {
     switch event {
     case .track(let info):
       let transceiver = transceiver(info)
+      if info.kind == .audio { factory.lines?.receive(connection) }
       let streams = info.remoteStreamIDs.map { remoteStream($0) }
       delegate?.peerConnection(self, didStartReceivingOn: transceiver)
       delegate?.peerConnection(self, didAdd: transceiver.receiver, streams: streams)

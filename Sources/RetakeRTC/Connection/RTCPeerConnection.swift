@@ -1,4 +1,5 @@
 import Dispatch
+public import Foundation
 import JSEP
 import Live
 import Peer
@@ -15,12 +16,12 @@ public final class RTCPeerConnection: Sendable {
     var localStreams: [RTCMediaStream] = []
     var remoteStreams: [RTCMediaStream] = []
     var channels: [UInt32: RTCDataChannel] = [:]
+    var values: RTCConfiguration.Values
   }
 
   let connection: PeerConnection
   let factory: RTCPeerConnectionFactory
   let state: Mutex<State>
-  private let values: RTCConfiguration.Values
 
   init(
     _ connection: PeerConnection, factory: RTCPeerConnectionFactory,
@@ -28,8 +29,7 @@ public final class RTCPeerConnection: Sendable {
   ) {
     self.connection = connection
     self.factory = factory
-    values = configuration
-    state = Mutex(State(delegate: delegate))
+    state = Mutex(State(delegate: delegate, values: configuration))
     connection.listen { [weak self] news in self?.hear(news) }
   }
 
@@ -60,8 +60,43 @@ public final class RTCPeerConnection: Sendable {
   public var iceGatheringState: RTCIceGatheringState {
     RTCIceGatheringState(connection.iceGatheringState)
   }
-  /// A copy of what the connection was made with.
-  public var configuration: RTCConfiguration { RTCConfiguration(copying: values) }
+  /// A copy of what the connection was made with, and changed to since.
+  public var configuration: RTCConfiguration {
+    RTCConfiguration(copying: state.withLock { $0.values })
+  }
+
+  /// Uses other servers and another policy from the next gathering on: after an ICE restart, or for
+  /// the first one.
+  ///
+  /// - Returns: false when something was changed that cannot change any more, or asks for what
+  ///   cannot be had.
+  public func setConfiguration(_ configuration: RTCConfiguration) -> Bool {
+    let (new, old) = (configuration.values, state.withLock { $0.values })
+    guard new.changesServersAlone(from: old), let native = configuration.native else {
+      return false
+    }
+    let call = PeerCall.setConfiguration(
+      iceServers: native.iceServers, iceTransportPolicy: native.iceTransportPolicy)
+    guard (try? connection.performAndWait(call)) != nil else { return false }
+    state.withLock { $0.values = new }
+    return true
+  }
+
+  /// Sets what all video may spend, in bits per second, and what the path is taken to carry now;
+  /// nil leaves a value as it is.
+  ///
+  /// - Returns: false when the values are not in this order, or below 0.
+  public func setBweMinBitrateBps(
+    _ minBitrateBps: NSNumber?, currentBitrateBps: NSNumber?, maxBitrateBps: NSNumber?
+  ) -> Bool {
+    let all = [minBitrateBps, currentBitrateBps, maxBitrateBps]
+    let given = all.compactMap(\.self)
+    guard given.allSatisfy({ $0.int64Value >= 0 }) else { return false }
+    let call = PeerCall.limitBitrate(
+      minimum: minBitrateBps?.uint64Value, current: currentBitrateBps?.uint64Value,
+      maximum: maxBitrateBps?.uint64Value)
+    return (try? connection.performAndWait(call)) != nil
+  }
 
   /// The pending or else current own description with the candidates gathered so far.
   public var localDescription: RTCSessionDescription? { description(.localDescription) }
@@ -93,6 +128,7 @@ public final class RTCPeerConnection: Sendable {
     for transceiver in state.withLock({ Array($0.transceivers.values) }) {
       transceiver.connectionEnded()
     }
+    factory.lines?.end(connection)
   }
 
   /// Calls a closure on the factory's queue, behind everything that was told before.

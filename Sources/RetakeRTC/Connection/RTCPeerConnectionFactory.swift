@@ -22,17 +22,43 @@ public final class RTCPeerConnectionFactory: Sendable {
 
   private let origin: Mutex<Origin>
   private let microphone: MediaSource
+  private let encoders: EncoderFactory?
+  private let decoders: DecoderFactory?
+  /// The audio device, where there is one.
+  let lines: AudioLines?
   let queue = DispatchQueue(label: "RetakeRTC.signaling")
 
   /// Creates a factory whose connections are not recorded, and whose audio sources are silent.
-  public convenience init() { self.init(.own(nil), microphone: .application) }
+  public convenience init() { self.init(.own(nil)) }
+
+  /// Creates a factory whose connections are not recorded, with codecs and an audio device of the
+  /// application's; nil has the library's codecs.
+  public convenience init(
+    encoderFactory: (any RTCVideoEncoderFactory)?, decoderFactory: (any RTCVideoDecoderFactory)?,
+    audioDeviceModule: RTCAudioDeviceModule? = nil
+  ) {
+    self.init(
+      .own(nil), encoders: encoderFactory, decoders: decoderFactory, device: audioDeviceModule)
+  }
 
   /// Creates a factory whose connections belong to a session, to record them or to choose the
   /// addresses that they use.
   ///
-  /// - Parameter microphone: what the factory's audio sources give.
-  public convenience init(session: Session, microphone: MediaSource = .application) {
-    self.init(.session(session), microphone: microphone)
+  /// - Parameters:
+  ///   - microphone: what the factory's audio sources give, without an audio device.
+  ///   - encoderFactory: encoders of the application's, which a take names; the library has the
+  ///     others.
+  ///   - decoderFactory: the same for decoders.
+  ///   - audioDeviceModule: what records and plays, of the same session.
+  public convenience init(
+    session: Session, microphone: MediaSource = .application,
+    encoderFactory: (any RTCVideoEncoderFactory)? = nil,
+    decoderFactory: (any RTCVideoDecoderFactory)? = nil,
+    audioDeviceModule: RTCAudioDeviceModule? = nil
+  ) {
+    self.init(
+      .session(session), microphone: microphone, encoders: encoderFactory,
+      decoders: decoderFactory, device: audioDeviceModule)
   }
 
   /// Creates a factory that hands out connections that are there already, one after the other: of a
@@ -47,9 +73,16 @@ public final class RTCPeerConnectionFactory: Sendable {
     self.init(.given(connections), microphone: microphone)
   }
 
-  private init(_ origin: Origin, microphone: MediaSource) {
+  private init(
+    _ origin: Origin, microphone: MediaSource = .application,
+    encoders: (any RTCVideoEncoderFactory)? = nil, decoders: (any RTCVideoDecoderFactory)? = nil,
+    device: RTCAudioDeviceModule? = nil
+  ) {
     self.origin = Mutex(origin)
-    self.microphone = microphone
+    self.microphone = device == nil ? microphone : .application
+    self.encoders = EncoderFactory(encoders)
+    self.decoders = DecoderFactory(decoders)
+    lines = device.map { AudioLines($0) }
   }
 
   // MARK: Connections
@@ -87,7 +120,9 @@ public final class RTCPeerConnectionFactory: Sendable {
     _ delegate: (any RTCPeerConnectionDelegate)?
   ) -> RTCPeerConnection? {
     var made: RTCPeerConnection?
-    _ = session.makePeer(label: "RTCPeerConnection", configuration: native) { connection in
+    _ = session.makePeer(
+      label: "RTCPeerConnection", configuration: native, encoders: encoders, decoders: decoders
+    ) { connection in
       made = RTCPeerConnection(
         connection, factory: self, configuration: values, delegate: delegate)
     }
@@ -104,7 +139,7 @@ public final class RTCPeerConnectionFactory: Sendable {
 
   /// Makes a source of audio: the microphone that the factory was made with.
   public func audioSource(with constraints: RTCMediaConstraints?) -> RTCAudioSource {
-    RTCAudioSource(microphone)
+    RTCAudioSource(microphone, lines)
   }
 
   /// Makes a track of a source of audio.

@@ -6,17 +6,21 @@ import Wire
 /// Where the audio of a track comes from: the microphone of the factory, or the peer.
 public final class RTCAudioSource: Sendable {
   let mediaSource: MediaSource?
+  /// The audio device that gives it, where there is one.
+  let lines: AudioLines?
   private let inlet: TrackCore.Place?
   private let gain = Mutex(1.0)
 
-  init(_ mediaSource: MediaSource) {
+  init(_ mediaSource: MediaSource, _ lines: AudioLines?) {
     self.mediaSource = mediaSource
+    self.lines = lines
     inlet = nil
   }
 
   init(received inlet: TrackCore.Place) {
     self.inlet = inlet
     mediaSource = nil
+    lines = nil
   }
 
   /// How loud received audio is played, 0 to 10; what is beyond counts as the nearest of these.

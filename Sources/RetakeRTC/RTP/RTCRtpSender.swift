@@ -68,14 +68,20 @@ public final class RTCRtpSender: Sendable {
       return sent
     }
     before?.core.remove(place)
+    (before as? RTCAudioTrack)?.source.lines?.end(connection, transceiver)
     track?.core.add(place)
+    (track as? RTCAudioTrack)?.source.lines?.send(connection, transceiver)
     if let hint = (track as? RTCVideoTrack)?.source.contentHint {
       place.post(.setContentHint(transceiver: transceiver, hint))
     }
   }
 
   /// The connection takes nothing any more.
-  func detach() { sent.withLock { $0 }?.core.remove(place) }
+  func detach() {
+    let track = sent.withLock { $0 }
+    track?.core.remove(place)
+    (track as? RTCAudioTrack)?.source.lines?.end(connection, transceiver)
+  }
 
   private var place: TrackCore.Place {
     TrackCore.Place(connection: connection, transceiver: transceiver)

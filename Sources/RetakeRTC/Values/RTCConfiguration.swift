@@ -133,6 +133,8 @@ public final class RTCConfiguration {
   public var keyType = RTCEncryptionKeyType.ECDSA
   /// How several streams are described.
   public var sdpSemantics = RTCSdpSemantics.unifiedPlan
+  /// What the connection identifies with; nil has a certificate made for it alone.
+  public var certificate: RTCCertificate?
 
   /// Creates the default configuration.
   public init() {}
@@ -153,6 +155,15 @@ public final class RTCConfiguration {
     var continualGatheringPolicy: RTCContinualGatheringPolicy
     var keyType: RTCEncryptionKeyType
     var sdpSemantics: RTCSdpSemantics
+    var certificate: RTCCertificate?
+
+    /// Whether nothing but the servers and the policy differs.
+    func changesServersAlone(from other: Values) -> Bool {
+      bundlePolicy == other.bundlePolicy && rtcpMuxPolicy == other.rtcpMuxPolicy
+        && tcpCandidatePolicy == other.tcpCandidatePolicy && keyType == other.keyType
+        && sdpSemantics == other.sdpSemantics
+        && certificate?.native == other.certificate?.native
+    }
   }
 
   var values: Values {
@@ -162,7 +173,7 @@ public final class RTCConfiguration {
         bundlePolicy: bundlePolicy, rtcpMuxPolicy: rtcpMuxPolicy,
         tcpCandidatePolicy: tcpCandidatePolicy,
         continualGatheringPolicy: continualGatheringPolicy, keyType: keyType,
-        sdpSemantics: sdpSemantics)
+        sdpSemantics: sdpSemantics, certificate: certificate)
     }
     set {
       iceServers = newValue.iceServers
@@ -173,6 +184,7 @@ public final class RTCConfiguration {
       continualGatheringPolicy = newValue.continualGatheringPolicy
       keyType = newValue.keyType
       sdpSemantics = newValue.sdpSemantics
+      certificate = newValue.certificate
     }
   }
 
@@ -190,7 +202,11 @@ public final class RTCConfiguration {
     native.bundlePolicy = bundlePolicy.native
     native.iceTCP = tcpCandidatePolicy == .enabled ? .also : nil
     native.notices = PeerNotice.all
-    if keyType == .RSA { native.certificates = [.generate(.rsa2048)] }
+    if let certificate {
+      native.certificates = [certificate.native]
+    } else if keyType == .RSA {
+      native.certificates = [.generate(.rsa2048)]
+    }
     return native.firstUnusableICEServer == nil ? native : nil
   }
 }

@@ -20,23 +20,30 @@ public final class LocalMedia: Sendable {
   /// The own audio; nil: there is none.
   public let audio: LocalAudio?
   private let state: Mutex<State>
+  private let orientation: DeviceOrientation
+  private let permissions: CameraPermissions?
 
   /// Creates own media with a capturer, and audio of a source.
   ///
   /// - Parameters:
   ///   - capturer: what takes the video frames; nil makes the one that the options ask for.
+  ///   - orientation: how the device is held, where the options turn frames by that.
+  ///   - permissions: who is asked before a camera starts; nil: nobody.
   ///   - audio: where audio comes from; nil: the application delivers it to `audio.source`.
   /// - Throws: `RoomError` 1201 when there is no such capturer.
   public init(
     options: LocalMediaOptions = LocalMediaOptions(), capturer: (any VideoCapturer)? = nil,
+    orientation: DeviceOrientation = DeviceOrientation(), permissions: CameraPermissions? = nil,
     audio: AudioSource? = nil
   ) throws(RoomError) {
     self.options = options
+    self.orientation = orientation
+    self.permissions = permissions
     var session: VideoCaptureSession?
     if options.hasVideo {
       var taken = capturer
-      if taken == nil { taken = try LocalMedia.capturer(options) }
-      session = taken.map { VideoCaptureSession($0) }
+      if taken == nil { taken = try LocalMedia.capturer(options, nil, orientation) }
+      session = taken.map { VideoCaptureSession($0, permissions: permissions) }
     }
     video = options.hasVideo ? LocalVideo(VideoSource(), options) : nil
     self.audio = options.hasAudio ? LocalAudio(audio ?? AudioSource(), options) : nil
@@ -55,24 +62,21 @@ public final class LocalMedia: Sendable {
     video: VideoSource?, audio: AudioSource?, options: LocalMediaOptions = LocalMediaOptions()
   ) {
     self.options = options
+    orientation = DeviceOrientation()
+    permissions = nil
     self.video = video.map { LocalVideo($0, options) }
     self.audio = audio.map { LocalAudio($0, options) }
     state = Mutex(
       State(position: options.position, isMirror: options.isMirror, isStarted: true))
   }
 
-  private static func capturer(_ options: LocalMediaOptions) throws(RoomError)
-    -> any VideoCapturer
-  {
-    switch options.source {
-    case .camera: return ProcessVideoCapturer.camera(options.position)
-    case .bypass: return PushedVideoCapturer(supportedFormats: [options.videoFormat])
-    case .file:
-      do throws(MediaFileError) {
-        return try FileVideoCapturer(path: options.fileName)
-      } catch {
-        throw RoomError(.cameraFailed, "\(error)")
-      }
+  private static func capturer(
+    _ options: LocalMediaOptions, _ position: CameraPosition?, _ orientation: DeviceOrientation
+  ) throws(RoomError) -> any VideoCapturer {
+    do throws(MediaFileError) {
+      return try options.makeVideoCapturer(position: position, orientation: orientation)
+    } catch {
+      throw RoomError(.cameraFailed, "\(error)")
     }
   }
 
@@ -102,7 +106,8 @@ public final class LocalMedia: Sendable {
   }
 
   private static func reason(_ capturer: any VideoCapturer) -> String {
-    (capturer as? ProcessVideoCapturer)?.failure?.reason
+    let capturer = (capturer as? FilteredVideoCapturer)?.capturer ?? capturer
+    return (capturer as? ProcessVideoCapturer)?.failure?.reason
       ?? (capturer as? FileVideoCapturer)?.failure.map { "\($0)" }
       ?? "the capturer did not start"
   }
@@ -126,7 +131,8 @@ public final class LocalMedia: Sendable {
     guard options.source == .camera, let video, state.withLock({ $0.session != nil }) else {
       throw RoomError(.capturerMissing, "the video frames do not come from a camera")
     }
-    let next = VideoCaptureSession(ProcessVideoCapturer.camera(position))
+    let next = VideoCaptureSession(
+      try LocalMedia.capturer(options, position, orientation), permissions: permissions)
     next.feed(video.source)
     let (former, wasStarted) = state.withLock { state in
       defer {

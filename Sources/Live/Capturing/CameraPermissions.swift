@@ -1,0 +1,46 @@
+public import AudioSession
+import Synchronization
+
+/// Whether a camera may be used, as its user says; nobody is asked twice.
+///
+/// On this system the right to open a device decides. An application that has to ask its user, and
+/// a test of one, gives the answer here; `VideoCaptureSession` asks before it starts.
+public final class CameraPermissions: Sendable {
+  private struct State {
+    var status: AudioPermission
+    var asked: Task<AudioPermission, Never>?
+  }
+
+  private let state: Mutex<State>
+  private let answer: @Sendable () async -> Bool
+
+  /// Creates permissions.
+  ///
+  /// - Parameters:
+  ///   - status: what is known already.
+  ///   - answer: what the user says when nothing is.
+  public init(
+    _ status: AudioPermission = .undetermined, answer: @escaping @Sendable () async -> Bool
+  ) {
+    state = Mutex(State(status: status))
+    self.answer = answer
+  }
+
+  /// What is known.
+  public var status: AudioPermission { state.withLock { $0.status } }
+
+  /// What the user says, who is asked when nothing is known.
+  public func request() async -> AudioPermission {
+    let asked = state.withLock { state -> Task<AudioPermission, Never>? in
+      guard state.status == .undetermined else { return nil }
+      if let asked = state.asked { return asked }
+      let asked = Task { [answer] in await answer() ? AudioPermission.granted : .denied }
+      state.asked = asked
+      return asked
+    }
+    guard let asked else { return status }
+    let said = await asked.value
+    state.withLock { $0.status = said }
+    return said
+  }
+}

@@ -1,0 +1,219 @@
+public import Foundation
+import Live
+import Peer
+import Stats
+
+/// How much legacy statistics tell, numbered as in the Objective-C header; both tell the same here.
+public enum RTCStatsOutputLevel: Int, Sendable {
+  /// What applications need.
+  case standard
+  /// More.
+  case debug
+}
+
+/// One object of the statistics from before the standard, with the names of those days.
+///
+/// It is made of the standard's objects: what these do not have is not there.
+public final class RTCLegacyStatsReport: Sendable, CustomStringConvertible {
+  /// When it was taken, in milliseconds of Unix time.
+  public let timestamp: Double
+  /// `ssrc`, `googCandidatePair`, `localcandidate` or `remotecandidate`.
+  public let type: String
+  /// The same for the same thing in every report.
+  public let reportId: String
+  /// The values by their names, all as text.
+  public let values: [String: String]
+
+  fileprivate init(_ object: StatsObject, type: String, id: String, _ values: [String: String]) {
+    timestamp = object.timestamp
+    self.type = type
+    reportId = id
+    self.values = values
+  }
+
+  /// The values in the order of their names.
+  public var description: String {
+    let text = values.sorted { $0.key < $1.key }.map { "\($0.key): \($0.value)" }
+    return "\(type) \(reportId) [\(text.joined(separator: ", "))]"
+  }
+}
+
+extension RTCPeerConnection {
+  /// Gives the statistics from before the standard, of everything or of one track.
+  public func stats(
+    for mediaStreamTrack: (any RTCMediaStreamTrack)?, statsOutputLevel: RTCStatsOutputLevel,
+    completionHandler: @escaping @Sendable ([RTCLegacyStatsReport]) -> Void
+  ) {
+    var selector: StatsSelector?
+    if let mediaStreamTrack {
+      selector = self.selector(of: mediaStreamTrack)
+      guard selector != nil else { return callBack { completionHandler([]) } }
+    }
+    connection.perform(.getStats(of: selector)) { [factory] reply in
+      let report: StatsReport = if case .stats(let report) = reply { report } else { StatsReport() }
+      factory.queue.async { completionHandler(LegacyStats(report).reports) }
+    }
+  }
+
+  /// What of this connection a track is; nil when it is none.
+  private func selector(of track: any RTCMediaStreamTrack) -> StatsSelector? {
+    guard let core = (track as? any CoredTrack)?.core else { return nil }
+    if let inlet = core.inlet, inlet.connection === connection {
+      return .receiver(transceiver: inlet.transceiver)
+    }
+    return core.outlets.first { $0.connection === connection }.map {
+      .sender(transceiver: $0.transceiver)
+    }
+  }
+}
+
+/// The objects of the standard in the words from before it.
+private struct LegacyStats {
+  private let report: StatsReport
+
+  init(_ report: StatsReport) { self.report = report }
+
+  var reports: [RTCLegacyStatsReport] { report.objects.compactMap { legacy($0) } }
+
+  private func legacy(_ object: StatsObject) -> RTCLegacyStatsReport? {
+    switch object.type {
+    case "outbound-rtp": stream(object, direction: "send")
+    case "inbound-rtp": stream(object, direction: "recv")
+    case "candidate-pair": pair(object)
+    case "local-candidate": candidate(object, "localcandidate")
+    case "remote-candidate": candidate(object, "remotecandidate")
+    default: nil
+    }
+  }
+
+  private func object(_ id: String?) -> StatsObject? {
+    guard let id else { return nil }
+    return report.objects.first { $0.id == id }
+  }
+
+  // MARK: Streams
+
+  private static let sent = [
+    "ssrc": "ssrc", "kind": "mediaType", "bytesSent": "bytesSent", "packetsSent": "packetsSent",
+    "nackCount": "googNacksReceived", "pliCount": "googPlisReceived",
+    "firCount": "googFirsReceived", "frameWidth": "googFrameWidthSent",
+    "frameHeight": "googFrameHeightSent", "framesPerSecond": "googFrameRateSent",
+    "framesEncoded": "framesEncoded", "qpSum": "qpSum", "transportId": "transportId",
+  ]
+  private static let received = [
+    "ssrc": "ssrc", "kind": "mediaType", "bytesReceived": "bytesReceived",
+    "packetsReceived": "packetsReceived", "packetsLost": "packetsLost",
+    "nackCount": "googNacksSent", "pliCount": "googPlisSent", "firCount": "googFirsSent",
+    "frameWidth": "googFrameWidthReceived", "frameHeight": "googFrameHeightReceived",
+    "framesPerSecond": "googFrameRateReceived", "framesDecoded": "framesDecoded",
+    "trackIdentifier": "googTrackId", "transportId": "transportId",
+  ]
+
+  private func stream(_ object: StatsObject, direction: String) -> RTCLegacyStatsReport {
+    let isSent = direction == "send"
+    var values = renamed(object, isSent ? Self.sent : Self.received)
+    let codec = self.object(object.text("codecId"))?.text("mimeType")
+    values["googCodecName"] = codec?.split(separator: "/").last.map(String.init)
+    let remote = self.object(object.text("remoteId"))
+    if isSent {
+      values["packetsLost"] = remote?.text("packetsLost")
+      values["googRtt"] = remote?.number("roundTripTime").map { whole($0 * 1000) }
+      let source = self.object(object.text("mediaSourceId"))
+      values["googTrackId"] = source?.text("trackIdentifier")
+      values["audioInputLevel"] = source?.number("audioLevel").map { whole($0 * 32_767) }
+    } else {
+      values["googJitterReceived"] = object.number("jitter").map { whole($0 * 1000) }
+      values["audioOutputLevel"] = object.number("audioLevel").map { whole($0 * 32_767) }
+    }
+    return RTCLegacyStatsReport(
+      object, type: "ssrc", id: "ssrc_\(values["ssrc"] ?? "0")_\(direction)", values)
+  }
+
+  // MARK: Paths
+
+  private func pair(_ object: StatsObject) -> RTCLegacyStatsReport {
+    var values = renamed(
+      object,
+      [
+        "bytesSent": "bytesSent", "bytesReceived": "bytesReceived", "packetsSent": "packetsSent",
+        "requestsSent": "requestsSent", "responsesReceived": "responsesReceived",
+        "localCandidateId": "localCandidateId", "remoteCandidateId": "remoteCandidateId",
+        "transportId": "googChannelId",
+      ])
+    let works = object.text("state") == "succeeded"
+    values["googWritable"] = "\(works)"
+    values["googReadable"] = "\(works)"
+    let transport = self.object(object.text("transportId"))
+    values["googActiveConnection"] = "\(transport?.text("selectedCandidatePairId") == object.id)"
+    values["googRtt"] = object.number("currentRoundTripTime").map { whole($0 * 1000) }
+    for (side, name) in [("local", "Local"), ("remote", "Remote")] {
+      guard let candidate = self.object(object.text("\(side)CandidateId")) else { continue }
+      values["goog\(name)CandidateType"] = kind(of: candidate)
+      values["goog\(name)Address"] =
+        "\(candidate.text("address") ?? ""):\(candidate.text("port") ?? "")"
+      values["googTransportType"] = candidate.text("protocol")
+    }
+    return RTCLegacyStatsReport(object, type: "googCandidatePair", id: object.id, values)
+  }
+
+  private func candidate(_ object: StatsObject, _ type: String) -> RTCLegacyStatsReport {
+    var values = renamed(
+      object,
+      [
+        "address": "ipAddress", "port": "portNumber", "protocol": "transport",
+        "priority": "priority", "networkType": "networkType",
+      ])
+    values["candidateType"] = kind(of: object)
+    return RTCLegacyStatsReport(object, type: type, id: object.id, values)
+  }
+
+  private func kind(of candidate: StatsObject) -> String? {
+    switch candidate.text("candidateType") {
+    case "host": "local"
+    case "srflx": "stun"
+    case "prflx": "peerreflexive"
+    case "relay": "relayed"
+    default: candidate.text("candidateType")
+    }
+  }
+
+  private func renamed(_ object: StatsObject, _ names: [String: String]) -> [String: String] {
+    Dictionary(
+      object.members.compactMap { member in
+        names[member.name].flatMap { name in member.value.text.map { (name, $0) } }
+      }, uniquingKeysWith: { first, _ in first })
+  }
+
+  private func whole(_ value: Double) -> String { "\(Int64(clamping: value))" }
+}
+
+extension Int64 {
+  fileprivate init(clamping value: Double) {
+    self = Int64(exactly: value.rounded()) ?? (value > 0 ? .max : value < 0 ? .min : 0)
+  }
+}
+
+extension StatsObject {
+  fileprivate func text(_ name: String) -> String? { self[name]?.text }
+
+  fileprivate func number(_ name: String) -> Double? {
+    switch self[name] {
+    case .integer(let value): Double(value)
+    case .number(let value): value
+    default: nil
+    }
+  }
+}
+
+extension StatsValue {
+  /// A simple value as text; nil for a dictionary.
+  fileprivate var text: String? {
+    switch self {
+    case .integer(let value): "\(value)"
+    case .number(let value): "\(value)"
+    case .text(let value): value
+    case .flag(let value): "\(value)"
+    case .record: nil
+    }
+  }
+}

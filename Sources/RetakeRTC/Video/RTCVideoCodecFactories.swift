@@ -1,0 +1,241 @@
+public import Foundation
+import Live
+import Media
+
+/// Takes what an encoder made; whether it was sent.
+public typealias RTCVideoEncoderCallback = (RTCEncodedImage, (any RTCCodecSpecificInfo)?) -> Bool
+/// Takes what a decoder made.
+public typealias RTCVideoDecoderCallback = (RTCVideoFrame) -> Void
+
+/// An encoder of the application's; called on the loop's thread.
+///
+/// It calls back before `encode` returns, for what comes later than its video frame could not be
+/// replayed: a video frame without a callback is left out.
+public protocol RTCVideoEncoder: AnyObject {
+  /// Who takes what is encoded.
+  func setCallback(_ callback: RTCVideoEncoderCallback?)
+  /// Begins; 0 when it can.
+  func startEncode(with settings: RTCVideoEncoderSettings, numberOfCores: Int32) -> Int
+  /// Ends; 0 when it did.
+  func release() -> Int
+  /// Encodes a video frame; 0 when it could.
+  ///
+  /// - Parameter frameTypes: an `RTCFrameType`: what the result must be.
+  func encode(
+    _ frame: RTCVideoFrame, codecSpecificInfo info: (any RTCCodecSpecificInfo)?,
+    frameTypes: [NSNumber]
+  ) -> Int
+  /// Spends no more from now on; 0 when it takes that.
+  func setBitrate(_ bitrateKbit: UInt32, framerate: UInt32) -> Int32
+  /// What it is called in takes.
+  func implementationName() -> String
+}
+
+/// A decoder of the application's; called on the loop's thread. It calls back before `decode`
+/// returns.
+public protocol RTCVideoDecoder: AnyObject {
+  /// Who takes what is decoded.
+  func setCallback(_ callback: @escaping RTCVideoDecoderCallback)
+  /// Begins; 0 when it can.
+  func startDecode(withNumberOfCores numberOfCores: Int32) -> Int
+  /// Ends; 0 when it did.
+  func release() -> Int
+  /// Decodes a video frame; 0 when it could.
+  func decode(
+    _ encodedImage: RTCEncodedImage, missingFrames: Bool,
+    codecSpecificInfo info: (any RTCCodecSpecificInfo)?, renderTimeMs: Int64
+  ) -> Int
+  /// What it is called in takes.
+  func implementationName() -> String
+}
+
+/// Makes encoders of the application's.
+public protocol RTCVideoEncoderFactory: AnyObject, Sendable {
+  /// Makes an encoder; nil leaves the codec to the library.
+  func createEncoder(_ info: RTCVideoCodecInfo) -> (any RTCVideoEncoder)?
+  /// What it encodes.
+  func supportedCodecs() -> [RTCVideoCodecInfo]
+}
+
+/// Makes decoders of the application's.
+public protocol RTCVideoDecoderFactory: AnyObject, Sendable {
+  /// Makes a decoder; nil leaves the codec to the library.
+  func createDecoder(_ info: RTCVideoCodecInfo) -> (any RTCVideoDecoder)?
+  /// What it decodes.
+  func supportedCodecs() -> [RTCVideoCodecInfo]
+}
+
+/// The encoders of the library, which every connection has.
+public final class RTCDefaultVideoEncoderFactory: RTCVideoEncoderFactory {
+  /// Creates the factory.
+  public init() {}
+  /// Leaves all codecs to the library.
+  public func createEncoder(_ info: RTCVideoCodecInfo) -> (any RTCVideoEncoder)? { nil }
+  /// VP8 and VP9.
+  public func supportedCodecs() -> [RTCVideoCodecInfo] { libraryCodecs }
+}
+
+/// The decoders of the library, which every connection has.
+public final class RTCDefaultVideoDecoderFactory: RTCVideoDecoderFactory {
+  /// Creates the factory.
+  public init() {}
+  /// Leaves all codecs to the library.
+  public func createDecoder(_ info: RTCVideoCodecInfo) -> (any RTCVideoDecoder)? { nil }
+  /// VP8 and VP9.
+  public func supportedCodecs() -> [RTCVideoCodecInfo] { libraryCodecs }
+}
+
+private let libraryCodecs = [kRTCVideoCodecVp8Name, kRTCVideoCodecVp9Name].map {
+  RTCVideoCodecInfo(name: $0)
+}
+
+// MARK: - As the stack takes them
+
+/// The codecs of a factory that it really makes, by their names in lower case.
+private func made<Codec>(
+  _ infos: [RTCVideoCodecInfo], _ create: (RTCVideoCodecInfo) -> Codec?,
+  _ implementation: (Codec) -> String
+) -> [(codec: String, info: RTCVideoCodecInfo, implementation: String)] {
+  infos.compactMap { info in
+    create(info).map { (info.name.lowercased(), info, implementation($0)) }
+  }
+}
+
+/// The application's encoders.
+final class EncoderFactory: VideoEncoderFactory {
+  private let factory: any RTCVideoEncoderFactory
+  private let infos: [(codec: String, info: RTCVideoCodecInfo)]
+  let implementationName: String
+
+  /// Nil when the factory makes none.
+  init?(_ factory: (any RTCVideoEncoderFactory)?) {
+    guard let factory else { return nil }
+    let found = made(
+      factory.supportedCodecs(), { factory.createEncoder($0) }, { $0.implementationName() })
+    guard let first = found.first else { return nil }
+    self.factory = factory
+    implementationName = first.implementation
+    infos = found.map { ($0.codec, $0.info) }
+  }
+
+  var supportedCodecs: [String] { infos.map(\.codec) }
+
+  func makeEncoder(_ settings: VideoEncoderSettings) throws(VideoCodecError)
+    -> any VideoEncoder
+  {
+    guard let info = infos.first(where: { $0.codec == settings.codec })?.info,
+      let encoder = factory.createEncoder(info)
+    else { throw VideoCodecError(reason: "the application makes no encoder of \(settings.codec)") }
+    return try ApplicationEncoder(encoder, settings)
+  }
+}
+
+/// An encoder of the application's as the stack calls it.
+private final class ApplicationEncoder: VideoEncoder {
+  private final class Result {
+    var image: RTCEncodedImage?
+  }
+
+  private let encoder: any RTCVideoEncoder
+  private let framesPerSecond: Int
+  private let result = Result()
+
+  init(_ encoder: any RTCVideoEncoder, _ settings: VideoEncoderSettings)
+    throws(VideoCodecError)
+  {
+    self.encoder = encoder
+    framesPerSecond = settings.framesPerSecond
+    encoder.setCallback { [result] image, _ in
+      result.image = image
+      return true
+    }
+    let wanted = RTCVideoEncoderSettings(
+      name: settings.codec.uppercased(), width: settings.width, height: settings.height,
+      startBitrate: settings.bitrate, maxFramerate: settings.framesPerSecond)
+    let code = encoder.startEncode(with: wanted, numberOfCores: 1)
+    guard code == 0 else { throw VideoCodecError(reason: "the encoder did not begin: \(code)") }
+  }
+
+  deinit { _ = encoder.release() }
+
+  func encode(_ frame: I420Buffer, mediaTime: UInt32, needsKey: Bool) throws(VideoCodecError)
+    -> EncodedVideoFrame?
+  {
+    result.image = nil
+    let shown = RTCVideoFrame(
+      buffer: RTCI420Buffer(frame), rotation: ._0,
+      timeStampNs: Int64(mediaTime) * 100_000 / 9)
+    let type = needsKey ? RTCFrameType.videoFrameKey : .videoFrameDelta
+    let code = encoder.encode(
+      shown, codecSpecificInfo: nil, frameTypes: [NSNumber(value: type.rawValue)])
+    guard code == 0 else { throw VideoCodecError(reason: "the encoder failed: \(code)") }
+    return result.image.map { image in
+      EncodedVideoFrame(
+        bytes: Array(image.buffer), isKey: image.frameType == .videoFrameKey,
+        quantiser: image.qp.map { UInt8(clamping: $0.intValue) } ?? 0)
+    }
+  }
+
+  func setBitrate(_ bitsPerSecond: UInt64) {
+    _ = encoder.setBitrate(
+      UInt32(clamping: bitsPerSecond / 1000), framerate: UInt32(clamping: framesPerSecond))
+  }
+}
+
+/// The application's decoders.
+final class DecoderFactory: VideoDecoderFactory {
+  private let factory: any RTCVideoDecoderFactory
+  private let infos: [(codec: String, info: RTCVideoCodecInfo)]
+  let implementationName: String
+
+  /// Nil when the factory makes none.
+  init?(_ factory: (any RTCVideoDecoderFactory)?) {
+    guard let factory else { return nil }
+    let found = made(
+      factory.supportedCodecs(), { factory.createDecoder($0) }, { $0.implementationName() })
+    guard let first = found.first else { return nil }
+    self.factory = factory
+    implementationName = first.implementation
+    infos = found.map { ($0.codec, $0.info) }
+  }
+
+  var supportedCodecs: [String] { infos.map(\.codec) }
+
+  func makeDecoder(_ codec: String) throws(VideoCodecError) -> any VideoDecoder {
+    guard let info = infos.first(where: { $0.codec == codec })?.info,
+      let decoder = factory.createDecoder(info)
+    else { throw VideoCodecError(reason: "the application makes no decoder of \(codec)") }
+    return try ApplicationDecoder(decoder)
+  }
+}
+
+/// A decoder of the application's as the stack calls it.
+private final class ApplicationDecoder: VideoDecoder {
+  private final class Result {
+    var frame: RTCVideoFrame?
+  }
+
+  private let decoder: any RTCVideoDecoder
+  private let result = Result()
+
+  init(_ decoder: any RTCVideoDecoder) throws(VideoCodecError) {
+    self.decoder = decoder
+    decoder.setCallback { [result] frame in result.frame = frame }
+    let code = decoder.startDecode(withNumberOfCores: 1)
+    guard code == 0 else { throw VideoCodecError(reason: "the decoder did not begin: \(code)") }
+  }
+
+  deinit { _ = decoder.release() }
+
+  func decode(_ bytes: [UInt8]) throws(VideoCodecError) -> I420Buffer {
+    result.frame = nil
+    let image = RTCEncodedImage(
+      buffer: Data(bytes), encodedWidth: 0, encodedHeight: 0, timeStamp: 0,
+      frameType: .emptyFrame)
+    let code = decoder.decode(image, missingFrames: false, codecSpecificInfo: nil, renderTimeMs: 0)
+    guard code == 0, let frame = result.frame?.native else {
+      throw VideoCodecError(reason: "the decoder failed: \(code)")
+    }
+    return frame.upright.videoFrame()
+  }
+}
