@@ -96,7 +96,8 @@ extension RoomMachine {
     return false
   }
 
-  private static func isRoomID(_ text: String) -> Bool {
+  /// Whether a room of Retake's own can be called that.
+  package static func isRoomID(_ text: String) -> Bool {
     (1...32).contains(text.utf8.count)
       && text.utf8.allSatisfy { byte in
         switch byte {
@@ -140,6 +141,9 @@ extension RoomMachine {
       throw failure(.invalidState)
     }
     guard !infos.isEmpty, own.takes(infos) else { throw failure(.invalidArgument) }
+    guard !abilities.contains(.audioOnly) || infos.allSatisfy({ $0.kind == .audio }) else {
+      throw SignalingFailure(.notSupported, "the service takes audio alone")
+    }
     guard life.state == .connected else {
       // Published as soon as the room is there.
       own.add(infos, phase: .deferred, call: nil)
@@ -210,6 +214,14 @@ extension RoomMachine {
   ) throws(SignalingFailure) {
     guard life.state == .connected else { throw failure(.noDownConnection) }
     guard !media.isEmpty else { throw failure(.nothingToSubscribe) }
+    guard abilities.contains(.subscriptions) else {
+      // Everything comes by itself, and what is published already does.
+      if let stranger = media.first(where: { people.media($0) == nil }) {
+        throw failure(.noSuchMedia, stranger)
+      }
+      if let call { outbox.append(.reply(call: call, .done)) }
+      return
+    }
     var taken: [MediaID] = []
     for id in media {
       do throws(SignalingFailure) {

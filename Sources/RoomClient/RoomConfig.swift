@@ -74,6 +74,9 @@ public struct RoomServer: Hashable, Sendable {
     RoomServer("room", [url], [:], checksRoomID: true, needsToken: needsToken)
   }
 
+  /// Whether a room of Retake's own can be called that: 1 to 32 letters, digits and hyphens.
+  public static func isRoomID(_ text: String) -> Bool { RoomMachine.isRoomID(text) }
+
   /// A Janus server: `ws://host:8188/`.
   ///
   /// - Parameter options: `plugin` (`videoroom`, `audiobridge`, `echotest`), `pin`, `apisecret`,

@@ -56,6 +56,8 @@ package struct SignalingAbilities: OptionSet, Hashable, Sendable, Codable {
   package static let audioSelection = SignalingAbilities(rawValue: 32)
   /// Extra values and whether a media is active reach the others.
   package static let mediaUpdates = SignalingAbilities(rawValue: 64)
+  /// Only audio is published, never video.
+  package static let audioOnly = SignalingAbilities(rawValue: 128)
 }
 
 /// The protocols that a room can speak, by the names of their machines.

@@ -56,7 +56,8 @@ struct RecordJanus: AsyncParsableCommand {
     words["textroom"] = textroom
     try await RoomRecording(
       server: .janus(url, options: words), roomID: room ?? "echo", name: "janus",
-      options: options, room: taking, role: taking.publish.isEmpty ? .recvonly : .both
+      options: options, room: taking, role: taking.publish.isEmpty ? .recvonly : .both,
+      takesVideo: plugin != .audiobridge
     ).run()
   }
 }
@@ -135,9 +136,13 @@ struct RecordRoom: AsyncParsableCommand {
     commandName: "room",
     abstract: "Join a room of retake record serve --rooms and record all of it.",
     discussion: """
+      The take holds the room, its signaling and its connections; all of them replay. Ctrl-C \
+      leaves the room.
+
       Examples:
         retake record serve --rooms --out server.take
         retake record room ws://127.0.0.1:8080/rooms --room talk --publish pattern --out a.take
+        retake record room ws://127.0.0.1:8080/rooms --room talk --secret KEY:SECRET
       """)
 
   @Argument(help: "The address of the rooms.", transform: Taking.url(["ws", "wss"]))
@@ -149,14 +154,44 @@ struct RecordRoom: AsyncParsableCommand {
   @Option(help: "The token that the server wants.", transform: Taking.text())
   var token: String?
 
+  @Option(
+    help: """
+      KEY:SECRET, as the server has them in --room-secret: tokens are asked for with it, and \
+      renewed before they end. Neither is written into the take.
+      """,
+    transform: Taking.text(3...1_000))
+  var secret: String?
+
   @OptionGroup var options: RecordOptions
   @OptionGroup var taking: RoomOptions
+
+  func validate() throws {
+    guard RoomServer.isRoomID(room) else {
+      throw ValidationError(
+        "--room \(room): a room is named by 1 to 32 letters, digits and hyphens, as in --room talk.")
+    }
+    guard token == nil || secret == nil else {
+      throw ValidationError("--token and --secret exclude each other: give one of them.")
+    }
+    guard secret?.contains(":") ?? true else {
+      throw ValidationError("--secret is KEY:SECRET, with a colon between.")
+    }
+  }
+
+  private var authenticator: (any Authenticator)? {
+    if let secret {
+      // wss becomes https.
+      let endpoint = "http" + url.dropFirst(2) + "/token"
+      return ServiceAuthenticator(
+        serviceId: "retake", serviceSecret: secret, endpoint: endpoint)
+    }
+    return token.map { TokenAuthenticator(serviceId: "retake", token: $0) }
+  }
 
   func run() async throws {
     try await RoomRecording(
       server: .retake(url), roomID: room, name: "room", options: options, room: taking,
-      role: taking.publish.isEmpty ? .recvonly : .both,
-      authenticator: token.map { TokenAuthenticator(serviceId: "retake", token: $0) }
+      role: taking.publish.isEmpty ? .recvonly : .both, authenticator: authenticator
     ).run()
   }
 }

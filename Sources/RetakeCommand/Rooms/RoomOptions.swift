@@ -86,12 +86,19 @@ struct RoomOptions: ParsableArguments {
     }
   }
 
+  /// Own media, and the file that its audio comes from.
+  typealias Own = (media: LocalMedia, file: AudioFile?)
+
   /// The own media; nil when nothing is published.
-  func media() throws -> (media: LocalMedia, file: AudioFile?)? {
+  func media(takesVideo: Bool) throws -> Own? {
     guard !publish.isEmpty else { return nil }
     let files = publish.compactMap { if case .file(let path) = $0 { path } else { nil } }
     let wav = files.first { $0.lowercased().hasSuffix(".wav") }
     let video = files.first { !$0.lowercased().hasSuffix(".wav") }
+    if let video, !takesVideo {
+      throw CommandFailure(
+        .usage, "--publish \(video): the room takes audio alone; give pattern, or a .wav file")
+    }
     do {
       let audio = wav == nil ? AudioSource(.tone(hertz: 440, pauseSeconds: 4)) : AudioSource()
       let file = try wav.map { try AudioFile(path: $0, to: audio) }
@@ -99,7 +106,7 @@ struct RoomOptions: ParsableArguments {
       let hasPattern = publish.contains(.pattern)
       guard let video else {
         let pattern =
-          hasPattern
+          hasPattern && takesVideo
           ? VideoSource(.pattern(width: size.width, height: size.height, framesPerSecond: rate))
           : nil
         return (LocalMedia(video: pattern, audio: audio), file)

@@ -130,6 +130,7 @@ final class RoomDriver: Sendable {
     case .tokenWanted: listener(.tokenWanted)
     case .state(let machine, _, let to):
       if machine == "room", let now = RoomState(rawValue: to) { listener(.state(now)) }
+    case .person(.entered(_, let id, let name, _)): listener(.named(id: id, name))
     case .person: break
     }
   }
@@ -163,6 +164,8 @@ final class RoomDriver: Sendable {
 /// What a driver tells of its room.
 enum RoomNews: Sendable {
   case event(RoomEvent)
+  /// What somebody is called, before it is told that it is there.
+  case named(id: String, String)
   case state(RoomState)
   case share(ShareOrder)
   case tokenWanted

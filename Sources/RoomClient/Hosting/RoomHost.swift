@@ -29,7 +29,8 @@ package actor RoomHost {
   private var lastMedia: UInt32 = 0
   /// How many have taken part.
   package var guestCount: UInt32 { lastNumber }
-  private var tokens: Set<String> = []
+  /// The tokens that were given, with the instant at which each ends.
+  private var tokens: [String: Instant] = [:]
 
   private static let tokensMaximum = 10_000
   private static let tokenSeconds: Int64 = 3_600
@@ -50,8 +51,13 @@ package actor RoomHost {
     guard let value = try? JSONValue(parsing: String(decoding: body, as: UTF8.self)),
       let key = value["key"]?.text, let given = value["secret"]?.text, "\(key):\(given)" == secret
     else { return .refusal(403, "the key or the secret is wrong") }
+    let now = session.clock.now
+    tokens = tokens.filter { $0.value > now }
+    guard tokens.count < RoomHost.tokensMaximum else {
+      return .refusal(503, "there are too many tokens; ask again later")
+    }
     let token = hexadecimal(drawSeed().prefix(16))
-    if tokens.count < RoomHost.tokensMaximum { tokens.insert(token) }
+    tokens[token] = now + .seconds(RoomHost.tokenSeconds)
     return HTTPResponse(
       json: "{\"token\":\"\(token)\",\"expiresIn\":\(RoomHost.tokenSeconds)}")
   }
@@ -102,8 +108,8 @@ package actor RoomHost {
           ICEServers()))
       return known
     }
-    if options.secret != nil, !tokens.contains(join.token ?? "") {
-      refuse(socket, RoomFault(.tokenExpired, "the token is not valid"))
+    if options.secret != nil, let fault = fault(of: join.token) {
+      refuse(socket, fault)
       return nil
     }
     lastNumber += 1
@@ -130,6 +136,15 @@ package actor RoomHost {
     tell(notices, in: join.room)
     Task { await refresh(guest) }
     return guest
+  }
+
+  /// Why a token lets nobody in; nil for one that does.
+  private func fault(of token: String?) -> RoomFault? {
+    guard let token else { return RoomFault(.notSignedIn, "a token is needed to enter") }
+    guard let end = tokens[token] else {
+      return RoomFault(.tokenExpired, "the token is not valid")
+    }
+    return end > session.clock.now ? nil : RoomFault(.tokenExpired, "the token has expired")
   }
 
   private func tellTalking(_ guest: HostedGuest, _ isTalking: Bool) {

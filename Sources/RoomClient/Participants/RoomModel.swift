@@ -11,6 +11,8 @@ final class RoomModel: Sendable {
   private struct State {
     var status = RoomStatus.initialized
     var participants: [String: RemoteParticipant] = [:]
+    /// What those who are there are called, by identifier.
+    var names: [String: String] = [:]
     /// Published media by number: whose it is.
     var videos: [MediaID: RemoteVideo] = [:]
     var audios: [MediaID: RemoteAudio] = [:]
@@ -85,6 +87,9 @@ final class RoomModel: Sendable {
   func take(_ news: RoomNews) -> [RoomUpdate] {
     switch news {
     case .event(let event): return take(event)
+    case .named(let id, let name):
+      state.withLock { $0.names[id] = name }
+      return []
     case .state(let now):
       state.withLock { $0.status = RoomStatus(now) }
       return []
@@ -119,10 +124,11 @@ final class RoomModel: Sendable {
     case .failed(let failure): return [.error(RoomError(failure))]
     case .participantEntered(let id): return [.participantEntered(participant(id))]
     case .participantLeft(let id, _):
-      guard let gone = state.withLock({ $0.participants.removeValue(forKey: id) }) else {
-        return []
+      let gone = state.withLock { state in
+        state.names[id] = nil
+        return state.participants.removeValue(forKey: id)
       }
-      return [.participantLeft(gone)]
+      return gone.map { [.participantLeft($0)] } ?? []
     case .localMediaPublished(let id, let media):
       guard let own = own(id) else { return [] }
       let isFirst = own.media.parts.allSatisfy { !$0.isPublished }
@@ -173,7 +179,7 @@ final class RoomModel: Sendable {
   private func participant(_ id: String) -> RemoteParticipant {
     state.withLock { state in
       if let known = state.participants[id] { return known }
-      let made = RemoteParticipant(id: id, name: "")
+      let made = RemoteParticipant(id: id, name: state.names[id] ?? "")
       state.participants[id] = made
       return made
     }

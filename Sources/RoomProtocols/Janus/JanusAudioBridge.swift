@@ -14,7 +14,7 @@ struct JanusAudioBridge: JanusPlugin {
 
   init(options: [String: String]) {}
 
-  var abilities: SignalingAbilities { [.mediaUpdates, .audioSelection] }
+  var abilities: SignalingAbilities { [.mediaUpdates, .audioSelection, .audioOnly] }
   var status: [(name: String, value: String)] { mix.status }
 
   mutating func attached(_ role: JanusRole, _ desk: inout JanusDesk) {
