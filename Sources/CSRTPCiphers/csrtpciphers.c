@@ -2,6 +2,7 @@
 
 #include <stdlib.h>
 
+#include <openssl/err.h>
 #include <openssl/evp.h>
 #include <srtp2/cipher.h>
 #include <srtp2/srtp.h>
@@ -22,6 +23,13 @@ typedef struct {
   const EVP_CIPHER *cipher;
   int tag_length;
 } gcm_state;
+
+/// Ends with a status, and leaves nothing in the thread's list of errors: whoever uses OpenSSL next
+/// on it would take that for an error of its own.
+static srtp_err_status_t failed(srtp_err_status_t status) {
+  ERR_clear_error();
+  return status;
+}
 
 static srtp_err_status_t gcm_dealloc(srtp_cipher_t *cipher) {
   if (cipher == NULL) return srtp_err_status_ok;
@@ -45,7 +53,7 @@ static srtp_err_status_t gcm_alloc(srtp_cipher_t **made, int key_length, int tag
     EVP_CIPHER_CTX_free(context);
     free(state);
     free(cipher);
-    return srtp_err_status_alloc_fail;
+    return failed(srtp_err_status_alloc_fail);
   }
   state->context = context;
   state->cipher = is_long ? EVP_aes_256_gcm() : EVP_aes_128_gcm();
@@ -62,7 +70,7 @@ static srtp_err_status_t gcm_init(void *cipher, const uint8_t *key) {
   gcm_state *state = cipher;
   return EVP_CipherInit_ex(state->context, state->cipher, NULL, key, NULL, 1) == 1
              ? srtp_err_status_ok
-             : srtp_err_status_init_fail;
+             : failed(srtp_err_status_init_fail);
 }
 
 static srtp_err_status_t gcm_set_iv(void *cipher, uint8_t *iv, srtp_cipher_direction_t direction) {
@@ -72,7 +80,7 @@ static srtp_err_status_t gcm_set_iv(void *cipher, uint8_t *iv, srtp_cipher_direc
   return EVP_CipherInit_ex(
              state->context, NULL, NULL, NULL, iv, direction == srtp_direction_encrypt) == 1
              ? srtp_err_status_ok
-             : srtp_err_status_init_fail;
+             : failed(srtp_err_status_init_fail);
 }
 
 static srtp_err_status_t gcm_set_aad(void *cipher, const uint8_t *bytes, uint32_t length) {
@@ -80,7 +88,7 @@ static srtp_err_status_t gcm_set_aad(void *cipher, const uint8_t *bytes, uint32_
   int taken = 0;
   return EVP_CipherUpdate(state->context, NULL, &taken, bytes, (int)length) == 1
              ? srtp_err_status_ok
-             : srtp_err_status_algo_fail;
+             : failed(srtp_err_status_algo_fail);
 }
 
 static srtp_err_status_t gcm_encrypt(void *cipher, uint8_t *bytes, unsigned int *length) {
@@ -89,7 +97,7 @@ static srtp_err_status_t gcm_encrypt(void *cipher, uint8_t *bytes, unsigned int 
   int last = 0;
   if (EVP_CipherUpdate(state->context, bytes, &made, bytes, (int)*length) != 1
       || EVP_CipherFinal_ex(state->context, bytes + made, &last) != 1) {
-    return srtp_err_status_cipher_fail;
+    return failed(srtp_err_status_cipher_fail);
   }
   *length = (unsigned int)(made + last);
   return srtp_err_status_ok;
@@ -98,7 +106,7 @@ static srtp_err_status_t gcm_encrypt(void *cipher, uint8_t *bytes, unsigned int 
 static srtp_err_status_t gcm_get_tag(void *cipher, uint8_t *tag, uint32_t *length) {
   gcm_state *state = cipher;
   if (EVP_CIPHER_CTX_ctrl(state->context, EVP_CTRL_AEAD_GET_TAG, state->tag_length, tag) != 1) {
-    return srtp_err_status_algo_fail;
+    return failed(srtp_err_status_algo_fail);
   }
   *length = (uint32_t)state->tag_length;
   return srtp_err_status_ok;
@@ -114,10 +122,10 @@ static srtp_err_status_t gcm_decrypt(void *cipher, uint8_t *bytes, unsigned int 
   if (EVP_CIPHER_CTX_ctrl(
           state->context, EVP_CTRL_AEAD_SET_TAG, state->tag_length, bytes + count) != 1
       || EVP_CipherUpdate(state->context, bytes, &made, bytes, count) != 1) {
-    return srtp_err_status_algo_fail;
+    return failed(srtp_err_status_algo_fail);
   }
   if (EVP_CipherFinal_ex(state->context, bytes + made, &last) != 1) {
-    return srtp_err_status_auth_fail;
+    return failed(srtp_err_status_auth_fail);
   }
   *length = (unsigned int)(made + last);
   return srtp_err_status_ok;

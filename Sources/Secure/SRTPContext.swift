@@ -34,6 +34,9 @@ package struct SRTPContext: ~Copyable {
   /// The name and version of the library, such as `libsrtp2 2.5.0`.
   package static var libraryVersion: String { String(cString: srtp_get_version_string()) }
 
+  /// How many ciphers OpenSSL computes in the place of the library, of two.
+  package static var replacedCiphers: Int { SRTPSession.replacedCiphers }
+
   private let outbound: SRTPSession
   private let inbound: SRTPSession
   /// What was sent before, and the means to open it.

@@ -11,20 +11,23 @@ final class SRTPSession {
   private let key: [UInt8]
   private let identifier: [UInt8]
 
-  /// Whether the library could be initialised, once per process.
-  private static let isReady: Bool = {
-    guard srtp_init() == srtp_err_status_ok else { return false }
+  /// The library, which is initialised once per process.
+  private static let library: (isReady: Bool, replacedCiphers: Int32) = {
+    guard srtp_init() == srtp_err_status_ok else { return (false, 0) }
     // Where it declines, its own ciphers make the same bytes in more time.
-    _ = csrtpciphers_use_openssl()
-    return true
+    return (true, csrtpciphers_use_openssl())
   }()
+
+  /// How many ciphers OpenSSL computes in the place of libsrtp: those of AES-GCM, with keys of 128
+  /// and of 256 bits.
+  static var replacedCiphers: Int { Int(library.replacedCiphers) }
 
   /// Makes a session of a master key followed by its salt; packets name the key by `identifier`
   /// when it is not empty (MKI, RFC 3711 section 3.1).
   init(
     _ suite: SRTPSuite, key: [UInt8], ssrcs: srtp_ssrc_type_t, identifier: [UInt8] = []
   ) throws(SecureError) {
-    guard Self.isReady else { throw SecureError(reason: "libsrtp cannot be initialised") }
+    guard Self.library.isReady else { throw SecureError(reason: "libsrtp cannot be initialised") }
     let length = suite.keyLength + suite.saltLength
     guard key.count == length else {
       throw SecureError(
