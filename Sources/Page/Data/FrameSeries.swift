@@ -6,6 +6,8 @@ struct FrameSeries {
   /// What became of a frame, as the page counts it; the place in the list is its number.
   private static let outcomes = [
     "encoded", "decoded", "recovered", "concealed", "undecodable", "not decoded", "passed on",
+    // Of blocks at the device of an audio session.
+    "captured", "mixed", "filler", "played", "silence",
   ]
 
   private struct Format {
@@ -92,7 +94,7 @@ struct FrameSeries {
     let rows = try connection.prepare(
       """
       SELECT format, peer, direction, track, kind, codec, outcome, key, width, height FROM format
-      WHERE kind IN ('audio', 'video') ORDER BY format
+      WHERE kind IN ('audio', 'video', 'pcm') ORDER BY format
       """)
     while try rows.step() {
       let (number, peer, direction, track, kind, codec) = rows.values(

@@ -104,7 +104,7 @@ package struct PageContent {
         }
       }
       for rows in PageRows.lists(keepsMessages: true)
-      where ["tracks", "streams", "signaling"].contains(rows.name) {
+      where ["tracks", "streams", "signaling", "presence", "carriage"].contains(rows.name) {
         members.append((rows.name, try PageRows.json(rows.sql, connection)))
       }
     } catch {
@@ -122,6 +122,10 @@ package struct PageContent {
   /// The label of a take, else who is in it, else what its file is called.
   static func title(of info: TakeInfo) -> String {
     if !info.label.isEmpty { return info.label }
+    // The connections of a room are named after it.
+    if let room = info.actors.first(where: { $0.kind == "room" && !$0.label.isEmpty }) {
+      return room.label
+    }
     let labels = info.peers.map(\.label).filter { !$0.isEmpty }
     if labels.count == 2 { return labels.joined(separator: " ↔ ") }
     if let label = labels.first ?? info.actors.map(\.label).first(where: { !$0.isEmpty }) {

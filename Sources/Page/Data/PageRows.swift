@@ -78,6 +78,27 @@ enum PageRows {
         WHERE row IN (SELECT max(row) FROM stat GROUP BY peer, id)
         ORDER BY peer, type, id LIMIT 1000
         """),
+    // Who came into a room and went, and whose media which track carries from when to when. The
+    // view `participant_track` says the same, but looks at all rows for each of them.
+    List(
+      name: "presence",
+      sql: """
+        SELECT actor, at_ns / 1e9 AS at, participant, id, name, local, present
+        FROM presence ORDER BY row LIMIT 5000
+        """),
+    List(
+      name: "carriage",
+      sql: """
+        SELECT actor, participant, kind, extra, peer, track, direction, from_ns / 1e9 AS "from",
+          to_ns / 1e9 AS "to"
+        FROM (
+          SELECT row, actor, participant, kind, extra_value AS extra, peer, track, direction,
+            carried, at_ns AS from_ns,
+            lead(at_ns) OVER (PARTITION BY peer, track, direction ORDER BY row) AS to_ns
+          FROM carriage
+        )
+        WHERE carried = 1 ORDER BY row LIMIT 5000
+        """),
     List(
       name: "secured",
       sql: """

@@ -4,7 +4,8 @@ import { clock, onClock, release, select, showAround, timeText } from "./clock.j
 import { copyLink, copyPicture, copyText, markdown, picture } from "./copying.js";
 import { board } from "./board.js";
 import { ink } from "./draw.js";
-import { cards, findingText } from "./findings.js";
+import { cards } from "./cards.js";
+import { findingText } from "./findings.js";
 import { carried } from "./measures.js";
 import { seekCommand, seriesOf, take } from "./take.js";
 

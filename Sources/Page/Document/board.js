@@ -183,7 +183,8 @@ const hasWords = (group, lane) =>
     (word) => `${group.name} ${group.kind} ${lane.label}`.toLowerCase().includes(word));
 
 function groupElement(group) {
-  const isFolded = kept.folded.has(group.id);
+  // A room of many people begins folded where its groups say so.
+  const isFolded = kept.folded.has(group.id) !== Boolean(group.isFolded);
   const isOpen = kept.open.has(group.id) || Boolean(kept.words);
   const shown = isFolded ? [] : group.lanes.filter(
     (lane) => (isOpen || !lane.isExtra) && (!kept.words || hasWords(group, lane)));

@@ -1,6 +1,6 @@
 // Two takes under each other, and what differs between them.
 import { make, place } from "./basics.js";
-import { cards } from "./findings.js";
+import { cards } from "./cards.js";
 import { askJSON, askReading } from "./server.js";
 import { adopt, adoptBeside, take } from "./take.js";
 

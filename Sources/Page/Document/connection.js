@@ -2,6 +2,7 @@
 import { counted, duration, make, place } from "./basics.js";
 import { timeText } from "./clock.js";
 import { toneOf } from "./kinds.js";
+import { coverageGaps } from "./machines.js";
 import { peerName, take } from "./take.js";
 
 export function makeConnection() {
@@ -88,8 +89,10 @@ function candidatesOf(peer) {
 function others() {
   const lines = [
     ...take.actors.map((actor) => `${actor.label || `actor ${actor.actor}`}: ${actor.kind}`),
-    ...take.coverage.map((gap) => `Not seen from ${timeText(gap.fromNanoseconds / 1e9)} to `
-      + `${timeText(gap.toNanoseconds / 1e9)}: ${gap.what}, ${gap.reason}`),
+    ...take.people.map((person) => `In the room: ${person.name}, ${person.stays.map(({ from, to }) =>
+      `${timeText(from)} to ${timeText(to)}`).join(", ")}`),
+    ...coverageGaps().map(({ from, to, text }) =>
+      `Not seen from ${timeText(from)} to ${timeText(to)}: ${text}`),
   ];
   return lines.length ? [make("div", { class: "card" }, make("h2", {}, "Besides"),
     make("ul", {}, lines.map((line) => make("li", {}, line))))] : [];

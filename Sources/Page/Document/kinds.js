@@ -13,14 +13,15 @@ import {
 const tones = {
   good: [
     "connected", "completed", "complete", "stable", "succeeded", "open", "active", "running",
-    "playing", "recording", "granted", "speaker", "ready", "established",
+    "playing", "recording", "granted", "speaker", "ready", "established", "started", "flowing",
   ],
   wait: [
     "checking", "connecting", "gathering", "have-local-offer", "have-remote-offer",
     "have-local-pranswer", "have-remote-pranswer", "in-progress", "waiting", "closing", "starting",
-    "stopping", "interrupted", "preparing",
+    "stopping", "interrupted", "preparing", "initialized", "paused", "locked", "reconnecting",
+    "disconnecting", "establishing",
   ],
-  bad: ["disconnected", "failed", "lost", "denied", "error"],
+  bad: ["disconnected", "failed", "lost", "denied", "error", "starved", "terminated"],
 };
 
 /** The tone of a state: good, wait, bad or off. */
@@ -195,8 +196,11 @@ export function frameLane(series) {
   };
 }
 
-/** Audio as it was heard or sent: its peaks, with what was concealed in red. */
-export function waveLane(label, series) {
+/**
+ * Audio as it was heard or sent: its peaks, with what was concealed in red. Of a series that has
+ * more than that, a test picks the places.
+ */
+export function waveLane(label, series, isPicked = () => true) {
   const flags = () => series.column("flags");
   return {
     label, height: 34, tone: "audio", query: "frames",
@@ -205,7 +209,8 @@ export function waveLane(label, series) {
       const { context, height } = view;
       const [at, peak, kinds] = [series.at, series.column("measure"), flags()];
       const [first, last] = series.range(view.from - 0.02, view.to);
-      const wide = Math.max(0.02 / view.pixel - 0.6, 1);
+      const length = series.kind === "pcm" ? 0.01 : 0.02;
+      const wide = Math.max(length / view.pixel - 0.6, 1);
       const middle = height / 2;
       context.fillStyle = ink.line;
       context.fillRect(0, middle - 0.5, view.width, 1);
@@ -219,6 +224,7 @@ export function waveLane(label, series) {
         context.fillRect(column, middle - size, wide, 2 * size);
       };
       for (let index = first; index < last; index += 1) {
+        if (!isPicked(index)) continue;
         const now = Math.max(Math.floor(view.x(at[index])), 0);
         if (now !== column) {
           flush();
@@ -228,18 +234,20 @@ export function waveLane(label, series) {
         // By its square root, so that quiet speech is seen beside loud one.
         tall = Math.max(tall, Math.sqrt(peak[index] / 255) * (middle - 2));
         const outcome = outcomeOf(kinds[index]);
-        if (outcome === "concealed") worst = "bad";
+        if (outcome === "concealed" || outcome === "filler") worst = "bad";
         else if (outcome === "recovered" && !worst) worst = "wait";
       }
       flush();
       context.globalAlpha = 1;
     },
     at(time) {
-      const index = series.before(time);
+      let index = series.before(time);
+      while (index >= 0 && !isPicked(index)) index -= 1;
       if (index < 0 || time - series.at[index] > 0.2) return "nothing";
       const peak = series.column("measure")[index];
       const loud = peak ? `${digits(20 * Math.log10(peak / 255), 2)} dB peak` : "silence";
       const outcome = outcomeOf(flags()[index]);
+      if (outcome === "filler") return "silence, as nothing came";
       return ["concealed", "recovered"].includes(outcome) ? `${outcome}, ${loud}` : loud;
     },
   };

@@ -7,8 +7,9 @@ import {
 } from "./kinds.js";
 import { delays, isKeyFrame, shownFrames, waits } from "./measures.js";
 import { filmLane } from "./media.js";
+import { machineGroups } from "./machines.js";
 import {
-  codecName, otherSide, peerName, possessive, repairsOf, seriesOf, take,
+  carriersOf, codecName, otherSide, peerName, possessive, repairsOf, seriesOf, take, thisSide,
 } from "./take.js";
 
 /* ---- Pieces of lanes ---- */
@@ -362,9 +363,10 @@ function signalingGroup() {
     && row.peer === peers[1]);
   const list = two ? rows.filter((row) => row.direction === "out") : rows;
   const isUp = (row) => (two ? row.peer === peers[0] : row.direction === "out");
-  const others = take.peers.length === 1 ? otherSide : "the others";
+  const isRoom = take.people.length > 0 && list.every((row) => !peers.includes(row.peer));
   const [above, below] = two ? [peerName(peers[0]), peerName(peers[1])]
-    : [peers.length === 1 ? peerName(peers[0]) : "sent", peers.length === 1 ? others : "received"];
+    : isRoom ? [take.people.find(({ isLocal }) => isLocal)?.name ?? thisSide, "the server"]
+      : peers.length === 1 ? [peerName(peers[0]), otherSide] : ["sent", "received"];
   const lane = {
     label: "messages", height: 40, tone: "data", query: "signaling",
     marks: list.map(({ at }) => at),
@@ -382,6 +384,9 @@ function signalingGroup() {
   }];
 }
 
+/** Messages that come with others and need no words in the ladder. */
+const minorTypes = ["candidate", "trickle", "ack", "success", "keepalive", "ping", "pong"];
+
 function ladder(view, list, isUp) {
   grid(view);
   const { context, x, height } = view;
@@ -393,7 +398,7 @@ function ladder(view, list, isUp) {
     if (row.at < view.from - 1 || row.at > view.to) continue;
     const at = x(row.at);
     const up = isUp(row) ? -1 : 1;
-    const isMain = row.type !== "candidate";
+    const isMain = !minorTypes.includes(row.type);
     const colour = row.type === "bye" ? "bad" : isMain ? "data" : "off";
     context.strokeStyle = ink[colour];
     context.lineWidth = 1.5;
@@ -424,30 +429,35 @@ function speakerGroup() {
       ? "audio" : "data" });
   }
   const names = [...people.keys()];
+  const nameOf = (participant) => speakerName(participant, people.get(participant)?.peer);
   // What one peer heard, the other one said.
   const hasBoth = names.some((each) => each.split("/")[1] === "out")
     && take.flows.some((flow) => flow.kind === "audio" && flow.sent && flow.received);
   const lanes = names.map((participant, index) => spanLane(
-    speakerName(participant), people.get(participant).list.map((span) => ({
-      ...span, text: `${speakerName(participant)}, ${span.text}`,
+    nameOf(participant), people.get(participant).list.map((span) => ({
+      ...span, text: `${nameOf(participant)}, ${span.text}`,
       tone: ["audio", "data", "control", "video"][index % 4],
     })), { query: "speakers", isExtra: index > 7
       || (hasBoth && participant.split("/")[1] === "in") }));
   const dominant = spansOf("dominant", () => true, "audio");
   if (dominant.length) {
     lanes.push(spanLane("dominant", dominant.map((span) =>
-      ({ ...span, text: speakerName(span.text) })),
+      ({ ...span, text: nameOf(span.text) })),
       { query: "dominant", isExtra: true }));
   }
   return [{
     id: "speakers", name: "Who speaks", note: "as each peer heard it", peers: [], kind: "audio",
-      lanes,
+    // In a room the lanes of its people say the same.
+    isFolded: take.people.length > 0, lanes,
   }];
 }
 
-/** `caller/in/1` in words: whom the caller hears. */
-export function speakerName(participant) {
+/** `caller/in/1` in words: whom the caller hears; in a room, who it is. */
+export function speakerName(participant, peer) {
   const [label, direction, track, contributor] = participant.split("/");
+  const carriers = contributor ? []
+    : carriersOf({ peer, direction, track: Number(track) });
+  if (carriers.length) return carriers.map(({ name }) => name).join(", then ");
   if (contributor) return `${label} hears ${contributor}`;
   if (direction === "out") return `${label} speaks`;
   return direction === "in" ? `${label} hears${Number(track) > 1 ? ` ${track}` : ""}` : participant;
@@ -501,32 +511,17 @@ function channelLane(peer, channel, messages, index) {
   return lane;
 }
 
-/** Machines that are no peers, such as an audio session, and what nobody could see. */
-function otherGroups() {
-  const groups = [];
-  const states = new Map();
-  for (const [owner, machine, from, to, text] of take.states ?? []) {
-    if (take.peers.some(({ peer }) => peer === owner)) continue;
-    if (!states.has(machine)) states.set(machine, []);
-    states.get(machine).push({ from, to, text, tone: toneOf(text) });
-  }
-  if (states.size) {
-    groups.push({
-      id: "machine", name: peerName(0), note: "its states", peers: [], kind: "machine",
-      lanes: [...states].map(([machine, list]) =>
-        spanLane(machine, list, { isState: true, query: "states" })),
-    });
-  }
-  const gaps = take.coverage.map((gap) => ({
-    from: gap.fromNanoseconds / 1e9, to: gap.toNanoseconds / 1e9, tone: "off",
-    text: `${gap.what}: ${gap.reason}`,
-  }));
-  if (gaps.length) {
-    groups.push({
-      id: "coverage", name: "Not seen", note: "what this take says nothing about", peers: [],
-      kind: "coverage", lanes: [spanLane("not seen", gaps)],
-    });
-  }
+/** How many flows of people in a room are unfolded at first. */
+const flowsShown = 8;
+
+/** What flows: video, then audio; in a room, person by person. */
+function mediaGroups(redrawn) {
+  const groups = take.flows.map((flow) =>
+    (flow.kind === "video" ? videoGroup(flow, redrawn) : audioGroup(flow)));
+  groups.sort((a, b) => (a.flow.person ?? -1) - (b.flow.person ?? -1));
+  groups.forEach((group, index) => {
+    group.isFolded = group.flow.person !== undefined && index >= flowsShown;
+  });
   return groups;
 }
 
@@ -535,12 +530,16 @@ export function allGroups(redrawn) {
   const groups = [
     ...signalingGroup(),
     ...take.peers.map(connectionGroup).filter(({ lanes }) => lanes.length),
-    ...take.flows.filter(({ kind }) => kind === "video").map((flow) => videoGroup(flow, redrawn)),
-    ...take.flows.filter(({ kind }) => kind !== "video").map(audioGroup),
+    ...mediaGroups(redrawn),
     ...speakerGroup(),
     ...take.peers.flatMap(dataGroup),
-    ...otherGroups(),
   ];
+  const machines = machineGroups();
+  // Who is in a room stands before what flows to them; what was not seen stands last.
+  const isFirst = ({ kind }) => kind === "room" || (kind === "audio" && !take.flows.length);
+  groups.splice(groups.findIndex(({ kind }) => kind !== "signaling") >>> 0, 0,
+    ...machines.filter(isFirst));
+  groups.push(...machines.filter((group) => !isFirst(group)));
   for (const group of groups) {
     group.lanes.forEach((lane, index) => {
       lane.id = `${group.id}.${lane.label.replace(/[^\w]+/g, "-")}${index}`;

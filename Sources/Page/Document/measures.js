@@ -24,7 +24,7 @@ export const rateWindow = (length, pixel) => Math.max(2 * pixel, Math.min(0.1, l
 
 const outcomes = [
   "encoded", "decoded", "recovered", "concealed", "undecodable", "not decoded", "passed on",
-    "other",
+  "captured", "mixed", "filler", "played", "silence", "other",
 ];
 
 /** The outcome of a frame by its flags. */

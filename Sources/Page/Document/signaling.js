@@ -6,16 +6,34 @@ import { peerName, take } from "./take.js";
 
 const exchange = { chosen: 0, isWhole: false, against: "before" };
 
+/** What a message is as JSON; undefined when it is something else. */
+function parsed(text) {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}
+
+/** How deep a description may stand in a message: servers wrap it in their own words. */
+const deepest = 4;
+
+/** The description somewhere in a value: as its member `sdp`, or as a text of its own. */
+function descriptionIn(value, depth = 0) {
+  if (typeof value === "string") return /^v=0\r?\n/.test(value) ? value : null;
+  if (typeof value !== "object" || value === null || depth > deepest) return null;
+  if (typeof value.sdp === "string" && value.sdp.startsWith("v=")) return value.sdp;
+  for (const each of Object.values(value).slice(0, 50)) {
+    const found = descriptionIn(each, depth + 1);
+    if (found) return found;
+  }
+  return null;
+}
+
 /** The description in a message: its own text, or that in JSON. */
 function description(row) {
   const text = row?.message ?? "";
-  if (text.startsWith("v=")) return text;
-  try {
-    const value = JSON.parse(text);
-    return typeof value.sdp === "string" ? value.sdp : null;
-  } catch {
-    return null;
-  }
+  return text.startsWith("v=") ? text : descriptionIn(parsed(text));
 }
 
 /** A description as sections: the session, then each of its media. */
@@ -152,6 +170,12 @@ function fillMessage() {
       sectionElement(section, former, index, Boolean(other))));
 }
 
+/** JSON with a line for each member; other texts as they are. */
+function readableText(message) {
+  const value = parsed(message);
+  return typeof value === "object" ? JSON.stringify(value, null, 2) : message;
+}
+
 /** A message that is no description; a candidate is explained. */
 function candidateText(message) {
   const found = /candidate:\S+ \d+ (\w+) \d+ (\S+) (\d+) typ (\w+)/.exec(message);
@@ -160,7 +184,7 @@ function candidateText(message) {
   return make("div", {},
     found ? make("p", { class: "why" },
       `${found[2]} port ${found[3]} over ${found[1]}: ${what[found[4]] ?? found[4]}.`) : null,
-    make("pre", { tabindex: 0 }, message));
+    make("pre", { tabindex: 0 }, readableText(message)));
 }
 
 function sectionElement(section, former, index, hasFormer) {

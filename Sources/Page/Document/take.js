@@ -5,7 +5,7 @@ import { Series, unpacked } from "./columns.js";
 import { askJSON, askReading, chosenTake } from "./server.js";
 
 /** Everything that is known of the take; filled by `loadTake`. */
-export const take = { peers: [], series: [], flows: [], findings: [] };
+export const take = { peers: [], people: [], series: [], flows: [], findings: [] };
 
 /** Reads what the page carries or its server has; false when there are several takes to choose. */
 export async function loadTake() {
@@ -38,6 +38,7 @@ export function adopt(data, bytes) {
   Object.assign(take, { findings }, data);
   take.series = former.length ? joined(former, series, data.isBrief) : series;
   take.seconds = Math.max(take.seconds, 0.001);
+  take.people = people();
   take.flows = flows();
 }
 
@@ -77,7 +78,12 @@ export function adoptBeside(data, bytes) {
   take.findings = [...take.findings, ...data.findings.map((finding) =>
     ({ ...finding, peer: moved(finding.peer) }))];
   take.seconds = Math.max(take.seconds, data.seconds);
+  take.presence = [...take.presence, ...data.presence.map((row) =>
+    ({ ...row, actor: moved(row.actor) }))];
+  take.carriage = [...take.carriage, ...data.carriage.map((row) =>
+    ({ ...row, actor: moved(row.actor), peer: moved(row.peer) }))];
   take.title = `${take.file} and ${data.file}`;
+  take.people = people();
   take.flows = flows();
 }
 
@@ -101,6 +107,55 @@ function joined(former, later, isBrief = false) {
     ...former.filter((series) => !grows(series) && series.what !== "lost")];
 }
 
+/* ---- People of rooms ---- */
+
+/** Who was in a room and when, in the order of their coming. */
+function people() {
+  const found = new Map();
+  for (const { actor, at, participant, id, name: called, local, present } of take.presence) {
+    const key = `${actor} ${participant}`;
+    if (!found.has(key)) found.set(key, { actor, participant, isLocal: local === 1, stays: [] });
+    const person = found.get(key);
+    person.called = called ?? person.called;
+    person.id = id ?? person.id;
+    const last = person.stays.at(-1);
+    if (!present && last) last.to = at;
+    // Somebody who is there may be told of again, under another name.
+    else if (present && !(last?.to > at)) person.stays.push({ from: at, to: take.seconds });
+  }
+  for (const person of found.values()) {
+    person.name = person.called || (person.isLocal ? thisSide
+      : person.id || `person ${person.participant}`);
+  }
+  return [...found.values()];
+}
+
+/** Which tracks carried somebody's media, from when to when. */
+export const carriedBy = (person) => take.carriage.filter((row) =>
+  row.actor === person.actor && row.participant === person.participant);
+
+/** Whose media a way carries, one after the other. */
+export function carriersOf({ peer, track, direction }) {
+  const rows = take.carriage.filter((row) =>
+    row.peer === peer && row.track === track && row.direction === direction);
+  return take.people.filter((person) => rows.some((row) =>
+    row.actor === person.actor && row.participant === person.participant));
+}
+
+/** What a way carries when it is not a camera or a microphone: a screen. */
+const extraOf = ({ peer, track, direction }) => take.carriage.find((row) =>
+  row.peer === peer && row.track === track && row.direction === direction && row.extra)?.extra;
+
+/** The recorded side of a room, where it has no name. */
+export const thisSide = "this side";
+
+/** Who is at a peer: in a room its one local person, whichever connections carry the media. */
+export function sideName(peer) {
+  const room = take.carriage.find((row) => row.peer === peer)?.actor;
+  return take.people.find(({ actor, isLocal }) => isLocal && actor === room)?.name
+    ?? peerName(peer);
+}
+
 /** The series of a kind that have some facts. */
 export const seriesOf = (what, facts = {}) =>
   take.series.filter(
@@ -112,7 +167,7 @@ export function peerName(number) {
   const peer = take.peers.find((each) => each.peer === number);
   if (peer) return peer.label || `peer ${number}`;
   const actor = take.actors.find((each) => each.kind !== "observer");
-  return number === 0 && actor ? actor.label || actor.kind : `peer ${number}`;
+  return number % secondPeers === 0 && actor ? actor.label || actor.kind : `peer ${number}`;
 }
 
 /** What the other end of a call is called that is not in the take. */
@@ -192,16 +247,29 @@ function name(flow, counts) {
   flow.codec = flow.sent?.codec ?? way.codec;
   flow.clockRate = way.clockRate;
   flow.peers = [flow.sent?.peer, flow.received?.peer].filter((peer) => peer !== undefined);
-  flow.from = flow.sent ? peerName(flow.sent.peer) : otherOf(way.peer);
-  flow.to = flow.received ? peerName(flow.received.peer) : otherOf(way.peer);
-  const base = `${flow.from} ${flow.kind} ${flow.to}`;
+  const carriers = carriersOf(way);
+  if (carriers.length) nameByPeople(flow, way, carriers);
+  else {
+    flow.from = flow.sent ? peerName(flow.sent.peer) : otherOf(way.peer);
+    flow.to = flow.received ? peerName(flow.received.peer) : otherOf(way.peer);
+  }
+  const what = extraOf(way) ?? flow.kind;
+  const base = `${flow.from} ${what} ${flow.to}`;
   const count = (counts.get(base) ?? 0) + 1;
   counts.set(base, count);
   // What an observer saw left one and reached the other at the same time.
   flow.isSeenOnce = take.actors.some((actor) => actor.kind === "observer");
-  flow.name = `${possessive(flow.from)} ${flow.kind}${count > 1 ? ` ${count}` : ""}`;
+  flow.name = `${possessive(flow.from)} ${what}${count > 1 ? ` ${count}` : ""}`;
   flow.id = `${flow.sent ? `${flow.sent.peer}.${flow.sent.track}` : "-"}`
     + `to${flow.received ? `${flow.received.peer}.${flow.received.track}` : "-"}${flow.kind}`;
+}
+
+/** In a room, people send and receive, whichever connections carry it. */
+function nameByPeople(flow, way, carriers) {
+  const local = take.people.find(({ actor, isLocal }) => isLocal && actor === carriers[0].actor);
+  flow.person = take.people.indexOf(carriers[0]);
+  flow.from = carriers.map((person) => person.name).join(", then ");
+  flow.to = way.direction === "in" ? local?.name ?? thisSide : "the room";
 }
 
 /** The other one of two peers, else somebody who is not in the take. */
