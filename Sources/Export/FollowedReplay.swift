@@ -106,12 +106,30 @@ private final class FollowedWatch {
       switch output.content {
       case .told(.pair(let pair)): pairs[pair.number] = pair.addresses
       case .told(.packet(let packet)) where packet.isClear:
-        let ends = pairs[packet.pair].map { ($0[packet.from], $0[1 - packet.from]) } ?? seen
-        guard let ends else { continue }
-        follow(.clear(packet.bytes, ClearPacket.Kind(packet.kind)), ends.0, ends.1, packet.at)
+        if pairs[packet.pair] == nil, let seen {
+          pairs[packet.pair] = ends(packet.pair, outputs, seen)
+        }
+        guard let ends = pairs[packet.pair] else { continue }
+        follow(
+          .clear(packet.bytes, ClearPacket.Kind(packet.kind)), ends[packet.from],
+          ends[1 - packet.from], packet.at)
       default: break
       }
     }
+  }
+
+  /// The ends of a pair that nothing announced, of which is told at the end alone.
+  ///
+  /// What waited until it showed to be of a call comes before the packet that showed it, and may
+  /// have gone the other way.
+  private func ends(
+    _ pair: Int, _ outputs: [ObserverOutput], _ seen: (SocketAddress, SocketAddress)
+  ) -> [SocketAddress] {
+    let last = outputs.lazy.reversed().compactMap { output -> ObservedPacket? in
+      guard case .told(.packet(let packet)) = output.content else { return nil }
+      return packet.pair == pair ? packet : nil
+    }.first
+    return last?.from == 1 ? [seen.1, seen.0] : [seen.0, seen.1]
   }
 }
 

@@ -45,8 +45,6 @@ struct ImportTests {
       let outcome = try await Tool.run(verb, path, "--json")
       #expect(outcome.status == 0, "\(verb): \(outcome.errors)")
     }
-    let page = folder.file("call.html")
-    #expect(try await Tool.run("page", path, "--out", page).status == 0)
   }
 
   /// A browser logs the secrets of all that it opens; a take has those of its calls.

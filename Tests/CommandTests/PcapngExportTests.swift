@@ -5,9 +5,6 @@ import Testing
 struct PcapngExportTests {
   private static let samples = URL(filePath: #filePath).deletingLastPathComponent()
     .deletingLastPathComponent().appending(path: "ObserverTests/Samples")
-  private static let tshark = ["/usr/bin/tshark", "/usr/local/bin/tshark"].first {
-    FileManager.default.isExecutableFile(atPath: $0)
-  }
 
   private func sample(_ name: String) -> String { Self.samples.appending(path: name).path }
 
@@ -78,73 +75,6 @@ struct PcapngExportTests {
     // A handshake is none of them, and the checks are.
     #expect(packets.contains { $0.payload.first == 0 || $0.payload.first == 1 })
     #expect(!packets.contains { $0.payload.first.map { (20..<64).contains($0) } ?? false })
-  }
-
-  /// A line of tshark's table of RTP streams: the codec in it shows that SDP was understood.
-  private struct Row {
-    var ssrc: Int
-    var codec: String
-    var packets: Int
-    var lost: Int
-    var maximumJitter: Double
-
-    init?(_ line: Substring) {
-      let fields = line.split(separator: " ")
-      guard let place = fields.firstIndex(where: { $0.hasPrefix("0x") }), place >= 6,
-        let ssrc = Int(fields[place].dropFirst(2), radix: 16),
-        let percent = fields.firstIndex(where: { $0.hasPrefix("(") }), fields.count > percent + 6,
-        let packets = Int(fields[percent - 2]), let lost = Int(fields[percent - 1]),
-        let maximum = Double(fields[percent + 6]), let port = Int(fields[place - 3]),
-        port < 32_768
-      else { return nil }
-      self.ssrc = ssrc
-      codec = fields[place + 1].lowercased()
-      (self.packets, self.lost, maximumJitter) = (packets, lost, maximum)
-    }
-  }
-
-  /// The ports of the samples have their highest bit set, so those of the clear have it not.
-  @Test(
-    .enabled(if: tshark != nil, "tshark is not installed"),
-    arguments: ["chromium-aiortc", "aiortc-offers-chromium"])
-  func tsharkFindsTheStreamsInTheClearWithoutSettings(name: String) async throws {
-    let folder = try Folder()
-    let (path, capture) = try await exported(name, folder)
-    let tool = try #require(Self.tshark)
-    let table = try await Tool.shell("'\(tool)' -q -z rtp,streams -r '\(capture)'")
-    let rows = table.output.split(separator: "\n").compactMap { Row($0) }
-    #expect(rows.count == 5, "\(table.output)")
-    #expect(
-      rows.contains { $0.codec.contains("opus") } && rows.contains { $0.codec.contains("vp8") })
-    for row in rows {
-      let packets =
-        "SELECT count(*) FROM packet WHERE protocol = 'rtp' AND direction = 'in' AND ssrc = "
-      #expect(try Takes.number(path, packets + "\(row.ssrc)") == Int64(row.packets), "\(row)")
-    }
-    var compared = 0
-    for row in rows where row.codec.contains("opus") || row.codec.contains("vp8") {
-      #expect(try last(path, "$.packetsLost", row.ssrc) == Int64(row.lost), "\(row)")
-      // Of some streams tshark prints no jitter at all; its last column is 0 then.
-      guard row.maximumJitter > 0 else { continue }
-      compared += 1
-      // In microseconds: a sample is one of the values whose largest tshark tells.
-      let jitter = try last(path, "$.jitter", row.ssrc, times: 1_000_000)
-      #expect(jitter > 0 && Double(jitter) <= row.maximumJitter * 1000 + 100, "\(row)")
-    }
-    #expect(compared >= 2)
-  }
-
-  /// A member of the last sample of a received stream.
-  private func last(_ path: String, _ member: String, _ ssrc: Int, times factor: Int = 1) throws
-    -> Int64
-  {
-    try Takes.number(
-      path,
-      """
-      SELECT CAST((members ->> '\(member)') * \(factor) AS INTEGER) FROM stat
-      WHERE type = 'inbound-rtp' AND members ->> '$.ssrc' = \(ssrc)
-      ORDER BY row DESC LIMIT 1
-      """)
   }
 }
 

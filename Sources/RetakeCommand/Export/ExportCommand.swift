@@ -22,9 +22,9 @@ struct ExportCommand: ParsableCommand {
       is on). Handshakes are left out.
 
       --pcapng writes the wire with the secrets that open it into one interface of a capture, and \
-      RTP and RTCP in the clear into a second one (on ports whose highest bit is turned), headed \
-      by an exchange of SIP that names the codecs: Wireshark then needs no settings. An import of \
-      that file takes the first interface alone.
+      RTP and RTCP in the clear into a second one (each stream on ports of its own, whose highest \
+      bit is turned), headed by exchanges of SIP that name the codecs: Wireshark then needs no \
+      settings. An import of that file takes the first interface alone.
 
       --media replays the take and writes what every received track showed and played into one \
       .y4m or .wav file each; video that is not decoded here goes into a file as it came: .h264 \

@@ -8,15 +8,16 @@ import Wire
 /// Writes a take as a capture: what was on the wire with the secrets that open it, and beside it
 /// what it was in the clear.
 ///
-/// The packets in the clear stand on ports of their own (the highest bit is turned), so that a
-/// reader does not take them for repetitions of those on the wire. A short exchange of SIP heads
-/// them, so that it knows RTP and codecs without settings.
+/// The packets in the clear stand on ports of their own (`ClearPorts`), so that a reader does not
+/// take them for repetitions of those on the wire. A short exchange of SIP heads each stream, so that
+/// it knows RTP and codecs without settings.
 final class PcapngExport {
   private let head: CaptureHead
   private let file: PcapngFile
   private let replay: FollowedReplay
   /// How far each side of a TCP connection is.
   private var sequences: [[SocketAddress]: UInt32] = [:]
+  private var ports = ClearPorts()
   private var sessions: Set<[SocketAddress]> = []
   private var failure: (any Error)?
   private var packets = 0
@@ -55,7 +56,11 @@ final class PcapngExport {
     case .datagram(let bytes, let isTruncated):
       wire(source, destination, bytes, isTruncated: isTruncated, at)
     case .clear(_, .sctp): break
-    case .clear(let bytes, _): clear(source, destination, bytes, at)
+    case .clear(let bytes, let kind):
+      guard bytes.count >= 12 || kind == .rtcp else { break }
+      let ssrc = kind == .rtp ? bytes.span.bytes.uint32(at: 8) : nil
+      let ends = ports.ends(from: source, to: destination, ssrc: ssrc)
+      clear(ends.source, ends.destination, bytes, at)
     case .segment(let bytes, let lost, let isEnd):
       connection(source, destination, bytes, lost: lost, isEnd: isEnd, at)
     }
@@ -94,7 +99,6 @@ final class PcapngExport {
   private func clear(
     _ source: SocketAddress, _ destination: SocketAddress, _ bytes: [UInt8], _ at: Instant
   ) {
-    let (source, destination) = (shifted(source), shifted(destination))
     if !sessions.contains([source, destination]) {
       sessions.formUnion([[source, destination], [destination, source]])
       let session = ClearSession(
@@ -105,10 +109,6 @@ final class PcapngExport {
       }
     }
     put(source, destination, bytes, .clear, at)
-  }
-
-  private func shifted(_ address: SocketAddress) -> SocketAddress {
-    SocketAddress(address.ip, port: address.port ^ 0x8000)
   }
 
   private func put(

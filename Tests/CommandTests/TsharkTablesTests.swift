@@ -1,0 +1,181 @@
+import ArgumentParser
+import Foundation
+import Testing
+
+@testable import RetakeCommand
+@testable import Tape
+
+/// Every sample as a take, as a page and as an export, beside what tshark's tables say of it.
+struct TsharkTablesTests {
+  private static let samples = URL(filePath: #filePath).deletingLastPathComponent()
+    .deletingLastPathComponent().appending(path: "ObserverTests/Samples")
+  private static let tshark = ["/usr/bin/tshark", "/usr/local/bin/tshark"].first {
+    FileManager.default.isExecutableFile(atPath: $0)
+  }
+  /// Of the times that tshark prints, in milliseconds.
+  private static let tolerance = 0.1
+
+  /// A line of tshark's table of RTP streams.
+  private struct Row {
+    var ssrc: Int64
+    var port: UInt16
+    var packets: Int64
+    var lost: Int64
+    var jitter: Jitter
+
+    init?(_ line: Substring) {
+      let fields = line.split(separator: " ")
+      guard let place = fields.firstIndex(where: { $0.hasPrefix("0x") }), place >= 6,
+        let ssrc = Int64(fields[place].dropFirst(2), radix: 16),
+        let percent = fields.firstIndex(where: { $0.hasPrefix("(") }), fields.count > percent + 6,
+        let packets = Int64(fields[percent - 2]), let lost = Int64(fields[percent - 1]),
+        let mean = Double(fields[percent + 5]), let maximum = Double(fields[percent + 6]),
+        let port = UInt16(fields[place - 3])
+      else { return nil }
+      (self.ssrc, self.port, self.packets, self.lost) = (ssrc, port, packets, lost)
+      jitter = Jitter(mean: mean, maximum: maximum)
+    }
+  }
+
+  /// In milliseconds.
+  private struct Jitter {
+    var mean = 0.0
+    var maximum = 0.0
+  }
+
+  /// A stream that a peer of a take received.
+  private struct Stream: Hashable {
+    var peer: Int64
+    var ssrc: Int64
+    /// The port that it came from.
+    var port: UInt16
+    var packets: Int64
+    var lost: Int64
+    /// 0 where nothing tells what it carries.
+    var clockRate: Int64
+    var isRepair: Bool
+  }
+
+  @Test(
+    .enabled(if: tshark != nil, "tshark is not installed"),
+    arguments: [
+      "aiortc-offers-chromium.pcap", "chromium-aiortc.pcap", "chromium-firefox-cr-offers.pcap",
+      "firefox-loop.pcap", "chromium-noenc-H264.pcap", "chromium-noenc-VP8.pcap",
+      "chromium-rtpdump.pcapng",
+    ])
+  func everyStreamIsAsTsharkCountsIt(file: String) async throws {
+    let folder = try Folder()
+    let (take, capture) = (folder.file("call.take"), folder.file("call.pcapng"))
+    let page = folder.file("call.html")
+    try ImportCommand.parse(arguments(of: file) + ["--out", take]).run()
+    try ExportCommand.parse([take, "--pcapng", capture]).run()
+    try PageCommand.parse([take, "--out", page]).run()
+    let table = try await Tool.shell(
+      "'\(try #require(Self.tshark))' -n -q -z rtp,streams -r '\(capture)'")
+    let rows = table.output.split(separator: "\n").compactMap { Row($0) }
+    let connection = try TakeFile.openForQueries(take)
+    let streams = try streams(connection)
+    #expect(rows.count == streams.count && rows.count >= 3, "\(table.output)")
+    let drawn = try drawn(page)
+    for stream in streams {
+      // Each stream has ports of its own, not far from those on the wire but for the highest bit.
+      let first = stream.port ^ 0x8000
+      let row = try #require(
+        rows.first { $0.ssrc == stream.ssrc && (first..<first + 40).contains($0.port) },
+        "\(stream) \(table.output)")
+      #expect(row.packets == stream.packets && row.lost == stream.lost, "\(stream) \(row)")
+      #expect(drawn["\(stream.peer) \(stream.ssrc)"] == row.packets, "\(stream)")
+      // What is sent again bears the times of what it repeats.
+      guard stream.clockRate > 0, !stream.isRepair else { continue }
+      let jitter = try jitter(of: stream, connection)
+      #expect(jitter.maximum > 0)
+      #expect(abs(jitter.mean - row.jitter.mean) < Self.tolerance, "\(stream) \(jitter) \(row)")
+      #expect(
+        abs(jitter.maximum - row.jitter.maximum) < Self.tolerance, "\(stream) \(jitter) \(row)")
+    }
+    let known = streams.filter { $0.clockRate > 0 && !$0.isRepair }
+    #expect(known.count >= 2)
+  }
+
+  private func arguments(of file: String) -> [String] {
+    let path = Self.samples.appending(path: file).path
+    let name = path.prefix { $0 != "." }
+    guard FileManager.default.fileExists(atPath: "\(name).keys") else { return [path] }
+    return [
+      path, "--keys", "\(name).keys", "--sdp", "\(name)-offer.sdp", "--sdp", "\(name)-answer.sdp",
+    ]
+  }
+
+  private func streams(_ connection: borrowing SQLiteConnection) throws -> [Stream] {
+    let rows = try connection.prepare(
+      """
+      SELECT p.peer, p.ssrc, min(p.remote), count(*), l.lost,
+        (SELECT max(clock_rate) FROM track AS t
+          WHERE t.peer = p.peer AND t.ssrc = p.ssrc AND codec <> ''),
+        (SELECT max(codec = 'rtx') FROM track AS t WHERE t.peer = p.peer AND t.ssrc = p.ssrc)
+      FROM packet AS p JOIN loss AS l USING (peer, direction, ssrc)
+      WHERE p.protocol = 'rtp' AND direction = 'in' GROUP BY p.peer, p.ssrc ORDER BY 1, 2
+      """)
+    var streams: [Stream] = []
+    while try rows.step() {
+      let address = rows.values(Int64.self, Int64.self, String.self).2
+      let port = try #require(address.split(separator: ":").last.flatMap { UInt16($0) })
+      streams.append(
+        Stream(
+          peer: rows.integer(0), ssrc: rows.integer(1), port: port, packets: rows.integer(3),
+          lost: rows.integer(4), clockRate: rows.isNull(5) ? 0 : rows.integer(5),
+          isRepair: !rows.isNull(6) && rows.integer(6) != 0))
+    }
+    return streams
+  }
+
+  /// The jitter of RFC 3550, whose mean tshark forms without the packets that have a marker.
+  private func jitter(of stream: Stream, _ connection: borrowing SQLiteConnection) throws -> Jitter
+  {
+    let rows = try connection.prepare(
+      """
+      SELECT at_ns, rtp_time, marker FROM packet WHERE protocol = 'rtp' AND direction = 'in'
+      AND peer = \(stream.peer) AND ssrc = \(stream.ssrc) ORDER BY at_ns, row
+      """)
+    var (result, jitter, count) = (Jitter(), 0.0, 0.0)
+    var last: (at: Int64, time: UInt32)?
+    while try rows.step() {
+      let (at, time) = (rows.integer(0), UInt32(truncatingIfNeeded: rows.integer(1)))
+      count += 1
+      if let last {
+        let ticks = Double(Int32(bitPattern: time &- last.time))
+        let drift = Double(at - last.at) / 1e6 - ticks * 1000 / Double(stream.clockRate)
+        jitter += (abs(drift) - jitter) / 16
+        if rows.integer(2) == 0 { result.mean += (jitter - result.mean) / count }
+        result.maximum = max(result.maximum, jitter)
+      }
+      last = (at, time)
+    }
+    return result
+  }
+
+  /// How many packets a page draws of each received stream.
+  private func drawn(_ page: String) throws -> [String: Int64] {
+    let html = try String(contentsOfFile: page, encoding: .utf8)
+    let start = try #require(html.range(of: "id=\"data\">")?.upperBound)
+    let end = try #require(html.range(of: "</script>", range: start..<html.endIndex)?.lowerBound)
+    struct Content: Decodable {
+      struct Series: Decodable {
+        var what: String
+        var peer: Int64?
+        var direction: String?
+        var ssrc: Int64?
+        var count: Int64
+      }
+
+      var series: [Series]
+    }
+    let content = try JSONDecoder().decode(Content.self, from: Data(html[start..<end].utf8))
+    var counts: [String: Int64] = [:]
+    for series in content.series where series.what == "packets" && series.direction == "in" {
+      guard let peer = series.peer, let ssrc = series.ssrc else { continue }
+      counts["\(peer) \(ssrc)", default: 0] += series.count
+    }
+    return counts
+  }
+}
