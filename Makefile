@@ -24,10 +24,10 @@ VENV = .build/interop-venv
 RETAKE = .build/release/retake
 # What `make demo` builds.
 DEMO = .build/debug/retake
-# How debug builds are made here: quick to build and to test, as the end of Package.swift says, and
-# without an index for editors. All of them alike, so that what one made is there for the next.
+# How debug builds are made here: quick to build and to test, as the end of Package.swift says. All
+# of them alike, so that what one made is there for the next. (SwiftPM finds tests by the index that
+# goes with a build; without one it ends.)
 export RETAKE_QUICK_TESTS = 1
-DEBUG = --disable-index-store
 
 # Where `make install` puts things; DESTDIR goes before it while a package is made.
 PREFIX ?= /usr/local
@@ -42,7 +42,7 @@ RELEASE = swift build -c release --static-swift-stdlib
 # Two full stacks call each other over loopback; the take is replayed and looked into. Not the
 # release, because this builds in half of the time, and `make test` goes on from it.
 demo: deps
-	swift build $(DEBUG) --product retake
+	swift build --product retake
 	rm -f $(TAKE) $(TAKE)-wal $(TAKE)-shm
 	$(DEMO) record demo --seconds 3 --out $(TAKE)
 	$(DEMO) replay $(TAKE)
@@ -50,15 +50,15 @@ demo: deps
 
 # Tests that talk over sockets, which need the processors' attention in time; and a long computation
 # that would keep it from everybody else.
-CALLS = |^RetakeTestingTests\.(OwnCodec|SendingTracks|CapturingVideo)Tests
-SOCKETS = ^(SignalingTests|LiveTests|RetakeRTCTests)\.|^CommandTests\.LiveTests/NetworkTests$(CALLS)
+CALLS = |^RetakeTestingTests\.(OwnCodec|SendingTracks|CapturingVideo|Rooms)Tests
+SOCKETS = ^(SignalingTests|LiveTests|RetakeRTCTests|RoomClientTests)\.|^CommandTests\.LiveTests/NetworkTests$(CALLS)
 LONG = ^ReplayTests\.MutationTests
 
 # The unit and property tests, with every captured session as a regression test.
 test: deps deps-test
-	swift test $(DEBUG) --skip '$(SOCKETS)' --skip '$(LONG)'
-	swift test $(DEBUG) --skip-build --filter '$(SOCKETS)'
-	swift test $(DEBUG) --skip-build --filter '$(LONG)'
+	swift test --skip '$(SOCKETS)' --skip '$(LONG)'
+	swift test --skip-build --filter '$(SOCKETS)'
+	swift test --skip-build --filter '$(LONG)'
 
 # Damaged inputs at every entrance, FUZZ at each; what `make test` does with a million at all.
 FUZZ ?= 1000000
@@ -69,11 +69,11 @@ fuzz: deps deps-test
 # A package of somebody else, whose tests replay captures through the RetakeTesting product. It
 # takes what is built already: everything is there when the tests were run before.
 sample: deps deps-test
-	swift test $(DEBUG) --package-path Tests/Sample --scratch-path .build
+	swift test --package-path Tests/Sample --scratch-path .build
 
 # Fourteen deliberate one-line changes of the stack, each of which the captures have to catch.
 changes: deps deps-test
-	SWIFT_BUILD_FLAGS='$(DEBUG)' $(PYTHON) Tests/Changes/run.py
+	$(PYTHON) Tests/Changes/run.py
 
 # The articles and the reference of the library, in .build/docs; a link that leads nowhere is an error.
 docs: deps

@@ -20,8 +20,7 @@ ROOT = Path(__file__).resolve().parents[2]
 COPY = ROOT / ".build" / "changes"
 CAPTURES = Path(sys.argv[1]) if len(sys.argv) > 1 else ROOT / "Captures"
 OWN_TAKE = ROOT / ".build" / "changes-here.take"
-# As the other debug builds of the caller are made, so that nothing is built twice.
-BUILD = ["swift", "build", *os.environ.get("SWIFT_BUILD_FLAGS", "").split()]
+BUILD = ["swift", "build"]
 
 SWITCH = """\
 import Glibc
