@@ -80,7 +80,9 @@ struct SweepTests {
   /// A value that an argument takes, so that others come to be looked at.
   private static func good(_ argument: Argument, in path: [String]) -> String {
     switch argument.valueName {
-    case "url": "http://127.0.0.1:9/none"
+    case "url", "urls":
+      ["janus", "sora", "room"].contains(path.last)
+        ? "ws://127.0.0.1:9/none" : "http://127.0.0.1:9/none"
     case "query": "SELECT 1"
     default: "/nonexistent/\(argument.valueName ?? "x").take"
     }
@@ -92,6 +94,8 @@ struct SweepTests {
       switch (path.last, option) {
       case ("upgrade", _), ("import", _): ["--out", "/nonexistent/new.take"]
       case ("export", _): ["--pcap", "/nonexistent/new.pcap"]
+      case ("janus", _), ("room", _): ["--room", "1"]
+      case ("sora", _): ["--channel", "1"]
       case ("pcap", "--read"), ("pcap", "--interface"): []
       case ("pcap", _): ["--interface", "lo"]
       case ("whatif", _): ["--drop", "packet"]

@@ -26,7 +26,7 @@ final class InterfaceSource: CaptureSource {
     }
     do throws(CommandFailure) {
       try Self.activate(handle, name, snapLength)
-      if let filter = Self.filter(filter, on: name) { try Self.install(filter, handle) }
+      if let filter { try Self.install(filter, handle) }
       guard pcap_setnonblock(handle, 1, &errors) == 0 else {
         throw CommandFailure(.inputOutput, "\(name): it cannot be captured: \(Self.text(errors))")
       }
@@ -79,15 +79,6 @@ final class InterfaceSource: CaptureSource {
     let names = sequence(first: first, next: { $0?.pointee.next }).prefix { $0 != nil }
       .compactMap { $0?.pointee.name.map { String(cString: $0) } }
     return names.isEmpty ? "others" : names.joined(separator: ", ")
-  }
-
-  /// The filter that is put in place.
-  ///
-  /// Loopback shows each frame as it leaves and as it comes;
-  /// libpcap passes over the former, which would still take room in the ring, and count as lost.
-  private static func filter(_ words: String?, on name: String) -> String? {
-    guard name == "lo" else { return words }
-    return words.map { "inbound and (\($0))" } ?? "inbound"
   }
 
   private static func install(_ filter: String, _ handle: OpaquePointer) throws(CommandFailure) {
