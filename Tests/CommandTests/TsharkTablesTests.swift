@@ -77,6 +77,7 @@ struct TsharkTablesTests {
     let streams = try streams(connection)
     #expect(rows.count == streams.count && rows.count >= 3, "\(table.output)")
     let drawn = try drawn(page)
+    var hasJitter = false
     for stream in streams {
       // Each stream has ports of its own, not far from those on the wire but for the highest bit.
       let first = stream.port ^ 0x8000
@@ -88,13 +89,13 @@ struct TsharkTablesTests {
       // What is sent again bears the times of what it repeats.
       guard stream.clockRate > 0, !stream.isRepair else { continue }
       let jitter = try jitter(of: stream, connection)
-      #expect(jitter.maximum > 0)
+      hasJitter = hasJitter || jitter.maximum > 0
       #expect(abs(jitter.mean - row.jitter.mean) < Self.tolerance, "\(stream) \(jitter) \(row)")
       #expect(
         abs(jitter.maximum - row.jitter.maximum) < Self.tolerance, "\(stream) \(jitter) \(row)")
     }
     let known = streams.filter { $0.clockRate > 0 && !$0.isRepair }
-    #expect(known.count >= 2)
+    #expect(known.count >= 2 && hasJitter)
   }
 
   private func arguments(of file: String) -> [String] {
@@ -129,7 +130,7 @@ struct TsharkTablesTests {
     return streams
   }
 
-  /// The jitter of RFC 3550, whose mean tshark forms without the packets that have a marker.
+  /// The jitter of RFC 3550, of which tshark tells without the packets that have a marker.
   private func jitter(of stream: Stream, _ connection: borrowing SQLiteConnection) throws -> Jitter
   {
     let rows = try connection.prepare(
@@ -146,8 +147,10 @@ struct TsharkTablesTests {
         let ticks = Double(Int32(bitPattern: time &- last.time))
         let drift = Double(at - last.at) / 1e6 - ticks * 1000 / Double(stream.clockRate)
         jitter += (abs(drift) - jitter) / 16
-        if rows.integer(2) == 0 { result.mean += (jitter - result.mean) / count }
-        result.maximum = max(result.maximum, jitter)
+        if rows.integer(2) == 0 {
+          result.mean += (jitter - result.mean) / count
+          result.maximum = max(result.maximum, jitter)
+        }
       }
       last = (at, time)
     }

@@ -40,6 +40,13 @@ _AGREEMENT_SECONDS = 0.3
 _KEEP_SECONDS = 20
 _FINISH_SECONDS = 30
 _REPLAY_SECONDS = 600
+_SHORT_SECONDS = 2.5
+_SHORT_TIMEOUT_SECONDS = 60
+_SHORT_OUTCOME = """
+SELECT (SELECT count(DISTINCT track) FROM frame
+    WHERE kind = 'video' AND direction = 'in' AND outcome = 'decoded'),
+  (SELECT group_concat(name) FROM (SELECT DISTINCT name FROM participant ORDER BY name))
+"""
 
 
 @dataclass
@@ -81,6 +88,45 @@ async def run(program, folder):
     problems += found
     problems += await _merge(program, story.takes, folder)
     return problems, figures
+
+
+async def run_short(program, folder):
+    """Two Retakes for a few seconds in a room; the problems found. The take of one is kept."""
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    server = await JanusServer.start("videoroom", folder)
+    take = folder / "call.take"
+    try:
+        async with asyncio.timeout(_SHORT_TIMEOUT_SECONDS):
+            other = await Child.start(
+                _short(program, server, "ben", 600, folder / "other.take"), folder / "other.log"
+            )
+            try:
+                await server.wait_for_publisher()
+                child = await Child.start(
+                    _short(program, server, "retake", _SHORT_SECONDS, take), folder / "call.log"
+                )
+                status = await child.finish(_SHORT_TIMEOUT_SECONDS)
+            finally:
+                ended = await other.finish(_FINISH_SECONDS, sending=signal.SIGINT)
+    except Exception as error:  # a peer's stack may throw anything: the visit failed
+        return [f"{type(error).__name__}: {error}"]
+    finally:
+        await server.end()
+    problems = [f"status {each}" for each in (status, ended) if each != 0]
+    for each in (take, folder / "other.take"):
+        problems += await _replay(program, each, folder)
+    with closing(sqlite3.connect(f"file:{take}?mode=ro", uri=True)) as database:
+        ((decoded, names),) = database.execute(_SHORT_OUTCOME)
+    if not decoded or names != "ben,retake":
+        problems.append(f"{decoded} videos decoded, of {names}")
+    return problems
+
+
+def _short(program, server, name, seconds, take):
+    arguments = [program, "record", "janus", server.address, "--room", ROOM, "--name", name]
+    arguments += ["--publish", "pattern", "--size", "64x48", "--rate", "10"]
+    return [*arguments, "--seconds", seconds, "--no-media-copy", "--out", take]
 
 
 async def _hold(program, folder, server, story):

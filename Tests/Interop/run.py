@@ -127,7 +127,11 @@ async def _main(options, folder):
             continue
         found = await viewing.run(options.retake, folder / name, peer)
         problems += _tell(name, found, "pages of takes, moved through, kept safe, served and live")
-    if "janus" in options.peers and options.only in "rooms-janus":
+    if "janus" in options.peers and options.only in "janus-room":
+        found = await rooms.run_short(options.retake, folder / "janus-room")
+        problems += _tell("janus-room", found, "entered, published, subscribed and left")
+    # Two minutes: a brief run has the short visit alone.
+    if "janus" in options.peers and options.only in "rooms-janus" and not options.brief:
         if namespace.address():
             found, figures = await rooms.run(options.retake, folder / "rooms-janus")
             problems += _tell("rooms-janus", found, "; ".join(figures))

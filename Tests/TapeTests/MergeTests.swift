@@ -62,8 +62,10 @@ struct MergeTests {
     let other = folder.file("other.take")
     try FileManager.default.copyItem(atPath: path, toPath: other)
     #expect(throws: MergedTakes.Refusal.self) { try MergedTakes(first: path, second: other) }
+    let room = MachineKind.room.rawValue
     for take in [path, other] {
-      try folder.alter(take, "INSERT INTO actor_store VALUES (1, 9, 0, 3, 'room', '{}', x'')")
+      try folder.alter(
+        take, "INSERT INTO actor_store VALUES (1, 9, 0, \(room), 'room', '{}', x'')")
     }
     try folder.alter(other, "UPDATE frame_store SET at_ns = at_ns + 70000000")
     let merged = try MergedTakes(first: path, second: other)

@@ -92,7 +92,7 @@ struct RecordSora: AsyncParsableCommand {
 
   @Option(
     help: "A field of the connect message as NAME=VALUE, the value in JSON; may be repeated.",
-    transform: Taking.text())
+    transform: Taking.pair("NAME=VALUE, as in spotlight=true", separator: "="))
   var set: [String] = []
 
   @OptionGroup var options: RecordOptions
@@ -107,12 +107,6 @@ struct RecordSora: AsyncParsableCommand {
       case .recvonly: .recvonly
       case .sendrecv: .both
       }
-    }
-  }
-
-  func validate() throws {
-    guard set.allSatisfy({ $0.contains("=") }) else {
-      throw ValidationError("--set takes NAME=VALUE, as in --set spotlight=true.")
     }
   }
 
@@ -159,7 +153,7 @@ struct RecordRoom: AsyncParsableCommand {
       KEY:SECRET, as the server has them in --room-secret: tokens are asked for with it, and \
       renewed before they end. Neither is written into the take.
       """,
-    transform: Taking.text(3...1_000))
+    transform: Taking.pair("KEY:SECRET", separator: ":"))
   var secret: String?
 
   @OptionGroup var options: RecordOptions
@@ -168,13 +162,10 @@ struct RecordRoom: AsyncParsableCommand {
   func validate() throws {
     guard RoomServer.isRoomID(room) else {
       throw ValidationError(
-        "--room \(room): a room is named by 1 to 32 letters, digits and hyphens, as in --room talk.")
+        "--room takes a name of 1 to 32 letters, digits and hyphens, as in --room talk.")
     }
     guard token == nil || secret == nil else {
       throw ValidationError("--token and --secret exclude each other: give one of them.")
-    }
-    guard secret?.contains(":") ?? true else {
-      throw ValidationError("--secret is KEY:SECRET, with a colon between.")
     }
   }
 

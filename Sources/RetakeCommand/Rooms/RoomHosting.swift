@@ -18,15 +18,12 @@ struct RoomHostingOptions: ParsableArguments {
     help: """
       With --rooms: let only those in who got a token at /rooms/token for this KEY:SECRET.
       """,
-    transform: Taking.text(3...1_000))
+    transform: Taking.pair("KEY:SECRET", separator: ":"))
   var roomSecret: String?
 
   func validate() throws {
     guard rooms || roomSecret == nil else {
       throw ValidationError("--room-secret goes with --rooms: give both, or leave it out.")
-    }
-    guard roomSecret?.contains(":") ?? true else {
-      throw ValidationError("--room-secret is KEY:SECRET, with a colon between.")
     }
   }
 }

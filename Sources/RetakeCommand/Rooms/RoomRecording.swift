@@ -32,7 +32,7 @@ struct RoomRecording {
       let own: RoomOptions.Own?
       do {
         own = try room.media(takesVideo: takesVideo)
-      } catch where open != nil {
+      } catch  where open != nil {
         // It was there at first: what was recorded is kept.
         failure = error as? CommandFailure
         break

@@ -163,7 +163,8 @@ final class RoomVisitor: Sendable {
         published(media?.audio, "audio")?.active = command == "unmute"
       case ("mute", "video"), ("unmute", "video"):
         published(media?.video, "video")?.active = command == "unmute"
-      case ("publish", _): if let media = published(media, "media") { try await room.publish(media) }
+      case ("publish", _):
+        if let media = published(media, "media") { try await room.publish(media) }
       case ("unpublish", _):
         if let media = published(media, "media") { try await room.unpublish(media) }
       case ("message", _): try await room.sendUserMessage(message: rest)

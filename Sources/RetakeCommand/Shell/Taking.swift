@@ -121,6 +121,16 @@ enum Taking {
     }
   }
 
+  /// Two parts with a separator between them, such as `NAME=VALUE`; the first is not empty.
+  static func pair(_ shape: String, separator: Character) -> Reader<String> {
+    { word in
+      guard (2...textLimit).contains(word.utf8.count), !word.utf8.contains(0),
+        let place = word.firstIndex(of: separator), place > word.startIndex
+      else { throw Refusal("the value is \(shape), from 2 to \(textLimit) bytes long") }
+      return word
+    }
+  }
+
   /// A statement of SQL.
   static func query(_ word: String) throws -> String {
     guard !word.isEmpty else {
@@ -136,7 +146,7 @@ enum Taking {
   private static let pathLimit = 4095
   static let textLimit = 10_000
 
-  /// The address of an HTTP server.
+  /// The address of a server, with one of the schemes.
   static func url(_ schemes: [String]) -> Reader<String> {
     { word in
       guard word.utf8.count <= urlLimit, !word.utf8.contains(0),
@@ -146,7 +156,7 @@ enum Taking {
         let names = schemes.map { "\($0)://HOST" }.joined(separator: " or ")
         throw Refusal(
           "an address begins with \(names) and has from 8 to \(urlLimit) bytes, as in "
-            + "http://127.0.0.1:8081/offer")
+            + "\(schemes[0])://127.0.0.1:8081/")
       }
       return word
     }

@@ -31,8 +31,9 @@ public protocol RTCVideoEncoder: AnyObject {
   func implementationName() -> String
 }
 
-/// A decoder of the application's; called on the loop's thread. It calls back before `decode`
-/// returns.
+/// A decoder of the application's, called on the loop's thread.
+///
+/// It calls back before `decode` returns.
 public protocol RTCVideoDecoder: AnyObject {
   /// Who takes what is decoded.
   func setCallback(_ callback: @escaping RTCVideoDecoderCallback)

@@ -115,6 +115,21 @@ class JanusServer:
         socket_ = await self._connect(self._admin_port, "janus-admin-protocol")
         return JanusSession(socket_, {"admin_secret": _SECRET})
 
+    async def wait_for_publisher(self):
+        """Waits until somebody publishes in the room."""
+        session = await self.session()
+        try:
+            handle = await session.attach("videoroom")
+            request = {"request": "listparticipants", "room": ROOM}
+            async with asyncio.timeout(_START_SECONDS):
+                while True:
+                    data = (await session.message(handle, request))["plugindata"]["data"]
+                    if any(each.get("publisher") for each in data["participants"]):
+                        return
+                    await asyncio.sleep(0.05)
+        finally:
+            await session.close()
+
     async def restart(self, seconds):
         """Ends the server and starts it again after a while; nobody is told."""
         await self._child.end()
