@@ -74,6 +74,8 @@ package struct ReceivedFrame: Hashable, Sendable {
   /// The RFC 6464 level and voice bit, where the packet carried them.
   package var audioLevel: UInt8?
   package var isVoice: Bool
+  /// The layer of a simulcast that it belongs to, where the packets of its stream name one.
+  package var rid: String?
   /// The sources that a mixer put together, as the packet lists them.
   package var contributors: [Contributor] = []
 

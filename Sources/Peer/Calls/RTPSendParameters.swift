@@ -11,12 +11,16 @@ public struct RTPEncoding: Hashable, Sendable, Codable {
   public var maxFramerate: Double?
   /// By how much both sides of a video frame are made smaller: 1 or more; nil for audio.
   public var scaleResolutionDownBy: Double?
+  /// The name of the layer where several are sent (RFC 8851): 1 to 16 letters and digits; nil for
+  /// the only encoding. It cannot be changed.
+  public var rid: String?
 
   /// Creates an encoding with these limits.
   public init(
-    active: Bool = true, maxBitrate: UInt64? = nil, maxFramerate: Double? = nil,
-    scaleResolutionDownBy: Double? = nil
+    rid: String? = nil, active: Bool = true, maxBitrate: UInt64? = nil,
+    maxFramerate: Double? = nil, scaleResolutionDownBy: Double? = nil
   ) {
+    self.rid = rid
     self.active = active
     self.maxBitrate = maxBitrate
     self.maxFramerate = maxFramerate
@@ -56,7 +60,7 @@ public struct RTPSendParameters: Hashable, Sendable, Codable {
 
   /// Ties the parameters that are set to those that were read before; they may be set once.
   public var transactionId: String
-  /// How the encodings are sent: exactly one here.
+  /// How the encodings are sent: one, or one for each layer of a simulcast.
   public var encodings: [RTPEncoding]
   /// The agreed codecs, the one that is sent first; cannot be set.
   public var codecs: [Codec]
