@@ -1,6 +1,8 @@
+import JSEP
 package import Media
 package import Peer
 import SDP
+import Wire
 
 extension VirtualCall {
   /// Lets a peer send layers with these names, the smallest first, and gives its transceiver.
