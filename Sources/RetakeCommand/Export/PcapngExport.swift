@@ -9,8 +9,8 @@ import Wire
 /// what it was in the clear.
 ///
 /// The packets in the clear stand on ports of their own (`ClearPorts`), so that a reader does not
-/// take them for repetitions of those on the wire. A short exchange of SIP heads each stream, so that
-/// it knows RTP and codecs without settings.
+/// take them for repetitions of those on the wire. A short exchange of SIP heads each stream, so
+/// that it knows RTP and codecs without settings.
 final class PcapngExport {
   private let head: CaptureHead
   private let file: PcapngFile
