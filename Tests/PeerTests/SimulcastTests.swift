@@ -16,10 +16,10 @@ struct SimulcastTests {
     RTPEncoding(rid: "h", scaleResolutionDownBy: 2),
     RTPEncoding(rid: "f"),
   ]
-  private let pattern = MediaSource.pattern(width: 320, height: 180, framesPerSecond: 15)
+  private static let pattern = MediaSource.pattern(width: 320, height: 180, framesPerSecond: 15)
 
   /// A call in which the first peer sends layers, and the answer takes some of them.
-  private func call(
+  static func call(
     _ encodings: [RTPEncoding] = encodings, taking layers: String = "q;h;f", seed: UInt64 = 60,
     link: LinkSettings = LinkSettings(), seconds: Int64 = 3
   ) -> VirtualCall {
@@ -54,7 +54,7 @@ struct SimulcastTests {
   }
 
   @Test func eachLayerIsSentInItsSizeAndTheLargestIsShown() throws {
-    let call = call()
+    let call = Self.call()
     let frames = sent(call)
     #expect(frames.keys.sorted() == [80, 160, 320])
     #expect(frames.values.allSatisfy { $0 > 35 }, "\(frames)")
@@ -71,7 +71,7 @@ struct SimulcastTests {
   }
 
   @Test func layersAreSwitchedOffAndOnWhileTheCallRuns() throws {
-    let call = call()
+    let call = Self.call()
     #expect(try set(call) { $0[2].active = false } == nil)
     let count = call.frames(of: 0, kind: .video, isInbound: false).count
     call.run(for: .seconds(3))
@@ -97,7 +97,7 @@ struct SimulcastTests {
   }
 
   @Test func layersThatAnAnswerRefusesAreGone() throws {
-    let call = call(taking: "f;~q")
+    let call = Self.call(taking: "f;~q")
     #expect(sent(call).keys.sorted() == [320])
     guard case .parameters(let parameters) = call.call(0, .getParameters(transceiver: 1)) else {
       return
@@ -107,7 +107,7 @@ struct SimulcastTests {
 
   @Test func aPeerThatTakesNoSimulcastGetsTheFirstLayer() throws {
     let call = VirtualCall(seed: 61, links: [LinkSettings(), LinkSettings()])
-    call.addLayers(Self.encodings.reversed(), pattern)
+    call.addLayers(Self.encodings.reversed(), Self.pattern)
     #expect(call.negotiate() == nil)
     call.run(for: .seconds(2))
     #expect(sent(call).keys.sorted() == [320])
@@ -121,7 +121,7 @@ struct SimulcastTests {
   }
 
   @Test func upperLayersWaitUntilThePathCarriesThem() throws {
-    let call = call()
+    let call = Self.call()
     call.call(0, .limitBitrate(minimum: nil, current: nil, maximum: 60_000))
     call.run(for: .seconds(1))
     let count = call.frames(of: 0, kind: .video, isInbound: false).count
@@ -139,7 +139,7 @@ struct SimulcastTests {
     var link = LinkSettings()
     link.lossPerMille = 50
     link.delay = .milliseconds(20)
-    let call = call(seed: 62, link: link, seconds: 6)
+    let call = Self.call(seed: 62, link: link, seconds: 6)
     let resent = stats(call, "outbound-rtp").compactMap { object -> Int64? in
       guard case .integer(let count)? = object["retransmittedPacketsSent"] else { return nil }
       return count
@@ -189,7 +189,8 @@ struct SimulcastTests {
 
   private func frame(_ ssrc: UInt32, _ width: Int? = nil, at seconds: Int64) -> ReceivedFrame {
     var bytes: [UInt8] = [width == nil ? 1 : 0, 0, 0, 0x9d, 0x01, 0x2a]
-    bytes += [UInt8((width ?? 0) & 0xff), UInt8((width ?? 0) >> 8), 90, 0] + [UInt8](repeating: 0, count: 40)
+    bytes += [UInt8((width ?? 0) & 0xff), UInt8((width ?? 0) >> 8), 90, 0]
+    bytes += [UInt8](repeating: 0, count: 40)
     var frame = ReceivedFrame(
       mid: "0", ssrc: ssrc, kind: .video, codec: .vp8, payloadType: 96, firstSequence: 0,
       lastSequence: 0, rtpTime: 0, extendedTime: 0, firstArrival: .zero,

@@ -44,12 +44,12 @@ extension NegotiatedLayer {
   /// the first one that both have is meant.
   static func agreed(sender: SDPSection, receiver: SDPSection) -> [NegotiatedLayer] {
     let sent = Simulcast.streams(sender.simulcast?.sent)
-    let taken = Simulcast.streams(receiver.simulcast?.received).joined()
+    let wishes = Simulcast.streams(receiver.simulcast?.received).joined()
     let described = receiver.rids.filter { !$0.isSent }
     var layers: [NegotiatedLayer] = []
     for choices in sent.prefix(SimulcastLayer.countMaximum) {
       for choice in choices {
-        guard let wish = taken.first(where: { $0.rid == choice.rid }),
+        guard let wish = wishes.first(where: { $0.rid == choice.rid }),
           let limits = described.first(where: { $0.id == choice.rid }),
           sender.rids.contains(where: { $0.isSent && $0.id == choice.rid }),
           !layers.contains(where: { $0.rid == choice.rid })

@@ -11,9 +11,9 @@ public struct RTPEncoding: Hashable, Sendable, Codable {
   public var maxFramerate: Double?
   /// By how much both sides of a video frame are made smaller: 1 or more; nil for audio.
   public var scaleResolutionDownBy: Double?
-  /// The name of the layer where several are sent; nil for the only encoding, and not to be changed.
+  /// The name of the layer where several are sent; nil for the only encoding.
   ///
-  /// 1 to 16 letters and digits (RFC 8851).
+  /// 1 to 16 letters and digits (RFC 8851), which cannot be changed.
   public var rid: String?
 
   /// Creates an encoding with these limits.

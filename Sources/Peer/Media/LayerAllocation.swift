@@ -44,8 +44,8 @@ struct LayerAllocation {
     return shares
   }
 
-  /// What video frames of a size are worth spending, in bits per second: about 200 kbit/s for 320 by
-  /// 180, 670 for 640 by 360, and 2500 for 1280 by 720.
+  /// What video frames of a size are worth spending, in bits per second: about 200 kbit/s for 320
+  /// by 180, 670 for 640 by 360, and 2500 for 1280 by 720.
   static func target(width: Int, height: Int, dividedBy factor: Double) -> UInt64 {
     let pixels = Double(max(width, 0)) * Double(max(height, 0)) / (factor * factor)
     return 45_000 + UInt64(min(pixels, 1e9) * 2.7)

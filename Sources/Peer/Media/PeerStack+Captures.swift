@@ -9,13 +9,13 @@ extension PeerStack {
   func setSource(
     _ source: MediaSource?, of id: UInt32, _ kind: MediaKind, isEnabled: Bool = true
   ) {
-    let known = tracks.sendingIndices(of: id)
-    for index in known {
+    let indices = tracks.sendingIndices(of: id)
+    for index in indices {
       drive(sending: index, .enabled(isEnabled))
       guard tracks.sending[index].source != source else { return }
       drive(sending: index, .source(source))
     }
-    if known.isEmpty, let source {
+    if indices.isEmpty, let source {
       for encoding in senders.encodings(of: id, kind) {
         tracks.add(source, of: id, kind, rid: encoding.rid)
         drive(sending: tracks.sending.count - 1, .enabled(isEnabled))

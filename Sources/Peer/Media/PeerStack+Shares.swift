@@ -21,8 +21,8 @@ extension PeerStack {
     }
   }
 
-  /// The senders of video that a transport carries now: of each its track, or its layers, the lowest
-  /// first, also those that are held back.
+  /// The senders of video that a transport carries now: of each its track, or its layers, the
+  /// lowest first, also those that are held back.
   private func videoSenders(of bundle: Bundle) -> [[Int]] {
     var senders: [[Int]] = []
     for index in tracks.sending.indices where tracks.sending[index].kind == .video {

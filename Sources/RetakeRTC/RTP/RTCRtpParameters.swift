@@ -43,6 +43,8 @@ public final class RTCRtpEncodingParameters {
   public var maxFramerate: NSNumber?
   /// By how much both sides of a video frame are made smaller; nil for audio.
   public var scaleResolutionDownBy: NSNumber?
+  /// The name of the layer where several are sent; nil for the only encoding.
+  public var rid: String?
 
   /// Creates an encoding without limits.
   public init() {}
@@ -53,11 +55,12 @@ public final class RTCRtpEncodingParameters {
     maxBitrateBps = encoding.maxBitrate.map { NSNumber(value: $0) }
     maxFramerate = encoding.maxFramerate.map { NSNumber(value: $0) }
     scaleResolutionDownBy = encoding.scaleResolutionDownBy.map { NSNumber(value: $0) }
+    rid = encoding.rid
   }
 
   var native: RTPEncoding {
     RTPEncoding(
-      active: isActive, maxBitrate: maxBitrateBps?.uint64Value,
+      rid: rid, active: isActive, maxBitrate: maxBitrateBps?.uint64Value,
       maxFramerate: maxFramerate?.doubleValue,
       scaleResolutionDownBy: scaleResolutionDownBy?.doubleValue)
   }
@@ -122,7 +125,7 @@ public final class RTCRtpParameters {
   public let rtcp: RTCRtcpParameters
   /// The agreed header extensions.
   public let headerExtensions: [RTCRtpHeaderExtension]
-  /// How the encodings are sent: one here.
+  /// How the encodings are sent: one, or one for each layer.
   public var encodings: [RTCRtpEncodingParameters]
   /// The agreed codecs, the one that is sent first.
   public let codecs: [RTCRtpCodecParameters]
