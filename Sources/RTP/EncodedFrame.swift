@@ -33,6 +33,8 @@ package struct EncodedFrame: Hashable, Sendable {
   /// The largest absolute sample, and the sum of the squares of the loudest channel's samples.
   package var peak: UInt16 = 0
   package var energy: UInt64 = 0
+  /// The temporal layer of a video frame, where there are several.
+  package var temporal: TemporalLayer?
   /// The sources that the audio was mixed from; empty for an own one.
   package var contributors: [Contributor] = []
 

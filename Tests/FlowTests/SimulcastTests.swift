@@ -101,6 +101,27 @@ struct SimulcastTests {
     #expect(asked == [StreamName("v", "h"), StreamName("v", "f")])
   }
 
+  @Test func packetsTellTheTemporalLayersOfVP8() throws {
+    var streams = SendStreams(Entropy(seed: [5]).stream("rtp"))
+    streams.configure([SectionState(sections[0])])
+    let camera = Camera()
+    let layers: [(UInt8, Bool)] = [(0, true), (2, true), (1, true), (2, false), (0, false)]
+    let descriptors = try layers.map { (id, sync) -> VP8Descriptor in
+      var frame = camera.frame(at: .zero)
+      frame.temporal = TemporalLayer(id: id, isSync: sync, isReference: id < 2)
+      let part = streams.split(frame, 0, at: .zero)[0]
+      let bytes = streams.packet(for: part, 0, transportSequence: 0, sendTime: 0, at: .zero)
+      let header = try RTPHeader(parsing: bytes.span.bytes)
+      var reader = ByteReader(bytes.span.bytes.extracting(header.payload))
+      return try VP8Descriptor(parsing: &reader)
+    }
+    #expect(descriptors.map(\.temporalLayer) == [0, 2, 1, 2, 0])
+    #expect(descriptors.map(\.baseLayerIndex) == [1, 1, 1, 1, 2])
+    #expect(descriptors.map(\.isLayerSync) == [true, true, true, false, false])
+    #expect(descriptors.map(\.isNonReference) == [false, true, false, true, false])
+    #expect(Set(descriptors.map(\.pictureID)).count == 5)
+  }
+
   @Test func layersAreReceivedBesideEachOther() {
     let pair = pair()
     film(pair, frames: 10)

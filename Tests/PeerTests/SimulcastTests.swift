@@ -148,6 +148,24 @@ struct SimulcastTests {
     #expect(call.frames(of: 1, kind: .video, isInbound: true).count { $0.width == 320 } > 60)
   }
 
+  @Test func encodingsHaveTemporalLayersWhereTheyAskForThem() throws {
+    let encodings = [
+      RTPEncoding(rid: "q", scalabilityMode: "L1T3"),
+      RTPEncoding(rid: "h", scalabilityMode: "L1T2"),
+      RTPEncoding(rid: "f"),
+    ]
+    let call = Self.call(encodings, seconds: 2)
+    let modes = stats(call, "outbound-rtp").map { $0["scalabilityMode"] }
+    #expect(modes == ["L1T3", "L1T2", "L1T1"].map { .text($0) })
+    #expect(call.frames(of: 1, kind: .video, isInbound: true).count > 20)
+    #expect(try set(call) { $0[0].scalabilityMode = "L3T3" }?.name == "OperationError")
+    #expect(try set(call) { $0[2].scalabilityMode = "L1T3" } == nil)
+    let count = call.frames(of: 0, kind: .video, isInbound: false).count
+    call.run(for: .seconds(1))
+    let keys = call.frames(of: 0, kind: .video, isInbound: false).dropFirst(count).filter(\.isKey)
+    #expect(keys.map(\.width) == [320])
+  }
+
   @Test(arguments: [
     [RTPEncoding(), RTPEncoding(rid: "a")], [RTPEncoding(rid: "a"), RTPEncoding(rid: "a")],
     [RTPEncoding(rid: "a"), RTPEncoding(rid: "b c")], [RTPEncoding(), RTPEncoding()],

@@ -21,7 +21,10 @@ struct SimulcastReplayTests {
       path: path, seed: 71, links: [link, link], labels: ["a", "b"], keepsMedia: keepsMedia)
     let call = recording.call
     call.addLayers(
-      [RTPEncoding(rid: "q"), RTPEncoding(rid: "h"), RTPEncoding(rid: "f")],
+      [
+        RTPEncoding(rid: "q", scalabilityMode: "L1T3"), RTPEncoding(rid: "h"),
+        RTPEncoding(rid: "f"),
+      ],
       .pattern(width: 320, height: 180, framesPerSecond: 10))
     #expect(call.negotiate(edit: VirtualCall.taking("q;h;f")) == nil)
     recording.run(for: .seconds(2))

@@ -75,9 +75,10 @@ struct SendStream {
   /// Cuts a frame into packets' shares.
   mutating func split(_ frame: EncodedFrame, at now: Instant) -> [PayloadPart] {
     let codec = agreement.codec
+    if frame.temporal?.id == 0 { numbers.beginBase() }
     let shares = PayloadShare.all(
-      of: frame, pictureID: numbers.pictureID, limit: agreement.payloadLimit,
-      fragments: codec.fragments)
+      of: frame, pictureID: numbers.pictureID, baseIndex: numbers.baseIndex,
+      limit: agreement.payloadLimit, fragments: codec.fragments)
     guard !shares.isEmpty else {
       discardFrame()
       return []

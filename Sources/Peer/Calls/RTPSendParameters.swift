@@ -15,17 +15,32 @@ public struct RTPEncoding: Hashable, Sendable, Codable {
   ///
   /// 1 to 16 letters and digits (RFC 8851), which cannot be changed.
   public var rid: String?
+  /// The temporal layers of VP8: `L1T1`, `L1T2` or `L1T3` (W3C scalabilityMode); nil for one.
+  ///
+  /// Other codecs, and encoders of an application, have one.
+  public var scalabilityMode: String?
 
   /// Creates an encoding with these limits.
   public init(
     rid: String? = nil, active: Bool = true, maxBitrate: UInt64? = nil,
-    maxFramerate: Double? = nil, scaleResolutionDownBy: Double? = nil
+    maxFramerate: Double? = nil, scaleResolutionDownBy: Double? = nil,
+    scalabilityMode: String? = nil
   ) {
     self.rid = rid
+    self.scalabilityMode = scalabilityMode
     self.active = active
     self.maxBitrate = maxBitrate
     self.maxFramerate = maxFramerate
     self.scaleResolutionDownBy = scaleResolutionDownBy
+  }
+}
+
+extension RTPEncoding {
+  /// Layers by their names, the largest first, each half as large as the one before.
+  package static func halved(_ rids: [String]) -> [RTPEncoding] {
+    rids.prefix(SimulcastLayer.countMaximum).enumerated().map { place, rid in
+      RTPEncoding(rid: rid, scaleResolutionDownBy: Double(1 << place))
+    }
   }
 }
 

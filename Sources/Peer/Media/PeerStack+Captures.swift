@@ -1,6 +1,7 @@
 import Flow
 import JSEP
 import Media
+import RTP
 import Transport
 import Wire
 
@@ -87,6 +88,9 @@ extension PeerStack {
   func encoding(of track: SendingTrack) -> RTPEncoding {
     var encoding = senders.encoding(of: track.transceiver, track.kind, rid: track.rid)
     let section = negotiation.sections.first { $0.transceiverID == track.transceiver }
+    if encoding.scalabilityMode != nil, !hasTemporalLayers(section) {
+      encoding.scalabilityMode = nil
+    }
     func limit(to bitrate: UInt64?) {
       if let bitrate { encoding.maxBitrate = min(bitrate, encoding.maxBitrate ?? .max) }
     }
@@ -99,6 +103,13 @@ extension PeerStack {
       encoding.maxFramerate = min(most, encoding.maxFramerate ?? most)
     }
     return encoding
+  }
+
+  /// Whether what a section sends can have temporal layers: VP8 of the library.
+  private func hasTemporalLayers(_ section: NegotiatedSection?) -> Bool {
+    let own = genesis.configuration.ownCodecs ?? []
+    return section?.sentCodec?.name == CodecName.vp8.rawValue
+      && !own.contains { $0.role == .encoder && $0.codec == CodecName.vp8.rawValue }
   }
 
   /// What may be sent of a transceiver's video frames, in bits per second: what the application and

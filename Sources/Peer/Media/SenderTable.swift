@@ -180,6 +180,7 @@ extension RTPEncoding {
     if kind == .audio {
       encoding.maxFramerate = nil
       encoding.scaleResolutionDownBy = nil
+      encoding.scalabilityMode = nil
     } else {
       encoding.scaleResolutionDownBy = scaleResolutionDownBy ?? 1
     }
@@ -220,6 +221,17 @@ extension RTPEncoding {
     if let scaleResolutionDownBy, !(scaleResolutionDownBy.isFinite && scaleResolutionDownBy >= 1) {
       throw PeerError(name: "RangeError", message: "scaleResolutionDownBy must be 1 or more")
     }
+    if let scalabilityMode, temporalLayers == nil {
+      throw PeerError(
+        name: "OperationError",
+        message: "the scalability mode \(scalabilityMode) is none of L1T1, L1T2 and L1T3")
+    }
+  }
+
+  /// How many temporal layers there are; nil for a mode that nothing is sent in.
+  var temporalLayers: Int? {
+    guard let scalabilityMode else { return 1 }
+    return TemporalPattern.counts.first { scalabilityMode == "L1T\($0)" }
   }
 
   /// What audio may spend, in bits per second.

@@ -85,7 +85,7 @@ struct SendingTrack: Machine {
   private(set) var codec = ""
   private(set) var ssrc: UInt32 = 0
   /// The limits of what runs.
-  private var encoding = RTPEncoding()
+  private(set) var encoding = RTPEncoding()
   private var adaptation = VideoAdaptation()
   private var contentHint = ContentHint.none
   /// What the audio encoder that runs may spend, in bits per second.
@@ -244,6 +244,7 @@ struct SendingTrack: Machine {
       drive(.bitrate(bitrate), at: now, into: &outbox)
       drive(.screen(contentHint.isScreen), at: now, into: &outbox)
       drive(.limits(of: start.encoding, adaptation.limits), at: now, into: &outbox)
+      drive(.temporalLayers(start.encoding.temporalLayers ?? 1), at: now, into: &outbox)
       drive(VideoCapture.Input.start, at: now, into: &outbox)
     }
   }
@@ -271,6 +272,7 @@ struct SendingTrack: Machine {
     self.encoding = encoding
     if video != nil {
       drive(.limits(of: encoding, adaptation.limits), at: now, into: &outbox)
+      drive(.temporalLayers(encoding.temporalLayers ?? 1), at: now, into: &outbox)
     } else if kind == .audio, audioBitrate != encoding.audioBitrate(upTo: audioBitrateMaximum) {
       // An encoder of audio keeps its bit rate, so another one goes on in its place.
       stop(at: now, into: &outbox)

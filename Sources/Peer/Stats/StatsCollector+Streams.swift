@@ -75,7 +75,7 @@ extension StatsCollector {
     stats.set("framesPerSecond", totals.rate.count(at: now.nanoseconds))
     stats.set("encoderImplementation", "libvpx")
     stats.set("powerEfficientEncoder", false)
-    stats.set("scalabilityMode", "L1T1")
+    stats.set("scalabilityMode", track?.encoding.scalabilityMode ?? "L1T1")
     if let track, track.isRunning { stats.set("targetBitrate", Double(track.bitrate)) }
   }
 

@@ -45,6 +45,8 @@ public final class RTCRtpEncodingParameters {
   public var scaleResolutionDownBy: NSNumber?
   /// The name of the layer where several are sent; nil for the only encoding.
   public var rid: String?
+  /// How many temporal layers VP8 has: 1 to 3; nil for one.
+  public var numTemporalLayers: NSNumber?
 
   /// Creates an encoding without limits.
   public init() {}
@@ -56,13 +58,17 @@ public final class RTCRtpEncodingParameters {
     maxFramerate = encoding.maxFramerate.map { NSNumber(value: $0) }
     scaleResolutionDownBy = encoding.scaleResolutionDownBy.map { NSNumber(value: $0) }
     rid = encoding.rid
+    numTemporalLayers = encoding.scalabilityMode.flatMap { mode in
+      (1...3).first { mode == "L1T\($0)" }.map { NSNumber(value: $0) }
+    }
   }
 
   var native: RTPEncoding {
     RTPEncoding(
       rid: rid, active: isActive, maxBitrate: maxBitrateBps?.uint64Value,
       maxFramerate: maxFramerate?.doubleValue,
-      scaleResolutionDownBy: scaleResolutionDownBy?.doubleValue)
+      scaleResolutionDownBy: scaleResolutionDownBy?.doubleValue,
+      scalabilityMode: numTemporalLayers.map { "L1T\($0.intValue)" })
   }
 }
 
