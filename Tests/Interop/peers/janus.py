@@ -174,7 +174,7 @@ def _streams(media):
         yield Stream(kind, "in", ssrcs["ssrc-peer"], received, received, rtx)
     # Of a simulcast it counts each layer for itself.
     for layer in (1, 2):
-        counts = media["stats"].get(f"in-sim{layer}") or {}
+        counts = stats["in"].get(f"video-simulcast-{layer}", {})
         if (ssrc := ssrcs.get(f"ssrc-peer-sim-{layer}")) and (count := counts.get("packets", 0)):
             rtx = ssrcs.get(f"ssrc-peer-sim-{layer}-rtx")
             yield Stream(kind, "in", ssrc, count, count, rtx)
