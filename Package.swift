@@ -196,7 +196,7 @@ let package = Package(
     module(
       "Lab",
       [
-        "Wire", "STUN", "TURN", "ICE", "SDP", "Secure", "Peer", "Media", "AudioSession",
+        "Wire", "STUN", "TURN", "ICE", "SDP", "JSEP", "Secure", "Peer", "Media", "AudioSession",
         "RoomSignaling", "Room", "Tape",
       ]),
     // TLS for connections to servers of relays and of signaling, and from their clients.

@@ -31,14 +31,31 @@ package struct FlowSection: Hashable, Sendable {
 
   /// What this side sends in the section.
   package struct Sending: Hashable, Sendable {
-    package var ssrc: UInt32
-    package var rtxSSRC: UInt32?
+    /// A stream that is sent: the only one, or a layer of a simulcast.
+    package struct Source: Hashable, Sendable {
+      /// The name of the layer (RFC 8851); nil for the only stream.
+      package var rid: String?
+      package var ssrc: UInt32
+      package var rtxSSRC: UInt32?
+
+      package init(rid: String? = nil, ssrc: UInt32, rtxSSRC: UInt32?) {
+        self.rid = rid
+        self.ssrc = ssrc
+        self.rtxSSRC = rtxSSRC
+      }
+    }
+
+    /// The only stream, or the layers of a simulcast in the order in which they were offered.
+    package var sources: [Source]
     package var codec: Codec
 
-    package init(ssrc: UInt32, rtxSSRC: UInt32?, codec: Codec) {
-      self.ssrc = ssrc
-      self.rtxSSRC = rtxSSRC
+    package init(_ sources: [Source], codec: Codec) {
+      self.sources = sources
       self.codec = codec
+    }
+
+    package init(ssrc: UInt32, rtxSSRC: UInt32?, codec: Codec) {
+      self.init([Source(ssrc: ssrc, rtxSSRC: rtxSSRC)], codec: codec)
     }
   }
 

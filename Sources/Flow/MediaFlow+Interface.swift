@@ -16,8 +16,8 @@ extension MediaFlow {
     case rtp([UInt8], arrival: Instant)
     /// A decrypted RTCP compound packet and the kernel's receive time.
     case rtcp([UInt8], arrival: Instant)
-    /// A frame to send in a section.
-    case frame(mid: String, EncodedFrame)
+    /// A frame to send in a section, of the layer that is named where there are several.
+    case frame(mid: String, rid: String? = nil, EncodedFrame)
     /// The decoder of a section needs a key frame (PLI or FIR follows, rate-limited).
     case requestKeyframe(mid: String)
     case deadline
@@ -31,8 +31,8 @@ extension MediaFlow {
     case rtcp([UInt8])
     /// An audio packet's payload in arrival order, or a video frame in decoding order.
     case received(ReceivedFrame)
-    /// The peer wants a key frame of this section (PLI or FIR).
-    case keyframeRequested(mid: String)
+    /// The peer wants a key frame of this section (PLI or FIR), and of which layer.
+    case keyframeRequested(mid: String, rid: String? = nil)
     /// What all video encoders together may spend, in bits per second.
     case targetBitrate(UInt64)
     /// The share of sent packets the peer reported as lost, 0 to 255 (for in-band FEC).

@@ -66,7 +66,8 @@ package struct MediaFlow: Machine {
     case .rtp(let bytes, let arrival): receiveRTP(bytes, arrival: arrival, at: now, into: &outbox)
     case .rtcp(let bytes, let arrival):
       receiveRTCP(bytes, arrival: arrival, at: now, into: &outbox)
-    case .frame(let mid, let frame): send(frame, mid: mid, at: now, into: &outbox)
+    case .frame(let mid, let rid, let frame):
+      send(frame, StreamName(mid, rid), at: now, into: &outbox)
     case .requestKeyframe(let mid): receivers.wantKeyframe(mid)
     case .deadline: break
     case .close:
@@ -109,7 +110,9 @@ package struct MediaFlow: Machine {
     guard isWritable != self.isWritable else { return }
     self.isWritable = isWritable
     if isWritable {
-      for mid in senders.takeLosses() { outbox.append(.keyframeRequested(mid: mid)) }
+      for name in senders.takeLosses() {
+        outbox.append(.keyframeRequested(mid: name.mid, rid: name.rid))
+      }
     } else if !pacer.isEmpty {
       // Video frames that waited would come too late; a key frame is asked for when the path is
       // back.
@@ -122,9 +125,9 @@ package struct MediaFlow: Machine {
 
   /// Sends a frame's packets: audio at once, video frames at the pacer's rate.
   private mutating func send(
-    _ frame: EncodedFrame, mid: String, at now: Instant, into outbox: inout Outbox<Output>
+    _ frame: EncodedFrame, _ name: StreamName, at now: Instant, into outbox: inout Outbox<Output>
   ) {
-    guard let index = senders.index(of: mid), !frame.bytes.isEmpty else { return }
+    guard let index = senders.index(of: name), !frame.bytes.isEmpty else { return }
     guard isWritable, senders.all[index].agreement.codec.name == frame.codec else {
       senders.discardFrame(index)
       return
@@ -209,7 +212,7 @@ package struct MediaFlow: Machine {
     if agreement.reportsBitrate { arrivals.receive(bytes: bytes.count, at: arrival) }
     guard
       let place = receivers.route(
-        header, mid: values.mid.map { bytes[$0] }, agreement, at: now, into: &outbox),
+        header, values.name(in: bytes), agreement, at: now, into: &outbox),
       let section = agreement.section(receivers.all[place.index].mid)
     else {
       // A packet of padding only probes the path and needs no stream.
@@ -350,8 +353,8 @@ package struct MediaFlow: Machine {
   private mutating func demandKeyframe(
     of ssrc: UInt32, number: UInt8?, at now: Instant, into outbox: inout Outbox<Output>
   ) {
-    if let mid = senders.takeDemand(of: ssrc, number: number, at: now) {
-      outbox.append(.keyframeRequested(mid: mid))
+    if let name = senders.takeDemand(of: ssrc, number: number, at: now) {
+      outbox.append(.keyframeRequested(mid: name.mid, rid: name.rid))
     }
   }
 
@@ -405,5 +408,14 @@ package struct MediaFlow: Machine {
       outbox.append(.rtcpBlock(RTCPRecord(packet, isInbound: false)))
     }
     outbox.append(.rtcp(bytes))
+  }
+}
+
+extension HeaderExtensions {
+  /// What a packet says of the stream that it belongs to.
+  fileprivate func name(in bytes: [UInt8]) -> ReceiveStreams.Name {
+    ReceiveStreams.Name(
+      mid: mid.map { bytes[$0] }, rid: streamID.map { bytes[$0] },
+      repairedRID: repairedStreamID.map { bytes[$0] })
   }
 }

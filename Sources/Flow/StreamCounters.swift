@@ -7,6 +7,8 @@ package struct OutboundStreamCounters: Hashable, Sendable {
   package var kind: MediaKind
   package var ssrc: UInt32
   package var rtxSSRC: UInt32?
+  /// The layer of a simulcast; nil for the only stream of its section.
+  package var rid: String?
   package var codec: CodecName
   package var payloadType: UInt8
   /// Whether the section agrees on sending now.
@@ -76,6 +78,8 @@ package struct InboundStreamCounters: Hashable, Sendable {
   package var kind: MediaKind
   package var ssrc: UInt32
   package var rtxSSRC: UInt32?
+  /// The layer of a simulcast that its packets name.
+  package var rid: String?
   /// What the last packet carried; nil before a packet of a known payload type.
   package var codec: CodecName?
   package var payloadType: UInt8?

@@ -26,6 +26,8 @@ package struct Transceiver: Hashable, Sendable {
   /// Drawn at creation; the SSRCs this transceiver sends with.
   package let ssrc: UInt32
   package let rtxSSRC: UInt32
+  /// The layers of a simulcast that it sends; none where it sends one stream.
+  package private(set) var layers: [SimulcastLayer]
   /// Known once associated with an m-section.
   package private(set) var mid: String?
   package private(set) var mLineIndex: Int?
@@ -58,7 +60,8 @@ package struct Transceiver: Hashable, Sendable {
 
   init(
     id: UInt32, kind: MediaKind, direction: TransceiverDirection, streamIDs: [String],
-    trackID: String, ssrc: UInt32, rtxSSRC: UInt32, by origin: Origin
+    trackID: String, ssrc: UInt32, rtxSSRC: UInt32, layers: [SimulcastLayer] = [],
+    by origin: Origin
   ) {
     self.id = id
     self.kind = kind
@@ -67,6 +70,7 @@ package struct Transceiver: Hashable, Sendable {
     self.trackID = trackID
     self.ssrc = ssrc
     self.rtxSSRC = rtxSSRC
+    self.layers = layers
     switch origin {
     case .addTransceiver(let hasTrack): hasLocalTrack = hasTrack
     case .addTrack(let hasTrack):
@@ -75,6 +79,14 @@ package struct Transceiver: Hashable, Sendable {
       hasLocalTrack = hasTrack
     case .remoteOffer: wasMadeForRemoteOffer = true
     }
+  }
+
+  /// Whether it offers more than one layer.
+  var offersSimulcast: Bool { layers.count > 1 }
+
+  /// The source of the only stream: its own, or that of the layer that was left of several.
+  package var onlySource: (ssrc: UInt32, rtxSSRC: UInt32) {
+    layers.first.map { ($0.ssrc, $0.rtxSSRC) } ?? (ssrc, rtxSSRC)
   }
 
   // MARK: What applications set
@@ -161,6 +173,14 @@ package struct Transceiver: Hashable, Sendable {
     guard remoteTrackIsLive, !direction.receives else { return [] }
     remoteTrackIsLive = false
     return [.trackRemoved(transceiver: id)]
+  }
+
+  /// Gives up the layers that an answer refused; without simulcast the first one is left (W3C
+  /// setRemoteDescription).
+  mutating func keepLayers(_ accepted: [NegotiatedLayer]) {
+    guard offersSimulcast else { return }
+    let kept = layers.filter { layer in accepted.contains { $0.rid == layer.rid } }
+    layers = kept.isEmpty ? Array(layers.prefix(1)) : kept
   }
 
   /// Notes that the offer which made the transceiver was answered for good.

@@ -20,7 +20,8 @@ import Wire
 /// - Calls: what applications ask for, and what an exchange of descriptions sets in motion.
 /// - Transport: `BundleTable`, the transports with the flows over them.
 /// - Media: `TrackTable`, what is captured and played; `SenderTable`, what applications set on
-///   senders; `SpeakerWatch`, who speaks.
+///   senders; `LayerAllocation` and `LayerChoice`, the layers of a simulcast that are sent and
+///   shown; `SpeakerWatch`, who speaks.
 /// - Data: `DataTransport`, the association with its channels.
 /// - States: `ConnectionStates`, `Establishment` and `NegotiationNeed`.
 /// - Stats: `StatsCollector`, which reads the others.

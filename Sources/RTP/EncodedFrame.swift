@@ -33,6 +33,8 @@ package struct EncodedFrame: Hashable, Sendable {
   /// The largest absolute sample, and the sum of the squares of the loudest channel's samples.
   package var peak: UInt16 = 0
   package var energy: UInt64 = 0
+  /// The temporal layer of a video frame, where there are several.
+  package var temporal: TemporalLayer?
   /// The sources that the audio was mixed from; empty for an own one.
   package var contributors: [Contributor] = []
 
@@ -74,6 +76,8 @@ package struct ReceivedFrame: Hashable, Sendable {
   /// The RFC 6464 level and voice bit, where the packet carried them.
   package var audioLevel: UInt8?
   package var isVoice: Bool
+  /// The layer of a simulcast that it belongs to, where the packets of its stream name one.
+  package var rid: String?
   /// The sources that a mixer put together, as the packet lists them.
   package var contributors: [Contributor] = []
 

@@ -99,6 +99,12 @@ package struct RestrictionID: AttributeValue {
   /// All after the direction.
   package var restrictions: String?
 
+  package init(id: String, isSent: Bool, restrictions: String? = nil) {
+    self.id = id
+    self.isSent = isSent
+    self.restrictions = restrictions
+  }
+
   package init?(_ text: String) {
     let fields = text.fields
     guard fields.count >= 2, fields[1] == "send" || fields[1] == "recv" else { return nil }
@@ -121,6 +127,11 @@ package struct Simulcast: AttributeValue {
   package var sent: String?
   /// The stream list that the writer receives, as given.
   package var received: String?
+
+  package init(sent: String? = nil, received: String? = nil) {
+    self.sent = sent
+    self.received = received
+  }
 
   package init?(_ text: String) {
     let fields = text.fields

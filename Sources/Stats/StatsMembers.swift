@@ -155,11 +155,10 @@ package struct StatsMembers: Sendable {
         framesPerSecond framesSent hugeFramesSent framesEncoded keyFramesEncoded qpSum \
         totalEncodeTime qualityLimitationReason qualityLimitationDurations \
         qualityLimitationResolutionChanges nackCount firCount pliCount encoderImplementation \
-        powerEfficientEncoder active scalabilityMode
+        powerEfficientEncoder active scalabilityMode rid
         """,
       missing: [
         ("packetsSentWithEct1", noECN),
-        ("rid", "there is one encoding"),
         ("psnrSum psnrMeasurements", "the encoder does not measure it"),
       ]),
     StatsMembers(

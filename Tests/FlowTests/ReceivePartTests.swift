@@ -63,16 +63,18 @@ struct ReceivePartTests {
     let agreement = FlowAgreement([Agreed.video()[1]])
     var streams = ReceiveStreams()
     var outbox = Outbox<MediaFlow.Output>()
-    let first = streams.route(try header(), mid: nil, agreement, at: .zero, into: &outbox)
+    let first = streams.route(
+      try header(), ReceiveStreams.Name(), agreement, at: .zero, into: &outbox)
     #expect(first?.index == 0 && first?.isRetransmission == false)
     #expect(streams.isReceiving && streams.videoSSRCs == [Agreed.videoSSRC])
     streams.end([Agreed.videoSSRC, 5], into: &outbox)
     streams.end([Agreed.videoSSRC], into: &outbox)
     #expect(!streams.isReceiving && streams.videoSSRCs.isEmpty)
     let padding = streams.route(
-      try header(2, payload: 0), mid: nil, agreement, at: .zero, into: &outbox)
+      try header(2, payload: 0), ReceiveStreams.Name(), agreement, at: .zero, into: &outbox)
     #expect(padding == nil)
-    let again = streams.route(try header(3), mid: nil, agreement, at: .zero, into: &outbox)
+    let again = streams.route(
+      try header(3), ReceiveStreams.Name(), agreement, at: .zero, into: &outbox)
     #expect(again?.index == 0 && streams.routes.count == 1)
     let ssrc = Agreed.videoSSRC
     #expect(told(&outbox) == ["began v \(ssrc)", "ended v \(ssrc)", "began v \(ssrc)"])
@@ -85,9 +87,9 @@ struct ReceivePartTests {
     var outbox = Outbox<MediaFlow.Output>()
     let rtx = try header(type: type, ssrc: Agreed.rtxSSRC)
     // Before the stream there is nothing that they could repair.
-    let early = streams.route(rtx, mid: nil, agreement, at: .zero, into: &outbox)
-    _ = streams.route(try header(), mid: nil, agreement, at: .zero, into: &outbox)
-    let place = streams.route(rtx, mid: nil, agreement, at: .zero, into: &outbox)
+    let early = streams.route(rtx, ReceiveStreams.Name(), agreement, at: .zero, into: &outbox)
+    _ = streams.route(try header(), ReceiveStreams.Name(), agreement, at: .zero, into: &outbox)
+    let place = streams.route(rtx, ReceiveStreams.Name(), agreement, at: .zero, into: &outbox)
     #expect(early == nil && place?.index == 0 && place?.isRetransmission == true)
     #expect(streams.routes.map(\.ssrc) == [Agreed.videoSSRC, Agreed.rtxSSRC])
     // With the section the stream and its sources are gone.
@@ -101,12 +103,13 @@ struct ReceivePartTests {
     var outbox = Outbox<MediaFlow.Output>()
     for ssrc: UInt32 in 1...4 {
       _ = streams.route(
-        try header(ssrc: ssrc), mid: nil, agreement, at: .zero, into: &outbox)
+        try header(ssrc: ssrc), ReceiveStreams.Name(), agreement, at: .zero, into: &outbox)
     }
     #expect(streams.all.map(\.ssrc) == [3, 4] && streams.routes.map(\.ssrc) == [3, 4])
     #expect(streams.all.map(\.hasEnded) == [true, false])
     // A packet of the former one is late, unless the present one has been silent for long.
-    let late = streams.route(try header(ssrc: 3), mid: nil, agreement, at: at(5), into: &outbox)
+    let late = streams.route(
+      try header(ssrc: 3), ReceiveStreams.Name(), agreement, at: at(5), into: &outbox)
     #expect(late == nil)
   }
 

@@ -149,7 +149,7 @@ struct SendingTests {
     #expect(pair.flows[0].outbound[0].framesDiscarded == 1)
     pair.step(0, .writable(true))
     let demands = pair.outputs[0].filter {
-      if case .keyframeRequested(mid: "v") = $0.output { true } else { false }
+      if case .keyframeRequested(mid: "v", rid: nil) = $0.output { true } else { false }
     }
     #expect(demands.count == 1)
     camera.wantsKey = true

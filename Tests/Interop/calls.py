@@ -165,6 +165,9 @@ def _lacking(call, report):
         lacking.append("silence")
     if "video" in perceived and (report.video_contrast or 0) < _LEAST_CONTRAST:
         lacking.append(f"video contrast is {report.video_contrast}")
+    layers = sum((each.direction, each.kind) == ("in", "video") for each in report.streams)
+    if call.layers and layers < 3:
+        lacking.append(f"{layers} of 3 layers")
     if call.file and not report.shows(clips.WIDTH, clips.HEIGHT):
         lacking.append("no video frame of the size of the file")
     return lacking

@@ -70,6 +70,8 @@ class Call:
     codec: str = "vp8"
     # Retake sends video frames from a file of that codec, as they are.
     file: bool = False
+    # Retake offers its video frames in three layers, and all of them are to arrive.
+    layers: bool = False
     # The newest version of DTLS that a Firefox speaks; empty for its own choice.
     dtls: str = ""
 
@@ -81,7 +83,7 @@ class Call:
         words += ["tcp"] * self.tcp + ["names"] * self.names
         words += [f"{who}-relays" for who in self.relays]
         words += ["apart"] * self.apart + [self.codec] * (self.codec != "vp8")
-        words += ["file"] * self.file
+        words += ["file"] * self.file + ["layers"] * self.layers
         return "-".join(words)
 
     @property
@@ -89,6 +91,7 @@ class Call:
         """What the call needs on Retake's command line."""
         options = ["--ice-tcp", "only"] * self.tcp + ["--ice-names"] * self.names
         options += ["--bundle-policy", "max-compat"] * self.apart
+        options += ["--simulcast"] * self.layers
         # Browsers send what the other side likes best, whatever they answer themselves.
         prefers = self.codec != "vp8" and self.offerer == "retake" and not self.file
         # And some codecs Retake takes part with only when it is told to.
@@ -105,6 +108,7 @@ class Call:
         """What is special about it, for people."""
         remarks = ["mDNS name"] * self.hides + ["names"] * self.names + ["TCP"] * self.tcp
         remarks += ["not bundled"] * self.apart + ["file"] * self.file
+        remarks += ["simulcast"] * self.layers
         remarks += [f"{who} relays" for who in self.relays]
         return remarks + ["receives"] * (not self.sends) + ["sends"] * (not self.receives)
 
@@ -188,7 +192,9 @@ CALLS = [
     Call("gstreamer", "peer", codec="h264"),
     Call("janus-echotest", "retake"),
     Call("janus-echotest", "retake", peer_waits=True),
+    Call("janus-echotest", "retake", layers=True),
     Call("janus-videoroom", "retake", sends=()),
+    Call("janus-videoroom", "retake", sends=(), layers=True),
     Call("janus-videoroom", "peer", receives=()),
     Call("janus-audiobridge", "retake", sends=("audio",), receives=("audio",)),
     Call("janus-audiobridge", "peer", sends=("audio",), receives=("audio",)),

@@ -93,11 +93,17 @@ struct MutationTests {
     var random = SeededGenerator(state: UInt64(seed))
     var side = Side("a")
     var other = Side("b")
-    _ = try side.add(.video)
     _ = try side.add(.audio)
+    // The second answer takes layers.
+    let rids = seed == 1 ? ["q", "h", "f"] : []
+    _ = try side.negotiation.addTransceiver(
+      kind: .video, direction: .sendrecv, streamIDs: [], byAddTrack: false, rids: rids)
     try other.take(try side.offer())
-    let answer = Array(try other.answer().sdp.utf8)
-    let words = ["0", "1", "96", "a=", "m=audio 9 X 0\r\n", "\r\n", " ", "BUNDLE", "active"]
+    let lines = rids.map { "a=rid:\($0) recv max-br=9\r\n" } + ["a=simulcast:recv q,h;~f\r\n"]
+    let answer = Array((try other.answer().sdp + (seed == 1 ? lines.joined() : "")).utf8)
+    let words = [
+      "0", "1", "96", "a=", "m=audio 9 X 0\r\n", "\r\n", " ", "BUNDLE", "active", ";", "~", ",",
+    ]
     for _ in 0..<1500 {
       var bytes = answer
       for _ in 0..<Int.random(in: 1...4, using: &random) {

@@ -99,6 +99,7 @@ struct StatsMemberTests {
     note(lossyCall(), in: &found)
     note(relayedCall(), in: &found)
     note(try rembCall(), in: &found)
+    note(SimulcastTests.call(seconds: 1), in: &found)
     for entry in StatsMembers.all {
       let name = entry.type + (entry.kind.map { " \($0)" } ?? "")
       let removed = found.removeValue(forKey: name)

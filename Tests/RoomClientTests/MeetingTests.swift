@@ -92,6 +92,34 @@ import Testing
     #expect(try take.integer(stats) ?? 0 > 0)
   }
 
+  @Test func videoIsOfferedInItsLayers() async throws {
+    let meeting = try await Meeting()
+    let ear = Ear()
+    let room = meeting.room("anna", delegate: ear)
+    var options = LocalMediaOptions()
+    options.videoLayers = ["l", "m", "h"]
+    let source = VideoSource(.pattern(width: 64, height: 48, framesPerSecond: 10))
+    try await room.publish(LocalMedia(video: source, audio: nil, options: options))
+    try await room.connect(roomId: "room-1")
+    try await ear.hear("localPublished")
+    await room.disconnect()
+    try await meeting.end()
+    let take = try TakeFile.openForQueries(meeting.path)
+    let offered = """
+      SELECT count(*) FROM call_request WHERE name = 'addTransceiver'
+      AND arguments ->> '$.sendEncodings[0].rid' = 'h'
+      AND arguments ->> '$.sendEncodings[2].scaleResolutionDownBy' = 4
+      """
+    #expect(try take.integer(offered) == 1)
+    let report = try Replayer(
+      path: meeting.path, codecs: { LibraryCodecs() }, peer: { PeerMachine(codecs: $0) }
+    ).run()
+    guard case .identical = report.verdict else {
+      Issue.record("\(report)")
+      return
+    }
+  }
+
   @Test func aViewShowsOneVideoAtATime() throws {
     let view = RenderView(DigestRenderer())
     let (first, second) = (LocalMedia.small(), LocalMedia.small())

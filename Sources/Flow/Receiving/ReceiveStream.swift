@@ -16,6 +16,8 @@ struct ReceiveStream {
   let mid: String
   let kind: MediaKind
   let ssrc: UInt32
+  /// The layer of a simulcast that its packets name (RFC 8852); nil when they name none.
+  let rid: String?
   private(set) var rtxSSRC: UInt32?
   private(set) var counters: InboundStreamCounters
   /// What the last packet carried.
@@ -32,8 +34,12 @@ struct ReceiveStream {
   private var clockRate: UInt32 = 0
   private var keyframeRequests = KeyframeRequests()
 
-  init(mid: String, kind: MediaKind, ssrc: UInt32, rtxSSRC: UInt32?, at now: Instant) {
+  init(
+    mid: String, rid: String? = nil, kind: MediaKind, ssrc: UInt32, rtxSSRC: UInt32?,
+    at now: Instant
+  ) {
     self.mid = mid
+    self.rid = rid
     self.kind = kind
     self.ssrc = ssrc
     self.rtxSSRC = rtxSSRC
@@ -44,6 +50,7 @@ struct ReceiveStream {
   var snapshot: InboundStreamCounters {
     var counters = counters
     counters.rtxSSRC = rtxSSRC
+    counters.rid = rid
     counters.hasEnded = hasEnded
     counters.packetsLost = reports.media.lost
     counters.jitter = clockRate == 0 ? 0 : Double(reports.media.jitter) / Double(clockRate)
@@ -230,16 +237,15 @@ struct ReceiveStream {
       at: now, joining: codec.name.payloadFormat?.join)
     {
       if videoFrame.isKey { keyframeRequests.settle() }
-      outbox.append(
-        .received(
-          ReceivedFrame(
-            mid: mid, ssrc: ssrc, kind: .video, codec: codec.name,
-            payloadType: codec.payloadType, firstSequence: videoFrame.first,
-            lastSequence: videoFrame.last, rtpTime: videoFrame.timestamp,
-            extendedTime: timestamps.unwrap(videoFrame.timestamp),
-            firstArrival: videoFrame.firstArrival, lastArrival: videoFrame.lastArrival,
-            bytes: bytes,
-            isKey: videoFrame.isKey)))
+      var frame = ReceivedFrame(
+        mid: mid, ssrc: ssrc, kind: .video, codec: codec.name,
+        payloadType: codec.payloadType, firstSequence: videoFrame.first,
+        lastSequence: videoFrame.last, rtpTime: videoFrame.timestamp,
+        extendedTime: timestamps.unwrap(videoFrame.timestamp),
+        firstArrival: videoFrame.firstArrival, lastArrival: videoFrame.lastArrival,
+        bytes: bytes, isKey: videoFrame.isKey)
+      frame.rid = rid
+      outbox.append(.received(frame))
     }
   }
 

@@ -22,6 +22,17 @@ struct ReceiveStreams {
 
   /// How many sources are known at once; more are refused.
   static let routesMaximum = 128
+  /// How many layers of a section are received at once; more are refused.
+  static let layersMaximum = 4
+
+  /// What a packet says of the stream that it belongs to.
+  struct Name {
+    var mid: ArraySlice<UInt8>?
+    /// The layer (RFC 8852 section 3.1).
+    var rid: ArraySlice<UInt8>?
+    /// The layer that a retransmission repairs (RFC 8852 section 3.2).
+    var repairedRID: ArraySlice<UInt8>?
+  }
 
   private(set) var all: [ReceiveStream] = []
   private(set) var routes: [Route] = []
@@ -76,9 +87,10 @@ struct ReceiveStreams {
   /// Finds the stream of a packet: by its mid, a known or announced source, or its payload type;
   /// one that shows a new stream begins it.
   mutating func route(
-    _ header: RTPHeader, mid: ArraySlice<UInt8>?, _ agreement: FlowAgreement, at now: Instant,
+    _ header: RTPHeader, _ name: Name, _ agreement: FlowAgreement, at now: Instant,
     into outbox: inout Outbox<Output>
   ) -> Place? {
+    let mid = name.mid
     if let route = routes.first(where: { $0.ssrc == header.ssrc }),
       let index = all.firstIndex(where: { $0.ssrc == route.stream }),
       mid == nil || mid?.elementsEqual(all[index].mid.utf8) == true
@@ -96,7 +108,9 @@ struct ReceiveStreams {
     case .media:
       let place = receiving.ssrcs.firstIndex(of: header.ssrc)
       let rtx = place.flatMap { $0 < receiving.rtxSSRCs.count ? receiving.rtxSSRCs[$0] : nil }
-      begin(header.ssrc, rtxSSRC: rtx, in: section, at: now, into: &outbox)
+      let rid = name.rid.map { String(decoding: $0, as: UTF8.self) }
+      guard layers(of: section.mid, beside: rid).count < Self.layersMaximum else { return nil }
+      begin(header.ssrc, rtxSSRC: rtx, rid: rid, in: section, at: now, into: &outbox)
       return learn(header.ssrc, all.count - 1, isRetransmission: false)
     case .retransmission:
       let place = receiving.rtxSSRCs.firstIndex { $0 == header.ssrc }
@@ -104,6 +118,7 @@ struct ReceiveStreams {
       guard
         let index = all.lastIndex(where: {
           $0.mid == section.mid && !$0.hasEnded && (announced == nil || $0.ssrc == announced)
+            && $0.isRepaired(by: name.repairedRID)
         })
       else { return nil }
       all[index].learn(rtxSSRC: header.ssrc)
@@ -112,14 +127,23 @@ struct ReceiveStreams {
     }
   }
 
-  /// Begins a stream; the one that the section had so far gives way to it.
+  /// The other layers of a section that are received.
+  private func layers(of mid: String, beside rid: String?) -> [Int] {
+    all.indices.filter {
+      all[$0].mid == mid && !all[$0].hasEnded && all[$0].isLayer(beside: rid)
+    }
+  }
+
+  /// Begins a stream; the one that the section, or its layer, had so far gives way to it.
   private mutating func begin(
-    _ ssrc: UInt32, rtxSSRC: UInt32?, in section: SectionState, at now: Instant,
+    _ ssrc: UInt32, rtxSSRC: UInt32?, rid: String?, in section: SectionState, at now: Instant,
     into outbox: inout Outbox<Output>
   ) {
     routes.removeAll { $0.stream == ssrc || $0.ssrc == ssrc }
     for index in all.indices.reversed()
-    where all[index].mid == section.mid || all[index].ssrc == ssrc {
+    where all[index].mid == section.mid && !all[index].isLayer(beside: rid)
+      || all[index].ssrc == ssrc
+    {
       let wasReplaced = all[index].isReplaced
       if !all[index].hasEnded {
         tellEnd(index, into: &outbox)
@@ -130,7 +154,8 @@ struct ReceiveStreams {
       if all[index].ssrc == ssrc || wasReplaced { remove(index) }
     }
     all.append(
-      ReceiveStream(mid: section.mid, kind: section.kind, ssrc: ssrc, rtxSSRC: rtxSSRC, at: now))
+      ReceiveStream(
+        mid: section.mid, rid: rid, kind: section.kind, ssrc: ssrc, rtxSSRC: rtxSSRC, at: now))
     outbox.append(.streamBegan(mid: section.mid, ssrc: ssrc))
   }
 
@@ -149,7 +174,10 @@ struct ReceiveStreams {
   ) -> Bool {
     guard !place.isRetransmission, !header.payload.isEmpty else { return false }
     let mid = all[place.index].mid
-    if let current = all.firstIndex(where: { $0.mid == mid && !$0.hasEnded }) {
+    let rid = all[place.index].rid
+    if let current = all.firstIndex(where: {
+      $0.mid == mid && !$0.hasEnded && !$0.isLayer(beside: rid)
+    }) {
       let last = all[current].counters.lastPacketReceived ?? now
       guard now - last >= .seconds(1) else { return false }
       tellEnd(current, into: &outbox)
@@ -245,5 +273,19 @@ struct ReceiveStreams {
       blocks += all[index].takeReportBlocks(at: now)
     }
     return blocks
+  }
+}
+
+extension ReceiveStream {
+  /// Whether it is a layer of a simulcast, and another one than that of this name.
+  fileprivate func isLayer(beside rid: String?) -> Bool {
+    guard let own = self.rid, let rid else { return false }
+    return own != rid
+  }
+
+  /// Whether retransmissions that name a layer, or none, may be its own.
+  fileprivate func isRepaired(by rid: ArraySlice<UInt8>?) -> Bool {
+    guard let own = self.rid, let rid else { return true }
+    return rid.elementsEqual(own.utf8)
   }
 }

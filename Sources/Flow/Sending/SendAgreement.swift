@@ -10,20 +10,26 @@ struct SendAgreement {
 
   let codec: FlowSection.Codec
   let rtxSSRC: UInt32?
+  /// The name of the layer of a simulcast, as packets carry it.
+  let ridBytes: [UInt8]?
   let map: HeaderExtensionMap
   /// Whether the packets carry transport-wide sequence numbers.
   let isTransportWide: Bool
   /// How many bytes of a frame a packet has room for.
   let payloadLimit: Int
 
-  init(_ sending: FlowSection.Sending, section: SectionState) {
+  init(
+    _ source: FlowSection.Sending.Source, _ codec: FlowSection.Codec, section: SectionState
+  ) {
     var map = section.extensions
-    codec = sending.codec
-    rtxSSRC = sending.rtxSSRC
+    self.codec = codec
+    rtxSSRC = source.rtxSSRC
+    ridBytes = source.rid.map { Array($0.utf8) }
     isTransportWide = map.transportSequence != 0 && codec.feedback.contains("transport-cc")
     if !isTransportWide { map.transportSequence = 0 }
     var widest = OutgoingHeader(payloadType: 0, sequence: 0, timestamp: 0, ssrc: 0)
     widest.mid = section.midBytes
+    widest.streamID = ridBytes
     widest.audioLevel = 0
     widest.absoluteSendTime = 0
     widest.transportSequence = 0

@@ -9,6 +9,8 @@ struct SendNumbers {
   let timestampOffset: UInt32
   /// The picture ID of the next video frame (RFC 7741 section 4.2).
   private(set) var pictureID: UInt16
+  /// The number of the last video frame of the temporal base layer (RFC 7741 section 4.2).
+  private(set) var baseIndex: UInt8 = 0
   private var sequence: UInt16
   private var rtxSequence: UInt16
 
@@ -32,6 +34,9 @@ struct SendNumbers {
     defer { rtxSequence &+= 1 }
     return rtxSequence
   }
+
+  /// Notes that a video frame of the temporal base layer begins.
+  mutating func beginBase() { baseIndex &+= 1 }
 
   /// Notes that a video frame has the present picture ID.
   mutating func endFrame() { pictureID = (pictureID + 1) & 0x7fff }

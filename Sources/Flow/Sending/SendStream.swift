@@ -7,6 +7,8 @@ struct SendStream {
   let mid: String
   let kind: MediaKind
   let ssrc: UInt32
+  /// The layer of a simulcast that it is; nil for the only stream of its section.
+  private(set) var rid: String?
   /// Whether the section agrees on sending now.
   private(set) var isActive = true
   /// Whether frames were dropped that others may depend on.
@@ -20,26 +22,36 @@ struct SendStream {
   private var tally: SendTally
   private var wasVoice = false
 
-  init(_ sending: FlowSection.Sending, section: SectionState, entropy: EntropyStream) {
+  init(
+    _ source: FlowSection.Sending.Source, _ codec: FlowSection.Codec, section: SectionState,
+    entropy: EntropyStream
+  ) {
     mid = section.mid
     kind = section.kind
-    ssrc = sending.ssrc
-    agreement = SendAgreement(sending, section: section)
-    naming = SectionNaming(section.midBytes)
+    ssrc = source.ssrc
+    rid = source.rid
+    agreement = SendAgreement(source, codec, section: section)
+    naming = SectionNaming(section.midBytes, rid: agreement.ridBytes)
     numbers = SendNumbers(entropy)
     tally = SendTally(
       OutboundStreamCounters(
-        mid: section.mid, kind: section.kind, ssrc: sending.ssrc, rtxSSRC: sending.rtxSSRC,
-        codec: sending.codec.name, payloadType: sending.codec.payloadType))
+        mid: section.mid, kind: section.kind, ssrc: source.ssrc, rtxSSRC: source.rtxSSRC,
+        codec: codec.name, payloadType: codec.payloadType))
   }
 
   /// Takes over what was agreed on anew; all numbers go on.
-  mutating func configure(_ sending: FlowSection.Sending, section: SectionState) {
-    if agreement.rtxSSRC != sending.rtxSSRC { naming.forgetRTX() }
-    agreement = SendAgreement(sending, section: section)
+  mutating func configure(
+    _ source: FlowSection.Sending.Source, _ codec: FlowSection.Codec, section: SectionState
+  ) {
+    if agreement.rtxSSRC != source.rtxSSRC { naming.forgetRTX() }
+    rid = source.rid
+    agreement = SendAgreement(source, codec, section: section)
+    naming.rename(rid: agreement.ridBytes)
     tally.note(agreement)
     isActive = true
   }
+
+  var name: StreamName { StreamName(mid, rid) }
 
   /// Sends nothing for now; the stream is kept with its numbers.
   mutating func pause() { isActive = false }
@@ -54,6 +66,7 @@ struct SendStream {
   var snapshot: OutboundStreamCounters {
     var counters = tally.counters
     counters.isActive = isActive
+    counters.rid = rid
     return counters
   }
 
@@ -62,9 +75,10 @@ struct SendStream {
   /// Cuts a frame into packets' shares.
   mutating func split(_ frame: EncodedFrame, at now: Instant) -> [PayloadPart] {
     let codec = agreement.codec
+    if frame.temporal?.id == 0 { numbers.beginBase() }
     let shares = PayloadShare.all(
-      of: frame, pictureID: numbers.pictureID, limit: agreement.payloadLimit,
-      fragments: codec.fragments)
+      of: frame, pictureID: numbers.pictureID, baseIndex: numbers.baseIndex,
+      limit: agreement.payloadLimit, fragments: codec.fragments)
     guard !shares.isEmpty else {
       discardFrame()
       return []
@@ -111,6 +125,7 @@ struct SendStream {
       payloadType: part.payloadType, sequence: sequence, timestamp: part.timestamp, ssrc: ssrc)
     header.marker = part.marker
     header.mid = naming.name
+    header.streamID = naming.streamID
     header.audioLevel = part.audioLevel
     header.isVoice = part.isVoice
     header.contributors = part.contributors
@@ -145,6 +160,7 @@ struct SendStream {
       timestamp: part.timestamp, ssrc: rtx.ssrc)
     header.marker = part.marker
     header.mid = naming.rtxName
+    header.repairedStreamID = naming.repairedStreamID
     header.absoluteSendTime = sendTime
     header.transportSequence = transportSequence
     let bytes = build(header, original: lost, part)

@@ -1,6 +1,17 @@
 import RTP
 import Wire
 
+/// What a sent stream is called: its section, and its layer where there are several (RFC 8852).
+struct StreamName: Hashable {
+  let mid: String
+  let rid: String?
+
+  init(_ mid: String, _ rid: String?) {
+    self.mid = mid
+    self.rid = rid
+  }
+}
+
 /// Owns the streams that are or were sent over a transport, and finds the one that something is
 /// about.
 struct SendStreams {
@@ -25,8 +36,8 @@ struct SendStreams {
     return ssrcs
   }
 
-  /// The place of the stream that a section sends now.
-  func index(of mid: String) -> Int? { all.firstIndex { $0.mid == mid && $0.isActive } }
+  /// The place of the stream that a section sends now under a name.
+  func index(of name: StreamName) -> Int? { all.firstIndex { $0.name == name && $0.isActive } }
 
   /// The place of a stream that is sent now.
   func index(of ssrc: UInt32) -> Int? { all.firstIndex { $0.ssrc == ssrc && $0.isActive } }
@@ -43,11 +54,16 @@ struct SendStreams {
     for index in all.indices { all[index].pause() }
     for section in sections {
       guard let sending = section.section.sending else { continue }
-      if let index = all.firstIndex(where: { $0.ssrc == sending.ssrc && $0.mid == section.mid }) {
-        all[index].configure(sending, section: section)
-      } else {
-        all.removeAll { $0.mid == section.mid || $0.ssrc == sending.ssrc }
-        all.append(SendStream(sending, section: section, entropy: entropy))
+      let ssrcs = sending.sources.map(\.ssrc)
+      for source in sending.sources {
+        if let index = all.firstIndex(where: { $0.ssrc == source.ssrc && $0.mid == section.mid }) {
+          all[index].configure(source, sending.codec, section: section)
+        } else {
+          all.removeAll {
+            $0.mid == section.mid && !ssrcs.contains($0.ssrc) || $0.ssrc == source.ssrc
+          }
+          all.append(SendStream(source, sending.codec, section: section, entropy: entropy))
+        }
       }
     }
   }
@@ -67,13 +83,13 @@ struct SendStreams {
     for index in all.indices where all[index].kind == .video { all[index].loseFrames() }
   }
 
-  /// The sections whose video lacks frames that others may depend on; it is told once.
-  mutating func takeLosses() -> [String] {
-    var mids: [String] = []
+  /// The streams of video that lack frames which others may depend on; it is told once.
+  mutating func takeLosses() -> [StreamName] {
+    var names: [StreamName] = []
     for index in all.indices where all[index].takeLoss() {
-      if all[index].isActive, all[index].kind == .video { mids.append(all[index].mid) }
+      if all[index].isActive, all[index].kind == .video { names.append(all[index].name) }
     }
-    return mids
+    return names
   }
 
   /// Builds the packet of a share for sending at this moment.
@@ -105,12 +121,12 @@ struct SendStreams {
     all[index].mayResend(sequence, at: now, spacing: spacing)
   }
 
-  /// Takes a demand for a key frame; gives the section when its encoder is to be asked.
-  mutating func takeDemand(of ssrc: UInt32, number: UInt8?, at now: Instant) -> String? {
+  /// Takes a demand for a key frame; gives the stream when its encoder is to be asked.
+  mutating func takeDemand(of ssrc: UInt32, number: UInt8?, at now: Instant) -> StreamName? {
     guard let index = all.firstIndex(where: { $0.ssrc == ssrc && $0.kind == .video }),
       all[index].takeDemand(number, at: now)
     else { return nil }
-    return all[index].mid
+    return all[index].name
   }
 
   /// Takes what the peer reports on a stream or on its retransmissions.

@@ -1,3 +1,4 @@
+import RTP
 package import Wire
 
 /// A header extension that this side understands, with the identifier that its offers prefer.
@@ -7,6 +8,12 @@ package struct ExtensionCapability: Hashable, Sendable {
   package var kinds: [MediaKind]
   /// Whether own offers list it; else it is only accepted.
   package var isOffered: Bool
+
+  /// Whether it names the layers of a simulcast (RFC 8852): offered where there are some.
+  var namesLayers: Bool {
+    let extensions = [HeaderExtensionURI.streamID, .repairedStreamID]
+    return extensions.contains { $0.rawValue == uri }
+  }
 
   /// All extensions, in the order in which offers list them.
   package static let all = [

@@ -40,7 +40,8 @@ extension Negotiation {
       sections.append(section)
       numbers.learn(section)
       tracks += transceiverTable.change(place) {
-        $0.settle(section.direction, peerAnswered ? answered : nil)
+        if peerAnswered, section.direction.sends { $0.keepLayers(section.sentLayers) }
+        return $0.settle(section.direction, peerAnswered ? answered : nil)
       }
     }
     agreed = AgreedSession(sections, data: data)
@@ -86,6 +87,7 @@ extension Negotiation {
       .intersected(with: (answered.direction ?? answer.direction ?? .sendrecv).reversed)
     let direction = peerAnswered ? common : common.reversed
     let peers = peerAnswered ? answered : offered
+    let own = peerAnswered ? offered : answered
     let sources = RemoteSources(direction.receives ? peers : nil)
     return NegotiatedSection(
       mid: sectionTable.slots[index].mid, transceiverID: transceiver.id,
@@ -94,7 +96,9 @@ extension Negotiation {
       extensions: media.extensions, remoteSSRCs: sources.ssrcs,
       remoteRTXSSRCs: sources.rtxSSRCs,
       reducedSizeRTCP: offered.reducesRTCPSize && answered.reducesRTCPSize,
-      sendBitrateLimit: direction.sends ? peers.receiveBitrateLimit : nil)
+      sendBitrateLimit: direction.sends ? peers.receiveBitrateLimit : nil,
+      sentLayers: direction.sends && transceiver.offersSimulcast
+        ? NegotiatedLayer.agreed(sender: own, receiver: peers) : [])
   }
 }
 

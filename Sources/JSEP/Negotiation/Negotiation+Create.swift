@@ -33,7 +33,8 @@ extension Negotiation {
       }
       let former = agreed.section(slot.mid)
       let media = numbers.offer(
-        kind: transceiver.kind, capabilities, agreed: former, foreign: foreign)
+        kind: transceiver.kind, capabilities, agreed: former, foreign: foreign,
+        hasLayers: transceiver.offersSimulcast)
       // What was agreed stays in the order of the last answer (RFC 9429 section 5.2.2).
       let isOrdered = former != nil && transceiver.codecPreferences.isEmpty
       var section = LocalSection(
@@ -41,6 +42,7 @@ extension Negotiation {
         media: isOrdered ? media : media.preferring(transceiver.codecPreferences),
         direction: transceiver.direction.media, setup: .actpass, demandsMultiplexing: former == nil,
         reducedSizeRTCP: former?.reducedSizeRTCP ?? true, measuresReceiverRoundTrip: true)
+      section.layers = transceiver.offersSimulcast ? transceiver.layers.map(\.rid) : []
       section.isLeftToBundle =
         former == nil && bundling.policy.leavesToBundle(slot.kind, after: kinds)
       kinds.append(slot.kind)
@@ -88,11 +90,12 @@ extension Negotiation {
       }
       let direction = (offered.direction ?? offer.direction ?? .sendrecv).reversed
         .intersected(with: transceiver.direction.media)
-      let section = LocalSection(
+      var section = LocalSection(
         kind: transceiver.kind, mid: slot.midIsSignaled ? slot.mid : nil,
         transport: offered.transport, media: media, direction: direction, setup: setup,
         demandsMultiplexing: false, reducedSizeRTCP: offered.reducesRTCPSize,
         measuresReceiverRoundTrip: offered.measuresReceiverRoundTrip)
+      if transceiver.offersSimulcast { section.layers = transceiver.layers(takenBy: offered) }
       document.sections.append(section.section(transceiver, cname: cname, transport: transport))
     }
     let bundles = reading.groups.filter(\.isBundled).map { group in

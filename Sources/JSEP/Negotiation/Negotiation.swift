@@ -40,10 +40,11 @@ package struct Negotiation {
   /// send (W3C addTrack); gives its identifier.
   ///
   /// The track gets the identifier that is given, which no other sent track may have, or a drawn
-  /// one. `addTrack` may take over what has no track; with nil, what is to send has one.
+  /// one. `addTrack` may take over what has no track; with nil, what is to send has one. With more
+  /// than one of `rids` it offers to send a layer for each.
   package mutating func addTransceiver(
     kind: MediaKind, direction: TransceiverDirection, streamIDs: [String], byAddTrack: Bool,
-    trackID: String? = nil, hasTrack: Bool? = nil
+    trackID: String? = nil, hasTrack: Bool? = nil, rids: [String] = []
   ) throws(JSEPError) -> UInt32 {
     try checkNotClosed()
     try checkOffered(kind)
@@ -52,7 +53,7 @@ package struct Negotiation {
     if let trackID { try check(newTrack: trackID) }
     if byAddTrack, let id = transceiverTable.take(track: trackID, kind, streamIDs) { return id }
     let index = transceiverTable.make(
-      kind, direction, streamIDs: streamIDs, trackID: trackID,
+      kind, direction, streamIDs: streamIDs, trackID: trackID, rids: rids,
       by: byAddTrack
         ? .addTrack(hasTrack: hasTrack ?? true)
         : .addTransceiver(hasTrack: hasTrack ?? direction.sends))

@@ -39,7 +39,7 @@ struct SessionNumbers {
   /// sections of the same offer get the same ones.
   mutating func offer(
     kind: MediaKind, _ capabilities: Capabilities, agreed: NegotiatedSection?,
-    foreign: ForeignNumbers
+    foreign: ForeignNumbers, hasLayers: Bool = false
   ) -> SectionMedia {
     var codecs = capabilities.codecs(kind).compactMap { capability in
       codec(capability, agreed: agreed, foreign: foreign)
@@ -54,7 +54,9 @@ struct SessionNumbers {
     }
     var extensions = agreed?.extensions ?? []
     for capability in capabilities.extensions
-    where capability.isOffered && capability.kinds.contains(kind) {
+    where (capability.isOffered || hasLayers && capability.namesLayers)
+      && capability.kinds.contains(kind)
+    {
       if extensions.contains(where: { $0.uri == capability.uri }) { continue }
       guard let id = id(of: capability, foreign: foreign),
         !extensions.contains(where: { $0.id == id })

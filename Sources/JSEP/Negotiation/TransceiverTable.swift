@@ -56,25 +56,39 @@ struct TransceiverTable {
   /// Makes a transceiver with identifiers of its own; gives its place.
   mutating func make(
     _ kind: MediaKind, _ direction: TransceiverDirection, streamIDs: [String] = [],
-    trackID: String? = nil, by origin: Transceiver.Origin
+    trackID: String? = nil, rids: [String] = [], by origin: Transceiver.Origin
   ) -> Int {
     let id = nextID
     nextID += 1
     let ssrc = drawSSRC(besides: 0)
     let drawn = entropy.uuid()
     let rtxSSRC = drawSSRC(besides: ssrc)
+    var layers: [SimulcastLayer] = []
+    for rid in rids {
+      guard !layers.isEmpty else {
+        layers.append(SimulcastLayer(rid: rid, ssrc: ssrc, rtxSSRC: rtxSSRC))
+        continue
+      }
+      let known = layers.flatMap { [$0.ssrc, $0.rtxSSRC] }
+      let ssrc = drawSSRC(besides: 0, known)
+      layers.append(
+        SimulcastLayer(rid: rid, ssrc: ssrc, rtxSSRC: drawSSRC(besides: ssrc, known)))
+    }
     all.append(
       Transceiver(
         id: id, kind: kind, direction: direction, streamIDs: streamIDs, trackID: trackID ?? drawn,
-        ssrc: ssrc, rtxSSRC: rtxSSRC, by: origin))
+        ssrc: ssrc, rtxSSRC: rtxSSRC, layers: layers, by: origin))
     return all.count - 1
   }
 
-  private func drawSSRC(besides other: UInt32) -> UInt32 {
+  private func drawSSRC(besides other: UInt32, _ others: [UInt32] = []) -> UInt32 {
     while true {
       let ssrc = entropy.integer(UInt32.self)
-      let isTaken = all.contains { $0.ssrc == ssrc || $0.rtxSSRC == ssrc }
-      if ssrc != 0, ssrc != other, !isTaken { return ssrc }
+      let isTaken = all.contains { transceiver in
+        transceiver.ssrc == ssrc || transceiver.rtxSSRC == ssrc
+          || transceiver.layers.contains { $0.ssrc == ssrc || $0.rtxSSRC == ssrc }
+      }
+      if ssrc != 0, ssrc != other, !others.contains(ssrc), !isTaken { return ssrc }
     }
   }
 

@@ -18,6 +18,8 @@ struct LocalSection {
   var isLeftToBundle = false
   /// Whether receivers on both sides may measure the round trip (RFC 3611 section 5.1).
   var measuresReceiverRoundTrip: Bool
+  /// The names of the layers that are sent (RFC 8853); none where one stream is.
+  var layers: [String] = []
 
   /// The profile that offers name (RFC 9429 section 5.1.2).
   static let profile = "UDP/TLS/RTP/SAVPF"
@@ -46,7 +48,14 @@ struct LocalSection {
     if reducedSizeRTCP { section.append(.rtcpReducedSize) }
     if measuresReceiverRoundTrip { section.append(SDPLine(.rtcpExtendedReports, "rcvr-rtt=all")) }
     for codec in media.codecs { append(codec, to: &section) }
-    if direction.sends { append(sourcesOf: sender, cname, to: &section) }
+    guard direction.sends else { return section }
+    if layers.isEmpty {
+      append(sourcesOf: sender, cname, to: &section)
+    } else {
+      // Packets name their layer, so no sources are told of beforehand.
+      for rid in layers { section.append(RestrictionID(id: rid, isSent: true)) }
+      section.append(Simulcast(sent: layers.joined(separator: ";")))
+    }
     return section
   }
 

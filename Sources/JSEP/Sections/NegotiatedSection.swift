@@ -17,12 +17,15 @@ package struct NegotiatedSection: Hashable, Sendable {
   package var reducedSizeRTCP: Bool
   /// The most that the peer takes of what is sent, in bits per second of payload; nil: no limit.
   package var sendBitrateLimit: UInt64?
+  /// The layers of a simulcast that are sent, in the order of the own description; none where one
+  /// stream is.
+  package var sentLayers: [NegotiatedLayer]
 
   package init(
     mid: String, transceiverID: UInt32, transport: Int = 0, kind: MediaKind,
     direction: TransceiverDirection, codecs: [NegotiatedCodec],
     extensions: [(uri: String, id: UInt8)], remoteSSRCs: [UInt32], remoteRTXSSRCs: [UInt32?],
-    reducedSizeRTCP: Bool, sendBitrateLimit: UInt64? = nil
+    reducedSizeRTCP: Bool, sendBitrateLimit: UInt64? = nil, sentLayers: [NegotiatedLayer] = []
   ) {
     self.mid = mid
     self.transceiverID = transceiverID
@@ -35,6 +38,7 @@ package struct NegotiatedSection: Hashable, Sendable {
     self.remoteRTXSSRCs = remoteRTXSSRCs
     self.reducedSizeRTCP = reducedSizeRTCP
     self.sendBitrateLimit = sendBitrateLimit
+    self.sentLayers = sentLayers
   }
 
   /// The codec to send with: the first one that can be encoded, or else the first one.
@@ -46,7 +50,7 @@ package struct NegotiatedSection: Hashable, Sendable {
       && left.direction == right.direction && left.codecs == right.codecs
       && left.remoteSSRCs == right.remoteSSRCs && left.remoteRTXSSRCs == right.remoteRTXSSRCs
       && left.reducedSizeRTCP == right.reducedSizeRTCP
-      && left.sendBitrateLimit == right.sendBitrateLimit
+      && left.sendBitrateLimit == right.sendBitrateLimit && left.sentLayers == right.sentLayers
       && left.extensions.elementsEqual(right.extensions, by: ==)
   }
 

@@ -56,6 +56,11 @@ public struct LocalMediaOptions: Hashable, Sendable, Codable {
   public var videoHeight = 480
   /// How many frames per second a camera gives.
   public var videoFPS = 20
+  /// The names of up to three layers that video is sent in, the smallest first; nil: one layer.
+  ///
+  /// Servers of rooms give each receiver the layer that it asks for. Each is 1 to 16 letters and
+  /// digits; Janus knows `l`, `m` and `h` by their order.
+  public var videoLayers: [String]?
   /// What audio is processed for.
   public var audioType = AudioType.voice
   /// Whether the loudness of the microphone is regulated.

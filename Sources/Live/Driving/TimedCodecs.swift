@@ -108,6 +108,8 @@ private final class TimedVideoEncoder: VideoEncoding {
   }
 
   func setBitrate(_ bitsPerSecond: UInt64) { encoder.setBitrate(bitsPerSecond) }
+
+  func begin(_ step: TemporalPattern.Step) { encoder.begin(step) }
 }
 
 private final class TimedVideoDecoder: VideoDecoding {

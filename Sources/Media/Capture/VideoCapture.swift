@@ -22,6 +22,8 @@ package struct VideoCapture: Machine {
     /// The most frames per second (nil for no limit) and the factor, at least 1, by which video
     /// frames are made smaller (W3C maxFramerate and scaleResolutionDownBy).
     case limits(framesPerSecond: Double?, scaleDownBy: Double)
+    /// How many temporal layers there are from now on: 1 to 3.
+    case temporalLayers(Int)
     case deadline
   }
   package enum Output {
@@ -79,6 +81,8 @@ package struct VideoCapture: Machine {
   private var scaleDownBy = 1.0
   private var frameClock = FrameClock()
   private var isScreen = false
+  private var temporalLayers = 1
+  private var pattern: TemporalPattern?
   /// The last media time, not wrapped.
   private var lastMediaTime: Int64?
 
@@ -143,6 +147,12 @@ package struct VideoCapture: Machine {
     case .limits(let framesPerSecond, let factor):
       thinner.limit(to: framesPerSecond)
       scaleDownBy = factor
+    case .temporalLayers(let count):
+      guard count != temporalLayers else { return }
+      temporalLayers = count
+      pattern = count > 1 ? TemporalPattern(count: count) : nil
+      encoder = nil
+      wantsKeyframe = true
     case .deadline:
       guard let deadline, now >= deadline else { return }
       tick(at: now, into: &outbox)
@@ -212,15 +222,18 @@ package struct VideoCapture: Machine {
     }
     lastMediaTime = mediaTime
     let wireTime = UInt32(truncatingIfNeeded: mediaTime)
+    let step = pattern?.next(isKey: wantsKeyframe)
+    if let step { encoder.begin(step) }
     do throws(CodecError) {
       let encoded = try encoder.encode(videoFrame, mediaTime: wireTime, forceKey: wantsKeyframe)
       guard let encoded else { return }
       if encoded.isKey { wantsKeyframe = false }
       counters.count(encoded)
-      let frame = EncodedFrame(
+      var frame = EncodedFrame(
         kind: .video, codec: codec, mediaTime: wireTime, bytes: encoded.bytes,
         isKey: encoded.isKey, width: UInt16(clamping: videoFrame.width),
         height: UInt16(clamping: videoFrame.height))
+      if let step { frame.temporal = pattern?.take(step, isKey: encoded.isKey) }
       outbox.append(.encoded(frame, quantiser: encoded.quantiser))
     } catch {
       fail(error, into: &outbox)
@@ -236,6 +249,7 @@ package struct VideoCapture: Machine {
     var settings = VideoSettings(
       codec: codec, width: width, height: height, framesPerSecond: rate, bitrate: bitrate)
     settings.isScreen = isScreen
+    settings.temporalLayers = temporalLayers
     do throws(CodecError) {
       encoder = try codecs.videoEncoder(track: track, settings)
     } catch {

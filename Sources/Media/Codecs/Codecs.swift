@@ -43,6 +43,8 @@ package struct VideoSettings: Hashable, Sendable {
   package var bitrate: UInt64
   /// Whether the video frames are those of a screen: letters and edges count more than motion.
   package var isScreen = false
+  /// How many temporal layers there are: 1 to 3, more than 1 for VP8 alone.
+  package var temporalLayers = 1
   /// libvpx's measure of haste: negative for VP8, 0 to 9 for VP9.
   package var cpuUsed: Int32 { codec == .vp9 ? 7 : -6 }
   package init(
@@ -124,6 +126,12 @@ package protocol VideoEncoding: AnyObject {
     _ videoFrame: I420Buffer, mediaTime: UInt32, forceKey: Bool
   ) throws(CodecError) -> EncodedVideo?
   func setBitrate(_ bitsPerSecond: UInt64)
+  /// Tells the place of the next video frame among the temporal layers, where there are several.
+  func begin(_ step: TemporalPattern.Step)
+}
+
+extension VideoEncoding {
+  package func begin(_ step: TemporalPattern.Step) {}
 }
 
 /// What a video encoder made of one video frame.

@@ -18,6 +18,8 @@ final class LibraryVPXEncoder: VideoEncoding {
   /// The presentation time in libvpx's eyes, which must grow with every video frame.
   private var presentationTime: Int64 = 0
   private var lastMediaTime: UInt32?
+  /// The place of the next video frame among the temporal layers.
+  private var step: TemporalPattern.Step?
 
   init(_ settings: VideoSettings) throws(CodecError) {
     self.settings = settings
@@ -44,12 +46,28 @@ final class LibraryVPXEncoder: VideoEncoding {
     guard bitsPerSecond != bitrate else { return }
     bitrate = bitsPerSecond
     unsafe configuration.rc_target_bitrate = kilobits(bitsPerSecond)
+    shareAmongLayers()
     // On failure the rate before stays in force.
     if isOpen { _ = unsafe vpx_codec_enc_config_set(context, &configuration) }
   }
 
   private func kilobits(_ bitsPerSecond: UInt64) -> UInt32 {
     UInt32(min(max(bitsPerSecond / 1_000, 10), 1_000_000))
+  }
+
+  func begin(_ step: TemporalPattern.Step) { self.step = step }
+
+  /// What the next video frame refers to and leaves for others: the base layer is in the last
+  /// frame's buffer, the middle one in the golden frame's.
+  private func flags(forceKey: Bool) -> vpx_enc_frame_flags_t {
+    if forceKey { return vpx_enc_frame_flags_t(VPX_EFLAG_FORCE_KF) }
+    guard let step, layerCount > 1 else { return 0 }
+    var flags = VP8_EFLAG_NO_REF_ARF | VP8_EFLAG_NO_UPD_ARF
+    if !step.refersToMiddle { flags |= VP8_EFLAG_NO_REF_GF }
+    if step.layer != 1 || !step.isKept { flags |= VP8_EFLAG_NO_UPD_GF }
+    // What may be left out must not change what is read of the frames after it.
+    if step.layer > 0 { flags |= VP8_EFLAG_NO_UPD_LAST | VP8_EFLAG_NO_UPD_ENTROPY }
+    return vpx_enc_frame_flags_t(flags)
   }
 
   func encode(
@@ -70,13 +88,17 @@ final class LibraryVPXEncoder: VideoEncoding {
         repeating: 128,
         count: I420Buffer.byteCount(width: videoFrame.width, height: videoFrame.height))
       : videoFrame.samples
+    if layerCount > 1, let step {
+      _ = unsafe vpx_codec_control_VP8E_SET_TEMPORAL_LAYER_ID(
+        context, Int32(VP8E_SET_TEMPORAL_LAYER_ID.rawValue), Int32(step.layer))
+    }
     let frameDuration = UInt(90_000 / max(1, settings.framesPerSecond))
     let status = unsafe samples.withUnsafeBufferPointer { buffer in
       var image = unsafe vpx_image_t(
         i420: buffer, width: videoFrame.width, height: videoFrame.height)
       return unsafe vpx_codec_encode(
         context, &image, presentationTime, max(1, frameDuration),
-        forceKey ? vpx_enc_frame_flags_t(VPX_EFLAG_FORCE_KF) : 0, UInt(VPX_DL_REALTIME))
+        flags(forceKey: forceKey), UInt(VPX_DL_REALTIME))
     }
     guard status == VPX_CODEC_OK else { throw failure("cannot encode", status) }
     return collect()
@@ -154,6 +176,36 @@ final class LibraryVPXEncoder: VideoEncoding {
     configuration.rc_buf_sz = 1_000
     configuration.kf_mode = VPX_KF_AUTO
     configuration.kf_max_dist = 3_000
+    configureLayers()
+  }
+
+  private var layerCount: Int { isVP9 ? 1 : settings.temporalLayers }
+
+  /// Sets up the temporal layers: half of the video frames are of the uppermost one.
+  private func configureLayers() {
+    guard layerCount > 1 else { return }
+    configuration.ts_number_layers = UInt32(layerCount)
+    if layerCount == 2 {
+      configuration.ts_periodicity = 2
+      (configuration.ts_rate_decimator.0, configuration.ts_rate_decimator.1) = (2, 1)
+      (configuration.ts_layer_id.0, configuration.ts_layer_id.1) = (0, 1)
+    } else {
+      configuration.ts_periodicity = 4
+      configuration.ts_rate_decimator.0 = 4
+      (configuration.ts_rate_decimator.1, configuration.ts_rate_decimator.2) = (2, 1)
+      (configuration.ts_layer_id.0, configuration.ts_layer_id.1) = (0, 2)
+      (configuration.ts_layer_id.2, configuration.ts_layer_id.3) = (1, 2)
+    }
+    shareAmongLayers()
+  }
+
+  /// Gives each temporal layer what it may spend together with those below.
+  private func shareAmongLayers() {
+    guard layerCount > 1 else { return }
+    let total = configuration.rc_target_bitrate
+    configuration.ts_target_bitrate.0 = total * (layerCount == 2 ? 6 : 4) / 10
+    configuration.ts_target_bitrate.1 = layerCount == 2 ? total : total * 6 / 10
+    if layerCount > 2 { configuration.ts_target_bitrate.2 = total }
   }
 
   private func control() throws(CodecError) {

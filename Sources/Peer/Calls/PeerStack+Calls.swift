@@ -102,11 +102,12 @@ extension PeerStack {
     _ kind: MediaKind, _ direction: TransceiverDirection, _ streamIDs: [String],
     _ source: MediaSource?, _ encodings: [RTPEncoding], isEnabled: Bool
   ) throws(PeerError) -> TransceiverInfo {
-    for encoding in encodings { try encoding.check() }
+    let encodings = try RTPEncoding.suited(encodings, to: kind)
+    let rids = encodings.compactMap(\.rid)
     let id = try mapped { () throws(JSEPError) in
       try negotiation.addTransceiver(
         kind: kind, direction: direction, streamIDs: streamIDs, byAddTrack: false,
-        hasTrack: source != nil)
+        hasTrack: source != nil, rids: rids)
     }
     senders.begin(id, kind, with: encodings)
     setSource(source, of: id, kind, isEnabled: isEnabled)

@@ -6,12 +6,26 @@ import Wire
 // What an offer/answer exchange agreed on, handed to the layers that carry it.
 extension PeerStack {
   func applySections() {
+    settleLayers()
     configureFlows()
     let changed = tracks.announce(negotiation.sections, of: negotiation.transceivers)
     for record in changed { tell(.trackNegotiated(record)) }
     endPlayouts(besides: negotiation.sections)
     settleData()
     updateCaptures()
+  }
+
+  /// Gives up the layers that the peer refused.
+  private func settleLayers() {
+    for transceiver in negotiation.transceivers where !transceiver.layers.isEmpty {
+      let rids = transceiver.layers.map(\.rid)
+      senders.keepLayers(rids, of: transceiver.id)
+      for index in tracks.sendingIndices(of: transceiver.id) {
+        guard let rid = tracks.sending[index].rid, !rids.contains(rid) else { continue }
+        drive(sending: index, .stop)
+      }
+      tracks.keepLayers(rids, of: transceiver.id)
+    }
   }
 
   private func configureFlows() {
@@ -42,8 +56,11 @@ extension PeerStack {
       let transceiver
     {
       sending = FlowSection.Sending(
-        ssrc: transceiver.ssrc, rtxSSRC: codec.rtxPayloadType == nil ? nil : transceiver.rtxSSRC,
-        codec: codec)
+        transceiver.sources(in: section).map { source in
+          FlowSection.Sending.Source(
+            rid: source.rid, ssrc: source.ssrc,
+            rtxSSRC: codec.rtxPayloadType == nil ? nil : source.rtxSSRC)
+        }, codec: codec)
     }
     var receiving: FlowSection.Receiving?
     if section.direction.receives {
@@ -54,6 +71,15 @@ extension PeerStack {
       mid: section.mid, kind: section.kind, sending: sending, receiving: receiving,
       extensions: section.extensions.map { .init(uri: $0.uri, id: $0.id) },
       reducedSizeRTCP: section.reducedSizeRTCP)
+  }
+}
+
+extension Transceiver {
+  /// The streams that it sends as a section agreed on them.
+  func sources(in section: NegotiatedSection) -> [(rid: String?, ssrc: UInt32, rtxSSRC: UInt32)] {
+    let agreed = layers.filter { layer in section.sentLayers.contains { $0.rid == layer.rid } }
+    guard agreed.isEmpty else { return agreed.map { ($0.rid, $0.ssrc, $0.rtxSSRC) } }
+    return [(nil, onlySource.ssrc, onlySource.rtxSSRC)]
   }
 }
 

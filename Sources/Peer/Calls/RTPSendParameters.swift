@@ -11,16 +11,36 @@ public struct RTPEncoding: Hashable, Sendable, Codable {
   public var maxFramerate: Double?
   /// By how much both sides of a video frame are made smaller: 1 or more; nil for audio.
   public var scaleResolutionDownBy: Double?
+  /// The name of the layer where several are sent; nil for the only encoding.
+  ///
+  /// 1 to 16 letters and digits (RFC 8851), which cannot be changed.
+  public var rid: String?
+  /// The temporal layers of VP8: `L1T1`, `L1T2` or `L1T3` (W3C scalabilityMode); nil for one.
+  ///
+  /// Other codecs, and encoders of an application, have one.
+  public var scalabilityMode: String?
 
   /// Creates an encoding with these limits.
   public init(
-    active: Bool = true, maxBitrate: UInt64? = nil, maxFramerate: Double? = nil,
-    scaleResolutionDownBy: Double? = nil
+    rid: String? = nil, active: Bool = true, maxBitrate: UInt64? = nil,
+    maxFramerate: Double? = nil, scaleResolutionDownBy: Double? = nil,
+    scalabilityMode: String? = nil
   ) {
+    self.rid = rid
+    self.scalabilityMode = scalabilityMode
     self.active = active
     self.maxBitrate = maxBitrate
     self.maxFramerate = maxFramerate
     self.scaleResolutionDownBy = scaleResolutionDownBy
+  }
+}
+
+extension RTPEncoding {
+  /// Layers by their names, the largest first, each half as large as the one before.
+  package static func halved(_ rids: [String]) -> [RTPEncoding] {
+    rids.prefix(SimulcastLayer.countMaximum).enumerated().map { place, rid in
+      RTPEncoding(rid: rid, scaleResolutionDownBy: Double(1 << place))
+    }
   }
 }
 
@@ -56,7 +76,7 @@ public struct RTPSendParameters: Hashable, Sendable, Codable {
 
   /// Ties the parameters that are set to those that were read before; they may be set once.
   public var transactionId: String
-  /// How the encodings are sent: exactly one here.
+  /// How the encodings are sent: one, or one for each layer of a simulcast.
   public var encodings: [RTPEncoding]
   /// The agreed codecs, the one that is sent first; cannot be set.
   public var codecs: [Codec]

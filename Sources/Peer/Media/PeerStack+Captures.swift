@@ -1,6 +1,7 @@
 import Flow
 import JSEP
 import Media
+import RTP
 import Transport
 import Wire
 
@@ -9,42 +10,50 @@ extension PeerStack {
   func setSource(
     _ source: MediaSource?, of id: UInt32, _ kind: MediaKind, isEnabled: Bool = true
   ) {
-    if let index = tracks.sendingIndex(of: id) {
+    let indices = tracks.sendingIndices(of: id)
+    for index in indices {
       drive(sending: index, .enabled(isEnabled))
       guard tracks.sending[index].source != source else { return }
       drive(sending: index, .source(source))
-    } else if let source {
-      tracks.add(source, of: id, kind)
-      drive(sending: tracks.sending.count - 1, .enabled(isEnabled))
+    }
+    if indices.isEmpty, let source {
+      for encoding in senders.encodings(of: id, kind) {
+        tracks.add(source, of: id, kind, rid: encoding.rid)
+        drive(sending: tracks.sending.count - 1, .enabled(isEnabled))
+      }
     }
     updateCaptures()
   }
 
   func stopCapture(of transceiver: UInt32) {
-    if let index = tracks.sendingIndex(of: transceiver) { drive(sending: index, .stop) }
+    for index in tracks.sendingIndices(of: transceiver) { drive(sending: index, .stop) }
   }
 
   /// Starts, stops or replaces captures so that they fit what was agreed and what is wanted.
   func updateCaptures() {
     for index in tracks.sending.indices {
       guard let start = start(of: tracks.sending[index]) else {
-        if tracks.sending[index].isRunning { drive(sending: index, .stop) }
+        if tracks.sending[index].isWanted { drive(sending: index, .stop) }
         continue
       }
       // An encoder makes frames of one codec, so another one goes on in its place.
-      if tracks.sending[index].isRunning, tracks.sending[index].codec != start.codec {
+      if tracks.sending[index].isRunning,
+        tracks.sending[index].codec != start.codec || tracks.sending[index].sentRID != start.rid
+      {
         drive(sending: index, .stop)
       }
       drive(sending: index, .encoding(start.encoding))
       let (preference, hint) = senders.adaptation(of: tracks.sending[index].transceiver)
-      drive(sending: index, .adaptation(preference, hint))
+      // Of several layers each keeps its size, and the uppermost is given up first.
+      drive(sending: index, .adaptation(start.rid == nil ? preference : nil, hint))
+      guard tracks.sending[index].heldMID == nil else { continue }
       if tracks.sending[index].mid != start.mid { drive(sending: index, .start(start)) }
     }
     for bundle in bundles.all { shareBitrate(of: bundle) }
   }
 
   /// What a track is captured for; nil when nothing of it is to be sent now.
-  private func start(of track: SendingTrack) -> SendingTrack.Start? {
+  func start(of track: SendingTrack) -> SendingTrack.Start? {
     guard !isClosed, track.source != nil,
       let section = negotiation.sections.first(where: { $0.transceiverID == track.transceiver }),
       section.direction.sends
@@ -53,20 +62,54 @@ extension PeerStack {
     let encoding = encoding(of: track)
     guard bundle.transport.isSecured, encoding.active else { return nil }
     let transceiver = negotiation.transceivers.first { $0.id == track.transceiver }
-    return SendingTrack.Start(
+    var start = SendingTrack.Start(
       mid: section.mid, codec: section.sentCodec?.name ?? "", ssrc: transceiver?.ssrc ?? 0,
       encoding: encoding,
       videoBitrate: bundle.videoBitrate ?? genesis.configuration.videoBitrateStart)
+    guard let rid = track.rid, let transceiver else { return start }
+    let sources = transceiver.sources(in: section)
+    // What comes encoded is one stream, which is sent as the first layer; without simulcast that
+    // one is all there is.
+    let isFirst = rid == (sources[0].rid ?? transceiver.layers.first?.rid)
+    guard isFirst || section.sentCodec?.isPassedThrough == false,
+      let source = sources.first(where: { $0.rid == rid }) ?? (isFirst ? sources[0] : nil),
+      section.sentLayers.first(where: { $0.rid == rid })?.isPaused != true
+    else { return nil }
+    start.ssrc = source.ssrc
+    start.rid = source.rid
+    let running = tracks.sendingIndices(of: track.transceiver)
+      .compactMap { tracks.sending[$0].mediaOrigin }
+    // The first of them begins now, and so do those that begin together with it.
+    if let origin = running.min(), origin < now { start.origin = origin }
+    return start
   }
 
   /// What a track is encoded with: what the application set, within what the peer takes.
-  private func encoding(of track: SendingTrack) -> RTPEncoding {
-    var encoding = senders.encoding(of: track.transceiver, track.kind)
+  func encoding(of track: SendingTrack) -> RTPEncoding {
+    var encoding = senders.encoding(of: track.transceiver, track.kind, rid: track.rid)
     let section = negotiation.sections.first { $0.transceiverID == track.transceiver }
-    if let limit = section?.sendBitrateLimit {
-      encoding.maxBitrate = min(limit, encoding.maxBitrate ?? .max)
+    if encoding.scalabilityMode != nil, !hasTemporalLayers(section) {
+      encoding.scalabilityMode = nil
+    }
+    func limit(to bitrate: UInt64?) {
+      if let bitrate { encoding.maxBitrate = min(bitrate, encoding.maxBitrate ?? .max) }
+    }
+    guard let layer = section?.sentLayers.first(where: { $0.rid == track.rid }) else {
+      limit(to: section?.sendBitrateLimit)
+      return encoding
+    }
+    limit(to: layer.maxBitrate)
+    if let most = layer.maxFramerate {
+      encoding.maxFramerate = min(most, encoding.maxFramerate ?? most)
     }
     return encoding
+  }
+
+  /// Whether what a section sends can have temporal layers: VP8 of the library.
+  private func hasTemporalLayers(_ section: NegotiatedSection?) -> Bool {
+    let own = genesis.configuration.ownCodecs ?? []
+    return section?.sentCodec?.name == CodecName.vp8.rawValue
+      && !own.contains { $0.role == .encoder && $0.codec == CodecName.vp8.rawValue }
   }
 
   /// What may be sent of a transceiver's video frames, in bits per second: what the application and
@@ -83,19 +126,5 @@ extension PeerStack {
       track.kind == .video && track.mid.map { bundles.carrying($0) === bundle } ?? false
     }
     return min(limit / UInt64(max(1, count)), allowed ?? .max)
-  }
-
-  /// Shares the transport's target between the video encoders that run.
-  func shareBitrate(of bundle: Bundle) {
-    guard let total = bundle.videoBitrate else { return }
-    let running = tracks.sending.indices.filter { index in
-      let track = tracks.sending[index]
-      return track.kind == .video && track.mid.map { bundles.carrying($0) === bundle } ?? false
-    }
-    guard !running.isEmpty else { return }
-    let limits = running.map { encoding(of: tracks.sending[$0]).maxBitrate }
-    for (index, share) in zip(running, SenderTable.shares(of: total, limits: limits)) {
-      drive(sending: index, .bitrate(share))
-    }
   }
 }

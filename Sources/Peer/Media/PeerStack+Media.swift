@@ -21,12 +21,12 @@ extension PeerStack {
     case .rtp(let packet): drive(bundle, PeerTransport.Input.rtp(packet))
     case .rtcp(let packet): drive(bundle, PeerTransport.Input.rtcp(packet))
     case .received(let frame): play(frame)
-    case .keyframeRequested(let mid): requestKeyframe(mid)
+    case .keyframeRequested(let mid, let rid): requestKeyframe(mid, rid: rid)
     case .targetBitrate(let bitrate):
       bundle.videoBitrate = bitrate
       shareBitrate(of: bundle)
     case .lossReported(let mid, let share):
-      if let index = tracks.sendingIndex(ofMID: mid, .audio) {
+      for index in tracks.sendingIndices(ofMID: mid, .audio) {
         drive(sending: index, .lossReported(share))
       }
     case .rtcpBlock(let record):
@@ -44,12 +44,14 @@ extension PeerStack {
     }
   }
 
-  func requestKeyframe(_ mid: String) {
-    guard let index = tracks.sendingIndex(ofMID: mid, .video) else { return }
-    drive(sending: index, .requestKeyframe)
-    // Only the peer can make a key frame of what is its own.
-    if tracks.sending[index].source == .echo, tracks.sending[index].video == nil {
-      drive(bundles.carrying(mid), .requestKeyframe(mid: mid))
+  /// Asks for a key frame of what a section sends, of one layer or of all.
+  func requestKeyframe(_ mid: String, rid: String? = nil) {
+    for index in tracks.sendingIndices(ofMID: mid, .video, rid: rid) {
+      drive(sending: index, .requestKeyframe)
+      // Only the peer can make a key frame of what is its own.
+      if tracks.sending[index].source == .echo, tracks.sending[index].video == nil {
+        drive(bundles.carrying(mid), .requestKeyframe(mid: mid))
+      }
     }
   }
 
@@ -57,6 +59,11 @@ extension PeerStack {
 
   private func play(_ frame: ReceivedFrame) {
     guard let section = sections.first(where: { $0.mid == frame.mid }) else { return }
+    switch tracks.layers.take(frame) {
+    case .shown: break
+    case .passedOver: return
+    case .needsKey: return drive(bundles.carrying(frame.mid), .requestKeyframe(mid: frame.mid))
+    }
     let index = tracks.receivingIndex(of: section)
     noteMuted(false, of: section.transceiverID, .media)
     drive(receiving: index, .frame(frame))
@@ -116,15 +123,16 @@ extension PeerStack {
   private func feed(
     _ input: SendingTrack.Input, to transceiver: UInt32, whoseSourceIs source: MediaSource
   ) {
-    guard let index = tracks.sendingIndex(of: transceiver), tracks.sending[index].isRunning,
-      tracks.sending[index].source == source
-    else { return }
-    drive(sending: index, input)
+    for index in tracks.sendingIndices(of: transceiver)
+    where tracks.sending[index].isRunning && tracks.sending[index].source == source {
+      drive(sending: index, input)
+    }
   }
 
   func drive(sending index: Int, _ input: SendingTrack.Input) {
     var outputs = Outbox<SendingTrack.Output>()
     tracks.sending[index].step(input, at: now, into: &outputs)
+    var beganLayer: String?
     while let output = outputs.next() {
       switch output {
       case .frame(let frame, let mid, let record):
@@ -134,7 +142,9 @@ extension PeerStack {
             energy: record.energy, frameCount: AudioBlock.sampleRate / 50)
           hear(record, level: record.audioLevel ?? level)
         }
-        drive(bundles.carrying(mid), .frame(mid: mid, frame))
+        let rid = tracks.sending[index].sentRID
+        if rid != nil, frame.isKey { beganLayer = mid }
+        drive(bundles.carrying(mid), .frame(mid: mid, rid: rid, frame))
       case .audioEnded:
         forgetSpeaker(tracks.sending[index].transceiver, isInbound: false)
       case .mutedSpeech(let isSpeaking):
@@ -143,6 +153,8 @@ extension PeerStack {
       case .failure(let reason): refuse(layer: "encoder", reason)
       }
     }
+    // What a layer is worth is known when its video frames have shown how large they are.
+    if let beganLayer { shareBitrate(of: bundles.carrying(beganLayer)) }
   }
 
   // MARK: Ends and clocks

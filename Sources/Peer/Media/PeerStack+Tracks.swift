@@ -16,12 +16,14 @@ extension PeerStack {
       guard tracks.receivers.setEnabled(isEnabled, of: id) else { return }
       tracks.applySettings(of: id)
     } else {
-      let index = try sentTrack(of: id)
-      guard tracks.sending[index].isEnabled != isEnabled else { return }
-      drive(sending: index, .enabled(isEnabled))
-      // What comes encoded begins with a video frame that a decoder can begin with.
-      if isEnabled, let mid = tracks.sending[index].mid, tracks.sending[index].kind == .video {
-        requestKeyframe(mid)
+      let first = try sentTrack(of: id)
+      guard tracks.sending[first].isEnabled != isEnabled else { return }
+      for index in tracks.sendingIndices(of: id) {
+        drive(sending: index, .enabled(isEnabled))
+        // What comes encoded begins with a video frame that a decoder can begin with.
+        if isEnabled, let mid = tracks.sending[index].mid, tracks.sending[index].kind == .video {
+          requestKeyframe(mid, rid: tracks.sending[index].rid)
+        }
       }
     }
     tell(

@@ -7,7 +7,8 @@ import Wire
 struct SenderTable {
   private struct Sender {
     var transceiver: UInt32
-    var encoding: RTPEncoding
+    /// One, or one for each layer of a simulcast.
+    var encodings: [RTPEncoding]
     var degradationPreference: DegradationPreference?
     var contentHint = ContentHint.none
     var isScreencast = false
@@ -17,9 +18,15 @@ struct SenderTable {
 
   private var senders: [Sender] = []
 
-  /// The encoding of a transceiver's sender.
-  func encoding(of transceiver: UInt32, _ kind: MediaKind) -> RTPEncoding {
-    senders.first { $0.transceiver == transceiver }?.encoding ?? RTPEncoding(defaultsFor: kind)
+  /// The encodings of a transceiver's sender.
+  func encodings(of transceiver: UInt32, _ kind: MediaKind) -> [RTPEncoding] {
+    senders.first { $0.transceiver == transceiver }?.encodings ?? [RTPEncoding(defaultsFor: kind)]
+  }
+
+  /// The encoding of a layer of a transceiver's sender; without a name, the first.
+  func encoding(of transceiver: UInt32, _ kind: MediaKind, rid: String?) -> RTPEncoding {
+    let encodings = encodings(of: transceiver, kind)
+    return encodings.first { $0.rid == rid } ?? encodings[0]
   }
 
   /// What is given up first of a transceiver's video frames, and what they show: without a word of
@@ -49,16 +56,27 @@ struct SenderTable {
     if let index = senders.firstIndex(where: { $0.transceiver == transceiver }) {
       change(&senders[index])
     } else {
-      var sender = Sender(transceiver: transceiver, encoding: RTPEncoding(defaultsFor: kind))
+      var sender = Sender(transceiver: transceiver, encodings: [RTPEncoding(defaultsFor: kind)])
       change(&sender)
       senders.append(sender)
     }
   }
 
-  /// Takes the encodings that a new transceiver begins with; one is what can be sent.
+  /// Takes the encodings that a new transceiver begins with.
   mutating func begin(_ transceiver: UInt32, _ kind: MediaKind, with encodings: [RTPEncoding]) {
-    guard let encoding = encodings.first else { return }
-    update(transceiver, kind) { $0.encoding = encoding.suited(to: kind) }
+    guard !encodings.isEmpty else { return }
+    update(transceiver, kind) { $0.encodings = encodings }
+  }
+
+  /// Gives up the layers that an exchange did not leave.
+  mutating func keepLayers(_ rids: [String], of transceiver: UInt32) {
+    guard let index = senders.firstIndex(where: { $0.transceiver == transceiver }),
+      senders[index].encodings.count > 1
+    else { return }
+    let kept = senders[index].encodings.filter { encoding in
+      encoding.rid.map { rids.contains($0) } ?? false
+    }
+    if !kept.isEmpty { senders[index].encodings = kept }
   }
 
   /// Makes parameters that were read outdated, as every exchange of descriptions does.
@@ -79,7 +97,7 @@ struct SenderTable {
     if let open = known?.lastRead { return open }
     var parameters = RTPSendParameters(
       transactionId: transaction(),
-      encodings: [encoding(of: transceiver.id, transceiver.kind)],
+      encodings: encodings(of: transceiver.id, transceiver.kind),
       codecs: section?.sendParameters ?? [],
       headerExtensions: (section?.extensions ?? []).map { .init(uri: $0.uri, id: $0.id) },
       cname: cname, reducedSizeRTCP: section?.reducedSizeRTCP ?? false)
@@ -104,18 +122,16 @@ struct SenderTable {
     var comparable = parameters
     comparable.encodings = read.encodings
     comparable.degradationPreference = read.degradationPreference
-    guard comparable == read, parameters.encodings.count == read.encodings.count,
-      let given = parameters.encodings.first
-    else {
+    guard comparable == read, parameters.encodings.map(\.rid) == read.encodings.map(\.rid) else {
       throw PeerError(
         name: "InvalidModificationError",
         message: "only the encodings and the degradation preference can be changed")
     }
-    try given.check()
-    let encoding = given.suited(to: transceiver.kind)
+    for encoding in parameters.encodings { try encoding.check() }
+    let encodings = parameters.encodings.map { $0.suited(to: transceiver.kind) }
     update(transceiver.id, transceiver.kind) {
       $0.lastRead = nil
-      $0.encoding = encoding
+      $0.encodings = encodings
       $0.degradationPreference = parameters.degradationPreference
     }
   }
@@ -164,10 +180,37 @@ extension RTPEncoding {
     if kind == .audio {
       encoding.maxFramerate = nil
       encoding.scaleResolutionDownBy = nil
+      encoding.scalabilityMode = nil
     } else {
       encoding.scaleResolutionDownBy = scaleResolutionDownBy ?? 1
     }
     return encoding
+  }
+
+  /// The encodings that a new transceiver begins with (W3C addTransceiver): one without a name, or
+  /// several layers with names of their own, each half as large as the next one unless something
+  /// else is asked for.
+  static func suited(
+    _ encodings: [RTPEncoding], to kind: MediaKind
+  ) throws(PeerError) -> [RTPEncoding] {
+    for encoding in encodings { try encoding.check() }
+    let rids = encodings.compactMap(\.rid)
+    guard encodings.count < 2 || rids.count == encodings.count, Set(rids).count == rids.count,
+      rids.allSatisfy(SimulcastLayer.isName)
+    else {
+      throw PeerError(
+        name: "TypeError",
+        message: "each of several encodings needs a rid of its own, of 1 to 16 letters and digits")
+    }
+    let count = kind == .audio ? 1 : SimulcastLayer.countMaximum
+    var suited = encodings.prefix(count).map { $0.suited(to: kind) }
+    if suited.count == 1 { suited[0].rid = nil }
+    if suited.count > 1, encodings.allSatisfy({ $0.scaleResolutionDownBy == nil }) {
+      for index in suited.indices {
+        suited[index].scaleResolutionDownBy = Double(1 << (suited.count - 1 - index))
+      }
+    }
+    return suited
   }
 
   /// Refuses what is out of range.
@@ -178,6 +221,17 @@ extension RTPEncoding {
     if let scaleResolutionDownBy, !(scaleResolutionDownBy.isFinite && scaleResolutionDownBy >= 1) {
       throw PeerError(name: "RangeError", message: "scaleResolutionDownBy must be 1 or more")
     }
+    if let scalabilityMode, temporalLayers == nil {
+      throw PeerError(
+        name: "OperationError",
+        message: "the scalability mode \(scalabilityMode) is none of L1T1, L1T2 and L1T3")
+    }
+  }
+
+  /// How many temporal layers there are; nil for a mode that nothing is sent in.
+  var temporalLayers: Int? {
+    guard let scalabilityMode else { return 1 }
+    return TemporalPattern.counts.first { scalabilityMode == "L1T\($0)" }
   }
 
   /// What audio may spend, in bits per second.

@@ -14,6 +14,8 @@ struct SendingTrack: Machine {
     case enabled(Bool)
     case start(Start)
     case stop
+    /// Nothing is encoded until the next start, because the path does not carry this layer.
+    case hold
     /// Media for the encoder, the sources that were mixed into it, and what video frames that come
     /// encoded have to keep to, in bits per second; nil for no limit.
     case media(CapturedMedia, from: [Contributor], limit: UInt64? = nil)
@@ -46,15 +48,21 @@ struct SendingTrack: Machine {
   struct Start {
     /// The section that it feeds.
     var mid: String
+    /// The layer of a simulcast that it is agreed to be; nil for the only stream.
+    var rid: String?
     /// What it encodes, by the encoding name in lower case.
     var codec: String
     var ssrc: UInt32
     var encoding: RTPEncoding
     /// What video frames may spend, in bits per second.
     var videoBitrate: UInt64
+    /// Where media time is 0 for the layers that run already.
+    var origin: Instant?
   }
 
   let transceiver: UInt32
+  /// The layer of a simulcast that it is for; nil for the only stream.
+  let rid: String?
   let kind: MediaKind
   private let codecs: any CodecFactory
   /// What audio may spend at most, in bits per second.
@@ -70,10 +78,14 @@ struct SendingTrack: Machine {
   private(set) var stream: StreamCapture?
   /// The section that the capture feeds while it runs.
   private(set) var mid: String?
+  /// The section that the capture would feed if the path carried it.
+  private(set) var heldMID: String?
+  /// The layer as which its frames are sent.
+  private(set) var sentRID: String?
   private(set) var codec = ""
   private(set) var ssrc: UInt32 = 0
   /// The limits of what runs.
-  private var encoding = RTPEncoding()
+  private(set) var encoding = RTPEncoding()
   private var adaptation = VideoAdaptation()
   private var contentHint = ContentHint.none
   /// What the audio encoder that runs may spend, in bits per second.
@@ -92,10 +104,11 @@ struct SendingTrack: Machine {
   private var contributors: [Contributor] = []
 
   init(
-    transceiver: UInt32, kind: MediaKind, source: MediaSource?, codecs: any CodecFactory,
-    audioBitrateMaximum: UInt32
+    transceiver: UInt32, rid: String? = nil, kind: MediaKind, source: MediaSource?,
+    codecs: any CodecFactory, audioBitrateMaximum: UInt32
   ) {
     self.transceiver = transceiver
+    self.rid = rid
     self.kind = kind
     self.source = source
     self.codecs = codecs
@@ -103,6 +116,10 @@ struct SendingTrack: Machine {
   }
 
   var isRunning: Bool { mid != nil }
+  /// Whether it is sent, as far as the path carries it.
+  var isWanted: Bool { isRunning || heldMID != nil }
+  /// Where its media time is 0; nil before its first start.
+  var mediaOrigin: Instant? { video?.origin ?? stream?.origin ?? origin }
   /// What the present source of video frames gave.
   var frameCounters: VideoCaptureCounters {
     video?.counters ?? stream?.counters ?? videoCounters
@@ -117,6 +134,10 @@ struct SendingTrack: Machine {
     case .enabled(let isEnabled): setEnabled(isEnabled, at: now, into: &outbox)
     case .start(let start): self.start(start, at: now, into: &outbox)
     case .stop: stop(at: now, into: &outbox)
+    case .hold:
+      let held = mid
+      stop(at: now, into: &outbox)
+      heldMID = held
     case .media(let media, let contributors, let limit):
       self.contributors = contributors
       switch media {
@@ -190,6 +211,9 @@ struct SendingTrack: Machine {
     guard let source else { return }
     ssrc = start.ssrc
     mid = start.mid
+    heldMID = nil
+    sentRID = start.rid
+    origin = origin ?? start.origin
     codec = start.codec
     encoding = start.encoding
     switch kind {
@@ -220,6 +244,7 @@ struct SendingTrack: Machine {
       drive(.bitrate(bitrate), at: now, into: &outbox)
       drive(.screen(contentHint.isScreen), at: now, into: &outbox)
       drive(.limits(of: start.encoding, adaptation.limits), at: now, into: &outbox)
+      drive(.temporalLayers(start.encoding.temporalLayers ?? 1), at: now, into: &outbox)
       drive(VideoCapture.Input.start, at: now, into: &outbox)
     }
   }
@@ -237,6 +262,7 @@ struct SendingTrack: Machine {
     video = nil
     stream = nil
     mid = nil
+    heldMID = nil
   }
 
   private mutating func limit(
@@ -246,6 +272,7 @@ struct SendingTrack: Machine {
     self.encoding = encoding
     if video != nil {
       drive(.limits(of: encoding, adaptation.limits), at: now, into: &outbox)
+      drive(.temporalLayers(encoding.temporalLayers ?? 1), at: now, into: &outbox)
     } else if kind == .audio, audioBitrate != encoding.audioBitrate(upTo: audioBitrateMaximum) {
       // An encoder of audio keeps its bit rate, so another one goes on in its place.
       stop(at: now, into: &outbox)

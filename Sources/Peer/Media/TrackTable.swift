@@ -8,6 +8,8 @@ struct TrackTable {
   var sending: [SendingTrack] = []
   var receiving: [ReceivingTrack] = []
   var receivers = ReceiverTable()
+  /// Which layers of what is received are shown.
+  var layers = LayerChoice()
   private let codecs: any CodecFactory
   private let configuration: PeerConfiguration
   /// What was told of the negotiated tracks, to tell only changes.
@@ -26,13 +28,29 @@ struct TrackTable {
     return first
   }
 
+  /// The track of a transceiver's sender; of several layers the first.
   func sendingIndex(of transceiver: UInt32) -> Int? {
     sending.firstIndex { $0.transceiver == transceiver }
   }
 
-  /// The track of a kind that feeds a section.
-  func sendingIndex(ofMID mid: String, _ kind: MediaKind) -> Int? {
-    sending.firstIndex { $0.mid == mid && $0.kind == kind }
+  /// The tracks of a transceiver's sender: one, or one for each layer of a simulcast.
+  func sendingIndices(of transceiver: UInt32) -> [Int] {
+    sending.indices.filter { sending[$0].transceiver == transceiver }
+  }
+
+  /// The tracks of a kind that feed a section, or a layer of it.
+  func sendingIndices(ofMID mid: String, _ kind: MediaKind, rid: String? = nil) -> [Int] {
+    sending.indices.filter {
+      sending[$0].mid == mid && sending[$0].kind == kind && (rid == nil || sending[$0].rid == rid)
+    }
+  }
+
+  /// Each sender once: of several layers the first that runs.
+  var senders: [SendingTrack] {
+    sending.indices.filter { index in
+      let all = sendingIndices(of: sending[index].transceiver)
+      return index == all.first { sending[$0].isRunning } ?? all[0]
+    }.map { sending[$0] }
   }
 
   /// The track that plays what a section receives; it begins with the first frame.
@@ -55,12 +73,21 @@ struct TrackTable {
     }
   }
 
-  /// Adds a track for the first source of a sender.
-  mutating func add(_ source: MediaSource, of transceiver: UInt32, _ kind: MediaKind) {
+  /// Adds a track for the first source of a sender, or of a layer that it sends.
+  mutating func add(
+    _ source: MediaSource, of transceiver: UInt32, _ kind: MediaKind, rid: String?
+  ) {
     sending.append(
       SendingTrack(
-        transceiver: transceiver, kind: kind, source: source, codecs: codecs,
+        transceiver: transceiver, rid: rid, kind: kind, source: source, codecs: codecs,
         audioBitrateMaximum: configuration.audioBitrate))
+  }
+
+  /// Takes out the layers of a sender that are no longer sent.
+  mutating func keepLayers(_ rids: [String], of transceiver: UInt32) {
+    sending.removeAll { track in
+      track.transceiver == transceiver && track.rid.map { !rids.contains($0) } ?? false
+    }
   }
 
   // MARK: What an exchange agreed on
@@ -71,9 +98,9 @@ struct TrackTable {
   ) -> [TrackRecord] {
     let records = sections.flatMap { section in
       let transceiver = transceivers.first { $0.id == section.transceiverID }
-      return [false, true].compactMap { isInbound in
-        TrackRecord(section, isInbound: isInbound, sentSSRC: transceiver?.ssrc)
-      }
+      let ssrcs = transceiver?.sources(in: section).map { Optional($0.ssrc) } ?? [nil]
+      let sent = ssrcs.compactMap { TrackRecord(section, isInbound: false, sentSSRC: $0) }
+      return sent + [TrackRecord(section, isInbound: true, sentSSRC: nil)].compactMap(\.self)
     }
     defer { announced = records }
     return records.filter { !announced.contains($0) }
@@ -84,6 +111,7 @@ struct TrackTable {
     func isAgreed(_ track: ReceivingTrack) -> Bool {
       sections.contains { $0.mid == track.mid && $0.direction.receives }
     }
+    layers.keep(sections.filter(\.direction.receives).map(\.mid))
     defer { receiving.removeAll { !isAgreed($0) } }
     return receiving.filter { $0.kind == .audio && !isAgreed($0) }.map(\.transceiver)
   }

@@ -17,9 +17,10 @@ extension StatsCollector {
     stats.set("mid", stream.mid)
     if let track, stream.isActive { stats.set("mediaSourceId", mediaSourceID(of: track)) }
     if stream.remote != nil { stats.set("remoteId", remoteInboundID(stream)) }
-    stats.set("encodingIndex", 0)
+    stats.set("encodingIndex", encodingIndex(of: stream))
+    stats.set("rid", stream.rid)
     stats.add(stream, sendDelay: stream.totalPacketSendDelay)
-    stats.set("active", stream.isActive)
+    stats.set("active", stream.isActive && (stream.rid == nil || track?.isWanted == true))
     switch stream.kind {
     case .audio:
       if track?.audio != nil {
@@ -29,6 +30,14 @@ extension StatsCollector {
     }
     guard let remote = stream.remote else { return [stats.build()] }
     return [stats.build(), remoteInbound(stream, remote, codec)]
+  }
+
+  /// The place of a stream among those that its section sends.
+  private func encodingIndex(of stream: OutboundStreamCounters) -> Int {
+    guard let rid = stream.rid, let section = sections.first(where: { $0.mid == stream.mid }) else {
+      return 0
+    }
+    return section.sentLayers.firstIndex { $0.rid == rid } ?? 0
   }
 
   /// What the encoder of video frames adds to outbound-rtp.
@@ -45,12 +54,15 @@ extension StatsCollector {
     stats.set("framesSent", stream.framesSent)
     stats.set("hugeFramesSent", stream.hugeFramesSent)
     stats.set("totalEncodedBytesTarget", UInt64(max(0, totals.targetBytes)))
-    if let track {
+    // The layers of a simulcast are measured together.
+    if let track, stream.rid == nil {
       stats.set("totalEncodeTime", seconds(of: track.transceiver, isInbound: false))
     }
     stats.set("pliCount", stream.pliCount)
     stats.set("firCount", stream.firCount)
-    stats.set("qualityLimitationReason", totals.limitation.reason.rawValue)
+    let reason =
+      track?.heldMID == nil ? totals.limitation.reason : QualityLimitation.Reason.bandwidth
+    stats.set("qualityLimitationReason", reason.rawValue)
     let durations = totals.limitation.durations(at: now)
     stats.set(
       "qualityLimitationDurations",
@@ -63,7 +75,7 @@ extension StatsCollector {
     stats.set("framesPerSecond", totals.rate.count(at: now.nanoseconds))
     stats.set("encoderImplementation", "libvpx")
     stats.set("powerEfficientEncoder", false)
-    stats.set("scalabilityMode", "L1T1")
+    stats.set("scalabilityMode", track?.encoding.scalabilityMode ?? "L1T1")
     if let track, track.isRunning { stats.set("targetBitrate", Double(track.bitrate)) }
   }
 
@@ -93,7 +105,9 @@ extension StatsCollector {
     stats.set("mid", stream.mid)
     if stream.remote != nil { stats.set("remoteId", remoteOutboundID(stream)) }
     stats.add(stream, lastPacket: stream.lastPacketReceived.map { milliseconds($0) })
-    if let playout = tracks.receiving.first(where: { $0.mid == stream.mid }) {
+    if let playout = tracks.receiving.first(where: { $0.mid == stream.mid }),
+      tracks.layers.shows(stream.ssrc, of: stream.mid)
+    {
       stats.set("estimatedPlayoutTimestamp", playoutTimestamp(of: playout, stream))
       let decoding = seconds(of: playout.transceiver, isInbound: true)
       switch stream.kind {

@@ -7,16 +7,20 @@ package struct PayloadFormat: Sendable {
     package var frame: EncodedFrame
     /// The running number of the video frame, 15 bits.
     package var pictureID: UInt16
+    /// The running number of video frames of the temporal base layer.
+    package var baseIndex: UInt8
     /// The most bytes of a payload.
     package var limit: Int
     /// Whether units of H.264 may be cut (packetization mode 1).
     package var fragments: Bool
 
     package init(
-      _ frame: EncodedFrame, pictureID: UInt16, limit: Int, fragments: Bool = true
+      _ frame: EncodedFrame, pictureID: UInt16, baseIndex: UInt8 = 0, limit: Int,
+      fragments: Bool = true
     ) {
       self.frame = frame
       self.pictureID = pictureID
+      self.baseIndex = baseIndex
       self.limit = limit
       self.fragments = fragments
     }
@@ -48,7 +52,11 @@ package struct PayloadFormat: Sendable {
   /// RFC 7741.
   static let vp8 = PayloadFormat(
     split: { frame in
-      frame.split { isFirst, _ in .vp8(pictureID: frame.pictureID, isFirst: isFirst) }
+      frame.split { isFirst, _ in
+        .vp8(
+          pictureID: frame.pictureID, isFirst: isFirst,
+          temporal: frame.frame.temporal.map { ($0, frame.baseIndex) })
+      }
     },
     read: { VideoPacket(vp8: $0) })
 

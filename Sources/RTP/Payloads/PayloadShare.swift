@@ -15,14 +15,17 @@ package struct PayloadShare: Hashable, Sendable {
   ///
   /// - Parameters:
   ///   - pictureID: the running number of the video frame, 15 bits.
+  ///   - baseIndex: the running number of video frames of the temporal base layer.
   ///   - limit: the most bytes of a payload.
   ///   - fragments: whether units of H.264 may be cut (packetization mode 1).
   package static func all(
-    of frame: EncodedFrame, pictureID: UInt16, limit: Int, fragments: Bool = true
+    of frame: EncodedFrame, pictureID: UInt16, baseIndex: UInt8 = 0, limit: Int,
+    fragments: Bool = true
   ) -> [PayloadShare] {
     let format = frame.codec.payloadFormat ?? .whole
     return format.split(
-      PayloadFormat.Frame(frame, pictureID: pictureID, limit: limit, fragments: fragments))
+      PayloadFormat.Frame(
+        frame, pictureID: pictureID, baseIndex: baseIndex, limit: limit, fragments: fragments))
   }
 }
 
@@ -65,10 +68,17 @@ package struct PayloadPrefix: Hashable, Sendable {
 
   package static let none = PayloadPrefix([])
 
-  static func vp8(pictureID: UInt16, isFirst: Bool) -> PayloadPrefix {
-    PayloadPrefix {
-      VP8Descriptor(beginsPartition: isFirst, pictureID: PictureID(pictureID)).write(into: &$0)
+  static func vp8(
+    pictureID: UInt16, isFirst: Bool, temporal: (layer: TemporalLayer, baseIndex: UInt8)?
+  ) -> PayloadPrefix {
+    var descriptor = VP8Descriptor(beginsPartition: isFirst, pictureID: PictureID(pictureID))
+    if let temporal {
+      descriptor.isNonReference = !temporal.layer.isReference
+      descriptor.baseLayerIndex = temporal.baseIndex
+      descriptor.temporalLayer = temporal.layer.id
+      descriptor.isLayerSync = temporal.layer.isSync
     }
+    return PayloadPrefix { descriptor.write(into: &$0) }
   }
 
   /// In flexible mode, where every video frame names the one before it: patterns need not be told.

@@ -23,7 +23,8 @@ extension CallPeer {
       switch kind {
       case .whip:
         let info = try await connection.addTransceiver(
-          media, direction: .sendonly, source: plan.source(for: media), streamIDs: ["retake"])
+          media, direction: .sendonly, source: plan.source(for: media), streamIDs: ["retake"],
+          sendEncodings: media == .video ? plan.layers : [])
         feed(info)
       case .whep: try await connection.addTransceiver(media, direction: .recvonly)
       }

@@ -48,7 +48,7 @@ final class CallPeer: Sendable {
       guard let messages else { return await channel.echo() }
       try await messages.hold(over: connection, on: channel)
     }
-    for kind in [MediaKind.audio, .video] { try await send(kind) }
+    for kind in [MediaKind.audio, .video] { try await send(kind, isOffered: true) }
     try await describe()
     return try await gatheredDescription()
   }
@@ -112,14 +112,21 @@ final class CallPeer: Sendable {
     }
   }
 
-  /// Sends something of a kind on a transceiver that is free for it, or on a new one.
+  /// Sends something of a kind on a transceiver that is free for it, or on a new one; in layers
+  /// where the own offer is to name them.
   ///
   /// It is never inlined: Swift 6.3.1 crashes when it optimises the loop over kinds with this
   /// inside.
   @inline(never)
-  private func send(_ kind: MediaKind) async throws {
-    let info = try await connection.addTrack(
-      kind, source: plan.source(for: kind), streamIDs: ["retake"])
+  private func send(_ kind: MediaKind, isOffered: Bool = false) async throws {
+    let info: TransceiverInfo
+    if kind == .video, isOffered, !plan.layers.isEmpty {
+      info = try await connection.addTransceiver(
+        kind, source: plan.source(for: kind), streamIDs: ["retake"], sendEncodings: plan.layers)
+    } else {
+      info = try await connection.addTrack(
+        kind, source: plan.source(for: kind), streamIDs: ["retake"])
+    }
     sending.withLock { _ = $0.insert(info.id) }
     feed(info)
   }

@@ -58,6 +58,13 @@ struct SendOptions: ParsableArguments {
     help: "The frame rate of a .h264 file. Default: what the file tells, or 30.",
     transform: Taking.number(0.1...1000))
   var frameRate: Double?
+
+  @Flag(
+    help: """
+      Offer the video frames in three layers, h, m and l, each half as large as the one before; a \
+      peer that takes no simulcast gets the first.
+      """)
+  var simulcast = false
 }
 
 /// The choices of one command line together.
@@ -71,12 +78,15 @@ struct SendPlan {
   private(set) var clip: H264Clip?
   /// What is said over the own data channel; nil for an echo.
   let messages: Conversation?
+  /// The layers that own offers name, the largest first; none: one stream is sent.
+  let layers: [RTPEncoding]
 
   /// Sends one thing that is no file.
   init(_ choice: SendChoice) {
     other = choice
     framesPerSecond = nil
     messages = nil
+    layers = []
   }
 
   init(
@@ -84,6 +94,7 @@ struct SendPlan {
     messages: Conversation? = nil
   ) throws {
     self.messages = messages
+    layers = options.simulcast ? RTPEncoding.halved(["h", "m", "l"]) : []
     framesPerSecond = options.frameRate
     for choice in options.send {
       guard case .file(let path) = choice else {
@@ -109,6 +120,10 @@ struct SendPlan {
     guard framesPerSecond == nil || clip != nil else {
       throw CommandFailure(
         .usage, "--frame-rate is for a .h264 file, and --send names none: leave it out")
+    }
+    guard layers.isEmpty || clip == nil else {
+      throw CommandFailure(
+        .usage, "a .h264 file is sent as it is, in one layer: leave out --simulcast")
     }
   }
 

@@ -59,6 +59,9 @@ struct RoomOptions: ParsableArguments {
     help: "The frame rate of the test pattern. Default: 30.", transform: Taking.whole(1...120))
   var rate = 30
 
+  @Flag(help: "Publish video in three layers, of which the server gives each receiver one.")
+  var simulcast = false
+
   @Option(
     help: "How many videos are received at most. Default: 20.", transform: Taking.whole(1...1_000))
   var receivers = 20
@@ -104,14 +107,15 @@ struct RoomOptions: ParsableArguments {
       let file = try wav.map { try AudioFile(path: $0, to: audio) }
       // A file alone is all that is published, unless the pattern is too.
       let hasPattern = publish.contains(.pattern)
+      var options = LocalMediaOptions()
+      options.videoLayers = simulcast ? ["l", "m", "h"] : nil
       guard let video else {
         let pattern =
           hasPattern && takesVideo
           ? VideoSource(.pattern(width: size.width, height: size.height, framesPerSecond: rate))
           : nil
-        return (LocalMedia(video: pattern, audio: audio), file)
+        return (LocalMedia(video: pattern, audio: audio, options: options), file)
       }
-      var options = LocalMediaOptions()
       (options.source, options.fileName) = (.file, video)
       options.hasAudio = hasPattern || wav != nil
       let capturer = try FileVideoCapturer(path: video)

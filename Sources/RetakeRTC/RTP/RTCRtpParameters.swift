@@ -43,6 +43,10 @@ public final class RTCRtpEncodingParameters {
   public var maxFramerate: NSNumber?
   /// By how much both sides of a video frame are made smaller; nil for audio.
   public var scaleResolutionDownBy: NSNumber?
+  /// The name of the layer where several are sent; nil for the only encoding.
+  public var rid: String?
+  /// How many temporal layers VP8 has: 1 to 3; nil for one.
+  public var numTemporalLayers: NSNumber?
 
   /// Creates an encoding without limits.
   public init() {}
@@ -53,13 +57,18 @@ public final class RTCRtpEncodingParameters {
     maxBitrateBps = encoding.maxBitrate.map { NSNumber(value: $0) }
     maxFramerate = encoding.maxFramerate.map { NSNumber(value: $0) }
     scaleResolutionDownBy = encoding.scaleResolutionDownBy.map { NSNumber(value: $0) }
+    rid = encoding.rid
+    numTemporalLayers = encoding.scalabilityMode.flatMap { mode in
+      (1...3).first { mode == "L1T\($0)" }.map { NSNumber(value: $0) }
+    }
   }
 
   var native: RTPEncoding {
     RTPEncoding(
-      active: isActive, maxBitrate: maxBitrateBps?.uint64Value,
+      rid: rid, active: isActive, maxBitrate: maxBitrateBps?.uint64Value,
       maxFramerate: maxFramerate?.doubleValue,
-      scaleResolutionDownBy: scaleResolutionDownBy?.doubleValue)
+      scaleResolutionDownBy: scaleResolutionDownBy?.doubleValue,
+      scalabilityMode: numTemporalLayers.map { "L1T\($0.intValue)" })
   }
 }
 
@@ -122,7 +131,7 @@ public final class RTCRtpParameters {
   public let rtcp: RTCRtcpParameters
   /// The agreed header extensions.
   public let headerExtensions: [RTCRtpHeaderExtension]
-  /// How the encodings are sent: one here.
+  /// How the encodings are sent: one, or one for each layer.
   public var encodings: [RTCRtpEncodingParameters]
   /// The agreed codecs, the one that is sent first.
   public let codecs: [RTCRtpCodecParameters]

@@ -69,7 +69,7 @@ public final class RTCRtpTransceiverInit {
   public var direction = RTCRtpTransceiverDirection.sendRecv
   /// The streams that what it sends belongs to.
   public var streamIds: [String] = []
-  /// How it sends: one encoding, or none for the default.
+  /// How it sends: one encoding, or one with a name for each layer; none for the default.
   public var sendEncodings: [RTCRtpEncodingParameters] = []
 
   /// Creates the default.

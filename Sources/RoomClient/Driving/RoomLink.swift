@@ -185,10 +185,26 @@ final class RoomLink: Sendable {
 
   private func attach(_ info: LocalMediaInfo) async throws(PeerError) {
     guard transceiver(sending: info.id) == nil, let track = sources.track(info.id) else { return }
-    let sender = try await connection.addTrack(track, streamIDs: [sources.streamID])
-    if role == .up { try await connection.setDirection(.sendonly, of: sender.transceiver) }
-    state.withLock { $0.sending.append((info.id, sender.transceiver)) }
-    report(.sending(info.id, transceiver: sender.transceiver))
+    let transceiver = try await transceiver(for: info, track)
+    state.withLock { $0.sending.append((info.id, transceiver)) }
+    report(.sending(info.id, transceiver: transceiver))
+  }
+
+  /// Puts a track on a transceiver: one of its own where it is sent in layers.
+  private func transceiver(
+    for info: LocalMediaInfo, _ track: any MediaStreamTrack
+  ) async throws(PeerError) -> UInt32 {
+    let direction = role == .up ? TransceiverDirection.sendonly : .sendrecv
+    guard info.layers.count > 1 else {
+      let sender = try await connection.addTrack(track, streamIDs: [sources.streamID])
+      if role == .up { try await connection.setDirection(direction, of: sender.transceiver) }
+      return sender.transceiver
+    }
+    // The largest comes first, as servers of rooms expect it, and is what one without layers gets.
+    return try await connection.addTransceiver(
+      with: track, direction: direction, streamIDs: [sources.streamID],
+      sendEncodings: RTPEncoding.halved(info.layers.reversed())
+    ).id
   }
 
   private func detach(_ media: LocalMediaID) async throws(PeerError) {
@@ -201,7 +217,11 @@ final class RoomLink: Sendable {
     let known = try await connection.transceivers.first { $0.mid == mid }
     guard let transceiver = known?.id else { return }
     var parameters = try await connection.getParameters(of: transceiver)
-    for (index, layer) in layers.enumerated() where index < parameters.encodings.count {
+    for layer in layers {
+      // Without layers there is one encoding, and the first that is named is meant.
+      let named = parameters.encodings.firstIndex { $0.rid == layer.rid }
+      let only = parameters.encodings.count == 1 && layer == layers[0] ? 0 : nil
+      guard let index = named ?? only else { continue }
       parameters.encodings[index].active = layer.isActive
       parameters.encodings[index].maxBitrate = layer.maximumBitrate
       parameters.encodings[index].maxFramerate = layer.maximumFrameRate

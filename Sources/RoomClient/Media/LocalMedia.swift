@@ -166,13 +166,16 @@ final class LocalPart: Sendable {
   private let state: Mutex<State>
   private static let last = Atomic<UInt32>(0)
 
-  init(_ track: any MediaStreamTrack, isActive: Bool, extraValue: String) {
+  init(
+    _ track: any MediaStreamTrack, isActive: Bool, extraValue: String, layers: [String] = []
+  ) {
     self.track = track
     let number = LocalPart.last.wrappingAdd(1, ordering: .relaxed).newValue
     state = Mutex(
       State(
         info: LocalMediaInfo(
-          id: LocalMediaID(number), kind: track.kind, isActive: isActive, extraValue: extraValue)))
+          id: LocalMediaID(number), kind: track.kind, isActive: isActive, extraValue: extraValue,
+          layers: layers)))
     track.isEnabled = isActive
   }
 
@@ -210,7 +213,8 @@ public final class LocalVideo: Sendable {
     self.source = source
     track = LocalVideoTrack(source: source, id: "video-\(LocalTrackNames.next)")
     part = LocalPart(
-      track, isActive: options.video, extraValue: options.videoExtraValue)
+      track, isActive: options.video, extraValue: options.videoExtraValue,
+      layers: options.videoLayers ?? [])
   }
 
   /// The number in the room; one of this process until it is published.

@@ -172,5 +172,11 @@ def _streams(media):
     if "ssrc-peer" in ssrcs and received:
         rtx = ssrcs.get("ssrc-peer-rtx")
         yield Stream(kind, "in", ssrcs["ssrc-peer"], received, received, rtx)
+    # Of a simulcast it counts each layer for itself.
+    for layer in (1, 2):
+        counts = media["stats"].get(f"in-sim{layer}") or {}
+        if (ssrc := ssrcs.get(f"ssrc-peer-sim-{layer}")) and (count := counts.get("packets", 0)):
+            rtx = ssrcs.get(f"ssrc-peer-sim-{layer}-rtx")
+            yield Stream(kind, "in", ssrc, count, count, rtx)
     if "ssrc" in ssrcs and sent:
         yield Stream(kind, "out", ssrcs["ssrc"], sent, sent, ssrcs.get("ssrc-rtx"))

@@ -32,6 +32,19 @@ import Testing
     #expect(try await take.replay(.withoutCodecs).isIdentical)
   }
 
+  @Test func layersAreOfferedByTheirNames() async throws {
+    let factory = try PeerConnectionFactory(options: Session.Options())
+    let caller = factory.peerConnection(label: "caller")
+    let transceiver = try await caller.addTransceiver(
+      .video, direction: .sendonly, source: .pattern(width: 1280, height: 720, framesPerSecond: 30),
+      sendEncodings: [RTPEncoding(rid: "q"), RTPEncoding(rid: "h"), RTPEncoding(rid: "f")])
+    let offer = try await caller.createOffer()
+    #expect(offer.sdp.contains("a=simulcast:send q;h;f"))
+    let parameters = try await caller.getParameters(of: transceiver.id)
+    #expect(parameters.encodings.map(\.scaleResolutionDownBy) == [4, 2, 1])
+    await caller.close()
+  }
+
   private final class Speaker: AudioTrackSink {
     let blocks = Mutex(0)
     func audioTrack(_ id: String, didReceive block: AudioBlock) { blocks.withLock { $0 += 1 } }

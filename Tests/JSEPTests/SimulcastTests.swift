@@ -1,0 +1,116 @@
+import SDP
+import Testing
+import Wire
+
+@testable import JSEP
+
+/// Offers of several layers and what answers make of them (RFC 8851, 8852, 8853).
+struct SimulcastTests {
+  private let extensions = ["rtp-stream-id", "repaired-rtp-stream-id"].map {
+    "urn:ietf:params:rtp-hdrext:sdes:" + $0
+  }
+
+  private func side(_ rids: [String] = ["q", "h", "f"]) throws -> Side {
+    var side = Side("left")
+    _ = try side.negotiation.addTransceiver(
+      kind: .video, direction: .sendonly, streamIDs: ["s"], byAddTrack: false, rids: rids)
+    return side
+  }
+
+  /// Offers, lets another side answer, and adds lines to the section of the answer.
+  private func layers(_ side: inout Side, _ lines: String) throws -> [NegotiatedLayer] {
+    var peer = Side("right")
+    try peer.take(try side.offer())
+    var answer = try peer.answer()
+    answer.sdp += lines.split(separator: "\n").map { $0 + "\r\n" }.joined()
+    try side.take(answer)
+    return try #require(side.negotiation.sections.first).sentLayers
+  }
+
+  @Test func anOfferNamesItsLayersAndTheExtensionsThatPacketsNeed() throws {
+    var side = try side()
+    let section = try #require(try document(side.offer()).sections.first)
+    #expect(section.rids.map(\.text) == ["q send", "h send", "f send"])
+    #expect(section.simulcast?.text == "send q;h;f")
+    #expect(section.ssrcs.isEmpty && section.ssrcGroups.isEmpty)
+    let uris = section.extensionMaps.map(\.uri)
+    #expect(extensions.allSatisfy(uris.contains))
+    let ssrcs = side.negotiation.transceivers[0].layers.flatMap { [$0.ssrc, $0.rtxSSRC] }
+    #expect(Set(ssrcs).count == 6 && ssrcs[0] == side.negotiation.transceivers[0].ssrc)
+  }
+
+  @Test func anOfferOfOneEncodingIsWhatItAlwaysWas() throws {
+    var (one, none) = (try side(["q"]), try side([]))
+    let sdp = try none.offer().sdp
+    #expect(try one.offer().sdp == sdp)
+    #expect(!sdp.contains("rid") && !extensions.contains(where: sdp.contains))
+  }
+
+  @Test func theLayersThatAnAnswerTakesAreSentInTheOrderOfTheOffer() throws {
+    var side = try side()
+    let layers = try layers(
+      &side,
+      """
+      a=rid:f recv max-width=1280;max-fps=15;max-br=900000
+      a=rid:q recv
+      a=simulcast:recv f;~q;x
+      """)
+    #expect(layers.map(\.rid) == ["q", "f"])
+    #expect(layers.map(\.isPaused) == [true, false])
+    #expect(layers[1].maxBitrate == 900_000 && layers[1].maxFramerate == 15)
+    #expect(side.negotiation.transceivers[0].layers.map(\.rid) == ["q", "f"])
+    #expect(try document(side.offer()).sections[0].simulcast?.sent == "q;f")
+  }
+
+  @Test(arguments: [
+    "", "a=simulcast:recv q;h;f", "a=rid:q recv\na=rid:h recv", "a=rid:q send\na=simulcast:recv q",
+    "a=rid:q recv\na=simulcast:send q", "a=simulcast:recv ;~;,~,\na=rid:~ recv",
+  ])
+  func withoutSimulcastInTheAnswerTheFirstLayerIsLeft(lines: String) throws {
+    var side = try side()
+    let first = side.negotiation.transceivers[0].layers[0]
+    #expect(try layers(&side, lines).isEmpty)
+    let transceiver = side.negotiation.transceivers[0]
+    #expect(transceiver.layers == [first] && transceiver.onlySource.ssrc == first.ssrc)
+    let next = try document(side.offer()).sections[0]
+    #expect(next.simulcast == nil && next.ssrcs.first?.ssrc == first.ssrc)
+  }
+
+  @Test func ofAlternativesTheFirstThatBothHaveIsTaken() throws {
+    var side = try side()
+    let layers = try layers(&side, "a=rid:h recv\na=rid:f recv\na=simulcast:recv f,h")
+    #expect(layers.map(\.rid) == ["h", "f"])
+  }
+
+  @Test func aPeerThatOffersToReceiveLayersIsAnsweredWithThem() throws {
+    var side = try side()
+    _ = try layers(
+      &side, "a=rid:q recv\na=rid:h recv\na=rid:f recv\na=simulcast:recv q;h;f")
+    var offer = try #require(side.negotiation.currentRemote)
+    offer.type = .offer
+    offer.sdp = offer.sdp.with("a=setup:passive", "a=setup:actpass")
+      .with("a=simulcast:recv q;h;f", "a=simulcast:recv q;f")
+    try side.take(offer)
+    let section = try #require(try document(side.answer()).sections.first)
+    #expect(section.rids.map(\.text) == ["q send", "f send"])
+    #expect(section.simulcast?.sent == "q;f")
+    #expect(side.negotiation.sections[0].sentLayers.map(\.rid) == ["q", "f"])
+  }
+
+  @Test func anOfferOfSimulcastIsAnsweredWithoutAsBrowsersDo() throws {
+    var side = Side("right")
+    try side.take(.offer, try sample("chromium-simulcast-offer"))
+    let section = try #require(try document(side.answer()).sections.first)
+    #expect(section.simulcast == nil && section.rids.isEmpty && !section.isRejected)
+    #expect(extensions.allSatisfy(section.extensionMaps.map(\.uri).contains))
+  }
+
+  @Test(arguments: [
+    ("q", true), ("0aZ", true), (String(repeating: "a", count: 16), true), ("", false),
+    (String(repeating: "a", count: 17), false), ("a b", false), ("a;b", false), ("~a", false),
+    ("ä", false), ("a-b", false),
+  ])
+  func namesOfLayersAreLettersAndDigits(text: String, isName: Bool) {
+    #expect(SimulcastLayer.isName(text) == isName)
+  }
+}
