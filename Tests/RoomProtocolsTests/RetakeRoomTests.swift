@@ -234,7 +234,7 @@ struct RetakeRoomTests {
       bench.events() == [
         .failed(
           SignalingFailure(
-            .joinRefused, "the token is old", isCritical: true, serverCode: 1105)),
+            .tokenExpired, "the token is old", isCritical: true, serverCode: 1105)),
         .ended(RoomEnding(.disconnected, message: "the token is old")),
       ])
   }

@@ -118,11 +118,8 @@ public final class ScreenShare: Sendable {
   ///
   /// - Throws: `ExtensionErrorCode`: sharing is over, or has not begun.
   public func sendVideoFrame(_ frame: VideoFrame) throws(ExtensionErrorCode) {
-    let (channel, isPaused, ending, isFirst) = state.withLock { state in
-      defer { if state.isAccepted { state.hasStarted = true } }
-      return (
-        state.isAccepted ? state.channel : nil, state.isPaused, state.ending, !state.hasStarted
-      )
+    let (channel, isPaused, ending) = state.withLock { state in
+      (state.isAccepted ? state.channel : nil, state.isPaused, state.ending)
     }
     if let ending { throw ending }
     guard let channel else { throw .broadcastFailed }
@@ -130,6 +127,10 @@ public final class ScreenShare: Sendable {
     let buffer = frame.videoFrame()
     let (width, height) = (buffer.width, buffer.height)
     guard width <= 4_096, height <= 4_096, width > 1, height > 1 else { throw .invalidData }
+    let isFirst = state.withLock { state in
+      defer { state.hasStarted = true }
+      return !state.hasStarted
+    }
     if isFirst { channel.send(.started(width: width, height: height)) }
     channel.send(
       .frame(

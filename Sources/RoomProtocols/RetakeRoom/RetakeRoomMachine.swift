@@ -205,9 +205,8 @@ package struct RetakeRoomMachine: SignalingMachine {
       guard joinDue != nil else { return }
       enter(id, name, isResumed: isResumed, members, servers)
     case .error(let fault, let isCritical):
-      let code = joinDue == nil ? fault.code : .joinRefused
       let failure = SignalingFailure(
-        code, fault.message, isCritical: isCritical, serverCode: fault.code.rawValue)
+        fault.code, fault.message, isCritical: isCritical, serverCode: fault.code.rawValue)
       if isCritical { end(failure) } else { desk.tell(.failed(failure)) }
     case .ended(let ending): end(nil, ending)
     case .moved(let url):
