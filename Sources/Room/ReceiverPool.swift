@@ -21,6 +21,8 @@ struct ReceiverPool {
     var transceiver: UInt32?
     /// Whether its audio is heard: it holds a slot, or there are no slots.
     var isOccupant = false
+    /// Whether it is heard without a slot, because its owner has it always on.
+    var isExempt = false
     /// Whether this one alone is muted.
     var isMuted = false
     /// Whether the tape has been told that it is carried.

@@ -128,6 +128,8 @@ package enum RoomConnectionOrder: Hashable, Sendable, Codable {
   case detach(LocalMediaID)
   /// Lets so many received voices be heard at once.
   case limitAudio(Int)
+  /// Lets what a transceiver receives be heard whoever else speaks, or no longer.
+  case exemptAudio(transceiver: UInt32, Bool)
   /// Silences what a transceiver receives, or no longer.
   case setAudible(transceiver: UInt32, Bool)
 }

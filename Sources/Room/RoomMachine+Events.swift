@@ -21,12 +21,21 @@ extension RoomMachine {
     case .mediaChanged(let media):
       if people.change(media), let changed = people.media(media.id) {
         outbox.append(.event(.remoteStateChanged(changed)))
+        exempt(changed, into: &outbox)
       }
     case .talking(let participant, let isTalking, let level):
       outbox.append(.event(.talking(participant: participant, isTalking, level: level)))
     case .assigned(let media, let connection, let mid):
       assign(media, connection, mid, into: &outbox)
-    case .unassigned(let media): lose(media, into: &outbox)
+    case .unassigned(let media):
+      // Other media may come by the same transceiver.
+      if let receiver = pool[media], receiver.isExempt, let connection = receiver.connection,
+        let transceiver = receiver.transceiver
+      {
+        outbox.append(
+          .connection(connection, .exemptAudio(transceiver: transceiver, false)))
+      }
+      lose(media, into: &outbox)
     case .localPublished(let id, let media): confirm(id, media, into: &outbox)
     case .localUnpublished(let id): withdraw(id, into: &outbox)
     case .localMuted(let id, let isMuted):
@@ -163,17 +172,48 @@ extension RoomMachine {
     guard let receiver = pool[media], !receiver.isCarried, let place = carried(receiver),
       let connection = receiver.connection
     else { return }
-    let hasSlots = configuration.audioOccupants != nil && !abilities.contains(.audioSelection)
-    let isHeard = !receiver.isVideo && !hasSlots
+    let hasSlots = hasAudioSlots
+    let isAlwaysOn = people.media(media)?.isAlwaysOn == true
+    let isHeard = !receiver.isVideo && (!hasSlots || isAlwaysOn)
     pool.change(media) { receiver in
       receiver.isCarried = true
       receiver.isOccupant = isHeard
+      receiver.isExempt = isHeard && hasSlots
     }
     outbox.append(.person(.carried(place)))
     outbox.append(
       .event(.remoteSubscribed(media, connection, transceiver: place.transceiver)))
+    if isHeard, hasSlots {
+      outbox.append(
+        .connection(connection, .exemptAudio(transceiver: place.transceiver, true)))
+    }
     if isHeard { outbox.append(.event(.audioOccupied(media))) }
     if pool.isMuted || receiver.isMuted { setAudible(receiver, into: &outbox) }
+  }
+
+  /// Whether only some of those who speak are heard, and this side chooses them.
+  private var hasAudioSlots: Bool {
+    configuration.audioOccupants != nil && !abilities.contains(.audioSelection)
+  }
+
+  /// Audio that became always on is heard whoever else speaks; what is so no longer waits for its
+  /// turn.
+  private mutating func exempt(
+    _ media: PublishedMedia, into outbox: inout Outbox<RoomOutput>
+  ) {
+    guard hasAudioSlots, let receiver = pool[media.id], !receiver.isVideo, receiver.isCarried,
+      receiver.isExempt != media.isAlwaysOn, let connection = receiver.connection,
+      let transceiver = receiver.transceiver
+    else { return }
+    pool.change(media.id) { receiver in
+      receiver.isExempt = media.isAlwaysOn
+      receiver.isOccupant = media.isAlwaysOn
+    }
+    outbox.append(
+      .connection(connection, .exemptAudio(transceiver: transceiver, media.isAlwaysOn)))
+    guard receiver.isOccupant != media.isAlwaysOn else { return }
+    outbox.append(
+      .event(media.isAlwaysOn ? .audioOccupied(media.id) : .audioVacated(media.id)))
   }
 
   private func carried(_ receiver: ReceiverPool.Receiver) -> CarriedMedia? {
@@ -206,7 +246,7 @@ extension RoomMachine {
     }
     pool.change(media) { receiver in
       (receiver.connection, receiver.mid, receiver.transceiver) = (nil, nil, nil)
-      (receiver.isOccupant, receiver.isCarried) = (false, false)
+      (receiver.isOccupant, receiver.isExempt, receiver.isCarried) = (false, false, false)
     }
   }
 
@@ -365,7 +405,7 @@ extension RoomMachine {
     case .secured: if let told = life.reach(.secured) { outbox.append(told) }
     case .audioSlot(let transceiver, let isHeld):
       guard let receiver = pool.receiver(on: id, transceiver: transceiver),
-        receiver.isOccupant != isHeld
+        receiver.isOccupant != isHeld, !receiver.isExempt
       else { return }
       pool.change(receiver.media) { $0.isOccupant = isHeld }
       outbox.append(

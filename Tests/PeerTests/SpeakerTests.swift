@@ -123,6 +123,25 @@ struct SpeakerTests {
     #expect(own.isEmpty)
   }
 
+  @Test func whoIsExemptTakesNoSlot() throws {
+    let call = try echoedCall()
+    call.call(1, .limitAudioSlots(1))
+    call.run(for: .seconds(1))
+    func changes() -> [Bool] {
+      call.events[1].compactMap { entry in
+        guard case .audioSlot(_, let isHeld) = entry.event else { return nil }
+        return isHeld
+      }
+    }
+    #expect(changes() == [true])
+    call.call(1, .exemptFromAudioSlots(transceiver: 1, true))
+    call.run(for: .seconds(1))
+    #expect(changes() == [true, false])
+    call.call(1, .exemptFromAudioSlots(transceiver: 1, false))
+    call.run(for: .seconds(1))
+    #expect(changes() == [true, false, true])
+  }
+
   @Test func speechEndsWithTheConnection() throws {
     let call = try echoedCall()
     call.run(for: .seconds(2))

@@ -50,6 +50,7 @@ struct CallsReplayTests {
     call.call(1, .streams)
     call.call(1, .sources(transceiver: 1))
     call.call(1, .limitAudioSlots(1))
+    call.call(1, .exemptFromAudioSlots(transceiver: 1, true))
     call.call(1, .observeLoudest(LoudestSettings(intervalMilliseconds: 250)))
     call.call(1, .readDescription(.currentRemote))
     call.call(0, .removeStream("s"))

@@ -91,6 +91,36 @@ import Wire
     #expect(room.events == [.audioOccupied(MediaID(1)), .audioVacated(MediaID(1))])
   }
 
+  @Test func whatIsAlwaysOnIsHeardWithoutASlot() {
+    let room = VirtualRoom(abilities: [.subscriptions])
+    var audio = PublishedMedia.audio(1, of: "anna")
+    audio.isAlwaysOn = true
+    room.enter([.named("anna", audio)])
+    room.confirm()
+    room.serve(.open(.down, ICEServers()), of: 2)
+    room.serve(.assigned(MediaID(1), ConnectionID(2), mid: "0"))
+    room.clear()
+    room.report(.receiving(mid: "0", transceiver: 7), of: 2)
+    #expect(room.events.last == .audioOccupied(MediaID(1)))
+    // It takes no slot, so it loses none.
+    room.report(.audioSlot(transceiver: 7, isHeld: false), of: 2)
+    #expect(room.events.last == .audioOccupied(MediaID(1)))
+    audio.isAlwaysOn = false
+    room.serve(.mediaChanged(audio))
+    #expect(room.events.last == .audioVacated(MediaID(1)))
+    room.report(.audioSlot(transceiver: 7, isHeld: true), of: 2)
+    #expect(room.events.last == .audioOccupied(MediaID(1)))
+    audio.isAlwaysOn = true
+    room.serve(.mediaChanged(audio))
+    room.serve(.unassigned(MediaID(1)))
+    #expect(room.events.last == .audioVacated(MediaID(1)))
+    #expect(
+      room.orders.map(\.order) == [
+        .exemptAudio(transceiver: 7, true), .exemptAudio(transceiver: 7, false),
+        .exemptAudio(transceiver: 7, true), .exemptAudio(transceiver: 7, false),
+      ])
+  }
+
   @Test func aServiceThatChoosesVoicesDecidesWhoIsHeard() {
     let room = VirtualRoom(abilities: [.subscriptions, .audioSelection])
     room.enter([.named("anna", .audio(1, of: "anna"))])

@@ -21,6 +21,14 @@ extension PeerConnection {
     try await perform(.limitAudioSlots(count))
   }
 
+  /// Lets what a transceiver receives be heard without a slot, or no longer: it takes none from the
+  /// others.
+  public func exemptFromAudioSlots(_ transceiver: UInt32, _ isExempt: Bool = true)
+    async throws(PeerError)
+  {
+    try await perform(.exemptFromAudioSlots(transceiver: transceiver, isExempt))
+  }
+
   /// Has the loudest tracks told from now on, by `PeerConnectionEvent.loudestSpeakers`; nil ends
   /// that.
   public func observeLoudest(_ settings: LoudestSettings?) async throws(PeerError) {

@@ -77,6 +77,8 @@ package enum PeerCall: Hashable, Sendable, Codable {
   case observeLoudest(LoudestSettings?)
   /// Gives so many received voices an audio slot; nil: there are no slots.
   case limitAudioSlots(Int?)
+  /// Lets what a transceiver receives be heard without a slot, or no longer.
+  case exemptFromAudioSlots(transceiver: UInt32, Bool)
   case close
 }
 

@@ -81,6 +81,8 @@ extension PeerStack {
     case .sources(let id): return .sources(try sources(of: id))
     case .observeLoudest(let settings): speakers.observeLoudest(settings)
     case .limitAudioSlots(let count): for event in speakers.limitSlots(count) { tell(event) }
+    case .exemptFromAudioSlots(let transceiver, let isExempt):
+      for event in speakers.exempt(transceiver, isExempt) { tell(event) }
     case .close: close()
     }
     return .done

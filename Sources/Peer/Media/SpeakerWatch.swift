@@ -17,6 +17,8 @@ struct SpeakerWatch {
   private var loudest: LoudestSpeakers?
   private var loudestOutputs = Outbox<LoudestSpeakers.Output>()
   private var slots: AudioSlots?
+  /// The transceivers that are heard without a slot.
+  private var exempt: Set<UInt32> = []
 
   /// A second of silence makes nobody dominant.
   private static let settings: DominantSpeaker.Settings = {
@@ -38,7 +40,7 @@ struct SpeakerWatch {
     events += speech.hear(level, of: number, at: now).compactMap { event(of: $0) }
     step(.level(level, of: number), at: now, &events)
     stepLoudest(.level(level, of: number), at: now, &events)
-    if track.isInbound {
+    if track.isInbound, !exempt.contains(track.transceiver) {
       events += (slots?.hear(level, of: number, at: now) ?? []).compactMap { event(of: $0) }
     }
     return events
@@ -111,6 +113,21 @@ struct SpeakerWatch {
     let former = slots?.levels.compactMap { names[$0.participant] } ?? []
     slots = count.map { AudioSlots(count: $0) }
     return former.map { .audioSlot($0, isHeld: false) }
+  }
+
+  /// Lets what a transceiver receives be heard without a slot, or no longer.
+  mutating func exempt(_ transceiver: UInt32, _ isExempt: Bool) -> [PeerEvent] {
+    guard isExempt else {
+      exempt.remove(transceiver)
+      return []
+    }
+    exempt.insert(transceiver)
+    let holders = slots?.levels.map(\.participant) ?? []
+    var events: [PeerEvent] = []
+    for holder in holders where names[holder]?.transceiver == transceiver {
+      events += (slots?.remove(holder) ?? []).compactMap { event(of: $0) }
+    }
+    return events
   }
 
   /// Does what is due.

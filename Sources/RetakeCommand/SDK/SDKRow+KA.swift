@@ -91,10 +91,9 @@ extension SDKRow {
     .works(
       "KA37", "video of others: profile, pause, view",
       by: "ReceivingTests/profilesAndPausesNeedASubscription"),
-    .inPart(
+    .works(
       "KA38", "audio of others, and what is always heard",
-      without: "always-on audio is told, and takes its turn among the voices that are heard",
-      by: "MeetingTests/aRoomItsSignalingAndItsConnectionsReplay"),
+      by: "PeopleTests/whatIsAlwaysOnIsHeardWithoutASlot"),
     .works(
       "KA39", "a participant with several videos",
       by: "PeopleTests/aParticipantMayHaveSeveralVideos"),

@@ -101,6 +101,8 @@ final class RoomLink: Sendable {
       case .attach(let info): try await attach(info)
       case .detach(let media): try await detach(media)
       case .limitAudio(let count): try await connection.limitAudioSlots(count)
+      case .exemptAudio(let transceiver, let isExempt):
+        try await connection.exemptFromAudioSlots(transceiver, isExempt)
       case .setAudible(let transceiver, let isAudible):
         connection.receivedTrack(on: transceiver)?.isEnabled = isAudible
       }

@@ -162,7 +162,7 @@ struct HostedRoom {
     return nil
   }
 
-  /// What somebody is sent: the sound of all others, and the videos that are wanted.
+  /// What somebody is sent: the audio of all others, and the videos that are wanted.
   func wanted(by id: String) -> [Media] {
     guard let member = self[id] else { return [] }
     return media.filter { entry in
