@@ -253,7 +253,7 @@ let package = Package(
       dependencies: [
         "Wire", "ICE", "SDP", "JSEP", "Capture", "Decryption", "Observer", "Live", "Tape",
         "Queries", "Page", "Replay", "Debug",
-        "Lab", "TLS", "Signaling", "RoomClient", "Stats", "CProcess",
+        "Lab", "TLS", "Signaling", "RoomSignaling", "RoomClient", "Stats", "CProcess",
         "Verify", "Export", "CEdit", "CPcap", "CZlib", "CZstd", "CYUV",
         "Media", "MediaFiles", "AudioSession", "Peer", "RTP", "SCTP", "Secure", "Transport",
         .product(name: "ArgumentParser", package: "swift-argument-parser"),

@@ -194,7 +194,6 @@ CALLS = [
     Call("janus-echotest", "retake", peer_waits=True),
     Call("janus-echotest", "retake", layers=True),
     Call("janus-videoroom", "retake", sends=()),
-    Call("janus-videoroom", "retake", sends=(), layers=True),
     Call("janus-videoroom", "peer", receives=()),
     Call("janus-audiobridge", "retake", sends=("audio",), receives=("audio",)),
     Call("janus-audiobridge", "peer", sends=("audio",), receives=("audio",)),

@@ -42,6 +42,13 @@ _FINISH_SECONDS = 30
 _REPLAY_SECONDS = 600
 _SHORT_SECONDS = 2.5
 _SHORT_TIMEOUT_SECONDS = 60
+_LAYER_SECONDS = 4
+# The width of received video frames each time that it changes.
+_SHOWN_WIDTHS = """
+SELECT width FROM (SELECT at_ns, width, lag(width) OVER (ORDER BY at_ns) AS before FROM frame
+    WHERE kind = 'video' AND direction = 'in' AND outcome = 'decoded')
+WHERE before IS NULL OR width != before ORDER BY at_ns
+"""
 _SHORT_OUTCOME = """
 SELECT (SELECT count(DISTINCT track) FROM frame
     WHERE kind = 'video' AND direction = 'in' AND outcome = 'decoded'),
@@ -120,6 +127,46 @@ async def run_short(program, folder):
         ((decoded, names),) = database.execute(_SHORT_OUTCOME)
     if not decoded or names != "ben,retake":
         problems.append(f"{decoded} videos decoded, of {names}")
+    return problems
+
+
+async def run_layers(program, folder):
+    """Three layers published by a Retake, of which another one chooses; the problems found."""
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    server = await JanusServer.start("videoroom", folder)
+    takes = [folder / "anna.take", folder / "ben.take"]
+    guests = []
+    try:
+        async with asyncio.timeout(_SHORT_TIMEOUT_SECONDS):
+            for name, take in zip(("anna", "ben"), takes):
+                arguments = [program, "record", "janus", server.address, "--room", ROOM]
+                arguments += ["--name", name, "--commands", "--out", take]
+                if name == "anna":
+                    arguments += ["--publish", "pattern", "--size", "640x360", "--rate", "15"]
+                    arguments += ["--simulcast"]
+                guests.append(await Child.start(arguments, folder / f"{name}.log"))
+                if name == "anna":
+                    await server.wait_for_publisher()
+            for profile in ("high", "low", "mid"):
+                await guests[1].write(f"profile {profile}")
+                await asyncio.sleep(_LAYER_SECONDS)
+            for guest in reversed(guests):
+                if status := await guest.finish(_FINISH_SECONDS, sending=signal.SIGINT):
+                    return [f"status {status}"]
+    except Exception as error:  # a peer's stack may throw anything: the visit failed
+        return [f"{type(error).__name__}: {error}"]
+    finally:
+        await server.end()
+    problems = []
+    for take in takes:
+        problems += await _replay(program, take, folder)
+    with closing(sqlite3.connect(f"file:{takes[1]}?mode=ro", uri=True)) as database:
+        widths = [width for (width,) in database.execute(_SHOWN_WIDTHS)]
+    # The server goes from one layer to another by way of those whose key frame comes first.
+    rest = iter(widths)
+    if not all(width in rest for width in (640, 160, 320)) or widths[-1] != 320:
+        problems.append(f"the widths that were shown are {widths}")
     return problems
 
 

@@ -130,6 +130,9 @@ async def _main(options, folder):
     if "janus" in options.peers and options.only in "janus-room":
         found = await rooms.run_short(options.retake, folder / "janus-room")
         problems += _tell("janus-room", found, "entered, published, subscribed and left")
+    if "janus" in options.peers and options.only in "rooms-layers" and not options.brief:
+        found = await rooms.run_layers(options.retake, folder / "rooms-layers")
+        problems += _tell("rooms-layers", found, "each layer that was asked for was shown")
     # Two minutes: a brief run has the short visit alone.
     if "janus" in options.peers and options.only in "rooms-janus" and not options.brief:
         if namespace.address():

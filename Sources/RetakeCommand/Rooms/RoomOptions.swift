@@ -77,7 +77,7 @@ struct RoomOptions: ParsableArguments {
     help: """
       Read commands from standard input, one a line: mute audio, unmute audio, mute video, unmute \
       video, publish, unpublish, message TEXT, restart-ice, network-changed, \
-      share [DISPLAY], unshare, levels, leave.
+      share [DISPLAY], unshare, levels, profile low|mid|high, leave.
       """)
   var commands = false
 

@@ -1,6 +1,7 @@
 import Foundation
 import Live
 import RoomClient
+import RoomSignaling
 import Synchronization
 
 /// Takes part in a room on behalf of the command line: subscribes, counts, and does what is typed.
@@ -151,7 +152,7 @@ final class RoomVisitor: Sendable {
   static let commands = [
     "mute audio", "unmute audio", "mute video", "unmute video", "publish", "unpublish",
     "message TEXT", "restart-ice", "network-changed", "share [DISPLAY]", "unshare", "levels",
-    "leave",
+    "profile low|mid|high", "leave",
   ]
 
   private func perform(_ command: String, _ rest: String) async {
@@ -171,6 +172,8 @@ final class RoomVisitor: Sendable {
       case ("restart-ice", _): try await room.restartIce()
       case ("network-changed", _): try await room.networkChanged()
       case ("levels", _): printError(levels(room))
+      case ("profile", _) where VideoProfile(rawValue: rest) != nil:
+        if let profile = VideoProfile(rawValue: rest) { try await show(profile, room) }
       case ("share", _): try await share(rest, room)
       case ("unshare", _): room.stopScreenShare()
       case ("leave", _):
@@ -200,6 +203,15 @@ final class RoomVisitor: Sendable {
       return "\(title): \(level)"
     }
     return levels.isEmpty ? "nobody is heard" : levels.sorted().joined(separator: ", ")
+  }
+
+  /// Asks for a layer of each video that is received and has some.
+  private func show(_ profile: VideoProfile, _ room: Room) async throws(RoomError) {
+    let videos = room.remoteParticipants.values.flatMap { $0.videos.values }
+    for video in videos.sorted(by: { $0.id < $1.id })
+    where video.isSubscribed && video.profiles.contains(profile) {
+      try await video.setProfile(profile)
+    }
   }
 
   private func share(_ display: String, _ room: Room) async throws(RoomError) {
