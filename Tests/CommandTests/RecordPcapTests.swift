@@ -28,8 +28,8 @@ struct RecordPcapTests {
     let (path, keys) = (folder.file("call.take"), folder.file("keys.log"))
     let capture = sample("chromium-aiortc.pcap")
     let whole = sample("chromium-aiortc.keys")
-    // The keys are written when half of the capture is through, and the line is broken. A shell puts
-    // its last command in its own place, which lets go of the pipe before it does anything.
+    // The keys are written when half of the capture is through, and the line is broken. A shell
+    // puts its last command in its own place, which lets go of the pipe before it does anything.
     let outcome = try await Tool.shell(
       """
       { head -c 200000 '\(capture)'; head -c 50 '\(whole)' > '\(keys)'
