@@ -1,5 +1,5 @@
 // How the peers reached each other: candidates, their pairs as a grid, and what secures the path.
-import { counted, duration, make, place } from "./basics.js";
+import { byteCount, counted, duration, make, place } from "./basics.js";
 import { timeText } from "./clock.js";
 import { toneOf } from "./kinds.js";
 import { coverageGaps } from "./machines.js";
@@ -16,12 +16,18 @@ function peerCard({ peer, role, bytesIn, bytesOut }) {
   return make("div", { class: "card" },
     make("h2", {}, `${peerName(peer)}${role && role !== peerName(peer) ? `, ${role}` : ""}`),
     make("p", {},
-      `${(bytesIn / 1e6).toFixed(2)} MB received, ${(bytesOut / 1e6).toFixed(2)} MB sent. `,
-      secured ? ["DTLS", secured.version, secured.cipherSuite, secured.profile,
+      `${byteCount(bytesIn)} received, ${byteCount(bytesOut)} sent. `,
+      secured ? [versionName(secured.version), secured.cipherSuite, secured.profile,
         secured.role && `as ${secured.role}`].filter(Boolean).join(", ") : "Not secured."),
     make("h3", {}, counted(pairs.length, "candidate pair")), gridOf(pairs),
     make("h3", {}, "Candidates"), candidatesOf(peer));
 }
+
+/** Versions of DTLS as they are on the wire (RFC 6347 section 4.1, RFC 9147 section 4.2.1). */
+const versionNames = { FEFF: "1.0", FEFD: "1.2", FEFC: "1.3" };
+
+const versionName = (version) =>
+  ["DTLS", versionNames[String(version).toUpperCase()] ?? version].filter(Boolean).join(" ");
 
 /** Each pair as it was last, with how often it changed. */
 function latestPairs(peer) {
@@ -36,6 +42,12 @@ function latestPairs(peer) {
 }
 
 const kindNames = { host: "host", srflx: "reflexive", prflx: "peer-reflexive", relay: "relay" };
+
+/** What a type means (RFC 8445 section 5.1.1). */
+const kindWords = {
+  host: "an interface of the side itself", srflx: "the side as a STUN server saw it",
+  prflx: "the side as a connectivity check showed it", relay: "a TURN server that passes on",
+};
 
 /** Local candidates down, remote ones across, and what became of each pair. */
 function gridOf(pairs) {
@@ -72,13 +84,13 @@ function candidatesOf(peer) {
   const rows = take.candidates.filter((row) => row.peer === peer);
   if (!rows.length) return make("p", {}, "There were none.");
   const cells = (row) => [
-    timeText(row.at), row.type.replace("-candidate", ""), kindNames[row.candidateType]
-      ?? row.candidateType,
+    timeText(row.at), row.type.replace("-candidate", ""),
+    kindNames[row.candidateType] ?? row.candidateType, kindWords[row.candidateType] ?? "",
     row.protocol, `${row.address} port ${row.port}`,
-    row.relatedAddress ? `from ${row.relatedAddress} port ${row.relatedPort}` : "",
+    row.relatedAddress ? `${row.relatedAddress} port ${row.relatedPort}` : "",
       String(row.priority),
   ];
-  const heads = ["time", "side", "type", "over", "address", "", "priority"];
+  const heads = ["time", "side", "type", "which is", "over", "address", "seen from", "priority"];
   return make("table", { class: "grid" },
     make("thead", {}, make("tr", {}, heads.map((text) => make("th", { scope: "col" }, text)))),
     make("tbody", {}, rows.map((row) => make("tr", {},
