@@ -3,6 +3,7 @@ import { byteCount, counted, duration, make, place } from "./basics.js";
 import { timeText } from "./clock.js";
 import { toneOf } from "./kinds.js";
 import { coverageGaps } from "./machines.js";
+import { candidateTypes } from "./signaling.js";
 import { peerName, take } from "./take.js";
 
 export function makeConnection() {
@@ -17,10 +18,19 @@ function peerCard({ peer, role, bytesIn, bytesOut }) {
     make("h2", {}, `${peerName(peer)}${role && role !== peerName(peer) ? `, ${role}` : ""}`),
     make("p", {},
       `${byteCount(bytesIn)} received, ${byteCount(bytesOut)} sent. `,
+      policiesOf(peer),
       secured ? [versionName(secured.version), secured.cipherSuite, secured.profile,
         secured.role && `as ${secured.role}`].filter(Boolean).join(", ") : "Not secured."),
     make("h3", {}, counted(pairs.length, "candidate pair")), gridOf(pairs),
     make("h3", {}, "Candidates"), candidatesOf(peer));
+}
+
+/** What the connection was asked to be. */
+function policiesOf(peer) {
+  const asked = take.settings.find((row) => row.peer === peer);
+  if (!asked?.transportPolicy) return "";
+  return `ICE servers: ${asked.servers ?? "none"}; transport policy ${asked.transportPolicy}, `
+    + `bundle policy ${asked.bundlePolicy}. `;
 }
 
 /** Versions of DTLS as they are on the wire (RFC 6347 section 4.1, RFC 9147 section 4.2.1). */
@@ -42,12 +52,6 @@ function latestPairs(peer) {
 }
 
 const kindNames = { host: "host", srflx: "reflexive", prflx: "peer-reflexive", relay: "relay" };
-
-/** What a type means (RFC 8445 section 5.1.1). */
-const kindWords = {
-  host: "an interface of the side itself", srflx: "the side as a STUN server saw it",
-  prflx: "the side as a connectivity check showed it", relay: "a TURN server that passes on",
-};
 
 /** Local candidates down, remote ones across, and what became of each pair. */
 function gridOf(pairs) {
@@ -85,7 +89,7 @@ function candidatesOf(peer) {
   if (!rows.length) return make("p", {}, "There were none.");
   const cells = (row) => [
     timeText(row.at), row.type.replace("-candidate", ""),
-    kindNames[row.candidateType] ?? row.candidateType, kindWords[row.candidateType] ?? "",
+    kindNames[row.candidateType] ?? row.candidateType, candidateTypes[row.candidateType] ?? "",
     row.protocol, `${row.address} port ${row.port}`,
     row.relatedAddress ? `${row.relatedAddress} port ${row.relatedPort}` : "",
       String(row.priority),
