@@ -66,7 +66,7 @@ struct PageContentTests {
       .appendingPathComponent("Captures/virtual-heavy-loss.take").path
     let (data, _) = try read(path)
     let take = try TakeFile.openForQueries(path)
-    var rows = try take.prepare(
+    let rows = try take.prepare(
       "SELECT peer, track, from_ns, to_ns FROM freeze ORDER BY peer, track, from_ns")
     var expected: [[Double]] = []
     while try rows.step() {
