@@ -63,8 +63,8 @@ test: deps deps-test
 # Damaged inputs at every entrance, FUZZ at each; what `make test` does with a million at all.
 FUZZ ?= 1000000
 fuzz: deps deps-test
-	RETAKE_TESTS=AnyBytesTests swift build --build-tests
-	RETAKE_TESTS=AnyBytesTests RETAKE_MUTATIONS_EACH=$(FUZZ) swift test --skip-build --filter AnyBytesTests
+	RETAKE_TESTS=AnyBytesTests,RoomTests swift build --build-tests
+	RETAKE_TESTS=AnyBytesTests,RoomTests RETAKE_MUTATIONS_EACH=$(FUZZ) swift test --skip-build --filter 'AnyBytesTests|^RoomTests\.DamageTests'
 
 # A package of somebody else, whose tests replay captures through the RetakeTesting product. It
 # takes what is built already: everything is there when the tests were run before.
