@@ -119,7 +119,8 @@ struct PageContentTests {
     var frames = 0
     func read() throws {
       let before = content.packetCount
-      let data = try PageData(content.read().object(with: []))
+      let json = try content.read().object(with: [])
+      let data = try JSONDecoder().decode(PageSeriesData.self, from: Data(json.utf8))
       func count(_ what: String) -> Int {
         data.series.filter { $0.what == what }.reduce(0) { $0 + $1.count }
       }
@@ -128,8 +129,8 @@ struct PageContentTests {
       frames += count("frames")
     }
     // A few packets at a time, because new paths and formats come early in a call.
-    for _ in 0..<12 {
-      recorded.run(for: .milliseconds(250))
+    for _ in 0..<24 {
+      recorded.run(for: .milliseconds(100))
       try read()
     }
     recorded.run(for: .seconds(3))
