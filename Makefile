@@ -3,8 +3,8 @@
 
 # Libraries that the package links, and what finds them.
 CORE = libpcap-dev libsrtp2-dev libopus-dev libvpx-dev libsqlite3-dev libssl-dev libxxhash-dev \
-	libedit-dev zlib1g-dev libzstd-dev libyuv-dev libcharls-dev libopenh264-dev libdav1d-dev \
-	pkg-config
+	libedit-dev zlib1g-dev libzstd-dev libyuv-dev libcharls-dev libspeexdsp-dev libopenh264-dev \
+	libdav1d-dev pkg-config
 # What the tests drive besides: another date for a replay, plain SQL on a take, a debugger at a step,
 # what another reader of captures makes of them.
 TESTING = faketime sqlite3 python3 curl openssl gdb tshark
