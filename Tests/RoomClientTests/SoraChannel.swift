@@ -1,9 +1,11 @@
 import Foundation
+import JSEP
 import Live
 import Media
 import Peer
 import RoomClient
 import RoomSignaling
+import SDP
 import Signaling
 import Synchronization
 import Wire
@@ -17,7 +19,11 @@ final class SoraChannel: Sendable {
   private let hosting: Session
   private let folder: String
   private let peer: PeerConnection
-  private let connect: Mutex<JSONValue?>
+  private let heard: Heard
+
+  private final class Heard: Sendable {
+    let connect = Mutex<JSONValue?>(nil)
+  }
 
   init() async throws {
     folder = FileManager.default.temporaryDirectory.path + "/sora-" + UUID().uuidString
@@ -29,17 +35,17 @@ final class SoraChannel: Sendable {
     options.takePath = path
     clients = try Session(options)
     let peer = hosting.makePeer(label: "sora")
-    let connect = Mutex<JSONValue?>(nil)
+    let heard = Heard()
     let route = WebSocketRoute(path: "/signaling") { socket, _ in
       while case .text(let text)? = await socket.receive() {
         guard let message = try? JSONValue(parsing: text) else { continue }
-        if message["type"]?.text == "connect" { connect.withLock { $0 = message } }
+        if message["type"]?.text == "connect" { heard.connect.withLock { $0 = message } }
         if let answer = try? await SoraChannel.answer(message, by: peer) {
           socket.post(.text(answer.json))
         }
       }
     }
-    (self.peer, self.connect) = (peer, connect)
+    (self.peer, self.heard) = (peer, heard)
     server = try await HTTPServer.listen(
       host: "127.0.0.1", port: 0, identity: nil, sockets: [route]
     ) { _ in .refusal(404, "not here") }
@@ -48,7 +54,7 @@ final class SoraChannel: Sendable {
   deinit { try? FileManager.default.removeItem(atPath: folder) }
 
   /// What the client asked for.
-  var connectMessage: JSONValue? { connect.withLock { $0 } }
+  var connectMessage: JSONValue? { heard.connect.withLock { $0 } }
 
   private static func answer(
     _ message: JSONValue, by peer: PeerConnection
