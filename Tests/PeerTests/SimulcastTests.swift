@@ -3,6 +3,7 @@ import JSEP
 import Lab
 import Media
 import RTP
+import SDP
 import Stats
 import Testing
 import Wire
