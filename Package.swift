@@ -319,8 +319,8 @@ let package = Package(
     tests(
       "RoomClientTests",
       [
-        "Wire", "SDP", "JSEP", "Media", "Stats", "Peer", "RoomSignaling", "Room", "Signaling",
-        "Live", "Tape", "Replay", "RoomClient",
+        "Wire", "SDP", "JSEP", "Media", "Stats", "Peer", "RoomSignaling", "RoomProtocols", "Room",
+        "Signaling", "Live", "Tape", "Replay", "RoomClient",
       ]),
     tests("RoomTests", ["Wire", "Peer", "SDP", "RoomSignaling", "Room", "Lab"]),
     tests(

@@ -4,6 +4,7 @@ import Live
 import Media
 import Peer
 import RoomClient
+import RoomProtocols
 import RoomSignaling
 import SDP
 import Signaling

@@ -4,6 +4,7 @@ import Peer
 import Replay
 import RoomClient
 import RoomSignaling
+import Stats
 import Tape
 import Testing
 
@@ -28,11 +29,10 @@ import Testing
     func look() async {
       for object in await room.getLocalStatsReport().statistics.values
       where object.type == "outbound-rtp" {
-        if case .text(let rid)? = object.values["rid"],
+        guard case .text(let rid)? = object.values["rid"],
           case .integer(let frames)? = object.values["framesSent"]
-        {
-          sent[rid] = frames
-        }
+        else { continue }
+        sent[rid] = frames
       }
     }
     let clock = ContinuousClock()
@@ -51,7 +51,8 @@ import Testing
         SELECT DISTINCT width FROM frame WHERE direction = 'out' AND kind = 'video' ORDER BY width)
       """
     let rows = try take.prepare(widths)
-    #expect(try rows.step() && rows.text(0) == "40 160")
+    let found = try rows.step() ? rows.text(0) : nil
+    #expect(found == "40 160")
     let report = try Replayer(
       path: channel.path, codecs: { LibraryCodecs() }, peer: { PeerMachine(codecs: $0) }
     ).run()
