@@ -15,8 +15,8 @@ extension PeerStack {
     updateCaptures()
   }
 
-  /// Lets senders have the encodings that fit the layers of their transceivers, after a remote offer
-  /// asked for a simulcast or was taken back.
+  /// Lets senders have the encodings that fit the layers of their transceivers, after a remote
+  /// offer asked for a simulcast or was taken back.
   func followLayers() {
     for transceiver in negotiation.transceivers {
       let rids = transceiver.layers.map(\.rid)
