@@ -13,8 +13,9 @@ struct PageFindings {
     var severity: Int
     var spans: [(from: Int64, to: Int64, evidence: String)]
 
-    /// How long it lasted in all, which ranks findings of one severity. What went on at the same
-    /// time, as losses of several streams do, counts once.
+    /// How long it lasted in all, which ranks findings of one severity.
+    ///
+    /// What went on at the same time, as losses of several streams do, counts once.
     var length: Int64 {
       var sum: Int64 = 0
       var end = Int64.min
@@ -59,8 +60,10 @@ struct PageFindings {
     findings.sort { ($0.severity, $0.length) > ($1.severity, $1.length) }
   }
 
-  /// Leaves one finding of a cause. A connection that never came about was not lost; and what a
-  /// peer of the take missed is told by itself, not by the reports to its other side.
+  /// Leaves one finding of a cause.
+  ///
+  /// A connection that never came about was not lost; and what a peer of the take missed is told by
+  /// itself, not by the reports to its other side.
   private mutating func leaveOutRepetitions() {
     let unconnected = Set(findings.filter { $0.rule == "never-connected" }.map(\.peer))
     findings.removeAll { $0.rule == "disconnected" && unconnected.contains($0.peer) }
@@ -68,7 +71,8 @@ struct PageFindings {
     for place in findings.indices where findings[place].rule == "loss-at-peer" {
       let peer = findings[place].peer
       let streams = Set(
-        missed.filter { $0.peer != peer }.flatMap(\.spans).compactMap { Self.stream(in: $0.evidence) })
+        missed.filter { $0.peer != peer }.flatMap(\.spans)
+          .compactMap { Self.stream(in: $0.evidence) })
       findings[place].spans.removeAll { span in
         Self.stream(in: span.evidence).map(streams.contains) ?? false
       }

@@ -50,7 +50,8 @@ export function findingText(finding) {
   const many = finding.count > 1
     ? `, ${isOncePerStream ? `on ${finding.count} streams` : counted(finding.count, "time")}`
       + `, ${duration(finding.seconds)} in all; the longest` : "";
-  return `${subject} at ${sideName(finding.peer)}${many}: ${inNames(finding.spans[0][2], finding.peer)}`;
+  const evidence = inNames(finding.spans[0][2], finding.peer);
+  return `${subject} at ${sideName(finding.peer)}${many}: ${evidence}`;
 }
 
 /** Evidence with the names of streams and tracks in the place of their numbers. */

@@ -157,7 +157,8 @@ function fillMessage() {
       button("go there", () => {
         place("tab-call").click();
         visit(row.at);
-      }), " ", row.message === undefined ? null : button("copy", () => copyText(sdp ?? row.message)));
+      }), " ",
+      row.message === undefined ? null : button("copy", () => copyText(sdp ?? row.message)));
   if (sdp === null) {
     exchange.body.replaceChildren(head, row.message === undefined
       ? make("p", {}, "Its text was left out of this page.") : candidateText(row.message));
