@@ -103,8 +103,15 @@ async def _moving(visit):
     still = after[0] + (after[1] - after[0]) / 4
     visit.expect(after[1] - after[0] < 0.8 * (before[1] - before[0]), "the wheel does not zoom")
     visit.expect(abs(pointed - still) < 0.02 * (after[1] - after[0]), "the zoom leaves the pointer")
-    spent = await visit.ask("retake.drawingTime")
-    visit.expect(spent < _DRAWING_MILLISECONDS, f"a step of a zoom took {spent:.0f} ms of script")
+    # The quickest of three: other processes may take the processor in one of them.
+    spent = [await visit.ask("retake.drawingTime")]
+    for by in (240, -240):
+        await visit.viewer.wheel(x, y, by)
+        await visit.settle()
+        spent.append(await visit.ask("retake.drawingTime"))
+    visit.expect(
+        min(spent) < _DRAWING_MILLISECONDS, f"steps of a zoom took {spent} ms of script"
+    )
     await visit.viewer.drag(left + width / 2, y, left + width / 4)
     await visit.settle()
     moved = await visit.ask("retake.clock.from")

@@ -389,8 +389,10 @@ async function runOver(element, wanted, keep, pace, isStale) {
         done();
         return;
       }
-      while (wanted.length && wanted[0][1] <= mediaTime + 0.02) {
-        if (mediaTime - wanted[0][1] > near) {
+      // When this is called, what is shown may have gone on.
+      const shown = Math.max(mediaTime, element.currentTime);
+      while (wanted.length && wanted[0][1] <= shown + 0.02) {
+        if (shown - wanted[0][1] > near) {
           pace.isLate = true;
           pace.rate = Math.max(pace.rate / 2, 1);
           done();
