@@ -223,13 +223,14 @@ package final class TapeReader {
         "a value of the step was changed; it has \(described(chunk.rows, range))", at: head.at,
         suspect(step, chunk.rows, range))
     }
-    guard let step else {
+    // Moved, because a copy of a step counts every part of it.
+    guard let made = consume step else {
       throw .unreadable(
         TapeError(
           path: path, place: "step \(head.number)",
           reason: "its input has a form that this version does not know"))
     }
-    chunk.steps.append(step)
+    chunk.steps.append(made)
     position += 1
     stepsRead += 1
     lastAt = head.at

@@ -25,6 +25,11 @@ package struct Transcript {
   package private(set) var at = Instant.zero
 
   private var paths = Numbering<PathKey>()
+  /// The paths that were asked for lately, each in the place of the one that stands there longest:
+  /// nearly all packets take one of them, and comparing costs less than hashing.
+  private var recentPaths: [(key: PathKey, number: Int64)] = []
+  private var oldestPath = 0
+  private static let recentPathsLimit = 4
   private var formats = Numbering<FormatRow>()
   private var contents = Numbering<[UInt8]>()
   private var known = ByActor<Known>()
@@ -134,6 +139,9 @@ package struct Transcript {
   ) -> Int64 {
     let key = PathKey(
       peer: peer, isInbound: isInbound, local: datagram.local, remote: datagram.remote)
+    for index in recentPaths.indices where recentPaths[index].key == key {
+      return recentPaths[index].number
+    }
     let (number, isNew) = paths.number(of: key)
     if isNew {
       add(
@@ -141,6 +149,12 @@ package struct Transcript {
           number: number, peer: PeerNumber(number: peer),
           direction: Direction(isInbound: isInbound), local: key.local.description,
           remote: key.remote.description))
+    }
+    if recentPaths.count < Transcript.recentPathsLimit {
+      recentPaths.append((key, number))
+    } else {
+      oldestPath = (oldestPath + 1) % Transcript.recentPathsLimit
+      recentPaths[oldestPath] = (key, number)
     }
     return number
   }
@@ -208,38 +222,17 @@ private final class Known {
 struct Numbering<Key: Hashable> {
   private var numbers: [Key: Int64] = [:]
   private var last: Int64 = 0
-  /// What was asked for lately, each in the place of the one that stands there longest: nearly all
-  /// packets and frames ask for the same few, and comparing costs less than hashing.
-  private var recent: [(key: Key, number: Int64)] = []
-  private var oldest = 0
 
   /// How many keys are remembered.
   private static var limit: Int { 65_536 }
-  private static var recentLimit: Int { 8 }
 
   /// The number of a key, and whether it was given just now.
   mutating func number(of key: Key) -> (number: Int64, isNew: Bool) {
-    for index in recent.indices where recent[index].key == key {
-      return (recent[index].number, false)
-    }
-    if let known = numbers[key] {
-      remember(key, known)
-      return (known, false)
-    }
-    if numbers.count == Self.limit {
-      numbers.removeAll(keepingCapacity: true)
-      recent.removeAll()
-    }
+    if let known = numbers[key] { return (known, false) }
+    if numbers.count == Self.limit { numbers.removeAll(keepingCapacity: true) }
     last += 1
     numbers[key] = last
-    remember(key, last)
     return (last, true)
-  }
-
-  private mutating func remember(_ key: Key, _ number: Int64) {
-    guard recent.count == Self.recentLimit else { return recent.append((key, number)) }
-    oldest = (oldest + 1) % Self.recentLimit
-    recent[oldest] = (key, number)
   }
 }
 
