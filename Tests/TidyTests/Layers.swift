@@ -8,7 +8,7 @@ enum Layers {
     "DequeModule", "HeapModule",
     "CSQLite", "CSRTP", "COpus", "CVPX", "CPcap", "CZlib", "CZstd", "CEdit", "COpenSSL", "CXXHash",
     "CYUV", "CCharLS", "CSpeexDSP", "COpenH264", "CDav1d", "CSRTPCiphers", "CDTLS", "CSockets",
-    "CProcess",
+    "CProcess", "CFiles",
     "Wire", "Digests", "STUN", "TURN", "ICE", "MulticastDNS", "Secure", "RTP", "SCTP", "SDP",
     "JSEP", "Transport",
     "Capture", "Decryption", "Observer",
