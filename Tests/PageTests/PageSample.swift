@@ -91,7 +91,8 @@ struct PageData: Decodable {
   var seconds: Double
   var peers: [Peer]
   var states: [[Cell]]
-  var freezes: [[Cell]]
+  var freezes: [[Cell]]?
+  var channels: [[Cell]]?
   var signaling: [Message]
   var findings: [Finding]?
   var series: [Series]
