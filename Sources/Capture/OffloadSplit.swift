@@ -4,15 +4,17 @@ import Wire
 ///
 /// With segmentation offload (UDP_SEGMENT) and receive offload (UDP_GRO) a capture shows one large
 /// datagram for many of one size, the last of which may be shorter. IP tells nothing of it; the
-/// contents do.
+/// contents do. A sender that has just one message of another kind to add joins that too, as the
+/// last one.
 enum OffloadSplit {
   /// The size of the datagrams that make up a payload; nil when it is one datagram.
   static func size(of payload: RawSpan) -> Int? {
     let count = payload.byteCount
     guard count >= 40 else { return nil }
     switch DatagramClass(payload) {
-    case .rtp: return packetSize(payload)
+    case .rtp: return packetSize(payload) ?? packetSizeBeforeOther(payload)
     case .stun: return messageSize(payload)
+    case .dtls: return recordsSize(payload)
     default: return nil
     }
   }
@@ -58,7 +60,7 @@ enum OffloadSplit {
         payload.uint16(at: offset + 2) == next,
         unsafe payload.unsafeLoadUnaligned(fromUncheckedByteOffset: offset + 8, as: UInt32.self)
           == source
-      else { return false }
+      else { return offset + size >= payload.byteCount && isOther(payload, offset) }
       offset += size
       next &+= 1
     }
@@ -78,5 +80,93 @@ enum OffloadSplit {
       offset += size
     }
     return size
+  }
+  // MARK: A last message of another kind
+
+  /// The size of an RTP packet that is followed by one shorter message of another kind.
+  private static func packetSizeBeforeOther(_ payload: RawSpan) -> Int? {
+    let count = payload.byteCount
+    let hasTrailer = mayEndControl(payload)
+    // Of DTLS the second byte and of STUN the fifth are the same in every message.
+    let (version, cookie) = (0xfefe_fefe_fefe_fefe as UInt64, 0x2121_2121_2121_2121 as UInt64)
+    var place = max(13, (count + 1) / 2)
+    while place < count {
+      if !hasTrailer, place + 16 <= count {
+        let word = unsafe payload.unsafeLoadUnaligned(
+          fromUncheckedByteOffset: place + 1, as: UInt64.self)
+        let after = unsafe payload.unsafeLoadUnaligned(
+          fromUncheckedByteOffset: place + 4, as: UInt64.self)
+        if !hasZero(word ^ version), !hasZero(after ^ cookie) {
+          place += 8
+          continue
+        }
+      }
+      if isOther(payload, place) { return place }
+      place += 1
+    }
+    return nil
+  }
+
+  /// Whether one of the eight bytes is zero.
+  private static func hasZero(_ word: UInt64) -> Bool {
+    (word &- 0x0101_0101_0101_0101) & ~word & 0x8080_8080_8080_8080 != 0
+  }
+
+  /// Whether the rest of a payload is one whole message that is no RTP.
+  private static func isOther(_ payload: RawSpan, _ offset: Int) -> Bool {
+    let rest = payload.byteCount - offset
+    guard rest >= 14 else { return false }
+    switch DatagramClass(first: payload.byte(at: offset), second: payload.byte(at: offset + 1)) {
+    case .stun:
+      return rest >= 20 && payload.uint32(at: offset + 4) == 0x2112_a442
+        && 20 + Int(payload.uint16(at: offset + 2)) == rest
+    case .dtls: return endOfRecords(payload, offset) == payload.byteCount
+    case .rtcp:
+      // The first packet of the compound, and behind all of them the index (RFC 3711 section 3.4).
+      return payload.byte(at: offset) & 0xe0 == 0x80
+        && 4 * Int(payload.uint16(at: offset + 2)) + 8 <= rest && mayEndControl(payload)
+    default: return false
+    }
+  }
+
+  /// Whether a payload ends as SRTCP does: with the mark of encryption and a small index, behind
+  /// which is nothing (AES-GCM) or a tag of 80 bits.
+  private static func mayEndControl(_ payload: RawSpan) -> Bool {
+    hasIndex(payload, payload.byteCount - 4) || hasIndex(payload, payload.byteCount - 14)
+  }
+
+  private static func hasIndex(_ payload: RawSpan, _ place: Int) -> Bool {
+    place >= 24 && payload.uint32(at: place) & 0xfff0_0000 == 0x8000_0000
+  }
+
+  /// The size of DTLS datagrams that one of RTP, RTCP or STUN follows.
+  private static func recordsSize(_ payload: RawSpan) -> Int? {
+    let end = endOfRecords(payload, 0)
+    let rest = payload.byteCount - end
+    guard end > 0, rest >= 12 else { return nil }
+    switch DatagramClass(first: payload.byte(at: end), second: payload.byte(at: end + 1)) {
+    case .rtp: break
+    default: guard isOther(payload, end) else { return nil }
+    }
+    // A record in each of them, as a rule.
+    let size = 13 + Int(payload.uint16(at: 11))
+    let isEven = stride(from: 0, to: end, by: size).allSatisfy {
+      $0 + 13 <= end && 13 + Int(payload.uint16(at: $0 + 11)) == size
+    }
+    if isEven, rest <= size { return size }
+    return rest <= end ? end : nil
+  }
+
+  /// Where whole DTLS records end that begin at a place (RFC 6347 section 4.1).
+  private static func endOfRecords(_ payload: RawSpan, _ place: Int) -> Int {
+    var offset = place
+    while offset + 13 <= payload.byteCount, (20...26).contains(payload.byte(at: offset)),
+      payload.byte(at: offset + 1) == 0xfe, payload.byte(at: offset + 2) >= 0xfd
+    {
+      let next = offset + 13 + Int(payload.uint16(at: offset + 11))
+      guard next <= payload.byteCount else { break }
+      offset = next
+    }
+    return offset
   }
 }
