@@ -3,8 +3,8 @@
 
 # Libraries that the package links, and what finds them.
 CORE = libpcap-dev libsrtp2-dev libopus-dev libvpx-dev libsqlite3-dev libssl-dev libxxhash-dev \
-	libedit-dev zlib1g-dev libzstd-dev libyuv-dev libcharls-dev libopenh264-dev libdav1d-dev \
-	pkg-config
+	libedit-dev zlib1g-dev libzstd-dev libyuv-dev libcharls-dev libspeexdsp-dev libopenh264-dev \
+	libdav1d-dev pkg-config
 # What the tests drive besides: another date for a replay, plain SQL on a take, a debugger at a step,
 # what another reader of captures makes of them.
 TESTING = faketime sqlite3 python3 curl openssl gdb tshark
@@ -63,8 +63,8 @@ test: deps deps-test
 # Damaged inputs at every entrance, FUZZ at each; what `make test` does with a million at all.
 FUZZ ?= 1000000
 fuzz: deps deps-test
-	RETAKE_TESTS=AnyBytesTests swift build --build-tests
-	RETAKE_TESTS=AnyBytesTests RETAKE_MUTATIONS_EACH=$(FUZZ) swift test --skip-build --filter AnyBytesTests
+	RETAKE_TESTS=AnyBytesTests,RoomTests swift build --build-tests
+	RETAKE_TESTS=AnyBytesTests,RoomTests RETAKE_MUTATIONS_EACH=$(FUZZ) swift test --skip-build --filter 'AnyBytesTests|^RoomTests\.DamageTests'
 
 # A package of somebody else, whose tests replay captures through the RetakeTesting product. It
 # takes what is built already: everything is there when the tests were run before.

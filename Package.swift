@@ -84,6 +84,7 @@ let package = Package(
     library("CCharLS", "charls", "libcharls-dev"),  // captured pictures on the tape, lossless
     library("COpenH264", "openh264", "libopenh264-dev"),  // decoding of H.264, where it is there
     library("CDav1d", "dav1d", "libdav1d-dev"),  // decoding of AV1, where it is there
+    library("CSpeexDSP", "speexdsp", "libspeexdsp-dev"),  // echo and loudness of a microphone
     library("CEdit", "libedit", "libedit-dev"),  // lines, history, completion of retake debug
     // What Swift cannot import, by what needs it: variadic functions, macros, callbacks, fork.
     .target(name: "CDTLS", dependencies: ["COpenSSL"]),
@@ -204,7 +205,7 @@ let package = Package(
     module(
       "Live",
       [
-        "Wire", "CSockets", "CProcess", "TLS", "STUN", "TURN", "MulticastDNS", "RTP",
+        "Wire", "CSockets", "CProcess", "CSpeexDSP", "TLS", "STUN", "TURN", "MulticastDNS", "RTP",
         "Flow", "SDP", "JSEP", "ICE", "SCTP", "Secure", "Peer", "Media", "MediaFiles",
         "AudioSession", "Stats",
         "Speakers", "Tape",
@@ -318,8 +319,8 @@ let package = Package(
     tests(
       "RoomClientTests",
       [
-        "Wire", "Media", "Stats", "Peer", "RoomSignaling", "Room", "Signaling", "Live", "Tape",
-        "Replay", "RoomClient",
+        "Wire", "SDP", "JSEP", "Media", "Stats", "Peer", "RoomSignaling", "RoomProtocols", "Room",
+        "Signaling", "Live", "Tape", "Replay", "RoomClient",
       ]),
     tests("RoomTests", ["Wire", "Peer", "SDP", "RoomSignaling", "Room", "Lab"]),
     tests(

@@ -118,7 +118,7 @@ package struct RoomMachine: Machine {
       guard links.open(id, role) else { return }
       outbox.append(.connection(id, .request(request)))
       if role != .down {
-        for info in own.attached { outbox.append(.connection(id, .attach(info))) }
+        attach(own.attached, to: id, into: &outbox)
       }
       if role != .up, let count = configuration.audioOccupants,
         !abilities.contains(.audioSelection)

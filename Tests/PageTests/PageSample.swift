@@ -39,6 +39,11 @@ enum PageSample {
   }
 }
 
+/// What a page always carries, however early its take is read.
+struct PageSeriesData: Decodable {
+  var series: [PageData.Series]
+}
+
 /// What a page carries, as its script reads it.
 struct PageData: Decodable {
   struct Peer: Decodable { var label: String }

@@ -1,3 +1,5 @@
+public import AudioSession
+
 /// What an application captures by default, as client SDKs of rooms have it.
 public struct LocalMediaOptions: Hashable, Sendable, Codable {
   /// Where the video frames come from.
@@ -20,12 +22,16 @@ public struct LocalMediaOptions: Hashable, Sendable, Codable {
     case appOrientation
   }
 
-  /// What audio is processed for.
+  /// What audio is processed for, by an audio session that is asked for it and a device that can
+  /// (`VoiceProcessingDevice`).
   public enum AudioType: String, Hashable, Sendable, Codable {
     /// Speech: echo is cancelled.
     case voice
     /// Music: it stays as it is.
     case music
+
+    /// What an audio session is to ask of its device.
+    public var processing: AudioProcessingProfile { self == .voice ? .voice : .music }
   }
 
   /// Where the video frames come from.
