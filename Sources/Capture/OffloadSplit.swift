@@ -81,35 +81,37 @@ enum OffloadSplit {
     }
     return size
   }
+
   // MARK: A last message of another kind
 
   /// The size of an RTP packet that is followed by one shorter message of another kind.
   private static func packetSizeBeforeOther(_ payload: RawSpan) -> Int? {
     let count = payload.byteCount
     let hasTrailer = mayEndControl(payload)
-    // Of DTLS the second byte and of STUN the fifth are the same in every message.
-    let (version, cookie) = (0xfefe_fefe_fefe_fefe as UInt64, 0x2121_2121_2121_2121 as UInt64)
     var place = max(13, (count + 1) / 2)
-    while place < count {
-      if !hasTrailer, place + 16 <= count {
-        let word = unsafe payload.unsafeLoadUnaligned(
-          fromUncheckedByteOffset: place + 1, as: UInt64.self)
-        let after = unsafe payload.unsafeLoadUnaligned(
-          fromUncheckedByteOffset: place + 4, as: UInt64.self)
-        if !hasZero(word ^ version), !hasZero(after ^ cookie) {
-          place += 8
-          continue
-        }
-      }
-      if isOther(payload, place) { return place }
-      place += 1
+    while place + 14 <= count {
+      let end = min(place + 8, count - 13)
+      defer { place = end }
+      guard hasTrailer || place + 16 > count || mayBegin(payload, place) else { continue }
+      for offset in place..<end where isOther(payload, offset) { return offset }
     }
     return nil
   }
 
-  /// Whether one of the eight bytes is zero.
-  private static func hasZero(_ word: UInt64) -> Bool {
-    (word &- 0x0101_0101_0101_0101) & ~word & 0x8080_8080_8080_8080 != 0
+  /// Whether DTLS 1.2 or STUN may begin at one of eight places: by the version in the second and
+  /// third byte, or by two bytes of the cookie from the fifth on.
+  private static func mayBegin(_ payload: RawSpan, _ place: Int) -> Bool {
+    let version = matches(payload, place + 1, 0xfe) & matches(payload, place + 2, 0xfd)
+    let cookie = matches(payload, place + 4, 0x21) & matches(payload, place + 5, 0x12)
+    return version | cookie != 0
+  }
+
+  /// The highest bits of those of eight bytes that are a certain one, and of some others.
+  private static func matches(_ payload: RawSpan, _ place: Int, _ byte: UInt64) -> UInt64 {
+    let word =
+      unsafe payload.unsafeLoadUnaligned(fromUncheckedByteOffset: place, as: UInt64.self)
+      ^ (byte &* 0x0101_0101_0101_0101)
+    return (word &- 0x0101_0101_0101_0101) & ~word & 0x8080_8080_8080_8080
   }
 
   /// Whether the rest of a payload is one whole message that is no RTP.
