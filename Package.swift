@@ -314,10 +314,13 @@ let package = Package(
     tests("JSEPTests", ["Wire", "RTP", "SDP", "JSEP"]),
     tests("CaptureTests", ["Wire", "Capture"]),
     tests("DecryptionTests", ["Wire", "Secure", "SDP", "Capture", "Decryption"]),
+    // What tshark says of a capture, for the tests that compare.
+    .target(name: "TsharkTables", path: "Tests/TsharkTables", swiftSettings: settings),
     .testTarget(
       name: "ObserverTests",
       dependencies: [
         "Wire", "STUN", "TURN", "ICE", "Secure", "RTP", "Capture", "Decryption", "Observer",
+        "TsharkTables",
       ], exclude: ["Samples"], swiftSettings: settings),
     tests(
       "AnyBytesTests",
@@ -337,7 +340,7 @@ let package = Package(
     .testTarget(
       name: "CommandTests",
       dependencies: [
-        "RetakeCommand", "Tape", "Replay", "Wire", "Signaling",
+        "RetakeCommand", "Tape", "Replay", "Wire", "Signaling", "TsharkTables",
         .product(name: "ArgumentParser", package: "swift-argument-parser"),
       ], swiftSettings: settings),
   ],
