@@ -32,11 +32,10 @@ final class PeerStack {
   var negotiation: Negotiation {
     didSet {
       need.isOutdated = true
-      sections = negotiation.sections
+      agreed = AgreedParts(negotiation)
     }
   }
-  /// The sections that were agreed on; every frame looks for its own, and a negotiation is large.
-  private(set) var sections: [NegotiatedSection] = []
+  private(set) var agreed = AgreedParts()
   /// The transports, each with the flow over it.
   var bundles: BundleTable
   /// The addresses that may be gathered on, once they are known.
@@ -141,6 +140,9 @@ final class PeerStack {
     reachFlowDeadlines()
   }
 
+  /// The sections that were agreed on.
+  var sections: [NegotiatedSection] { agreed.sections }
+
   func emit(_ output: consuming PeerOutput) { outbox.append(output) }
 
   func tell(_ event: PeerEvent) { outbox.append(.event(event)) }
@@ -150,6 +152,24 @@ final class PeerStack {
     if refusals.count(layer: layer.description, reason: reason) {
       tell(.refused(layer: layer.description, reason: reason))
     }
+  }
+}
+
+/// What packets and frames ask of the negotiation; a copy, because that one is large.
+struct AgreedParts {
+  /// The sections that were agreed on.
+  private(set) var sections: [NegotiatedSection] = []
+  /// The transport of the data channels; nil before they were agreed on.
+  private(set) var dataTransport: Int?
+  /// Whether data may come already.
+  private(set) var mayHaveData = false
+
+  init() {}
+
+  init(_ negotiation: Negotiation) {
+    sections = negotiation.sections
+    dataTransport = negotiation.data?.transport
+    mayHaveData = negotiation.mayHaveData
   }
 }
 

@@ -99,6 +99,9 @@ struct DrivenActors {
   /// The first actor whose kind nobody here knows.
   private(set) var unknown: (actor: UInt32, kind: MachineKind)?
   private var places = ByActor<Int>()
+  /// The numbers of the first of them: every step looks for its own, and most takes have few.
+  private var first: [UInt32] = []
+  private static let firstLimit = 8
   /// What stands in for the codecs; nil when they run.
   let script: FrameScript?
 
@@ -133,12 +136,7 @@ struct DrivenActors {
   /// every part of it.
   mutating func execute(_ chunk: TapeChunk, _ index: Int) -> Result {
     let head = chunk.steps[index].head
-    let place: Int
-    if let known = places[head.actor] {
-      place = known
-    } else {
-      place = self.index(of: chunk.steps[index], chunk.rows)
-    }
+    let place = first.firstIndex(of: head.actor) ?? self.index(of: chunk.steps[index], chunk.rows)
     let actor = all[place]
     guard let endpoint = actor.endpoint, actor.words.clock == .zero,
       let input = chunk.steps[index].peerInput
@@ -197,6 +195,7 @@ struct DrivenActors {
     let machine = machine(words, step.head.actor)
     all.append(DrivenActor(number: step.head.actor, words: words, machine: machine))
     places[step.head.actor] = all.count - 1
+    if all.count <= DrivenActors.firstLimit { first.append(step.head.actor) }
     return all.count - 1
   }
 

@@ -107,7 +107,8 @@ package final class Replayer {
 
   /// Executes the take to its end, to a stop, to a difference or to what is wrong with the file.
   ///
-  /// Three threads share the work: one reads, this one executes, one compares.
+  /// Three threads share the work: one reads, this one executes, one compares; the latter only where
+  /// there are decoded media to compare.
   private func drive(_ progress: (Instant) -> Void) -> TapeFault? {
     let feed: StepFeed
     do throws(TapeError) {
@@ -118,7 +119,7 @@ package final class Replayer {
     defer { feed.cancel() }
     let source = StepSource { () throws(TapeFault) in try feed.next() }
     actors.script?.follow(source)
-    let line = CheckLine(check) { feed.takeBack($0) }
+    let line = CheckLine(check, isThread: !options.skipsCodecs) { feed.takeBack($0) }
     defer { line.finish() }
     do throws(TapeFault) {
       while let executed = try source.next().map({ execute($0) }) {
@@ -128,7 +129,7 @@ package final class Replayer {
           throw TapeFault.unreadable(error)
         }
         let last = executed.last
-        guard line.put(executed), !stoppedEarly else { return nil }
+        guard line.put(consume executed), !stoppedEarly else { return nil }
         if let last { progress(last) }
       }
     } catch {

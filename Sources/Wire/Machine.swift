@@ -25,10 +25,14 @@ public protocol Machine: ~Copyable {
 /// so that its bytes can be changed in place.
 @frozen
 public struct Outbox<Output> {
+  /// The outputs that wait stand from `head` to `tail`; the other places are empty and kept, because
+  /// each step needs them again.
   @usableFromInline
-  var waiting: [Output?] = []
+  var places: [Output?] = []
   @usableFromInline
   var head = 0
+  @usableFromInline
+  var tail = 0
 
   /// Creates an empty outbox.
   @inlinable
@@ -36,44 +40,52 @@ public struct Outbox<Output> {
 
   /// Whether nothing waits in the outbox.
   @inlinable
-  public var isEmpty: Bool { head == waiting.count }
+  public var isEmpty: Bool { head == tail }
 
   /// What waits in the outbox, first made first.
   @inlinable
-  public var outputs: [Output] { waiting[head...].compactMap { $0 } }
+  public var outputs: [Output] { places[head..<tail].compactMap { $0 } }
 
   /// Adds an output.
   @inlinable
-  public mutating func append(_ output: consuming Output) { waiting.append(output) }
+  public mutating func append(_ output: consuming Output) {
+    if tail < places.count {
+      places[tail] = output
+    } else {
+      places.append(output)
+    }
+    tail += 1
+  }
 
   /// Moves the first waiting output out; outputs that are added meanwhile come after the others.
   @inlinable
   public mutating func next() -> Output? {
-    guard head < waiting.count else {
+    guard head < tail else {
       removeAll()
       return nil
     }
     defer { head += 1 }
-    return waiting[head].take()
+    return places[head].take()
   }
 
   /// Empties the outbox and keeps its storage for the next step.
   @inlinable
   public mutating func removeAll() {
-    waiting.removeAll(keepingCapacity: true)
+    while head < tail {
+      places[head] = nil
+      head += 1
+    }
     head = 0
+    tail = 0
   }
 
   /// Gives the outputs away and leaves the outbox empty.
   @inlinable
   public mutating func take() -> [Output] {
     var taken: [Output] = []
-    taken.reserveCapacity(waiting.count - head)
-    for index in head..<waiting.count {
-      // Moved, because a copy of an output counts every part of it.
-      if let output = waiting[index].take() { taken.append(output) }
-    }
-    removeAll()
+    taken.reserveCapacity(tail - head)
+    // Moved, because a copy of an output counts every part of it.
+    while let output = next() { taken.append(output) }
     return taken
   }
 }

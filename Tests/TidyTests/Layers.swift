@@ -8,7 +8,7 @@ enum Layers {
     "DequeModule", "HeapModule",
     "CSQLite", "CSRTP", "COpus", "CVPX", "CPcap", "CZlib", "CZstd", "CEdit", "COpenSSL", "CXXHash",
     "CYUV", "CCharLS", "CSpeexDSP", "COpenH264", "CDav1d", "CSRTPCiphers", "CDTLS", "CSockets",
-    "CProcess",
+    "CProcess", "CFiles",
     "Wire", "Digests", "STUN", "TURN", "ICE", "MulticastDNS", "Secure", "RTP", "SCTP", "SDP",
     "JSEP", "Transport",
     "Capture", "Decryption", "Observer",
@@ -16,7 +16,7 @@ enum Layers {
     "Stats", "Speakers", "Peer", "RoomSignaling", "RoomProtocols", "Room", "MediaFiles", "Tape",
     "Queries", "Page", "Replay", "Debug", "Verify", "Lab", "TLS", "Live", "Export",
     "RetakeTesting", "Signaling", "RoomClient", "Retake", "RetakeRTC",
-    "RetakeCommand", "soak",
+    "RetakeCommand", "soak", "TsharkTables",
   ]
 
   /// The deterministic core: no clock, no randomness, no input or output of its own.

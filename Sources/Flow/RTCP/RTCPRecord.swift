@@ -23,111 +23,145 @@ package struct RTCPRecord: Hashable, Sendable {
   /// Describes a packet.
   package init(_ packet: RTCPPacket, isInbound: Bool) {
     self.isInbound = isInbound
-    let members: [(String, JSONText?)]
+    var json = JSONWriter(capacity: RTCPRecord.usualLength)
+    json.beginObject()
     switch packet {
     case .senderReport(let report):
-      (type, ssrc, members) = ("sr", report.ssrc, report.members)
+      (type, ssrc) = ("sr", report.ssrc)
+      report.write(to: &json)
     case .receiverReport(let report):
       (type, ssrc) = ("rr", report.ssrc)
-      members = [("blocks", .objects(report.blocks.map(\.members)))]
+      json.member("blocks", report.blocks)
     case .sourceDescription(let description):
       (type, ssrc) = ("sdes", description.chunks.first?.ssrc ?? 0)
-      members = description.members
+      description.write(to: &json)
     case .goodbye(let goodbye):
       (type, ssrc) = ("bye", goodbye.ssrcs.first ?? 0)
-      members = [
-        ("ssrcs", .integers(goodbye.ssrcs)),
-        ("reason", .text(goodbye.reason, escapesByNumber: true)),
-      ]
+      json.member("ssrcs", goodbye.ssrcs)
+      json.member("reason", .text(goodbye.reason, escapesByNumber: true))
     case .genericNACK(let nack):
       (type, ssrc) = ("nack", nack.mediaSSRC)
-      members = [("sequences", .integers(nack.sequences))]
-    case .pictureLoss(let loss): (type, ssrc, members) = ("pli", loss.mediaSSRC, [])
+      json.member("sequences", nack.sequences.map { UInt32($0) })
+    case .pictureLoss(let loss): (type, ssrc) = ("pli", loss.mediaSSRC)
     case .fullIntraRequest(let request):
       (type, ssrc) = ("fir", request.entries.first?.ssrc ?? request.senderSSRC)
-      let entries: [[(String, JSONText?)]] = request.entries.map {
-        [("ssrc", .integer($0.ssrc)), ("number", .integer($0.number))]
-      }
-      members = [("entries", .objects(entries))]
+      request.write(to: &json)
     case .maximumBitrate(let limit):
       (type, ssrc) = ("remb", limit.ssrcs.first ?? limit.senderSSRC)
       // SQLite's integers end at 2^63.
-      let bitrate = min(limit.bitrate, UInt64(Int64.max))
-      members = [("bitrate", .integer(bitrate)), ("ssrcs", .integers(limit.ssrcs))]
+      json.member("bitrate", min(limit.bitrate, UInt64(Int64.max)))
+      json.member("ssrcs", limit.ssrcs)
     case .transportFeedback(let feedback):
-      (type, ssrc, members) = ("transport-cc", feedback.mediaSSRC, feedback.members)
-    case .extendedReport(let report): (type, ssrc, members) = ("xr", report.ssrc, report.members)
+      (type, ssrc) = ("transport-cc", feedback.mediaSSRC)
+      feedback.write(to: &json)
+    case .extendedReport(let report):
+      (type, ssrc) = ("xr", report.ssrc)
+      report.write(to: &json)
     case .other(let number, let format, let sender, let length):
       (type, ssrc) = ("\(number.rawValue)-\(format)", sender)
-      members = [("length", .integer(length))]
+      json.member("length", Int64(length))
     }
-    fields = JSONText.object(members).text
+    json.endObject()
+    fields = json.text
   }
+
+  /// How many bytes the fields of most packets take at most.
+  private static let usualLength = 240
 }
 
 extension SenderReport {
-  fileprivate var members: [(String, JSONText?)] {
-    let microseconds = WallClock.unixNanoseconds(ntp: ntpTime) / 1000
-    return [
-      ("unix_us", .integer(microseconds)), ("rtp_time", .integer(rtpTime)),
-      ("packets", .integer(packetCount)), ("octets", .integer(octetCount)),
-      ("blocks", .objects(blocks.map(\.members))),
-    ]
+  fileprivate func write(to json: inout JSONWriter) {
+    json.member("unix_us", WallClock.unixNanoseconds(ntp: ntpTime) / 1000)
+    json.member("rtp_time", rtpTime)
+    json.member("packets", packetCount)
+    json.member("octets", octetCount)
+    json.member("blocks", blocks)
   }
 }
 
 extension ReportBlock {
-  fileprivate var members: [(String, JSONText?)] {
-    [
-      ("ssrc", .integer(ssrc)), ("fraction_lost", .integer(fractionLost)),
-      ("lost", .integer(cumulativeLost)), ("highest", .integer(highestSequence)),
-      ("jitter", .integer(jitter)), ("lsr", .integer(lastSenderReport)),
-      ("dlsr", .integer(delaySinceLastSenderReport)),
-    ]
+  fileprivate func write(to json: inout JSONWriter) {
+    json.beginObject()
+    json.member("ssrc", ssrc)
+    json.member("fraction_lost", UInt32(fractionLost))
+    json.member("lost", Int64(cumulativeLost))
+    json.member("highest", highestSequence)
+    json.member("jitter", jitter)
+    json.member("lsr", lastSenderReport)
+    json.member("dlsr", delaySinceLastSenderReport)
+    json.endObject()
   }
 }
 
 extension SourceDescription {
-  fileprivate var members: [(String, JSONText?)] {
-    let named: [[(String, JSONText?)]] = chunks.map {
-      [("ssrc", .integer($0.ssrc)), ("cname", .text($0.cname, escapesByNumber: true))]
+  fileprivate func write(to json: inout JSONWriter) {
+    json.name("chunks")
+    json.beginList()
+    for chunk in chunks {
+      json.beginObject()
+      json.member("ssrc", chunk.ssrc)
+      json.member("cname", .text(chunk.cname, escapesByNumber: true))
+      json.endObject()
     }
-    return [("chunks", .objects(named))]
+    json.endList()
+  }
+}
+
+extension FullIntraRequest {
+  fileprivate func write(to json: inout JSONWriter) {
+    json.name("entries")
+    json.beginList()
+    for entry in entries {
+      json.beginObject()
+      json.member("ssrc", entry.ssrc)
+      json.member("number", UInt32(entry.number))
+      json.endObject()
+    }
+    json.endList()
   }
 }
 
 extension TransportFeedback {
-  fileprivate var members: [(String, JSONText?)] {
-    [
-      ("base", .integer(base)), ("count", .integer(count)),
-      ("received", .integer(arrivals.count)), ("reference", .integer(reference)),
-      ("feedback", .integer(number)),
-    ]
+  fileprivate func write(to json: inout JSONWriter) {
+    json.member("base", UInt32(base))
+    json.member("count", Int64(count))
+    json.member("received", Int64(arrivals.count))
+    json.member("reference", Int64(reference))
+    json.member("feedback", UInt32(number))
   }
 }
 
 extension ExtendedReport {
-  fileprivate var members: [(String, JSONText?)] {
-    let microseconds = receiverReferenceTime.map { WallClock.unixNanoseconds(ntp: $0) / 1000 }
-    let blocks: [[(String, JSONText?)]] = delays.map {
-      [
-        ("ssrc", .integer($0.ssrc)), ("lrr", .integer($0.lastReport)),
-        ("dlrr", .integer($0.delaySinceLastReport)),
-      ]
+  fileprivate func write(to json: inout JSONWriter) {
+    if let time = receiverReferenceTime {
+      json.member("reference_unix_us", WallClock.unixNanoseconds(ntp: time) / 1000)
     }
-    return [
-      ("reference_unix_us", microseconds.map { .integer($0) }),
-      ("delays", blocks.isEmpty ? nil : .objects(blocks)),
-    ]
+    guard !delays.isEmpty else { return }
+    json.name("delays")
+    json.beginList()
+    for delay in delays {
+      json.beginObject()
+      json.member("ssrc", delay.ssrc)
+      json.member("lrr", delay.lastReport)
+      json.member("dlrr", delay.delaySinceLastReport)
+      json.endObject()
+    }
+    json.endList()
   }
 }
 
-extension JSONText {
-  fileprivate static func objects(_ elements: [[(String, JSONText?)]]) -> JSONText {
-    .list(elements.map { .object($0) })
+extension JSONWriter {
+  fileprivate mutating func member(_ name: StaticString, _ numbers: [UInt32]) {
+    self.name(name)
+    beginList()
+    for number in numbers { unsigned(UInt64(number)) }
+    endList()
   }
 
-  fileprivate static func integers(_ elements: some Sequence<some BinaryInteger>) -> JSONText {
-    .list(elements.map { .integer($0) })
+  fileprivate mutating func member(_ name: StaticString, _ blocks: [ReportBlock]) {
+    self.name(name)
+    beginList()
+    for block in blocks { block.write(to: &self) }
+    endList()
   }
 }

@@ -65,7 +65,7 @@ public struct LocalMediaOptions: Hashable, Sendable, Codable {
   /// The names of up to three layers that video is sent in, the smallest first; nil: one layer.
   ///
   /// Servers of rooms give each receiver the layer that it asks for. Each is 1 to 16 letters and
-  /// digits; Janus knows `l`, `m` and `h` by their order.
+  /// digits; Janus knows `l`, `m` and `h` by their order, and Sora's offer names its own instead.
   public var videoLayers: [String]?
   /// What audio is processed for.
   public var audioType = AudioType.voice

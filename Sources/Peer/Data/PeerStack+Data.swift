@@ -22,12 +22,12 @@ extension PeerStack {
 
   /// The bundle whose DTLS association carries, or would carry, data channels.
   var dataBundle: Bundle? {
-    negotiation.data.map { bundles[$0.transport] } ?? bundles.first
+    agreed.dataTransport.map { bundles[$0] } ?? bundles.first
   }
 
   /// Takes an SCTP packet from DTLS.
   func receiveData(_ packet: [UInt8], over bundle: Bundle) {
-    guard negotiation.mayHaveData, bundle === dataBundle else {
+    guard agreed.mayHaveData, bundle === dataBundle else {
       refuse(layer: "sctp", "data channels were not negotiated")
       return
     }

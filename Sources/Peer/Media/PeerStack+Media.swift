@@ -71,6 +71,8 @@ extension PeerStack {
 
   private func drive(receiving index: Int, _ input: ReceivingTrack.Input) {
     var outputs = Outbox<ReceivingTrack.Output>()
+    swap(&outputs, &tracks.received)
+    defer { swap(&outputs, &tracks.received) }
     tracks.receiving[index].step(input, at: now, into: &outputs)
     let transceiver = tracks.receiving[index].transceiver
     let mid = tracks.receiving[index].mid
@@ -131,6 +133,8 @@ extension PeerStack {
 
   func drive(sending index: Int, _ input: SendingTrack.Input) {
     var outputs = Outbox<SendingTrack.Output>()
+    swap(&outputs, &tracks.sent)
+    defer { swap(&outputs, &tracks.sent) }
     tracks.sending[index].step(input, at: now, into: &outputs)
     var beganLayer: String?
     while let output = outputs.next() {

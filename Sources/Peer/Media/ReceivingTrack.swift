@@ -27,6 +27,9 @@ struct ReceivingTrack: Machine {
   let mid: String
   private(set) var audio: AudioPlayout?
   private(set) var video: VideoPlayout?
+  /// Empty between two inputs; kept for their memory.
+  private var audioOutputs = Outbox<AudioPlayout.Output>()
+  private var videoOutputs = Outbox<VideoPlayout.Output>()
   /// The RTP time of what was played or shown last, and when.
   private(set) var lastPlayed: (rtpTime: UInt32, at: Instant)?
   private(set) var sources = SourceHistory()
@@ -96,9 +99,8 @@ struct ReceivingTrack: Machine {
   private mutating func driveAudio(
     _ input: AudioPlayout.Input, at now: Instant, into outbox: inout Outbox<Output>
   ) {
-    var outputs = Outbox<AudioPlayout.Output>()
-    audio?.step(input, at: now, into: &outputs)
-    while case .played(let played)? = outputs.next() {
+    audio?.step(input, at: now, into: &audioOutputs)
+    while case .played(let played)? = audioOutputs.next() {
       let block = played.decoded.block
       let record = record(of: played)
       let level =
@@ -139,9 +141,8 @@ struct ReceivingTrack: Machine {
   private mutating func driveVideo(
     _ input: VideoPlayout.Input, at now: Instant, into outbox: inout Outbox<Output>
   ) {
-    var outputs = Outbox<VideoPlayout.Output>()
-    video?.step(input, at: now, into: &outputs)
-    while let output = outputs.next() {
+    video?.step(input, at: now, into: &videoOutputs)
+    while let output = videoOutputs.next() {
       switch output {
       case .shown(let frame, let decoded):
         var decoded = decoded

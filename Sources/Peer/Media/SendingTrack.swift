@@ -74,6 +74,9 @@ struct SendingTrack: Machine {
   private var waitsForKey = false
   private(set) var audio: AudioCapture?
   private(set) var video: VideoCapture?
+  /// Empty between two inputs; kept for their memory.
+  private var audioOutputs = Outbox<AudioCapture.Output>()
+  private var videoOutputs = Outbox<VideoCapture.Output>()
   /// In the place of `video` where video frames come encoded.
   private(set) var stream: StreamCapture?
   /// The section that the capture feeds while it runs.
@@ -284,9 +287,8 @@ struct SendingTrack: Machine {
   private mutating func drive(
     _ input: AudioCapture.Input, at now: Instant, into outbox: inout Outbox<Output>
   ) {
-    var outputs = Outbox<AudioCapture.Output>()
-    audio?.step(input, at: now, into: &outputs)
-    while let output = outputs.next() {
+    audio?.step(input, at: now, into: &audioOutputs)
+    while let output = audioOutputs.next() {
       switch output {
       case .encoded(let frame): send(frame, quantiser: 0, at: now, into: &outbox)
       case .mutedSpeech(let isSpeaking): outbox.append(.mutedSpeech(isSpeaking: isSpeaking))
@@ -299,6 +301,8 @@ struct SendingTrack: Machine {
     _ input: VideoCapture.Input, at now: Instant, into outbox: inout Outbox<Output>
   ) {
     var outputs = Outbox<VideoCapture.Output>()
+    swap(&outputs, &videoOutputs)
+    defer { swap(&outputs, &videoOutputs) }
     video?.step(input, at: now, into: &outputs)
     while let output = outputs.next() {
       switch output {

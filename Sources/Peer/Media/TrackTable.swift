@@ -10,6 +10,9 @@ struct TrackTable {
   var receivers = ReceiverTable()
   /// Which layers of what is received are shown.
   var layers = LayerChoice()
+  /// Empty between two inputs of a track; kept for their memory.
+  var sent = Outbox<SendingTrack.Output>()
+  var received = Outbox<ReceivingTrack.Output>()
   private let codecs: any CodecFactory
   private let configuration: PeerConfiguration
   /// What was told of the negotiated tracks, to tell only changes.

@@ -53,6 +53,8 @@ final class StatsNames {
     var key: String
   }
 
+  /// What is told of certificates beside their names.
+  let certificates = CertificateTexts()
   private let salt: [UInt8]
   /// The ids that were made: each report names the same things, and a digest each time costs more
   /// than all else in it.

@@ -76,11 +76,11 @@ extension StatsCollector {
   }
 
   private func certificate(_ bytes: [UInt8], _ id: String) -> StatsObject {
-    let fingerprint = certificateFingerprint(bytes)
+    let texts = names.certificates.texts(of: bytes)
     var stats = builder("certificate", id)
-    stats.set("fingerprint", fingerprint.value)
-    stats.set("fingerprintAlgorithm", fingerprint.algorithm)
-    stats.set("base64Certificate", base64(bytes))
+    stats.set("fingerprint", texts.fingerprint.value)
+    stats.set("fingerprintAlgorithm", texts.fingerprint.algorithm)
+    stats.set("base64Certificate", texts.base64)
     return stats.build()
   }
 
@@ -166,21 +166,4 @@ extension StatsCollector {
       return stats.build()
     }
   }
-}
-
-/// Bytes as base64 text (RFC 4648 section 4).
-private func base64(_ bytes: [UInt8]) -> String {
-  let alphabet = Array("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/".utf8)
-  var text: [UInt8] = []
-  text.reserveCapacity((bytes.count + 2) / 3 * 4)
-  for start in stride(from: 0, to: bytes.count, by: 3) {
-    let group = bytes[start..<min(start + 3, bytes.count)]
-    var bits = group.reduce(UInt32(0)) { $0 << 8 | UInt32($1) }
-    bits <<= UInt32(8 * (3 - group.count))
-    for index in 0..<4 {
-      let isFilled = index <= group.count
-      text.append(isFilled ? alphabet[Int(bits >> UInt32(18 - 6 * index) & 63)] : 0x3d)
-    }
-  }
-  return String(decoding: text, as: UTF8.self)
 }

@@ -28,17 +28,32 @@ final class FrameScript {
     }
   }
 
-  /// What frames of one kind have in common.
-  struct Format {
-    var voice: Voice
-    var ssrc: UInt32
-    var outcome: String
-    var isKey: Bool
-    var isVoice: Bool
-    var width: Int
-    var height: Int
-    var channels: Int
-    var samples: Int
+  /// What frames of one kind have in common; a class, because every frame refers to its own.
+  final class Format {
+    let voice: Voice
+    let ssrc: UInt32
+    let outcome: String
+    let isKey: Bool
+    let isVoice: Bool
+    let width: Int
+    let height: Int
+    let channels: Int
+    let samples: Int
+    /// Where its frames wait.
+    let line: Line
+
+    fileprivate init(_ row: FormatRow, _ voice: Voice, _ line: Line) {
+      self.voice = voice
+      self.line = line
+      ssrc = row.ssrc
+      outcome = row.outcome
+      isKey = row.isKey
+      isVoice = row.isVoice
+      width = row.width ?? 0
+      height = row.height ?? 0
+      channels = row.channels ?? 0
+      samples = row.samples ?? 0
+    }
 
     /// Whether a codec is asked about such frames; others would wait for ever.
     var isAsked: Bool { outcome != "not decoded" && outcome != "passed on" }
@@ -51,13 +66,31 @@ final class FrameScript {
     var isInbound: Bool
   }
 
+  /// The entries of a voice that were read and not yet asked for.
+  final class Line {
+    fileprivate var entries = Deque<Entry>()
+
+    fileprivate func append(_ entry: Entry) {
+      if entries.count == FrameScript.waitingMaximum { entries.removeFirst() }
+      entries.append(entry)
+    }
+
+    fileprivate func take(_ matches: (Entry) -> Bool) -> Entry? {
+      // It is the first one as a rule.
+      if let first = entries.first, matches(first) { return entries.popFirst() }
+      guard let index = entries.firstIndex(where: matches) else { return nil }
+      // What was passed over was never asked for and will not be.
+      entries.removeFirst(index)
+      return entries.popFirst()
+    }
+  }
+
   private var known: [Int64: Format] = [:]
   /// What was sent, where the take keeps no media.
   private let sent: SentFrames?
   /// Where more steps come from.
   private var source: StepSource?
-  /// Entries that were read and not yet asked for.
-  private var waiting: [(voice: Voice, entries: Deque<Entry>)] = []
+  private var lines: [Voice: Line] = [:]
   private var step = 0
   /// The frames that were not sent whole: how many, and the step of the first.
   private(set) var unsent: (count: Int, step: Int)?
@@ -67,7 +100,7 @@ final class FrameScript {
   /// How many frames ahead of the replay may be looked at.
   private static let lookahead = 256
   /// How many entries of a voice wait at most: nobody asks for those of another kind of machine.
-  private static let waitingMaximum = 1_024
+  fileprivate static let waitingMaximum = 1_024
 
   /// - Parameter keepsMedia: whether the take has the frames themselves; else they are read from
   ///   the packets that were sent.
@@ -84,27 +117,26 @@ final class FrameScript {
   /// Tells which step is replayed from now on.
   func begin(step: Int) { self.step = step }
 
+  /// Where the frames of a voice wait.
+  func line(of voice: Voice) -> Line {
+    if let known = lines[voice] { return known }
+    let line = Line()
+    lines[voice] = line
+    return line
+  }
+
   /// The next encoded frame of the present step; nil when the encoder gave none.
-  func encoded(_ voice: Voice) -> Entry? { take(voice) { $0.step == self.step } }
+  func encoded(_ line: Line) -> Entry? { line.take { $0.step == self.step } }
 
   /// The result of decoding a payload, or of making audio up; nil when none was recorded.
   ///
   /// A decoder may run before its result is shown, so entries of later steps count too.
-  func decoded(_ voice: Voice, where matches: (Entry) -> Bool) -> Entry? {
+  func decoded(_ line: Line, where matches: (Entry) -> Bool) -> Entry? {
     let limit = count + FrameScript.lookahead
     while true {
-      if let found = take(voice, matches) { return found }
+      if let found = line.take(matches) { return found }
       guard count < limit, source?.lookAhead() == true else { return nil }
     }
-  }
-
-  private func take(_ voice: Voice, _ matches: (Entry) -> Bool) -> Entry? {
-    guard let queue = waiting.firstIndex(where: { $0.voice == voice }),
-      let index = waiting[queue].entries.firstIndex(where: matches)
-    else { return nil }
-    // What was passed over was never asked for and will not be.
-    waiting[queue].entries.removeFirst(index)
-    return waiting[queue].entries.popFirst()
   }
 
   // MARK: Reading
@@ -115,12 +147,18 @@ final class FrameScript {
       for row in chunk.steps[index].outputRows {
         switch chunk.rows.table(row) {
         case .format:
-          if let format = FormatRow(chunk.rows, row) { known[format.number] = Format(format) }
+          if let format = FormatRow(chunk.rows, row) { learn(format) }
         case .frame: learn(chunk.rows, row, of: chunk.steps[index].head.number)
         default: break
         }
       }
     }
+  }
+
+  private func learn(_ row: FormatRow) {
+    let voice = Voice(
+      peer: row.peer.number, track: row.track, isInbound: row.direction.isInbound)
+    known[row.number] = Format(row, voice, line(of: voice))
   }
 
   private func learn(_ rows: RowList, _ row: Int, of step: Int) {
@@ -144,28 +182,6 @@ final class FrameScript {
     } else {
       entry.bytes = rows.withStreamBytes(row) { [UInt8]($0) }
     }
-    append(entry, format.voice)
-  }
-
-  private func append(_ entry: Entry, _ voice: Voice) {
-    guard let queue = waiting.firstIndex(where: { $0.voice == voice }) else {
-      waiting.append((voice, [entry]))
-      return
-    }
-    if waiting[queue].entries.count == FrameScript.waitingMaximum {
-      waiting[queue].entries.removeFirst()
-    }
-    waiting[queue].entries.append(entry)
-  }
-}
-
-extension FrameScript.Format {
-  fileprivate init(_ row: FormatRow) {
-    self.init(
-      voice: FrameScript.Voice(
-        peer: row.peer.number, track: row.track, isInbound: row.direction.isInbound),
-      ssrc: row.ssrc, outcome: row.outcome, isKey: row.isKey, isVoice: row.isVoice,
-      width: row.width ?? 0, height: row.height ?? 0, channels: row.channels ?? 0,
-      samples: row.samples ?? 0)
+    format.line.append(entry)
   }
 }

@@ -13,50 +13,51 @@ final class ScriptedCodecs: CodecFactory {
   }
 
   /// The name of a track is its transceiver's number.
-  private func voice(_ track: String, isInbound: Bool) throws(CodecError) -> FrameScript.Voice {
+  private func line(_ track: String, isInbound: Bool) throws(CodecError) -> FrameScript.Line {
     guard let transceiver = UInt32(track) else {
       throw CodecError(reason: "no recorded frames for track \(track)")
     }
-    return FrameScript.Voice(peer: peer, track: transceiver, isInbound: isInbound)
+    return script.line(
+      of: FrameScript.Voice(peer: peer, track: transceiver, isInbound: isInbound))
   }
 
   func audioEncoder(track: String, _ settings: OpusSettings) throws(CodecError)
     -> any AudioEncoding
   {
-    ScriptedAudioEncoder(script, try voice(track, isInbound: false))
+    ScriptedAudioEncoder(script, try line(track, isInbound: false))
   }
 
   func audioDecoder(track: String, channels: Int) throws(CodecError) -> any AudioDecoding {
-    ScriptedAudioDecoder(script, try voice(track, isInbound: true), channels: channels)
+    ScriptedAudioDecoder(script, try line(track, isInbound: true), channels: channels)
   }
 
   func videoEncoder(track: String, _ settings: VideoSettings) throws(CodecError)
     -> any VideoEncoding
   {
-    ScriptedVideoEncoder(script, try voice(track, isInbound: false))
+    ScriptedVideoEncoder(script, try line(track, isInbound: false))
   }
 
   func videoDecoder(track: String, _ codec: CodecName) throws(CodecError)
     -> any VideoDecoding
   {
-    ScriptedVideoDecoder(script, try voice(track, isInbound: true))
+    ScriptedVideoDecoder(script, try line(track, isInbound: true))
   }
 }
 
 private final class ScriptedAudioEncoder: AudioEncoding {
   private let script: FrameScript
-  private let voice: FrameScript.Voice
+  private let line: FrameScript.Line
 
-  init(_ script: FrameScript, _ voice: FrameScript.Voice) {
+  init(_ script: FrameScript, _ line: FrameScript.Line) {
     self.script = script
-    self.voice = voice
+    self.line = line
   }
 
   var wantsSamples: Bool { false }
 
   func encode(_ block: AudioBlock) throws(CodecError) -> EncodedAudio {
     // No frame was recorded when discontinuous transmission left it out.
-    guard let entry = script.encoded(voice) else {
+    guard let entry = script.encoded(line) else {
       return EncodedAudio(bytes: [], isVoice: false, level: 127)
     }
     return EncodedAudio(
@@ -69,12 +70,12 @@ private final class ScriptedAudioEncoder: AudioEncoding {
 
 private final class ScriptedAudioDecoder: AudioDecoding {
   private let script: FrameScript
-  private let voice: FrameScript.Voice
+  private let line: FrameScript.Line
   private let channels: Int
 
-  init(_ script: FrameScript, _ voice: FrameScript.Voice, channels: Int) {
+  init(_ script: FrameScript, _ line: FrameScript.Line, channels: Int) {
     self.script = script
-    self.voice = voice
+    self.line = line
     self.channels = max(1, channels)
   }
 
@@ -83,13 +84,13 @@ private final class ScriptedAudioDecoder: AudioDecoding {
     let entry: FrameScript.Entry?
     switch request {
     case .payload(let bytes):
-      entry = script.decoded(voice) { $0.format.outcome != "recovered" && $0.holds(bytes) }
+      entry = script.decoded(line) { $0.format.outcome != "recovered" && $0.holds(bytes) }
     case .recoverPrevious(_, let count):
       frameCount = count
-      entry = script.decoded(voice) { $0.format.outcome == "recovered" }
+      entry = script.decoded(line) { $0.format.outcome == "recovered" }
     case .conceal(let count):
       frameCount = count
-      entry = script.decoded(voice) { $0.format.outcome == "concealed" }
+      entry = script.decoded(line) { $0.format.outcome == "concealed" }
     }
     guard let entry else {
       return DecodedAudio(
@@ -105,11 +106,11 @@ private final class ScriptedAudioDecoder: AudioDecoding {
 
 private final class ScriptedVideoEncoder: VideoEncoding {
   private let script: FrameScript
-  private let voice: FrameScript.Voice
+  private let line: FrameScript.Line
 
-  init(_ script: FrameScript, _ voice: FrameScript.Voice) {
+  init(_ script: FrameScript, _ line: FrameScript.Line) {
     self.script = script
-    self.voice = voice
+    self.line = line
   }
 
   var wantsPixels: Bool { false }
@@ -117,7 +118,7 @@ private final class ScriptedVideoEncoder: VideoEncoding {
   func encode(_ videoFrame: I420Buffer, mediaTime: UInt32, forceKey: Bool) throws(CodecError)
     -> EncodedVideo?
   {
-    script.encoded(voice).map {
+    script.encoded(line).map {
       EncodedVideo(bytes: $0.bytes ?? [], isKey: $0.format.isKey, quantiser: $0.quantiser)
     }
   }
@@ -127,17 +128,17 @@ private final class ScriptedVideoEncoder: VideoEncoding {
 
 private final class ScriptedVideoDecoder: VideoDecoding {
   private let script: FrameScript
-  private let voice: FrameScript.Voice
+  private let line: FrameScript.Line
   private var lastSize = (width: 0, height: 0)
 
-  init(_ script: FrameScript, _ voice: FrameScript.Voice) {
+  init(_ script: FrameScript, _ line: FrameScript.Line) {
     self.script = script
-    self.voice = voice
+    self.line = line
   }
 
   func decode(_ bytes: [UInt8]) throws(CodecError) -> DecodedVideo {
     // A frame that was decoded and never shown left no row; its size is that of the last one.
-    guard let entry = script.decoded(voice, where: { $0.holds(bytes) }) else {
+    guard let entry = script.decoded(line, where: { $0.holds(bytes) }) else {
       return DecodedVideo(
         videoFrame: I420Buffer(width: lastSize.width, height: lastSize.height, samples: []),
         quantiser: 0)

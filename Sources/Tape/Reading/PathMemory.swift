@@ -5,15 +5,19 @@ struct PathMemory {
   private typealias Ends = (local: SocketAddress, remote: SocketAddress)
 
   private var paths: [Int64: Ends] = [:]
-  /// The path that was asked for last: most packets take the same one as the packet before.
-  private var last: (number: Int64, ends: Ends)?
+  /// The paths that were asked for lately, each in the place of the one that stands there longest:
+  /// most packets take one of them.
+  private var recent: [(number: Int64, ends: Ends)] = []
+  private var oldest = 0
+
+  private static let recentLimit = 4
 
   /// Takes note of a path; false when its addresses are none.
   mutating func add(_ row: PathRow) -> Bool {
     guard let local = SocketAddress(row.local), let remote = SocketAddress(row.remote) else {
       return false
     }
-    last = nil
+    recent.removeAll(keepingCapacity: true)
     paths[row.number] = (local, remote)
     // The recorder has forgotten paths that are so old; see `Numbering`.
     paths[row.number &- 131_072] = nil
@@ -27,9 +31,14 @@ struct PathMemory {
   }
 
   private mutating func ends(_ number: Int64) -> Ends? {
-    if let last, last.number == number { return last.ends }
+    for index in recent.indices where recent[index].number == number { return recent[index].ends }
     guard let ends = paths[number] else { return nil }
-    last = (number, ends)
+    if recent.count < PathMemory.recentLimit {
+      recent.append((number, ends))
+    } else {
+      oldest = (oldest + 1) % PathMemory.recentLimit
+      recent[oldest] = (number, ends)
+    }
     return ends
   }
 }

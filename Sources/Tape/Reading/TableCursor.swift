@@ -86,11 +86,13 @@ final class TableCursor {
   private func readBytes(
     of stream: WireCursor, into bytes: inout ValueBytes
   ) throws(SQLiteError) -> Bool {
-    if statement.isNull(positionColumn) {
+    let position = statement.integer(positionColumn)
+    // Null reads as 0.
+    if position == 0, statement.isNull(positionColumn) {
       bytes.appendNull()
       return true
     }
-    guard statement.integer(positionColumn) == stream.position else { return false }
+    guard position == stream.position else { return false }
     return try stream.take(statement.integer(sizeColumn), into: &bytes)
   }
 }

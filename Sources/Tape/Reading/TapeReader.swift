@@ -21,6 +21,8 @@ package final class TapeReader {
   private let cursors: [TableCursor]
   /// The number of the row that is next in each cursor's table: every row is looked for here.
   private var next: [Int64]
+  /// The place of the table that the last row was in: the next one is often in the same.
+  private var place = 0
   private let wire: WireCursor
   private let media: WireCursor
   private var chain: StepChain
@@ -221,13 +223,14 @@ package final class TapeReader {
         "a value of the step was changed; it has \(described(chunk.rows, range))", at: head.at,
         suspect(step, chunk.rows, range))
     }
-    guard let step else {
+    // Moved, because a copy of a step counts every part of it.
+    guard let made = consume step else {
       throw .unreadable(
         TapeError(
           path: path, place: "step \(head.number)",
           reason: "its input has a form that this version does not know"))
     }
-    chunk.steps.append(step)
+    chunk.steps.append(made)
     position += 1
     stepsRead += 1
     lastAt = head.at
@@ -237,7 +240,7 @@ package final class TapeReader {
     let first = RowNumber.first(ofStep: head.number)
     for ordinal in 0..<Int64(head.rowCount) {
       let wanted = first + ordinal
-      guard let place = next.firstIndex(of: wanted) else {
+      guard let place = next[place] == wanted ? place : next.firstIndex(of: wanted) else {
         if let early = next.firstIndex(where: { $0 < wanted }) {
           throw altered("a row was added", table: cursors[early].table.name, at: head.at)
         }
@@ -250,6 +253,7 @@ package final class TapeReader {
       do throws(SQLiteError) {
         isGood = try cursor.read(into: &rows)
         next[place] = cursor.next
+        self.place = place
       } catch {
         throw .unreadable(
           TapeError(path: path, place: "\(cursor.table.name), step \(head.number)", error))

@@ -11,12 +11,39 @@ package protocol ColumnValue: Sendable {
   func write(to bytes: inout ValueBytes)
   /// Reads a stored value; nil for one that the column cannot have.
   init?(_ value: Value)
+  /// The same from the bytes where it begins.
+  init?(_ bytes: borrowing ValueBytes, at offset: Int)
 }
 
 extension ColumnValue {
   package static var isOptional: Bool { false }
   @inline(__always)
   package func write(to bytes: inout ValueBytes) { bytes.append(value) }
+  package init?(_ bytes: borrowing ValueBytes, at offset: Int) {
+    self.init(bytes.value(at: offset))
+  }
+}
+
+/// A field that is stored as an integer, as most are: it is read and written as it lies.
+package protocol IntegerColumn: ColumnValue {
+  var stored: Int64 { get }
+  /// Reads a stored integer; nil for one that the column cannot have.
+  init?(stored number: Int64)
+}
+
+extension IntegerColumn {
+  package var value: Value { .integer(stored) }
+  @inline(__always)
+  package func write(to bytes: inout ValueBytes) { bytes.append(integer: stored) }
+  package init?(_ value: Value) {
+    guard case .integer(let number) = value else { return nil }
+    self.init(stored: number)
+  }
+  @inline(__always)
+  package init?(_ bytes: borrowing ValueBytes, at offset: Int) {
+    guard let number = bytes.integer(at: offset) else { return nil }
+    self.init(stored: number)
+  }
 }
 
 /// What the values of a column are.
@@ -77,39 +104,39 @@ extension Optional: ColumnValue where Wrapped: ColumnValue {
       self = wrapped
     }
   }
-}
-
-extension ColumnValue where Self: FixedWidthInteger {
-  package static var kind: ColumnKind { .integer }
-  package var value: Value { .integer(Int64(truncatingIfNeeded: self)) }
-  package init?(_ value: Value) {
-    guard case .integer(let number) = value else { return nil }
-    self.init(exactly: number)
+  @inline(__always)
+  package init?(_ bytes: borrowing ValueBytes, at offset: Int) {
+    if bytes.isNull(at: offset) {
+      self = .none
+    } else {
+      guard let wrapped = Wrapped(bytes, at: offset) else { return nil }
+      self = wrapped
+    }
   }
 }
 
-extension Int: ColumnValue {}
-extension Int64: ColumnValue {}
-extension Int32: ColumnValue {}
-extension UInt32: ColumnValue {}
-extension UInt16: ColumnValue {}
-extension UInt8: ColumnValue {}
+extension IntegerColumn where Self: FixedWidthInteger {
+  package static var kind: ColumnKind { .integer }
+  package var stored: Int64 { Int64(truncatingIfNeeded: self) }
+  package init?(stored number: Int64) { self.init(exactly: number) }
+}
 
-extension UInt64: ColumnValue {
+extension Int: IntegerColumn {}
+extension Int64: IntegerColumn {}
+extension Int32: IntegerColumn {}
+extension UInt32: IntegerColumn {}
+extension UInt16: IntegerColumn {}
+extension UInt8: IntegerColumn {}
+
+extension UInt64: IntegerColumn {
   /// A number of 64 unsigned bits keeps its bits.
-  package init?(_ value: Value) {
-    guard case .integer(let number) = value else { return nil }
-    self.init(bitPattern: number)
-  }
+  package init?(stored number: Int64) { self.init(bitPattern: number) }
 }
 
-extension Bool: ColumnValue {
+extension Bool: IntegerColumn {
   package static var kind: ColumnKind { .integer }
-  package var value: Value { .integer(self ? 1 : 0) }
-  package init?(_ value: Value) {
-    guard case .integer(let number) = value else { return nil }
-    self = number != 0
-  }
+  package var stored: Int64 { self ? 1 : 0 }
+  package init?(stored number: Int64) { self = number != 0 }
 }
 
 extension Double: ColumnValue {
@@ -141,86 +168,74 @@ extension [UInt8]: ColumnValue {
   }
 }
 
-extension Instant: ColumnValue {
+extension Instant: IntegerColumn {
   package static var kind: ColumnKind { .instant }
-  package var value: Value { .integer(nanoseconds) }
-  package init?(_ value: Value) {
-    guard case .integer(let number) = value else { return nil }
-    self.init(nanoseconds: number)
-  }
+  package var stored: Int64 { nanoseconds }
+  package init?(stored number: Int64) { self.init(nanoseconds: number) }
 }
 
 /// The number of a peer in its take; 0 for a machine that is none.
-package struct PeerNumber: ColumnValue, Hashable {
+package struct PeerNumber: IntegerColumn, Hashable {
   package var number: UInt32
 
   package init(number: UInt32 = 0) { self.number = number }
 
   package static var kind: ColumnKind { .peer }
-  package var value: Value { .integer(Int64(number)) }
-  package init?(_ value: Value) {
-    guard let number = UInt32(value) else { return nil }
+  package var stored: Int64 { Int64(number) }
+  package init?(stored: Int64) {
+    guard let number = UInt32(exactly: stored) else { return nil }
     self.number = number
   }
 }
 
 /// The number of an actor in its take.
-package struct ActorNumber: ColumnValue, Hashable {
+package struct ActorNumber: IntegerColumn, Hashable {
   package var number: UInt32
 
   package init(number: UInt32 = 0) { self.number = number }
 
   package static var kind: ColumnKind { .actor }
-  package var value: Value { .integer(Int64(number)) }
-  package init?(_ value: Value) {
-    guard let number = UInt32(value) else { return nil }
+  package var stored: Int64 { Int64(number) }
+  package init?(stored: Int64) {
+    guard let number = UInt32(exactly: stored) else { return nil }
     self.number = number
   }
 }
 
 /// The number of a row in another table.
-package struct Reference<Row: TableRow>: ColumnValue, Hashable {
+package struct Reference<Row: TableRow>: IntegerColumn, Hashable {
   package var number: Int64
 
   package init(number: Int64 = 0) { self.number = number }
 
   package static var kind: ColumnKind { .reference(Row.table) }
-  package var value: Value { .integer(number) }
-  package init?(_ value: Value) {
-    guard case .integer(let number) = value else { return nil }
-    self.number = number
-  }
+  package var stored: Int64 { number }
+  package init?(stored number: Int64) { self.number = number }
 }
 
 /// An unsigned number of the wire, stored as the signed one of the same width, which takes no more
 /// bytes than that.
-package struct WireNumber<Number: FixedWidthInteger & UnsignedInteger & Sendable>: ColumnValue {
+package struct WireNumber<Number: FixedWidthInteger & UnsignedInteger & Sendable>: IntegerColumn {
   package var number: Number
 
   package init(number: Number = 0) { self.number = number }
 
   package static var kind: ColumnKind { .wire(bits: Number.bitWidth) }
-  package var value: Value {
+  package var stored: Int64 {
     let unused = 64 - Number.bitWidth
-    return .integer((Int64(truncatingIfNeeded: number) << unused) >> unused)
+    return (Int64(truncatingIfNeeded: number) << unused) >> unused
   }
-  package init?(_ value: Value) {
-    guard case .integer(let number) = value else { return nil }
-    self.number = Number(truncatingIfNeeded: number)
-  }
+  package init?(stored: Int64) { number = Number(truncatingIfNeeded: stored) }
 }
 
 /// The marker and the payload type of an RTP packet (RFC 3550 section 5.1).
-package struct MarkerAndPayloadType: ColumnValue {
+package struct MarkerAndPayloadType: IntegerColumn {
   package var byte: UInt8
 
   package static var kind: ColumnKind { .markerAndPayloadType }
-  package var value: Value { WireNumber(number: byte).value }
+  package var stored: Int64 { WireNumber(number: byte).stored }
   package init(byte: UInt8) { self.byte = byte }
-  package init?(_ value: Value) {
-    guard let wire = WireNumber<UInt8>(value) else { return nil }
-    byte = wire.number
-  }
+  package init?(stored: Int64) { byte = UInt8(truncatingIfNeeded: stored) }
 }
 
 /// Which way something went.

@@ -188,6 +188,6 @@ private struct RowReader: ColumnVisitor {
     }
     defer { offset = bytes.end(ofValueAt: offset) }
     if leavesBlobs, bytes.isBlob(at: offset) { return }
-    if let read = Field(bytes.value(at: offset)) { field = read } else { isGood = false }
+    if let read = Field(bytes, at: offset) { field = read } else { isGood = false }
   }
 }

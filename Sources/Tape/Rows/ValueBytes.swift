@@ -203,6 +203,16 @@ package struct ValueBytes: Sendable {
 
   func isBlob(at offset: Int) -> Bool { storage[offset] == Mark.blob }
 
+  func isNull(at offset: Int) -> Bool {
+    if case .null = form(at: offset) { true } else { false }
+  }
+
+  /// The integer that begins at an offset; nil for anything else.
+  @inline(__always)
+  func integer(at offset: Int) -> Int64? {
+    storage[offset] == Mark.integer ? Int64(bitPattern: word(at: offset)) : nil
+  }
+
   private func word(at offset: Int) -> UInt64 {
     UInt64(
       littleEndian: storage.span.bytes.unsafeLoadUnaligned(

@@ -241,20 +241,15 @@ extension SQLiteStatement {
   /// The bytes of a column, borrowed until the statement moves on.
   @_lifetime(borrow self)
   package func blob(_ column: Int) -> RawSpan {
-    let start = sqlite3_column_blob(statement, Int32(column))
-    let count = Int(sqlite3_column_bytes(statement, Int32(column)))
-    let span = RawSpan(
-      _unsafeBytes: UnsafeRawBufferPointer(start: start, count: start == nil ? 0 : count))
+    let span = RawSpan(_unsafeBytes: lentBytes(column))
     return _overrideLifetime(span, borrowing: self)
   }
 
-  /// How many bytes a column has.
-  func byteCount(_ column: Int) -> Int { blob(column).byteCount }
-
-  /// Lends some bytes of a column, which must have them.
-  func lend(_ column: Int, _ range: Range<Int>, to body: (UnsafeRawBufferPointer) -> Void) {
-    let bytes = blob(column)
-    bytes.extracting(range).withUnsafeBytes(body)
+  /// The same for whoever alone steps the statement, and takes no notice of them after that.
+  func lentBytes(_ column: Int) -> UnsafeRawBufferPointer {
+    let start = sqlite3_column_blob(statement, Int32(column))
+    let count = Int(sqlite3_column_bytes(statement, Int32(column)))
+    return UnsafeRawBufferPointer(start: start, count: start == nil ? 0 : count)
   }
 
   /// The bytes of a column, copied; none for NULL.

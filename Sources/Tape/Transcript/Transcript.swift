@@ -25,8 +25,11 @@ package struct Transcript {
   package private(set) var at = Instant.zero
 
   private var paths = Numbering<PathKey>()
-  private var lastInbound: (key: PathKey, number: Int64)?
-  private var lastOutbound: (key: PathKey, number: Int64)?
+  /// The paths that were asked for lately, each in the place of the one that stands there longest:
+  /// nearly all packets take one of them, and comparing costs less than hashing.
+  private var recentPaths: [(key: PathKey, number: Int64)] = []
+  private var oldestPath = 0
+  private static let recentPathsLimit = 4
   private var formats = Numbering<FormatRow>()
   private var contents = Numbering<[UInt8]>()
   private var known = ByActor<Known>()
@@ -136,7 +139,9 @@ package struct Transcript {
   ) -> Int64 {
     let key = PathKey(
       peer: peer, isInbound: isInbound, local: datagram.local, remote: datagram.remote)
-    if let last = isInbound ? lastInbound : lastOutbound, last.key == key { return last.number }
+    for index in recentPaths.indices where recentPaths[index].key == key {
+      return recentPaths[index].number
+    }
     let (number, isNew) = paths.number(of: key)
     if isNew {
       add(
@@ -145,7 +150,12 @@ package struct Transcript {
           direction: Direction(isInbound: isInbound), local: key.local.description,
           remote: key.remote.description))
     }
-    if isInbound { lastInbound = (key, number) } else { lastOutbound = (key, number) }
+    if recentPaths.count < Transcript.recentPathsLimit {
+      recentPaths.append((key, number))
+    } else {
+      oldestPath = (oldestPath + 1) % Transcript.recentPathsLimit
+      recentPaths[oldestPath] = (key, number)
+    }
     return number
   }
 

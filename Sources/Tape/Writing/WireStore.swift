@@ -67,9 +67,10 @@ final class WireStore {
 package final class WireCursor {
   private let statement: SQLiteStatement
   private var nextPiece: Int64 = 0
-  /// How many bytes the present piece has; they stand in the statement's row.
-  private var length = 0
-  private var offset = 0
+  /// The bytes of the present piece that were not taken yet: the statement lends them until its next
+  /// step, and nobody else steps it.
+  private var piece = UnsafeRawBufferPointer(start: nil, count: 0)
+  private var isFull = true
   /// Where the next byte stands.
   private(set) var position: Int64 = 0
 
@@ -101,12 +102,12 @@ package final class WireCursor {
     guard count >= 0 else { return false }
     var rest = count
     while rest > 0 {
-      if offset == length {
+      if piece.isEmpty {
         guard try readPiece() else { return false }
       }
-      let part = Int(min(rest, Int64(length - offset)))
-      statement.lend(1, offset..<offset + part, to: body)
-      offset += part
+      let part = Int(min(rest, Int64(piece.count)))
+      body(UnsafeRawBufferPointer(rebasing: piece[..<part]))
+      piece = UnsafeRawBufferPointer(rebasing: piece[part...])
       rest -= Int64(part)
     }
     position += count
@@ -115,16 +116,15 @@ package final class WireCursor {
 
   /// Whether every byte was taken.
   func isAtEnd() throws(SQLiteError) -> Bool {
-    guard offset == length else { return false }
+    guard piece.isEmpty else { return false }
     return try !statement.step()
   }
 
   private func readPiece() throws(SQLiteError) -> Bool {
-    guard nextPiece == 0 || length == WirePiece.length else { return false }
-    guard try statement.step(), statement.integer(0) == nextPiece else { return false }
-    length = statement.byteCount(1)
-    offset = 0
+    guard isFull, try statement.step(), statement.integer(0) == nextPiece else { return false }
+    piece = statement.lentBytes(1)
+    isFull = piece.count == WirePiece.length
     nextPiece += 1
-    return length > 0 && length <= WirePiece.length
+    return !piece.isEmpty && piece.count <= WirePiece.length
   }
 }
