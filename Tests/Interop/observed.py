@@ -261,9 +261,9 @@ def _clear_ports(place):
 def _ours(database, stream, clock, sights):
     """The same from the packets of a take."""
     packets = sorted(
-        (sights[ssrc, sequence, time], time, is_marked, sequence)
-        for ssrc, time, is_marked, sequence in database.execute(
-            "SELECT ssrc, rtp_time, marker, sequence FROM packet WHERE protocol = 'rtp'"
+        (min(at, sights.get((ssrc, sequence, time), at)), time, is_marked, sequence)
+        for at, ssrc, time, is_marked, sequence in database.execute(
+            "SELECT at_ns, ssrc, rtp_time, marker, sequence FROM packet WHERE protocol = 'rtp'"
             " AND direction = 'in' AND peer = ? AND ssrc = ? AND local = ? AND remote = ?", stream,
         )
     )
@@ -275,9 +275,9 @@ def _ours(database, stream, clock, sights):
 
 
 def _sights(database):
-    """When each packet was seen first, by SSRC, sequence number and RTP time.
+    """When packets were seen between a client and its relay, by SSRC, sequence number and RTP time.
 
-    On both sides of a relay a packet is seen twice, and the first sight counts.
+    On both sides of the relay a packet is seen twice, and the first sight counts.
     """
     sights = {}
 
@@ -287,6 +287,7 @@ def _sights(database):
     for *key, at in database.execute(
         "SELECT ssrc & 0xffffffff, sequence & 0xffff, rtp_time & 0xffffffff, at_ns"
         " FROM packet_store WHERE marker_type IS NOT NULL"
+        " AND path NOT IN (SELECT path FROM path_end)"
     ):
         see(tuple(key), at)
     pieces = {}
