@@ -19,10 +19,10 @@ let settings: [SwiftSetting] = [
 /// one; `containers` are the modules of swift-collections that it uses.
 func module(
   _ name: String, _ dependencies: [Target.Dependency], containers: [String] = [],
-  resources: [Resource] = []
+  exclude: [String] = []
 ) -> Target {
   .target(
-    name: name, dependencies: dependencies + products(containers), resources: resources,
+    name: name, dependencies: dependencies + products(containers), exclude: exclude,
     swiftSettings: settings)
 }
 
@@ -84,12 +84,15 @@ let package = Package(
     library("CCharLS", "charls", "libcharls-dev"),  // captured pictures on the tape, lossless
     library("COpenH264", "openh264", "libopenh264-dev"),  // decoding of H.264, where it is there
     library("CDav1d", "dav1d", "libdav1d-dev"),  // decoding of AV1, where it is there
+    library("CSpeexDSP", "speexdsp", "libspeexdsp-dev"),  // echo and loudness of a microphone
     library("CEdit", "libedit", "libedit-dev"),  // lines, history, completion of retake debug
     // What Swift cannot import, by what needs it: variadic functions, macros, callbacks, fork.
     .target(name: "CDTLS", dependencies: ["COpenSSL"]),
     .target(name: "CSockets"),
     .target(name: "CProcess"),
     .target(name: "CSRTPCiphers", dependencies: ["COpenSSL", "CSRTP"]),
+    // The schema and the pages, embedded. Swift takes half a minute to compile them as arrays.
+    .target(name: "CFiles"),
 
     // The deterministic core, lowest first. A target imports only downwards.
     module("Wire", []),
@@ -135,51 +138,18 @@ let package = Package(
     // Files of sound and pictures stand outside the core, also the parts of their formats that are
     // pure: the core gets captured blocks and pictures as inputs, whatever they were read from.
     module("MediaFiles", ["Wire", "RTP", "Media"]),
-    // Sources/Tape/Schema is a link to Schema/, because resources must stand inside their target.
     module(
       "Tape",
       [
         "Wire", "Digests", "SDP", "JSEP", "ICE", "Secure", "RTP", "SCTP", "Flow", "Peer", "Media",
         "Stats", "Speakers", "Decryption", "Observer", "AudioSession", "RoomSignaling",
-        "RoomProtocols", "Room", "CSQLite", "CDTLS", "CCharLS",
-      ],
-      resources: [
-        .embedInCode("Schema/0001_take.sql"), .embedInCode("Schema/0002_machines.sql"),
-        .embedInCode("Schema/0003_pictures.sql"), .embedInCode("Schema/0004_rooms.sql"),
+        "RoomProtocols", "Room", "CSQLite", "CDTLS", "CCharLS", "CFiles",
       ]),
     module("Queries", ["Wire", "Media", "Stats", "Speakers", "Tape"]),
     module(
-      "Page", ["Wire", "Digests", "Stats", "MediaFiles", "Tape", "Queries", "CZlib"],
-      resources: [
-        .embedInCode("Document/page.html"), .embedInCode("Document/page.css"),
-        .embedInCode("Document/aside.js"),
-        .embedInCode("Document/basics.js"),
-        .embedInCode("Document/board.js"),
-        .embedInCode("Document/cards.js"),
-        .embedInCode("Document/catalogue.js"),
-        .embedInCode("Document/clock.js"),
-        .embedInCode("Document/columns.js"),
-        .embedInCode("Document/comparing.js"),
-        .embedInCode("Document/connection.js"),
-        .embedInCode("Document/copying.js"),
-        .embedInCode("Document/dissect.js"),
-        .embedInCode("Document/draw.js"),
-        .embedInCode("Document/events.js"),
-        .embedInCode("Document/findings.js"),
-        .embedInCode("Document/keys.js"),
-        .embedInCode("Document/kinds.js"),
-        .embedInCode("Document/lanes.js"),
-        .embedInCode("Document/machines.js"),
-        .embedInCode("Document/main.js"),
-        .embedInCode("Document/measures.js"),
-        .embedInCode("Document/media.js"),
-        .embedInCode("Document/packets.js"),
-        .embedInCode("Document/query.js"),
-        .embedInCode("Document/server.js"),
-        .embedInCode("Document/signaling.js"),
-        .embedInCode("Document/stats.js"),
-        .embedInCode("Document/take.js"),
-      ]),
+      "Page",
+      ["Wire", "Digests", "Stats", "MediaFiles", "Tape", "Queries", "CZlib", "CFiles"],
+      exclude: ["Document"]),
     module(
       "Replay",
       [
@@ -204,7 +174,7 @@ let package = Package(
     module(
       "Live",
       [
-        "Wire", "CSockets", "CProcess", "TLS", "STUN", "TURN", "MulticastDNS", "RTP",
+        "Wire", "CSockets", "CProcess", "CSpeexDSP", "TLS", "STUN", "TURN", "MulticastDNS", "RTP",
         "Flow", "SDP", "JSEP", "ICE", "SCTP", "Secure", "Peer", "Media", "MediaFiles",
         "AudioSession", "Stats",
         "Speakers", "Tape",
@@ -219,11 +189,8 @@ let package = Package(
     module("Verify", ["Wire", "Peer", "Media", "Tape", "Replay"]),
     module("RetakeTesting", ["Live", "Media", "Peer", "SDP", "Tape", "Replay", "Verify"]),
     module(
-      "Signaling", ["SDP", "Peer", "RoomSignaling", "RoomProtocols", "TLS"] + nio,
-      resources: [
-        .embedInCode("CallPage/call.html"), .embedInCode("CallPage/call.css"),
-        .embedInCode("CallPage/call.js"),
-      ]),
+      "Signaling", ["SDP", "Peer", "RoomSignaling", "RoomProtocols", "TLS", "CFiles"] + nio,
+      exclude: ["CallPage"]),
     // Rooms of services, live: participants and media as objects, over the connections of a session.
     module(
       "RoomClient",
@@ -318,8 +285,8 @@ let package = Package(
     tests(
       "RoomClientTests",
       [
-        "Wire", "Media", "Stats", "Peer", "RoomSignaling", "Room", "Signaling", "Live", "Tape",
-        "Replay", "RoomClient",
+        "Wire", "SDP", "JSEP", "Media", "Stats", "Peer", "RoomSignaling", "RoomProtocols", "Room",
+        "Signaling", "Live", "Tape", "Replay", "RoomClient",
       ]),
     tests("RoomTests", ["Wire", "Peer", "SDP", "RoomSignaling", "Room", "Lab"]),
     tests(
@@ -347,10 +314,13 @@ let package = Package(
     tests("JSEPTests", ["Wire", "RTP", "SDP", "JSEP"]),
     tests("CaptureTests", ["Wire", "Capture"]),
     tests("DecryptionTests", ["Wire", "Secure", "SDP", "Capture", "Decryption"]),
+    // What tshark says of a capture, for the tests that compare.
+    .target(name: "TsharkTables", path: "Tests/TsharkTables", swiftSettings: settings),
     .testTarget(
       name: "ObserverTests",
       dependencies: [
         "Wire", "STUN", "TURN", "ICE", "Secure", "RTP", "Capture", "Decryption", "Observer",
+        "TsharkTables",
       ], exclude: ["Samples"], swiftSettings: settings),
     tests(
       "AnyBytesTests",
@@ -370,7 +340,7 @@ let package = Package(
     .testTarget(
       name: "CommandTests",
       dependencies: [
-        "RetakeCommand", "Tape", "Replay", "Wire", "Signaling",
+        "RetakeCommand", "Tape", "Replay", "Wire", "Signaling", "TsharkTables",
         .product(name: "ArgumentParser", package: "swift-argument-parser"),
       ], swiftSettings: settings),
   ],
@@ -403,18 +373,24 @@ if let wanted = Context.environment["RETAKE_TESTS"]?.split(separator: ",") {
 }
 
 // How `make` builds what it tests (RETAKE_QUICK_TESTS=1 in the environment, in debug builds alone):
-// what the tests drive for hours of virtual time is optimised, with all its checks left in, and the
-// tests themselves are compiled module by module, without what only debuggers read.
-if Context.environment["RETAKE_QUICK_TESTS"] != nil {
-  let driven: Set = [
-    "Wire", "Digests", "STUN", "ICE", "Secure", "RTP", "SCTP", "SDP", "JSEP", "Transport",
-    "Flow", "Media", "Stats", "Speakers", "Peer", "Tape",
-  ]
-  for target in package.targets where target.type == .test || driven.contains(target.name) {
-    // Threads, because without them a module compiled as a whole has one object file.
+// what the tests drive for hours of virtual time is optimised, with all its checks left in.
+// Everything is compiled module by module, which reads what a module imports once and not for each
+// batch of its files. A demo (RETAKE_QUICK_TESTS=demo) lasts seconds: nothing of it is optimised.
+if let quick = Context.environment["RETAKE_QUICK_TESTS"] {
+  let driven: Set =
+    quick == "demo"
+    ? []
+    : [
+      "Wire", "Digests", "STUN", "ICE", "Secure", "RTP", "SCTP", "SDP", "JSEP", "Transport",
+      "Flow", "Media", "Stats", "Speakers", "Peer", "Tape",
+    ]
+  for target in package.targets where target.swiftSettings != nil {
+    // Threads, because without them a module compiled as a whole has one object file; and what
+    // others import is written by the way, not by a second compiler that reads the module again.
     let flags = ["-whole-module-optimization", "-num-threads", "2"]
-    let more = target.type == .test ? ["-gnone"] : ["-O", "-assert-config", "Debug"]
-    target.swiftSettings =
-      settings + [.unsafeFlags(flags + more, .when(configuration: .debug))]
+    let more =
+      driven.contains(target.name)
+      ? ["-O", "-assert-config", "Debug"] : ["-no-emit-module-separately-wmo"]
+    target.swiftSettings = settings + [.unsafeFlags(flags + more, .when(configuration: .debug))]
   }
 }

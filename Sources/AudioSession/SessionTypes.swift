@@ -93,8 +93,7 @@ public enum AudioIOType: String, Hashable, Sendable, Codable {
 
 /// What a device does to the voice before it is sent.
 ///
-/// There is no echo cancellation and no gain control here: whoever wants either puts it before the
-/// device. The profile says which of them the device was asked for.
+/// The session asks for it and hears what is left; `VoiceProcessingDevice` does it.
 public enum AudioProcessingProfile: Hashable, Sendable, Codable {
   /// As for speech, with echo cancellation where the device has it.
   case voice
@@ -102,11 +101,6 @@ public enum AudioProcessingProfile: Hashable, Sendable, Codable {
   case music
   /// A unit by its four characters, as numbers of the platform's.
   case custom(UInt32)
-
-  /// Whether echo cancellation is done here; never.
-  public var cancelsEcho: Bool { false }
-  /// Whether gain control is done here; never.
-  public var controlsGain: Bool { false }
 }
 
 /// Whether the microphone may be used.

@@ -28,6 +28,8 @@ package struct Transceiver: Hashable, Sendable {
   package let rtxSSRC: UInt32
   /// The layers of a simulcast that it sends; none where it sends one stream.
   package private(set) var layers: [SimulcastLayer]
+  /// Whether a remote offer brought the layers and no answer has completed it.
+  private var layersAreOffered = false
   /// Known once associated with an m-section.
   package private(set) var mid: String?
   package private(set) var mLineIndex: Int?
@@ -133,6 +135,18 @@ package struct Transceiver: Hashable, Sendable {
 
   // MARK: What descriptions set
 
+  /// Whether an offer may decide in which layers it sends: nobody has before, and nothing was
+  /// agreed on (W3C setRemoteDescription, [[LastStableStateRidlessSendEncodings]]).
+  var mayTakeLayers: Bool {
+    kind == .video && !isStopping && currentDirection == nil && (layers.isEmpty || layersAreOffered)
+  }
+
+  /// Sends in the layers that an offer asks for.
+  mutating func take(_ layers: [SimulcastLayer]) {
+    self.layers = layers
+    layersAreOffered = true
+  }
+
   /// Whether a new section of a remote offer may take the transceiver: one that addTrack made,
   /// not yet negotiated, when the peer wants to receive (RFC 9429 section 5.10).
   func mayServe(_ direction: MediaDirection, _ kind: MediaKind) -> Bool {
@@ -183,6 +197,14 @@ package struct Transceiver: Hashable, Sendable {
     layers = kept.isEmpty ? Array(layers.prefix(1)) : kept
   }
 
+  /// Settles the layers that an offer asked for: those that the own answer took, or one stream as
+  /// if nobody had asked.
+  mutating func settleOfferedLayers(_ accepted: [NegotiatedLayer]) {
+    guard layersAreOffered else { return }
+    layersAreOffered = false
+    layers = layers.filter { layer in accepted.contains { $0.rid == layer.rid } }
+  }
+
   /// Notes that the offer which made the transceiver was answered for good.
   mutating func noteCompleted() { wasMadeForRemoteOffer = false }
 
@@ -204,6 +226,7 @@ package struct Transceiver: Hashable, Sendable {
     remoteStreamIDs = before?.remoteStreamIDs ?? []
     remoteTrackID = before?.remoteTrackID
     remoteTrackIsLive = before?.remoteTrackIsLive ?? false
+    settleOfferedLayers([])
     var changes: [Negotiation.Change] = []
     switch (wasLive, remoteTrackIsLive) {
     case (true, false): changes.append(.trackRemoved(transceiver: id))

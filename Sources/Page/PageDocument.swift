@@ -1,32 +1,17 @@
+import CFiles
 import Digests
 import Foundation
 
 /// The page without a take: its markup, its style and its script, which allow each other and nobody
 /// else.
 enum PageDocument {
-  /// The modules of the script in the order in which they are joined: what a module imports stands
-  /// before it.
-  private static let modules = [
-    PackageResources.basics_js, PackageResources.server_js, PackageResources.columns_js,
-    PackageResources.take_js, PackageResources.clock_js, PackageResources.measures_js,
-    PackageResources.draw_js, PackageResources.kinds_js, PackageResources.media_js,
-    PackageResources.machines_js, PackageResources.lanes_js, PackageResources.board_js,
-    PackageResources.copying_js, PackageResources.cards_js, PackageResources.findings_js,
-    PackageResources.aside_js, PackageResources.signaling_js,
-    PackageResources.connection_js, PackageResources.events_js, PackageResources.dissect_js,
-    PackageResources.packets_js, PackageResources.query_js, PackageResources.stats_js,
-    PackageResources.comparing_js, PackageResources.catalogue_js, PackageResources.keys_js,
-    PackageResources.main_js,
-  ]
-
   /// One script out of all modules: they share a scope, so that imports and exports fall away.
-  static let script = modules.map { joinable(String(decoding: $0, as: UTF8.self)) }
-    .joined(separator: "\n")
+  static let script = joinable(String(cString: cfiles_page_script()))
 
-  private static func joinable(_ module: String) -> String {
+  private static func joinable(_ modules: String) -> String {
     var isImport = false
     var lines: [Substring] = []
-    for line in module.split(separator: "\n", omittingEmptySubsequences: false) {
+    for line in modules.split(separator: "\n", omittingEmptySubsequences: false) {
       if line.hasPrefix("import ") { isImport = true }
       if !isImport { lines.append(line.hasPrefix("export ") ? line.dropFirst(7) : line) }
       if line.contains(" from \"") { isImport = false }
@@ -34,7 +19,7 @@ enum PageDocument {
     return lines.joined(separator: "\n")
   }
 
-  private static let style = String(decoding: PackageResources.page_css, as: UTF8.self)
+  private static let style = String(cString: cfiles_page_css())
 
   /// What the page may do (Content Security Policy level 3): run its own script, look like its own
   /// style, show pictures and play media that are inside of it; and ask its own server, where it
@@ -69,7 +54,7 @@ enum PageDocument {
     ]
     // The pieces between marks are the document's own, so that nothing in a value is taken for one.
     var html = ""
-    for (index, piece) in String(decoding: PackageResources.page_html, as: UTF8.self)
+    for (index, piece) in String(cString: cfiles_page_html())
       .split(separator: "{{", omittingEmptySubsequences: false).enumerated()
     {
       guard index > 0, let end = piece.firstRange(of: "}}") else {

@@ -122,6 +122,9 @@ public struct PeerConfiguration: Hashable, Sendable, Codable {
   ///
   /// A server that tells sections by report blocks passes it on only then (Janus before 1.2).
   public var reportsWithKeyframeDemands: Bool?
+  /// Whether a sender of one video stream sends several where an offer asks for a simulcast (W3C
+  /// setRemoteDescription); nil: it does not, in a take of before.
+  public var takesOfferedLayers: Bool?
   /// What is told beyond what every connection tells; nil: nothing.
   public var notices: [PeerNotice]?
   /// The codecs that the application brought, which a replay needs too or takes from the recording;

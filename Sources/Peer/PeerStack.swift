@@ -72,7 +72,8 @@ final class PeerStack {
       bundlePolicy: genesis.configuration.bundlePolicy,
       answersAsDTLSClient: genesis.configuration.answersAsDTLSClient,
       capabilities: Capabilities(
-        codecs: genesis.configuration.codecs, extensions: genesis.configuration.headerExtensions))
+        codecs: genesis.configuration.codecs, extensions: genesis.configuration.headerExtensions,
+        takesOfferedLayers: genesis.configuration.takesOfferedLayers ?? false))
     let transport = PeerTransport(
       entropy: entropy, wallClock: genesis.wallClock,
       ice: genesis.configuration.iceSettings, certificates: genesis.configuration.certificates,

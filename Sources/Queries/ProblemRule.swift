@@ -292,7 +292,8 @@ package struct ProblemRule: Sendable {
     name: "encoder-limited",
     sql: """
       SELECT peer, min(at_ns) AS from_ns, max(at_ns) AS to_ns,
-        count(*) || ' samples of ssrc ' || ssrc || ' were limited by ' || reason AS evidence
+        count(*) || iif(count(*) = 1, ' sample', ' samples') || ' of ssrc ' || ssrc
+          || iif(count(*) = 1, ' was', ' were') || ' limited by ' || reason AS evidence
       FROM (
         SELECT peer, at_ns, members ->> '$.ssrc' AS ssrc,
           members ->> '$.qualityLimitationReason' AS reason

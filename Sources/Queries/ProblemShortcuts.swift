@@ -61,7 +61,7 @@ struct ProblemShortcuts {
     _ connection: borrowing SQLiteConnection, _ endsOfPath: [Int64: [Int]]
   ) throws(SQLiteError) {
     var places: [[Int64: Int]] = Array(repeating: [:], count: ends.count)
-    var rows = try connection.prepare(
+    let rows = try connection.prepare(
       """
       SELECT path, at_ns, ssrc & 0xffffffff, sequence & 0xffff FROM packet_store
       WHERE marker_type IS NOT NULL ORDER BY row

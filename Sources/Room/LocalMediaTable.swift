@@ -21,6 +21,8 @@ struct LocalMediaTable {
     /// The connection and the transceiver that carry it.
     var connection: ConnectionID?
     var transceiver: UInt32?
+    /// The number in the take of the peer that it was told to be carried by; nil before that.
+    var carrier: UInt32?
   }
 
   private(set) var entries: [Entry] = []
@@ -71,6 +73,7 @@ struct LocalMediaTable {
     for index in entries.indices where entries[index].connection == connection {
       lost.append(entries[index])
       (entries[index].connection, entries[index].transceiver) = (nil, nil)
+      entries[index].carrier = nil
     }
     return lost
   }

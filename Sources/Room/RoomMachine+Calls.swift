@@ -154,15 +154,23 @@ extension RoomMachine {
     return false
   }
 
+  /// Has own media sent on a connection; where the server offers, its offer decides on the layers.
+  func attach(
+    _ infos: [LocalMediaInfo], to id: ConnectionID, into outbox: inout Outbox<RoomOutput>
+  ) {
+    for var info in infos {
+      if abilities.contains(.serverOffers) { info.layers = [] }
+      outbox.append(.connection(id, .attach(info)))
+    }
+  }
+
   /// Puts own media on the connections that send and has the service publish it.
   mutating func announce(
     _ infos: [LocalMediaInfo], call: UInt32?, at now: Instant,
     into outbox: inout Outbox<RoomOutput>
   ) {
     guard !infos.isEmpty else { return }
-    for id in links.sending {
-      for info in infos { outbox.append(.connection(id, .attach(info))) }
-    }
+    for id in links.sending { attach(infos, to: id, into: &outbox) }
     guard let action = actions.begin(.publish(infos.map(\.id)), call: call, at: now) else {
       if let call { outbox.append(.reply(call: call, .failed(failure(.internalError)))) }
       return

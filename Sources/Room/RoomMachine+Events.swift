@@ -80,6 +80,8 @@ extension RoomMachine {
     if let change = people.enter(room.participant, name: people.ownName, isLocal: true) {
       outbox.append(.person(change))
     }
+    // A connection may carry own media before this side has a name in the room.
+    for entry in own.entries { carry(entry.info.id, into: &outbox) }
     var media: [PublishedMedia] = []
     for info in room.participants where enter(info, into: &outbox) { media += info.media }
     if let told = life.reach(.done) { outbox.append(told) }
@@ -297,18 +299,29 @@ extension RoomMachine {
       entry.connection != connection || entry.transceiver != transceiver
     else { return }
     if let place = carried(entry) { outbox.append(.person(.ended(place))) }
-    own.change(id) { ($0.connection, $0.transceiver) = (connection, transceiver) }
+    own.change(id) { entry in
+      (entry.connection, entry.transceiver) = (connection, transceiver)
+      entry.carrier = nil
+    }
+    carry(id, into: &outbox)
+  }
+
+  /// Tells that own media is carried, once it is on a connection and its owner has entered.
+  private mutating func carry(_ id: LocalMediaID, into outbox: inout Outbox<RoomOutput>) {
+    guard people.own != nil, let entry = own[id], entry.carrier == nil,
+      let link = entry.connection.flatMap({ links[$0] })
+    else { return }
+    own.change(id) { $0.carrier = link.peer }
     if let place = own[id].flatMap({ carried($0) }) { outbox.append(.person(.carried(place))) }
   }
 
-  private func carried(_ entry: LocalMediaTable.Entry) -> CarriedMedia? {
-    guard let connection = entry.connection, let transceiver = entry.transceiver,
-      let link = links[connection], let me = people.own
+  /// What was told of own media that is carried; nil where it is not.
+  func carried(_ entry: LocalMediaTable.Entry) -> CarriedMedia? {
+    guard let peer = entry.carrier, let transceiver = entry.transceiver, let me = people.own
     else { return nil }
     return CarriedMedia(
       participant: me.number, media: entry.media?.number, kind: entry.info.kind,
-      isInbound: false, peer: link.peer, transceiver: transceiver,
-      extraValue: entry.info.extraValue)
+      isInbound: false, peer: peer, transceiver: transceiver, extraValue: entry.info.extraValue)
   }
 
   // MARK: Answers

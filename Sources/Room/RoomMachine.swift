@@ -118,7 +118,7 @@ package struct RoomMachine: Machine {
       guard links.open(id, role) else { return }
       outbox.append(.connection(id, .request(request)))
       if role != .down {
-        for info in own.attached { outbox.append(.connection(id, .attach(info))) }
+        attach(own.attached, to: id, into: &outbox)
       }
       if role != .up, let count = configuration.audioOccupants,
         !abilities.contains(.audioSelection)
@@ -140,14 +140,7 @@ package struct RoomMachine: Machine {
   mutating func close(_ id: ConnectionID, into outbox: inout Outbox<RoomOutput>) {
     guard let link = links.close(id) else { return }
     for entry in own.lose(id) {
-      guard let transceiver = entry.transceiver, let me = people.own else { continue }
-      outbox.append(
-        .person(
-          .ended(
-            CarriedMedia(
-              participant: me.number, media: entry.media?.number, kind: entry.info.kind,
-              isInbound: false, peer: link.peer, transceiver: transceiver,
-              extraValue: entry.info.extraValue))))
+      if let place = carried(entry) { outbox.append(.person(.ended(place))) }
     }
     for receiver in pool.receivers where receiver.connection == id {
       lose(receiver.media, peer: link.peer, into: &outbox)

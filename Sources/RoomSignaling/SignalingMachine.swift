@@ -58,6 +58,8 @@ package struct SignalingAbilities: OptionSet, Hashable, Sendable, Codable {
   package static let mediaUpdates = SignalingAbilities(rawValue: 64)
   /// Only audio is published, never video.
   package static let audioOnly = SignalingAbilities(rawValue: 128)
+  /// The server offers, and with that decides in which layers own video is sent.
+  package static let serverOffers = SignalingAbilities(rawValue: 256)
 }
 
 /// The protocols that a room can speak, by the names of their machines.

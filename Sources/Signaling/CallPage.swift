@@ -1,11 +1,11 @@
+import CFiles
+
 /// The page that browsers call with: plain HTML and JavaScript in one file, nothing loaded.
 ///
 /// Scripts drive it through `window.retake`: `await retake.call({seconds: 5})` gives
 /// `{connected, states, stats, ...}`. `#auto` or `?auto` calls at once. With `{offerer: 'retake'}`
 /// (or `?offerer=retake`) the server offers and the browser answers.
-public let callPage: String = {
-  func text(_ bytes: [UInt8]) -> String { String(decoding: bytes, as: UTF8.self) }
-  return text(PackageResources.call_html)
-    .replacing("{{style}}", with: text(PackageResources.call_css), maxReplacements: 1)
-    .replacing("{{script}}", with: text(PackageResources.call_js), maxReplacements: 1)
-}()
+public let callPage =
+  String(cString: cfiles_call_html())
+  .replacing("{{style}}", with: String(cString: cfiles_call_css()), maxReplacements: 1)
+  .replacing("{{script}}", with: String(cString: cfiles_call_script()), maxReplacements: 1)

@@ -54,6 +54,18 @@ package enum TakeFile {
     return connection
   }
 
+  /// Opens a take for several queries that see it at one moment, however much it grows meanwhile.
+  package static func openSnapshot(_ path: String) throws(TapeError) -> SQLiteConnection {
+    let connection = try openForQueries(path)
+    do throws(SQLiteError) {
+      // It ends with the connection; the moment is that of the first query.
+      try connection.execute("BEGIN")
+    } catch {
+      throw TapeError(path: path, error)
+    }
+    return connection
+  }
+
   /// What SQLite reports of a file that is no database depends on its length; this does not.
   private static func checkBeginning(of path: String) throws(TapeError) {
     func error(_ reason: String, _ kind: TapeError.Kind = .invalid) -> TapeError {

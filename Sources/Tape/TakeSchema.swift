@@ -1,13 +1,14 @@
+import CFiles
+
 /// The schema of takes: the numbered files of Schema/, embedded in the binary.
 package enum TakeSchema {
   /// The SQL of every file in order; together they make the newest format.
-  ///
-  /// SwiftPM names the constant after the file and puts `_` for a leading digit.
   package static var migrations: [String] {
-    [
-      PackageResources._001_take_sql, PackageResources._002_machines_sql,
-      PackageResources._003_pictures_sql, PackageResources._004_rooms_sql,
-    ].map { String(decoding: $0, as: UTF8.self) }
+    var migrations: [String] = []
+    while let sql = cfiles_schema(UInt32(migrations.count)) {
+      migrations.append(String(cString: sql))
+    }
+    return migrations
   }
 
   /// The views of the newest format: their names and the queries behind them, in their order.

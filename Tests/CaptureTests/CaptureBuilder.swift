@@ -154,4 +154,24 @@ enum Packets {
       (0..<count).map { UInt8(truncatingIfNeeded: $0 * 7 + sequence) },
     ])
   }
+  private static func content(_ count: Int) -> [UInt8] {
+    (0..<count).map { UInt8(truncatingIfNeeded: $0 * 5 + 1) }
+  }
+
+  /// A record of DTLS 1.2.
+  static func record(_ count: Int) -> [UInt8] {
+    join([[23, 0xfe, 0xfd], big(1 << 48 | 7, 8), big(count, 2), content(count)])
+  }
+
+  /// A sender report under SRTCP, with a tag behind its index.
+  static func protectedControl(tag: Int) -> [UInt8] {
+    join([
+      [0x80, 200], big(6, 2), big(0x0102_0304, 4), content(36), big(1 << 31 | 9, 4), content(tag),
+    ])
+  }
+
+  /// A STUN message.
+  static func message(_ count: Int) -> [UInt8] {
+    join([[0, 1], big(count, 2), big(0x2112_a442, 4), content(12 + count)])
+  }
 }

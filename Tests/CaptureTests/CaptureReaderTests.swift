@@ -152,6 +152,41 @@ struct CaptureReaderTests {
     #expect(read.counters.splitDatagrams == 4)
   }
 
+  /// What a sender of everything over one path joins: the last message is of another kind.
+  @Test(arguments: [
+    [Packets.rtp(3, count: 900), Packets.record(40)],
+    [Packets.rtp(3, count: 90), Packets.rtp(4, count: 90), Packets.record(40)],
+    [Packets.rtp(3, count: 900), Packets.protectedControl(tag: 0)],
+    [Packets.rtp(3), Packets.rtp(4), Packets.protectedControl(tag: 10)],
+    [Packets.rtp(3, count: 200), Packets.message(40)],
+    [Packets.record(200), Packets.rtp(3)],
+    [Packets.record(200), Packets.record(200), Packets.protectedControl(tag: 0)],
+  ])
+  func aLastMessageOfAnotherKindIsSplitOff(parts: [[UInt8]]) throws {
+    var capture = CaptureBuilder.pcap()
+    capture.record(Packets.ethernet(Packets.ipv4(Packets.udp(Array(parts.joined())))))
+    let read = try readAll(capture.bytes)
+    #expect(read.datagrams.map(\.bytes) == parts)
+    #expect(read.counters.joinedDatagrams == 1)
+    #expect(read.counters.splitDatagrams == UInt64(parts.count))
+  }
+
+  /// Packets that look like two at a place, but not to the end.
+  @Test(arguments: [
+    Packets.rtp(3, count: 900) + Packets.record(40).dropLast(),
+    Packets.rtp(3, count: 900) + Packets.message(40) + [0],
+    Packets.rtp(3, count: 900) + Packets.protectedControl(tag: 3),
+    Packets.rtp(3, count: 10) + Packets.record(400),
+    Packets.record(40) + Packets.record(30),
+  ])
+  func whatOnlyLooksLikeTwoIsNotSplit(payload: [UInt8]) throws {
+    var capture = CaptureBuilder.pcap()
+    capture.record(Packets.ethernet(Packets.ipv4(Packets.udp(payload))))
+    let read = try readAll(capture.bytes)
+    #expect(read.datagrams.map(\.bytes) == [payload])
+    #expect(read.counters.joinedDatagrams == 0)
+  }
+
   @Test func emptyLengthsOfOffloadAreNoDamage() throws {
     var capture = CaptureBuilder.pcap()
     capture.record(Packets.ethernet(Packets.ipv4(Packets.udp(payload, length: 0), length: 0)))

@@ -70,9 +70,6 @@ def copy_sources():
     for path in COPY.glob("Sources/**/*"):
         if path.is_file() and path.relative_to(COPY) not in wanted and not path.is_symlink():
             path.unlink()
-    link = COPY / "Sources/Tape/Schema"
-    if not link.is_symlink():
-        link.symlink_to("../../Schema")
     add_target()
 
 

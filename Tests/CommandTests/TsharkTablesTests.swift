@@ -1,6 +1,7 @@
 import ArgumentParser
 import Foundation
 import Testing
+import TsharkTables
 
 @testable import RetakeCommand
 @testable import Tape
@@ -9,33 +10,8 @@ import Testing
 struct TsharkTablesTests {
   private static let samples = URL(filePath: #filePath).deletingLastPathComponent()
     .deletingLastPathComponent().appending(path: "ObserverTests/Samples")
-  private static let tshark = ["/usr/bin/tshark", "/usr/local/bin/tshark"].first {
-    FileManager.default.isExecutableFile(atPath: $0)
-  }
   /// Of the times that tshark prints, in milliseconds.
-  private static let tolerance = 0.1
-
-  /// A line of tshark's table of RTP streams.
-  private struct Row {
-    var ssrc: Int64
-    var port: UInt16
-    var packets: Int64
-    var lost: Int64
-    var jitter: Jitter
-
-    init?(_ line: Substring) {
-      let fields = line.split(separator: " ")
-      guard let place = fields.firstIndex(where: { $0.hasPrefix("0x") }), place >= 6,
-        let ssrc = Int64(fields[place].dropFirst(2), radix: 16),
-        let percent = fields.firstIndex(where: { $0.hasPrefix("(") }), fields.count > percent + 6,
-        let packets = Int64(fields[percent - 2]), let lost = Int64(fields[percent - 1]),
-        let mean = Double(fields[percent + 5]), let maximum = Double(fields[percent + 6]),
-        let port = UInt16(fields[place - 3])
-      else { return nil }
-      (self.ssrc, self.port, self.packets, self.lost) = (ssrc, port, packets, lost)
-      jitter = Jitter(mean: mean, maximum: maximum)
-    }
-  }
+  private static let tolerance = 0.01
 
   /// In milliseconds.
   private struct Jitter {
@@ -46,18 +22,18 @@ struct TsharkTablesTests {
   /// A stream that a peer of a take received.
   private struct Stream: Hashable {
     var peer: Int64
-    var ssrc: Int64
+    var ssrc: UInt32
     /// The port that it came from.
     var port: UInt16
-    var packets: Int64
-    var lost: Int64
+    var packets: Int
+    var lost: Int
     /// 0 where nothing tells what it carries.
     var clockRate: Int64
     var isRepair: Bool
   }
 
   @Test(
-    .enabled(if: tshark != nil, "tshark is not installed"),
+    .enabled(if: TsharkStream.tool != nil, "tshark is not installed"),
     arguments: [
       "aiortc-offers-chromium.pcap", "chromium-aiortc.pcap", "chromium-firefox-cr-offers.pcap",
       "firefox-loop.pcap", "chromium-noenc-H264.pcap", "chromium-noenc-VP8.pcap",
@@ -70,12 +46,10 @@ struct TsharkTablesTests {
     try ImportCommand.parse(arguments(of: file) + ["--out", take]).run()
     try ExportCommand.parse([take, "--pcapng", capture]).run()
     try PageCommand.parse([take, "--out", page]).run()
-    let table = try await Tool.shell(
-      "'\(try #require(Self.tshark))' -n -q -z rtp,streams -r '\(capture)'")
-    let rows = table.output.split(separator: "\n").compactMap { Row($0) }
+    let rows = try TsharkStream.streams(in: capture)
     let connection = try TakeFile.openForQueries(take)
     let streams = try streams(connection)
-    #expect(rows.count == streams.count && rows.count >= 3, "\(table.output)")
+    #expect(rows.count == streams.count && rows.count >= 3, "\(rows)")
     let drawn = try drawn(page)
     var hasJitter = false
     for stream in streams {
@@ -83,16 +57,16 @@ struct TsharkTablesTests {
       let first = stream.port ^ 0x8000
       let row = try #require(
         rows.first { $0.ssrc == stream.ssrc && (first..<first + 40).contains($0.port) },
-        "\(stream) \(table.output)")
+        "\(stream) \(rows)")
       #expect(row.packets == stream.packets && row.lost == stream.lost, "\(stream) \(row)")
       #expect(drawn["\(stream.peer) \(stream.ssrc)"] == row.packets, "\(stream)")
       // What is sent again bears the times of what it repeats.
       guard stream.clockRate > 0, !stream.isRepair else { continue }
       let jitter = try jitter(of: stream, connection)
       hasJitter = hasJitter || jitter.maximum > 0
-      #expect(abs(jitter.mean - row.jitter.mean) < Self.tolerance, "\(stream) \(jitter) \(row)")
+      #expect(abs(jitter.mean - row.meanJitter) < Self.tolerance, "\(stream) \(jitter) \(row)")
       #expect(
-        abs(jitter.maximum - row.jitter.maximum) < Self.tolerance, "\(stream) \(jitter) \(row)")
+        abs(jitter.maximum - row.maximumJitter) < Self.tolerance, "\(stream) \(jitter) \(row)")
     }
     let known = streams.filter { $0.clockRate > 0 && !$0.isRepair }
     #expect(known.count >= 2 && hasJitter)
@@ -123,14 +97,16 @@ struct TsharkTablesTests {
       let port = try #require(address.split(separator: ":").last.flatMap { UInt16($0) })
       streams.append(
         Stream(
-          peer: rows.integer(0), ssrc: rows.integer(1), port: port, packets: rows.integer(3),
-          lost: rows.integer(4), clockRate: rows.isNull(5) ? 0 : rows.integer(5),
+          peer: rows.integer(0), ssrc: UInt32(truncatingIfNeeded: rows.integer(1)), port: port,
+          packets: Int(rows.integer(3)), lost: Int(rows.integer(4)),
+          clockRate: rows.isNull(5) ? 0 : rows.integer(5),
           isRepair: !rows.isNull(6) && rows.integer(6) != 0))
     }
     return streams
   }
 
-  /// The jitter of RFC 3550, of which tshark tells without the packets that have a marker.
+  /// The jitter of RFC 3550, as tshark tells of it: without the packets that have a marker, whose
+  /// number counts all the same.
   private func jitter(of stream: Stream, _ connection: borrowing SQLiteConnection) throws -> Jitter
   {
     let rows = try connection.prepare(
@@ -142,8 +118,8 @@ struct TsharkTablesTests {
     var last: (at: Int64, time: UInt32)?
     while try rows.step() {
       let (at, time) = (rows.integer(0), UInt32(truncatingIfNeeded: rows.integer(1)))
-      count += 1
       if let last {
+        count += 1
         let ticks = Double(Int32(bitPattern: time &- last.time))
         let drift = Double(at - last.at) / 1e6 - ticks * 1000 / Double(stream.clockRate)
         jitter += (abs(drift) - jitter) / 16
@@ -158,7 +134,7 @@ struct TsharkTablesTests {
   }
 
   /// How many packets a page draws of each received stream.
-  private func drawn(_ page: String) throws -> [String: Int64] {
+  private func drawn(_ page: String) throws -> [String: Int] {
     let html = try String(contentsOfFile: page, encoding: .utf8)
     let start = try #require(html.range(of: "id=\"data\">")?.upperBound)
     let end = try #require(html.range(of: "</script>", range: start..<html.endIndex)?.lowerBound)
@@ -168,13 +144,13 @@ struct TsharkTablesTests {
         var peer: Int64?
         var direction: String?
         var ssrc: Int64?
-        var count: Int64
+        var count: Int
       }
 
       var series: [Series]
     }
     let content = try JSONDecoder().decode(Content.self, from: Data(html[start..<end].utf8))
-    var counts: [String: Int64] = [:]
+    var counts: [String: Int] = [:]
     for series in content.series where series.what == "packets" && series.direction == "in" {
       guard let peer = series.peer, let ssrc = series.ssrc else { continue }
       counts["\(peer) \(ssrc)", default: 0] += series.count

@@ -6,16 +6,19 @@ end as well, and what the watched receiver decodes has to be what the endpoint d
 """
 
 import asyncio
+import base64
 import json
 import os
 import shutil
 import signal
 import sqlite3
+import struct
 import subprocess
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 
 import namespace
+import tshark
 from peers.coturn import Coturn
 from peers.opening import open_peer
 from plan import Call
@@ -28,6 +31,8 @@ _CALL_SECONDS = 90
 _MEDIA_SECONDS = 25
 _FEWEST_FRAMES = 20
 _JITTER_MS = 0.1
+# How far apart the ports of the streams of one path are, at most.
+_CLEAR_DISTANCE = 40
 # What must not be missing: all that is protected was opened.
 _GAPS = ("no-keys", "not-opened", "waiting-overflow", "dropped", "truncated", "unsupported")
 
@@ -60,12 +65,12 @@ class Cell:
 
 CELLS = [
     Cell("firefox", "firefox", expects="DTLSv1.3"),
-    Cell("firefox", "chromium"),
+    Cell("firefox", "chromium", expects="DTLSv1.3"),
     Cell("chromium", "firefox", dtls="1.2", expects="DTLSv1.2"),
     Cell("chromium", "firefox", relay="udp"),
     Cell("chromium", "firefox", relay="tcp"),
     Cell("aiortc", "chromium", expects="DTLSv1.2"),
-    Cell("gstreamer", "firefox"),
+    Cell("gstreamer", "firefox", expects="DTLSv1.2"),
 ]
 
 
@@ -197,35 +202,45 @@ def _complete(take, summary, cell):
 
 
 def _compare(program, take, folder):
-    """Compares each stream in the clear with what tshark says of the export."""
+    """Compares each stream in the clear with what tshark says of the export.
+
+    For tshark, what goes on over another pair of addresses is another stream.
+    """
     capture = folder / "seen.pcapng"
     subprocess.run([program, "export", take, "--pcapng", capture], check=True, capture_output=True)
-    printed = subprocess.run(
-        ["tshark", "-r", capture, "-q", "-n", "-z", "rtp,streams"],
-        check=True, capture_output=True, text=True,
-    ).stdout
-    theirs = dict(filter(None, map(_row, printed.splitlines())))
+    theirs = tshark.streams(capture)
     problems = []
     rows = [("ssrc", "packets", "tshark", "lost", "tshark", "mean", "tshark", "max", "tshark")]
     with closing(sqlite3.connect(f"file:{take}?mode=ro", uri=True)) as database:
+        sights = _sights(database)
         streams = database.execute(
-            "SELECT p.ssrc, max(t.clock_rate), max(t.codec) FROM packet AS p JOIN track AS t"
+            "SELECT p.peer, p.ssrc, p.local, p.remote, max(t.clock_rate), max(t.codec)"
+            " FROM packet AS p JOIN track AS t"
             " ON t.peer = p.peer AND t.ssrc = p.ssrc AND t.payload_type = p.payload_type"
             " WHERE p.protocol = 'rtp' AND p.direction = 'in' AND t.direction = 'in'"
-            " GROUP BY p.ssrc HAVING count(*) > 20"
+            " GROUP BY 1, 2, 3, 4"
         ).fetchall()
-        for ssrc, clock, codec in streams:
-            ours = _ours(database, ssrc, clock)
-            other = theirs.get(ssrc)
-            if other is None:
-                problems.append(f"tshark: no stream {ssrc}")
+        if len(streams) != len(theirs):
+            problems.append(f"tshark: {len(theirs)} streams, and {len(streams)} in the take")
+        for *stream, clock, codec in streams:
+            _, ssrc, local, remote = stream
+            ours = _ours(database, stream, clock, sights)
+            found = [
+                row for row in theirs if row.ssrc == ssrc and row.port in _clear_ports(remote)
+                and row.destination_port in _clear_ports(local)
+            ]
+            if len(found) != 1:
+                problems.append(f"tshark: {len(found)} streams are {ssrc} {codec} from {remote}")
                 continue
+            (row,) = found
+            other = (row.packets, row.lost, row.mean, row.largest)
             rows.append((f"{ssrc} {codec}", *(
                 f"{value:g}" for pair in zip(ours, other) for value in pair)))
             if ours[:2] != other[:2]:
                 problems.append(f"tshark: {ssrc} {codec}: {other} against {ours}")
-            # The times of packets that are sent again are those of what they repeat.
-            elif codec != "rtx" and other[3] and any(
+            # The times of packets that are sent again are those of what they repeat; without a
+            # codec tshark knows no clock.
+            elif codec not in ("", "rtx") and any(
                 abs(one - two) > _JITTER_MS for one, two in zip(ours[2:], other[2:])
             ):
                 problems.append(f"tshark: {ssrc} {codec}: jitter {other[2:]}, not {ours[2:]}")
@@ -236,40 +251,67 @@ def _compare(program, take, folder):
         "  ".join(cell.rjust(width) for cell, width in zip(row, widths)) for row in rows)
 
 
-def _row(line):
-    """Of a line of tshark's table: the source, and packets, losses, mean and largest jitter."""
-    fields = line.split()
-    place = next((n for n, field in enumerate(fields) if field.startswith("0x")), None)
-    percent = next((n for n, field in enumerate(fields) if field.startswith("(")), None)
-    if place is None or percent is None or len(fields) <= percent + 6:
-        return None
-    # Those in the clear have ports without the highest bit.
-    if int(fields[place - 3]) >= 0x8000:
-        return None
-    numbers = [int(fields[percent - 2]), int(fields[percent - 1])]
-    return int(fields[place], 16), (*numbers, *map(float, fields[percent + 5 : percent + 7]))
+def _clear_ports(place):
+    """The ports that an export gives streams in the clear whose port on the wire is another."""
+    port = int(place.rpartition(":")[2])
+    high = (port ^ 0x8000) & 0x8000
+    return {high | (port + distance) & 0x7FFF for distance in range(0, _CLEAR_DISTANCE, 2)}
 
 
-def _ours(database, ssrc, clock):
-    """The same from the packets of a take. tshark's mean leaves packets with the marker out."""
-    packets = database.execute(
-        "SELECT at_ns, rtp_time, marker, sequence FROM packet WHERE protocol = 'rtp'"
-        " AND direction = 'in' AND ssrc = ? ORDER BY at_ns, row", (ssrc,),
-    ).fetchall()
-    jitter = mean = largest = 0.0
+def _ours(database, stream, clock, sights):
+    """The same from the packets of a take."""
+    packets = sorted(
+        (sights[ssrc, sequence, time], time, is_marked, sequence)
+        for ssrc, time, is_marked, sequence in database.execute(
+            "SELECT ssrc, rtp_time, marker, sequence FROM packet WHERE protocol = 'rtp'"
+            " AND direction = 'in' AND peer = ? AND ssrc = ? AND local = ? AND remote = ?", stream,
+        )
+    )
     first = highest = packets[0][3]
-    last = packets[0][:2]
-    for number, (at, time, is_marked, sequence) in enumerate(packets, 1):
-        step = (sequence - highest + 0x8000 & 0xFFFF) - 0x8000
-        highest = max(highest, highest + step)
-        if number > 1:
-            ticks = (time - last[1] + 0x80000000 & 0xFFFFFFFF) - 0x80000000
-            jitter += (abs((at - last[0]) / 1e6 - ticks * 1e3 / clock) - jitter) / 16
-            last = (at, time)
-            if not is_marked:
-                mean += (jitter - mean) / number
-            largest = max(largest, jitter)
-    return len(packets), highest - first + 1 - len(packets), mean, largest
+    for *_, sequence in packets:
+        highest = max(highest, highest + (sequence - highest + 0x8000 & 0xFFFF) - 0x8000)
+    lost = highest - first + 1 - len(packets)
+    return len(packets), lost, *tshark.mean_and_largest(packets, clock)
+
+
+def _sights(database):
+    """When each packet was seen first, by SSRC, sequence number and RTP time.
+
+    On both sides of a relay a packet is seen twice, and the first sight counts.
+    """
+    sights = {}
+
+    def see(key, at):
+        sights[key] = min(at, sights.get(key, at))
+
+    for *key, at in database.execute(
+        "SELECT ssrc & 0xffffffff, sequence & 0xffff, rtp_time & 0xffffffff, at_ns"
+        " FROM packet_store WHERE marker_type IS NOT NULL"
+    ):
+        see(tuple(key), at)
+    pieces = {}
+    for arguments, at in database.execute(
+        "SELECT arguments, at_ns FROM call_request WHERE name = 'segment' ORDER BY row"
+    ):
+        segment = json.loads(arguments)
+        path = segment["source"], segment["destination"]
+        pieces[path] = pieces.get(path, b"") + base64.b64decode(segment["bytes"])
+        while message := _cut(pieces[path]):
+            pieces[path] = pieces[path][len(message):]
+            if message[0] >> 6 == 1 and message[4] >> 6 == 2:
+                sequence, time, ssrc = struct.unpack_from(">HII", message, 6)
+                see((ssrc, sequence, time), at)
+    return sights
+
+
+def _cut(stream):
+    """The message of TURN at the beginning of what came over a connection (RFC 8656 section 12.5);
+    nothing while it is not whole."""
+    if len(stream) < 4:
+        return b""
+    length = int.from_bytes(stream[2:4])
+    length += 4 + -length % 4 if stream[0] >> 6 == 1 else 20
+    return stream[:length] if len(stream) >= length else b""
 
 
 # MARK: A call of Retake's own

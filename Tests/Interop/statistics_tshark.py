@@ -7,13 +7,14 @@ after every packet, but the mean that it prints leaves out packets with the mark
 frame: the mean is taken here in the same way from the packets of the take.
 """
 
-import re
 import shutil
 import sqlite3
 import struct
 import subprocess
 from contextlib import closing
 from dataclasses import dataclass
+
+import tshark
 
 _FIRST_PORT = 20000
 _LOSS_RTP_TYPES = range(64, 96)
@@ -48,7 +49,7 @@ def check(program, take, folder):
         problems = _own(database, streams)
     separated = folder / "streams.pcap"
     _separate(pcap, separated, streams, inbound)
-    theirs = _tshark(separated)
+    theirs = {row.port: (row.packets, row.lost, row.mean) for row in tshark.streams(separated)}
     rows = [("stream", "packets", "tshark", "lost", "tshark", "jitter ms", "tshark")]
     for number, stream in enumerate(streams):
         mine, other = ours[stream.direction, stream.ssrc], theirs.get(_FIRST_PORT + 2 * number)
@@ -79,37 +80,23 @@ def _streams(database):
 
 
 def _ours(database, stream):
-    """Packets and losses as the views have them, and the mean jitter as tshark takes it.
-
-    Every packet counts in the number of packets, but only one without the marker moves the mean.
-    """
+    """Packets and losses as the views have them, and the mean jitter as tshark takes it."""
     packets, lost = database.execute(
         "SELECT packets, lost FROM stream JOIN loss USING (peer, direction, ssrc)"
         " WHERE peer = 1 AND direction = ? AND ssrc = ? AND payload_type = ?",
         (stream.direction, stream.ssrc, stream.payload_type),
     ).fetchone()
-    mean = 0.0
-    for number, (_, jitter, is_marked) in enumerate(_jitters(database, stream), 1):
-        if not is_marked:
-            mean += (jitter - mean) / number
+    mean, _ = tshark.mean_and_largest(_packets(database, stream), stream.clock_rate)
     return packets, lost, mean
 
 
-def _jitters(database, stream):
-    """The row of each packet but the first, the jitter in ms after it (RFC 3550 section 6.4.1), and
-    whether it has the marker."""
-    jitter, last = 0.0, None
-    for row, at, time, is_marked in database.execute(
-        "SELECT row, at_ns, rtp_time, marker FROM packet WHERE peer = 1 AND protocol = 'rtp'"
+def _packets(database, stream):
+    """Of each packet: arrival in ns, RTP time, marker and row."""
+    return database.execute(
+        "SELECT at_ns, rtp_time, marker, row FROM packet WHERE peer = 1 AND protocol = 'rtp'"
         " AND direction = ? AND ssrc = ? AND payload_type = ? ORDER BY row",
         (stream.direction, stream.ssrc, stream.payload_type),
-    ):
-        if last is not None:
-            ticks = (time - last[1] + 0x80000000 & 0xFFFFFFFF) - 0x80000000
-            spread = abs((at - last[0]) / 1e6 - ticks * 1e3 / stream.clock_rate)
-            jitter += (spread - jitter) / 16
-            yield row, jitter, is_marked
-        last = (at, time)
+    )
 
 
 def _own(database, streams):
@@ -123,7 +110,8 @@ def _own(database, streams):
         ).fetchone()
         if stream.direction != "in" or told is None:
             continue
-        before = [jitter for row, jitter, _ in _jitters(database, stream) if row < told[0]]
+        jitters = tshark.jitters(_packets(database, stream), stream.clock_rate)
+        before = [jitter for jitter, (*_, row) in jitters if row < told[0]]
         if abs(before[-1] - told[1]) > _OWN_JITTER_MS:
             problems.append(f"stat: {stream.ssrc}: jitter {told[1]} against {before[-1]:.3f} ms")
     return problems
@@ -188,20 +176,3 @@ def _invite(stream, port):
         f"Call-ID: {port}\r\nCSeq: 1 INVITE\r\nContent-Type: application/sdp\r\n"
         f"Content-Length: {len(body)}\r\n\r\n{body}"
     ).encode()
-
-
-def _tshark(path):
-    """By port: packets, lost packets, mean jitter in ms."""
-    printed = subprocess.run(
-        ["tshark", "-r", path, "-q", "-n", "-z", "rtp,streams"],
-        check=True, capture_output=True, text=True,
-    ).stdout
-    found = {}
-    for line in printed.splitlines():
-        match = re.match(
-            r"\s*[\d.]+\s+[\d.]+\s+10\.0\.0\.1\s+(\d+)\s+10\.0\.0\.2\s+\d+\s+0x[0-9A-F]+\s+.*?"
-            r"\s(\d+)\s+(-?\d+) \([^)]*\)\s+(.*)$", line)
-        if match:
-            numbers = [float(word) for word in match.group(4).replace("X", "").split()]
-            found[int(match.group(1))] = (int(match.group(2)), int(match.group(3)), numbers[4])
-    return found

@@ -52,6 +52,11 @@ async def _drawing(visit):
         "stood still" in await visit.ask("document.querySelector('.finding .go').textContent"),
         "the worst finding is no freeze",
     )
+    numbered = await visit.ask(
+        "[...document.querySelectorAll('.finding .go')].map(each => each.textContent)"
+        ".filter(each => /\\b(ssrc|track) \\d/.test(each))"
+    )
+    visit.expect(not numbered, f"streams have numbers for names: {numbered}")
     empty = await visit.ask(
         "(() => { for (const more of document.querySelectorAll('.group h2 button')) "
         "if (more.textContent.endsWith('more')) more.click();"
@@ -237,6 +242,9 @@ async def _exchanges(visit):
         ".filter(each => each.textContent.includes(', selected')).length"
     )
     visit.expect(selected == 1, f"{selected} pairs are selected")
+    told = await visit.ask("document.getElementById('connection').textContent")
+    for words in ("DTLS 1.2", "transport policy all", "seen by the peer"):
+        visit.expect(words in told, f"of a connection it does not say: {words}")
 
 
 # Bytes that anybody may have sent, by a generator that gives the same ones each time.
@@ -271,6 +279,13 @@ _ANY_BYTES = """
 async def _dissecting(visit):
     """Whatever bytes a packet has, its fields are read as far as they go."""
     await visit.page(CAPTURES / "observed-late.take")
+    visit.expect(
+        await visit.ask(
+            "(({scrollWidth, clientWidth}) => scrollWidth <= clientWidth)"
+            "(document.getElementById('values'))"
+        ),
+        "values at the cursor stand out of their box",
+    )
     layers = await visit.ask(_ANY_BYTES)
     visit.expect(layers > 10_000, f"{layers} layers were found")
     changes = await visit.ask(

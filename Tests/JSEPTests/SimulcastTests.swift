@@ -113,4 +113,87 @@ struct SimulcastTests {
   func namesOfLayersAreLettersAndDigits(text: String, isName: Bool) {
     #expect(SimulcastLayer.isName(text) == isName)
   }
+
+  // MARK: Offers that ask for layers
+
+  private static let wish = """
+    a=rid:r0 recv
+    a=rid:r1 recv
+    a=rid:r2 recv
+    a=simulcast:recv r0;~r1,x;r2
+    """
+
+  /// A side that sends one stream, and takes layers where an offer asks for them or does not.
+  private func sender(takesLayers: Bool = true) throws -> Side {
+    var side = Side("right")
+    side.negotiation = Negotiation(
+      entropy: Entropy(seed: [5]).stream("sdp"), cname: "c",
+      capabilities: Capabilities(takesOfferedLayers: takesLayers))
+    _ = try side.add(.video, byAddTrack: true)
+    return side
+  }
+
+  private func offer(_ lines: String) throws -> SessionDescription {
+    var peer = Side("left")
+    _ = try peer.add(.video, .recvonly)
+    var offer = try peer.offer()
+    offer.sdp += lines.split(separator: "\n").map { $0 + "\r\n" }.joined()
+    return offer
+  }
+
+  @Test func aSenderOfOneStreamSendsTheLayersThatAnOfferAsksFor() throws {
+    var side = try sender()
+    let ssrc = side.negotiation.transceivers[0].ssrc
+    try side.take(try offer(Self.wish))
+    let section = try #require(try document(side.answer()).sections.first)
+    #expect(section.rids.map(\.text) == ["r0 send", "r1 send", "r2 send"])
+    #expect(section.simulcast?.text == "send r0;r1;r2" && section.ssrcs.isEmpty)
+    let agreed = try #require(side.negotiation.sections.first)
+    #expect(agreed.sentLayers.map(\.rid) == ["r0", "r1", "r2"])
+    #expect(agreed.sentLayers.map(\.isPaused) == [false, true, false])
+    let layers = side.negotiation.transceivers[0].layers
+    #expect(layers[0].ssrc == ssrc && Set(layers.flatMap { [$0.ssrc, $0.rtxSSRC] }).count == 6)
+  }
+
+  @Test(arguments: [
+    "", "a=simulcast:recv r0;r1", "a=rid:r0 recv\na=simulcast:recv r0",
+    "a=rid:r0 send\na=rid:r1 send\na=simulcast:send r0;r1",
+    "a=rid:r0 recv\na=rid:r1 recv\na=simulcast:recv r0,r1;r0", "a=simulcast:recv ;~;,~,",
+  ])
+  func anOfferThatAsksForNoneGetsOneStream(lines: String) throws {
+    var side = try sender()
+    try side.take(try offer(lines))
+    let sdp = try side.answer().sdp
+    #expect(!sdp.contains("simulcast") && sdp.contains("a=ssrc:"))
+    #expect(side.negotiation.transceivers[0].layers.isEmpty)
+  }
+
+  @Test func aSideOfBeforeSendsOneStreamWhateverIsAskedFor() throws {
+    var side = try sender(takesLayers: false)
+    try side.take(try offer(Self.wish))
+    #expect(try !side.answer().sdp.contains("simulcast"))
+  }
+
+  @Test func layersGoWithTheOfferThatAskedForThem() throws {
+    var side = try sender()
+    try side.take(try offer(Self.wish))
+    #expect(side.negotiation.transceivers[0].layers.count == 3)
+    try side.take(.rollback, "")
+    #expect(side.negotiation.transceivers[0].layers.isEmpty)
+    // Of two offers without an answer the last one counts.
+    try side.take(try offer(Self.wish))
+    try side.take(try offer("a=rid:a recv\na=rid:b recv\na=simulcast:recv a;b"))
+    #expect(side.negotiation.transceivers[0].layers.map(\.rid) == ["a", "b"])
+    try side.take(try offer(""))
+    _ = try side.answer()
+    #expect(side.negotiation.transceivers[0].layers.isEmpty)
+  }
+
+  @Test func aTransceiverThatReceivesOnlyIsLeftWithOneStream() throws {
+    var side = try sender()
+    try side.negotiation.setDirection(.recvonly, of: 1)
+    try side.take(try offer(Self.wish))
+    #expect(try !side.answer().sdp.contains("simulcast"))
+    #expect(side.negotiation.transceivers[0].layers.isEmpty)
+  }
 }

@@ -2,59 +2,17 @@ import Capture
 import Foundation
 import Observer
 import Testing
+import TsharkTables
 import Wire
 
 /// What tshark says of the same packets, where it is installed.
 struct TsharkTests {
-  static let path = ["/usr/bin/tshark", "/usr/local/bin/tshark"].first {
-    FileManager.default.isExecutableFile(atPath: $0)
-  }
-
-  /// A line of tshark's table of RTP streams.
-  private struct Row {
-    var source: String
-    var ssrc: UInt32
-    var packets: Int
-    var lost: Int
-    var meanJitter: Double
-    var maximumJitter: Double
-
-    init?(_ line: Substring) {
-      let fields = line.split(separator: " ")
-      guard let place = fields.firstIndex(where: { $0.hasPrefix("0x") }), place >= 6,
-        let ssrc = UInt32(fields[place].dropFirst(2), radix: 16),
-        let percent = fields.firstIndex(where: { $0.hasPrefix("(") }), fields.count > percent + 6,
-        let packets = Int(fields[percent - 2]), let lost = Int(fields[percent - 1]),
-        let mean = Double(fields[percent + 5]), let maximum = Double(fields[percent + 6])
-      else { return nil }
-      source = "\(fields[place - 4]):\(fields[place - 3])"
-      self.ssrc = ssrc
-      (self.packets, self.lost) = (packets, lost)
-      (meanJitter, maximumJitter) = (mean, maximum)
-    }
-  }
-
-  private func rows(_ file: URL, ports: [UInt16]) throws -> [Row] {
-    let tool = Process()
-    tool.executableURL = URL(filePath: try #require(Self.path))
-    tool.arguments =
-      ["-q", "-z", "rtp,streams", "-r", file.path]
-      + ports.flatMap { ["-d", "udp.port==\($0),rtp"] }
-    let output = Pipe()
-    tool.standardOutput = output
-    tool.standardError = FileHandle.nullDevice
-    try tool.run()
-    let text = String(decoding: output.fileHandleForReading.readDataToEndOfFile(), as: UTF8.self)
-    tool.waitUntilExit()
-    return text.split(separator: "\n").compactMap { Row($0) }
-  }
-
   private var samples: URL {
     URL(filePath: #filePath).deletingLastPathComponent().appending(path: "Samples")
   }
 
   @Test(
-    .enabled(if: path != nil, "tshark is not installed"),
+    .enabled(if: TsharkStream.tool != nil, "tshark is not installed"),
     arguments: [
       "aiortc-offers-chromium", "chromium-aiortc", "chromium-firefox-cr-offers", "firefox-loop",
       "chromium-noenc-H264", "chromium-noenc-VP8",
@@ -63,7 +21,8 @@ struct TsharkTests {
     let hasKeys = !name.contains("noenc")
     let seen = try Watch.whole(name, hasKeys: hasKeys, hasDescriptions: hasKeys)
     let ports = try #require(seen.pairs.last).addresses.map(\.port)
-    let rows = try rows(samples.appending(path: "\(name).pcap"), ports: ports)
+    let file = samples.appending(path: "\(name).pcap").path
+    let rows = try TsharkStream.streams(in: file, ports: ports)
     #expect(rows.count == seen.streams.count)
     for row in rows {
       let stream = try #require(
@@ -116,7 +75,7 @@ struct TsharkTests {
 
   /// Where the clocks are known from the first packet on; it counts none before they are.
   @Test(
-    .enabled(if: path != nil, "tshark is not installed"),
+    .enabled(if: TsharkStream.tool != nil, "tshark is not installed"),
     arguments: [
       "aiortc-offers-chromium", "chromium-aiortc", "chromium-firefox-cr-offers", "firefox-loop",
     ])
@@ -129,9 +88,8 @@ struct TsharkTests {
     try Data(try clocked(name, seen, ends)).write(to: file)
     defer { try? FileManager.default.removeItem(at: file) }
     var compared = 0
-    for row in try rows(
-      file, ports: seen.streams.map { Self.firstPort + 2 * UInt16($0.number) })
-    {
+    let ports = seen.streams.map { Self.firstPort + 2 * UInt16($0.number) }
+    for row in try TsharkStream.streams(in: file.path, ports: ports) {
       let stream = try #require(seen.streams.first { $0.ssrc == row.ssrc })
       let numbers = try #require(seen.statistics[stream.number])
       let unit = Double(stream.clockRate) / 1000
@@ -143,7 +101,7 @@ struct TsharkTests {
   }
 
   /// A call of two telephones whose packets come early and late, and get lost.
-  @Test(.enabled(if: path != nil, "tshark is not installed"))
+  @Test(.enabled(if: TsharkStream.tool != nil, "tshark is not installed"))
   func jitterIsThatOfTshark() throws {
     var capture = RawCapture()
     var state: UInt64 = 7
@@ -162,7 +120,8 @@ struct TsharkTests {
     try watch.show(&observer, capture: capture.bytes)
     watch.end(&observer)
     let numbers = try #require(watch.seen.statistics[1])
-    let row = try #require(try rows(file, ports: [5000, 6000]).first)
+    let row = try #require(
+      try TsharkStream.streams(in: file.path, ports: [5000, 6000]).first)
     #expect(row.packets == Int(numbers.packets))
     #expect(row.lost == Int(numbers.lost) && row.lost > 10)
     #expect(abs(row.meanJitter - numbers.meanJitter / 8) < 0.1)

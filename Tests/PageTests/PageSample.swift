@@ -39,6 +39,11 @@ enum PageSample {
   }
 }
 
+/// What a page always carries, however early its take is read.
+struct PageSeriesData: Decodable {
+  var series: [PageData.Series]
+}
+
 /// What a page carries, as its script reads it.
 struct PageData: Decodable {
   struct Peer: Decodable { var label: String }
@@ -86,7 +91,8 @@ struct PageData: Decodable {
   var seconds: Double
   var peers: [Peer]
   var states: [[Cell]]
-  var freezes: [[Cell]]
+  var freezes: [[Cell]]?
+  var channels: [[Cell]]?
   var signaling: [Message]
   var findings: [Finding]?
   var series: [Series]

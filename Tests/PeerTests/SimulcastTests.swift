@@ -3,6 +3,7 @@ import JSEP
 import Lab
 import Media
 import RTP
+import SDP
 import Stats
 import Testing
 import Wire
@@ -228,5 +229,96 @@ struct SimulcastTests {
     #expect(choice.take(frame(1, 80, at: 2)) == .shown && !choice.shows(2, of: "0"))
     choice.keep([])
     #expect(choice.shows(2, of: "0"))
+  }
+
+  // MARK: Offers that ask for layers
+
+  /// A call whose second peer sends a track that it added, and the first asks for layers.
+  private func asked(for layers: String, isEnabled: Bool? = nil) -> VirtualCall {
+    var configuration = PeerConfiguration()
+    configuration.takesOfferedLayers = true
+    let call = VirtualCall(
+      seed: 64, links: [LinkSettings(), LinkSettings()],
+      configurations: [PeerConfiguration(), configuration])
+    call.call(
+      0,
+      .addTransceiver(kind: .video, direction: .recvonly, streamIDs: [], source: nil))
+    call.call(
+      1,
+      .addTrack(kind: .video, streamIDs: ["s"], source: Self.pattern, isEnabled: isEnabled))
+    #expect(call.negotiate(edit: layers.isEmpty ? { $0 } : VirtualCall.taking(layers)) == nil)
+    return call
+  }
+
+  @Test func anOfferDecidesInWhichLayersATrackIsSent() throws {
+    let call = asked(for: "r0;r1;r2")
+    call.run(for: .seconds(3))
+    var widths: [Int: Int] = [:]
+    for frame in call.frames(of: 1, kind: .video, isInbound: false) {
+      widths[frame.width, default: 0] += 1
+    }
+    #expect(widths.keys.sorted() == [80, 160, 320])
+    #expect(widths.values.allSatisfy { $0 > 35 }, "\(widths)")
+    guard case .parameters(let parameters) = call.call(1, .getParameters(transceiver: 1)) else {
+      Issue.record("no parameters")
+      return
+    }
+    #expect(parameters.encodings.map(\.rid) == ["r0", "r1", "r2"])
+    #expect(parameters.encodings.map(\.scaleResolutionDownBy) == [4, 2, 1])
+  }
+
+  @Test func withoutLayersInTheOfferATrackIsOneStream() throws {
+    let call = asked(for: "")
+    call.run(for: .seconds(1))
+    let frames = call.frames(of: 1, kind: .video, isInbound: false)
+    #expect(frames.count > 10 && frames.allSatisfy { $0.width == 320 })
+  }
+
+  @Test func aTrackThatIsDisabledStaysSoInLayers() throws {
+    let call = asked(for: "r0;r1;r2", isEnabled: false)
+    call.run(for: .seconds(2))
+    guard case .stats(let report) = call.call(1, .getStats()) else { return }
+    let outbound = report.objects.filter { $0.type == "outbound-rtp" }
+    #expect(outbound.count == 3)
+    // Black frames need next to nothing (W3C MediaStreamTrack.enabled).
+    let whole = asked(for: "r0;r1;r2")
+    whole.run(for: .seconds(2))
+    func bytes(_ call: VirtualCall) -> Int {
+      call.frames(of: 1, kind: .video, isInbound: false).reduce(0) { $0 + $1.bytes.count }
+    }
+    #expect(bytes(call) * 4 < bytes(whole))
+  }
+
+  @Test func layersThatWereAskedForAreTakenBack() throws {
+    var configuration = PeerConfiguration()
+    configuration.takesOfferedLayers = true
+    let call = VirtualCall(
+      seed: 65, links: [LinkSettings(), LinkSettings()],
+      configurations: [PeerConfiguration(), configuration])
+    call.call(
+      0, .addTransceiver(kind: .video, direction: .recvonly, streamIDs: [], source: nil))
+    call.call(1, .addTrack(kind: .video, streamIDs: ["s"], source: Self.pattern))
+    call.call(0, .setLocalDescription(nil))
+    guard case .description(var offer) = call.call(0, .localDescription) else { return }
+    let plain = offer
+    offer.sdp = VirtualCall.taking("r0;r1")(offer.sdp)
+    func rids() -> [String?] {
+      guard case .parameters(let parameters) = call.call(1, .getParameters(transceiver: 1)) else {
+        return []
+      }
+      return parameters.encodings.map(\.rid)
+    }
+    #expect(call.call(1, .setRemoteDescription(offer)).error == nil)
+    #expect(rids() == ["r0", "r1"])
+    let rollback = SessionDescription(type: .rollback, sdp: "")
+    #expect(call.call(1, .setRemoteDescription(rollback)).error == nil)
+    #expect(rids() == [nil])
+    #expect(call.call(1, .setRemoteDescription(plain)).error == nil)
+    #expect(call.call(1, .setLocalDescription(nil)).error == nil)
+    guard case .description(let answer) = call.call(1, .localDescription) else { return }
+    #expect(call.call(0, .setRemoteDescription(answer)).error == nil)
+    call.run(for: .seconds(1))
+    let frames = call.frames(of: 1, kind: .video, isInbound: false)
+    #expect(frames.count > 10 && frames.allSatisfy { $0.width == 320 })
   }
 }

@@ -1,3 +1,4 @@
+import Foundation
 import Lab
 import Peer
 import Room
@@ -5,15 +6,30 @@ import RoomSignaling
 import Testing
 import Wire
 
+/// How much happens: to twenty rooms every day, to more of them where `make fuzz` asks for it.
+private enum DamageBudget {
+  /// What happens to one room.
+  static let length = 400
+  static let lanes = 20
+  private static let inputs = ProcessInfo.processInfo.environment["RETAKE_MUTATIONS_EACH"]
+    .flatMap { Int($0) }
+  static let rounds = max(1, (inputs ?? 0) / (length * lanes))
+  static let minutes = inputs == nil ? 10 : 720
+}
+
 /// A service and connections that do anything at any time: nothing traps, nothing grows without
 /// bound, and the order of events stays what it is.
-@Suite struct DamageTests {
-  @Test(arguments: 0..<20) func anythingMayHappenInAnyOrder(seed: UInt8) {
-    let random = Entropy(seed: [seed]).stream("test")
+@Suite(.timeLimit(.minutes(DamageBudget.minutes))) struct DamageTests {
+  @Test(arguments: 0..<DamageBudget.lanes) func anythingMayHappenInAnyOrder(lane: Int) {
+    for round in 0..<DamageBudget.rounds { damage(seed: round * DamageBudget.lanes + lane) }
+  }
+
+  private func damage(seed: Int) {
+    let random = Entropy(seed: [UInt8(seed & 255), UInt8(seed >> 8 & 255)]).stream("test")
     func number(_ bound: UInt64) -> UInt32 { UInt32(random.integer(below: bound)) }
     let room = VirtualRoom(abilities: SignalingAbilities(rawValue: number(128)))
     if seed % 4 != 0 { room.enter([.named("p1", .audio(1, of: "p1"))]) }
-    for _ in 0..<400 {
+    for _ in 0..<DamageBudget.length {
       let (media, person) = (MediaID(number(6)), "p\(number(4))")
       let connection = number(3)
       switch number(30) {

@@ -25,6 +25,39 @@ import Wire
     #expect(room.snapshot.ownMedia.map(\.phase) == ["published", "published"])
   }
 
+  /// Found by a million inputs: of own media that a connection carried before the service said who
+  /// this side is, nobody was told that it is carried, but that it is no longer.
+  @Test func ownMediaIsCarriedFromTheMomentThatItsOwnerHasAName() {
+    let room = VirtualRoom()
+    room.call(.publish([.voice]))
+    room.call(.connect(RoomJoin(room: "room-1")))
+    room.open()
+    room.serve(.open(.both, ICEServers()), of: 1)
+    room.report(.opened(peer: 4))
+    room.report(.sending(LocalMediaID(1), transceiver: 1))
+    #expect(room.people.isEmpty)
+    room.serve(.joined(JoinedRoom(participant: "me")))
+    let media = CarriedMedia(
+      participant: 1, media: nil, kind: .audio, isInbound: false, peer: 4, transceiver: 1,
+      extraValue: "")
+    #expect(
+      room.people == [.entered(number: 1, id: "me", name: "", isLocal: true), .carried(media)])
+    room.serve(.close, of: 1)
+    #expect(room.people.last == .ended(media))
+  }
+
+  @Test func ownMediaBeforeTheRoomThatIsLeftWasNeverCarried() {
+    let room = VirtualRoom()
+    room.call(.publish([.voice]))
+    room.call(.connect(RoomJoin(room: "room-1")))
+    room.open()
+    room.serve(.open(.both, ICEServers()), of: 1)
+    room.report(.sending(LocalMediaID(1), transceiver: 1))
+    room.serve(.close, of: 1)
+    room.serve(.joined(JoinedRoom(participant: "me")))
+    #expect(room.people.count == 1)
+  }
+
   @Test func ownMediaIsOnTheConnectionBeforeItsOffer() {
     let room = VirtualRoom()
     room.call(.publish([.camera]))

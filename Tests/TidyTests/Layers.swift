@@ -7,7 +7,8 @@ enum Layers {
   static let order = [
     "DequeModule", "HeapModule",
     "CSQLite", "CSRTP", "COpus", "CVPX", "CPcap", "CZlib", "CZstd", "CEdit", "COpenSSL", "CXXHash",
-    "CYUV", "CCharLS", "COpenH264", "CDav1d", "CSRTPCiphers", "CDTLS", "CSockets", "CProcess",
+    "CYUV", "CCharLS", "CSpeexDSP", "COpenH264", "CDav1d", "CSRTPCiphers", "CDTLS", "CSockets",
+    "CProcess", "CFiles",
     "Wire", "Digests", "STUN", "TURN", "ICE", "MulticastDNS", "Secure", "RTP", "SCTP", "SDP",
     "JSEP", "Transport",
     "Capture", "Decryption", "Observer",
@@ -15,7 +16,7 @@ enum Layers {
     "Stats", "Speakers", "Peer", "RoomSignaling", "RoomProtocols", "Room", "MediaFiles", "Tape",
     "Queries", "Page", "Replay", "Debug", "Verify", "Lab", "TLS", "Live", "Export",
     "RetakeTesting", "Signaling", "RoomClient", "Retake", "RetakeRTC",
-    "RetakeCommand", "soak",
+    "RetakeCommand", "soak", "TsharkTables",
   ]
 
   /// The deterministic core: no clock, no randomness, no input or output of its own.

@@ -8,6 +8,9 @@ package struct Capabilities: Hashable, Sendable {
   package private(set) var codecs: [CodecCapability]
   /// In the order in which offers list them.
   package private(set) var extensions: [ExtensionCapability]
+  /// Whether a sender of one stream becomes one of several layers where an offer asks for them (W3C
+  /// setRemoteDescription, proposedSendEncodings).
+  package private(set) var takesOfferedLayers: Bool
 
   /// What a peer has that is told nothing else.
   package static let usual = Capabilities()
@@ -18,7 +21,11 @@ package struct Capabilities: Hashable, Sendable {
   ///   - codecs: the encoding names in the order of preference, in upper or lower case; nil for the
   ///     usual ones.
   ///   - extensions: the URIs in the order in which offers list them; nil for all.
-  package init(codecs: [String]? = nil, extensions: [String]? = nil) {
+  ///   - takesOfferedLayers: whether offers decide on the layers of a simulcast.
+  package init(
+    codecs: [String]? = nil, extensions: [String]? = nil, takesOfferedLayers: Bool = false
+  ) {
+    self.takesOfferedLayers = takesOfferedLayers
     self.codecs = Capabilities.codecs(named: codecs).flatMap { codec in
       codec.formats.map { CodecCapability(codec, $0) }
     }

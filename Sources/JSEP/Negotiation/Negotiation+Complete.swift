@@ -41,6 +41,7 @@ extension Negotiation {
       numbers.learn(section)
       tracks += transceiverTable.change(place) {
         if peerAnswered, section.direction.sends { $0.keepLayers(section.sentLayers) }
+        if !peerAnswered { $0.settleOfferedLayers(section.sentLayers) }
         return $0.settle(section.direction, peerAnswered ? answered : nil)
       }
     }

@@ -78,6 +78,9 @@ extension Negotiation {
           $0.associate(mid, index)
           return $0.hear(section, sends: sends)
         }
+        if capabilities.takesOfferedLayers, isAccepted, direction.receives {
+          transceiverTable.takeLayers(of: section, place)
+        }
       }
       slots.append(
         SectionSlot(

@@ -63,6 +63,15 @@ struct TransceiverTable {
     let ssrc = drawSSRC(besides: 0)
     let drawn = entropy.uuid()
     let rtxSSRC = drawSSRC(besides: ssrc)
+    all.append(
+      Transceiver(
+        id: id, kind: kind, direction: direction, streamIDs: streamIDs, trackID: trackID ?? drawn,
+        ssrc: ssrc, rtxSSRC: rtxSSRC, layers: layers(rids, ssrc, rtxSSRC), by: origin))
+    return all.count - 1
+  }
+
+  /// Layers of which the first has the sources of the sender.
+  private func layers(_ rids: [String], _ ssrc: UInt32, _ rtxSSRC: UInt32) -> [SimulcastLayer] {
     var layers: [SimulcastLayer] = []
     for rid in rids {
       guard !layers.isEmpty else {
@@ -74,11 +83,7 @@ struct TransceiverTable {
       layers.append(
         SimulcastLayer(rid: rid, ssrc: ssrc, rtxSSRC: drawSSRC(besides: ssrc, known)))
     }
-    all.append(
-      Transceiver(
-        id: id, kind: kind, direction: direction, streamIDs: streamIDs, trackID: trackID ?? drawn,
-        ssrc: ssrc, rtxSSRC: rtxSSRC, layers: layers, by: origin))
-    return all.count - 1
+    return layers
   }
 
   private func drawSSRC(besides other: UInt32, _ others: [UInt32] = []) -> UInt32 {
@@ -125,6 +130,13 @@ struct TransceiverTable {
       return (index, false)
     }
     return (make(kind, .recvonly, by: .remoteOffer), true)
+  }
+
+  /// Lets a sender send the layers that a remote offer asks for.
+  mutating func takeLayers(of section: SDPSection, _ index: Int) {
+    let rids = section.wantedLayers
+    guard rids.count > 1, all[index].mayTakeLayers else { return }
+    all[index].take(layers(rids, all[index].ssrc, all[index].rtxSSRC))
   }
 
   /// Takes a transceiver out whose section was rejected; tells what goes with it.

@@ -77,6 +77,21 @@ extension Transceiver {
   }
 }
 
+extension SDPSection {
+  /// The layers that the section's sender wants to get: of alternatives the first, each with a line
+  /// of its own (RFC 8853 section 5.2).
+  var wantedLayers: [String] {
+    var layers: [String] = []
+    for choices in Simulcast.streams(simulcast?.received) {
+      guard let rid = choices.first?.rid, SimulcastLayer.isName(rid), !layers.contains(rid),
+        rids.contains(where: { !$0.isSent && $0.id == rid })
+      else { continue }
+      layers.append(rid)
+    }
+    return Array(layers.prefix(SimulcastLayer.countMaximum))
+  }
+}
+
 extension Simulcast {
   /// The streams of a list, each with its alternatives (RFC 8853 section 5.1).
   static func streams(_ list: String?) -> [[(rid: String, isPaused: Bool)]] {

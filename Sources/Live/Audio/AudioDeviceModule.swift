@@ -31,8 +31,16 @@ extension AudioDeviceModule {
 /// How a device reaches its session, which it does not keep alive.
 public final class AudioDevicePort: Sendable {
   private weak let session: AudioSession?
+  private let processor: VoiceProcessor?
 
-  init(_ session: AudioSession) { self.session = session }
+  init(_ session: AudioSession?, _ processor: VoiceProcessor? = nil) {
+    (self.session, self.processor) = (session, processor)
+  }
+
+  /// The same with processing of what is captured.
+  func processing(_ processor: VoiceProcessor) -> AudioDevicePort {
+    AudioDevicePort(session, processor)
+  }
 
   /// Gives the session captured audio.
   ///
@@ -41,11 +49,17 @@ public final class AudioDevicePort: Sendable {
   @discardableResult
   public func capture(_ chunk: PCMChunk) throws(AudioDeviceError) -> Int {
     guard let session else { throw .audioUnitInactive }
-    return try session.deliver(chunk, from: .unit)
+    guard let processor else { return try session.deliver(chunk, from: .unit) }
+    guard let processed = processor.processed(chunk) else { return chunk.frameCount }
+    return try session.deliver(processed, from: .unit)
   }
 
   /// The next frames to play, in the device's format; silence where there is nothing.
-  public func pull(frames: Int) -> [Int16] { session?.pullPlayout(frames: frames) ?? [] }
+  public func pull(frames: Int) -> [Int16] {
+    let samples = session?.pullPlayout(frames: frames) ?? []
+    processor?.played(samples)
+    return samples
+  }
 
   /// Says that something happened; safe to call from anywhere, it is taken soon after.
   public func report(_ event: AudioDeviceEvent) { session?.report(event) }

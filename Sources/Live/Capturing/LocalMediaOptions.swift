@@ -1,3 +1,5 @@
+public import AudioSession
+
 /// What an application captures by default, as client SDKs of rooms have it.
 public struct LocalMediaOptions: Hashable, Sendable, Codable {
   /// Where the video frames come from.
@@ -20,12 +22,16 @@ public struct LocalMediaOptions: Hashable, Sendable, Codable {
     case appOrientation
   }
 
-  /// What audio is processed for.
+  /// What audio is processed for, by an audio session that is asked for it and a device that can
+  /// (`VoiceProcessingDevice`).
   public enum AudioType: String, Hashable, Sendable, Codable {
     /// Speech: echo is cancelled.
     case voice
     /// Music: it stays as it is.
     case music
+
+    /// What an audio session is to ask of its device.
+    public var processing: AudioProcessingProfile { self == .voice ? .voice : .music }
   }
 
   /// Where the video frames come from.
@@ -59,7 +65,7 @@ public struct LocalMediaOptions: Hashable, Sendable, Codable {
   /// The names of up to three layers that video is sent in, the smallest first; nil: one layer.
   ///
   /// Servers of rooms give each receiver the layer that it asks for. Each is 1 to 16 letters and
-  /// digits; Janus knows `l`, `m` and `h` by their order.
+  /// digits; Janus knows `l`, `m` and `h` by their order, and Sora's offer names its own instead.
   public var videoLayers: [String]?
   /// What audio is processed for.
   public var audioType = AudioType.voice

@@ -59,7 +59,8 @@ struct PacketSeries {
   /// The packets with what came since the last time.
   func read(_ path: String) throws(TapeError) -> PacketSeries {
     var later = self
-    let connection = try TakeFile.openForQueries(path)
+    // A row names what other tables say of it, so all of them are read as of one moment.
+    let connection = try TakeFile.openSnapshot(path)
     do throws(SQLiteError) {
       try later.read(connection)
     } catch {

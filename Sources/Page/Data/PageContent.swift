@@ -45,7 +45,7 @@ package struct PageContent {
     tell("what the take holds")
     let info = try TakeInfo(path: path, countsPackets: false)
     let timeline = try Timeline(path: path)
-    let connection = try TakeFile.openForQueries(path)
+    let connection = try TakeFile.openSnapshot(path)
     var list = PageSeriesList()
     var members = PageContent.facts(of: info)
     do throws(SQLiteError) {
@@ -85,7 +85,7 @@ package struct PageContent {
   /// It is all that has to be quick while a take is recorded; everything else stays as it was.
   package mutating func readBriefly() throws(TapeError) -> Reading {
     packets = try packets.read(path)
-    let connection = try TakeFile.openForQueries(path)
+    let connection = try TakeFile.openSnapshot(path)
     var list = PageSeriesList()
     packets.drain(into: &list)
     var members = [("isBrief", "true")]

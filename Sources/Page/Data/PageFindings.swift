@@ -14,7 +14,17 @@ struct PageFindings {
     var spans: [(from: Int64, to: Int64, evidence: String)]
 
     /// How long it lasted in all, which ranks findings of one severity.
-    var length: Int64 { spans.reduce(0) { $0 &+ max(0, $1.to &- $1.from) } }
+    ///
+    /// What went on at the same time, as losses of several streams do, counts once.
+    var length: Int64 {
+      var sum: Int64 = 0
+      var end = Int64.min
+      for span in spans.sorted(by: { $0.from < $1.from }) where span.to > end {
+        sum &+= max(0, span.to &- max(span.from, end))
+        end = span.to
+      }
+      return sum
+    }
   }
 
   private var findings: [Finding] = []
@@ -45,8 +55,35 @@ struct PageFindings {
             severity: Self.severities[problem.name] ?? 2, spans: [span]))
       }
     }
+    leaveOutRepetitions()
     // Stable, so that what is equal stays in the order of its beginning.
     findings.sort { ($0.severity, $0.length) > ($1.severity, $1.length) }
+  }
+
+  /// Leaves one finding of a cause.
+  ///
+  /// A connection that never came about was not lost; and what a peer of the take missed is told by
+  /// itself, not by the reports to its other side.
+  private mutating func leaveOutRepetitions() {
+    let unconnected = Set(findings.filter { $0.rule == "never-connected" }.map(\.peer))
+    findings.removeAll { $0.rule == "disconnected" && unconnected.contains($0.peer) }
+    let missed = findings.filter { $0.rule == "loss" }
+    for place in findings.indices where findings[place].rule == "loss-at-peer" {
+      let peer = findings[place].peer
+      let streams = Set(
+        missed.filter { $0.peer != peer }.flatMap(\.spans)
+          .compactMap { Self.stream(in: $0.evidence) })
+      findings[place].spans.removeAll { span in
+        Self.stream(in: span.evidence).map(streams.contains) ?? false
+      }
+    }
+    findings.removeAll(where: \.spans.isEmpty)
+  }
+
+  /// The stream that the words of a problem are about.
+  private static func stream(in evidence: String) -> Substring? {
+    guard let word = evidence.firstRange(of: "ssrc ") else { return nil }
+    return evidence[word.upperBound...].prefix(while: \.isNumber)
   }
 
   /// The findings as a JSON array; `spans` has seconds and the evidence, longest first.

@@ -46,7 +46,7 @@ package struct PageQuery: Sendable {
       name: "channels", form: .spans,
       sql: """
         SELECT peer, channel, coalesce(open_ns, from_ns) / 1e9, coalesce(closed_ns, \(end)) / 1e9,
-          label
+          iif(open_ns IS NULL, 'connecting', 'open')
         FROM channel_total ORDER BY peer, channel
         """),
     PageQuery(

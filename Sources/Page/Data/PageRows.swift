@@ -99,6 +99,23 @@ enum PageRows {
         )
         WHERE carried = 1 ORDER BY row LIMIT 5000
         """),
+    // What a connection was asked to be, without the secrets of its servers.
+    List(
+      name: "settings",
+      sql: """
+        SELECT peer, configuration ->> '$.iceTransportPolicy' AS transportPolicy,
+          configuration ->> '$.bundlePolicy' AS bundlePolicy,
+          (
+            SELECT group_concat(url.value, ', ')
+            FROM json_each(configuration, '$.iceServers') AS server,
+              json_each(server.value, '$.urls') AS url
+          ) AS servers
+        FROM (
+          SELECT peer, iif(json_valid(configuration), configuration, '{}') AS configuration
+          FROM peer
+        )
+        ORDER BY peer
+        """),
     List(
       name: "secured",
       sql: """

@@ -7,8 +7,8 @@ import { seriesOf, sideName, take } from "./take.js";
 
 /** The numbers: each is `{title, value, note, tone}`, or nothing when the take cannot tell. */
 export function cards() {
-  return [setUp(), frozen(), concealed(), missing(), roundTrip(), spoken(), data(),
-    ...machineCards(), traffic()].filter(Boolean).slice(0, cardsShown);
+  return [setUp(), frozen(), concealed(), missing(), roundTrip(), ...machineCards(), data(),
+    spoken(), traffic()].filter(Boolean).slice(0, cardsShown);
 }
 
 /** One row of them. */
@@ -118,12 +118,17 @@ function roundTrip() {
 }
 
 function spoken() {
+  // Of whom the take has both ends, what was said counts, not what was heard.
   const byPerson = new Map();
   for (const [peer, participant, from, to] of take.speakers ?? []) {
     const name = speakerName(participant, peer);
-    byPerson.set(name, (byPerson.get(name) ?? 0) + to - from);
+    const [, direction] = participant.split("/");
+    const sums = byPerson.get(name) ?? { out: 0, in: 0 };
+    sums[direction === "out" ? "out" : "in"] += to - from;
+    byPerson.set(name, sums);
   }
-  const ranked = [...byPerson].sort((a, b) => b[1] - a[1]).slice(0, 2);
+  const ranked = [...byPerson].map(([name, sums]) => [name, sums.out || sums.in])
+    .sort((a, b) => b[1] - a[1]).slice(0, 2);
   if (!ranked.length) return null;
   return {
     title: "Spoke", value: ranked.map(([, seconds]) =>
@@ -133,11 +138,17 @@ function spoken() {
 }
 
 function data() {
-  const messages = seriesOf("messages");
   if (!take.channelList.length) return null;
+  // Where both ends are in the take, each channel is there twice, and each message.
+  const own = take.channelList.filter(({ remote }) => !remote);
+  const isTwice = take.peers.length > 1 && 2 * own.length === take.channelList.length;
+  const channels = isTwice ? own : take.channelList;
+  const messages = seriesOf("messages", isTwice ? { direction: "out" } : {});
   const count = messages.reduce((sum, series) => sum + series.count, 0);
+  // Channels that nobody used are of interest only where there is nothing else.
+  if (!count && take.flows.length) return null;
   return { title: "Messages", value: digits(count, 6),
-    note: `on ${counted(take.channelList.length, "channel")}` };
+    note: `on ${counted(channels.length, "channel")}` };
 }
 
 function traffic() {

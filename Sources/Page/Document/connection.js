@@ -1,8 +1,9 @@
 // How the peers reached each other: candidates, their pairs as a grid, and what secures the path.
-import { counted, duration, make, place } from "./basics.js";
+import { byteCount, counted, duration, make, place } from "./basics.js";
 import { timeText } from "./clock.js";
 import { toneOf } from "./kinds.js";
 import { coverageGaps } from "./machines.js";
+import { candidateTypes } from "./signaling.js";
 import { peerName, take } from "./take.js";
 
 export function makeConnection() {
@@ -16,12 +17,27 @@ function peerCard({ peer, role, bytesIn, bytesOut }) {
   return make("div", { class: "card" },
     make("h2", {}, `${peerName(peer)}${role && role !== peerName(peer) ? `, ${role}` : ""}`),
     make("p", {},
-      `${(bytesIn / 1e6).toFixed(2)} MB received, ${(bytesOut / 1e6).toFixed(2)} MB sent. `,
-      secured ? ["DTLS", secured.version, secured.cipherSuite, secured.profile,
+      `${byteCount(bytesIn)} received, ${byteCount(bytesOut)} sent. `,
+      policiesOf(peer),
+      secured ? [versionName(secured.version), secured.cipherSuite, secured.profile,
         secured.role && `as ${secured.role}`].filter(Boolean).join(", ") : "Not secured."),
     make("h3", {}, counted(pairs.length, "candidate pair")), gridOf(pairs),
     make("h3", {}, "Candidates"), candidatesOf(peer));
 }
+
+/** What the connection was asked to be. */
+function policiesOf(peer) {
+  const asked = take.settings.find((row) => row.peer === peer);
+  if (!asked?.transportPolicy) return "";
+  return `ICE servers: ${asked.servers ?? "none"}; transport policy ${asked.transportPolicy}, `
+    + `bundle policy ${asked.bundlePolicy}. `;
+}
+
+/** Versions of DTLS as they are on the wire (RFC 6347 section 4.1, RFC 9147 section 4.2.1). */
+const versionNames = { FEFF: "1.0", FEFD: "1.2", FEFC: "1.3" };
+
+const versionName = (version) =>
+  ["DTLS", versionNames[String(version).toUpperCase()] ?? version].filter(Boolean).join(" ");
 
 /** Each pair as it was last, with how often it changed. */
 function latestPairs(peer) {
@@ -72,13 +88,13 @@ function candidatesOf(peer) {
   const rows = take.candidates.filter((row) => row.peer === peer);
   if (!rows.length) return make("p", {}, "There were none.");
   const cells = (row) => [
-    timeText(row.at), row.type.replace("-candidate", ""), kindNames[row.candidateType]
-      ?? row.candidateType,
+    timeText(row.at), row.type.replace("-candidate", ""),
+    kindNames[row.candidateType] ?? row.candidateType, candidateTypes[row.candidateType] ?? "",
     row.protocol, `${row.address} port ${row.port}`,
-    row.relatedAddress ? `from ${row.relatedAddress} port ${row.relatedPort}` : "",
+    row.relatedAddress ? `${row.relatedAddress} port ${row.relatedPort}` : "",
       String(row.priority),
   ];
-  const heads = ["time", "side", "type", "over", "address", "", "priority"];
+  const heads = ["time", "side", "type", "which is", "over", "address", "seen from", "priority"];
   return make("table", { class: "grid" },
     make("thead", {}, make("tr", {}, heads.map((text) => make("th", { scope: "col" }, text)))),
     make("tbody", {}, rows.map((row) => make("tr", {},

@@ -59,10 +59,19 @@ export function grid({ context, width, height, from, to, x }) {
 }
 
 /** A number at the top right: the top of the scale. */
-export function topValue({ context, width }, text) {
-  context.fillStyle = ink.dim;
-  context.textAlign = "right";
-  context.fillText(text, width - 3, 7);
+export function topValue(view, text) {
+  label(view, text, view.width - 3, 7, ink.dim, "right");
+}
+
+/** Words over what is drawn already, with the ground around them. */
+export function label({ context }, text, x, y, colour, align = "left") {
+  context.textAlign = align;
+  context.lineJoin = "round";
+  context.lineWidth = 4;
+  context.strokeStyle = ink.card;
+  context.strokeText(text, x, y);
+  context.fillStyle = colour;
+  context.fillText(text, x, y);
 }
 
 /** A round number that is at least as large. */
@@ -121,7 +130,11 @@ export function line(view, at, value, { low = 0, top, colour, dash = [], hasStep
   }
   context.stroke();
   context.setLineDash([]);
-  if (last - first === 1) context.fillRect(x(at[first]) - 1.5, y(value[first]) - 1.5, 3, 3);
+  // One value alone is a dot, as are steps that end before the edge does.
+  const end = last > first ? x(at[last - 1]) : Infinity;
+  if (last - first === 1 || (hasSteps && end < width - 6)) {
+    context.fillRect(Math.max(end - 2, 0), y(value[last - 1]) - 2, 4, 4);
+  }
   return undefined;
 }
 

@@ -45,9 +45,24 @@ const readable = (rule) => {
 /** A finding as a sentence. */
 export function findingText(finding) {
   const subject = subjects[finding.rule] ?? readable(finding.rule);
+  const streams = new Set(finding.spans.map(([, , text]) => /\bssrc (\d+)/.exec(text)?.[1]));
+  const isOncePerStream = !streams.has(undefined) && streams.size === finding.count;
   const many = finding.count > 1
-    ? `, ${counted(finding.count, "time")}, ${duration(finding.seconds)} in all; the longest` : "";
-  return `${subject} at ${sideName(finding.peer)}${many}: ${finding.spans[0][2]}`;
+    ? `, ${isOncePerStream ? `on ${finding.count} streams` : counted(finding.count, "time")}`
+      + `, ${duration(finding.seconds)} in all; the longest` : "";
+  const evidence = inNames(finding.spans[0][2], finding.peer);
+  return `${subject} at ${sideName(finding.peer)}${many}: ${evidence}`;
+}
+
+/** Evidence with the names of streams and tracks in the place of their numbers. */
+function inNames(evidence, peer) {
+  return evidence
+    .replace(/\bssrc (\d+)/g, (all, ssrc) => take.flows.find(({ sent, received }) =>
+      [sent, received].some((way) => way?.ssrcs.has(Number(ssrc))))?.name ?? all)
+    .replace(/\b(audio|video) track (\d+)(?: \((in|out)\))?/g, (all, kind, track, direction) =>
+      take.flows.find((flow) => flow.kind === kind && [flow.sent, flow.received].some((way) =>
+        way?.peer === peer && way.track === Number(track)
+        && way.direction === (direction ?? "in")))?.name ?? all);
 }
 
 /** Shows where a finding is. */
@@ -73,6 +88,8 @@ export function fillFindings() {
     const more = make("div", { class: "more", hidden: true },
       make("code", { class: "command" }, command),
       button("copy", () => copyText(command)),
+      make("ul", {}, finding.spans.slice(0, spansTold).map(([begin, end, text]) => make("li", {},
+        `${timeText(begin, 0.1)} – ${timeText(end, 0.1)}: ${text}`))),
       make("pre", { tabindex: 0 }, finding.sql));
     return make("div", { class: "finding" },
       make("span", { class: `pill ${tone}` },
@@ -102,6 +119,9 @@ function coverageRow() {
     make("span", { class: "pill off" }, "not seen"),
     make("p", {}, lines.join(" ")))];
 }
+
+/** How many places of a finding are told, in the words and with the numbers of its query. */
+const spansTold = 10;
 
 /** How many findings are in sight before all are asked for. */
 const findingsShown = 5;

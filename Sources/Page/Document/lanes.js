@@ -1,7 +1,7 @@
 // What lanes there are, in groups by person and purpose.
 import { byteCount, counted, digits } from "./basics.js";
 import { clock } from "./clock.js";
-import { grid, ink } from "./draw.js";
+import { grid, ink, label } from "./draw.js";
 import {
   curveLane, frameLane, rateLane, spanLane, tickLane, toneOf, waveLane,
 } from "./kinds.js";
@@ -279,12 +279,13 @@ function connectionGroup({ peer }) {
       : "good" };
   });
   if (paths.length) lanes.splice(2, 0, spanLane("ICE pair", paths, { query: "path" }));
-  lanes.push(...pairLanes(peer));
-  const trips = curvesOf("path-round-trip", { peer }, "control");
-  const media = curvesOf("round-trip", { peer }, "control");
+  lanes.push(...pairLanes(peer, paths.length > 0));
+  const trips = curvesOf("path-round-trip", { peer }, "control",
+    { name: "ICE", hasSteps: true });
+  const media = curvesOf("round-trip", { peer }, "control", { name: "RTCP", dash: [4, 3] });
   if (trips.length || media.length) {
     lanes.push(curveLane("round trip", "ms", trips.length ? [...trips, ...media.slice(0, 1)]
-      : media.slice(0, 2),
+      : media.slice(0, 1),
       { query: trips.length ? "path-round-trip" : "round-trip" }));
   }
   lanes.push(...estimateLanes(peer), ...wholeLanes(peer));
@@ -295,26 +296,32 @@ function connectionGroup({ peer }) {
   };
 }
 
-/** The states of each candidate pair over time, the selected one in words. */
-function pairLanes(peer) {
+/** The states of each candidate pair over time, in sight at first where none came to anything. */
+function pairLanes(peer, hasPath) {
   const rows = take.pairs.filter((row) => row.peer === peer);
   const pairs = new Map();
   for (const row of rows) {
     if (!pairs.has(row.pair)) pairs.set(row.pair, []);
     const list = pairs.get(row.pair);
     const last = list.at(-1);
-    const text = `${row.state}${row.selected ? ", selected" : row.nominated ? ", nominated" : ""}`;
+    const answers = row.state === "failed" && row.sent
+      ? `, ${row.answered ?? 0} of ${row.sent} checks answered` : "";
+    const text = `${row.state}${row.selected ? ", selected" : row.nominated ? ", nominated" : ""}`
+      + answers;
     if (last?.text === text) continue;
     if (last) last.to = row.at;
     list.push({ from: row.at, to: take.seconds, text, tone: toneOf(row.state), row });
   }
-  return [...pairs.values()].slice(0, pairsShown).map((list) => {
+  return [...pairs.values()].slice(0, pairsShown).map((list, index) => {
     const [{ row }] = list;
     return spanLane(`${row.localType} → ${row.remoteType}`, list.map((span) => ({
       ...span, text: `${span.text}: ${row.local} → ${row.remote}`,
-    })), { isExtra: true, query: "pairs" });
+    })), { isExtra: hasPath || index >= failedPairsShown, query: "pairs" });
   });
 }
+
+/** How many pairs of a connection that never came about are in sight at first. */
+const failedPairsShown = 6;
 
 /** More pairs than that are for the grid of the view of the connection. */
 const pairsShown = 24;
@@ -394,6 +401,7 @@ function ladder(view, list, isUp) {
   context.fillStyle = ink.line;
   context.fillRect(0, middle, view.width, 1);
   const free = { true: -Infinity, false: -Infinity };
+  const words = [];
   for (const row of list) {
     if (row.at < view.from - 1 || row.at > view.to) continue;
     const at = x(row.at);
@@ -411,12 +419,12 @@ function ladder(view, list, isUp) {
     context.stroke();
     const wide = context.measureText(row.type).width;
     if (isMain && at > free[up < 0] && at + wide < view.width + 40) {
-      context.fillStyle = ink[colour === "data" ? "ink" : `${colour}-text`];
-      context.textAlign = "left";
-      context.fillText(row.type, at + 5, middle + up * 12);
+      words.push([row.type, at + 5, middle + up * 12, colour === "data" ? "ink" : `${colour}-text`]);
       free[up < 0] = at + wide + 14;
     }
   }
+  // Over the arrows that come later.
+  for (const [text, left, top, colour] of words) label(view, text, left, top, ink[colour]);
 }
 
 function speakerGroup() {
@@ -435,8 +443,7 @@ function speakerGroup() {
     && take.flows.some((flow) => flow.kind === "audio" && flow.sent && flow.received);
   const lanes = names.map((participant, index) => spanLane(
     nameOf(participant), people.get(participant).list.map((span) => ({
-      ...span, text: `${nameOf(participant)}, ${span.text}`,
-      tone: ["audio", "data", "control", "video"][index % 4],
+      ...span, tone: ["audio", "data", "control", "video"][index % 4],
     })), { query: "speakers", isExtra: index > 7
       || (hasBoth && participant.split("/")[1] === "in") }));
   const dominant = spansOf("dominant", () => true, "audio");
@@ -452,15 +459,18 @@ function speakerGroup() {
   }];
 }
 
-/** `caller/in/1` in words: whom the caller hears; in a room, who it is. */
+/** Who `caller/in/1` is: whom the caller hears, or the caller; in a room, its people. */
 export function speakerName(participant, peer) {
   const [label, direction, track, contributor] = participant.split("/");
   const carriers = contributor ? []
     : carriersOf({ peer, direction, track: Number(track) });
   if (carriers.length) return carriers.map(({ name }) => name).join(", then ");
   if (contributor) return `${label} hears ${contributor}`;
-  if (direction === "out") return `${label} speaks`;
-  return direction === "in" ? `${label} hears${Number(track) > 1 ? ` ${track}` : ""}` : participant;
+  const flow = take.flows.find(({ kind, sent, received }) => kind === "audio"
+    && [sent, received].some((way) => way?.peer === peer && way.direction === direction
+      && way.track === Number(track)));
+  if (flow) return flow.name.replace(" audio", "").replace(/['\u2019]s?(?= \d+$|$)/, "");
+  return direction === "out" ? label : direction === "in" ? `whom ${label} hears` : participant;
 }
 
 /** How many channels are in sight before all are asked for. */
@@ -495,9 +505,10 @@ function channelLane(peer, channel, messages, index) {
     };
   });
   const open = spansOf("channels", (row) => row[0] === peer && Number(row[1]) === channel.channel,
-    "data");
+    (text) => (text === "open" ? "data" : "wait"));
   if (!lists.length) {
-    return spanLane(label, open.map((span) => ({ ...span, text: "open, no message" })), more);
+    return spanLane(label, open.map((span) => ({ ...span,
+      text: span.text === "open" ? "open, no message" : `${span.text}, never opened` })), more);
   }
   const lane = tickLane(label, lists, more);
   const { draw } = lane;

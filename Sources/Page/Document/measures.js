@@ -18,7 +18,7 @@ export const rateAt = (list, time, window) =>
   (8 * carried(list, time - window / 2, time + window / 2)) / window;
 
 /** The window over which a rate is taken when so much time is in sight, and a pixel is so long. */
-export const rateWindow = (length, pixel) => Math.max(2 * pixel, Math.min(0.1, length / 20));
+export const rateWindow = (length, pixel) => Math.max(3 * pixel, Math.min(0.2, length / 40));
 
 /* ---- Frames ---- */
 

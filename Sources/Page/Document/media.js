@@ -81,7 +81,7 @@ function seek(player, time) {
     player.wanted = time;
     return;
   }
-  const at = Math.min(Math.max(time - player.begin + 0.0006, 0), element.duration || Infinity);
+  const at = Math.min(Math.max(time - player.begin + 0.0012, 0), element.duration || Infinity);
   if (Math.abs(element.currentTime - at) > 0.0005) element.currentTime = at;
 }
 
@@ -265,6 +265,9 @@ export function filmLane(way, redrawn) {
     label: "seen", height, tone: "video",
     draw({ context, width: all, from, to }) {
       const { width } = film;
+      // What was wanted for another view is not waited for.
+      film.view = `${from} ${to} ${all}`;
+      film.queue.length = 0;
       const step = width + 4;
       for (let left = 0; left < all; left += step) {
         const time = from + ((left + width / 2) / all) * (to - from);
@@ -336,17 +339,21 @@ async function makePictures(film, way, height, redrawn) {
   const wanted = film.queue.splice(0).filter(([key]) => !film.pictures.has(key))
     .sort((a, b) => a[1] - b[1]).slice(0, pictureBatch)
     .map(([key, time]) => [key, Math.max(time - begin, 0)]);
-  while (wanted.length) {
+  film.pace ??= { rate: quickRate, isLate: false };
+  const { pace, view } = film;
+  const isStale = () => film.view !== view;
+  while (wanted.length && !isStale()) {
     const [[key, at]] = wanted;
     if (at >= (element.duration || Infinity)) {
       keep(key);
       wanted.shift();
-    } else if (framesBefore(way, at + begin) < framesToSeek
+    } else if (pace.isLate || framesBefore(way, at + begin) < framesToSeek
       || !element.requestVideoFrameCallback) {
       await seekTo(element, at);
       keep(key);
       wanted.shift();
-    } else await runOver(element, wanted, keep);
+      pace.isLate = false;
+    } else await runOver(element, wanted, keep, pace, isStale);
   }
   film.isBusy = false;
   redrawn(wide);
@@ -367,13 +374,30 @@ const seekTo = (element, at) => new Promise((done) => {
   element.currentTime = at;
 });
 
-/** Runs a video quickly over the times that are wanted, and keeps what it shows then. */
-async function runOver(element, wanted, keep) {
+/**
+ * Runs a video quickly over the times that are wanted, and keeps what it shows then. A decoder that
+ * leaves out so much that another picture would be shown for one is sought once, and run slower.
+ */
+async function runOver(element, wanted, keep, pace, isStale) {
   if (element.currentTime > wanted[0][1] || element.ended) await seekTo(element, wanted[0][1]);
-  element.playbackRate = quickRate;
+  element.playbackRate = pace.rate;
+  const near = wanted.length > 1 ? Math.max((wanted[1][1] - wanted[0][1]) / 4, 0.1) : 0.1;
+  const over = new AbortController();
   await new Promise((done) => {
     const look = (_, { mediaTime }) => {
-      while (wanted.length && wanted[0][1] <= mediaTime + 0.02) keep(wanted.shift()[0]);
+      if (isStale()) {
+        done();
+        return;
+      }
+      while (wanted.length && wanted[0][1] <= mediaTime + 0.02) {
+        if (mediaTime - wanted[0][1] > near) {
+          pace.isLate = true;
+          pace.rate = Math.max(pace.rate / 2, 1);
+          done();
+          return;
+        }
+        keep(wanted.shift()[0]);
+      }
       if (wanted.length && !element.ended) element.requestVideoFrameCallback(look);
       else done();
     };
@@ -381,12 +405,13 @@ async function runOver(element, wanted, keep) {
     element.addEventListener("ended", () => {
       while (wanted.length) keep(wanted.shift()[0]);
       done();
-    }, { once: true });
+    }, { once: true, signal: over.signal });
     element.play().catch(() => {
       wanted.length = 0;
       done();
     });
   });
+  over.abort();
   element.pause();
 }
 

@@ -2,6 +2,7 @@
 // of the same side, and from what it answers.
 import { button, make, place } from "./basics.js";
 import { setAddressPart, timeText, visit } from "./clock.js";
+import { copyText } from "./copying.js";
 import { peerName, take } from "./take.js";
 
 const exchange = { chosen: 0, isWhole: false, against: "before" };
@@ -152,11 +153,12 @@ function fillMessage() {
     make("p", {},
       make("b", {},
         `${peerName(row.peer)} ${row.direction === "out" ? "sent" : "received"} ${row.type}`),
-    ` over ${row.transport} at ${timeText(row.at)}, step ${row.step} `,
-    button("go there", () => {
-      place("tab-call").click();
-      visit(row.at);
-    }));
+      ` over ${row.transport} at ${timeText(row.at)}, step ${row.step} `,
+      button("go there", () => {
+        place("tab-call").click();
+        visit(row.at);
+      }), " ",
+      row.message === undefined ? null : button("copy", () => copyText(sdp ?? row.message)));
   if (sdp === null) {
     exchange.body.replaceChildren(head, row.message === undefined
       ? make("p", {}, "Its text was left out of this page.") : candidateText(row.message));
@@ -196,7 +198,8 @@ function sectionElement(section, former, index, hasFormer) {
   const shown = exchange.isWhole || !hasFormer ? lines
     : lines.filter(({ change }) => change !== "same");
   const title = section.kind === "session" ? "Session"
-    : `${section.kind}${section.mid === undefined ? "" : `, mid ${section.mid}`}`;
+    : [section.kind, section.mid === undefined ? "" : `mid ${section.mid}`, wayOf(section)]
+      .filter(Boolean).join(", ");
   const words = !hasFormer ? `${section.lines.length} lines` : changes ? `${changes} lines differ`
     : "nothing differs";
   return make("details", { class: `section ${section.kind}`, open: changes > 0 || !hasFormer
@@ -205,7 +208,16 @@ function sectionElement(section, former, index, hasFormer) {
     ...shown.map(({ line, change }) => lineElement(line, change)));
 }
 
-const candidateTypes = { host: "own address", srflx: "seen by a STUN server",
+/** In which direction a section goes, or that it was refused (RFC 9429 section 5.3.1). */
+function wayOf({ kind, title, lines }) {
+  if (/^m=\S+ 0 /.test(title) && !lines.includes("a=bundle-only")) return "rejected";
+  if (kind === "application") return "";
+  return lines.map((line) => /^a=(sendrecv|sendonly|recvonly|inactive)$/.exec(line)?.[1])
+    .find(Boolean) ?? "";
+}
+
+/** What the types of candidates mean (RFC 8445 section 5.1.1). */
+export const candidateTypes = { host: "own address", srflx: "seen by a STUN server",
   prflx: "seen by the peer", relay: "of a relay" };
 
 function lineElement(line, change) {

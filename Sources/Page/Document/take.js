@@ -56,7 +56,7 @@ export function adoptBeside(data, bytes) {
   const mark = (label) => `${label} (${data.file})`;
   const moved = (peer) => (peer === undefined || peer === null ? peer : peer + secondPeers);
   for (const list of ["tracks", "streams", "signaling", "candidates", "pairs", "channelList",
-    "secured"]) {
+    "secured", "settings"]) {
     take[list] = [...take[list], ...data[list].map((row) => ({ ...row, peer: moved(row.peer) }))];
   }
   for (const list of ["states", "path", "channels", "freezes", "limits", "sizes"]) {

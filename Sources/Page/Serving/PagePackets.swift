@@ -15,7 +15,7 @@ package enum PagePackets {
 
     /// Nil when the take has no packet of the row.
     package init?(row: Int64, _ connection: borrowing SQLiteConnection) throws(SQLiteError) {
-      var rows = try connection.prepare(
+      let rows = try connection.prepare(
         "SELECT at_ns, direction, local, remote FROM packet WHERE row = \(row) LIMIT 1")
       guard try rows.step() else { return nil }
       let (at, direction, local, remote) = rows.values(

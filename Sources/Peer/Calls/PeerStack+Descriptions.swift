@@ -75,6 +75,7 @@ extension PeerStack {
 
   func apply(_ changes: [Negotiation.Change], isAnswerToOwnOffer: Bool = false) {
     senders.endTransactions()
+    followLayers()
     for change in changes {
       switch change {
       case .signalingState(_, let to): tell(states.move(to: to))

@@ -15,6 +15,21 @@ extension PeerStack {
     updateCaptures()
   }
 
+  /// Lets senders have the encodings that fit the layers of their transceivers, after a remote
+  /// offer asked for a simulcast or was taken back.
+  func followLayers() {
+    for transceiver in negotiation.transceivers {
+      let rids = transceiver.layers.map(\.rid)
+      guard senders.follow(rids, of: transceiver.id, transceiver.kind) else { continue }
+      let indices = tracks.sendingIndices(of: transceiver.id)
+      guard let first = indices.first, let source = tracks.sending[first].source else { continue }
+      let isEnabled = tracks.sending[first].isEnabled
+      for index in indices { drive(sending: index, .stop) }
+      tracks.removeSending(of: transceiver.id)
+      addTracks(source, of: transceiver.id, transceiver.kind, isEnabled: isEnabled)
+    }
+  }
+
   /// Gives up the layers that the peer refused.
   private func settleLayers() {
     for transceiver in negotiation.transceivers where !transceiver.layers.isEmpty {

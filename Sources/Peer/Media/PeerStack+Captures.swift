@@ -16,13 +16,16 @@ extension PeerStack {
       guard tracks.sending[index].source != source else { return }
       drive(sending: index, .source(source))
     }
-    if indices.isEmpty, let source {
-      for encoding in senders.encodings(of: id, kind) {
-        tracks.add(source, of: id, kind, rid: encoding.rid)
-        drive(sending: tracks.sending.count - 1, .enabled(isEnabled))
-      }
-    }
+    if indices.isEmpty, let source { addTracks(source, of: id, kind, isEnabled: isEnabled) }
     updateCaptures()
+  }
+
+  /// Adds a track for each encoding of a sender that has none.
+  func addTracks(_ source: MediaSource, of id: UInt32, _ kind: MediaKind, isEnabled: Bool) {
+    for encoding in senders.encodings(of: id, kind) {
+      tracks.add(source, of: id, kind, rid: encoding.rid)
+      drive(sending: tracks.sending.count - 1, .enabled(isEnabled))
+    }
   }
 
   func stopCapture(of transceiver: UInt32) {

@@ -68,6 +68,25 @@ struct SenderTable {
     update(transceiver, kind) { $0.encodings = encodings }
   }
 
+  /// Takes the encodings of a transceiver whose layers an offer has decided on, or takes them back.
+  ///
+  /// - Parameter rids: the layers; none for one stream.
+  /// - Returns: whether there was anything to change.
+  mutating func follow(_ rids: [String], of transceiver: UInt32, _ kind: MediaKind) -> Bool {
+    let known = encodings(of: transceiver, kind).compactMap(\.rid)
+    guard rids.isEmpty ? !known.isEmpty : rids.contains(where: { !known.contains($0) })
+    else { return false }
+    let encodings =
+      rids.isEmpty
+      ? [RTPEncoding(defaultsFor: kind)]
+      : RTPEncoding.scaled(rids.map { RTPEncoding(rid: $0) })
+    update(transceiver, kind) {
+      $0.encodings = encodings
+      $0.lastRead = nil
+    }
+    return true
+  }
+
   /// Gives up the layers that an exchange did not leave.
   mutating func keepLayers(_ rids: [String], of transceiver: UInt32) {
     guard let index = senders.firstIndex(where: { $0.transceiver == transceiver }),
@@ -205,12 +224,17 @@ extension RTPEncoding {
     let count = kind == .audio ? 1 : SimulcastLayer.countMaximum
     var suited = encodings.prefix(count).map { $0.suited(to: kind) }
     if suited.count == 1 { suited[0].rid = nil }
-    if suited.count > 1, encodings.allSatisfy({ $0.scaleResolutionDownBy == nil }) {
-      for index in suited.indices {
-        suited[index].scaleResolutionDownBy = Double(1 << (suited.count - 1 - index))
-      }
+    let isScaled = encodings.contains { $0.scaleResolutionDownBy != nil }
+    return suited.count > 1 && !isScaled ? scaled(suited) : suited
+  }
+
+  /// Layers of which each is half as large as the next one.
+  static func scaled(_ encodings: [RTPEncoding]) -> [RTPEncoding] {
+    var encodings = encodings
+    for index in encodings.indices {
+      encodings[index].scaleResolutionDownBy = Double(1 << (encodings.count - 1 - index))
     }
-    return suited
+    return encodings
   }
 
   /// Refuses what is out of range.

@@ -86,6 +86,11 @@ struct TrackTable {
         audioBitrateMaximum: configuration.audioBitrate))
   }
 
+  /// Takes out the tracks of a sender.
+  mutating func removeSending(of transceiver: UInt32) {
+    sending.removeAll { $0.transceiver == transceiver }
+  }
+
   /// Takes out the layers of a sender that are no longer sent.
   mutating func keepLayers(_ rids: [String], of transceiver: UInt32) {
     sending.removeAll { track in

@@ -17,8 +17,8 @@ struct BenchTakesCommand: ParsableCommand {
       replays them. The floor is the time that libvpx, libopus and libsrtp need for the same \
       frames and packets, measured in the same run; of a size it is a packet capture of the same \
       datagrams. Of several rounds the fastest counts, because a machine's other work only ever \
-      slows one down. The size of the executable and of the call's page, and the time of its start \
-      (retake --help), stand beside their goals.
+      slows one down. The size of the executable without symbols (as it is installed) and of the \
+      call's page, and the time of its start (retake --help), stand beside their goals.
 
       Each line is printed when it is measured; all of them take about four minutes on two cores. \
       No measurement is repeated any more once it has taken a minute.

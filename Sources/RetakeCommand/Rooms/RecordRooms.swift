@@ -75,6 +75,7 @@ struct RecordSora: AsyncParsableCommand {
         retake record sora wss://sora.example/signaling --channel test --publish pattern
         retake record sora wss://sora.example/signaling --channel test --role recvonly
         retake record sora wss://sora.example/signaling --channel test --set spotlight=true
+        retake record sora wss://sora.example/signaling --channel test --publish pattern --simulcast
       """)
 
   @Argument(
@@ -116,6 +117,8 @@ struct RecordSora: AsyncParsableCommand {
       let parts = field.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
       words[String(parts[0])] = String(parts[1])
     }
+    // The server offers the layers, where it is asked for them.
+    if taking.simulcast, words["simulcast"] == nil { words["simulcast"] = "true" }
     try await RoomRecording(
       server: .sora(urls, options: words), roomID: channel, name: "sora", options: options,
       room: taking, role: role?.role ?? (taking.publish.isEmpty ? .recvonly : .both),

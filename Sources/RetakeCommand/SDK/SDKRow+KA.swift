@@ -27,10 +27,9 @@ extension SDKRow {
     .works(
       "KA10", "rotation by device or by application",
       by: "VideoCaptureSessionTests/theOptionsOfLocalMediaMakeACapturerThatFollowsTheDevice"),
-    .inPart(
+    .works(
       "KA11", "voice or music, and automatic gain",
-      without: "asked of the device; there is no processing of audio here",
-      by: "AudioModeTests/noProfileCancelsEchoOrControlsGainHere"),
+      by: "VoiceProcessingTests/theEchoOfTheLoudspeakerIsTakenOut"),
     .works(
       "KA12", "a pool of receivers that grows up to a limit",
       by: "ReceivingTests/receiversGrowToTheirLimitAndNoFurther"),

@@ -33,6 +33,8 @@ final class RoomLink: Sendable {
     /// What was reported to be received, by transceiver.
     var receiving: [UInt32: String] = [:]
     var channels: [(label: String, channel: DataChannel)] = []
+    /// Layers of sections that no description has named yet.
+    var layers: [(mid: String, layers: [SendLayer])] = []
   }
 
   init(
@@ -121,6 +123,11 @@ final class RoomLink: Sendable {
       try await reportLocal()
     case .setRemote(let description):
       try await connection.setRemoteDescription(description)
+      let layers = state.withLock { state in
+        defer { state.layers = [] }
+        return state.layers
+      }
+      for (mid, layers) in layers { try await setLayers(layers, of: mid) }
       if description.type == .offer {
         try await connection.setLocalDescription()
         try await reportLocal()
@@ -217,7 +224,10 @@ final class RoomLink: Sendable {
 
   private func setLayers(_ layers: [SendLayer], of mid: String) async throws(PeerError) {
     let known = try await connection.transceivers.first { $0.mid == mid }
-    guard let transceiver = known?.id else { return }
+    guard let transceiver = known?.id else {
+      // A server names them together with the offer that has the section.
+      return state.withLock { $0.layers.append((mid, layers)) }
+    }
     var parameters = try await connection.getParameters(of: transceiver)
     for layer in layers {
       // Without layers there is one encoding, and the first that is named is meant.

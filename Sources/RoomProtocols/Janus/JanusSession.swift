@@ -63,9 +63,12 @@ struct JanusSession: Sendable {
   func has(_ role: JanusRole) -> Bool { handles.contains { $0.role == role } }
 
   private mutating func abandon() {
-    for case .message(_, .configure(let action?, let setting)) in requests.removeAll() {
-      abandoned.append((action, setting))
-    }
+    for purpose in requests.removeAll() { abandon(purpose) }
+  }
+
+  private mutating func abandon(_ purpose: JanusPurpose) {
+    guard case .message(_, .configure(let action?, let setting)) = purpose else { return }
+    abandoned.append((action, setting))
   }
 
   /// What the room wanted of a way or session that is lost.
@@ -125,7 +128,9 @@ struct JanusSession: Sendable {
     _ body: JSONValue, _ description: SessionDescription?, _ ask: JanusAsk, to role: JanusRole,
     at now: Instant, into outputs: inout [SignalingOutput]
   ) {
-    guard let handle = handles.first(where: { $0.role == role }) else { return }
+    guard link.isOpen, let handle = handles.first(where: { $0.role == role }) else {
+      return abandon(.message(role, ask))
+    }
     var members = [JSONValue.Member("handle_id", .integer(handle.id)), .init("body", body)]
     if let description { members.append(.init("jsep", .jsep(description))) }
     request("message", .message(role, ask), members, at: now, into: &outputs)
@@ -299,7 +304,10 @@ struct JanusSession: Sendable {
       if isGone { return [gone(code, reason)] }
       return [.reply(role, .join, .failed(code: code, reason: reason))]
     case .message(let role, let ask):
-      if isGone { return [gone(code, reason)] }
+      if isGone {
+        abandon(purpose)
+        return [gone(code, reason)]
+      }
       return [.reply(role, ask, .failed(code: code, reason: reason))]
     case .keepalive: return isGone ? [gone(code, reason)] : []
     case .trickle, .detach: return []

@@ -52,7 +52,7 @@ package struct SoraMachine: SignalingMachine {
   }
 
   package var abilities: SignalingAbilities {
-    options["data_channels"] == nil ? [] : [.messages]
+    options["data_channels"] == nil ? .serverOffers : [.serverOffers, .messages]
   }
 
   package var deadline: Instant? {

@@ -3,6 +3,7 @@
 import shutil
 import tempfile
 
+import namespace
 from peers.browser import CALL_SCRIPT, Browser
 from peers.devtools import Page
 from processes import Child
@@ -20,7 +21,9 @@ _FLAGS = [
     "--disable-sync",
     "--mute-audio",
     "--autoplay-policy=no-user-gesture-required",
-    "--host-resolver-rules=MAP * ~NOTFOUND , EXCLUDE localhost , EXCLUDE 127.0.0.1",
+    # Connections to an address that is not named here fail, like those to the name of a host.
+    "--host-resolver-rules=MAP * ~NOTFOUND , EXCLUDE localhost , EXCLUDE 127.0.0.1"
+    f" , EXCLUDE {namespace.ADDRESS}",
     "--remote-debugging-port=0",
     "--remote-allow-origins=*",
     "--allow-loopback-in-peer-connection",

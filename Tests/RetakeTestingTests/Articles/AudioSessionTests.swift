@@ -41,6 +41,18 @@ struct AudioSessionArticleTests {
     try await caller.waitUntilConnected()
   }
 
+  @Test func aVoiceIsProcessed() async throws {
+    let session = try Session()
+    let microphone = ManualAudioDevice()
+    let device = VoiceProcessingDevice(microphone, autoGain: true)
+    let audio = try session.makeAudioSession(device: device)
+    try audio.configure { (audio) throws(AudioSessionError) in
+      try audio.call(.setProcessing(.music))
+    }
+    #expect(microphone.operations == [.setProcessing(.music)])
+    try await session.finish()
+  }
+
   @Test func anApplicationHandsAudioIn() async throws {
     let session = try Session()
     let audio = try session.makeAudioSession(device: NullAudioDevice())

@@ -1,0 +1,22 @@
+#include "cfiles.h"
+
+// Clang knows #embed of C23 in every version of C.
+#pragma clang diagnostic ignored "-Wc23-extensions"
+
+static const unsigned char html[] = {
+#embed "../Signaling/CallPage/call.html" suffix(, 0)
+};
+
+static const unsigned char css[] = {
+#embed "../Signaling/CallPage/call.css" suffix(, 0)
+};
+
+static const unsigned char script[] = {
+#embed "../Signaling/CallPage/call.js" suffix(, 0)
+};
+
+const char *cfiles_call_html(void) { return (const char *)html; }
+
+const char *cfiles_call_css(void) { return (const char *)css; }
+
+const char *cfiles_call_script(void) { return (const char *)script; }

@@ -1,0 +1,21 @@
+/// Files that stand in the binary, as texts.
+///
+/// In C, because a Swift compiler takes half a minute over the same bytes as array literals.
+#ifndef CFILES_H
+#define CFILES_H
+
+/// The page of a take: its document, its style, and all modules of its script in the order in which
+/// they need each other.
+const char *cfiles_page_html(void);
+const char *cfiles_page_css(void);
+const char *cfiles_page_script(void);
+
+/// The page that browsers call with.
+const char *cfiles_call_html(void);
+const char *cfiles_call_css(void);
+const char *cfiles_call_script(void);
+
+/// A file of the schema of takes, oldest first; NULL after the last one.
+const char *cfiles_schema(unsigned int index);
+
+#endif

@@ -1,0 +1,209 @@
+import AudioSession
+import CSpeexDSP
+import Synchronization
+
+/// What is done to a microphone's audio between a device and its session: the echo of what is
+/// played is taken out, noise is held down, and loudness is regulated where that is asked for.
+///
+/// It stands before the session, so a take has what came out of it, and no replay needs it.
+final class VoiceProcessor: Sendable {
+  private struct State: ~Copyable {
+    var profile = AudioProcessingProfile.voice
+    var controlsGain: Bool
+    var chain: VoiceChain?
+  }
+
+  private let renderFormat: AudioFormat?
+  private let state: Mutex<State>
+
+  /// - Parameter renderFormat: what the device plays; nil when it cannot, and leaves no echo.
+  init(renderFormat: AudioFormat?, controlsGain: Bool) {
+    self.renderFormat = renderFormat
+    state = Mutex(State(controlsGain: controlsGain))
+  }
+
+  var controlsGain: Bool {
+    get { state.withLock { $0.controlsGain } }
+    set {
+      state.withLock { state in
+        state.controlsGain = newValue
+        state.chain = nil
+      }
+    }
+  }
+
+  func set(_ profile: AudioProcessingProfile) {
+    state.withLock { state in
+      state.profile = profile
+      state.chain = nil
+    }
+  }
+
+  /// What the device plays next.
+  func played(_ samples: [Int16]) { state.withLock { $0.chain?.played(samples) } }
+
+  /// What is left of captured audio, in whole periods of 10 ms; nil as long as there is none.
+  ///
+  /// Formats that nothing can be done to stay as they are: the session tells what is wrong with
+  /// them.
+  func processed(_ chunk: PCMChunk) -> PCMChunk? {
+    let format = chunk.format
+    return state.withLock { state in
+      guard state.profile == .voice || state.controlsGain, format.fault == nil,
+        format.samples == .s16le, format.sampleRate % VoiceChain.periodsPerSecond == 0
+      else { return chunk }
+      if state.chain?.format != format {
+        state.chain = VoiceChain(
+          format, render: state.profile == .voice ? renderFormat : nil,
+          holdsNoiseDown: state.profile == .voice, controlsGain: state.controlsGain)
+      }
+      return state.chain?.processed(chunk)
+    }
+  }
+}
+
+/// The stages for audio of one format.
+private struct VoiceChain: ~Copyable {
+  static let periodsPerSecond = 100
+  /// How long an echo may last, as a part of a second.
+  private static let tailsPerSecond = 5
+  /// What was played longer ago than this half of a second is no echo any more.
+  private static let backlogsPerSecond = 2
+
+  let format: AudioFormat
+  private let canceller: EchoCanceller?
+  /// One for each channel.
+  private let regulators: [VoiceRegulator]
+  private let period: Int
+  private let backlog: Int
+  /// Frames of a period that is not complete.
+  private var pending: [Int16] = []
+  /// What was played and has not met captured audio yet.
+  private var reference: [Int16] = []
+
+  init(
+    _ format: AudioFormat, render: AudioFormat?, holdsNoiseDown: Bool, controlsGain: Bool
+  ) {
+    self.format = format
+    period = format.sampleRate / VoiceChain.periodsPerSecond
+    // An echo of another rate is another signal: it stays.
+    let speaker = render?.sampleRate == format.sampleRate ? render : nil
+    canceller = speaker.map { speaker in
+      EchoCanceller(
+        rate: format.sampleRate, period: format.sampleRate / VoiceChain.periodsPerSecond,
+        tail: format.sampleRate / VoiceChain.tailsPerSecond,
+        channels: (format.channels, speaker.channels))
+    }
+    backlog = (speaker?.channels ?? 0) * format.sampleRate / VoiceChain.backlogsPerSecond
+    regulators = (0..<format.channels).map { [canceller, period] _ in
+      VoiceRegulator(
+        rate: format.sampleRate, period: period, after: canceller,
+        holdsNoiseDown: holdsNoiseDown, controlsGain: controlsGain)
+    }
+  }
+
+  mutating func played(_ samples: [Int16]) {
+    guard canceller != nil else { return }
+    reference += samples
+    if reference.count > backlog { reference.removeFirst(reference.count - backlog) }
+  }
+
+  mutating func processed(_ chunk: PCMChunk) -> PCMChunk? {
+    let held = pending.count / format.channels
+    pending += chunk.data.withUnsafeBytes { bytes in
+      (0..<bytes.count / 2).map {
+        Int16(littleEndian: bytes.loadUnaligned(fromByteOffset: 2 * $0, as: Int16.self))
+      }
+    }
+    var samples: [Int16] = []
+    var place = 0
+    while pending.count - place >= period * format.channels {
+      samples += processed(Array(pending[place..<place + period * format.channels]))
+      place += period * format.channels
+    }
+    pending.removeFirst(place)
+    guard !samples.isEmpty else { return nil }
+    let before = Int64(held) * 1_000_000_000 / Int64(format.sampleRate)
+    return PCMChunk(
+      samples: samples, sampleRate: format.sampleRate, channels: format.channels,
+      captureTimeNanoseconds: chunk.captureTimeNanoseconds &- before)
+  }
+
+  private mutating func processed(_ period: [Int16]) -> [Int16] {
+    var samples = period
+    if let canceller {
+      samples = canceller.cancelled(samples, played: reference)
+      reference.removeFirst(min(reference.count, canceller.playedCount))
+    }
+    guard format.channels > 1 else {
+      regulators[0].regulate(&samples)
+      return samples
+    }
+    for (channel, regulator) in regulators.enumerated() {
+      var own = stride(from: channel, to: samples.count, by: format.channels).map { samples[$0] }
+      regulator.regulate(&own)
+      for (frame, sample) in own.enumerated() {
+        samples[frame * format.channels + channel] = sample
+      }
+    }
+    return samples
+  }
+}
+
+/// Owns an echo canceller of SpeexDSP.
+private final class EchoCanceller {
+  fileprivate let handle: OpaquePointer
+  private let period: Int
+  private let channels: (microphone: Int, speaker: Int)
+
+  init(rate: Int, period: Int, tail: Int, channels: (microphone: Int, speaker: Int)) {
+    (self.period, self.channels) = (period, channels)
+    // It ends the process where there is no memory, and gives no null.
+    handle = speex_echo_state_init_mc(
+      Int32(period), Int32(tail), Int32(channels.microphone), Int32(channels.speaker))
+    var rate = Int32(rate)
+    speex_echo_ctl(handle, SPEEX_ECHO_SET_SAMPLING_RATE, &rate)
+  }
+
+  deinit { speex_echo_state_destroy(handle) }
+
+  /// How many samples of what was played a period meets.
+  var playedCount: Int { period * channels.speaker }
+
+  /// A period without the echo of what was played first; what is missing was silence.
+  func cancelled(_ samples: [Int16], played: [Int16]) -> [Int16] {
+    var reference = Array(played.prefix(playedCount))
+    reference += repeatElement(0, count: playedCount - reference.count)
+    return [Int16](unsafeUninitializedCapacity: samples.count) { target, count in
+      guard let base = target.baseAddress else { return }
+      speex_echo_cancellation(handle, samples, reference, base)
+      count = samples.count
+    }
+  }
+}
+
+/// Owns a preprocessor of SpeexDSP: for one channel.
+private final class VoiceRegulator {
+  private let handle: OpaquePointer
+  /// Must outlive the handle, which asks it for what is left of the echo.
+  private let canceller: EchoCanceller?
+
+  init(
+    rate: Int, period: Int, after canceller: EchoCanceller?, holdsNoiseDown: Bool,
+    controlsGain: Bool
+  ) {
+    self.canceller = canceller
+    handle = speex_preprocess_state_init(Int32(period), Int32(rate))
+    var (denoises, regulates): (Int32, Int32) = (holdsNoiseDown ? 1 : 0, controlsGain ? 1 : 0)
+    speex_preprocess_ctl(handle, SPEEX_PREPROCESS_SET_DENOISE, &denoises)
+    speex_preprocess_ctl(handle, SPEEX_PREPROCESS_SET_AGC, &regulates)
+    if let canceller {
+      speex_preprocess_ctl(
+        handle, SPEEX_PREPROCESS_SET_ECHO_STATE, UnsafeMutableRawPointer(canceller.handle))
+    }
+  }
+
+  deinit { speex_preprocess_state_destroy(handle) }
+
+  func regulate(_ samples: inout [Int16]) { speex_preprocess_run(handle, &samples) }
+}

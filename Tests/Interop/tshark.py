@@ -1,0 +1,67 @@
+"""tshark's table of RTP streams, and its way to reckon jitter, for packets that a take has."""
+
+import subprocess
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Stream:
+    """A line of the table."""
+
+    # Where it comes from, and where it goes.
+    port: int
+    destination_port: int
+    ssrc: int
+    packets: int
+    lost: int
+    # In milliseconds; 0 where tshark knows no clock.
+    mean: float
+    largest: float
+
+
+def streams(capture):
+    """The streams that tshark finds in a capture."""
+    printed = subprocess.run(
+        ["tshark", "-r", capture, "-q", "-n", "-z", "rtp,streams"],
+        check=True, capture_output=True, text=True,
+    ).stdout
+    return list(filter(None, map(_stream, printed.splitlines())))
+
+
+def _stream(line):
+    fields = line.split()
+    place = next((n for n, field in enumerate(fields) if field.startswith("0x")), None)
+    percent = next((n for n, field in enumerate(fields) if field.startswith("(")), None)
+    if place is None or percent is None or len(fields) <= percent + 6:
+        return None
+    return Stream(
+        int(fields[place - 3]), int(fields[place - 1]), int(fields[place], 16),
+        int(fields[percent - 2]), int(fields[percent - 1]), *map(float, fields[percent + 5 : percent + 7]),
+    )
+
+
+def jitters(packets, clock):
+    """The jitter in ms after each packet but the first (RFC 3550 section 6.4.1), with the packet,
+    which begins with its arrival in ns and its RTP time."""
+    jitter, last = 0.0, None
+    for packet in packets:
+        at, time = packet[:2]
+        if last is not None:
+            ticks = (time - last[1] + 0x80000000 & 0xFFFFFFFF) - 0x80000000
+            jitter += (abs((at - last[0]) / 1e6 - ticks * 1e3 / clock) - jitter) / 16
+            yield jitter, packet
+        last = (at, time)
+
+
+def mean_and_largest(packets, clock):
+    """The jitter that the table has of packets, each with its arrival in ns, its RTP time and
+    whether it has the marker.
+
+    One with the marker counts in the number of packets, but moves neither mean nor maximum.
+    """
+    mean = largest = 0.0
+    for number, (jitter, packet) in enumerate(jitters(packets, clock), 1):
+        if not packet[2]:
+            mean += (jitter - mean) / number
+            largest = max(largest, jitter)
+    return mean, largest

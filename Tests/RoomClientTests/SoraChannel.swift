@@ -1,0 +1,111 @@
+import Foundation
+import JSEP
+import Live
+import Media
+import Peer
+import RoomClient
+import RoomProtocols
+import RoomSignaling
+import SDP
+import Signaling
+import Synchronization
+import Wire
+
+/// A channel of a Sora server on a free port of this machine, as its documents tell: it offers to
+/// receive a video in three layers, of which the middle one is switched off.
+final class SoraChannel: Sendable {
+  let clients: Session
+  let path: String
+  private let server: HTTPServer
+  private let hosting: Session
+  private let folder: String
+  private let peer: PeerConnection
+  private let heard: Heard
+
+  private final class Heard: Sendable {
+    let connect = Mutex<JSONValue?>(nil)
+  }
+
+  init() async throws {
+    folder = FileManager.default.temporaryDirectory.path + "/sora-" + UUID().uuidString
+    try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
+    path = folder + "/channel.take"
+    var options = Session.Options()
+    options.bind = .addresses([IPAddress(ipv4: 0x7f00_0001)])
+    hosting = try Session(options)
+    options.takePath = path
+    clients = try Session(options)
+    let peer = hosting.makePeer(label: "sora")
+    let heard = Heard()
+    let route = WebSocketRoute(path: "/signaling") { socket, _ in
+      while case .text(let text)? = await socket.receive() {
+        guard let message = try? JSONValue(parsing: text) else { continue }
+        if message["type"]?.text == "connect" { heard.connect.withLock { $0 = message } }
+        if let answer = try? await SoraChannel.answer(message, by: peer) {
+          socket.post(.text(answer.json))
+        }
+      }
+    }
+    (self.peer, self.heard) = (peer, heard)
+    server = try await HTTPServer.listen(
+      host: "127.0.0.1", port: 0, identity: nil, sockets: [route]
+    ) { _ in .refusal(404, "not here") }
+  }
+
+  deinit { try? FileManager.default.removeItem(atPath: folder) }
+
+  /// What the client asked for.
+  var connectMessage: JSONValue? { heard.connect.withLock { $0 } }
+
+  private static func answer(
+    _ message: JSONValue, by peer: PeerConnection
+  ) async throws(PeerError) -> JSONValue? {
+    switch message["type"]?.text {
+    case "connect"?:
+      try await peer.addTransceiver(.video, direction: .recvonly)
+      try await peer.setLocalDescription()
+      return offer(try await peer.localDescription?.sdp ?? "")
+    case "answer"?:
+      try await peer.setRemoteDescription(
+        SessionDescription(type: .answer, sdp: message["sdp"]?.text ?? ""))
+      return .members(
+        ("type", "notify"), ("event_type", "connection.created"), ("connection_id", "own"))
+    case "candidate"?:
+      try await peer.addICECandidate(
+        CandidateInit(candidate: message["candidate"]?.text ?? "", sdpMLineIndex: 0))
+      return nil
+    default: return nil
+    }
+  }
+
+  private static func offer(_ sdp: String) -> JSONValue {
+    let rids = ["r0", "r1", "r2"]
+    let lines =
+      rids.map { "a=rid:\($0) recv" } + ["a=simulcast:recv \(rids.joined(separator: ";"))"]
+    let encodings = zip(rids, [4, 2, 1] as [JSONValue]).map { rid, scale in
+      JSONValue.members(
+        ("rid", .text(rid)), ("active", .flag(rid != "r1")), ("scaleResolutionDownBy", scale))
+    }
+    let mid = sdp.split(whereSeparator: \.isNewline).first { $0.hasPrefix("a=mid:") }?.dropFirst(6)
+    return .members(
+      ("type", "offer"), ("client_id", "client"), ("connection_id", "own"),
+      ("sdp", .text(sdp + lines.map { $0 + "\r\n" }.joined())), ("encodings", .list(encodings)),
+      ("mid", .members(("video", .text(String(mid ?? ""))))),
+      ("config", .members(("iceServers", .list([])))))
+  }
+
+  func room(delegate: Ear) -> Room {
+    var configuration = SoraConfiguration(
+      url: "ws://127.0.0.1:\(server.port)/signaling", channelId: "channel", role: .sendonly)
+    configuration.simulcastEnabled = true
+    return Room(.sora(configuration), session: clients, label: "client", delegate: delegate)
+  }
+
+  /// Ends all and completes the take.
+  func end() async throws {
+    await peer.close()
+    _ = try await clients.finish()
+    _ = try await hosting.finish()
+    await server.shutdown()
+  }
+}
