@@ -67,7 +67,7 @@ export function curveLane(label, unit, curves, more = {}) {
     at: (time) => curves.map((curve) => {
       const index = upperBound(curve.at, time) - 1;
       if (index < 0) return "";
-      return `${curve.name ? `${curve.name} ` : ""}${digits(curve.value[index])} ${unit}`;
+      return `${curve.name ? `${curve.name} ` : ""}${digits(curve.value[index])}\u00a0${unit}`;
     }).filter(Boolean).join(", "),
     ...more,
   };
