@@ -124,8 +124,10 @@ enum OffloadSplit {
         && 20 + Int(payload.uint16(at: offset + 2)) == rest
     case .dtls: return endOfRecords(payload, offset) == payload.byteCount
     case .rtcp:
-      // The first packet of the compound, and behind all of them the index (RFC 3711 section 3.4).
+      // The first packet of the compound is a report or feedback, and behind all of them stands the
+      // index (RFC 3711 section 3.4). Encrypted bytes look so once in ten million packets.
       return payload.byte(at: offset) & 0xe0 == 0x80
+        && [200, 201, 205, 206].contains(payload.byte(at: offset + 1))
         && 4 * Int(payload.uint16(at: offset + 2)) + 8 <= rest && mayEndControl(payload)
     default: return false
     }
@@ -138,7 +140,7 @@ enum OffloadSplit {
   }
 
   private static func hasIndex(_ payload: RawSpan, _ place: Int) -> Bool {
-    place >= 24 && payload.uint32(at: place) & 0xfff0_0000 == 0x8000_0000
+    place >= 24 && payload.uint32(at: place) & 0xfffe_0000 == 0x8000_0000
   }
 
   /// The size of DTLS datagrams that one of RTP, RTCP or STUN follows.
