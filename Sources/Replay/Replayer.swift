@@ -107,8 +107,8 @@ package final class Replayer {
 
   /// Executes the take to its end, to a stop, to a difference or to what is wrong with the file.
   ///
-  /// Three threads share the work: one reads, this one executes, one compares; the latter only where
-  /// there are decoded media to compare.
+  /// Three threads share the work: one reads, this one executes, one compares; the latter only
+  /// where there are decoded media to compare.
   private func drive(_ progress: (Instant) -> Void) -> TapeFault? {
     let feed: StepFeed
     do throws(TapeError) {

@@ -25,8 +25,8 @@ public protocol Machine: ~Copyable {
 /// so that its bytes can be changed in place.
 @frozen
 public struct Outbox<Output> {
-  /// The outputs that wait stand from `head` to `tail`; the other places are empty and kept, because
-  /// each step needs them again.
+  /// The outputs that wait stand from `head` to `tail`; the other places are empty and kept,
+  /// because each step needs them again.
   @usableFromInline
   var places: [Output?] = []
   @usableFromInline

@@ -36,7 +36,8 @@ def _stream(line):
         return None
     return Stream(
         int(fields[place - 3]), int(fields[place - 1]), int(fields[place], 16),
-        int(fields[percent - 2]), int(fields[percent - 1]), *map(float, fields[percent + 5 : percent + 7]),
+        int(fields[percent - 2]), int(fields[percent - 1]),
+        *map(float, fields[percent + 5 : percent + 7]),
     )
 
 

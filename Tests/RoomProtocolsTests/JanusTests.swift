@@ -356,23 +356,16 @@ struct JanusTests {
 
   /// Found by a million inputs: a setting that could not be sent, and one whose answer says that
   /// the server knows the handle no longer, were never answered.
-  @Test func aSettingWithoutAWayToTheServerIsAnsweredToo() throws {
-    let lost = SignalingFailure(.pauseFailed, "the way to the server was lost")
+  @Test(arguments: [true, false])
+  func aSettingWithoutAWayToTheServerIsAnsweredToo(isSent: Bool) throws {
     var bench = try Self.subscribed()
     bench.report(1, .description(Self.answer, media: []))
     bench.replyToLast(Self.event(#"{"started":"ok"}"#, sender: 22))
-    bench.transport(.failed("reset"))
-    _ = bench.events()
+    if !isSent { bench.transport(.failed("reset")) }
     bench.want(.setPaused(ActionID(2), MediaID(2), true))
-    #expect(bench.events() == [.result(ActionID(2), lost)])
-
-    var other = try Self.subscribed()
-    other.report(1, .description(Self.answer, media: []))
-    other.replyToLast(Self.event(#"{"started":"ok"}"#, sender: 22))
-    other.want(.setPaused(ActionID(2), MediaID(2), true))
-    _ = other.events()
-    other.replyToLast(#"{"janus":"error","error":{"code":459,"reason":"none"}}"#)
-    #expect(other.events().contains(.result(ActionID(2), lost)))
+    if isSent { bench.replyToLast(#"{"janus":"error","error":{"code":459,"reason":"none"}}"#) }
+    let lost = SignalingFailure(.pauseFailed, "the way to the server was lost")
+    #expect(bench.events().contains(.result(ActionID(2), lost)))
   }
 
   @Test func anEchoIsThereAgainAfterALoss() throws {

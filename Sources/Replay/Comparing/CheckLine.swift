@@ -3,8 +3,8 @@ import Foundation
 import Synchronization
 import Tape
 
-/// Runs a check on a thread of its own where codecs run: digesting video frames takes time that they
-/// would otherwise wait for.
+/// Runs a check on a thread of its own where codecs run: digesting video frames takes time that
+/// they would otherwise wait for.
 ///
 /// Where none run, rows are made and compared right where the outputs are still in the processor's
 /// caches, and their memory is free for the next ones at once.

@@ -67,8 +67,8 @@ final class WireStore {
 package final class WireCursor {
   private let statement: SQLiteStatement
   private var nextPiece: Int64 = 0
-  /// The bytes of the present piece that were not taken yet: the statement lends them until its next
-  /// step, and nobody else steps it.
+  /// The bytes of the present piece that were not taken yet: the statement lends them until its
+  /// next step, and nobody else steps it.
   private var piece = UnsafeRawBufferPointer(start: nil, count: 0)
   private var isFull = true
   /// Where the next byte stands.
