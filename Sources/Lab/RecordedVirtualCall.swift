@@ -50,6 +50,9 @@ package final class RecordedVirtualCall {
     }
   }
 
+  /// Writes what was recorded until now: virtual time runs ahead of the writer's thread.
+  package func flush() { writer.flush() }
+
   /// Completes the take in the middle of the call.
   package func cutOff() throws(TapeError) -> TapeWriter.Summary { try writer.finish() }
 

@@ -174,10 +174,12 @@ struct PageContentTests {
     defer { try? FileManager.default.removeItem(atPath: path) }
     let recorded = try PageSample.begun(path)
     recorded.run(for: .seconds(2))
+    recorded.flush()
     var content = PageContent(path: path)
     _ = try content.read()
     let before = content.packetCount
     recorded.run(for: .seconds(2))
+    recorded.flush()
     let brief = try content.readBriefly()
     let json = brief.object(with: [])
     #expect(content.packetCount > before && !json.contains("\"curve\""))

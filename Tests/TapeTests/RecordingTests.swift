@@ -126,6 +126,23 @@ struct RecordingTests {
     #expect(audit.isComplete)
   }
 
+  @Test func whatWasFlushedIsThereForAReader() throws {
+    let folder = try TakeFolder()
+    let path = folder.file("a.take")
+    let steps = SampleSteps.call(packets: 500, payload: 400)
+    let writer = try TapeWriter(path: path, options: TapeWriter.Options())
+    _ = writer.addPeer(label: "a", role: "")
+    let reader = try SQLiteConnection(path: path, mode: .readOnly)
+    for (index, step) in steps.enumerated() {
+      writer.record(step)
+      guard index % 100 == 99 else { continue }
+      writer.flush()
+      #expect(try reader.integer("SELECT sum(steps) FROM tape") == Int64(index + 1))
+    }
+    #expect(try writer.finish().steps == steps.count)
+    writer.flush()
+  }
+
   @Test func aKilledRecorderLeavesATakeThatReadsToItsEnd() async throws {
     let folder = try TakeFolder()
     let path = folder.file("a.take")

@@ -54,7 +54,7 @@ package final class TapeWriter: Sendable {
 
   private let queue = Mutex(Queue())
   /// The file, and the memory that the next steps are queued in: one thread at a time has them, the
-  /// one that creates the file and then that of the writing.
+  /// one that creates the file and then whoever writes.
   private let desk: Mutex<Desk>
   private let thread: WriterThread
   private let room = DispatchSemaphore(value: 0)
@@ -165,9 +165,10 @@ package final class TapeWriter: Sendable {
     thread.wake(for: self)
   }
 
-  // MARK: The writer's thread
+  /// Writes what was recorded until now, on the caller's thread; who reads the take finds it there.
+  package func flush() { _ = writeQueued() }
 
-  /// Writes what is queued; false once the take is finished.
+  /// Writes what is queued, as a rule on the writer's thread; false once the take is finished.
   func writeQueued() -> Bool {
     desk.withLock { desk in
       guard !desk.isFinished else { return false }
