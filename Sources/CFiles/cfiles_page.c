@@ -65,6 +65,8 @@ static const unsigned char script[] = {
     , '\n',
 #embed "../Page/Document/keys.js"
     , '\n',
+#embed "../Page/Document/printing.js"
+    , '\n',
 #embed "../Page/Document/main.js"
     , 0};
 

@@ -81,8 +81,9 @@ package struct TakeInfo: Sendable, Codable {
 
   /// Reads the summary of a take; nothing is verified.
   ///
-  /// - Parameter countsPackets: whether those of each peer are counted, which looks at all of them.
-  package init(path: String, countsPackets: Bool = true) throws(TapeError) {
+  /// - Parameter countsRows: whether the packets of each peer and the rows of each table are counted,
+  ///   which looks at all of them.
+  package init(path: String, countsRows: Bool = true) throws(TapeError) {
     let connection = try TakeFile.openForQueries(path)
     let header = try TakeHeader.read(from: connection, path: path)
     self.path = path
@@ -108,11 +109,11 @@ package struct TakeInfo: Sendable, Codable {
         ?? 0
       fileBytes = try connection.byteCount()
       peers = try TakeInfo.peers(connection)
-      if countsPackets { try TakeInfo.countPackets(connection, &peers) }
+      if countsRows { try TakeInfo.countPackets(connection, &peers) }
       actors = try TakeInfo.actors(connection)
       coverage = try TakeInfo.coverage(connection)
       var counts: [TableCount] = []
-      for table in Table.allCases {
+      for table in Table.allCases where countsRows {
         let rows = try connection.integer("SELECT count(*) FROM \(table.storageName)") ?? 0
         counts.append(TableCount(table: table.name, rows: rows))
       }

@@ -93,6 +93,21 @@ import Testing
     #expect(boxes(top[1].body).map(\.kind) == ["mvhd", "trak", "mvex"])
   }
 
+  @Test func theSizeIsThatOfTheParameterSet() throws {
+    // 320x240, as libx264 writes it. Nobody knows the size of what was not decoded: players refuse 0.
+    let sequence: [UInt8] = [
+      0x67, 0x42, 0xc0, 0x1f, 0xd9, 0x01, 0x41, 0xfa, 0x10, 0, 0, 3, 0, 0x10, 0, 0, 3, 3, 0xc8,
+      0xf1, 0x83, 0x24, 0x80,
+    ]
+    var writer = MP4Writer(width: 0, height: 0)
+    writer.add([0, 0, 0, 1] + sequence + key.dropFirst(9), at: 0, isKey: true)
+    let file = try #require(writer.file())
+    let entry = try #require(file.firstRange(of: Array("avc3".utf8))).upperBound + 24
+    #expect(file[entry..<(entry + 4)].elementsEqual([1, 64, 0, 240]))
+    let header = try #require(file.firstRange(of: Array("tkhd".utf8))).upperBound + 76
+    #expect(file[header..<(header + 8)].elementsEqual([1, 64, 0, 0, 0, 240, 0, 0]))
+  }
+
   @Test func withoutParameterSetsThereIsNoFile() {
     var writer = MP4Writer(width: 64, height: 48)
     writer.add([0, 0, 1, 0x65, 7], at: 0, isKey: true)

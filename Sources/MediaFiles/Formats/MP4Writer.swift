@@ -1,3 +1,5 @@
+import RTP
+
 /// Writes video frames of H.264 as they are into a fragmented MP4 file (ISO/IEC 14496-12 and -15),
 /// a fragment from each key frame to the next.
 package struct MP4Writer {
@@ -7,11 +9,14 @@ package struct MP4Writer {
     var isKey: Bool
   }
 
-  private let width: Int
-  private let height: Int
+  private var width: Int
+  private var height: Int
   private var videoFrames: [I420Buffer] = []
   private var parameters: (sequence: [UInt8], videoFrame: [UInt8])?
 
+  /// - Parameters:
+  ///   - width: that of the video frames, where the sequence parameter set does not tell it.
+  ///   - height: the same.
   package init(width: Int, height: Int) {
     self.width = width
     self.height = height
@@ -27,12 +32,20 @@ package struct MP4Writer {
     for unit in Self.units(of: videoFrame) {
       let kind = (unit.first ?? 0) & 31
       if parameters == nil || parameters?.videoFrame.isEmpty == true {
-        if kind == 7 { parameters = (Array(unit), []) }
+        if kind == 7 { begin(Array(unit)) }
         if kind == 8 { parameters?.videoFrame = Array(unit) }
       }
       bytes += Self.number(UInt32(clamping: unit.count)) + unit
     }
     videoFrames.append(I420Buffer(at: at, bytes: bytes, isKey: isKey))
+  }
+
+  private mutating func begin(_ sequence: [UInt8]) {
+    parameters = (sequence, [])
+    guard let set = try? H264SequenceParameters(parsing: sequence.span.bytes), set.width > 0 else {
+      return
+    }
+    (width, height) = (set.width, set.height)
   }
 
   /// The units between start codes.

@@ -4,7 +4,7 @@ import Tape
 /// The packets of a take by peer, direction and stream, read in one pass that can go on later.
 struct PacketSeries {
   /// What a datagram is (RFC 7983).
-  private enum Kind: String {
+  private enum Kind {
     case rtp, rtcp, stun, dtls, turn, other
   }
 
@@ -15,10 +15,12 @@ struct PacketSeries {
   }
 
   private struct Stream {
-    var end: End
+    var end: Int
     var kind: Kind
     var ssrc: Int64?
     var payloadType: Int64?
+    /// Whether it is media by its payload type, and not what repairs or pads.
+    var isMedia = true
     var at = PageColumn(.steps)
     /// Of RTP twice the size, and the marker in the lowest bit.
     var size = PageColumn(.values)
@@ -29,6 +31,13 @@ struct PacketSeries {
 
   private struct Key: Hashable {
     var end: Int
+    var kind: Kind
+    var ssrc: Int64?
+  }
+
+  /// What packets have in common that belong to the same streams: one of each end of their path.
+  private struct Source: Hashable {
+    var path: Int64
     var kind: Kind
     var ssrc: Int64?
   }
@@ -44,14 +53,20 @@ struct PacketSeries {
   /// Of each end, in the order of `ends`.
   private(set) var totals: [Total] = []
   private var ends: [End] = []
+  private var isIncoming: [Bool] = []
   private var endsOfPath: [Int64: [Int]] = [:]
   private var streams: [Stream] = []
   private var places: [Key: Int] = [:]
-  /// Packets come in runs of one stream, whose place needs no search.
-  private var latest: (key: Key, place: Int)?
+  /// The streams of a source.
+  private var placesOfSource: [Source: [Int]] = [:]
+  /// The latest sources, whose streams need no search: each where its numbers say.
+  private var latest = [(source: Source, places: [Int])?](repeating: nil, count: latestCount)
   private var row: Int64 = 0
   /// Payload types of media by end: everything else repairs or pads.
   private var media: [End: Set<Int64>] = [:]
+
+  /// A power of two: more streams than a call has at once.
+  private static let latestCount = 64
 
   /// How many packets were read so far.
   private(set) var count = 0
@@ -85,6 +100,8 @@ struct PacketSeries {
 
   private mutating func readEnds(_ connection: borrowing SQLiteConnection) throws(SQLiteError) {
     endsOfPath.removeAll()
+    placesOfSource.removeAll()
+    latest = Array(repeating: nil, count: Self.latestCount)
     let rows = try connection.prepare(
       "SELECT path, peer, direction FROM path_end ORDER BY path, peer, direction")
     while try rows.step() {
@@ -93,6 +110,7 @@ struct PacketSeries {
       let place = ends.firstIndex(of: end) ?? ends.count
       if place == ends.count {
         ends.append(end)
+        isIncoming.append(direction == "in")
         totals.append(Total(peer: peer, direction: direction))
       }
       endsOfPath[path, default: []].append(place)
@@ -106,6 +124,7 @@ struct PacketSeries {
       let (peer, direction, type) = tracks.values(Int64.self, String.self, Int64.self)
       media[End(peer: peer, direction: direction), default: []].insert(type)
     }
+    for place in streams.indices { streams[place].isMedia = isMedia(streams[place]) }
   }
 
   private mutating func add(_ rows: borrowing SQLiteStatement) {
@@ -115,28 +134,41 @@ struct PacketSeries {
     let isRTP = !rows.isNull(4)
     let ssrc = rows.isNull(3) ? nil : rows.integer(3) & 0xffff_ffff
     let kind: Kind = isRTP ? .rtp : ssrc != nil ? .rtcp : kind(of: rows.blob(8))
-    for end in endsOfPath[rows.integer(2)] ?? [] {
-      totals[end].packets += 1
-      totals[end].bytes &+= rows.integer(7)
-      let place = place(of: Key(end: end, kind: kind, ssrc: isRTP ? ssrc : nil))
-      streams[place].at.append(at)
-      guard isRTP else {
-        streams[place].size.append(rows.integer(7))
-        continue
+    let size = rows.integer(7)
+    let source = Source(path: rows.integer(2), kind: kind, ssrc: isRTP ? ssrc : nil)
+    guard isRTP else {
+      for place in places(of: source) {
+        note(size, in: streams[place].end)
+        streams[place].at.append(at)
+        streams[place].size.append(size)
       }
-      let (type, sequence) = (rows.integer(4), rows.integer(5) & 0xffff)
-      let rtpTime = rows.integer(6) & 0xffff_ffff
-      streams[place].payloadType = type & 127
-      streams[place].size.append(rows.integer(7) << 1 | (type >> 7) & 1)
+      return
+    }
+    let (type, sequence) = (rows.integer(4), rows.integer(5) & 0xffff)
+    let rtpTime = rows.integer(6) & 0xffff_ffff
+    for place in places(of: source) {
+      let end = streams[place].end
+      note(size, in: end)
+      streams[place].at.append(at)
+      streams[place].size.append(size << 1 | (type >> 7) & 1)
       streams[place].sequence.append(sequence)
       streams[place].rtpTime.append(rtpTime)
-      guard ends[end].direction == "in" else { continue }
-      if isMedia(streams[place]) {
+      if streams[place].payloadType != type & 127 {
+        streams[place].payloadType = type & 127
+        streams[place].isMedia = isMedia(streams[place])
+      }
+      guard isIncoming[end] else { continue }
+      if streams[place].isMedia {
         streams[place].losses.came(sequence: sequence, rtpTime: rtpTime, at: at)
       } else {
         repair(by: rtpTime, at: end)
       }
     }
+  }
+
+  private mutating func note(_ size: Int64, in end: Int) {
+    totals[end].packets += 1
+    totals[end].bytes &+= size
   }
 
   private func kind(of first: RawSpan) -> Kind {
@@ -149,28 +181,35 @@ struct PacketSeries {
     }
   }
 
+  private mutating func places(of source: Source) -> [Int] {
+    let index = Int(truncatingIfNeeded: (source.ssrc ?? 0) &+ 7 &* source.path) & (latest.count - 1)
+    if let latest = latest[index], latest.source == source { return latest.places }
+    let places =
+      placesOfSource[source]
+      ?? (endsOfPath[source.path] ?? []).map {
+        place(of: Key(end: $0, kind: source.kind, ssrc: source.ssrc))
+      }
+    placesOfSource[source] = places
+    latest[index] = (source, places)
+    return places
+  }
+
   private mutating func place(of key: Key) -> Int {
-    if let latest, latest.key == key { return latest.place }
-    let place = places[key] ?? streams.count
-    if place == streams.count {
-      streams.append(Stream(end: ends[key.end], kind: key.kind, ssrc: key.ssrc))
-      places[key] = place
-    }
-    latest = (key, place)
-    return place
+    if let place = places[key] { return place }
+    streams.append(Stream(end: key.end, kind: key.kind, ssrc: key.ssrc))
+    places[key] = streams.count - 1
+    return streams.count - 1
   }
 
   /// Without a track that says otherwise, what comes is media.
   private func isMedia(_ stream: Stream) -> Bool {
-    guard let type = stream.payloadType, let types = media[stream.end] else { return true }
+    guard let type = stream.payloadType, let types = media[ends[stream.end]] else { return true }
     return types.contains(type)
   }
 
   private mutating func repair(by rtpTime: Int64, at end: Int) {
     for place in streams.indices
-    where streams[place].end == ends[end] && streams[place].kind == .rtp
-      && isMedia(streams[place])
-    {
+    where streams[place].end == end && streams[place].kind == .rtp && streams[place].isMedia {
       if streams[place].losses.repaired(rtpTime: rtpTime) { return }
     }
   }
@@ -179,15 +218,16 @@ struct PacketSeries {
   mutating func drain(into list: inout PageSeriesList) {
     for place in streams.indices {
       let stream = streams[place]
+      let end = ends[stream.end]
       var facts: [(String, StatsValue?)] = [
-        ("peer", .integer(stream.end.peer)), ("direction", .text(stream.end.direction)),
+        ("peer", .integer(end.peer)), ("direction", .text(end.direction)),
       ]
       let at = streams[place].at.drain()
       let size = streams[place].size.drain()
       guard stream.kind == .rtp else {
         list.add(
           PageSeries(
-            what: "packets", facts: facts + [("protocol", .text(stream.kind.rawValue))],
+            what: "packets", facts: facts + [("protocol", .text("\(stream.kind)"))],
             columns: [("at", at), ("size", size)]))
         continue
       }
@@ -197,7 +237,7 @@ struct PacketSeries {
           what: "packets",
           facts: facts + [
             ("protocol", .text("rtp")), ("payloadType", stream.payloadType.map { .integer($0) }),
-            ("isMedia", .flag(isMedia(stream))),
+            ("isMedia", .flag(stream.isMedia)),
           ],
           columns: [
             ("at", at), ("size", size), ("sequence", streams[place].sequence.drain()),

@@ -33,24 +33,40 @@ enum PageAnswers {
     StatsValue.number((value * 1e5).rounded() / 1e5).json
   }
 
-  /// Adds the series of a query of any other form.
-  static func add(
-    _ query: PageQuery, _ connection: borrowing SQLiteConnection, to list: inout PageSeriesList
-  ) throws(SQLiteError) {
+  /// The series of several queries of any other form, in their order.
+  static func series(_ queries: [PageQuery], path: String) throws(TapeError) -> [PageSeries] {
+    let connection = try TakeFile.openSnapshot(path)
+    var found: [PageSeries] = []
+    do throws(SQLiteError) {
+      for query in queries { found += try series(query, connection) }
+    } catch {
+      throw TapeError(path: path, error)
+    }
+    return found
+  }
+
+  private static func series(_ query: PageQuery, _ connection: borrowing SQLiteConnection)
+    throws(SQLiteError) -> [PageSeries]
+  {
     let rows = try connection.prepare(query.sql)
     let columns = query.form == .messages ? 3 : 4
+    var found: [PageSeries] = []
     var run: Run?
     while try rows.step() {
       guard !rows.isNull(columns + 1) else { continue }
-      let key = (0..<columns).map { rows.value($0) ?? .null }
-      if run?.key != key {
-        if let run { list.add(series(run, of: query)) }
-        run = Run(facts: facts(key, of: query), key: key)
+      // Most rows go on with the run, which is seen without a copy of what they have.
+      if run.map({ run in !(0..<columns).allSatisfy { rows.has(run.key[$0], $0) } }) ?? true {
+        let key = (0..<columns).map { rows.value($0) ?? .null }
+        if run?.key != key {
+          if let run { found.append(series(run, of: query)) }
+          run = Run(facts: facts(key, of: query), key: key)
+        }
       }
       run?.at.append(PageTime.units(rows.integer(columns)))
       run?.value.append(whole(rows.real(columns + 1)))
     }
-    if let run { list.add(series(run, of: query)) }
+    if let run { found.append(series(run, of: query)) }
+    return found
   }
 
   private static func series(_ run: Run, of query: PageQuery) -> PageSeries {

@@ -3,9 +3,9 @@
 ///
 /// Each number is a zigzag varint: sign in the lowest bit, then seven bits to a byte, low ones
 /// first, with the highest bit set in all bytes but the last. `columns.js` reads them.
-struct PageColumn {
+struct PageColumn: Sendable {
   /// What the varints are.
-  enum Coding: Int {
+  enum Coding: Int, Sendable {
     /// The numbers themselves.
     case values = 0
     /// The difference of each number to the one before; the first to 0.

@@ -8,7 +8,7 @@ package import Tape
 /// `columns.js` reads the bytes, `take.js` the object, and nothing else looks at either. A content
 /// can be read again while its take grows: then `series` holds what came since, to be added to what
 /// was there, except for `lost` and `curve`, which are whole each time; all else is whole.
-package struct PageContent {
+package struct PageContent: Sendable {
   private let path: String
   private var packets = PacketSeries()
   private var frames = FrameSeries()
@@ -39,11 +39,15 @@ package struct PageContent {
   package mutating func read(keepsMessages: Bool = true, tell: (String) -> Void = { _ in })
     throws(TapeError) -> Reading
   {
-    // Packets are the most rows by far, and read on their own.
+    // Packets are the most rows by far, then reports and statistics: both are read on their own.
     let (path, former) = (path, packets)
     let reading = Aside { () throws(TapeError) in try former.read(path) }
+    let answers = Aside { () throws(TapeError) in
+      try PageAnswers.series(
+        PageQuery.curves + [PageQuery.reports, PageQuery.messages], path: path)
+    }
     tell("what the take holds")
-    let info = try TakeInfo(path: path, countsPackets: false)
+    let info = try TakeInfo(path: path, countsRows: false)
     let timeline = try Timeline(path: path)
     let connection = try TakeFile.openSnapshot(path)
     var list = PageSeriesList()
@@ -59,10 +63,6 @@ package struct PageContent {
           members.append((query.name, items))
         }
       }
-      for query in PageQuery.curves + [PageQuery.reports, PageQuery.messages] {
-        tell(query.name)
-        try PageAnswers.add(query, connection, to: &list)
-      }
       for rows in PageRows.lists(keepsMessages: keepsMessages) {
         tell(rows.name)
         members.append((rows.name, try PageRows.json(rows.sql, connection)))
@@ -70,6 +70,8 @@ package struct PageContent {
     } catch {
       throw TapeError(path: path, error)
     }
+    tell("reports and statistics")
+    for series in try answers.value() { list.add(series) }
     tell("packets")
     packets = try reading.value()
     packets.drain(into: &list)

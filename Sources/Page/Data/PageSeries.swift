@@ -1,7 +1,7 @@
 import Stats
 
 /// Many values of one thing: the packets of a stream, the frames of a track, a curve.
-struct PageSeries {
+struct PageSeries: Sendable {
   /// What it is: `packets`, `lost`, `frames`, `rtcp`, `curve`, `messages`.
   let what: String
   /// What tells it from others of its kind: peer, direction, ssrc, ...

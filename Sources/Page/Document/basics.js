@@ -80,6 +80,17 @@ export function lowerBound(values, limit, low = 0, high = values.length) {
   return low;
 }
 
+/** The same as `lowerBound` for a limit that lies little beyond `low`. */
+export function nextBound(values, limit, low, end = values.length) {
+  let step = 16;
+  let begin = low;
+  while (begin + step < end && values[begin + step] < limit) {
+    begin += step;
+    step *= 2;
+  }
+  return lowerBound(values, limit, begin, Math.min(begin + step, end));
+}
+
 /** Tells something for a moment, also to screen readers. */
 export function say(text) {
   const said = place("said");

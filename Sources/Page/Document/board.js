@@ -30,7 +30,11 @@ export let drawingTime = 0;
 const parts = {};
 /** Lanes by queries of the user, which stay when all others are made anew. */
 const ownLanes = [];
-const kept = { folded: new Set(), open: new Set(), order: [], peer: 0, words: "" };
+const kept = {
+  folded: new Set(), open: new Set(), order: [], peer: 0, words: "",
+  /** Whether all lanes are shown, and drawn wherever they are. */
+  isAll: false,
+};
 
 /* ---- What there is ---- */
 
@@ -184,8 +188,8 @@ const hasWords = (group, lane) =>
 
 function groupElement(group) {
   // A room of many people begins folded where its groups say so.
-  const isFolded = kept.folded.has(group.id) !== Boolean(group.isFolded);
-  const isOpen = kept.open.has(group.id) || Boolean(kept.words);
+  const isFolded = !kept.isAll && kept.folded.has(group.id) !== Boolean(group.isFolded);
+  const isOpen = kept.isAll || kept.open.has(group.id) || Boolean(kept.words);
   const shown = isFolded ? [] : group.lanes.filter(
     (lane) => (isOpen || !lane.isExtra) && (!kept.words || hasWords(group, lane)));
   const hidden = group.lanes.filter((lane) => lane.isExtra).length;
@@ -205,7 +209,20 @@ function groupElement(group) {
       { "aria-label": `${isOpen ? "Fewer" : "More"} lanes of ${group.name}` }) : null,
     button("↑", () => move(group, -1), { title: "Move up",
       "aria-label": `Move ${group.name} up` }));
-  return make("div", { class: "group", "data-group": group.id }, head, ...shown.map(laneElement));
+  // Paper does not scroll: each group has the clock over it.
+  const axis = kept.isAll && shown.length
+    ? row("", make("canvas", { class: "axis", "aria-hidden": "true" })) : null;
+  return make("div", { class: "group", "data-group": group.id }, head, axis,
+    ...shown.map(laneElement));
+}
+
+/** Shows all lanes of all groups, drawn at once, or again those that were shown before. */
+export function showAllLanes(isAll) {
+  kept.isAll = isAll;
+  readColours();
+  fillBoard();
+  if (isAll) for (const lane of board.lanes) lane.prepare?.();
+  redraw();
 }
 
 /** Moves a group among those that are shown. */
@@ -251,14 +268,16 @@ export function redraw() {
   if (!width) return;
   const begin = performance.now();
   drawStrip(width);
-  drawAxis(width);
+  drawAxis(parts.axis, width);
+  for (const axis of parts.list.querySelectorAll(".axis")) drawAxis(axis, width);
+  place("span").textContent = `${duration(clock.to - clock.from)} in sight`;
   const last = window.innerHeight + 200;
   for (const lane of board.lanes) {
     lane.canvas.style.height = `${lane.height}px`;
   }
   for (const lane of board.lanes) {
     const box = lane.canvas.getBoundingClientRect();
-    lane.isDrawn = box.bottom > -200 && box.top < last;
+    lane.isDrawn = kept.isAll || (box.bottom > -200 && box.top < last);
     if (lane.isDrawn) drawLane(lane, width);
   }
   drawingTime = performance.now() - begin;
@@ -283,7 +302,9 @@ export function readAhead() {
   const go = () => {
     const lane = waiting.shift();
     if (!lane) return;
+    lane.prepare?.();
     lane.at(clock.from);
+    if (lane.prepare && lane.isDrawn) soon();
     requestIdleCallback(go);
   };
   requestIdleCallback(go);
@@ -370,8 +391,8 @@ function stripValues(width) {
   return smooth;
 }
 
-function drawAxis(width) {
-  const { context, x, from, to } = frame(parts.axis, width, 20);
+function drawAxis(canvas, width) {
+  const { context, x, from, to } = frame(canvas, width, 20);
   const marks = ticks(from, to, Math.max(width / 90, 2));
   context.fillStyle = ink.dim;
   for (const at of marks.at) {
@@ -382,7 +403,6 @@ function drawAxis(width) {
     context.fillText(text, left, 9);
     context.fillRect(Math.round(x(at)), 16, 1, 4);
   }
-  place("span").textContent = `${duration(to - from)} in sight`;
 }
 
 /** Brings the lines of cursor and selection where they belong. */

@@ -24,14 +24,23 @@ function numbers(bytes, [start, length, coding], count, scale = 1) {
     let byte = bytes[at];
     at += 1;
     let number = byte & 127;
-    let factor = 128;
-    while (byte > 127 && at < end) {
+    // Most numbers have one byte or two, which integers hold.
+    if (byte > 127 && at < end) {
       byte = bytes[at];
       at += 1;
-      number += (byte & 127) * factor;
-      factor *= 128;
+      number |= (byte & 127) << 7;
     }
-    number = number % 2 ? -(number + 1) / 2 : number / 2;
+    if (byte < 128) number = (number >>> 1) ^ -(number & 1);
+    else {
+      let factor = 16384;
+      while (byte > 127 && at < end) {
+        byte = bytes[at];
+        at += 1;
+        number += (byte & 127) * factor;
+        factor *= 128;
+      }
+      number = number % 2 ? -(number + 1) / 2 : number / 2;
+    }
     if (coding === 1) number = last += number;
     values[index] = number * scale;
   }
@@ -79,11 +88,13 @@ export class Series {
   /** Sums of sizes: of all before each place. */
   get sums() {
     if (!this.#sums) {
-      const sizes = this.sizes;
-      this.#sums = new Float64Array(sizes.length + 1);
-      for (let index = 0; index < sizes.length; index += 1) {
-        this.#sums[index + 1] = this.#sums[index] + sizes[index];
+      const size = this.column("size");
+      const isHalved = this.protocol === "rtp";
+      const sums = new Float64Array(size.length + 1);
+      for (let index = 0; index < size.length; index += 1) {
+        sums[index + 1] = sums[index] + (isHalved ? size[index] >>> 1 : size[index]);
       }
+      this.#sums = sums;
     }
     return this.#sums;
   }

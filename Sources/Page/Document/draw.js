@@ -1,7 +1,8 @@
 // Drawing on a canvas: the clock's grid, curves, ticks, spans and waves. What is drawn is given as
 // numbers; nothing here knows what they mean.
 import { clock, ticks } from "./clock.js";
-import { lowerBound, make, upperBound } from "./basics.js";
+import { lowerBound, make, nextBound, upperBound } from "./basics.js";
+import { peaksOf } from "./measures.js";
 
 const colourNames = [
   "ink", "dim", "line", "grid", "card", "good", "wait", "bad", "off", "video", "audio", "data",
@@ -27,9 +28,12 @@ export function readColours() {
 
 const font = '11px system-ui, "DejaVu Sans", sans-serif';
 
+/** How many pixels of a canvas a pixel of the page has at least. */
+export const canvases = { leastRatio: 1 };
+
 /** A canvas of so many pixels, sharp on any display, with the grid of the clock. */
 export function frame(canvas, width, height) {
-  const ratio = window.devicePixelRatio || 1;
+  const ratio = Math.max(window.devicePixelRatio || 1, canvases.leastRatio);
   const [across, down] = [Math.round(width * ratio), Math.round(height * ratio)];
   if (canvas.width !== across || canvas.height !== down) {
     canvas.width = across;
@@ -139,46 +143,59 @@ export function line(view, at, value, { low = 0, top, colour, dash = [], hasStep
 }
 
 /** More points than pixels: from the least to the greatest of each pixel. */
-function band({ context, x }, at, value, first, last, y) {
-  let column = null;
-  let [low, high] = [0, 0];
-  const flush = () => {
-    if (column === null) return;
-    const top = y(high);
-    context.fillRect(column, top - 0.6, 1, Math.max(y(low) - top, 1.2));
-  };
-  for (let index = first; index < last; index += 1) {
-    const now = Math.floor(x(at[index]));
-    if (now !== column) {
-      flush();
-      column = now;
-      low = high = value[index];
-    } else {
-      low = Math.min(low, value[index]);
-      high = Math.max(high, value[index]);
-    }
-  }
-  flush();
+function band(view, at, value, first, last, y) {
+  const [low, high] = [peaksOf(value, -1), peaksOf(value)];
+  eachPixel(view, at, first, last, 0, (column, begin, end) => {
+    const top = y(value[high.place(begin, end)]);
+    const foot = y(value[low.place(begin, end)]);
+    view.context.fillRect(column, top - 0.6, 1, Math.max(foot - top, 1.2));
+  });
 }
 
-/** Ticks at times that are in sight; many in one pixel make one, as high as the highest. */
-export function tickMarks(view, at, { height, colour, first = 0, last = at.length }) {
-  const { context, x, from, to } = view;
-  const begin = lowerBound(at, from, first, last);
-  const end = upperBound(at, to, begin, last);
-  const heights = typeof height === "function" ? height : () => height;
-  const colours = typeof colour === "function" ? colour : () => colour;
+/**
+ * Tells for each pixel which of some times fall on it, where there are any: those that are less than
+ * a pixel to the right of it, or as much earlier as `shift` says.
+ */
+export function eachPixel({ from, time, width }, at, first, last, shift, tell) {
+  let begin = lowerBound(at, from, first, last);
+  for (let column = 0; begin < last && column <= width; column += 1) {
+    const end = nextBound(at, time(column + 1 - shift), begin, last);
+    if (end > begin) tell(column, begin, end);
+    begin = end;
+  }
+}
+
+/**
+ * Ticks at times that are in sight; many in one pixel make one, as high as the highest. Where they
+ * are many, `heights` gives the heights of all of them.
+ */
+export function tickMarks(view, at, { height, colour, heights }) {
+  const { context, x, from, to, width } = view;
+  const begin = lowerBound(at, from);
+  const end = upperBound(at, to, begin);
+  const heightOf = typeof height === "function" ? height : () => height;
+  const colourOf = typeof colour === "function" ? colour : () => colour;
   const foot = view.height - 2;
+  const mark = (column, index) => {
+    const tall = heightOf(index);
+    context.fillStyle = colourOf(index);
+    context.fillRect(column - 0.5, foot - tall, 1.6, tall);
+  };
+  if (end - begin > 2 * width) {
+    const peaks = typeof height === "function" ? peaksOf(heights()) : null;
+    eachPixel(view, at, begin, end, 0.5, (column, first, last) =>
+      mark(column, peaks ? peaks.place(first, last) : first));
+    return;
+  }
   let column = -2;
   let highest = 0;
   for (let index = begin; index < end; index += 1) {
     const now = Math.round(x(at[index]));
-    const tall = heights(index);
+    const tall = heightOf(index);
     if (now - column < 1 && tall <= highest) continue;
     column = now;
     highest = tall;
-    context.fillStyle = colours(index);
-    context.fillRect(now - 0.5, foot - tall, 1.6, tall);
+    mark(now, index);
   }
 }
 

@@ -3,9 +3,12 @@
 // where `spans` can be selected, `marks` are times to step to, and `query` names its SQL.
 import { bitRate, counted, digits, duration, lowerBound, upperBound } from "./basics.js";
 import { clock } from "./clock.js";
-import { area, grid, ink, line, roundTop, spanMarks, tickMarks, topValue } from "./draw.js";
 import {
-  carried, extent, frameRate, outcomeOf, shownFrames, quantile, rateAt, rateWindow,
+  area, eachPixel, grid, ink, line, roundTop, spanMarks, tickMarks, topValue,
+} from "./draw.js";
+import {
+  carried, extent, frameRate, frameRates, outcomeOf, peaksOf, quantile, rateAt, ratesOf, rateWindow,
+  shownFrames,
 } from "./measures.js";
 
 /* ---- States and their colours, which never change ---- */
@@ -84,6 +87,7 @@ export function tickLane(label, lists, more = {}) {
       for (const list of lists) {
         tickMarks(view, list.at, {
           height: list.height ?? 9,
+          heights: () => (list.heights ??= Float32Array.from(list.at, (_, at) => list.height(at))),
           colour: typeof list.tone === "function" ? (index) => ink[list.tone(index)]
             : ink[list.tone],
         });
@@ -113,12 +117,8 @@ export function rateLane(label, list, tone, curves = [], more = {}) {
     draw(view) {
       grid(view);
       const window = rateWindow(view.to - view.from, view.pixel);
-      const values = new Float64Array(Math.ceil(view.width));
-      let high = 0;
-      for (let x = 0; x < values.length; x += 1) {
-        values[x] = rateAt(list, view.time(x + 0.5), window) / 1e3;
-        high = Math.max(high, values[x]);
-      }
+      const values = ratesOf(list, view, window).map((rate) => rate / 1e3);
+      let high = values.reduce((most, value) => Math.max(most, value), 0);
       for (const curve of curves) {
         const most = extent(curve, view.from, view.to)[1];
         // An estimate far beyond what is sent must not press the rest to the ground.
@@ -172,11 +172,8 @@ export function frameLane(series) {
         if (to < view.from || from > view.to) continue;
         view.context.fillRect(view.x(from), 0, Math.max(view.x(to) - view.x(from), 1), view.height);
       }
-      const values = new Float64Array(Math.ceil(view.width));
+      const values = frameRates(series, view);
       const high = 10;
-      for (let x = 0; x < values.length; x += 1) {
-        values[x] = frameRate(series, view.time(x), view.time(x + 1));
-      }
       // Frames that follow at once after others make no scale.
       const usual = quantile(values.filter((value) => value > 0), 0.9);
       const top = roundTop(Math.max(high, Number.isFinite(usual) ? 1.15 * usual : 0));
@@ -202,42 +199,50 @@ export function frameLane(series) {
  */
 export function waveLane(label, series, isPicked = () => true) {
   const flags = () => series.column("flags");
+  let known = { count: -1 };
+  /** What is picked, and how many were concealed or repaired before each. */
+  const picked = () => {
+    if (known.count === series.count) return known;
+    const [all, measure, kinds] = [series.at, series.column("measure"), flags()];
+    const places = new Uint32Array(all.length).map((_, place) => place).filter(isPicked);
+    const [bad, repaired] = [new Uint32Array(places.length + 1), new Uint32Array(places.length + 1)];
+    places.forEach((place, index) => {
+      const outcome = outcomeOf(kinds[place]);
+      bad[index + 1] = bad[index] + (outcome === "concealed" || outcome === "filler" ? 1 : 0);
+      repaired[index + 1] = repaired[index] + (outcome === "recovered" ? 1 : 0);
+    });
+    known = {
+      count: series.count, at: Float64Array.from(places, (place) => all[place]),
+      peak: Float64Array.from(places, (place) => measure[place]), bad, repaired,
+    };
+    return known;
+  };
   return {
     label, height: 34, tone: "audio", query: "frames",
     draw(view) {
       grid(view);
       const { context, height } = view;
-      const [at, peak, kinds] = [series.at, series.column("measure"), flags()];
-      const [first, last] = series.range(view.from - 0.02, view.to);
+      const { at, peak, bad, repaired } = picked();
+      const first = lowerBound(at, view.from);
+      const last = upperBound(at, view.to, first);
       const length = series.kind === "pcm" ? 0.01 : 0.02;
       const wide = Math.max(length / view.pixel - 0.6, 1);
       const middle = height / 2;
       context.fillStyle = ink.line;
       context.fillRect(0, middle - 0.5, view.width, 1);
-      let column = -1;
-      let [tall, worst] = [0, ""];
-      const flush = () => {
-        if (column < 0) return;
+      const peaks = peaksOf(peak);
+      const draw = (column, begin, end) => {
+        const worst = bad[end] > bad[begin] ? "bad" : repaired[end] > repaired[begin] ? "wait" : "";
+        // By its square root, so that quiet speech is seen beside loud one.
+        const tall = Math.sqrt(peak[peaks.place(begin, end)] / 255) * (middle - 2);
         context.fillStyle = ink[worst || "audio"];
         context.globalAlpha = worst ? 1 : 0.85;
         const size = Math.max(tall, worst ? 3 : 0.5);
         context.fillRect(column, middle - size, wide, 2 * size);
       };
-      for (let index = first; index < last; index += 1) {
-        if (!isPicked(index)) continue;
-        const now = Math.max(Math.floor(view.x(at[index])), 0);
-        if (now !== column) {
-          flush();
-          column = now;
-          [tall, worst] = [0, ""];
-        }
-        // By its square root, so that quiet speech is seen beside loud one.
-        tall = Math.max(tall, Math.sqrt(peak[index] / 255) * (middle - 2));
-        const outcome = outcomeOf(kinds[index]);
-        if (outcome === "concealed" || outcome === "filler") worst = "bad";
-        else if (outcome === "recovered" && !worst) worst = "wait";
-      }
-      flush();
+      // The one that began before is seen as far as it reaches into the view.
+      if (first && at[first - 1] > view.from - length) draw(0, first - 1, first);
+      eachPixel(view, at, first, last, 0, draw);
       context.globalAlpha = 1;
     },
     at(time) {

@@ -122,7 +122,7 @@ function videoGroup(flow, redrawn) {
     { query: "limits", isExtra: true }));
   if (way.frames) lanes.push(frameLane(way.frames));
   lanes.push(...waitLanes(flow, "video"));
-  if (way.frames) lanes.push(...encodedLanes(way.frames));
+  if (way.frames) lanes.push(...encodedLanes(flow, way.frames));
   lanes.push(...reportLanes(flow, "video"));
   return {
     id: flow.id, name: `${flow.name} → ${flow.to}`, peers: flow.peers, kind: "video",
@@ -183,31 +183,59 @@ function waitLanes(flow, tone) {
   if (!flow.received) return lanes;
   if (flow.received.packets.length) {
     const isWhole = Boolean(flow.sent?.packets.length) && !flow.isSeenOnce;
-    lanes.push(lazyCurve(isWhole ? "on the way" : "late by", "ms", () => delays(flow), "control",
-      { query: "packets" }));
+    lanes.push(lazyCurve(isWhole ? "on the way" : "late by", "ms", flow, () => delays(flow),
+      "control", { query: "packets" }));
   }
   if (flow.received.frames && flow.received.packets.length) {
-    lanes.push(lazyCurve("jitter buffer", "ms", () => waits(flow.received), tone,
+    lanes.push(lazyCurve("jitter buffer", "ms", flow, () => waits(flow.received), tone,
       { query: "frames" }));
   }
   return lanes;
 }
 
+/** What is worked out of more packets and frames than these waits until nothing else is to do. */
+const manyAtOnce = 20_000;
+/** Which lanes did not have to wait any more. */
+const prepared = new Set();
+let whenPrepared = () => {};
+
 /** A curve that is worked out when it is first in sight. */
-function lazyCurve(label, unit, read, tone, more) {
+function lazyCurve(label, unit, flow, read, tone, more) {
   let lane;
-  const whole = () => (lane ??= curveLane(label, unit, [{ ...read(), tone }], { height: 30 }));
+  let isAsked = false;
+  const key = `${flow.id} ${label}`;
+  const prepare = () => {
+    prepared.add(key);
+    return (lane ??= curveLane(label, unit, [{ ...read(), tone }], { height: 30 }));
+  };
+  const isSmall = [flow.sent, flow.received].filter(Boolean).flatMap((way) =>
+    [way.frames, ...way.packets]).every((series) => !(series?.count > manyAtOnce));
+  const whole = () => (isSmall || prepared.has(key) ? prepare() : null);
   return {
-    label, unit, height: 30, tone, draw: (view) => whole().draw(view),
-    at: (time) => whole().at(time), ...more,
+    label, unit, height: 30, tone, prepare,
+    draw(view) {
+      if (whole()) {
+        whole().draw(view);
+        return;
+      }
+      grid(view);
+      if (isAsked) return;
+      isAsked = true;
+      requestIdleCallback(() => {
+        prepare();
+        whenPrepared();
+      }, { timeout: 1000 });
+    },
+    at: (time) => whole()?.at(time) ?? "",
+    ...more,
   };
 }
 
 /** Quantisers and sizes of frames. */
-function encodedLanes(series) {
+function encodedLanes(flow, series) {
   const lanes = [];
   if (series.count && series.codec !== "h264") {
-    lanes.push(lazyCurve("quantiser", "QP",
+    lanes.push(lazyCurve("quantiser", "QP", flow,
       () => ({ at: series.at, value: series.column("measure") }), "video",
       { isExtra: true, query: "frames" }));
   }
@@ -538,6 +566,7 @@ function mediaGroups(redrawn) {
 
 /** All groups of the take, in the order in which a call is understood. */
 export function allGroups(redrawn) {
+  whenPrepared = redrawn;
   const groups = [
     ...signalingGroup(),
     ...take.peers.map(connectionGroup).filter(({ lanes }) => lanes.length),

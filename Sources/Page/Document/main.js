@@ -15,8 +15,9 @@ import { filterEvents, makeEvents } from "./events.js";
 import { fillCards, fillFindings, fillPills } from "./findings.js";
 import { chooseScheme, listenToKeys } from "./keys.js";
 import { chooseMessage, differences, makeSignaling } from "./signaling.js";
-import { makeMedia, mediaTimes } from "./media.js";
+import { isFilming, makeMedia, mediaTimes, seenPictures } from "./media.js";
 import { applyFilter, choosePacket, makePackets, showPackets } from "./packets.js";
+import { listenToPrinting } from "./printing.js";
 import { drawQuery, makeQuery } from "./query.js";
 import { besides, fillComparison, isComparing } from "./comparing.js";
 import { askJSON, askReading, chosenTake, otherTake, token } from "./server.js";
@@ -152,6 +153,7 @@ async function begin() {
   makeMedia(soon);
   makeViews();
   listenToKeys();
+  listenToPrinting();
   const parts = followAddress();
   window.addEventListener("hashchange", followAddress);
   if (parts.get("filter")) applyFilter(parts.get("filter"));
@@ -168,7 +170,7 @@ async function begin() {
 
 // For whoever drives the page by a script, as the tests do.
 window.retake = {
-  take, clock, board, mediaTimes, dissect, differences, show, select, point, release, visit, redraw,
+  take, clock, board, mediaTimes, seenPictures, isFilming, dissect, differences, show, select, point, release, visit, redraw,
   onClock,
   get drawingTime() { return drawingTime; },
   get copied() { return copyText.last; },

@@ -1,5 +1,68 @@
 // What lanes are made of: rates, gaps, waits and delays, worked out of packets and frames.
-import { lowerBound, upperBound } from "./basics.js";
+import { lowerBound, nextBound, upperBound } from "./basics.js";
+
+/* ---- Many values ---- */
+
+/** How many values, or blocks of them, make a block. */
+const blockLength = 16;
+
+/** Of so many in a run, their peaks are quicker than a look at each. */
+const manyValues = 2000;
+
+/** The greatest of any run of values, without a look at each of them. */
+class Peaks {
+  #values;
+  #sign;
+  /** The place of the greatest of each block, then of each block of blocks, and so on. */
+  #levels = [];
+
+  /** With -1 for a sign, the least. */
+  constructor(values, sign) {
+    this.#values = values;
+    this.#sign = sign;
+    for (let { length } = values; length > blockLength;) {
+      const level = this.#levels.length;
+      const places = new Uint32Array(Math.ceil(length / blockLength));
+      for (let block = 0; block < places.length; block += 1) {
+        const first = block * blockLength;
+        places[block] = this.#scan(level, first, Math.min(first + blockLength, length), -1);
+      }
+      this.#levels.push(places);
+      ({ length } = places);
+    }
+  }
+
+  /** The place of the greatest of those from `first` on before `last`: of several, the first. */
+  place(first, last) { return this.#walk(0, first, last, -1); }
+
+  #walk(level, first, last, best) {
+    const [begin, end] = [Math.ceil(first / blockLength), Math.floor(last / blockLength)];
+    if (level === this.#levels.length || begin >= end) return this.#scan(level, first, last, best);
+    const before = this.#scan(level, first, begin * blockLength, best);
+    const within = this.#walk(level + 1, begin, end, before);
+    return this.#scan(level, end * blockLength, last, within);
+  }
+
+  #scan(level, first, last, found) {
+    const values = this.#values;
+    const places = level ? this.#levels[level - 1] : null;
+    let best = found;
+    for (let index = first; index < last; index += 1) {
+      const place = places ? places[index] : index;
+      if (best < 0 || this.#sign * (values[place] - values[best]) > 0) best = place;
+    }
+    return best;
+  }
+}
+
+const peaks = new Map([1, -1].map((sign) => [sign, new WeakMap()]));
+
+/** The peaks of a list of values, which stay as long as the list; with -1 those downwards. */
+export function peaksOf(values, sign = 1) {
+  const known = peaks.get(sign);
+  if (!known.has(values)) known.set(values, new Peaks(values, sign));
+  return known.get(values);
+}
 
 /* ---- Rates ---- */
 
@@ -16,6 +79,22 @@ export function carried(list, from, to) {
 /** Bits in a second around a time, over a window. */
 export const rateAt = (list, time, window) =>
   (8 * carried(list, time - window / 2, time + window / 2)) / window;
+
+/** Bits in a second around the middle of each pixel, over a window. */
+export function ratesOf(list, { width, time }, window) {
+  const rates = new Float64Array(Math.ceil(width));
+  for (const series of list) {
+    const { at, sums } = series;
+    let [first, last] = [0, 0];
+    for (let x = 0; x < rates.length; x += 1) {
+      const middle = time(x + 0.5);
+      first = nextBound(at, middle - window / 2, first);
+      last = nextBound(at, middle + window / 2, Math.max(first, last));
+      rates[x] += (8 * (sums[last] - sums[first])) / window;
+    }
+  }
+  return rates;
+}
 
 /** The window over which a rate is taken when so much time is in sight, and a pixel is so long. */
 export const rateWindow = (length, pixel) => Math.max(3 * pixel, Math.min(0.2, length / 40));
@@ -81,6 +160,19 @@ function frameCount({ at, count }, time) {
   return count[after - 1] + share * (count[after] - count[after - 1]);
 }
 
+/** Frames in a second within each pixel; within a freeze it is 0. */
+export function frameRates(series, { width, time, pixel }) {
+  const all = shownFrames(series);
+  const rates = new Float64Array(Math.ceil(width));
+  let before = frameCount(all, time(0));
+  for (let x = 0; x < rates.length; x += 1) {
+    const after = frameCount(all, time(x + 1));
+    rates[x] = (after - before) / pixel;
+    before = after;
+  }
+  return rates;
+}
+
 /** Frames in a second between two times; within a freeze it is 0. */
 export function frameRate(series, from, to) {
   const all = shownFrames(series);
@@ -96,6 +188,8 @@ function firstArrivals(packets) {
     const at = series.at;
     const time = series.column("rtpTime");
     for (let index = 0; index < at.length; index += 1) {
+      // The packets of a frame mostly follow each other.
+      if (index && time[index] === time[index - 1]) continue;
       if (!first.has(time[index])) first.set(time[index], at[index]);
     }
   }
@@ -122,35 +216,38 @@ export function waits(way) {
 
 /** A number that wraps, made one that does not: the difference of each to the one before. */
 function unwrapper(bits) {
-  const size = 2 ** bits;
+  const unused = 32 - bits;
   let last = null;
   let whole = 0;
   return (value) => {
-    if (last !== null) {
-      let step = (value - last) % size;
-      if (step >= size / 2) step -= size;
-      else if (step < -size / 2) step += size;
-      whole += step;
-    }
+    // The lowest bits with their sign.
+    if (last !== null) whole += ((value - last) << unused) >> unused;
     last = value;
     return whole;
   };
 }
 
-/** When each number of a stream was sent. */
-function sendTimes(packets) {
-  const sent = new Map();
-  for (const series of packets) {
-    const at = series.at;
-    const sequence = series.column("sequence");
-    const unwrapped = unwrapper(16);
-    for (let index = 0; index < at.length; index += 1) {
-      // The beginning tells the rounds apart on both sides.
-      const key = unwrapped(sequence[index]) + sequence[0];
-      if (!sent.has(key)) sent.set(key, at[index]);
-    }
+/** When a number of a stream, which counts on over its rounds, was sent; undefined for never. */
+function sendTimes({ at, count }, sequence) {
+  const numbers = new Float64Array(count);
+  const unwrapped = unwrapper(16);
+  let [low, high] = [Infinity, -Infinity];
+  for (let index = 0; index < count; index += 1) {
+    // The beginning tells the rounds apart on both sides.
+    numbers[index] = unwrapped(sequence[index]) + sequence[0];
+    low = Math.min(low, numbers[index]);
+    high = Math.max(high, numbers[index]);
   }
-  return sent;
+  // Numbers that leap about would make a list of mostly nothing.
+  const isDense = high - low < 4 * count + 65536;
+  const sent = isDense ? new Float64Array(high - low + 1).fill(NaN) : new Map();
+  for (let index = 0; index < count; index += 1) {
+    const key = numbers[index] - low;
+    if (!isDense) {
+      if (!sent.has(key)) sent.set(key, at[index]);
+    } else if (Number.isNaN(sent[key])) sent[key] = at[index];
+  }
+  return (number) => (isDense ? sent[number - low] : sent.get(number - low));
 }
 
 /**
@@ -160,15 +257,18 @@ function sendTimes(packets) {
 export function delays(flow) {
   if (flow.delays) return flow.delays;
   const { received, sent } = flow;
-  const [at, value] = [[], []];
+  const most = received.packets.reduce((sum, series) => sum + series.count, 0);
+  const [at, value] = [new Float64Array(most), new Float64Array(most)];
+  let count = 0;
   for (const series of received.packets) {
     const times = series.at;
     const match = flow.isSeenOnce ? undefined
       : sent?.packets.find((each) => each.ssrc === series.ssrc);
     if (match && match.count) {
-      const began = sendTimes([match]);
+      const numbers = match.column("sequence");
+      const began = sendTimes(match, numbers);
       const sequence = series.column("sequence");
-      const first = match.column("sequence")[0];
+      const [first] = numbers;
       const unwrapped = unwrapper(16);
       let offset = null;
       for (let index = 0; index < times.length; index += 1) {
@@ -176,27 +276,29 @@ export function delays(flow) {
         if (offset === null) {
           offset = first + ((((sequence[index] - first) % 65536) + 98304) % 65536) - 32768;
         }
-        const when = began.get(whole + offset);
-        if (when === undefined) continue;
-        at.push(times[index]);
-        value.push((times[index] - when) * 1e3);
+        const when = began(whole + offset);
+        if (when === undefined || Number.isNaN(when)) continue;
+        at[count] = times[index];
+        value[count] = (times[index] - when) * 1e3;
+        count += 1;
       }
       continue;
     }
     const stamps = series.column("rtpTime");
     const unwrapped = unwrapper(32);
-    const late = [];
+    const late = new Float64Array(times.length);
     let least = Infinity;
     for (let index = 0; index < times.length; index += 1) {
-      late.push(times[index] - unwrapped(stamps[index]) / flow.clockRate);
+      late[index] = times[index] - unwrapped(stamps[index]) / flow.clockRate;
       least = Math.min(least, late[index]);
     }
     for (let index = 0; index < times.length; index += 1) {
-      at.push(times[index]);
-      value.push((late[index] - least) * 1e3);
+      at[count] = times[index];
+      value[count] = (late[index] - least) * 1e3;
+      count += 1;
     }
   }
-  flow.delays = { at, value };
+  flow.delays = { at: at.subarray(0, count), value: value.subarray(0, count) };
   return flow.delays;
 }
 
@@ -207,10 +309,15 @@ export function quantile(values, share) {
   return sorted[Math.min(Math.floor(share * sorted.length), sorted.length - 1)];
 }
 
-/** The least, the greatest and the last value of a curve between two times. */
+/** The least and the greatest value of a curve between two times. */
 export function extent({ at, value }, from, to) {
+  const first = lowerBound(at, from);
+  const last = upperBound(at, to, first);
+  if (last - first > manyValues) {
+    return [value[peaksOf(value, -1).place(first, last)], value[peaksOf(value).place(first, last)]];
+  }
   let [low, high] = [Infinity, -Infinity];
-  for (let index = lowerBound(at, from); index < at.length && at[index] <= to; index += 1) {
+  for (let index = first; index < last; index += 1) {
     low = Math.min(low, value[index]);
     high = Math.max(high, value[index]);
   }

@@ -1,7 +1,7 @@
 // Audio and video of the take, played in step with the cursor: the browser decodes what the take
 // has.
 import { button, make, place, say } from "./basics.js";
-import { clock, onClock, point, show, timeText } from "./clock.js";
+import { clock, onClock, point, show } from "./clock.js";
 import { ask } from "./server.js";
 import { codecName, take } from "./take.js";
 
@@ -43,7 +43,7 @@ export function playerOf(way) {
   if (!mediaOf(way)) return null;
   const key = keyOf(way);
   if (!players.has(key)) {
-    const element = make(way.kind, { preload: "auto", playsinline: true });
+    const element = make(way.kind, { preload: "auto", playsinline: true, "data-way": key });
     element.muted = way.kind === "video";
     const player = { way, element, begin: beginning(way), isReady: false, wanted: null };
     players.set(key, player);
@@ -271,9 +271,9 @@ export function filmLane(way, redrawn) {
       const step = width + 4;
       for (let left = 0; left < all; left += step) {
         const time = from + ((left + width / 2) / all) * (to - from);
-        const place = Math.round(time * 50);
-        const picture = film.pictures.get(place)
-          ?? nearestPicture(film, place, (25 * step * (to - from)) / all);
+        const place = Math.round(time * placesPerSecond);
+        const picture = film.pictures.get(place)?.canvas
+          ?? nearestPicture(film, place, (placesPerSecond * step * (to - from)) / (2 * all));
         // Long after the last frame its picture is only what may still have been seen.
         const last = way.frames.before(time);
         context.globalAlpha = last < 0 ? 0 : time - way.frames.at[last] > 2 ? 0.2 : 1;
@@ -294,21 +294,27 @@ export function filmLane(way, redrawn) {
 function nearestPicture(film, key, most) {
   let best = null;
   let distance = most;
-  for (const [each, picture] of film.pictures) {
+  for (const [each, { canvas }] of film.pictures) {
     if (Math.abs(each - key) < distance) {
       distance = Math.abs(each - key);
-      best = picture;
+      best = canvas;
     }
   }
   return best;
 }
 
+/** Pictures are kept by their time in so many parts of a second. */
+const placesPerSecond = 50;
 const pictureMaximum = 400;
 /** How many pictures are made before others that are wanted by then. */
 const pictureBatch = 60;
 /** A picture that so many frames lead to is waited for while the video runs, not sought. */
 const framesToSeek = 40;
 const quickRate = 16;
+/** How often a browser tells at least of the frames that it shows. */
+const callsPerSecond = 30;
+/** By how much a picture may be late at least, in seconds. */
+const latest = 0.04;
 
 async function makePictures(film, way, height, redrawn) {
   film.isBusy = true;
@@ -327,10 +333,10 @@ async function makePictures(film, way, height, redrawn) {
   }
   const { element, begin } = film.player;
   const wide = Math.max(24, Math.round((height * element.videoWidth) / element.videoHeight));
-  const keep = (key) => {
+  const keep = (key, shown) => {
     const canvas = make("canvas", { width: wide * 2, height: height * 2 });
     canvas.getContext("2d").drawImage(element, 0, 0, wide * 2, height * 2);
-    film.pictures.set(key, canvas);
+    film.pictures.set(key, { canvas, shown: shown + begin });
     if (film.pictures.size > pictureMaximum) {
       film.pictures.delete(film.pictures.keys().next().value);
     }
@@ -339,21 +345,28 @@ async function makePictures(film, way, height, redrawn) {
   const wanted = film.queue.splice(0).filter(([key]) => !film.pictures.has(key))
     .sort((a, b) => a[1] - b[1]).slice(0, pictureBatch)
     .map(([key, time]) => [key, Math.max(time - begin, 0)]);
-  film.pace ??= { rate: quickRate, isLate: false };
-  const { pace, view } = film;
+  const { view } = film;
   const isStale = () => film.view !== view;
+  // A picture may be as late as is not seen between its neighbours.
+  const near = wanted.length > 1 ? Math.max((wanted[1][1] - wanted[0][1]) / 4, latest) : latest;
+  const pace = { rate: Math.max(Math.min(quickRate, near * callsPerSecond), 1), isLate: false };
+  const end = (element.duration || Infinity) - latest;
   while (wanted.length && !isStale()) {
-    const [[key, at]] = wanted;
-    if (at >= (element.duration || Infinity)) {
-      keep(key);
-      wanted.shift();
-    } else if (pace.isLate || framesBefore(way, at + begin) < framesToSeek
+    const [[key, time]] = wanted;
+    // After the end of the video its last frame stays.
+    const at = Math.min(time, end);
+    if (pace.isLate || time > end || framesBefore(way, at + begin) < framesToSeek
       || !element.requestVideoFrameCallback) {
       await seekTo(element, at);
-      keep(key);
+      keep(key, at);
       wanted.shift();
       pace.isLate = false;
-    } else await runOver(element, wanted, keep, pace, isStale);
+    } else {
+      const { length } = wanted;
+      await runOver(element, wanted, { keep, pace, near, isStale });
+      // Whatever kept it from going on does not keep it for ever.
+      if (wanted.length === length) pace.isLate = true;
+    }
   }
   film.isBusy = false;
   redrawn(wide);
@@ -378,10 +391,9 @@ const seekTo = (element, at) => new Promise((done) => {
  * Runs a video quickly over the times that are wanted, and keeps what it shows then. A decoder that
  * leaves out so much that another picture would be shown for one is sought once, and run slower.
  */
-async function runOver(element, wanted, keep, pace, isStale) {
+async function runOver(element, wanted, { keep, pace, near, isStale }) {
   if (element.currentTime > wanted[0][1] || element.ended) await seekTo(element, wanted[0][1]);
   element.playbackRate = pace.rate;
-  const near = wanted.length > 1 ? Math.max((wanted[1][1] - wanted[0][1]) / 4, 0.1) : 0.1;
   const over = new AbortController();
   await new Promise((done) => {
     const look = (_, { mediaTime }) => {
@@ -391,23 +403,21 @@ async function runOver(element, wanted, keep, pace, isStale) {
       }
       // When this is called, what is shown may have gone on.
       const shown = Math.max(mediaTime, element.currentTime);
-      while (wanted.length && wanted[0][1] <= shown + 0.02) {
+      while (wanted.length && wanted[0][1] <= shown + latest / 2) {
         if (shown - wanted[0][1] > near) {
           pace.isLate = true;
           pace.rate = Math.max(pace.rate / 2, 1);
           done();
           return;
         }
-        keep(wanted.shift()[0]);
+        keep(wanted.shift()[0], shown);
       }
       if (wanted.length && !element.ended) element.requestVideoFrameCallback(look);
       else done();
     };
     element.requestVideoFrameCallback(look);
-    element.addEventListener("ended", () => {
-      while (wanted.length) keep(wanted.shift()[0]);
-      done();
-    }, { once: true, signal: over.signal });
+    // What is wanted after the end is sought there.
+    element.addEventListener("ended", done, { once: true, signal: over.signal });
     element.play().catch(() => {
       wanted.length = 0;
       done();
@@ -417,8 +427,17 @@ async function runOver(element, wanted, keep, pace, isStale) {
   element.pause();
 }
 
+/** Whether pictures for lanes are being made. */
+export const isFilming = () => [...films.values()].some(({ isBusy, queue }) =>
+  isBusy || queue.length > 0);
+
+/** The pictures that stand on lanes: for which time each was made, and which one it shows. */
+export const seenPictures = () => [...films].flatMap(([key, { pictures }]) =>
+  [...pictures].map(([place, { canvas, shown }]) =>
+    ({ key, time: place / placesPerSecond, shown, canvas })));
+
 /** The time at which a loaded video stands, for tests. */
 export const mediaTimes = () => [...players.values()].map(({ way, element, begin, isReady }) => ({
-  key: keyOf(way), isReady, time: element.currentTime + begin, width: element.videoWidth ?? 0,
-    text: timeText(begin),
+  key: keyOf(way), kind: way.kind, isReady, begin, time: element.currentTime + begin,
+    end: begin + element.duration, isPlaying: !element.paused, width: element.videoWidth ?? 0,
 }));

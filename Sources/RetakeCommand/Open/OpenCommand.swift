@@ -54,6 +54,7 @@ struct OpenCommand: AsyncParsableCommand {
     } else {
       try Output.line("open \(server.pageURL) in a browser; Ctrl-C ends this")
     }
+    await takes.readAhead()
     await stop.wait(seconds: nil) {
       // Nothing else ends it.
       for await _ in AsyncStream<Never>.makeStream().stream {}

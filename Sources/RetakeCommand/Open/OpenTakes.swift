@@ -38,6 +38,8 @@ actor OpenTakes {
   private var sessionCount = 0
   private var lists: [PacketList] = []
   private var clearPackets: ClearPackets?
+  private var readings = SharedWork<FirstReading>(keeping: 2)
+  private var foundProblems = SharedWork<String>(keeping: 16)
 
   /// Pages that are open at once; the oldest then reads its take anew.
   private static let sessionMaximum = 16
@@ -139,17 +141,32 @@ actor OpenTakes {
 
   // MARK: Readings
 
-  /// All of a take; what comes later is asked for with the number of the session.
-  func begin(_ name: String) throws(Refusal) -> [UInt8] {
-    sessionCount += 1
-    let path = try checked(name)
-    if sessions.count == Self.sessionMaximum { sessions.removeFirst() }
-    sessions.append(
-      Session(number: sessionCount, path: path, content: PageContent(path: path)))
-    return try more(sessionCount)
+  /// Reads the take that is shown before a page asks for it: browsers take a while to start.
+  func readAhead() {
+    guard paths.count == 1, !Self.isFolder(paths[0]), !isLive(paths[0]) else { return }
+    _ = firstReading(of: paths[0], FileStamp(path: paths[0]))
   }
 
-  /// What came since the last time: the length of the JSON in four bytes, the JSON, the columns.
+  private func firstReading(of path: String, _ stamp: FileStamp)
+    -> Task<Result<FirstReading, TapeError>, Never>
+  {
+    readings.task(for: stamp) { () throws(TapeError) in try FirstReading(path: path) }
+  }
+
+  /// All of a take; what comes later is asked for with the number of the session.
+  func begin(_ name: String) async throws(Refusal) -> [UInt8] {
+    let path = try checked(name)
+    let stamp = FileStamp(path: path)
+    let result = await firstReading(of: path, stamp).value
+    if isLive(path) { readings.forget(stamp) }
+    let first = try reading { () throws(TapeError) in try result.get() }
+    sessionCount += 1
+    if sessions.count == Self.sessionMaximum { sessions.removeFirst() }
+    sessions.append(Session(number: sessionCount, path: path, content: first.content))
+    return answer(first.reading, media: first.media, session: sessionCount, path)
+  }
+
+  /// What came since the last time.
   ///
   /// - Parameter isBrief: whether only what has to be quick is looked at.
   func more(_ number: Int, isBrief: Bool = false) throws(Refusal) -> [UInt8] {
@@ -157,33 +174,40 @@ actor OpenTakes {
       throw Refusal("this page was left too long ago; load it again", isUnknown: true)
     }
     let path = sessions[place].path
-    let result = try reading { () throws(TapeError) in
-      try isBrief
-        ? sessions[place].content.readBriefly() : sessions[place].content.read()
+    let (result, media) = try reading {
+      () throws(TapeError) -> (PageContent.Reading, String?) in
+      isBrief
+        ? (try sessions[place].content.readBriefly(), nil)
+        : (try sessions[place].content.read(), try FirstReading.media(path))
     }
+    return answer(result, media: media, session: number, path)
+  }
+
+  /// A reading as pages have it: the length of the JSON in four bytes, the JSON, the columns.
+  private func answer(
+    _ reading: PageContent.Reading, media: String?, session number: Int, _ path: String
+  ) -> [UInt8] {
     var members = [
       ("form", "\"served\""), ("session", String(number)),
       ("isLive", isLive(path) ? "true" : "false"),
     ]
-    if !isBrief {
-      let media = try asking(path) { connection throws(SQLiteError) in
-        try PageMedia.places(connection)
-      }
-      members.append(("media", "[" + media.map(\.facts).joined(separator: ",") + "]"))
-    }
-    let object = result.object(with: members)
+    if let media { members.append(("media", media)) }
+    let object = reading.object(with: members)
     var bytes: [UInt8] = []
     let length = UInt32(clamping: object.utf8.count)
-    bytes.reserveCapacity(Int(length) + result.columns.count + 4)
+    bytes.reserveCapacity(Int(length) + reading.columns.count + 4)
     bytes += (0..<4).map { UInt8(truncatingIfNeeded: length >> (24 - 8 * $0)) }
     bytes += object.utf8
-    bytes += result.columns
+    bytes += reading.columns
     return bytes
   }
 
-  func findings(_ name: String) throws(Refusal) -> String {
+  func findings(_ name: String) async throws(Refusal) -> String {
     let path = try checked(name)
-    return try reading { () throws(TapeError) in try PageContent.findings(path: path) }
+    let result = await foundProblems.task(for: FileStamp(path: path)) { () throws(TapeError) in
+      try PageContent.findings(path: path)
+    }.value
+    return try reading { () throws(TapeError) in try result.get() }
   }
 
   func details(_ name: String) throws(Refusal) -> String {

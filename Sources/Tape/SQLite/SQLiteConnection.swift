@@ -287,6 +287,23 @@ extension SQLiteStatement {
     return true
   }
 
+  /// Whether a column has a value, of its own type.
+  package func has(_ value: Value, _ column: Int) -> Bool {
+    let index = Int32(column)
+    let type = sqlite3_column_type(statement, index)
+    switch value {
+    case .null: return type == SQLITE_NULL
+    case .integer(let number):
+      return type == SQLITE_INTEGER && sqlite3_column_int64(statement, index) == number
+    case .real(let number):
+      return type == SQLITE_FLOAT && sqlite3_column_double(statement, index) == number
+    case .text(let text):
+      return type == SQLITE_TEXT && lentBytes(column).elementsEqual(text.utf8)
+    case .blob(let bytes):
+      return type == SQLITE_BLOB && lentBytes(column).elementsEqual(bytes)
+    }
+  }
+
   /// The value of a column as it is kept; nil for text that is not UTF-8.
   package func value(_ column: Int) -> Value? {
     let index = Int32(column)

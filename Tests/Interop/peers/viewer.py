@@ -112,6 +112,11 @@ class ChromiumViewer(Viewer):
         shot = await self.page.command("Page.captureScreenshot", format="png")
         await self.save(path, shot["data"])
 
+    async def paper(self, path):
+        """Prints the page into a PDF."""
+        printed = await self.page.command("Page.printToPDF", printBackground=True)
+        await self.save(path, printed["data"])
+
 
 class FirefoxViewer(Viewer):
     """Firefox over WebDriver BiDi."""
@@ -209,3 +214,10 @@ class FirefoxViewer(Viewer):
             "browsingContext.captureScreenshot", context=self.page._context
         )
         await self.save(path, shot["data"])
+
+    async def paper(self, path):
+        """Prints the page into a PDF."""
+        printed = await self.page.command(
+            "browsingContext.print", context=self.page._context, background=True
+        )
+        await self.save(path, printed["data"])
