@@ -8,9 +8,12 @@ import shutil
 from pathlib import Path
 
 from peers.viewer import ChromiumViewer, FirefoxViewer
+from viewing_media import pictures, playing, printing
 from viewing_served import harmless, live, served
 from visit import CAPTURES, Visit
 
+# A check that never ends is a problem; one on a busy machine is none.
+_CHECK_SECONDS = 300
 _BROWSERS = {"chromium": ChromiumViewer, "firefox": FirefoxViewer}
 # Of a machine that does other things besides; the bench has the figure.
 _DRAWING_MILLISECONDS = 60
@@ -24,12 +27,12 @@ async def run(program, folder, browser):
     problems = []
     try:
         for check in (
-            _drawing, _moving, _addresses, _keys, _exchanges, _dissecting, _accessible, harmless,
-            served, live,
+            _drawing, _moving, _addresses, _keys, _exchanges, _dissecting, _accessible, playing,
+            pictures, printing, harmless, served, live,
         ):
             visit = Visit(program, folder, viewer)
             try:
-                async with asyncio.timeout(90):
+                async with asyncio.timeout(_CHECK_SECONDS):
                     await check(visit)
             except Exception as error:  # whatever ends a check early is a problem to report
                 visit.problems.append(f"{type(error).__name__}: {error}")

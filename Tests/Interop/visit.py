@@ -7,6 +7,7 @@ from pathlib import Path
 
 from processes import Child
 
+_CONDITION_SECONDS = 120
 CAPTURES = Path(__file__).resolve().parents[2] / "Captures"
 
 
@@ -32,7 +33,7 @@ class Visit:
     async def until(self, expression, what):
         """Waits for something in the page; a problem when it does not come."""
         try:
-            await self.viewer.page.until(expression, 15)
+            await self.viewer.page.until(expression, _CONDITION_SECONDS)
         except TimeoutError:
             self.problems.append(what)
 

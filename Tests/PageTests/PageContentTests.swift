@@ -39,6 +39,38 @@ struct PageContentTests {
     }
   }
 
+  @Test func whatAnObserverSawOfOneEndTheOtherGot() throws {
+    let path = URL(fileURLWithPath: #filePath)
+      .deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent()
+      .appendingPathComponent("Captures/observed-firefox.take").path
+    let (data, columns) = try read(path)
+    let packets = data.series.filter { $0.what == "packets" && $0.protocol == "rtp" }
+    #expect(packets.count >= 4)
+    for sent in packets where sent.direction == "out" {
+      let received = try #require(
+        packets.first { $0.direction == "in" && $0.ssrc == sent.ssrc && $0.peer != sent.peer })
+      for column in ["at", "size", "sequence", "rtpTime"] {
+        #expect(
+          PageData.numbers(sent, column, in: columns)
+            == PageData.numbers(received, column, in: columns))
+      }
+    }
+    // The view counts as many of each.
+    let take = try TakeFile.openForQueries(path)
+    let rows = try take.prepare(
+      "SELECT peer, direction, ssrc, count(*) FROM packet WHERE protocol = 'rtp' GROUP BY 1, 2, 3")
+    var counted = 0
+    while try rows.step() {
+      let (peer, direction, ssrc, count) = rows.values(
+        Int.self, String.self, Int64.self, Int.self)
+      counted += 1
+      #expect(
+        packets.first { $0.peer == peer && $0.direction == direction && $0.ssrc == ssrc }?.count
+          == count)
+    }
+    #expect(counted == packets.count)
+  }
+
   @Test func whatIsMissingIsWhatTheViewSays() throws {
     try PageSample.withTake { path in
       let (data, columns) = try read(path)

@@ -189,10 +189,13 @@ export async function togglePlaying() {
     stop();
     return;
   }
+  // Whoever asks again while media are loaded gets no second clock.
+  if (media.isStarting) return;
   if (!media.section) {
     say("The page has no media");
     return;
   }
+  media.isStarting = true;
   loadMedia();
   const audios = [...media.section.querySelectorAll("input")].filter((box) => box.checked)
     .map((box) => playerOf(box.way));
@@ -200,6 +203,7 @@ export async function togglePlaying() {
     playerOf(box.way))]
     .filter(Boolean);
   await Promise.all(all.map((player) => player.loading));
+  media.isStarting = false;
   const ready = all.filter((player) => player.isReady);
   if (!ready.length) {
     say(all[0]?.error ?? "Nothing can be played");
@@ -269,6 +273,8 @@ export function filmLane(way, redrawn) {
       film.view = `${from} ${to} ${all}`;
       film.queue.length = 0;
       const step = width + 4;
+      // A picture may be as late as is not seen between its neighbours.
+      film.near = Math.max((step * (to - from)) / all / 4, latest);
       for (let left = 0; left < all; left += step) {
         const time = from + ((left + width / 2) / all) * (to - from);
         const place = Math.round(time * placesPerSecond);
@@ -279,7 +285,7 @@ export function filmLane(way, redrawn) {
         context.globalAlpha = last < 0 ? 0 : time - way.frames.at[last] > 2 ? 0.2 : 1;
         if (picture) context.drawImage(picture, left, 0, width, height);
         context.globalAlpha = 1;
-        if (!film.pictures.has(place) && time > way.frames.at[0]) film.queue.push([place, time]);
+        if (!isGood(film, place) && time > way.frames.at[0]) film.queue.push([place, time]);
       }
       if (!isAtHand()) film.queue.length = 0;
       if (film.queue.length && !film.isBusy) makePictures(film, way, height, (wide) => {
@@ -289,6 +295,13 @@ export function filmLane(way, redrawn) {
     },
     at: () => "",
   };
+}
+
+/** Whether there is a picture for a place that is near enough to it for what is in sight. */
+function isGood(film, place) {
+  const picture = film.pictures.get(place);
+  return Boolean(picture) && (picture.isLast
+    || picture.shown - place / placesPerSecond < film.near + 1 / placesPerSecond);
 }
 
 function nearestPicture(film, key, most) {
@@ -333,22 +346,20 @@ async function makePictures(film, way, height, redrawn) {
   }
   const { element, begin } = film.player;
   const wide = Math.max(24, Math.round((height * element.videoWidth) / element.videoHeight));
-  const keep = (key, shown) => {
+  const keep = (key, shown, isLast = false) => {
     const canvas = make("canvas", { width: wide * 2, height: height * 2 });
     canvas.getContext("2d").drawImage(element, 0, 0, wide * 2, height * 2);
-    film.pictures.set(key, { canvas, shown: shown + begin });
+    film.pictures.set(key, { canvas, shown: shown + begin, isLast });
     if (film.pictures.size > pictureMaximum) {
       film.pictures.delete(film.pictures.keys().next().value);
     }
     redrawn(wide);
   };
-  const wanted = film.queue.splice(0).filter(([key]) => !film.pictures.has(key))
+  const wanted = film.queue.splice(0).filter(([key]) => !isGood(film, key))
     .sort((a, b) => a[1] - b[1]).slice(0, pictureBatch)
     .map(([key, time]) => [key, Math.max(time - begin, 0)]);
-  const { view } = film;
+  const { view, near } = film;
   const isStale = () => film.view !== view;
-  // A picture may be as late as is not seen between its neighbours.
-  const near = wanted.length > 1 ? Math.max((wanted[1][1] - wanted[0][1]) / 4, latest) : latest;
   const pace = { rate: Math.max(Math.min(quickRate, near * callsPerSecond), 1), isLate: false };
   const end = (element.duration || Infinity) - latest;
   while (wanted.length && !isStale()) {
@@ -358,7 +369,7 @@ async function makePictures(film, way, height, redrawn) {
     if (pace.isLate || time > end || framesBefore(way, at + begin) < framesToSeek
       || !element.requestVideoFrameCallback) {
       await seekTo(element, at);
-      keep(key, at);
+      keep(key, at, time > end);
       wanted.shift();
       pace.isLate = false;
     } else {
