@@ -31,6 +31,8 @@ static const unsigned char script[] = {
     , '\n',
 #embed "../Page/Document/media.js"
     , '\n',
+#embed "../Page/Document/film.js"
+    , '\n',
 #embed "../Page/Document/machines.js"
     , '\n',
 #embed "../Page/Document/lanes.js"

@@ -118,7 +118,7 @@ async def pictures(visit):
     await visit.ask(
         "void document.querySelectorAll('.screen .load').forEach(each => each.click())"
     )
-    for view in ("1.4, 4.4", "2, 2.6"):
+    for view in ("0, retake.take.seconds", "2, 2.6"):
         await visit.ask(f"void retake.show({view})")
         await visit.until(
             "(() => { const lanes = retake.board.lanes.filter(each => each.label === 'seen');"

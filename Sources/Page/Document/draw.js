@@ -153,8 +153,8 @@ function band(view, at, value, first, last, y) {
 }
 
 /**
- * Tells for each pixel which of some times fall on it, where there are any: those that are less than
- * a pixel to the right of it, or as much earlier as `shift` says.
+ * Tells for each pixel which of some times fall on it, where there are any: those less than a pixel
+ * to the right of it; `shift` is a part of a pixel by which they may be earlier, and no later.
  */
 export function eachPixel({ from, time, width }, at, first, last, shift, tell) {
   let begin = lowerBound(at, from, first, last);

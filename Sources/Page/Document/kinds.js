@@ -205,7 +205,8 @@ export function waveLane(label, series, isPicked = () => true) {
     if (known.count === series.count) return known;
     const [all, measure, kinds] = [series.at, series.column("measure"), flags()];
     const places = new Uint32Array(all.length).map((_, place) => place).filter(isPicked);
-    const [bad, repaired] = [new Uint32Array(places.length + 1), new Uint32Array(places.length + 1)];
+    const bad = new Uint32Array(places.length + 1);
+    const repaired = new Uint32Array(places.length + 1);
     places.forEach((place, index) => {
       const outcome = outcomeOf(kinds[place]);
       bad[index + 1] = bad[index] + (outcome === "concealed" || outcome === "filler" ? 1 : 0);

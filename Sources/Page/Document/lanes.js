@@ -6,7 +6,7 @@ import {
   curveLane, frameLane, rateLane, spanLane, tickLane, toneOf, waveLane,
 } from "./kinds.js";
 import { delays, isKeyFrame, shownFrames, waits } from "./measures.js";
-import { filmLane } from "./media.js";
+import { filmLane } from "./film.js";
 import { machineGroups } from "./machines.js";
 import {
   carriersOf, codecName, otherSide, peerName, possessive, repairsOf, seriesOf, take, thisSide,
