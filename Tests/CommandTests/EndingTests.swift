@@ -12,7 +12,10 @@ extension LiveTests {
       let folder = try Folder()
       let path = folder.file("killed.take")
       let run = try Run(
-        Tool.path, ["record", "demo", "--size", "160x120", "--rate", "10", "--out", path])
+        Tool.path,
+        [
+          "record", "demo", "--size", "160x120", "--rate", "10", "--seconds", "600", "--out", path,
+        ])
       try await poll("so much of the take") {
         let last = try? Takes.number(path, "SELECT max(at_ns) FROM tape")
         return last ?? 0 > milliseconds * 1_000_000
