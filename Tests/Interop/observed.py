@@ -21,7 +21,7 @@ import namespace
 import tshark
 from peers.coturn import Coturn
 from peers.opening import open_peer
-from plan import Call
+from plan import ABILITIES, Call
 from processes import Child, ProcessError, end_orphans
 from retake import Recorder, replay
 
@@ -61,6 +61,11 @@ class Cell:
     def peers(self):
         """Who takes part."""
         return {self.offerer, self.answerer}
+
+    @property
+    def uses_loopback(self):
+        """Whether both reach each other over loopback."""
+        return not self.relay and all(ABILITIES[peer].uses_loopback for peer in self.peers)
 
 
 CELLS = [
@@ -137,7 +142,10 @@ async def _watch(cell, program, folder, seconds):
             for number, name in enumerate((cell.offerer, cell.answerer)):
                 (folder / str(number)).mkdir()
                 relays = ("peer",) if relay and number == 0 else ()
-                call = Call(name, "peer", relays=relays, dtls=cell.dtls)
+                call = Call(
+                    name, "peer", relays=relays, dtls=cell.dtls,
+                    avoids_loopback=not cell.uses_loopback,
+                )
                 peers.append(await open_peer(call, folder / str(number), relay))
         offer = await peers[0].offer()
         answer = await peers[1].answer(offer)

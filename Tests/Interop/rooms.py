@@ -254,7 +254,9 @@ class Browsers:
     async def enter(self):
         """Starts them and publishes what they capture."""
         for name in ("chromium", "firefox"):
-            peer = await open_peer(Call(name, "peer"), self._folder)
+            peer = await open_peer(
+                Call(name, "peer", avoids_loopback=True), self._folder
+            )
             session = await self._server.session()
             self._open.append((peer, session))
             handle = await session.attach("videoroom")
