@@ -26,10 +26,10 @@ from plan import ABILITIES, Call
 from processes import Child, ProcessError, end_orphans
 from retake import Recorder, replay
 
-_START_SECONDS = 20
-_FINISH_SECONDS = 60
-_CALL_SECONDS = 90
-_MEDIA_SECONDS = 25
+_START_SECONDS = 90
+_FINISH_SECONDS = 180
+_CALL_SECONDS = 240
+_MEDIA_SECONDS = 90
 _FEWEST_FRAMES = 20
 # How many of those that count at one end may not have come to the other at the end of a call.
 _UNDERWAY_FRAMES = 10

@@ -8,7 +8,7 @@ from peers.browser import CALL_SCRIPT, Browser
 from peers.devtools import Page
 from processes import Child
 
-_START_SECONDS = 40
+_START_SECONDS = 120
 
 _FLAGS = [
     "--headless=new",
