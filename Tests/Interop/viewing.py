@@ -29,7 +29,7 @@ async def run(program, folder, browser):
         ):
             visit = Visit(program, folder, viewer)
             try:
-                async with asyncio.timeout(90):
+                async with asyncio.timeout(360):
                     await check(visit)
             except Exception as error:  # whatever ends a check early is a problem to report
                 visit.problems.append(f"{type(error).__name__}: {error}")
