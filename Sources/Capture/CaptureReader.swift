@@ -70,6 +70,7 @@ package struct CaptureReader: Sendable {
   private var fragments = FragmentStore()
   private var duplicates = DuplicateFilter()
   private var streams = TCPStreams()
+  private var flows = FlowTable()
   /// Payloads of events that were put together from several frames.
   private var assembled: [UInt8] = []
   /// Further events of the last frame.
@@ -211,7 +212,7 @@ package struct CaptureReader: Sendable {
       return .datagram(datagram)
     }
     let payload = bytes.extracting(8..<length)
-    guard let size = OffloadSplit.size(of: payload) else { return .datagram(datagram) }
+    guard let size = flows.split(payload, of: tuple) else { return .datagram(datagram) }
     counters.joinedDatagrams += 1
     datagram.wasJoined = true
     for offset in stride(from: 0, to: payload.byteCount, by: size) {

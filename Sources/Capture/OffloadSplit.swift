@@ -4,23 +4,29 @@ import Wire
 ///
 /// With segmentation offload (UDP_SEGMENT) and receive offload (UDP_GRO) a capture shows one large
 /// datagram for many of one size, the last of which may be shorter. IP tells nothing of it; the
-/// contents do. A sender that has just one message of another kind to add joins that too, as the
-/// last one.
+/// contents do, with what the path carried before. A sender that has just one message of another
+/// kind, or of another stream, to add joins that too, as the last one.
 enum OffloadSplit {
   /// The size of the datagrams that make up a payload; nil when it is one datagram.
-  static func size(of payload: RawSpan) -> Int? {
+  static func size(of payload: RawSpan, after sources: FlowSources) -> Int? {
     let count = payload.byteCount
     guard count >= 40 else { return nil }
     switch DatagramClass(payload) {
-    case .rtp: return packetSize(payload) ?? packetSizeBeforeOther(payload)
+    case .rtp:
+      // Of two streams that take turns, every second packet is one of the same stream.
+      let size = min(
+        packetSize(payload, sources) ?? .max, sizeBeforeStream(payload, sources) ?? .max)
+      return size < count ? size : packetSizeBeforeOther(payload)
+    case .rtcp: return sizeBeforeStream(payload, sources) ?? packetSizeBeforeOther(payload)
     case .stun: return messageSize(payload)
     case .dtls: return recordsSize(payload)
     default: return nil
     }
   }
 
-  /// RTP packets of one stream with consecutive numbers: 48 bits that have to fit at every border.
-  private static func packetSize(_ payload: RawSpan) -> Int? {
+  /// RTP packets that begin with two of one stream and consecutive numbers: 48 bits that have to
+  /// fit.
+  private static func packetSize(_ payload: RawSpan, _ sources: FlowSources) -> Int? {
     let count = payload.byteCount
     let first = payload.byte(at: 0) & 0xc0
     let number = payload.uint16(at: 2)
@@ -40,8 +46,7 @@ enum OffloadSplit {
       }
       if unsafe payload.unsafeLoadUnaligned(fromUncheckedByteOffset: size + 8, as: UInt32.self)
         == source, payload.byte(at: size) & 0xc0 == first,
-        payload.uint16(at: size + 2) == number &+ 1,
-        isChain(payload, size, number, source, first)
+        payload.uint16(at: size + 2) == number &+ 1, isChain(payload, size, sources)
       {
         return size
       }
@@ -50,24 +55,32 @@ enum OffloadSplit {
     return nil
   }
 
-  private static func isChain(
-    _ payload: RawSpan, _ size: Int, _ number: UInt16, _ source: UInt32, _ first: UInt8
-  ) -> Bool {
-    var offset = 2 * size
-    var next = number &+ 2
+  /// The size of an RTP packet, or of RTCP, that one of another stream follows.
+  private static func sizeBeforeStream(_ payload: RawSpan, _ sources: FlowSources) -> Int? {
+    sources.place(in: payload, from: 13) { isChain(payload, $0, sources) }
+  }
+
+  /// Whether datagrams of a size make up a payload: each but the first is the next packet of its
+  /// stream, or else the last one is a message of another kind.
+  private static func isChain(_ payload: RawSpan, _ size: Int, _ sources: FlowSources) -> Bool {
+    let first = payload.byte(at: 0) & 0xc0
+    let source = payload.uint32(at: 8)
+    var next = payload.uint16(at: 2) &+ 1
+    var offset = size
     while offset < payload.byteCount {
-      guard offset + 12 <= payload.byteCount, payload.byte(at: offset) & 0xc0 == first,
-        payload.uint16(at: offset + 2) == next,
-        unsafe payload.unsafeLoadUnaligned(fromUncheckedByteOffset: offset + 8, as: UInt32.self)
-          == source
-      else { return offset + size >= payload.byteCount && isOther(payload, offset) }
+      if offset + 12 <= payload.byteCount, payload.byte(at: offset) & 0xc0 == first,
+        payload.uint16(at: offset + 2) == next, payload.uint32(at: offset + 8) == source
+      {
+        next &+= 1
+      } else if !sources.follows(payload, at: offset) {
+        return offset + size >= payload.byteCount && isOther(payload, offset)
+      }
       offset += size
-      next &+= 1
     }
     return true
   }
 
-  /// STUN messages tell their length; whatever follows one must begin one again.
+  /// STUN messages tell their length; whatever follows one must begin one again, or be the last.
   private static func messageSize(_ payload: RawSpan) -> Int? {
     let size = 20 + Int(payload.uint16(at: 2))
     guard size < payload.byteCount else { return nil }
@@ -76,7 +89,12 @@ enum OffloadSplit {
       let rest = payload.byteCount - offset
       guard rest >= 20, payload.uint32(at: offset + 4) == 0x2112_a442,
         20 + Int(payload.uint16(at: offset + 2)) == min(size, rest)
-      else { return nil }
+      else {
+        let isLast =
+          payload.uint32(at: 4) == 0x2112_a442 && rest <= size
+          && (isOther(payload, offset) || isRTP(payload, offset))
+        return isLast ? size : nil
+      }
       offset += size
     }
     return size
@@ -84,26 +102,33 @@ enum OffloadSplit {
 
   // MARK: A last message of another kind
 
-  /// The size of an RTP packet that is followed by one shorter message of another kind.
+  /// The size of an RTP packet, or of RTCP, that one shorter message of another kind follows.
   private static func packetSizeBeforeOther(_ payload: RawSpan) -> Int? {
     let count = payload.byteCount
-    let hasTrailer = mayEndControl(payload)
+    // RTCP in RTCP is a compound (RFC 3550 section 6.1).
+    let isControl = DatagramClass(payload) == .rtcp
+    let hasTrailer = !isControl && mayEndControl(payload)
     var place = max(13, (count + 1) / 2)
     while place + 14 <= count {
       let end = min(place + 8, count - 13)
       defer { place = end }
-      guard hasTrailer || place + 16 > count || mayBegin(payload, place) else { continue }
-      for offset in place..<end where isOther(payload, offset) { return offset }
+      guard hasTrailer || place + 21 > count || mayBegin(payload, place) else { continue }
+      for offset in place..<end where isOther(payload, offset) {
+        if isControl, DatagramClass(payload.extracting(offset..<count)) == .rtcp { continue }
+        return offset
+      }
     }
     return nil
   }
 
-  /// Whether DTLS 1.2 or STUN may begin at one of eight places: by the version in the second and
-  /// third byte, or by two bytes of the cookie from the fifth on.
+  /// Whether DTLS 1.2, STUN or an RTP packet with header extensions may begin at one of eight
+  /// places: by the version in the second and third byte, by two bytes of the cookie from the fifth
+  /// on, or by the profile of the extensions.
   private static func mayBegin(_ payload: RawSpan, _ place: Int) -> Bool {
     let version = matches(payload, place + 1, 0xfe) & matches(payload, place + 2, 0xfd)
     let cookie = matches(payload, place + 4, 0x21) & matches(payload, place + 5, 0x12)
-    return version | cookie != 0
+    let profile = matches(payload, place + 12, 0xbe) & matches(payload, place + 13, 0xde)
+    return version | cookie | profile != 0
   }
 
   /// The highest bits of those of eight bytes that are a certain one, and of some others.
@@ -114,7 +139,8 @@ enum OffloadSplit {
     return (word &- 0x0101_0101_0101_0101) & ~word & 0x8080_8080_8080_8080
   }
 
-  /// Whether the rest of a payload is one whole message that is no RTP.
+  /// Whether the rest of a payload is one whole message of another kind, or the first packet of
+  /// a stream.
   private static func isOther(_ payload: RawSpan, _ offset: Int) -> Bool {
     let rest = payload.byteCount - offset
     guard rest >= 14 else { return false }
@@ -129,8 +155,40 @@ enum OffloadSplit {
       return payload.byte(at: offset) & 0xe0 == 0x80
         && [200, 201, 205, 206].contains(payload.byte(at: offset + 1))
         && 4 * Int(payload.uint16(at: offset + 2)) + 8 <= rest && mayEndControl(payload)
+    case .rtp: return hasExtensions(payload, offset)
     default: return false
     }
+  }
+
+  /// Whether the rest of a payload begins as an RTP packet does that names its section.
+  ///
+  /// It has a few header extensions of one byte then (RFC 8285 section 4.2). Encrypted bytes look
+  /// so once in a thousand million packets.
+  private static func hasExtensions(_ payload: RawSpan, _ offset: Int) -> Bool {
+    guard offset + 20 <= payload.byteCount, payload.byte(at: offset) == 0x90,
+      payload.uint16(at: offset + 12) == 0xbede
+    else { return false }
+    let words = Int(payload.uint16(at: offset + 14))
+    var place = offset + 16
+    let end = place + 4 * words
+    guard 1...16 ~= words, end <= payload.byteCount else { return false }
+    var elements = 0
+    while place < end {
+      let head = payload.byte(at: place)
+      place += 1
+      guard head != 0 else { continue }
+      guard 1...14 ~= head >> 4 else { return false }
+      place += Int(head & 15) + 1
+      elements += 1
+    }
+    return place == end && elements > 0
+  }
+
+  /// Whether the rest of a payload may be an RTP packet.
+  private static func isRTP(_ payload: RawSpan, _ offset: Int) -> Bool {
+    guard payload.byteCount - offset >= 12 else { return false }
+    let kind = DatagramClass(first: payload.byte(at: offset), second: payload.byte(at: offset + 1))
+    return kind == .rtp
   }
 
   /// Whether a payload ends as SRTCP does: with the mark of encryption and a small index, behind
@@ -148,10 +206,7 @@ enum OffloadSplit {
     let end = endOfRecords(payload, 0)
     let rest = payload.byteCount - end
     guard end > 0, rest >= 12 else { return nil }
-    switch DatagramClass(first: payload.byte(at: end), second: payload.byte(at: end + 1)) {
-    case .rtp: break
-    default: guard isOther(payload, end) else { return nil }
-    }
+    guard isRTP(payload, end) || isOther(payload, end) else { return nil }
     // A record in each of them, as a rule.
     let size = 13 + Int(payload.uint16(at: 11))
     let isEven = stride(from: 0, to: end, by: size).allSatisfy {

@@ -98,6 +98,7 @@ extension Observer {
     var packet = packet
     let size = packet.bytes.count
     let (from, isRTCP) = (packet.from, packet.isRTCP)
+    if Self.isCryptex(packet) { return give(packet, index, isClear: false) }
     switch transports[index].media.open(&packet.bytes, from: from, isRTCP: isRTCP) {
     case .opened: give(packet, index, isClear: true, wireSize: size)
     case .repeated: countRepeated(packet, index)
@@ -106,6 +107,14 @@ extension Observer {
       give(packet, index, isClear: false)
     case .noKey: give(packet, index, isClear: false)
     }
+  }
+
+  /// Whether a packet is one that no key opens here: libsrtp2 authenticates it as it should, and
+  /// then decrypts what means nothing (RFC 9335 section 6.2).
+  private static func isCryptex(_ packet: borrowing WaitingPacket) -> Bool {
+    guard !packet.isRTCP else { return false }
+    let header = try? RTPHeader(parsing: packet.bytes.span.bytes, isProtected: true)
+    return header?.hasEncryptedElements == true
   }
 
   /// Gives those packets on that wait and can be opened now, or need not be.
@@ -136,7 +145,9 @@ extension Observer {
     _ packet: consuming WaitingPacket, _ index: Int, isClear: Bool, wireSize: Int? = nil
   ) {
     let size = wireSize ?? packet.bytes.count
-    if !isClear { tell(.noKeys, transport: index + 1) }
+    if !isClear, !(transports[index].media.hasKeys(packet.from) && Self.isCryptex(packet)) {
+      tell(.noKeys, transport: index + 1)
+    }
     let kind: ObservedPacket.Kind
     if packet.isRTCP {
       kind = .rtcp
@@ -145,10 +156,7 @@ extension Observer {
       guard
         let header = try? RTPHeader(parsing: packet.bytes.span.bytes, isProtected: !isClear)
       else { return ignore() }
-      // The two values that say that extensions are encrypted (RFC 9335 section 5).
-      if header.extensionProfile == 0xc0de || header.extensionProfile == 0xc2de {
-        tell(.cryptex, transport: index + 1)
-      }
+      if header.hasEncryptedElements { tell(.cryptex, transport: index + 1) }
       guard let stream = note(header, packet, index, isClear: isClear, size: size) else { return }
       kind = .rtp(header, stream: stream + 1)
     }
@@ -332,5 +340,12 @@ extension Observer {
         emit(.stream(streamTable.entries[place].stream))
       }
     }
+  }
+}
+
+extension RTPHeader {
+  /// Whether the header extensions are encrypted, which two profiles tell (RFC 9335 section 5).
+  fileprivate var hasEncryptedElements: Bool {
+    extensionProfile == 0xc0de || extensionProfile == 0xc2de
   }
 }

@@ -160,35 +160,37 @@ package struct TrackRecord: Hashable, Sendable {
 
 /// An encoded frame and what its encoder or decoder made of it, in the order of the codec calls.
 package struct FrameRecord: Sendable {
-  package var transceiver: UInt32
-  package var kind: MediaKind
-  /// Received and decoded; else encoded and sent.
-  package var isInbound: Bool
+  // The widest come first, so that no room is lost between them: records are moved a lot, and up to
+  // 128 bytes that needs no call.
   package var codec: CodecName
-  package var ssrc: UInt32
-  /// The RTP timestamp on the wire (inbound), or the media time before the stream's offset
-  /// (outbound).
-  package var rtpTime: UInt32
-  package var isKey: Bool
-  package var width: Int
-  package var height: Int
-  /// The encoded bytes; empty for concealed audio.
-  package var bytes: [UInt8]
   /// How the result came about: `decoded`, `recovered`, `concealed`, `undecodable`, `encoded`;
   /// `not decoded` and `passed on` for frames of codecs without a library.
   package var outcome: String
   /// The decoded result, whose digest goes into the take.
   package var decoded: DecodedMedia
-  /// The quantiser of a video frame.
-  package var quantiser: UInt8
-  /// The largest absolute sample and the sum of squares of a block of audio; RFC 6464 level when
-  /// sent.
-  package var peak: UInt16 = 0
-  package var energy: UInt64 = 0
-  package var audioLevel: UInt8?
-  package var isVoice = false
+  package var width: Int
+  package var height: Int
+  /// The encoded bytes; empty for concealed audio.
+  package var bytes: [UInt8]
   /// The sources that a mixer put together.
   package var contributors: [Contributor] = []
+  /// The sum of squares of a block of audio, and its largest absolute sample.
+  package var energy: UInt64 = 0
+  package var transceiver: UInt32
+  package var ssrc: UInt32
+  /// The RTP timestamp on the wire (inbound), or the media time before the stream's offset
+  /// (outbound).
+  package var rtpTime: UInt32
+  package var peak: UInt16 = 0
+  package var kind: MediaKind
+  /// Received and decoded; else encoded and sent.
+  package var isInbound: Bool
+  package var isKey: Bool
+  /// The quantiser of a video frame.
+  package var quantiser: UInt8
+  /// The RFC 6464 level of a block of audio that is sent.
+  package var audioLevel: UInt8?
+  package var isVoice = false
   /// Whether a frame that is not decoded is not to be shown, because its track is disabled.
   package var isWithheld = false
 

@@ -6,8 +6,8 @@ package import Wire
 
 /// Everything that can happen to a peer: the one gate through which the outside world comes in.
 package enum PeerInput: Sendable {
-  /// The first input of every peer, once.
-  case genesis(Genesis)
+  /// The first input of every peer, once; apart, because it would make every input larger.
+  indirect case genesis(Genesis)
   /// The addresses that may be gathered on.
   case interfaces([IPAddress])
   /// A datagram and the kernel's receive time, which is not after the step.

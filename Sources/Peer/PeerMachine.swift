@@ -24,7 +24,7 @@ package final class PeerMachine: Machine {
   package func use(_ security: any SecurityFactory) { self.security = security }
 
   package func step(_ input: PeerInput, at now: Instant, into outbox: inout Outbox<PeerOutput>) {
-    if case .genesis(let genesis) = input, stack == nil {
+    if stack == nil, case .genesis(let genesis) = input {
       stack = PeerStack(genesis, codecs: codecs, security: security)
       stack?.bundles.first.transport.onlooker = onlooker
     }

@@ -31,11 +31,23 @@ package struct StatSamples: Sendable {
 
     /// The whole object in the shape that browsers give.
     package var json: String {
-      let head = JSONText.object([
-        ("id", .text(id)), ("timestamp", .number(timestamp)), ("type", .text(type)),
-      ]).text
+      var text = "{"
+      appendBody(to: &text)
+      return text
+    }
+
+    /// Appends the whole object but for its first brace.
+    func appendBody(to text: inout String) {
+      text += "\"id\":"
+      JSONText.append(id, to: &text)
+      text += ",\"timestamp\":"
+      text += JSONText.number(timestamp).text
+      text += ",\"type\":"
+      JSONText.append(type, to: &text)
       let rest = members.dropFirst()
-      return rest == "}" ? head : head.dropLast() + ",\(rest)"
+      if rest != "}" { text += "," }
+      // What joins a string with a part of one counts the characters of both.
+      text.append(contentsOf: rest)
     }
   }
 

@@ -71,7 +71,7 @@ private struct Sample {
     text += ",\"peer\":"
     JSONText.append(peer, to: &text)
     text += ","
-    text += object.json.dropFirst()
+    object.appendBody(to: &text)
     text += "\n"
   }
 

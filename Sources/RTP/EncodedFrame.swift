@@ -56,30 +56,33 @@ package struct EncodedFrame: Hashable, Sendable {
 
 /// A frame as it came from the network: one audio packet's payload, or an assembled video frame.
 package struct ReceivedFrame: Hashable, Sendable {
+  // The widest come first, so that no room is lost between them: frames are moved a lot, and up to
+  // 128 bytes that needs no call.
   package var mid: String
-  package var ssrc: UInt32
-  package var kind: MediaKind
   package var codec: CodecName
-  /// The payload type the packets had.
-  package var payloadType: UInt8
+  /// The layer of a simulcast that it belongs to, where the packets of its stream name one.
+  package var rid: String?
   /// The extended sequence number of the first and the last packet of the frame.
   package var firstSequence: Int64
   package var lastSequence: Int64
-  /// The RTP timestamp as on the wire and extended across wrap-arounds.
-  package var rtpTime: UInt32
+  /// The RTP timestamp extended across wrap-arounds.
   package var extendedTime: Int64
   /// The kernel's receive time of the first and of the last packet to arrive.
   package var firstArrival: Instant
   package var lastArrival: Instant
   package var bytes: [UInt8]
+  /// The sources that a mixer put together, as the packet lists them.
+  package var contributors: [Contributor] = []
+  package var ssrc: UInt32
+  /// The RTP timestamp as on the wire.
+  package var rtpTime: UInt32
+  package var kind: MediaKind
+  /// The payload type the packets had.
+  package var payloadType: UInt8
   package var isKey: Bool
   /// The RFC 6464 level and voice bit, where the packet carried them.
   package var audioLevel: UInt8?
   package var isVoice: Bool
-  /// The layer of a simulcast that it belongs to, where the packets of its stream name one.
-  package var rid: String?
-  /// The sources that a mixer put together, as the packet lists them.
-  package var contributors: [Contributor] = []
 
   package init(
     mid: String, ssrc: UInt32, kind: MediaKind, codec: CodecName, payloadType: UInt8,

@@ -82,11 +82,14 @@ public struct Outbox<Output> {
   /// Gives the outputs away and leaves the outbox empty.
   @inlinable
   public mutating func take() -> [Output] {
-    var taken: [Output] = []
-    taken.reserveCapacity(tail - head)
-    // Moved, because a copy of an output counts every part of it.
-    while let output = next() { taken.append(output) }
-    return taken
+    guard head < tail else {
+      removeAll()
+      return []
+    }
+    return [Output](capacity: tail - head) { taken in
+      // Moved, because a copy of an output counts every part of it.
+      while let output = next() { taken.append(output) }
+    }
   }
 }
 

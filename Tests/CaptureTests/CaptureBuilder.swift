@@ -154,6 +154,16 @@ enum Packets {
       (0..<count).map { UInt8(truncatingIfNeeded: $0 * 7 + sequence) },
     ])
   }
+
+  /// An RTP packet with header extensions of one byte, which these bytes are.
+  static func rtp(_ sequence: Int, ssrc: Int, extensions: [UInt8], count: Int = 20) -> [UInt8] {
+    let plain = rtp(sequence, ssrc: ssrc, count: count)
+    return join([
+      [0x90], Array(plain[1..<12]), [0xbe, 0xde], big(extensions.count / 4, 2), extensions,
+      Array(plain[12...]),
+    ])
+  }
+
   private static func content(_ count: Int) -> [UInt8] {
     (0..<count).map { UInt8(truncatingIfNeeded: $0 * 5 + 1) }
   }

@@ -159,6 +159,15 @@ struct CaptureReaderTests {
     [Packets.rtp(3, count: 900), Packets.protectedControl(tag: 0)],
     [Packets.rtp(3), Packets.rtp(4), Packets.protectedControl(tag: 10)],
     [Packets.rtp(3, count: 200), Packets.message(40)],
+    [Packets.message(100), Packets.rtp(3, count: 60)],
+    [Packets.message(60), Packets.message(60), Packets.rtp(3, count: 50)],
+    [Packets.message(60), Packets.record(20)],
+    [Packets.protectedControl(tag: 0), Packets.record(10)],
+    [Packets.rtp(3, count: 900), Packets.rtp(0, ssrc: 7, extensions: [0x10, 0x30, 0, 0])],
+    [
+      Packets.rtp(3, count: 90), Packets.rtp(4, count: 90),
+      Packets.rtp(0, ssrc: 7, extensions: [0x10, 0x30, 0x51, 1, 2, 0, 0, 0]),
+    ],
     [Packets.record(200), Packets.rtp(3)],
     [Packets.record(200), Packets.record(200), Packets.protectedControl(tag: 0)],
   ])
@@ -171,6 +180,59 @@ struct CaptureReaderTests {
     #expect(read.counters.splitDatagrams == UInt64(parts.count))
   }
 
+  /// Packets of several streams: the path carried the other stream before, up to number 40.
+  @Test(arguments: [
+    [Packets.rtp(3, count: 900), Packets.rtp(41, ssrc: 7, count: 60)],
+    [Packets.rtp(3, count: 900), Packets.rtp(44, ssrc: 7, count: 60)],
+    [Packets.rtp(3), Packets.rtp(4), Packets.rtp(41, ssrc: 7)],
+    [Packets.rtp(3), Packets.rtp(41, ssrc: 7), Packets.rtp(4), Packets.rtp(42, ssrc: 7, count: 9)],
+    [Packets.rtp(3), Packets.rtp(41, ssrc: 7), Packets.record(40)],
+    [Packets.protectedControl(tag: 0), Packets.rtp(41, ssrc: 7, count: 30)],
+  ])
+  func aPacketOfAnotherStreamIsSplitOff(parts: [[UInt8]]) throws {
+    let earlier = [Packets.rtp(39, ssrc: 7), Packets.rtp(40, ssrc: 7)]
+    var capture = CaptureBuilder.pcap()
+    for payload in earlier + [Array(parts.joined())] {
+      capture.record(Packets.ethernet(Packets.ipv4(Packets.udp(payload))))
+    }
+    let read = try readAll(capture.bytes)
+    #expect(read.datagrams.map(\.bytes) == earlier + parts)
+    #expect(read.counters.joinedDatagrams == 1)
+    #expect(read.counters.splitDatagrams == UInt64(parts.count))
+  }
+
+  /// The beginning of a packet of another stream that the path does not come to next.
+  @Test(arguments: [
+    (Packets.rtp(40, ssrc: 7, count: 60), 1000), (Packets.rtp(140, ssrc: 7, count: 60), 1000),
+    (Packets.rtp(41, ssrc: 8, count: 60), 1000), (Packets.rtp(41, ssrc: 7, count: 60), 1001),
+    (Packets.rtp(41, ssrc: 7, count: 950), 1000),
+    ([0x80, 97] + Packets.rtp(41, ssrc: 7, count: 60).dropFirst(2), 1000),
+  ])
+  func whatOnlyLooksLikeAnotherStreamIsNotSplit(end: [UInt8], port: Int) throws {
+    let payload = Packets.rtp(3, count: 900) + end
+    var capture = CaptureBuilder.pcap()
+    capture.record(
+      Packets.ethernet(Packets.ipv4(Packets.udp(Packets.rtp(40, ssrc: 7)))))
+    capture.record(Packets.ethernet(Packets.ipv4(Packets.udp(payload, from: port))))
+    let read = try readAll(capture.bytes)
+    #expect(read.datagrams.last?.bytes == payload)
+    #expect(read.counters.joinedDatagrams == 0)
+  }
+
+  /// Every path is forgotten in the end, and none of it is believed of another.
+  @Test func manyPathsAreFollowedInLittleMemory() throws {
+    var capture = CaptureBuilder.pcap(linkType: 101)
+    for port in 0..<9000 {
+      capture.record(Packets.ipv4(Packets.udp(Packets.rtp(40, ssrc: port, count: 0), from: port)))
+    }
+    let joined = Packets.rtp(1, ssrc: 1, count: 90) + Packets.rtp(41, ssrc: 8999, count: 9)
+    capture.record(Packets.ipv4(Packets.udp(joined, from: 8998)))
+    capture.record(Packets.ipv4(Packets.udp(joined, from: 8999)))
+    let read = try readAll(capture.bytes)
+    #expect(read.datagrams.count == 9003)
+    #expect(read.counters.joinedDatagrams == 1)
+  }
+
   /// Packets that look like two at a place, but not to the end.
   @Test(arguments: [
     Packets.rtp(3, count: 900) + Packets.record(40).dropLast(),
@@ -178,6 +240,12 @@ struct CaptureReaderTests {
     Packets.rtp(3, count: 900) + Packets.protectedControl(tag: 3),
     Packets.rtp(3, count: 10) + Packets.record(400),
     Packets.record(40) + Packets.record(30),
+    Packets.protectedControl(tag: 40) + Packets.protectedControl(tag: 0),
+    Packets.rtp(3, count: 900) + Packets.rtp(0, ssrc: 7, extensions: [0, 0, 0, 0]),
+    Packets.rtp(3, count: 900) + Packets.rtp(0, ssrc: 7, extensions: [0xf0, 0x30, 0, 0]),
+    Packets.rtp(3, count: 900) + Packets.rtp(0, ssrc: 7, extensions: [0x10, 0x30, 0x11, 0]),
+    Packets.rtp(3, count: 20) + Packets.rtp(0, ssrc: 7, extensions: [0x10, 0x30, 0, 0], count: 60),
+    Packets.big(0x0001_0050, 4) + [UInt8](repeating: 1, count: 96) + Packets.rtp(3, count: 40),
   ])
   func whatOnlyLooksLikeTwoIsNotSplit(payload: [UInt8]) throws {
     var capture = CaptureBuilder.pcap()

@@ -14,7 +14,7 @@ struct QueryRunTests {
     let made = try await Takes.lossyCall()
     let run = try Run(Tool.path, ["sql", made.path, Self.endless, "--format", format])
     let out = run.folder.file("out")
-    try await poll("rows; \(run.errors)", within: .seconds(60)) {
+    try await poll("rows; \(run.errors)") {
       ((try? String(contentsOfFile: out, encoding: .utf8)) ?? "").contains("row 3")
     }
     #expect(run.isRunning)

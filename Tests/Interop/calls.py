@@ -15,8 +15,8 @@ from processes import ProcessError, end_orphans
 from reports import Report
 from retake import Recorder, look, replay
 
-_CALL_SECONDS = 90
-_MEDIA_SECONDS = 25
+_CALL_SECONDS = 240
+_MEDIA_SECONDS = 90
 _POLL_SECONDS = 0.2
 # A frame of one colour has no contrast; a test frame that survived its coding has far more.
 _LEAST_CONTRAST = 5.0

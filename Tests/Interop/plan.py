@@ -74,6 +74,8 @@ class Call:
     layers: bool = False
     # The newest version of DTLS that a Firefox speaks; empty for its own choice.
     dtls: str = ""
+    # The other end has no use for loopback addresses, whatever the peer itself could do with them.
+    avoids_loopback: bool = False
 
     @property
     def name(self):
@@ -143,7 +145,8 @@ class Call:
     def uses_loopback(self):
         """Whether 127.0.0.1 is all that the two sides need."""
         # Without a permission Chromium leaves loopback out, whatever else it is told.
-        return self.abilities.uses_loopback and not self.needs_private_network
+        avoids = self.avoids_loopback or self.needs_private_network
+        return self.abilities.uses_loopback and not avoids
 
 
 CALLS = [

@@ -10,10 +10,10 @@ import aiohttp
 
 from processes import Child, ProcessError, free_ports
 
-_START_SECONDS = 20
-_REQUEST_SECONDS = 15
-_FINISH_SECONDS = 20
-_REPLAY_SECONDS = 120
+_START_SECONDS = 90
+_REQUEST_SECONDS = 60
+_FINISH_SECONDS = 90
+_REPLAY_SECONDS = 600
 
 # A replay must not notice any of these. The name, a command before it, the environment.
 REPLAYS = [

@@ -105,9 +105,12 @@ async def _main(options, folder):
         )
         problems += _tell(cell.name, found, "opened to the last packet, tshark counts the same")
         print(table)
-    name = "observed-retake"
-    if "aiortc" in options.peers and options.only in name and not observed.hindrance():
-        found, words = await observed.run_own(options.retake, folder / name, options.seconds)
+    for name, (peer, _) in observed.OWN_CELLS.items():
+        if peer not in options.peers or options.only not in name or observed.hindrance():
+            continue
+        if options.brief and peer != "aiortc":
+            continue
+        found, words = await observed.run_own(name, options.retake, folder / name, options.seconds)
         problems += _tell(name, found, words)
     for peer in ("chromium", "firefox"):
         name = f"statistics-{peer}"

@@ -11,8 +11,8 @@ from plan import Call
 from processes import ProcessError
 from retake import Recorder, replay
 
-_SESSION_SECONDS = 60
-_MEDIA_SECONDS = 25
+_SESSION_SECONDS = 240
+_MEDIA_SECONDS = 90
 _POLL_SECONDS = 0.2
 _FEWEST_FRAMES = 10
 _DESCRIPTION = "application/sdp"

@@ -20,7 +20,7 @@ from retake import Recorder, replay
 _SAMPLE_SECONDS = 1.0
 # Packets that left this long before a report may not have arrived, or may not be counted yet.
 _UNDER_WAY_NS = 80_000_000
-_LOOK_SECONDS = 60
+_LOOK_SECONDS = 300
 # Samples of once a second that stand around a time.
 _NEAR_MS = 1100
 

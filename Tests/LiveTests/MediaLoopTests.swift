@@ -245,7 +245,7 @@ final class ToyEngine: PeerEngine {
     } catch { #expect(error.name == "TimeoutError") }
     let waiting = Task { () -> String in
       do throws(PeerError) {
-        try await peer.waitUntilConnected(timeout: .seconds(30))
+        try await peer.waitUntilConnected(timeout: .seconds(300))
         return ""
       } catch { return error.name }
     }
@@ -259,7 +259,7 @@ final class ToyEngine: PeerEngine {
     let peer = session.makePeer(label: "peer")
     let waiting = Task { () -> String in
       do throws(PeerError) {
-        try await peer.waitUntilConnected(timeout: .seconds(30))
+        try await peer.waitUntilConnected(timeout: .seconds(300))
         return ""
       } catch { return error.name }
     }

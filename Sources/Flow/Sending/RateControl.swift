@@ -75,6 +75,9 @@ struct RateControl {
   }
 
   /// What is left for encoders when the retransmissions of late go on, in bits per second.
+  ///
+  /// In place, because a call would copy all that the estimate rests on.
+  @inline(__always)
   private func encoderTarget(at now: Instant) -> UInt64 {
     let total = Double(congestion.target)
     let rest = max(total - resends.rate(at: now), total / 2)

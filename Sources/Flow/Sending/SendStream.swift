@@ -173,6 +173,8 @@ struct SendStream {
     history.mayResend(sequence, at: now, spacing: spacing)
   }
 
+  // In place, because a call would copy the whole stream.
+  @inline(__always)
   private func build(
     _ header: OutgoingHeader, original: UInt16?, _ part: PayloadPart
   ) -> [UInt8] {

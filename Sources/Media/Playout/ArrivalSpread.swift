@@ -45,10 +45,14 @@ package struct ArrivalSpread {
   /// Creates a measurement for a media clock of so many ticks per second.
   package init(clockRate: Int) { self.clockRate = Int64(max(1, clockRate)) }
 
+  // What follows is asked for with every frame: in place, because a call would copy all slots.
+
   /// The difference between the slowest and the fastest frame of the last seconds.
+  @inline(__always)
   package var spread: Interval { Interval(nanoseconds: most - least) }
 
   /// When a frame of a media time would arrive were it among the fastest.
+  @inline(__always)
   package func fastestArrival(of time: Int64) -> Instant {
     baseArrival + Interval(nanoseconds: nanoseconds(from: baseTime, to: time)) + leastTransit
   }
@@ -61,9 +65,11 @@ package struct ArrivalSpread {
     return fastestArrival(of: newestTime &+ Int64(distance))
   }
 
+  @inline(__always)
   private var leastTransit: Interval { Interval(nanoseconds: least) }
 
   /// How much later than the fastest ones a frame came; negative when it is faster than they were.
+  @inline(__always)
   package func lateness(of time: Int64, arrival: Instant) -> Interval {
     arrival - fastestArrival(of: time)
   }
@@ -129,15 +135,18 @@ package struct ArrivalSpread {
   }
 
   /// The ticks between two media times, or nil when they are absurdly far apart.
+  @inline(__always)
   private func ticks(from start: Int64, to end: Int64) -> Int64? {
     let (distance, overflow) = end.subtractingReportingOverflow(start)
     return overflow || distance.magnitude > UInt64(ArrivalSpread.farthest) ? nil : distance
   }
 
+  @inline(__always)
   private func nanoseconds(from start: Int64, to end: Int64) -> Int64 {
     nanoseconds(ticks(from: start, to: end) ?? 0)
   }
 
+  @inline(__always)
   private func nanoseconds(_ ticks: Int64) -> Int64 {
     ticks / clockRate * 1_000_000_000 + ticks % clockRate * 1_000_000_000 / clockRate
   }

@@ -48,7 +48,7 @@ package struct AudioPlayout: Machine {
   var timing = ArrivalSpread(clockRate: AudioBlock.sampleRate)
   var ssrc: UInt32?
   /// When the next block goes out; nil while the track is silent.
-  var nextTick: Instant?
+  package internal(set) var nextTick: Instant?
   /// The media time of the next sample.
   var playhead: Int64 = 0
   /// Whether something was played since the track was last silent.
@@ -80,15 +80,21 @@ package struct AudioPlayout: Machine {
 
   package var deadline: Instant? { nextTick }
 
+  // What follows is asked for with every block: in place, because a call would copy the whole
+  // playout.
+
   /// The delay that the arrivals of the last seconds call for.
+  @inline(__always)
   var networkDelay: Interval {
     min(max(timing.spread + AudioPlayout.margin, AudioPlayout.leastDelay), AudioPlayout.mostDelay)
   }
 
   /// The delay of the track for itself, without regard to others of its stream.
+  @inline(__always)
   package var ownDelay: Interval { max(minimumDelay, networkDelay) }
 
   /// The delay that is aimed at.
+  @inline(__always)
   package var targetDelay: Interval { max(ownDelay, alignedDelay) }
 
   /// When a sample would be played if the track were for itself; nil before the first packet.
@@ -180,6 +186,7 @@ package struct AudioPlayout: Machine {
   }
 
   /// When the sample of a media time should be played, given the delay wanted now.
+  @inline(__always)
   func dueTime(of time: Int64) -> Instant { timing.fastestArrival(of: time) + targetDelay }
 
   /// How long so many samples last.

@@ -45,7 +45,9 @@ package struct VideoPlayout: Machine {
   /// The codecs among those that are usually passed through that are decoded too.
   private let furtherDecoders: [CodecName]
   /// What it is at least so that the audio of the same stream keeps up with the video frames.
-  package var alignedDelay = Interval.zero
+  package var alignedDelay = Interval.zero {
+    didSet { deadline = nextDeadline }
+  }
   private var decoder: (any VideoDecoding)?
   /// What the decoder decodes, or was to decode when it could not be made.
   private var decoded: CodecName?
@@ -80,21 +82,30 @@ package struct VideoPlayout: Machine {
     decodes && (!codec.isPassedThrough || furtherDecoders.contains(codec))
   }
 
-  /// When the oldest frame is to be shown.
-  package var deadline: Instant? { queue.first.map { dueTime(of: $0) } }
+  /// When the oldest frame is to be shown; kept, because every step of the peer asks for it.
+  package private(set) var deadline: Instant?
+
+  private var nextDeadline: Instant? { queue.first.map { dueTime(of: $0) } }
+
+  // What follows is asked for with every frame: in place, because a call would copy the whole
+  // playout.
 
   /// The delay that the arrivals of the last seconds call for.
+  @inline(__always)
   private var networkDelay: Interval {
     min(max(timing.spread, VideoPlayout.leastDelay), VideoPlayout.mostDelay)
   }
 
   /// The delay of the track for itself, without regard to others of its stream.
+  @inline(__always)
   package var ownDelay: Interval { max(minimumDelay, networkDelay) }
 
   /// The delay that is aimed at.
+  @inline(__always)
   package var targetDelay: Interval { max(ownDelay, alignedDelay) }
 
   /// The most that the delay comes to, whatever happens to the arrivals.
+  @inline(__always)
   private var maximumDelay: Interval {
     max(VideoPlayout.mostDelay, max(minimumDelay, alignedDelay))
   }
@@ -107,6 +118,7 @@ package struct VideoPlayout: Machine {
   package mutating func step(
     _ input: Input, at now: Instant, into outbox: inout Outbox<Output>
   ) {
+    defer { deadline = nextDeadline }
     if case .frame(let frame) = input { take(frame, at: now, into: &outbox) }
     while let first = queue.first,
       dueTime(of: first) <= now || queue.count > VideoPlayout.mostFrames
@@ -117,6 +129,7 @@ package struct VideoPlayout: Machine {
   }
 
   /// When a frame is to be shown; never long after its arrival, whatever its media time says.
+  @inline(__always)
   private func dueTime(of frame: ReceivedFrame) -> Instant {
     min(
       timing.fastestArrival(of: frame.extendedTime) + delay,

@@ -58,14 +58,16 @@ extension PeerStack {
   // MARK: Received tracks
 
   private func play(_ frame: ReceivedFrame) {
-    guard let section = sections.first(where: { $0.mid == frame.mid }) else { return }
+    // Looked at where it stands, because a section is much to copy.
+    let sections = self.sections
+    guard let place = sections.firstIndex(where: { $0.mid == frame.mid }) else { return }
     switch tracks.layers.take(frame) {
     case .shown: break
     case .passedOver: return
     case .needsKey: return drive(bundles.carrying(frame.mid), .requestKeyframe(mid: frame.mid))
     }
-    let index = tracks.receivingIndex(of: section)
-    noteMuted(false, of: section.transceiverID, .media)
+    let index = tracks.receivingIndex(of: sections[place])
+    noteMuted(false, of: sections[place].transceiverID, .media)
     drive(receiving: index, .frame(frame))
   }
 
@@ -102,8 +104,8 @@ extension PeerStack {
   }
 
   /// Feeds what a transceiver received to its own sender, when that is the sender's source.
-  private func echo(_ input: SendingTrack.Input, of transceiver: UInt32) {
-    feed(input, to: transceiver, whoseSourceIs: .echo)
+  private func echo(_ input: @autoclosure () -> SendingTrack.Input, of transceiver: UInt32) {
+    feed(input(), to: transceiver, whoseSourceIs: .echo)
   }
 
   /// Lets the tracks of each of the peer's streams wait for the slowest of them.
@@ -123,11 +125,14 @@ extension PeerStack {
   }
 
   private func feed(
-    _ input: SendingTrack.Input, to transceiver: UInt32, whoseSourceIs source: MediaSource
+    _ input: @autoclosure () -> SendingTrack.Input, to transceiver: UInt32,
+    whoseSourceIs source: MediaSource
   ) {
-    for index in tracks.sendingIndices(of: transceiver)
-    where tracks.sending[index].isRunning && tracks.sending[index].source == source {
-      drive(sending: index, input)
+    for index in tracks.sending.indices
+    where tracks.sending[index].transceiver == transceiver && tracks.sending[index].isRunning
+      && tracks.sending[index].source == source
+    {
+      drive(sending: index, input())
     }
   }
 

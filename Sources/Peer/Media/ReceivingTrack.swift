@@ -77,13 +77,13 @@ struct ReceivingTrack: Machine {
   }
 
   mutating func step(_ input: Input, at now: Instant, into outbox: inout Outbox<Output>) {
-    defer { deadline = earliest(audio?.deadline, video?.deadline) }
+    defer { deadline = earliest(audio?.nextTick, video?.deadline) }
     switch input {
     case .frame(let frame) where frame.kind == .audio:
       driveAudio(.frame(frame), at: now, into: &outbox)
     case .frame(let frame): driveVideo(.frame(frame), at: now, into: &outbox)
     case .deadline:
-      if let due = audio?.deadline, due <= now { driveAudio(.deadline, at: now, into: &outbox) }
+      if let due = audio?.nextTick, due <= now { driveAudio(.deadline, at: now, into: &outbox) }
       if let due = video?.deadline, due <= now { driveVideo(.deadline, at: now, into: &outbox) }
     }
   }
@@ -111,6 +111,8 @@ struct ReceivingTrack: Machine {
     }
   }
 
+  // In place, because a call would copy the whole track.
+  @inline(__always)
   private func record(of played: PlayedAudio) -> FrameRecord {
     // What is made up has no bytes, and nothing that a sender said of it.
     let own = played.origin == .packet ? played.frame : nil
@@ -172,6 +174,7 @@ struct ReceivingTrack: Machine {
     toldSize = codec.look?(frame.bytes.span.bytes).size ?? toldSize
   }
 
+  @inline(__always)
   private func record(
     of frame: ReceivedFrame, _ outcome: String, _ decoded: DecodedVideo? = nil
   ) -> FrameRecord {
@@ -192,7 +195,7 @@ struct ReceivingTrack: Machine {
 
   /// Lets the track wait so many nanoseconds longer than it would for itself.
   mutating func align(by nanoseconds: Int64) {
-    defer { deadline = earliest(audio?.deadline, video?.deadline) }
+    defer { deadline = earliest(audio?.nextTick, video?.deadline) }
     let extra = Interval(nanoseconds: nanoseconds)
     if let own = audio?.ownDelay { audio?.alignedDelay = nanoseconds == 0 ? .zero : own + extra }
     if let own = video?.ownDelay { video?.alignedDelay = nanoseconds == 0 ? .zero : own + extra }

@@ -28,6 +28,9 @@ struct SpeakerWatch {
   }()
 
   /// When the loudest are told next; nil while nobody asks or all are silent.
+  ///
+  /// In place, because every step asks, and a call would copy the whole of it.
+  @inline(__always)
   var deadline: Instant? { loudest?.deadline }
 
   // MARK: Blocks

@@ -23,6 +23,8 @@ struct TrackTable {
     self.codecs = codecs
   }
 
+  /// When a track wants its next input; in place, because a call would copy the whole table.
+  @inline(__always)
   var deadline: Instant? {
     var first: Instant?
     // By index, because a track that is taken out of its array is a copy of many parts.

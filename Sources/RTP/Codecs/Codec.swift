@@ -38,12 +38,17 @@ package struct Codec: Sendable {
   /// The codec of an encoding name in lower case.
   package static func named(_ name: String) -> Codec? {
     // Only the one that is found is copied.
-    all.indices.first { all[$0].name.rawValue == name }.map { all[$0] }
+    place(of: name).map { all[$0] }
+  }
+
+  /// The place in `all` of the codec with an encoding name in lower case.
+  static func place(of name: String) -> Int? {
+    all.indices.first { all[$0].name.rawValue == name }
   }
 
   /// How frames of a codec are put into packets; every packet asks for it, and for nothing else.
   static func payloadFormat(of name: String) -> PayloadFormat? {
-    all.indices.first { all[$0].name.rawValue == name }.map { all[$0].payload }
+    place(of: name).map { all[$0].payload }
   }
 
   /// The own fmtp value for a format whose peer gave `parameters`.

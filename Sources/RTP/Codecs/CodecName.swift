@@ -17,5 +17,8 @@ package struct CodecName: RawRepresentable, Hashable, Sendable {
   package var payloadFormat: PayloadFormat? { Codec.payloadFormat(of: rawValue) }
 
   /// Whether frames are given on as they are, because there is no library that encodes them.
-  package var isPassedThrough: Bool { codec?.isPassedThrough ?? false }
+  package var isPassedThrough: Bool {
+    // Every frame is asked about, and a codec is much to copy.
+    Codec.place(of: rawValue).map { Codec.all[$0].isPassedThrough } ?? false
+  }
 }

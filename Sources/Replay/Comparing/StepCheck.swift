@@ -146,8 +146,9 @@ private struct Comparison {
     let head = steps[index].head
     if head.kind == .genesis { transcript.adopt(ActorWords(steps[index], rows), of: head.actor) }
     transcript.begin(actor: head.actor, at: head.at)
-    steps[index].writeInput(to: &transcript)
-    results[index].outputs.write(to: &transcript)
+    // Where they are, because a copy counts every part.
+    steps.span[index].writeInput(to: &transcript)
+    results.span[index].outputs.write(to: &transcript)
     let shown = StepDifference(
       recorded: rows, steps[index].rows, replayed: transcript.rows, comparesMedia: comparesMedia)
     if shown != nil || !looksInside { return shown }
@@ -159,9 +160,11 @@ private struct Comparison {
   private mutating func remember(_ steps: ArraySlice<TapeChunk.Step>) {
     guard !hasFinding else { return }
     let length = Divergence.historyLength
-    if history.count + min(steps.count, length) > 2 * length {
+    // A slice: the suffix of a sequence would copy every step to find the last ones.
+    let last: ArraySlice<TapeChunk.Step> = steps.suffix(length)
+    if history.count + last.count > 2 * length {
       history.removeFirst(min(history.count, length))
     }
-    history += steps.suffix(length)
+    history += last
   }
 }

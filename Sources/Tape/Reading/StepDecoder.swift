@@ -19,29 +19,35 @@ struct StepDecoder {
     endpoints = EndpointDecoder(contents)
   }
 
-  /// The step of a head and its rows; nil when they do not fit each other.
-  mutating func step(_ head: StepHead, _ rows: borrowing RowList, _ range: Range<Int>)
-    -> TapeChunk.Step?
-  {
-    guard let count = StepDecoder.inputRowCount(head, rows, range) else { return nil }
+  /// Adds the step of a head and its rows, made where it stays; false when they do not fit each
+  /// other.
+  mutating func append(
+    _ head: StepHead, _ rows: borrowing RowList, _ range: Range<Int>,
+    to steps: inout [TapeChunk.Step]
+  ) -> Bool {
+    guard let count = StepDecoder.inputRowCount(head, rows, range) else { return false }
     let actor = actor(of: head, rows, range)
-    guard let input = input(actor.kind, head, rows, range.lowerBound..<range.lowerBound + count)
-    else {
-      return nil
+    let inputRows = range.lowerBound..<range.lowerBound + count
+    if actor.kind == .endpoint {
+      guard let input = endpoints.peerInput(of: head, rows, inputRows) else { return false }
+      steps.append(
+        TapeChunk.Step(
+          head: head, peer: actor.peer, input: input, rows: range, inputRowCount: count))
+    } else {
+      guard let input = input(actor.kind, head, rows, inputRows) else { return false }
+      steps.append(
+        TapeChunk.Step(
+          head: head, peer: actor.peer, other: input, rows: range, inputRowCount: count))
     }
-    return TapeChunk.Step(
-      head: head, peer: actor.peer, input: input, rows: range, inputRowCount: count)
+    return true
   }
 
   private mutating func input(
     _ kind: MachineKind, _ head: StepHead, _ rows: borrowing RowList, _ range: Range<Int>
-  ) -> TapeChunk.Input? {
-    if kind == .endpoint {
-      return endpoints.peerInput(of: head, rows, range).map { .endpoint($0) }
-    }
+  ) -> (any RecordedInput)? {
     if decoders[kind] == nil { decoders[kind] = kinds.decoder(of: kind, contents) }
-    guard decoders[kind] != nil else { return .other(UnknownInput(stepKind: head.kind)) }
-    return decoders[kind]?.input(of: head, rows, range).map { .other($0) }
+    guard decoders[kind] != nil else { return UnknownInput(stepKind: head.kind) }
+    return decoders[kind]?.input(of: head, rows, range)
   }
 
   /// How many of a step's rows are its input's: one, after those that it refers to by number; nil

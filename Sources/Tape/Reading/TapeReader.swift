@@ -18,11 +18,7 @@ package final class TapeReader {
 
   private let connection: SQLiteConnection
   private let tape: SQLiteStatement
-  private let cursors: [TableCursor]
-  /// The number of the row that is next in each cursor's table: every row is looked for here.
-  private var next: [Int64]
-  /// The place of the table that the last row was in: the next one is often in the same.
-  private var place = 0
+  private var rows: RowQueue
   private let wire: WireCursor
   private let media: WireCursor
   private var chain: StepChain
@@ -31,6 +27,8 @@ package final class TapeReader {
   /// The heads of the tape row that is being read, and how many of them are done.
   private var heads: [StepHead] = []
   private var position = 0
+  /// How many bytes of rows a chunk had at most: the next one has room for them at once.
+  private var largestChunk = 0
   private var batchDigest: [UInt8] = []
   private var stepsRead = 0
   private var lastAt = Instant.zero
@@ -65,8 +63,7 @@ package final class TapeReader {
       }
       self.wire = wire
       self.media = media
-      self.cursors = cursors
-      next = cursors.map(\.next)
+      rows = RowQueue(cursors)
       inputs = StepDecoder(kinds, try ContentSource(connection, format: header.format))
     } catch {
       throw TapeError(path: path, error)
@@ -117,6 +114,10 @@ package final class TapeReader {
     if let fault { throw fault }
     var chunk = consume spare
     chunk.removeAll()
+    chunk.rows.bytes.makeRoom(for: largestChunk)
+    defer {
+      largestChunk = min(max(largestChunk, chunk.rows.bytes.count), Self.bytesPerStep * limit)
+    }
     do throws(TapeFault) {
       while chunk.steps.count < limit, chunk.rows.bytes.count < Self.bytesPerStep * limit,
         !isAtEnd
@@ -193,9 +194,8 @@ package final class TapeReader {
   }
 
   private func checkEnd() throws(SQLiteError) {
-    if let left = next.firstIndex(where: { $0 != .max }) {
-      fault = altered(
-        "rows were added after the last step", table: cursors[left].table.name)
+    if let left = rows.left {
+      fault = altered("rows were added after the last step", table: left.name)
     } else if try !wire.isAtEnd() {
       fault = altered("bytes were added after the last datagram", table: "wire")
     } else if try !media.isAtEnd() {
@@ -217,54 +217,42 @@ package final class TapeReader {
     try readRows(of: head, into: &chunk.rows)
     let range = start..<chunk.rows.count
     let check = chain.advance(head, chunk.rows, range)
-    let step = inputs.step(head, chunk.rows, range)
+    let isDecoded = inputs.append(head, chunk.rows, range, to: &chunk.steps)
     guard check == head.check else {
+      let step = isDecoded ? chunk.steps.popLast() : nil
       throw altered(
         "a value of the step was changed; it has \(described(chunk.rows, range))", at: head.at,
         suspect(step, chunk.rows, range))
     }
-    // Moved, because a copy of a step counts every part of it.
-    guard let made = consume step else {
+    guard isDecoded else {
       throw .unreadable(
         TapeError(
           path: path, place: "step \(head.number)",
           reason: "its input has a form that this version does not know"))
     }
-    chunk.steps.append(made)
     position += 1
     stepsRead += 1
     lastAt = head.at
   }
 
   private func readRows(of head: StepHead, into rows: inout RowList) throws(TapeFault) {
-    let first = RowNumber.first(ofStep: head.number)
-    for ordinal in 0..<Int64(head.rowCount) {
-      let wanted = first + ordinal
-      guard let place = next[place] == wanted ? place : next.firstIndex(of: wanted) else {
-        if let early = next.firstIndex(where: { $0 < wanted }) {
-          throw altered("a row was added", table: cursors[early].table.name, at: head.at)
-        }
+    let start = rows.count
+    do throws(RowQueue.Fault) {
+      try self.rows.read(head.rowCount, ofStep: head.number, into: &rows)
+    } catch {
+      switch error {
+      case .added(let table):
+        throw altered("a row was added", table: table.name, at: head.at)
+      case .missing(let ordinal):
         throw altered(
           "row \(ordinal + 1) of \(head.rowCount) is missing; before it the step has "
-            + described(rows, rows.count - Int(ordinal)..<rows.count), at: head.at)
-      }
-      let cursor = cursors[place]
-      let isGood: Bool
-      do throws(SQLiteError) {
-        isGood = try cursor.read(into: &rows)
-        next[place] = cursor.next
-        self.place = place
-      } catch {
+            + described(rows, start..<rows.count), at: head.at)
+      case .damaged(let table, let damage):
+        throw altered(damage, table: table.name, at: head.at)
+      case .unreadable(let table, let reason):
         throw .unreadable(
-          TapeError(path: path, place: "\(cursor.table.name), step \(head.number)", error))
+          TapeError(path: path, place: "\(table.name), step \(head.number)", reason))
       }
-      guard isGood else {
-        throw altered(cursor.damage, table: cursor.table.name, at: head.at)
-      }
-    }
-    let after = RowNumber.first(ofStep: head.number + 1)
-    if let extra = next.firstIndex(where: { $0 < after }) {
-      throw altered("a row was added", table: cursors[extra].table.name, at: head.at)
     }
   }
 

@@ -179,6 +179,7 @@ private struct RowReader: ColumnVisitor {
     end = range.upperBound
   }
 
+  @inline(__always)
   mutating func visit<Field: ColumnValue>(
     _ name: StaticString, _ field: inout Field, _ traits: ColumnTraits
   ) {

@@ -43,6 +43,9 @@ package struct ValueBytes: Sendable {
 
   // MARK: Writing
 
+  /// Makes room for so many bytes in all.
+  mutating func makeRoom(for total: Int) { reserve(total - count) }
+
   /// Makes room for more bytes.
   @inline(__always)
   private mutating func reserve(_ more: Int) {

@@ -18,14 +18,22 @@ package struct TapeChunk: Sendable {
     /// How many of them are the input's.
     package var inputRowCount: Int
 
+    /// A step of an endpoint.
     init(
-      head: StepHead, peer: UInt32?, input: Input, rows: Range<Int>, inputRowCount: Int
+      head: StepHead, peer: UInt32?, input: consuming PeerInput, rows: Range<Int>,
+      inputRowCount: Int
     ) {
       (self.head, self.peer, self.rows, self.inputRowCount) = (head, peer, rows, inputRowCount)
-      switch input {
-      case .endpoint(let input): (peerInput, otherInput) = (input, nil)
-      case .other(let input): (peerInput, otherInput) = (nil, input)
-      }
+      peerInput = input
+    }
+
+    /// A step of another machine.
+    init(
+      head: StepHead, peer: UInt32?, other input: any RecordedInput, rows: Range<Int>,
+      inputRowCount: Int
+    ) {
+      (self.head, self.peer, self.rows, self.inputRowCount) = (head, peer, rows, inputRowCount)
+      otherInput = input
     }
 
     /// The input, of whatever machine.
@@ -56,12 +64,6 @@ package struct TapeChunk: Sendable {
     package var outputRows: Range<Int> { rows.lowerBound + inputRowCount..<rows.upperBound }
     /// The rows of the input.
     package var inputRows: Range<Int> { rows.lowerBound..<rows.lowerBound + inputRowCount }
-  }
-
-  /// What a step is made of.
-  enum Input {
-    case endpoint(PeerInput)
-    case other(any RecordedInput)
   }
 
   package internal(set) var steps: [Step] = []

@@ -7,8 +7,8 @@ from pathlib import Path
 import reports
 from processes import Child
 
-_START_SECONDS = 30
-_REPLY_SECONDS = 20
+_START_SECONDS = 120
+_REPLY_SECONDS = 60
 
 
 class ChildPeer:

@@ -8,7 +8,7 @@ from peers.browser import CALL_SCRIPT, Browser
 from peers.devtools import Page
 from processes import Child
 
-_START_SECONDS = 40
+_START_SECONDS = 120
 
 _FLAGS = [
     "--headless=new",
@@ -26,8 +26,12 @@ _FLAGS = [
     f" , EXCLUDE {namespace.ADDRESS}",
     "--remote-debugging-port=0",
     "--remote-allow-origins=*",
-    "--allow-loopback-in-peer-connection",
 ]
+
+# Only for calls over loopback. Elsewhere a check from 127.0.0.1 may be the first that succeeds,
+# when the other end's candidates are known before the own ones: Chromium gathers no others then,
+# and Firefox sends nothing to loopback.
+_LOOPBACK = ["--allow-loopback-in-peer-connection"]
 
 # A camera and a microphone, and the permission to use them: with it Chromium shows its addresses.
 _DEVICES = ["--use-fake-device-for-media-stream", "--use-fake-ui-for-media-stream"]
@@ -46,7 +50,8 @@ class Chromium(Browser):
         """Starts a browser with a fresh profile; without devices it hides behind mDNS names."""
         profile = tempfile.mkdtemp(prefix="retake-chromium-")
         devices = [] if call.hides else _DEVICES
-        flags = [*_FLAGS, *devices, *flags, f"--user-data-dir={profile}"]
+        loopback = _LOOPBACK if call.uses_loopback else []
+        flags = [*_FLAGS, *devices, *loopback, *flags, f"--user-data-dir={profile}"]
         child = None
         try:
             child = await Child.start(

@@ -3,7 +3,7 @@
 import namespace
 from processes import Child, free_ports
 
-_START_SECONDS = 15
+_START_SECONDS = 120
 
 
 class Coturn:

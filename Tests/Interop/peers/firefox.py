@@ -9,7 +9,7 @@ from peers.bidi import BidiPage
 from peers.browser import CALL_SCRIPT, Browser
 from processes import Child
 
-_START_SECONDS = 40
+_START_SECONDS = 120
 # Versions as the preference has them: those of the TLS that they are made from.
 _DTLS = {"1.2": 0x0303, "1.3": 0x0304}
 

@@ -18,8 +18,8 @@ from peers import lines, samples
 from peers.talk import Talk
 from reports import Report, Stream
 
-_GATHERING_SECONDS = 10
-_PROMISE_SECONDS = 10
+_GATHERING_SECONDS = 60
+_PROMISE_SECONDS = 60
 _PAYLOAD_TYPES = {"audio": 111, "video": 96}
 _SOURCES = {
     "audio": (

@@ -160,7 +160,7 @@ _PLUGINS = {"echotest": Echotest, "videoroom": Videoroom, "audiobridge": Audiobr
 
 async def _connected(other):
     """Waits for the connection of another user."""
-    async with asyncio.timeout(15):
+    async with asyncio.timeout(60):
         while (await other.report()).connection != "connected":
             await asyncio.sleep(0.1)
 

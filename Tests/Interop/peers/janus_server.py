@@ -13,8 +13,8 @@ ROOM = 1234
 # The mean level below which a room calls nobody talking, in dB under full scale.
 QUIETEST = 60
 _SECRET = "retake"
-_START_SECONDS = 15
-_REPLY_SECONDS = 15
+_START_SECONDS = 120
+_REPLY_SECONDS = 60
 
 # Written into a folder of the call; Debian's own configuration is not used.
 _SETTINGS = {

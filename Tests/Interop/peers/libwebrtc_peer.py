@@ -14,7 +14,7 @@ from peers.talk import Talk
 _SAMPLE_RATE = 48000
 _BLOCK = _SAMPLE_RATE // 100
 _FRAMES_PER_SECOND = 20
-_GATHERING_SECONDS = 5
+_GATHERING_SECONDS = 60
 
 
 class LibwebrtcPeer:

@@ -5,7 +5,7 @@ import itertools
 
 import aiohttp
 
-COMMAND_SECONDS = 30
+COMMAND_SECONDS = 120
 
 
 class PageError(Exception):

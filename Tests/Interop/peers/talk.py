@@ -15,7 +15,7 @@ _UNORDERED = 50
 _CHANNELS = 100
 if os.environ.get(BRIEF):
     _SIZES, _UNORDERED, _CHANNELS = _SIZES[:3], 5, 3
-_SECONDS = 20
+_SECONDS = 60
 
 
 class Talk:

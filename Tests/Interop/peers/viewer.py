@@ -12,7 +12,7 @@ from peers.bidi import BidiPage
 from peers.devtools import Page
 from processes import Child
 
-_START_SECONDS = 60
+_START_SECONDS = 120
 _SHIFT = "\ue008"
 _KEYS = {"Escape": "\ue00c", "ArrowLeft": "\ue012", "ArrowRight": "\ue014", "Enter": "\ue007"}
 
