@@ -1,9 +1,9 @@
 package import Wire
 
-/// A seeded network in virtual time: hosts, some behind NATs, and a STUN and TURN server. What is
-/// sent comes out later, or not, or twice.
+/// A seeded network in virtual time: what is sent comes out later, or not, or twice.
 ///
-/// Everything is drawn from one stream of randomness, so that a run can be repeated exactly.
+/// It has hosts, some behind NATs, and a STUN and TURN server. Everything is drawn from one
+/// stream of randomness, so that a run can be repeated exactly.
 package struct VirtualNetwork {
   /// A datagram that has arrived at a socket, as its host sees both ends.
   package struct Arrival: Sendable {
