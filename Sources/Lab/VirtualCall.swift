@@ -25,8 +25,6 @@ package final class VirtualCall {
   private var states: [[String: String]]
   /// How many video frames each peer received.
   package private(set) var videoFramesReceived: [Int]
-  /// A STUN and TURN server on the same network; its datagrams take the links of the peers.
-  package var server: VirtualTURNServer?
 
   /// Whether `events` keeps decoded video and audio; a minute of them fills gigabytes.
   package var keepsMedia = false
@@ -37,7 +35,6 @@ package final class VirtualCall {
 
   private var peers: [PeerMachine]
   private let addresses: [IPAddress]
-  private var sockets: [(address: SocketAddress, peer: Int)] = []
   private var nextPort: UInt16 = 40_000
   private var nextCall: UInt32 = 1
   /// The names that peers made known to their link.
@@ -117,10 +114,13 @@ package final class VirtualCall {
     case .datagram(let datagram):
       let isOnStream = streams.send(
         datagram.bytes, from: datagram.local, to: datagram.remote, at: now)
-      if !isOnStream { network.send(datagram, from: peer, at: now) }
+      if !isOnStream {
+        network.send(
+          datagram.bytes, from: datagram.local, to: datagram.remote, of: peer, at: now)
+      }
     case .request(.bindSocket(let id, let ip)):
       let address = newEnd(ip)
-      sockets.append((address, peer))
+      network.bind(address, of: peer)
       step(peer, .answer(.socketBound(id: id, address)))
     case .request(.listen(let id, let ip)):
       let address = newEnd(ip)
@@ -134,7 +134,7 @@ package final class VirtualCall {
       streams.connect(
         id: id, from: newEnd(target.local), to: target.remote, of: peer, at: now)
     case .request(.closeSocket(let address)):
-      sockets.removeAll { $0.address == address }
+      network.close(address)
       streams.stopListening(at: address)
     case .request(.closeStream(let local, let remote)): streams.close(local, remote, at: now)
     case .request(.publishName(let name, let ip)): names[name] = ip
@@ -183,12 +183,10 @@ package final class VirtualCall {
       for peer in peers { next = earliest(next, peer.deadline) }
       guard let next, next <= end else { break }
       now = max(now, next)
-      if let delivery = network.next(until: now) {
-        if delivery.datagram.local.ip == server?.address.ip {
-          serve(delivery.datagram)
-        } else if let socket = sockets.first(where: { $0.address == delivery.datagram.local }) {
-          step(socket.peer, .datagram(delivery.datagram, arrival: delivery.at))
-        }
+      if let arrival = network.next(until: now) {
+        let datagram = Datagram(
+          local: arrival.local, remote: arrival.remote, bytes: arrival.bytes)
+        step(arrival.host, .datagram(datagram, arrival: arrival.at))
         continue
       }
       if let delivery = streams.next(until: now) {
@@ -200,26 +198,6 @@ package final class VirtualCall {
       }
     }
     now = max(now, end)
-  }
-
-  /// Hands a datagram to the server; what that sends goes over the link of whom it is for.
-  private func serve(_ datagram: Datagram) {
-    let departures =
-      server?.receive(datagram.bytes, from: datagram.remote, to: datagram.local, at: now) ?? []
-    for departure in departures {
-      let sent = Datagram(
-        local: departure.source, remote: departure.destination, bytes: departure.bytes)
-      if departure.destination.ip == server?.address.ip {
-        serve(Datagram(local: sent.remote, remote: sent.local, bytes: sent.bytes))
-      } else if let peer = peer(at: departure.destination) {
-        network.send(sent, from: peer, at: now)
-      }
-    }
-  }
-
-  /// The peer that an end point leads to, its own or that of the NAT before it.
-  private func peer(at end: SocketAddress) -> Int? {
-    network.peer(behind: end.ip) ?? sockets.first { $0.address == end }?.peer
   }
 
   /// Lets virtual time pass by an interval.

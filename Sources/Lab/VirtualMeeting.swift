@@ -1,100 +1,110 @@
 package import ICE
 package import Wire
 
-/// Two ICE agents on a virtual internet that trickle their candidates to each other.
+/// Up to two ICE agents on a virtual network that trickle their candidates to each other.
 package final class VirtualMeeting {
+  private enum Action {
+    case input(Int, ICEAgent.Input)
+    case run(() -> Void)
+  }
+
   package private(set) var now = Instant.zero
-  package var internet: VirtualInternet
+  package var network: VirtualNetwork
   package var streams: VirtualStreams
-  /// The agents; the first one is controlling.
-  package private(set) var agents: [ICEAgent] = []
-  /// When each agent was connected first.
-  package private(set) var connectedAt: [Instant?] = []
-  /// Data that arrived on relayed or direct paths, per agent.
-  package private(set) var received: [[[UInt8]]] = []
-  /// What servers refused, per agent.
-  package private(set) var serverFailures: [[UInt16]] = []
-  /// The names that agents made known to their link.
-  package private(set) var names: [String: IPAddress] = [:]
-  /// The states of each agent's connection, in order.
-  package private(set) var states: [[ICEConnectionState]] = []
-  /// The candidates that each agent signaled.
-  package private(set) var candidates: [[ICECandidate]] = []
-  /// How long a signaling message takes.
-  package var signalingDelay = Interval.milliseconds(20)
+  /// How the network treats what anybody sends.
+  package var link = LinkSettings() {
+    didSet { for host in network.links.indices { network.links[host] = link } }
+  }
+  /// The agents with what they told; the first one is controlling.
+  package private(set) var parties: [MeetingParty] = []
+  /// What names lead to; agents add those that they make known to their link.
+  package var names: [String: IPAddress] = [:]
+  /// Randomness for whoever plays a part besides the agents.
+  package let chance: EntropyStream
 
   private let entropy: Entropy
-  private var addresses: [[IPAddress]] = []
-  private var hosts: [Int] = []
-  private var events: [(at: Instant, index: Int, input: ICEAgent.Input)] = []
-  private var nextPort: UInt16 = 20_000
+  /// Earliest first.
+  private var events: [(at: Instant, action: Action)] = []
 
   package init(seed: UInt64) {
     entropy = Entropy(seed: (0..<8).map { UInt8(truncatingIfNeeded: seed >> (8 * $0)) })
-    internet = VirtualInternet(entropy: entropy.stream("internet"))
+    network = VirtualNetwork(entropy: entropy.stream("internet"))
     streams = VirtualStreams(entropy: entropy.stream("streams"))
+    chance = entropy.stream("chance")
+    link.delay = .milliseconds(20)
+    link.jitter = .milliseconds(5)
   }
 
-  /// Adds an agent on a host of its own.
+  /// Adds an agent on a host of its own, which is behind the NAT when there is one.
+  @discardableResult
   package func add(
-    _ hostAddresses: [IPAddress], nat: VirtualNAT? = nil, settings: ICESettings = ICESettings()
-  ) {
-    hosts.append(internet.addHost(hostAddresses, nat: nat))
-    addresses.append(hostAddresses)
-    let source = entropy.stream(agents.isEmpty ? "first" : "second")
-    agents.append(ICEAgent(settings, entropy: source))
-    connectedAt.append(nil)
-    states.append([])
-    candidates.append([])
-    received.append([])
-    serverFailures.append([])
+    _ addresses: [IPAddress], nat: VirtualNAT? = nil, settings: ICESettings = ICESettings()
+  ) -> MeetingEnd {
+    let index = network.addHost(link)
+    if let nat { network.hide(index, at: addresses, behind: nat) }
+    let source = entropy.stream(index == 0 ? "first" : "second")
+    parties.append(
+      MeetingParty(
+        ICEAgent(settings, entropy: source), addresses: addresses,
+        firstPort: 20_000 + 1000 * UInt16(index)))
+    return MeetingEnd(meeting: self, index: index)
   }
 
   /// Changes the addresses of an agent's host, and tells the agent.
-  package func change(_ index: Int, to hostAddresses: [IPAddress]) {
-    addresses[index] = hostAddresses
-    internet.move(hosts[index], to: hostAddresses)
-    step(index, .interfaces(hostAddresses))
+  package func change(_ index: Int, to addresses: [IPAddress]) {
+    parties[index].addresses = addresses
+    network.restrict(index, to: addresses)
+    step(index, .interfaces(addresses))
+  }
+
+  /// Changes the settings of one side.
+  package func edit(_ index: Int, _ change: (inout MeetingParty) -> Void) {
+    change(&parties[index])
   }
 
   /// Begins on both sides: credentials are known at once, candidates follow.
   package func begin() {
     step(0, .role(.controlling))
     step(1, .role(.controlled))
-    step(0, .remoteCredentials(agents[1].localCredentials, lite: false))
-    step(1, .remoteCredentials(agents[0].localCredentials, lite: false))
-    for index in 0..<2 { step(index, .gather(addresses[index])) }
+    for index in 0..<2 { tellCredentials(to: index) }
+    for index in 0..<2 { step(index, .gather(parties[index].addresses)) }
   }
 
   /// Restarts ICE on both sides, as a new offer and answer do.
   package func restart() {
+    for index in 0..<2 { step(index, .restart(ICECredentials(from: chance))) }
     for index in 0..<2 {
-      step(index, .restart(ICECredentials(from: entropy.stream("restart"))))
-    }
-    for index in 0..<2 {
-      step(index, .remoteCredentials(agents[1 - index].localCredentials, lite: false))
-      step(index, .gather(addresses[index]))
+      tellCredentials(to: index)
+      step(index, .gather(parties[index].addresses))
     }
   }
 
-  /// Whether both agents have a path.
-  package var isConnected: Bool { connectedAt.allSatisfy { $0 != nil } }
+  /// Tells an agent of the other's credentials, as a description would.
+  package func tellCredentials(to index: Int, lite: Bool = false) {
+    guard parties.count == 2 else { return }
+    step(index, .remoteCredentials(parties[1 - index].agent.localCredentials, lite: lite))
+  }
 
   /// Sends data on the path in use, as the layers above an agent do.
   package func send(_ bytes: [UInt8], from index: Int) {
-    guard let pair = agents[index].selectedPair, let target = pair.remote.address else { return }
-    if agents[index].isRelayed(pair.base) {
+    guard let pair = parties[index].agent.selectedPair, let target = pair.remote.address else {
+      return
+    }
+    if parties[index].agent.isRelayed(pair.base) {
       step(index, .relay(local: pair.base, remote: target, bytes: bytes))
     } else {
       transmit(bytes, from: pair.base, to: target, of: index)
     }
   }
 
-  private func transmit(
-    _ bytes: [UInt8], from local: SocketAddress, to remote: SocketAddress, of index: Int
-  ) {
-    if streams.send(bytes, from: local, to: remote, at: now) { return }
-    internet.send(bytes, from: local, to: remote, of: hosts[index], at: now)
+  /// Does something after a while.
+  package func after(_ interval: Interval, _ body: @escaping () -> Void) {
+    schedule(after: interval, .run(body))
+  }
+
+  /// Hands an agent an input, and does what it asks for.
+  package func step(_ index: Int, _ input: ICEAgent.Input) {
+    for output in parties[index].step(input, at: now) { take(output, index) }
   }
 
   /// Lets time pass until a condition holds; false when it does not in time.
@@ -106,45 +116,53 @@ package final class VirtualMeeting {
     var standing = 0
     while !isDone(self) {
       var next = earliest(
-        earliest(internet.nextArrival, streams.nextArrival), events.first?.at)
-      for agent in agents { next = earliest(next, agent.deadline) }
+        earliest(network.nextArrival, streams.nextArrival), events.first?.at)
+      for party in parties { next = earliest(next, party.agent.deadline) }
       guard let next, next <= end else {
         now = end
         return isDone(self)
       }
       // A machine whose deadline stays in the past would keep its test from ever ending.
       standing = next > now ? 0 : standing + 1
-      guard standing < 10_000 else { return false }
+      precondition(standing < 10_000, "time stands still at \(now)")
       now = max(now, next)
       runOnce()
     }
     return true
   }
 
-  package func step(_ index: Int, _ input: ICEAgent.Input) {
-    var outbox = Outbox<ICEAgent.Output>()
-    agents[index].step(input, at: now, into: &outbox)
-    for output in outbox.take() { take(output, index) }
-  }
-
-  private func schedule(after interval: Interval, _ index: Int, _ input: ICEAgent.Input) {
-    let at = now + interval
-    let place = events.firstIndex { $0.at > at } ?? events.count
-    events.insert((at, index, input), at: place)
-  }
-
   private func runOnce() {
-    if let arrival = internet.next(until: now), let index = hosts.firstIndex(of: arrival.host) {
-      arrive(arrival.bytes, arrival.local, arrival.remote, index)
+    if let arrival = network.next(until: now) {
+      arrive(arrival.bytes, arrival.local, arrival.remote, arrival.host)
     }
     if let delivery = streams.next(until: now) { take(delivery) }
     while let first = events.first, first.at <= now {
       events.removeFirst()
-      step(first.index, first.input)
+      switch first.action {
+      case .input(let index, let input): step(index, input)
+      case .run(let body): body()
+      }
     }
-    for index in agents.indices {
-      if let due = agents[index].deadline, due <= now { step(index, .deadline) }
+    for index in parties.indices {
+      if let due = parties[index].agent.deadline, due <= now { step(index, .deadline) }
     }
+  }
+
+  private func schedule(after interval: Interval, _ action: Action) {
+    let at = now + interval
+    let place = events.firstIndex { $0.at > at } ?? events.count
+    events.insert((at, action), at: place)
+  }
+
+  private func answer(_ index: Int, after interval: Interval = .zero, _ answer: SystemAnswer) {
+    schedule(after: interval, .input(index, .answer(answer)))
+  }
+
+  private func transmit(
+    _ bytes: [UInt8], from local: SocketAddress, to remote: SocketAddress, of index: Int
+  ) {
+    if streams.send(bytes, from: local, to: remote, at: now) { return }
+    network.send(bytes, from: local, to: remote, of: index, at: now)
   }
 
   private func take(_ delivery: VirtualStreams.Delivery) {
@@ -162,57 +180,80 @@ package final class VirtualMeeting {
   private func arrive(
     _ bytes: [UInt8], _ local: SocketAddress, _ remote: SocketAddress, _ index: Int
   ) {
-    // STUN and channel data are the agent's, all else belongs to the layers above (RFC 7983).
+    // STUN and channel data are the agent's, all else belongs to the layers above (RFC 7983). What
+    // was changed on its way goes to the agent whatever it looks like.
     let first = bytes.first ?? 0
-    if first < 4 || (0x40...0x4f).contains(first) {
+    if first < 4 || (0x40...0x4f).contains(first) || network.mutates {
       step(index, .datagram(local: local, remote: remote, bytes: bytes))
     } else {
-      received[index].append(bytes)
+      parties[index].receive(bytes)
     }
   }
 
-  private func newEnd(_ ip: IPAddress) -> SocketAddress {
-    defer { nextPort += 1 }
-    return SocketAddress(ip, port: nextPort)
-  }
-
+  /// Does what an agent asks of the system, the network and signaling.
   private func take(_ output: ICEAgent.Output, _ index: Int) {
     switch output {
-    case .request(.bindSocket(let id, let ip)):
-      schedule(after: .zero, index, .answer(.socketBound(id: id, newEnd(ip))))
-    case .request(.listen(let id, let ip)):
-      let address = newEnd(ip)
-      streams.listen(at: address, of: index)
-      schedule(after: .zero, index, .answer(.socketBound(id: id, address)))
-    case .request(.openStream(let id, let target)) where target.kind == .peer:
-      streams.connect(id: id, from: newEnd(target.local), to: target.remote, of: index, at: now)
-    case .request(.openStream(let id, let target)):
-      // Connections carry messages over the same paths, which must not lose any then.
-      schedule(
-        after: internet.delay * 2, index,
-        streams.refuses
-          ? .answer(.socketFailed(id: id, code: 111))
-          : .answer(.socketBound(id: id, newEnd(target.local))))
-    case .request(.closeSocket(let address)): streams.stopListening(at: address)
-    case .request(.closeStream(let local, let remote)): streams.close(local, remote, at: now)
-    case .request(.publishName(let name, let ip)): names[name] = ip
-    case .request(.resolveName(let id, let name)):
-      schedule(after: .zero, index, .answer(.nameResolved(id: id, names[name].map { [$0] } ?? [])))
+    case .request(let request): perform(request, of: index)
     case .datagram(let local, let remote, let bytes):
-      transmit(bytes, from: local, to: remote, of: index)
-    case .relayed(_, _, let bytes): received[index].append(bytes)
-    case .serverFailed(_, let code, _): serverFailures[index].append(code)
-    case .localCandidate(let candidate):
-      if let candidate { candidates[index].append(candidate) }
-      guard agents.count == 2 else { return }
-      let input = candidate.map { ICEAgent.Input.remoteCandidate($0) } ?? .remoteEndOfCandidates
-      schedule(after: signalingDelay, 1 - index, input)
-    case .connectionState(let state):
-      states[index].append(state)
-      if state == .connected || state == .completed {
-        connectedAt[index] = connectedAt[index] ?? now
+      if parties[index].dropsResponses, bytes.first == 1 { return }
+      if parties[index].refuses(remote) {
+        schedule(after: .zero, .input(index, .sendFailed(local: local, remote: remote)))
+      } else {
+        transmit(bytes, from: local, to: remote, of: index)
       }
+    case .localCandidate(let candidate):
+      guard parties.count == 2, parties[index].signals else { return }
+      let input = candidate.map { ICEAgent.Input.remoteCandidate($0) } ?? .remoteEndOfCandidates
+      schedule(after: parties[index].signalingDelay, .input(1 - index, input))
     default: break
     }
   }
+
+  private func perform(_ request: SystemRequest, of index: Int) {
+    switch request {
+    case .bindSocket(let id, let ip):
+      let address = parties[index].newSocket(ip)
+      network.bind(address, of: index)
+      answer(index, .socketBound(id: id, address))
+    case .listen(let id, let ip):
+      let address = parties[index].newSocket(ip)
+      streams.listen(at: address, of: index)
+      answer(index, .socketBound(id: id, address))
+    case .openStream(let id, let target) where target.kind == .peer:
+      streams.connect(
+        id: id, from: parties[index].newEnd(target.local), to: target.remote, of: index, at: now)
+    case .openStream(let id, let target):
+      // Connections to servers carry messages over the network, which must not lose any then.
+      let address = parties[index].newEnd(target.local)
+      if !streams.refuses { network.bind(address, of: index) }
+      answer(
+        index, after: link.delay * 2,
+        streams.refuses ? .socketFailed(id: id, code: 111) : .socketBound(id: id, address))
+    case .closeSocket(let address):
+      network.close(address)
+      streams.stopListening(at: address)
+    case .closeStream(let local, let remote):
+      network.close(local)
+      streams.close(local, remote, at: now)
+    case .publishName(let name, let ip): names[name] = ip
+    case .resolveName(let id, let name):
+      answer(index, .nameResolved(id: id, names[name].map { [$0] } ?? []))
+    }
+  }
+}
+
+extension VirtualMeeting {
+  package var agents: [ICEAgent] { parties.map(\.agent) }
+  /// When each agent was connected first.
+  package var connectedAt: [Instant?] { parties.map(\.connectedAt) }
+  /// Whether all agents had a path.
+  package var isConnected: Bool { parties.allSatisfy { $0.connectedAt != nil } }
+  /// Data that arrived on relayed or direct paths, per agent.
+  package var received: [[[UInt8]]] { parties.map(\.received) }
+  /// What servers refused, per agent.
+  package var serverFailures: [[UInt16]] { parties.map(\.serverFailures) }
+  /// The states of each agent's connection, in order.
+  package var states: [[ICEConnectionState]] { parties.map { $0.states.map(\.state) } }
+  /// The candidates that each agent signaled.
+  package var candidates: [[ICECandidate]] { parties.map(\.candidates) }
 }

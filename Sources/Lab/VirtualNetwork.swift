@@ -1,149 +1,240 @@
 package import Wire
 
-/// How one direction of a virtual path treats datagrams.
-package struct LinkSettings: Hashable, Sendable {
-  /// The time every datagram takes.
-  package var delay = Interval.milliseconds(10)
-  /// The most that chance adds to the delay; enough of it reorders datagrams.
-  package var jitter = Interval.zero
-  /// How many of a thousand datagrams are lost.
-  package var lossPerMille: UInt64 = 0
-  /// How many of a thousand datagrams arrive twice.
-  package var duplicatesPerMille: UInt64 = 0
-  /// The rate of the bottleneck in bits per second; nil for none.
-  package var bitsPerSecond: UInt64?
-  /// How long a datagram may wait before the bottleneck; one that would wait longer is lost.
-  package var queueLimit = Interval.milliseconds(300)
-
-  package init() {}
-}
-
 /// A seeded network in virtual time: what is sent comes out later, or not, or twice.
+///
+/// It has hosts, some behind NATs, and a STUN and TURN server. Everything is drawn from one
+/// stream of randomness, so that a run can be repeated exactly.
 package struct VirtualNetwork {
-  /// A datagram on its way.
-  package struct Delivery: Sendable {
+  /// A datagram that has arrived at a socket, as its host sees both ends.
+  package struct Arrival: Sendable {
     package var at: Instant
-    package var datagram: Datagram
-    fileprivate var order: UInt64
+    package var host: Int
+    package var local: SocketAddress
+    package var remote: SocketAddress
+    package var bytes: [UInt8]
   }
 
-  /// The treatment of what each peer sends, by the number of the peer in its call.
-  package var links: [LinkSettings]
-  /// Datagrams that were lost by chance or by a full queue.
-  package private(set) var lost = 0
-  /// The addresses that are cut off, as they are seen on the outside.
-  package var outage = VirtualOutage()
+  /// A datagram on its way, with its ends as they are seen on the outside.
+  private struct Flight {
+    var at: Instant
+    var order: UInt64
+    var source: SocketAddress
+    var destination: SocketAddress
+    var bytes: [UInt8]
+  }
 
-  /// A NAT, and the peer that is alone behind it with its address.
+  /// A NAT, and the host that is alone behind it with some of its addresses.
   private struct Home {
-    var peer: Int
-    var inside: IPAddress
+    var host: Int
+    var inside: [IPAddress]
     var nat: VirtualNAT
   }
 
+  /// The treatment of what each host sends, by its number.
+  ///
+  /// What the server and responders send takes the link of the host that it is for.
+  package var links: [LinkSettings]
+  /// The addresses that are cut off, as they are seen on the outside.
+  package var outage = VirtualOutage()
+  /// What firewalls let pass, judged by the ends as they are seen on the outside.
+  package var passes: (_ source: SocketAddress, _ destination: SocketAddress) -> Bool = { _, _ in
+    true
+  }
+  /// What the way between two ends adds to the delay of a link.
+  package var extraDelay: (_ source: SocketAddress, _ destination: SocketAddress) -> Interval = {
+    _, _ in .zero
+  }
+  /// Whether every third datagram is changed on its way.
+  package var mutates = false
+  package var server: VirtualTURNServer?
+  /// Ends without a host: each gets a datagram and may answer it.
+  package var responders: [SocketAddress: (_ source: SocketAddress, [UInt8]) -> [UInt8]?] = [:]
+  /// Datagrams that anybody sent.
+  package private(set) var sent = 0
+  /// Datagrams that were lost by chance, by a full queue, or at a NAT.
+  package private(set) var lost = 0
+
   private var homes: [Home] = []
+  private var sockets: [(address: SocketAddress, host: Int)] = []
   private let chance: EntropyStream
+  /// When the bottleneck of each link is free.
   private var free: [Instant]
   private var order: UInt64 = 0
-  /// Deliveries, latest first, so that the next one is at the end.
-  private var pending: [Delivery] = []
+  /// What is on its way, latest first, so that the next one is at the end.
+  private var flights: [Flight] = []
 
-  package init(entropy: EntropyStream, links: [LinkSettings]) {
+  package init(entropy: EntropyStream, links: [LinkSettings] = []) {
     chance = entropy
     self.links = links
     free = links.map { _ in .zero }
   }
 
   /// When the next datagram arrives.
-  package var nextArrival: Instant? { pending.last?.at }
+  package var nextArrival: Instant? { flights.last?.at }
 
-  /// Puts a peer with its address behind a NAT, where others reach it by the NAT's address alone.
-  package mutating func hide(_ peer: Int, at inside: IPAddress, behind nat: VirtualNAT) {
-    homes.append(Home(peer: peer, inside: inside, nat: nat))
+  /// Adds a host with its link, and gives its number.
+  package mutating func addHost(_ link: LinkSettings) -> Int {
+    links.append(link)
+    free.append(.zero)
+    return links.count - 1
   }
 
-  /// The peer that is behind a NAT with this address.
-  func peer(behind address: IPAddress) -> Int? {
-    homes.first { $0.nat.address == address }?.peer
+  /// Puts addresses of a host behind a NAT, where others reach it by the NAT's address alone.
+  package mutating func hide(_ host: Int, at inside: [IPAddress], behind nat: VirtualNAT) {
+    homes.append(Home(host: host, inside: inside, nat: nat))
   }
 
-  /// Takes a datagram from a peer; what arrives has its ends swapped to the receiver's view.
-  package mutating func send(_ datagram: Datagram, from peer: Int, at now: Instant) {
-    var datagram = datagram
-    if let home = homes.firstIndex(where: { $0.inside == datagram.local.ip }) {
-      datagram.local = homes[home].nat.outbound(datagram.local, to: datagram.remote, at: now)
+  /// Opens a socket: what arrives at its address is its host's.
+  package mutating func bind(_ address: SocketAddress, of host: Int) {
+    sockets.append((address, host))
+  }
+
+  /// Closes a socket; what arrives there then is dropped.
+  package mutating func close(_ address: SocketAddress) {
+    sockets.removeAll { $0.address == address }
+  }
+
+  /// Leaves a host only these addresses: sockets on others hear nothing any more.
+  package mutating func restrict(_ host: Int, to addresses: [IPAddress]) {
+    sockets.removeAll { $0.host == host && !addresses.contains($0.address.ip) }
+  }
+
+  /// Takes a datagram from a host.
+  package mutating func send(
+    _ bytes: [UInt8], from source: SocketAddress, to destination: SocketAddress, of host: Int,
+    at now: Instant
+  ) {
+    var visible = source
+    if let home = homes.firstIndex(where: { $0.host == host && $0.inside.contains(source.ip) }) {
+      visible = homes[home].nat.outbound(source, to: destination, at: now)
     }
-    guard !homes.contains(where: { $0.inside == datagram.remote.ip }),
-      !outage.swallows(from: datagram.local.ip, to: datagram.remote.ip)
+    launch(bytes, from: visible, to: destination, over: host, at: now)
+  }
+
+  /// Takes a datagram from somebody who is no host.
+  package mutating func inject(
+    _ bytes: [UInt8], from source: SocketAddress, to destination: SocketAddress, at now: Instant
+  ) {
+    guard let host = host(at: destination) else { return }
+    launch(bytes, from: source, to: destination, over: host, at: now)
+  }
+
+  /// The next arrival at a host at or before an instant; the server and responders answer theirs.
+  package mutating func next(until limit: Instant) -> Arrival? {
+    while let flight = flights.last, flight.at <= limit {
+      flights.removeLast()
+      if flight.destination.ip == server?.address.ip {
+        serve(flight.bytes, from: flight.source, to: flight.destination, at: flight.at)
+      } else if let responder = responders[flight.destination] {
+        guard let answer = responder(flight.source, flight.bytes) else { continue }
+        inject(answer, from: flight.destination, to: flight.source, at: flight.at)
+      } else if let arrival = arrival(of: flight) {
+        return arrival
+      }
+    }
+    return nil
+  }
+
+  /// The host that an end point leads to, its own or that of the NAT before it.
+  private func host(at end: SocketAddress) -> Int? {
+    homes.first { $0.nat.address == end.ip }?.host ?? sockets.first { $0.address == end }?.host
+  }
+
+  /// Hands a datagram to the server; between two of its own end points nothing gets lost.
+  private mutating func serve(
+    _ bytes: [UInt8], from source: SocketAddress, to destination: SocketAddress, at now: Instant
+  ) {
+    let departures = server?.receive(bytes, from: source, to: destination, at: now) ?? []
+    for departure in departures {
+      let (source, destination) = (departure.source, departure.destination)
+      if destination.ip == server?.address.ip {
+        serve(departure.bytes, from: source, to: destination, at: now)
+      } else {
+        inject(departure.bytes, from: source, to: destination, at: now)
+      }
+    }
+  }
+
+  /// What a flight is to the socket at its end; nil when a NAT keeps it out or nobody listens.
+  private mutating func arrival(of flight: Flight) -> Arrival? {
+    var local = flight.destination
+    if let home = homes.first(where: { $0.nat.address == local.ip }) {
+      guard let inner = home.nat.inbound(local, from: flight.source, at: flight.at) else {
+        lost += 1
+        return nil
+      }
+      local = inner
+    }
+    guard let socket = sockets.first(where: { $0.address == local }) else { return nil }
+    return Arrival(
+      at: flight.at, host: socket.host, local: local, remote: flight.source, bytes: flight.bytes)
+  }
+
+  private mutating func launch(
+    _ bytes: [UInt8], from source: SocketAddress, to destination: SocketAddress, over host: Int,
+    at now: Instant
+  ) {
+    sent += 1
+    // A private address of somebody else's leads nowhere.
+    guard !homes.contains(where: { $0.inside.contains(destination.ip) }),
+      passes(source, destination), !outage.swallows(from: source.ip, to: destination.ip),
+      let departure = departure(of: bytes.count, over: host, at: now),
+      chance.integer(below: 1000) >= links[host].lossPerMille
     else {
       lost += 1
       return
     }
-    let link = links[peer]
-    var departure = now
-    if let rate = link.bitsPerSecond, rate > 0 {
-      let bits = Int64(datagram.bytes.count + 28) * 8
-      let begin = max(now, free[peer])
-      guard begin - now <= link.queueLimit else {
-        lost += 1
-        return
-      }
-      departure = begin + Interval(nanoseconds: bits * 1_000_000_000 / Int64(rate))
-      free[peer] = departure
-    }
-    guard chance.integer(below: 1000) >= link.lossPerMille else {
-      lost += 1
-      return
-    }
+    let link = links[host]
     let copies = chance.integer(below: 1000) < link.duplicatesPerMille ? 2 : 1
     for _ in 0..<copies {
       let extra =
         link.jitter > .zero
         ? Interval(nanoseconds: Int64(chance.integer(below: UInt64(link.jitter.nanoseconds))))
         : .zero
+      let changed = mutates && chance.integer(below: 3) == 0 ? mutated(bytes) : bytes
       insert(
-        Delivery(
-          at: departure + link.delay + extra,
-          datagram: Datagram(
-            local: datagram.remote, remote: datagram.local, bytes: datagram.bytes),
-          order: order))
+        Flight(
+          at: departure + link.delay + extra + extraDelay(source, destination), order: order,
+          source: source, destination: destination, bytes: changed))
       order += 1
     }
   }
 
-  /// The next datagram that arrives at or before an instant.
-  package mutating func next(until limit: Instant) -> Delivery? {
-    while let last = pending.last, last.at <= limit {
-      pending.removeLast()
-      if let delivery = inside(last) { return delivery }
-      lost += 1
+  /// When a datagram has passed the bottleneck of a link; nil when the queue there is full.
+  private mutating func departure(of size: Int, over host: Int, at now: Instant) -> Instant? {
+    let link = links[host]
+    guard let rate = link.bitsPerSecond, rate > 0 else { return now }
+    let begin = max(now, free[host])
+    guard begin - now <= link.queueLimit else { return nil }
+    let bits = Int64(size + 28) * 8
+    free[host] = begin + Interval(nanoseconds: bits * 1_000_000_000 / Int64(rate))
+    return free[host]
+  }
+
+  private func mutated(_ bytes: [UInt8]) -> [UInt8] {
+    guard !bytes.isEmpty else { return bytes }
+    var bytes = bytes
+    let place = Int(chance.integer(below: UInt64(bytes.count)))
+    switch chance.integer(below: 3) {
+    case 0: bytes[place] ^= 1 << (chance.byte() & 7)
+    case 1: bytes.removeSubrange(place...)
+    default: bytes.insert(chance.byte(), at: place)
     }
-    return nil
+    return bytes
   }
 
-  /// A delivery as the peer behind a NAT sees it; nil when the NAT keeps it out.
-  private func inside(_ delivery: Delivery) -> Delivery? {
-    let outer = delivery.datagram.local
-    guard let home = homes.first(where: { $0.nat.address == outer.ip }) else { return delivery }
-    guard let inner = home.nat.inbound(outer, from: delivery.datagram.remote, at: delivery.at)
-    else { return nil }
-    var delivery = delivery
-    delivery.datagram.local = inner
-    return delivery
-  }
-
-  private mutating func insert(_ delivery: Delivery) {
+  private mutating func insert(_ flight: Flight) {
     var low = 0
-    var high = pending.count
+    var high = flights.count
     while low < high {
       let middle = (low + high) / 2
-      let other = pending[middle]
-      if (other.at, other.order) > (delivery.at, delivery.order) {
+      let other = flights[middle]
+      if (other.at, other.order) > (flight.at, flight.order) {
         low = middle + 1
       } else {
         high = middle
       }
     }
-    pending.insert(delivery, at: low)
+    flights.insert(flight, at: low)
   }
 }

@@ -1,3 +1,4 @@
+import Lab
 import STUN
 import Testing
 import Wire
@@ -6,48 +7,48 @@ import Wire
 
 struct ChoiceTests {
   @Test func aMuchBetterPathThatAppearsLaterIsTakenOnce() throws {
-    let network = VirtualNetwork(seed: 1)
+    let meeting = VirtualMeeting.nearby(seed: 1)
     let stun = ICEServer(host: .address(try #require(IPAddress("203.0.113.1"))), port: 3478)
-    network.servers = [try #require(SocketAddress("203.0.113.1:3478"))]
+    meeting.serve("203.0.113.1:3478")
     // Two addresses each; the direct ones are not announced at first.
-    let a = network.addNode(["192.0.2.1"], servers: [stun])
-    let b = network.addNode(["198.51.100.1"], servers: [stun])
-    network.introduce(a, b)
+    let a = meeting.addEnd(["192.0.2.1"], servers: [stun])
+    let b = meeting.addEnd(["198.51.100.1"], servers: [stun])
+    meeting.introduce(a, b)
     b.signals = false
     a.learnPeer()
     b.learnPeer()
-    b.step(.gather(b.addresses))
-    a.step(.gather(a.addresses))
+    b.gather()
+    a.gather()
     // The peer's checks arrive from an address nobody announced.
-    #expect(network.run(for: .seconds(1)) { a.agent.selectedPair?.nominated == true })
+    #expect(meeting.run(for: .seconds(1)) { _ in a.agent.selectedPair?.nominated == true })
     #expect(a.agent.selectedPair?.remote.kind == .peerReflexive)
-    network.run(for: .seconds(5))
+    meeting.run(for: .seconds(5))
 
     // A direct address is announced: a new pair, and only it is better in kind.
     let host = try #require(IPAddress("198.51.100.2"))
     b.addAddress(host)
-    network.run(for: .milliseconds(10))
+    meeting.run(for: .milliseconds(10))
     let direct = try #require(b.candidates.last)
     a.step(.remoteCandidate(direct))
-    #expect(network.run(for: .seconds(2)) { a.agent.selectedPair?.remote == direct })
-    network.run(for: .seconds(60))
+    #expect(meeting.run(for: .seconds(2)) { _ in a.agent.selectedPair?.remote == direct })
+    meeting.run(for: .seconds(60))
     #expect(a.selections.count == 2 && b.selections.count == 2)
     #expect(b.agent.selectedPair?.base == direct.address)
     #expect(b.agent.selectedPair?.nominated == true)
   }
 
   @Test func aSlightlyBetterPathThatAppearsLaterChangesNothing() throws {
-    let network = VirtualNetwork(seed: 7)
-    let (a, b) = network.addPair(["192.0.2.1"], ["192.0.2.2"])
-    network.start(a, b)
-    network.run(for: .seconds(3))
+    let meeting = VirtualMeeting.nearby(seed: 7)
+    let (a, b) = meeting.addPair(["192.0.2.1"], ["192.0.2.2"])
+    meeting.start(a, b)
+    meeting.run(for: .seconds(3))
     b.signals = false
     b.addAddress(try #require(IPAddress("192.0.2.3")))
-    network.run(for: .milliseconds(10))
+    meeting.run(for: .milliseconds(10))
     var better = try #require(b.candidates.last)
     better.priority = .max
     a.step(.remoteCandidate(better))
-    network.run(for: .seconds(60))
+    meeting.run(for: .seconds(60))
     #expect(a.agent.pairs.allSatisfy { $0.state == .succeeded })
     #expect(a.agent.pairs.count == 2)
     #expect(a.selections.count == 1 && b.selections.count == 1)
@@ -55,90 +56,92 @@ struct ChoiceTests {
 
   @Test func aNominationWaitsALittleForABetterPair() throws {
     for (delay, expected) in [(40, "192.0.2.1"), (900, "10.0.0.1")] {
-      let network = VirtualNetwork(seed: 8)
-      let (a, b) = network.addPair(["192.0.2.1", "10.0.0.1"], ["192.0.2.2", "10.0.0.2"])
-      network.passes = { from, to in (from.ip.bytes[0] == 10) == (to.ip.bytes[0] == 10) }
-      network.extraDelay = { from, _ in from.ip.bytes[0] == 10 ? .zero : .milliseconds(Int64(delay))
+      let meeting = VirtualMeeting.nearby(seed: 8)
+      let (a, b) = meeting.addPair(["192.0.2.1", "10.0.0.1"], ["192.0.2.2", "10.0.0.2"])
+      meeting.network.passes = { from, to in (from.ip.bytes[0] == 10) == (to.ip.bytes[0] == 10) }
+      meeting.network.extraDelay = { from, _ in
+        from.ip.bytes[0] == 10 ? .zero : .milliseconds(Int64(delay))
       }
-      network.start(a, b)
-      #expect(network.run(for: .seconds(1)) { b.agent.selectedPair?.nominated == true })
+      meeting.start(a, b)
+      #expect(meeting.run(for: .seconds(1)) { _ in b.agent.selectedPair?.nominated == true })
       #expect(a.agent.selectedPair?.base.ip.description == expected)
-      network.run(for: .seconds(20))
+      meeting.run(for: .seconds(20))
       // The one that comes too late is no better in kind.
       #expect(a.agent.selectedPair?.base.ip.description == expected)
     }
   }
 
   @Test func pairsThatShareAFoundationWaitOnlyForTheFirstRetry() throws {
-    let network = VirtualNetwork(seed: 9)
-    let node = network.addNode(["192.0.2.1"])
-    node.step(.gather(node.addresses))
-    let peer = Peer(network, node, ["192.0.2.2:5000"], isControlling: false)
-    network.responders[try #require(SocketAddress("192.0.2.2:5003"))] =
-      network.responders[peer.addresses[0]]
-    network.responders[peer.addresses[0]] = { _, _ in nil }
+    let meeting = VirtualMeeting.nearby(seed: 9)
+    let node = meeting.addEnd(["192.0.2.1"])
+    node.gather()
+    let peer = Peer(meeting, node, ["192.0.2.2:5000"], isControlling: false)
+    meeting.network.responders[try #require(SocketAddress("192.0.2.2:5003"))] =
+      meeting.network.responders[peer.addresses[0]]
+    meeting.network.responders[peer.addresses[0]] = { _, _ in nil }
     for port in 5001...5003 {
       node.step(
         .remoteCandidate(
           try ICECandidate(
             attribute: "candidate:0 1 udp \(20_000 - port) 192.0.2.2 \(port) typ host")))
     }
-    network.run(for: .milliseconds(49))
+    meeting.run(for: .milliseconds(49))
     #expect(node.agent.pairs.map(\.state) == [.inProgress, .frozen, .frozen, .frozen])
-    #expect(network.run(for: .seconds(2)) { node.isConnected })
+    #expect(meeting.run(for: .seconds(2)) { _ in node.isConnected })
   }
 
   @Test func aDeadPathIsLeftForAnotherThatWorks() throws {
-    let (network, a, b) = VirtualNetwork.connected(
+    let (meeting, a, b) = VirtualMeeting.connected(
       ["192.0.2.1", "10.0.0.1"], ["192.0.2.2", "10.0.0.2"])
     let first = try #require(a.agent.selectedPair)
     let dead = first.base.ip.bytes[0]
-    network.passes = { from, to in from.ip.bytes[0] != dead && to.ip.bytes[0] != dead }
-    let cut = network.now
+    meeting.network.passes = { from, to in from.ip.bytes[0] != dead && to.ip.bytes[0] != dead }
+    let cut = meeting.now
     #expect(
-      network.run(for: .seconds(20)) {
+      meeting.run(for: .seconds(20)) { _ in
         a.isConnected && b.isConnected && a.agent.selectedPair?.id != first.id
           && a.agent.selectedPair?.nominated == true && b.agent.selectedPair?.nominated == true
       })
-    #expect(network.now - cut < .seconds(10))
-    network.run(for: .seconds(60))
+    #expect(meeting.now - cut < .seconds(10))
+    meeting.run(for: .seconds(60))
     #expect(a.isConnected && b.isConnected)
     #expect(a.selections.count == 2)
     #expect(a.selections.last?.local == b.selections.last?.remote)
   }
 
   @Test func mediaMayFlowBeforeNomination() throws {
-    let network = VirtualNetwork(seed: 2)
-    let (a, b) = network.addPair(["192.0.2.1"], ["192.0.2.2"])
+    let meeting = VirtualMeeting.nearby(seed: 2)
+    let (a, b) = meeting.addPair(["192.0.2.1"], ["192.0.2.2"])
     // The controlling side is behind: it does not know the answer yet.
     b.learnPeer()
-    a.step(.gather(a.addresses))
-    b.step(.gather(b.addresses))
-    network.run(for: .seconds(1))
+    a.gather()
+    b.gather()
+    meeting.run(for: .seconds(1))
     #expect(b.selections.count == 1)
     #expect(b.agent.selectedPair?.nominated == false)
     a.learnPeer()
-    network.run(for: .seconds(1))
+    meeting.run(for: .seconds(1))
     #expect(b.agent.selectedPair?.nominated == true)
     #expect(b.selections.count == 1)
   }
 
   /// A peer made of plain messages, controlling, with several addresses.
   private struct Peer {
-    let node: Node
-    let network: VirtualNetwork
+    let node: MeetingEnd
+    let meeting: VirtualMeeting
     let credentials = ICECredentials(usernameFragment: "peer", password: "password-of-the-peer-22")
     let addresses: [SocketAddress]
 
     init(
-      _ network: VirtualNetwork, _ node: Node, _ addresses: [String], isControlling: Bool = true
+      _ meeting: VirtualMeeting, _ node: MeetingEnd, _ addresses: [String],
+      isControlling: Bool = true
     ) {
-      self.network = network
+      self.meeting = meeting
       self.node = node
       self.addresses = addresses.compactMap { SocketAddress($0) }
       let key = Array(credentials.password.utf8)
       for address in self.addresses {
-        network.responders[address] = { from, bytes in
+        meeting.network.responders[address] = { from, bytes in
           guard let request = try? STUNMessage(bytes), request.messageClass == .request,
             request.verifiesIntegrity(key: key)
           else { return nil }
@@ -159,7 +162,7 @@ struct ChoiceTests {
     }
 
     func check(from address: SocketAddress, nominates: Bool) throws {
-      let entropy = network.entropy
+      let entropy = meeting.chance
       var writer = STUNWriter(.request, transactionID: STUNTransactionID(from: entropy))
       let local = node.agent.localCredentials
       writer.username("\(local.usernameFragment):\(credentials.usernameFragment)")
@@ -170,80 +173,81 @@ struct ChoiceTests {
       writer.attribute(STUNAttributeType(rawValue: 0xc057), [0, 1, 0, 50])
       writer.attribute(STUNAttributeType(rawValue: 0xc001), [0, 0, 0, 1])
       let base = try #require(node.sockets.first)
-      network.send(from: nil, address, to: base, writer.finish(key: Array(local.password.utf8)))
+      meeting.network.inject(
+        writer.finish(key: Array(local.password.utf8)), from: address, to: base, at: meeting.now)
     }
   }
 
   @Test func theLatestChoiceOfThePeerIsFollowed() throws {
-    let network = VirtualNetwork(seed: 3)
-    let node = network.addNode(["192.0.2.1"])
-    node.step(.gather(node.addresses))
-    network.run(for: .milliseconds(10))
-    let peer = Peer(network, node, ["192.0.2.2:5000", "192.0.2.2:5001", "192.0.2.2:5002"])
-    network.run(for: .seconds(1))
+    let meeting = VirtualMeeting.nearby(seed: 3)
+    let node = meeting.addEnd(["192.0.2.1"])
+    node.gather()
+    meeting.run(for: .milliseconds(10))
+    let peer = Peer(meeting, node, ["192.0.2.2:5000", "192.0.2.2:5001", "192.0.2.2:5002"])
+    meeting.run(for: .seconds(1))
     let (best, lower) = (peer.addresses[0], peer.addresses[1])
     #expect(node.selections.last?.remote == best)
     #expect(node.agent.selectedPair?.nominated == false)
     // The first choice counts, whatever this side would have taken.
     try peer.check(from: lower, nominates: true)
-    network.run(for: .milliseconds(10))
+    meeting.run(for: .milliseconds(10))
     #expect(node.selections.last?.remote == lower)
     #expect(node.agent.selectedPair?.nominated == true)
     // A higher pair is followed at once.
     try peer.check(from: best, nominates: true)
-    network.run(for: .milliseconds(10))
+    meeting.run(for: .milliseconds(10))
     #expect(node.selections.last?.remote == best)
     // A lower one when the peer insists.
     try peer.check(from: lower, nominates: true)
-    network.run(for: .milliseconds(10))
+    meeting.run(for: .milliseconds(10))
     #expect(node.selections.last?.remote == best)
     try peer.check(from: lower, nominates: true)
-    network.run(for: .milliseconds(10))
+    meeting.run(for: .milliseconds(10))
     #expect(node.selections.last?.remote == lower)
     // Or when it says so after a while.
-    network.run(for: .seconds(2))
+    meeting.run(for: .seconds(2))
     try peer.check(from: peer.addresses[2], nominates: true)
-    network.run(for: .milliseconds(10))
+    meeting.run(for: .milliseconds(10))
     #expect(node.selections.last?.remote == peer.addresses[2])
     // Every check is answered, before and after.
     #expect(node.sent.filter { $0.bytes.starts(with: [1, 1]) }.count == 5)
   }
 
   @Test func thePeersChoiceCountsAgainWhenItsPairWorksAgain() throws {
-    let network = VirtualNetwork(seed: 10)
-    let node = network.addNode(["192.0.2.1"])
-    node.step(.gather(node.addresses))
-    network.run(for: .milliseconds(10))
-    let peer = Peer(network, node, ["192.0.2.2:5000", "192.0.2.2:5001"])
-    network.run(for: .seconds(1))
+    let meeting = VirtualMeeting.nearby(seed: 10)
+    let node = meeting.addEnd(["192.0.2.1"])
+    node.gather()
+    meeting.run(for: .milliseconds(10))
+    let peer = Peer(meeting, node, ["192.0.2.2:5000", "192.0.2.2:5001"])
+    meeting.run(for: .seconds(1))
     let (best, chosen) = (peer.addresses[0], peer.addresses[1])
     try peer.check(from: chosen, nominates: true)
-    network.run(for: .milliseconds(10))
+    meeting.run(for: .milliseconds(10))
     #expect(node.selections.last?.remote == chosen)
     // It falls silent, and another takes its place.
-    network.passes = { from, to in from != chosen && to != chosen }
-    network.run(for: .seconds(20))
+    meeting.network.passes = { from, to in from != chosen && to != chosen }
+    meeting.run(for: .seconds(20))
     #expect(node.selections.last?.remote == best)
     #expect(node.agent.selectedPair?.nominated == false)
     // The peer never chose another: its next check shows that the pair is back.
-    network.passes = { _, _ in true }
+    meeting.network.passes = { _, _ in true }
     try peer.check(from: chosen, nominates: false)
-    network.run(for: .milliseconds(100))
+    meeting.run(for: .milliseconds(100))
     #expect(node.selections.last?.remote == chosen)
-    network.run(for: .seconds(20))
+    meeting.run(for: .seconds(20))
     #expect(node.selections.last?.remote == chosen && node.isConnected)
   }
 
   @Test func aPeerThatNominatesEverythingDoesNotMakeItFlap() throws {
-    let network = VirtualNetwork(seed: 4)
-    let node = network.addNode(["192.0.2.1"])
-    node.step(.gather(node.addresses))
-    network.run(for: .milliseconds(10))
-    let peer = Peer(network, node, ["192.0.2.2:5000", "192.0.2.2:5001", "192.0.2.2:5002"])
+    let meeting = VirtualMeeting.nearby(seed: 4)
+    let node = meeting.addEnd(["192.0.2.1"])
+    node.gather()
+    meeting.run(for: .milliseconds(10))
+    let peer = Peer(meeting, node, ["192.0.2.2:5000", "192.0.2.2:5001", "192.0.2.2:5002"])
     for _ in 0..<50 {
       for address in peer.addresses.reversed() {
         try peer.check(from: address, nominates: true)
-        network.run(for: .milliseconds(20))
+        meeting.run(for: .milliseconds(20))
       }
     }
     #expect(node.selections.count <= 3)
@@ -251,16 +255,16 @@ struct ChoiceTests {
   }
 
   @Test func aChoiceMadeBeforeThePairWorksIsRemembered() throws {
-    let network = VirtualNetwork(seed: 5)
-    let node = network.addNode(["192.0.2.1"])
-    node.step(.gather(node.addresses))
-    network.run(for: .milliseconds(10))
-    let peer = Peer(network, node, ["192.0.2.2:5000"])
+    let meeting = VirtualMeeting.nearby(seed: 5)
+    let node = meeting.addEnd(["192.0.2.1"])
+    node.gather()
+    meeting.run(for: .milliseconds(10))
+    let peer = Peer(meeting, node, ["192.0.2.2:5000"])
     let hidden = try #require(SocketAddress("192.0.2.3:6000"))
-    network.responders[hidden] = network.responders[peer.addresses[0]]
-    network.run(for: .milliseconds(100))
+    meeting.network.responders[hidden] = meeting.network.responders[peer.addresses[0]]
+    meeting.run(for: .milliseconds(100))
     try peer.check(from: hidden, nominates: true)
-    network.run(for: .milliseconds(100))
+    meeting.run(for: .milliseconds(100))
     #expect(node.selections.last?.remote == hidden)
     let pair = try #require(node.agent.selectedPair)
     #expect(pair.nominated && pair.remote.kind == .peerReflexive)
@@ -268,13 +272,13 @@ struct ChoiceTests {
   }
 
   @Test func aLitePeerIsAlwaysControlled() throws {
-    let network = VirtualNetwork(seed: 6)
-    let node = network.addNode(["192.0.2.1"])
+    let meeting = VirtualMeeting.nearby(seed: 6)
+    let node = meeting.addEnd(["192.0.2.1"])
     node.step(.role(.controlled))
     let address = try #require(SocketAddress("192.0.2.2:5000"))
     let credentials = ICECredentials(usernameFragment: "lite", password: "password-of-the-lite-22")
     var nominations = 0
-    network.responders[address] = { from, bytes in
+    meeting.network.responders[address] = { from, bytes in
       guard let request = try? STUNMessage(bytes), request.messageClass == .request,
         request.verifiesIntegrity(key: Array(credentials.password.utf8))
       else { return nil }
@@ -284,7 +288,7 @@ struct ChoiceTests {
       writer.xorMappedAddress(from)
       return writer.finish(key: Array(credentials.password.utf8))
     }
-    node.step(.gather(node.addresses))
+    node.gather()
     node.step(.remoteCredentials(credentials, lite: true))
     #expect(node.roles == [.controlling])
     node.step(.role(.controlled))
@@ -295,9 +299,9 @@ struct ChoiceTests {
           foundation: "1", priority: 2_130_706_431, host: .address(address.ip),
           port: address.port, kind: .host)))
     node.step(.remoteEndOfCandidates)
-    #expect(network.run(for: .seconds(1)) { node.agent.connectionState == .completed })
+    #expect(meeting.run(for: .seconds(1)) { _ in node.agent.connectionState == .completed })
     #expect(nominations == 1)
-    network.run(for: .seconds(120))
+    meeting.run(for: .seconds(120))
     #expect(node.agent.connectionState == .completed)
   }
 }

@@ -1,3 +1,4 @@
+import Lab
 import Testing
 import Wire
 
@@ -5,14 +6,14 @@ import Wire
 
 struct ConnectTests {
   @Test func aLoopbackCallConnectsWithinMilliseconds() throws {
-    let network = VirtualNetwork(seed: 1)
-    let (a, b) = network.addPair(["127.0.0.1"], ["127.0.0.1"])
-    network.start(a, b)
+    let meeting = VirtualMeeting.nearby(seed: 1)
+    let (a, b) = meeting.addPair(["127.0.0.1"], ["127.0.0.1"])
+    meeting.start(a, b)
     #expect(
-      network.run(for: .milliseconds(200)) {
+      meeting.run(for: .milliseconds(200)) { _ in
         a.agent.connectionState == .completed && b.agent.connectionState == .completed
       })
-    #expect(network.now < Instant.zero + .milliseconds(30))
+    #expect(meeting.now < Instant.zero + .milliseconds(30))
     #expect(a.states.map(\.state) == [.checking, .connected, .completed])
     #expect(b.states.map(\.state) == [.checking, .connected, .completed])
     #expect(a.gatheringStates == [.gathering, .complete])
@@ -24,17 +25,17 @@ struct ConnectTests {
   @Test func everySeedConnectsDespiteThirtyPercentLoss() {
     var slowest = Instant.zero
     for seed in 0..<300 {
-      let network = VirtualNetwork(seed: seed)
-      network.lossPerMille = 300
-      network.delayMinimum = .milliseconds(5)
-      network.delaySpread = .milliseconds(75)
-      let (a, b) = network.addPair(["192.0.2.1", "10.0.0.1"], ["198.51.100.1", "10.0.0.2"])
-      network.passes = { from, to in (from.ip.bytes[0] == 10) == (to.ip.bytes[0] == 10) }
-      network.start(a, b)
-      let isConnected = network.run(for: .seconds(10)) { a.isConnected && b.isConnected }
+      let meeting = VirtualMeeting.nearby(seed: seed)
+      meeting.link.lossPerMille = 300
+      meeting.link.delay = .milliseconds(5)
+      meeting.link.jitter = .milliseconds(75)
+      let (a, b) = meeting.addPair(["192.0.2.1", "10.0.0.1"], ["198.51.100.1", "10.0.0.2"])
+      meeting.network.passes = { from, to in (from.ip.bytes[0] == 10) == (to.ip.bytes[0] == 10) }
+      meeting.start(a, b)
+      let isConnected = meeting.run(for: .seconds(10)) { _ in a.isConnected && b.isConnected }
       #expect(isConnected, "seed \(seed)")
-      slowest = max(slowest, network.now)
-      network.run(for: .seconds(20))
+      slowest = max(slowest, meeting.now)
+      meeting.run(for: .seconds(20))
       // Both sides use the same path, the one that was nominated.
       #expect(a.selections.last?.local == b.selections.last?.remote, "seed \(seed)")
       #expect(a.selections.last?.remote == b.selections.last?.local, "seed \(seed)")
@@ -46,13 +47,13 @@ struct ConnectTests {
 
   @Test func twoRunsOfASeedAreTheSame() {
     func trace() -> [String] {
-      let network = VirtualNetwork(seed: 77)
-      network.lossPerMille = 200
-      let (a, b) = network.addPair(["192.0.2.1", "2001:db8::1"], ["192.0.2.2", "2001:db8::2"])
+      let meeting = VirtualMeeting.nearby(seed: 77)
+      meeting.link.lossPerMille = 200
+      let (a, b) = meeting.addPair(["192.0.2.1", "2001:db8::1"], ["192.0.2.2", "2001:db8::2"])
       a.keepsTrace = true
       b.keepsTrace = true
-      network.start(a, b)
-      network.run(for: .seconds(60))
+      meeting.start(a, b)
+      meeting.run(for: .seconds(60))
       return a.trace + b.trace
     }
     let first = trace()
@@ -63,15 +64,16 @@ struct ConnectTests {
   @Test(arguments: [ICERole.controlling, .controlled])
   func equalRolesAreSettledByTheTieBreaker(role: ICERole) {
     for seed in 0..<40 {
-      let network = VirtualNetwork(seed: seed)
-      network.lossPerMille = 100
-      network.delayMinimum = .milliseconds(20)
-      let (a, b) = network.addPair(["192.0.2.1"], ["192.0.2.2"])
+      let meeting = VirtualMeeting.nearby(seed: seed)
+      meeting.link.lossPerMille = 100
+      meeting.link.delay = .milliseconds(20)
+      let (a, b) = meeting.addPair(["192.0.2.1"], ["192.0.2.2"])
       a.step(.role(role))
       b.step(.role(role))
-      network.start(a, b)
-      #expect(network.run(for: .seconds(10)) { a.isConnected && b.isConnected }, "seed \(seed)")
-      network.run(for: .seconds(5))
+      meeting.start(a, b)
+      #expect(
+        meeting.run(for: .seconds(10)) { _ in a.isConnected && b.isConnected }, "seed \(seed)")
+      meeting.run(for: .seconds(5))
       #expect(a.agent.role != b.agent.role, "seed \(seed)")
       #expect(a.agent.selectedPair?.nominated == true, "seed \(seed)")
       #expect(b.agent.selectedPair?.nominated == true, "seed \(seed)")
@@ -80,25 +82,25 @@ struct ConnectTests {
   }
 
   @Test func checksBeforeTheAnswerAreAnsweredAndTakenUpLater() throws {
-    let network = VirtualNetwork(seed: 3)
-    let (a, b) = network.addPair(["192.0.2.1"], ["192.0.2.2"])
+    let meeting = VirtualMeeting.nearby(seed: 3)
+    let (a, b) = meeting.addPair(["192.0.2.1"], ["192.0.2.2"])
     // The answer is slow: its side knows everything, the offering one nothing yet.
     b.signals = false
     b.learnPeer()
-    a.step(.gather(a.addresses))
-    b.step(.gather(b.addresses))
-    #expect(network.run(for: .seconds(1)) { b.isConnected })
+    a.gather()
+    b.gather()
+    #expect(meeting.run(for: .seconds(1)) { _ in b.isConnected })
     #expect(a.agent.connectionState == .new)
     #expect(a.agent.pairs.isEmpty)
-    network.run(for: .seconds(3))
-    let before = network.now
+    meeting.run(for: .seconds(3))
+    let before = meeting.now
     a.learnPeer()
-    #expect(network.run(for: .seconds(1)) { a.isConnected })
-    #expect(network.now - before < .milliseconds(5))
+    #expect(meeting.run(for: .seconds(1)) { _ in a.isConnected })
+    #expect(meeting.now - before < .milliseconds(5))
     let pair = try #require(a.agent.pairs.first)
     #expect(pair.remote.kind == .peerReflexive)
     #expect(pair.requestsReceived >= 1)
-    network.run(for: .seconds(1))
+    meeting.run(for: .seconds(1))
     #expect(b.agent.selectedPair?.nominated == true)
 
     // The candidate comes at last: the pair keeps its number, its state and its counters.
@@ -114,35 +116,35 @@ struct ConnectTests {
   }
 
   @Test func candidatesMayTrickleInLongAfterTheDescriptions() {
-    let network = VirtualNetwork(seed: 4)
-    let (a, b) = network.addPair(["192.0.2.1"], ["192.0.2.2"])
+    let meeting = VirtualMeeting.nearby(seed: 4)
+    let (a, b) = meeting.addPair(["192.0.2.1"], ["192.0.2.2"])
     a.signalingDelay = .seconds(4)
     b.signalingDelay = .seconds(6)
-    network.start(a, b)
-    network.run(for: .seconds(3))
+    meeting.start(a, b)
+    meeting.run(for: .seconds(3))
     #expect(a.agent.connectionState == .new && b.agent.connectionState == .new)
-    #expect(network.run(for: .seconds(5)) { a.isConnected && b.isConnected })
-    #expect(network.now < .zero + .milliseconds(4200))
+    #expect(meeting.run(for: .seconds(5)) { _ in a.isConnected && b.isConnected })
+    #expect(meeting.now < .zero + .milliseconds(4200))
     #expect(
-      network.run(for: .seconds(5)) {
+      meeting.run(for: .seconds(5)) { _ in
         a.agent.connectionState == .completed && b.agent.connectionState == .completed
       })
   }
 
   @Test func candidatesMayComeBeforeTheCredentials() {
-    let network = VirtualNetwork(seed: 5)
-    let (a, b) = network.addPair(["192.0.2.1"], ["192.0.2.2"])
-    a.step(.gather(a.addresses))
-    b.step(.gather(b.addresses))
-    network.run(for: .seconds(1))
+    let meeting = VirtualMeeting.nearby(seed: 5)
+    let (a, b) = meeting.addPair(["192.0.2.1"], ["192.0.2.2"])
+    a.gather()
+    b.gather()
+    meeting.run(for: .seconds(1))
     #expect(a.agent.connectionState == .new)
     a.learnPeer()
     b.learnPeer()
-    #expect(network.run(for: .milliseconds(50)) { a.isConnected && b.isConnected })
+    #expect(meeting.run(for: .milliseconds(50)) { _ in a.isConnected && b.isConnected })
   }
 
   @Test func bothFamiliesAreGatheredAndIPv6IsPreferred() {
-    let (_, a, b) = VirtualNetwork.connected(
+    let (_, a, b) = VirtualMeeting.connected(
       ["192.0.2.1", "2001:db8::1", "fe80::1"], ["192.0.2.2", "2001:db8::2", "fe80::2"])
     #expect(a.agent.selectedPair?.base.ip.description == "2001:db8::1")
     #expect(b.agent.connectionState == .completed)
@@ -152,45 +154,47 @@ struct ConnectTests {
   }
 
   @Test func anUnansweringFamilyDelaysLittle() {
-    let network = VirtualNetwork(seed: 6)
-    let (a, b) = network.addPair(["192.0.2.1", "2001:db8::1"], ["192.0.2.2", "2001:db8::2"])
-    network.passes = { from, _ in from.ip.isIPv4 }
-    network.start(a, b)
+    let meeting = VirtualMeeting.nearby(seed: 6)
+    let (a, b) = meeting.addPair(["192.0.2.1", "2001:db8::1"], ["192.0.2.2", "2001:db8::2"])
+    meeting.network.passes = { from, _ in from.ip.isIPv4 }
+    meeting.start(a, b)
     #expect(
-      network.run(for: .seconds(1)) {
+      meeting.run(for: .seconds(1)) { _ in
         b.agent.selectedPair?.nominated == true && a.agent.selectedPair?.nominated == true
       })
-    #expect(network.now < .zero + .milliseconds(200))
+    #expect(meeting.now < .zero + .milliseconds(200))
     #expect(a.agent.connectionState == .connected)
     // Completed only once the other pair is given up.
-    #expect(network.run(for: .seconds(30)) { a.agent.connectionState == .completed })
+    #expect(meeting.run(for: .seconds(30)) { _ in a.agent.connectionState == .completed })
     #expect(a.agent.pairs.contains { $0.state == .failed })
   }
 
   @Test func namesAreResolvedAndUnresolvableOnesForgotten() throws {
-    let network = VirtualNetwork(seed: 7)
-    let (a, b) = network.addPair(["192.0.2.1"], ["192.0.2.2"])
+    let meeting = VirtualMeeting.nearby(seed: 7)
+    let (a, b) = meeting.addPair(["192.0.2.1"], ["192.0.2.2"])
     b.signals = false
-    a.names["5ab1.local"] = [try #require(IPAddress("192.0.2.2"))]
+    meeting.names["5ab1.local"] = try #require(IPAddress("192.0.2.2"))
     // The first check of this side must work without the peer's help.
-    network.passes = { from, _ in from.ip.bytes[3] == 1 || a.sent.contains { $0.remote == from } }
-    network.start(a, b)
-    network.run(for: .milliseconds(100))
+    meeting.network.passes = { from, _ in
+      from.ip.bytes[3] == 1 || a.sent.contains { $0.remote == from }
+    }
+    meeting.start(a, b)
+    meeting.run(for: .milliseconds(100))
     for name in ["5ab1.local", "unknown.local"] {
-      let text = "candidate:1 1 udp 2113937151 \(name) 11000 typ host"
+      let text = "candidate:1 1 udp 2113937151 \(name) 21000 typ host"
       a.step(.remoteCandidate(try ICECandidate(attribute: text)))
     }
     a.step(.remoteEndOfCandidates)
-    #expect(network.run(for: .seconds(1)) { a.agent.connectionState == .completed })
+    #expect(meeting.run(for: .seconds(1)) { _ in a.agent.connectionState == .completed })
     #expect(a.remoteCandidates.map(\.host) == [.address(try #require(IPAddress("192.0.2.2")))])
   }
 
   @Test func tcpAndOtherComponentsAreNotPaired() throws {
-    let network = VirtualNetwork(seed: 8)
-    let (a, _) = network.addPair(["192.0.2.1"], ["192.0.2.2"])
+    let meeting = VirtualMeeting.nearby(seed: 8)
+    let (a, _) = meeting.addPair(["192.0.2.1"], ["192.0.2.2"])
     a.learnPeer()
-    a.step(.gather(a.addresses))
-    network.run(for: .milliseconds(10))
+    a.gather()
+    meeting.run(for: .milliseconds(10))
     for text in [
       "candidate:1 1 tcp 1518280447 192.0.2.2 9 typ host tcptype active",
       "candidate:1 2 udp 2122252542 192.0.2.2 5001 typ host",

@@ -1,3 +1,4 @@
+import Lab
 import STUN
 import Testing
 import Wire
@@ -6,11 +7,11 @@ import Wire
 
 struct ConsentTests {
   @Test func aCutPathIsDisconnectedThenFailed() throws {
-    let (network, a, b) = VirtualNetwork.connected()
-    network.run(for: .seconds(58))
-    let cut = network.now
-    network.passes = { _, _ in false }
-    network.run(for: .seconds(60))
+    let (meeting, a, b) = VirtualMeeting.connected()
+    meeting.run(for: .seconds(58))
+    let cut = meeting.now
+    meeting.network.passes = { _, _ in false }
+    meeting.run(for: .seconds(60))
     for node in [a, b] {
       let disconnected = try #require(node.time(of: .disconnected)) - cut
       #expect(disconnected > .seconds(1) && disconnected <= .seconds(7))
@@ -20,31 +21,31 @@ struct ConsentTests {
       #expect(node.agent.pairs.allSatisfy { $0.state == .failed && !$0.selected })
     }
     // Nothing is sent any more without consent, and nothing is left to wait for.
-    let count = network.datagramCount
-    network.run(for: .seconds(100))
-    #expect(network.datagramCount == count)
+    let count = meeting.network.sent
+    meeting.run(for: .seconds(100))
+    #expect(meeting.network.sent == count)
     #expect(a.agent.deadline == nil && b.agent.deadline == nil)
   }
 
   @Test func aPathThatComesBackIsConnectedAgainAtOnce() throws {
-    let (network, a, b) = VirtualNetwork.connected()
-    network.passes = { _, _ in false }
-    network.run(for: .seconds(15))
+    let (meeting, a, b) = VirtualMeeting.connected()
+    meeting.network.passes = { _, _ in false }
+    meeting.run(for: .seconds(15))
     #expect(a.agent.connectionState == .disconnected)
     #expect(b.agent.connectionState == .disconnected)
-    let back = network.now
-    network.passes = { _, _ in true }
-    #expect(network.run(for: .seconds(5)) { a.isConnected && b.isConnected })
-    #expect(network.now - back <= .milliseconds(510))
-    network.run(for: .seconds(10))
+    let back = meeting.now
+    meeting.network.passes = { _, _ in true }
+    #expect(meeting.run(for: .seconds(5)) { _ in a.isConnected && b.isConnected })
+    #expect(meeting.now - back <= .milliseconds(510))
+    meeting.run(for: .seconds(10))
     #expect(a.selections.count == 1 && b.selections.count == 1)
     #expect(a.states.map(\.state).suffix(3) == [.disconnected, .connected, .completed])
   }
 
   @Test func anIdleCallStaysConnectedAndItsChecksAreSpread() throws {
-    let (network, a, b) = VirtualNetwork.connected()
+    let (meeting, a, b) = VirtualMeeting.connected()
     let from = a.sent.count
-    network.run(for: .seconds(600))
+    meeting.run(for: .seconds(600))
     #expect(a.states.map(\.state) == [.checking, .connected, .completed])
     #expect(b.states.map(\.state) == [.checking, .connected, .completed])
     let times = a.sent[from...].filter { item in
@@ -63,12 +64,12 @@ struct ConsentTests {
 
   @Test func ordinaryLossDoesNotMakeAnIdleCallFlap() {
     for seed in 0..<20 {
-      let network = VirtualNetwork(seed: seed)
-      network.lossPerMille = 50
-      network.delayMinimum = .milliseconds(40)
-      let (a, b) = network.addPair(["192.0.2.1"], ["192.0.2.2"])
-      network.start(a, b)
-      network.run(for: .seconds(300))
+      let meeting = VirtualMeeting.nearby(seed: seed)
+      meeting.link.lossPerMille = 50
+      meeting.link.delay = .milliseconds(40)
+      let (a, b) = meeting.addPair(["192.0.2.1"], ["192.0.2.2"])
+      meeting.start(a, b)
+      meeting.run(for: .seconds(300))
       #expect(a.time(of: .disconnected) == nil, "seed \(seed)")
       #expect(b.time(of: .disconnected) == nil, "seed \(seed)")
     }
@@ -76,88 +77,88 @@ struct ConsentTests {
 
   @Test func aPeerThatOnlyAsksStaysConnected() throws {
     // Some stacks stop answering on a path while they go on checking it themselves.
-    let (network, a, b) = VirtualNetwork.connected()
+    let (meeting, a, b) = VirtualMeeting.connected()
     let target = try #require(a.agent.selectedPair)
     b.dropsResponses = true
-    network.run(for: .seconds(200))
+    meeting.run(for: .seconds(200))
     #expect(a.isConnected && b.isConnected)
     #expect(a.time(of: .disconnected) == nil)
     #expect(a.agent.selectedPair?.id == target.id)
   }
 
   @Test func mediaCountsAsLifeButNotAsConsent() throws {
-    let (network, a, b) = VirtualNetwork.connected()
+    let (meeting, a, b) = VirtualMeeting.connected()
     let pair = try #require(a.agent.selectedPair)
     let remote = try #require(pair.remote.address)
-    network.passes = { _, _ in false }
+    meeting.network.passes = { _, _ in false }
     for tick in 0..<2_000 {
-      network.after(.milliseconds(20) * Int64(tick)) {
+      meeting.after(.milliseconds(20) * Int64(tick)) {
         a.step(.trafficSent)
         a.step(.trafficReceived(local: pair.base, remote: remote))
       }
     }
-    let cut = network.now
-    network.run(for: .seconds(24))
+    let cut = meeting.now
+    meeting.run(for: .seconds(24))
     #expect(a.isConnected && a.time(of: .disconnected) == nil)
     #expect(b.agent.connectionState == .disconnected)
-    network.run(for: .seconds(10))
+    meeting.run(for: .seconds(10))
     #expect(a.agent.connectionState == .failed)
     #expect(try #require(a.time(of: .failed)) - cut <= .seconds(30))
   }
 
   @Test func trafficAloneEndsSilence() throws {
-    let (network, a, _) = VirtualNetwork.connected()
+    let (meeting, a, _) = VirtualMeeting.connected()
     let pair = try #require(a.agent.selectedPair)
-    network.passes = { _, _ in false }
-    network.run(for: .seconds(10))
+    meeting.network.passes = { _, _ in false }
+    meeting.run(for: .seconds(10))
     #expect(a.agent.connectionState == .disconnected)
     a.step(.trafficReceived(local: pair.base, remote: try #require(pair.remote.address)))
     #expect(a.isConnected)
   }
 
   @Test func aFailedCallRevivesWhenThePeerChecks() {
-    let network = VirtualNetwork(seed: 9)
-    let (a, b) = network.addPair(["192.0.2.1"], ["192.0.2.2"])
-    network.passes = { _, _ in false }
+    let meeting = VirtualMeeting.nearby(seed: 9)
+    let (a, b) = meeting.addPair(["192.0.2.1"], ["192.0.2.2"])
+    meeting.network.passes = { _, _ in false }
     a.signalingDelay = .seconds(10)
-    network.start(a, b)
-    network.run(for: .seconds(17))
+    meeting.start(a, b)
+    meeting.run(for: .seconds(17))
     #expect(a.agent.connectionState == .failed)
     #expect(b.agent.connectionState == .checking)
-    network.passes = { _, _ in true }
-    #expect(network.run(for: .seconds(5)) { a.isConnected && b.isConnected })
+    meeting.network.passes = { _, _ in true }
+    #expect(meeting.run(for: .seconds(5)) { _ in a.isConnected && b.isConnected })
     #expect(a.states.map(\.state) == [.checking, .failed, .checking, .connected])
   }
 
   @Test func aFailedCallRevivesWithALateCandidate() throws {
-    let network = VirtualNetwork(seed: 10)
-    let (a, b) = network.addPair(["192.0.2.1"], ["192.0.2.2"])
+    let meeting = VirtualMeeting.nearby(seed: 10)
+    let (a, b) = meeting.addPair(["192.0.2.1"], ["192.0.2.2"])
     b.signals = false
     a.signals = false
-    network.start(a, b)
-    let wrong = "candidate:9 1 udp 1 192.0.2.99 11000 typ host"
+    meeting.start(a, b)
+    let wrong = "candidate:9 1 udp 1 192.0.2.99 21000 typ host"
     a.step(.remoteCandidate(try ICECandidate(attribute: wrong)))
     a.step(.remoteEndOfCandidates)
-    network.run(for: .seconds(20))
+    meeting.run(for: .seconds(20))
     #expect(a.agent.connectionState == .failed)
     a.step(.remoteCandidate(try ICECandidate(attribute: wrong)))
     #expect(a.agent.connectionState == .failed)
     a.step(.remoteCandidate(try #require(b.candidates.first)))
     #expect(a.agent.connectionState == .checking)
-    #expect(network.run(for: .milliseconds(100)) { a.isConnected && b.isConnected })
+    #expect(meeting.run(for: .milliseconds(100)) { _ in a.isConnected && b.isConnected })
   }
 
   @Test func withoutTheNewsThatNoCandidateComesPatienceLasts() throws {
-    let network = VirtualNetwork(seed: 11)
-    let (a, b) = network.addPair(["192.0.2.1"], ["192.0.2.2"])
+    let meeting = VirtualMeeting.nearby(seed: 11)
+    let (a, b) = meeting.addPair(["192.0.2.1"], ["192.0.2.2"])
     b.signals = false
-    network.start(a, b)
-    let wrong = "candidate:9 1 udp 1 192.0.2.99 11000 typ host"
-    network.passes = { _, _ in false }
+    meeting.start(a, b)
+    let wrong = "candidate:9 1 udp 1 192.0.2.99 21000 typ host"
+    meeting.network.passes = { _, _ in false }
     a.step(.remoteCandidate(try ICECandidate(attribute: wrong)))
-    network.run(for: .seconds(29))
+    meeting.run(for: .seconds(29))
     #expect(a.agent.connectionState == .checking)
-    network.run(for: .seconds(2))
+    meeting.run(for: .seconds(2))
     #expect(a.agent.connectionState == .failed)
     #expect(a.agent.deadline == nil)
   }

@@ -1,3 +1,4 @@
+import Lab
 import STUN
 import Testing
 import Wire
@@ -12,19 +13,20 @@ struct GatheringTests {
 
   @Test func hostsBehindNATsMeetByTheAddressesAServerSaw() throws {
     for seed in 0..<30 {
-      let network = VirtualNetwork(seed: seed)
-      network.lossPerMille = 150
-      network.delayMinimum = .milliseconds(20)
-      network.servers = [try #require(SocketAddress("203.0.113.1:3478"))]
+      let meeting = VirtualMeeting.nearby(seed: seed)
+      meeting.link.lossPerMille = 150
+      meeting.link.delay = .milliseconds(20)
+      meeting.serve("203.0.113.1:3478")
       let stun = try server("203.0.113.1:3478")
-      let a = network.addNode(["10.0.0.2"], servers: [stun], nat: "192.0.2.1")
-      let b = network.addNode(["10.1.0.2"], servers: [stun], nat: "198.51.100.1")
+      let a = meeting.addEnd(["10.0.0.2"], servers: [stun], nat: "192.0.2.1")
+      let b = meeting.addEnd(["10.1.0.2"], servers: [stun], nat: "198.51.100.1")
       // Private addresses lead nowhere from outside.
-      network.passes = { _, to in to.ip.bytes[0] != 10 }
-      network.introduce(a, b)
-      network.start(a, b)
-      #expect(network.run(for: .seconds(15)) { a.isConnected && b.isConnected }, "seed \(seed)")
-      network.run(for: .seconds(10))
+      meeting.network.passes = { _, to in to.ip.bytes[0] != 10 }
+      meeting.introduce(a, b)
+      meeting.start(a, b)
+      #expect(
+        meeting.run(for: .seconds(15)) { _ in a.isConnected && b.isConnected }, "seed \(seed)")
+      meeting.run(for: .seconds(10))
       let pair = try #require(a.agent.selectedPair)
       #expect(pair.local.address?.ip.description == "192.0.2.1", "seed \(seed)")
       #expect(pair.local.related == pair.base, "seed \(seed)")
@@ -34,12 +36,12 @@ struct GatheringTests {
   }
 
   @Test func reflexiveCandidatesNameTheirBase() throws {
-    let network = VirtualNetwork(seed: 1)
-    network.servers = [try #require(SocketAddress("203.0.113.1:3478"))]
-    let a = network.addNode(
+    let meeting = VirtualMeeting.nearby(seed: 1)
+    meeting.serve("203.0.113.1:3478")
+    let a = meeting.addEnd(
       ["10.0.0.2"], servers: [try server("203.0.113.1:3478")], nat: "192.0.2.1")
-    a.step(.gather(a.addresses))
-    network.run(for: .seconds(1))
+    a.gather()
+    meeting.run(for: .seconds(1))
     #expect(a.candidates.map(\.kind) == [.host, .serverReflexive])
     #expect(a.candidates[1].related == a.candidates[0].address)
     #expect(a.candidates[1].priority < a.candidates[0].priority)
@@ -48,45 +50,45 @@ struct GatheringTests {
 
     // The mapping is kept alive until a pair is in use.
     let before = a.sent.count
-    network.run(for: .seconds(46))
+    meeting.run(for: .seconds(46))
     let kept = try a.sent[before...].map { try STUNMessage($0.bytes) }
     #expect(kept.count == 3 && kept.allSatisfy { $0.messageClass == .indication })
   }
 
   @Test func aMappingThatChangesNothingIsNoCandidate() throws {
-    let network = VirtualNetwork(seed: 2)
-    network.servers = [try #require(SocketAddress("203.0.113.1:3478"))]
-    let a = network.addNode(["192.0.2.1"], servers: [try server("203.0.113.1:3478")])
-    a.step(.gather(a.addresses))
-    network.run(for: .seconds(1))
+    let meeting = VirtualMeeting.nearby(seed: 2)
+    meeting.serve("203.0.113.1:3478")
+    let a = meeting.addEnd(["192.0.2.1"], servers: [try server("203.0.113.1:3478")])
+    a.gather()
+    meeting.run(for: .seconds(1))
     #expect(a.candidates.map(\.kind) == [.host])
     #expect(a.agent.gatheringState == .complete)
     #expect(a.agent.deadline == nil)
   }
 
   @Test func aSilentServerIsGivenUp() throws {
-    let network = VirtualNetwork(seed: 3)
-    let a = network.addNode(["192.0.2.1"], servers: [try server("203.0.113.1:3478")])
-    a.step(.gather(a.addresses))
-    network.run(for: .seconds(9))
+    let meeting = VirtualMeeting.nearby(seed: 3)
+    let a = meeting.addEnd(["192.0.2.1"], servers: [try server("203.0.113.1:3478")])
+    a.gather()
+    meeting.run(for: .seconds(9))
     #expect(a.agent.gatheringState == .gathering)
     #expect(a.sent.count == 7)
     #expect(Set(a.sent.map(\.bytes)).count == 1)
-    network.run(for: .seconds(1))
+    meeting.run(for: .seconds(1))
     #expect(a.agent.gatheringState == .complete)
     #expect(a.sent.count == 7)
   }
 
   @Test func namesOfServersAreResolved() throws {
-    let network = VirtualNetwork(seed: 4)
-    network.servers = [try #require(SocketAddress("203.0.113.1:19302"))]
+    let meeting = VirtualMeeting.nearby(seed: 4)
+    meeting.serve("203.0.113.1:19302")
     let servers = ["stun.example.org", "missing.example.org"].map {
       ICEServer(host: .name($0), port: 19302)
     }
-    let a = network.addNode(["10.0.0.2", "127.0.0.1"], servers: servers, nat: "192.0.2.1")
-    a.names["stun.example.org"] = [try #require(IPAddress("203.0.113.1"))]
-    a.step(.gather(a.addresses))
-    network.run(for: .seconds(1))
+    let a = meeting.addEnd(["10.0.0.2", "127.0.0.1"], servers: servers, nat: "192.0.2.1")
+    meeting.names["stun.example.org"] = try #require(IPAddress("203.0.113.1"))
+    a.gather()
+    meeting.run(for: .seconds(1))
     // Loopback does not reach a server elsewhere.
     #expect(a.candidates.filter { $0.kind == .serverReflexive }.count == 1)
     #expect(a.agent.gatheringState == .complete)
@@ -105,18 +107,18 @@ struct GatheringTests {
   }
 
   @Test func aServerThatCannotBeReachedIsGivenUpEarly() throws {
-    let network = VirtualNetwork(seed: 5)
-    let a = network.addNode(["192.0.2.1"], servers: [try server("203.0.113.1:3478")])
+    let meeting = VirtualMeeting.nearby(seed: 5)
+    let a = meeting.addEnd(["192.0.2.1"], servers: [try server("203.0.113.1:3478")])
     a.refuses = { _ in true }
-    a.step(.gather(a.addresses))
-    network.run(for: .seconds(3))
+    a.gather()
+    meeting.run(for: .seconds(3))
     #expect(a.agent.gatheringState == .complete)
     #expect(a.agent.counters.sendFailures == 3)
   }
 
   @Test func nothingToGatherIsCompleteAtOnce() {
-    let network = VirtualNetwork(seed: 6)
-    let a = network.addNode([])
+    let meeting = VirtualMeeting.nearby(seed: 6)
+    let a = meeting.addEnd([])
     a.step(.gather([]))
     #expect(a.gatheringStates == [.gathering, .complete])
   }

@@ -1,3 +1,4 @@
+import Lab
 import STUN
 import Testing
 import Wire
@@ -9,7 +10,7 @@ struct HostileInputTests {
 
   /// A check for a node, changed before it is signed.
   private func check(
-    of node: Node, username: String? = nil, key: String? = nil,
+    of node: MeetingEnd, username: String? = nil, key: String? = nil,
     _ change: (inout STUNWriter) -> Void = { _ in }
   ) -> [UInt8] {
     let local = node.agent.localCredentials
@@ -21,7 +22,7 @@ struct HostileInputTests {
     return writer.finish(key: Array((key ?? local.password).utf8))
   }
 
-  private func answer(_ node: Node, _ bytes: [UInt8]) throws -> STUNMessage? {
+  private func answer(_ node: MeetingEnd, _ bytes: [UInt8]) throws -> STUNMessage? {
     let count = node.sent.count
     let local = try #require(node.sockets.first)
     node.step(.datagram(local: local, remote: stranger, bytes: bytes))
@@ -30,7 +31,7 @@ struct HostileInputTests {
   }
 
   @Test func onlyProperChecksAreAccepted() throws {
-    let (_, a, b) = VirtualNetwork.connected()
+    let (_, a, b) = VirtualMeeting.connected()
     let key = Array(a.agent.localCredentials.password.utf8)
     let pairs = a.agent.pairs.count
 
@@ -72,11 +73,11 @@ struct HostileInputTests {
   }
 
   @Test func responsesFromElsewhereDoNotCount() throws {
-    let network = VirtualNetwork(seed: 1)
-    let (a, b) = network.addPair(["192.0.2.1"], ["192.0.2.2"])
-    network.passes = { _, _ in false }
-    network.start(a, b)
-    network.run(for: .milliseconds(100))
+    let meeting = VirtualMeeting.nearby(seed: 1)
+    let (a, b) = meeting.addPair(["192.0.2.1"], ["192.0.2.2"])
+    meeting.network.passes = { _, _ in false }
+    meeting.start(a, b)
+    meeting.run(for: .milliseconds(100))
     let request = try STUNMessage(try #require(a.sent.first).bytes)
     let key = Array(b.agent.localCredentials.password.utf8)
     let local = try #require(a.sockets.first)
@@ -100,11 +101,11 @@ struct HostileInputTests {
   }
 
   @Test func floodsOfCandidatesAndChecksAreBounded() throws {
-    let network = VirtualNetwork(seed: 2)
-    let (a, b) = network.addPair((1...8).map { "192.0.2.\($0)" }, ["198.51.100.1"])
-    a.step(.gather(a.addresses))
+    let meeting = VirtualMeeting.nearby(seed: 2)
+    let (a, b) = meeting.addPair((1...8).map { "192.0.2.\($0)" }, ["198.51.100.1"])
+    a.gather()
     b.step(.gather([]))
-    network.run(for: .milliseconds(10))
+    meeting.run(for: .milliseconds(10))
     for port in 1...2_000 {
       let source = SocketAddress(IPAddress(ipv4: 0xcb00_7101), port: UInt16(port))
       let local = a.sockets[port % a.sockets.count]
@@ -120,7 +121,7 @@ struct HostileInputTests {
     #expect(a.agent.pairs.count == 100)
     #expect(a.remoteCandidates.count == 60)
     #expect(a.agent.counters.overflows > 5_000)
-    network.run(for: .seconds(40))
+    meeting.run(for: .seconds(40))
     #expect(a.agent.connectionState == .failed)
     // Pacing holds: one new check per 50 ms and the repetitions of what is under way.
     let requests = a.sent.filter { $0.bytes.starts(with: [0, 1]) }.count
@@ -128,11 +129,11 @@ struct HostileInputTests {
   }
 
   @Test func anEvictedPairDoesNotReturn() throws {
-    let network = VirtualNetwork(seed: 3)
-    let (a, _) = network.addPair((1...8).map { "192.0.2.\($0)" }, ["198.51.100.1"])
+    let meeting = VirtualMeeting.nearby(seed: 3)
+    let (a, _) = meeting.addPair((1...8).map { "192.0.2.\($0)" }, ["198.51.100.1"])
     a.learnPeer()
-    a.step(.gather(a.addresses))
-    network.run(for: .milliseconds(10))
+    a.gather()
+    meeting.run(for: .milliseconds(10))
     // Later candidates are better and take the places of the first ones.
     for port in 1...40 {
       let text = "candidate:\(port) 1 udp \(port * 1000) 198.51.100.1 \(port) typ host"
@@ -145,13 +146,13 @@ struct HostileInputTests {
   }
 
   @Test func refusedSendsEndAPairGently() throws {
-    let network = VirtualNetwork(seed: 4)
-    let (a, b) = network.addPair(["192.0.2.1", "10.0.0.1"], ["192.0.2.2", "10.0.0.2"])
-    network.passes = { from, to in from.ip.bytes[0] == to.ip.bytes[0] }
+    let meeting = VirtualMeeting.nearby(seed: 4)
+    let (a, b) = meeting.addPair(["192.0.2.1", "10.0.0.1"], ["192.0.2.2", "10.0.0.2"])
+    meeting.network.passes = { from, to in from.ip.bytes[0] == to.ip.bytes[0] }
     a.refuses = { $0.ip.bytes[0] == 10 }
     b.refuses = { $0.ip.bytes[0] == 10 }
-    network.start(a, b)
-    network.run(for: .seconds(3))
+    meeting.start(a, b)
+    meeting.run(for: .seconds(3))
     #expect(a.isConnected && b.isConnected)
     #expect(a.agent.pairs.contains { $0.state == .failed })
     #expect(a.agent.counters.sendFailures >= 3)
@@ -164,8 +165,8 @@ struct HostileInputTests {
   }
 
   @Test func unusableCredentialsAreIgnored() {
-    let network = VirtualNetwork(seed: 5)
-    let (a, _) = network.addPair(["192.0.2.1"], ["192.0.2.2"])
+    let meeting = VirtualMeeting.nearby(seed: 5)
+    let (a, _) = meeting.addPair(["192.0.2.1"], ["192.0.2.2"])
     let long = String(repeating: "x", count: 257)
     for (fragment, password) in [("", "p"), ("u", ""), (long, "p"), ("u", long)] {
       let credentials = ICECredentials(usernameFragment: fragment, password: password)
@@ -177,12 +178,13 @@ struct HostileInputTests {
   /// Real exchanges with bytes changed on the way: nothing traps, and the call gets through.
   @Test func mutatedDatagramsDoNotStopACall() {
     for seed in 0..<25 {
-      let network = VirtualNetwork(seed: seed)
-      let (a, b) = network.addPair(["192.0.2.1", "10.0.0.1"], ["192.0.2.2", "10.0.0.2"])
-      network.mutates = true
-      network.start(a, b)
-      #expect(network.run(for: .seconds(20)) { a.isConnected && b.isConnected }, "seed \(seed)")
-      network.run(for: .seconds(200))
+      let meeting = VirtualMeeting.nearby(seed: seed)
+      let (a, b) = meeting.addPair(["192.0.2.1", "10.0.0.1"], ["192.0.2.2", "10.0.0.2"])
+      meeting.network.mutates = true
+      meeting.start(a, b)
+      #expect(
+        meeting.run(for: .seconds(20)) { _ in a.isConnected && b.isConnected }, "seed \(seed)")
+      meeting.run(for: .seconds(200))
       #expect(a.agent.counters.malformed > 0, "seed \(seed)")
     }
   }

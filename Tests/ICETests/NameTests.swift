@@ -54,7 +54,7 @@ struct NameTests {
             host: .address(server.ip), port: server.port,
             credentials: .init(username: "user", password: "password")),
         ], hidesAddresses: true))
-    meeting.internet.server = VirtualTURNServer(address: server)
+    meeting.network.server = VirtualTURNServer(address: server)
     meeting.begin()
     meeting.run(for: .seconds(3))
     let kinds = Set(meeting.candidates[0].map(\.kind))

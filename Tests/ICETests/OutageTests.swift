@@ -11,7 +11,7 @@ struct OutageTests {
 
   private func meeting(_ seed: Int, lossPerMille: UInt64 = 0) -> VirtualMeeting {
     let meeting = VirtualMeeting(seed: UInt64(seed))
-    meeting.internet.lossPerMille = lossPerMille
+    meeting.link.lossPerMille = lossPerMille
     meeting.add(OutageTests.left)
     meeting.add(OutageTests.right)
     return meeting
@@ -88,7 +88,7 @@ struct OutageTests {
     for seed in 0..<40 {
       let meeting = settled(seed)
       let before = try #require(base(meeting))
-      meeting.internet.outage.dead = [before]
+      meeting.network.outage.dead = [before]
       let cut = meeting.now
       #expect(
         meeting.run(for: .seconds(9)) { meeting in
@@ -106,7 +106,7 @@ struct OutageTests {
       #expect(losses.allSatisfy { $0 <= 1 } && losses.contains(1), "seed \(seed)")
       // What comes back is not moved to: it is no better in kind.
       let after = base(meeting)
-      meeting.internet.outage.dead = []
+      meeting.network.outage.dead = []
       meeting.run(for: .seconds(60))
       #expect(base(meeting) == after)
     }
@@ -120,9 +120,9 @@ struct OutageTests {
       // At most 6 s pass from one answer to the next check, and 8 s until a pair is left; there are
       // checks every half second in between.
       for (milliseconds, isNoticed) in [(400, false), (1400, true)] {
-        meeting.internet.outage.dead = [address]
+        meeting.network.outage.dead = [address]
         meeting.run(for: .milliseconds(Int64(milliseconds)))
-        meeting.internet.outage.dead = []
+        meeting.network.outage.dead = []
         meeting.run(for: .seconds(30))
         #expect(meeting.agents.map(\.selectedPair?.id) == before, "seed \(seed)")
         if isNoticed { continue }
@@ -135,7 +135,7 @@ struct OutageTests {
     for seed in 0..<40 {
       let meeting = settled(seed)
       let before = try #require(base(meeting, muted))
-      meeting.internet.outage.mute = [before]
+      meeting.network.outage.mute = [before]
       let cut = meeting.now
       #expect(
         meeting.run(for: .seconds(30)) { meeting in
@@ -155,10 +155,10 @@ struct OutageTests {
   func bothSidesThatLoseAllPathsAreBackAtOnceWithin(seconds: Int) throws {
     for seed in 0..<40 {
       let meeting = settled(seed)
-      meeting.internet.outage.dead = OutageTests.left
+      meeting.network.outage.dead = OutageTests.left
       meeting.run(for: .seconds(Int64(seconds)))
       #expect(meeting.agents.map(\.connectionState) == [.disconnected, .disconnected])
-      meeting.internet.outage.dead = []
+      meeting.network.outage.dead = []
       let back = meeting.now
       #expect(meeting.run(for: .seconds(5), until: isUp), "seed \(seed)")
       // The next check while silent, and its way there and back.
@@ -176,10 +176,10 @@ struct OutageTests {
   @Test func withoutConsentForHalfAMinuteOnlyARestartHelps() {
     for seed in 0..<20 {
       let meeting = settled(seed)
-      meeting.internet.outage.dead = OutageTests.left
+      meeting.network.outage.dead = OutageTests.left
       meeting.run(for: .seconds(31))
       #expect(meeting.agents.map(\.connectionState) == [.failed, .failed], "seed \(seed)")
-      meeting.internet.outage.dead = []
+      meeting.network.outage.dead = []
       meeting.run(for: .seconds(30))
       #expect(meeting.agents.map(\.connectionState) == [.failed, .failed], "seed \(seed)")
       meeting.restart()

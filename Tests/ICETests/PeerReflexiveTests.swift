@@ -28,7 +28,7 @@ struct PeerReflexiveTests {
   func anAddressThatNobodySignaledIsLearnedAndUsed(kind: VirtualNAT.Kind, hidden: Int) throws {
     for seed in 0..<20 {
       let meeting = meeting(kind, hidden: hidden, seed: seed)
-      meeting.internet.lossPerMille = seed < 10 ? 0 : 200
+      meeting.link.lossPerMille = seed < 10 ? 0 : 200
       meeting.begin()
       #expect(
         meeting.run(for: .seconds(3)) { meeting in

@@ -1,3 +1,4 @@
+import Lab
 import Testing
 import Wire
 
@@ -9,63 +10,65 @@ struct RestartTests {
     case credentialsFirst, restartFirst
   }
 
-  private func restart(_ network: VirtualNetwork, _ a: Node, _ b: Node, _ order: Order) {
-    let fresh = network.entropy
+  private func restart(_ meeting: VirtualMeeting, _ a: MeetingEnd, _ b: MeetingEnd, _ order: Order)
+  {
+    let fresh = meeting.chance
     a.step(.restart(ICECredentials(from: fresh)))
-    a.step(.gather(a.addresses))
+    a.gather()
     // Candidates of the new epoch may be on their way while the answer is made.
-    network.run(for: .milliseconds(20))
+    meeting.run(for: .milliseconds(20))
     if order == .credentialsFirst { b.learnPeer() }
     b.step(.restart(ICECredentials(from: fresh)))
     if order == .restartFirst { b.learnPeer() }
-    b.step(.gather(b.addresses))
+    b.gather()
     for candidate in a.candidates.suffix(a.addresses.count) { b.step(.remoteCandidate(candidate)) }
     b.step(.remoteEndOfCandidates)
-    network.after(.milliseconds(300)) { a.learnPeer() }
+    meeting.after(.milliseconds(300)) { a.learnPeer() }
   }
 
   @Test(arguments: Order.allCases)
   func aRestartKeepsTheOldPathUntilTheNewOneWorks(order: Order) throws {
-    let (network, a, b) = VirtualNetwork.connected()
+    let (meeting, a, b) = VirtualMeeting.connected()
     let old = try #require(a.agent.selectedPair)
     let oldFragment = a.agent.localCredentials.usernameFragment
-    restart(network, a, b, order)
+    restart(meeting, a, b, order)
     #expect(a.agent.connectionState == .connected)
     #expect(a.agent.localCredentials.usernameFragment != oldFragment)
     #expect(a.agent.selectedPair?.id == old.id)
-    network.run(for: .milliseconds(200))
+    meeting.run(for: .milliseconds(200))
     #expect(a.selections.count == 1)
     #expect(!a.closed.contains(old.base))
-    #expect(network.run(for: .seconds(2)) { a.selections.count == 2 && b.selections.count == 2 })
+    #expect(
+      meeting.run(for: .seconds(2)) { _ in a.selections.count == 2 && b.selections.count == 2 })
     let new = try #require(a.agent.selectedPair)
     #expect(new.id != old.id && new.base != old.base)
     // The old socket stays for what is still under way, then it goes.
     #expect(!a.closed.contains(old.base))
-    network.run(for: .seconds(6))
+    meeting.run(for: .seconds(6))
     #expect(a.closed == [old.base])
     #expect(a.agent.pairs.count == 1 && b.agent.pairs.count == 1)
     #expect(a.agent.connectionState == .completed && b.agent.connectionState == .completed)
     #expect(a.states.map(\.state) == [.checking, .connected, .completed, .connected, .completed])
-    network.run(for: .seconds(100))
+    meeting.run(for: .seconds(100))
     #expect(a.agent.connectionState == .completed && b.agent.connectionState == .completed)
     #expect(a.gatheringStates == [.gathering, .complete, .gathering, .complete])
   }
 
   @Test func aRestartBringsAFailedCallBack() {
-    let (network, a, b) = VirtualNetwork.connected()
-    network.passes = { _, _ in false }
-    network.run(for: .seconds(60))
+    let (meeting, a, b) = VirtualMeeting.connected()
+    meeting.network.passes = { _, _ in false }
+    meeting.run(for: .seconds(60))
     #expect(a.agent.connectionState == .failed)
-    network.passes = { _, _ in true }
-    restart(network, a, b, .credentialsFirst)
-    #expect(network.run(for: .seconds(5)) { a.isConnected && b.isConnected })
+    meeting.network.passes = { _, _ in true }
+    restart(meeting, a, b, .credentialsFirst)
+    #expect(meeting.run(for: .seconds(5)) { _ in a.isConnected && b.isConnected })
     #expect(a.states.map(\.state).suffix(3) == [.failed, .checking, .connected])
   }
 
   @Test func aRestartForgetsThatTheCallWasDisconnected() {
-    let (network, a, b) = VirtualNetwork.connected()
-    network.passes = { _, _ in false }
-    network.run(for: .seconds(10))
+    let (meeting, a, b) = VirtualMeeting.connected()
+    meeting.network.passes = { _, _ in false }
+    meeting.run(for: .seconds(10))
     #expect(a.agent.connectionState == .disconnected)
     a.step(
       .restart(ICECredentials(usernameFragment: "abcdefgh", password: "0123456789abcdefghijkl")))
@@ -74,51 +77,52 @@ struct RestartTests {
   }
 
   @Test func twoRestartsInARowEndWithOnePath() throws {
-    let (network, a, b) = VirtualNetwork.connected()
+    let (meeting, a, b) = VirtualMeeting.connected()
     let old = try #require(a.agent.selectedPair)
-    a.step(.restart(ICECredentials(from: network.entropy)))
-    a.step(.gather(a.addresses))
-    network.run(for: .milliseconds(50))
+    a.step(.restart(ICECredentials(from: meeting.chance)))
+    a.gather()
+    meeting.run(for: .milliseconds(50))
     #expect(a.agent.selectedPair?.id == old.id)
-    restart(network, a, b, .credentialsFirst)
-    #expect(network.run(for: .seconds(5)) { a.selections.count == 2 && b.selections.count == 2 })
-    network.run(for: .seconds(10))
+    restart(meeting, a, b, .credentialsFirst)
+    #expect(
+      meeting.run(for: .seconds(5)) { _ in a.selections.count == 2 && b.selections.count == 2 })
+    meeting.run(for: .seconds(10))
     // Of three sockets on either side of the change one is left.
     #expect(a.sockets.count == 1 && b.sockets.count == 1)
     #expect(a.agent.connectionState == .completed)
   }
 
   @Test func theOldEpochAnswersUntilItIsOver() throws {
-    let (network, a, b) = VirtualNetwork.connected()
-    a.step(.restart(ICECredentials(from: network.entropy)))
+    let (meeting, a, b) = VirtualMeeting.connected()
+    a.step(.restart(ICECredentials(from: meeting.chance)))
     // The other side hears of it much later; its consent checks go on.
-    network.run(for: .seconds(60))
+    meeting.run(for: .seconds(60))
     #expect(a.isConnected && b.isConnected)
     #expect(b.time(of: .disconnected) == nil)
     #expect(a.agent.counters == ICECounters())
   }
 
   @Test func candidatesOfAnotherEpochAreIgnored() throws {
-    let (network, a, b) = VirtualNetwork.connected()
+    let (meeting, a, b) = VirtualMeeting.connected()
     var stale = try #require(b.candidates.first)
     stale.port = 4444
     stale.extensions = [ICECandidate.Extension(name: "ufrag", value: "stale")]
     a.step(.remoteCandidate(stale))
     #expect(a.agent.counters.foreignFragment == 1)
     #expect(a.agent.pairs.count == 1)
-    _ = network
+    _ = meeting
   }
 
   @Test func aSocketThatComesTooLateIsClosed() throws {
-    let network = VirtualNetwork(seed: 1)
-    let a = network.addNode(["192.0.2.1"])
-    a.step(.gather(a.addresses))
-    a.step(.restart(ICECredentials(from: network.entropy)))
-    network.run(for: .milliseconds(10))
+    let meeting = VirtualMeeting.nearby(seed: 1)
+    let a = meeting.addEnd(["192.0.2.1"])
+    a.gather()
+    a.step(.restart(ICECredentials(from: meeting.chance)))
+    meeting.run(for: .milliseconds(10))
     #expect(a.closed.count == 1 && a.candidates.isEmpty)
-    a.step(.gather(a.addresses))
+    a.gather()
     a.step(.close)
-    network.run(for: .milliseconds(10))
+    meeting.run(for: .milliseconds(10))
     #expect(a.closed.count == 2)
     #expect(a.states.map(\.state) == [.closed])
   }

@@ -10,14 +10,15 @@ struct RoleTests {
   @Test func aConflictIsRepairedWhoeverAsksFirst() throws {
     for role in [ICERole.controlling, .controlled] {
       for seed in 0..<50 {
-        let network = VirtualNetwork(seed: seed)
-        network.lossPerMille = 100
-        let (a, b) = network.addPair(["192.0.2.1"], ["192.0.2.2"])
+        let meeting = VirtualMeeting.nearby(seed: seed)
+        meeting.link.lossPerMille = 100
+        let (a, b) = meeting.addPair(["192.0.2.1"], ["192.0.2.2"])
         a.step(.role(role))
         b.step(.role(role))
-        network.start(a, b)
-        #expect(network.run(for: .seconds(5)) { a.isConnected && b.isConnected }, "seed \(seed)")
-        network.run(for: .seconds(5))
+        meeting.start(a, b)
+        #expect(
+          meeting.run(for: .seconds(5)) { _ in a.isConnected && b.isConnected }, "seed \(seed)")
+        meeting.run(for: .seconds(5))
         #expect(a.agent.role != b.agent.role)
         // Either side tells of the change, unless it kept its role.
         #expect(a.roles.count + b.roles.count >= 1)
@@ -29,10 +30,10 @@ struct RoleTests {
 
   /// A lite agent (RFC 8445 section 2.5): answers checks, never sends any.
   private func litePeer(
-    _ network: VirtualNetwork, at address: SocketAddress, _ credentials: ICECredentials
+    _ meeting: VirtualMeeting, at address: SocketAddress, _ credentials: ICECredentials
   ) -> () -> Int {
     var nominations = 0
-    network.responders[address] = { source, bytes in
+    meeting.network.responders[address] = { source, bytes in
       guard let request = try? STUNMessage(bytes), request.messageClass == .request,
         request.verifiesIntegrity(key: Array(credentials.password.utf8))
       else { return nil }
@@ -47,41 +48,41 @@ struct RoleTests {
 
   @Test(arguments: [ICERole.controlling, .controlled])
   func aLitePeerIsControlledWhateverWasAgreed(role: ICERole) throws {
-    let network = VirtualNetwork(seed: 4)
-    let node = network.addNode(["192.0.2.1"])
+    let meeting = VirtualMeeting.nearby(seed: 4)
+    let node = meeting.addEnd(["192.0.2.1"])
     let address = try #require(SocketAddress("192.0.2.9:5000"))
     let credentials = ICECredentials(usernameFragment: "lite", password: "lite-password-lite-word")
-    let nominations = litePeer(network, at: address, credentials)
+    let nominations = litePeer(meeting, at: address, credentials)
     node.step(.role(role))
     node.step(.remoteCredentials(credentials, lite: true))
-    node.step(.gather(node.addresses))
+    node.gather()
     node.step(
       .remoteCandidate(
         ICECandidate(
           foundation: "1", priority: 2_130_706_431, host: .address(address.ip),
           port: address.port, kind: .host)))
     node.step(.remoteEndOfCandidates)
-    #expect(network.run(for: .seconds(2)) { node.isConnected })
-    network.run(for: .seconds(60))
+    #expect(meeting.run(for: .seconds(2)) { _ in node.isConnected })
+    meeting.run(for: .seconds(60))
     #expect(node.agent.role == .controlling)
     #expect(node.states.map(\.state) == [.checking, .connected, .completed])
     #expect(nominations() >= 1)
     #expect(node.agent.selectedPair?.nominated == true)
     // Consent is asked for, and lost with the answers.
-    network.responders[address] = { _, _ in nil }
-    network.run(for: .seconds(40))
+    meeting.network.responders[address] = { _, _ in nil }
+    meeting.run(for: .seconds(40))
     #expect(node.states.map(\.state).suffix(2) == [.disconnected, .failed])
     // A restart recovers what comes back.
     let fresh = ICECredentials(usernameFragment: "new1", password: "new-password-of-the-lite")
-    _ = litePeer(network, at: address, fresh)
+    _ = litePeer(meeting, at: address, fresh)
     node.step(.restart(ICECredentials(usernameFragment: "mine", password: "my-own-password-anew")))
     node.step(.remoteCredentials(fresh, lite: true))
-    node.step(.gather(node.addresses))
+    node.gather()
     node.step(
       .remoteCandidate(
         ICECandidate(
           foundation: "1", priority: 2_130_706_431, host: .address(address.ip),
           port: address.port, kind: .host)))
-    #expect(network.run(for: .seconds(2)) { node.isConnected })
+    #expect(meeting.run(for: .seconds(2)) { _ in node.isConnected })
   }
 }

@@ -16,7 +16,7 @@ struct TCPTests {
     let meeting = VirtualMeeting(seed: seed)
     meeting.add([addresses[0]], settings: left)
     meeting.add([addresses[1]], settings: right)
-    meeting.internet.blocksDatagrams = blocked
+    meeting.network.passes = { _, _ in !blocked }
     return meeting
   }
 

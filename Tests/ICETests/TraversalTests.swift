@@ -25,7 +25,7 @@ struct TraversalTests {
     let meeting = VirtualMeeting(seed: seed)
     let serverIP = IPAddress(ipv4: 0xcb00_7101)
     let server = SocketAddress(serverIP, port: 3478)
-    meeting.internet.server = VirtualTURNServer(address: server)
+    meeting.network.server = VirtualTURNServer(address: server)
     var servers = [ICEServer(host: .address(serverIP), port: 3478)]
     if hasRelay {
       servers.append(
@@ -57,7 +57,7 @@ struct TraversalTests {
   func withARelayTheyAlwaysMeet(left: VirtualNAT.Kind?, right: VirtualNAT.Kind?) {
     for seed in 0..<4 {
       let meeting = meeting(left, right, seed: UInt64(seed), hasRelay: true)
-      meeting.internet.lossPerMille = seed < 2 ? 0 : 100
+      meeting.link.lossPerMille = seed < 2 ? 0 : 100
       meeting.begin()
       #expect(meeting.run(for: .seconds(5)) { $0.isConnected }, "seed \(seed)")
       meeting.run(for: .seconds(40))
@@ -80,7 +80,7 @@ struct TraversalTests {
     var slowest = Instant.zero
     for seed in 0..<1000 {
       let meeting = VirtualMeeting(seed: UInt64(seed))
-      meeting.internet.lossPerMille = 300
+      meeting.link.lossPerMille = 300
       for index in 0..<2 { meeting.add([IPAddress(ipv4: 0xc633_6401 + UInt32(index))]) }
       meeting.begin()
       #expect(meeting.run(for: .seconds(2)) { $0.isConnected }, "seed \(seed)")
@@ -103,12 +103,12 @@ struct TraversalTests {
         #expect(agent.localCandidates.first?.related?.ip.isUnspecified == true)
         #expect(agent.pairs.allSatisfy { $0.local.kind == .relayed })
       }
-      let server = try #require(meeting.internet.server)
+      let server = try #require(meeting.network.server)
       let before = server.relayedByChannel
       meeting.send([0x80], from: 0)
       meeting.run(for: .seconds(1))
       #expect(meeting.received[1] == [[0x80]])
-      #expect(meeting.internet.server?.relayedByChannel ?? 0 > before)
+      #expect(meeting.network.server?.relayedByChannel ?? 0 > before)
     }
   }
 
@@ -124,7 +124,7 @@ struct TraversalTests {
     meeting.run(for: .seconds(1))
     #expect(meeting.received[1] == [[0x80, 1]])
     // A connection that is lost takes its allocation and the path along.
-    let server = try #require(meeting.internet.server)
+    let server = try #require(meeting.network.server)
     for allocation in server.allocations {
       for index in 0..<2 {
         meeting.step(index, .sendFailed(local: allocation.client, remote: server.address))
@@ -148,15 +148,15 @@ struct TraversalTests {
     let meeting = meeting(.symmetric, .symmetric, seed: 1, hasRelay: true)
     meeting.begin()
     meeting.run(for: .seconds(5)) { $0.isConnected }
-    #expect(meeting.internet.server?.allocations.count == 2)
+    #expect(meeting.network.server?.allocations.count == 2)
     for index in 0..<2 { meeting.step(index, .close) }
     meeting.run(for: .seconds(1))
-    #expect(meeting.internet.server?.allocations.isEmpty == true)
+    #expect(meeting.network.server?.allocations.isEmpty == true)
   }
 
   @Test func aRelayedCallLastsForAnHour() {
     let meeting = meeting(.symmetric, .symmetric, seed: 2, hasRelay: true)
-    meeting.internet.server?.nonceLifetime = .seconds(300)
+    meeting.network.server?.nonceLifetime = .seconds(300)
     meeting.begin()
     meeting.run(for: .seconds(5)) { $0.isConnected }
     meeting.run(for: .seconds(3600))
@@ -175,7 +175,7 @@ struct TraversalTests {
     meeting.run(for: .seconds(20))
     let before = try #require(meeting.agents[0].selectedPair?.base)
     let signaled = meeting.candidates.map(\.count)
-    meeting.internet.server?.restart()
+    meeting.network.server?.restart()
     let isBack: (VirtualMeeting) -> Bool = { meeting in
       let after = meeting.agents[0].selectedPair?.base
       let end = meeting.agents[1].selectedPair?.remote.address
@@ -205,12 +205,12 @@ struct TraversalTests {
     #expect(after.base != before)
     #expect(after.local.kind == .relayed || after.remote.kind == .relayed)
     #expect(meeting.agents.allSatisfy { $0.connectionState == .completed })
-    #expect(meeting.internet.server?.allocations.count == 2)
+    #expect(meeting.network.server?.allocations.count == 2)
   }
 
   @Test func wrongCredentialsAreToldAndTheRestGoesOn() {
     let meeting = meeting(.fullCone, .fullCone, seed: 4, hasRelay: true)
-    meeting.internet.server?.password = "changed"
+    meeting.network.server?.password = "changed"
     meeting.begin()
     #expect(meeting.run(for: .seconds(5)) { $0.isConnected })
     #expect(meeting.serverFailures == [[401], [401]])

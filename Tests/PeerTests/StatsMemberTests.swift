@@ -66,7 +66,7 @@ struct StatsMemberTests {
     let call = VirtualCall(
       seed: 6, links: [LinkSettings(), LinkSettings()],
       configurations: [configuration, configuration])
-    call.server = SocketAddress("203.0.113.1:3478").map { VirtualTURNServer(address: $0) }
+    call.network.server = SocketAddress("203.0.113.1:3478").map { VirtualTURNServer(address: $0) }
     call.addMedia()
     call.negotiate(gatheringTime: .milliseconds(200))
     call.run(for: .seconds(2))

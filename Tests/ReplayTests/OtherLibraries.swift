@@ -43,7 +43,7 @@ struct ForeignTake {
       path: path, seed: 11, links: [link, link], labels: ["caller", "callee"],
       keepsMedia: keepsMedia, configurations: configurations, security: OtherLibraries())
     let call = recording.call
-    call.server = server
+    call.network.server = server
     call.call(0, .createDataChannel(DataChannelInit(label: "chat")))
     call.call(
       0, .addTrack(kind: .audio, streamIDs: ["s"], source: .tone(hertz: 440, pauseSeconds: 2)))

@@ -132,7 +132,7 @@ struct OutageReplayTests {
     let outer = IPAddress(ipv4: 0xc633_6401)
     let scene = Scene(prepare: { call in
       call.network.hide(
-        0, at: OutageReplayTests.wired[0], behind: VirtualNAT(kind, address: outer))
+        0, at: [OutageReplayTests.wired[0]], behind: VirtualNAT(kind, address: outer))
     })
     try recorded(scene) { recording in
       recording.run(for: .seconds(3))

@@ -29,7 +29,7 @@ struct RelayedCallTests {
       path: path, seed: 3, links: [LinkSettings(), LinkSettings()], labels: ["a", "b"],
       configurations: configurations)
     let call = recorded.call
-    call.server = VirtualTURNServer(address: address)
+    call.network.server = VirtualTURNServer(address: address)
     for peer in 0..<2 {
       call.call(
         peer, .addTrack(kind: .audio, streamIDs: ["s"], source: .tone(hertz: 440, pauseSeconds: 2)))
@@ -40,9 +40,9 @@ struct RelayedCallTests {
       #expect(call.state("connection", of: peer) == "connected")
       #expect(call.frames(of: peer, kind: .audio, isInbound: true).count > 100)
     }
-    #expect(call.server?.relayedByChannel ?? 0 > 200)
+    #expect(call.network.server?.relayedByChannel ?? 0 > 200)
     _ = try recorded.finish()
-    #expect(call.server?.allocations.isEmpty == true)
+    #expect(call.network.server?.allocations.isEmpty == true)
 
     let report = try replay(path, Replayer.Options())
     if case .identical = report.verdict {} else { Issue.record("\(report)") }

@@ -36,7 +36,7 @@ struct SettingsReplayTests {
     try inTake { recording in
       let call = recording.call
       let address = try #require(SocketAddress("203.0.113.1:3478"))
-      call.server = VirtualTURNServer(address: address)
+      call.network.server = VirtualTURNServer(address: address)
       call.addMedia()
       #expect(call.negotiate() == nil)
       recording.run(for: .seconds(1))
