@@ -81,8 +81,8 @@ package struct TakeInfo: Sendable, Codable {
 
   /// Reads the summary of a take; nothing is verified.
   ///
-  /// - Parameter countsRows: whether the packets of each peer and the rows of each table are counted,
-  ///   which looks at all of them.
+  /// - Parameter countsRows: whether the packets of each peer and the rows of each table are
+  ///   counted, which looks at all of them.
   package init(path: String, countsRows: Bool = true) throws(TapeError) {
     let connection = try TakeFile.openForQueries(path)
     let header = try TakeHeader.read(from: connection, path: path)

@@ -1,4 +1,4 @@
-"""Media in the page of a take: played in step with the clock, pictures of it on lanes, and paper."""
+"""Media in the page of a take: played in step with the clock, its pictures on lanes, and paper."""
 
 from visit import CAPTURES
 

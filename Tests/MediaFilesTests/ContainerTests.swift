@@ -94,7 +94,7 @@ import Testing
   }
 
   @Test func theSizeIsThatOfTheParameterSet() throws {
-    // 320x240, as libx264 writes it. Nobody knows the size of what was not decoded: players refuse 0.
+    // 320x240, as libx264 writes it. What was not decoded has no size, and players refuse 0.
     let sequence: [UInt8] = [
       0x67, 0x42, 0xc0, 0x1f, 0xd9, 0x01, 0x41, 0xfa, 0x10, 0, 0, 3, 0, 0x10, 0, 0, 3, 3, 0xc8,
       0xf1, 0x83, 0x24, 0x80,

@@ -15,8 +15,10 @@ struct FileStamp: Hashable, Sendable {
   }
 }
 
-/// Work on takes that takes long, and whose result pages share: whoever asks for it again, while the
-/// file is the same, waits for what was begun or has it at once.
+/// Long work on takes, whose result pages share.
+///
+/// Whoever asks for it again, while the file is the same, waits for what was begun or has it at
+/// once.
 struct SharedWork<Value: Sendable> {
   private var latest: [(stamp: FileStamp, task: Task<Result<Value, TapeError>, Never>)] = []
   private let maximum: Int
