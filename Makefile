@@ -29,16 +29,13 @@ DEMO = .build/debug/retake
 # that goes with a build; without one it ends.)
 export RETAKE_QUICK_TESTS = 1
 
-# Compilers live in small pieces of memory: large pages under them save a tenth of their time.
-BUILD = GLIBC_TUNABLES=glibc.malloc.hugetlb=1 swift build
-
 # Where `make install` puts things; DESTDIR goes before it while a package is made.
 PREFIX ?= /usr/local
 DESTDIR ?=
 # The package that `make deb` makes.
 DEB ?= .build/retake.deb
 # The Swift runtime is linked in, so that what is built runs where Swift is not, and starts sooner.
-RELEASE = $(BUILD) -c release --static-swift-stdlib
+RELEASE = swift build -c release --static-swift-stdlib
 
 .PHONY: install deb docs demo test test-sockets test-long fuzz sample changes determinism lint interop captures bench soak release deps deps-test deps-lint deps-interop
 
@@ -46,7 +43,7 @@ RELEASE = $(BUILD) -c release --static-swift-stdlib
 # optimised, because what a call of three seconds needs is there in half of the time then; where the
 # tests are built already, their build is taken.
 demo: deps
-	RETAKE_QUICK_TESTS=$(if $(wildcard .build/debug/*.xctest),1,demo) $(BUILD) --product retake
+	RETAKE_QUICK_TESTS=$(if $(wildcard .build/debug/*.xctest),1,demo) swift build --product retake
 	rm -f $(TAKE) $(TAKE)-wal $(TAKE)-shm
 	$(DEMO) record demo --seconds 3 --out $(TAKE)
 	$(DEMO) replay $(TAKE)
@@ -60,7 +57,7 @@ LONG = ^ReplayTests\.MutationTests
 
 # The unit and property tests, with every captured session as a regression test.
 test: deps deps-test
-	$(BUILD) --build-tests
+	swift build --build-tests
 	swift test --skip-build --skip '$(SOCKETS)' --skip '$(LONG)'
 	$(MAKE) --jobs=2 --output-sync=target test-sockets test-long
 
@@ -74,7 +71,7 @@ test-long:
 # Damaged inputs at every entrance, FUZZ at each; what `make test` does with a million at all.
 FUZZ ?= 1000000
 fuzz: deps deps-test
-	RETAKE_TESTS=AnyBytesTests,RoomTests $(BUILD) --build-tests
+	RETAKE_TESTS=AnyBytesTests,RoomTests swift build --build-tests
 	RETAKE_TESTS=AnyBytesTests,RoomTests RETAKE_MUTATIONS_EACH=$(FUZZ) swift test --skip-build --filter 'AnyBytesTests|^RoomTests\.DamageTests'
 
 # A package of somebody else, whose tests replay captures through the RetakeTesting product. It
