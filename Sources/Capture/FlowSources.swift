@@ -51,26 +51,19 @@ struct FlowSources {
   ) -> Int? {
     var first: Int?
     for source in sources where source.ssrc != payload.uint32(at: 8) {
-      // Where the first byte of the source stands in none of eight places, all are passed over.
-      let pattern = UInt64(source.ssrc >> 24) &* 0x0101_0101_0101_0101
-      var place = begin
-      while place + 12 <= first ?? payload.byteCount {
-        if place + 16 <= payload.byteCount {
-          let word =
-            unsafe payload.unsafeLoadUnaligned(fromUncheckedByteOffset: place + 8, as: UInt64.self)
-            ^ pattern
-          if (word &- 0x0101_0101_0101_0101) & ~word & 0x8080_8080_8080_8080 == 0 {
-            place += 8
-            continue
-          }
-        }
-        if payload.uint32(at: place + 8) == source.ssrc, follows(payload, at: place),
-          accepts(place)
+      let byte = UInt8(truncatingIfNeeded: source.ssrc >> 24)
+      // The source stands in the ninth to the twelfth byte.
+      var from = begin + 8
+      while let found = payload.place(
+        of: byte, from: from, to: (first ?? payload.byteCount) - 3)
+      {
+        if payload.uint32(at: found) == source.ssrc, follows(payload, at: found - 8),
+          accepts(found - 8)
         {
-          first = place
+          first = found - 8
           break
         }
-        place += 1
+        from = found + 1
       }
     }
     return first

@@ -31,26 +31,17 @@ enum OffloadSplit {
     let first = payload.byte(at: 0) & 0xc0
     let number = payload.uint16(at: 2)
     let source = unsafe payload.unsafeLoadUnaligned(fromUncheckedByteOffset: 8, as: UInt32.self)
-    // Where the first byte of the source stands in none of eight places, all are passed over.
-    let pattern = UInt64(payload.byte(at: 8)) &* 0x0101_0101_0101_0101
-    var size = 13
-    while size + 12 <= count {
-      if size + 16 <= count {
-        let word =
-          unsafe payload.unsafeLoadUnaligned(fromUncheckedByteOffset: size + 8, as: UInt64.self)
-          ^ pattern
-        if (word &- 0x0101_0101_0101_0101) & ~word & 0x8080_8080_8080_8080 == 0 {
-          size += 8
-          continue
-        }
-      }
-      if unsafe payload.unsafeLoadUnaligned(fromUncheckedByteOffset: size + 8, as: UInt32.self)
+    // The source stands in the ninth to the twelfth byte.
+    var from = 21
+    while let found = payload.place(of: payload.byte(at: 8), from: from, to: count - 3) {
+      let size = found - 8
+      if unsafe payload.unsafeLoadUnaligned(fromUncheckedByteOffset: found, as: UInt32.self)
         == source, payload.byte(at: size) & 0xc0 == first,
         payload.uint16(at: size + 2) == number &+ 1, isChain(payload, size, sources)
       {
         return size
       }
-      size += 1
+      from = found + 1
     }
     return nil
   }
@@ -125,18 +116,14 @@ enum OffloadSplit {
   /// places: by the version in the second and third byte, by two bytes of the cookie from the fifth
   /// on, or by the profile of the extensions.
   private static func mayBegin(_ payload: RawSpan, _ place: Int) -> Bool {
-    let version = matches(payload, place + 1, 0xfe) & matches(payload, place + 2, 0xfd)
-    let cookie = matches(payload, place + 4, 0x21) & matches(payload, place + 5, 0x12)
-    let profile = matches(payload, place + 12, 0xbe) & matches(payload, place + 13, 0xde)
+    let version =
+      payload.eight(from: place + 1, holding: 0xfe) & payload.eight(from: place + 2, holding: 0xfd)
+    let cookie =
+      payload.eight(from: place + 4, holding: 0x21) & payload.eight(from: place + 5, holding: 0x12)
+    let profile =
+      payload.eight(from: place + 12, holding: 0xbe)
+      & payload.eight(from: place + 13, holding: 0xde)
     return version | cookie | profile != 0
-  }
-
-  /// The highest bits of those of eight bytes that are a certain one, and of some others.
-  private static func matches(_ payload: RawSpan, _ place: Int, _ byte: UInt64) -> UInt64 {
-    let word =
-      unsafe payload.unsafeLoadUnaligned(fromUncheckedByteOffset: place, as: UInt64.self)
-      ^ (byte &* 0x0101_0101_0101_0101)
-    return (word &- 0x0101_0101_0101_0101) & ~word & 0x8080_8080_8080_8080
   }
 
   /// Whether the rest of a payload is one whole message of another kind, or the first packet of
