@@ -180,7 +180,7 @@ extension PeerStack {
 
   private func describe(_ track: SendingTrack) -> PeerSnapshot.Sending {
     PeerSnapshot.Sending(
-      transceiver: track.transceiver, kind: track.kind.rawValue, ssrc: track.ssrc,
+      transceiver: track.transceiver, kind: track.kind.rawValue, ssrc: track.stream.ssrc,
       isRunning: track.isRunning, framesEncoded: track.totals.framesEncoded,
       keyFramesEncoded: track.totals.keyFramesEncoded, encodedBytes: track.totals.encodedBytes,
       width: track.totals.width, height: track.totals.height, deadline: track.deadline)

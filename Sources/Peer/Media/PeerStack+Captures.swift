@@ -41,7 +41,8 @@ extension PeerStack {
       }
       // An encoder makes frames of one codec, so another one goes on in its place.
       if tracks.sending[index].isRunning,
-        tracks.sending[index].codec != start.codec || tracks.sending[index].sentRID != start.rid
+        tracks.sending[index].stream.codec != start.codec
+          || tracks.sending[index].stream.rid != start.rid
       {
         drive(sending: index, .stop)
       }
@@ -49,8 +50,8 @@ extension PeerStack {
       let (preference, hint) = senders.adaptation(of: tracks.sending[index].transceiver)
       // Of several layers each keeps its size, and the uppermost is given up first.
       drive(sending: index, .adaptation(start.rid == nil ? preference : nil, hint))
-      guard tracks.sending[index].heldMID == nil else { continue }
-      if tracks.sending[index].mid != start.mid { drive(sending: index, .start(start)) }
+      guard tracks.sending[index].stream.heldMID == nil else { continue }
+      if tracks.sending[index].stream.mid != start.mid { drive(sending: index, .start(start)) }
     }
     for bundle in bundles.all { shareBitrate(of: bundle) }
   }
@@ -120,13 +121,13 @@ extension PeerStack {
   /// transport, where that is known to be too little; nil for no limit.
   func videoLimit(of transceiver: UInt32) -> UInt64? {
     guard let index = tracks.sendingIndex(of: transceiver), tracks.sending[index].kind == .video,
-      let mid = tracks.sending[index].mid
+      let mid = tracks.sending[index].stream.mid
     else { return nil }
     let bundle = bundles.carrying(mid)
     let allowed = encoding(of: tracks.sending[index]).maxBitrate
     guard let limit = bundle.flow.pathLimit(at: now) else { return allowed }
     let count = tracks.sending.count { track in
-      track.kind == .video && track.mid.map { bundles.carrying($0) === bundle } ?? false
+      track.kind == .video && track.stream.mid.map { bundles.carrying($0) === bundle } ?? false
     }
     return min(limit / UInt64(max(1, count)), allowed ?? .max)
   }

@@ -49,7 +49,7 @@ extension PeerStack {
     for index in tracks.sendingIndices(ofMID: mid, .video, rid: rid) {
       drive(sending: index, .requestKeyframe)
       // Only the peer can make a key frame of what is its own.
-      if tracks.sending[index].source == .echo, tracks.sending[index].video == nil {
+      if tracks.sending[index].source == .echo, !tracks.sending[index].video.isEncoding {
         drive(bundles.carrying(mid), .requestKeyframe(mid: mid))
       }
     }
@@ -151,7 +151,7 @@ extension PeerStack {
             energy: record.energy, frameCount: AudioBlock.sampleRate / 50)
           hear(record, level: record.audioLevel ?? level)
         }
-        let rid = tracks.sending[index].sentRID
+        let rid = tracks.sending[index].stream.rid
         if rid != nil, frame.isKey { beganLayer = mid }
         drive(bundles.carrying(mid), .frame(mid: mid, rid: rid, frame))
       case .audioEnded:

@@ -27,7 +27,8 @@ extension PeerStack {
     var senders: [[Int]] = []
     for index in tracks.sending.indices where tracks.sending[index].kind == .video {
       let track = tracks.sending[index]
-      guard let mid = track.mid ?? track.heldMID, bundles.carrying(mid) === bundle else { continue }
+      guard let mid = track.stream.mid ?? track.stream.heldMID, bundles.carrying(mid) === bundle
+      else { continue }
       if track.rid != nil,
         let place = senders.firstIndex(where: {
           tracks.sending[$0[0]].transceiver == track.transceiver
@@ -62,7 +63,7 @@ extension PeerStack {
   }
 
   private func layers(of sender: [Int]) -> [LayerAllocation.Layer] {
-    let frames = sender.map { tracks.sending[$0].frameCounters }.max { $0.width < $1.width }
+    let frames = sender.map { tracks.sending[$0].video.counters }.max { $0.width < $1.width }
     var size = (width: frames?.width ?? 0, height: frames?.height ?? 0)
     if size.width == 0 { size = LayerAllocation.usualSize }
     return sender.map { index in

@@ -21,7 +21,9 @@ extension PeerStack {
       for index in tracks.sendingIndices(of: id) {
         drive(sending: index, .enabled(isEnabled))
         // What comes encoded begins with a video frame that a decoder can begin with.
-        if isEnabled, let mid = tracks.sending[index].mid, tracks.sending[index].kind == .video {
+        if isEnabled, let mid = tracks.sending[index].stream.mid,
+          tracks.sending[index].kind == .video
+        {
           requestKeyframe(mid, rid: tracks.sending[index].rid)
         }
       }

@@ -5,19 +5,19 @@ import Wire
 
 /// What W3C media-source and outbound-rtp count above the packets.
 struct SendingTotals {
-  var framesEncoded: UInt64 = 0
-  var keyFramesEncoded: UInt64 = 0
-  var quantiserSum: UInt64 = 0
-  var encodedBytes: UInt64 = 0
-  var width = 0
-  var height = 0
+  private(set) var framesEncoded: UInt64 = 0
+  private(set) var keyFramesEncoded: UInt64 = 0
+  private(set) var quantiserSum: UInt64 = 0
+  private(set) var encodedBytes: UInt64 = 0
+  private(set) var width = 0
+  private(set) var height = 0
   /// How many bytes the bit rate allowed for the frames that were encoded.
-  var targetBytes = 0.0
-  var resolutionChanges: UInt64 = 0
-  var rate = FrameRate(ticksPerSecond: 1_000_000_000)
-  var limitation = QualityLimitation()
+  private(set) var targetBytes = 0.0
+  private(set) var resolutionChanges: UInt64 = 0
+  private(set) var rate = FrameRate(ticksPerSecond: 1_000_000_000)
+  private(set) var limitation = QualityLimitation()
   /// How many video frames the late clock had left out when the last one was encoded.
-  var framesLate: UInt64 = 0
+  private var framesLate: UInt64 = 0
   private var lastMediaTime: UInt32?
 
   /// The time that a first frame is taken to last, in units of 1/90000 s.

@@ -46,7 +46,8 @@ struct TrackTable {
   /// The tracks of a kind that feed a section, or a layer of it.
   func sendingIndices(ofMID mid: String, _ kind: MediaKind, rid: String? = nil) -> [Int] {
     sending.indices.filter {
-      sending[$0].mid == mid && sending[$0].kind == kind && (rid == nil || sending[$0].rid == rid)
+      sending[$0].stream.mid == mid && sending[$0].kind == kind
+        && (rid == nil || sending[$0].rid == rid)
     }
   }
 

@@ -14,8 +14,8 @@ extension StatsCollector {
       stats.set("trackIdentifier", trackIdentifier(track.transceiver))
       stats.set("kind", track.kind.rawValue)
       switch track.kind {
-      case .audio: add(track.audio?.counters ?? track.audioCounters, to: &stats)
-      case .video: add(track.frameCounters, of: track, to: &stats)
+      case .audio: add(track.audio.counters, to: &stats)
+      case .video: add(track.video.counters, of: track, to: &stats)
       }
       return stats.build()
     }
@@ -44,7 +44,7 @@ extension StatsCollector {
       stats.set("height", counters.height)
     }
     stats.set("frames", counters.frames)
-    guard let origin = track.video?.origin ?? track.stream?.origin else { return }
+    guard let origin = track.video.origin else { return }
     stats.set(
       "framesPerSecond",
       counters.framesPerSecond(atMediaTime: RTPClock.ticks(from: origin, to: now)))

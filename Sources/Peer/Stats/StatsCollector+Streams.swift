@@ -10,7 +10,7 @@ extension StatsCollector {
   // MARK: Sent streams
 
   func outboundStats(_ stream: OutboundStreamCounters) -> [StatsObject] {
-    let track = tracks.sending.first { $0.ssrc == stream.ssrc }
+    let track = tracks.sending.first { $0.stream.ssrc == stream.ssrc }
     let codec = codecID(stream.payloadType, mid: stream.mid, isInbound: false)
     var stats = rtpStats(
       "outbound-rtp", outboundID(stream), stream.ssrc, stream.mid, stream.kind, codec)
@@ -23,7 +23,7 @@ extension StatsCollector {
     stats.set("active", stream.isActive && (stream.rid == nil || track?.isWanted == true))
     switch stream.kind {
     case .audio:
-      if track?.audio != nil {
+      if track?.audio.isRunning == true {
         stats.set("targetBitrate", Double(audioBitrate))
       }
     case .video: addEncoder(track, stream, to: &stats)
@@ -61,7 +61,7 @@ extension StatsCollector {
     stats.set("pliCount", stream.pliCount)
     stats.set("firCount", stream.firCount)
     let reason =
-      track?.heldMID == nil ? totals.limitation.reason : QualityLimitation.Reason.bandwidth
+      track?.stream.heldMID == nil ? totals.limitation.reason : QualityLimitation.Reason.bandwidth
     stats.set("qualityLimitationReason", reason.rawValue)
     let durations = totals.limitation.durations(at: now)
     stats.set(
@@ -75,8 +75,8 @@ extension StatsCollector {
     stats.set("framesPerSecond", totals.rate.count(at: now.nanoseconds))
     stats.set("encoderImplementation", "libvpx")
     stats.set("powerEfficientEncoder", false)
-    stats.set("scalabilityMode", track?.encoding.scalabilityMode ?? "L1T1")
-    if let track, track.isRunning { stats.set("targetBitrate", Double(track.bitrate)) }
+    stats.set("scalabilityMode", track?.stream.encoding.scalabilityMode ?? "L1T1")
+    if let track, track.isRunning { stats.set("targetBitrate", Double(track.video.bitrate)) }
   }
 
   private func remoteInboundID(_ stream: OutboundStreamCounters) -> String {
