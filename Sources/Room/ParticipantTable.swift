@@ -12,7 +12,7 @@ struct ParticipantTable {
   }
 
   /// The name under which this side enters.
-  var ownName = ""
+  private(set) var ownName = ""
   /// In the order in which they came first.
   private(set) var people: [Person] = []
   /// What others publish, in the order of publishing.
@@ -32,6 +32,8 @@ struct ParticipantTable {
   func media(_ id: MediaID) -> PublishedMedia? { media.first { $0.id == id } }
 
   func media(of owner: String) -> [PublishedMedia] { media.filter { $0.owner == owner } }
+
+  mutating func setOwnName(_ name: String) { ownName = name }
 
   /// Takes note of who is there; nil when that is known, or there are too many.
   mutating func enter(_ id: String, name: String, isLocal: Bool = false) -> PersonChange? {

@@ -1,6 +1,9 @@
 import RoomSignaling
+import Wire
 
 /// What is received of others: within a number of receivers for video that grows up to a limit.
+///
+/// What follows from a change is returned as what the room tells and asks for.
 struct ReceiverPool {
   enum Phase: String, Sendable {
     /// The service was asked.
@@ -32,34 +35,33 @@ struct ReceiverPool {
   private(set) var receivers: [Receiver] = []
   /// How many videos can be received at present.
   private(set) var size: Int
+  /// Whether everything that is received is muted.
+  private(set) var isMuted = false
   private let maximum: Int
   private let growth: Int
-  /// Whether everything that is received is muted.
-  var isMuted = false
+  /// Whether only some of those who speak are heard, and this side chooses them.
+  private let hasAudioSlots: Bool
 
-  init(initial: Int, maximum: Int, growth: Int) {
+  init(initial: Int, maximum: Int, growth: Int, hasAudioSlots: Bool) {
     self.maximum = min(max(1, maximum), 1_000)
     size = min(max(1, initial), self.maximum)
     self.growth = max(1, growth)
+    self.hasAudioSlots = hasAudioSlots
   }
 
-  subscript(media: MediaID) -> Receiver? { receivers.first { $0.media == media } }
+  subscript(media: MediaID) -> Receiver? { place(of: media).map { receivers[$0] } }
 
-  func receiver(on connection: ConnectionID, mid: String) -> Receiver? {
-    receivers.first { $0.connection == connection && $0.mid == mid }
-  }
+  private func place(of media: MediaID) -> Int? { receivers.firstIndex { $0.media == media } }
 
-  func receiver(on connection: ConnectionID, transceiver: UInt32) -> Receiver? {
-    receivers.first { $0.connection == connection && $0.transceiver == transceiver }
-  }
+  // MARK: Subscriptions
 
   private var videos: Int { receivers.count { $0.isVideo } }
 
-  /// Takes a receiver for media; tells when the pool has grown for it.
+  /// Takes a receiver for media, and tells when the pool has grown for it.
   ///
   /// - Throws: the number of why not.
-  mutating func take(_ media: MediaID, isVideo: Bool) throws(SignalingFailure) -> Int? {
-    var grown: Int?
+  mutating func take(_ media: MediaID, isVideo: Bool) throws(SignalingFailure) -> [RoomOutput] {
+    var grown: [RoomOutput] = []
     if let known = self[media] {
       guard known.phase == .unsubscribing else { throw failure(.alreadySubscribed, media) }
       throw failure(.noFreeReceiver, media)
@@ -70,20 +72,255 @@ struct ReceiverPool {
         throw failure(isReleasing ? .noFreeReceiver : .receiversExhausted, media)
       }
       size = min(maximum, size + growth)
-      grown = size
+      grown = [.event(.receiversGrown(size))]
     }
     receivers.append(Receiver(media: media, isVideo: isVideo, phase: .subscribing))
     return grown
   }
 
-  mutating func change(_ media: MediaID, _ change: (inout Receiver) -> Void) {
-    guard let index = receivers.firstIndex(where: { $0.media == media }) else { return }
-    change(&receivers[index])
+  /// Gives receivers up, of which the service never heard.
+  mutating func forget(_ media: [MediaID]) { receivers.removeAll { media.contains($0.media) } }
+
+  /// What the service was asked for is subscribed to, unless it was refused.
+  mutating func endSubscribing(_ media: [MediaID], isRefused: Bool) {
+    for id in media {
+      guard let index = place(of: id), receivers[index].phase == .subscribing else { continue }
+      if isRefused { receivers.remove(at: index) } else { receivers[index].phase = .subscribed }
+    }
   }
 
-  mutating func remove(_ media: MediaID) -> Receiver? {
-    guard let index = receivers.firstIndex(where: { $0.media == media }) else { return nil }
-    return receivers.remove(at: index)
+  /// Has a receiver given up, which the service is asked for.
+  mutating func beginUnsubscribing(_ media: MediaID) throws(SignalingFailure) {
+    guard let index = place(of: media), receivers[index].phase != .unsubscribing else {
+      throw failure(.notSubscribed, media)
+    }
+    receivers[index].phase = .unsubscribing
+  }
+
+  /// What was to be given up is, unless the service refused.
+  mutating func endUnsubscribing(
+    _ media: [MediaID], isRefused: Bool, _ people: ParticipantTable, _ links: ConnectionTable
+  ) -> [RoomOutput] {
+    var outputs: [RoomOutput] = []
+    for id in media {
+      guard let index = place(of: id), receivers[index].phase == .unsubscribing else { continue }
+      if isRefused {
+        receivers[index].phase = .subscribed
+      } else {
+        outputs += remove(id, people, links)
+      }
+    }
+    return outputs
+  }
+
+  /// Media is there no longer, and so nobody is subscribed to it.
+  mutating func remove(
+    _ media: MediaID, _ people: ParticipantTable, _ links: ConnectionTable
+  ) -> [RoomOutput] {
+    let lost = lose(media, people, links)
+    guard let index = place(of: media) else { return lost }
+    receivers.remove(at: index)
+    return lost + [.event(.remoteUnsubscribed(media))]
+  }
+
+  mutating func setProfile(_ profile: VideoProfile, of media: MediaID) {
+    if let index = place(of: media) { receivers[index].profile = profile }
+  }
+
+  mutating func setPaused(_ isPaused: Bool, _ media: MediaID) {
+    if let index = place(of: media) { receivers[index].isPaused = isPaused }
+  }
+
+  // MARK: Where it comes
+
+  /// Media comes in a section of a connection from now on, also such as nobody asked for: then the
+  /// service chooses.
+  mutating func assign(
+    _ media: PublishedMedia, to mid: String, on connection: ConnectionID,
+    _ people: ParticipantTable, _ links: ConnectionTable
+  ) -> [RoomOutput] {
+    var outputs: [RoomOutput] = []
+    if let former = receiver(on: connection, mid: mid), former.media != media.id {
+      outputs += lose(former.media, people, links)
+    }
+    if let known = self[media.id] {
+      if known.connection != connection || known.mid != mid {
+        outputs += lose(media.id, people, links)
+      }
+    } else {
+      do throws(SignalingFailure) {
+        outputs += try take(media.id, isVideo: media.kind == .video)
+      } catch {
+        return outputs + [.event(.failed(error))]
+      }
+    }
+    guard let index = place(of: media.id) else { return outputs }
+    if receivers[index].phase == .subscribing { receivers[index].phase = .subscribed }
+    (receivers[index].connection, receivers[index].mid) = (connection, mid)
+    receivers[index].transceiver = links.transceiver(of: mid, on: connection)
+    return outputs + tellCarried(index, people, links)
+  }
+
+  /// Media comes no longer; other media may come by the same transceiver.
+  mutating func unassign(
+    _ media: MediaID, _ people: ParticipantTable, _ links: ConnectionTable
+  ) -> [RoomOutput] {
+    var outputs: [RoomOutput] = []
+    if let receiver = self[media], receiver.isExempt {
+      outputs = order(receiver) { .exemptAudio(transceiver: $0, false) }
+    }
+    return outputs + lose(media, people, links)
+  }
+
+  /// A section is received by a transceiver.
+  mutating func receive(
+    _ mid: String, by transceiver: UInt32, on connection: ConnectionID,
+    _ people: ParticipantTable, _ links: ConnectionTable
+  ) -> [RoomOutput] {
+    guard let receiver = receiver(on: connection, mid: mid), receiver.transceiver != transceiver,
+      let index = place(of: receiver.media)
+    else { return [] }
+    let lost = lose(receiver.media, people, links)
+    (receivers[index].connection, receivers[index].mid) = (connection, mid)
+    receivers[index].transceiver = transceiver
+    return lost + tellCarried(index, people, links)
+  }
+
+  /// A connection was closed, and carries nothing any more.
+  mutating func lose(
+    _ link: ConnectionTable.Connection, _ people: ParticipantTable
+  ) -> [RoomOutput] {
+    receivers.indices.filter { receivers[$0].connection == link.id }
+      .flatMap { lose($0, over: link.peer, people) }
+  }
+
+  private mutating func lose(
+    _ media: MediaID, _ people: ParticipantTable, _ links: ConnectionTable
+  ) -> [RoomOutput] {
+    guard let index = place(of: media), let connection = receivers[index].connection else {
+      return []
+    }
+    return lose(index, over: links[connection]?.peer ?? 0, people)
+  }
+
+  /// Media is carried no longer; it stays subscribed.
+  private mutating func lose(
+    _ index: Int, over peer: UInt32, _ people: ParticipantTable
+  ) -> [RoomOutput] {
+    let receiver = receivers[index]
+    (receivers[index].connection, receivers[index].mid) = (nil, nil)
+    receivers[index].transceiver = nil
+    receivers[index].isOccupant = false
+    receivers[index].isExempt = false
+    receivers[index].isCarried = false
+    var outputs: [RoomOutput] = []
+    if receiver.isOccupant { outputs.append(.event(.audioVacated(receiver.media))) }
+    if receiver.isCarried, let place = carried(receiver, by: peer, people) {
+      outputs.append(.person(.ended(place)))
+    }
+    return outputs
+  }
+
+  /// Media whose section and transceiver are known is carried from now on.
+  private mutating func tellCarried(
+    _ index: Int, _ people: ParticipantTable, _ links: ConnectionTable
+  ) -> [RoomOutput] {
+    let receiver = receivers[index]
+    guard !receiver.isCarried, let connection = receiver.connection, let link = links[connection],
+      let place = carried(receiver, by: link.peer, people)
+    else { return [] }
+    let isAlwaysOn = people.media(receiver.media)?.isAlwaysOn == true
+    let isHeard = !receiver.isVideo && (!hasAudioSlots || isAlwaysOn)
+    receivers[index].isCarried = true
+    receivers[index].isOccupant = isHeard
+    receivers[index].isExempt = isHeard && hasAudioSlots
+    var outputs: [RoomOutput] = [
+      .person(.carried(place)),
+      .event(.remoteSubscribed(receiver.media, connection, transceiver: place.transceiver)),
+    ]
+    if isHeard, hasAudioSlots {
+      outputs += order(receiver) { .exemptAudio(transceiver: $0, true) }
+    }
+    if isHeard { outputs.append(.event(.audioOccupied(receiver.media))) }
+    if isMuted || receiver.isMuted { outputs += setAudible(receiver) }
+    return outputs
+  }
+
+  private func carried(
+    _ receiver: Receiver, by peer: UInt32, _ people: ParticipantTable
+  ) -> CarriedMedia? {
+    guard let transceiver = receiver.transceiver, let media = people.media(receiver.media),
+      let owner = people.person(media.owner)
+    else { return nil }
+    return CarriedMedia(
+      participant: owner.number, media: media.id.number, kind: media.kind, isInbound: true,
+      peer: peer, transceiver: transceiver, extraValue: media.extraValue)
+  }
+
+  private func receiver(on connection: ConnectionID, mid: String) -> Receiver? {
+    receivers.first { $0.connection == connection && $0.mid == mid }
+  }
+
+  // MARK: What is heard
+
+  /// A slot is held by what a transceiver receives, or no longer.
+  mutating func takeSlot(
+    _ isHeld: Bool, of transceiver: UInt32, on connection: ConnectionID
+  ) -> [RoomOutput] {
+    let index = receivers.firstIndex {
+      $0.connection == connection && $0.transceiver == transceiver
+    }
+    guard let index, receivers[index].isOccupant != isHeld, !receivers[index].isExempt else {
+      return []
+    }
+    receivers[index].isOccupant = isHeld
+    let media = receivers[index].media
+    return [.event(isHeld ? .audioOccupied(media) : .audioVacated(media))]
+  }
+
+  /// Audio that became always on is heard whoever else speaks; what is so no longer waits for its
+  /// turn.
+  mutating func exempt(_ media: PublishedMedia) -> [RoomOutput] {
+    guard hasAudioSlots, let index = place(of: media.id), !receivers[index].isVideo,
+      receivers[index].isCarried, receivers[index].transceiver != nil,
+      receivers[index].isExempt != media.isAlwaysOn
+    else { return [] }
+    let wasHeard = receivers[index].isOccupant
+    receivers[index].isExempt = media.isAlwaysOn
+    receivers[index].isOccupant = media.isAlwaysOn
+    let order = order(receivers[index]) { .exemptAudio(transceiver: $0, media.isAlwaysOn) }
+    guard wasHeard != media.isAlwaysOn else { return order }
+    return order + [.event(media.isAlwaysOn ? .audioOccupied(media.id) : .audioVacated(media.id))]
+  }
+
+  /// Mutes everything that is received, or no longer.
+  mutating func setMuted(_ isMuted: Bool) -> [RoomOutput] {
+    self.isMuted = isMuted
+    return receivers.flatMap { setAudible($0) }
+  }
+
+  /// Mutes one piece of media alone, or no longer.
+  mutating func setMuted(_ isMuted: Bool, _ media: MediaID) throws(SignalingFailure) -> [RoomOutput]
+  {
+    guard let index = place(of: media) else { throw failure(.notSubscribed, media) }
+    receivers[index].isMuted = isMuted
+    return setAudible(receivers[index])
+  }
+
+  /// Lets what a transceiver receives be heard, or not.
+  private func setAudible(_ receiver: Receiver) -> [RoomOutput] {
+    guard !receiver.isVideo else { return [] }
+    return order(receiver) { .setAudible(transceiver: $0, !isMuted && !receiver.isMuted) }
+  }
+
+  /// Something that the connection of a receiver is to do with its transceiver.
+  private func order(
+    _ receiver: Receiver, _ order: (UInt32) -> RoomConnectionOrder
+  ) -> [RoomOutput] {
+    guard let connection = receiver.connection, let transceiver = receiver.transceiver else {
+      return []
+    }
+    return [.connection(connection, order(transceiver))]
   }
 
   private func failure(_ code: RoomErrorCode, _ media: MediaID) -> SignalingFailure {

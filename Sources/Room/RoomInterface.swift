@@ -105,7 +105,7 @@ package enum RoomConnectionReport: Hashable, Sendable, Codable {
 }
 
 /// What a room wants done or tells.
-package enum RoomOutput: Sendable {
+package enum RoomOutput: Hashable, Sendable {
   case transport(TransportID, TransportRequest)
   case request(RequestID, HTTPRequest)
   case connection(ConnectionID, RoomConnectionOrder)

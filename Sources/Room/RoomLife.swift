@@ -76,3 +76,29 @@ struct RoomToken {
     return true
   }
 }
+
+/// The calls that are answered when the room is there, and those when it is over.
+struct WaitingCalls {
+  private var entering: UInt32?
+  private var leaving: [UInt32] = []
+
+  mutating func awaitRoom(_ call: UInt32) { entering = call }
+
+  mutating func awaitEnd(_ call: UInt32) { leaving.append(call) }
+
+  /// The room is there.
+  mutating func enter() -> [RoomOutput] {
+    entering.take().map { [.reply(call: $0, .done)] } ?? []
+  }
+
+  /// The room will not be there.
+  mutating func refuse(_ failure: SignalingFailure) -> [RoomOutput] {
+    entering.take().map { [.reply(call: $0, .failed(failure))] } ?? []
+  }
+
+  /// The room is over.
+  mutating func leave() -> [RoomOutput] {
+    defer { leaving = [] }
+    return leaving.map { .reply(call: $0, .done) }
+  }
+}

@@ -46,13 +46,9 @@ extension RoomMachine {
       return try setPaused(isPaused, of: media, id, at: now, into: &outbox)
     case .sendMessage(let message):
       return try send(message, id, at: now, into: &outbox)
-    case .setMuted(let isMuted):
-      pool.isMuted = isMuted
-      for receiver in pool.receivers { setAudible(receiver, into: &outbox) }
+    case .setMuted(let isMuted): outbox.append(pool.setMuted(isMuted))
     case .setMediaMuted(let media, let isMuted):
-      guard pool[media] != nil else { throw failure(.notSubscribed, media) }
-      pool.change(media) { $0.isMuted = isMuted }
-      if let receiver = pool[media] { setAudible(receiver, into: &outbox) }
+      outbox.append(try pool.setMuted(isMuted, media))
     case .restartICE, .networkChanged:
       guard life.state == .connected || life.state == .connecting else {
         throw failure(.invalidState)
@@ -83,8 +79,8 @@ extension RoomMachine {
     if configuration.checksRoomID, !RoomMachine.isRoomID(join.room) {
       throw failure(.invalidRoomID)
     }
-    entering = id
-    people.ownName = join.displayName
+    waiting.awaitRoom(id)
+    people.setOwnName(join.displayName)
     var join = join
     join.token = join.token ?? token.text
     let limit = Interval.milliseconds(configuration.connectTimeoutMilliseconds)
@@ -118,14 +114,12 @@ extension RoomMachine {
       finish(RoomEnding(.disconnected), at: now, into: &outbox)
       return true
     case .disconnecting:
-      leaving.append(id)
+      waiting.awaitEnd(id)
       return false
     case .connecting, .connected:
-      leaving.append(id)
+      waiting.awaitEnd(id)
       if let entered = life.enter(.disconnecting, at: now) { outbox.append(entered) }
-      if let call = entering.take() {
-        outbox.append(.reply(call: call, .failed(failure(.invalidState))))
-      }
+      outbox.append(waiting.refuse(failure(.invalidState)))
       want(.leave, at: now, into: &outbox)
       return false
     }
@@ -146,10 +140,10 @@ extension RoomMachine {
     }
     guard life.state == .connected else {
       // Published as soon as the room is there.
-      own.add(infos, phase: .deferred, call: nil)
+      own.add(infos, phase: .deferred)
       return true
     }
-    own.add(infos, phase: .publishing, call: nil)
+    own.add(infos, phase: .publishing)
     announce(infos, call: id, at: now, into: &outbox)
     return false
   }
@@ -182,36 +176,24 @@ extension RoomMachine {
     _ ids: [LocalMediaID], _ call: UInt32, at now: Instant,
     into outbox: inout Outbox<RoomOutput>
   ) throws(SignalingFailure) -> Bool {
-    let known = ids.filter { own[$0] != nil && own[$0]?.phase != .unpublishing }
-    guard !known.isEmpty, known.count == ids.count else { throw failure(.invalidArgument) }
+    guard own.canUnpublish(ids) else { throw failure(.invalidArgument) }
     guard life.state == .connected else {
-      for id in known { _ = own.remove(id) }
+      own.forget(ids)
       return true
     }
-    for id in known {
-      own.change(id) { $0.phase = .unpublishing }
-      if let connection = own[id]?.connection {
-        outbox.append(.connection(connection, .detach(id)))
-      }
-    }
-    guard let action = actions.begin(.unpublish(known), call: call, at: now) else {
+    outbox.append(own.beginUnpublishing(ids))
+    guard let action = actions.begin(.unpublish(ids), call: call, at: now) else {
       throw failure(.internalError)
     }
-    want(.unpublish(action, known), at: now, into: &outbox)
+    want(.unpublish(action, ids), at: now, into: &outbox)
     return false
   }
 
   private mutating func update(
     _ info: LocalMediaInfo, at now: Instant, into outbox: inout Outbox<RoomOutput>
   ) throws(SignalingFailure) {
-    guard let entry = own[info.id], entry.info.kind == info.kind else {
-      throw failure(.invalidArgument)
-    }
-    guard entry.info != info else { return }
-    own.change(info.id) { $0.info = info }
-    if entry.phase == .published || entry.phase == .publishing {
-      want(.updateLocal(info), at: now, into: &outbox)
-    }
+    guard let isNews = own.update(info) else { throw failure(.invalidArgument) }
+    if isNews { want(.updateLocal(info), at: now, into: &outbox) }
   }
 
   // MARK: Media of others
@@ -234,9 +216,7 @@ extension RoomMachine {
     for id in media {
       do throws(SignalingFailure) {
         guard let published = people.media(id) else { throw failure(.noSuchMedia, id) }
-        if let size = try pool.take(id, isVideo: published.kind == .video) {
-          outbox.append(.event(.receiversGrown(size)))
-        }
+        outbox.append(try pool.take(id, isVideo: published.kind == .video))
         taken.append(id)
       } catch {
         if call != nil { throw error }
@@ -245,7 +225,7 @@ extension RoomMachine {
     }
     guard !taken.isEmpty else { return }
     guard let action = actions.begin(.subscribe(taken), call: call, at: now) else {
-      for id in taken { _ = pool.remove(id) }
+      pool.forget(taken)
       throw failure(.internalError)
     }
     want(.subscribe(action, taken), at: now, into: &outbox)
@@ -258,13 +238,13 @@ extension RoomMachine {
     guard !media.isEmpty else { throw failure(.nothingToUnsubscribe) }
     var taken: [MediaID] = []
     for id in media {
-      guard let receiver = pool[id], receiver.phase != .unsubscribing else {
-        if call != nil { throw failure(.notSubscribed, id) }
-        outbox.append(.event(.failed(failure(.notSubscribed, id))))
-        continue
+      do throws(SignalingFailure) {
+        try pool.beginUnsubscribing(id)
+        taken.append(id)
+      } catch {
+        if call != nil { throw error }
+        outbox.append(.event(.failed(error)))
       }
-      pool.change(id) { $0.phase = .unsubscribing }
-      taken.append(id)
     }
     guard !taken.isEmpty else { return }
     guard let action = actions.begin(.unsubscribe(taken), call: call, at: now) else {

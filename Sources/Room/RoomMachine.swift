@@ -15,19 +15,17 @@ package struct RoomMachine: Machine {
   private var signaling: (any SignalingMachine)?
   private var signals = Outbox<SignalingOutput>()
 
-  var configuration = RoomConfiguration(
+  private(set) var configuration = RoomConfiguration(
     signaling: SignalingConfiguration(protocolName: "", urls: []))
   var life = RoomLife()
   var token = RoomToken()
   var people = ParticipantTable()
   var own = LocalMediaTable()
-  var pool = ReceiverPool(initial: 1, maximum: 1, growth: 1)
+  var pool = ReceiverPool(initial: 1, maximum: 1, growth: 1, hasAudioSlots: false)
   var links = ConnectionTable(delay: .zero, maximum: 0)
   var actions = ActionTable(limit: .zero)
   var share = ScreenShare()
-  /// The call that is answered when the room is there, and the one when it is over.
-  var entering: UInt32?
-  var leaving: [UInt32] = []
+  var waiting = WaitingCalls()
 
   /// - Parameter protocols: those that a room can speak.
   package init(_ protocols: SignalingProtocols) { self.protocols = protocols }
@@ -66,7 +64,9 @@ package struct RoomMachine: Machine {
     pool = ReceiverPool(
       initial: configuration.videoReceiverInitialCount,
       maximum: configuration.videoReceiverMaximumCount,
-      growth: configuration.videoReceiverGrowthRate)
+      growth: configuration.videoReceiverGrowthRate,
+      hasAudioSlots: configuration.audioOccupants != nil
+        && !abilities.contains(.audioSelection))
     links = ConnectionTable(
       delay: .milliseconds(configuration.restartDelayMilliseconds),
       maximum: configuration.restartMaximum)
@@ -139,12 +139,8 @@ package struct RoomMachine: Machine {
   /// Closes a connection; what it carried is carried no longer.
   mutating func close(_ id: ConnectionID, into outbox: inout Outbox<RoomOutput>) {
     guard let link = links.close(id) else { return }
-    for entry in own.lose(id) {
-      if let place = carried(entry) { outbox.append(.person(.ended(place))) }
-    }
-    for receiver in pool.receivers where receiver.connection == id {
-      lose(receiver.media, peer: link.peer, into: &outbox)
-    }
+    outbox.append(own.lose(id))
+    outbox.append(pool.lose(link, people))
     outbox.append(.connection(id, .request(.close)))
   }
 
@@ -204,7 +200,7 @@ package struct RoomMachine: Machine {
     failure.isCritical = true
     life.fail()
     outbox.append(.event(.failed(failure)))
-    if let call = entering.take() { outbox.append(.reply(call: call, .failed(failure))) }
+    outbox.append(waiting.refuse(failure))
     want(.leave, at: now, into: &outbox)
     finish(RoomEnding(.disconnected, message: failure.message), at: now, into: &outbox)
   }
@@ -228,11 +224,15 @@ package struct RoomMachine: Machine {
     signals.removeAll()
     outbox.append(entered)
     outbox.append(.event(.disconnected(ending)))
-    if let call = entering.take() {
-      let reason = ending.message.isEmpty ? "the room is over" : ending.message
-      outbox.append(.reply(call: call, .failed(SignalingFailure(.joinRefused, reason))))
-    }
-    for call in leaving { outbox.append(.reply(call: call, .done)) }
-    leaving = []
+    let reason = ending.message.isEmpty ? "the room is over" : ending.message
+    outbox.append(waiting.refuse(SignalingFailure(.joinRefused, reason)))
+    outbox.append(waiting.leave())
+  }
+}
+
+extension Outbox<RoomOutput> {
+  /// Takes what followed from a change in one of the parts.
+  mutating func append(_ outcome: [RoomOutput]) {
+    for output in outcome { append(output) }
   }
 }

@@ -1,0 +1,208 @@
+import RoomSignaling
+import Testing
+import Wire
+
+@testable import Room
+
+/// The parts of a room, each by itself.
+struct RoomPartTests {
+  private let link = ConnectionID(2)
+
+  /// A connection with a number in the take, on which a section is received.
+  private func links(mid: String? = nil, transceiver: UInt32 = 5) -> ConnectionTable {
+    var links = ConnectionTable(delay: .zero, maximum: 1)
+    _ = links.open(link, .both)
+    links.setPeer(9, of: link)
+    if let mid { links.setTransceiver(transceiver, of: mid, on: link) }
+    return links
+  }
+
+  /// Ann, with what she publishes.
+  private func people(_ media: PublishedMedia...) -> ParticipantTable {
+    var people = ParticipantTable()
+    _ = people.enter("ann", name: "Ann")
+    for media in media { _ = people.publish(media) }
+    return people
+  }
+
+  private func carried(
+    media: UInt32?, _ kind: MediaKind, isInbound: Bool, transceiver: UInt32 = 5
+  ) -> CarriedMedia {
+    CarriedMedia(
+      participant: 1, media: media, kind: kind, isInbound: isInbound, peer: 9,
+      transceiver: transceiver, extraValue: "")
+  }
+
+  // MARK: Own media
+
+  @Test func ownMediaIsCarriedOnceItsOwnerHasEntered() {
+    var own = LocalMediaTable()
+    own.add([.voice], phase: .publishing)
+    #expect(own.place(LocalMediaInfo.voice.id, on: link, 5, over: links()).isEmpty)
+    let place = carried(media: nil, .audio, isInbound: false)
+    #expect(own.enter(as: 1, over: links()) == [.person(.carried(place))])
+    // Another transceiver takes the place of the first.
+    let next = carried(media: nil, .audio, isInbound: false, transceiver: 6)
+    #expect(
+      own.place(LocalMediaInfo.voice.id, on: link, 6, over: links())
+        == [.person(.ended(place)), .person(.carried(next))])
+    #expect(own.place(LocalMediaInfo.voice.id, on: link, 6, over: links()).isEmpty)
+    #expect(own.lose(link) == [.person(.ended(next))])
+    #expect(own.lose(link).isEmpty)
+  }
+
+  @Test func ownMediaThatTheServiceLostIsPublishedAnew() {
+    let id = LocalMediaInfo.voice.id
+    var own = LocalMediaTable()
+    own.add([.voice], phase: .publishing)
+    #expect(own.confirm(id, as: MediaID(7)) == [.event(.localMediaPublished(id, MediaID(7)))])
+    #expect(own.confirm(id, as: MediaID(8)).isEmpty)
+    #expect(own.withdraw(id) == [.event(.localMediaUnpublished(id))])
+    #expect(own[id]?.phase == .publishing && own[id]?.media == nil)
+    #expect(own.withdraw(id).isEmpty)
+  }
+
+  @Test func ownMediaThatWasTakenBackIsForgotten() {
+    let id = LocalMediaInfo.voice.id
+    var own = LocalMediaTable()
+    own.add([.voice], phase: .publishing)
+    _ = own.place(id, on: link, 5, over: links())
+    _ = own.confirm(id, as: MediaID(7))
+    #expect(own.canUnpublish([id]) && !own.canUnpublish([]))
+    #expect(own.beginUnpublishing([id]) == [.connection(link, .detach(id))])
+    #expect(!own.canUnpublish([id]) && own.attached.isEmpty)
+    #expect(own.endUnpublishing([id]) == [.event(.localMediaUnpublished(id))])
+    #expect(own[id] == nil && own.endUnpublishing([id]).isEmpty)
+  }
+
+  @Test func ownMediaThatTheServiceRefusesLeavesItsConnection() {
+    let id = LocalMediaInfo.camera.id
+    var own = LocalMediaTable()
+    own.add([.camera], phase: .publishing)
+    _ = own.enter(as: 1, over: links())
+    _ = own.place(id, on: link, 5, over: links())
+    let place = carried(media: nil, .video, isInbound: false)
+    #expect(own.refuse([id]) == [.connection(link, .detach(id)), .person(.ended(place))])
+    #expect(own.entries.isEmpty)
+  }
+
+  @Test func theServiceHearsOfAnotherDescriptionOfWhatItKnows() {
+    var own = LocalMediaTable()
+    var other = LocalMediaInfo.voice
+    other.extraValue = "x"
+    #expect(own.update(other) == nil)
+    own.add([.voice], phase: .deferred)
+    #expect(own.update(.voice) == false && own.update(other) == false)
+    #expect(own.takeDeferred() == [other])
+    #expect(own.update(.voice) == true)
+  }
+
+  // MARK: Received media
+
+  private func pool(hasAudioSlots: Bool = false) -> ReceiverPool {
+    ReceiverPool(initial: 1, maximum: 2, growth: 1, hasAudioSlots: hasAudioSlots)
+  }
+
+  @Test func mediaIsCarriedWhenItsTransceiverIsKnownAndLostWithIt() throws {
+    let media = PublishedMedia.video(3, of: "ann")
+    let people = people(media)
+    var pool = pool()
+    #expect(try pool.take(media.id, isVideo: true).isEmpty)
+    #expect(pool.assign(media, to: "a", on: link, people, links()).isEmpty)
+    #expect(pool[media.id]?.phase == .subscribed)
+    let place = carried(media: 3, .video, isInbound: true)
+    #expect(
+      pool.receive("a", by: 5, on: link, people, links())
+        == [
+          .person(.carried(place)), .event(.remoteSubscribed(media.id, link, transceiver: 5)),
+        ])
+    #expect(pool.receive("a", by: 5, on: link, people, links()).isEmpty)
+    let connection = try #require(links()[link])
+    #expect(pool.lose(connection, people) == [.person(.ended(place))])
+    #expect(pool[media.id]?.connection == nil && pool[media.id]?.phase == .subscribed)
+  }
+
+  @Test func mediaThatComesInASectionTakesThePlaceOfWhatCameThere() {
+    let (first, second) = (PublishedMedia.audio(3, of: "ann"), PublishedMedia.audio(4, of: "ann"))
+    let people = people(first, second)
+    let links = links(mid: "a")
+    var pool = pool()
+    #expect(pool.assign(first, to: "a", on: link, people, links).count == 3)
+    #expect(
+      pool.assign(second, to: "a", on: link, people, links)
+        == [
+          .event(.audioVacated(first.id)),
+          .person(.ended(carried(media: 3, .audio, isInbound: true))),
+          .person(.carried(carried(media: 4, .audio, isInbound: true))),
+          .event(.remoteSubscribed(second.id, link, transceiver: 5)),
+          .event(.audioOccupied(second.id)),
+        ])
+  }
+
+  @Test func audioThatIsAlwaysOnNeedsNoSlot() {
+    var media = PublishedMedia.audio(3, of: "ann")
+    let people = people(media)
+    var pool = pool(hasAudioSlots: true)
+    #expect(pool.assign(media, to: "a", on: link, people, links(mid: "a")).count == 2)
+    #expect(pool.takeSlot(true, of: 5, on: link) == [.event(.audioOccupied(media.id))])
+    #expect(pool.takeSlot(true, of: 5, on: link).isEmpty)
+    media.isAlwaysOn = true
+    #expect(pool.exempt(media) == [.connection(link, .exemptAudio(transceiver: 5, true))])
+    #expect(pool.exempt(media).isEmpty)
+    #expect(pool.takeSlot(false, of: 5, on: link).isEmpty)
+    #expect(
+      pool.unassign(media.id, people, links(mid: "a"))
+        == [
+          .connection(link, .exemptAudio(transceiver: 5, false)),
+          .event(.audioVacated(media.id)),
+          .person(.ended(carried(media: 3, .audio, isInbound: true))),
+        ])
+  }
+
+  @Test func mutingHoldsForOneOrForAllThatAreReceived() throws {
+    let media = PublishedMedia.audio(3, of: "ann")
+    let people = people(media)
+    var pool = pool()
+    #expect(throws: SignalingFailure.self) { try pool.setMuted(true, media.id) }
+    #expect(pool.setMuted(true).isEmpty && pool.isMuted)
+    let quiet = RoomOutput.connection(link, .setAudible(transceiver: 5, false))
+    #expect(pool.assign(media, to: "a", on: link, people, links(mid: "a")).last == quiet)
+    #expect(try pool.setMuted(true, media.id) == [quiet])
+    #expect(pool.setMuted(false) == [quiet])
+    let heard = RoomOutput.connection(link, .setAudible(transceiver: 5, true))
+    #expect(try pool.setMuted(false, media.id) == [heard])
+  }
+
+  @Test func aReceiverIsFreeWhenTheServiceHasGivenItUp() throws {
+    let media = [PublishedMedia.video(3, of: "ann"), .video(4, of: "ann"), .video(5, of: "ann")]
+    let people = people(media[0], media[1], media[2])
+    var pool = pool()
+    #expect(try pool.take(media[0].id, isVideo: true).isEmpty)
+    #expect(try pool.take(media[1].id, isVideo: true) == [.event(.receiversGrown(2))])
+    #expect(throws: SignalingFailure.self) { try pool.take(media[2].id, isVideo: true) }
+    pool.endSubscribing([media[0].id], isRefused: false)
+    try pool.beginUnsubscribing(media[0].id)
+    #expect(throws: SignalingFailure.self) { try pool.beginUnsubscribing(media[0].id) }
+    #expect(pool.endUnsubscribing([media[0].id], isRefused: true, people, links()).isEmpty)
+    #expect(pool[media[0].id]?.phase == .subscribed)
+    try pool.beginUnsubscribing(media[0].id)
+    #expect(
+      pool.endUnsubscribing([media[0].id], isRefused: false, people, links())
+        == [.event(.remoteUnsubscribed(media[0].id))])
+    #expect(try pool.take(media[2].id, isVideo: true).isEmpty)
+  }
+
+  // MARK: Calls that wait
+
+  @Test func callsThatWaitForTheRoomAreAnsweredOnce() {
+    var waiting = WaitingCalls()
+    waiting.awaitRoom(1)
+    waiting.awaitEnd(2)
+    waiting.awaitEnd(3)
+    #expect(waiting.enter() == [.reply(call: 1, .done)])
+    #expect(waiting.enter().isEmpty)
+    #expect(waiting.refuse(SignalingFailure(.invalidState, "")).isEmpty)
+    #expect(waiting.leave() == [.reply(call: 2, .done), .reply(call: 3, .done)])
+    #expect(waiting.leave().isEmpty)
+  }
+}
