@@ -6,82 +6,13 @@ import Wire
 
 @testable import RoomProtocols
 
-/// The Sora machine with a server of its public documents.
+/// The Sora machine with a server of its public documents; its data channels are in
+/// `SoraChannelTests`, and how it ends in `SoraLossTests`.
 struct SoraTests {
-  /// A client and its server, which talk over whichever way is open.
-  private struct Pair {
-    var bench: SignalingBench<SoraMachine>
-    var server = SoraServer()
-    var requests: [ConnectionRequest] = []
-    var events: [SignalingEvent] = []
-
-    init(_ options: [String: String] = [:]) {
-      bench = SignalingBench(
-        SignalingConfiguration(
-          protocolName: "sora", urls: ["wss://sora.example/signaling"], options: options))
-    }
-
-    /// Hands on what was said until nobody says anything.
-    mutating func talk() {
-      var said = bench.take()
-      while !said.isEmpty {
-        for output in said {
-          switch output {
-          case .transport(_, .send(.text(let text))):
-            guard let value = try? JSONValue(parsing: text) else { continue }
-            say(server.take(value))
-          case .connection(_, let request): requests.append(request)
-          case .event(let event): events.append(event)
-          default: break
-          }
-        }
-        said = bench.take()
-      }
-    }
-
-    /// The server says something over the WebSocket.
-    mutating func say(_ messages: [JSONValue]) {
-      for message in messages { bench.receive(message.json) }
-    }
-
-    mutating func takeRequests() -> [ConnectionRequest] {
-      defer { requests = [] }
-      return requests
-    }
-
-    mutating func takeEvents() -> [SignalingEvent] {
-      defer { events = [] }
-      return events
-    }
-
-    /// What the server said, without its notifications in its own words.
-    mutating func takeNews() -> [SignalingEvent] {
-      takeEvents().filter { if case .notification = $0 { false } else { true } }
-    }
-  }
-
-  private static let answer = SessionDescription(type: .answer, sdp: "answer")
-  private static let audio = LocalMediaInfo(id: LocalMediaID(1), kind: .audio)
-
-  /// A client that sends audio, in a channel where somebody is.
-  private static func joined(_ options: [String: String] = [:]) -> Pair {
-    var pair = Pair(options)
-    _ = pair.server.arrive("OTHER")
-    pair.bench.want(.join(RoomJoin(room: "sora", token: "t")))
-    pair.bench.open()
-    pair.talk()
-    pair.bench.want(.publish(PublicationRequest(action: ActionID(1), media: [audio])))
-    pair.talk()
-    pair.bench.report(
-      1, .description(answer, media: [LocalMediaPlace(media: LocalMediaID(1), mid: "a")]))
-    pair.talk()
-    return pair
-  }
-
   // MARK: Connecting
 
   @Test func aChannelIsEnteredAndItsOfferAnsweredWithOwnMedia() {
-    var pair = Pair(["video": "false", "audio": #"{"codec_type":"OPUS"}"#, "spotlight": "true"])
+    var pair = SoraPair(["video": "false", "audio": #"{"codec_type":"OPUS"}"#, "spotlight": "true"])
     _ = pair.server.arrive("OTHER")
     pair.bench.want(.join(RoomJoin(room: "sora", token: "t")))
     pair.bench.open()
@@ -102,7 +33,7 @@ struct SoraTests {
         .progress(.opened), .progress(.joining),
         .joined(JoinedRoom(participant: "OWN0", session: "SESSION")),
       ])
-    pair.bench.want(.publish(PublicationRequest(action: ActionID(1), media: [Self.audio])))
+    pair.bench.want(.publish(PublicationRequest(action: ActionID(1), media: [SoraPair.audio])))
     pair.talk()
     guard case .setRemote(let offer)? = pair.takeRequests().first else {
       Issue.record("the offer is not applied")
@@ -110,7 +41,7 @@ struct SoraTests {
     }
     #expect(offer.type == .offer && offer.sdp.contains("a=msid:OTHER"))
     pair.bench.report(
-      1, .description(Self.answer, media: [LocalMediaPlace(media: LocalMediaID(1), mid: "a")]))
+      1, .description(SoraPair.answer, media: [LocalMediaPlace(media: LocalMediaID(1), mid: "a")]))
     pair.bench.report(1, .candidate(CandidateInit(candidate: "candidate:1 1 udp")))
     pair.bench.report(1, .candidate(nil))
     pair.talk()
@@ -127,7 +58,7 @@ struct SoraTests {
   }
 
   @Test func whoHasNothingToSendAnswersAfterAWhile() {
-    var pair = Pair()
+    var pair = SoraPair()
     pair.bench.want(.join(RoomJoin(room: "sora")))
     pair.bench.open()
     pair.talk()
@@ -141,7 +72,7 @@ struct SoraTests {
   }
 
   @Test func aRedirectIsFollowedButNotForEver() {
-    var pair = Pair()
+    var pair = SoraPair()
     pair.bench.want(.join(RoomJoin(room: "sora")))
     for round in 0..<6 {
       pair.bench.open()
@@ -158,7 +89,7 @@ struct SoraTests {
   }
 
   @Test func layersOfTheOfferReachTheConnection() {
-    var pair = Pair(["simulcast": "true"])
+    var pair = SoraPair(["simulcast": "true"])
     let encodings: JSONValue = .list([
       .members(("rid", "r0"), ("active", true), ("scaleResolutionDownBy", 4)),
       .members(("rid", "r1"), ("active", false), ("maxBitrate", 500_000)),
@@ -212,8 +143,8 @@ struct SoraTests {
 
   /// What the SDKs tell: connecting, streams, signaling, data channels and their messages, the end.
   @Test func everyEventOfAChannelIsTold() {
-    var pair = Pair(["tells_signaling": "true"])
-    pair.server.offerMembers = [.init("data_channels", Self.channels)]
+    var pair = SoraPair(["tells_signaling": "true"])
+    pair.server.offerMembers = [.init("data_channels", SoraPair.channels)]
     _ = pair.server.arrive("OTHER")
     pair.bench.want(.join(RoomJoin(room: "sora", role: .down)))
     pair.bench.open()
@@ -223,7 +154,7 @@ struct SoraTests {
     pair.bench.report(
       1, .channelMessage(label: "#chat", .binary(Zlib.compressed(Array("hello".utf8)))))
     pair.say([.members(("type", "push"), ("data", 1))])
-    pair.bench.report(1, .description(Self.answer, media: []))
+    pair.bench.report(1, .description(SoraPair.answer, media: []))
     pair.say(pair.server.leave("OTHER"))
     pair.bench.transport(.closed(code: 1000, reason: "bye"))
     pair.talk()
@@ -259,7 +190,7 @@ struct SoraTests {
   // MARK: Others
 
   @Test(arguments: ["re-offer", "update"]) func othersComeAndGo(type: String) {
-    var pair = Self.joined()
+    var pair = SoraPair.joined()
     _ = (pair.takeEvents(), pair.takeRequests())
     pair.say(pair.server.arrive("THIRD", type: type))
     pair.talk()
@@ -270,7 +201,7 @@ struct SoraTests {
           owner: "THIRD", [PublishedMedia(id: MediaID(3), owner: "THIRD", kind: .audio)]),
         .assigned(MediaID(3), ConnectionID(1), mid: "mTHIRD"),
       ])
-    pair.bench.report(1, .description(Self.answer, media: []))
+    pair.bench.report(1, .description(SoraPair.answer, media: []))
     pair.talk()
     #expect(pair.server.answers.last?.type == (type == "update" ? "update" : "re-answer"))
     pair.say(pair.server.leave("OTHER"))
@@ -283,14 +214,14 @@ struct SoraTests {
   }
 
   @Test func offersThatComeWhileAnsweringAreAnsweredByTheLast() {
-    var pair = Self.joined()
+    var pair = SoraPair.joined()
     _ = pair.takeRequests()
     pair.say(pair.server.arrive("THIRD"))
     pair.say(pair.server.arrive("FOURTH"))
     pair.say(pair.server.arrive("FIFTH"))
     pair.talk()
     #expect(pair.takeRequests().count == 1)
-    pair.bench.report(1, .description(Self.answer, media: []))
+    pair.bench.report(1, .description(SoraPair.answer, media: []))
     pair.talk()
     guard case .setRemote(let last)? = pair.takeRequests().first else {
       Issue.record("the last offer is not answered")
@@ -300,7 +231,7 @@ struct SoraTests {
   }
 
   @Test func pingsAreAnsweredWithStatisticsWhenTheyAreWanted() {
-    var pair = Self.joined()
+    var pair = SoraPair.joined()
     _ = pair.takeRequests()
     pair.say([.members(("type", "ping"))])
     pair.say([.members(("type", "ping"), ("stats", true))])
@@ -317,7 +248,7 @@ struct SoraTests {
   }
 
   @Test func whatTheServerPushesIsToldInItsWords() {
-    var pair = Self.joined()
+    var pair = SoraPair.joined()
     _ = pair.takeEvents()
     pair.say([
       .members(("type", "push"), ("data", .members(("a", 1)))),
@@ -335,166 +266,5 @@ struct SoraTests {
         .talking(participant: "OTHER", true, level: nil),
         .notification(type: "of-tomorrow", #"{"type":"of-tomorrow","x":1}"#),
       ])
-  }
-
-  // MARK: Data channels
-
-  private static let channels: JSONValue = .list([
-    .members(("label", "signaling"), ("compress", true)),
-    .members(("label", "notify"), ("compress", true)),
-    .members(("label", "stats"), ("compress", false)),
-    .members(
-      ("label", "#chat"), ("compress", true),
-      ("header", .list([.members(("type", "sender_connection_id"))]))),
-  ])
-
-  private static func switched() -> Pair {
-    var pair = Pair(["data_channel_signaling": "true", "data_channels": "[]"])
-    pair.server.offerMembers = [.init("data_channels", channels)]
-    pair.bench.want(.join(RoomJoin(room: "sora", role: .down)))
-    pair.bench.open()
-    pair.talk()
-    pair.bench.report(1, .description(answer, media: []))
-    pair.say([.members(("type", "switched"), ("ignore_disconnect_websocket", true))])
-    pair.talk()
-    _ = (pair.takeRequests(), pair.takeEvents())
-    return pair
-  }
-
-  private static func compressed(_ value: JSONValue) -> SignalingFrame {
-    .binary(Zlib.compressed(Array(value.json.utf8)))
-  }
-
-  @Test func signalingGoesOnOverDataChannels() throws {
-    var pair = Self.switched()
-    for message in pair.server.arrive("THIRD") {
-      let label = message["type"] == "notify" ? "notify" : "signaling"
-      pair.bench.report(1, .channelMessage(label: label, Self.compressed(message)))
-    }
-    pair.bench.report(1, .description(Self.answer, media: []))
-    pair.talk()
-    guard case .sendOnChannel("signaling", .binary(let bytes))? = pair.takeRequests().last else {
-      Issue.record("the answer went another way")
-      return
-    }
-    let text = String(decoding: try Zlib.expanded(bytes, limit: 1000), as: UTF8.self)
-    #expect(text == #"{"type":"re-answer","sdp":"answer"}"#)
-
-    // The WebSocket is given up ten seconds after the first message, and its end is no loss.
-    pair.bench.wait(10)
-    #expect(
-      pair.bench.take().contains(.transport(TransportID(1), .close(code: 1000, reason: ""))))
-    pair.bench.transport(.closed(code: 1000, reason: ""))
-    pair.talk()
-    #expect(pair.takeNews().count == 3)
-  }
-
-  @Test func statisticsAndMessagesHaveChannelsOfTheirOwn() throws {
-    var pair = Self.switched()
-    pair.bench.report(1, .channelMessage(label: "stats", .text(#"{"type":"req-stats"}"#)))
-    pair.bench.report(1, .stats(ActionID(1), "[]"))
-    pair.bench.want(.sendMessage(ActionID(5), UserMessage(type: "#chat", text: "hi")))
-    let sender = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
-    let message = Zlib.compressed(Array((sender + "hello").utf8))
-    pair.bench.report(1, .channelMessage(label: "#chat", .binary(message)))
-    // What is not compressed, or of a channel that nobody knows, is passed over.
-    pair.bench.report(1, .channelMessage(label: "#chat", .text("hello")))
-    pair.bench.report(1, .channelMessage(label: "#other", .text("hello")))
-    pair.talk()
-    #expect(
-      pair.takeRequests() == [
-        .getStats(ActionID(1)),
-        .sendOnChannel(label: "stats", .text(#"{"type":"stats","reports":[]}"#)),
-        .sendOnChannel(label: "#chat", .binary(Zlib.compressed(Array("hi".utf8)))),
-      ])
-    #expect(
-      pair.takeEvents() == [
-        .result(ActionID(5), nil),
-        .message(UserMessage(sender: sender, type: "#chat", text: "hello")),
-      ])
-  }
-
-  @Test func theServerMayEndTheSessionOnTheChannel() {
-    var pair = Self.switched()
-    let close = JSONValue.members(("type", "close"), ("code", 1000), ("reason", "DISCONNECTED-API"))
-    pair.bench.report(1, .channelMessage(label: "signaling", Self.compressed(close)))
-    pair.talk()
-    #expect(
-      pair.takeEvents().last
-        == .ended(RoomEnding(.kicked, code: 1000, message: "DISCONNECTED-API")))
-  }
-
-  // MARK: Ends and losses
-
-  @Test func leavingSaysWhy() {
-    var pair = Self.joined()
-    _ = pair.takeEvents()
-    pair.bench.want(.leave)
-    pair.talk()
-    #expect(pair.server.disconnectReason == "NO-ERROR")
-    pair.bench.transport(.closed(code: 1000, reason: "TYPE-DISCONNECT"))
-    pair.talk()
-    #expect(
-      pair.takeEvents().last
-        == .ended(RoomEnding(.disconnected, code: 1000, message: "TYPE-DISCONNECT")))
-  }
-
-  @Test func aServerThatDoesNotCloseIsLeftInTime() {
-    var pair = Self.switched()
-    pair.bench.want(.leave)
-    pair.talk()
-    guard case .sendOnChannel("signaling", _)? = pair.takeRequests().first else {
-      Issue.record("leaving is not said on the channel")
-      return
-    }
-    pair.bench.wait(3)
-    pair.talk()
-    #expect(pair.takeEvents().last == .ended(RoomEnding(.disconnected)))
-  }
-
-  @Test func codesBeforeAnOfferAreRefusals() {
-    var pair = Pair()
-    pair.bench.want(.join(RoomJoin(room: "sora")))
-    pair.bench.open()
-    pair.talk()
-    pair = Pair()
-    pair.bench.want(.join(RoomJoin(room: "sora")))
-    pair.bench.open()
-    _ = pair.bench.take()
-    pair.bench.transport(.closed(code: 4490, reason: "AUTHENTICATION-FAILED"))
-    #expect(
-      pair.bench.events() == [
-        .failed(
-          SignalingFailure(
-            .joinRefused, "AUTHENTICATION-FAILED", isCritical: true, serverCode: 4490)),
-        .ended(RoomEnding(.disconnected, code: 4490, message: "AUTHENTICATION-FAILED")),
-      ])
-  }
-
-  @Test(arguments: [false, true]) func aLostSessionIsMadeAnew(byConnection: Bool) {
-    var pair = Self.joined()
-    _ = (pair.takeEvents(), pair.takeRequests())
-    if byConnection {
-      pair.bench.report(1, .state(.failed))
-    } else {
-      pair.bench.transport(.closed(code: 1006, reason: ""))
-    }
-    pair.talk()
-    #expect(pair.takeRequests() == [.close])
-    let events = pair.takeEvents()
-    #expect(events.prefix(2) == [.localUnpublished(LocalMediaID(1)), .unassigned(MediaID(1))])
-    guard case .reconnecting(attempt: 1, _)? = events.last else {
-      Issue.record("the machine does not reconnect")
-      return
-    }
-    pair.bench.wait(1)
-    pair.bench.open()
-    pair.talk()
-    #expect(pair.takeNews().first == .reconnected)
-    // What was sent before is sent again, over another connection.
-    pair.bench.report(
-      2, .description(Self.answer, media: [LocalMediaPlace(media: LocalMediaID(1), mid: "a")]))
-    pair.talk()
-    #expect(pair.takeNews().contains(.localPublished(LocalMediaID(1), MediaID(4))))
   }
 }
