@@ -26,7 +26,7 @@ package final class PeerMachine: Machine {
   package func step(_ input: PeerInput, at now: Instant, into outbox: inout Outbox<PeerOutput>) {
     if stack == nil, case .genesis(let genesis) = input {
       stack = PeerStack(genesis, codecs: codecs, security: security)
-      stack?.bundles.first.transport.onlooker = onlooker
+      stack?.bundles.first.show(packetsTo: onlooker)
     }
     stack?.step(input, at: now, into: &outbox)
   }

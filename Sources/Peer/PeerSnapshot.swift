@@ -145,7 +145,7 @@ extension PeerStack {
         iceGathering: states.iceGathering.rawValue,
         dtls: bundles.first.dtlsState.rawValue,
         sctp: states.sctp?.rawValue ?? "new",
-        isClosed: isClosed, negotiationIsNeeded: need.isNeeded),
+        isClosed: life.isClosed, negotiationIsNeeded: life.negotiationIsNeeded),
       transport: describe(bundles.first.transport),
       transceivers: negotiation.transceivers.map {
         PeerSnapshot.Transceiver(
@@ -210,7 +210,7 @@ extension PeerStack {
     }
     add("sctp", data.deadline)
     for bundle in bundles.all { add(bundle.wake("flow"), bundle.flow.deadline) }
-    add("establishment", establishment.deadline)
+    add("establishment", life.deadline)
     for track in tracks.receiving {
       add("\(track.kind.rawValue) playout of transceiver \(track.transceiver)", track.deadline)
     }

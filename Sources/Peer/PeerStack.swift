@@ -19,11 +19,11 @@ import Wire
 ///
 /// - Calls: what applications ask for, and what an exchange of descriptions sets in motion.
 /// - Transport: `BundleTable`, the transports with the flows over them.
-/// - Media: `TrackTable`, what is captured and played; `SenderTable`, what applications set on
-///   senders; `LayerAllocation` and `LayerChoice`, the layers of a simulcast that are sent and
-///   shown; `SpeakerWatch`, who speaks.
+/// - Media: `TrackTable`, what is captured and played, with `SenderTable` and `ReceiverTable`, what
+///   applications set on senders and on received tracks; `LayerAllocation` and `LayerChoice`, the
+///   layers of a simulcast that are sent and shown; `SpeakerWatch`, who speaks.
 /// - Data: `DataTransport`, the association with its channels.
-/// - States: `ConnectionStates`, `Establishment` and `NegotiationNeed`.
+/// - States: `ConnectionStates`, and `ConnectionLife` with what follows from them.
 /// - Stats: `StatsCollector`, which reads the others.
 final class PeerStack {
   let genesis: Genesis
@@ -31,30 +31,22 @@ final class PeerStack {
 
   var negotiation: Negotiation {
     didSet {
-      need.isOutdated = true
+      life.negotiationChanged()
       agreed = AgreedParts(negotiation)
     }
   }
   private(set) var agreed = AgreedParts()
   /// The transports, each with the flow over it.
   var bundles: BundleTable
-  /// The addresses that may be gathered on, once they are known.
-  var interfaces: [IPAddress]?
   var tracks: TrackTable
-  var senders = SenderTable()
-  /// What was told of the peer's streams.
-  var remoteStreams: [MediaStreamInfo] = []
+  var remoteStreams = RemoteStreams()
   var data: DataTransport
   var speakers = SpeakerWatch()
 
   var states = ConnectionStates()
-  var establishment: Establishment
-  var need = NegotiationNeed()
+  var life: ConnectionLife
   private(set) var refusals = RefusalLedger()
   let statsNames: StatsNames
-  var isClosed = false
-  /// What ended the connection, as it was told.
-  var lastEnd: ConnectionEnd?
 
   var dataOutputs = Outbox<DataTransport.Output>()
   /// The outputs of the step under way.
@@ -84,7 +76,7 @@ final class PeerStack {
     bundles = BundleTable(Bundle(transport: transport, flow: flow))
     data = DataTransport(entropy: entropy.stream("sctp"))
     tracks = TrackTable(genesis.configuration, codecs: codecs)
-    establishment = Establishment(genesis.configuration)
+    life = ConnectionLife(genesis.configuration)
     statsNames = StatsNames(entropy: entropy.stream("stats"))
   }
 
@@ -125,7 +117,7 @@ final class PeerStack {
       first = earliest(first, bundle.transport.deadline)
       first = earliest(first, bundle.flow.deadline)
     }
-    first = earliest(first, establishment.deadline)
+    first = earliest(first, life.deadline)
     first = earliest(first, speakers.deadline)
     return earliest(first, tracks.deadline)
   }

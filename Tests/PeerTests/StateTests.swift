@@ -75,10 +75,48 @@ struct StateTests {
     #expect(settle(true))
     #expect(!settle(true))
     #expect(questions == 1, "nothing changed since")
-    need.isOutdated = true
+    need.outdate()
     #expect(!settle(false))
-    need.isOutdated = true
+    need.outdate()
     #expect(settle(true))
     #expect(questions == 3)
+  }
+
+  @Test func theEndOfAConnectionIsToldOnceForEachReasonButNotAfterClosing() {
+    var life = ConnectionLife(PeerConfiguration())
+    let ends: [ConnectionEnd] = [.iceFailed, .iceFailed, .dtlsFailed, .application, .peer]
+    #expect(ends.map { life.end($0) } == [true, false, true, true, false])
+    var recovered = ConnectionLife(PeerConfiguration())
+    _ = recovered.end(.iceFailed)
+    recovered.takeBack(.dtlsFailed)
+    let isTold = recovered.end(.iceFailed)
+    #expect(!isTold)
+    recovered.takeBack(.iceFailed)
+    let isToldAgain = recovered.end(.iceFailed)
+    #expect(isToldAgain)
+  }
+
+  @Test func aClosedConnectionNeedsNoNegotiation() {
+    var life = ConnectionLife(PeerConfiguration())
+    life.close()
+    let isTold = life.settle(states(.stable), isNeeded: true)
+    #expect(life.isClosed && !isTold)
+    #expect(life.follow(states(.stable), at: .zero) == [.closed])
+  }
+
+  @Test func streamsOfThePeerAreToldWhenTheyBeginAndEnd() {
+    var remote = RemoteStreams()
+    func told(_ ids: String...) -> [String] {
+      remote.follow(ids.map { MediaStreamInfo(id: $0, tracks: []) }).map { event in
+        switch event {
+        case .streamAdded(let stream): "+\(stream.id)"
+        case .streamRemoved(let id): "-\(id)"
+        default: "another event"
+        }
+      }
+    }
+    #expect(told("a") == ["+a"])
+    #expect(told("a") == [])
+    #expect(told("b") == ["+b", "-a"])
   }
 }

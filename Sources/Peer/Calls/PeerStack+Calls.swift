@@ -10,7 +10,7 @@ import Wire
 // The application programming interface as inputs and replies.
 extension PeerStack {
   func perform(_ call: PeerCall) -> PeerReply {
-    if isClosed, !call.worksAfterClose {
+    if life.isClosed, !call.worksAfterClose {
       return .failure(PeerError(name: "InvalidStateError", message: "the connection is closed"))
     }
     do throws(PeerError) {
@@ -111,7 +111,7 @@ extension PeerStack {
         kind: kind, direction: direction, streamIDs: streamIDs, byAddTrack: false,
         hasTrack: source != nil, rids: rids)
     }
-    senders.begin(id, kind, with: encodings)
+    tracks.senders.begin(id, kind, with: encodings)
     setSource(source, of: id, kind, isEnabled: isEnabled)
     return try info(id)
   }
@@ -131,12 +131,12 @@ extension PeerStack {
   }
 
   private func setContentHint(_ hint: ContentHint, of id: UInt32) throws(PeerError) {
-    senders.setContentHint(hint, of: id, try info(id).kind)
+    tracks.senders.setContentHint(hint, of: id, try info(id).kind)
     updateCaptures()
   }
 
   private func noteCapture(_ note: CaptureNote, of id: UInt32) throws(PeerError) {
-    senders.setScreencast(note.isScreencast, of: id, try info(id).kind)
+    tracks.senders.setScreencast(note.isScreencast, of: id, try info(id).kind)
     updateCaptures()
   }
 
@@ -178,26 +178,26 @@ extension PeerStack {
   // MARK: Parameters of senders
 
   private func parameters(of id: UInt32) throws(PeerError) -> RTPSendParameters {
-    senders.parameters(
+    tracks.senders.parameters(
       of: try info(id), negotiation.sections.first { $0.transceiverID == id },
       cname: negotiation.cname, transaction: entropy.stream("parameters").iceString(16))
   }
 
   private func setParameters(_ parameters: RTPSendParameters, of id: UInt32) throws(PeerError) {
-    try senders.set(parameters, of: try info(id))
+    try tracks.senders.set(parameters, of: try info(id))
     updateCaptures()
   }
 
   // MARK: Closing
 
   private func close() {
-    guard !isClosed else { return }
+    guard !life.isClosed else { return }
     end(.application)
     for index in tracks.sending.indices { drive(sending: index, .stop) }
     for bundle in bundles.all { drive(bundle, MediaFlow.Input.close) }
     drive(.carrierLost)
     driveAll(.close)
-    isClosed = true
+    life.close()
     apply(negotiation.close())
     tell(states.move(to: SignalingState.closed))
     for bundle in bundles.all { follow(.closed, of: bundle) }

@@ -74,7 +74,7 @@ extension PeerStack {
   }
 
   func apply(_ changes: [Negotiation.Change], isAnswerToOwnOffer: Bool = false) {
-    senders.endTransactions()
+    tracks.senders.endTransactions()
     followLayers()
     for change in changes {
       switch change {

@@ -20,7 +20,7 @@ extension PeerStack {
   func followLayers() {
     for transceiver in negotiation.transceivers {
       let rids = transceiver.layers.map(\.rid)
-      guard senders.follow(rids, of: transceiver.id, transceiver.kind) else { continue }
+      guard tracks.senders.follow(rids, of: transceiver.id, transceiver.kind) else { continue }
       let indices = tracks.sendingIndices(of: transceiver.id)
       guard let first = indices.first, let source = tracks.sending[first].source else { continue }
       let isEnabled = tracks.sending[first].isEnabled
@@ -34,7 +34,7 @@ extension PeerStack {
   private func settleLayers() {
     for transceiver in negotiation.transceivers where !transceiver.layers.isEmpty {
       let rids = transceiver.layers.map(\.rid)
-      senders.keepLayers(rids, of: transceiver.id)
+      tracks.senders.keepLayers(rids, of: transceiver.id)
       for index in tracks.sendingIndices(of: transceiver.id) {
         guard let rid = tracks.sending[index].rid, !rids.contains(rid) else { continue }
         drive(sending: index, .stop)
@@ -45,7 +45,8 @@ extension PeerStack {
 
   private func configureFlows() {
     for bundle in bundles.all {
-      bundle.mids = negotiation.sections.filter { $0.transport == bundle.number }.map(\.mid)
+      bundle.carry(
+        negotiation.sections.filter { $0.transport == bundle.number }.map(\.mid))
     }
     let senders = bundles.all.filter { bundle in
       negotiation.sections.contains {
@@ -53,11 +54,7 @@ extension PeerStack {
       }
     }
     for bundle in bundles.all {
-      let share = UInt64(max(senders.count, 1))
-      if bundle.bitrateShare != share {
-        bundle.bitrateShare = share
-        limitBitrate(of: bundle)
-      }
+      if bundle.share(among: UInt64(max(senders.count, 1))) { limitBitrate(of: bundle) }
       let sections = negotiation.sections.filter { $0.transport == bundle.number }
       drive(bundle, .configure(sections.map(flowSection)))
     }

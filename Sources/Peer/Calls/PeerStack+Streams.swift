@@ -70,15 +70,20 @@ extension PeerStack {
 
   /// Tells which of the peer's streams began or ended since the last time.
   func tellStreams() {
-    guard !isClosed else { return }
-    let before = remoteStreams
-    let after = streams().remote
-    remoteStreams = after
-    for stream in after where !before.contains(where: { $0.id == stream.id }) {
-      tell(.streamAdded(stream))
-    }
-    for stream in before where !after.contains(where: { $0.id == stream.id }) {
-      tell(.streamRemoved(id: stream.id))
-    }
+    guard !life.isClosed else { return }
+    for event in remoteStreams.follow(streams().remote) { tell(event) }
+  }
+}
+
+/// What was told of the peer's streams.
+struct RemoteStreams {
+  private var told: [MediaStreamInfo] = []
+
+  /// Takes the streams that there are: those that began since the last time, and those that ended.
+  mutating func follow(_ streams: [MediaStreamInfo]) -> [PeerEvent] {
+    defer { told = streams }
+    let added = streams.filter { stream in !told.contains { $0.id == stream.id } }
+    let removed = told.filter { stream in !streams.contains { $0.id == stream.id } }
+    return added.map { .streamAdded($0) } + removed.map { .streamRemoved(id: $0.id) }
   }
 }

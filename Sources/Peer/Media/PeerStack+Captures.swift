@@ -22,7 +22,7 @@ extension PeerStack {
 
   /// Adds a track for each encoding of a sender that has none.
   func addTracks(_ source: MediaSource, of id: UInt32, _ kind: MediaKind, isEnabled: Bool) {
-    for encoding in senders.encodings(of: id, kind) {
+    for encoding in tracks.senders.encodings(of: id, kind) {
       tracks.add(source, of: id, kind, rid: encoding.rid)
       drive(sending: tracks.sending.count - 1, .enabled(isEnabled))
     }
@@ -47,7 +47,7 @@ extension PeerStack {
         drive(sending: index, .stop)
       }
       drive(sending: index, .encoding(start.encoding))
-      let (preference, hint) = senders.adaptation(of: tracks.sending[index].transceiver)
+      let (preference, hint) = tracks.senders.adaptation(of: tracks.sending[index].transceiver)
       // Of several layers each keeps its size, and the uppermost is given up first.
       drive(sending: index, .adaptation(start.rid == nil ? preference : nil, hint))
       guard tracks.sending[index].stream.heldMID == nil else { continue }
@@ -58,7 +58,7 @@ extension PeerStack {
 
   /// What a track is captured for; nil when nothing of it is to be sent now.
   func start(of track: SendingTrack) -> SendingTrack.Start? {
-    guard !isClosed, track.source != nil,
+    guard !life.isClosed, track.source != nil,
       let section = negotiation.sections.first(where: { $0.transceiverID == track.transceiver }),
       section.direction.sends
     else { return nil }
@@ -90,7 +90,7 @@ extension PeerStack {
 
   /// What a track is encoded with: what the application set, within what the peer takes.
   func encoding(of track: SendingTrack) -> RTPEncoding {
-    var encoding = senders.encoding(of: track.transceiver, track.kind, rid: track.rid)
+    var encoding = tracks.senders.encoding(of: track.transceiver, track.kind, rid: track.rid)
     let section = negotiation.sections.first { $0.transceiverID == track.transceiver }
     if encoding.scalabilityMode != nil, !hasTemporalLayers(section) {
       encoding.scalabilityMode = nil

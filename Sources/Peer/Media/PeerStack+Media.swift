@@ -10,10 +10,8 @@ extension PeerStack {
   // MARK: Flow
 
   func drive(_ bundle: Bundle, _ input: MediaFlow.Input) {
-    let isOutermost = bundle.flowOutputs.isEmpty
-    bundle.flow.step(input, at: now, into: &bundle.flowOutputs)
-    guard isOutermost else { return }
-    while let output = bundle.flowOutputs.next() { handle(output, of: bundle) }
+    guard bundle.step(input, at: now) else { return }
+    while let output = bundle.nextFlowOutput() { handle(output, of: bundle) }
   }
 
   private func handle(_ output: consuming MediaFlow.Output, of bundle: Bundle) {
@@ -23,7 +21,7 @@ extension PeerStack {
     case .received(let frame): play(frame)
     case .keyframeRequested(let mid, let rid): requestKeyframe(mid, rid: rid)
     case .targetBitrate(let bitrate):
-      bundle.videoBitrate = bitrate
+      bundle.setVideoBitrate(bitrate)
       shareBitrate(of: bundle)
     case .lossReported(let mid, let share):
       for index in tracks.sendingIndices(ofMID: mid, .audio) {
@@ -31,13 +29,13 @@ extension PeerStack {
       }
     case .rtcpBlock(let record):
       tell(.rtcp(record))
-      bundle.goodbye = record.isInbound && record.type == "bye" ? now : nil
+      bundle.note(isGoodbye: record.isInbound && record.type == "bye", at: now)
       // A sender report tells the time at which the sender captured what.
       if record.isInbound, record.type == "sr" { alignPlayouts() }
     case .streamBegan: break
     case .streamEnded(let mid, _):
       // What else ends a stream goes on with another one, or is told as an end of the track.
-      guard bundle.goodbye == now,
+      guard bundle.saidGoodbye(at: now),
         let section = sections.first(where: { $0.mid == mid })
       else { break }
       noteMuted(true, of: section.transceiverID, .goodbye)

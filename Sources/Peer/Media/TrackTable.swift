@@ -7,6 +7,8 @@ import Wire
 struct TrackTable {
   var sending: [SendingTrack] = []
   var receiving: [ReceivingTrack] = []
+  /// What applications set on senders.
+  var senders = SenderTable()
   var receivers = ReceiverTable()
   /// Which layers of what is received are shown.
   var layers = LayerChoice()
@@ -52,7 +54,7 @@ struct TrackTable {
   }
 
   /// Each sender once: of several layers the first that runs.
-  var senders: [SendingTrack] {
+  var firstOfEachSender: [SendingTrack] {
     sending.indices.filter { index in
       let all = sendingIndices(of: sending[index].transceiver)
       return index == all.first { sending[$0].isRunning } ?? all[0]

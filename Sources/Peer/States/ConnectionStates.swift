@@ -76,14 +76,9 @@ extension PeerStack {
 
   /// What is derived from the layers is brought up to date at the end of each step.
   func settleStates() {
-    let connection = isClosed ? .closed : bundles.connectionState
+    let connection = life.isClosed ? .closed : bundles.connectionState
     if connection != states.connection { tell(states.move(to: connection)) }
-    for state in establishment.follow(states, isClosed: isClosed, at: now) {
-      tell(states.move(to: state))
-    }
-    let isStable = !isClosed && states.signaling == .stable
-    if need.settle(isStable: isStable, isNeeded: negotiation.negotiationIsNeeded) {
-      tell(.negotiationNeeded)
-    }
+    for state in life.follow(states, at: now) { tell(states.move(to: state)) }
+    if life.settle(states, isNeeded: negotiation.negotiationIsNeeded) { tell(.negotiationNeeded) }
   }
 }

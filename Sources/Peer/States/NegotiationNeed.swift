@@ -3,11 +3,13 @@
 struct NegotiationNeed {
   /// Whether something of the negotiation changed since it was last asked whether it is needed;
   /// the answer takes a look at the descriptions, which is too much for every packet.
-  var isOutdated = true
+  private var isOutdated = true
   /// The last answer.
   private(set) var isNeeded = false
   /// Whether negotiationneeded was told and is still unanswered.
   private var wasTold = false
+
+  mutating func outdate() { isOutdated = true }
 
   /// Says whether it is to be told now.
   mutating func settle(isStable: Bool, isNeeded: @autoclosure () -> Bool) -> Bool {

@@ -8,7 +8,7 @@ extension StatsCollector {
   /// One object per attached source; a source that takes another one's place is another object
   /// that counts from 0.
   func mediaSourceStats() -> [StatsObject] {
-    tracks.senders.compactMap { track in
+    tracks.firstOfEachSender.compactMap { track in
       guard let id = mediaSourceID(of: track) else { return nil }
       var stats = builder("media-source", id)
       stats.set("trackIdentifier", trackIdentifier(track.transceiver))

@@ -7,27 +7,27 @@ import Wire
 /// The m-sections that share a transport (RFC 9143), or one that is alone: their transport, and the
 /// RTP session over it (RFC 3550 section 3).
 final class Bundle {
-  var transport: PeerTransport
-  var flow: MediaFlow
-  var transportOutputs = Outbox<PeerTransport.Output>()
-  var flowOutputs = Outbox<MediaFlow.Output>()
+  private(set) var transport: PeerTransport
+  private(set) var flow: MediaFlow
+  private var transportOutputs = Outbox<PeerTransport.Output>()
+  private var flowOutputs = Outbox<MediaFlow.Output>()
 
   /// The media sections that were agreed on.
-  var mids: [String] = []
+  private(set) var mids: [String] = []
   /// The states as they were told last.
-  var iceState = ICEConnectionState.new
-  var gatheringState = ICEGatheringState.new
-  var dtlsState = DTLSTransportState.new
+  private(set) var iceState = ICEConnectionState.new
+  private(set) var gatheringState = ICEGatheringState.new
+  private(set) var dtlsState = DTLSTransportState.new
   /// Whether all candidates of the present generation were told.
-  var hasAllCandidates = false
+  private(set) var hasAllCandidates = false
   /// What the video encoders of the sections may spend together, once the flow said so.
-  var videoBitrate: UInt64?
+  private(set) var videoBitrate: UInt64?
   /// Among how many bundles the bit rate of the peer is shared.
-  var bitrateShare: UInt64 = 1
+  private(set) var bitrateShare: UInt64 = 1
   /// When the peer's last RTCP packet came, if it was a goodbye.
-  var goodbye: Instant?
+  private var goodbye: Instant?
   /// The pair in use, as it was told last.
-  var selectedPair: ICEPairReport?
+  private var selectedPair: ICEPairReport?
   /// The own ends of its sockets.
   private(set) var addresses: [SocketAddress] = []
 
@@ -42,6 +42,73 @@ final class Bundle {
   /// The name of the DTLS association among the state machines of the peer.
   var dtlsMachine: String { number == 0 ? "dtls" : "dtls \(number + 1)" }
 
+  /// Shows every packet in the clear to those who look into a replay.
+  func show(packetsTo onlooker: ((ClearPacket) -> Void)?) { transport.onlooker = onlooker }
+
+  // MARK: Inputs
+
+  /// Gives the transport an input.
+  ///
+  /// - Returns: whether what comes of it is to be asked for; else whoever drove it before does.
+  func step(_ input: consuming PeerTransport.Input, at now: Instant) -> Bool {
+    let isOutermost = transportOutputs.isEmpty
+    transport.step(input, at: now, into: &transportOutputs)
+    return isOutermost
+  }
+
+  /// The same for the flow.
+  func step(_ input: MediaFlow.Input, at now: Instant) -> Bool {
+    let isOutermost = flowOutputs.isEmpty
+    flow.step(input, at: now, into: &flowOutputs)
+    return isOutermost
+  }
+
+  func nextTransportOutput() -> PeerTransport.Output? { transportOutputs.next() }
+
+  func nextFlowOutput() -> MediaFlow.Output? { flowOutputs.next() }
+
+  // MARK: What was agreed on, and told
+
+  func carry(_ mids: [String]) { self.mids = mids }
+
+  /// Shares the bit rate of the peer among so many; false when that is so already.
+  func share(among count: UInt64) -> Bool {
+    defer { bitrateShare = count }
+    return bitrateShare != count
+  }
+
+  func setVideoBitrate(_ bitrate: UInt64) { videoBitrate = bitrate }
+
+  func follow(_ state: ICEConnectionState) { iceState = state }
+
+  func follow(_ state: ICEGatheringState) { gatheringState = state }
+
+  /// Takes a state of the DTLS association; a move to the present state is none.
+  func follow(_ state: DTLSTransportState) -> StateTransition? {
+    guard state != dtlsState else { return nil }
+    defer { dtlsState = state }
+    return StateTransition(machine: dtlsMachine, from: dtlsState.rawValue, to: state.rawValue)
+  }
+
+  /// Takes a candidate that is told, or that there are no more.
+  func note(_ candidate: ICECandidate?) { hasAllCandidates = candidate == nil }
+
+  /// Takes a report of a pair; why it is in use, when that is new.
+  func follow(_ pair: ICEPairReport) -> SelectedPairChange.Reason? {
+    let before = selectedPair
+    guard pair.selected || before?.id == pair.id else { return nil }
+    selectedPair = pair
+    return pair.selected && pair.id != before?.id ? pair.reason(after: before) : nil
+  }
+
+  /// Takes an RTCP packet of the peer, which may say goodbye.
+  func note(isGoodbye: Bool, at now: Instant) { goodbye = isGoodbye ? now : nil }
+
+  /// Whether the packet of this very instant was a goodbye.
+  func saidGoodbye(at now: Instant) -> Bool { goodbye == now }
+
+  // MARK: Sockets
+
   func bind(_ address: SocketAddress) { addresses.append(address) }
 
   func unbind(_ address: SocketAddress) { addresses.removeAll { $0 == address } }
@@ -51,7 +118,9 @@ final class Bundle {
 struct BundleTable {
   private(set) var all: [Bundle]
   /// What an application said since genesis of what all video may spend, in bits per second.
-  var bitrateLimits: (minimum: UInt64?, maximum: UInt64?) = (nil, nil)
+  private(set) var bitrateLimits: (minimum: UInt64?, maximum: UInt64?) = (nil, nil)
+  /// The addresses that may be gathered on, once they are known.
+  private(set) var interfaces: [IPAddress]?
 
   init(_ first: Bundle) { all = [first] }
 
@@ -73,6 +142,12 @@ struct BundleTable {
     let ordinal = ICEAgent.ordinal(ofRequest: request)
     return all.count == 1 && ordinal == 0 ? first : all.first { $0.number & 0xff == ordinal }
   }
+
+  mutating func limitBitrate(minimum: UInt64?, maximum: UInt64?) {
+    bitrateLimits = (minimum, maximum)
+  }
+
+  mutating func learn(_ addresses: [IPAddress]) { interfaces = addresses }
 
   mutating func add(_ bundle: Bundle) {
     let place = all.firstIndex { $0.number > bundle.number } ?? all.endIndex
@@ -138,5 +213,15 @@ extension BundleTable {
     }
     if isDisconnected { return .disconnected }
     return isNew ? .new : isUp ? .connected : .connecting
+  }
+}
+
+extension ICEPairReport {
+  /// Why this pair took the place of another one.
+  fileprivate func reason(after before: ICEPairReport?) -> SelectedPairChange.Reason {
+    guard let before else { return .first }
+    if before.local.usernameFragment != local.usernameFragment { return .restart }
+    if before.state == .failed { return .lost }
+    return nominated && !before.nominated ? .nominated : .preferred
   }
 }

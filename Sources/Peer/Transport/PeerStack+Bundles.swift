@@ -24,7 +24,7 @@ extension PeerStack {
           reportsWithDemands: genesis.configuration.reportsWithKeyframeDemands ?? false))
       bundles.add(bundle)
       begin(bundle)
-      if let interfaces { drive(bundle, .interfaces(interfaces)) }
+      if let interfaces = bundles.interfaces { drive(bundle, .interfaces(interfaces)) }
     }
   }
 
@@ -79,7 +79,7 @@ extension PeerStack {
         name: "RangeError",
         message: "the bit rates are not in order: minimum, current, maximum")
     }
-    bundles.bitrateLimits = limits
+    bundles.limitBitrate(minimum: limits.minimum, maximum: limits.maximum)
     for bundle in bundles.all {
       limitBitrate(of: bundle)
       if let current { drive(bundle, .estimate(current / bundle.bitrateShare)) }
@@ -105,7 +105,7 @@ extension PeerStack {
   }
 
   func learn(_ addresses: [IPAddress]) {
-    interfaces = addresses
+    bundles.learn(addresses)
     driveAll(.interfaces(addresses))
   }
 

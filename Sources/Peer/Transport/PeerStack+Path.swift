@@ -8,19 +8,13 @@ import Wire
 extension PeerStack {
   /// Follows which pair carries a transport, and tells when it is another one.
   func follow(_ pair: ICEPairReport, of bundle: Bundle) {
-    let before = bundle.selectedPair
-    guard pair.selected else {
-      if before?.id == pair.id { bundle.selectedPair = pair }
-      return
-    }
-    bundle.selectedPair = pair
-    guard pair.id != before?.id else { return }
+    guard let reason = bundle.follow(pair) else { return }
     notify(
       .selectedPair,
       .selectedPair(
         SelectedPairChange(
           transport: bundle.number, local: pair.local.description,
-          remote: pair.remote.description, reason: pair.reason(after: before),
+          remote: pair.remote.description, reason: reason,
           lastReceivedMilliseconds: lastReceived(over: pair, of: bundle))))
   }
 
@@ -51,14 +45,13 @@ extension PeerStack {
   /// Takes note of a state of ICE that ends the connection, or begins it again.
   func noteEnd(_ state: ICEConnectionState) {
     if state == .failed { end(.iceFailed) }
-    if state == .connected, lastEnd == .iceFailed { lastEnd = nil }
+    if state == .connected { life.takeBack(.iceFailed) }
   }
 
   /// Tells why the connection is over, once for each reason; what follows from the application's
   /// own closing is none.
   func end(_ reason: ConnectionEnd) {
-    guard lastEnd != reason, lastEnd != .application else { return }
-    lastEnd = reason
+    guard life.end(reason) else { return }
     notify(.connectionEnd, .connectionEnded(reason))
   }
 }
@@ -72,16 +65,6 @@ extension GatheringError {
   }
 }
 
-extension ICEPairReport {
-  /// Why this pair took the place of another one.
-  fileprivate func reason(after before: ICEPairReport?) -> SelectedPairChange.Reason {
-    guard let before else { return .first }
-    if before.local.usernameFragment != local.usernameFragment { return .restart }
-    if before.state == .failed { return .lost }
-    return nominated && !before.nominated ? .nominated : .preferred
-  }
-}
-
 extension ICECandidate {
-  fileprivate var usernameFragment: String? { extensions.first { $0.name == "ufrag" }?.value }
+  var usernameFragment: String? { extensions.first { $0.name == "ufrag" }?.value }
 }

@@ -10,10 +10,8 @@ import Wire
 // The transports below media and data.
 extension PeerStack {
   func drive(_ bundle: Bundle, _ input: consuming PeerTransport.Input) {
-    let isOutermost = bundle.transportOutputs.isEmpty
-    bundle.transport.step(input, at: now, into: &bundle.transportOutputs)
-    guard isOutermost else { return }
-    while let output = bundle.transportOutputs.next() { handle(output, of: bundle) }
+    guard bundle.step(input, at: now) else { return }
+    while let output = bundle.nextTransportOutput() { handle(output, of: bundle) }
   }
 
   private func handle(_ output: consuming PeerTransport.Output, of bundle: Bundle) {
@@ -27,10 +25,10 @@ extension PeerStack {
       drive(bundle, MediaFlow.Input.rtcp(packet, arrival: arrival))
     case .data(let packet): receiveData(packet, over: bundle)
     case .gatheringState(let state):
-      bundle.gatheringState = state
+      bundle.follow(state)
       tell(states.move(to: bundles.iceGatheringState))
     case .iceState(let state):
-      bundle.iceState = state
+      bundle.follow(state)
       tell(states.move(to: bundles.iceConnectionState))
       noteEnd(state)
     case .dtlsState(let state): follow(state, of: bundle)
@@ -49,7 +47,7 @@ extension PeerStack {
   }
 
   private func signal(_ candidate: ICECandidate?, of bundle: Bundle) {
-    bundle.hasAllCandidates = candidate == nil
+    bundle.note(candidate)
     guard let candidate else {
       if bundles.all.allSatisfy(\.hasAllCandidates) { tell(.localCandidate(nil)) }
       return
@@ -66,12 +64,8 @@ extension PeerStack {
 
   /// Tells of a state of a DTLS association; the data channels live and die with theirs.
   func follow(_ state: DTLSTransportState, of bundle: Bundle) {
-    if state != bundle.dtlsState {
-      tell(
-        .state(
-          StateTransition(
-            machine: bundle.dtlsMachine, from: bundle.dtlsState.rawValue, to: state.rawValue)))
-      bundle.dtlsState = state
+    if let transition = bundle.follow(state) {
+      tell(transition)
       if state == .closed { end(.peer) }
       if state == .failed { end(.dtlsFailed) }
     }
