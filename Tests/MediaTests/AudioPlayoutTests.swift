@@ -151,7 +151,7 @@ struct AudioPlayoutTests {
     #expect(machine.counters.packetsDiscarded == early.packetsDiscarded)
     let played = numbers(outputs)
     #expect(zip(played, played.dropFirst()).allSatisfy { $0 < $1 })
-    #expect((.milliseconds(75)...Interval.milliseconds(92)).contains(machine.targetDelay))
+    #expect((.milliseconds(75)...Interval.milliseconds(92)).contains(machine.snapshot.targetDelay))
   }
 
   @Test func theDelayShrinksWhenTheJitterIsOver() {
@@ -162,7 +162,7 @@ struct AudioPlayoutTests {
       var machine = AudioPlayout(track: "a", codecs: codecs)
       let inputs = arrivals(2_000) { $0 < 500 ? Int64(dice.integer(below: 200)) : 0 }
       let outputs = run(&machine, inputs, until: 39_990)
-      #expect(machine.targetDelay == AudioPlayout.leastDelay)
+      #expect(machine.snapshot.targetDelay == AudioPlayout.leastDelay)
       #expect(machine.counters.removedSamplesForAcceleration >= 5 * 960)
       guard case .played(let last) = outputs.last?.output, let frame = last.frame else {
         Issue.record("nothing played")

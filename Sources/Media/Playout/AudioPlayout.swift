@@ -24,45 +24,25 @@ package struct AudioPlayout: Machine {
   /// The least and the most that packets are delayed beyond the fastest transit.
   package static let leastDelay = Interval.milliseconds(40)
   package static let mostDelay = Interval.milliseconds(500)
-  /// Added to the spread of the transits.
-  private static let margin = Interval.milliseconds(10)
   /// How many ticks a late step makes up for; then the clock is set forward.
   private static let mostLateTicks = 10
 
+  /// After so many made-up samples in a row the track falls silent: 1 s, or 100 ms when it was
+  /// quiet before, for then the sender most likely pauses.
+  private static let mostConcealed = 48_000
+  private static let mostConcealedWhenQuiet = 4_800
+  /// A delay that is too long by more than this is shortened at once.
+  private static let mostExcess = Interval.milliseconds(300)
+
   /// What was done so far.
-  package internal(set) var counters = AudioPlayoutCounters()
-
-  let track: String
-  let channels: Int
-  let codecs: any CodecFactory
-  /// What the delay is at least, whatever the arrivals say.
-  private let minimumDelay: Interval
-  /// What the delay is at least so that the video frames of the same stream keep up with the audio.
-  package var alignedDelay = Interval.zero
-  /// How loud the audio is made before anything is counted or handed out.
-  package var gain = PlayoutGain.unity
-  var decoder: (any AudioDecoding)?
-  var hasFailed = false
-
-  var buffer = AudioPacketBuffer()
-  var timing = ArrivalSpread(clockRate: AudioBlock.sampleRate)
-  var ssrc: UInt32?
+  package private(set) var counters = AudioPlayoutCounters()
   /// When the next block goes out; nil while the track is silent.
-  package internal(set) var nextTick: Instant?
-  /// The media time of the next sample.
-  var playhead: Int64 = 0
-  /// Whether something was played since the track was last silent.
-  var hasPlayed = false
-  /// The newest sequence number played, and how long the last packet was.
-  var lastSequence: Int64?
-  var lastDuration = 960
-  /// Whether the block played last was quiet, so that the ear bears a change of the delay.
-  var isQuiet = true
-  /// Samples made up in a row, and those of them during which the playhead stood still.
-  var concealedRun = 0
-  var heldSamples: Int64 = 0
-  /// Ticks since the delay was changed.
-  var ticksSinceAdjustment = 0
+  package private(set) var nextTick: Instant?
+  private var ssrc: UInt32?
+  private var buffer = AudioPacketBuffer()
+  private var delay: AudioDelay
+  private var place = AudioPlace()
+  private var decoder: PlayoutDecoder
 
   /// Creates the playout of a track.
   ///
@@ -72,35 +52,26 @@ package struct AudioPlayout: Machine {
   package init(
     track: String, codecs: any CodecFactory, channels: Int = 1, minimumDelay: Interval = .zero
   ) {
-    self.minimumDelay = min(minimumDelay, .seconds(5))
-    self.track = track
-    self.codecs = codecs
-    self.channels = min(max(channels, 1), 2)
+    delay = AudioDelay(minimum: minimumDelay)
+    decoder = PlayoutDecoder(track: track, channels: min(max(channels, 1), 2), codecs: codecs)
   }
 
   package var deadline: Instant? { nextTick }
 
-  // What follows is asked for with every block: in place, because a call would copy the whole
-  // playout.
-
-  /// The delay that the arrivals of the last seconds call for.
-  @inline(__always)
-  var networkDelay: Interval {
-    min(max(timing.spread + AudioPlayout.margin, AudioPlayout.leastDelay), AudioPlayout.mostDelay)
-  }
-
   /// The delay of the track for itself, without regard to others of its stream.
   @inline(__always)
-  package var ownDelay: Interval { max(minimumDelay, networkDelay) }
-
-  /// The delay that is aimed at.
-  @inline(__always)
-  package var targetDelay: Interval { max(ownDelay, alignedDelay) }
+  package var ownDelay: Interval { delay.own }
 
   /// When a sample would be played if the track were for itself; nil before the first packet.
   package func ownPlayout(ofRTPTime time: UInt32) -> Instant? {
-    timing.fastestArrival(ofRTPTime: time).map { $0 + ownDelay }
+    delay.ownPlayout(ofRTPTime: time)
   }
+
+  /// Sets the least delay with which the video frames of the same stream keep up with the audio.
+  package mutating func align(to delay: Interval) { self.delay.align(to: delay) }
+
+  /// Sets how loud the audio is made before anything is counted or handed out.
+  package mutating func setGain(_ gain: PlayoutGain) { decoder.setGain(gain) }
 
   package mutating func step(
     _ input: Input, at now: Instant, into outbox: inout Outbox<Output>
@@ -113,7 +84,7 @@ package struct AudioPlayout: Machine {
         tick(nextTick, at: now, into: &outbox)
       }
       guard let nextTick, nextTick <= now else { return }
-      self.nextTick = now + interval(lastDuration)
+      self.nextTick = now + interval(place.lastDuration)
     }
   }
 
@@ -125,28 +96,22 @@ package struct AudioPlayout: Machine {
     }
     if frame.ssrc != ssrc {
       ssrc = frame.ssrc
-      timing.reset()
+      delay.reset()
       reset()
     }
-    switch timing.observe(
-      time: frame.extendedTime, sequence: frame.firstSequence, arrival: frame.firstArrival)
-    {
+    switch delay.observe(frame) {
     case .steady: break
     case .jumped: reset()
     case .straggler:
       counters.packetsDiscarded &+= 1
       return
     }
-    if let lastSequence, frame.firstSequence <= lastSequence {
-      // The same packet again is no loss, a late one is.
-      if frame.firstSequence == lastSequence {
-        counters.packetsDuplicated &+= 1
-      } else {
-        counters.packetsDiscarded &+= 1
-      }
+    switch place.arrival(of: frame) {
+    case .inTime: break
+    case .again:
+      counters.packetsDuplicated &+= 1
       return
-    }
-    if hasPlayed, frame.extendedTime < playhead {
+    case .late:
       counters.packetsDiscarded &+= 1
       return
     }
@@ -158,39 +123,191 @@ package struct AudioPlayout: Machine {
       counters.packetsDuplicated &+= 1
       return
     }
-    if nextTick == nil || !hasPlayed { begin(at: now) }
+    if nextTick == nil || !place.hasPlayed { begin(at: now) }
   }
 
   /// Forgets the packets and the place in the stream.
   private mutating func reset() {
     counters.packetsDiscarded &+= UInt64(buffer.entries.count)
     buffer.removeAll()
-    lastSequence = nil
-    rest()
-  }
-
-  /// Falls silent until the next packet.
-  mutating func rest() {
+    place.forget()
     nextTick = nil
-    hasPlayed = false
-    heldSamples = 0
-    concealedRun = 0
   }
 
   /// Plans the first block: the oldest packet at its time.
   private mutating func begin(at now: Instant) {
     guard let first = buffer.first else { return }
-    playhead = first.frame.extendedTime
-    nextTick = max(now, dueTime(of: playhead))
-    ticksSinceAdjustment = 0
+    place.move(to: first.frame.extendedTime)
+    nextTick = max(now, delay.dueTime(of: place.playhead))
+    delay.noteAdjustment()
   }
 
-  /// When the sample of a media time should be played, given the delay wanted now.
-  @inline(__always)
-  func dueTime(of time: Int64) -> Instant { timing.fastestArrival(of: time) + targetDelay }
-
   /// How long so many samples last.
-  func interval(_ samples: Int) -> Interval {
+  private func interval(_ samples: Int) -> Interval {
     Interval(nanoseconds: Int64(samples) * 62_500 / 3)
+  }
+
+  // MARK: - A tick
+
+  /// Decides on and plays the block that is due.
+  private mutating func tick(_ due: Instant, at now: Instant, into outbox: inout Outbox<Output>) {
+    delay.tick()
+    dropOverdue(due)
+    guard let head = buffer.first else {
+      hold(at: due, into: &outbox)
+      return
+    }
+    let gap = place.closeGap(before: head)
+    if gap > 0 {
+      bridge(gap, before: head, at: due, into: &outbox)
+      return
+    }
+    let excess = due - delay.dueTime(of: place.playhead)
+    let last = interval(place.lastDuration)
+    if place.hasPlayed, delay.shouldInsert(excess, block: last) {
+      delay.noteAdjustment()
+      conceal(place.lastDuration, isInsertion: true, into: &outbox)
+      nextTick = due + last
+    } else if place.hasPlayed, buffer.firstIsFollowed,
+      delay.shouldRemove(excess, block: interval(head.packet.duration))
+    {
+      delay.noteAdjustment()
+      remove(head)
+      guard let next = buffer.first else { return }
+      play(next, due: due, at: now, into: &outbox)
+    } else {
+      play(head, due: due, at: now, into: &outbox)
+    }
+  }
+
+  /// Catches up at once when far more is buffered than wanted, as after a stall.
+  private mutating func dropOverdue(_ due: Instant) {
+    while let head = buffer.first, buffer.entries.count > 1,
+      due - delay.dueTime(of: head.frame.extendedTime) > AudioPlayout.mostExcess
+    {
+      remove(head)
+      delay.noteAdjustment()
+    }
+  }
+
+  /// Leaves a packet out to shorten the delay.
+  private mutating func remove(_ head: AudioPacketBuffer.Entry) {
+    counters.removedSamplesForAcceleration &+= UInt64(head.packet.duration)
+    place.skip(head)
+    buffer.removeFirst()
+  }
+
+  // MARK: - Gaps
+
+  /// Nothing is there: makes something up and holds the place for late packets.
+  private mutating func hold(at due: Instant, into outbox: inout Outbox<Output>) {
+    let limit = delay.isQuiet ? AudioPlayout.mostConcealedWhenQuiet : AudioPlayout.mostConcealed
+    guard place.concealedRun < limit else {
+      place.rest()
+      nextTick = nil
+      return
+    }
+    conceal(place.lastDuration, isInsertion: false, into: &outbox)
+    place.hold()
+    nextTick = due + interval(place.lastDuration)
+  }
+
+  /// The packet that is due is missing but a later one is there.
+  private mutating func bridge(
+    _ gap: Int64, before head: AudioPacketBuffer.Entry, at due: Instant,
+    into outbox: inout Outbox<Output>
+  ) {
+    let isPause = place.isFollowed(by: head.frame)
+    let limit = isPause ? AudioPlayout.mostConcealedWhenQuiet : AudioPlayout.mostConcealed
+    guard place.concealedRun < limit, gap <= Int64(AudioPlayout.mostConcealed) else {
+      // The gap is as good as silence: on with the packet after it, at its time.
+      place.move(to: head.frame.extendedTime)
+      nextTick = max(due, delay.dueTime(of: place.playhead))
+      return
+    }
+    if !isPause, head.packet.hasInbandFEC, gap <= Int64(head.packet.frameDuration) {
+      recover(Int(gap) / 120 * 120, from: head.frame, into: &outbox)
+      place.move(to: head.frame.extendedTime)
+      nextTick = due + interval(Int(gap))
+      return
+    }
+    let count = min(Int(gap) / 120 * 120, place.lastDuration)
+    conceal(count, isInsertion: false, into: &outbox)
+    place.move(to: place.playhead &+ Int64(count))
+    nextTick = due + interval(count)
+  }
+
+  // MARK: - Audio
+
+  private mutating func play(
+    _ entry: AudioPacketBuffer.Entry, due: Instant, at now: Instant,
+    into outbox: inout Outbox<Output>
+  ) {
+    buffer.removeFirst()
+    place.play(entry)
+    nextTick = due + interval(entry.packet.duration)
+    let decoded = decode(.payload(entry.frame.bytes), lasting: entry.packet.duration)
+    counters.countEmitted(
+      samples: decoded.block.frameCount, delay: now - entry.frame.firstArrival,
+      target: delay.target, minimum: delay.network)
+    delay.note(
+      level: AudioMeter.level(energy: decoded.energy, frameCount: decoded.block.frameCount))
+    put(.packet, entry.frame, decoded, into: &outbox)
+  }
+
+  private mutating func recover(
+    _ count: Int, from frame: ReceivedFrame, into outbox: inout Outbox<Output>
+  ) {
+    let decoded = decode(
+      .recoverPrevious(from: frame.bytes, frameCount: count), lasting: count)
+    counters.recoveredSamples &+= UInt64(decoded.block.frameCount)
+    counters.fecPacketsReceived &+= 1
+    place.recover()
+    put(.recovered, frame, decoded, into: &outbox)
+  }
+
+  private mutating func conceal(
+    _ count: Int, isInsertion: Bool, into outbox: inout Outbox<Output>
+  ) {
+    let decoded = decode(.conceal(frameCount: count), lasting: count)
+    let samples = UInt64(decoded.block.frameCount)
+    if isInsertion {
+      counters.insertedSamplesForDeceleration &+= samples
+    } else {
+      if place.conceal(count) { counters.concealmentEvents &+= 1 }
+      counters.concealedSamples &+= samples
+      let level = AudioMeter.level(energy: decoded.energy, frameCount: decoded.block.frameCount)
+      if delay.isSilent(level: level) {
+        counters.silentConcealedSamples &+= samples
+      }
+    }
+    put(.concealed, nil, decoded, into: &outbox)
+  }
+
+  private mutating func put(
+    _ origin: PlayedAudio.Origin, _ frame: ReceivedFrame?, _ decoded: DecodedAudio,
+    into outbox: inout Outbox<Output>
+  ) {
+    counters.countPlayed(decoded)
+    outbox.append(.played(PlayedAudio(origin: origin, frame: frame, decoded: decoded)))
+  }
+
+  private mutating func decode(
+    _ request: AudioDecodeRequest, lasting frameCount: Int
+  ) -> DecodedAudio {
+    decoder.decode(request, lasting: frameCount, failures: &counters.decodingFailures)
+  }
+}
+
+extension AudioPlayout {
+  /// The playout as it stands.
+  package var snapshot: AudioPlayoutSnapshot {
+    let end = buffer.entries.last?.end ?? place.playhead
+    return AudioPlayoutSnapshot(
+      bufferedPackets: buffer.entries.count,
+      buffered: interval(Int(clamping: max(0, end.subtractingReportingOverflow(place.playhead).0))),
+      targetDelay: delay.target, alignedDelay: delay.aligned, playhead: place.playhead,
+      isSilent: nextTick == nil, nextTick: nextTick,
+      concealedRun: interval(place.concealedRun), counters: counters)
   }
 }

@@ -31,19 +31,6 @@ package struct VideoPlayoutSnapshot: Sendable {
   package var counters: VideoPlayoutCounters
 }
 
-extension AudioPlayout {
-  /// The playout as it stands.
-  package var snapshot: AudioPlayoutSnapshot {
-    let end = buffer.entries.last?.end ?? playhead
-    return AudioPlayoutSnapshot(
-      bufferedPackets: buffer.entries.count,
-      buffered: interval(Int(clamping: max(0, end.subtractingReportingOverflow(playhead).0))),
-      targetDelay: targetDelay, alignedDelay: alignedDelay, playhead: playhead,
-      isSilent: nextTick == nil, nextTick: nextTick,
-      concealedRun: interval(concealedRun), counters: counters)
-  }
-}
-
 extension VideoPlayout {
   /// The playout as it stands.
   package var snapshot: VideoPlayoutSnapshot {

@@ -91,7 +91,7 @@ struct ReceivingTrack: Machine {
   /// Takes what the application set.
   mutating func set(_ state: TrackState) {
     isEnabled = state.isEnabled
-    audio?.gain = state.isEnabled ? PlayoutGain(volume: state.volume) : .silence
+    audio?.setGain(state.isEnabled ? PlayoutGain(volume: state.volume) : .silence)
   }
 
   // MARK: Audio
@@ -197,7 +197,7 @@ struct ReceivingTrack: Machine {
   mutating func align(by nanoseconds: Int64) {
     defer { deadline = earliest(audio?.nextTick, video?.deadline) }
     let extra = Interval(nanoseconds: nanoseconds)
-    if let own = audio?.ownDelay { audio?.alignedDelay = nanoseconds == 0 ? .zero : own + extra }
+    if let own = audio?.ownDelay { audio?.align(to: nanoseconds == 0 ? .zero : own + extra) }
     if let own = video?.ownDelay { video?.alignedDelay = nanoseconds == 0 ? .zero : own + extra }
   }
 }

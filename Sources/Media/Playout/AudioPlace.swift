@@ -1,0 +1,101 @@
+import RTP
+import Wire
+
+/// How far a stream of audio was played, and what was made up since.
+struct AudioPlace {
+  /// What was played before a packet came.
+  enum Arrival {
+    /// Nothing that it would be needed for.
+    case inTime
+    /// The packet itself: the same again is no loss.
+    case again
+    case late
+  }
+
+  /// The media time of the next sample.
+  private(set) var playhead: Int64 = 0
+  /// Whether something was played since the track was last silent.
+  private(set) var hasPlayed = false
+  /// The newest sequence number played, and how long the last packet was.
+  private var lastSequence: Int64?
+  private(set) var lastDuration = 960
+  /// Samples made up in a row, and those of them during which the playhead stood still.
+  private(set) var concealedRun = 0
+  private var heldSamples: Int64 = 0
+
+  /// Whether a packet comes before what was played.
+  func arrival(of frame: ReceivedFrame) -> Arrival {
+    if let lastSequence, frame.firstSequence <= lastSequence {
+      return frame.firstSequence == lastSequence ? .again : .late
+    }
+    return hasPlayed && frame.extendedTime < playhead ? .late : .inTime
+  }
+
+  /// Whether a packet follows the one played last, so that nothing between them was lost.
+  func isFollowed(by frame: ReceivedFrame) -> Bool {
+    lastSequence.map { frame.firstSequence == $0 &+ 1 } ?? false
+  }
+
+  /// Another stream begins.
+  mutating func forget() {
+    lastSequence = nil
+    rest()
+  }
+
+  /// Falls silent until the next packet.
+  mutating func rest() {
+    hasPlayed = false
+    heldSamples = 0
+    concealedRun = 0
+  }
+
+  /// Goes on at a media time.
+  mutating func move(to time: Int64) { playhead = time }
+
+  mutating func play(_ entry: AudioPacketBuffer.Entry) {
+    pass(entry)
+    lastDuration = entry.packet.duration
+    concealedRun = 0
+    hasPlayed = true
+  }
+
+  /// A packet is left out.
+  mutating func skip(_ entry: AudioPacketBuffer.Entry) {
+    pass(entry)
+    heldSamples = 0
+  }
+
+  private mutating func pass(_ entry: AudioPacketBuffer.Entry) {
+    playhead = entry.end
+    lastSequence = max(lastSequence ?? entry.frame.lastSequence, entry.frame.lastSequence)
+  }
+
+  // MARK: What is made up
+
+  /// Counts made-up samples; whether they are the first of a run.
+  mutating func conceal(_ count: Int) -> Bool {
+    defer { concealedRun += count }
+    return concealedRun == 0
+  }
+
+  /// What was lost is there again.
+  mutating func recover() { concealedRun = 0 }
+
+  /// The playhead stood still while a block was made up.
+  mutating func hold() { heldSamples += Int64(lastDuration) }
+
+  /// Sets what was made up while the place was held against the gap before a packet; gives what is
+  /// left of it.
+  mutating func closeGap(before head: AudioPacketBuffer.Entry) -> Int64 {
+    let gap = head.frame.extendedTime &- playhead
+    guard gap > 0 else {
+      heldSamples = 0
+      return 0
+    }
+    playhead &+= min(gap, heldSamples)
+    heldSamples = 0
+    // Less than 2.5 ms cannot be made up.
+    if head.frame.extendedTime &- playhead < 120 { playhead = head.frame.extendedTime }
+    return head.frame.extendedTime &- playhead
+  }
+}

@@ -1,0 +1,41 @@
+import RTP
+
+/// The decoder of a playout, which is made for the first block that needs it, and how loud its
+/// audio is made.
+struct PlayoutDecoder {
+  private let track: String
+  private let channels: Int
+  private let codecs: any CodecFactory
+  private var decoder: (any AudioDecoding)?
+  private var hasFailed = false
+  /// How loud the audio is made before anything is counted or handed out.
+  private var gain = PlayoutGain.unity
+
+  init(track: String, channels: Int, codecs: any CodecFactory) {
+    self.track = track
+    self.channels = channels
+    self.codecs = codecs
+  }
+
+  mutating func setGain(_ gain: PlayoutGain) { self.gain = gain }
+
+  /// Calls the decoder; what it refuses is counted, and is silence of the same length.
+  mutating func decode(
+    _ request: AudioDecodeRequest, lasting frameCount: Int, failures: inout UInt64
+  ) -> DecodedAudio {
+    do throws(CodecError) {
+      if decoder == nil && !hasFailed {
+        // Once is enough: a library that is not there will not come.
+        hasFailed = true
+        decoder = try codecs.audioDecoder(track: track, channels: channels)
+        hasFailed = false
+      }
+      if let decoder { return gain.applied(to: try decoder.decode(request)) }
+    } catch {
+      failures &+= 1
+    }
+    let samples = [Int16](repeating: 0, count: frameCount * channels)
+    return DecodedAudio(
+      block: AudioBlock(samples: samples, channels: channels), peak: 0, energy: 0)
+  }
+}
