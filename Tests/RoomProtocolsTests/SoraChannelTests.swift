@@ -66,4 +66,39 @@ struct SoraChannelTests {
       pair.takeEvents().last
         == .ended(RoomEnding(.kicked, code: 1000, message: "DISCONNECTED-API")))
   }
+
+  // MARK: The parts
+
+  private func channels(_ labels: String...) -> SoraChannels {
+    var channels = SoraChannels()
+    channels.begin(labels.compactMap { SoraChannel(.members(("label", .text($0)))) })
+    return channels
+  }
+
+  @Test func theWebSocketIsGivenUpOnceSignalingHasGoneOver() {
+    var channels = channels("signaling")
+    channels.switchOver(ignoresSocket: false)
+    channels.noteSignaling(at: .zero)
+    #expect(channels.hasSwitched && !channels.outlivesSocket && channels.deadline == nil)
+    channels.switchOver(ignoresSocket: true)
+    channels.noteSignaling(at: .zero)
+    channels.noteSignaling(at: .zero + .seconds(5))
+    #expect(channels.outlivesSocket && channels.deadline == .zero + .seconds(10))
+    let isDue = [9, 10, 11].map { channels.takeDue(at: .zero + .seconds($0)) }
+    #expect(isDue == [false, true, false])
+    channels.end()
+    #expect(!channels.hasSwitched && channels["signaling"] == nil)
+  }
+
+  @Test func messagesGoOverTheChannelThatTheirTypeNames() {
+    var channels = channels("signaling", "#a", "#b")
+    let message = UserMessage(type: "#b", text: "hi")
+    #expect(channels.outgoing(message) == nil)
+    channels.switchOver(ignoresSocket: true)
+    let bytes = Array("hi".utf8)
+    #expect(channels.outgoing(message) == .sendOnChannel(label: "#b", .binary(bytes)))
+    let untyped = UserMessage(type: "", text: "hi")
+    #expect(channels.outgoing(untyped) == .sendOnChannel(label: "#a", .binary(bytes)))
+    #expect(channels.outgoing(UserMessage(type: "#c", text: "hi")) == nil)
+  }
 }

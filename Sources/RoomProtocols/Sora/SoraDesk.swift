@@ -8,11 +8,9 @@ struct SoraDesk: Sendable {
   var link: ServerLink
   var roster = Roster()
   /// The own connection, as the server calls it.
-  var participant: String?
-  /// The data channels by which the server talks, once it has switched to them.
-  var channels: [SoraChannel] = []
-  var hasSwitched = false
-  var connection: ConnectionID?
+  private(set) var participant: String?
+  var channels = SoraChannels()
+  private(set) var connection: ConnectionID?
   private(set) var now = Instant.zero
   private(set) var outputs: [SignalingOutput] = []
   private var connectionCount: UInt32 = 0
@@ -37,11 +35,22 @@ struct SoraDesk: Sendable {
   mutating func close() -> Bool { link.close(at: now, into: &outputs) }
   mutating func pass() -> ServerLink.News? { link.pass(at: now, into: &outputs) }
 
-  func channel(_ label: String) -> SoraChannel? { channels.first { $0.label == label } }
+  /// The server has taken this side in.
+  mutating func begin(_ offer: SoraOffer) {
+    participant = offer.connection
+    channels.begin(offer.channels)
+  }
+
+  /// Nothing of a session is left.
+  mutating func reset() {
+    tell(roster.retain([]))
+    channels.end()
+    connection = nil
+  }
 
   /// Says something of signaling, on whichever way it goes now.
   mutating func say(_ value: JSONValue) {
-    if hasSwitched, channel(SoraChannel.signaling) != nil {
+    if channels.hasSwitched, channels[SoraChannel.signaling] != nil {
       say(value, on: SoraChannel.signaling)
     } else {
       link.send(value.json, into: &outputs)
@@ -53,7 +62,7 @@ struct SoraDesk: Sendable {
 
   /// Says something on a data channel; without it nothing is said.
   mutating func say(_ value: JSONValue, on label: String) {
-    guard let connection, let channel = channel(label) else { return }
+    guard let connection, let channel = channels[label] else { return }
     request(connection, .sendOnChannel(label: label, channel.frame(value.json)))
   }
 

@@ -19,9 +19,6 @@ package struct SoraMachine: SignalingMachine {
   /// How long the first offer waits for own media.
   private static let holdSeconds: Int64 = 2
   private static let leaveSeconds: Int64 = 3
-  /// After the first message on the data channel the WebSocket is closed, where the server says
-  /// that this is no loss.
-  private static let switchSeconds: Int64 = 10
   private static let redirectsMaximum = 5
 
   private let options: [String: String]
@@ -34,12 +31,7 @@ package struct SoraMachine: SignalingMachine {
   private var due: Instant?
   private var redirectCount = 0
   private var wasJoined = false
-  /// Whether the loss of the WebSocket is none, and when it is given up.
-  private var ignoresSocket = false
-  private var socketDue: Instant?
-  private var statsCount: UInt32 = 0
-  /// Who asked for statistics: the WebSocket, or the channel of that name.
-  private var statsAsked: [(action: ActionID, isOnChannel: Bool)] = []
+  private var statistics = SoraStatistics()
 
   package init(_ configuration: SignalingConfiguration, entropy: Entropy) {
     desk = SoraDesk(configuration)
@@ -56,13 +48,13 @@ package struct SoraMachine: SignalingMachine {
   }
 
   package var deadline: Instant? {
-    phase == .over ? nil : earliest(earliest(desk.link.deadline, due), socketDue)
+    phase == .over ? nil : earliest(earliest(desk.link.deadline, due), desk.channels.deadline)
   }
 
   package var status: [(name: String, value: String)] {
     [
       ("phase", phase.rawValue), ("connection", desk.participant ?? ""),
-      ("signaling", desk.hasSwitched ? "data channel" : "websocket"),
+      ("signaling", desk.channels.hasSwitched ? "data channel" : "websocket"),
     ] + media.status
   }
 
@@ -84,10 +76,7 @@ package struct SoraMachine: SignalingMachine {
 
   private mutating func pass() {
     if let news = desk.pass() { take(news) }
-    if let socketDue, socketDue <= desk.now {
-      self.socketDue = nil
-      _ = desk.close()
-    }
+    if desk.channels.takeDue(at: desk.now) { _ = desk.close() }
     guard let due, due <= desk.now else { return }
     self.due = nil
     switch phase {
@@ -137,18 +126,11 @@ package struct SoraMachine: SignalingMachine {
   }
 
   private mutating func send(_ message: UserMessage, _ action: ActionID) {
-    let wanted = message.type.hasPrefix("#") ? message.type : nil
-    guard let connection = desk.connection, desk.hasSwitched,
-      let channel = desk.channels.first(where: { $0.isOwn && (wanted ?? $0.label) == $0.label })
-    else {
+    guard let connection = desk.connection, let request = desk.channels.outgoing(message) else {
       return desk.tell(
         action, SignalingFailure(.messageFailed, "there is no data channel for messages"))
     }
-    let bytes = Array(message.text.utf8)
-    desk.request(
-      connection,
-      .sendOnChannel(
-        label: channel.label, .binary(channel.isCompressed ? Zlib.compressed(bytes) : bytes)))
+    desk.request(connection, request)
     desk.tell(action)
   }
 
@@ -158,7 +140,7 @@ package struct SoraMachine: SignalingMachine {
     due = desk.now + .seconds(SoraMachine.leaveSeconds)
     desk.say(.members(("type", "disconnect"), ("reason", "NO-ERROR")))
     // The server closes what is open; without a way there is nothing to wait for.
-    if !desk.link.isOpen, !desk.hasSwitched, desk.close() { end(nil) }
+    if !desk.link.isOpen, !desk.channels.hasSwitched, desk.close() { end(nil) }
   }
 
   // MARK: The WebSocket
@@ -178,7 +160,7 @@ package struct SoraMachine: SignalingMachine {
     case .frame(.binary): break
     case .lost(let code, let reason):
       // Once signaling has switched, the socket may go.
-      if ignoresSocket, desk.hasSwitched, phase == .joined { return }
+      if desk.channels.outlivesSocket, phase == .joined { return }
       lose(reason, code: code)
     case .closed: if phase == .leaving { end(nil) }
     }
@@ -224,12 +206,10 @@ package struct SoraMachine: SignalingMachine {
 
   /// Nothing of the session is left.
   private mutating func reset() {
-    (due, socketDue) = (nil, nil)
-    (desk.hasSwitched, ignoresSocket) = (false, false)
+    due = nil
     media.close(&desk)
-    desk.tell(desk.roster.retain([]))
-    (desk.connection, desk.channels) = (nil, [])
-    statsAsked = []
+    desk.reset()
+    statistics.forget()
   }
 
   private mutating func end(_ failure: SignalingFailure?, _ ending: RoomEnding? = nil) {
@@ -274,8 +254,7 @@ package struct SoraMachine: SignalingMachine {
     guard phase == .offering || phase == .reconnecting, due != nil else { return }
     phase = .joined
     due = desk.now + .seconds(SoraMachine.holdSeconds)
-    desk.participant = offer.connection
-    desk.channels = offer.channels
+    desk.begin(offer)
     desk.link.settle()
     redirectCount = 0
     if wasJoined {
@@ -296,15 +275,7 @@ package struct SoraMachine: SignalingMachine {
     guard wantsStats, let connection = desk.connection else {
       return desk.sayOnSocket(.members(("type", "pong")))
     }
-    ask(connection, isOnChannel: false)
-  }
-
-  private mutating func ask(_ connection: ConnectionID, isOnChannel: Bool) {
-    // Whoever asks again and again gets one answer at a time.
-    guard !statsAsked.contains(where: { $0.isOnChannel == isOnChannel }) else { return }
-    statsCount &+= 1
-    statsAsked.append((ActionID(statsCount), isOnChannel))
-    desk.request(connection, .getStats(ActionID(statsCount)))
+    statistics.ask(connection, isOnChannel: false, &desk)
   }
 
   private mutating func notify(_ value: JSONValue) {
@@ -334,8 +305,8 @@ package struct SoraMachine: SignalingMachine {
 
   private mutating func switched(_ value: JSONValue) {
     guard phase == .joined else { return }
-    desk.hasSwitched = true
-    ignoresSocket = value["ignore_disconnect_websocket"]?.flag == true
+    desk.channels.switchOver(
+      ignoresSocket: value["ignore_disconnect_websocket"]?.flag == true)
     desk.tell(.notification(type: "switched", value.json))
   }
 
@@ -373,15 +344,15 @@ package struct SoraMachine: SignalingMachine {
     switch report {
     case .channelMessage(let label, let frame): take(frame, on: label)
     case .channelClosed(SoraChannel.signaling):
-      guard desk.hasSwitched else { return }
+      guard desk.channels.hasSwitched else { return }
       if phase == .leaving { return end(nil) }
       desk.drop()
       lose("the data channel of signaling was closed", code: nil)
     case .channelOpened(let label):
-      guard desk.channel(label)?.isOwn == true else { return }
+      guard desk.channels[label]?.isOwn == true else { return }
       let told = JSONValue.members(("label", .text(label)))
       desk.tell(.notification(type: "datachannel", told.json))
-    case .stats(let action, let text): answer(action, text)
+    case .stats(let action, let text): statistics.answer(action, text, &desk)
     case .state(.failed):
       guard phase == .joined else { return }
       desk.drop()
@@ -390,42 +361,23 @@ package struct SoraMachine: SignalingMachine {
     }
   }
 
-  private mutating func answer(_ action: ActionID, _ text: String) {
-    guard let index = statsAsked.firstIndex(where: { $0.action == action }) else { return }
-    let isOnChannel = statsAsked.remove(at: index).isOnChannel
-    let stats = JSONValue(text: text) ?? .list([])
-    if isOnChannel {
-      desk.say(.members(("type", "stats"), ("reports", stats)), on: SoraChannel.stats)
-    } else {
-      desk.sayOnSocket(.members(("type", "pong"), ("stats", stats)))
-    }
-  }
-
   private mutating func take(_ frame: SignalingFrame, on label: String) {
-    guard phase == .joined, let channel = desk.channel(label), let bytes = channel.bytes(frame)
+    guard phase == .joined, let channel = desk.channels[label], let bytes = channel.bytes(frame)
     else { return }
-    if channel.isOwn { return message(bytes, channel) }
-    if label == SoraChannel.signaling, ignoresSocket, socketDue == nil {
-      socketDue = desk.now + .seconds(SoraMachine.switchSeconds)
+    if channel.isOwn {
+      if let message = channel.message(bytes) { desk.tell(.message(message)) }
+      return
     }
+    if label == SoraChannel.signaling { desk.channels.noteSignaling(at: desk.now) }
     guard let text = String(validating: bytes, as: UTF8.self),
       let value = try? JSONValue(parsing: text)
     else { return }
     if label == SoraChannel.stats, value["type"]?.text == "req-stats" {
-      if let connection = desk.connection { ask(connection, isOnChannel: true) }
+      if let connection = desk.connection {
+        statistics.ask(connection, isOnChannel: true, &desk)
+      }
     } else {
       take(value)
     }
-  }
-
-  /// A message of an application.
-  private mutating func message(_ bytes: [UInt8], _ channel: SoraChannel) {
-    var (sender, body) = ("", bytes[...])
-    if channel.carriesSender, bytes.count >= SoraChannel.senderLength {
-      sender = String(decoding: bytes.prefix(SoraChannel.senderLength), as: UTF8.self)
-      body = bytes.dropFirst(SoraChannel.senderLength)
-    }
-    guard let text = String(validating: body, as: UTF8.self) else { return }
-    desk.tell(.message(UserMessage(sender: sender, type: channel.label, text: text)))
   }
 }
