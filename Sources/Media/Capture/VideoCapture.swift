@@ -34,7 +34,7 @@ package struct VideoCapture: Machine {
   /// What is spent until the first bit rate comes, in bits per second.
   package static let startBitrate: UInt64 = 600_000
   /// The frame rate that an encoder expects of an application.
-  private static let expectedFramesPerSecond = 30
+  private static let applicationFramesPerSecond = 30
   /// Video frames that follow each other faster than this (1 ms in the 90 kHz clock) are left out.
   private static let leastDistance: Int64 = 90
 
@@ -66,23 +66,15 @@ package struct VideoCapture: Machine {
   /// The instant of media time 0: the first start, unless it was given.
   package private(set) var origin: Instant?
 
-  private let track: String
-  private let codec: CodecName
-  private let codecs: any CodecFactory
   private var clock: Clock?
-  private var encoder: (any VideoEncoding)?
+  private var encoder: CaptureEncoder
   private var isRunning = false
   private var hasFailed = false
   private var isEnabled: Bool
   private var blackout = Blackout()
-  private var wantsKeyframe = true
-  private var bitrate = VideoCapture.startBitrate
   private var thinner = FrameThinner()
   private var scaleDownBy = 1.0
   private var frameClock = FrameClock()
-  private var isScreen = false
-  private var temporalLayers = 1
-  private var pattern: TemporalPattern?
   /// The last media time, not wrapped.
   private var lastMediaTime: Int64?
 
@@ -100,10 +92,8 @@ package struct VideoCapture: Machine {
     isEnabled: Bool = true
   ) {
     self.isEnabled = isEnabled
-    self.codec = codec
     self.counters = counters
-    self.track = track
-    self.codecs = codecs
+    encoder = CaptureEncoder(track: track, codec: codec, codecs: codecs)
     self.origin = origin
     if case .pattern(let width, let height, let framesPerSecond) = source {
       clock = Clock(
@@ -133,26 +123,13 @@ package struct VideoCapture: Machine {
       guard isRunning, clock == nil, let origin else { return }
       let arrival = RTPClock.ticks(from: origin, to: now)
       encode(videoFrame, frameClock.mediaTime(of: timestamp, arrival: arrival), into: &outbox)
-    case .screen(let isScreen):
-      guard isScreen != self.isScreen else { return }
-      self.isScreen = isScreen
-      // An encoder is set up for its content once, so another one goes on in its place.
-      encoder = nil
-      wantsKeyframe = true
-    case .requestKeyframe: wantsKeyframe = true
-    case .bitrate(let bitsPerSecond):
-      guard bitsPerSecond != bitrate else { return }
-      bitrate = bitsPerSecond
-      encoder?.setBitrate(bitsPerSecond)
+    case .screen(let isScreen): encoder.setScreen(isScreen)
+    case .requestKeyframe: encoder.requestKeyframe()
+    case .bitrate(let bitsPerSecond): encoder.setBitrate(bitsPerSecond)
     case .limits(let framesPerSecond, let factor):
       thinner.limit(to: framesPerSecond)
       scaleDownBy = factor
-    case .temporalLayers(let count):
-      guard count != temporalLayers else { return }
-      temporalLayers = count
-      pattern = count > 1 ? TemporalPattern(count: count) : nil
-      encoder = nil
-      wantsKeyframe = true
+    case .temporalLayers(let count): encoder.setTemporalLayers(count)
     case .deadline:
       guard let deadline, now >= deadline else { return }
       tick(at: now, into: &outbox)
@@ -162,7 +139,7 @@ package struct VideoCapture: Machine {
   private mutating func start(at now: Instant) {
     guard !isRunning else { return }
     isRunning = true
-    wantsKeyframe = true
+    encoder.requestKeyframe()
     // Where another capture went before, the frame of this very instant is its.
     let first = origin == nil ? now : now + Interval(nanoseconds: 1)
     let begin = origin ?? now
@@ -184,9 +161,13 @@ package struct VideoCapture: Machine {
     let mediaTime = number / rate * 90_000 + number % rate * 90_000 / rate
     let size = VideoScaler.size(
       width: clock.width, height: clock.height, dividedBy: scaleDownBy)
-    guard let encoder = openEncoder(size.width, size.height, into: &outbox) else { return }
-    encode(
-      videoFrame(number, wantsPixels: encoder.wantsPixels), mediaTime, into: &outbox)
+    do throws(CodecError) {
+      let wantsPixels = try encoder.open(
+        width: size.width, height: size.height, framesPerSecond: expectedFramesPerSecond)
+      encode(videoFrame(number, wantsPixels: wantsPixels), mediaTime, into: &outbox)
+    } catch {
+      fail(error, into: &outbox)
+    }
   }
 
   private mutating func videoFrame(_ number: Int64, wantsPixels: Bool) -> I420Buffer {
@@ -217,51 +198,28 @@ package struct VideoCapture: Machine {
       width: videoFrame.width, height: videoFrame.height, dividedBy: scaleDownBy)
     let scaled = VideoScaler.scaled(videoFrame, width: size.width, height: size.height)
     let videoFrame = isEnabled ? scaled : blackout.black(like: scaled)
-    guard let encoder = openEncoder(videoFrame.width, videoFrame.height, into: &outbox) else {
-      return
-    }
-    lastMediaTime = mediaTime
-    let wireTime = UInt32(truncatingIfNeeded: mediaTime)
-    let step = pattern?.next(isKey: wantsKeyframe)
-    if let step { encoder.begin(step) }
     do throws(CodecError) {
-      let encoded = try encoder.encode(videoFrame, mediaTime: wireTime, forceKey: wantsKeyframe)
-      guard let encoded else { return }
-      if encoded.isKey { wantsKeyframe = false }
+      let made = try encoder.encode(
+        videoFrame, mediaTime: UInt32(truncatingIfNeeded: mediaTime),
+        framesPerSecond: expectedFramesPerSecond)
+      lastMediaTime = mediaTime
+      guard let (frame, encoded) = made else { return }
       counters.count(encoded)
-      var frame = EncodedFrame(
-        kind: .video, codec: codec, mediaTime: wireTime, bytes: encoded.bytes,
-        isKey: encoded.isKey, width: UInt16(clamping: videoFrame.width),
-        height: UInt16(clamping: videoFrame.height))
-      if let step { frame.temporal = pattern?.take(step, isKey: encoded.isKey) }
       outbox.append(.encoded(frame, quantiser: encoded.quantiser))
     } catch {
       fail(error, into: &outbox)
     }
   }
 
-  /// The encoder, made for the first video frame's size; it adapts itself to later sizes.
-  private mutating func openEncoder(
-    _ width: Int, _ height: Int, into outbox: inout Outbox<Output>
-  ) -> (any VideoEncoding)? {
-    if let encoder { return encoder }
-    let rate = clock.map { Int($0.framesPerSecond) } ?? VideoCapture.expectedFramesPerSecond
-    var settings = VideoSettings(
-      codec: codec, width: width, height: height, framesPerSecond: rate, bitrate: bitrate)
-    settings.isScreen = isScreen
-    settings.temporalLayers = temporalLayers
-    do throws(CodecError) {
-      encoder = try codecs.videoEncoder(track: track, settings)
-    } catch {
-      fail(error, into: &outbox)
-    }
-    return encoder
+  /// The frame rate for which an encoder is made.
+  private var expectedFramesPerSecond: Int {
+    clock.map { Int($0.framesPerSecond) } ?? VideoCapture.applicationFramesPerSecond
   }
 
   private mutating func fail(_ error: CodecError, into outbox: inout Outbox<Output>) {
     hasFailed = true
     isRunning = false
-    encoder = nil
+    encoder.close()
     outbox.append(.failure(error.reason))
   }
 }

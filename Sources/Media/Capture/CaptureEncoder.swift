@@ -1,0 +1,94 @@
+import RTP
+import Wire
+
+/// The encoder of a video capture, which is made for its first video frame, and how it is set.
+struct CaptureEncoder {
+  private let track: String
+  private let codec: CodecName
+  private let codecs: any CodecFactory
+  private var encoder: (any VideoEncoding)?
+  private var wantsKeyframe = true
+  private var bitrate = VideoCapture.startBitrate
+  private var isScreen = false
+  private var temporalLayers = 1
+  private var pattern: TemporalPattern?
+
+  init(track: String, codec: CodecName, codecs: any CodecFactory) {
+    self.track = track
+    self.codec = codec
+    self.codecs = codecs
+  }
+
+  mutating func requestKeyframe() { wantsKeyframe = true }
+
+  mutating func setBitrate(_ bitsPerSecond: UInt64) {
+    guard bitsPerSecond != bitrate else { return }
+    bitrate = bitsPerSecond
+    encoder?.setBitrate(bitsPerSecond)
+  }
+
+  mutating func setScreen(_ isScreen: Bool) {
+    guard isScreen != self.isScreen else { return }
+    self.isScreen = isScreen
+    // An encoder is set up for its content once, so another one goes on in its place.
+    replace()
+  }
+
+  mutating func setTemporalLayers(_ count: Int) {
+    guard count != temporalLayers else { return }
+    temporalLayers = count
+    pattern = count > 1 ? TemporalPattern(count: count) : nil
+    replace()
+  }
+
+  private mutating func replace() {
+    encoder = nil
+    wantsKeyframe = true
+  }
+
+  mutating func close() { encoder = nil }
+
+  /// Makes the encoder for the first video frame's size; it adapts itself to later sizes.
+  ///
+  /// - Returns: whether it wants the pixels of what it encodes.
+  mutating func open(
+    width: Int, height: Int, framesPerSecond: Int
+  ) throws(CodecError) -> Bool {
+    try opened(width: width, height: height, framesPerSecond: framesPerSecond).wantsPixels
+  }
+
+  private mutating func opened(
+    width: Int, height: Int, framesPerSecond: Int
+  ) throws(CodecError) -> any VideoEncoding {
+    if let encoder { return encoder }
+    var settings = VideoSettings(
+      codec: codec, width: width, height: height, framesPerSecond: framesPerSecond,
+      bitrate: bitrate)
+    settings.isScreen = isScreen
+    settings.temporalLayers = temporalLayers
+    let made = try codecs.videoEncoder(track: track, settings)
+    encoder = made
+    return made
+  }
+
+  /// Encodes a video frame; nil where the encoder leaves it out.
+  ///
+  /// - Parameter framesPerSecond: how many an encoder that is made for it is to expect.
+  mutating func encode(
+    _ videoFrame: I420Buffer, mediaTime: UInt32, framesPerSecond: Int
+  ) throws(CodecError) -> (frame: EncodedFrame, encoded: EncodedVideo)? {
+    let encoder = try opened(
+      width: videoFrame.width, height: videoFrame.height, framesPerSecond: framesPerSecond)
+    let step = pattern?.next(isKey: wantsKeyframe)
+    if let step { encoder.begin(step) }
+    let encoded = try encoder.encode(videoFrame, mediaTime: mediaTime, forceKey: wantsKeyframe)
+    guard let encoded else { return nil }
+    if encoded.isKey { wantsKeyframe = false }
+    var frame = EncodedFrame(
+      kind: .video, codec: codec, mediaTime: mediaTime, bytes: encoded.bytes,
+      isKey: encoded.isKey, width: UInt16(clamping: videoFrame.width),
+      height: UInt16(clamping: videoFrame.height))
+    if let step { frame.temporal = pattern?.take(step, isKey: encoded.isKey) }
+    return (frame, encoded)
+  }
+}
