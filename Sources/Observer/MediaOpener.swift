@@ -82,16 +82,33 @@ struct MediaOpener {
   /// How often keys that may fit are tried for an end.
   private static let attemptsMaximum = 64
 
-  var protection = Protection.unknown
+  private(set) var protection = Protection.unknown
   /// How many packets were looked at without showing it.
   private(set) var looks = 0
-  var waiting = WaitingPackets()
+  private(set) var waiting = WaitingPackets()
   private var receivers: [[SRTPReceiver]] = [[], []]
   private var attempts = [0, 0]
 
   /// Whether there are keys for what an end sends.
   @inline(__always)
   func hasKeys(_ end: Int) -> Bool { !receivers[end].isEmpty }
+
+  /// Something other than the packets tells whether they are protected.
+  mutating func settle(_ protection: Protection) { self.protection = protection }
+
+  // MARK: What waits
+
+  mutating func hold(_ packet: WaitingPacket) { waiting.append(packet) }
+
+  mutating func popWaiting() -> WaitingPacket? { waiting.popFirst() }
+
+  /// Gives all that waits out of hand.
+  mutating func takeWaiting() -> WaitingPackets {
+    defer { waiting = WaitingPackets() }
+    return waiting
+  }
+
+  // MARK: Keys
 
   /// Takes a key for what an end sends; it is tried before older ones.
   mutating func add(_ receiver: SRTPReceiver, for end: Int) {

@@ -12,7 +12,7 @@ extension Observer {
     -> (path: Int, from: Int)
   {
     let known = table.find(tuple)
-    if let index = byFragments[names.key] {
+    if let index = callTable[names] {
       let from = end(of: names.sender, in: index) ?? known?.from ?? 0
       if let known, table.paths[known.path].transportIndex == index {
         return (known.path, known.from)
@@ -73,10 +73,8 @@ extension Observer {
     if let call {
       number = call
     } else {
-      number = calls.count + 1
-      let found = ObservedCall(
-        number: number, how: how, addresses: [tuple.source, tuple.destination])
-      calls.append(found)
+      let found = callTable.add(how, tuple)
+      number = found.number
       emit(.call(found))
     }
     let index = transports.count
@@ -96,8 +94,8 @@ extension Observer {
   private mutating func begin(_ names: CheckNames, _ index: Int, from: Int) {
     let fragments = from == 0 ? [names.sender, names.receiver] : [names.receiver, names.sender]
     guard transports[index].checks.begin(fragments) else { return }
-    byFragments[names.key] = index
-    transports[index].facts.usernameFragments = fragments
+    callTable.name(index, names)
+    transports[index].name(fragments)
     emit(.transport(transports[index].facts))
     attachDescriptions(index, nil)
   }
@@ -125,7 +123,7 @@ extension Observer {
   }
 
   private func hosts(of index: Int) -> Set<IPAddress> {
-    Set(transports[index].addresses.map(\.address.ip))
+    transports[index].hosts
   }
 
   /// Takes what an older transport knows: its keys, its association, its streams.
@@ -133,21 +131,13 @@ extension Observer {
     let old = streamTable.entries[stream].stream
     let source = old.transport - 1
     let isFlipped = old.from != from
-    transports[index].facts.call = transports[source].facts.call
-    transports[index].facts.isMoved = true
-    transports[index].dtls = transports[source].dtls
-    transports[index].dtlsStates = transports[source].dtlsStates
-    transports[index].media.inherit(transports[source].media, isFlipped: isFlipped)
-    transports[index].descriptions =
-      isFlipped
-      ? transports[source].descriptions.reversed() : transports[source].descriptions
+    transports[index].join(transports[source], isFlipped: isFlipped)
     for moved in transports[source].streams {
       let sender = streamTable.entries[moved].stream.from
       streamTable.move(moved, to: index + 1, from: isFlipped ? 1 - sender : sender)
       emit(.stream(streamTable.entries[moved].stream))
     }
-    transports[index].streams = transports[source].streams
-    transports[source].streams = []
+    transports[index].take(streams: transports[source].giveStreams())
     emit(.transport(transports[index].facts))
   }
 }

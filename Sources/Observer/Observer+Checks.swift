@@ -4,9 +4,6 @@ import Wire
 
 // What STUN tells: checks, mapped addresses, relays.
 extension Observer {
-  private static let serverRequestsMaximum = 256
-  private static let mappingsMaximum = 4096
-
   mutating func receiveSTUN(
     _ tuple: FiveTuple, _ bytes: [UInt8], _ isTruncated: Bool, _ isRelayed: Bool
   ) {
@@ -23,20 +20,10 @@ extension Observer {
       if let names = CheckNames(message.username) {
         receiveCheck(message, names, tuple, bytes, isRelayed)
       } else {
-        if serverRequests.count >= Self.serverRequestsMaximum { serverRequests.removeFirst() }
-        serverRequests.append((message.transactionID, tuple.source))
+        mappings.ask(message, from: tuple.source)
       }
     case .success, .error:
-      if let index = serverRequests.firstIndex(where: { $0.transaction == message.transactionID }) {
-        let request = serverRequests.remove(at: index)
-        if let mapped = message.mappedAddress, mapped != request.source,
-          mappings.count < Self.mappingsMaximum
-        {
-          mappings[request.source] = mapped
-        }
-      } else {
-        receiveAnswer(message, tuple, bytes, isRelayed)
-      }
+      if !mappings.answer(message) { receiveAnswer(message, tuple, bytes, isRelayed) }
     default:
       // An indication keeps mappings alive (RFC 8445 section 11).
       if let (path, from) = table.find(tuple) {
@@ -53,7 +40,7 @@ extension Observer {
     let (path, from) = place(names, tuple, isRelayed)
     guard count(bytes, on: path, from: from, isRelayed: isRelayed) else { return }
     let index = table.paths[path].transportIndex
-    transports[index].hasBeginning = true
+    transports[index].noteBeginning()
     let isFirst = table.update(path) { path in
       path.pair.requests[from] += 1
       return path.pair.requests[from] == 1
@@ -94,11 +81,10 @@ extension Observer {
       if answer.nominates { path.pair.isNominated = true }
     }
     if answer.nominates, transports[index].selectedPath != answer.path {
-      if let old = transports[index].selectedPath {
+      if let old = transports[index].select(answer.path) {
         table.update(old) { $0.pair.isSelected = false }
         emit(.pair(table.paths[old].pair))
       }
-      transports[index].selectedPath = answer.path
       table.update(answer.path) { $0.pair.isSelected = true }
     }
     let after = table.paths[answer.path].pair
@@ -114,10 +100,7 @@ extension Observer {
     _ index: Int, _ end: Int, _ address: SocketAddress, _ transport: TransportProtocol,
     priority: UInt32?
   ) {
-    let place = TransportFollower.EndAddress(end: end, address: address)
-    guard transports[index].addresses.count < 1024,
-      transports[index].addresses.insert(place).inserted
-    else { return }
+    guard transports[index].isNews(address, of: end) else { return }
     var candidate = ObservedCandidate(
       transport: index + 1, end: end, address: address, transportProtocol: transport,
       kind: nil, priority: priority, how: .wire)
@@ -130,7 +113,7 @@ extension Observer {
     {
       (candidate.kind, candidate.how) = (stated.kind, .description)
       candidate.priority = stated.priority
-    } else if mappings[address] != nil {
+    } else if mappings.isMapped(address) {
       candidate.kind = .host
     }
     emit(.candidate(candidate))

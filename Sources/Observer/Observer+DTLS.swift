@@ -22,11 +22,11 @@ extension Observer {
       count(bytes, on: path, from: from, isRelayed: isRelayed)
     else { return }
     let index = table.paths[path].transportIndex
-    transports[index].hasBeginning = true
+    transports[index].noteBeginning()
     guard !isTruncated else { return tell(.truncated, transport: index + 1) }
     settle(index, .protected)
     dtlsEvents.removeAll(keepingCapacity: true)
-    transports[index].dtls.take(bytes, from: from, log, into: &dtlsEvents)
+    transports[index].dtls.take(bytes, from: from, keys.log, into: &dtlsEvents)
     handleDTLSEvents(index, path)
   }
 

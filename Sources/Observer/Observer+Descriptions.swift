@@ -34,7 +34,7 @@ extension Observer {
 
   private mutating func attach(_ number: Int, _ index: Int, _ end: Int) {
     guard transports[index].descriptions[end] != number else { return }
-    transports[index].descriptions[end] = number
+    transports[index].describe(end, number)
     let entry = descriptionTable.entries[number]
     emit(
       .description(

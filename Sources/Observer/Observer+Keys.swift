@@ -5,18 +5,16 @@ import Wire
 
 // Keys, whenever they come.
 extension Observer {
-  private static let givenKeysMaximum = 4096
-
   /// Takes further bytes of a key log: whatever waits for its secrets goes on.
   mutating func take(keyLog bytes: [UInt8]) {
-    let news = log.append(bytes)
+    let news = keys.append(bytes)
     guard !news.isEmpty else { return }
     for index in transports.indices {
       guard let facts = transports[index].dtls.facts, news.contains(facts.clientRandom) else {
         continue
       }
       dtlsEvents.removeAll(keepingCapacity: true)
-      transports[index].dtls.retry(log, into: &dtlsEvents)
+      transports[index].dtls.retry(keys.log, into: &dtlsEvents)
       handleDTLSEvents(index, transports[index].selectedPath ?? firstPath(of: index))
       transports[index].media.renewAttempts()
       probeWaiting(index)
@@ -25,8 +23,7 @@ extension Observer {
 
   /// Takes a key that somebody gave.
   mutating func take(_ key: SRTPKey) {
-    guard givenKeys.count < Self.givenKeysMaximum else { return }
-    givenKeys.append(key)
+    guard keys.add(key) else { return }
     for index in transports.indices {
       transports[index].media.renewAttempts()
       probeWaiting(index)
@@ -35,7 +32,7 @@ extension Observer {
 
   /// Gives on all that waits: no more keys will come.
   mutating func stopWaiting() {
-    awaitsKeys = false
+    keys.stopWaiting()
     for index in transports.indices { releaseWaiting(index, isOver: true) }
   }
 
@@ -65,11 +62,11 @@ extension Observer {
     if let facts = transports[index].dtls.facts, !facts.profileIsKnown {
       for profile in facts.offeredProfiles {
         guard let suite = SRTPSuite(profile),
-          let keys = transports[index].dtls.srtpKeys(profile, log)
+          let pair = transports[index].dtls.srtpKeys(profile, keys.log)
         else { continue }
-        let key = SRTPKey(suites: [suite], bytes: keys[packet.from])
+        let key = SRTPKey(suites: [suite], bytes: pair[packet.from])
         if transports[index].media.probe(copy packet, [key]) != nil {
-          return install(profile, keys, index)
+          return install(profile, pair, index)
         }
       }
     }
@@ -77,7 +74,7 @@ extension Observer {
     if let number = transports[index].descriptions[packet.from] {
       candidates += descriptionTable.entries[number].srtpKeys.map { ($0, .description) }
     }
-    candidates += givenKeys.filter { fits($0.scope, packet) }.map { ($0, .given) }
+    candidates += keys.given.filter { fits($0.scope, packet) }.map { ($0, .given) }
     for (key, source) in candidates {
       guard let (receiver, suite) = transports[index].media.probe(copy packet, [key]) else {
         continue

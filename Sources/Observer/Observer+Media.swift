@@ -69,17 +69,17 @@ extension Observer {
       probe(packet, index)
       if transports[index].media.hasKeys(packet.from) { return open(packet, index) }
       // What may be in the clear shows that soon.
-      guard awaitsKeys || transports[index].media.isUndecided else {
+      guard keys.areAwaited || transports[index].media.isUndecided else {
         if transports[index].media.waiting.count > 0 { releaseWaiting(index, isOver: true) }
         return give(packet, index, isClear: false)
       }
-      waitingBytes += packet.bytes.count
-      transports[index].media.waiting.append(packet)
+      keys.hold(bytes: packet.bytes.count)
+      transports[index].media.hold(packet)
       while transports[index].media.waiting.count > settings.waitingPacketsMaximum
-        || waitingBytes > settings.waitingBytesMaximum,
-        let oldest = transports[index].media.waiting.popFirst()
+        || keys.holdsTooMuch,
+        let oldest = transports[index].media.popWaiting()
       {
-        waitingBytes -= oldest.bytes.count
+        keys.release(bytes: oldest.bytes.count)
         tell(.waitingOverflow, transport: index + 1)
         give(oldest, index, isClear: false)
       }
@@ -89,7 +89,7 @@ extension Observer {
   /// Settles whether a transport's media is protected, unless keys showed it already.
   mutating func settle(_ index: Int, _ protection: MediaOpener.Protection) {
     guard transports[index].media.protection == .unknown else { return }
-    transports[index].media.protection = protection
+    transports[index].media.settle(protection)
     if protection == .clear { releaseWaiting(index) }
   }
 
@@ -119,17 +119,16 @@ extension Observer {
 
   /// Gives those packets on that wait and can be opened now, or need not be.
   mutating func releaseWaiting(_ index: Int, isOver: Bool = false) {
-    var waiting = WaitingPackets()
-    swap(&waiting, &transports[index].media.waiting)
+    var waiting = transports[index].media.takeWaiting()
     while let packet = waiting.popFirst() {
       let isReady =
         isOver || transports[index].media.protection == .clear
         || transports[index].media.hasKeys(packet.from)
       guard isReady else {
-        transports[index].media.waiting.append(packet)
+        transports[index].media.hold(packet)
         continue
       }
-      waitingBytes -= packet.bytes.count
+      keys.release(bytes: packet.bytes.count)
       if transports[index].media.hasKeys(packet.from) {
         open(packet, index)
       } else {
@@ -287,7 +286,7 @@ extension Observer {
       stream.repairsHow = source.repairs == nil ? nil : .description
     }
     guard let place = streamTable.begin(stream) else { return nil }
-    transports[index].streams.append(place)
+    transports[index].add(stream: place)
     learnPayloadType(header.payloadType, place, index)
     emit(.stream(streamTable.entries[place].stream))
     return place

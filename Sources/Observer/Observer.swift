@@ -1,6 +1,5 @@
 import Decryption
 import RTP
-import STUN
 package import Wire
 
 /// Sees the packets of calls between others, and tells what went on in them.
@@ -17,22 +16,12 @@ package import Wire
 package struct Observer: Machine, ~Copyable {
   package let settings: ObserverSettings
 
-  var log = NSSKeyLog()
-  /// SRTP keys that were given.
-  var givenKeys: [SRTPKey] = []
-  var awaitsKeys: Bool
-  /// How many bytes wait for keys in all transports.
-  var waitingBytes = 0
+  var keys: KeyRing
 
   var table = PathTable()
   var transports: [TransportFollower] = []
-  package internal(set) var calls: [ObservedCall] = []
-  /// The transports by the user name fragments of both ends.
-  var byFragments: [String: Int] = [:]
-  /// What STUN servers told of addresses: the mapped one, by the own one.
-  var mappings: [SocketAddress: SocketAddress] = [:]
-  /// Binding requests that are no checks.
-  var serverRequests: [(transaction: STUNTransactionID, source: SocketAddress)] = []
+  var callTable = CallTable()
+  var mappings = MappedAddresses()
 
   var probation = Probation()
   var relays = RelayTable()
@@ -52,7 +41,8 @@ package struct Observer: Machine, ~Copyable {
 
   package init(_ settings: ObserverSettings = ObserverSettings()) {
     self.settings = settings
-    awaitsKeys = settings.awaitsKeys
+    keys = KeyRing(
+      awaitsKeys: settings.awaitsKeys, waitingBytesMaximum: settings.waitingBytesMaximum)
   }
 
   package mutating func step(
@@ -132,8 +122,7 @@ package struct Observer: Machine, ~Copyable {
       tell(.relayedTwice, transport: index + 1)
       return false
     }
-    transports[index].hasSent[end] = true
-    transports[index].checks.hear(from: end, at: now)
+    transports[index].hear(from: end, at: now)
     if transports[index].checks.isWaiting(1 - end) {
       emit(transports[index].checks.resume(1 - end), index)
     }
@@ -192,6 +181,9 @@ package struct Observer: Machine, ~Copyable {
   package func knowsRelay(_ tuple: FiveTuple) -> Bool { relays.isRelayPath(tuple) }
 
   // MARK: What was counted
+
+  /// The calls, in the order in which they were found.
+  package var calls: [ObservedCall] { callTable.calls }
 
   /// The streams, in the order in which they were found.
   package var streams: [ObservedStream] { streamTable.entries.map(\.stream) }

@@ -3,29 +3,82 @@ import Wire
 
 /// What is known of one transport of a call.
 struct TransportFollower {
-  var facts: ObservedTransport
+  private(set) var facts: ObservedTransport
   var checks = CheckFollower()
   var dtls = DTLSFollower()
   var dtlsStates = DTLSStates()
   var media = MediaOpener()
-  /// The numbers of the descriptions of both ends.
-  var descriptions: [Int?] = [nil, nil]
-  /// The addresses of both ends that were told already.
-  var addresses: Set<EndAddress> = []
-  /// The path that was nominated last.
-  var selectedPath: Int?
   var extensions = ExtensionDeduction()
+  /// The numbers of the descriptions of both ends.
+  private(set) var descriptions: [Int?] = [nil, nil]
+  /// The addresses of both ends that were told already.
+  private var addresses: Set<EndAddress> = []
+  /// The hosts of both ends.
+  private(set) var hosts: Set<IPAddress> = []
+  /// The path that was nominated last.
+  private(set) var selectedPath: Int?
   /// The streams that each end sends, by their indices.
-  var streams: [Int] = []
+  private(set) var streams: [Int] = []
   /// Whether an end sent anything.
-  var hasSent = [false, false]
+  private(set) var hasSent = [false, false]
   /// Whether the beginning was seen: a check or a ClientHello before media.
-  var hasBeginning = false
+  private(set) var hasBeginning = false
 
-  struct EndAddress: Hashable {
+  private struct EndAddress: Hashable {
     var end: Int
     var address: SocketAddress
   }
 
+  private static let addressesMaximum = 1024
+
   init(_ facts: ObservedTransport) { self.facts = facts }
+
+  /// An end sent something.
+  mutating func hear(from end: Int, at now: Instant) {
+    hasSent[end] = true
+    checks.hear(from: end, at: now)
+  }
+
+  mutating func noteBeginning() { hasBeginning = true }
+
+  /// Takes the names of both ends.
+  mutating func name(_ fragments: [String]) { facts.usernameFragments = fragments }
+
+  mutating func describe(_ end: Int, _ description: Int) { descriptions[end] = description }
+
+  /// Whether an address of an end is to be told.
+  mutating func isNews(_ address: SocketAddress, of end: Int) -> Bool {
+    guard addresses.count < TransportFollower.addressesMaximum else { return false }
+    hosts.insert(address.ip)
+    return addresses.insert(EndAddress(end: end, address: address)).inserted
+  }
+
+  /// Another path is nominated; gives the one before.
+  mutating func select(_ path: Int) -> Int? {
+    defer { selectedPath = path }
+    return selectedPath
+  }
+
+  // MARK: Streams
+
+  mutating func add(stream: Int) { streams.append(stream) }
+
+  mutating func take(streams: [Int]) { self.streams = streams }
+
+  mutating func giveStreams() -> [Int] {
+    defer { streams = [] }
+    return streams
+  }
+
+  /// Takes what an older transport knows, but for its streams: its keys and its association.
+  ///
+  /// - Parameter isFlipped: whether the ends of the other one are numbered the other way round.
+  mutating func join(_ other: TransportFollower, isFlipped: Bool) {
+    facts.call = other.facts.call
+    facts.isMoved = true
+    dtls = other.dtls
+    dtlsStates = other.dtlsStates
+    media.inherit(other.media, isFlipped: isFlipped)
+    descriptions = isFlipped ? other.descriptions.reversed() : other.descriptions
+  }
 }

@@ -1,0 +1,71 @@
+import Decryption
+import STUN
+import Testing
+import Wire
+
+@testable import Observer
+
+/// The parts of an observer, each by itself.
+struct ObserverPartTests {
+  private func message(_ bytes: [UInt8]) throws -> STUNMessage { try STUNMessage(bytes) }
+
+  /// A Binding request to a server, which is no check.
+  private func request(_ number: Int) throws -> STUNMessage {
+    var writer = STUNWriter(.request, transactionID: Messages.transaction(number))
+    writer.priority(1)
+    return try message(writer.finish(key: [1]))
+  }
+
+  @Test func whatAServerToldOfAnAddressIsKnownOfItsOwner() throws {
+    var mappings = MappedAddresses()
+    mappings.ask(try request(1), from: Messages.a)
+    mappings.ask(try request(2), from: Messages.b)
+    let strange = mappings.answer(try message(Messages.success(3, mapped: Messages.relayed)))
+    let first = mappings.answer(try message(Messages.success(1, mapped: Messages.relayed)))
+    let again = mappings.answer(try message(Messages.success(1, mapped: Messages.relayed)))
+    // Whose address is mapped to itself stands behind no NAT.
+    let second = mappings.answer(try message(Messages.success(2, mapped: Messages.b)))
+    #expect([strange, first, again, second] == [false, true, false, true])
+    #expect(mappings.isMapped(Messages.a) && !mappings.isMapped(Messages.b))
+  }
+
+  @Test func requestsToServersThatNobodyAnswersAreForgotten() throws {
+    var mappings = MappedAddresses()
+    for number in 0...256 { mappings.ask(try request(number), from: Messages.a) }
+    let oldest = mappings.answer(try message(Messages.success(0, mapped: Messages.relayed)))
+    let newest = mappings.answer(try message(Messages.success(256, mapped: Messages.relayed)))
+    #expect(!oldest && newest)
+  }
+
+  @Test func moreThanMayWaitForKeysIsTooMuch() {
+    var keys = KeyRing(awaitsKeys: true, waitingBytesMaximum: 100)
+    keys.hold(bytes: 100)
+    #expect(keys.areAwaited && !keys.holdsTooMuch)
+    keys.hold(bytes: 1)
+    #expect(keys.holdsTooMuch)
+    keys.release(bytes: 101)
+    keys.stopWaiting()
+    #expect(!keys.areAwaited && !keys.holdsTooMuch)
+  }
+
+  @Test func aTransportGoesByTheNamesOfBothEndsInBothDirections() throws {
+    var calls = CallTable()
+    let call = calls.add(.wire, FiveTuple(from: Messages.a, to: Messages.b))
+    #expect(call.number == 1 && call.addresses == [Messages.a, Messages.b])
+    let names = try ["one:two", "two:one", "one:three"].map { try #require(CheckNames($0)) }
+    calls.name(4, names[0])
+    #expect(names.map { calls[$0] } == [4, 4, nil])
+  }
+
+  @Test func anotherNominatedPathTakesThePlaceOfTheFormer() {
+    var transport = TransportFollower(
+      ObservedTransport(number: 1, call: 1, usernameFragments: [nil, nil]))
+    let former = [transport.select(3), transport.select(5)]
+    #expect(former == [nil, 3] && transport.selectedPath == 5)
+    let isNews = [0, 0, 1].map { transport.isNews(Messages.a, of: $0) }
+    #expect(isNews == [true, false, true] && transport.hosts == [Messages.a.ip])
+    transport.add(stream: 7)
+    let given = transport.giveStreams()
+    #expect(given == [7] && transport.streams.isEmpty)
+  }
+}
