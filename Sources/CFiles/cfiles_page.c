@@ -17,6 +17,8 @@ static const unsigned char script[] = {
     , '\n',
 #embed "../Page/Document/server.js"
     , '\n',
+#embed "../Page/Document/pieces.js"
+    , '\n',
 #embed "../Page/Document/columns.js"
     , '\n',
 #embed "../Page/Document/take.js"

@@ -84,7 +84,14 @@ package struct TakeInfo: Sendable, Codable {
   /// - Parameter countsRows: whether the packets of each peer and the rows of each table are
   ///   counted, which looks at all of them.
   package init(path: String, countsRows: Bool = true) throws(TapeError) {
-    let connection = try TakeFile.openForQueries(path)
+    try self.init(
+      path: path, try TakeFile.openForQueries(path), countsRows: countsRows)
+  }
+
+  /// The same through a connection that is there, such as one that reads as of one moment.
+  package init(path: String, _ connection: borrowing SQLiteConnection, countsRows: Bool)
+    throws(TapeError)
+  {
     let header = try TakeHeader.read(from: connection, path: path)
     self.path = path
     label = header.label

@@ -28,7 +28,14 @@ package struct Timeline: Sendable {
   package init(path: String, selection: TakeSelection = TakeSelection(), lanes: [String] = [])
     throws(TapeError)
   {
-    let connection = try TakeFile.open(path)
+    try self.init(path: path, try TakeFile.open(path), selection: selection, lanes: lanes)
+  }
+
+  /// The same through a connection that is there, such as one that reads as of one moment.
+  package init(
+    path: String, _ connection: borrowing SQLiteConnection,
+    selection: TakeSelection = TakeSelection(), lanes: [String] = []
+  ) throws(TapeError) {
     do throws(SQLiteError) {
       labels = try PeerLabels(connection)
       machine = try Timeline.onlyMachine(connection)

@@ -39,6 +39,55 @@ struct PageContentTests {
     }
   }
 
+  @Test func aLongSeriesHasItsOverviewInFrontAndItsValuesBehindAllOthers() throws {
+    try PageSample.withTake { path in
+      let (whole, wholeColumns) = try read(path)
+      var content = PageContent(path: path)
+      let reading = try content.read(shortMaximum: 60)
+      let data = try PageData(reading.object(with: []))
+      #expect(whole.series.allSatisfy { $0.overview == nil })
+      #expect(data.series.map(\.what) == whole.series.map(\.what))
+      #expect(data.series.count { $0.overview != nil } >= 6)
+      for (series, same) in zip(data.series, whole.series) {
+        for name in series.columns.keys {
+          #expect(
+            PageData.numbers(series, name, in: reading.columns)
+              == PageData.numbers(same, name, in: wholeColumns))
+        }
+        let isLong = series.count > 60 && ["packets", "frames"].contains(series.what)
+        #expect((series.overview != nil) == isLong)
+        for place in series.columns.values {
+          #expect((place[0] >= reading.earlyCount) == isLong)
+        }
+        guard let overview = series.overview else { continue }
+        #expect(overview.values.allSatisfy { $0[0] + $0[1] <= reading.earlyCount })
+        let at = PageData.numbers(series, "at", in: reading.columns)
+        #expect(bins(overview, "bin", reading) == Array(Set(at.map { $0 / 50_000 })).sorted())
+        if series.what == "packets" {
+          let size = PageData.numbers(series, "size", in: reading.columns)
+          let sizes = size.map { series.protocol == "rtp" ? $0 >> 1 : $0 }
+          #expect(bins(overview, "bytes", reading).reduce(0, +) == sizes.reduce(0, +))
+        } else {
+          let outcomes = PageData.numbers(series, "flags", in: reading.columns).map { $0 >> 1 }
+          func count(_ wanted: Int64...) -> Int64 {
+            Int64(outcomes.count { wanted.contains($0) })
+          }
+          #expect(bins(overview, "shown", reading).reduce(0, +) == count(0, 1, 5, 6))
+          #expect(bins(overview, "concealed", reading).reduce(0, +) == count(3, 9))
+          #expect(bins(overview, "recovered", reading).reduce(0, +) == count(2))
+          let measure = PageData.numbers(series, "measure", in: reading.columns)
+          #expect(bins(overview, "peak", reading).max() == measure.max())
+        }
+      }
+    }
+  }
+
+  private func bins(_ overview: [String: [Int]], _ name: String, _ reading: PageContent.Reading)
+    -> [Int64]
+  {
+    overview[name].map { PageData.numbers(at: $0, in: reading.columns) } ?? []
+  }
+
   @Test func whatAnObserverSawOfOneEndTheOtherGot() throws {
     let path = URL(fileURLWithPath: #filePath)
       .deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent()
@@ -199,6 +248,45 @@ struct PageContentTests {
     #expect(
       Int64(content.packetCount) == (try take.integer("SELECT count(*) FROM packet_store")))
     #expect(Int64(frames) == (try take.integer("SELECT count(*) FROM frame_store")))
+  }
+
+  /// What is read through several connections is of one moment, however the take grows meanwhile.
+  @Test func aReadingIsOfOneMoment() throws {
+    let path = PageSample.path()
+    defer { try? FileManager.default.removeItem(atPath: path) }
+    let recorded = try PageSample.begun(path)
+    recorded.run(for: .seconds(2))
+    recorded.flush()
+    let before = try counts(path)
+    var content = PageContent(path: path)
+    let json = try content.read(tell: { what in
+      guard what == "what the take holds" else { return }
+      recorded.run(for: .seconds(2))
+      recorded.flush()
+    }).object(with: [])
+    let data = try PageData(json)
+    func sum(_ what: String) -> Int {
+      data.series.filter { $0.what == what }.reduce(0) { $0 + $1.count }
+    }
+    #expect(try counts(path) != before)
+    #expect([sum("packets"), sum("frames"), sum("rtcp")] == before)
+    #expect(data.seconds < 2.5)
+    // The next reading has all that came since.
+    let later = try JSONDecoder().decode(
+      PageSeriesData.self, from: Data(try content.read().object(with: []).utf8))
+    let frames = later.series.filter { $0.what == "frames" }.reduce(0) { $0 + $1.count }
+    #expect(before[1] + frames == (try counts(path))[1])
+    #expect(content.packetCount == (try counts(path))[0])
+    _ = try recorded.finish()
+  }
+
+  /// How many packets, frames and reports a take has that a page draws.
+  private func counts(_ path: String) throws -> [Int] {
+    let take = try TakeFile.openForQueries(path)
+    return try [
+      "SELECT count(*) FROM packet_store", "SELECT count(*) FROM frame_store",
+      "SELECT count(*) FROM (\(PageQuery.reports.sql))",
+    ].map { Int(try take.integer($0) ?? 0) }
   }
 
   @Test func aBriefReadingGoesOnWithPacketsFramesAndStates() throws {

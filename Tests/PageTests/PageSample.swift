@@ -59,6 +59,7 @@ struct PageData: Decodable {
     var isMedia: Bool?
     var count: Int
     var columns: [String: [Int]]
+    var overview: [String: [Int]]?
   }
 
   struct Finding: Decodable {
@@ -104,10 +105,15 @@ struct PageData: Decodable {
 
   /// The numbers of a column.
   static func numbers(_ series: Series, _ name: String, in bytes: [UInt8]) -> [Int64] {
-    guard let place = series.columns[name] else { return [] }
+    series.columns[name].map { numbers(at: $0, in: bytes) } ?? []
+  }
+
+  /// The numbers at a place: where they begin, how many bytes they have, and their coding.
+  static func numbers(at place: [Int], in bytes: [UInt8]) -> [Int64] {
     var index = place[0]
     var last: Int64 = 0
-    return (0..<series.count).map { _ in
+    let count = bytes[index..<(index + place[1])].count { $0 < 128 }
+    return (0..<count).map { _ in
       var value: UInt64 = 0
       var shift: UInt64 = 0
       while true {

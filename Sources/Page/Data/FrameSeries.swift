@@ -45,6 +45,7 @@ struct FrameSeries {
     var rtpTime = PageColumn(.steps)
     /// The quantiser of a frame of video, the peak of sound from 0 to 255.
     var measure = PageColumn(.values)
+    var bins = FrameBins()
     var sizes: [Size] = []
     var freezes = FreezeLog()
   }
@@ -77,7 +78,9 @@ struct FrameSeries {
       tracks[place].size.append(rows.integer(4))
       tracks[place].flags.append(format.flags)
       tracks[place].rtpTime.append(rows.integer(3) & 0xffff_ffff)
-      tracks[place].measure.append(format.isVideo ? rows.integer(5) : rows.integer(6) >> 7)
+      let measure = format.isVideo ? rows.integer(5) : rows.integer(6) >> 7
+      tracks[place].measure.append(measure)
+      tracks[place].bins.add(outcome: format.flags >> 1, measure: measure, at: at)
       if format.width > 0 { note(format, at: at) }
       if format.isShown { tracks[place].freezes.shown(at: rows.integer(1)) }
     }
@@ -132,7 +135,7 @@ struct FrameSeries {
             ("at", tracks[place].at.drain()), ("size", tracks[place].size.drain()),
             ("flags", tracks[place].flags.drain()), ("rtpTime", tracks[place].rtpTime.drain()),
             ("measure", tracks[place].measure.drain()),
-          ]))
+          ], overview: tracks[place].bins.drain()))
     }
   }
 

@@ -27,6 +27,7 @@ struct PacketSeries {
     var sequence = PageColumn(.steps)
     var rtpTime = PageColumn(.steps)
     var losses = LossLog()
+    var bins = PacketBins()
   }
 
   private struct Key: Hashable {
@@ -71,20 +72,23 @@ struct PacketSeries {
   /// How many packets were read so far.
   private(set) var count = 0
 
-  /// The packets with what came since the last time.
-  func read(_ path: String) throws(TapeError) -> PacketSeries {
+  /// The packets with what came since the last time, up to a row.
+  func read(_ path: String, through last: Int64) throws(TapeError) -> PacketSeries {
     var later = self
     // A row names what other tables say of it, so all of them are read as of one moment.
     let connection = try TakeFile.openSnapshot(path)
     do throws(SQLiteError) {
-      try later.read(connection)
+      try later.read(connection, through: last)
     } catch {
       throw TapeError(path: path, error)
     }
     return later
   }
 
-  private mutating func read(_ connection: borrowing SQLiteConnection) throws(SQLiteError) {
+  /// Reads what came since the last time, up to a row.
+  mutating func read(_ connection: borrowing SQLiteConnection, through last: Int64 = .max)
+    throws(SQLiteError)
+  {
     try readEnds(connection)
     let rows = try connection.prepare(
       """
@@ -92,9 +96,10 @@ struct PacketSeries {
         CASE WHEN ssrc IS NULL AND size > 0 THEN (
           SELECT substr(bytes, position % 8152 + 1, 1) FROM wire WHERE piece = position / 8152
         ) END
-      FROM packet_store WHERE row > ? ORDER BY row
+      FROM packet_store WHERE row > ? AND row <= ? ORDER BY row
       """)
     rows.bind(row, at: 1)
+    rows.bind(last, at: 2)
     while try rows.step() { add(rows) }
   }
 
@@ -141,6 +146,7 @@ struct PacketSeries {
         note(size, in: streams[place].end)
         streams[place].at.append(at)
         streams[place].size.append(size)
+        streams[place].bins.add(size, at: at)
       }
       return
     }
@@ -151,6 +157,7 @@ struct PacketSeries {
       note(size, in: end)
       streams[place].at.append(at)
       streams[place].size.append(size << 1 | (type >> 7) & 1)
+      streams[place].bins.add(size, at: at)
       streams[place].sequence.append(sequence)
       streams[place].rtpTime.append(rtpTime)
       if streams[place].payloadType != type & 127 {
@@ -224,11 +231,12 @@ struct PacketSeries {
       ]
       let at = streams[place].at.drain()
       let size = streams[place].size.drain()
+      let overview = streams[place].bins.drain()
       guard stream.kind == .rtp else {
         list.add(
           PageSeries(
             what: "packets", facts: facts + [("protocol", .text("\(stream.kind)"))],
-            columns: [("at", at), ("size", size)]))
+            columns: [("at", at), ("size", size)], overview: overview))
         continue
       }
       facts.append(("ssrc", stream.ssrc.map { .integer($0) }))
@@ -242,7 +250,7 @@ struct PacketSeries {
           columns: [
             ("at", at), ("size", size), ("sequence", streams[place].sequence.drain()),
             ("rtpTime", streams[place].rtpTime.drain()),
-          ]))
+          ], overview: overview))
       list.add(PageSeries(what: "lost", facts: facts, columns: stream.losses.columns))
     }
   }

@@ -33,9 +33,24 @@ enum PageAnswers {
     StatsValue.number((value * 1e5).rounded() / 1e5).json
   }
 
-  /// The series of several queries of any other form, in their order.
-  static func series(_ queries: [PageQuery], path: String) throws(TapeError) -> [PageSeries] {
+  /// The series of several queries of any other form, in their order; nil when the take is not as
+  /// it was at a moment any more.
+  static func series(_ queries: [PageQuery], path: String, at moment: PageMoment)
+    throws(TapeError) -> [PageSeries]?
+  {
     let connection = try TakeFile.openSnapshot(path)
+    do throws(SQLiteError) {
+      guard try PageMoment(connection) == moment else { return nil }
+    } catch {
+      throw TapeError(path: path, error)
+    }
+    return try series(queries, path: path, connection)
+  }
+
+  /// The series of several queries of any other form, in their order.
+  static func series(
+    _ queries: [PageQuery], path: String, _ connection: borrowing SQLiteConnection
+  ) throws(TapeError) -> [PageSeries] {
     var found: [PageSeries] = []
     do throws(SQLiteError) {
       for query in queries { found += try series(query, connection) }

@@ -45,4 +45,7 @@ struct PageColumn: Sendable {
 /// How a page counts time: in units of 10 µs since the take began, as integers.
 enum PageTime {
   static func units(_ nanoseconds: Int64) -> Int64 { nanoseconds / 10_000 }
+
+  /// Which half second of the take units are in.
+  static func bin(_ units: Int64) -> Int64 { units / 50_000 }
 }

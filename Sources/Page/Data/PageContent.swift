@@ -19,6 +19,9 @@ package struct PageContent: Sendable {
   package struct Reading: Sendable {
     fileprivate var members: [(String, String)]
     package fileprivate(set) var columns: [UInt8]
+    /// How many bytes of `columns` a page needs to draw the whole take: the values of long series
+    /// stand behind them.
+    package fileprivate(set) var earlyCount: Int
     /// How the page is called.
     package fileprivate(set) var title: String
 
@@ -35,22 +38,30 @@ package struct PageContent: Sendable {
   ///
   /// - Parameters:
   ///   - keepsMessages: whether the texts of signaling messages belong to it.
+  ///   - shortMaximum: packets and frames of a series with more have an overview, and their values
+  ///     stand behind all others.
   ///   - tell: hears what is being read.
-  package mutating func read(keepsMessages: Bool = true, tell: (String) -> Void = { _ in })
-    throws(TapeError) -> Reading
-  {
-    // Packets are the most rows by far, then reports and statistics: both are read on their own.
+  package mutating func read(
+    keepsMessages: Bool = true, shortMaximum: Int = .max, tell: (String) -> Void = { _ in }
+  ) throws(TapeError) -> Reading {
+    // Packets are the most rows by far, then reports and statistics: both are read on their own,
+    // as of the moment of all the rest, however the take grows.
     let (path, former) = (path, packets)
-    let reading = Aside { () throws(TapeError) in try former.read(path) }
+    let connection = try TakeFile.openSnapshot(path)
+    let moment: PageMoment
+    do throws(SQLiteError) { moment = try PageMoment(connection) } catch {
+      throw TapeError(path: path, error)
+    }
+    let reading = Aside { () throws(TapeError) in
+      try former.read(path, through: moment.lastPacket)
+    }
     let answers = Aside { () throws(TapeError) in
-      try PageAnswers.series(
-        PageQuery.curves + [PageQuery.reports, PageQuery.messages], path: path)
+      try PageAnswers.series(PageQuery.inSeries, path: path, at: moment)
     }
     tell("what the take holds")
-    let info = try TakeInfo(path: path, countsRows: false)
-    let timeline = try Timeline(path: path)
-    let connection = try TakeFile.openSnapshot(path)
-    var list = PageSeriesList()
+    let info = try TakeInfo(path: path, connection, countsRows: false)
+    let timeline = try Timeline(path: path, connection)
+    var list = PageSeriesList(shortMaximum: shortMaximum)
     var members = PageContent.facts(of: info)
     do throws(SQLiteError) {
       tell("frames")
@@ -71,7 +82,11 @@ package struct PageContent: Sendable {
       throw TapeError(path: path, error)
     }
     tell("reports and statistics")
-    for series in try answers.value() { list.add(series) }
+    let found =
+      if let found = try answers.value() { found } else {
+        try PageAnswers.series(PageQuery.inSeries, path: path, connection)
+      }
+    for series in found { list.add(series) }
     tell("packets")
     packets = try reading.value()
     packets.drain(into: &list)
@@ -79,19 +94,21 @@ package struct PageContent: Sendable {
     members.append(("timeline", PageContent.entries(of: timeline)))
     members.append(("queries", PageContent.queries))
     members.append(("series", list.json))
-    return Reading(members: members, columns: list.bytes, title: PageContent.title(of: info))
+    return Reading(
+      members: members, columns: list.bytes, earlyCount: list.earlyCount,
+      title: PageContent.title(of: info))
   }
 
   /// Reads what came of packets, frames and states since the last time.
   ///
   /// It is all that has to be quick while a take is recorded; everything else stays as it was.
   package mutating func readBriefly() throws(TapeError) -> Reading {
-    packets = try packets.read(path)
     let connection = try TakeFile.openSnapshot(path)
     var list = PageSeriesList()
-    packets.drain(into: &list)
     var members = [("isBrief", "true")]
     do throws(SQLiteError) {
+      try packets.read(connection)
+      packets.drain(into: &list)
       try frames.read(connection)
       frames.drain(into: &list)
       members += [("sizes", frames.sizes), ("freezes", frames.freezes)]
@@ -113,7 +130,8 @@ package struct PageContent: Sendable {
       throw TapeError(path: path, error)
     }
     members.append(("series", list.json))
-    return Reading(members: members, columns: list.bytes, title: "")
+    return Reading(
+      members: members, columns: list.bytes, earlyCount: list.earlyCount, title: "")
   }
 
   /// The findings of a take as JSON.

@@ -21,7 +21,10 @@ package struct PageQuery: Sendable {
   package let sql: String
 
   /// All queries; their order does not matter to the page.
-  package static let all: [PageQuery] = spans + curves + [reports, messages]
+  package static let all: [PageQuery] = spans + inSeries
+
+  /// Those whose answers are series.
+  static let inSeries: [PageQuery] = curves + [reports, messages]
 
   /// When the take ends; one that was cut short has no ending.
   private static let end = "coalesce((SELECT at_ns FROM ending), (SELECT max(at_ns) FROM tape))"

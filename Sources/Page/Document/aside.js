@@ -7,7 +7,8 @@ import { ink } from "./draw.js";
 import { cards } from "./cards.js";
 import { findingText } from "./findings.js";
 import { carried } from "./measures.js";
-import { seekCommand, seriesOf, take } from "./take.js";
+import { stillToCome } from "./kinds.js";
+import { hasLateValues, seekCommand, seriesOf, take } from "./take.js";
 
 const sections = {};
 
@@ -85,14 +86,16 @@ function fillValues() {
 }
 
 /** What went on in a selection. */
-function fillSelection() {
+export function fillSelection() {
   const { selection } = clock;
   sections.selected.hidden = !selection;
   if (!selection) return;
   const [from, to] = selection;
   const length = Math.max(to - from, 1e-5);
   const lines = [];
-  for (const { peer, label } of take.peers) {
+  const isWaiting = hasLateValues();
+  if (isWaiting) lines.push(["packets", stillToCome]);
+  for (const { peer, label } of isWaiting ? [] : take.peers) {
     for (const direction of ["in", "out"]) {
       const list = seriesOf("packets", { peer, direction });
       const bytes = carried(list, from, to);

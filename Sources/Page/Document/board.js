@@ -6,9 +6,11 @@ import {
     ticks, timeText,
   zoom,
 } from "./clock.js";
-import { frame, ink, readColours } from "./draw.js";
+import { finished } from "./columns.js";
+import { frame, ink, label, readColours } from "./draw.js";
 import { allGroups } from "./lanes.js";
 import { carried } from "./measures.js";
+import { inPieces } from "./pieces.js";
 import { peerName, seriesOf, take } from "./take.js";
 
 /** What is on the board; other modules read it. */
@@ -221,7 +223,7 @@ export function showAllLanes(isAll) {
   kept.isAll = isAll;
   readColours();
   fillBoard();
-  if (isAll) for (const lane of board.lanes) lane.prepare?.();
+  if (isAll) for (const lane of board.lanes) if (lane.prepare) finished(lane.prepare());
   redraw();
 }
 
@@ -250,13 +252,13 @@ function laneElement(lane) {
 
 /* ---- Drawing ---- */
 
-let isWaiting = false;
+let isDue = false;
 /** Draws with the next picture of the display. */
 export function soon() {
-  if (isWaiting) return;
-  isWaiting = true;
+  if (isDue) return;
+  isDue = true;
   requestAnimationFrame(() => {
-    isWaiting = false;
+    isDue = false;
     redraw();
   });
 }
@@ -287,7 +289,9 @@ export function redraw() {
 
 function drawLane(lane, width) {
   try {
-    lane.draw(frame(lane.canvas, width, lane.height));
+    const view = frame(lane.canvas, width, lane.height);
+    lane.draw(view);
+    if (lane.isWaiting?.()) label(view, "details follow", 3, 8, ink.dim);
   } catch (error) {
     // One lane that cannot be drawn must not take the others with it.
     console.error(lane.label, error);
@@ -296,18 +300,16 @@ function drawLane(lane, width) {
     `${lane.group.name}, ${lane.label}: ${lane.at((clock.from + clock.to) / 2) || "nothing"}`);
 }
 
-/** Reads, while nothing else is to do, what lanes need that were not in sight so far. */
-export function readAhead() {
-  const waiting = [...board.lanes];
-  const go = () => {
-    const lane = waiting.shift();
-    if (!lane) return;
-    lane.prepare?.();
+/** Works out, while nothing else is to do, what lanes need that were not in sight so far. */
+export const readAhead = () => inPieces(preparations());
+
+function* preparations() {
+  for (const lane of [...board.lanes]) {
+    if (lane.prepare) yield* lane.prepare();
     lane.at(clock.from);
     if (lane.prepare && lane.isDrawn) soon();
-    requestIdleCallback(go);
-  };
-  requestIdleCallback(go);
+    yield;
+  }
 }
 
 /** Lanes that were not in sight are drawn when they come into it. */

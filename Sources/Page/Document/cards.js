@@ -64,8 +64,9 @@ function frozen() {
 
 function concealed() {
   const shares = seriesOf("frames", { kind: "audio", direction: "in" }).map((series) => {
-    const flags = series.column("flags");
-    const made = flags.reduce((sum, each) => sum + (outcomeOf(each) === "concealed" ? 1 : 0), 0);
+    const made = series.isWaiting ? series.overview.total("concealed")
+      : series.column("flags").reduce(
+        (sum, each) => sum + (outcomeOf(each) === "concealed" ? 1 : 0), 0);
     return { peer: series.peer, share: made / series.count };
   });
   if (!shares.length) return null;

@@ -14,13 +14,24 @@ export async function unpacked(base64) {
   return new Uint8Array(await new Response(stream).arrayBuffer());
 }
 
-/** The numbers of one column. */
-function numbers(bytes, [start, length, coding], count, scale = 1) {
+/** How many numbers are read at once where somebody waits meanwhile. */
+const piece = 32_768;
+
+/** Reads the numbers of one column, a piece at a time. */
+function* numbers(bytes, [start, length, coding], count, scale = 1) {
   const values = new Float64Array(count);
   const end = Math.min(start + length, bytes.length);
-  let at = start;
-  let last = 0;
-  for (let index = 0; index < count && at < end; index += 1) {
+  const state = { at: start, last: 0 };
+  for (let first = 0; first < count; first += piece) {
+    if (first) yield;
+    fillNumbers(values, first, Math.min(first + piece, count), bytes, end, state, coding, scale);
+  }
+  return values;
+}
+
+function fillNumbers(values, first, limit, bytes, end, state, coding, scale) {
+  let { at, last } = state;
+  for (let index = first; index < limit && at < end; index += 1) {
     let byte = bytes[at];
     at += 1;
     let number = byte & 127;
@@ -44,7 +55,64 @@ function numbers(bytes, [start, length, coding], count, scale = 1) {
     if (coding === 1) number = last += number;
     values[index] = number * scale;
   }
-  return values;
+  state.at = at;
+  state.last = last;
+}
+
+/** How long a bin of an overview is, in seconds. */
+export const binSeconds = 0.5;
+
+/**
+ * What a page knows of a long series before it has its values: what came in each bin that had
+ * anything. Sums are taken to grow evenly within a bin.
+ */
+class Overview {
+  #columns;
+  #growths = new Map();
+
+  constructor(places, bytes) {
+    const [start, length] = places.bin;
+    // Each number ends with a byte without the highest bit.
+    const bins = bytes.subarray(start, start + length)
+      .reduce((sum, byte) => sum + (byte < 128 ? 1 : 0), 0);
+    this.#columns = Object.fromEntries(Object.entries(places).map(([name, place]) =>
+      [name, finished(numbers(bytes, place, bins))]));
+    this.at = this.#columns.bin.map((bin) => bin * binSeconds);
+  }
+
+  /** The values of the bins. */
+  column(name) { return this.#columns[name]; }
+
+  /** The sum of all bins. */
+  total(name) { return this.#columns[name].reduce((sum, value) => sum + value, 0); }
+
+  /** A sum at the beginning and at the end of each bin, and their times. */
+  growth(name) {
+    if (!this.#growths.has(name)) this.#growths.set(name, this.#grown(name));
+    return this.#growths.get(name);
+  }
+
+  #grown(name) {
+    const values = this.#columns[name];
+    const at = new Float64Array(2 * values.length);
+    const count = new Float64Array(2 * values.length);
+    let sum = 0;
+    for (let index = 0; index < values.length; index += 1) {
+      at[2 * index] = this.at[index];
+      at[2 * index + 1] = this.at[index] + binSeconds;
+      count[2 * index] = sum;
+      sum += values[index];
+      count[2 * index + 1] = sum;
+    }
+    return { at, count };
+  }
+}
+
+/** Does all of some work that could be done in pieces. */
+export function finished(work) {
+  let step = work.next();
+  while (!step.done) step = work.next();
+  return step.value;
 }
 
 /** Many values of one thing; what is needed of it is read when it is. */
@@ -53,21 +121,52 @@ export class Series {
   #columns = new Map();
   #sums = null;
 
-  constructor(facts, bytes) {
+  constructor({ overview, ...facts }, bytes) {
     Object.assign(this, facts);
     this.places = facts.columns;
     this.#bytes = bytes;
+    const isThere = Object.values(this.places).every(([start, length]) =>
+      start + length <= bytes.length);
+    /** What there is of it while its values are still to come; else null. */
+    this.overview = overview && !isThere ? new Overview(overview, bytes) : null;
   }
+
+  /** Whether its values are still to come. */
+  get isWaiting() { return this.overview !== null; }
+
+  /** Takes the bytes with its values, a piece at a time, and with what is needed of them first. */
+  * complete(bytes) {
+    this.#bytes = bytes;
+    for (const name of this.what === "frames" ? ["at", "flags", "measure"] : ["at"]) {
+      yield* this.#read(name);
+    }
+    if (this.what === "packets") yield* this.#sum();
+  }
+
+  /** From now on there is no overview, but its values. */
+  settle() {
+    this.overview = null;
+    this.derived = undefined;
+  }
+
+  * #read(name) {
+    if (this.#columns.has(name)) return this.#columns.get(name);
+    const place = this.places[name];
+    const values = place
+      ? yield* numbers(this.#bytes, place, this.count, name === "at" ? 1 / unitsPerSecond : 1)
+      : new Float64Array(this.count);
+    this.#columns.set(name, values);
+    return values;
+  }
+
+  /** The values of a column, read a piece at a time. */
+  * reading(name) { return yield* this.#read(name); }
 
   /** The values of a column. */
   column(name) {
     if (!this.#columns.has(name)) {
-      const place = this.places[name];
-      this.#columns.set(
-        name,
-        place
-          ? numbers(this.#bytes, place, this.count, name === "at" ? 1 / unitsPerSecond : 1)
-          : new Float64Array(this.count));
+      if (this.isWaiting) throw new Error(`${name} of ${this.what} is still to come`);
+      finished(this.#read(name));
     }
     return this.#columns.get(name);
   }
@@ -75,28 +174,30 @@ export class Series {
   /** The times in seconds. */
   get at() { return this.column("at"); }
 
-  /** The sizes of packets in bytes, which share their column with the marker when they are RTP. */
-  get sizes() {
-    if (!this.#columns.has("sizes")) {
-      const size = this.column("size");
-      this.#columns.set(
-        "sizes", this.protocol === "rtp" ? size.map((value) => Math.floor(value / 2)) : size);
-    }
-    return this.#columns.get("sizes");
+  /** The size of a packet in bytes, which shares its column with the marker when it is RTP. */
+  sizeOf(index) {
+    const size = this.column("size")[index];
+    return this.protocol === "rtp" ? Math.floor(size / 2) : size;
   }
 
   /** Sums of sizes: of all before each place. */
   get sums() {
     if (!this.#sums) {
-      const size = this.column("size");
-      const isHalved = this.protocol === "rtp";
-      const sums = new Float64Array(size.length + 1);
-      for (let index = 0; index < size.length; index += 1) {
-        sums[index + 1] = sums[index] + (isHalved ? size[index] >>> 1 : size[index]);
-      }
-      this.#sums = sums;
+      this.column("size");
+      finished(this.#sum());
     }
     return this.#sums;
+  }
+
+  * #sum() {
+    const size = yield* this.#read("size");
+    const half = this.protocol === "rtp" ? 0.5 : 1;
+    const sums = new Float64Array(size.length + 1);
+    for (let index = 0; index < size.length; index += 1) {
+      if (index % piece === piece - 1) yield;
+      sums[index + 1] = sums[index] + Math.floor(size[index] * half);
+    }
+    this.#sums = sums;
   }
 
   /** The places of what is between two times. */
@@ -112,7 +213,6 @@ export class Series {
   /** Adds what came since. */
   append(later) {
     const names = new Set([...Object.keys(this.places), ...this.#columns.keys()]);
-    names.delete("sizes");
     const whole = [...names].map((name) => {
       const joined = new Float64Array(this.count + later.count);
       joined.set(this.column(name));

@@ -14,7 +14,9 @@ export function filmLane(way, redrawn) {
   const height = 44;
   return {
     label: "seen", height, tone: "video",
+    isWaiting: () => way.frames.isWaiting,
     draw({ context, width: all, from, to }) {
+      if (way.frames.isWaiting) return;
       const { width } = film;
       // What was wanted for another view is not waited for.
       film.view = `${from} ${to} ${all}`;

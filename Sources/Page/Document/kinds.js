@@ -1,14 +1,16 @@
 // Kinds of lanes: what each draws, says at the cursor, and lasts from when to when. A lane is
 //   {label, unit, height, draw(view), at(time) -> text, tone, spans, marks, query, isExtra}
-// where `spans` can be selected, `marks` are times to step to, and `query` names its SQL.
+// where `isWaiting()` tells whether values are still to come, `prepare()` works out what drawing needs,
+// a piece at a time, `spans` can be selected, `marks` are times to step to, and `query` names its SQL.
 import { bitRate, counted, digits, duration, lowerBound, upperBound } from "./basics.js";
+import { binSeconds, finished } from "./columns.js";
 import { clock } from "./clock.js";
 import {
   area, eachPixel, grid, ink, line, roundTop, spanMarks, tickMarks, topValue,
 } from "./draw.js";
 import {
   carried, extent, frameRate, frameRates, outcomeOf, peaksOf, quantile, rateAt, ratesOf, rateWindow,
-  shownFrames,
+  readPeaks, readShownFrames, shownFrames,
 } from "./measures.js";
 
 /* ---- States and their colours, which never change ---- */
@@ -32,6 +34,9 @@ export const toneOf = (state) =>
   Object.keys(tones).find((tone) => tones[tone].includes(state)) ?? "off";
 
 /* ---- Kinds of lanes ---- */
+
+/** What stands in the place of values that are still to come. */
+export const stillToCome = "is being read";
 
 /** What lasted: `list` has `{from, to, tone, text}`. */
 export function spanLane(label, list, more = {}) {
@@ -76,6 +81,21 @@ export function curveLane(label, unit, curves, more = {}) {
   };
 }
 
+/** How many are looked at before somebody else may have a turn. */
+const heightsInPiece = 16_384;
+
+/** The heights of all ticks of a list, worked out a piece at a time. */
+function* readHeights(list) {
+  if (list.heights) return list.heights;
+  const heights = new Float32Array(list.at.length);
+  for (let index = 0; index < heights.length; index += 1) {
+    if (index % heightsInPiece === heightsInPiece - 1) yield;
+    heights[index] = list.height(index);
+  }
+  list.heights = heights;
+  return heights;
+}
+
 /** Something that happened at times: `lists` has `{at, height, tone, name, text(index)}`. */
 export function tickLane(label, lists, more = {}) {
   // What is so near to the cursor on the screen is at it.
@@ -87,14 +107,23 @@ export function tickLane(label, lists, more = {}) {
       for (const list of lists) {
         tickMarks(view, list.at, {
           height: list.height ?? 9,
-          heights: () => (list.heights ??= Float32Array.from(list.at, (_, at) => list.height(at))),
+          heights: () => finished(readHeights(list)),
           colour: typeof list.tone === "function" ? (index) => ink[list.tone(index)]
             : ink[list.tone],
         });
       }
     },
+    isWaiting: () => lists.some((list) => list.series?.isWaiting),
+    * prepare() {
+      for (const list of lists) {
+        if (typeof list.height === "function" && !list.series?.isWaiting) {
+          yield* readPeaks(yield* readHeights(list));
+        }
+      }
+    },
     at(time) {
       const words = [];
+      if (this.isWaiting()) return stillToCome;
       for (const list of lists) {
         const first = lowerBound(list.at, time - near());
         const last = upperBound(list.at, time + near(), first);
@@ -105,7 +134,8 @@ export function tickLane(label, lists, more = {}) {
       }
       return words.join(", ");
     },
-    marks: lists.flatMap((list) => (list.at.length <= 5000 ? [...list.at] : [])),
+    marks: lists.flatMap((list) =>
+      (list.series?.isWaiting || list.at.length > 5000 ? [] : [...list.at])),
     ...more,
   };
 }
@@ -134,7 +164,9 @@ export function rateLane(label, list, tone, curves = [], more = {}) {
       }
       topValue(view, digits(top));
     },
+    isWaiting: () => list.some((series) => series.isWaiting),
     at(time) {
+      if (this.isWaiting()) return stillToCome;
       const window = rateWindow(clock.to - clock.from, (clock.to - clock.from) / 1000);
       const parts = [bitRate(rateAt(list, time, window))];
       for (const curve of curves) {
@@ -152,9 +184,10 @@ export function rateLane(label, list, tone, curves = [], more = {}) {
 function sticks(view, list, tone) {
   view.context.fillStyle = ink[`${tone}-text`];
   for (const series of list) {
+    if (series.isWaiting) continue;
     const [first, last] = series.range(view.from, view.to);
     for (let index = first; index < last; index += 1) {
-      const tall = Math.max((series.sizes[index] / 1300) * (view.height - 8), 2);
+      const tall = Math.max((series.sizeOf(index) / 1300) * (view.height - 8), 2);
       view.context.fillRect(view.x(series.at[index]), view.height - tall, 1.2, tall);
     }
   }
@@ -180,7 +213,10 @@ export function frameLane(series) {
       area(view, values, top, ink.video);
       topValue(view, digits(top));
     },
+    isWaiting: () => series.isWaiting,
+    * prepare() { yield* readShownFrames(series); },
     at(time) {
+      if (series.isWaiting) return stillToCome;
       const frozen = shownFrames(series).freezes.find(([from, to]) => from <= time && time < to);
       if (frozen) return `0 per s, stands still for ${duration(frozen[1] - frozen[0])}`;
       return `${digits(frameRate(series, time - 0.0005, time + 0.0005), 2)} per s`;
@@ -193,6 +229,19 @@ export function frameLane(series) {
   };
 }
 
+/** How many frames are looked at before somebody else may have a turn. */
+const wavesInPiece = 16_384;
+
+/** What a wave is drawn of before its frames are there: its bins. */
+function overviewOf(overview) {
+  const sums = (name) => Uint32Array.of(0, ...overview.growth(name).count.filter((_, index) =>
+    index % 2));
+  return {
+    at: overview.at, peak: overview.column("peak"), bad: sums("concealed"),
+    repaired: sums("recovered"),
+  };
+}
+
 /**
  * Audio as it was heard or sent: its peaks, with what was concealed in red. Of a series that has
  * more than that, a test picks the places.
@@ -201,21 +250,35 @@ export function waveLane(label, series, isPicked = () => true) {
   const flags = () => series.column("flags");
   let known = { count: -1 };
   /** What is picked, and how many were concealed or repaired before each. */
-  const picked = () => {
-    if (known.count === series.count) return known;
+  function* pick() {
+    if (known.count === series.count && known.isWhole === !series.isWaiting) return;
+    if (series.isWaiting) {
+      known = { count: series.count, isWhole: false, ...overviewOf(series.overview) };
+      return;
+    }
     const [all, measure, kinds] = [series.at, series.column("measure"), flags()];
-    const places = new Uint32Array(all.length).map((_, place) => place).filter(isPicked);
-    const bad = new Uint32Array(places.length + 1);
-    const repaired = new Uint32Array(places.length + 1);
-    places.forEach((place, index) => {
+    const places = new Uint32Array(all.length);
+    let count = 0;
+    for (let place = 0; place < all.length; place += 1) {
+      if (place % wavesInPiece === wavesInPiece - 1) yield;
+      if (isPicked(place)) places[count++] = place;
+    }
+    const [at, peak] = [new Float64Array(count), new Float64Array(count)];
+    const [bad, repaired] = [new Uint32Array(count + 1), new Uint32Array(count + 1)];
+    for (let index = 0; index < count; index += 1) {
+      if (index % wavesInPiece === wavesInPiece - 1) yield;
+      const place = places[index];
       const outcome = outcomeOf(kinds[place]);
+      at[index] = all[place];
+      peak[index] = measure[place];
       bad[index + 1] = bad[index] + (outcome === "concealed" || outcome === "filler" ? 1 : 0);
       repaired[index + 1] = repaired[index] + (outcome === "recovered" ? 1 : 0);
-    });
-    known = {
-      count: series.count, at: Float64Array.from(places, (place) => all[place]),
-      peak: Float64Array.from(places, (place) => measure[place]), bad, repaired,
-    };
+    }
+    yield* readPeaks(peak);
+    known = { count: series.count, isWhole: true, at, peak, bad, repaired };
+  }
+  const picked = () => {
+    finished(pick());
     return known;
   };
   return {
@@ -226,7 +289,7 @@ export function waveLane(label, series, isPicked = () => true) {
       const { at, peak, bad, repaired } = picked();
       const first = lowerBound(at, view.from);
       const last = upperBound(at, view.to, first);
-      const length = series.kind === "pcm" ? 0.01 : 0.02;
+      const length = series.isWaiting ? binSeconds : series.kind === "pcm" ? 0.01 : 0.02;
       const wide = Math.max(length / view.pixel - 0.6, 1);
       const middle = height / 2;
       context.fillStyle = ink.line;
@@ -246,7 +309,10 @@ export function waveLane(label, series, isPicked = () => true) {
       eachPixel(view, at, first, last, 0, draw);
       context.globalAlpha = 1;
     },
+    isWaiting: () => series.isWaiting,
+    * prepare() { yield* pick(); },
     at(time) {
+      if (series.isWaiting) return stillToCome;
       let index = series.before(time);
       while (index >= 0 && !isPicked(index)) index -= 1;
       if (index < 0 || time - series.at[index] > 0.2) return "nothing";

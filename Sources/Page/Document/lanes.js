@@ -1,15 +1,17 @@
 // What lanes there are, in groups by person and purpose.
 import { byteCount, counted, digits } from "./basics.js";
 import { clock } from "./clock.js";
+import { finished } from "./columns.js";
 import { grid, ink, label } from "./draw.js";
 import {
-  curveLane, frameLane, rateLane, spanLane, tickLane, toneOf, waveLane,
+  curveLane, frameLane, rateLane, spanLane, stillToCome, tickLane, toneOf, waveLane,
 } from "./kinds.js";
-import { delays, isKeyFrame, shownFrames, waits } from "./measures.js";
+import { delays, isKeyFrame, readPeaks, shownFrames, waits } from "./measures.js";
+import { inPieces } from "./pieces.js";
 import { filmLane } from "./film.js";
 import { machineGroups } from "./machines.js";
 import {
-  carriersOf, codecName, otherSide, peerName, possessive, repairsOf, seriesOf, take, thisSide,
+  besideMedia, carriersOf, codecName, otherSide, peerName, possessive, repairsOf, seriesOf, take, thisSide,
 } from "./take.js";
 
 /* ---- Pieces of lanes ---- */
@@ -74,11 +76,15 @@ function feedbackLane(flow) {
     }
   }
   for (const series of repairsOf(way)) {
-    lists.push({ at: series.at, height: 4, tone: "video", name: "packet sent again",
-      names: "packets sent again" });
+    lists.push({
+      series, get at() { return series.isWaiting ? series.overview.at : series.at; },
+      height: 4, tone: "video", name: "packet sent again", names: "packets sent again",
+    });
   }
-  return lists.length ? [tickLane("NACK, PLI, RTX", lists, { query: "rtcp", tone: "control" })]
-    : [];
+  return lists.length ? [tickLane("NACK, PLI, RTX", lists, {
+    query: "rtcp", tone: "control",
+    isWaiting: () => besideMedia(way).some((series) => series.isWaiting),
+  })] : [];
 }
 
 function sizeLane(way) {
@@ -168,7 +174,7 @@ function noteOf(flow, way) {
     const [, , , , width, height] = sizes.at(-1);
     parts.push(`${width}x${height}`);
   }
-  if (way.frames?.count > 1 && flow.kind === "video") {
+  if (way.frames?.count > 1 && flow.kind === "video" && !way.frames.isWaiting) {
     const { at, count } = shownFrames(way.frames);
     if (at.length > 1) {
       parts.push(`${digits(count.at(-1) / (at.at(-1) - at[0]), 2)} frames per s`);
@@ -199,34 +205,39 @@ const manyAtOnce = 20_000;
 const prepared = new Set();
 let whenPrepared = () => {};
 
-/** A curve that is worked out when it is first in sight. */
+/** A curve that is worked out, a piece at a time, when it is first in sight. */
 function lazyCurve(label, unit, flow, read, tone, more) {
   let lane;
   let isAsked = false;
   const key = `${flow.id} ${label}`;
-  const prepare = () => {
+  const sources = [flow.sent, flow.received].filter(Boolean).flatMap((way) =>
+    [way.frames, ...way.packets]).filter(Boolean);
+  const isWaiting = () => sources.some((series) => series.isWaiting);
+  function* prepare() {
+    if (lane || isWaiting()) return;
+    const values = yield* read();
+    for (const sign of [1, -1]) yield* readPeaks(values.value, sign);
     prepared.add(key);
-    return (lane ??= curveLane(label, unit, [{ ...read(), tone }], { height: 30 }));
+    lane = curveLane(label, unit, [{ ...values, tone }], { height: 30 });
+  }
+  const isSmall = sources.every((series) => series.count <= manyAtOnce);
+  const whole = () => {
+    if (isSmall || prepared.has(key)) finished(prepare());
+    return lane;
   };
-  const isSmall = [flow.sent, flow.received].filter(Boolean).flatMap((way) =>
-    [way.frames, ...way.packets]).every((series) => !(series?.count > manyAtOnce));
-  const whole = () => (isSmall || prepared.has(key) ? prepare() : null);
   return {
-    label, unit, height: 30, tone, prepare,
+    label, unit, height: 30, tone, prepare, isWaiting,
     draw(view) {
       if (whole()) {
         whole().draw(view);
         return;
       }
       grid(view);
-      if (isAsked) return;
+      if (isAsked || isWaiting()) return;
       isAsked = true;
-      requestIdleCallback(() => {
-        prepare();
-        whenPrepared();
-      }, { timeout: 1000 });
+      inPieces(prepare()).then(whenPrepared);
     },
-    at: (time) => whole()?.at(time) ?? "",
+    at: (time) => (isWaiting() ? stillToCome : whole()?.at(time) ?? ""),
     ...more,
   };
 }
@@ -236,17 +247,20 @@ function encodedLanes(flow, series) {
   const lanes = [];
   if (series.count && series.codec !== "h264") {
     lanes.push(lazyCurve("quantiser", "QP", flow,
-      () => ({ at: series.at, value: series.column("measure") }), "video",
-      { isExtra: true, query: "frames" }));
+      function* quantisers() {
+        return { at: yield* series.reading("at"), value: yield* series.reading("measure") };
+      }, "video", { isExtra: true, query: "frames" }));
   }
-  const flags = series.column("flags");
-  const most = series.column("size").reduce((high, size) => Math.max(high, size), 1);
+  let most = 0;
+  const sizeAt = (index) => series.column("size")[index];
+  const greatest = () => (most ||= series.column("size").reduce(
+    (high, size) => Math.max(high, size), 1));
+  const isKey = (index) => isKeyFrame(series.column("flags")[index]);
   lanes.push(tickLane("frame sizes", [{
-    at: series.at, name: "frame",
-    height: (index) => 2 + 22 * Math.sqrt(series.column("size")[index] / most),
-    tone: (index) => (isKeyFrame(flags[index]) ? "control" : "video"),
-    text: (index) =>
-      `${isKeyFrame(flags[index]) ? "key frame" : "frame"} of ${byteCount(series.column("size")[index])}`,
+    series, get at() { return series.isWaiting ? [] : series.at; }, name: "frame",
+    height: (index) => 2 + 22 * Math.sqrt(sizeAt(index) / greatest()),
+    tone: (index) => (isKey(index) ? "control" : "video"),
+    text: (index) => `${isKey(index) ? "key frame" : "frame"} of ${byteCount(sizeAt(index))}`,
   }], { isExtra: true, height: 28, tone: "video", query: "frames" }));
   return lanes;
 }

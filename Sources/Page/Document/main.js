@@ -6,7 +6,7 @@ import {
 import {
   board, choosePeer, drawingTime, findLane, makeBoard, readAhead, redraw, soon, updateBoard,
 } from "./board.js";
-import { makeAside } from "./aside.js";
+import { fillSelection, makeAside } from "./aside.js";
 import { showCatalogue } from "./catalogue.js";
 import { makeConnection } from "./connection.js";
 import { copyText } from "./copying.js";
@@ -23,7 +23,7 @@ import { drawQuery, makeQuery } from "./query.js";
 import { besides, fillComparison, isComparing } from "./comparing.js";
 import { askJSON, askReading, chosenTake, otherTake, token } from "./server.js";
 import { makeStats, showStats } from "./stats.js";
-import { adopt, loadTake, take, takeFacts } from "./take.js";
+import { adopt, fetchLate, hasLateValues, loadTake, take, takeFacts } from "./take.js";
 
 const views = [
   { id: "call", name: "Call" },
@@ -95,6 +95,17 @@ async function addFindings() {
   soon();
 }
 
+/** Has the values that were left out at first, and draws with them from then on. */
+async function addLate() {
+  if (!hasLateValues()) return;
+  await fetchLate();
+  readAhead();
+  place("facts").textContent = takeFacts();
+  updateBoard();
+  fillCards();
+  fillSelection();
+}
+
 /** How often a take that is recorded is asked for what came. */
 const liveMilliseconds = 300;
 
@@ -162,17 +173,18 @@ async function begin() {
   if (parts.get("sql")) drawQuery(parts.get("sql"));
   redraw();
   window.retake.readyAt = performance.now();
-  readAhead();
   document.documentElement.dataset.ready = "yes";
-  if (take.form !== "served" || isComparing()) return;
-  addFindings().catch((error) => say(error.message));
-  followRecording().catch((error) => say(error.message));
+  if (take.form === "served" && !isComparing()) {
+    addFindings().catch((error) => say(error.message));
+    addLate().then(followRecording).catch((error) => say(error.message));
+  }
+  readAhead().then(() => { window.retake.isPrepared = true; });
 }
 
 // For whoever drives the page by a script, as the tests do.
 window.retake = {
   take, clock, board, mediaTimes, seenPictures, isFilming, dissect, differences, show, select, point, release, visit, redraw,
-  onClock,
+  onClock, hasLateValues, isPrepared: false,
   get drawingTime() { return drawingTime; },
   get copied() { return copyText.last; },
 };

@@ -1,10 +1,15 @@
 // What lanes are made of: rates, gaps, waits and delays, worked out of packets and frames.
 import { lowerBound, nextBound, upperBound } from "./basics.js";
+import { finished } from "./columns.js";
+import { take } from "./take.js";
 
 /* ---- Many values ---- */
 
 /** How many values, or blocks of them, make a block. */
 const blockLength = 16;
+
+/** How many blocks are looked at before somebody else may have a turn. */
+const blocksInPiece = 2048;
 
 /** Of so many in a run, their peaks are quicker than a look at each. */
 const manyValues = 2000;
@@ -20,10 +25,15 @@ class Peaks {
   constructor(values, sign) {
     this.#values = values;
     this.#sign = sign;
-    for (let { length } = values; length > blockLength;) {
+  }
+
+  /** Looks at all values once, a piece at a time. */
+  * read() {
+    for (let { length } = this.#values; length > blockLength;) {
       const level = this.#levels.length;
       const places = new Uint32Array(Math.ceil(length / blockLength));
       for (let block = 0; block < places.length; block += 1) {
+        if (block % blocksInPiece === blocksInPiece - 1) yield;
         const first = block * blockLength;
         places[block] = this.#scan(level, first, Math.min(first + blockLength, length), -1);
       }
@@ -60,8 +70,16 @@ const peaks = new Map([1, -1].map((sign) => [sign, new WeakMap()]));
 /** The peaks of a list of values, which stay as long as the list; with -1 those downwards. */
 export function peaksOf(values, sign = 1) {
   const known = peaks.get(sign);
-  if (!known.has(values)) known.set(values, new Peaks(values, sign));
+  if (!known.has(values)) finished(readPeaks(values, sign));
   return known.get(values);
+}
+
+/** Makes the peaks of a list of values, a piece at a time. */
+export function* readPeaks(values, sign = 1) {
+  if (peaks.get(sign).has(values)) return;
+  const made = new Peaks(values, sign);
+  yield* made.read();
+  peaks.get(sign).set(values, made);
 }
 
 /* ---- Rates ---- */
@@ -70,6 +88,11 @@ export function peaksOf(values, sign = 1) {
 export function carried(list, from, to) {
   let bytes = 0;
   for (const series of list) {
+    if (series.isWaiting) {
+      const growth = series.overview.growth("bytes");
+      bytes += countAt(growth, to) - countAt(growth, from);
+      continue;
+    }
     const [first, last] = series.range(from, to);
     bytes += series.sums[last] - series.sums[first];
   }
@@ -84,6 +107,10 @@ export const rateAt = (list, time, window) =>
 export function ratesOf(list, { width, time }, window) {
   const rates = new Float64Array(Math.ceil(width));
   for (const series of list) {
+    if (series.isWaiting) {
+      for (let x = 0; x < rates.length; x += 1) rates[x] += rateAt([series], time(x + 0.5), window);
+      continue;
+    }
     const { at, sums } = series;
     let [first, last] = [0, 0];
     for (let x = 0; x < rates.length; x += 1) {
@@ -119,40 +146,59 @@ const isShown = (flags) => [0, 1, 5, 6].includes(flags >> 1);
  * rule of freezeCount, and over any gap of more than a second, the count stands still.
  */
 export function shownFrames(series) {
+  return series.derived ?? finished(readShownFrames(series));
+}
+
+/** How many frames are looked at before somebody else may have a turn. */
+const framesInPiece = 16_384;
+
+/** Makes what `shownFrames` gives, a piece at a time. */
+export function* readShownFrames(series) {
   if (series.derived) return series.derived;
+  if (series.isWaiting) {
+    series.derived = { ...series.overview.growth("shown"), freezes: freezesOf(series) };
+    return series.derived;
+  }
   const flags = series.column("flags");
   const all = series.at;
-  const at = [];
-  const count = [];
+  const at = new Float64Array(all.length);
+  const count = new Float64Array(all.length);
   const freezes = [];
   const gaps = [];
   let sum = 0;
+  let shown = 0;
   for (let index = 0; index < all.length; index += 1) {
+    if (index % framesInPiece === framesInPiece - 1) yield;
     if (!isShown(flags[index])) continue;
-    if (at.length) {
-      const gap = all[index] - at[at.length - 1];
+    if (shown) {
+      const before = at[shown - 1];
+      const gap = all[index] - before;
       const mean = gaps.length ? sum / gaps.length : gap;
       const isFreeze = series.direction === "in" && gap <= 5 && gaps.length >= 5
         && gap >= Math.max(3 * mean, mean + 0.15);
       const stands = isFreeze || gap > 1;
-      if (isFreeze) freezes.push([at[at.length - 1], all[index]]);
-      count.push(count[count.length - 1] + (stands ? 0 : 1));
+      if (isFreeze) freezes.push([before, all[index]]);
+      count[shown] = count[shown - 1] + (stands ? 0 : 1);
       if (gap <= 5) {
         gaps.push(gap);
         sum += gap;
         if (gaps.length > 30) sum -= gaps.shift();
       }
-    } else {
-      count.push(0);
     }
-    at.push(all[index]);
+    at[shown] = all[index];
+    shown += 1;
   }
-  series.derived = { at, count, freezes };
+  series.derived = { at: at.subarray(0, shown), count: count.subarray(0, shown), freezes };
   return series.derived;
 }
 
-/** How many frames there were up to a time, with parts of them in between. */
-function frameCount({ at, count }, time) {
+/** The freezes of a series as the take tells them. */
+const freezesOf = (series) => (series.direction === "in" ? take.freezes ?? [] : [])
+  .filter(([peer, track]) => peer === series.peer && Number(track) === series.track)
+  .map(([, , from, to]) => [from, to]);
+
+/** How much there was up to a time, of what grows evenly in between. */
+function countAt({ at, count }, time) {
   if (!at.length || time <= at[0]) return 0;
   const after = upperBound(at, time);
   if (after >= at.length) return count[count.length - 1];
@@ -164,9 +210,9 @@ function frameCount({ at, count }, time) {
 export function frameRates(series, { width, time, pixel }) {
   const all = shownFrames(series);
   const rates = new Float64Array(Math.ceil(width));
-  let before = frameCount(all, time(0));
+  let before = countAt(all, time(0));
   for (let x = 0; x < rates.length; x += 1) {
-    const after = frameCount(all, time(x + 1));
+    const after = countAt(all, time(x + 1));
     rates[x] = (after - before) / pixel;
     before = after;
   }
@@ -176,18 +222,22 @@ export function frameRates(series, { width, time, pixel }) {
 /** Frames in a second between two times; within a freeze it is 0. */
 export function frameRate(series, from, to) {
   const all = shownFrames(series);
-  return (frameCount(all, to) - frameCount(all, from)) / (to - from);
+  return (countAt(all, to) - countAt(all, from)) / (to - from);
 }
 
 /* ---- Waits and delays ---- */
 
+/** How many packets or frames are looked at before somebody else may have a turn. */
+const delaysInPiece = 8192;
+
 /** When the first packet of each frame came, by its timestamp. */
-function firstArrivals(packets) {
+function* firstArrivals(packets) {
   const first = new Map();
   for (const series of packets) {
-    const at = series.at;
-    const time = series.column("rtpTime");
+    const at = yield* series.reading("at");
+    const time = yield* series.reading("rtpTime");
     for (let index = 0; index < at.length; index += 1) {
+      if (index % delaysInPiece === delaysInPiece - 1) yield;
       // The packets of a frame mostly follow each other.
       if (index && time[index] === time[index - 1]) continue;
       if (!first.has(time[index])) first.set(time[index], at[index]);
@@ -196,21 +246,27 @@ function firstArrivals(packets) {
   return first;
 }
 
-/** How long each frame of a way waited from its first packet to the decoder, in ms. */
-export function waits(way) {
+/**
+ * How long each frame of a way waited from its first packet to the decoder, in ms; worked out a
+ * piece at a time.
+ */
+export function* waits(way) {
   if (way.waits) return way.waits;
-  const first = firstArrivals(way.packets);
-  const [at, value] = [[], []];
-  const times = way.frames.at;
-  const stamps = way.frames.column("rtpTime");
-  const flags = way.frames.column("flags");
+  const first = yield* firstArrivals(way.packets);
+  const times = yield* way.frames.reading("at");
+  const stamps = yield* way.frames.reading("rtpTime");
+  const flags = yield* way.frames.reading("flags");
+  const [at, value] = [new Float64Array(times.length), new Float64Array(times.length)];
+  let count = 0;
   for (let index = 0; index < times.length; index += 1) {
+    if (index % delaysInPiece === delaysInPiece - 1) yield;
     const came = first.get(stamps[index]);
     if (came === undefined || outcomeOf(flags[index]) === "concealed") continue;
-    at.push(times[index]);
-    value.push((times[index] - came) * 1e3);
+    at[count] = times[index];
+    value[count] = (times[index] - came) * 1e3;
+    count += 1;
   }
-  way.waits = { at, value };
+  way.waits = { at: at.subarray(0, count), value: value.subarray(0, count) };
   return way.waits;
 }
 
@@ -228,11 +284,12 @@ function unwrapper(bits) {
 }
 
 /** When a number of a stream, which counts on over its rounds, was sent; undefined for never. */
-function sendTimes({ at, count }, sequence) {
+function* sendTimes({ at, count }, sequence) {
   const numbers = new Float64Array(count);
   const unwrapped = unwrapper(16);
   let [low, high] = [Infinity, -Infinity];
   for (let index = 0; index < count; index += 1) {
+    if (index % delaysInPiece === delaysInPiece - 1) yield;
     // The beginning tells the rounds apart on both sides.
     numbers[index] = unwrapped(sequence[index]) + sequence[0];
     low = Math.min(low, numbers[index]);
@@ -242,6 +299,7 @@ function sendTimes({ at, count }, sequence) {
   const isDense = high - low < 4 * count + 65536;
   const sent = isDense ? new Float64Array(high - low + 1).fill(NaN) : new Map();
   for (let index = 0; index < count; index += 1) {
+    if (index % delaysInPiece === delaysInPiece - 1) yield;
     const key = numbers[index] - low;
     if (!isDense) {
       if (!sent.has(key)) sent.set(key, at[index]);
@@ -252,26 +310,29 @@ function sendTimes({ at, count }, sequence) {
 
 /**
  * How late packets came, in ms: how long they were on their way when the take has both ends, else
- * by how much more than the fastest one, reckoned by the timestamps of their frames.
+ * by how much more than the fastest one, reckoned by the timestamps of their frames; worked out a piece
+ * at a time.
  */
-export function delays(flow) {
+export function* delays(flow) {
   if (flow.delays) return flow.delays;
   const { received, sent } = flow;
   const most = received.packets.reduce((sum, series) => sum + series.count, 0);
   const [at, value] = [new Float64Array(most), new Float64Array(most)];
   let count = 0;
   for (const series of received.packets) {
-    const times = series.at;
+    const times = yield* series.reading("at");
     const match = flow.isSeenOnce ? undefined
       : sent?.packets.find((each) => each.ssrc === series.ssrc);
     if (match && match.count) {
-      const numbers = match.column("sequence");
-      const began = sendTimes(match, numbers);
-      const sequence = series.column("sequence");
-      const [first] = numbers;
+      yield* match.reading("at");
+      const sentNumbers = yield* match.reading("sequence");
+      const began = yield* sendTimes(match, sentNumbers);
+      const sequence = yield* series.reading("sequence");
+      const [first] = sentNumbers;
       const unwrapped = unwrapper(16);
       let offset = null;
       for (let index = 0; index < times.length; index += 1) {
+        if (index % delaysInPiece === delaysInPiece - 1) yield;
         const whole = unwrapped(sequence[index]);
         if (offset === null) {
           offset = first + ((((sequence[index] - first) % 65536) + 98304) % 65536) - 32768;
@@ -284,15 +345,17 @@ export function delays(flow) {
       }
       continue;
     }
-    const stamps = series.column("rtpTime");
+    const stamps = yield* series.reading("rtpTime");
     const unwrapped = unwrapper(32);
     const late = new Float64Array(times.length);
     let least = Infinity;
     for (let index = 0; index < times.length; index += 1) {
+      if (index % delaysInPiece === delaysInPiece - 1) yield;
       late[index] = times[index] - unwrapped(stamps[index]) / flow.clockRate;
       least = Math.min(least, late[index]);
     }
     for (let index = 0; index < times.length; index += 1) {
+      if (index % delaysInPiece === delaysInPiece - 1) yield;
       at[count] = times[index];
       value[count] = (late[index] - least) * 1e3;
       count += 1;

@@ -3,7 +3,7 @@
 import { button, make, place, say } from "./basics.js";
 import { clock, onClock, point, show } from "./clock.js";
 import { ask } from "./server.js";
-import { codecName, take } from "./take.js";
+import { codecName, take, valuesThere } from "./take.js";
 
 /** What can be played: a player for each direction of a track. */
 const players = new Map();
@@ -46,9 +46,10 @@ export function playerOf(way) {
   if (!players.has(key)) {
     const element = make(way.kind, { preload: "auto", playsinline: true, "data-way": key });
     element.muted = way.kind === "video";
-    const player = { way, element, begin: beginning(way), isReady: false, wanted: null };
+    const player = { way, element, begin: 0, isReady: false, wanted: null };
     players.set(key, player);
-    player.loading = blobOf(way).then((blob) => {
+    player.loading = valuesThere().then(() => blobOf(way)).then((blob) => {
+      player.begin = beginning(way);
       element.src = URL.createObjectURL(blob);
       return new Promise((done) => {
         element.addEventListener("loadeddata", () => {

@@ -21,6 +21,9 @@ export async function ask(path, parameters = {}, init = {}) {
 
 export const askJSON = async (path, parameters, init) => (await ask(path, parameters, init)).json();
 
+export const askBytes = async (path, parameters) =>
+  new Uint8Array(await (await ask(path, parameters)).arrayBuffer());
+
 /** A reading of a take: its JSON and its columns. */
 export async function askReading(path, parameters) {
   const buffer = await (await ask(path, parameters)).arrayBuffer();

@@ -2,7 +2,8 @@
 // This is the one place that knows the shape of the data: see PageContent.swift and the article.
 import { counted, place } from "./basics.js";
 import { Series, unpacked } from "./columns.js";
-import { askJSON, askReading, chosenTake } from "./server.js";
+import { askJSON, askBytes, askReading, chosenTake, otherTake } from "./server.js";
+import { inPieces } from "./pieces.js";
 
 /** Everything that is known of the take; filled by `loadTake`. */
 export const take = { peers: [], people: [], series: [], flows: [], findings: [] };
@@ -17,11 +18,47 @@ export async function loadTake() {
   const catalogue = await askJSON("takes");
   if (!chosenTake && catalogue.isFolder) return false;
   const name = chosenTake || catalogue.takes[0].name;
-  const reading = await askReading("take", { name });
+  // Of a take that is compared, everything is there at once.
+  const reading = await askReading("take", { name, ...(otherTake ? {} : { overview: 1 }) });
   take.reading = { data: { ...reading.data, name, findings: [] }, bytes: reading.bytes };
   take.others = catalogue.takes.map((entry) => entry.name).filter((each) => each !== name);
   adopt(take.reading.data, reading.bytes);
   return true;
+}
+
+/** Whether values of long series are still to come. */
+export const hasLateValues = () => take.series.some((series) => series.isWaiting);
+
+/**
+ * Asks for the values that were left out at first, and takes all of them at once when they have
+ * been read.
+ */
+export function fetchLate() {
+  lateValues = completeSeries();
+  return lateValues;
+}
+
+let lateValues = Promise.resolve();
+/** Waits for the values that were left out at first, where they were asked for. */
+export const valuesThere = () => lateValues;
+
+async function completeSeries() {
+  const waiting = take.series.filter((series) => series.isWaiting);
+  const values = await askBytes("late", { session: take.session });
+  const early = take.reading.bytes;
+  const bytes = new Uint8Array(early.length + values.length);
+  bytes.set(early);
+  bytes.set(values, early.length);
+  take.reading.bytes = bytes;
+  await inPieces(completed(waiting, bytes));
+  for (const series of waiting) series.settle();
+}
+
+function* completed(waiting, bytes) {
+  for (const series of waiting) {
+    yield* series.complete(bytes);
+    yield;
+  }
 }
 
 /** Lists that a take without rows for them does not have. */
@@ -279,17 +316,22 @@ function otherOf(peer) {
     ? peerName(others[0].peer) : otherSide;
 }
 
+/** What may repair a way: what came with it and is no media. */
+export const besideMedia = (way) => seriesOf("packets", {
+  peer: way.peer, direction: way.direction, protocol: "rtp", isMedia: false,
+});
+
 /** Retransmissions and what else repairs a way, as far as it can be told. */
 export function repairsOf(way) {
-  const others = seriesOf("packets", {
-    peer: way.peer, direction: way.direction, protocol: "rtp", isMedia: false,
-  });
+  const others = besideMedia(way);
   if (!others.length) return [];
   const alone = take.flows.filter(
     (flow) => flow.kind === way.kind
       && [flow.sent, flow.received].some(
         (each) => each && each.peer === way.peer && each.direction === way.direction)).length === 1;
   if (alone && way.kind === "video") return others;
+  // It is not known yet.
+  if ([...others, ...way.packets].some((series) => series.isWaiting)) return [];
   // A retransmission has the timestamp of what it repeats (RFC 4588 section 4).
   return others.filter((series) => {
     const time = series.column("rtpTime")[0];
@@ -303,6 +345,7 @@ export function takeFacts() {
   const packets = take.peers.reduce((sum, peer) => sum + peer.packetsIn + peer.packetsOut, 0);
   parts.push(`${take.seconds.toFixed(1)} s`);
   if (packets) parts.push(counted(packets, "packet"));
+  if (hasLateValues()) parts.push("details follow");
   parts.push(take.file, `Retake ${take.version}`);
   return parts.join(" · ");
 }

@@ -9,9 +9,9 @@ struct FirstReading: Sendable {
   /// The tracks that can be played, as JSON.
   let media: String
 
-  init(path: String) throws(TapeError) {
+  init(path: String, shortMaximum: Int) throws(TapeError) {
     var content = PageContent(path: path)
-    reading = try content.read()
+    reading = try content.read(shortMaximum: shortMaximum)
     self.content = content
     media = try Self.media(path)
   }

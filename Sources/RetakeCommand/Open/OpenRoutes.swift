@@ -26,8 +26,11 @@ struct OpenRoutes: Sendable {
     case "/takes": return json(await takes.catalogue())
     case "/details": return json(try await takes.details(name))
     case "/take":
-      let reading = try await takes.begin(name)
+      let reading = try await takes.begin(name, isOverview: request.query("overview") != nil)
       return bytes(reading, "application/octet-stream")
+    case "/late":
+      let columns = try await takes.late(try number("session", request))
+      return bytes(columns, "application/octet-stream")
     case "/more":
       let reading = try await takes.more(
         try number("session", request), isBrief: request.query("brief") != nil)

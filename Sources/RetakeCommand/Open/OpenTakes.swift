@@ -22,6 +22,8 @@ actor OpenTakes {
     var number: Int
     var path: String
     var content: PageContent
+    /// Values that the page has not asked for yet.
+    var late: ArraySlice<UInt8> = []
   }
 
   private struct PacketList {
@@ -48,9 +50,13 @@ actor OpenTakes {
   /// A recorder writes ten times a second.
   private static let liveSeconds = 5.0
 
+  /// A page draws series with more values from their overview until it has the values.
+  private let shortMaximum: Int
+
   /// Looks whether there is something to show.
-  init(paths: [String]) throws(CommandFailure) {
+  init(paths: [String], shortMaximum: Int = 20_000) throws(CommandFailure) {
     self.paths = paths
+    self.shortMaximum = shortMaximum
     for path in paths where !Self.isFolder(path) {
       guard FileManager.default.fileExists(atPath: path) else {
         throw CommandFailure(.noSuchFile, "\(path): there is no such file or folder")
@@ -150,11 +156,16 @@ actor OpenTakes {
   private func firstReading(of path: String, _ stamp: FileStamp)
     -> Task<Result<FirstReading, TapeError>, Never>
   {
-    readings.task(for: stamp) { () throws(TapeError) in try FirstReading(path: path) }
+    let shortMaximum = shortMaximum
+    return readings.task(for: stamp) { () throws(TapeError) in
+      try FirstReading(path: path, shortMaximum: shortMaximum)
+    }
   }
 
   /// All of a take; what comes later is asked for with the number of the session.
-  func begin(_ name: String) async throws(Refusal) -> [UInt8] {
+  ///
+  /// - Parameter isOverview: whether the values of long series are left for `late`.
+  func begin(_ name: String, isOverview: Bool = false) async throws(Refusal) -> [UInt8] {
     let path = try checked(name)
     let stamp = FileStamp(path: path)
     let result = await firstReading(of: path, stamp).value
@@ -162,17 +173,34 @@ actor OpenTakes {
     let first = try reading { () throws(TapeError) in try result.get() }
     sessionCount += 1
     if sessions.count == Self.sessionMaximum { sessions.removeFirst() }
-    sessions.append(Session(number: sessionCount, path: path, content: first.content))
-    return answer(first.reading, media: first.media, session: sessionCount, path)
+    var session = Session(number: sessionCount, path: path, content: first.content)
+    let columns = first.reading.columns
+    let earlyCount = isOverview ? first.reading.earlyCount : columns.count
+    session.late = columns[earlyCount...]
+    sessions.append(session)
+    return answer(
+      first.reading, columns[..<earlyCount], media: first.media, session: sessionCount, path)
+  }
+
+  /// The values that a page was not given at first, once.
+  func late(_ number: Int) throws(Refusal) -> [UInt8] {
+    let place = try place(of: number)
+    defer { sessions[place].late = [] }
+    return Array(sessions[place].late)
+  }
+
+  private func place(of session: Int) throws(Refusal) -> Int {
+    guard let place = sessions.firstIndex(where: { $0.number == session }) else {
+      throw Refusal("this page was left too long ago; load it again", isUnknown: true)
+    }
+    return place
   }
 
   /// What came since the last time.
   ///
   /// - Parameter isBrief: whether only what has to be quick is looked at.
   func more(_ number: Int, isBrief: Bool = false) throws(Refusal) -> [UInt8] {
-    guard let place = sessions.firstIndex(where: { $0.number == number }) else {
-      throw Refusal("this page was left too long ago; load it again", isUnknown: true)
-    }
+    let place = try place(of: number)
     let path = sessions[place].path
     let (result, media) = try reading {
       () throws(TapeError) -> (PageContent.Reading, String?) in
@@ -180,12 +208,13 @@ actor OpenTakes {
         ? (try sessions[place].content.readBriefly(), nil)
         : (try sessions[place].content.read(), try FirstReading.media(path))
     }
-    return answer(result, media: media, session: number, path)
+    return answer(result, result.columns[...], media: media, session: number, path)
   }
 
   /// A reading as pages have it: the length of the JSON in four bytes, the JSON, the columns.
   private func answer(
-    _ reading: PageContent.Reading, media: String?, session number: Int, _ path: String
+    _ reading: PageContent.Reading, _ columns: ArraySlice<UInt8>, media: String?,
+    session number: Int, _ path: String
   ) -> [UInt8] {
     var members = [
       ("form", "\"served\""), ("session", String(number)),
@@ -195,10 +224,10 @@ actor OpenTakes {
     let object = reading.object(with: members)
     var bytes: [UInt8] = []
     let length = UInt32(clamping: object.utf8.count)
-    bytes.reserveCapacity(Int(length) + reading.columns.count + 4)
+    bytes.reserveCapacity(Int(length) + columns.count + 4)
     bytes += (0..<4).map { UInt8(truncatingIfNeeded: length >> (24 - 8 * $0)) }
     bytes += object.utf8
-    bytes += reading.columns
+    bytes += columns
     return bytes
   }
 
