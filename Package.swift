@@ -148,7 +148,7 @@ let package = Package(
     module("Queries", ["Wire", "Media", "Stats", "Speakers", "Tape"]),
     module(
       "Page",
-      ["Wire", "Digests", "Stats", "MediaFiles", "Tape", "Queries", "CZlib", "CFiles"],
+      ["Wire", "Digests", "RTP", "Stats", "MediaFiles", "Tape", "Queries", "CZlib", "CFiles"],
       exclude: ["Document"]),
     module(
       "Replay",
@@ -249,7 +249,7 @@ let package = Package(
       [
         "Wire", "Media", "MediaFiles", "Peer", "Stats", "Tape", "Queries", "Replay", "Debug", "Lab",
       ]),
-    tests("PageTests", ["Wire", "Digests", "SCTP", "Media", "Peer", "Tape", "Page", "Lab"]),
+    tests("PageTests", ["Wire", "Digests", "RTP", "SCTP", "Media", "Peer", "Tape", "Page", "Lab"]),
     tests("VerifyTests", ["Wire", "RTP", "Media", "Peer", "Tape", "Replay", "Verify", "Lab"]),
     tests(
       "RetakeTestingTests",

@@ -11,7 +11,8 @@ final class Aside<Value: Sendable>: Sendable {
   /// Begins the work.
   init(_ work: @escaping @Sendable () throws(TapeError) -> Value) {
     self.work = work
-    DispatchQueue.global().async(group: group) { [self] in
+    // A queue of its own has a thread of its own, also while all others of the pool wait.
+    DispatchQueue(label: "aside").async(group: group) { [self] in
       let result = Result { () throws(TapeError) in try work() }
       self.result.withLock { $0 = result }
     }

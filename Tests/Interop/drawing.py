@@ -8,12 +8,19 @@ import signal
 import statistics
 import sys
 import tempfile
+import time
 from pathlib import Path
 
 _ROOT = Path(__file__).resolve().parents[2]
 _ZOOMS = 40
 _RECORDING_SECONDS = 14
 _WATCHED_SECONDS = 5
+_VALUES_SECONDS = 120
+# The bytes of all packets as lanes draw them.
+_CARRIED = (
+    "retake.board.lanes.filter(lane => lane.carried)"
+    ".map(lane => lane.carried(0, retake.take.seconds + 1))"
+)
 
 
 def _arguments():
@@ -82,10 +89,26 @@ async def _measure(options, folder, rows):
             rows.append((f"script of a zoom, {what}, median", statistics.median(spent), "ms", 16))
             rows.append((f"script of a zoom, {what}, longest", max(spent), "ms", 16))
             if server:
+                await _complete(viewer, rows)
                 await server.finish(20, signal.SIGINT)
         await _follow(options, folder, viewer, rows)
     finally:
         await viewer.close()
+
+
+async def _complete(viewer, rows):
+    """A page that was drawn from an overview has every value in the end, and as many."""
+    overview = await viewer.page.evaluate(_CARRIED)
+    begin = time.monotonic()
+    while await viewer.page.evaluate("retake.hasLateValues()"):
+        if time.monotonic() - begin > _VALUES_SECONDS:
+            raise RuntimeError("values of the page never come")
+        await asyncio.sleep(0.1)
+    carried = await viewer.page.evaluate(_CARRIED)
+    if carried != overview:
+        raise RuntimeError(f"an overview of {overview} bytes and values of {carried}")
+    spent = await _zoom(viewer)
+    rows.append(("script of a zoom with all values, longest", max(spent), "ms", 16))
 
 
 async def _follow(options, folder, viewer, rows):

@@ -1,5 +1,10 @@
 import Foundation
+import Lab
+import Media
+import Peer
+import RTP
 import Testing
+import Wire
 
 @testable import Page
 @testable import Tape
@@ -101,6 +106,41 @@ import Testing
       let nobody = PageMedia.Place(peer: 9, direction: "in", track: 1, kind: "video")
       #expect(try PageMedia(nobody, connection) == nil)
     }
+  }
+
+  /// Nobody decoded what was passed on, so that no row tells its size; browsers want one.
+  @Test func videoThatWasPassedOnHasTheSizeThatItsFramesTell() throws {
+    let path = PageSample.path()
+    defer { try? FileManager.default.removeItem(atPath: path) }
+    var configuration = PeerConfiguration()
+    configuration.codecs = ["opus", "AV1"]
+    let recording = try RecordedVirtualCall(
+      path: path, seed: 14, links: [LinkSettings(), LinkSettings()], labels: ["a", "b"],
+      configurations: [configuration, configuration])
+    let call = recording.call
+    call.call(0, .addTrack(kind: .video, streamIDs: ["s"], source: .application))
+    call.call(1, .addTrack(kind: .video, streamIDs: ["s"], source: .echo))
+    #expect(call.negotiate() == nil)
+    // A temporal delimiter, a sequence of 640x360, and key frames (AV1 section 5).
+    let frame: [UInt8] = [
+      0x12, 0, 0x0a, 8, 0, 0, 0, 0x2c, 0xc4, 0xff, 0x67, 0, 0x32, 0x90, 3, 0x10,
+    ]
+    for _ in 0..<12 {
+      call.run(for: .milliseconds(100))
+      let bytes = frame + [UInt8](repeating: 7, count: 399)
+      call.step(0, .captured(transceiver: 1, .encoded(.av1, bytes)))
+    }
+    _ = try recording.finish()
+    let connection = try TakeFile.openForQueries(path)
+    let passedOn = "FROM frame WHERE direction = 'out' AND kind = 'video' AND width = 0"
+    let peer = try #require(try connection.integer("SELECT min(peer) \(passedOn)"))
+    let track = try #require(try connection.integer("SELECT min(track) \(passedOn)"))
+    let place = PageMedia.Place(peer: peer, direction: "out", track: track, kind: "video")
+    let file = try #require(try PageMedia(place, connection)).bytes
+    // PixelWidth and PixelHeight of the track (RFC 9559 section 5.1.4.1.28).
+    let length: [UInt8] = [1, 0, 0, 0, 0, 0, 0, 2]
+    let size = [0xb0] + length + [2, 0x80, 0xba] + length + [1, 0x68]
+    #expect(file.indices.contains { file[$0...].starts(with: size) })
   }
 
   @Test func aCatalogueTellsOfATakeAndOfWhatIsNone() throws {

@@ -41,11 +41,15 @@ enum PageAnswers {
     let connection = try TakeFile.openSnapshot(path)
     do throws(SQLiteError) {
       guard try PageMoment(connection) == moment else { return nil }
+      // Most queries read all statistics, which stay at hand for the next one.
+      try connection.execute("PRAGMA cache_size = -\(cacheKilobytes)")
     } catch {
       throw TapeError(path: path, error)
     }
     return try series(queries, path: path, connection)
   }
+
+  private static let cacheKilobytes = 64_000
 
   /// The series of several queries of any other form, in their order.
   static func series(

@@ -17,6 +17,7 @@ export async function besides(name) {
   const first = take.reading;
   first.data.findings = await askJSON("findings", { name: take.name });
   take.findings = first.data.findings;
+  first.data.isExamined = true;
   sides.push(side());
   const reading = await askReading("take", { name });
   const second = { ...reading.data, name, findings: await askJSON("findings", { name }) };

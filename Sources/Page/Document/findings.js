@@ -77,8 +77,11 @@ export function fillFindings() {
   const box = place("findings");
   const unseen = coverageRow();
   if (!take.findings.length) {
-    box.replaceChildren(make("p", { class: "none" }, unseen.length ? "Nothing seems wrong in what was seen."
-      : "Nothing seems wrong."), ...unseen);
+    const text = take.isExamined === false ? "Looking for what went wrong …"
+      : unseen.length ? "Nothing seems wrong in what was seen." : "Nothing seems wrong.";
+    box.replaceChildren(make("p", {
+      class: take.isExamined === false ? "note" : "none", role: "status",
+    }, text), ...unseen);
     return;
   }
   const rows = take.findings.map((finding) => {
@@ -133,7 +136,8 @@ export function fillPills() {
   if (take.form === "served" && take.ending && !take.isComplete) {
     pills.push(["wait", take.isLive ? "recording" : "cut short"]);
   } else pills.push(take.isComplete ? ["good", "complete"] : ["wait", "cut short"]);
-  pills.push(bad ? ["bad", counted(bad, "finding")] : ["good", "no findings"]);
+  if (bad) pills.push(["bad", counted(bad, "finding")]);
+  else if (take.isExamined !== false) pills.push(["good", "no findings"]);
   if (take.coverage.length) pills.push(["off", "not all was seen"]);
   place("pills").replaceChildren(...pills.map(([tone, text]) =>
     make("span", { class: `pill ${tone}` }, text)));

@@ -1,7 +1,8 @@
 // Kinds of lanes: what each draws, says at the cursor, and lasts from when to when. A lane is
 //   {label, unit, height, draw(view), at(time) -> text, tone, spans, marks, query, isExtra}
-// where `isWaiting()` tells whether values are still to come, `prepare()` works out what drawing needs,
-// a piece at a time, `spans` can be selected, `marks` are times to step to, and `query` names its SQL.
+// where `isWaiting()` tells whether values are still to come, `prepare()` works out what drawing
+// needs, a piece at a time, `spans` can be selected, `marks` are times to step to, and `query` names
+// its SQL.
 import { bitRate, counted, digits, duration, lowerBound, upperBound } from "./basics.js";
 import { binSeconds, finished } from "./columns.js";
 import { clock } from "./clock.js";

@@ -11,7 +11,8 @@ import { inPieces } from "./pieces.js";
 import { filmLane } from "./film.js";
 import { machineGroups } from "./machines.js";
 import {
-  besideMedia, carriersOf, codecName, otherSide, peerName, possessive, repairsOf, seriesOf, take, thisSide,
+  besideMedia, carriersOf, codecName, otherSide, peerName, possessive, repairsOf, seriesOf, take,
+  thisSide,
 } from "./take.js";
 
 /* ---- Pieces of lanes ---- */

@@ -90,6 +90,7 @@ function fill() {
 /** Asks for the findings, which take longer than all the rest. */
 async function addFindings() {
   take.findings = await askJSON("findings", { name: take.name });
+  take.isExamined = true;
   fillPills();
   fillFindings();
   soon();
@@ -183,8 +184,8 @@ async function begin() {
 
 // For whoever drives the page by a script, as the tests do.
 window.retake = {
-  take, clock, board, mediaTimes, seenPictures, isFilming, dissect, differences, show, select, point, release, visit, redraw,
-  onClock, hasLateValues, isPrepared: false,
+  take, clock, board, mediaTimes, seenPictures, isFilming, dissect, differences, show, select,
+  point, release, visit, redraw, onClock, hasLateValues, isPrepared: false,
   get drawingTime() { return drawingTime; },
   get copied() { return copyText.last; },
 };

@@ -310,8 +310,8 @@ function* sendTimes({ at, count }, sequence) {
 
 /**
  * How late packets came, in ms: how long they were on their way when the take has both ends, else
- * by how much more than the fastest one, reckoned by the timestamps of their frames; worked out a piece
- * at a time.
+ * by how much more than the fastest one, reckoned by the timestamps of their frames; worked out a
+ * piece at a time.
  */
 export function* delays(flow) {
   if (flow.delays) return flow.delays;

@@ -12,8 +12,8 @@ let workBefore = Promise.resolve();
 export function inPieces(work) {
   const result = workBefore.then(() => new Promise((done, fail) => {
     const go = (deadline) => {
-      const end = performance.now()
-        + Math.max(Math.min(deadline.timeRemaining() - 1, 2 * pieceMilliseconds), pieceMilliseconds);
+      const free = Math.min(deadline.timeRemaining() - 1, 2 * pieceMilliseconds);
+      const end = performance.now() + Math.max(free, pieceMilliseconds);
       try {
         let step;
         do step = work.next();

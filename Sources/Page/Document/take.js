@@ -20,7 +20,10 @@ export async function loadTake() {
   const name = chosenTake || catalogue.takes[0].name;
   // Of a take that is compared, everything is there at once.
   const reading = await askReading("take", { name, ...(otherTake ? {} : { overview: 1 }) });
-  take.reading = { data: { ...reading.data, name, findings: [] }, bytes: reading.bytes };
+  // Findings take longer than all the rest.
+  take.reading = {
+    data: { ...reading.data, name, findings: [], isExamined: false }, bytes: reading.bytes,
+  };
   take.others = catalogue.takes.map((entry) => entry.name).filter((each) => each !== name);
   adopt(take.reading.data, reading.bytes);
   return true;

@@ -1,4 +1,5 @@
 import MediaFiles
+import RTP
 import Stats
 package import Tape
 import Wire
@@ -84,9 +85,13 @@ package struct PageMedia: Sendable {
       let at = rows.integer(0)
       if file == nil {
         guard isKey else { continue }
-        let (width, height, channels) = rows.values(from: 3, Int.self, Int.self, Int?.self)
-        file = Container(
-          codec: rows.text(1) ?? "", width: width, height: height, channels: channels ?? 2)
+        let codec = rows.text(1) ?? ""
+        var (width, height, channels) = rows.values(from: 3, Int.self, Int.self, Int?.self)
+        // Frames that were passed on without a decoder tell their size themselves.
+        if width <= 0, let size = CodecName(rawValue: codec).codec?.look?(rows.blob(6)).size {
+          (width, height) = size
+        }
+        file = Container(codec: codec, width: width, height: height, channels: channels ?? 2)
         guard file != nil else { return nil }
         first = at
       }
