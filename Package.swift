@@ -336,13 +336,16 @@ let package = Package(
         .product(name: "ArgumentParser", package: "swift-argument-parser"),
       ],
       path: "Tests/Soak", swiftSettings: settings),
-    // Drives the executable, which is built because the target stands here.
-    .testTarget(
-      name: "CommandTests",
-      dependencies: [
-        "RetakeCommand", "Tape", "Replay", "Wire", "Signaling", "TsharkTables",
+    // What can be asked of commands within a process.
+    tests(
+      "RetakeCommandTests",
+      [
+        "RetakeCommand", "Tape", "Signaling", "TsharkTables",
         .product(name: "ArgumentParser", package: "swift-argument-parser"),
-      ], swiftSettings: settings),
+      ]),
+    // Drives the executable, which is built with the tests. It does not depend on it, so that the
+    // largest of the test modules need not wait for the last of the others.
+    tests("CommandTests", ["Wire", "Tape", "Replay", "Signaling", "TsharkTables"]),
   ],
   swiftLanguageModes: [.v6]
 )
