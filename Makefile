@@ -37,7 +37,7 @@ DEB ?= .build/retake.deb
 # The Swift runtime is linked in, so that what is built runs where Swift is not, and starts sooner.
 RELEASE = swift build -c release --static-swift-stdlib
 
-.PHONY: install deb docs demo test test-sockets test-long fuzz sample changes determinism lint interop captures bench soak release deps deps-test deps-lint deps-interop
+.PHONY: install deb docs demo test test-sockets test-long fuzz sweep sample changes determinism lint interop captures bench soak release deps deps-test deps-lint deps-interop
 
 # Two full stacks call each other over loopback; the take is replayed and looked into. Nothing is
 # optimised, because what a call of three seconds needs is there in half of the time then; where the
@@ -73,6 +73,10 @@ FUZZ ?= 1000000
 fuzz: deps deps-test
 	RETAKE_TESTS=AnyBytesTests,RoomTests swift build --build-tests
 	RETAKE_TESTS=AnyBytesTests,RoomTests RETAKE_MUTATIONS_EACH=$(FUZZ) swift test --skip-build --filter 'AnyBytesTests|^RoomTests\.DamageTests'
+
+# Every option of every verb with each value that nobody means, after `make test` or its build.
+sweep: deps deps-test
+	RETAKE_SWEEP=whole swift test --filter '^RetakeCommandTests\.SweepTests'
 
 # A package of somebody else, whose tests replay captures through the RetakeTesting product. It
 # takes what is built already: everything is there when the tests were run before.
