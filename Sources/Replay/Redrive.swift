@@ -59,9 +59,9 @@ package final class Redrive {
   ) throws(TapeError) {
     self.path = path
     var options = options
-    if try OwnCodecCheck.needsFrames(path, codecs: codecs) { options.skipsCodecs = true }
-    adapt = options.adapt
     let reader = try TapeReader(path: path, kinds: kinds)
+    if try OwnCodecCheck.needsFrames(reader, codecs: codecs) { options.skipsCodecs = true }
+    adapt = options.adapt
     self.reader = reader
     source = StepSource { () throws(TapeFault) in try reader.next() }
     let script =

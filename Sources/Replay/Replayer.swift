@@ -53,10 +53,10 @@ package final class Replayer {
   ) throws(TapeError) {
     self.path = path
     var options = options
-    if try OwnCodecCheck.needsFrames(path, codecs: codecs) { options.skipsCodecs = true }
+    reader = try TapeReader(path: path, kinds: kinds)
+    if try OwnCodecCheck.needsFrames(reader, codecs: codecs) { options.skipsCodecs = true }
     self.options = options
     self.kinds = kinds
-    reader = try TapeReader(path: path, kinds: kinds)
     header = reader.header
     let recorded = header.toolchain
     toolchainDifferences = (options.toolchain ?? recorded).differences(from: recorded).map {

@@ -54,8 +54,8 @@ package final class TapeWalk {
   ) throws(TapeError) {
     self.path = path
     var skipsCodecs = skipsCodecs
-    if try OwnCodecCheck.needsFrames(path, codecs: codecs) { skipsCodecs = true }
     let reader = try TapeReader(path: path, kinds: kinds)
+    if try OwnCodecCheck.needsFrames(reader, codecs: codecs) { skipsCodecs = true }
     source = StepSource { () throws(TapeFault) in try reader.next(steps: TapeWalk.chunkSteps) }
     header = reader.header
     end = try reader.lastTime() ?? .zero

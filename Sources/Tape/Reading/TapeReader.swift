@@ -82,6 +82,19 @@ package final class TapeReader {
     }
   }
 
+  /// The configurations of peers that have a member, as JSON.
+  package func peerConfigurations(with member: String) throws(TapeError) -> [String] {
+    var configurations: [String] = []
+    do throws(SQLiteError) {
+      let statement = try connection.prepare(
+        "SELECT configuration FROM peer WHERE instr(configuration, '\"\(member)\"') > 0")
+      while try statement.step() { configurations.append(statement.values(String.self)) }
+    } catch {
+      throw TapeError(path: path, place: "peer", error)
+    }
+    return configurations
+  }
+
   private static func ending(_ connection: borrowing SQLiteConnection) throws(SQLiteError)
     -> Ending?
   {
