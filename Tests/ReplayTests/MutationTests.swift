@@ -120,7 +120,21 @@ struct MutationTests {
 
 /// A folder for mutated takes.
 private final class MutationFolder {
+  /// A row of the tape, and the checks and digests of the take that it is of.
+  private struct TapeRow {
+    var start: Int64
+    var heads: [StepHead]
+    var digest: [UInt8]
+  }
+
+  private struct Checks {
+    var rows: [TapeRow]
+    var digest: [UInt8]
+  }
+
   let path = FileManager.default.temporaryDirectory.path + "/mutations-" + UUID().uuidString
+  /// Those of the take that is changed.
+  private var original: Checks?
 
   init() throws {
     try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: true)
@@ -132,13 +146,14 @@ private final class MutationFolder {
 
   /// Gives a changed take the checks and digests of the unchanged one, as if its file was edited.
   func restoreChecks(of path: String, from base: MutableTake) throws {
-    let original = file("original.take")
-    if !FileManager.default.fileExists(atPath: original) { try base.write(to: original) }
+    let original = try original(base)
     let connection = try SQLiteConnection(path: path, mode: .readWrite)
-    let bodies = try heads(path)
-    for (index, before) in try heads(original).enumerated() {
-      var body = TapeBody(start: bodies[index].start)
-      for (head, old) in zip(bodies[index].heads, before.heads) {
+    // The file is for this test alone: nothing of it has to survive.
+    try connection.execute("PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; BEGIN")
+    let changed = try checks(connection)
+    for (row, before) in zip(changed.rows, original.rows) {
+      var body = TapeBody(start: row.start)
+      for (head, old) in zip(row.heads, before.heads) {
         var head = head
         head.check = old.check
         head.rowCount = old.rowCount
@@ -151,22 +166,31 @@ private final class MutationFolder {
         WHERE first_step = \(before.heads[0].number)
         """)
     }
-    let ending = try TakeFile.open(original).prepare("SELECT digest FROM ending")
-    _ = try ending.step()
-    try connection.execute("UPDATE ending SET digest = x'\(hexadecimal(ending.bytes(0)))'")
+    try connection.execute(
+      "UPDATE ending SET digest = x'\(hexadecimal(original.digest))'; COMMIT")
   }
 
-  private func heads(_ path: String) throws -> [(start: Int64, heads: [StepHead], digest: [UInt8])]
-  {
-    var found: [(start: Int64, heads: [StepHead], digest: [UInt8])] = []
-    let rows = try TakeFile.open(path).prepare(
+  private func original(_ base: MutableTake) throws -> Checks {
+    if let original { return original }
+    let path = file("original.take")
+    try base.write(to: path)
+    let checks = try checks(TakeFile.open(path))
+    original = checks
+    return checks
+  }
+
+  private func checks(_ connection: borrowing SQLiteConnection) throws -> Checks {
+    var found: [TapeRow] = []
+    let rows = try connection.prepare(
       "SELECT first_step, steps, at_ns, body, digest FROM tape ORDER BY first_step")
     while try rows.step() {
       let heads = try TapeBody.heads(
         rows.blob(3), first: Int(rows.integer(0)), count: Int(rows.integer(1)),
         start: rows.integer(2))
-      found.append((rows.integer(2), heads, rows.bytes(4)))
+      found.append(TapeRow(start: rows.integer(2), heads: heads, digest: rows.bytes(4)))
     }
-    return found
+    let ending = try connection.prepare("SELECT digest FROM ending")
+    _ = try ending.step()
+    return Checks(rows: found, digest: ending.bytes(0))
   }
 }
