@@ -104,7 +104,8 @@ package struct TakeInfo: Sendable, Codable {
     do throws(SQLiteError) {
       isComplete = try connection.integer("SELECT count(*) FROM ending") == 1
       steps =
-        try connection.integer("SELECT max(first_step + steps) - 1 FROM tape") ?? 0
+        try connection.integer(
+          "SELECT first_step + steps - 1 FROM tape ORDER BY first_step DESC LIMIT 1") ?? 0
       durationNanoseconds =
         try connection.integer(
           """

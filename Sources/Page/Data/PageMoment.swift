@@ -18,6 +18,6 @@ struct PageMoment: Equatable, Sendable {
   private static let queries = [
     "SELECT max(row) FROM packet_store", "SELECT max(row) FROM frame_store",
     "SELECT max(row) FROM rtcp", "SELECT max(row) FROM stat",
-    "SELECT max(first_step + steps) FROM tape", "SELECT count(*) FROM ending",
+    "SELECT max(first_step) FROM tape", "SELECT count(*) FROM ending",
   ]
 }

@@ -1,4 +1,5 @@
 // The clock that all lanes share: what is shown, pointed at and selected, also in the address.
+import { noteMove } from "./pieces.js";
 import { take } from "./take.js";
 
 /** The state of the clock. Times are in seconds since the take began. */
@@ -35,6 +36,7 @@ export function show(from, to) {
   if (begin === clock.from && begin + length === clock.to) return;
   clock.from = begin;
   clock.to = begin + length;
+  noteMove();
   changed("view");
 }
 

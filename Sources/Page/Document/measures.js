@@ -108,7 +108,7 @@ export function ratesOf(list, { width, time }, window) {
   const rates = new Float64Array(Math.ceil(width));
   for (const series of list) {
     if (series.isWaiting) {
-      for (let x = 0; x < rates.length; x += 1) rates[x] += rateAt([series], time(x + 0.5), window);
+      addRates(rates, series.overview.growth("bytes"), time, window);
       continue;
     }
     const { at, sums } = series;
@@ -121,6 +121,22 @@ export function ratesOf(list, { width, time }, window) {
     }
   }
   return rates;
+}
+
+/** Adds the rates of what grows evenly between some times. */
+function addRates(rates, { at, count }, time, window) {
+  const grown = (place, when) => {
+    if (place === 0 || place === at.length) return place ? count[place - 1] : 0;
+    const share = (when - at[place - 1]) / (at[place] - at[place - 1]);
+    return count[place - 1] + share * (count[place] - count[place - 1]);
+  };
+  let [first, last] = [0, 0];
+  for (let x = 0; x < rates.length; x += 1) {
+    const [begin, end] = [time(x + 0.5) - window / 2, time(x + 0.5) + window / 2];
+    first = nextBound(at, begin, first);
+    last = nextBound(at, end, Math.max(first, last));
+    rates[x] += (8 * (grown(last, end) - grown(first, begin))) / window;
+  }
 }
 
 /** The window over which a rate is taken when so much time is in sight, and a pixel is so long. */

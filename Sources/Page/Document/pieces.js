@@ -6,18 +6,35 @@ const pieceMilliseconds = 4;
 /** The longest wait for time that nobody else needs. */
 const patience = 200;
 
+/** Whoever moves goes on moving for so long; work waits for that, but not for ever. */
+const restMilliseconds = 150;
+const longestRest = 3000;
+
+let movedAt = -Infinity;
+
+/** Tells that somebody moves through the page. */
+export const noteMove = () => { movedAt = performance.now(); };
+
 let workBefore = Promise.resolve();
 
 /** Does what generators have to do, one after the other, while nothing else is to do. */
 export function inPieces(work) {
   const result = workBefore.then(() => new Promise((done, fail) => {
+    let restedAt = performance.now();
     const go = (deadline) => {
+      const now = performance.now();
+      if (now - movedAt < restMilliseconds && now - restedAt < longestRest) {
+        setTimeout(() => requestIdleCallback(go, { timeout: patience }), restMilliseconds / 3);
+        return;
+      }
       const free = Math.min(deadline.timeRemaining() - 1, 2 * pieceMilliseconds);
-      const end = performance.now() + Math.max(free, pieceMilliseconds);
+      const end = now + Math.max(free, pieceMilliseconds);
       try {
         let step;
         do step = work.next();
         while (!step.done && performance.now() < end);
+        // Work that waited for too long goes on until nobody moves.
+        if (now - movedAt >= restMilliseconds) restedAt = now;
         if (step.done) done(step.value);
         else requestIdleCallback(go, { timeout: patience });
       } catch (error) {

@@ -35,6 +35,7 @@ struct OpenCommand: AsyncParsableCommand {
 
   func run() async throws {
     let takes = try OpenTakes(paths: paths)
+    await takes.readAhead()
     let stop = StopSignal()
     let routes = OpenRoutes(takes: takes)
     var access = AccessRules()
@@ -54,7 +55,6 @@ struct OpenCommand: AsyncParsableCommand {
     } else {
       try Output.line("open \(server.pageURL) in a browser; Ctrl-C ends this")
     }
-    await takes.readAhead()
     await stop.wait(seconds: nil) {
       // Nothing else ends it.
       for await _ in AsyncStream<Never>.makeStream().stream {}
