@@ -37,7 +37,7 @@ DEB ?= .build/retake.deb
 # The Swift runtime is linked in, so that what is built runs where Swift is not, and starts sooner.
 RELEASE = swift build -c release --static-swift-stdlib
 
-.PHONY: install deb docs demo test test-sockets test-long fuzz sweep sample changes determinism lint interop captures bench soak release deps deps-test deps-lint deps-interop
+.PHONY: install deb docs demo test test-main test-sockets test-long fuzz sweep sample changes determinism lint interop captures bench soak release deps deps-test deps-lint deps-interop
 
 # Two full stacks call each other over loopback; the take is replayed and looked into. Nothing is
 # optimised, because what a call of three seconds needs is there in half of the time then; where the
@@ -50,18 +50,20 @@ demo: deps
 	$(DEMO) info $(TAKE)
 
 # Tests that talk over sockets, which need the processors' attention in time and leave them idle
-# meanwhile; and a long computation, which takes what is left and keeps it from nobody.
+# meanwhile, come after all that compute; and a long computation goes on beside both, which takes
+# what is left and keeps it from nobody.
 CALLS = |^RetakeTestingTests\.(OwnCodec|SendingTracks|CapturingVideo|Rooms)Tests
-SOCKETS = ^(SignalingTests|LiveTests|RetakeRTCTests|RoomClientTests)\.|^CommandTests\.LiveTests/$(CALLS)
+SOCKETS = ^(SignalingTests|LiveTests|RetakeRTCTests|RoomClientTests)\.|^CommandTests\.Live(Media)?Tests/$(CALLS)
 LONG = ^ReplayTests\.MutationTests
 
 # The unit and property tests, with every captured session as a regression test.
 test: deps deps-test
 	swift build --build-tests
-	swift test --skip-build --skip '$(SOCKETS)' --skip '$(LONG)'
-	$(MAKE) --jobs=2 --output-sync=target test-sockets test-long
+	$(MAKE) --jobs=2 --output-sync=line test-sockets test-long
 
-test-sockets:
+test-main:
+	swift test --skip-build --skip '$(SOCKETS)' --skip '$(LONG)'
+test-sockets: test-main
 	swift test --skip-build --filter '$(SOCKETS)'
 # Not by `swift test`, one of which waits for the other to end.
 test-long:

@@ -1,8 +1,13 @@
 import Foundation
 import Testing
 
-/// What runs in real time, one after the other.
+/// What runs in real time, one after the other: how processes find each other, and how they end.
 @Suite(.serialized) enum LiveTests {}
+
+/// The same beside those: what calls carry, and over which networks.
+///
+/// A call in real time leaves most of two processors idle.
+@Suite(.serialized) enum LiveMediaTests {}
 
 extension LiveTests {
   /// `record serve` and `record call` against each other over loopback.

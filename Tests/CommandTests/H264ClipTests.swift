@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-extension LiveTests {
+extension LiveMediaTests {
   /// Files of H.264, which are sent as they are or not at all.
   struct H264ClipTests {
     /// Video frames of H.264 that nobody could decode, a key frame in every ten.

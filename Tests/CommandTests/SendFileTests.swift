@@ -82,7 +82,7 @@ struct SendFileTests {
   }
 }
 
-extension LiveTests {
+extension LiveMediaTests {
   /// Files that are unusual and can be sent.
   struct UnusualFileTests {
     /// A call in a folder whose caller sends a file; gives the caller's take.
