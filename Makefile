@@ -123,6 +123,7 @@ bench: release $(VENV)/ready
 	$(VENV)/bin/python Tests/Interop/throughput.py --retake $(RETAKE)
 	$(RETAKE) bench page --take .build/long.take
 	$(VENV)/bin/python Tests/Interop/drawing.py --retake $(RETAKE) --take .build/long.take
+	$(VENV)/bin/python Tests/Interop/zooming.py --retake $(RETAKE) --take .build/long.take
 
 # Calls that come and go at random for MINUTES, and what a recorder still holds of them; series of
 # calls into one take and into a folder, a thousand calls at once, and requests that never end.

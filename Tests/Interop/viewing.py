@@ -8,6 +8,7 @@ import shutil
 from pathlib import Path
 
 from peers.viewer import ChromiumViewer, FirefoxViewer
+from viewing_late import late
 from viewing_media import pictures, playing, printing
 from viewing_served import harmless, live, served
 from visit import CAPTURES, Visit
@@ -28,7 +29,7 @@ async def run(program, folder, browser):
     try:
         for check in (
             _drawing, _moving, _addresses, _keys, _exchanges, _dissecting, _accessible, playing,
-            pictures, printing, harmless, served, live,
+            pictures, printing, harmless, served, late, live,
         ):
             visit = Visit(program, folder, viewer)
             try:

@@ -7,7 +7,7 @@ import {
   zoom,
 } from "./clock.js";
 import { finished } from "./columns.js";
-import { frame, ink, label, readColours } from "./draw.js";
+import { frame, grid, ink, label, readColours } from "./draw.js";
 import { allGroups } from "./lanes.js";
 import { carried } from "./measures.js";
 import { inPieces } from "./pieces.js";
@@ -290,8 +290,13 @@ export function redraw() {
 function drawLane(lane, width) {
   try {
     const view = frame(lane.canvas, width, lane.height);
-    lane.draw(view);
-    if (lane.isWaiting?.()) label(view, "details follow", 3, 8, ink.dim);
+    const isReady = lane.isReady?.() ?? true;
+    if (isReady) lane.draw(view);
+    else {
+      grid(view);
+      prepareSoon(lane);
+    }
+    if (!isReady || lane.isWaiting?.()) label(view, "details follow", 3, 8, ink.dim);
   } catch (error) {
     // One lane that cannot be drawn must not take the others with it.
     console.error(lane.label, error);
@@ -300,14 +305,34 @@ function drawLane(lane, width) {
     `${lane.group.name}, ${lane.label}: ${lane.at((clock.from + clock.to) / 2) || "nothing"}`);
 }
 
-/** Works out, while nothing else is to do, what lanes need that were not in sight so far. */
-export const readAhead = () => inPieces(preparations());
+const asked = new WeakSet();
+/** Has a lane drawn when what it needs is worked out, which took too long for one step. */
+function prepareSoon(lane) {
+  if (asked.has(lane)) return;
+  asked.add(lane);
+  inPieces(lane.prepare()).then(() => {
+    asked.delete(lane);
+    soon();
+  }, (error) => console.error(lane.label, error));
+}
 
-function* preparations() {
-  for (const lane of [...board.lanes]) {
-    if (lane.prepare) yield* lane.prepare();
-    lane.at(clock.from);
-    if (lane.prepare && lane.isDrawn) soon();
+/** Works out, while nothing else is to do, what lanes need that are shown but not in sight. */
+export const readAhead = () => inPieces(preparations([...board.lanes]));
+
+/** The same for lanes that are not shown. */
+export const readFurtherAhead = () =>
+  inPieces(preparations(board.groups.flatMap((group) => group.lanes)));
+
+function* preparations(lanes) {
+  for (const lane of lanes) {
+    try {
+      if (lane.prepare) yield* lane.prepare();
+      lane.at(clock.from);
+    } catch (error) {
+      // One lane that cannot be prepared must not take the others with it.
+      console.error(lane.label, error);
+    }
+    if (lane.prepare && lane.isDrawn && !lane.isWaiting?.()) soon();
     yield;
   }
 }

@@ -78,6 +78,8 @@ class Overview {
     this.#columns = Object.fromEntries(Object.entries(places).map(([name, place]) =>
       [name, finished(numbers(bytes, place, bins))]));
     this.at = this.#columns.bin.map((bin) => bin * binSeconds);
+    /** What was worked out of it, by names. */
+    this.derived = new Map();
   }
 
   /** The values of the bins. */
@@ -108,6 +110,9 @@ class Overview {
   }
 }
 
+/** What is worked out of more values than these waits until nothing else is to do. */
+export const manyAtOnce = 20_000;
+
 /** Does all of some work that could be done in pieces. */
 export function finished(work) {
   let step = work.next();
@@ -115,9 +120,21 @@ export function finished(work) {
   return step.value;
 }
 
-/** Many values of one thing; what is needed of it is read when it is. */
+/** What a map has under a name; it is made when it is first asked for. */
+export function once(map, name, made) {
+  if (!map.has(name)) map.set(name, made());
+  return map.get(name);
+}
+
+/**
+ * Many values of one thing; what is needed of it is read when it is. Of a long one there is an
+ * overview first; then its values are read, and what lanes need is worked out of them, while the
+ * overview goes on standing for them; then they take its place.
+ */
 export class Series {
   #bytes;
+  /** Where the bytes stand among those that the places of columns count. */
+  #begin = 0;
   #columns = new Map();
   #sums = null;
 
@@ -129,32 +146,37 @@ export class Series {
       start + length <= bytes.length);
     /** What there is of it while its values are still to come; else null. */
     this.overview = overview && !isThere ? new Overview(overview, bytes) : null;
+    /** Whether its values can be read, also where the overview still stands for them. */
+    this.isRead = !this.isWaiting;
+    /** What was worked out of its values, by names, until there are more of them. */
+    this.derived = new Map();
+    /** Whether values were added, as those of a recording are. */
+    this.hasGrown = false;
   }
 
-  /** Whether its values are still to come. */
+  /** Whether an overview stands for its values. */
   get isWaiting() { return this.overview !== null; }
 
-  /** Takes the bytes with its values, a piece at a time, and with what is needed of them first. */
-  * complete(bytes) {
+  /** Takes bytes with its values, a piece at a time, and reads what is needed of them first. */
+  * complete(bytes, begin) {
     this.#bytes = bytes;
+    this.#begin = begin;
     for (const name of this.what === "frames" ? ["at", "flags", "measure"] : ["at"]) {
       yield* this.#read(name);
     }
     if (this.what === "packets") yield* this.#sum();
+    this.isRead = true;
   }
 
   /** From now on there is no overview, but its values. */
-  settle() {
-    this.overview = null;
-    this.derived = undefined;
-  }
+  settle() { this.overview = null; }
 
   * #read(name) {
     if (this.#columns.has(name)) return this.#columns.get(name);
-    const place = this.places[name];
-    const values = place
-      ? yield* numbers(this.#bytes, place, this.count, name === "at" ? 1 / unitsPerSecond : 1)
-      : new Float64Array(this.count);
+    const [start, ...more] = this.places[name] ?? [];
+    const values = start === undefined ? new Float64Array(this.count)
+      : yield* numbers(this.#bytes, [start - this.#begin, ...more], this.count,
+        name === "at" ? 1 / unitsPerSecond : 1);
     this.#columns.set(name, values);
     return values;
   }
@@ -165,10 +187,18 @@ export class Series {
   /** The values of a column. */
   column(name) {
     if (!this.#columns.has(name)) {
-      if (this.isWaiting) throw new Error(`${name} of ${this.what} is still to come`);
+      if (!this.isRead) throw new Error(`${name} of ${this.what} is still to come`);
       finished(this.#read(name));
     }
     return this.#columns.get(name);
+  }
+
+  /**
+   * Whether something that is worked out of all values is there, or quickly is: what is recorded
+   * just now is worked out each time, and waited for.
+   */
+  isReadyWith(name) {
+    return this.count <= manyAtOnce || this.hasGrown || this.derived.has(name);
   }
 
   /** The times in seconds. */
@@ -222,6 +252,7 @@ export class Series {
     this.count += later.count;
     this.#columns = new Map(whole);
     this.#sums = null;
-    this.derived = undefined;
+    this.derived.clear();
+    this.hasGrown = true;
   }
 }

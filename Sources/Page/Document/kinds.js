@@ -1,10 +1,11 @@
 // Kinds of lanes: what each draws, says at the cursor, and lasts from when to when. A lane is
 //   {label, unit, height, draw(view), at(time) -> text, tone, spans, marks, query, isExtra}
 // where `isWaiting()` tells whether values are still to come, `prepare()` works out what drawing
-// needs, a piece at a time, `spans` can be selected, `marks` are times to step to, and `query` names
-// its SQL.
+// needs, a piece at a time, as soon as values can be read and before they are drawn, `isReady()`
+// tells whether that is there, `spans` can be selected, `marks` are times to step to, and `query`
+// names its SQL.
 import { bitRate, counted, digits, duration, lowerBound, upperBound } from "./basics.js";
-import { binSeconds, finished } from "./columns.js";
+import { binSeconds, finished, manyAtOnce, once } from "./columns.js";
 import { clock } from "./clock.js";
 import {
   area, eachPixel, grid, ink, line, roundTop, spanMarks, tickMarks, topValue,
@@ -88,16 +89,21 @@ const heightsInPiece = 16_384;
 /** The heights of all ticks of a list, worked out a piece at a time. */
 function* readHeights(list) {
   if (list.heights) return list.heights;
-  const heights = new Float32Array(list.at.length);
+  if (list.prepare) yield* list.prepare();
+  const heights = new Float32Array((list.series ?? list).at.length);
   for (let index = 0; index < heights.length; index += 1) {
     if (index % heightsInPiece === heightsInPiece - 1) yield;
     heights[index] = list.height(index);
   }
+  yield* readPeaks(heights);
   list.heights = heights;
   return heights;
 }
 
-/** Something that happened at times: `lists` has `{at, height, tone, name, text(index)}`. */
+/**
+ * Something that happened at times: `lists` has `{at, height, tone, name, text(index)}`, and where
+ * values are still to come or heights need some, the `series` and what `prepare()` works out.
+ */
 export function tickLane(label, lists, more = {}) {
   // What is so near to the cursor on the screen is at it.
   const near = () => (6 * (clock.to - clock.from)) / 1000 + 1e-9;
@@ -117,11 +123,13 @@ export function tickLane(label, lists, more = {}) {
     isWaiting: () => lists.some((list) => list.series?.isWaiting),
     * prepare() {
       for (const list of lists) {
-        if (typeof list.height === "function" && !list.series?.isWaiting) {
-          yield* readPeaks(yield* readHeights(list));
+        if (typeof list.height === "function" && (list.series?.isRead ?? true)) {
+          yield* readHeights(list);
         }
       }
     },
+    isReady: () => lists.every((list) => typeof list.height !== "function" || list.heights
+      || list.series?.hasGrown || list.at.length <= manyAtOnce),
     at(time) {
       const words = [];
       if (this.isWaiting()) return stillToCome;
@@ -135,8 +143,10 @@ export function tickLane(label, lists, more = {}) {
       }
       return words.join(", ");
     },
-    marks: lists.flatMap((list) =>
-      (list.series?.isWaiting || list.at.length > 5000 ? [] : [...list.at])),
+    get marks() {
+      return lists.flatMap((list) =>
+        (list.series?.isWaiting || list.at.length > 5000 ? [] : [...list.at]));
+    },
     ...more,
   };
 }
@@ -215,9 +225,10 @@ export function frameLane(series) {
       topValue(view, digits(top));
     },
     isWaiting: () => series.isWaiting,
-    * prepare() { yield* readShownFrames(series); },
+    * prepare() { if (series.isRead) yield* readShownFrames(series); },
+    isReady: () => series.isWaiting || series.isReadyWith("shown"),
     at(time) {
-      if (series.isWaiting) return stillToCome;
+      if (series.isWaiting || !this.isReady()) return stillToCome;
       const frozen = shownFrames(series).freezes.find(([from, to]) => from <= time && time < to);
       if (frozen) return `0 per s, stands still for ${duration(frozen[1] - frozen[0])}`;
       return `${digits(frameRate(series, time - 0.0005, time + 0.0005), 2)} per s`;
@@ -249,14 +260,10 @@ function overviewOf(overview) {
  */
 export function waveLane(label, series, isPicked = () => true) {
   const flags = () => series.column("flags");
-  let known = { count: -1 };
+  const name = `wave ${label}`;
   /** What is picked, and how many were concealed or repaired before each. */
   function* pick() {
-    if (known.count === series.count && known.isWhole === !series.isWaiting) return;
-    if (series.isWaiting) {
-      known = { count: series.count, isWhole: false, ...overviewOf(series.overview) };
-      return;
-    }
+    if (!series.isRead || series.derived.has(name)) return;
     const [all, measure, kinds] = [series.at, series.column("measure"), flags()];
     const places = new Uint32Array(all.length);
     let count = 0;
@@ -276,11 +283,14 @@ export function waveLane(label, series, isPicked = () => true) {
       repaired[index + 1] = repaired[index] + (outcome === "recovered" ? 1 : 0);
     }
     yield* readPeaks(peak);
-    known = { count: series.count, isWhole: true, at, peak, bad, repaired };
+    series.derived.set(name, { at, peak, bad, repaired });
   }
   const picked = () => {
+    if (series.isWaiting) {
+      return once(series.overview.derived, "wave", () => overviewOf(series.overview));
+    }
     finished(pick());
-    return known;
+    return series.derived.get(name);
   };
   return {
     label, height: 34, tone: "audio", query: "frames",
@@ -312,6 +322,7 @@ export function waveLane(label, series, isPicked = () => true) {
     },
     isWaiting: () => series.isWaiting,
     * prepare() { yield* pick(); },
+    isReady: () => series.isWaiting || series.isReadyWith(name),
     at(time) {
       if (series.isWaiting) return stillToCome;
       let index = series.before(time);

@@ -1,7 +1,7 @@
 // What lanes there are, in groups by person and purpose.
 import { byteCount, counted, digits } from "./basics.js";
 import { clock } from "./clock.js";
-import { finished } from "./columns.js";
+import { finished, manyAtOnce, once } from "./columns.js";
 import { grid, ink, label } from "./draw.js";
 import {
   curveLane, frameLane, rateLane, spanLane, stillToCome, tickLane, toneOf, waveLane,
@@ -22,11 +22,12 @@ export function curvesOf(name, { peer, direction, ssrcs }, tone, more = {}) {
   return seriesOf("curve", { of: name, peer })
     .filter((series) => (direction === undefined || series.direction === direction)
       && (!ssrcs || ssrcs.has(Number(series.ssrc))))
-    .map((series) => ({
-      at: series.at, value: series.column("value").map((value) => value / series.divisor), tone,
-      ...more,
-    }));
+    .map((series) => ({ at: series.at, value: parted(series, series.divisor), tone, ...more }));
 }
+
+/** The values of a series in parts of them; what is known of a list stays when lanes are remade. */
+const parted = (series, divisor) => once(series.derived, `parts ${divisor}`, () =>
+  series.column("value").map((value) => value / divisor));
 
 /** Spans of a table `[peer, subject, from, to, text]` that a test picks. */
 export const spansOf = (name, test, tone) =>
@@ -39,7 +40,7 @@ const fateTones = ["bad", "wait", "off"];
 
 function lossLane(way) {
   if (!way.lost.length) return [];
-  const listsOf = (isLate) => way.lost.map((series) => {
+  const lostOf = (series, isLate) => once(series.derived, isLate ? "late" : "lost", () => {
     const fates = series.column("fate");
     const places = [...fates.keys()].filter((index) => (fates[index] === 2) === isLate);
     const [at, fate, sequence] = ["at", "fate", "sequence"].map((name) => {
@@ -51,7 +52,9 @@ function lossLane(way) {
       name: "packet missing", names: "packets missing",
       text: (index) => `${sequence[index]} ${fateWords[fate[index]]}`,
     };
-  }).filter(({ at: { length } }) => length);
+  });
+  const listsOf = (isLate) => way.lost.map((series) => lostOf(series, isLate))
+    .filter(({ at: { length } }) => length);
   const [lost, late] = [listsOf(false), listsOf(true)];
   const lanes = lost.length ? [tickLane("lost, repaired", lost, { query: "lost", tone: "bad" })]
     : [];
@@ -151,8 +154,7 @@ function audioGroup(flow) {
   lanes.push(...waitLanes(flow, "audio"));
   const levels = seriesOf("curve", { of: "level", peer: way.peer, direction: way.direction })
     .filter((series) => Number(series.ssrc) === way.track)
-    .map((series) => ({ at: series.at, value: series.column("value").map((each) => each / 10),
-      tone: "audio" }));
+    .map((series) => ({ at: series.at, value: parted(series, 10), tone: "audio" }));
   if (levels.length) {
     lanes.push(curveLane("level", "dBov", levels,
       { query: "level", low: -90, top: 0, isExtra: true }));
@@ -200,8 +202,6 @@ function waitLanes(flow, tone) {
   return lanes;
 }
 
-/** What is worked out of more packets and frames than these waits until nothing else is to do. */
-const manyAtOnce = 20_000;
 /** Which lanes did not have to wait any more. */
 const prepared = new Set();
 let whenPrepared = () => {};
@@ -215,7 +215,7 @@ function lazyCurve(label, unit, flow, read, tone, more) {
     [way.frames, ...way.packets]).filter(Boolean);
   const isWaiting = () => sources.some((series) => series.isWaiting);
   function* prepare() {
-    if (lane || isWaiting()) return;
+    if (lane || !sources.every((series) => series.isRead)) return;
     const values = yield* read();
     for (const sign of [1, -1]) yield* readPeaks(values.value, sign);
     prepared.add(key);
@@ -223,6 +223,7 @@ function lazyCurve(label, unit, flow, read, tone, more) {
   }
   const isSmall = sources.every((series) => series.count <= manyAtOnce);
   const whole = () => {
+    if (isWaiting()) return undefined;
     if (isSmall || prepared.has(key)) finished(prepare());
     return lane;
   };
@@ -230,7 +231,7 @@ function lazyCurve(label, unit, flow, read, tone, more) {
     label, unit, height: 30, tone, prepare, isWaiting,
     draw(view) {
       if (whole()) {
-        whole().draw(view);
+        lane.draw(view);
         return;
       }
       grid(view);
@@ -252,18 +253,28 @@ function encodedLanes(flow, series) {
         return { at: yield* series.reading("at"), value: yield* series.reading("measure") };
       }, "video", { isExtra: true, query: "frames" }));
   }
+  lanes.push(tickLane("frame sizes", [once(series.derived, "sizes", () => frameSizes(series))],
+    { isExtra: true, height: 28, tone: "video", query: "frames" }));
+  return lanes;
+}
+
+/** The sizes of frames as ticks, beside the greatest of them. */
+function frameSizes(series) {
   let most = 0;
   const sizeAt = (index) => series.column("size")[index];
   const greatest = () => (most ||= series.column("size").reduce(
     (high, size) => Math.max(high, size), 1));
   const isKey = (index) => isKeyFrame(series.column("flags")[index]);
-  lanes.push(tickLane("frame sizes", [{
+  return {
     series, get at() { return series.isWaiting ? [] : series.at; }, name: "frame",
     height: (index) => 2 + 22 * Math.sqrt(sizeAt(index) / greatest()),
     tone: (index) => (isKey(index) ? "control" : "video"),
     text: (index) => `${isKey(index) ? "key frame" : "frame"} of ${byteCount(sizeAt(index))}`,
-  }], { isExtra: true, height: 28, tone: "video", query: "frames" }));
-  return lanes;
+    * prepare() {
+      yield* series.reading("size");
+      yield* series.reading("flags");
+    },
+  };
 }
 
 /** What getStats and reports say of a flow: jitter, loss, round trips, times of codecs. */
@@ -381,7 +392,7 @@ function estimateLanes(peer) {
   }
   const heard = seriesOf("rtcp", { peer, type: "transport-cc", direction: "in" });
   if (heard.length) {
-    lanes.push(tickLane("feedback", heard.map((series) => {
+    lanes.push(tickLane("feedback", heard.map((series) => once(series.derived, "reports", () => {
       const missing = series.column("value");
       return {
         at: series.at, name: "report", height: (index) => 4 + Math.min(2 * missing[index], 10),
@@ -389,7 +400,7 @@ function estimateLanes(peer) {
         text: (index) => (missing[index]
           ? `${counted(missing[index], "packet")} did not arrive` : "all arrived"),
       };
-    }), { isExtra: true, query: "rtcp", tone: "control" }));
+    })), { isExtra: true, query: "rtcp", tone: "control" }));
   }
   return lanes;
 }
@@ -538,7 +549,8 @@ function dataGroup({ peer }) {
 function channelLane(peer, channel, messages, index) {
   const label = channel.label || `channel ${channel.channel}`;
   const more = { isExtra: index >= channelsShown, query: "messages", tone: "data" };
-  const lists = messages.filter((series) => series.channel === channel.channel).map((series) => {
+  const own = messages.filter((series) => series.channel === channel.channel);
+  const lists = own.map((series) => once(series.derived, "messages", () => {
     const size = series.column("value");
     return {
       at: series.at, tone: series.direction === "out" ? "data" : "data-text", name: "message",
@@ -546,7 +558,7 @@ function channelLane(peer, channel, messages, index) {
       text: (place) =>
         `${series.direction === "out" ? "sent" : "received"} ${byteCount(size[place])}`,
     };
-  });
+  }));
   const open = spansOf("channels", (row) => row[0] === peer && Number(row[1]) === channel.channel,
     (text) => (text === "open" ? "data" : "wait"));
   if (!lists.length) {

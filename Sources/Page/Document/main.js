@@ -4,7 +4,8 @@ import {
   addressParts, clock, onClock, point, readAddress, release, select, setAddressPart, show, visit,
 } from "./clock.js";
 import {
-  board, choosePeer, drawingTime, findLane, makeBoard, readAhead, redraw, soon, updateBoard,
+  board, choosePeer, drawingTime, findLane, makeBoard, readAhead, readFurtherAhead, redraw,
+  soon, updateBoard,
 } from "./board.js";
 import { fillSelection, makeAside } from "./aside.js";
 import { showCatalogue } from "./catalogue.js";
@@ -18,12 +19,15 @@ import { chooseMessage, differences, makeSignaling } from "./signaling.js";
 import { isFilming, seenPictures } from "./film.js";
 import { makeMedia, mediaTimes } from "./media.js";
 import { applyFilter, choosePacket, makePackets, showPackets } from "./packets.js";
+import { inPieces } from "./pieces.js";
 import { listenToPrinting } from "./printing.js";
 import { drawQuery, makeQuery } from "./query.js";
 import { besides, fillComparison, isComparing } from "./comparing.js";
 import { askJSON, askReading, chosenTake, otherTake, token } from "./server.js";
 import { makeStats, showStats } from "./stats.js";
-import { adopt, fetchLate, hasLateValues, loadTake, take, takeFacts } from "./take.js";
+import {
+  adopt, fetchLate, hasLateValues, loadTake, settleLate, take, takeFacts,
+} from "./take.js";
 
 const views = [
   { id: "call", name: "Call" },
@@ -96,14 +100,24 @@ async function addFindings() {
   soon();
 }
 
-/** Has the values that were left out at first, and draws with them from then on. */
+/**
+ * Has the values that were left out at first, and draws with them as soon as all that lanes need of
+ * them is worked out.
+ */
 async function addLate() {
   if (!hasLateValues()) return;
   await fetchLate();
-  readAhead();
-  place("facts").textContent = takeFacts();
+  await readAhead();
+  await settleLate(soon);
+  await inPieces(lateShown());
+}
+
+function* lateShown() {
   updateBoard();
+  place("facts").textContent = takeFacts();
+  yield;
   fillCards();
+  yield;
   fillSelection();
 }
 
@@ -175,11 +189,14 @@ async function begin() {
   redraw();
   window.retake.readyAt = performance.now();
   document.documentElement.dataset.ready = "yes";
+  let late = null;
   if (take.form === "served" && !isComparing()) {
     addFindings().catch((error) => say(error.message));
-    addLate().then(followRecording).catch((error) => say(error.message));
+    late = addLate();
+    late.then(followRecording).catch((error) => say(error.message));
   }
-  readAhead().then(() => { window.retake.isPrepared = true; });
+  Promise.allSettled([readAhead(), late]).then(readFurtherAhead)
+    .then(() => { window.retake.isPrepared = true; });
 }
 
 // For whoever drives the page by a script, as the tests do.

@@ -1,6 +1,6 @@
 // What lanes are made of: rates, gaps, waits and delays, worked out of packets and frames.
 import { lowerBound, nextBound, upperBound } from "./basics.js";
-import { finished } from "./columns.js";
+import { finished, once } from "./columns.js";
 import { take } from "./take.js";
 
 /* ---- Many values ---- */
@@ -162,19 +162,19 @@ const isShown = (flags) => [0, 1, 5, 6].includes(flags >> 1);
  * rule of freezeCount, and over any gap of more than a second, the count stands still.
  */
 export function shownFrames(series) {
-  return series.derived ?? finished(readShownFrames(series));
+  if (series.isWaiting) {
+    return once(series.overview.derived, "shown", () =>
+      ({ ...series.overview.growth("shown"), freezes: freezesOf(series) }));
+  }
+  return series.derived.get("shown") ?? finished(readShownFrames(series));
 }
 
 /** How many frames are looked at before somebody else may have a turn. */
 const framesInPiece = 16_384;
 
-/** Makes what `shownFrames` gives, a piece at a time. */
+/** Makes what `shownFrames` gives of the values, a piece at a time. */
 export function* readShownFrames(series) {
-  if (series.derived) return series.derived;
-  if (series.isWaiting) {
-    series.derived = { ...series.overview.growth("shown"), freezes: freezesOf(series) };
-    return series.derived;
-  }
+  if (series.derived.has("shown")) return series.derived.get("shown");
   const flags = series.column("flags");
   const all = series.at;
   const at = new Float64Array(all.length);
@@ -204,8 +204,9 @@ export function* readShownFrames(series) {
     at[shown] = all[index];
     shown += 1;
   }
-  series.derived = { at: at.subarray(0, shown), count: count.subarray(0, shown), freezes };
-  return series.derived;
+  const made = { at: at.subarray(0, shown), count: count.subarray(0, shown), freezes };
+  series.derived.set("shown", made);
+  return made;
 }
 
 /** The freezes of a series as the take tells them. */

@@ -4,7 +4,7 @@
 const pieceMilliseconds = 4;
 
 /** The longest wait for time that nobody else needs. */
-const patience = 200;
+const patience = 100;
 
 /** Whoever moves goes on moving for so long; work waits for that, but not for ever. */
 const restMilliseconds = 150;

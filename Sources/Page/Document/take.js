@@ -32,10 +32,7 @@ export async function loadTake() {
 /** Whether values of long series are still to come. */
 export const hasLateValues = () => take.series.some((series) => series.isWaiting);
 
-/**
- * Asks for the values that were left out at first, and takes all of them at once when they have
- * been read.
- */
+/** Asks for the values that were left out at first, and reads them; overviews go on standing. */
 export function fetchLate() {
   lateValues = completeSeries();
   return lateValues;
@@ -47,20 +44,36 @@ export const valuesThere = () => lateValues;
 
 async function completeSeries() {
   const waiting = take.series.filter((series) => series.isWaiting);
-  const values = await askBytes("late", { session: take.session });
-  const early = take.reading.bytes;
-  const bytes = new Uint8Array(early.length + values.length);
-  bytes.set(early);
-  bytes.set(values, early.length);
-  take.reading.bytes = bytes;
-  await inPieces(completed(waiting, bytes));
-  for (const series of waiting) series.settle();
+  const bytes = await askBytes("late", { session: take.session });
+  await inPieces(completed(waiting, bytes, take.reading.bytes.length));
 }
 
-function* completed(waiting, bytes) {
+function* completed(waiting, bytes, begin) {
   for (const series of waiting) {
-    yield* series.complete(bytes);
+    yield* series.complete(bytes, begin);
     yield;
+  }
+  // What tells whom others repair.
+  for (const way of take.flows.flatMap(({ sent, received }) => [sent, received])) {
+    const others = way ? besideMedia(way) : [];
+    for (const series of others.length ? [...others, ...way.packets] : []) {
+      yield* series.reading("rtpTime");
+    }
+  }
+}
+
+/** In so many turns values take the place of overviews, so that in each few lanes are drawn anew. */
+const settlingTurns = 12;
+const settlingMilliseconds = 35;
+
+/** Has values that have been read stand for themselves from now on; tells of each turn. */
+export async function settleLate(settled) {
+  const waiting = take.series.filter((series) => series.isWaiting && series.isRead);
+  const many = Math.ceil(waiting.length / settlingTurns);
+  while (waiting.length) {
+    for (const series of waiting.splice(0, many)) series.settle();
+    settled();
+    await new Promise((done) => setTimeout(done, settlingMilliseconds));
   }
 }
 
