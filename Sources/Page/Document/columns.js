@@ -157,10 +157,13 @@ export class Series {
   /** Whether an overview stands for its values. */
   get isWaiting() { return this.overview !== null; }
 
-  /** Takes bytes with its values, a piece at a time, and reads what is needed of them first. */
-  * complete(bytes, begin) {
+  /**
+   * Takes the bytes that stand behind those it has, with its values, and reads what is needed of
+   * them first, a piece at a time.
+   */
+  * complete(bytes) {
+    this.#begin = this.#bytes.length;
     this.#bytes = bytes;
-    this.#begin = begin;
     for (const name of this.what === "frames" ? ["at", "flags", "measure"] : ["at"]) {
       yield* this.#read(name);
     }

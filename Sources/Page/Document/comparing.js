@@ -19,7 +19,7 @@ export async function besides(name) {
   take.findings = first.data.findings;
   first.data.isExamined = true;
   sides.push(side());
-  const reading = await askReading("take", { name });
+  const reading = await askReading("take", { name, overview: 1 });
   const second = { ...reading.data, name, findings: await askJSON("findings", { name }) };
   // The numbers of each are those of a take alone.
   take.series = [];

@@ -116,7 +116,7 @@ function* lateShown() {
   updateBoard();
   place("facts").textContent = takeFacts();
   yield;
-  fillCards();
+  if (!isComparing()) fillCards();
   yield;
   fillSelection();
 }
@@ -190,10 +190,10 @@ async function begin() {
   window.retake.readyAt = performance.now();
   document.documentElement.dataset.ready = "yes";
   let late = null;
-  if (take.form === "served" && !isComparing()) {
-    addFindings().catch((error) => say(error.message));
+  if (take.form === "served") {
     late = addLate();
-    late.then(followRecording).catch((error) => say(error.message));
+    late.then(isComparing() ? undefined : followRecording).catch((error) => say(error.message));
+    if (!isComparing()) addFindings().catch((error) => say(error.message));
   }
   Promise.allSettled([readAhead(), late]).then(readFurtherAhead)
     .then(() => { window.retake.isPrepared = true; });

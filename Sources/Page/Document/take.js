@@ -2,7 +2,7 @@
 // This is the one place that knows the shape of the data: see PageContent.swift and the article.
 import { counted, place } from "./basics.js";
 import { Series, unpacked } from "./columns.js";
-import { askJSON, askBytes, askReading, chosenTake, otherTake } from "./server.js";
+import { askJSON, askBytes, askReading, chosenTake } from "./server.js";
 import { inPieces } from "./pieces.js";
 
 /** Everything that is known of the take; filled by `loadTake`. */
@@ -18,8 +18,7 @@ export async function loadTake() {
   const catalogue = await askJSON("takes");
   if (!chosenTake && catalogue.isFolder) return false;
   const name = chosenTake || catalogue.takes[0].name;
-  // Of a take that is compared, everything is there at once.
-  const reading = await askReading("take", { name, ...(otherTake ? {} : { overview: 1 }) });
+  const reading = await askReading("take", { name, overview: 1 });
   // Findings take longer than all the rest.
   take.reading = {
     data: { ...reading.data, name, findings: [], isExamined: false }, bytes: reading.bytes,
@@ -44,16 +43,23 @@ export const valuesThere = () => lateValues;
 
 async function completeSeries() {
   const waiting = take.series.filter((series) => series.isWaiting);
-  const bytes = await askBytes("late", { session: take.session });
-  await inPieces(completed(waiting, bytes, take.reading.bytes.length));
+  // Two takes that are compared have a session each.
+  for (const session of new Set(waiting.map((series) => series.session))) {
+    const bytes = await askBytes("late", { session });
+    await inPieces(completed(waiting.filter((series) => series.session === session), bytes));
+  }
+  await inPieces(repairsKnown());
 }
 
-function* completed(waiting, bytes, begin) {
+function* completed(waiting, bytes) {
   for (const series of waiting) {
-    yield* series.complete(bytes, begin);
+    yield* series.complete(bytes);
     yield;
   }
-  // What tells whom others repair.
+}
+
+/** Reads what tells whom others repair. */
+function* repairsKnown() {
   for (const way of take.flows.flatMap(({ sent, received }) => [sent, received])) {
     const others = way ? besideMedia(way) : [];
     for (const series of others.length ? [...others, ...way.packets] : []) {
@@ -84,7 +90,7 @@ const optionalLists = [
 
 /** Takes a reading: the first one, or a later one of a take that grows. */
 export function adopt(data, bytes) {
-  const series = data.series.map((facts) => new Series(facts, bytes));
+  const series = seriesIn(data, bytes);
   const former = take.series;
   const { findings } = take;
   if (!data.isBrief) for (const list of optionalLists) delete take[list];
@@ -94,6 +100,10 @@ export function adopt(data, bytes) {
   take.people = people();
   take.flows = flows();
 }
+
+/** The series of a reading; `moved` gives peers the numbers that they have here. */
+const seriesIn = ({ series, session }, bytes, moved = (peer) => peer) =>
+  series.map((facts) => new Series({ ...facts, peer: moved(facts.peer), session }, bytes));
 
 /** What is added to the numbers of the peers of a second take. */
 const secondPeers = 1000;
@@ -124,8 +134,7 @@ export function adoptBeside(data, bytes) {
     ...data.peers.map((peer) => ({ ...peer, peer: moved(peer.peer), label: mark(peer.label) }))];
   take.timeline = [...take.timeline, ...data.timeline.map(([at, step, peer, ...rest]) =>
     [at, step, moved(peer), ...rest])].sort((a, b) => a[0] - b[0]);
-  take.series = [...take.series, ...data.series.map((facts) =>
-    new Series({ ...facts, peer: moved(facts.peer) }, bytes))];
+  take.series = [...take.series, ...seriesIn(data, bytes, moved)];
   take.media = [...take.media ?? [], ...(data.media ?? []).map((entry) =>
     ({ ...entry, peer: moved(entry.peer), from: { name: data.name, peer: entry.peer } }))];
   take.findings = [...take.findings, ...data.findings.map((finding) =>
