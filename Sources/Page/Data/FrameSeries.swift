@@ -123,6 +123,7 @@ struct FrameSeries {
   mutating func drain(into list: inout PageSeriesList) {
     for place in tracks.indices {
       let track = tracks[place]
+      let overview = tracks[place].bins.drain()
       list.add(
         PageSeries(
           what: "frames",
@@ -135,7 +136,9 @@ struct FrameSeries {
             ("at", tracks[place].at.drain()), ("size", tracks[place].size.drain()),
             ("flags", tracks[place].flags.drain()), ("rtpTime", tracks[place].rtpTime.drain()),
             ("measure", tracks[place].measure.drain()),
-          ], overview: tracks[place].bins.drain()))
+          ],
+          // Of blocks of a device the page needs more than an overview has.
+          overview: track.key.kind == "pcm" ? [] : overview))
     }
   }
 
