@@ -244,10 +244,17 @@ function lazyCurve(label, unit, flow, read, tone, more) {
   };
 }
 
+/** Whether anything was measured of frames: nobody knows quantisers of what is only passed on. */
+function hasMeasures(series) {
+  if (series.isWaiting) return series.overview.column("peak").some((most) => most > 0);
+  return once(series.derived, "isMeasured", () =>
+    series.column("measure").some((measure) => measure > 0));
+}
+
 /** Quantisers and sizes of frames. */
 function encodedLanes(flow, series) {
   const lanes = [];
-  if (series.count && series.codec !== "h264") {
+  if (hasMeasures(series)) {
     lanes.push(lazyCurve("quantiser", "QP", flow,
       function* quantisers() {
         return { at: yield* series.reading("at"), value: yield* series.reading("measure") };
