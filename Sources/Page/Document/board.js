@@ -214,8 +214,10 @@ function groupElement(group) {
   // Paper does not scroll: each group has the clock over it.
   const axis = kept.isAll && shown.length
     ? row("", make("canvas", { class: "axis", "aria-hidden": "true" })) : null;
-  return make("div", { class: "group", "data-group": group.id }, head, axis,
-    ...shown.map(laneElement));
+  const [first = null, ...others] = shown.map(laneElement);
+  // A page of paper may end after the first lane and not before it.
+  return make("div", { class: "group", "data-group": group.id },
+    make("div", { class: "beginning" }, head, axis, first), others);
 }
 
 /** Shows all lanes of all groups, drawn at once, or again those that were shown before. */
