@@ -39,8 +39,10 @@ export function duration(seconds) {
   if (!Number.isFinite(seconds)) return "–";
   if (seconds < 1) return `${digits(seconds * 1000, seconds < 0.01 ? 2 : 3)}\u00a0ms`;
   if (seconds < 120) return `${digits(seconds, 3)}\u00a0s`;
-  if (seconds < 7200) return `${Math.floor(seconds / 60)} min ${Math.round(seconds % 60)} s`;
-  return `${Math.floor(seconds / 3600)} h ${Math.round((seconds % 3600) / 60)} min`;
+  const whole = Math.round(seconds);
+  if (whole < 7200) return `${Math.floor(whole / 60)} min ${whole % 60} s`;
+  const minutes = Math.round(seconds / 60);
+  return `${Math.floor(minutes / 60)} h ${minutes % 60} min`;
 }
 
 /** Bits in a second: `85 kbit/s`, `1.25 Mbit/s`. */

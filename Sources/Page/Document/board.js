@@ -7,7 +7,7 @@ import {
   zoom,
 } from "./clock.js";
 import { finished } from "./columns.js";
-import { frame, grid, ink, label, readColours } from "./draw.js";
+import { frame, grid, ink, readColours, tag } from "./draw.js";
 import { allGroups } from "./lanes.js";
 import { carried } from "./measures.js";
 import { inPieces } from "./pieces.js";
@@ -298,7 +298,7 @@ function drawLane(lane, width) {
       grid(view);
       prepareSoon(lane);
     }
-    if (!isReady || lane.isWaiting?.()) label(view, "details follow", 3, 8, ink.dim);
+    if (!isReady || lane.isWaiting?.()) tag(view, "details follow");
   } catch (error) {
     // One lane that cannot be drawn must not take the others with it.
     console.error(lane.label, error);

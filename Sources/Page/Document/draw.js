@@ -78,6 +78,17 @@ export function label({ context }, text, x, y, colour, align = "left") {
   context.fillText(text, x, y);
 }
 
+/** Words on a ground of their own at the top left, whatever is drawn below. */
+export function tag({ context }, text) {
+  context.fillStyle = ink["off-back"];
+  context.beginPath();
+  context.roundRect(1, 1, context.measureText(text).width + 12, 15, 3);
+  context.fill();
+  context.textAlign = "left";
+  context.fillStyle = ink["off-text"];
+  context.fillText(text, 7, 9);
+}
+
 /** A round number that is at least as large. */
 export function roundTop(value) {
   if (!(value > 0)) return 1;
