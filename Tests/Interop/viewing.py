@@ -8,6 +8,7 @@ import shutil
 from pathlib import Path
 
 from peers.viewer import ChromiumViewer, FirefoxViewer
+from viewing_details import beside, headings, quantisers
 from viewing_late import late
 from viewing_media import pictures, playing, printing
 from viewing_served import harmless, live, served
@@ -29,7 +30,7 @@ async def run(program, folder, browser):
     try:
         for check in (
             _drawing, _moving, _addresses, _keys, _exchanges, _dissecting, _accessible, playing,
-            pictures, printing, harmless, served, late, live,
+            pictures, quantisers, printing, headings, harmless, served, late, beside, live,
         ):
             visit = Visit(program, folder, viewer)
             try:

@@ -1,0 +1,81 @@
+"""What single lanes have on pages of takes, and how groups of lanes stand on paper."""
+
+import shutil
+import sqlite3
+
+from viewing_late import long_take
+from visit import CAPTURES
+
+_QUANTISERS = (
+    "retake.board.groups.flatMap(group => group.lanes)"
+    ".filter(lane => lane.label === 'quantiser').length"
+)
+# Each heading stands with its first lane in something that a page of paper does not cut.
+_HEADINGS = """
+(() => {
+  const heads = [...document.querySelectorAll('.group h2')];
+  const kept = heads.filter((head) => {
+    const rules = [...document.styleSheets].flatMap((sheet) => [...sheet.cssRules])
+      .filter((rule) => rule.media?.mediaText === 'print').flatMap((rule) => [...rule.cssRules]);
+    const around = head.parentElement;
+    return !around.classList.contains('group')
+      && (around.querySelector('.lane') || !around.parentElement.querySelector('.lane'))
+      && rules.some((rule) => rule.style.breakInside === 'avoid'
+        && around.matches(rule.selectorText));
+  });
+  return [heads.length, kept.length];
+})()
+"""
+
+
+async def quantisers(visit):
+    """Quantisers that nobody knows, as those of video that is only passed on, are no lane."""
+    await visit.page(CAPTURES / "virtual-heavy-loss.take")
+    visit.expect(await visit.ask(_QUANTISERS) > 0, "quantisers of VP8 are not shown")
+    path = visit.folder / "passed-on.take"
+    shutil.copyfile(CAPTURES / "virtual-heavy-loss.take", path)
+    take = sqlite3.connect(path)
+    take.execute("UPDATE format SET codec = 'av1' WHERE kind = 'video'")
+    take.execute(
+        "UPDATE frame_store SET quantiser = 0"
+        " WHERE format IN (SELECT format FROM format WHERE kind = 'video')"
+    )
+    take.commit()
+    take.close()
+    await visit.page(path)
+    shown = await visit.ask(_QUANTISERS)
+    visit.expect(shown == 0, f"{shown} lanes of quantisers that nobody knows")
+
+
+async def headings(visit):
+    """On paper no heading of a group is left alone at the foot of a page."""
+    await visit.page(CAPTURES / "virtual-heavy-loss.take")
+    count, kept = await visit.ask(_HEADINGS)
+    visit.expect(count > 4, f"{count} groups")
+    visit.expect(kept == count, f"{count - kept} of {count} headings may stand alone")
+
+
+async def beside(visit):
+    """Two long takes are laid under each other from overviews, and have all values in the end."""
+    folder = visit.folder / "long"
+    folder.mkdir(exist_ok=True)
+    for name in ("a.take", "b.take"):
+        long_take(folder, name)
+    address, token = await visit.serve(folder)
+    await visit.viewer.open(f"{address}#token={token}&take=a.take&with=b.take")
+    waiting = await visit.ask(
+        "[...new Set(retake.take.series.filter(each => each.isWaiting)"
+        ".map(each => each.peer >= 1000))].sort().join()"
+    )
+    visit.expect(waiting == "false,true", f"of two takes, these come as overviews: {waiting}")
+    await visit.until("!retake.hasLateValues()", "values of two takes never come")
+    await visit.until("retake.isPrepared", "lanes of two takes are never prepared")
+    sums = await visit.ask(
+        "[0, 1].map(second => retake.take.series.filter(each => each.what === 'packets'"
+        " && Math.floor(each.peer / 1000) === second).map(each => each.sums.at(-1)))"
+    )
+    visit.expect(len(sums[0]) > 4 and sums[0] == sums[1], f"the same take twice carries {sums}")
+    visit.expect(
+        await visit.ask("document.querySelectorAll('#comparison tbody tr').length") > 4,
+        "two long takes are not compared",
+    )
