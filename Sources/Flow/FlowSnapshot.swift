@@ -94,9 +94,9 @@ extension ReceiveStream {
 extension AdaptiveBitrate {
   fileprivate var described: FlowSnapshot.Congestion {
     FlowSnapshot.Congestion(
-      target: target, isEstimated: isEstimated, estimate: estimate, maximum: maximum,
-      remoteMaximum: remoteMaximum, arrivalRate: arrivalRate, lossFraction: lossFraction,
-      delayTrend: trend.signal.name, cutAt: cutAt, fullAt: fullAt)
+      target: target, isEstimated: isEstimated, estimate: estimate, maximum: bounds.maximum,
+      remoteMaximum: bounds.remoteMaximum, arrivalRate: arrivalRate, lossFraction: loss.value,
+      delayTrend: trend.signal.name, cutAt: capacity.cutAt, fullAt: capacity.fullAt)
   }
 }
 

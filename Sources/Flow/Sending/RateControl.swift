@@ -81,6 +81,6 @@ struct RateControl {
   private func encoderTarget(at now: Instant) -> UInt64 {
     let total = Double(congestion.target)
     let rest = max(total - resends.rate(at: now), total / 2)
-    return UInt64(max(rest, min(total, congestion.minimum)))
+    return UInt64(max(rest, min(total, congestion.bounds.minimum)))
   }
 }
