@@ -5,6 +5,13 @@ struct BenchCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "bench",
     abstract: "Measure replaying, recording, takes, pages, captures and data channels here.",
+    discussion: """
+      Examples:
+        retake bench takes --seconds 60
+        retake bench page --seconds 600
+        retake bench data --seconds 5
+        retake bench wire --packets 100000 --seconds 5
+      """,
     subcommands: [
       BenchTakesCommand.self, BenchPageCommand.self, BenchDataCommand.self, BenchWireCommand.self,
     ],
