@@ -35,7 +35,8 @@ extension VideoPlayout {
   /// The playout as it stands.
   package var snapshot: VideoPlayoutSnapshot {
     VideoPlayoutSnapshot(
-      waitingFrames: queue.count, waitingBytes: queuedBytes, delay: delay,
-      targetDelay: targetDelay, alignedDelay: alignedDelay, nextShow: deadline, counters: counters)
+      waitingFrames: frames.count, waitingBytes: frames.bytes, delay: delay.current,
+      targetDelay: delay.target, alignedDelay: delay.aligned, nextShow: deadline,
+      counters: counters)
   }
 }

@@ -1,36 +1,37 @@
+import RTP
 package import Wire
 
 /// What a video playout did, for the W3C inbound-rtp statistics of the same names.
 package struct VideoPlayoutCounters: Hashable, Sendable {
   /// Frames that came, were decoded (key frames among them), and could not be shown.
-  package var framesReceived: UInt64 = 0
-  package var framesDecoded: UInt64 = 0
-  package var keyFramesDecoded: UInt64 = 0
-  package var framesDropped: UInt64 = 0
+  package private(set) var framesReceived: UInt64 = 0
+  package private(set) var framesDecoded: UInt64 = 0
+  package private(set) var keyFramesDecoded: UInt64 = 0
+  package private(set) var framesDropped: UInt64 = 0
   /// Frames of more than one packet, and the time from their first to their last packet in ms.
-  package var framesAssembledFromMultiplePackets: UInt64 = 0
-  package var totalAssemblyTime = Interval.zero
+  package private(set) var framesAssembledFromMultiplePackets: UInt64 = 0
+  package private(set) var totalAssemblyTime = Interval.zero
   /// The sum of the quantisers of the decoded frames.
-  package var qpSum: UInt64 = 0
+  package private(set) var qpSum: UInt64 = 0
   /// The size of the last decoded frame.
-  package var frameWidth = 0
-  package var frameHeight = 0
+  package private(set) var frameWidth = 0
+  package private(set) var frameHeight = 0
 
   /// Gaps between shown frames that the eye notices, and pauses of more than 5 s.
-  package var freezeCount: UInt64 = 0
-  package var totalFreezesDuration = Interval.zero
-  package var pauseCount: UInt64 = 0
-  package var totalPausesDuration = Interval.zero
+  package private(set) var freezeCount: UInt64 = 0
+  package private(set) var totalFreezesDuration = Interval.zero
+  package private(set) var pauseCount: UInt64 = 0
+  package private(set) var totalPausesDuration = Interval.zero
   /// The sum of the times between shown frames, and of their squares in seconds squared.
-  package var totalInterFrameDelay = Interval.zero
-  package var totalSquaredInterFrameDelay = 0.0
+  package private(set) var totalInterFrameDelay = Interval.zero
+  package private(set) var totalSquaredInterFrameDelay = 0.0
 
   /// Frames that left the jitter buffer, their time in it, and their target delays.
-  package var jitterBufferEmittedCount: UInt64 = 0
-  package var jitterBufferDelay = Interval.zero
-  package var jitterBufferTargetDelay = Interval.zero
+  package private(set) var jitterBufferEmittedCount: UInt64 = 0
+  package private(set) var jitterBufferDelay = Interval.zero
+  package private(set) var jitterBufferTargetDelay = Interval.zero
   /// What the target delays would have been had nothing but the network asked for delay.
-  package var jitterBufferMinimumDelay = Interval.zero
+  package private(set) var jitterBufferMinimumDelay = Interval.zero
 
   private var lastShown: Instant?
   /// The last gaps between shown frames in nanoseconds, oldest first.
@@ -45,6 +46,26 @@ package struct VideoPlayoutCounters: Hashable, Sendable {
   /// How many gaps make up the average, and how many there must be.
   private static let gapsKept = 30
   private static let gapsNeeded = 5
+
+  /// Counts a frame that came.
+  mutating func countReceived(_ frame: ReceivedFrame) {
+    framesReceived &+= 1
+    guard frame.lastSequence > frame.firstSequence else { return }
+    framesAssembledFromMultiplePackets &+= 1
+    totalAssemblyTime = totalAssemblyTime + max(.zero, frame.lastArrival - frame.firstArrival)
+  }
+
+  /// Counts a frame that leaves the jitter buffer.
+  @inline(__always)
+  mutating func countEmitted(_ frame: ReceivedFrame, _ delay: VideoDelay, at now: Instant) {
+    jitterBufferEmittedCount &+= 1
+    jitterBufferDelay = jitterBufferDelay + max(.zero, now - frame.firstArrival)
+    jitterBufferTargetDelay = jitterBufferTargetDelay + delay.target
+    jitterBufferMinimumDelay = jitterBufferMinimumDelay + delay.network
+  }
+
+  /// Counts a frame that could not be shown.
+  mutating func countDropped() { framesDropped &+= 1 }
 
   /// Counts a frame that goes out.
   mutating func countShown(_ decoded: DecodedVideo, isKey: Bool, at now: Instant) {

@@ -198,6 +198,6 @@ struct ReceivingTrack: Machine {
     defer { deadline = earliest(audio?.nextTick, video?.deadline) }
     let extra = Interval(nanoseconds: nanoseconds)
     if let own = audio?.ownDelay { audio?.align(to: nanoseconds == 0 ? .zero : own + extra) }
-    if let own = video?.ownDelay { video?.alignedDelay = nanoseconds == 0 ? .zero : own + extra }
+    if let own = video?.ownDelay { video?.align(to: nanoseconds == 0 ? .zero : own + extra) }
   }
 }
