@@ -16,9 +16,9 @@ struct InboundTrack {
 
   private(set) var track: ObservedTrack
   private(set) var reception: StreamReception?
-  var playout: ReceivingTrack?
+  private(set) var playout: ReceivingTrack?
   /// What was told of the header extensions of its transport.
-  var extensions = HeaderExtensionMap()
+  private var extensions = HeaderExtensionMap()
   private let codecs: any CodecFactory
   let decodes: Bool
   private let furtherDecoders: [CodecName]
@@ -50,6 +50,8 @@ struct InboundTrack {
     }
     return frames
   }
+
+  mutating func setExtensions(_ map: HeaderExtensionMap) { extensions = map }
 
   /// Takes a packet of the stream itself.
   mutating func receive(_ packet: SeenPacket, arrival: Instant, at now: Instant)
@@ -113,6 +115,16 @@ struct InboundTrack {
     }
     playout?.step(.frame(frame), at: now, into: &outbox)
   }
+
+  /// Plays what is due; false when nothing is.
+  mutating func playDue(at now: Instant, into outbox: inout Outbox<ReceivingTrack.Output>) -> Bool {
+    guard let due = playout?.deadline, due <= now else { return false }
+    playout?.step(.deadline, at: now, into: &outbox)
+    return true
+  }
+
+  /// Takes the playout back after it was aligned with others.
+  mutating func setAligned(_ playout: ReceivingTrack) { self.playout = playout }
 
   // MARK: RTCP
 

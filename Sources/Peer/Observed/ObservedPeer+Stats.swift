@@ -10,10 +10,10 @@ extension ObservedPeer {
   package func report(at now: Instant) -> StatsReport {
     var report = StatsReport()
     report.objects += codecStats(at: now)
-    for track in outbound where track.track.repairs == nil {
+    for track in outbound.all where track.track.repairs == nil {
       report.objects += outboundStats(track, at: now)
     }
-    for track in inbound where track.track.repairs == nil {
+    for track in inbound.all where track.track.repairs == nil {
       report.objects += inboundStats(track, at: now)
     }
     return report
@@ -32,7 +32,7 @@ extension ObservedPeer {
 
   private func codecStats(at now: Instant) -> [StatsObject] {
     var objects: [StatsObject] = []
-    for track in outbound.map(\.track) + inbound.map(\.track) {
+    for track in outbound.all.map(\.track) + inbound.all.map(\.track) {
       for codec in track.codecs where track.repairs == nil && !codec.name.rawValue.isEmpty {
         let id = codecID(codec, track)
         guard let kind = track.kind, !objects.contains(where: { $0.id == id }) else { continue }

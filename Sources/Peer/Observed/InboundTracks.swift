@@ -1,0 +1,140 @@
+import Flow
+import Media
+import RTP
+import Wire
+
+/// The streams that an observed peer receives, which of them something is about, and which of them
+/// have playouts and decoders.
+struct InboundTracks {
+  /// How many streams have playouts, and how many of those decoders; more are counted alone.
+  private static let playoutsMaximum = 256
+  private static let decodersMaximum = 64
+
+  /// The frames that were complete, and the place of the stream that they are of.
+  struct Completed {
+    var place: Int
+    var frames: [ReceivedFrame]
+  }
+
+  /// In the order in which they were found.
+  private(set) var all: [InboundTrack] = []
+  /// The places by number.
+  private var places: [UInt32: Int] = [:]
+  private var extensions = HeaderExtensionMap()
+  /// Nil where nothing is decoded.
+  private let codecs: (any CodecFactory)?
+  private let silentCodecs = UndecodedCodecs()
+  private let furtherDecoders: [CodecName]
+
+  init(codecs: (any CodecFactory)?, furtherDecoders: [CodecName]) {
+    self.codecs = codecs
+    self.furtherDecoders = furtherDecoders
+  }
+
+  var indices: Range<Int> { all.indices }
+
+  var deadline: Instant? {
+    var deadline: Instant?
+    // By index, because a track that is taken out of its array is a copy of many parts.
+    for index in all.indices { deadline = earliest(deadline, all[index].deadline) }
+    return deadline
+  }
+
+  // MARK: Streams
+
+  /// Takes a stream, or what became known of one, for which packets may have waited.
+  mutating func learn(_ track: ObservedTrack, at now: Instant) -> Completed? {
+    if let place = places[track.number] {
+      return Completed(place: place, frames: all[place].learn(track, at: now))
+    }
+    places[track.number] = all.count
+    let decoders = all.count < InboundTracks.decodersMaximum ? codecs : nil
+    var begun = InboundTrack(
+      track, codecs: decoders ?? silentCodecs, decodes: decoders != nil,
+      furtherDecoders: furtherDecoders)
+    begun.setExtensions(extensions)
+    all.append(begun)
+    return nil
+  }
+
+  mutating func setExtensions(_ map: HeaderExtensionMap) {
+    extensions = map
+    for index in all.indices { all[index].setExtensions(map) }
+  }
+
+  /// Takes a packet of the stream with a number; what is sent again goes to where it is from.
+  mutating func receive(_ packet: SeenPacket, _ stream: UInt32, at now: Instant) -> Completed? {
+    guard let place = places[stream] else { return nil }
+    guard let repaired = all[place].track.repairs else {
+      return Completed(place: place, frames: all[place].receive(packet, arrival: now, at: now))
+    }
+    guard let index = all.firstIndex(where: { $0.track.ssrc == repaired }) else { return nil }
+    let type = all[place].track.repeatedTypes[packet.header.payloadType]
+    return Completed(
+      place: index, frames: all[index].receiveRepair(packet, of: type, arrival: now, at: now))
+  }
+
+  // MARK: Playouts
+
+  /// The frames that a stream waits for no longer.
+  mutating func reachDeadline(_ place: Int, at now: Instant) -> Completed {
+    Completed(place: place, frames: all[place].reachDeadline(at: now))
+  }
+
+  /// Hands a frame to the playout of its stream; false when there is none.
+  mutating func play(
+    _ frame: ReceivedFrame, _ place: Int, at now: Instant,
+    into outbox: inout Outbox<ReceivingTrack.Output>
+  ) -> Bool {
+    guard all[place].isPlayed(frame), place < InboundTracks.playoutsMaximum else { return false }
+    all[place].play(frame, at: now, into: &outbox)
+    return true
+  }
+
+  /// Plays what is due of a stream; false when nothing is.
+  mutating func playDue(
+    _ place: Int, at now: Instant, into outbox: inout Outbox<ReceivingTrack.Output>
+  ) -> Bool {
+    all[place].playDue(at: now, into: &outbox)
+  }
+
+  /// Lets audio and video of one end wait for the slower of them, as endpoints do.
+  private mutating func alignPlayouts() {
+    let played = all.indices.filter { all[$0].playout != nil }
+    var tracks = played.compactMap { all[$0].playout }
+    let names = played.map { (all[$0].track.number, all[$0].track.canonicalName) }
+    tracks.alignPlayouts(played.compactMap { all[$0].counters }) { number in
+      names.first { $0.0 == number }?.1.map { [$0] } ?? []
+    }
+    for (place, track) in zip(played, tracks) { all[place].setAligned(track) }
+  }
+
+  // MARK: RTCP
+
+  mutating func receive(_ report: SenderReport, at now: Instant) {
+    guard let place = place(of: report.ssrc) else { return }
+    all[place].receive(report, at: now)
+    alignPlayouts()
+  }
+
+  /// Takes the round trip to a sender, of which these are streams.
+  mutating func receive(roundTrip: Interval, to ssrcs: [UInt32]) {
+    for index in all.indices where ssrcs.contains(all[index].track.ssrc) {
+      all[index].receive(roundTrip: roundTrip)
+    }
+  }
+
+  mutating func end(_ ssrcs: [UInt32]) {
+    for index in all.indices where ssrcs.contains(all[index].track.ssrc) { all[index].end() }
+  }
+
+  mutating func countNACK(_ ssrc: UInt32) {
+    if let place = place(of: ssrc) { all[place].countNACK() }
+  }
+
+  mutating func countKeyframeRequest(_ ssrc: UInt32, isFIR: Bool) {
+    if let place = place(of: ssrc) { all[place].countKeyframeRequest(isFIR: isFIR) }
+  }
+
+  private func place(of ssrc: UInt32) -> Int? { all.lastIndex { $0.track.ssrc == ssrc } }
+}

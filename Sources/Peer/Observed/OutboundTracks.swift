@@ -1,0 +1,49 @@
+import RTP
+import Wire
+
+/// The streams that an observed peer sends, and which of them something is about.
+struct OutboundTracks {
+  /// In the order in which they were found.
+  private(set) var all: [OutboundTrack] = []
+  /// The places by number.
+  private var places: [UInt32: Int] = [:]
+
+  /// Takes a stream, or what became known of one.
+  mutating func learn(_ track: ObservedTrack) {
+    if let place = places[track.number] { return all[place].learn(track) }
+    places[track.number] = all.count
+    all.append(OutboundTrack(track))
+  }
+
+  /// Takes a packet of the stream with a number; what is sent again counts where it is from.
+  mutating func send(_ packet: SeenPacket, _ stream: UInt32) {
+    guard let place = places[stream] else { return }
+    guard let repaired = all[place].track.repairs else {
+      return all[place].send(packet.header, isRetransmission: false)
+    }
+    guard let index = all.firstIndex(where: { $0.track.ssrc == repaired }) else { return }
+    all[index].send(packet.header, isRetransmission: true)
+  }
+
+  // MARK: RTCP
+
+  mutating func send(_ report: SenderReport, at now: Instant) {
+    if let place = place(of: report.ssrc) { all[place].report(report, at: now) }
+  }
+
+  mutating func receive(_ blocks: [ReportBlock], at now: Instant) {
+    for block in blocks {
+      if let place = place(of: block.ssrc) { all[place].receive(block, at: now) }
+    }
+  }
+
+  mutating func countNACK(_ ssrc: UInt32) {
+    if let place = place(of: ssrc) { all[place].countNACK() }
+  }
+
+  mutating func countKeyframeRequest(_ ssrc: UInt32, isFIR: Bool) {
+    if let place = place(of: ssrc) { all[place].countKeyframeRequest(isFIR: isFIR) }
+  }
+
+  private func place(of ssrc: UInt32) -> Int? { all.lastIndex { $0.track.ssrc == ssrc } }
+}

@@ -1,0 +1,28 @@
+import RTP
+import Wire
+
+/// The reference times that an observed peer told, and what the answers to them make of the round
+/// trip: from the place of the capture to the sender and back (RFC 3611 sections 4.4 and 4.5).
+struct ReferenceTimes {
+  /// How many are remembered.
+  private static let most = 16
+
+  private var told: [(compactNTP: UInt32, at: Instant)] = []
+
+  /// Takes note of a time that goes to the sender.
+  mutating func send(_ time: UInt64, at now: Instant) {
+    if told.count >= ReferenceTimes.most { told.removeFirst() }
+    told.append((UInt32(truncatingIfNeeded: time >> 16), now))
+  }
+
+  /// The round trip that an answer tells; nil when nobody asked for it.
+  func roundTrip(_ answer: ExtendedReport.DelayBlock, at now: Instant) -> Interval? {
+    guard answer.lastReport != 0,
+      let asked = told.last(where: { $0.compactNTP == answer.lastReport })
+    else { return nil }
+    // In units of 1/65536 s.
+    let lay = Interval(
+      nanoseconds: Int64((UInt64(answer.delaySinceLastReport) * 1_000_000_000) >> 16))
+    return max((now - asked.at) - lay, .zero)
+  }
+}
