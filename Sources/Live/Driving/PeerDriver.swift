@@ -14,7 +14,7 @@ package final class PeerDriver {
   /// How many inputs that follow from each other one turn handles before the loop looks at others.
   package static let turnMaximum = 256
   /// How long a datagram may wait for more that go the same way.
-  package static let burstMaximum = Interval.microseconds(300)
+  package static let burstMaximum = DatagramBurst.most
 
   private let engine: any PeerEngine
   private let clock: TakeClock
@@ -24,18 +24,12 @@ package final class PeerDriver {
   private let observer: Observer
 
   private var outbox = Outbox<PeerOutput>()
-  private var waiting: [PeerInput] = []
-  private var waitingHead = 0
-  /// Calls that wait for their reply.
-  private var replies: [(id: UInt32, complete: @Sendable (PeerReply) -> Void)] = []
-  /// The replies of the step under way: callers hear of them after everything else that it did.
-  private var given: [(complete: @Sendable (PeerReply) -> Void, reply: PeerReply)] = []
-  private var lastCallID: UInt32 = 0
+  private var waiting = InputQueue()
+  private var calls = PendingCalls()
   private var deadline: Instant?
   private var stats: StatsSchedule
   private var isClosed = false
-  /// Since when datagrams wait for the end of a burst.
-  private var burstBegin: Instant?
+  private var burst = DatagramBurst()
 
   /// The instant of the last step: instants never go back.
   package private(set) var now = Instant.zero
@@ -55,7 +49,7 @@ package final class PeerDriver {
 
   /// When the driver wants a turn although nothing comes in; an instant that has passed means now.
   package var nextTurn: Instant? {
-    if waitingHead < waiting.count { return .zero }
+    if !waiting.isEmpty { return .zero }
     return earliest(deadline, isClosed ? nil : stats.due)
   }
 
@@ -82,11 +76,11 @@ package final class PeerDriver {
   }
 
   /// Begins a series of inputs whose datagrams may go out together.
-  package func beginBurst() { burstBegin = advance() }
+  package func beginBurst() { burst.begin(at: advance()) }
 
   /// Ends the series, and sends what waits.
   package func endBurst() {
-    burstBegin = nil
+    burst.end()
     flush()
     drain()
   }
@@ -100,9 +94,7 @@ package final class PeerDriver {
       let times = engine.codecTimes
       call = .getStats(of: selector, codecTimes: times.isEmpty ? nil : times)
     }
-    lastCallID &+= 1
-    replies.append((lastCallID, complete))
-    step(.call(id: lastCallID, call))
+    step(.call(id: calls.begin(complete), call))
     if call == .close { isClosed = true }
     drain()
   }
@@ -110,9 +102,7 @@ package final class PeerDriver {
   /// Applies a message for a data channel; the reply goes to the closure, late while much is
   /// buffered.
   package func take(_ message: DataMessage, complete: @escaping @Sendable (PeerReply) -> Void) {
-    lastCallID &+= 1
-    replies.append((lastCallID, complete))
-    step(.send(id: lastCallID, message))
+    step(.send(id: calls.begin(complete), message))
     drain()
   }
 
@@ -131,9 +121,7 @@ package final class PeerDriver {
   /// Refuses the calls that were not answered, when the peer goes away; no step comes after it.
   package func abandon() {
     recorder?.end(actor: actor)
-    let unanswered = replies
-    replies = []
-    for reply in unanswered { reply.complete(.failure(.ended)) }
+    for complete in calls.abandon() { complete(.failure(.ended)) }
   }
 
   private func sampleStats() {
@@ -150,10 +138,7 @@ package final class PeerDriver {
 
   private func step(_ input: PeerInput) {
     let now = advance()
-    if let begin = burstBegin, now - begin > PeerDriver.burstMaximum {
-      flush()
-      burstBegin = now
-    }
+    if burst.takeDue(at: now) { flush() }
     engine.step(input, at: now, into: &outbox)
     deadline = engine.deadline
     if let recorder {
@@ -166,22 +151,16 @@ package final class PeerDriver {
     } else {
       while let output = outbox.next() { perform(output) }
     }
-    if burstBegin == nil { flush() }
-    for entry in given { entry.complete(entry.reply) }
-    given.removeAll(keepingCapacity: true)
+    if !burst.isOpen { flush() }
+    for entry in calls.given { entry.complete(entry.reply) }
+    calls.forgetGiven()
   }
 
   private func drain() {
     var steps = 0
-    while waitingHead < waiting.count, steps < PeerDriver.turnMaximum {
-      let input = waiting[waitingHead]
-      waitingHead += 1
+    while steps < PeerDriver.turnMaximum, let input = waiting.popFirst() {
       steps += 1
       step(input)
-    }
-    if waitingHead == waiting.count {
-      waiting.removeAll(keepingCapacity: true)
-      waitingHead = 0
     }
   }
 
@@ -202,9 +181,7 @@ package final class PeerDriver {
     case .request(.closeStream(let local, let remote)): port.closeStream(local, remote)
     case .request(.publishName(let name, let ip)): port.publish(name, ip)
     case .request(.resolveName(let id, let name)): port.resolve(name, id: id)
-    case .reply(let id, let reply):
-      guard let index = replies.firstIndex(where: { $0.id == id }) else { return }
-      given.append((replies.remove(at: index).complete, reply))
+    case .reply(let id, let reply): calls.give(reply, to: id)
     case .event(let event): observer(event, now)
     }
   }
@@ -218,22 +195,9 @@ package final class PeerDriver {
     }
   }
 
-  /// Sends what waits, and tells the peer which paths refuse packets: once per path until the peer
-  /// has heard it.
+  /// Sends what waits, and tells the peer which paths refuse packets.
   private func flush() {
-    for failure in port.flush() {
-      let known = waiting.indices[waitingHead...].first { index in
-        guard case .sendFailed(let told) = waiting[index] else { return false }
-        return told.local == failure.local && told.remote == failure.remote
-      }
-      guard let known, case .sendFailed(var told) = waiting[known] else {
-        waiting.append(.sendFailed(failure))
-        continue
-      }
-      told.packets += failure.packets
-      told.bytes += failure.bytes
-      waiting[known] = .sendFailed(told)
-    }
+    for failure in port.flush() { waiting.append(failure) }
   }
 }
 
