@@ -20,26 +20,15 @@ actor CallService: CallHandling {
   private let callsMaximum: Int
   private let connectionLimit: Duration
   let plan: SendPlan
-  /// The session of all calls when one file was asked for, once it has begun.
-  private var shared: Session?
-  private let sharedPath: String
-  /// The threads of the calls that have takes of their own.
-  private var loops: MediaLoopPool?
+  private var takes: CallTakes
   /// The calls that run.
   private var calls: [String: Call] = [:]
   /// What waits for the end of calls that are being closed.
   private var farewells: [Int: Task<Void, Never>] = [:]
   private var nextNumber = 1
-  private var endedCount = 0
-  private var report = RecordingReport()
-  /// The peers of the shared take whose calls are over, and what the last of them sent in words.
-  private var endedPeers: [RecordingReport.Peer] = []
-  private var lastMedia = "nobody called"
+  private var tally = CallTally()
+  private var endedTakes = EndedTakes()
   let failures = SendFailures()
-  private var failure: String?
-  private var isOpen = false
-  /// The takes of calls that are over, oldest first.
-  private var endedTakes: [(id: String, path: String)] = []
   private var isDrawing = false
 
   struct Call {
@@ -62,45 +51,23 @@ actor CallService: CallHandling {
     self.callsMaximum = callsMaximum
     self.connectionLimit = connectionLimit
     (endedCalls, ended) = AsyncStream<Void>.makeStream()
-    if options.isFolder {
-      sharedPath = ""
-    } else {
-      sharedPath = try options.takePath(prefix: "serve")
-    }
+    takes = try CallTakes(options)
   }
 
   /// Creates the take of all calls, or the threads of those with takes of their own, and lets calls
   /// begin.
   ///
   /// This comes after listening, so that a port that is taken leaves no take behind.
-  func open() throws {
-    if options.isFolder {
-      do throws(SystemError) {
-        loops = try MediaLoopPool(count: ProcessInfo.processInfo.activeProcessorCount)
-      } catch {
-        throw CommandFailure(.inputOutput, error.description)
-      }
-    } else {
-      shared = try openSession(options.sessionOptions(take: sharedPath))
-    }
-    isOpen = true
-  }
+  func open() throws { try takes.open() }
 
   /// The session that rooms are recorded in: that of all calls, or one of their own.
-  func roomSession() throws -> (session: Session, path: String) {
-    if let shared { return (shared, sharedPath) }
-    let path = try options.takePath(prefix: "rooms")
-    return (try openSession(options.sessionOptions(take: path)), path)
-  }
+  func roomSession() throws -> (session: Session, path: String) { try takes.roomTake() }
 
   /// What the summary says when nobody called: how many took part in rooms.
-  func note(guests: Int) {
-    guard endedCount == 0 else { return }
-    lastMedia = "\(guests) \(guests == 1 ? "participant" : "participants") in rooms"
-  }
+  func note(guests: Int) { tally.note(guests: guests) }
 
   /// Whether a session is that of all calls.
-  func isShared(_ session: Session) -> Bool { shared === session }
+  func isShared(_ session: Session) -> Bool { takes.shared?.session === session }
 
   // MARK: CallHandling
 
@@ -179,8 +146,7 @@ actor CallService: CallHandling {
   func list() -> CallList {
     CallList(
       limit: callsMaximum,
-      recording: URL(fileURLWithPath: options.isFolder ? options.out ?? "." : sharedPath)
-        .lastPathComponent,
+      recording: takes.name,
       calls: inOrder.map { call in
         CallList.Entry(
           id: call.id, connection: call.peer.connection.connectionState.rawValue, take: call.path)
@@ -206,7 +172,7 @@ actor CallService: CallHandling {
   }
 
   func page(call id: String) async throws(CallRefusal) -> String {
-    guard let path = calls[id]?.path ?? endedTakes.last(where: { $0.id == id })?.path else {
+    guard let path = calls[id]?.path ?? endedTakes.path(of: id) else {
       throw CallRefusal(.unknownCall, "there is no take of a call \(id.prefix(100))")
     }
     // That of a long take keeps a processor busy for seconds, which calls need.
@@ -216,16 +182,13 @@ actor CallService: CallHandling {
     isDrawing = true
     defer { isDrawing = false }
     // A take of its own is complete when the call is concluded.
-    if shared == nil { for farewell in farewells.values { await farewell.value } }
+    if takes.shared == nil { for farewell in farewells.values { await farewell.value } }
     do {
       return try await Task.detached(priority: .utility) { try TakePage(path: path).html }.value
     } catch {
       throw CallRefusal(.failure, (error as? TapeError)?.description ?? "\(error)")
     }
   }
-
-  /// Of how many calls that are over the page can be asked for.
-  private static let endedTakesMaximum = 1_000
 
   // MARK: Calls
 
@@ -243,22 +206,16 @@ actor CallService: CallHandling {
   func makeCall(role: String, transport: String = "http", id: String? = nil)
     throws(CallRefusal) -> Call
   {
-    guard isOpen else { throw CallRefusal(.busy, "the recording has not begun; try again") }
+    guard takes.isOpen else { throw CallRefusal(.busy, "the recording has not begun; try again") }
     guard calls.count < callsMaximum else {
       throw CallRefusal(
         .busy, "all \(callsMaximum) calls that --calls allows at once are taken; try again later")
     }
     let number = nextNumber
     nextNumber += 1
-    var path = sharedPath
-    let session: Session
+    let (session, path): (Session, String)
     do {
-      if let shared {
-        session = shared
-      } else {
-        path = try options.takePath(prefix: "call")
-        session = try openSession(options.sessionOptions(take: path), on: loops?.next())
-      }
+      (session, path) = try takes.callTake()
     } catch {
       throw CallRefusal(.failure, (error as? CommandFailure)?.message ?? "\(error)")
     }
@@ -282,10 +239,7 @@ actor CallService: CallHandling {
   /// - Parameter isRefused: whether the call never began, so that nobody waits for its end.
   func end(_ id: String, isRefused: Bool = false) async {
     guard let call = calls.removeValue(forKey: id) else { return }
-    if !isRefused {
-      if endedTakes.count == CallService.endedTakesMaximum { endedTakes.removeFirst() }
-      endedTakes.append((id, call.path))
-    }
+    if !isRefused { endedTakes.append(call.path, of: id) }
     let farewell = Task { await conclude(call) }
     farewells[call.number] = farewell
     await farewell.value
@@ -298,45 +252,37 @@ actor CallService: CallHandling {
     await call.peer.connection.close()
     await call.peer.connection.retire()
     let peer = RecordingReport.Peer(call.peer.connection)
-    if shared == nil {
+    if takes.shared == nil {
       await complete(call.session, call.path, [peer], call.peer.mediaSummary)
     } else {
-      // A recorder that runs for weeks lists the first of its peers, and the take has all of them.
-      if endedPeers.count < RecordingReport.takesMaximum { endedPeers.append(peer) }
-      lastMedia = call.peer.mediaSummary
+      tally.note(peer, media: call.peer.mediaSummary)
     }
-    endedCount += 1
-    if calls.isEmpty || endedCount.isMultiple(of: CallService.callsPerTrim) {
-      ProcessMemory.giveBack()
-    }
+    tally.countEnd()
+    if calls.isEmpty || tally.isTrimDue { ProcessMemory.giveBack() }
   }
-
-  /// After how many calls memory is given back where there is always another one.
-  private static let callsPerTrim = 100
 
   private func complete(
     _ session: Session, _ path: String, _ peers: [RecordingReport.Peer], _ media: String
   ) async {
     do {
-      report.add(try await RetakeCommand.finish(session, path), peers, media: media)
+      let summary = try await RetakeCommand.finish(session, path)
+      tally.add(summary, peers, media: media)
     } catch {
-      failure = (error as? CommandFailure)?.message ?? "\(error)"
+      tally.fail(error)
     }
   }
 
   /// Ends all calls and takes, and gives what was recorded.
   func finish() async throws -> RecordingReport {
-    isOpen = false
+    takes.close()
     for id in calls.keys.sorted() { await end(id) }
     for farewell in farewells.values { await farewell.value }
-    await loops?.stop()
-    if let shared {
-      let count = endedCount
-      await complete(
-        shared, sharedPath, endedPeers, count > 1 ? "\(count) calls" : lastMedia)
+    await takes.loops?.stop()
+    if let shared = takes.shared {
+      let (peers, media) = tally.shared
+      await complete(shared.session, shared.path, peers, media)
     }
-    if let failure { throw CommandFailure(.inputOutput, failure) }
-    return report
+    return try tally.conclude()
   }
 }
 
