@@ -45,11 +45,11 @@ extension Observer {
       tell(.lateStart, transport: table.paths[path].pair.transport)
       let present = now
       for packet in packets {
-        now = packet.at
+        time.move(to: packet.at)
         receive(
           packet.tuple, packet.bytes, isTruncated: packet.isTruncated, isRelayed: isRelayed)
       }
-      now = present
+      time.move(to: present)
     }
   }
 

@@ -28,16 +28,14 @@ package struct Observer: Machine, ~Copyable {
   var streamTable = StreamTable()
   var descriptionTable = DescriptionTable()
   var connections = ConnectionTable()
-  var coverage = CoverageLedger()
 
-  var outbox = Outbox<Output>()
-  var now = Instant.zero
-  package private(set) var deadline: Instant?
+  private var report = ObserverReport()
+  var time = ObserverTime()
   /// Reused for what a DTLS datagram tells.
   var dtlsEvents: [DTLSFollower.Event] = []
 
-  /// What waited longer to show that it is of a call was not of one.
-  private static let admissionMaximum = Interval.seconds(60)
+  var now: Instant { time.now }
+  package var deadline: Instant? { time.deadline }
 
   package init(_ settings: ObserverSettings = ObserverSettings()) {
     self.settings = settings
@@ -48,14 +46,14 @@ package struct Observer: Machine, ~Copyable {
   package mutating func step(
     _ input: consuming Input, at now: Instant, into outbox: inout Outbox<Output>
   ) {
-    self.now = now
-    swap(&self.outbox, &outbox)
+    time.move(to: now)
+    report.exchange(&outbox)
     switch consume input {
     case .datagram(let tuple, let bytes, let isTruncated, let arrival):
       // One that waited to be admitted came earlier.
-      if let arrival, arrival < now { self.now = max(arrival, now - Self.admissionMaximum) }
+      if let arrival { time.moveBack(to: arrival) }
       receive(tuple, bytes, isTruncated: isTruncated)
-      self.now = now
+      time.move(to: now)
     case .stream(let tuple, let bytes, let lost, let isEnd):
       receiveStream(tuple, bytes, lost: lost, isEnd: isEnd)
     case .keyLog(let bytes): take(keyLog: bytes)
@@ -66,7 +64,7 @@ package struct Observer: Machine, ~Copyable {
     case .deadline: reachDeadline()
     case .end: finish()
     }
-    swap(&self.outbox, &outbox)
+    report.exchange(&outbox)
   }
 
   // MARK: Datagrams
@@ -133,10 +131,10 @@ package struct Observer: Machine, ~Copyable {
 
   // MARK: Time
 
-  mutating func schedule(_ due: Instant?) { deadline = earliest(deadline, due) }
+  mutating func schedule(_ due: Instant?) { time.schedule(due) }
 
   private mutating func reachDeadline() {
-    deadline = nil
+    time.forgetDeadline()
     for index in transports.indices {
       guard let due = transports[index].checks.deadline else { continue }
       if due <= now { emit(transports[index].checks.reachDeadline(at: now), index) }
@@ -146,16 +144,14 @@ package struct Observer: Machine, ~Copyable {
 
   // MARK: Telling
 
-  mutating func emit(_ output: consuming Output) { outbox.append(output) }
+  mutating func emit(_ output: consuming Output) { report.emit(output) }
 
   /// Counts what could not be seen.
   mutating func tell(
     _ kind: CoverageRow.Kind, transport: Int? = nil, by count: UInt64 = 1,
     detail: @autoclosure () -> String = ""
   ) {
-    if let row = coverage.count(kind, transport: transport, by: count, detail()) {
-      emit(.coverage(row))
-    }
+    report.count(kind, transport: transport, by: count, detail: detail())
   }
 
   /// Ends the capture: what waits is told as it is, and so is what was missing.
@@ -168,7 +164,7 @@ package struct Observer: Machine, ~Copyable {
         tell(.oneDirection, transport: number, detail: "end \(transport.hasSent[0] ? 0 : 1) sends")
       }
     }
-    for row in coverage.finalRows { emit(.coverage(row)) }
+    report.tellFinalCounts()
     for path in table.paths { emit(.pair(path.pair)) }
   }
 
@@ -202,6 +198,6 @@ package struct Observer: Machine, ~Copyable {
 
   /// How much of something could not be seen.
   package func coverage(_ kind: CoverageRow.Kind, transport: Int? = nil) -> UInt64 {
-    coverage.count(of: kind, transport: transport)
+    report.count(of: kind, transport: transport)
   }
 }
