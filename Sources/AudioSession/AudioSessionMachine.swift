@@ -63,9 +63,9 @@ package struct AudioSessionMachine: Machine {
     AudioSessionSnapshot(
       category: control.settings.category.rawValue, mode: control.settings.mode.rawValue,
       options: control.settings.options.rawValue, portOverride: control.settings.portOverride,
-      activationCount: control.activationCount, isActive: control.states.isActive,
+      activationCount: control.activations.count, isActive: control.states.isActive,
       isInterrupted: control.states.isInterrupted, isLocked: control.states.lockCount > 0,
-      useManualAudio: control.useManualAudio, isAudioEnabled: control.isAudioEnabled,
+      useManualAudio: control.manual.isManual, isAudioEnabled: control.manual.isEnabled,
       canPlayOrRecord: control.canPlayOrRecord, permission: control.states.permission,
       unit: control.states.unit, recording: control.states.recording,
       playout: control.states.playout, route: control.route.text, counters: counters)

@@ -35,8 +35,7 @@ extension SessionControl {
       return mode.operations(options: options, current: settings.category)
     case .activation(let active):
       outbox.append(.event(.willSetActive(active)))
-      let isLast = activationCount == 1
-      let isNeeded = active ? !states.isActive : states.isActive && isLast
+      let isNeeded = active ? !states.isActive : states.isActive && activations.isLast
       return isNeeded ? [.setActive(active)] : []
     case .permission: return states.permission == .undetermined ? [.requestPermission] : []
     case .connection:
@@ -45,7 +44,7 @@ extension SessionControl {
         .setMode(settings.wanted.mode),
       ]
     case .unit: return unitOperations
-    case .afterEvent: return activationCount > 0 && !states.isActive ? [.setActive(true)] : []
+    case .afterEvent: return activations.count > 0 && !states.isActive ? [.setActive(true)] : []
     case .pause(let pauses): return [pauses ? .pauseRecording : .resumeRecording]
     case .interruption: return states.unit == .started ? [.stopUnit] : []
     }
@@ -72,8 +71,7 @@ extension SessionControl {
       case .stop: [.stopUnit]
       case .uninitialize:
         [.uninitializeUnit]
-          + (states.isActive && settings.hasConfigured && activationCount == 1
-            ? [.setActive(false)] : [])
+          + (states.isActive && activations.isLastOfUnit ? [.setActive(false)] : [])
       }
     }
   }
@@ -121,19 +119,15 @@ extension SessionControl {
       states.setActive(active, into: &outbox)
       if !isActivation { outbox.append(.event(.didSetActive(active))) }
     case .initializeUnit:
-      if !settings.hasConfigured { activationCount += 1 }
-      settings.hasConfigured = true
+      activations.addUnit()
       states.setUnit(.initialized, into: &outbox)
     case .startUnit: states.setUnit(.started, into: &outbox)
     case .stopUnit: states.setUnit(.initialized, into: &outbox)
     case .uninitializeUnit:
       // A device that is only made ready anew keeps the right to audio.
-      if settings.hasConfigured, !requests.initializesLater {
-        activationCount = max(0, activationCount - 1)
-        settings.hasConfigured = false
-      }
+      if !requests.initializesLater { activations.removeUnit() }
       states.setUnit(.uninitialized, into: &outbox)
-    case .pauseRecording, .resumeRecording: isPaused = operation == .pauseRecording
+    case .pauseRecording, .resumeRecording: input.pause(operation == .pauseRecording)
     default: break
     }
     updateRunning(into: &outbox)
@@ -152,8 +146,8 @@ extension SessionControl {
     case .activation(let active):
       finishActivation(active, wasAsked: wasAsked, error, into: &outbox)
     case .permission:
-      hasInput = states.permission == .granted
-      if !hasInput, error == nil { error = .permissionDenied }
+      input.allow(states.permission == .granted)
+      if !input.isAllowed, error == nil { error = .permissionDenied }
       updateRunning(into: &outbox)
       requests.add(DeviceRequest(purpose: .unit))
     case .afterEvent(let told):
@@ -175,7 +169,7 @@ extension SessionControl {
         outbox.append(.event(.didEndInterruption(shouldResumeSession: true)))
         requests.add(DeviceRequest(purpose: .unit))
       }
-      activationCount += 1
+      activations.add()
       outbox.append(.event(.didSetActive(true)))
     }
     guard !active else { return }
@@ -184,7 +178,7 @@ extension SessionControl {
       states.setActive(false, into: &outbox)
       outbox.append(.event(.didSetActive(false)))
     }
-    activationCount = max(0, activationCount - 1)
+    activations.remove()
   }
 }
 

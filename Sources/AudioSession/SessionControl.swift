@@ -4,35 +4,24 @@ import Wire
 struct SessionControl {
   typealias Effects = Outbox<AudioSessionEffect>
 
-  private struct Connection {
-    var id: UInt32
-    var sends: Bool
-    var receives: Bool
-  }
+  private typealias Connection = SessionConnections.Connection
 
   let policy: AudioSessionPolicy
   var states = SessionStates()
   var settings = SessionSettings()
   var requests = DeviceRequests()
-  var activationCount = 0
-  /// Whether the microphone was asked for and may be used.
-  var hasInput = false
-  var isPaused = false
+  var activations = SessionActivations()
+  var input = SessionInput()
   private(set) var route = AudioRoute()
-  private var connections: [Connection] = []
-  private(set) var useManualAudio = false
-  private(set) var isAudioEnabled = false
-  /// What was told of it.
-  private var toldRunning = false
-  private var toldAllowed = true
-
-  private static let connectionsMaximum = 1_024
+  private var connections = SessionConnections()
+  private(set) var manual = ManualAudio()
 
   init(_ policy: AudioSessionPolicy) { self.policy = policy }
 
-  var canPlayOrRecord: Bool { !useManualAudio || isAudioEnabled }
-  var isPlaying: Bool { connections.contains { $0.receives } }
-  var isRecording: Bool { hasInput && connections.contains { $0.sends } }
+  var canPlayOrRecord: Bool { manual.canPlayOrRecord }
+  var isPaused: Bool { input.isPaused }
+  var isPlaying: Bool { connections.receives }
+  var isRecording: Bool { input.isAllowed && connections.sends }
   var captureFormat: AudioFormat? { route.captureFormat.flatMap { $0.fault == nil ? $0 : nil } }
 
   var conditions: AudioUnitConditions {
@@ -76,10 +65,10 @@ struct SessionControl {
     case .applyMode(let mode, let options):
       return add(.mode(mode, options), call: id, into: &outbox)
     case .useManualAudio(let isManual):
-      useManualAudio = isManual
+      manual.setManual(isManual)
       updateAllowed(into: &outbox)
     case .setAudioEnabled(let isEnabled):
-      isAudioEnabled = isEnabled
+      manual.setEnabled(isEnabled)
       updateAllowed(into: &outbox)
     case .initializeInput: return requestInput(call: id, into: &outbox)
     case .openConnection(let number, let sends, let receives):
@@ -98,23 +87,20 @@ struct SessionControl {
   private mutating func open(
     _ connection: Connection, _ id: UInt32, into outbox: inout Effects
   ) {
-    guard connections.count < SessionControl.connectionsMaximum else {
-      return reply(id, .failed(.busy), into: &outbox)
-    }
-    connections.removeAll { $0.id == connection.id }
-    connections.append(connection)
+    guard !connections.isFull else { return reply(id, .failed(.busy), into: &outbox) }
+    connections.open(connection)
     updateRunning(into: &outbox)
     if connection.sends { requests.add(DeviceRequest(purpose: .connection)) }
     let wantsInput =
       connection.sends || policy.requestsInputOnReceiveOnly && connection.receives
-    if wantsInput, policy.inputRequest == .whenSending, !hasInput {
+    if wantsInput, policy.inputRequest == .whenSending, !input.isAllowed {
       return requestInput(call: id, into: &outbox)
     }
     add(.unit, call: id, into: &outbox)
   }
 
   private mutating func close(_ number: UInt32, into outbox: inout Effects) {
-    connections.removeAll { $0.id == number }
+    connections.close(number)
     requests.add(DeviceRequest(purpose: .unit))
     updateRunning(into: &outbox)
   }
@@ -147,7 +133,7 @@ struct SessionControl {
       states.setServer(false, into: &outbox)
       states.setActive(false, into: &outbox)
       states.setUnit(.uninitialized, into: &outbox)
-      if settings.hasConfigured { activationCount = max(0, activationCount - 1) }
+      activations.removeUnit()
       settings.forget()
       updateRunning(into: &outbox)
       outbox.append(.event(.mediaServerTerminated))
@@ -155,14 +141,14 @@ struct SessionControl {
       states.setServer(true, into: &outbox)
       requests.add(DeviceRequest(purpose: .afterEvent(.mediaServerReset)))
     case .externallyActivated:
-      activationCount += 1
+      activations.add()
       states.setActive(true, into: &outbox)
       // A call of the system's telephone may begin an interruption and never end it.
       states.setInterrupted(false, into: &outbox)
       outbox.append(.event(.didEndInterruption(shouldResumeSession: true)))
       requests.add(DeviceRequest(purpose: .unit))
     case .externallyDeactivated:
-      activationCount = max(0, activationCount - 1)
+      activations.remove()
       states.setActive(false, into: &outbox)
     }
     run(into: &outbox)
@@ -195,8 +181,7 @@ struct SessionControl {
   }
 
   private mutating func updateAllowed(into outbox: inout Effects) {
-    guard canPlayOrRecord != toldAllowed else { return }
-    toldAllowed = canPlayOrRecord
+    guard let canPlayOrRecord = manual.takeNews() else { return }
     outbox.append(.event(.didChangeCanPlayOrRecord(canPlayOrRecord)))
     requests.add(DeviceRequest(purpose: .unit))
   }
@@ -207,9 +192,7 @@ struct SessionControl {
     let recording = !(isRecording && isStarted) ? "stopped" : isPaused ? "paused" : "recording"
     states.setRecording(recording, into: &outbox)
     states.setPlayout(isPlaying && isStarted ? "playing" : "stopped", into: &outbox)
-    let runs = isPlaying || isRecording
-    guard runs != toldRunning else { return }
-    toldRunning = runs
+    guard let runs = connections.takeNews(runs: isPlaying || isRecording) else { return }
     outbox.append(.event(runs ? .didStartPlayOrRecord : .didStopPlayOrRecord))
   }
 

@@ -13,8 +13,6 @@ struct SessionSettings {
   private(set) var processing: AudioProcessingProfile?
   /// The formats that the device was made ready for.
   private(set) var unitFormats: [AudioFormat?] = []
-  /// Whether making the device ready has activated the session.
-  var hasConfigured = false
 
   /// The device forgets everything when the system's server ends.
   mutating func forget() {

@@ -1,0 +1,34 @@
+/// The connections that play and record by the session.
+struct SessionConnections {
+  struct Connection {
+    var id: UInt32
+    var sends: Bool
+    var receives: Bool
+  }
+
+  private static let most = 1_024
+
+  private var connections: [Connection] = []
+  /// Whether it was told that audio is played or recorded.
+  private var toldRunning = false
+
+  var isEmpty: Bool { connections.isEmpty }
+  var isFull: Bool { connections.count >= SessionConnections.most }
+  var sends: Bool { connections.contains { $0.sends } }
+  var receives: Bool { connections.contains { $0.receives } }
+
+  /// Takes a connection, in place of one of the same number.
+  mutating func open(_ connection: Connection) {
+    close(connection.id)
+    connections.append(connection)
+  }
+
+  mutating func close(_ id: UInt32) { connections.removeAll { $0.id == id } }
+
+  /// Whether audio is played or recorded, when that is news; nil when it was told.
+  mutating func takeNews(runs: Bool) -> Bool? {
+    guard runs != toldRunning else { return nil }
+    toldRunning = runs
+    return runs
+  }
+}

@@ -1,0 +1,87 @@
+import Testing
+
+@testable import AudioSession
+
+/// The parts of an audio session, each by itself.
+struct SessionPartTests {
+  @Test func theLastActivationThatIsGivenBackEndsTheSession() {
+    var activations = SessionActivations()
+    #expect(!activations.isLast && activations.count == 0)
+    activations.add()
+    activations.add()
+    #expect(!activations.isLast)
+    activations.remove()
+    #expect(activations.isLast)
+    activations.remove()
+    activations.remove()
+    activations.add()
+    #expect(activations.count == 1)
+  }
+
+  @Test func theDeviceActivatesTheSessionOnce() {
+    var activations = SessionActivations()
+    activations.removeUnit()
+    activations.addUnit()
+    activations.addUnit()
+    #expect(activations.count == 1 && activations.isLastOfUnit)
+    activations.add()
+    #expect(!activations.isLastOfUnit)
+    activations.removeUnit()
+    activations.removeUnit()
+    // What is left is the application's.
+    #expect(activations.count == 1 && activations.isLast && !activations.isLastOfUnit)
+  }
+
+  @Test func audioThatTheApplicationDecidesOnIsToldWhenThatChanges() {
+    var manual = ManualAudio()
+    var told: [Bool?] = [manual.takeNews()]
+    manual.setEnabled(true)
+    manual.setEnabled(false)
+    told.append(manual.takeNews())
+    manual.setManual(true)
+    told += [manual.takeNews(), manual.takeNews()]
+    manual.setEnabled(true)
+    told.append(manual.takeNews())
+    #expect(told == [nil, nil, false, nil, true])
+    #expect(manual.isManual && manual.isEnabled && manual.canPlayOrRecord)
+  }
+
+  @Test func aConnectionTakesThePlaceOfOneOfItsNumber() {
+    var connections = SessionConnections()
+    #expect(connections.isEmpty && !connections.sends && !connections.receives)
+    connections.open(SessionConnections.Connection(id: 1, sends: true, receives: false))
+    #expect(connections.sends && !connections.receives)
+    connections.open(SessionConnections.Connection(id: 1, sends: false, receives: true))
+    #expect(!connections.sends && connections.receives)
+    connections.close(2)
+    #expect(!connections.isEmpty)
+    connections.close(1)
+    #expect(connections.isEmpty)
+  }
+
+  @Test func thereAreOnlySoManyConnections() {
+    var connections = SessionConnections()
+    for id in 0..<1_023 as Range<UInt32> {
+      connections.open(SessionConnections.Connection(id: id, sends: true, receives: true))
+    }
+    #expect(!connections.isFull)
+    connections.open(SessionConnections.Connection(id: 5_000, sends: true, receives: true))
+    #expect(connections.isFull)
+  }
+
+  @Test func thatAudioRunsIsToldWhenItChanges() {
+    var connections = SessionConnections()
+    let told = [false, true, true, false, true].map { connections.takeNews(runs: $0) }
+    #expect(told == [nil, true, nil, false, true])
+  }
+
+  @Test func theMicrophoneIsAllowedAndPausedApart() {
+    var input = SessionInput()
+    #expect(!input.isAllowed && !input.isPaused)
+    input.pause(true)
+    input.allow(true)
+    #expect(input.isAllowed && input.isPaused)
+    input.pause(false)
+    #expect(input.isAllowed && !input.isPaused)
+  }
+}
