@@ -3,22 +3,6 @@ import Glibc
 import Peer
 import Wire
 
-/// A connection of a peer, and the number under which it was asked for.
-struct OpenStream {
-  let stream: StreamSocket
-  let resident: Resident
-  let port: SocketSet
-  /// Nil for one that the other side made.
-  let id: UInt32?
-}
-
-/// A socket that listens for connections to a peer.
-struct OpenListener {
-  let socket: ListenSocket
-  let resident: Resident
-  let port: SocketSet
-}
-
 extension LoopThread {
   // MARK: Connections
 
@@ -30,16 +14,15 @@ extension LoopThread {
       throw SystemError(operation: "connect to \(target.remote)", code: EBADF)
     }
     let stream = try StreamSocket(to: target)
-    let tag = nextTag()
-    try poller.add(stream.descriptor, tag: tag)
+    let tag = try descriptors.add(
+      OpenStream(stream: stream, resident: resident, port: port, id: id))
     poller.watch(stream.descriptor, writing: true, tag: tag)
-    streams[tag] = OpenStream(stream: stream, resident: resident, port: port, id: id)
     return (tag, stream)
   }
 
   /// Goes on with a connection and hands its messages to its peer.
   func advanceStream(_ tag: Poller.Tag) {
-    guard let entry = streams[tag] else { return }
+    guard let entry = descriptors.stream(tag) else { return }
     let driver = touched(entry.resident)
     let wasOpen = entry.stream.isOpen
     var messages: [[UInt8]] = []
@@ -54,13 +37,13 @@ extension LoopThread {
       driver.take(.answer(.socketBound(id: id, entry.stream.local)))
     }
     for message in messages {
-      guard streams[tag] != nil else { return }
+      guard descriptors.stream(tag) != nil else { return }
       driver.take(
         Datagram(local: entry.stream.local, remote: entry.stream.remote, bytes: message),
         arrivalMonotonicNanoseconds: now)
     }
     guard case .failed(let code) = progress else { return watch(tag) }
-    guard streams[tag] != nil else { return }
+    guard descriptors.stream(tag) != nil else { return }
     entry.port.forget(tag)
     closeStream(tag)
     if !entry.stream.isOpen, let id = entry.id {
@@ -74,15 +57,12 @@ extension LoopThread {
 
   /// Watches a connection for what it waits for.
   func watch(_ tag: Poller.Tag) {
-    guard let stream = streams[tag]?.stream else { return }
+    guard let stream = descriptors.stream(tag)?.stream else { return }
     poller.watch(stream.descriptor, writing: stream.wantsToWrite, tag: tag)
   }
 
   /// Forgets a connection, which closes it.
-  func closeStream(_ tag: Poller.Tag) {
-    guard let entry = streams.removeValue(forKey: tag) else { return }
-    poller.remove(entry.stream.descriptor)
-  }
+  func closeStream(_ tag: Poller.Tag) { descriptors.closeStream(tag) }
 
   // MARK: Listeners
 
@@ -94,19 +74,16 @@ extension LoopThread {
       throw SystemError(operation: "listen for connections on \(ip)", code: EBADF)
     }
     let socket = try ListenSocket(on: ip)
-    let tag = nextTag()
-    try poller.add(socket.descriptor, tag: tag)
-    listeners[tag] = OpenListener(socket: socket, resident: resident, port: port)
+    let tag = try descriptors.add(OpenListener(socket: socket, resident: resident, port: port))
     return (tag, socket)
   }
 
   /// Takes the connections that wait at a listener.
   func accept(_ tag: Poller.Tag) {
-    while let listener = listeners[tag], let stream = listener.socket.accept() {
-      let streamTag = nextTag()
-      guard (try? poller.add(stream.descriptor, tag: streamTag)) != nil else { continue }
-      streams[streamTag] = OpenStream(
+    while let listener = descriptors.listener(tag), let stream = listener.socket.accept() {
+      let entry = OpenStream(
         stream: stream, resident: listener.resident, port: listener.port, id: nil)
+      guard let streamTag = try? descriptors.add(entry) else { continue }
       listener.port.adopt(streamTag, stream)
       touched(listener.resident).take(
         .answer(.streamAccepted(local: stream.local, remote: stream.remote)))
@@ -114,8 +91,5 @@ extension LoopThread {
   }
 
   /// Forgets a listener, which closes it; connections that it accepted stay.
-  func closeListener(_ tag: Poller.Tag) {
-    guard let entry = listeners.removeValue(forKey: tag) else { return }
-    poller.remove(entry.socket.descriptor)
-  }
+  func closeListener(_ tag: Poller.Tag) { descriptors.closeListener(tag) }
 }

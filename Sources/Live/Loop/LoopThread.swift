@@ -21,16 +21,14 @@ final class LoopThread {
   private let links: LinkWatch?
   private var peers: [MediaLoop.PeerKey: Resident] = [:]
   private var turns = TurnTable()
-  private var sockets: [Poller.Tag: (socket: UDPSocket, resident: Resident)] = [:]
-  var streams: [Poller.Tag: OpenStream] = [:]
-  var listeners: [Poller.Tag: OpenListener] = [:]
-  private var lastTag = LoopThread.linksTag
+  var descriptors: OpenSockets
   private var completions: [@Sendable () -> Void] = []
   private var isStopping = false
 
   init(mailbox: Mailbox<MediaLoop.Message>) throws(SystemError) {
     self.mailbox = mailbox
     poller = try Poller()
+    descriptors = OpenSockets(poller, after: LoopThread.linksTag)
     timer = try WakeTimer()
     try poller.add(mailbox.descriptor, tag: LoopThread.mailboxTag)
     try poller.add(timer.descriptor, tag: LoopThread.timerTag)
@@ -65,22 +63,22 @@ final class LoopThread {
     case LoopThread.mailboxTag: for message in mailbox.takeAll() { handle(message) }
     case LoopThread.timerTag: timer.clear()
     case LoopThread.linksTag: linksChanged()
-    case _ where streams[tag] != nil: advanceStream(tag)
-    case _ where listeners[tag] != nil: accept(tag)
+    case _ where descriptors.stream(tag) != nil: advanceStream(tag)
+    case _ where descriptors.listener(tag) != nil: accept(tag)
     default: if !multicast.receive(tag, into: batch) { receive(tag) }
     }
   }
 
   private func receive(_ tag: Poller.Tag) {
-    guard let (socket, resident) = sockets[tag] else { return }
-    let driver = resident.driver
-    turns.touch(resident)
+    guard let entry = descriptors.socket(tag) else { return }
+    let socket = entry.socket
+    let driver = touched(entry.resident)
     let count = batch.receive(from: socket.descriptor)
     driver.beginBurst()
     defer { driver.endBurst() }
     for index in 0..<count {
       // A step may have closed the socket; what it still held is of no interest then.
-      guard sockets[tag] != nil else { return }
+      guard descriptors.socket(tag) != nil else { return }
       guard let entry = batch.entry(at: index) else { continue }
       driver.take(
         Datagram(local: socket.local, remote: entry.source, bytes: entry.bytes),
@@ -203,23 +201,11 @@ final class LoopThread {
       throw SystemError(operation: "open a UDP socket on \(ip)", code: EBADF)
     }
     let socket = try UDPSocket(on: ip)
-    lastTag += 1
-    try poller.add(socket.descriptor, tag: lastTag)
-    sockets[lastTag] = (socket, resident)
-    return (lastTag, socket)
-  }
-
-  /// A number for a descriptor that no other one had.
-  func nextTag() -> Poller.Tag {
-    lastTag += 1
-    return lastTag
+    return (try descriptors.add(OpenSocket(socket: socket, resident: resident)), socket)
   }
 
   /// Forgets a socket, which closes it.
-  func close(_ tag: Poller.Tag) {
-    guard let entry = sockets.removeValue(forKey: tag) else { return }
-    poller.remove(entry.socket.descriptor)
-  }
+  func close(_ tag: Poller.Tag) { descriptors.closeSocket(tag) }
 
   /// Looks a name up: one of the link by asking there, others on another thread; the answer comes
   /// through the mailbox.
@@ -245,5 +231,5 @@ final class LoopThread {
     multicast.publish(name, ip, owner: key)
   }
 
-  private func openMulticast() { multicast.open(poller) { nextTag() } }
+  private func openMulticast() { multicast.open(poller) { descriptors.nextTag() } }
 }
