@@ -14,8 +14,6 @@ package struct MediaFlow: Machine {
 
   private let wallClock: WallClock
   private let composer: RTCPComposer
-  /// Whether demands for key frames come with a report on their source.
-  private let reportsWithDemands: Bool
   private(set) var agreement = FlowAgreement()
   private(set) var senders: SendStreams
   private(set) var pacer = Pacer()
@@ -42,8 +40,7 @@ package struct MediaFlow: Machine {
     entropy: EntropyStream, wallClock: WallClock, cname: String, reportsWithDemands: Bool = false
   ) {
     self.wallClock = wallClock
-    self.reportsWithDemands = reportsWithDemands
-    composer = RTCPComposer(cname: cname)
+    composer = RTCPComposer(cname: cname, reportsWithDemands: reportsWithDemands)
     senders = SendStreams(entropy)
     reports = ReportSchedule(entropy)
   }
@@ -258,7 +255,7 @@ package struct MediaFlow: Machine {
       if let request = receivers.keyframeRequest(
         index, senderSSRC: senders.localSSRC, roundTrip: roundTrips.newest, at: now)
       {
-        let block = reportsWithDemands ? receivers.all[index].reportBlock(at: now) : nil
+        let block = composer.reportsWithDemands ? receivers.all[index].reportBlock(at: now) : nil
         put(request, with: block, into: &outbox)
       }
     }

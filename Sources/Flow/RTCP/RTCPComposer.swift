@@ -8,7 +8,14 @@ struct RTCPComposer {
   static let sourcesMaximum = 31
 
   /// Names this end in source descriptions (RFC 7022).
-  let cname: String
+  private let cname: String
+  /// Whether demands for key frames come with a report on their source.
+  let reportsWithDemands: Bool
+
+  init(cname: String, reportsWithDemands: Bool = false) {
+    self.cname = cname
+    self.reportsWithDemands = reportsWithDemands
+  }
 
   /// Sender reports, or a receiver report where nothing is sent; names; an extended report.
   ///
