@@ -8,7 +8,7 @@ import shutil
 from pathlib import Path
 
 from peers.viewer import ChromiumViewer, FirefoxViewer
-from viewing_details import beside, headings, quantisers
+from viewing_details import beside, headings, in_turns, quantisers
 from viewing_late import late
 from viewing_media import pictures, playing, printing
 from viewing_served import harmless, live, served
@@ -29,8 +29,8 @@ async def run(program, folder, browser):
     problems = []
     try:
         for check in (
-            _drawing, _moving, _addresses, _keys, _exchanges, _dissecting, _accessible, playing,
-            pictures, quantisers, printing, headings, harmless, served, late, beside, live,
+            _drawing, in_turns, _moving, _addresses, _keys, _exchanges, _dissecting, _accessible,
+            playing, pictures, quantisers, printing, headings, harmless, served, late, beside, live,
         ):
             visit = Visit(program, folder, viewer)
             try:

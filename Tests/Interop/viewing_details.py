@@ -26,6 +26,51 @@ _HEADINGS = """
   return [heads.length, kept.length];
 })()
 """
+# Lanes that take long to draw, and which of them are drawn with which picture of the display.
+_SLOW_LANES = """
+(() => {
+  window.drawn = [];
+  let picture = 0;
+  const count = () => {
+    picture += 1;
+    requestAnimationFrame(count);
+  };
+  count();
+  for (const lane of retake.board.lanes) {
+    const draw = lane.draw;
+    lane.draw = (view) => {
+      window.drawn.push({ lane, picture, from: view.from });
+      for (const end = performance.now() + 6; performance.now() < end;);
+      return draw.call(lane, view);
+    };
+  }
+  retake.redraw();
+  window.drawn = [];
+  retake.show(1, 2);
+})()
+"""
+_ALL_SHOW_THE_SAME = """
+retake.board.lanes.filter(lane => lane.isDrawn).every(lane =>
+  window.drawn.some(each => each.lane === lane && each.from === 1))
+"""
+_MOST_IN_A_PICTURE = """
+Math.max(...[...Map.groupBy(window.drawn, each => each.picture).values()].map(each => each.length))
+"""
+_ALL_ARE_DESCRIBED = """
+retake.board.lanes.filter(lane => lane.isDrawn).every(lane =>
+  lane.canvas.getAttribute('aria-label').endsWith(`: ${lane.at(1.5) || 'nothing'}`))
+"""
+
+
+async def in_turns(visit):
+    """Lanes that find no time in one picture of the display come with the next; all are described
+    in words when they stay."""
+    await visit.page(CAPTURES / "virtual-heavy-loss.take")
+    await visit.ask(_SLOW_LANES)
+    await visit.until(_ALL_SHOW_THE_SAME, "a lane was never drawn after a step")
+    most = await visit.ask(_MOST_IN_A_PICTURE)
+    visit.expect(most <= 2, f"{most} lanes of 6 ms each were drawn with one picture")
+    await visit.until(_ALL_ARE_DESCRIBED, "lanes are not described as they are now")
 
 
 async def quantisers(visit):

@@ -254,39 +254,90 @@ function laneElement(lane) {
 
 /* ---- Drawing ---- */
 
+/** What drawing may take of a picture of the display, in milliseconds. */
+const mostDrawing = 10;
+/** Lanes that found no time in the last drawing: with the next picture it is their turn first. */
+let waiting = [];
 let isDue = false;
-/** Draws with the next picture of the display. */
+let isChanged = false;
+
+/** Draws with the next picture of the display; what finds no time in it, with those after it. */
 export function soon() {
+  isChanged = true;
+  askForPicture();
+}
+
+function askForPicture() {
   if (isDue) return;
   isDue = true;
   requestAnimationFrame(() => {
     isDue = false;
-    redraw();
+    if (isChanged) redraw(mostDrawing);
+    else drawLanes(waiting, parts.axis.clientWidth, performance.now() + mostDrawing);
   });
 }
 
-/** Draws what is in sight now. */
-export function redraw() {
+/** Draws what is in sight now, all of it where nothing else is said. */
+export function redraw(most = Infinity) {
+  isChanged = false;
   if (!ink.ink) readColours();
   const width = parts.axis.clientWidth;
   if (!width) return;
   const begin = performance.now();
+  const shown = lanesInSight();
   drawStrip(width);
   drawAxis(parts.axis, width);
   for (const axis of parts.list.querySelectorAll(".axis")) drawAxis(axis, width);
   place("span").textContent = `${duration(clock.to - clock.from)} in sight`;
-  const last = window.innerHeight + 200;
-  for (const lane of board.lanes) {
-    lane.canvas.style.height = `${lane.height}px`;
-  }
-  for (const lane of board.lanes) {
-    const box = lane.canvas.getBoundingClientRect();
-    lane.isDrawn = kept.isAll || (box.bottom > -200 && box.top < last);
-    if (lane.isDrawn) drawLane(lane, width);
-  }
+  const late = new Set(waiting);
+  const inTurn = [true, false].flatMap((isLate) =>
+    shown.filter((lane) => late.has(lane) === isLate));
+  drawLanes(inTurn, width, kept.isAll ? Infinity : begin + most);
   drawingTime = performance.now() - begin;
   placeMarks();
   onRedraw();
+}
+
+/** Measured before anything is drawn: after a change it would lay the page out for each lane. */
+function lanesInSight() {
+  for (const { canvas, height } of board.lanes) {
+    if (canvas.style.height !== `${height}px`) canvas.style.height = `${height}px`;
+  }
+  const last = window.innerHeight + 200;
+  return board.lanes.filter((lane) => {
+    const box = lane.canvas.getBoundingClientRect();
+    lane.isDrawn = kept.isAll || (box.bottom > -200 && box.top < last);
+    return lane.isDrawn;
+  });
+}
+
+/** Draws lanes as long as there is time, going by what each took before; one in any case. */
+function drawLanes(lanes, width, end) {
+  let count = 0;
+  for (const lane of lanes) {
+    const begin = performance.now();
+    if (count && begin + (lane.lastDrawing ?? 1) > end) break;
+    drawLane(lane, width);
+    lane.lastDrawing = performance.now() - begin;
+    count += 1;
+  }
+  waiting = lanes.slice(count);
+  if (waiting.length) askForPicture();
+  describeLater();
+}
+
+let describing = 0;
+/** Says in words what the middle of each lane shows, for screen readers, once it stays there. */
+function describeLater() {
+  clearTimeout(describing);
+  describing = setTimeout(() => {
+    for (const lane of board.lanes) if (lane.isDrawn) describe(lane);
+  }, 300);
+}
+
+function describe(lane) {
+  const words = lane.at((clock.from + clock.to) / 2) || "nothing";
+  lane.canvas.setAttribute("aria-label", `${lane.group.name}, ${lane.label}: ${words}`);
 }
 
 function drawLane(lane, width) {
@@ -303,8 +354,6 @@ function drawLane(lane, width) {
     // One lane that cannot be drawn must not take the others with it.
     console.error(lane.label, error);
   }
-  lane.canvas.setAttribute("aria-label",
-    `${lane.group.name}, ${lane.label}: ${lane.at((clock.from + clock.to) / 2) || "nothing"}`);
 }
 
 const asked = new WeakSet();
