@@ -257,7 +257,7 @@ function laneElement(lane) {
 /** What drawing may take of a picture of the display, in milliseconds. */
 const mostDrawing = 10;
 /** Lanes that found no time in the last drawing: with the next picture it is their turn first. */
-let waiting = [];
+let lateLanes = [];
 let isDue = false;
 let isChanged = false;
 
@@ -273,7 +273,7 @@ function askForPicture() {
   requestAnimationFrame(() => {
     isDue = false;
     if (isChanged) redraw(mostDrawing);
-    else drawLanes(waiting, parts.axis.clientWidth, performance.now() + mostDrawing);
+    else drawLanes(lateLanes, parts.axis.clientWidth, performance.now() + mostDrawing);
   });
 }
 
@@ -289,7 +289,7 @@ export function redraw(most = Infinity) {
   drawAxis(parts.axis, width);
   for (const axis of parts.list.querySelectorAll(".axis")) drawAxis(axis, width);
   place("span").textContent = `${duration(clock.to - clock.from)} in sight`;
-  const late = new Set(waiting);
+  const late = new Set(lateLanes);
   const inTurn = [true, false].flatMap((isLate) =>
     shown.filter((lane) => late.has(lane) === isLate));
   drawLanes(inTurn, width, kept.isAll ? Infinity : begin + most);
@@ -321,8 +321,8 @@ function drawLanes(lanes, width, end) {
     lane.lastDrawing = performance.now() - begin;
     count += 1;
   }
-  waiting = lanes.slice(count);
-  if (waiting.length) askForPicture();
+  lateLanes = lanes.slice(count);
+  if (lateLanes.length) askForPicture();
   describeLater();
 }
 
