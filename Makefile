@@ -25,9 +25,11 @@ RETAKE = .build/release/retake
 # What `make demo` builds.
 DEMO = .build/debug/retake
 # How debug builds are made here: quick to build and to test, as the end of Package.swift says. All
-# but the demo alike, so that what one made is there for the next. (SwiftPM finds tests by the index
-# that goes with a build; without one it ends.)
+# but the demo alike, so that what one made is there for the next.
 export RETAKE_QUICK_TESTS = 1
+# Without an index for editors. SwiftPM would look for tests in it; Tests/XCTMain.swift runs them.
+BUILD = swift build --disable-index-store
+TEST = swift test --disable-index-store
 
 # Where `make install` puts things; DESTDIR goes before it while a package is made.
 PREFIX ?= /usr/local
@@ -43,7 +45,7 @@ RELEASE = swift build -c release --static-swift-stdlib
 # optimised, because what a call of three seconds needs is there in half of the time then; where the
 # tests are built already, their build is taken.
 demo: deps
-	RETAKE_QUICK_TESTS=$(if $(wildcard .build/debug/*.xctest),1,demo) swift build --product retake
+	RETAKE_QUICK_TESTS=$(if $(wildcard .build/debug/*.xctest),1,demo) $(BUILD) --product retake
 	rm -f $(TAKE) $(TAKE)-wal $(TAKE)-shm
 	$(DEMO) record demo --seconds 3 --out $(TAKE)
 	$(DEMO) replay $(TAKE)
@@ -53,37 +55,38 @@ demo: deps
 # meanwhile, come after all that compute; and a long computation goes on beside both, which takes
 # what is left and keeps it from nobody.
 CALLS = |^RetakeTestingTests\.(OwnCodec|SendingTracks|CapturingVideo|Rooms)Tests
-SOCKETS = ^(SignalingTests|LiveTests|RetakeRTCTests|RoomClientTests)\.|^CommandTests\.Live(Media)?Tests/$(CALLS)
+SOCKETS = ^(SignalingTests|LiveTests|RetakeRTCTests|RoomClientTests)\.|^CommandTests\.Live(Media|Connection)?Tests/$(CALLS)
 LONG = ^ReplayTests\.MutationTests
+# What `swift test` would start, after planning a build anew; and one of it waits for another to end.
+RUNNER = .build/debug/retakePackageTests.xctest --testing-library swift-testing
 
 # The unit and property tests, with every captured session as a regression test.
 test: deps deps-test
-	swift build --build-tests
+	$(BUILD) --build-tests
 	$(MAKE) --jobs=2 --output-sync=line test-sockets test-long
 
 test-main:
-	swift test --skip-build --skip '$(SOCKETS)' --skip '$(LONG)'
+	$(RUNNER) --skip '$(SOCKETS)' --skip '$(LONG)'
 test-sockets: test-main
-	swift test --skip-build --filter '$(SOCKETS)'
-# Not by `swift test`, one of which waits for the other to end.
+	$(RUNNER) --filter '$(SOCKETS)'
 test-long:
-	nice -n 19 .build/debug/retakePackageTests.xctest --testing-library swift-testing \
-		--filter '$(LONG)'
+	nice -n 19 $(RUNNER) --filter '$(LONG)'
 
 # Damaged inputs at every entrance, FUZZ at each; what `make test` does with a million at all.
 FUZZ ?= 1000000
 fuzz: deps deps-test
-	RETAKE_TESTS=AnyBytesTests,RoomTests swift build --build-tests
-	RETAKE_TESTS=AnyBytesTests,RoomTests RETAKE_MUTATIONS_EACH=$(FUZZ) swift test --skip-build --filter 'AnyBytesTests|^RoomTests\.DamageTests'
+	RETAKE_TESTS=AnyBytesTests,RoomTests $(BUILD) --build-tests
+	RETAKE_TESTS=AnyBytesTests,RoomTests RETAKE_MUTATIONS_EACH=$(FUZZ) $(TEST) --skip-build --filter 'AnyBytesTests|^RoomTests\.DamageTests'
 
 # Every option of every verb with each value that nobody means, after `make test` or its build.
 sweep: deps deps-test
-	RETAKE_SWEEP=whole swift test --filter '^RetakeCommandTests\.SweepTests'
+	RETAKE_SWEEP=whole $(TEST) --filter '^RetakeCommandTests\.SweepTests'
 
 # A package of somebody else, whose tests replay captures through the RetakeTesting product. It
 # takes what is built already: everything is there when the tests were run before.
 sample: deps deps-test
-	swift test --package-path Tests/Sample --scratch-path .build
+	$(TEST) --package-path Tests/Sample --scratch-path .build \
+		--experimental-test-entry-point-path Tests/XCTMain.swift
 
 # Fourteen deliberate one-line changes of the stack, each of which the captures have to catch.
 changes: deps deps-test
@@ -96,7 +99,7 @@ docs: deps
 # Every capture in twenty processes: debug and release, other hash seeds, dates, CPU features. The
 # debug build is one of its own, because nothing in it may be optimised.
 determinism: release deps-test
-	env -u RETAKE_QUICK_TESTS swift build --scratch-path .build/plain --product retake
+	env -u RETAKE_QUICK_TESTS $(BUILD) --scratch-path .build/plain --product retake
 	.ci/determinism
 
 # Style of the Swift sources, and syntax of the Python and shell files.

@@ -1,13 +1,16 @@
 import Foundation
 import Testing
 
-/// What runs in real time, one after the other: how processes find each other, and how they end.
+/// What runs in real time, one after the other: how processes find each other.
 @Suite(.serialized) enum LiveTests {}
 
-/// The same beside those: what calls carry, and over which networks.
+/// The same beside those: what calls carry.
 ///
 /// A call in real time leaves most of two processors idle.
 @Suite(.serialized) enum LiveMediaTests {}
+
+/// And beside both: over which networks calls go, and how they end.
+@Suite(.serialized) enum LiveConnectionTests {}
 
 extension LiveTests {
   /// `record serve` and `record call` against each other over loopback.

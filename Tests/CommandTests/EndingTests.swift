@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-extension LiveTests {
+extension LiveConnectionTests {
   /// How recordings end that were not asked to.
   struct EndingTests {
     /// How much of a call may be missing: one transaction of 100 ms, and what a busy machine adds.

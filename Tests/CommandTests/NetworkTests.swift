@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-extension LiveMediaTests {
+extension LiveConnectionTests {
   /// Calls over networks of their own, with links that can be given and taken away (network
   /// namespaces, which need root).
   @Suite(.enabled(if: Networks.arePossible)) struct NetworkTests {
