@@ -27,9 +27,11 @@ DEMO = .build/debug/retake
 # How debug builds are made here: quick to build and to test, as the end of Package.swift says. All
 # but the demo alike, so that what one made is there for the next.
 export RETAKE_QUICK_TESTS = 1
-# Without an index for editors. SwiftPM would look for tests in it; Tests/XCTMain.swift runs them.
+# Without an index for editors, in which SwiftPM would look for tests: Tests/Runner.swift runs them.
 BUILD = swift build --disable-index-store
-TEST = swift test --disable-index-store
+TESTS = $(BUILD) --build-tests --experimental-test-entry-point-path Tests/Runner.swift
+# What `swift test` would start, after planning a build anew; and one of it waits for another to end.
+RUN = .build/debug/retakePackageTests.xctest --testing-library swift-testing
 
 # Where `make install` puts things; DESTDIR goes before it while a package is made.
 PREFIX ?= /usr/local
@@ -57,36 +59,34 @@ demo: deps
 CALLS = |^RetakeTestingTests\.(OwnCodec|SendingTracks|CapturingVideo|Rooms)Tests
 SOCKETS = ^(SignalingTests|LiveTests|RetakeRTCTests|RoomClientTests)\.|^CommandTests\.Live(Media|Connection)?Tests/$(CALLS)
 LONG = ^ReplayTests\.MutationTests
-# What `swift test` would start, after planning a build anew; and one of it waits for another to end.
-RUNNER = .build/debug/retakePackageTests.xctest --testing-library swift-testing
 
 # The unit and property tests, with every captured session as a regression test.
 test: deps deps-test
-	$(BUILD) --build-tests
+	$(TESTS)
 	$(MAKE) --jobs=2 --output-sync=line test-sockets test-long
 
 test-main:
-	$(RUNNER) --skip '$(SOCKETS)' --skip '$(LONG)'
+	$(RUN) --skip '$(SOCKETS)' --skip '$(LONG)'
 test-sockets: test-main
-	$(RUNNER) --filter '$(SOCKETS)'
+	$(RUN) --filter '$(SOCKETS)'
 test-long:
-	nice -n 19 $(RUNNER) --filter '$(LONG)'
+	nice -n 19 $(RUN) --filter '$(LONG)'
 
 # Damaged inputs at every entrance, FUZZ at each; what `make test` does with a million at all.
 FUZZ ?= 1000000
 fuzz: deps deps-test
-	RETAKE_TESTS=AnyBytesTests,RoomTests $(BUILD) --build-tests
-	RETAKE_TESTS=AnyBytesTests,RoomTests RETAKE_MUTATIONS_EACH=$(FUZZ) $(TEST) --skip-build --filter 'AnyBytesTests|^RoomTests\.DamageTests'
+	RETAKE_TESTS=AnyBytesTests,RoomTests $(TESTS)
+	RETAKE_MUTATIONS_EACH=$(FUZZ) $(RUN) --filter 'AnyBytesTests|^RoomTests\.DamageTests'
 
 # Every option of every verb with each value that nobody means, after `make test` or its build.
 sweep: deps deps-test
-	RETAKE_SWEEP=whole $(TEST) --filter '^RetakeCommandTests\.SweepTests'
+	$(TESTS)
+	RETAKE_SWEEP=whole $(RUN) --filter '^RetakeCommandTests\.SweepTests'
 
-# A package of somebody else, whose tests replay captures through the RetakeTesting product. It
-# takes what is built already: everything is there when the tests were run before.
+# A package of somebody else, whose tests replay captures through the RetakeTesting product; built
+# as such a package is, and `make determinism` goes on with what is built.
 sample: deps deps-test
-	$(TEST) --package-path Tests/Sample --scratch-path .build \
-		--experimental-test-entry-point-path Tests/XCTMain.swift
+	env -u RETAKE_QUICK_TESTS swift test --package-path Tests/Sample --scratch-path .build/plain
 
 # Fourteen deliberate one-line changes of the stack, each of which the captures have to catch.
 changes: deps deps-test
@@ -99,7 +99,7 @@ docs: deps
 # Every capture in twenty processes: debug and release, other hash seeds, dates, CPU features. The
 # debug build is one of its own, because nothing in it may be optimised.
 determinism: release deps-test
-	env -u RETAKE_QUICK_TESTS $(BUILD) --scratch-path .build/plain --product retake
+	env -u RETAKE_QUICK_TESTS swift build --scratch-path .build/plain --product retake
 	.ci/determinism
 
 # Style of the Swift sources, and syntax of the Python and shell files.
