@@ -27,9 +27,9 @@ DEMO = .build/debug/retake
 # How debug builds are made here: quick to build and to test, as the end of Package.swift says. All
 # but the demo alike, so that what one made is there for the next.
 export RETAKE_QUICK_TESTS = 1
-# Without an index for editors, in which SwiftPM would look for tests: Tests/Runner.swift runs them.
+# Without an index for editors, in which SwiftPM would look for tests: Tests/Runner runs them.
 BUILD = swift build --disable-index-store
-TESTS = $(BUILD) --build-tests --experimental-test-entry-point-path Tests/Runner.swift
+TESTS = $(BUILD) --build-tests
 # What `swift test` would start, after planning a build anew; and one of it waits for another to end.
 RUN = .build/debug/retakePackageTests.xctest --testing-library swift-testing
 

@@ -380,6 +380,12 @@ if let wanted = Context.environment["RETAKE_TESTS"]?.split(separator: ",") {
 // Everything is compiled module by module, which reads what a module imports once and not for each
 // batch of its files. A demo (RETAKE_QUICK_TESTS=demo) lasts seconds: nothing of it is optimised.
 if let quick = Context.environment["RETAKE_QUICK_TESTS"] {
+  if quick != "demo" {
+    // Has the tests run by Tests/Runner/XCTMain.swift.
+    package.targets.append(
+      .testTarget(
+        name: "RunnerTests", path: "Tests/Runner/RunnerTests", swiftSettings: settings))
+  }
   let driven: Set =
     quick == "demo"
     ? []
