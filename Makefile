@@ -70,7 +70,7 @@ test-main:
 test-sockets: test-main
 	$(RUN) --filter '$(SOCKETS)'
 test-long:
-	nice -n 19 $(RUN) --filter '$(LONG)'
+	chrt --idle 0 $(RUN) --filter '$(LONG)'
 
 # Damaged inputs at every entrance, FUZZ at each; what `make test` does with a million at all.
 FUZZ ?= 1000000
