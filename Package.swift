@@ -235,7 +235,7 @@ let package = Package(
       "TapeTests",
       [
         "Wire", "ICE", "RTP", "SCTP", "SDP", "JSEP", "Flow", "Media", "Stats", "Peer", "Tape",
-        "Queries", "Lab",
+        "Queries", "Lab", "CSQLite",
       ]),
     tests(
       "ReplayTests",
@@ -384,7 +384,8 @@ if let quick = Context.environment["RETAKE_QUICK_TESTS"] {
     // Has the tests run by Tests/Runner/XCTMain.swift.
     package.targets.append(
       .testTarget(
-        name: "RunnerTests", path: "Tests/Runner/RunnerTests", swiftSettings: settings))
+        name: "RunnerTests", dependencies: ["Tape"], path: "Tests/Runner/RunnerTests",
+        swiftSettings: settings))
   }
   let driven: Set =
     quick == "demo"

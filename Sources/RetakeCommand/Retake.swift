@@ -34,6 +34,7 @@ struct Retake: AsyncParsableCommand {
 enum Main {
   static func main() async {
     Output.prepare()
+    SQLiteLibrary.countNoMemory()
     Interruption.unblock([SIGINT, SIGTERM, SIGHUP])
     let words = Array(CommandLine.arguments.dropFirst())
     do throws(CommandFailure) {

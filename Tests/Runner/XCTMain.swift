@@ -1,3 +1,4 @@
+import Tape
 import Testing
 import XCTest
 
@@ -9,6 +10,7 @@ import XCTest
 /// would run XCTest's tests alone where it saw one.
 @main enum Runner {
   static func main() async {
+    SQLiteLibrary.countNoMemory()
     if CommandLine.arguments.contains("swift-testing") {
       await Testing.__swiftPMEntryPoint() as Never
     }
