@@ -271,8 +271,13 @@ final class Camera {
   init(_ codec: CodecName = .vp8) { self.codec = codec }
 
   func frame(at now: Instant) -> EncodedFrame {
-    var bytes = [UInt8](repeating: 0, count: wantsKey ? keySize : size)
-    for index in bytes.indices { bytes[index] = UInt8.random(in: 0...255, using: &generator) }
+    let length = wantsKey ? keySize : size
+    var bytes: [UInt8] = []
+    bytes.reserveCapacity(length + 7)
+    while bytes.count < length {
+      withUnsafeBytes(of: generator.next()) { bytes.append(contentsOf: $0) }
+    }
+    bytes.removeLast(bytes.count - length)
     switch codec {
     case .vp9:
       bytes.replaceSubrange(0..<5, with: [wantsKey ? 0x82 : 0x86, 0x49, 0x83, 0x42, 0x20])

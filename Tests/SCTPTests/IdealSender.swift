@@ -90,8 +90,11 @@ struct IdealSender {
   private mutating func take(_ numbers: [Int]) {
     let isUsed = Double(inFlight.count) >= window
     highest = max(highest, numbers.last ?? -1)
-    let lost = inFlight.filter { $0 + 3 <= highest && !numbers.contains($0) }
-    inFlight.removeAll { numbers.contains($0) || $0 + 3 <= highest }
+    // They are in order, and nothing is known of what follows the highest.
+    let reached = inFlight.prefix { $0 <= highest }
+    let lost = reached.filter { $0 + 3 <= highest && !numbers.contains($0) }
+    let open = reached.filter { $0 + 3 > highest && !numbers.contains($0) }
+    inFlight.replaceSubrange(..<reached.endIndex, with: open)
     if isUsed, window > threshold {
       window += Double(numbers.count) / window
     } else if isUsed, highest >= recovered {

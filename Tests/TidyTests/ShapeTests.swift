@@ -86,16 +86,19 @@ struct ShapeTests {
       offsets.append(index + 1)
     }
     return start.matches(in: file.code).compactMap { match in
-      guard let end = lastLine(of: code, from: offsets[match.line - 1]) else { return nil }
+      let beginning = offsets[match.line - 1]
+      guard let end = lastLine(of: code, from: beginning, on: match.line) else { return nil }
       let lines = end - match.line + 1
       guard lines > Self.longestFunction else { return nil }
       return Finding(path: file.path, line: match.line, what: "\(lines) lines in a function")
     }
   }
 
-  /// The line where the body ends that begins after an offset; nil for a requirement without one.
-  private func lastLine(of code: [UInt8], from start: Int) -> Int? {
-    var line = 1 + code[..<start].count { $0 == UInt8(ascii: "\n") }
+  /// The line where the body ends that begins after an offset on a line.
+  ///
+  /// - Returns: nil for a requirement, which has no body.
+  private func lastLine(of code: [UInt8], from start: Int, on first: Int) -> Int? {
+    var line = first
     var parentheses = 0
     var braces = 0
     var hasParameters = false
@@ -112,9 +115,9 @@ struct ShapeTests {
         if braces == 0, parentheses == 0, hasParameters { return line }
       case UInt8(ascii: "\n"):
         line += 1
+        guard braces == 0, parentheses == 0, hasParameters else { break }
         let rest = code[(index + 1)...].drop { $0 == UInt8(ascii: " ") }
-        let isNext = Self.declarations.contains { rest.starts(with: $0.utf8) }
-        if braces == 0, parentheses == 0, hasParameters, isNext { return nil }
+        if Self.declarations.contains(where: { rest.starts(with: $0.utf8) }) { return nil }
       default: break
       }
     }
