@@ -14,9 +14,24 @@ final class SRTPSession {
   /// The library, which is initialised once per process.
   private static let library: (isReady: Bool, replacedCiphers: Int32) = {
     guard srtp_init() == srtp_err_status_ok else { return (false, 0) }
+    keepCiphers()
     // Where it declines, its own ciphers make the same bytes in more time.
     return (true, csrtpciphers_use_openssl())
   }()
+
+  /// Makes a session that is never freed.
+  ///
+  /// A libsrtp over NSS, as Debian has it, starts NSS with the first cipher of a process and shuts
+  /// it down with the last: milliseconds for each session that comes while there is no other.
+  private static func keepCiphers() {
+    let suite = SRTPSuite.aes128CMSHA1_80
+    var kept: srtp_t?
+    let key = [UInt8](repeating: 0, count: suite.keyLength + suite.saltLength)
+    _ = withPolicy(suite, key, []) { policy in
+      policy.ssrc.type = ssrc_any_outbound
+      return srtp_create(&kept, &policy)
+    }
+  }
 
   /// How many ciphers OpenSSL computes in the place of libsrtp: those of AES-GCM, with keys of 128
   /// and of 256 bits.
