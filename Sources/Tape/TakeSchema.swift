@@ -60,15 +60,29 @@ package enum TakeSchema {
     try connection.execute("PRAGMA query_only = ON")
   }
 
-  /// Makes the tables in an empty database; the newest format has those of all others.
-  static func create(
-    in connection: borrowing SQLiteConnection, format: Int64 = TakeHeader.currentFormat
-  ) throws(SQLiteError) {
+  /// Makes the tables in an empty database.
+  static func create(in connection: borrowing SQLiteConnection) throws(SQLiteError) {
     for sql in migrations { try connection.execute(sql) }
-    try connection.execute(
-      """
-      PRAGMA application_id = \(TakeHeader.applicationID);
-      PRAGMA user_version = \(format);
-      """)
+    try connection.execute("PRAGMA application_id = \(TakeHeader.applicationID)")
+    try mark(connection, format: TakeHeader.currentFormat)
   }
+
+  /// Names the format of a take; the newest has the tables of all others.
+  static func mark(
+    _ connection: borrowing SQLiteConnection, format: Int64
+  ) throws(SQLiteError) {
+    try connection.execute("PRAGMA user_version = \(format)")
+  }
+
+  /// The file of a take without a row, for a process that makes many: it takes SQLite milliseconds
+  /// to make the tables and views anew.
+  static let emptyFile = Result { () throws(SQLiteError) in
+    let connection = try SQLiteConnection(path: ":memory:", mode: .readWrite)
+    try connection.execute("PRAGMA page_size = \(pageSize)")
+    try create(in: connection)
+    return connection.serialized()
+  }
+
+  /// How many bytes a page of the file has.
+  static let pageSize = 8_192
 }

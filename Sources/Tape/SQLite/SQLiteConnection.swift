@@ -94,6 +94,14 @@ package struct SQLiteConnection: ~Copyable {
     return try statement.step() ? statement.integer(0) : nil
   }
 
+  /// The bytes that the database has as a file; none where memory is short.
+  func serialized() -> [UInt8] {
+    var count: sqlite3_int64 = 0
+    guard let bytes = sqlite3_serialize(handle, "main", &count, 0) else { return [] }
+    defer { sqlite3_free(bytes) }
+    return Array(UnsafeBufferPointer(start: bytes, count: Int(count)))
+  }
+
   /// How many bytes the file has, by the pages it counts.
   package func byteCount() throws(SQLiteError) -> Int64 {
     (try integer("PRAGMA page_count") ?? 0) * (try integer("PRAGMA page_size") ?? 0)

@@ -23,20 +23,19 @@ package final class TakeCopy {
 
   /// Creates the file, mode 0600, with the `take` row given; the file must not exist.
   package init(path: String, header: TakeHeader) throws(TapeError) {
-    try TapeStore.createFile(path)
     self.path = path
     let header = header.sealed
+    try TapeStore.createFile(path, TakeCopy.emptyTake(path))
     do throws(SQLiteError) {
       connection = try SQLiteConnection(path: path, mode: .readWrite)
       // Nobody relies on a copy before it is complete, so nothing is written twice or waited for.
       try connection.execute(
         """
-        PRAGMA page_size = 8192;
         PRAGMA journal_mode = OFF;
         PRAGMA synchronous = OFF;
         BEGIN IMMEDIATE;
         """)
-      try TakeSchema.create(in: connection, format: header.format)
+      try TakeSchema.mark(connection, format: header.format)
       try header.insert(into: connection)
       tapeInsert = InsertStatement(
         try connection.prepare("INSERT INTO tape VALUES (?, ?, ?, ?, ?)"))
@@ -45,6 +44,14 @@ package final class TakeCopy {
       throw TapeError(path: path, error)
     }
     chain = StepChain(takeDigest: header.digest)
+  }
+
+  private static func emptyTake(_ path: String) throws(TapeError) -> [UInt8] {
+    do throws(SQLiteError) {
+      return try TakeSchema.emptyFile.get()
+    } catch {
+      throw TapeError(path: path, error)
+    }
   }
 
   /// Adds a step with its rows; the number, the row count and the check of the head are made anew.

@@ -31,7 +31,7 @@ final class TapeStore {
       // are used again while they are in memory.
       try connection.execute(
         """
-        PRAGMA page_size = 8192;
+        PRAGMA page_size = \(TakeSchema.pageSize);
         PRAGMA journal_mode = WAL;
         PRAGMA synchronous = OFF;
         PRAGMA wal_autocheckpoint = 500;
@@ -52,7 +52,7 @@ final class TapeStore {
     }
   }
 
-  static func createFile(_ path: String) throws(TapeError) {
+  static func createFile(_ path: String, _ contents: [UInt8] = []) throws(TapeError) {
     let descriptor = open(path, O_CREAT | O_EXCL | O_RDWR | O_CLOEXEC, 0o600)
     guard descriptor >= 0 else {
       let reason =
@@ -63,7 +63,12 @@ final class TapeStore {
     }
     // The mode given to `open` is narrowed by the process's mask, never widened, and is exact here.
     fchmod(descriptor, 0o600)
+    let code = WholeFile.write(contents, into: descriptor)
     close(descriptor)
+    guard code == 0 else {
+      let reason = "it cannot be written: \(String(cString: strerror(code)))"
+      throw TapeError(path: path, place: "", reason: reason, kind: .failed)
+    }
   }
 
   /// Tells the words of an actor before its genesis.

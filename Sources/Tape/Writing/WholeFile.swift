@@ -111,7 +111,7 @@ package final class WholeFile {
   }
 
   /// Writes all bytes; gives the error number when that fails.
-  private static func write(_ bytes: [UInt8], into descriptor: Int32) -> Int32 {
+  static func write(_ bytes: [UInt8], into descriptor: Int32) -> Int32 {
     bytes.withUnsafeBytes { bytes in
       var rest = bytes[...]
       while !rest.isEmpty {
