@@ -10,13 +10,13 @@ import Testing
 import Verify
 import Wire
 
+private func counted(_ name: String = "a.take") throws -> (folder: MachineFolder, path: String) {
+  let folder = try MachineFolder()
+  return (folder, try folder.recordCounter(name))
+}
+
 /// A machine that none of the verbs knows, through every one of them.
 struct MachineVerbTests {
-  private func counted(_ name: String = "a.take") throws -> (folder: MachineFolder, path: String) {
-    let folder = try MachineFolder()
-    return (folder, try folder.recordCounter(name))
-  }
-
   @Test func verifyPassesAndFindsAnotherMachine() throws {
     let (folder, path) = try counted()
     let result = TakeVerification.run(path: path, kinds: Counter.kinds())
@@ -89,7 +89,9 @@ struct MachineVerbTests {
     #expect(try finder.first(try StepCondition("event total peer=1"), after: 0) == nil)
     withExtendedLifetime(folder) {}
   }
+}
 
+struct MachineVerbExitTests {
   /// A session copies its process, which must have one thread for that: a process of its own here,
   /// and in that one a copy without the threads of the test runner.
   @Test func debugWalksThroughItForwardAndBack() async throws {

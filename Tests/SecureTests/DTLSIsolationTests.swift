@@ -6,7 +6,7 @@ import Testing
 import Wire
 
 /// What comes from the process must not reach an association.
-struct DTLSIsolationTests {
+struct DTLSIsolationExitTests {
   @Test func noRandomnessComesFromOpenSSLsDefaultContext() async throws {
     await #expect(processExitsWith: .success) {
       // From here on every draw from the default context fails.
@@ -50,7 +50,10 @@ struct DTLSIsolationTests {
       exit(actual == expected ? 0 : 4)
     }
   }
+}
 
+/// Associations do not share what a process has little of.
+struct DTLSIsolationTests {
   /// A process has 1,024 thread-specific keys; two for each peer were the end of some 500 of them.
   @Test func aThousandPeersWorkAtOnceInOneProcess() throws {
     let transports = try (0..<1100).map { number in

@@ -142,7 +142,10 @@ struct RecordingTests {
     #expect(try writer.finish().steps == steps.count)
     writer.flush()
   }
+}
 
+/// What is left of a process that is killed.
+struct RecordingExitTests {
   @Test func aKilledRecorderLeavesATakeThatReadsToItsEnd() async throws {
     let folder = try TakeFolder()
     let path = folder.file("a.take")

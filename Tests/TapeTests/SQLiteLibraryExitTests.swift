@@ -3,7 +3,7 @@ import Testing
 
 @testable import Tape
 
-struct SQLiteLibraryTests {
+struct SQLiteLibraryExitTests {
   @Test func aProgramMayLeaveMemoryUncounted() async {
     await #expect(processExitsWith: .success) {
       SQLiteLibrary.countNoMemory()
