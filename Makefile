@@ -27,11 +27,19 @@ DEMO = .build/debug/retake
 # How debug builds are made here: quick to build and to test, as the end of Package.swift says. All
 # but the demo alike, so that what one made is there for the next.
 export RETAKE_QUICK_TESTS = 1
+# Everything is compiled module by module, which reads what a module imports once and not for each
+# batch of its files; with threads, because there would be one object file without them. What others
+# import is written by the way, not by a second compiler that reads the module again. LLVM's check of
+# what the compiler hands to it is a twentieth of the compiler's time.
+COMPILING = -whole-module-optimization -num-threads 2 -no-emit-module-separately-wmo \
+	-Xfrontend -disable-llvm-verify
 # Without an index for editors, in which SwiftPM would look for tests: Tests/Runner runs them.
-BUILD = swift build --disable-index-store
+BUILD = swift build --disable-index-store $(addprefix -Xswiftc ,$(COMPILING))
 TESTS = $(BUILD) --build-tests
 # What `swift test` would start, after planning a build anew; and one of it waits for another to end.
-RUN = .build/debug/retakePackageTests.xctest --testing-library swift-testing
+# No test looks at where an error was thrown, which takes as long as to find it.
+RUN = env SWT_SWIFT_ERROR_BACKTRACING_ENABLED=0 \
+	.build/debug/retakePackageTests.xctest --testing-library swift-testing
 
 # Where `make install` puts things; DESTDIR goes before it while a package is made.
 PREFIX ?= /usr/local
@@ -55,10 +63,11 @@ demo: deps
 
 # Tests that talk over sockets, which need the processors' attention in time and leave them idle
 # meanwhile, come after all that compute; and a long computation goes on beside both, which takes
-# what is left and keeps it from nobody.
+# what is left and keeps it from nobody. With it go the tests of how a process ends: where others
+# start processes too, the thread that waits for theirs would never rest.
 CALLS = |^RetakeTestingTests\.(OwnCodec|SendingTracks|CapturingVideo|Rooms)Tests
 SOCKETS = ^(SignalingTests|LiveTests|RetakeRTCTests|RoomClientTests)\.|^CommandTests\.Live(Media|Connection)?Tests/$(CALLS)
-LONG = ^ReplayTests\.MutationTests
+LONG = ^ReplayTests\.MutationTests|ExitTests/
 
 # The unit and property tests, with every captured session as a regression test.
 test: deps deps-test

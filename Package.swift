@@ -376,37 +376,24 @@ if let wanted = Context.environment["RETAKE_TESTS"]?.split(separator: ",") {
 }
 
 // How `make` builds what it tests (RETAKE_QUICK_TESTS=1 in the environment, in debug builds alone):
-// what the tests drive for hours of virtual time is optimised, with all its checks left in.
-// Everything is compiled module by module, which reads what a module imports once and not for each
-// batch of its files. A demo (RETAKE_QUICK_TESTS=demo) lasts seconds: nothing of it is optimised.
-if let quick = Context.environment["RETAKE_QUICK_TESTS"] {
-  if quick != "demo" {
-    // Has the tests run by Tests/Runner/XCTMain.swift.
-    package.targets.append(
-      .testTarget(
-        name: "RunnerTests", dependencies: ["Tape"], path: "Tests/Runner/RunnerTests",
-        swiftSettings: settings))
-  }
-  let driven: Set =
-    quick == "demo"
-    ? []
-    : [
-      "Wire", "Digests", "STUN", "ICE", "Secure", "RTP", "SCTP", "SDP", "JSEP", "Transport",
-      "Flow", "Media", "Stats", "Speakers", "Peer", "Tape",
-    ]
-  for target in package.targets where target.swiftSettings != nil {
-    // Threads, because without them a module compiled as a whole has one object file; and what
-    // others import is written by the way, not by a second compiler that reads the module again.
-    // LLVM's check of what the compiler hands to it is a twentieth of the compiler's time.
-    let flags = [
-      "-whole-module-optimization", "-num-threads", "2", "-Xfrontend", "-disable-llvm-verify",
-    ]
-    // The search for earlier places to release objects takes half of the time of some modules and
-    // makes nothing faster that can be measured.
-    let skipped = ["release-hoisting", "late-release-hoisting", "retain-sinking"]
-    let optimised =
-      ["-O", "-assert-config", "Debug"] + skipped.flatMap { ["-Xllvm", "-sil-disable-pass=\($0)"] }
-    let more = driven.contains(target.name) ? optimised : ["-no-emit-module-separately-wmo"]
-    target.swiftSettings = settings + [.unsafeFlags(flags + more, .when(configuration: .debug))]
+// what the tests drive for hours of virtual time is optimised, with all its checks left in. Peer,
+// JSEP and others are not: to optimise them takes the compiler longer than it spares the tests. A
+// demo (RETAKE_QUICK_TESTS=demo) lasts seconds: nothing of it is optimised.
+if let quick = Context.environment["RETAKE_QUICK_TESTS"], quick != "demo" {
+  // Has the tests run by Tests/Runner/XCTMain.swift.
+  package.targets.append(
+    .testTarget(
+      name: "RunnerTests", dependencies: ["Tape"], path: "Tests/Runner/RunnerTests",
+      swiftSettings: settings))
+  let driven: Set = [
+    "Wire", "Digests", "STUN", "ICE", "Secure", "RTP", "SCTP", "SDP", "Flow", "Media", "Tape",
+  ]
+  // The search for earlier places to release objects takes half of the time of some modules and
+  // makes nothing faster that can be measured.
+  let skipped = ["release-hoisting", "late-release-hoisting", "retain-sinking"]
+  let flags =
+    ["-O", "-assert-config", "Debug"] + skipped.flatMap { ["-Xllvm", "-sil-disable-pass=\($0)"] }
+  for target in package.targets where driven.contains(target.name) {
+    target.swiftSettings = settings + [.unsafeFlags(flags, .when(configuration: .debug))]
   }
 }
