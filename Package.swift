@@ -386,7 +386,8 @@ if let quick = Context.environment["RETAKE_QUICK_TESTS"], quick != "demo" {
       name: "RunnerTests", dependencies: ["Tape"], path: "Tests/Runner/RunnerTests",
       swiftSettings: settings))
   let driven: Set = [
-    "Wire", "Digests", "STUN", "ICE", "Secure", "RTP", "SCTP", "SDP", "Flow", "Media", "Tape",
+    "Wire", "Digests", "STUN", "ICE", "Secure", "RTP", "SCTP", "SDP", "Flow", "Media", "Stats",
+    "Speakers", "Tape",
   ]
   // The search for earlier places to release objects takes half of the time of some modules and
   // makes nothing faster that can be measured.

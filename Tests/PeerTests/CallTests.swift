@@ -9,11 +9,13 @@ import Testing
 import Wire
 
 struct CallTests {
-  /// A call between two peers that both send a tone and a small pattern.
-  static func call(seed: UInt64, link: LinkSettings = LinkSettings(), seconds: Int64) -> VirtualCall
-  {
+  /// A call between two peers that both send a tone and, unless said otherwise, a small pattern.
+  static func call(
+    seed: UInt64, link: LinkSettings = LinkSettings(), seconds: Int64,
+    videoFrames: MediaSource? = .pattern(width: 160, height: 120, framesPerSecond: 15)
+  ) -> VirtualCall {
     let call = VirtualCall(seed: seed, links: [link, link])
-    call.addMedia(videoFrames: .pattern(width: 160, height: 120, framesPerSecond: 15))
+    call.addMedia(videoFrames: videoFrames)
     #expect(call.negotiate() == nil)
     call.run(for: .seconds(seconds))
     return call
@@ -165,7 +167,7 @@ struct CallTests {
   }
 
   @Test func aSilentPathDisconnectsAndFails() {
-    let call = CallTests.call(seed: 9, seconds: 1)
+    let call = CallTests.call(seed: 9, seconds: 1, videoFrames: nil)
     call.network.links[0].lossPerMille = 1000
     call.network.links[1].lossPerMille = 1000
     call.run(for: .seconds(12))

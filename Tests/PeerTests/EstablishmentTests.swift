@@ -15,7 +15,7 @@ struct EstablishmentTests {
   }
 
   @Test func aCallThatConnectsIsEstablishedOnce() {
-    let call = CallTests.call(seed: 60, seconds: 1)
+    let call = CallTests.call(seed: 60, seconds: 1, videoFrames: nil)
     call.call(0, .restartICE)
     #expect(call.negotiate() == nil)
     call.run(for: .seconds(40))
