@@ -394,7 +394,8 @@ if let quick = Context.environment["RETAKE_QUICK_TESTS"], quick != "demo" {
   // measured.
   let skipped = ["release-hoisting", "late-release-hoisting", "retain-sinking"]
   let flags =
-    ["-Osize", "-assert-config", "Debug"] + skipped.flatMap { ["-Xllvm", "-sil-disable-pass=\($0)"] }
+    ["-Osize", "-assert-config", "Debug"]
+    + skipped.flatMap { ["-Xllvm", "-sil-disable-pass=\($0)"] }
   for target in package.targets where driven.contains(target.name) {
     target.swiftSettings = settings + [.unsafeFlags(flags, .when(configuration: .debug))]
   }
