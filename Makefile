@@ -99,7 +99,7 @@ sample: deps deps-test
 
 # Fourteen deliberate one-line changes of the stack, each of which the captures have to catch.
 changes: deps deps-test
-	$(PYTHON) Tests/Changes/run.py
+	BUILD='$(BUILD)' $(PYTHON) Tests/Changes/run.py
 
 # The articles and the reference of the library, in .build/docs; a link that leads nowhere is an error.
 docs: deps

@@ -20,7 +20,8 @@ ROOT = Path(__file__).resolve().parents[2]
 COPY = ROOT / ".build" / "changes"
 CAPTURES = Path(sys.argv[1]) if len(sys.argv) > 1 else ROOT / "Captures"
 OWN_TAKE = ROOT / ".build" / "changes-here.take"
-BUILD = ["swift", "build"]
+# As `make` builds, so that what it has built is there already.
+BUILD = os.environ.get("BUILD", "swift build").split()
 
 SWITCH = """\
 import Glibc
@@ -49,7 +50,7 @@ def copy_sources():
         if (ROOT / name).exists():
             write(COPY / name, (ROOT / name).read_text())
     wanted = {}
-    for folder in ["Sources", "Schema"]:
+    for folder in ["Sources", "Schema", "Tests/Runner"]:
         for path in sorted((ROOT / folder).rglob("*")):
             if path.is_file() and not path.is_symlink():
                 wanted[path.relative_to(ROOT)] = path.read_bytes()
