@@ -60,7 +60,7 @@ extension ICEAgent {
       gatheringState == .complete,
       remoteSide.isComplete
     else { return false }
-    return !checklist.contains { $0.isUndecided || $0.isNominating }
+    return !checklist.contains { $0.isUndecided || $0.nomination.isNominating }
   }
 
   private func nextDeadline() -> Instant? {

@@ -54,13 +54,16 @@ extension ICEAgent {
         ICESnapshot.Pair(
           id: pair.id, local: "\(pair.base) (\(pair.local.kind.rawValue))",
           remote: "\(pair.target) (\(pair.remote.kind.rawValue))", state: pair.state.rawValue,
-          isNominated: pair.isNominated, isSelected: pair.id == consent.pairID,
-          priority: pair.priority, requestsSent: pair.requestsSent,
-          requestsReceived: pair.requestsReceived, responsesSent: pair.responsesSent,
-          responsesReceived: pair.responsesReceived,
-          consentRequestsSent: pair.consentRequestsSent, unanswered: pair.checks.count,
-          nextAttempt: pair.nextAttempt, heardAt: pair.heardAt, consentedAt: pair.consentedAt,
-          roundTrip: pair.roundTrip)
+          isNominated: pair.nomination.isNominated, isSelected: pair.id == consent.pairID,
+          priority: pair.priority, requestsSent: pair.traffic.requestsSent,
+          requestsReceived: pair.traffic.requestsReceived,
+          responsesSent: pair.traffic.responsesSent,
+          responsesReceived: pair.traffic.responsesReceived,
+          consentRequestsSent: pair.traffic.consentRequestsSent,
+          unanswered: pair.round.checks.count,
+          nextAttempt: pair.round.nextAttempt, heardAt: pair.traffic.heardAt,
+          consentedAt: pair.traffic.consentedAt,
+          roundTrip: pair.traffic.roundTrip)
       },
       nextConsentAt: consent.nextCheckAt, deadline: deadline, counters: counters)
   }

@@ -1,21 +1,7 @@
-import STUN
 import Wire
 
 /// A local base and a remote address that are checked together (RFC 8445 section 6.1.2).
 struct CandidatePair {
-  /// A request that was sent and may still be answered.
-  struct Check {
-    let transaction: STUNTransactionID
-    let sentAt: Instant
-    /// Whether it carried USE-CANDIDATE.
-    let nominates: Bool
-    /// The role that it claimed.
-    let role: ICERole
-  }
-
-  /// How many unanswered requests are remembered; a response to an older one is dropped.
-  static let checksMaximum = 16
-
   let id: UInt32
   /// The number of the credentials that its checks use.
   let generation: UInt32
@@ -29,45 +15,13 @@ struct CandidatePair {
   let reflexivePriority: UInt32
   /// Whether this side makes the connection that carries it.
   let isActive: Bool
-  /// The number under which the connection was asked for.
-  private(set) var connectionID: UInt32?
   private(set) var local: ICECandidate
   private(set) var remote: ICECandidate
   private(set) var priority: UInt64 = 0
   private(set) var state = ICEPairReport.State.frozen
-  private(set) var isNominated = false
-
-  /// Requests without a response that are still remembered, oldest first.
-  private(set) var checks: [Check] = []
-  /// How many requests of the present round were sent; a round ends with a response or in failure.
-  private(set) var attempts = 0
-  /// When the next request of the round goes out, or the round ends in failure.
-  private(set) var nextAttempt: Instant?
-  /// Whether checks carry USE-CANDIDATE because this side chose the pair.
-  private(set) var isNominating = false
-  /// Whether the peer chose the pair before it was known to work.
-  private(set) var wasChosenEarly = false
-  /// When the peer last sent USE-CANDIDATE here, and how often since it did so anywhere else.
-  private(set) var chosenAt: Instant?
-  private(set) var timesChosen = 0
-  /// Refused sends since the last response.
-  private(set) var sendFailures = 0
-
-  /// When anything valid last came in: a response, a check or other traffic.
-  private(set) var heardAt: Instant?
-  /// When the peer last showed that it wants to receive here: a response or a check (RFC 7675).
-  private(set) var consentedAt: Instant?
-  /// When the last response came in.
-  private(set) var answeredAt: Instant?
-
-  private(set) var requestsSent: UInt64 = 0
-  private(set) var requestsReceived: UInt64 = 0
-  private(set) var responsesSent: UInt64 = 0
-  private(set) var responsesReceived: UInt64 = 0
-  private(set) var consentRequestsSent: UInt64 = 0
-  private(set) var roundTrip: Interval?
-  private(set) var totalRoundTrip = Interval.zero
-
+  private(set) var round = CheckRound()
+  private(set) var nomination = PairNomination()
+  private(set) var traffic = PairTraffic()
   /// Whether something worth a report changed in this step.
   private(set) var hasNews = true
 
@@ -113,18 +67,14 @@ struct CandidatePair {
 
   /// Begins checking from the start: waits for its turn with no attempts made.
   mutating func restartChecks() {
-    attempts = 0
-    nextAttempt = nil
-    sendFailures = 0
-    connectionID = nil
+    round.restart()
     change(to: .waiting)
   }
 
   /// Ends checking without success.
   mutating func fail() {
-    nextAttempt = nil
-    isNominating = false
-    connectionID = nil
+    round.fail()
+    nomination.end()
     change(to: .failed)
   }
 
@@ -152,115 +102,85 @@ struct CandidatePair {
   // MARK: Checks
 
   /// Notes that a check went out.
-  mutating func remember(_ check: Check) {
-    if checks.count == CandidatePair.checksMaximum { checks.removeFirst() }
-    checks.append(check)
-    requestsSent += 1
+  mutating func remember(_ check: CheckRound.Check) {
+    round.remember(check)
+    traffic.countRequest()
   }
 
   /// Notes that the check asked for consent.
-  mutating func noteConsentRequest() { consentRequestsSent += 1 }
+  mutating func noteConsentRequest() { traffic.countConsentRequest() }
 
   /// Notes that the check belongs to a round, which goes on at an instant.
-  mutating func noteAttempt(next: Instant) {
-    attempts += 1
-    nextAttempt = next
-  }
+  mutating func noteAttempt(next: Instant) { round.goOn(at: next) }
 
   /// Ends a round that was answered.
-  mutating func finishRound() {
-    attempts = 0
-    nextAttempt = nil
-  }
+  mutating func finishRound() { round.finish() }
 
   /// Takes a check off the remembered ones because a response to it came.
-  mutating func takeCheck(_ place: Int, at now: Instant) -> Check {
-    let check = checks.remove(at: place)
-    responsesReceived += 1
-    heardAt = now
-    roundTrip = now - check.sentAt
-    totalRoundTrip = totalRoundTrip + (now - check.sentAt)
+  mutating func takeCheck(_ place: Int, at now: Instant) -> CheckRound.Check {
+    let check = round.take(place)
+    traffic.receiveResponse(to: check.sentAt, at: now)
     return check
   }
 
   /// Notes that a check was answered as it should be.
   mutating func noteAnswer(at now: Instant) {
-    answeredAt = now
-    consentedAt = now
-    sendFailures = 0
+    traffic.answer(at: now)
+    round.forgetRefusals()
   }
 
   /// Notes checks of the peer, which were answered.
   mutating func noteRequests(_ count: UInt64, at now: Instant) {
-    requestsReceived += count
-    responsesSent += count
-    heardAt = now
-    consentedAt = now
+    traffic.receiveRequests(count, at: now)
   }
 
   /// Notes other traffic.
-  mutating func noteTraffic(at now: Instant) { heardAt = now }
+  mutating func noteTraffic(at now: Instant) { traffic.hear(at: now) }
 
   /// Notes that the system refused a send: three in a row without success end the checks.
   ///
   /// A pair that worked is judged by silence: a full queue or a flapping interface may pass.
   mutating func noteRefusal() {
-    sendFailures += 1
-    if sendFailures >= 3, isUndecided { fail() }
+    if round.isRefusedTooOften(), isUndecided { fail() }
   }
 
   // MARK: Nomination
 
   mutating func setNominated() {
-    guard !isNominated else { return }
-    isNominated = true
-    hasNews = true
+    if nomination.setNominated() { hasNews = true }
   }
 
   /// Lets checks carry USE-CANDIDATE, beginning with a new round.
   mutating func beginNominating() {
-    isNominating = true
-    attempts = 0
+    nomination.begin()
+    round.begin()
   }
 
-  mutating func endNominating() { isNominating = false }
+  mutating func endNominating() { nomination.end() }
 
   /// Notes that the peer chose it.
   mutating func noteChoice(at now: Instant) {
-    timesChosen += 1
-    chosenAt = now
-    if state != .succeeded { wasChosenEarly = true }
+    nomination.choose(at: now, works: state == .succeeded)
   }
 
   /// Notes that the peer chose another one.
-  mutating func noteOtherChoice() { timesChosen = 0 }
+  mutating func noteOtherChoice() { nomination.chooseOther() }
 
   /// Whether the peer chose it before it was known to work; told once.
-  mutating func takeEarlyChoice() -> Bool {
-    defer { wasChosenEarly = false }
-    return wasChosenEarly
-  }
+  mutating func takeEarlyChoice() -> Bool { nomination.takeEarlyChoice() }
 
   /// Forgets who wanted it, because the sides changed their roles.
-  mutating func forgetChoices() {
-    isNominating = false
-    wasChosenEarly = false
-  }
+  mutating func forgetChoices() { nomination.forgetChoices() }
 
   // MARK: Connections and restarts
 
   /// Waits until an instant for the connection that was asked for.
-  mutating func connect(_ id: UInt32, until end: Instant) {
-    connectionID = id
-    attempts = 1
-    nextAttempt = end
-  }
+  mutating func connect(_ id: UInt32, until end: Instant) { round.connect(id, until: end) }
 
   /// Takes the connection that was asked for.
   mutating func connected(at local: SocketAddress) {
-    connectionID = nil
+    round.connected()
     base = local
-    attempts = 0
   }
 
   /// Forgets the port of a connection that is gone.
@@ -270,21 +190,15 @@ struct CandidatePair {
 
   /// Stops checks and nomination, because another generation begins.
   mutating func outlive() {
-    nextAttempt = nil
-    isNominating = false
+    round.stop()
+    nomination.end()
   }
 
   func report(isSelected: Bool) -> ICEPairReport {
     var report = ICEPairReport(
-      id: id, local: local, remote: remote, base: base, state: state, nominated: isNominated,
-      selected: isSelected, priority: priority)
-    report.requestsSent = requestsSent
-    report.requestsReceived = requestsReceived
-    report.responsesSent = responsesSent
-    report.responsesReceived = responsesReceived
-    report.consentRequestsSent = consentRequestsSent
-    report.currentRoundTrip = roundTrip
-    report.totalRoundTrip = totalRoundTrip
+      id: id, local: local, remote: remote, base: base, state: state,
+      nominated: nomination.isNominated, selected: isSelected, priority: priority)
+    traffic.count(in: &report)
     return report
   }
 }

@@ -52,13 +52,13 @@ struct Checklist {
   }
 
   /// The pair that waits for a connection.
-  func index(connection id: UInt32) -> Int? { pairs.firstIndex { $0.connectionID == id } }
+  func index(connection id: UInt32) -> Int? { pairs.firstIndex { $0.round.connectionID == id } }
 
   /// The check that a response answers, by its transaction.
   func check(_ transaction: STUNTransactionID) -> (pair: Int, place: Int)? {
     for index in pairs.indices {
-      for place in pairs[index].checks.indices
-      where pairs[index].checks[place].transaction == transaction { return (index, place) }
+      for place in pairs[index].round.checks.indices
+      where pairs[index].round.checks[place].transaction == transaction { return (index, place) }
     }
     return nil
   }
@@ -211,7 +211,7 @@ extension Checklist {
       pair.state == .frozen
         && !pairs.contains {
           $0.foundation == pair.foundation
-            && ($0.state == .waiting || $0.state == .inProgress && $0.attempts < 2)
+            && ($0.state == .waiting || $0.state == .inProgress && $0.round.attempts < 2)
         }
     }
   }
@@ -232,7 +232,7 @@ extension Checklist {
   /// When the next check is due: of a pair whose turn comes, or of a round that goes on.
   var deadline: Instant? {
     var next = hasUnchecked ? nextPacedAt : nil
-    for pair in pairs { next = earliest(next, pair.nextAttempt) }
+    for pair in pairs { next = earliest(next, pair.round.nextAttempt) }
     return next
   }
 

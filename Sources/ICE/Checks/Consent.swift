@@ -37,7 +37,7 @@ struct Consent {
   mutating func begin(_ pair: CandidatePair, _ entropy: EntropyStream, at now: Instant) {
     since = now
     // Right after a check that was answered, the next one is only due in its time.
-    if let answeredAt = pair.answeredAt, now - answeredAt < .seconds(1) {
+    if let answeredAt = pair.traffic.answeredAt, now - answeredAt < .seconds(1) {
       nextCheckAt = answeredAt + Self.interval(entropy)
     } else {
       nextCheckAt = now
@@ -94,15 +94,15 @@ struct Consent {
 
   private func checkDue(_ pair: CandidatePair) -> Instant? {
     guard let asked = askedAt else { return nextCheckAt }
-    let heard = pair.heardAt ?? asked
+    let heard = pair.traffic.heardAt ?? asked
     return earliest(nextCheckAt, max(asked, heard) + ICETiming.probeInterval)
   }
 
   private func silenceBegin(_ pair: CandidatePair) -> Instant {
-    max(pair.heardAt ?? since, since) + ICETiming.silence
+    max(pair.traffic.heardAt ?? since, since) + ICETiming.silence
   }
 
   private func end(_ pair: CandidatePair) -> Instant {
-    max(pair.consentedAt ?? since, since) + ICETiming.consentLifetime
+    max(pair.traffic.consentedAt ?? since, since) + ICETiming.consentLifetime
   }
 }

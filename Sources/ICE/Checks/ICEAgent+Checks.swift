@@ -6,9 +6,10 @@ extension ICEAgent {
   mutating func runChecks() {
     guard generations.present.remote != nil, !progress.hasFailed else { return }
     for index in checklist.indices {
-      guard let due = checklist[index].nextAttempt, due <= now else { continue }
+      guard let due = checklist[index].round.nextAttempt, due <= now else { continue }
       // Nothing gets lost on a connection, so that silence is an answer.
-      if !checklist[index].local.isTCP, checklist[index].attempts < ICETiming.checkWaits.count {
+      if !checklist[index].local.isTCP, checklist[index].round.attempts < ICETiming.checkWaits.count
+      {
         sendCheck(on: index)
       } else {
         checklist.change(index) { $0.fail() }
@@ -28,7 +29,7 @@ extension ICEAgent {
     }
     let transaction = STUNTransactionID(from: entropy)
     let role = roles.role
-    let nominates = pair.isNominating && role == .controlling
+    let nominates = pair.nomination.isNominating && role == .controlling
     var writer = STUNWriter(.request, transactionID: transaction)
     writer.username("\(remote.usernameFragment):\(generation.local.usernameFragment)")
     writer.priority(pair.reflexivePriority)
@@ -39,14 +40,14 @@ extension ICEAgent {
     if nominates { writer.useCandidate() }
     let bytes = writer.finish(key: generation.remoteKey)
 
-    let check = CandidatePair.Check(
+    let check = CheckRound.Check(
       transaction: transaction, sentAt: now, nominates: nominates, role: role)
     checklist.change(index) { $0.remember(check) }
     if isConsent {
       checklist.change(index) { $0.noteConsentRequest() }
     } else {
       let wait =
-        pair.local.isTCP ? ICETiming.connectWait : checklist.wait(after: pair.attempts + 1)
+        pair.local.isTCP ? ICETiming.connectWait : checklist.wait(after: pair.round.attempts + 1)
       let next = now + wait
       checklist.change(index) { $0.noteAttempt(next: next) }
     }
@@ -101,7 +102,8 @@ extension ICEAgent {
 
   /// Takes a role from the application, which knows it best before checks tell of a conflict.
   mutating func setRole(_ new: ICERole) {
-    guard !generations.present.remoteIsLite, !checklist.contains(where: { $0.requestsSent > 0 })
+    guard !generations.present.remoteIsLite,
+      !checklist.contains(where: { $0.traffic.requestsSent > 0 })
     else { return }
     changeRole(to: new)
   }
@@ -118,7 +120,7 @@ extension ICEAgent {
 
   /// A check got through: the pair works (RFC 8445 section 7.2.5.3).
   private mutating func succeed(
-    _ index: Int, _ check: CandidatePair.Check, mapped: SocketAddress?
+    _ index: Int, _ check: CheckRound.Check, mapped: SocketAddress?
   ) {
     let now = now
     checklist.change(index) { $0.noteAnswer(at: now) }
@@ -131,7 +133,7 @@ extension ICEAgent {
       checklist.thawAll(foundation: checklist[index].foundation)
       progress.noteSuccess(at: now)
     }
-    let isNominating = checklist[index].isNominating
+    let isNominating = checklist[index].nomination.isNominating
     let isNominated = check.nominates && isNominating && roles.role == .controlling
     // A nomination is repeated until a request that carried it was answered.
     if isNominated || !isNominating { checklist.change(index) { $0.finishRound() } }
@@ -143,7 +145,7 @@ extension ICEAgent {
     }
   }
 
-  private mutating func takeError(_ code: UInt16, _ index: Int, _ check: CandidatePair.Check) {
+  private mutating func takeError(_ code: UInt16, _ index: Int, _ check: CheckRound.Check) {
     counters.count(.errorResponses)
     guard checklist.isPresent(index) else { return }
     guard code == 487 else {

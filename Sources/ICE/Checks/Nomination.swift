@@ -34,7 +34,7 @@ struct Nomination {
   ) -> Int? {
     dueAt = nil
     guard let candidate = checklist.best(where: { $0.state == .succeeded }),
-      !checklist.contains(where: \.isNominating)
+      !checklist.contains(where: \.nomination.isNominating)
     else { return nil }
     if let current = checklist.index(id: pairID), checklist[current].state == .succeeded {
       // Once only for a much better path, so that the peer is not made to flap.
@@ -59,7 +59,7 @@ struct Nomination {
 
   /// How long higher pairs may delay a nomination: a while, and twice what a round trip takes.
   private static func patience(for pair: CandidatePair) -> Interval {
-    let roundTrip = pair.roundTrip ?? .zero
+    let roundTrip = pair.traffic.roundTrip ?? .zero
     return min(
       ICETiming.nominationPatience + roundTrip * 2, ICETiming.nominationPatienceMaximum)
   }
@@ -75,7 +75,8 @@ struct Nomination {
     guard let current = checklist.index(id: pairID), current != index,
       checklist[current].state == .succeeded, !isSilent,
       checklist[index].priority < checklist[current].priority,
-      checklist[index].timesChosen < 2, let chosenAt = checklist[current].chosenAt
+      checklist[index].nomination.timesChosen < 2,
+      let chosenAt = checklist[current].nomination.chosenAt
     else { return true }
     return now - chosenAt >= ICETiming.choiceHold
   }
@@ -85,9 +86,11 @@ struct Nomination {
   private static func peersChoice(_ checklist: Checklist) -> Int? {
     var found: Int?
     for index in checklist.indices
-    where checklist.isPresent(index) && checklist[index].isNominated {
-      guard let chosenAt = checklist[index].chosenAt else { continue }
-      if let last = found.flatMap({ checklist[$0].chosenAt }), last >= chosenAt { continue }
+    where checklist.isPresent(index) && checklist[index].nomination.isNominated {
+      guard let chosenAt = checklist[index].nomination.chosenAt else { continue }
+      if let last = found.flatMap({ checklist[$0].nomination.chosenAt }), last >= chosenAt {
+        continue
+      }
       found = index
     }
     return found.flatMap { checklist[$0].state == .succeeded ? $0 : nil }
