@@ -9,8 +9,6 @@ package import Wire
 package struct MediaFlow: Machine {
   /// How many bytes of spare capacity an outgoing packet has for SRTP.
   package static let reservedOverhead = 32
-  /// How many packets one request for lost ones asks for.
-  private static let requestedMaximum = 200
 
   private let wallClock: WallClock
   private let composer: RTCPComposer
@@ -160,7 +158,8 @@ package struct MediaFlow: Machine {
     _ part: PayloadPart, _ index: Int, at now: Instant, into outbox: inout Outbox<Output>
   ) -> Int {
     let packet = senders.packet(
-      for: part, index, transportSequence: rate.nextSequence, sendTime: sendTime(now), at: now)
+      for: part, index, transportSequence: rate.nextSequence,
+      sendTime: wallClock.absoluteSendTime(at: now), at: now)
     return put(
       packet, isNumbered: senders.all[index].agreement.isTransportWide, at: now, into: &outbox)
   }
@@ -170,7 +169,8 @@ package struct MediaFlow: Machine {
   ) -> Int {
     guard rate.mayResend(at: now),
       let (packet, isRepeated) = senders.retransmission(
-        of: sequence, index, transportSequence: rate.nextSequence, sendTime: sendTime(now))
+        of: sequence, index, transportSequence: rate.nextSequence,
+        sendTime: wallClock.absoluteSendTime(at: now))
     else { return 0 }
     rate.spend(bytes: packet.count, at: now)
     let isNumbered = senders.all[index].agreement.isTransportWide && !isRepeated
@@ -184,11 +184,6 @@ package struct MediaFlow: Machine {
     if isNumbered { rate.sendNumbered(length, at: now) }
     outbox.append(.rtp(packet))
     return length
-  }
-
-  /// The moment as abs-send-time carries it: seconds as a 6.18 fixed point number.
-  private func sendTime(_ now: Instant) -> UInt32 {
-    UInt32(truncatingIfNeeded: wallClock.ntp(at: now) >> 14) & 0xff_ffff
   }
 
   // MARK: - Receiving
@@ -209,7 +204,7 @@ package struct MediaFlow: Machine {
     if agreement.reportsBitrate { arrivals.receive(bytes: bytes.count, at: arrival) }
     guard
       let place = receivers.route(
-        header, values.name(in: bytes), agreement, at: now, into: &outbox),
+        header, ReceiveStreams.Name(values, in: bytes), agreement, at: now, into: &outbox),
       let section = agreement.section(receivers.all[place.index].mid)
     else {
       // A packet of padding only probes the path and needs no stream.
@@ -234,18 +229,9 @@ package struct MediaFlow: Machine {
   private mutating func requestMissing(at now: Instant, into outbox: inout Outbox<Output>) {
     let spacing = roundTrips.requestSpacing
     for index in receivers.all.indices {
-      let requested = receivers.demand(index, at: now, spacing: spacing, into: &outbox)
-      var start = 0
-      while start < requested.count {
-        let end = min(start + Self.requestedMaximum, requested.count)
-        receivers.countNACK(index)
-        put(
-          .genericNACK(
-            GenericNACK(
-              senderSSRC: senders.localSSRC, mediaSSRC: receivers.all[index].ssrc,
-              sequences: Array(requested[start..<end]))), into: &outbox)
-        start = end
-      }
+      let requests = receivers.demands(
+        index, senderSSRC: senders.localSSRC, at: now, spacing: spacing, into: &outbox)
+      for request in requests { put(.genericNACK(request), into: &outbox) }
     }
   }
 
@@ -405,14 +391,5 @@ package struct MediaFlow: Machine {
       outbox.append(.rtcpBlock(RTCPRecord(packet, isInbound: false)))
     }
     outbox.append(.rtcp(bytes))
-  }
-}
-
-extension HeaderExtensions {
-  /// What a packet says of the stream that it belongs to.
-  fileprivate func name(in bytes: [UInt8]) -> ReceiveStreams.Name {
-    ReceiveStreams.Name(
-      mid: mid.map { bytes[$0] }, rid: streamID.map { bytes[$0] },
-      repairedRID: repairedStreamID.map { bytes[$0] })
   }
 }

@@ -18,6 +18,11 @@ extension Interval {
 }
 
 extension WallClock {
+  /// The moment as abs-send-time carries it: seconds as a 6.18 fixed point number.
+  func absoluteSendTime(at now: Instant) -> UInt32 {
+    UInt32(truncatingIfNeeded: ntp(at: now) >> 14) & 0xff_ffff
+  }
+
   /// The Unix time in nanoseconds of an NTP time (RFC 5905 section 6).
   static func unixNanoseconds(ntp: UInt64) -> Int64 {
     let seconds = Int64(ntp >> 32) - 2_208_988_800

@@ -24,6 +24,8 @@ struct ReceiveStreams {
   static let routesMaximum = 128
   /// How many layers of a section are received at once; more are refused.
   static let layersMaximum = 4
+  /// How many packets one request for lost ones asks for.
+  private static let requestedMaximum = 200
 
   /// What a packet says of the stream that it belongs to.
   struct Name {
@@ -211,19 +213,24 @@ struct ReceiveStreams {
     all[place.index].receiveUnusable(header, arrival: arrival, at: now)
   }
 
-  /// What has to be asked for again now in a stream; what is given up is delivered without.
-  mutating func demand(
-    _ index: Int, at now: Instant, spacing: Interval, into outbox: inout Outbox<Output>
-  ) -> [UInt16] {
+  /// Requests for what has to be asked for again now in a stream, which counts them; what is given
+  /// up is delivered without.
+  mutating func demands(
+    _ index: Int, senderSSRC: UInt32, at now: Instant, spacing: Interval,
+    into outbox: inout Outbox<Output>
+  ) -> [GenericNACK] {
     // Every step asks; nearly always nothing is due.
     guard let due = all[index].videoFrames.missing.due, due <= now, !all[index].hasEnded,
       let codec = all[index].codec
     else { return [] }
-    return all[index].demand(codec, at: now, spacing: spacing, into: &outbox)
+    let sequences = all[index].demand(codec, at: now, spacing: spacing, into: &outbox)
+    return stride(from: 0, to: sequences.count, by: Self.requestedMaximum).map { start in
+      all[index].countNACK()
+      return GenericNACK(
+        senderSSRC: senderSSRC, mediaSSRC: all[index].ssrc,
+        sequences: Array(sequences[start...].prefix(Self.requestedMaximum)))
+    }
   }
-
-  /// Counts a request for lost packets that was sent.
-  mutating func countNACK(_ index: Int) { all[index].countNACK() }
 
   /// Notes that the decoder of a section needs a key frame.
   mutating func wantKeyframe(_ mid: String) {
@@ -287,5 +294,14 @@ extension ReceiveStream {
   fileprivate func isRepaired(by rid: ArraySlice<UInt8>?) -> Bool {
     guard let own = self.rid, let rid else { return true }
     return rid.elementsEqual(own.utf8)
+  }
+}
+
+extension ReceiveStreams.Name {
+  /// Reads it out of the header extensions of a packet.
+  init(_ extensions: HeaderExtensions, in bytes: [UInt8]) {
+    self.init(
+      mid: extensions.mid.map { bytes[$0] }, rid: extensions.streamID.map { bytes[$0] },
+      repairedRID: extensions.repairedStreamID.map { bytes[$0] })
   }
 }
