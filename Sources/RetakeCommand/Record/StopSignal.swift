@@ -25,14 +25,16 @@ final class StopSignal: Sendable {
   ///
   /// - Parameters:
   ///   - seconds: the time limit; nil for none.
-  ///   - ended: returns when there is nothing left to wait for.
-  func wait(seconds: Double?, orUntil ended: @escaping @Sendable () async -> Void) async {
+  ///   - ended: returns when there is nothing left to wait for; nil when there always is.
+  func wait(
+    seconds: Double?, orUntil ended: (@Sendable () async -> Void)? = nil
+  ) async {
     await withTaskGroup(of: Void.self) { group in
       group.addTask { await self.wait() }
       if let seconds {
         group.addTask { try? await Task.sleep(for: .seconds(seconds)) }
       }
-      group.addTask { await ended() }
+      if let ended { group.addTask { await ended() } }
       _ = await group.next()
       group.cancelAll()
     }

@@ -53,7 +53,7 @@ struct RoomRecording {
       attempt = stay.wasThere ? 0 : attempt + 1
       let pause = Self.pauses[min(attempt, Self.pauses.count - 1)]
       printError("\(stay.failure ?? "the room ended"); joining again in \(pause) s")
-      await stop.wait(seconds: pause) { await Self.never() }
+      await stop.wait(seconds: pause)
       if stop.isRequested { break }
     }
     if let open { try await complete(open, nil, visitor, &report) }
@@ -93,10 +93,6 @@ struct RoomRecording {
     guard take.wasThere || failure == nil else { return discard(take.path) }
     report.add(
       summary, take.rooms.flatMap(\.connections).map { RecordingReport.Peer($0) }, media: words)
-  }
-
-  private static func never() async {
-    while !Task.isCancelled { try? await Task.sleep(for: .seconds(3_600)) }
   }
 
   /// How one stay went.
