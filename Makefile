@@ -49,7 +49,7 @@ DEB ?= .build/retake.deb
 # The Swift runtime is linked in, so that what is built runs where Swift is not, and starts sooner.
 RELEASE = swift build -c release --static-swift-stdlib
 
-.PHONY: install deb docs demo test test-main test-sockets test-long fuzz sweep sample changes determinism lint interop captures bench soak release deps deps-test deps-lint deps-interop
+.PHONY: install deb docs demo test test-main test-sockets test-long fuzz altered sweep sample changes determinism lint interop captures bench soak release deps deps-test deps-lint deps-interop
 
 # Two full stacks call each other over loopback; the take is replayed and looked into. Nothing is
 # optimised, because what a call of three seconds needs is there in half of the time then; where the
@@ -86,6 +86,16 @@ FUZZ ?= 1000000
 fuzz: deps deps-test
 	RETAKE_TESTS=AnyBytesTests,RoomTests $(TESTS)
 	RETAKE_MUTATIONS_EACH=$(FUZZ) $(RUN) --filter 'AnyBytesTests|^RoomTests\.DamageTests'
+
+# ALTERED takes that somebody altered (bits, values, types, counters, schema, JSON, and with a digest
+# chain made anew) through every verb that reads takes; what `make test` does with a few.
+ALTERED ?= 10000
+ALTERED_FROM ?= 0
+altered: deps
+	$(RELEASE) --product altered
+	.build/release/altered --from $(ALTERED_FROM) --count $(ALTERED) --folder .build/altered \
+		Captures/virtual-heavy-loss.take Captures/chromium-peer-offers.take \
+		Captures/observed-aiortc.take Captures/observed-clear-h264.take Captures/janus-room.take
 
 # Every option of every verb with each value that nobody means, after `make test` or its build.
 sweep: deps deps-test

@@ -51,7 +51,7 @@ let nio: [Target.Dependency] = [
 let package = Package(
   name: "retake",
   products: [
-    .executable(name: "retake", targets: ["RetakeCommand"]),
+    .executable(name: "retake", targets: ["RetakeMain"]),
     // For applications: calls, files of media, signaling, and takes.
     .library(name: "Retake", targets: ["Retake"]),
     // For applications that are written against the Objective-C API of libwebrtc.
@@ -145,7 +145,7 @@ let package = Package(
         "Stats", "Speakers", "Decryption", "Observer", "AudioSession", "RoomSignaling",
         "RoomProtocols", "Room", "CSQLite", "CDTLS", "CCharLS", "CFiles",
       ]),
-    module("Queries", ["Wire", "Media", "Stats", "Speakers", "Tape"]),
+    module("Queries", ["Wire", "Digests", "Media", "Stats", "Speakers", "Tape"]),
     module(
       "Page",
       ["Wire", "Digests", "RTP", "Stats", "MediaFiles", "Tape", "Queries", "CZlib", "CFiles"],
@@ -214,8 +214,7 @@ let package = Package(
         "Wire", "Secure", "ICE", "SCTP", "SDP", "JSEP", "Media", "MediaFiles", "AudioSession",
         "Stats", "Peer", "Live",
       ]),
-    // Not named as its product: a file system that does not tell retake and Retake apart.
-    .executableTarget(
+    .target(
       name: "RetakeCommand",
       dependencies: [
         "Wire", "ICE", "SDP", "JSEP", "Capture", "Decryption", "Observer", "Live", "Tape",
@@ -226,6 +225,9 @@ let package = Package(
         .product(name: "ArgumentParser", package: "swift-argument-parser"),
       ],
       swiftSettings: settings),
+    // The program. Not named as its product: a file system may not tell retake and Retake apart.
+    .executableTarget(
+      name: "RetakeMain", dependencies: ["RetakeCommand"], swiftSettings: settings),
 
     tests("TidyTests", []),
     tests(
@@ -336,6 +338,10 @@ let package = Package(
         .product(name: "ArgumentParser", package: "swift-argument-parser"),
       ],
       path: "Tests/Soak", swiftSettings: settings),
+    // Not a test bundle either: takes that somebody altered, through every verb that reads takes.
+    .executableTarget(
+      name: "altered", dependencies: ["RetakeCommand", "Tape", "Wire", "CProcess"],
+      path: "Tests/Altered", exclude: ["serve.py"], swiftSettings: settings),
     // What can be asked of commands within a process.
     tests(
       "RetakeCommandTests",

@@ -68,7 +68,7 @@ package struct TakeMedia {
   package func writeAudio(_ file: String, _ choice: Choice, around instant: Instant)
     throws(DebugFailure) -> String
   {
-    let half = Interval(nanoseconds: Int64(choice.seconds * 5e8))
+    let half = Interval(nanoseconds: Int64(saturating: choice.seconds * 5e8))
     let (track, blocks, begin) = try reading { connection in
       try self.audio(connection, choice, from: instant - half, to: instant + half)
     }

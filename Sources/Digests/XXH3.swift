@@ -9,8 +9,8 @@ package enum XXH3 {
   /// How many bytes a digest has.
   package static let length = 16
 
-  /// A digest as two numbers, for comparing alone.
-  package struct Mark: Equatable, Sendable {
+  /// A digest as two numbers, for comparing alone: half of the memory of an array of bytes.
+  package struct Mark: Hashable, Sendable {
     private let high: UInt64
     private let low: UInt64
 

@@ -42,7 +42,7 @@ struct PacketFile {
 
   private mutating func append(_ packet: [UInt8], _ at: Int64) {
     guard window.contains(at) else { return }
-    file.append(packet, unixNanoseconds: startUnixNanoseconds + at)
+    file.append(packet, unixNanoseconds: startUnixNanoseconds +| at)
     count += 1
   }
 

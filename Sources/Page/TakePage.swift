@@ -62,7 +62,7 @@ package struct TakePage: Sendable {
   {
     guard isWanted else { return [] }
     tell("media")
-    let connection = try TakeFile.openForQueries(path)
+    let connection = try TakeFile.openForQueries(path, largestValue: TakeFile.largestOnPage)
     do throws(SQLiteError) {
       let bytes = try PageMedia.byteCount(connection)
       guard bytes <= Self.mediaMaximum else {

@@ -1,4 +1,6 @@
+import Digests
 package import Tape
+import Wire
 
 /// Two takes of the two ends of a call on one clock, by the datagrams that both of them saw.
 ///
@@ -73,7 +75,7 @@ package struct MergedTakes: Sendable, Codable {
     let right = try Side(second, secondPeer)
     self.first = first
     self.second = second
-    wallClockOffsetNanoseconds = right.start - left.start
+    wallClockOffsetNanoseconds = right.start -| left.start
     // Two ends in one file are told apart by their peers.
     let names = first == second ? (left.label, right.label) : (first, second)
     let there = Passage.all(from: left, to: right)
@@ -89,17 +91,17 @@ package struct MergedTakes: Sendable, Codable {
     offsetNanoseconds = clock.offset
     driftPartsPerMillion = clock.drift.map { $0 * 1e6 }
     // One number for all of a call is least wrong in its middle.
-    let middle = ((there.first?.received ?? 0) + (there.last?.received ?? 0)) / 2
+    let middle = ((there.first?.received ?? 0) +| (there.last?.received ?? 0)) / 2
     jointOffsetNanoseconds = clock.offset(at: middle)
-    jointErrorMilliseconds = Double((jointOffsetNanoseconds - clock.offset).magnitude) / 1e6
+    jointErrorMilliseconds = Double((jointOffsetNanoseconds -| clock.offset).magnitude) / 1e6
     ways = [
       Way(from: names.0, to: names.1, there, sent: left.sent, moment: { $0 }) { passage in
-        passage.received + clock.offset(at: passage.received) - passage.sent
+        passage.received +| clock.offset(at: passage.received) -| passage.sent
       },
       Way(
-        from: names.1, to: names.0, back, sent: right.sent, moment: { $0 + clock.offset(at: $0) }
+        from: names.1, to: names.0, back, sent: right.sent, moment: { $0 +| clock.offset(at: $0) }
       ) { passage in
-        passage.received - passage.sent - clock.offset(at: passage.sent)
+        passage.received -| passage.sent -| clock.offset(at: passage.sent)
       },
     ]
   }
@@ -113,8 +115,9 @@ private struct Side {
   /// The number and label of the peer.
   var label = ""
   var start: Int64 = 0
-  var sent: [(at: Int64, bytes: [UInt8])] = []
-  var received: [[UInt8]: Int64] = [:]
+  /// What was sent and received, by the marks of the bytes: a long call has gigabytes of them.
+  var sent: [(at: Int64, mark: XXH3.Mark)] = []
+  var received: [XXH3.Mark: Int64] = [:]
 
   init(_ path: String, _ peer: Int64?) throws(MergedTakes.Refusal) {
     do throws(TapeError) {
@@ -134,11 +137,12 @@ private struct Side {
       }
       label = "\(own.number) \(own.label)"
       while let entry = try history.next() {
+        let mark = XXH3.mark(entry.bytes.span.bytes)
         if entry.isInbound {
           // Of a datagram that came twice, the first one tells the delay.
-          if received[entry.bytes] == nil { received[entry.bytes] = entry.atNanoseconds }
+          if received[mark] == nil { received[mark] = entry.atNanoseconds }
         } else {
-          sent.append((entry.atNanoseconds, entry.bytes))
+          sent.append((entry.atNanoseconds, mark))
         }
       }
     } catch {
@@ -159,28 +163,29 @@ extension Side {
   private mutating func readRoom(_ path: String) throws(TapeError) -> Bool {
     let connection = try TakeFile.open(path)
     do throws(SQLiteError) {
-      var rooms = try connection.prepare(
+      let rooms = try connection.prepare(
         "SELECT label FROM actor_store WHERE kind = \(MachineKind.room.rawValue) LIMIT 1")
       guard try rooms.step() else { return false }
       label = rooms.text(0) ?? ""
-      var counts: [[UInt8]: Int] = [:]
-      var frames = try connection.prepare(
+      var counts: [XXH3.Mark: Int] = [:]
+      let frames = try connection.prepare(
         """
         SELECT at_ns, direction, bytes FROM frame
         WHERE size >= \(Side.leastFrameBytes) AND bytes IS NOT NULL
           AND outcome IN ('encoded', 'decoded') ORDER BY row
         """)
       while try frames.step() {
-        let (at, direction, bytes) = frames.values(Int64.self, String.self, [UInt8].self)
+        let (at, direction) = frames.values(Int64.self, String.self)
+        let mark = XXH3.mark(frames.blob(2))
         if direction == "out" {
-          counts[bytes, default: 0] += 1
-          sent.append((at, bytes))
-        } else if received[bytes] == nil {
-          received[bytes] = at
+          counts[mark, default: 0] += 1
+          sent.append((at, mark))
+        } else if received[mark] == nil {
+          received[mark] = at
         }
       }
       // Which of several that are alike was received, nobody knows.
-      sent.removeAll { counts[$0.bytes] != 1 }
+      sent.removeAll { counts[$0.mark] != 1 }
       return true
     } catch {
       throw TapeError(path: path, error)
@@ -194,9 +199,9 @@ private struct Passage {
   var received: Int64
 
   static func all(from sender: Side, to receiver: Side) -> [Passage] {
-    var taken: Set<[UInt8]> = []
+    var matched: Set<XXH3.Mark> = []
     return sender.sent.compactMap { entry in
-      guard let received = receiver.received[entry.bytes], taken.insert(entry.bytes).inserted else {
+      guard let received = receiver.received[entry.mark], matched.insert(entry.mark).inserted else {
         return nil
       }
       return Passage(sent: entry.at, received: received)
@@ -223,24 +228,24 @@ private struct ClockDistance {
     origin = there.first?.received ?? 0
     var parts: [Int64: (there: Least?, back: Least?)] = [:]
     for passage in there {
-      let part = (passage.received - origin) / ClockDistance.part
-      let least = Least(passage, at: passage.received - origin)
+      let part = (passage.received -| origin) / ClockDistance.part
+      let least = Least(passage, at: passage.received -| origin)
       parts[part, default: (nil, nil)].there = least.or(parts[part]?.there)
     }
     for passage in back {
-      let part = (passage.sent - origin) / ClockDistance.part
-      let least = Least(passage, at: passage.sent - origin)
+      let part = (passage.sent -| origin) / ClockDistance.part
+      let least = Least(passage, at: passage.sent -| origin)
       parts[part, default: (nil, nil)].back = least.or(parts[part]?.back)
     }
     // there = delay - offset, back = delay + offset: half of the difference is the offset.
-    let leastThere = there.map { $0.received - $0.sent }.min() ?? 0
-    let leastBack = back.map { $0.received - $0.sent }.min() ?? 0
-    offset = (leastBack - leastThere) / 2
+    let leastThere = there.map { $0.received -| $0.sent }.min() ?? 0
+    let leastBack = back.map { $0.received -| $0.sent }.min() ?? 0
+    offset = (leastBack -| leastThere) / 2
     fit(
       parts.sorted { $0.key < $1.key }.compactMap { _, part in
         guard let there = part.there, let back = part.back else { return nil }
         return (
-          time: Double(there.at + back.at) / 2, offset: Double(back.delay - there.delay) / 2
+          time: Double(there.at +| back.at) / 2, offset: Double(back.delay -| there.delay) / 2
         )
       })
   }
@@ -252,7 +257,7 @@ private struct ClockDistance {
     var at: Int64
 
     init(_ passage: Passage, at: Int64) {
-      delay = passage.received - passage.sent
+      delay = passage.received -| passage.sent
       self.at = at
     }
 
@@ -277,13 +282,13 @@ private struct ClockDistance {
     guard below > 0 else { return }
     let slope = above / below
     drift = -slope
-    offset = Int64(meanOffset - slope * meanTime)
+    offset = Int64(saturating: meanOffset - slope * meanTime)
   }
 
   /// What to add to a time of the second clock.
   func offset(at instant: Int64) -> Int64 {
     guard let drift else { return offset }
-    return offset - Int64(drift * Double(instant - origin))
+    return offset -| Int64(saturating: drift * Double(instant -| origin))
   }
 }
 
@@ -294,7 +299,7 @@ extension MergedTakes.Way {
   ///   - moment: a time of the sending end by the first clock.
   ///   - delay: the time that a datagram took.
   fileprivate init(
-    from: String, to: String, _ passages: [Passage], sent: [(at: Int64, bytes: [UInt8])],
+    from: String, to: String, _ passages: [Passage], sent: [(at: Int64, mark: XXH3.Mark)],
     moment: (Int64) -> Int64, delay: (Passage) -> Int64
   ) {
     self.from = from
@@ -323,7 +328,7 @@ extension MergedTakes.Way {
   }
 
   private func second(_ nanoseconds: Int64) -> Int {
-    Int((Double(nanoseconds) / 1e9).rounded(.down))
+    Int(saturating: (Double(nanoseconds) / 1e9).rounded(.down))
   }
 }
 

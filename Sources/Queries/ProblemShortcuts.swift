@@ -38,7 +38,7 @@ struct ProblemShortcuts {
   /// Reads the packets of RTP.
   init(_ connection: borrowing SQLiteConnection) throws(SQLiteError) {
     var endsOfPath: [Int64: [Int]] = [:]
-    var paths = try connection.prepare(
+    let paths = try connection.prepare(
       "SELECT path, peer, direction FROM path_end ORDER BY path, peer, direction")
     while try paths.step() {
       let (path, peer, direction) = paths.values(Int64.self, Int64.self, String.self)
@@ -160,7 +160,7 @@ struct ProblemShortcuts {
   private func oneWay(_ connection: borrowing SQLiteConnection) throws(SQLiteError)
     -> [TakeProblems.Problem]
   {
-    var ways = try connection.prepare(
+    let ways = try connection.prepare(
       """
       SELECT DISTINCT track.peer, direction, span.from_ns, span.to_ns
       FROM track JOIN (

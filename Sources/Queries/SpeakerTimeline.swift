@@ -2,6 +2,7 @@ import Media
 import Speakers
 import Stats
 package import Tape
+import Wire
 
 /// Who spoke when in a take, and how loud everybody was: what `retake speakers` prints.
 ///
@@ -96,8 +97,8 @@ package struct SpeakerTimeline: Sendable, Codable {
       let (heard, silent, senderLevel, energy) = rows.values(
         from: SpeakerTimeline.voiceColumns, Int64.self, Int64.self, UInt8?.self, Int64?.self)
       // Samples at 48 kHz.
-      participants[index].heardNanoseconds = heard * 62_500 / 3
-      participants[index].silentNanoseconds = silent * 62_500 / 3
+      participants[index].heardNanoseconds = heard *| 62_500 / 3
+      participants[index].silentNanoseconds = silent *| 62_500 / 3
       var loudest = AudioLevel.silence
       if let senderLevel { loudest = AudioLevel(headerExtension: senderLevel) }
       if let energy {
@@ -176,8 +177,8 @@ package struct SpeakerTimeline: Sendable, Codable {
     var weights = [Int64](repeating: 0, count: participants.count)
     for speech in speeches {
       let length = speech.toNanoseconds - speech.fromNanoseconds
-      participants[speech.participant].speakingNanoseconds += length
-      weights[speech.participant] += Int64(speech.meanTenthsOfDecibels) * (length / 1_000_000)
+      participants[speech.participant].speakingNanoseconds +|= length
+      weights[speech.participant] +|= Int64(speech.meanTenthsOfDecibels) *| (length / 1_000_000)
     }
     for index in participants.indices {
       let milliseconds = participants[index].speakingNanoseconds / 1_000_000
@@ -186,8 +187,8 @@ package struct SpeakerTimeline: Sendable, Codable {
       }
     }
     for dominance in dominances {
-      participants[dominance.participant].dominantNanoseconds +=
-        dominance.toNanoseconds - dominance.fromNanoseconds
+      participants[dominance.participant].dominantNanoseconds +|= dominance.toNanoseconds
+        - dominance.fromNanoseconds
     }
   }
 }

@@ -1,4 +1,5 @@
-/// Takes apart the members of a `stat` row, which Retake itself has written.
+/// Splits the members of a `stat` row, which a recorder of Retake wrote and anybody may have
+/// altered.
 enum StatMembers {
   /// The names with their values as JSON text, in the order of the text; the members of a nested
   /// record are named `record.member`.
@@ -6,12 +7,15 @@ enum StatMembers {
     var members: [(name: String, value: String)] = []
     let bytes = Array(json.utf8)
     var place = 0
-    read(bytes, &place, prefix: "", into: &members)
+    read(bytes, &place, prefix: "", depth: 0, into: &members)
     return members
   }
 
+  /// No statistic has a record in a record of a record.
+  private static let depthLimit = 3
+
   private static func read(
-    _ bytes: [UInt8], _ place: inout Int, prefix: String,
+    _ bytes: [UInt8], _ place: inout Int, prefix: String, depth: Int,
     into members: inout [(name: String, value: String)]
   ) {
     guard place < bytes.count, bytes[place] == UInt8(ascii: "{") else { return }
@@ -20,8 +24,8 @@ enum StatMembers {
       let name = prefix + text(bytes, skipString(bytes, &place), trim: 1)
       guard place < bytes.count, bytes[place] == UInt8(ascii: ":") else { return }
       place += 1
-      if place < bytes.count, bytes[place] == UInt8(ascii: "{") {
-        read(bytes, &place, prefix: name + ".", into: &members)
+      if place < bytes.count, bytes[place] == UInt8(ascii: "{"), depth < depthLimit {
+        read(bytes, &place, prefix: name + ".", depth: depth + 1, into: &members)
       } else {
         members.append((name, text(bytes, skipValue(bytes, &place), trim: 0)))
       }

@@ -1,4 +1,5 @@
 package import Tape
+import Wire
 
 /// The summary of a take: what `retake info` prints.
 package struct TakeInfo: Sendable, Codable {
@@ -75,6 +76,11 @@ package struct TakeInfo: Sendable, Codable {
   /// What they could not see: the first of it.
   package var coverage: [Coverage]
   package var tables: [TableCount]
+  /// Tables, views and triggers of the file that are not of a take: no digest covers them, and
+  /// nothing of Retake reads them.
+  package var additions: [String]
+  /// How many views of the file are not those of this version, which are read in their place.
+  package var otherViews: Int
 
   /// How many rows of what could not be seen are told.
   private static let coverageMaximum = 20
@@ -129,9 +135,13 @@ package struct TakeInfo: Sendable, Codable {
     } catch {
       throw TapeError(path: path, error)
     }
+    let schema = try SchemaCheck(connection, path: path, format: header.format)
+    (additions, otherViews) = (schema.additions, schema.otherViews)
     ending = try isComplete ? nil : TakeEnding.of(path).words
     captureBytes =
-      24 + peers.reduce(0) { $0 + $1.bytesIn + $1.bytesOut + 58 * ($1.packetsIn + $1.packetsOut) }
+      peers.reduce(24) {
+        $0 +| $1.bytesIn +| $1.bytesOut +| 58 *| ($1.packetsIn +| $1.packetsOut)
+      }
   }
 
   private static func actors(_ connection: borrowing SQLiteConnection) throws(SQLiteError)
@@ -209,7 +219,7 @@ package struct TakeInfo: Sendable, Codable {
   private static func countPackets(
     _ connection: borrowing SQLiteConnection, _ peers: inout [PeerInfo]
   ) throws(SQLiteError) {
-    var packets = try connection.prepare(
+    let packets = try connection.prepare(
       """
       SELECT peer, direction, sum(packets), sum(bytes)
       FROM path_end JOIN (
@@ -255,7 +265,7 @@ extension TakeInfo: CustomStringConvertible {
     add("duration", "\(thousandths(durationNanoseconds / 1_000_000)) s, \(steps) steps")
     add("recording", ending ?? "complete")
     let share =
-      captureBytes > 24 ? " (\(fileBytes * 100 / captureBytes) % of a packet capture)" : ""
+      captureBytes > 24 ? " (\(fileBytes *| 100 / captureBytes) % of a packet capture)" : ""
     add("size", "\(fileBytes) bytes\(share), media copy \(keepsMedia ? "kept" : "left out")")
     add(
       "recorder",
@@ -295,6 +305,12 @@ extension TakeInfo: CustomStringConvertible {
     add(
       "rows", tables.filter { $0.rows > 0 }.map { "\($0.table) \($0.rows)" }.joined(separator: ", ")
     )
+    if !additions.isEmpty {
+      add("added", "\(additions.joined(separator: ", ")): not of a take, and not read by Retake")
+    }
+    if otherViews > 0 {
+      add("views", "\(otherViews) of another version or altered; Retake reads its own instead")
+    }
     return lines.joined(separator: "\n")
   }
 }

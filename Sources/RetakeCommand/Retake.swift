@@ -30,34 +30,27 @@ struct Retake: AsyncParsableCommand {
 }
 
 /// Runs a command and turns its outcome into an exit status.
-@main
-enum Main {
-  static func main() async {
+package enum RetakeProgram {
+  /// Runs the command of the process's own command line, and ends the process unless all is well.
+  package static func main() async {
     Output.prepare()
     SQLiteLibrary.countNoMemory()
     Interruption.unblock([SIGINT, SIGTERM, SIGHUP])
-    let words = Array(CommandLine.arguments.dropFirst())
     do throws(CommandFailure) {
+      guard !CommandLine.arguments.isEmpty else {
+        // Swift reads it there.
+        throw CommandFailure(
+          .inputOutput, "the command line cannot be read without /proc: mount it here")
+      }
       do {
-        guard !CommandLine.arguments.isEmpty else {
-          // Swift reads it there.
-          throw CommandFailure(
-            .inputOutput, "the command line cannot be read without /proc: mount it here")
-        }
-        var command = try command(words)
+        var command = try command(Array(CommandLine.arguments.dropFirst()))
         if var asynchronous = command as? any AsyncParsableCommand {
           try await asynchronous.run()
         } else {
           try command.run()
         }
-      } catch let failure as CommandFailure {
-        throw failure
       } catch {
-        // Help, versions and completions are errors to the parser.
-        guard let text = CommandReading.text(of: error) else {
-          throw CommandFailure(.inputOutput, String(describing: error))
-        }
-        try Output.line(text)
+        try report(error)
       }
     } catch {
       WritingWhole.yieldToSignal()
@@ -66,6 +59,34 @@ enum Main {
       if error.status == .interrupted { WritingWhole.end(by: SIGINT) }
       exit(error.status.rawValue)
     }
+  }
+
+  /// Runs a command that only looks into files, within the process, and returns its exit status.
+  ///
+  /// - Parameter words: a command line, the name of the program left out.
+  package static func status(of words: [String]) -> Int32 {
+    do throws(CommandFailure) {
+      do {
+        var command = try command(words)
+        try command.run()
+      } catch {
+        try report(error)
+      }
+      return 0
+    } catch {
+      if !error.message.isEmpty { printError("retake: \(error.message)") }
+      return error.status.rawValue
+    }
+  }
+
+  /// Prints the text that an error stands for; throws the failure that any other one is.
+  private static func report(_ error: any Error) throws(CommandFailure) {
+    if let failure = error as? CommandFailure { throw failure }
+    // Help, versions and completions are errors to the parser.
+    guard let text = CommandReading.text(of: error) else {
+      throw CommandFailure(.inputOutput, String(describing: error))
+    }
+    try Output.line(text)
   }
 
   /// The command that a command line means; what it refuses is a failure, what it prints another

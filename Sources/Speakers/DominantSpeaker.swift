@@ -124,7 +124,7 @@ package struct DominantSpeaker: Machine {
   private static func gridPoint(from now: Instant, _ interval: Interval) -> Instant {
     let rest = now.nanoseconds % interval.nanoseconds
     guard rest != 0 else { return now }
-    return now + Interval(nanoseconds: rest > 0 ? interval.nanoseconds - rest : -rest)
+    return now + Interval(nanoseconds: rest > 0 ? interval.nanoseconds -| rest : 0 -| rest)
   }
 
   private mutating func runDue(at due: Instant, _ outbox: inout Outbox<Output>) {

@@ -39,12 +39,19 @@ package enum TakeFile {
           + "\(path)-wal")
     }
     try check(path, application: application, format: format)
+    _ = try SchemaCheck(opened, path: path, format: format)
+    try checkLog(of: path, opened)
     return opened
   }
 
   /// Opens a take for queries: with the views of this version, whatever the file has.
-  package static func openForQueries(_ path: String) throws(TapeError) -> SQLiteConnection {
+  ///
+  /// - Parameter largestValue: in bytes; a query that meets a larger one fails.
+  package static func openForQueries(
+    _ path: String, largestValue: Int32 = largestAnswer
+  ) throws(TapeError) -> SQLiteConnection {
     let connection = try open(path)
+    connection.limitCells(to: largestValue)
     do throws(SQLiteError) {
       let format = try connection.integer("PRAGMA user_version") ?? TakeHeader.currentFormat
       try TakeSchema.putViews(over: connection, format: format)
@@ -56,7 +63,7 @@ package enum TakeFile {
 
   /// Opens a take for several queries that see it at one moment, however much it grows meanwhile.
   package static func openSnapshot(_ path: String) throws(TapeError) -> SQLiteConnection {
-    let connection = try openForQueries(path)
+    let connection = try openForQueries(path, largestValue: largestOnPage)
     do throws(SQLiteError) {
       // It ends with the connection; the moment is that of the first query.
       try connection.execute("BEGIN")
@@ -64,6 +71,36 @@ package enum TakeFile {
       throw TapeError(path: path, error)
     }
     return connection
+  }
+
+  /// The largest value of a query, in bytes: a video frame of 8K fits, and no query of Retake's own
+  /// needs as much.
+  package static let largestAnswer: Int32 = 64 << 20
+
+  /// The same for pages, which hold a value several times while they are made: messages of data
+  /// channels have up to 1 MB, encoded video frames seldom more.
+  package static let largestOnPage: Int32 = 16 << 20
+
+  /// Refuses the write-ahead log of another take: SQLite would lay its pages over this one's.
+  ///
+  /// A log does not name its file. But the file has its `take` row from the moment that its
+  /// recorder's log was first written back, and that row never changes.
+  private static func checkLog(
+    of path: String, _ connection: borrowing SQLiteConnection
+  ) throws(TapeError) {
+    let log = path + "-wal"
+    var status = stat()
+    guard stat(log, &status) == 0, status.st_size > 0 else { return }
+    let digest = "SELECT digest FROM take"
+    // A file that its recorder was just writing back may be in any state; then the log decides.
+    guard let alone = try? SQLiteConnection(path: uri(path) + "?immutable=1", mode: .readOnly),
+      let without = try? alone.bytes(digest), without.count == 32,
+      let with = try? connection.bytes(digest), with != without
+    else { return }
+    throw TapeError(
+      path: path, place: "",
+      reason: "the log \(log) beside it is of another take; move it away, or copy the take again "
+        + "together with its own log")
   }
 
   /// What SQLite reports of a file that is no database depends on its length; this does not.

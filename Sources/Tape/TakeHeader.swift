@@ -89,7 +89,7 @@ package struct TakeHeader: Hashable, Sendable {
   }
 
   /// The format that has revisions first.
-  private static let revisionFormat: Int64 = 4
+  static let revisionFormat: Int64 = 4
 
   /// All that the digest is made of.
   private var values: [Value] {
@@ -112,9 +112,7 @@ package struct TakeHeader: Hashable, Sendable {
     do throws(SQLiteError) {
       let statement = try connection.prepare("SELECT * FROM take LIMIT 2")
       while try statement.step() {
-        if (firstColumns...firstColumns + 1).contains(statement.columnCount) {
-          found = TakeHeader(statement)
-        }
+        if hasOwnTypes(statement) { found = TakeHeader(statement) }
         rows += 1
       }
     } catch {
@@ -124,6 +122,13 @@ package struct TakeHeader: Hashable, Sendable {
       throw TapeError(
         path: path, place: "take", reason: "it has \(rows) usable rows instead of one")
     }
+    // SQLite keeps the format in the head of the file, which no digest covers.
+    guard found.format == (try? connection.integer("PRAGMA user_version")) else {
+      throw TapeError(
+        path: path, place: "take",
+        reason: "its format and that in the head of the file differ; the file was altered after "
+          + "the recording")
+    }
     found.toolchain.leaveOutUnused(in: connection)
     guard found.digest == [UInt8].digest(of: found.values) else {
       throw TapeError(
@@ -131,6 +136,20 @@ package struct TakeHeader: Hashable, Sendable {
         reason: "the row was altered after the recording; nothing in this file can be trusted")
     }
     return found
+  }
+}
+
+extension TakeHeader {
+  /// Whether the row has what its columns are for: values of other types read alike and would have
+  /// the same digest.
+  private static func hasOwnTypes(_ statement: borrowing SQLiteStatement) -> Bool {
+    var classes = statement.storageClasses
+    if classes.count == firstColumns + 1 {
+      guard [.integer, .null].contains(classes.removeLast()) else { return false }
+    }
+    return classes == [
+      .integer, .text, .integer, .text, .text, .text, .integer, .integer, .blob,
+    ] && (0...1).contains(statement.integer(7))
   }
 }
 

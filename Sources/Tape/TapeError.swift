@@ -48,6 +48,8 @@ extension TapeError {
           + (TakeEnding.missingLog(of: path).map { " that has \($0) beside it" } ?? "")
       case .busy: "another process is writing to it; try again when it has finished"
       case .inputOutput: "the disk failed: \(error.message)"
+      case .tooBig:
+        "a value in it is larger than Retake reads there, which no recorder writes; it was altered"
       default: error.description
       }
     let kind: Kind =

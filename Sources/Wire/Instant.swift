@@ -22,19 +22,19 @@ public struct Instant: Hashable, Comparable, Sendable {
   /// The instant that lies an interval later; saturates at the ends.
   @inlinable
   public static func + (instant: Instant, interval: Interval) -> Instant {
-    Instant(nanoseconds: instant.nanoseconds.addingSaturated(interval.nanoseconds))
+    Instant(nanoseconds: instant.nanoseconds +| interval.nanoseconds)
   }
 
   /// The instant that lies an interval earlier; saturates at the ends.
   @inlinable
   public static func - (instant: Instant, interval: Interval) -> Instant {
-    Instant(nanoseconds: instant.nanoseconds.subtractingSaturated(interval.nanoseconds))
+    Instant(nanoseconds: instant.nanoseconds -| interval.nanoseconds)
   }
 
   /// The time from the right instant to the left one, negative when the left is earlier.
   @inlinable
   public static func - (left: Instant, right: Instant) -> Interval {
-    Interval(nanoseconds: left.nanoseconds.subtractingSaturated(right.nanoseconds))
+    Interval(nanoseconds: left.nanoseconds -| right.nanoseconds)
   }
 
   /// Moves the instant by an interval.
@@ -60,19 +60,19 @@ public struct Interval: Hashable, Comparable, Sendable {
   /// An interval of whole seconds.
   @inlinable
   public static func seconds(_ count: Int64) -> Interval {
-    Interval(nanoseconds: count.multipliedSaturated(by: 1_000_000_000))
+    Interval(nanoseconds: count *| 1_000_000_000)
   }
 
   /// An interval of whole milliseconds.
   @inlinable
   public static func milliseconds(_ count: Int64) -> Interval {
-    Interval(nanoseconds: count.multipliedSaturated(by: 1_000_000))
+    Interval(nanoseconds: count *| 1_000_000)
   }
 
   /// An interval of whole microseconds.
   @inlinable
   public static func microseconds(_ count: Int64) -> Interval {
-    Interval(nanoseconds: count.multipliedSaturated(by: 1_000))
+    Interval(nanoseconds: count *| 1_000)
   }
 
   /// The length in seconds, for reports.
@@ -92,45 +92,25 @@ public struct Interval: Hashable, Comparable, Sendable {
   /// The sum of two intervals; saturates.
   @inlinable
   public static func + (left: Interval, right: Interval) -> Interval {
-    Interval(nanoseconds: left.nanoseconds.addingSaturated(right.nanoseconds))
+    Interval(nanoseconds: left.nanoseconds +| right.nanoseconds)
   }
 
   /// The difference of two intervals; saturates.
   @inlinable
   public static func - (left: Interval, right: Interval) -> Interval {
-    Interval(nanoseconds: left.nanoseconds.subtractingSaturated(right.nanoseconds))
+    Interval(nanoseconds: left.nanoseconds -| right.nanoseconds)
   }
 
   /// The interval times a whole factor; saturates.
   @inlinable
   public static func * (interval: Interval, factor: Int64) -> Interval {
-    Interval(nanoseconds: interval.nanoseconds.multipliedSaturated(by: factor))
+    Interval(nanoseconds: interval.nanoseconds *| factor)
   }
 
   /// The interval divided by a whole divisor other than 0.
   @inlinable
   public static func / (interval: Interval, divisor: Int64) -> Interval {
     Interval(nanoseconds: interval.nanoseconds / divisor)
-  }
-}
-
-extension Int64 {
-  @inlinable
-  func addingSaturated(_ other: Int64) -> Int64 {
-    let (sum, overflow) = addingReportingOverflow(other)
-    return overflow ? (other < 0 ? .min : .max) : sum
-  }
-
-  @inlinable
-  func subtractingSaturated(_ other: Int64) -> Int64 {
-    let (difference, overflow) = subtractingReportingOverflow(other)
-    return overflow ? (other < 0 ? .max : .min) : difference
-  }
-
-  @inlinable
-  func multipliedSaturated(by other: Int64) -> Int64 {
-    let (product, overflow) = multipliedReportingOverflow(by: other)
-    return overflow ? ((self < 0) == (other < 0) ? .max : .min) : product
   }
 }
 
@@ -147,7 +127,7 @@ public struct WallClock: Hashable, Sendable {
 
   /// The Unix time in nanoseconds at an instant.
   public func unixNanoseconds(at instant: Instant) -> Int64 {
-    unixNanosecondsAtZero.addingSaturated(instant.nanoseconds)
+    unixNanosecondsAtZero +| instant.nanoseconds
   }
 
   /// The 64-bit NTP time at an instant: seconds since 1900 and a 32-bit fraction (RFC 5905 section

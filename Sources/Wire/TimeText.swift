@@ -28,7 +28,7 @@ package enum TimeText {
   /// The instant of a take that a text tells: not before its beginning and within 31 years.
   package static func instant(_ text: some StringProtocol) -> Instant? {
     guard let seconds = seconds(text), takeSeconds.contains(seconds) else { return nil }
-    return Instant(nanoseconds: Int64((seconds * 1e9).rounded()))
+    return Instant(nanoseconds: Int64(saturating: seconds * 1e9))
   }
 
   /// The times that a take can have, in seconds.

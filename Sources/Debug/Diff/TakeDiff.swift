@@ -79,7 +79,7 @@ package struct TakeDiff: Sendable {
     return switch alignment {
     case .start: 0
     case .connected: connected(left) - connected(right)
-    case .wall: right.header.startUnixNanoseconds - left.header.startUnixNanoseconds
+    case .wall: right.header.startUnixNanoseconds -| left.header.startUnixNanoseconds
     }
   }
 
@@ -111,7 +111,7 @@ package struct TakeDiff: Sendable {
       let old = index < before.count ? before[index] : nil
       let new = index < after.count ? after[index] : nil
       let at =
-        old?.atNanoseconds ?? (new.map { $0.atNanoseconds + offsetNanoseconds } ?? 0)
+        old?.atNanoseconds ?? (new.map { $0.atNanoseconds +| offsetNanoseconds } ?? 0)
       guard let old, let new, old.direction == new.direction, old.type == new.type else {
         add(
           at, peer, "signaling", "message \(index + 1)",
@@ -147,7 +147,7 @@ package struct TakeDiff: Sendable {
         let (here, there) = (
           index < old.count ? old[index] : nil, index < new.count ? new[index] : nil
         )
-        let arrival = there.map { $0.atNanoseconds + offsetNanoseconds }
+        let arrival = there.map { $0.atNanoseconds +| offsetNanoseconds }
         let at = min(here?.atNanoseconds ?? .max, arrival ?? .max)
         guard let here, let arrival, here.to == there?.to else {
           add(
@@ -155,7 +155,7 @@ package struct TakeDiff: Sendable {
             there.map { text($0.to, arrival ?? 0) } ?? "no more")
           break
         }
-        if (here.atNanoseconds - arrival).magnitude > UInt64(Self.stateTolerance) {
+        if (here.atNanoseconds -| arrival).magnitude > UInt64(Self.stateTolerance) {
           add(
             at, peer, "state", machine, text(here.to, here.atNanoseconds), text(here.to, arrival))
         }
@@ -184,7 +184,7 @@ package struct TakeDiff: Sendable {
       }
     }
     for fact in after {
-      add(time(fact) + offsetNanoseconds, peer, fact.kind, fact.name, "none", fact.value)
+      add(time(fact) +| offsetNanoseconds, peer, fact.kind, fact.name, "none", fact.value)
     }
   }
 

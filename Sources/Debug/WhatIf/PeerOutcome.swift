@@ -15,7 +15,7 @@ package struct PeerOutcome: Sendable, Codable {
     package var toNanoseconds: Int64
     package var track: UInt32
 
-    package var seconds: Double { Double(toNanoseconds - fromNanoseconds) / 1e9 }
+    package var seconds: Double { Double(toNanoseconds -| fromNanoseconds) / 1e9 }
   }
 
   /// A state that was reached.
@@ -195,7 +195,7 @@ struct FreezeRule: Sendable {
     defer { last = now }
     guard let last else { return nil }
     let gap = (now - last).nanoseconds
-    guard gap <= 5_000_000_000 else { return nil }
+    guard gap.magnitude <= 5_000_000_000 else { return nil }
     defer {
       if gaps.count == 30 { gaps.removeFirst() }
       gaps.append(gap)

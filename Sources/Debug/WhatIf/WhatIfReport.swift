@@ -85,7 +85,7 @@ package struct WhatIfReport: Sendable {
 
   private func value(_ outcome: PeerOutcome, _ name: String) -> String {
     guard let value = outcome.measures.first(where: { $0.name == name })?.value else { return "0" }
-    return value.rounded() == value ? String(Int64(value)) : decimal(value, 1)
+    return value.rounded() == value ? String(Int64(saturating: value)) : decimal(value, 1)
   }
 
   /// Freezes of one side that have no part in any of the other side.
@@ -101,7 +101,7 @@ package struct WhatIfReport: Sendable {
 
   private func line(_ freeze: PeerOutcome.Freeze, of outcome: PeerOutcome) -> String {
     "peer \(outcome.peer), video track \(freeze.track), at \(seconds(freeze.fromNanoseconds)) s "
-      + "for \(Int(freeze.seconds * 1000)) ms"
+      + "for \(Int(saturating: freeze.seconds * 1000)) ms"
   }
 
   /// The report for people: what differs, with the freezes that went or came.

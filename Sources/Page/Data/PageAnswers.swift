@@ -1,5 +1,6 @@
 import Stats
 import Tape
+import Wire
 
 /// The answers of the page's queries.
 enum PageAnswers {
@@ -95,7 +96,7 @@ enum PageAnswers {
 
   /// The nearest whole number of a value that may be anything.
   private static func whole(_ value: Double) -> Int64 {
-    Int64(exactly: value.rounded()) ?? (value > 0 ? .max : value < 0 ? .min : 0)
+    Int64(saturating: value)
   }
 
   private static func facts(_ key: [Value], of query: PageQuery) -> [(String, StatsValue?)] {

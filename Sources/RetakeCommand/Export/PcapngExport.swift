@@ -134,7 +134,7 @@ final class PcapngExport {
     do {
       try file.append(
         Array(packet.dropLast(cut)), length: packet.count, to: interface,
-        unixNanoseconds: head.startUnixNanoseconds + at.nanoseconds)
+        unixNanoseconds: head.startUnixNanoseconds +| at.nanoseconds)
     } catch {
       failure = error
     }

@@ -2,6 +2,7 @@ public import Foundation
 import Live
 import Peer
 import Stats
+import Wire
 
 /// How much legacy statistics tell, numbered as in the Objective-C header; both tell the same here.
 public enum RTCStatsOutputLevel: Int, Sendable {
@@ -189,7 +190,7 @@ private struct LegacyStats {
 
 extension Int64 {
   fileprivate init(clamping value: Double) {
-    self = Int64(exactly: value.rounded()) ?? (value > 0 ? .max : value < 0 ? .min : 0)
+    self = Int64(saturating: value)
   }
 }
 

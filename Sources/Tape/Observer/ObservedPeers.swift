@@ -36,7 +36,7 @@ struct ObservedPeers {
     guard wakeInterval > 0, let deadline else { return deadline }
     let rest = deadline.nanoseconds % wakeInterval
     guard rest > 0, deadline.nanoseconds < .max - wakeInterval else { return deadline }
-    return Instant(nanoseconds: deadline.nanoseconds - rest + wakeInterval)
+    return Instant(nanoseconds: deadline.nanoseconds -| rest +| wakeInterval)
   }
 
   init(_ genesis: ObserverGenesis) {

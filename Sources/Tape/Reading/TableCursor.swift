@@ -43,7 +43,12 @@ final class TableCursor {
   }
 
   private func advance() throws(SQLiteError) {
-    next = try statement.step() ? statement.integer(0) : .max
+    guard try statement.step() else {
+      next = .max
+      return
+    }
+    // A number of another type is no number of a row, and the largest one stands for the end.
+    next = statement.storageClass(0) == .integer ? min(statement.exactInteger(0), .max - 1) : .min
   }
 
   /// What is wrong with a row that could not be read.
@@ -77,7 +82,12 @@ final class TableCursor {
   /// told.
   private func decodedBytes(_ codingColumn: Int) -> [UInt8]? {
     let bytes = statement.bytes(codingColumn - 1)
-    if statement.isNull(codingColumn) { return bytes }
+    guard statement.storageClass(codingColumn - 1) == .blob else { return nil }
+    switch statement.storageClass(codingColumn) {
+    case .null: return bytes
+    case .text: break
+    default: return nil
+    }
     return statement.text(codingColumn).flatMap { ContentCoding(rawValue: $0) }?.decoded(bytes)
   }
 
@@ -86,13 +96,15 @@ final class TableCursor {
   private func readBytes(
     of stream: WireCursor, into bytes: inout ValueBytes
   ) throws(SQLiteError) -> Bool {
-    let position = statement.integer(positionColumn)
-    // Null reads as 0.
-    if position == 0, statement.isNull(positionColumn) {
+    let position = statement.exactInteger(positionColumn)
+    switch statement.storageClass(positionColumn) {
+    case .null:
       bytes.appendNull()
       return true
+    case .integer where statement.storageClass(sizeColumn) == .integer: break
+    default: return false
     }
     guard position == stream.position else { return false }
-    return try stream.take(statement.integer(sizeColumn), into: &bytes)
+    return try stream.take(statement.exactInteger(sizeColumn), into: &bytes)
   }
 }

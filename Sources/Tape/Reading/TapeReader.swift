@@ -9,6 +9,9 @@ package final class TapeReader {
     package var steps: Int
     package var at: Instant
     var digest: [UInt8]
+
+    /// What no recorder writes: values of other types, or several rows.
+    static let altered = Ending(steps: 0, at: .zero, digest: [])
   }
 
   package let path: String
@@ -100,7 +103,10 @@ package final class TapeReader {
   {
     let statement = try connection.prepare("SELECT steps, at_ns, digest FROM ending")
     guard try statement.step() else { return nil }
+    // What cannot be an ending is told from the recorded one at the end of the steps.
+    guard statement.storageClasses == [.integer, .integer, .blob] else { return .altered }
     let (steps, at, digest) = statement.values(Int.self, Instant.self, [UInt8].self)
+    guard try !statement.step() else { return .altered }
     return Ending(steps: steps, at: at, digest: digest)
   }
 
@@ -185,8 +191,13 @@ package final class TapeReader {
     } catch {
       throw .unreadable(TapeError(path: path, place: "tape", error))
     }
-    let (first, count, start, body, digest) = tape.values(
-      Int64.self, Int.self, Int64.self, [UInt8].self, [UInt8].self)
+    guard tape.storageClasses == [.integer, .integer, .integer, .blob, .blob] else {
+      throw altered("a value of its transaction has another type", table: "tape")
+    }
+    let (first, count, start) = (
+      tape.exactInteger(0), Int(tape.exactInteger(1)), tape.exactInteger(2)
+    )
+    let (body, digest) = tape.values(from: 3, [UInt8].self, [UInt8].self)
     guard first == Int64(stepsRead + 1) else {
       throw altered(
         first > Int64(stepsRead + 1)

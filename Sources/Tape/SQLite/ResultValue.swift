@@ -59,7 +59,7 @@ extension UInt8: ResultValue {}
 extension UInt64: ResultValue {
   /// A number of 64 unsigned bits keeps its bits.
   package init(_ statement: borrowing SQLiteStatement, _ column: Int) {
-    self.init(bitPattern: statement.integer(column))
+    self.init(bitPattern: statement.exactInteger(column))
   }
 }
 

@@ -94,6 +94,15 @@ package struct SQLiteConnection: ~Copyable {
     return try statement.step() ? statement.integer(0) : nil
   }
 
+  /// The first column of the first row as bytes; nil when there is no row.
+  func bytes(_ sql: String) throws(SQLiteError) -> [UInt8]? {
+    let statement = try prepare(sql)
+    return try statement.step() ? statement.bytes(0) : nil
+  }
+
+  /// Refuses values of more bytes from here on, whether they are read or made.
+  func limitCells(to bytes: Int32) { sqlite3_limit(handle, SQLITE_LIMIT_LENGTH, bytes) }
+
   /// The bytes that the database has as a file; none where memory is short.
   func serialized() -> [UInt8] {
     var count: sqlite3_int64 = 0
@@ -234,7 +243,14 @@ extension SQLiteStatement {
     sqlite3_column_type(statement, Int32(column)) == SQLITE_NULL
   }
 
-  package func integer(_ column: Int) -> Int64 { sqlite3_column_int64(statement, Int32(column)) }
+  /// The number of a column, for answers: one beyond `Int64.largestRead` becomes that one; 0 for
+  /// NULL.
+  package func integer(_ column: Int) -> Int64 {
+    min(max(exactInteger(column), -Int64.largestRead), Int64.largestRead)
+  }
+
+  /// The number of a column as it is stored, which may be any, for whoever checks it.
+  func exactInteger(_ column: Int) -> Int64 { sqlite3_column_int64(statement, Int32(column)) }
 
   /// The number of a column; 0 for NULL.
   package func real(_ column: Int) -> Double { sqlite3_column_double(statement, Int32(column)) }
@@ -295,6 +311,30 @@ extension SQLiteStatement {
     return true
   }
 
+  /// What a column holds, whatever the table says of it.
+  package enum StorageClass: Sendable {
+    case null
+    case integer
+    case real
+    case text
+    case blob
+  }
+
+  /// What the columns of the present row hold, in their order.
+  package var storageClasses: [StorageClass] {
+    (0..<columnCount).map { storageClass($0) }
+  }
+
+  package func storageClass(_ column: Int) -> StorageClass {
+    switch sqlite3_column_type(statement, Int32(column)) {
+    case SQLITE_INTEGER: .integer
+    case SQLITE_FLOAT: .real
+    case SQLITE_TEXT: .text
+    case SQLITE_BLOB: .blob
+    default: .null
+    }
+  }
+
   /// Whether a column has a value, of its own type.
   package func has(_ value: Value, _ column: Int) -> Bool {
     let index = Int32(column)
@@ -331,6 +371,14 @@ extension SQLiteStatement {
     default: return .null
     }
   }
+}
+
+extension Int64 {
+  /// The largest magnitude of a number that answers are computed of: the sum and the difference of
+  /// any two still fit, whatever a file holds.
+  ///
+  /// In nanoseconds it is 146 years, and of Unix time the year 2116.
+  package static let largestRead: Int64 = 1 << 62 - 1
 }
 
 private func isUTF8(_ text: UnsafeBufferPointer<UInt8>) -> Bool {

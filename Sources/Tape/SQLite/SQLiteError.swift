@@ -20,6 +20,7 @@ package struct SQLiteError: Error, Hashable, Sendable, CustomStringConvertible {
     package static let constraint = Code(rawValue: SQLITE_CONSTRAINT)
     package static let inputOutput = Code(rawValue: SQLITE_IOERR)
     package static let interrupted = Code(rawValue: SQLITE_INTERRUPT)
+    package static let tooBig = Code(rawValue: SQLITE_TOOBIG)
     package static let permission = Code(rawValue: SQLITE_PERM)
   }
 

@@ -87,7 +87,7 @@ package struct JointTake {
     let labels = sources.map(\.reader.header.label).filter { !$0.isEmpty }
     header.label = labels.joined(separator: " and ")
     for toolchain in sources.map(\.reader.header.toolchain) { header.use(decodersOf: toolchain) }
-    header.startUnixNanoseconds += earliest.nanoseconds - (ends.first?.added.nanoseconds ?? 0)
+    header.startUnixNanoseconds +|= earliest.nanoseconds -| (ends.first?.added.nanoseconds ?? 0)
     header.startText = utcText(unixNanoseconds: header.startUnixNanoseconds)
     copy = try TakeCopy(path: path, header: header)
   }
@@ -149,7 +149,7 @@ package struct JointTake {
         case .peer:
           let key = Key(source: source, number: UInt32(truncatingIfNeeded: value))
           values[column] = .number(peers[key] ?? 0)
-        case .instant: values[column] = .integer(value + added.nanoseconds)
+        case .instant: values[column] = .integer(value +| added.nanoseconds)
         default: break
         }
       }

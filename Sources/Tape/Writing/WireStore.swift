@@ -121,7 +121,8 @@ package final class WireCursor {
   }
 
   private func readPiece() throws(SQLiteError) -> Bool {
-    guard isFull, try statement.step(), statement.integer(0) == nextPiece else { return false }
+    guard isFull, try statement.step(), statement.exactInteger(0) == nextPiece else { return false }
+    guard statement.storageClass(1) == .blob else { return false }
     piece = statement.lentBytes(1)
     isFull = piece.count == WirePiece.length
     nextPiece += 1

@@ -1,0 +1,125 @@
+import CProcess
+import Foundation
+import RetakeCommand
+
+/// All verbs on one take, in a copy of this process that may end as it likes.
+struct VerbRun {
+  /// What became of one take.
+  struct Outcome {
+    var statuses: [(verb: String, status: Int32)] = []
+    var faults: [String] = []
+  }
+
+  let take: String
+  let other: String
+  let folder: String
+
+  /// Command lines; what they write goes into the folder.
+  private var lines: [[String]] {
+    let out = "\(folder)/out"
+    return [
+      ["replay", take], ["info", take], ["info", "--json", take], ["timeline", take],
+      ["timeline", "--json", take], ["stats", take], ["stats", "--json", take],
+      ["stats", "--series", take], ["stats", "--sdk", take], ["stats", "--problems", take],
+      ["stats", "--at", "0.2", take], ["speakers", take], ["speakers", "--json", take],
+      ["sql", "--time-limit", "5", take, "SELECT * FROM packet LIMIT 100"],
+      ["sql", "--time-limit", "5", take, "SELECT * FROM stream_stat"],
+      ["page", take, "--out", "\(out).html"], ["replay", "--substitute", take],
+      ["replay", "--skip-codecs", take],
+      ["replay", "--until", "state ice-connection connected", take],
+      ["debug", take, "-c", "seek step:20", "-c", "back", "-c", "show", "-c", "packet"],
+      ["whatif", take, "--drop", "packet rtp share=20%"], ["diff", take, other],
+      ["diff", other, take], ["merge", take, other], ["merge", take, take],
+      ["verify", take], ["pin", take, "--out", "\(out).json"],
+      ["upgrade", take, "--out", "\(out).take"],
+      ["minimise", take, "--out", "\(out)-2.take"],
+      ["export", take, "--pcap", "\(out).pcap"],
+      ["export", take, "--pcap", "\(out)-2.pcap", "--clear"],
+      ["export", take, "--pcapng", "\(out).pcapng"], ["export", take, "--media", "\(out)-media"],
+    ]
+  }
+
+  /// Seconds that a verb may take, and memory that the process may have in all.
+  private static let seconds: UInt32 = 20
+  private static let memory = 1 << 30
+
+  func outcome() throws -> Outcome {
+    var outcome = Outcome()
+    let report = "\(folder)/statuses"
+    var start = 0
+    // A verb that ends the process is left out, and the rest goes on in another copy.
+    while start < lines.count {
+      try? FileManager.default.removeItem(atPath: report)
+      let status = try Self.inCopy { run(from: start, report) }
+      let text = (try? String(contentsOfFile: report, encoding: .utf8)) ?? ""
+      let done = text.split(separator: "\n").compactMap { Int32($0) }
+      for (index, status) in done.enumerated() where start + index < lines.count {
+        outcome.statuses.append((lines[start + index][0], status))
+      }
+      for line in text.split(separator: "\n") where line.hasPrefix("fault ") {
+        outcome.faults.append(String(line.dropFirst(6)))
+      }
+      start += done.count
+      guard start < lines.count else { break }
+      outcome.faults.append(
+        "\(lines[start].joined(separator: " ")): ended by signal \(status & 127)")
+      start += 1
+    }
+    return outcome
+  }
+
+  /// Runs the verbs from one on, and writes down their statuses.
+  private func run(from start: Int, _ report: String) {
+    let log = open(report, O_CREAT | O_WRONLY | O_APPEND | O_CLOEXEC, 0o600)
+    let null = open("/dev/null", O_RDWR)
+    for descriptor: Int32 in 0...2 { dup2(null, descriptor) }
+    signal(SIGXFSZ, SIG_IGN)
+    var files = rlimit(rlim_cur: 256 << 20, rlim_max: 256 << 20)
+    setrlimit(__rlimit_resource_t(RLIMIT_FSIZE.rawValue), &files)
+    for line in lines[start...] {
+      for name in (try? FileManager.default.contentsOfDirectory(atPath: folder)) ?? []
+      where name.hasPrefix("out") {
+        try? FileManager.default.removeItem(atPath: "\(folder)/\(name)")
+      }
+      Self.forgetPeak()
+      alarm(Self.seconds)
+      let status = RetakeProgram.status(of: line)
+      alarm(0)
+      var text = "\(status)\n"
+      let peak = Self.peakBytes()
+      if peak > Self.memory { text += "fault \(line.joined(separator: " ")): \(peak >> 20) MB\n" }
+      if ![0, 1, 2, 64, 65, 66, 74].contains(status) {
+        text += "fault \(line.joined(separator: " ")): status \(status)\n"
+      }
+      _ = text.withCString { write(log, $0, strlen($0)) }
+    }
+  }
+
+  /// Has the kernel count the peak of resident memory anew.
+  private static func forgetPeak() {
+    let file = open("/proc/self/clear_refs", O_WRONLY)
+    _ = "5".withCString { write(file, $0, 1) }
+    close(file)
+  }
+
+  private static func peakBytes() -> Int {
+    let text = (try? String(contentsOfFile: "/proc/self/status", encoding: .utf8)) ?? ""
+    let line = text.split(separator: "\n").first { $0.hasPrefix("VmHWM:") }
+    return (line?.split(separator: " ").dropFirst().first.flatMap { Int($0) } ?? 0) << 10
+  }
+
+  /// Runs something in a copy of the process and waits for its end; the status of `waitpid`.
+  private static func inCopy(_ body: () -> Void) throws -> Int32 {
+    var channel: Int32 = -1
+    let process = cprocess_fork(&channel)
+    guard process >= 0 else { throw POSIXError(POSIXError.Code(rawValue: -process) ?? .EIO) }
+    if process == 0 {
+      body()
+      cprocess_exit()
+    }
+    close(channel)
+    var status: Int32 = 0
+    waitpid(process, &status, 0)
+    return status
+  }
+}
