@@ -950,21 +950,35 @@ CREATE VIEW selected_pair AS
 WITH
   change AS (
     SELECT row, peer, at_ns, pair, local, local_type, remote, remote_type, selected,
-      lag(selected, 1, 0) OVER (PARTITION BY peer, pair ORDER BY row) AS before
+      lag(selected, 1, 0) OVER (PARTITION BY peer, pair ORDER BY row) AS before,
+      -- When the pair itself was left: backwards, which SQLite does in one pass.
+      min(iif(selected = 0, at_ns, NULL)) OVER (
+        PARTITION BY peer, pair ORDER BY row DESC
+        ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS left_ns
     FROM candidate_pair
+  ),
+  -- Rows that follow each other and select the same pair.
+  run AS (
+    SELECT *, sum(is_other) OVER (PARTITION BY peer ORDER BY row) AS number
+    FROM (
+      SELECT *, pair IS NOT lag(pair) OVER (PARTITION BY peer ORDER BY row) AS is_other
+      FROM change WHERE selected = 1
+    )
+  ),
+  -- When another one took its place.
+  followed AS (
+    SELECT *, min(at_ns) OVER (
+      PARTITION BY peer ORDER BY number DESC
+      GROUPS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS other_ns
+    FROM run
   )
 SELECT
   row >> 16 AS step, peer, pair, local, local_type, remote, remote_type,
   at_ns AS from_ns,
   coalesce(
-    (
-      SELECT min(later.at_ns) FROM change AS later
-      WHERE later.peer = change.peer AND later.row > change.row
-        AND (later.selected = 1 AND later.pair <> change.pair
-          OR later.selected = 0 AND later.pair = change.pair)
-    ),
+    min(left_ns, other_ns), left_ns, other_ns,
     (SELECT at_ns FROM ending), (SELECT max(at_ns) FROM tape)) AS to_ns
-FROM change WHERE selected = 1 AND before = 0;
+FROM followed WHERE before = 0 ORDER BY peer, pair, row;
 
 -- Retransmitted packets per second (RTX, RFC 4588): RTP whose payload type no track is sent with.
 CREATE VIEW retransmission AS

@@ -50,13 +50,11 @@ SELECT
   carriage.peer AS peer, carriage.track AS track, carriage.direction AS direction,
   carriage.at_ns AS from_ns,
   coalesce(
-    (
-      SELECT min(later.at_ns) FROM carriage AS later
-      WHERE later.peer = carriage.peer AND later.track = carriage.track
-        AND later.direction = carriage.direction AND later.row > carriage.row
-    ),
-    (SELECT at_ns FROM ending), (SELECT max(at_ns) FROM tape)) AS to_ns
-FROM carriage JOIN participant
+    carriage.next_ns, (SELECT at_ns FROM ending), (SELECT max(at_ns) FROM tape)) AS to_ns
+FROM (
+  SELECT *, lead(at_ns) OVER (PARTITION BY peer, track, direction ORDER BY row) AS next_ns
+  FROM carriage
+) AS carriage JOIN participant
   ON participant.actor = carriage.actor AND participant.participant = carriage.participant
 WHERE carriage.carried = 1;
 
@@ -74,21 +72,35 @@ FROM speaker JOIN participant_track AS carrier
 
 -- What getStats said of the streams of each person, sample by sample; `members` is its JSON.
 CREATE VIEW participant_stat AS
+WITH
+  known AS (
+    -- The last name of its m-section.
+    SELECT peer, track, mid, max(row) FROM track WHERE mid IS NOT NULL GROUP BY peer, track
+  ),
+  moment AS (
+    SELECT row, NULL AS carriage, peer, members ->> '$.mid' AS mid,
+      iif(type = 'inbound-rtp', 'in', 'out') AS direction, at_ns
+    FROM stat WHERE type IN ('inbound-rtp', 'outbound-rtp')
+    UNION ALL
+    SELECT NULL, carriage.row, carriage.peer, known.mid, carriage.direction, carriage.at_ns
+    FROM carriage JOIN known ON known.peer = carriage.peer AND known.track = carriage.track
+  ),
+  -- What carried the stream of each sample, in one pass over both.
+  placed AS (
+    SELECT row, max(carriage) OVER (
+      PARTITION BY peer, mid, direction ORDER BY at_ns, row IS NOT NULL
+      ROWS UNBOUNDED PRECEDING) AS carriage
+    FROM moment
+  )
 SELECT
-  carrier.actor AS actor, carrier.participant AS participant, carrier.id AS participant_id,
-  carrier.media AS media, carrier.kind AS kind,
+  carriage.actor AS actor, carriage.participant AS participant, participant.id AS participant_id,
+  carriage.media AS media, carriage.kind AS kind,
   stat.step AS step, stat.peer AS peer, stat.at_ns AS at_ns, stat.id AS id, stat.type AS type,
   stat.members AS members
-FROM stat JOIN (
-  SELECT
-    peer, track, direction, kind, participant, id, actor, media, from_ns, to_ns
-  FROM participant_track
-) AS carrier
-  ON carrier.peer = stat.peer AND stat.at_ns >= carrier.from_ns AND stat.at_ns < carrier.to_ns
-  AND stat.type = iif(carrier.direction = 'in', 'inbound-rtp', 'outbound-rtp')
-  AND stat.members ->> '$.kind' = carrier.kind
-  AND stat.members ->> '$.mid' = (
-    SELECT mid FROM track AS known
-    WHERE known.peer = carrier.peer AND known.track = carrier.track AND known.mid IS NOT NULL
-    ORDER BY known.row DESC LIMIT 1
-  );
+FROM placed
+  JOIN stat ON stat.row = placed.row
+  JOIN carriage ON carriage.row = placed.carriage
+  JOIN participant
+    ON participant.actor = carriage.actor AND participant.participant = carriage.participant
+WHERE carriage.carried = 1 AND stat.members ->> '$.kind' = carriage.kind
+  AND stat.at_ns < coalesce((SELECT at_ns FROM ending), (SELECT max(at_ns) FROM tape));

@@ -165,23 +165,26 @@ package struct ProblemRule: Sendable {
     name: "no-key-frame",
     sql: """
       WITH
-        key_frame AS MATERIALIZED (
-          SELECT peer, ssrc, at_ns FROM frame
+        moment AS (
+          SELECT peer, ssrc, at_ns, at_ns AS key_ns FROM frame
           WHERE kind = 'video' AND direction = 'in' AND key = 1
             AND outcome IN ('decoded', 'not decoded')
+          UNION ALL
+          SELECT peer, ssrc, at_ns, NULL FROM rtcp
+          WHERE direction = 'out' AND type IN ('pli', 'fir')
         ),
+        -- The first key frame after each of them; backwards, which SQLite does in one pass.
         request AS (
-          SELECT peer, ssrc, at_ns, (
-            SELECT min(key_frame.at_ns) FROM key_frame
-            WHERE key_frame.peer = rtcp.peer AND key_frame.ssrc = rtcp.ssrc
-              AND key_frame.at_ns > rtcp.at_ns
+          SELECT peer, ssrc, at_ns, key_ns, min(key_ns) OVER (
+            PARTITION BY peer, ssrc ORDER BY at_ns DESC
+            GROUPS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
           ) AS answer_ns
-          FROM rtcp WHERE direction = 'out' AND type IN ('pli', 'fir')
+          FROM moment
         ),
         waiting AS (
           SELECT peer, ssrc, min(at_ns) AS from_ns, count(*) AS requests,
             coalesce(answer_ns, \(end)) AS to_ns
-          FROM request GROUP BY peer, ssrc, answer_ns
+          FROM request WHERE key_ns IS NULL GROUP BY peer, ssrc, answer_ns
         )
       SELECT peer, from_ns, to_ns,
         requests || ' requests for a key frame of ssrc ' || ssrc || ', none shown for '

@@ -19,7 +19,7 @@ struct UpgradeCommand: ParsableCommand {
 
       Examples:
         retake upgrade old.take --out new.take
-        retake upgrade seen.take --decode --out video frames.take
+        retake upgrade seen.take --decode --out decoded.take
       """)
 
   @OptionGroup var options: TakeOptions
