@@ -20,11 +20,18 @@ package struct ProblemRule: Sendable {
   private static let neverConnected = ProblemRule(
     name: "never-connected",
     sql: """
+      -- An end that was only seen has no state of its connection but that of ICE, and what was seen
+      -- of ICE may begin in the middle: media that comes is a connection.
       SELECT peer, min(at_ns) AS from_ns, \(end) AS to_ns,
         'the connection was never connected; it went through '
           || group_concat(to_state, ', ') AS evidence
-      FROM state WHERE machine = 'connection'
-      GROUP BY peer HAVING sum(to_state = 'connected') = 0
+      FROM state
+      WHERE machine = 'connection' OR machine = 'ice-connection'
+        AND peer NOT IN (SELECT peer FROM state WHERE machine = 'connection')
+      GROUP BY peer HAVING sum(to_state IN ('connected', 'completed')) = 0
+        AND peer NOT IN (
+          SELECT path_end.peer FROM packet_store JOIN path_end USING (path)
+          WHERE marker_type IS NOT NULL AND path_end.direction = 'in')
       """)
 
   private static let disconnected = ProblemRule(
@@ -61,10 +68,18 @@ package struct ProblemRule: Sendable {
   private static let roundTrip = ProblemRule(
     name: "high-round-trip",
     sql: """
+      WITH slow AS (
+        SELECT peer, at_ns, checks, 0 AS reports, round_trip_ms FROM round_trip
+        UNION ALL
+        SELECT peer, at_ns, 0, 1, round_trip_ms FROM media_round_trip
+      )
       SELECT peer, min(at_ns) AS from_ns, max(at_ns) AS to_ns,
-        sum(checks) || ' connectivity checks took more than 300 ms, the longest '
-          || round(max(round_trip_ms)) || ' ms' AS evidence
-      FROM round_trip WHERE round_trip_ms > 300
+        iif(sum(checks) > 0, sum(checks) || ' connectivity checks', '')
+          || iif(sum(checks) > 0 AND sum(reports) > 0, ' and ', '')
+          || iif(sum(reports) > 0, sum(reports) || ' round trips that RTCP measured', '')
+          || ' took more than 300 ms, the longest '
+          || CAST(round(max(round_trip_ms)) AS INTEGER) || ' ms' AS evidence
+      FROM slow WHERE round_trip_ms > 300
       GROUP BY peer
       """)
 
@@ -205,12 +220,42 @@ package struct ProblemRule: Sendable {
     name: "concealed-audio",
     sql: """
       WITH
-        poor AS (
-          SELECT peer, track, at_ns / 1000000000 AS second, count(*) AS blocks,
-            sum(outcome = 'concealed') AS concealed
+        spaced AS (
+          SELECT peer, ssrc, at_ns,
+            (sequence - lag(sequence) OVER stream) & 65535 AS step_size,
+            (rtp_time - lag(rtp_time) OVER stream) & 0xffffffff AS ticks
+          FROM packet
+          WHERE protocol = 'rtp' AND direction = 'in'
+            AND (peer, ssrc) IN (SELECT peer, ssrc FROM format WHERE kind = 'audio')
+          WINDOW stream AS (PARTITION BY peer, ssrc ORDER BY row)
+        ),
+        usual AS (
+          SELECT peer, ssrc, min(ticks) AS ticks FROM spaced
+          WHERE step_size = 1 AND ticks BETWEEN 1 AND 0x7fffffff GROUP BY peer, ssrc
+        ),
+        -- Blocks that the sender left out in silence (DTX): no packet is missing, only time.
+        pause AS (
+          SELECT spaced.peer AS peer, spaced.ssrc AS ssrc, at_ns / 1000000000 AS second,
+            sum(spaced.ticks / usual.ticks - 1) AS blocks
+          FROM spaced JOIN usual ON usual.peer = spaced.peer AND usual.ssrc = spaced.ssrc
+          WHERE step_size = 1 AND spaced.ticks < 0x80000000
+          GROUP BY spaced.peer, spaced.ssrc, second
+        ),
+        played AS (
+          -- Concealed blocks are of no stream.
+          SELECT peer, track, max(ssrc) AS ssrc, at_ns / 1000000000 AS second, count(*) AS blocks,
+            sum(outcome = 'concealed') AS all_concealed
           FROM frame WHERE kind = 'audio' AND direction = 'in'
           GROUP BY peer, track, second
-          HAVING blocks >= 20 AND concealed * 5 >= blocks AND concealed < blocks
+        ),
+        poor AS (
+          SELECT played.peer AS peer, track, played.second AS second, played.blocks AS blocks,
+            max(0, all_concealed - coalesce(pause.blocks, 0)) AS concealed
+          FROM played LEFT JOIN pause
+            ON pause.peer = played.peer AND pause.ssrc = played.ssrc
+            AND pause.second = played.second
+          WHERE played.blocks >= 20 AND concealed * 5 >= played.blocks
+            AND all_concealed < played.blocks
         ),
         numbered AS (
           SELECT *, second - row_number() OVER (PARTITION BY peer, track ORDER BY second) AS run
@@ -219,7 +264,7 @@ package struct ProblemRule: Sendable {
       SELECT peer, min(second) * 1000000000 AS from_ns,
         min((max(second) + 1) * 1000000000, \(end)) AS to_ns,
         sum(concealed) || ' of ' || sum(blocks) || ' blocks of audio track ' || track
-          || ' were made up: their packets did not come in time' AS evidence
+          || ' were concealed: their packets were lost or late' AS evidence
       FROM numbered GROUP BY peer, track, run
       """)
 
@@ -233,7 +278,10 @@ package struct ProblemRule: Sendable {
               WHEN audio_level IS NOT NULL THEN audio_level >= 127
               ELSE energy = 0
             END AS is_silent
-          FROM frame WHERE kind = 'audio'
+          FROM frame
+          WHERE kind = 'audio'
+            -- What nobody decoded is not silent, unless its sender says so.
+            AND (audio_level IS NOT NULL OR outcome NOT IN ('not decoded', 'passed on'))
         ),
         numbered AS (
           SELECT *, sum(1 - is_silent) OVER (PARTITION BY peer, track, direction ORDER BY row)
@@ -303,5 +351,6 @@ package struct ProblemRule: Sendable {
         FROM stat WHERE type = 'outbound-rtp'
       )
       WHERE reason <> 'none' GROUP BY peer, ssrc, reason
+      HAVING max(at_ns) - min(at_ns) >= 1000000000
       """)
 }

@@ -16,6 +16,8 @@ package struct TakeProblems: Sendable {
 
   /// In the order of their beginnings.
   package private(set) var problems: [Problem] = []
+  /// What could not be seen, each kind once: it weakens what is said here.
+  package private(set) var unseen: [String] = []
   private var labels = PeerLabels()
 
   /// Runs every rule over a take, and keeps what touches a part of it.
@@ -47,6 +49,13 @@ package struct TakeProblems: Sendable {
               evidence: evidence))
         }
       }
+      let missing = try connection.prepare(
+        // A later row of a kind counts what the earlier ones did, and more.
+        "SELECT what, reason, max(row) FROM coverage GROUP BY what ORDER BY min(row) LIMIT 20")
+      while try missing.step() {
+        let (what, reason) = missing.values(String.self, String.self)
+        if let text = CoverageText.text(what: what, reason: reason) { unseen.append(text) }
+      }
     } catch {
       throw TapeError(path: path, error)
     }
@@ -63,7 +72,12 @@ package struct TakeProblems: Sendable {
 
   /// The problems as aligned columns, then the queries that found them.
   package func text(_ look: TableLook = TableLook()) -> String {
-    guard !problems.isEmpty else { return "Nothing seems wrong.\n" }
+    let unseenText = unseen.joined(separator: "; ")
+    guard !problems.isEmpty else {
+      return unseen.isEmpty
+        ? "Nothing seems wrong.\n"
+        : "Nothing seems wrong in what could be seen. Not seen: \(unseenText)\n"
+    }
     let rows = problems.map { problem in
       [
         thousandths(problem.fromNanoseconds / 1_000_000),
@@ -75,6 +89,7 @@ package struct TakeProblems: Sendable {
       columns: ["from", "to", "peer", "problem", "evidence"], rows: rows,
       alignsRight: [true, true, false, false, false]
     ).text(look) { _, column in column == 3 ? .bad : nil }
+    if !unseen.isEmpty { text += "\nNot seen: \(unseenText)\n" }
     text += "\nThe queries that found them, for retake sql or sqlite3:\n"
     for rule in rules { text += "\n-- \(rule.name)\n\(rule.sql);\n" }
     return text

@@ -34,7 +34,10 @@ def peak(process):
 def main():
     retake, folder = sys.argv[1:]
     process = subprocess.Popen(
-        [retake, "open", folder, "--json"], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+        [retake, "open", folder, "--json"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
     )
     address = json.loads(process.stdout.readline())
     address = address.get("url") or address.get("address")

@@ -52,6 +52,19 @@ struct SelectionTests {
     #expect(beyond.status == 64 && beyond.errors.contains("the take has \(count)"))
   }
 
+  @Test(arguments: [["timeline"], ["speakers"], ["stats", "--problems"]])
+  func aBeginningAfterTheEndOfTheTakeIsToldWithThatEnd(verb: [String]) async throws {
+    let path = try await Takes.lossyCall().path
+    let outcome = try await Tool.run(verb + [path, "--from", "500s"])
+    #expect(outcome.status == 2 && outcome.errors.contains("it ends before that, at "))
+  }
+
+  @Test func statisticsAfterTheEndAreThoseOfTheEnd() async throws {
+    let path = try await Takes.lossyCall().path
+    let outcome = try await Tool.run("stats", path, "--at", "99", "--sampled")
+    #expect(outcome.status == 0 && outcome.errors.contains("it ends before --at"))
+  }
+
   @Test(arguments: [
     ["timeline"], ["speakers"], ["stats", "--series"], ["export", "--pcap", "/dev/null"],
   ])

@@ -317,6 +317,101 @@ struct ProblemTests {
     }
   }
 
+  @Test func whatIsNotDecodedIsNotSilent() throws {
+    let folder = try TakeFolder()
+    let path = try folder.record(SampleSteps.call(packets: 0, payload: 0))
+    func found(_ outcome: String, level: String) throws -> [String] {
+      try folder.alter(
+        path,
+        """
+        DELETE FROM format; DELETE FROM frame_store;
+        INSERT INTO format
+          (format, row, peer, track, kind, direction, codec, ssrc, outcome, key, voice)
+          VALUES (1, 786432, 1, 2, 'audio', 'in', 'opus', 7, '\(outcome)', 1, 0);
+        WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 300)
+        INSERT INTO frame_store
+          (row, at_ns, format, rtp_time, size, quantiser, audio_level, peak, energy)
+          SELECT (20 + i) << 16, i * 20000000, 1, i * 960, 9, 0, \(level), 0, 0 FROM n;
+        """)
+      return try TakeProblems(path: path).problems.map(\.name).filter { $0 == "silent-audio" }
+    }
+    #expect(try found("not decoded", level: "NULL") == [])
+    #expect(try found("decoded", level: "NULL") == ["silent-audio"])
+    // The sender's own level says it whether or not somebody decodes.
+    #expect(try found("not decoded", level: "127") == ["silent-audio"])
+  }
+
+  /// An end that was only seen: no state of its connection, and audio whose sender pauses.
+  @Test func pausesOfTheSenderAreNotConcealment() throws {
+    let folder = try TakeFolder()
+    let path = try folder.record(SampleSteps.call(packets: 0, payload: 0))
+    func found(sequenceStep: Int) throws -> [String] {
+      try folder.alter(
+        path,
+        """
+        DELETE FROM format; DELETE FROM frame_store; DELETE FROM packet_store; DELETE FROM path;
+        INSERT INTO path VALUES (1, 131072, 1, 'in', '192.0.2.1:1', '192.0.2.2:2');
+        INSERT INTO format
+          (format, row, peer, track, kind, direction, codec, ssrc, outcome, key, voice) VALUES
+          (1, 786432, 1, 2, 'audio', 'in', 'opus', 7, 'decoded', 1, 0),
+          (2, 786433, 1, 2, 'audio', 'in', 'opus', 0, 'concealed', 1, 0);
+        -- One second of speech, then a packet each 400 ms for four seconds.
+        WITH RECURSIVE n(i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i < 249)
+        INSERT INTO frame_store
+          (row, at_ns, format, rtp_time, size, quantiser, audio_level, peak, energy)
+          SELECT (20 + i) << 16, i * 20000000, iif(i < 50 OR i % 20 = 0, 1, 2), i * 960, 9, 0,
+            NULL, 9, 99 FROM n;
+        WITH RECURSIVE n(i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i < 249)
+        INSERT INTO packet_store
+          SELECT ((20 + i) << 16) + 1, i * 20000000, 1, 7, 111,
+            iif(i < 50, i, 50 + \(sequenceStep) * (i / 20)), i * 960, NULL, 9, 0
+          FROM n WHERE i < 50 OR i % 20 = 0;
+        """)
+      return try TakeProblems(path: path).problems.map(\.name)
+        .filter { $0 == "concealed-audio" }
+    }
+    #expect(try found(sequenceStep: 1) == [])
+    #expect(try found(sequenceStep: 20) == ["concealed-audio"])
+  }
+
+  @Test func anEndThatWasOnlySeenNeverConnects() throws {
+    let folder = try TakeFolder()
+    let path = try folder.record(SampleSteps.call(packets: 0, payload: 0))
+    func found(_ states: String, hasMedia: Bool) throws -> [String] {
+      try folder.alter(
+        path,
+        """
+        DELETE FROM state; DELETE FROM packet_store; DELETE FROM path;
+        INSERT INTO path VALUES (1, 131072, 1, 'in', '192.0.2.1:1', '192.0.2.2:2');
+        INSERT INTO state (row, peer, at_ns, machine, from_state, to_state) VALUES \(states);
+        INSERT INTO packet_store
+          SELECT 1000000, 10, 1, 7, 111, 1, 1, NULL, 9, 0 WHERE \(hasMedia ? 1 : 0);
+        """)
+      return try TakeProblems(path: path).problems.map(\.name).filter { $0 == "never-connected" }
+    }
+    let checking = "(131072, 1, 5, 'ice-connection', 'new', 'checking')"
+    let connected = "\(checking), (196608, 1, 6, 'ice-connection', 'checking', 'connected')"
+    #expect(try found(checking, hasMedia: false) == ["never-connected"])
+    #expect(try found(checking, hasMedia: true) == [])
+    #expect(try found(connected, hasMedia: false) == [])
+  }
+
+  @Test func whatCouldNotBeSeenIsSaidWithTheAnswer() throws {
+    let folder = try TakeFolder()
+    let path = try folder.record(SampleSteps.call(packets: 0, payload: 0))
+    try folder.alter(
+      path,
+      """
+      DELETE FROM state;
+      INSERT INTO coverage (row, actor, at_ns, peer, from_ns, to_ns, what, reason) VALUES
+        (131072, 1, 0, NULL, 0, 1, 'no-keys', '17'), (131073, 1, 0, NULL, 0, 1, 'ignored', '4');
+      """)
+    let text = try TakeProblems(path: path).text()
+    #expect(
+      text == "Nothing seems wrong in what could be seen. Not seen: 17 packets not opened, as "
+        + "there is no key\n")
+  }
+
   @Test func everyRuleIsOneQueryThatAnyoneCanRun() throws {
     let folder = try TakeFolder()
     let path = try folder.record(SampleSteps.all)

@@ -125,6 +125,13 @@ struct StatsCommand: ParsableCommand {
         "\(options.take): --type \(unknown): no such stats in it; there are "
           + types.joined(separator: ", "))
     }
+    if let wanted = at?.instant,
+      let end = try reading({ () throws(TapeError) in try StepTimes.end(of: options.take) }),
+      wanted > end
+    {
+      let seconds = decimal(end.seconds, 3)
+      printError("retake: \(options.take): it ends before --at, at \(seconds) s; this is its end")
+    }
     if options.json { return try Output.line(json(samples)) }
     try pager.show(text(samples) + "\n")
   }

@@ -72,8 +72,18 @@ struct SpanOptions: ParsableArguments {
   func limit(_ selection: inout TakeSelection, in take: String) throws {
     if let from { selection.fromNanoseconds = try nanoseconds(from, "--from", take) }
     if let to { selection.toNanoseconds = try nanoseconds(to, "--to", take) }
+    if let from, from.instant != nil, let end = try end(of: take),
+      selection.fromNanoseconds > end.nanoseconds
+    {
+      throw CommandFailure(
+        .unmet, "\(take): --from \(from): it ends before that, at \(decimal(end.seconds, 3)) s")
+    }
     guard selection.fromNanoseconds > selection.toNanoseconds, let from, let to else { return }
     throw CommandFailure(.usage, "\(take): --from \(from) is later than --to \(to)")
+  }
+
+  private func end(of take: String) throws -> Instant? {
+    try reading { () throws(TapeError) in try StepTimes.end(of: take) }
   }
 
   private func nanoseconds(_ place: StepCondition, _ option: String, _ take: String) throws

@@ -2,6 +2,12 @@ package import Wire
 
 /// The times of the steps of a take, out of the heads on its tape.
 package enum StepTimes {
+  /// The time of the last step of a take; nil when it has none.
+  package static func end(of path: String) throws(TapeError) -> Instant? {
+    let count = try find(1, in: path).count
+    return try find(count, in: path).at
+  }
+
   /// How many steps a take has, and when one of them was; nil when it has no such step.
   package static func find(_ step: Int, in path: String) throws(TapeError) -> (
     at: Instant?, count: Int

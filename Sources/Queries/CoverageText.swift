@@ -1,0 +1,26 @@
+/// What could not be seen, in words; the page has the same.
+enum CoverageText {
+  private static let words = [
+    "no-keys": "not opened, as there is no key", "not-opened": "not opened by the keys there are",
+    "waiting-overflow": "given up while they waited for keys",
+    "one-direction": "of one direction only", "truncated": "captured in part",
+    "cryptex": "with encrypted header extensions",
+    "unsupported": "under a protection that is not read",
+    "unknown-peer": "over a relay whose other end was not seen", "tls": "under TLS",
+    "stream-gap": "after a gap in their stream",
+    "redundancy": "of error correction that was not used", "dropped": "lost while capturing",
+  ]
+
+  /// The sentence of a row of `coverage`, without its end; nil for what weakens no answer, such as
+  /// packets of no call.
+  ///
+  /// - Parameter reason: a number of packets, and after a colon more in words.
+  static func text(what: String, reason: String) -> String? {
+    if what == "late-start" { return "what was before the capture began" }
+    guard !["ignored", "relayed-twice", "description"].contains(what) else { return nil }
+    guard let words = words[what] else { return "\(what): \(reason)" }
+    let count = reason.prefix { $0.isNumber }
+    if count == "1" { return "1 packet \(words)" }
+    return count.isEmpty ? "packets \(words)" : "\(count) packets \(words)"
+  }
+}
