@@ -7,9 +7,15 @@ struct MeasureRule: Sendable {
   /// How far a number may be off by default: absolutely, and as a part of the value.
   let least: Double
   let part: Double
+  /// Whether a better rule took its place: it is measured for pins that have it, and not pinned
+  /// any more.
+  let isSuperseded: Bool
 
-  init(_ name: String, least: Double = 0, part: Double = 0, _ sql: String) {
+  init(
+    _ name: String, least: Double = 0, part: Double = 0, isSuperseded: Bool = false, _ sql: String
+  ) {
     self.name = name
+    self.isSuperseded = isSuperseded
     self.sql = sql
     self.least = least
     self.part = part
@@ -24,7 +30,8 @@ struct MeasureRule: Sendable {
 
   /// All rules in the order in which a session goes.
   static let all: [MeasureRule] = [
-    states, connectedAfter, pair, streams, bitrateIn, bitrateOut, lost, nacks, keyFrameRequests,
+    states, connectedAfter, pair, streams, bitrate("in"), bitrate("out"), sumOfBitrates("in"),
+    sumOfBitrates("out"), lost, nacks, keyFrameRequests,
     frames, firstFrame, concealed, freezes, frozen, pictureSize, level, messages, refused,
   ]
 
@@ -62,13 +69,21 @@ struct MeasureRule: Sendable {
     GROUP BY peer
     """)
 
-  private static let bitrateIn = bitrate("in")
-  private static let bitrateOut = bitrate("out")
-
-  /// Of what was sent or received from the first to the last packet of a stream.
+  /// Of what was sent or received from the first to the last packet of a peer.
   private static func bitrate(_ direction: String) -> MeasureRule {
     MeasureRule(
-      "bits per second \(direction)", least: 8_000, part: 0.1,
+      "bit rate \(direction), bit/s", least: 8_000, part: 0.1,
+      """
+      SELECT peer, '', round(sum(bytes) * 8e9 / nullif(max(last_ns) - min(first_ns), 0))
+      FROM stream WHERE direction = '\(direction)' GROUP BY peer HAVING sum(packets) > 20
+      """)
+  }
+
+  /// The rates of all streams added up, each from its first to its last packet: too much where
+  /// streams follow each other.
+  private static func sumOfBitrates(_ direction: String) -> MeasureRule {
+    MeasureRule(
+      "bits per second \(direction)", least: 8_000, part: 0.1, isSuperseded: true,
       """
       SELECT peer, '', round(sum(bits_per_second)) FROM stream
       WHERE direction = '\(direction)' AND packets > 20 GROUP BY peer

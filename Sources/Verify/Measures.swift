@@ -6,11 +6,13 @@ package struct Measures: Hashable, Sendable {
   package private(set) var all: [Measure] = []
 
   /// Measures a take; nothing is verified or replayed.
-  package init(path: String) throws(TapeError) {
+  ///
+  /// - Parameter isForPin: whether what better rules took the place of is left out.
+  package init(path: String, isForPin: Bool = false) throws(TapeError) {
     let connection = try TakeFile.openForQueries(path)
     var found: [(peer: Int64, rule: Int, measure: Measure)] = []
     do throws(SQLiteError) {
-      for (index, rule) in MeasureRule.all.enumerated() {
+      for (index, rule) in MeasureRule.all.enumerated() where !isForPin || !rule.isSuperseded {
         let statement = try connection.prepare(rule.sql)
         while try statement.step() {
           let (peer, about, value) = statement.values(Int64.self, String.self, Value?.self)

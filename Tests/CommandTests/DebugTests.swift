@@ -111,6 +111,13 @@ struct DebugTests {
     }
   }
 
+  @Test func whatifSaysThatATakeOfOthersHasNoStackToRun() async throws {
+    let outcome = try await Tool.run(
+      "whatif", "Captures/observed-aiortc.take", "--drop", "packet rtp")
+    #expect(outcome.status == 2 && outcome.errorLines.count == 1, "\(outcome.errors)")
+    #expect(outcome.errors.contains("no endpoint is in the take") && outcome.output.isEmpty)
+  }
+
   /// The lines of a section of the README that are meant for a shell.
   private static func commands(_ heading: String) throws -> [String] {
     let readme = try String(contentsOf: root.appending(path: "README.md"), encoding: .utf8)

@@ -29,7 +29,7 @@ struct PinTests {
       ("peer 1: connected after, ms", 10.0...900), ("peer 2 track 1 audio in: frames", 90...150),
       ("peer 2 track 2 video out: frames", 25...46), ("peer 1: lost in, %", 1...15),
       ("peer 1 track 1 audio out: mean level, dBov", -90 ... -5),
-      ("peer 2: bits per second out", 50_000...600_000),
+      ("peer 2: bit rate out, bit/s", 50_000...600_000),
       ("peer 1 track 1 audio in: made up, ms", 20...600),
     ] {
       guard case .number(let value)? = measures[name] else {
@@ -38,6 +38,32 @@ struct PinTests {
       }
       #expect(range.contains(value), "\(name): \(value)")
     }
+  }
+
+  /// Two streams that follow each other are not twice as much.
+  @Test func aBitRateIsThatOfTheWholePeer() throws {
+    let folder = try Folder()
+    let path = try folder.record("call.take", milliseconds: 300)
+    let connection = try SQLiteConnection(path: path, mode: .readWrite)
+    // A packet of 1,000 bytes each 10 ms for ten seconds, of another stream after the first half.
+    try connection.execute(
+      """
+      DELETE FROM packet_store;
+      WITH RECURSIVE n(i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i < 1000)
+      INSERT INTO packet_store
+        SELECT (100 + i) << 16, i * 10000000,
+          (SELECT path FROM path WHERE peer = 1 AND direction = 'in' LIMIT 1), 1 + i / 500, 96, i,
+          i, NULL, 1000, 0 FROM n;
+      """)
+    let measures = try Measures(path: path, isForPin: true)
+    guard case .number(let rate)? = measures["peer 1: bit rate in, bit/s"] else {
+      Issue.record("no bit rate")
+      return
+    }
+    #expect((799_000...802_000).contains(rate))
+    // What pins of before say is measured as before.
+    #expect(measures["peer 1: bits per second in"] == nil)
+    #expect(try Measures(path: path)["peer 1: bits per second in"] != nil)
   }
 
   @Test(

@@ -110,6 +110,13 @@ struct WhatIfCommand: ParsableCommand {
         CanonicalJSON.text(OtherBuild.Answer(outcomes: run.outcomes, counts: run.counts)))
     }
     let recorded = try run(FreeRun.Changes(), "as recorded")
+    guard !recorded.outcomes.isEmpty else {
+      let others = recorded.others.isEmpty ? "it is empty" : recorded.others.joined(separator: ", ")
+      throw CommandFailure(
+        .unmet,
+        "\(options.take): whatif runs the stack of an endpoint, and no endpoint is in the take: "
+          + "\(others); of a call between others, replay and debug show what was seen")
+    }
     let changed =
       try build.map { path in
         try Progress("what if").follow(telling: { path }) {

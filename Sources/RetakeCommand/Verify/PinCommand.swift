@@ -52,7 +52,7 @@ struct PinCommand: ParsableCommand {
     }
     WritingWhole.cleanUpOnSignals()
     let pin = try reading { () throws(TapeError) in
-      let pin = Pin(mode: mode.mode, note: note, measures: try Measures(path: take))
+      let pin = Pin(mode: mode.mode, note: note, measures: try Measures(path: take, isForPin: true))
       try pin.write(forTake: take)
       return pin
     }
