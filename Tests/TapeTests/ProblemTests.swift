@@ -396,6 +396,64 @@ struct ProblemTests {
     #expect(try found(connected, hasMedia: false) == [])
   }
 
+  /// Video of 30 frames per second, a packet each: which of them were shown, and the sequence numbers
+  /// of those that came, as SQL of their number `i`.
+  private func video(_ folder: TakeFolder, frames: String, packets: String) throws -> String {
+    let path = try folder.record(SampleSteps.call(packets: 0, payload: 0), as: "video.take")
+    try folder.alter(
+      path,
+      """
+      DELETE FROM packet_store; DELETE FROM path; DELETE FROM ending; DELETE FROM state;
+      INSERT INTO path VALUES (1, 131072, 1, 'in', '192.0.2.1:1', '192.0.2.2:2');
+      INSERT INTO format
+        (format, row, peer, track, kind, direction, codec, ssrc, outcome, key, voice)
+        VALUES (1, 786432, 1, 2, 'video', 'in', 'vp8', 7, 'decoded', 0, 0);
+      INSERT INTO ending VALUES (1, 16000000000, x'');
+      WITH RECURSIVE n(i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i < 479)
+      INSERT INTO frame_store
+        (row, at_ns, format, rtp_time, size, quantiser, audio_level, peak, energy)
+        SELECT ((1001 + i) << 16) + 2, i * 33000000 + 50000000, 1, i * 3000, 9, 9, NULL, 0, 0
+        FROM n WHERE \(frames);
+      WITH RECURSIVE n(i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i < 479)
+      INSERT INTO packet_store
+        SELECT ((1000 + i) << 16) + 1, i * 33000000, 1, 7, 96, \(packets), i * 3000, NULL, 9, 0
+        FROM n WHERE \(packets) IS NOT NULL;
+      """)
+    return path
+  }
+
+  private func video(_ frames: String, _ packets: String) throws -> [String] {
+    let folder = try TakeFolder()
+    return try TakeProblems(path: video(folder, frames: frames, packets: packets)).problems
+      .filter { ["freeze", "video-stopped"].contains($0.name) }.map { "\($0.name): \($0.evidence)" }
+  }
+
+  @Test func aScreenOnWhichNothingChangesIsNoFreeze() throws {
+    // The sender sends a frame each 1.5 s, and each is shown.
+    let seldom = "i < 30 OR i % 45 = 0"
+    #expect(try video(seldom, "iif(\(seldom), iif(i < 30, i, 29 + i / 45), NULL)") == [])
+    // The frames between were sent and lost.
+    #expect(
+      try video(seldom, "iif(\(seldom), i, NULL)").allSatisfy { $0.hasPrefix("freeze: ") })
+    #expect(try !video(seldom, "iif(\(seldom), i, NULL)").isEmpty)
+    // They came, and were not shown.
+    #expect(try !video(seldom, "i").isEmpty)
+  }
+
+  @Test func videoThatDiesIsToldWithWhoLetItDie() throws {
+    let here = try video("i < 300", "i")
+    #expect(
+      here == [
+        "video-stopped: video track 2 showed no frame for 6.1 s, to the end: "
+          + "179 packets of it came meanwhile"
+      ])
+    let there = try video("i < 300", "iif(i < 300, i, NULL)")
+    #expect(there.count == 1 && there[0].contains("its sender sent nothing, or nothing of it came"))
+    // A stop of more than five seconds that ends.
+    let stop = "i < 100 OR i >= 300"
+    #expect(try video(stop, "iif(\(stop), iif(i < 100, i, i - 200), NULL)").count == 1)
+  }
+
   @Test func whatCouldNotBeSeenIsSaidWithTheAnswer() throws {
     let folder = try TakeFolder()
     let path = try folder.record(SampleSteps.call(packets: 0, payload: 0))

@@ -33,6 +33,7 @@ struct PageFindings {
   /// Rules that are not here cost quality.
   private static let severities: [String: Int] = [
     "never-connected": 3, "disconnected": 3, "one-way-media": 3, "no-key-frame": 3, "freeze": 3,
+    "video-stopped": 3,
     "silent-while-speaking": 3, "speech-while-muted": 3, "relay-in-use": 1, "silent-audio": 1,
     "encoder-limited": 1,
   ]
