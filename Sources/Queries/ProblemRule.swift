@@ -348,11 +348,16 @@ package struct ProblemRule: Sendable {
           GROUP BY peer, track, second
         ),
         poor AS (
+          -- A pause is known when it ends, which may be in the next second.
           SELECT played.peer AS peer, track, played.second AS second, played.blocks AS blocks,
-            max(0, all_concealed - coalesce(pause.blocks, 0)) AS concealed
+            max(0, all_concealed - coalesce(pause.blocks, 0) - coalesce(later.blocks, 0))
+              AS concealed
           FROM played LEFT JOIN pause
             ON pause.peer = played.peer AND pause.ssrc = played.ssrc
             AND pause.second = played.second
+          LEFT JOIN pause AS later
+            ON later.peer = played.peer AND later.ssrc = played.ssrc
+            AND later.second = played.second + 1
           WHERE played.blocks >= 20 AND concealed * 5 >= played.blocks
             AND all_concealed < played.blocks
         ),

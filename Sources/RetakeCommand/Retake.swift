@@ -32,7 +32,9 @@ struct Retake: AsyncParsableCommand {
 /// Runs a command and turns its outcome into an exit status.
 package enum RetakeProgram {
   /// Runs the command of the process's own command line, and ends the process unless all is well.
-  package static func main() async {
+  ///
+  /// On the first thread, so that a command that copies the process has no other one.
+  @MainActor package static func main() async {
     Output.prepare()
     SQLiteLibrary.countNoMemory()
     Interruption.unblock([SIGINT, SIGTERM, SIGHUP])

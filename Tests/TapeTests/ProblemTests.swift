@@ -351,6 +351,7 @@ struct ProblemTests {
         """
         DELETE FROM format; DELETE FROM frame_store; DELETE FROM packet_store; DELETE FROM path;
         INSERT INTO path VALUES (1, 131072, 1, 'in', '192.0.2.1:1', '192.0.2.2:2');
+        -- Concealed blocks are of no stream.
         INSERT INTO format
           (format, row, peer, track, kind, direction, codec, ssrc, outcome, key, voice) VALUES
           (1, 786432, 1, 2, 'audio', 'in', 'opus', 7, 'decoded', 1, 0),
