@@ -183,7 +183,7 @@ let package = Package(
     module(
       "Export",
       [
-        "Wire", "CPcap", "RTP", "Transport", "Observer", "Peer", "Media", "MediaFiles", "Tape",
+        "Wire", "Digests", "RTP", "Transport", "Observer", "Peer", "Media", "MediaFiles", "Tape",
         "Replay", "Live",
       ]),
     module("Verify", ["Wire", "Peer", "Media", "Tape", "Replay"]),

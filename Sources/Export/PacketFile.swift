@@ -42,7 +42,9 @@ struct PacketFile {
 
   private mutating func append(_ packet: [UInt8], _ at: Int64) {
     guard window.contains(at) else { return }
-    file.append(packet, unixNanoseconds: startUnixNanoseconds + at)
+    let time = startUnixNanoseconds.addingReportingOverflow(at)
+    file.append(
+      packet, unixNanoseconds: time.overflow ? (at < 0 ? .min : .max) : time.partialValue)
     count += 1
   }
 

@@ -1,4 +1,5 @@
 package import Tape
+import Wire
 
 /// The summary of a take: what `retake info` prints.
 package struct TakeInfo: Sendable, Codable {
@@ -295,7 +296,7 @@ extension TakeInfo: CustomStringConvertible {
     add(
       "rows", tables.filter { $0.rows > 0 }.map { "\($0.table) \($0.rows)" }.joined(separator: ", ")
     )
-    return lines.joined(separator: "\n")
+    return lines.map(PrintableText.line).joined(separator: "\n")
   }
 }
 

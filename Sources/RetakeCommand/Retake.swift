@@ -1,6 +1,7 @@
 import ArgumentParser
 import Foundation
 import Tape
+import Wire
 
 /// The root of the command line.
 struct Retake: AsyncParsableCommand {
@@ -36,10 +37,10 @@ enum Main {
     Output.prepare()
     SQLiteLibrary.countNoMemory()
     Interruption.unblock([SIGINT, SIGTERM, SIGHUP])
-    let words = Array(CommandLine.arguments.dropFirst())
+    let words = Array(arguments.dropFirst())
     do throws(CommandFailure) {
       do {
-        guard !CommandLine.arguments.isEmpty else {
+        guard !arguments.isEmpty else {
           // Swift reads it there.
           throw CommandFailure(
             .inputOutput, "the command line cannot be read without /proc: mount it here")
@@ -65,6 +66,13 @@ enum Main {
       // Whoever started this sees that it was Ctrl-C, and a script ends with it.
       if error.status == .interrupted { WritingWhole.end(by: SIGINT) }
       exit(error.status.rawValue)
+    }
+  }
+
+  /// The words of the command line with all their bytes: names of files need not be UTF-8.
+  private static let arguments: [String] = (0..<Int(CommandLine.argc)).compactMap { index in
+    CommandLine.unsafeArgv[index].map { word in
+      SystemPath.name(UnsafeRawBufferPointer(start: word, count: strlen(word)))
     }
   }
 

@@ -70,7 +70,7 @@ struct DebugCommand: ParsableCommand {
       try NativeDebugger(take: options.take).open(before: "step:\(step)")
     }
     if options.json {
-      try Output.line(answer.json.text)
+      try Output.json(answer.json.text)
     } else if !answer.text.isEmpty {
       try Output.line(answer.text)
     }

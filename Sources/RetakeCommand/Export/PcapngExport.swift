@@ -42,7 +42,8 @@ final class PcapngExport {
         progress: { at, _ in progress.show("exporting packets: \(Int(at.seconds)) s") }, note)
     }
     if let failure { throw failure }
-    try file.finish()
+    // Without packets there is no file.
+    if packets > 0 { try file.finish() }
     return (report, file.counts)
   }
 
@@ -124,6 +125,12 @@ final class PcapngExport {
       cut: cut, interface, at)
   }
 
+  /// The wall clock at an instant; a take may claim any.
+  private func unixNanoseconds(_ at: Instant) -> Int64 {
+    let time = head.startUnixNanoseconds.addingReportingOverflow(at.nanoseconds)
+    return time.overflow ? (at.nanoseconds < 0 ? .min : .max) : time.partialValue
+  }
+
   private var identification: UInt16 { UInt16(truncatingIfNeeded: packets) }
 
   private func append(
@@ -134,7 +141,7 @@ final class PcapngExport {
     do {
       try file.append(
         Array(packet.dropLast(cut)), length: packet.count, to: interface,
-        unixNanoseconds: head.startUnixNanoseconds + at.nanoseconds)
+        unixNanoseconds: unixNanoseconds(at))
     } catch {
       failure = error
     }

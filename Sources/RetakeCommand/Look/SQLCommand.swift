@@ -58,7 +58,7 @@ struct SQLCommand: ParsableCommand {
     noteEndings(of: take)
     let chosen: SQLConsole.Format = json ? .json : csv ? .csv : format.format
     if chosen != .table {
-      let pieces = OutputPieces()
+      let pieces = OutputPieces(chosen == .json ? .json : .text)
       return try QueryRun(take: take, query: query, format: chosen, limit: timeLimit).answer {
         (text) throws(CommandFailure) in try pieces.write(text)
       }

@@ -34,7 +34,7 @@ struct TimelineCommand: ParsableCommand {
         try Timeline(path: options.take, selection: selection, lanes: lane)
       }
     }
-    if options.json { return try Output.line(timeline.json) }
+    if options.json { return try Output.json(timeline.json) }
     try pager.show(timeline.text(Terminal.standard.look))
   }
 }
