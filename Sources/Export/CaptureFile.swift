@@ -47,14 +47,16 @@ final class CaptureFile {
         throw .file(WholeFile.Failure(path: path, code: errno))
       }
     }
-    // Readers tell the order of the bytes by the magic number.
-    writer.uint32(Self.nanosecondMagic)
-    writer.uint16(2)
-    writer.uint16(4)
+    // Version 2.4, no offset to UTC, no word on how precise times are.
+    word(Self.nanosecondMagic)
+    word(4 << 16 | 2)
     writer.zeros(8)
-    writer.uint32(Self.longestPacket)
-    writer.uint32(Self.linkTypeRaw)
+    word(Self.longestPacket)
+    word(Self.linkTypeRaw)
   }
+
+  /// Lowest byte first; readers tell the order by the magic number.
+  private func word(_ value: UInt32) { writer.uint32(value.byteSwapped) }
 
   /// Appends a packet with its Unix time; a time that the format cannot hold, before 1970 or after
   /// 2106, is written as the nearest that it can.
@@ -63,10 +65,10 @@ final class CaptureFile {
     do throws(ExportFailure) {
       if descriptor < 0 { try begin() }
       let time = max(0, unixNanoseconds)
-      writer.uint32(UInt32(clamping: time / 1_000_000_000))
-      writer.uint32(UInt32(clamping: time % 1_000_000_000))
-      writer.uint32(UInt32(clamping: packet.count))
-      writer.uint32(UInt32(clamping: packet.count))
+      word(UInt32(clamping: time / 1_000_000_000))
+      word(UInt32(clamping: time % 1_000_000_000))
+      word(UInt32(clamping: packet.count))
+      word(UInt32(clamping: packet.count))
       writer.append(packet)
       if writer.count >= Self.flushCount { try flush() }
     } catch {

@@ -3,8 +3,9 @@ import Wire
 
 /// A part of the name of a file, made of a text that others wrote.
 enum FileNamePart {
-  /// How long it is at most, in bytes. Names of files have up to 255 on all common systems, and
-  /// other parts stand beside it.
+  /// How long it is at most, in bytes.
+  ///
+  /// Names of files have up to 255 on all common systems, and other parts stand beside it.
   static let longest = 64
 
   /// Letters and digits of ASCII as they are, everything else as hyphens.

@@ -105,7 +105,7 @@ package struct TakeExport: Sendable {
   }
 
   /// For how long a file of media shows or plays nothing new, in seconds.
-  package static let usualGapSeconds = 60
+  package static let usualGapSeconds = 10
 
   /// The same as a budget.
   package static var usualGaps: GapBudget {

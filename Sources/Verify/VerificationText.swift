@@ -60,7 +60,7 @@ extension TakeVerification {
   package var command: String {
     switch outcome {
     case .diverged, .altered, .unreadable: ShellText.command("retake", "replay", path)
-    case .missed, .passed: 
+    case .missed, .passed:
       ShellText.command("retake", "verify", "--mode", mode.rawValue, path)
     case .partial: ShellText.command("retake", "verify", "--strict", path)
     }
@@ -80,7 +80,7 @@ extension TakeVerification {
     parts += (leftOut + notes).map { "Note: \($0)" }
     if let meaning { parts.append(meaning) }
     // People read it in terminals, and what took part in a call stands in it.
-    return PrintableText.lines(parts.joined(separator: "\n\n") + "\n")
+    return SecretText.hidden(in: PrintableText.lines(parts.joined(separator: "\n\n") + "\n"))
   }
 
   /// What a session comes to under this stack, beside what its take says.

@@ -94,7 +94,7 @@ struct RecordServe: AsyncParsableCommand {
         guard text.utf8.allSatisfy({ (0x20..<0x7f).contains($0) && $0 != 0x3c && $0 != 0x3e })
         else {
           throw ValidationError(
-            "--tell-ice-server takes visible ASCII without < and >, not \(text).")
+            "--tell-ice-server takes visible ASCII without < and >, its name and password too.")
         }
       }
     }

@@ -24,8 +24,9 @@ package final class DatagramHistory {
   private let rows: SQLiteStatement
   private let packet: SQLiteStatement
 
-  /// Opens a take; with a number of a peer, only what that one sent and received is given. Of a call
-  /// between others that is what went between the ends of its pairs, which `path_end` knows.
+  /// Opens a take; with a number of a peer, only what that one sent and received is given.
+  ///
+  /// Of a call between others that is what went between the ends of its pairs.
   package init(path: String, peer: Int64? = nil) throws(TapeError) {
     self.path = path
     let connection = try TakeFile.openForQueries(path)

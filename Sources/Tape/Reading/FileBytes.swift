@@ -67,8 +67,9 @@ package enum FileBytes {
   /// Removes a file that may be there.
   package static func remove(_ path: String) { unlink(path.systemPath) }
 
-  /// The names of all files below a folder, with the folders between; links to folders are not
-  /// followed. In the order of their bytes.
+  /// The names of all files below a folder, with the folders between, in order.
+  ///
+  /// Links to folders are not followed.
   package static func names(below folder: String) -> [String] {
     var found: [String] = []
     var waiting = [""]
