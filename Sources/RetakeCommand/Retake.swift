@@ -12,6 +12,11 @@ struct Retake: AsyncParsableCommand {
       A recorded session is a take: one SQLite file with everything that went in and out of the \
       client stack. Replaying executes the stack again and compares every output.
 
+      Names and messages of others are printed as text: what has no shape of its own, control \
+      characters, what turns the direction of writing, is escaped, as in \\u{1b} and in JSON as \
+      \\u001b, also in files and pipes. Secrets are hidden; retake sql shows them. Options that \
+      hold a secret read it from a file (@FILE) or from the environment (env:NAME).
+
       Try it:
         retake record demo --out demo.take
         retake replay demo.take

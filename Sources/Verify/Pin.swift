@@ -65,7 +65,9 @@ package struct Pin: Hashable, Sendable, Codable {
       // It is read by everybody who reads the tests.
       try WholeFile.write(text.utf8, to: path, .replaced, mode: 0o644)
     } catch {
-      throw TapeError(path: path, place: "", reason: "it cannot be written", kind: .failed)
+      throw TapeError(
+        path: path, place: "", reason: "it cannot be written: \(SystemCode(error.code))",
+        kind: .failed)
     }
   }
 

@@ -57,12 +57,15 @@ package enum SecretText {
     let depth = place - slashes
     guard place < bytes.count, bytes[place] == quote else { return nil }
     let value = place + 1
-    // A quote inside of the value has more backslashes before it than the one that ends it.
+    // The quote that ends the value has the backslashes of the one before it, and those that are
+    // themselves escaped at the end of the value.
+    let escaped = 2 * (depth + 1)
     var run = 0
     for index in value..<bytes.count {
       switch bytes[index] {
       case backslash: run += 1
-      case quote where run <= depth: return value..<(index - run)
+      case quote where run >= depth && (run - depth) % escaped == 0:
+        return value..<(index - depth)
       case lineFeed: return value..<index
       default: run = 0
       }

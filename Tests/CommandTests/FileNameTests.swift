@@ -16,7 +16,8 @@ struct FileNameTests {
       && "$RETAKE" verify "$bad.take" --json && ls | LC_ALL=C od -c | head -2
       """)
     #expect(outcome.status == 0, "\(outcome)")
-    #expect(outcome.output.contains("caf\\xe9.take: ") && outcome.output.contains("\"caf\\\\xe9.take"))
+    #expect(outcome.output.contains("caf\\xe9.take: "))
+    #expect(outcome.output.contains("\"caf\\\\xe9.take"))
     #expect(outcome.output.contains("c   a   f 351"), "\(outcome.output)")
     let missing = try await Tool.shell("\"$RETAKE\" info $(printf 'none\\377')")
     #expect(missing.status == 66)
@@ -28,7 +29,7 @@ struct FileNameTests {
     let made = try await Takes.copy()
     let path = folder.file("it's $(a) take.take")
     try FileManager.default.moveItem(atPath: made.path, toPath: path)
-    try Takes.alter(path, "UPDATE frame SET at_ns = at_ns + 1 WHERE row = (SELECT max(row) FROM frame)")
+    try Takes.alter(path, "UPDATE state SET to_state = 'failed' WHERE to_state = 'connected'")
     let outcome = try await Tool.run(
       "verify", path, "--reports", folder.file("reports"))
     #expect(outcome.status == 1, "\(outcome)")
@@ -104,7 +105,8 @@ struct FileNameTests {
   @Test func anExportOfNothingIsAFailureAndNoFile() async throws {
     let (made, folder) = (try await Takes.lossyCall(), try Folder())
     for arguments in [
-      ["--pcap", folder.file("a"), "--from", "100s"], ["--media", folder.file("m"), "--from", "100s"],
+      ["--pcap", folder.file("a"), "--from", "100s"],
+      ["--media", folder.file("m"), "--from", "100s"],
       ["--pcap", folder.file("a"), "--clear", "--from", "100s"], ["--pcap", "-", "--from", "100s"],
     ] {
       let outcome = try await Tool.run(["export", made.path] + arguments)
@@ -153,15 +155,16 @@ struct FileNameTests {
       "import", folder.file("b.pcap"), "--map", "96=vp8,111=opus/48000", "--decode", "--out",
       folder.file("b.take"))
     #expect(imported.status == 0, "\(imported)")
-    for (gap, words) in [("10", "are left out (--gap)"), ("1h", "are left out (--gap)")] {
+    for (gap, words) in [("10", "are left out (--gap)"), ("10min", "are left out (--gap)")] {
       let media = folder.file("media-\(gap)")
       let outcome = try await Tool.run(
         "export", folder.file("b.take"), "--media", media, "--rate", "1", "--gap", gap)
       #expect(outcome.status == 0 && outcome.output.contains(words), "\(outcome)")
       let size = try FileManager.default.contentsOfDirectory(atPath: media).reduce(0) {
-        $0 + (try FileManager.default.attributesOfItem(atPath: "\(media)/\($1)")[.size] as? Int ?? 0)
+        let attributes = try FileManager.default.attributesOfItem(atPath: "\(media)/\($1)")
+        return $0 + (attributes[.size] as? Int ?? 0)
       }
-      #expect(size < 250_000_000, "\(gap) made \(size) bytes")
+      #expect(size < 60_000_000, "\(gap) made \(size) bytes")
     }
   }
 }

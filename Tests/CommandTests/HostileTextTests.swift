@@ -9,7 +9,9 @@ struct HostileTextTests {
   /// Sets the title, colours, clears; C1 forms of the same; turns and hides text; ends lines.
   static let nasty =
     "\u{1b}]0;pwned\u{7}\u{1b}[31mred\u{1b}[2J\u{9b}32mc1\u{9d}0;t\u{9c}\u{85}\u{202e}rtl\u{2066}"
-    + "\u{200b}\u{feff}\u{2028}\u{2029}\u{fdd0}\u{7f}\u{8}\r\u{e0041}"
+    + "\u{200b}\u{feff}\u{2028}\u{2029}\u{7f}\u{8}\r\u{e0041}"
+    // What marks a colour inside of the process.
+    + String(decoding: [0xef, 0xb7, 0x90], as: UTF8.self)
 
   /// Takes of a server of rooms and of one that took part, who met somebody with nasty names.
   struct Takes: Sendable {
@@ -33,8 +35,8 @@ struct HostileTextTests {
       [
         "-c",
         // Its standard input stays open, so that it tells what happens.
-        "sleep 600 | exec \"$0\" record room \(rooms) --room talk --commands --bind 127.0.0.1 "
-          + "--out \(visitor)", Tool.path,
+        "mkfifo \(folder.file("pipe")) && exec 3<>\(folder.file("pipe")) && exec \"$0\" record room "
+          + "\(rooms) --room talk --commands --bind 127.0.0.1 --out \(visitor) <&3", Tool.path,
       ])
     let socket = try await WebSocket.connect(to: rooms, subprotocols: ["retake-room"])
     try await socket.send(
@@ -68,7 +70,6 @@ struct HostileTextTests {
     ] { try await socket.send(.text(text.text)) }
     try await visiting.waitForErrors(with: "chat")
     await socket.close()
-    // The shell has become the command.
     visiting.send(SIGINT)
     let visited = try await visiting.outcome()
     serving.send(SIGINT)

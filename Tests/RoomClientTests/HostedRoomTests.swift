@@ -142,7 +142,7 @@ struct HostedRoomTests {
     var allowance = SpeechAllowance()
     let now = ContinuousClock.now
     #expect(allowance.spend(SpeechAllowance.burstBytes, now: now) == .zero)
-    #expect(allowance.spend(SpeechAllowance.bytesPerSecond, now: now) == .seconds(1))
+    #expect(allowance.spend(SpeechAllowance.usualBytesPerSecond, now: now) == .seconds(1))
     #expect(allowance.spend(0, now: now + .seconds(1)) == .zero)
     #expect(allowance.spend(0, now: now + .seconds(1_000_000)) == .zero)
     #expect(allowance.spend(SpeechAllowance.burstBytes + 1, now: now + .seconds(1_000_001)) > .zero)

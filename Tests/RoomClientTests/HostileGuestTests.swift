@@ -111,7 +111,7 @@ import Wire
   /// One that reads nothing loses messages; whoever sends them is told so and slowed down, and no
   /// third one waits for either.
   @Test func whoReadsNothingLosesMessagesAndHoldsUpNobody() async throws {
-    let meeting = try await Meeting()
+    let meeting = try await Meeting(bytesPerSecond: 16 << 20)
     let (ann, ben) = (try await Guest(meeting), try await Guest(meeting))
     _ = try await ann.join("ann")
     _ = try await ben.join("ben")

@@ -3,6 +3,10 @@ import Wire
 
 /// What others wrote, as it is printed.
 struct PrintableTextTests {
+  /// U+FDD0 and U+FFFF, which a literal cannot have.
+  private static let noncharacters = String(
+    decoding: [0xef, 0xb7, 0x90, 0xef, 0xbf, 0xbf], as: UTF8.self)
+
   /// Texts, how they stand on a line, and how in JSON.
   private static let table: [(text: String, line: String, json: String)] = [
     ("plain, ünïcödé, 日本, 🎧", "plain, ünïcödé, 日本, 🎧", "plain, ünïcödé, 日本, 🎧"),
@@ -12,7 +16,7 @@ struct PrintableTextTests {
     ("a\u{202e}b\u{2066}c\u{200f}", "a\\u{202e}b\\u{2066}c\\u{200f}", "a\\u202eb\\u2066c\\u200f"),
     ("\u{200b}\u{feff}\u{2060}", "\\u{200b}\\u{feff}\\u{2060}", "\\u200b\\ufeff\\u2060"),
     ("\u{2028}\u{2029}", "\\u{2028}\\u{2029}", "\\u2028\\u2029"),
-    ("\u{fdd0}\u{ffff}", "\\u{fdd0}\\u{ffff}", "\\ufdd0\\uffff"),
+    (noncharacters, "\\u{fdd0}\\u{ffff}", "\\ufdd0\\uffff"),
     ("\u{e0041}", "\\u{e0041}", "\\udb40\\udc41"),
     ("\u{10fee9}", "\\xe9", "\\\\xe9"),
   ]
@@ -30,7 +34,8 @@ struct PrintableTextTests {
     #expect(PrintableText.lines("a\nb\r\nc\td\re\r") == "a\nb\r\nc\td\\re\\r")
     #expect(PrintableText.lines("ü\n\r\n\r\r\nü\r") == "ü\n\r\n\\r\r\nü\\r")
     #expect(PrintableText.json("{\r\n\t\"ü\"}") == "{\r\n\t\"ü\"}")
-    #expect(PrintableText.lines("a\u{fdd0}b") { $0 == "\u{fdd0}" ? "<" : nil } == "a<b")
+    let marked = "a\(Self.noncharacters)b"
+    #expect(PrintableText.lines(marked) { $0.value == 0xfdd0 ? "<" : nil } == "a<\\u{ffff}b")
   }
 
   @Test func everyCharacterIsEitherPlainOrWrittenInASCII() {
@@ -86,17 +91,17 @@ struct SystemPathTests {
 /// Secrets in what is printed.
 struct SecretTextTests {
   @Test func theirValuesAreHidden() {
-    let table = [
+    let table: [(String, String?)] = [
       (#"{"credential":"pass","username":"u"}"#, #"{"credential":"(hidden)","username":"u"}"#),
       (#"{"credential" : "a\"b\\", "x":1}"#, #"{"credential" : "(hidden)", "x":1}"#),
       (#""{\"apisecret\":\"pa\\\"ss\",\"a\":1}""#, #""{\"apisecret\":\"(hidden)\",\"a\":1}""#),
       (#"<turn:t>; credential="pass"; x="y""#, #"<turn:t>; credential="(hidden)"; x="y""#),
       ("Authorization: Bearer abc.DEF-1~ next", "Authorization: Bearer (hidden) next"),
       (#"{"Password":"cut short"#, #"{"Password":"(hidden)"#),
-      (#"{"credential":""}"#, #"{"credential":""}"#),
-      (#"{"credentials":"one","spin":"two","pin":3}"#, #"{"credentials":"one","spin":"two","pin":3}"#),
-      ("the credential is told; no secret here", "the credential is told; no secret here"),
+      (#"{"credential":""}"#, nil),
+      (#"{"credentials":"one","spin":"two","pin":3}"#, nil),
+      ("the credential is told; no secret here", nil),
     ]
-    for (text, hidden) in table { #expect(SecretText.hidden(in: text) == hidden) }
+    for (text, hidden) in table { #expect(SecretText.hidden(in: text) == hidden ?? text) }
   }
 }

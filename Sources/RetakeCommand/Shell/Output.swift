@@ -65,14 +65,15 @@ enum Output {
       var rest = UnsafeRawBufferPointer(bytes)
       while let base = rest.baseAddress, !rest.isEmpty {
         let count = Glibc.write(descriptor, base, rest.count)
+        let code = count < 0 ? errno : 0
         if count > 0 {
           rest = UnsafeRawBufferPointer(rebasing: rest[count...])
-        } else if count < 0, errno == EAGAIN {
+        } else if code == EAGAIN {
           // Somebody else made the terminal or pipe answer at once.
           var ready = pollfd(fd: descriptor, events: Int16(POLLOUT), revents: 0)
           poll(&ready, 1, -1)
-        } else if count == 0 || errno != EINTR {
-          return count == 0 ? EIO : errno
+        } else if code != EINTR {
+          return code == 0 ? EIO : code
         }
       }
       return nil
@@ -112,8 +113,8 @@ final class OutputPieces: Sendable {
   }
 }
 
-/// Prints a line to standard error; line ends in it are escaped, so that a name cannot pretend to be
-/// a line of its own.
+/// Prints a line to standard error; line ends in it are escaped, so that a name cannot pretend to
+/// be a line of its own.
 func printError(_ line: String) { Output.note(PrintableText.line(line) + "\n") }
 
 /// Prints lines to standard error.

@@ -81,20 +81,24 @@ struct GuestOutbox {
 ///
 /// What it says beyond that waits, and so does all that comes after it on its own way.
 struct SpeechAllowance {
-  /// How many bytes each of the others is told on its behalf in a second.
-  static let bytesPerSecond = 256 << 10
+  /// How many bytes each of the others is told on its behalf in a second, unless the room says
+  /// otherwise.
+  static let usualBytesPerSecond = 256 << 10
   /// How many at once.
   static let burstBytes = 1 << 20
 
+  private let bytesPerSecond: Double
   private var bytes = burstBytes
   private var at = ContinuousClock.now
+
+  init(bytesPerSecond: Int = usualBytesPerSecond) { self.bytesPerSecond = Double(bytesPerSecond) }
 
   /// Counts what was told, and gives how long to wait before more is heard.
   mutating func spend(_ count: Int, now: ContinuousClock.Instant = .now) -> Duration {
     let passed = (now - at) / .seconds(1)
-    let gained = min(Double(Self.burstBytes), max(0, passed) * Double(Self.bytesPerSecond))
+    let gained = min(Double(Self.burstBytes), max(0, passed) * bytesPerSecond)
     bytes = min(Self.burstBytes, bytes + Int(gained)) - count
     at = now
-    return bytes >= 0 ? .zero : .seconds(Double(-bytes) / Double(Self.bytesPerSecond))
+    return bytes >= 0 ? .zero : .seconds(Double(-bytes) / bytesPerSecond)
   }
 }

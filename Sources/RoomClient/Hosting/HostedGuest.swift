@@ -29,7 +29,7 @@ final class HostedGuest: Sendable {
     var outbox: GuestOutbox
     /// How often there was another way, or none.
     var ways = 0
-    var allowance = SpeechAllowance()
+    var allowance: SpeechAllowance
     var up: PeerConnection?
     var down: PeerConnection?
     var upTransceivers: [String: UInt32] = [:]
@@ -54,14 +54,17 @@ final class HostedGuest: Sendable {
 
   init(
     id: String, room: String, session: String, socket: WebSocket, live: Session,
-    configuration: PeerConfiguration
+    options: RoomHost.Options
   ) {
     self.id = id
     self.room = room
     self.session = session
     self.live = live
-    self.configuration = configuration
-    state = Mutex(State(outbox: GuestOutbox(socket)))
+    configuration = options.connection
+    state = Mutex(
+      State(
+        outbox: GuestOutbox(socket),
+        allowance: SpeechAllowance(bytesPerSecond: max(1, options.speechBytesPerSecond))))
   }
 
   // MARK: What is said to the participant

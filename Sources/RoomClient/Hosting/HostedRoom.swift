@@ -37,8 +37,8 @@ struct HostedRoom {
 
   static let membersMaximum = 100
   static let mediaMaximum = 64
-  /// How many bytes of metadata and of values of media one may have, and all together: a newcomer is
-  /// told them all at once.
+  /// How many bytes of metadata and of values of media one may have, and all together: a newcomer
+  /// is told them all at once.
   static let memberDetailBytes = 64 << 10
   static let detailBytes = 1 << 20
 

@@ -16,6 +16,8 @@ package actor RoomHost {
     package var secret: String?
     /// How long a participant whose way was lost may take to come back, in seconds.
     package var graceSeconds = 15.0
+    /// How many bytes a participant may have each of the others told in a second.
+    package var speechBytesPerSecond = SpeechAllowance.usualBytesPerSecond
 
     package init() {}
   }
@@ -141,7 +143,7 @@ package actor RoomHost {
     rooms[join.room] = room
     let guest = HostedGuest(
       id: id, room: join.room, session: hexadecimal(drawSeed().prefix(16)), socket: socket,
-      live: session, configuration: options.connection)
+      live: session, options: options)
     guests[guest.session] = guest
     guest.listen { [weak self, weak guest] isTalking in
       guard let self, let guest else { return }
