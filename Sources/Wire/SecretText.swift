@@ -11,6 +11,12 @@ package enum SecretText {
     "credential", "password", "apisecret", "secret", "token", "pin",
   ].map { Array($0.utf8) }
 
+  /// Whether a field is one whose value is hidden, by the last part of its name.
+  package static func isSecret(field name: String) -> Bool {
+    guard let last = name.split(separator: ".").last else { return false }
+    return names.contains(Array(last.lowercased().utf8))
+  }
+
   private static let bearer = Array("bearer ".utf8)
 
   /// A text with the values of secrets hidden: members of JSON, also of JSON inside of a string;

@@ -68,8 +68,11 @@ package struct Divergence: Hashable, Sendable, Codable {
     what =
       finding.what + (place.remote(found.difference, found.recordedRows).map { " to \($0)" } ?? "")
     field = finding.field
-    recorded = finding.recorded
-    replayed = finding.replayed
+    let values = FieldPair(
+      name: finding.field, recorded: finding.recorded, replayed: finding.replayed
+    ).withoutSecrets
+    recorded = values.recorded ?? ""
+    replayed = values.replayed ?? ""
     if step.head.entropyDrawn != found.entropyDrawn, layer != "entropy" {
       notes.append(
         "random bytes drawn: \(step.head.entropyDrawn) recorded, \(found.entropyDrawn) replayed")
